@@ -11,9 +11,9 @@
 #include "sim/ir/error.h"
 #include "sim/ir/registry.h"
 #include "sim/ir/units.h"
-#include "tools/command.h"
-#include "tools/say.h"
-#include "traces/input_limit.h"
+#include "tools/commands/command.h"
+#include "tools/print.h"
+#include "traces/files/input_limit.h"
 
 namespace bubblescope {
 

@@ -1,7 +1,7 @@
 // Detects what the terminal can show.
 #pragma once
 
-#include "traces/drawing.h"
+#include "traces/drawings/drawing.h"
 
 namespace bubblescope {
 

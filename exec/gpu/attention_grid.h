@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "exec/gpu/orders.h"
+#include "exec/gpu/requests.h"
 
 namespace bubblescope {
 

@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "exec/gpu/activity_record.h"
-#include "exec/gpu/orders.h"
+#include "exec/gpu/requests.h"
 
 extern "C" {
 

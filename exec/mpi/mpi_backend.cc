@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "exec/mpi/mpi_transport.h"
-#include "exec/mpi/mpi_watch.h"
+#include "exec/mpi/mpi_watchdog.h"
 #include "exec/runtime/distributed_backend.h"
 #include "sim/ir/error.h"
 

@@ -2,8 +2,8 @@
 #include <memory>
 #include <utility>
 
-#include "exec/nccl/nccl_crew.h"
 #include "exec/nccl/nccl_place.h"
+#include "exec/nccl/nccl_rank_runner.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "exec/gpu/host/gpu_training.h"
-#include "exec/nccl/nccl_wires.h"
+#include "exec/nccl/nccl_links.h"
 
 namespace bubblescope {
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "exec/gpu/host/stream_plan.h"
-#include "exec/training/updates_inside.h"
+#include "exec/training/program_updates.h"
 
 namespace bubblescope {
 

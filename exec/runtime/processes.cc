@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "exec/runtime/step_protocol.h"
-#include "exec/runtime/waiting.h"
+#include "exec/runtime/wait_deadline.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope {

@@ -10,7 +10,7 @@
 
 #include "exec/runtime/processes.h"
 #include "exec/training/matrix.h"
-#include "exec/training/updates_inside.h"
+#include "exec/training/program_updates.h"
 #include "sim/ir/program.h"
 
 namespace bubblescope {

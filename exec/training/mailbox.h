@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "exec/training/parcel.h"
+#include "exec/training/payload.h"
 #include "sim/ir/schedule.h"
 
 namespace bubblescope {

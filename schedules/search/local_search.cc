@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "schedules/search/dice.h"
+#include "schedules/search/xorshift.h"
 
 namespace bubblescope {
 

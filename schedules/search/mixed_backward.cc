@@ -5,7 +5,7 @@
 #include <array>
 #include <utility>
 
-#include "schedules/search/dice.h"
+#include "schedules/search/xorshift.h"
 
 namespace bubblescope {
 

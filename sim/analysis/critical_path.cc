@@ -5,7 +5,7 @@
 #include <numeric>
 #include <optional>
 
-#include "sim/analysis/holder.h"
+#include "sim/analysis/blocker.h"
 
 namespace bubblescope {
 

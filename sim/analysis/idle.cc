@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "sim/analysis/holder.h"
+#include "sim/analysis/blocker.h"
 
 namespace bubblescope {
 

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "sim/engine/company.h"
+#include "sim/engine/contention_tracker.h"
 #include "sim/engine/fair_share.h"
 #include "sim/ir/program.h"
 #include "sim/ir/timeline.h"

@@ -6,9 +6,9 @@
 
 #include "exec/runtime/keep_memory.h"
 #include "sim/model/schedule_def.h"
-#include "tools/model_evaluator.h"
-#include "tools/sweep.h"
-#include "tools/what_if.h"
+#include "tools/plan/model_evaluator.h"
+#include "tools/plan/sweep.h"
+#include "tools/plan/what_if.h"
 
 namespace bubblescope {
 namespace {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <random>
 
-#include "sim/analysis/holder.h"
+#include "sim/analysis/blocker.h"
 #include "sim/engine/simulate.h"
 #include "tests/support/random_program.h"
 

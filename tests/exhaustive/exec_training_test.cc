@@ -12,7 +12,7 @@
 #include "sim/ir/recompute.h"
 #include "tests/support/as_written.h"
 #include "tests/support/lone_transport.h"
-#include "tests/support/proven_training.h"
+#include "tests/support/verified_training.h"
 
 namespace bubblescope {
 namespace {

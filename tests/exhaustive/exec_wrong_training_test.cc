@@ -8,7 +8,7 @@
 
 #include "sim/ir/offload.h"
 #include "tests/support/as_written.h"
-#include "tests/support/proven_training.h"
+#include "tests/support/verified_training.h"
 
 namespace bubblescope {
 namespace {

@@ -10,7 +10,7 @@
 #include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"
 #include "tests/support/foreign_replay.h"
-#include "traces/format.h"
+#include "traces/files/format.h"
 
 namespace bubblescope {
 namespace {

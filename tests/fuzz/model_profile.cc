@@ -1,6 +1,6 @@
 // Fuzzes the reader of model profiles and what cuts them: every graph that is read can be cut into
 // stages that hold each layer once.
-#include "traces/model_profile.h"
+#include "traces/costs/model_profile.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -7,9 +7,9 @@
 #include <string_view>
 
 #include "sim/ir/error.h"
-#include "traces/cost_file.h"
-#include "traces/native_schedule.h"
-#include "traces/timeline_file.h"
+#include "traces/costs/cost_file.h"
+#include "traces/schedules/native_schedule.h"
+#include "traces/timelines/timeline_file.h"
 
 namespace {
 

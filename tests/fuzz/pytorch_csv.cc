@@ -1,5 +1,5 @@
 // Fuzzes PyTorch's CSV: what is accepted must come back from what is written.
-#include "traces/pytorch_csv.h"
+#include "traces/schedules/pytorch_csv.h"
 
 #include <cstddef>
 #include <cstdint>

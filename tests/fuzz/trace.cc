@@ -8,7 +8,7 @@
 #include "sim/analysis/replay.h"
 #include "sim/ir/error.h"
 #include "tests/support/as_written.h"
-#include "traces/measured_steps.h"
+#include "traces/measured/assemble_steps.h"
 
 namespace {
 

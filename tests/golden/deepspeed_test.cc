@@ -4,7 +4,7 @@
 #include "sim/ir/error.h"
 #include "sim/ir/validate.h"
 #include "tests/golden/reference_data.h"
-#include "traces/format.h"
+#include "traces/files/format.h"
 
 namespace bubblescope {
 namespace {

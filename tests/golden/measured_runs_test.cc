@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "tests/support/test_paths.h"
-#include "tools/predict.h"
-#include "traces/format.h"
+#include "tools/inputs/predict.h"
+#include "traces/files/format.h"
 
 namespace bubblescope {
 namespace {

@@ -17,7 +17,7 @@
 #include "tests/golden/reference_data.h"
 #include "tests/support/as_written.h"
 #include "tests/support/test_paths.h"
-#include "traces/text_schedule.h"
+#include "traces/schedules/text_schedule.h"
 
 namespace bubblescope {
 namespace {

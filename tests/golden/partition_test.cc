@@ -6,7 +6,7 @@
 #include "schedules/partition/bottleneck.h"
 #include "schedules/partition/replicated.h"
 #include "tests/golden/reference_data.h"
-#include "traces/model_profile.h"
+#include "traces/costs/model_profile.h"
 
 namespace bubblescope {
 namespace {

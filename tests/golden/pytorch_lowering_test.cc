@@ -14,8 +14,8 @@
 #include "tests/golden/reference_data.h"
 #include "tests/golden/sha256.h"
 #include "tests/support/as_written.h"
-#include "traces/pytorch_csv.h"
-#include "traces/text_schedule.h"
+#include "traces/schedules/pytorch_csv.h"
+#include "traces/schedules/text_schedule.h"
 
 namespace bubblescope {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "tests/golden/reference_data.h"
 #include "tests/support/command.h"
-#include "traces/format.h"
+#include "traces/files/format.h"
 
 namespace bubblescope {
 namespace {

@@ -14,7 +14,7 @@
 #include "sim/ir/error.h"
 #include "tests/golden/reference_data.h"
 #include "tests/support/as_written.h"
-#include "traces/measured_steps.h"
+#include "traces/measured/assemble_steps.h"
 
 namespace bubblescope {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "tests/support/test_paths.h"
-#include "traces/wording.h"
+#include "traces/reports/wording.h"
 
 namespace bubblescope {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "tests/support/command.h"
 #include "tests/support/temporary_folder.h"
-#include "traces/format.h"
+#include "traces/files/format.h"
 
 namespace bubblescope {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "exec/gpu/host/gpu_job.h"
 #include "exec/runtime/execute.h"
-#include "exec/training/proof.h"
+#include "exec/training/verification.h"
 #include "sim/analysis/analyze.h"
 #include "sim/engine/simulate.h"
 #include "sim/ir/error.h"

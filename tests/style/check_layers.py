@@ -37,7 +37,7 @@ EXEC = {
 ROOMS = [
     (r"nlohmann/", r"(traces|tools|tests)/"),
     (r"CLI/", r"tools/flags/"),
-    (r"graphviz/", r"traces/graphviz"),
+    (r"graphviz/", r"traces/drawings/graphviz"),
     (r"zlib\.h$", r"(traces|tests)/"),
     (r"(gtest|gmock|benchmark)/", r"tests/"),
     (r"(cuda|cublas|cupti|cooperative_groups|nvtx|nvToolsExt)", r"(exec|tests)/.*\.cuh?$|exec/gpu/device/|tests/fake_cuda/"),
@@ -106,7 +106,7 @@ exec/runtime/a.cc "exec/training/a.h" | exec/training/a.cc "exec/gpu/host/a.h" |
 exec/cpu/a.cc "exec/mpi/a.h" | exec/gpu/host/a.h "exec/nccl/a.h" | exec/gpu/device/a.cu "exec/gpu/host/a.h" | exec/a.cc "exec/cpu/a.h"
 sim/ir/a.cc <nlohmann/json.hpp> | schedules/a.cc <nlohmann/json.hpp> | traces/a.cc <CLI/CLI.hpp> | tools/a.cc <CLI/CLI.hpp>
 exec/gpu/host/a.cc <cuda_runtime.h> | exec/nccl/launch.cc <nccl.h> | exec/nccl/launch.cc <mpi.h> | tools/a.cc <mpi.h>
-traces/svg.cc <graphviz/gvc.h> | traces/a.h <nlohmann/json.hpp> | tools/flags/a.h <CLI/CLI.hpp> | exec/a.cc <zlib.h> | sim/ir/a.cc <gtest/gtest.h>
+traces/drawings/svg.cc <graphviz/gvc.h> | traces/a.h <nlohmann/json.hpp> | tools/flags/a.h <CLI/CLI.hpp> | exec/a.cc <zlib.h> | sim/ir/a.cc <gtest/gtest.h>
 """
 GOOD = """
 sim/ir/a.cc "sim/ir/a.h" | sim/analysis/a.cc "sim/engine/a.h" | sim/engine/a.cc "sim/model/a.h" | sim/ir/a.cc <vector>
@@ -114,7 +114,7 @@ schedules/search/a.cc "schedules/search/a.h" | traces/a.cc "sim/analysis/a.h" | 
 tests/unit/a.cc "tools/a.h" | traces/a.cc <nlohmann/json.hpp> | traces/a.h <nlohmann/json_fwd.hpp> | tools/flags/a.cc <CLI/CLI.hpp> | exec/a.cc <thread>
 exec/nccl/a.cc "exec/gpu/host/a.h" | exec/gpu/host/a.cc "exec/training/a.h" | exec/training/a.h "exec/runtime/a.h"
 exec/gpu/device/a.cu "exec/gpu/calls.h" | exec/mpi/a.h "exec/runtime/a.h" | exec/nccl/a.cc "exec/mpi/a.h"
-exec/gpu/device/a.h <cuda.h> | exec/nccl/a.cu <nccl.h> | exec/mpi/a.cc <mpi.h> | traces/graphviz_render.cc <graphviz/gvc.h>
+exec/gpu/device/a.h <cuda.h> | exec/nccl/a.cu <nccl.h> | exec/mpi/a.cc <mpi.h> | traces/drawings/graphviz_render.cc <graphviz/gvc.h>
 """
 
 

@@ -22,7 +22,7 @@
 #include "sim/ir/pytorch_lists.h"
 #include "sim/ir/recompute.h"
 #include "sim/ir/shard_stages.h"
-#include "traces/pytorch_csv.h"
+#include "traces/schedules/pytorch_csv.h"
 
 namespace bubblescope {
 

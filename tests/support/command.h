@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "tools/command.h"
+#include "tools/commands/command.h"
 
 namespace bubblescope {
 

@@ -1,7 +1,7 @@
 // The attention kernels, computed by exec/training in float32.
 #pragma once
 
-#include "exec/gpu/orders.h"
+#include "exec/gpu/requests.h"
 
 namespace bubblescope {
 

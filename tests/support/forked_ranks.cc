@@ -8,7 +8,7 @@
 #include <array>
 #include <exception>
 
-#include "exec/nccl/meeting.h"
+#include "exec/nccl/rendezvous.h"
 #include "exec/runtime/step_clock.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/fake_nccl.h"

@@ -6,7 +6,7 @@
 
 #include "exec/gpu/host/job.h"
 #include "exec/runtime/execute.h"
-#include "exec/training/proof.h"
+#include "exec/training/verification.h"
 #include "sim/ir/lower.h"
 
 namespace bubblescope {

@@ -5,10 +5,10 @@
 #include <variant>
 
 #include "exec/nccl/nccl_place.h"
-#include "exec/training/proof.h"
+#include "exec/training/verification.h"
 #include "tests/support/as_written.h"
 #include "tests/support/fake_nccl.h"
-#include "tests/support/proven_training.h"
+#include "tests/support/verified_training.h"
 
 namespace bubblescope {
 

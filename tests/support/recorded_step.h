@@ -6,7 +6,7 @@
 
 #include "sim/ir/lower.h"
 #include "sim/model/cost_model.h"
-#include "traces/format.h"
+#include "traces/files/format.h"
 
 namespace bubblescope {
 

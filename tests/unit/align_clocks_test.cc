@@ -1,5 +1,5 @@
 // Clock differences between ranks, found from ops that depend on each other.
-#include "traces/align_clocks.h"
+#include "traces/measured/align_clocks.h"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include "sim/engine/simulate.h"
 #include "sim/ir/lower.h"
 #include "tests/support/as_written.h"
-#include "traces/text_schedule.h"
+#include "traces/schedules/text_schedule.h"
 
 namespace bubblescope {
 namespace {

@@ -6,7 +6,7 @@
 #include <map>
 #include <random>
 
-#include "tools/break_even.h"
+#include "tools/plan/break_even.h"
 
 namespace bubblescope {
 namespace {

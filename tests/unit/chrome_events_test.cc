@@ -1,5 +1,5 @@
 // Times of Chrome traces, which are decimal microseconds.
-#include "traces/chrome_events.h"
+#include "traces/measured/chrome_events.h"
 
 #include <gtest/gtest.h>
 

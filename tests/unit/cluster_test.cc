@@ -9,7 +9,7 @@
 #include "sim/ir/program_draft.h"
 #include "sim/model/traffic.h"
 #include "tests/support/as_written.h"
-#include "traces/text_schedule.h"
+#include "traces/schedules/text_schedule.h"
 
 namespace bubblescope {
 namespace {

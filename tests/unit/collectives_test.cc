@@ -13,7 +13,7 @@
 #include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"
 #include "tests/support/measured_schedule.h"
-#include "traces/text_schedule.h"
+#include "traces/schedules/text_schedule.h"
 
 namespace bubblescope {
 namespace {

@@ -16,10 +16,10 @@
 #include "tests/support/as_written.h"
 #include "tests/support/measured_schedule.h"
 #include "tests/support/recorded_step.h"
-#include "traces/drawing.h"
-#include "traces/native_schedule.h"
-#include "traces/text_schedule.h"
-#include "traces/timeline_file.h"
+#include "traces/drawings/drawing.h"
+#include "traces/schedules/native_schedule.h"
+#include "traces/schedules/text_schedule.h"
+#include "traces/timelines/timeline_file.h"
 
 namespace bubblescope {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <variant>
 
-#include "exec/calibration/company_costs.h"
+#include "exec/calibration/contention_costs.h"
 #include "exec/calibration/copies_program.h"
 #include "exec/gpu/host/gpu_job.h"
 #include "exec/gpu/host/time_copies.h"
@@ -21,9 +21,9 @@
 #include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"
 #include "tests/support/fake_gpu.h"
-#include "tests/support/proven_training.h"
-#include "tools/calibrate_copies.h"
-#include "traces/cost_file.h"
+#include "tests/support/verified_training.h"
+#include "tools/commands/calibrate_copies.h"
+#include "traces/costs/cost_file.h"
 
 namespace bubblescope {
 namespace {

@@ -1,5 +1,5 @@
 // Cost files: exact durations, spread over a schedule's stages, and what files must contain.
-#include "traces/cost_file.h"
+#include "traces/costs/cost_file.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include "tests/support/as_written.h"
 #include "tests/support/malformed.h"
 #include "tests/support/test_paths.h"
-#include "traces/format.h"
-#include "traces/text_schedule.h"
+#include "traces/files/format.h"
+#include "traces/schedules/text_schedule.h"
 
 namespace bubblescope {
 namespace {

@@ -1,5 +1,5 @@
 // The timeline drawn in the terminal. Expected drawings are typed in, so that readers see them.
-#include "traces/drawing.h"
+#include "traces/drawings/drawing.h"
 
 #include <gtest/gtest.h>
 
@@ -9,9 +9,9 @@
 
 #include "sim/ir/validate.h"
 #include "tests/support/recorded_step.h"
-#include "traces/text_report.h"
-#include "traces/text_schedule.h"
-#include "traces/wording.h"
+#include "traces/reports/text_report.h"
+#include "traces/reports/wording.h"
+#include "traces/schedules/text_schedule.h"
 
 namespace bubblescope {
 namespace {

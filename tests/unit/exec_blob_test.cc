@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "exec/runtime/blob.h"
-#include "exec/training/parcel.h"
+#include "exec/training/payload.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope {

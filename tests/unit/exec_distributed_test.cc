@@ -9,11 +9,11 @@
 #include "exec/runtime/distributed_backend.h"
 #include "exec/runtime/execute.h"
 #include "exec/runtime/processes.h"
-#include "exec/training/proof.h"
+#include "exec/training/verification.h"
 #include "sim/ir/lower.h"
 #include "sim/model/schedule_def.h"
 #include "tests/support/forked_ranks.h"
-#include "tests/support/proven_training.h"
+#include "tests/support/verified_training.h"
 
 namespace bubblescope {
 namespace {

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "exec/mpi/mpi_transport.h"
-#include "exec/mpi/mpi_watch.h"
+#include "exec/mpi/mpi_watchdog.h"
 #include "exec/runtime/clock_sync.h"
 #include "exec/runtime/heartbeat.h"
 #include "exec/runtime/rank_part.h"

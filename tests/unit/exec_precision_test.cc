@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "exec/training/precision.h"
-#include "exec/training/proof.h"
-#include "tests/support/proven_training.h"
+#include "exec/training/verification.h"
+#include "tests/support/verified_training.h"
 
 namespace bubblescope {
 namespace {

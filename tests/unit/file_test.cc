@@ -10,8 +10,8 @@
 
 #include "sim/ir/error.h"
 #include "tests/support/temporary_folder.h"
-#include "traces/format.h"
-#include "traces/gzip.h"
+#include "traces/files/format.h"
+#include "traces/files/gzip.h"
 
 namespace bubblescope {
 namespace {

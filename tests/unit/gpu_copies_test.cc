@@ -6,14 +6,14 @@
 #include <variant>
 
 #include "exec/gpu/host/activation_pool.h"
-#include "exec/gpu/host/certain_order.h"
-#include "exec/gpu/host/held_memory.h"
+#include "exec/gpu/host/happens_before.h"
+#include "exec/gpu/host/memory_tracker.h"
 #include "sim/ir/lower.h"
 #include "sim/ir/offload.h"
 #include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"
 #include "tests/support/fake_gpu.h"
-#include "traces/text_schedule.h"
+#include "traces/schedules/text_schedule.h"
 
 namespace bubblescope {
 namespace {

@@ -16,7 +16,7 @@
 #include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"
 #include "tests/support/fake_gpu.h"
-#include "tests/support/proven_training.h"
+#include "tests/support/verified_training.h"
 
 namespace bubblescope {
 namespace {

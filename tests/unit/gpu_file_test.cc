@@ -1,5 +1,5 @@
 // Devices from files: what files state, what a preset adds, and what must not be missing.
-#include "traces/gpu_file.h"
+#include "traces/costs/gpu_file.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 
 #include "exec/gpu/host/gpu_job.h"
 #include "exec/runtime/execute.h"
-#include "exec/training/proof.h"
+#include "exec/training/verification.h"
 #include "sim/ir/error.h"
 #include "sim/ir/lower.h"
 #include "sim/ir/offload.h"
@@ -14,7 +14,7 @@
 #include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"
 #include "tests/support/fake_gpu.h"
-#include "tests/support/proven_training.h"
+#include "tests/support/verified_training.h"
 
 namespace bubblescope {
 namespace {

@@ -7,7 +7,7 @@
 #include <variant>
 
 #include "exec/gpu/host/gpu_job.h"
-#include "exec/gpu/host/pool_trial.h"
+#include "exec/gpu/host/pool_dry_run.h"
 #include "exec/runtime/execute.h"
 #include "sim/ir/error.h"
 #include "sim/ir/lower.h"
@@ -16,7 +16,7 @@
 #include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"
 #include "tests/support/fake_gpu.h"
-#include "tests/support/proven_training.h"
+#include "tests/support/verified_training.h"
 
 namespace bubblescope {
 namespace {

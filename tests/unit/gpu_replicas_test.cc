@@ -14,7 +14,7 @@
 #include "tests/support/as_written.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/gpu_trained.h"
-#include "tests/support/proven_training.h"
+#include "tests/support/verified_training.h"
 
 namespace bubblescope {
 namespace {

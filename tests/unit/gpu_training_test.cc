@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "exec/gpu/host/activation_pool.h"
-#include "exec/gpu/host/version_ring.h"
+#include "exec/gpu/host/version_plan.h"
 #include "sim/analysis/memory_curve.h"
 #include "sim/ir/error.h"
 #include "sim/ir/lower.h"
@@ -17,7 +17,7 @@
 #include "tests/support/as_written.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/gpu_trained.h"
-#include "tests/support/proven_training.h"
+#include "tests/support/verified_training.h"
 
 namespace bubblescope {
 namespace {

@@ -1,5 +1,5 @@
 // The dependency graph, as text and rendered.
-#include "traces/graphviz.h"
+#include "traces/drawings/graphviz.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include "sim/ir/error.h"
 #include "tests/support/recorded_step.h"
 #include "tests/support/test_paths.h"
-#include "traces/dot_graph.h"
+#include "traces/drawings/dot_graph.h"
 
 namespace bubblescope {
 namespace {

@@ -10,9 +10,9 @@
 #include "sim/analysis/idle.h"
 #include "sim/model/schedule_def.h"
 #include "tests/support/recorded_step.h"
-#include "traces/html_page.h"
-#include "traces/step_details.h"
-#include "traces/trace_threads.h"
+#include "traces/drawings/html_page.h"
+#include "traces/timelines/step_details.h"
+#include "traces/timelines/trace_threads.h"
 
 namespace bubblescope {
 namespace {

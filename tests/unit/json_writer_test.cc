@@ -1,5 +1,5 @@
 // Writing json: commas, line breaks, numbers and escapes.
-#include "traces/json_writer.h"
+#include "traces/json/json_writer.h"
 
 #include <gtest/gtest.h>
 

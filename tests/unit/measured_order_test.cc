@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "sim/ir/bytes_text.h"
-#include "tools/compare_measured.h"
-#include "traces/infer_schedule.h"
+#include "tools/commands/compare_measured.h"
+#include "traces/schedules/infer_schedule.h"
 
 namespace bubblescope {
 namespace {

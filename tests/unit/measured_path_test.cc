@@ -15,9 +15,9 @@
 #include "tests/support/as_written.h"
 #include "tests/support/chrome_text.h"
 #include "tests/support/recorded_step.h"
-#include "traces/measured_steps.h"
-#include "traces/message_times.h"
-#include "traces/text_schedule.h"
+#include "traces/measured/assemble_steps.h"
+#include "traces/measured/message_times.h"
+#include "traces/schedules/text_schedule.h"
 
 namespace bubblescope {
 namespace {

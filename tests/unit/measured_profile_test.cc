@@ -5,8 +5,8 @@
 #include <string>
 
 #include "sim/ir/error.h"
-#include "traces/measured_steps.h"
-#include "traces/profile_place.h"
+#include "traces/measured/assemble_steps.h"
+#include "traces/measured/profile_place.h"
 
 namespace bubblescope {
 namespace {

@@ -6,7 +6,7 @@
 #include "sim/ir/error.h"
 #include "tests/support/as_written.h"
 #include "tests/support/chrome_text.h"
-#include "traces/measured_steps.h"
+#include "traces/measured/assemble_steps.h"
 
 namespace bubblescope {
 namespace {

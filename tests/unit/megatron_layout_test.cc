@@ -1,5 +1,5 @@
 // Megatron's layout strings, and the costs of their layers.
-#include "traces/megatron_layout.h"
+#include "traces/costs/megatron_layout.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The config.json of well-known models: their keys as published, their parameters as counted.
-#include "traces/model_file.h"
+#include "traces/costs/model_file.h"
 
 #include <gtest/gtest.h>
 

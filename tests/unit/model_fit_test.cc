@@ -1,6 +1,6 @@
 // The device memory available to a program, collectives over nodes, experts over tensor ranks,
 // known errors.
-#include "tools/model_fit.h"
+#include "tools/inputs/model_fit.h"
 
 #include <gtest/gtest.h>
 
@@ -15,8 +15,8 @@
 #include "sim/model/schedule_def.h"
 #include "tests/support/command.h"
 #include "tests/support/test_paths.h"
-#include "tools/command.h"
-#include "traces/known_errors_text.h"
+#include "tools/commands/command.h"
+#include "traces/reports/known_errors_text.h"
 
 namespace bubblescope {
 namespace {

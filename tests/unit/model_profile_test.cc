@@ -1,5 +1,5 @@
 // Reads measured layers, including the oddities of published files.
-#include "traces/model_profile.h"
+#include "traces/costs/model_profile.h"
 
 #include <gtest/gtest.h>
 

@@ -12,7 +12,7 @@
 #include "sim/model/schedule_def.h"
 #include "sim/model/stage_loads.h"
 #include "tests/support/as_written.h"
-#include "tools/models.h"
+#include "tools/inputs/models.h"
 
 namespace bubblescope {
 namespace {

@@ -11,7 +11,7 @@
 #include "sim/model/schedule_def.h"
 #include "sim/model/stage_recompute.h"
 #include "tests/support/as_written.h"
-#include "traces/model_file.h"
+#include "traces/costs/model_file.h"
 
 namespace bubblescope {
 namespace {

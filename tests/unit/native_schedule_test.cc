@@ -1,5 +1,5 @@
 // Native schedule files preserve everything that a Schedule states.
-#include "traces/native_schedule.h"
+#include "traces/schedules/native_schedule.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include "sim/model/schedule_def.h"
 #include "tests/support/malformed.h"
 #include "tests/support/random_schedule.h"
-#include "traces/text_schedule.h"
+#include "traces/schedules/text_schedule.h"
 
 namespace bubblescope {
 namespace {

@@ -12,7 +12,7 @@
 #include "tests/support/fake_gpu.h"
 #include "tests/support/fake_nccl.h"
 #include "tests/support/forked_ranks.h"
-#include "tests/support/proven_training.h"
+#include "tests/support/verified_training.h"
 
 namespace bubblescope {
 namespace {

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "exec/nccl/meeting.h"
+#include "exec/nccl/rendezvous.h"
 #include "exec/runtime/clock_sync.h"
 #include "exec/runtime/processes.h"
 #include "exec/runtime/step_clock.h"

@@ -11,7 +11,7 @@
 #include <span>
 #include <string>
 
-#include "exec/nccl/meeting.h"
+#include "exec/nccl/rendezvous.h"
 #include "exec/nccl/secret.h"
 #include "sim/ir/error.h"
 

@@ -19,7 +19,7 @@
 #include "tests/support/fake_nccl.h"
 #include "tests/support/forked_ranks.h"
 #include "tests/support/nccl_trained.h"
-#include "tests/support/proven_training.h"
+#include "tests/support/verified_training.h"
 
 namespace bubblescope {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "sim/ir/error.h"
-#include "traces/measured_steps.h"
+#include "traces/measured/assemble_steps.h"
 
 namespace bubblescope {
 namespace {

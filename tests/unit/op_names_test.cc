@@ -1,5 +1,5 @@
 // Names of ops in traces of other programs.
-#include "traces/op_names.h"
+#include "traces/measured/op_names.h"
 
 #include <gtest/gtest.h>
 

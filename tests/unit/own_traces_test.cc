@@ -10,9 +10,9 @@
 #include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"
 #include "tests/support/recorded_step.h"
-#include "traces/iterations.h"
-#include "traces/measured_steps.h"
-#include "traces/report_json.h"
+#include "traces/measured/assemble_steps.h"
+#include "traces/measured/iterations.h"
+#include "traces/reports/report_json.h"
 
 namespace bubblescope {
 namespace {

@@ -12,8 +12,8 @@
 #include "sim/model/schedule_def.h"
 #include "tests/support/perfetto_reader.h"
 #include "tests/support/recorded_step.h"
-#include "traces/step_details.h"
-#include "traces/trace_threads.h"
+#include "traces/timelines/step_details.h"
+#include "traces/timelines/trace_threads.h"
 
 namespace bubblescope {
 namespace {

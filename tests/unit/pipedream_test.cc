@@ -12,7 +12,7 @@
 #include "sim/ir/validate.h"
 #include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"
-#include "traces/text_schedule.h"
+#include "traces/schedules/text_schedule.h"
 
 namespace bubblescope {
 namespace {

@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include "traces/csv_string.h"
-#include "traces/json_string.h"
-#include "traces/svg_canvas.h"
+#include "traces/drawings/svg_canvas.h"
+#include "traces/files/csv_string.h"
+#include "traces/json/json_string.h"
 
 namespace bubblescope {
 namespace {

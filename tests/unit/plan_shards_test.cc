@@ -1,5 +1,5 @@
 // One plan by several processes or in several runs gives the bytes of a single run.
-#include "tools/plan_shards.h"
+#include "tools/plan/plan_shards.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -13,8 +13,8 @@
 #include <sstream>
 
 #include "sim/ir/error.h"
-#include "tools/command.h"
-#include "traces/format.h"
+#include "tools/commands/command.h"
+#include "traces/files/format.h"
 
 namespace bubblescope {
 namespace {

@@ -14,10 +14,10 @@
 
 #include "sim/ir/error.h"
 #include "tests/support/command.h"
-#include "tools/break_even.h"
-#include "tools/command.h"
-#include "tools/sweep.h"
-#include "traces/plan_table.h"
+#include "tools/commands/command.h"
+#include "tools/plan/break_even.h"
+#include "tools/plan/sweep.h"
+#include "traces/plans/plan_table.h"
 
 namespace bubblescope {
 namespace {

@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "sim/ir/error.h"
-#include "tools/command.h"
+#include "tools/commands/command.h"
 
 namespace bubblescope {
 namespace {

@@ -10,7 +10,7 @@
 #include "sim/ir/validate.h"
 #include "tests/support/as_written.h"
 #include "tests/support/random_schedule.h"
-#include "traces/text_schedule.h"
+#include "traces/schedules/text_schedule.h"
 
 namespace bubblescope {
 namespace {

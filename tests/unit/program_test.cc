@@ -8,7 +8,7 @@
 #include "sim/ir/lower.h"
 #include "sim/ir/program_draft.h"
 #include "tests/support/as_written.h"
-#include "traces/text_schedule.h"
+#include "traces/schedules/text_schedule.h"
 
 namespace bubblescope {
 namespace {

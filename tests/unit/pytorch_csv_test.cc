@@ -1,5 +1,5 @@
 // PyTorch's CSV: its content, what is refused, and that nothing is lost in either direction.
-#include "traces/pytorch_csv.h"
+#include "traces/schedules/pytorch_csv.h"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@
 #include "tests/support/malformed.h"
 #include "tests/support/random_schedule.h"
 #include "tests/support/test_paths.h"
-#include "traces/format.h"
-#include "traces/text_schedule.h"
+#include "traces/files/format.h"
+#include "traces/schedules/text_schedule.h"
 
 namespace bubblescope {
 namespace {

@@ -7,9 +7,9 @@
 #include "sim/engine/simulate.h"
 #include "sim/ir/lower.h"
 #include "tests/support/as_written.h"
-#include "traces/report_csv.h"
-#include "traces/report_json.h"
-#include "traces/text_schedule.h"
+#include "traces/reports/report_csv.h"
+#include "traces/reports/report_json.h"
+#include "traces/schedules/text_schedule.h"
 
 namespace bubblescope {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "sim/ir/lower.h"
 #include "sim/ir/valid_schedule.h"
-#include "traces/infer_schedule.h"
+#include "traces/schedules/infer_schedule.h"
 
 namespace bubblescope {
 namespace {

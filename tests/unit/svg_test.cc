@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tests/support/recorded_step.h"
-#include "traces/svg_canvas.h"
+#include "traces/drawings/svg_canvas.h"
 
 namespace bubblescope {
 namespace {

@@ -1,13 +1,13 @@
 // The report for people, and its words and numbers.
-#include "traces/text_report.h"
+#include "traces/reports/text_report.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
 #include "tests/support/recorded_step.h"
-#include "traces/time_axis.h"
-#include "traces/wording.h"
+#include "traces/drawings/time_axis.h"
+#include "traces/reports/wording.h"
 
 namespace bubblescope {
 namespace {

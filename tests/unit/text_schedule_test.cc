@@ -1,5 +1,5 @@
 // The text form, as tests and people write it.
-#include "traces/text_schedule.h"
+#include "traces/schedules/text_schedule.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Native timeline files and the csv of a timeline.
-#include "traces/timeline_file.h"
+#include "traces/timelines/timeline_file.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include "tests/support/as_written.h"
 #include "tests/support/malformed.h"
 #include "tests/support/random_schedule.h"
-#include "traces/format.h"
-#include "traces/text_schedule.h"
+#include "traces/files/format.h"
+#include "traces/schedules/text_schedule.h"
 
 namespace bubblescope {
 namespace {

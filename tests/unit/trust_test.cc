@@ -1,5 +1,5 @@
 // The conditions under which a report on measured steps is trusted.
-#include "traces/trust.h"
+#include "traces/measured/trust.h"
 
 #include <gtest/gtest.h>
 
@@ -8,9 +8,9 @@
 
 #include "sim/analysis/conclusions.h"
 #include "tests/support/recorded_step.h"
-#include "traces/report_csv.h"
-#include "traces/report_json.h"
-#include "traces/text_report.h"
+#include "traces/reports/report_csv.h"
+#include "traces/reports/report_json.h"
+#include "traces/reports/text_report.h"
 
 namespace bubblescope {
 namespace {

@@ -11,7 +11,7 @@
 #include "sim/ir/lower.h"
 #include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"
-#include "traces/timeline_file.h"
+#include "traces/timelines/timeline_file.h"
 
 namespace bubblescope {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "sim/ir/error.h"
 #include "tests/support/command.h"
-#include "tools/command.h"
-#include "tools/predict.h"
-#include "tools/schedule_notes.h"
+#include "tools/commands/command.h"
+#include "tools/inputs/predict.h"
+#include "tools/inputs/schedule_notes.h"
 
 namespace bubblescope {
 namespace {

@@ -14,9 +14,9 @@
 #include "sim/ir/lower.h"
 #include "sim/ir/recompute.h"
 #include "tests/support/random_schedule.h"
-#include "traces/native_schedule.h"
-#include "traces/pytorch_csv.h"
-#include "traces/text_schedule.h"
+#include "traces/schedules/native_schedule.h"
+#include "traces/schedules/pytorch_csv.h"
+#include "traces/schedules/text_schedule.h"
 
 namespace bubblescope {
 namespace {

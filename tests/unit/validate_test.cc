@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "traces/text_schedule.h"
+#include "traces/schedules/text_schedule.h"
 
 namespace bubblescope {
 namespace {

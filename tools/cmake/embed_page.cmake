@@ -1,5 +1,5 @@
-# Writes a C++ source that contains the files of traces/html as text:
-#   cmake -DFOLDER=traces/html -DOUTPUT=html_page.cc -P embed_page.cmake
+# Writes a C++ source that contains the files of traces/drawings/html as text:
+#   cmake -DFOLDER=traces/drawings/html -DOUTPUT=html_page.cc -P embed_page.cmake
 file(READ ${FOLDER}/page.html skeleton)
 file(READ ${FOLDER}/page.css style)
 file(GLOB scripts ${FOLDER}/*.js)
@@ -23,7 +23,7 @@ function(append_text name text)
   file(APPEND ${OUTPUT} "std::string_view html_${name}() {\n  return ${literal};\n}\n\n")
 endfunction()
 
-file(WRITE ${OUTPUT} "#include \"traces/html_page.h\"\n\nnamespace bubblescope {\n\n")
+file(WRITE ${OUTPUT} "#include \"traces/drawings/html_page.h\"\n\nnamespace bubblescope {\n\n")
 append_text(skeleton "${skeleton}")
 append_text(style "${style}")
 append_text(script "${script}")

@@ -9,7 +9,7 @@
 
 #include "sim/ir/error.h"
 #include "sim/ir/nearest_names.h"
-#include "tools/say.h"
+#include "tools/print.h"
 
 namespace bubblescope {
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "exec/gpu/attention_grid.h"
-#include "exec/gpu/device/number.cuh"
+#include "exec/gpu/device/dtype.cuh"
 
 namespace bubblescope {
 

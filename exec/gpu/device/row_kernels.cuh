@@ -1,7 +1,7 @@
 // Kernels with one block per row: norms, softmax, cross-entropy. kernels.h describes each.
 #pragma once
 
-#include "exec/gpu/device/number.cuh"
+#include "exec/gpu/device/dtype.cuh"
 #include "exec/gpu/kernels.h"
 
 namespace bubblescope {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "exec/gpu/device/entries.cuh"
-#include "exec/gpu/device/number.cuh"
+#include "exec/gpu/device/dtype.cuh"
 #include "exec/gpu/kernels.h"
 
 namespace bubblescope {

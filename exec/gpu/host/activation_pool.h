@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include "exec/gpu/host/certain_order.h"
 #include "exec/gpu/host/gpu.h"
+#include "exec/gpu/host/happens_before.h"
 
 namespace bubblescope {
 

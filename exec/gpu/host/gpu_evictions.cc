@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "exec/gpu/host/pool_trial.h"
+#include "exec/gpu/host/pool_dry_run.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope {

@@ -7,8 +7,8 @@
 #include "exec/gpu/host/activation_pool.h"
 #include "exec/gpu/host/gpu_machine.h"
 #include "exec/gpu/host/gpu_matrix.h"
+#include "exec/gpu/host/layer_options.h"
 #include "exec/gpu/host/layer_parts.h"
-#include "exec/gpu/host/layer_style.h"
 #include "exec/gpu/kernels.h"
 
 namespace bubblescope {

@@ -11,12 +11,12 @@
 #include "exec/gpu/host/gpu_data.h"
 #include "exec/gpu/host/gpu_evictions.h"
 #include "exec/gpu/host/gpu_lanes.h"
-#include "exec/gpu/host/gpu_mail.h"
+#include "exec/gpu/host/gpu_mailbox.h"
 #include "exec/gpu/host/gpu_microbatch.h"
 #include "exec/gpu/host/gpu_reductions.h"
-#include "exec/gpu/host/held_memory.h"
 #include "exec/gpu/host/job.h"
-#include "exec/training/updates_inside.h"
+#include "exec/gpu/host/memory_tracker.h"
+#include "exec/training/program_updates.h"
 
 namespace bubblescope {
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "exec/gpu/host/gpu_stage.h"
-#include "exec/gpu/host/version_ring.h"
-#include "exec/training/homes.h"
+#include "exec/gpu/host/version_plan.h"
+#include "exec/training/stage_replicas.h"
 #include "exec/training/training.h"
 
 namespace bubblescope {

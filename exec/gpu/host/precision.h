@@ -1,7 +1,7 @@
 // Converts a training's precision to the dtype of GPU requests.
 #pragma once
 
-#include "exec/gpu/orders.h"
+#include "exec/gpu/requests.h"
 #include "exec/training/precision.h"
 #include "sim/ir/units.h"
 

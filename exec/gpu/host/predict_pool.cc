@@ -1,8 +1,8 @@
 // Predicts the peak of every pool for a given Timeline.
 #include <algorithm>
 
-#include "exec/gpu/host/held_memory.h"
-#include "exec/gpu/host/pool_trial.h"
+#include "exec/gpu/host/memory_tracker.h"
+#include "exec/gpu/host/pool_dry_run.h"
 
 namespace bubblescope {
 

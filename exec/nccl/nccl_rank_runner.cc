@@ -1,0 +1,223 @@
+// Enqueueing this rank's plan, and gathering what all ranks did.
+#include "exec/nccl/nccl_rank_runner.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "exec/gpu/host/timed_gpu_work.h"
+#include "exec/nccl/largest_share.h"
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+
+namespace {
+
+/// How often NCCL is asked whether all is well, while the host looks on.
+constexpr Nanos kCheckEvery = 2'000'000;
+
+/// A rank of the first copy cares for its own faults; that all name something is seen to first.
+BackendRequest take_own(BackendRequest request, const Program& program, const JobPart& part) {
+  const InjectionTable all(request.injections, program);
+  std::erase_if(request.injections, [&part](const Injection& injection) {
+    return injection.rank != part.rank || part.copy != 0;
+  });
+  return request;
+}
+
+/// What must be the same everywhere.
+std::uint64_t fingerprint(const Program& program) {
+  std::uint64_t hash = 14'695'981'039'346'656'037U;
+  const auto mix = [&hash](std::uint64_t value) { hash = (hash ^ value) * 1'099'511'628'211U; };
+  mix(static_cast<std::uint64_t>(program.ranks));
+  for (const Instruction& instruction : program.instructions) {
+    for (const char letter : to_string(instruction.op)) mix(static_cast<unsigned char>(letter));
+    mix(instruction.lane);
+    mix(static_cast<std::uint64_t>(instruction.rank));
+  }
+  for (const InstructionId dependency : program.dependencies) mix(dependency);
+  return hash;
+}
+
+void expect_same_program(const Program& program, StepProtocol& protocol) {
+  BlobWriter writer;
+  writer.write(fingerprint(program));
+  std::vector<std::uint64_t> all;
+  for (const Blob& blob : protocol.gather(writer.take()))
+    all.push_back(BlobReader(blob).read<std::uint64_t>());
+  const auto other =
+      std::find_if(all.begin(), all.end(), [&](std::uint64_t one) { return one != all[0]; });
+  if (other != all.end())
+    throw Error("rank " + std::to_string(other - all.begin()) +
+                " runs another program than rank 0; start all processes with the same arguments");
+}
+
+const DeviceOptions& expect_possible(const DeviceOptions& device) {
+  if (device.graph)
+    throw Error("--graph: steps over NCCL are not launched as graphs; leave it out");
+  if (device.activity)
+    throw Error("--activity: records of several processes are not gathered; use --backend cuda");
+  return device;
+}
+
+}  // namespace
+
+JobPart find_part(const RankInfo& rank_info, std::int32_t ranks) {
+  if (rank_info.count % ranks == 0)
+    return {ranks, rank_info.count / ranks, rank_info.rank % ranks, rank_info.rank / ranks};
+  const std::string count = std::to_string(ranks);
+  throw Error("the backend nccl runs one process per rank: start " + count +
+              " of them, or a multiple, as in 'torchrun --no-python --nproc-per-node " + count +
+              " bubblescope ...' (there are " + std::to_string(rank_info.count) + ")");
+}
+
+NcclRankRunner::NcclRankRunner(const NcclPlace& place, const JobRequest& job,
+                               BackendRequest request)
+    : place_((expect_possible(job.device), place)),
+      program_(job.program),
+      part_(find_part(place.link.self(), job.program.ranks)),
+      request_(take_own(std::move(request), job.program, part_)),
+      plan_(plan_rank(job.program, part_.rank)),
+      machine_(place.gpu, job.program.ranks, OwnRank{part_.rank, place.device}),
+      protocol_(place.link, {request_.timeout, request_.interrupted}) {
+  place.link.allow_gathers(largest_share(job));
+  expect_same_program(program_, protocol_);
+  if (job.training != nullptr) training_.emplace(machine_, job, part_, protocol_);
+  nccl_links_.emplace(place, machine_, job.schedule, plan_, protocol_);
+  if (training_) training_->connect(*nccl_links_);
+  step_.emplace(machine_, plan_.program, request_, make_work(job));
+  await_begin();
+  BlobWriter writer;
+  writer.write(protocol_.begin()->clock.error);
+  for (const Blob& blob : protocol_.gather(writer.take()))
+    clock_error_ = std::max(clock_error_, BlobReader(blob).read<Nanos>());
+}
+
+std::string NcclRankRunner::describe() const {
+  const std::string copies =
+      part_.copies > 1 ? "; " + std::to_string(part_.copies) + " copies" : "";
+  return machine_.describe() + copies + "; NCCL " + describe_version(place_.nccl) +
+         "; clocks within " + std::to_string((clock_error_ + 999) / 1000) + " us";
+}
+
+GpuStepWork NcclRankRunner::make_work(const JobRequest& job) {
+  GpuWork work;
+  FindBuffers find;
+  std::function<void()> begin;
+  if (training_) {
+    work = [this](InstructionId id, void* stream) { training_->enqueue(id, stream); };
+    find = [this](const Transfer& transfer) { return training_->find(transfer); };
+    begin = [this] { training_->begin_step(); };
+  } else {
+    work = play_on_gpu(machine_, program_, job.durations, job.wait_mode);
+  }
+  GpuRemoteHooks outside{[this] { await_begin(); },
+                         [this](std::size_t ended) { return poll_peers(ended); },
+                         [this] { nccl_links_->abort(); }};
+  return {[this, work, find](InstructionId id, void* stream) { put(id, work, find, stream); },
+          begin,
+          false,
+          training_.has_value(),
+          false,
+          std::move(outside)};
+}
+
+/// Where time is only played, the sender lets the message's pass before it goes, and the rank that
+/// evicts that of its copies.
+void NcclRankRunner::put(InstructionId id, const GpuWork& work, const FindBuffers& find,
+                         void* stream) {
+  const std::vector<Transfer>& transfers = plan_.transfers[id];
+  if (transfers.empty()) return work(plan_.origin[id], stream);
+  const bool sends = std::any_of(transfers.begin(), transfers.end(), [&](const Transfer& transfer) {
+    return transfer.sends && is_message(program_.instructions[transfer.id]);
+  });
+  if (!training_ && (sends || is_own(id))) work(plan_.origin[id], stream);
+  nccl_links_->carry(id, find, stream);
+}
+
+/// Returns when the step begins, here as elsewhere.
+void NcclRankRunner::await_begin() {
+  const std::optional<StepBegin>& begin = protocol_.agree_on_begin();
+  if (!begin) throw Error(Fault::kMachine, "the step did not begin");
+  StepClock clock;
+  clock.start(begin->time);
+  clock.wait_until(0);
+}
+
+StepNews NcclRankRunner::poll_peers(std::size_t ended) {
+  const StepNews news = protocol_.poll(ended);
+  const Nanos now = read_monotonic_clock();
+  if (news.stop != AbortReason::kNone || now - checked_at_ < kCheckEvery) return news;
+  checked_at_ = now;
+  nccl_links_->check();
+  return news;
+}
+
+std::vector<RankResult> NcclRankRunner::run_step() {
+  protocol_.open_step();
+  step_->run();
+  RankPart own = translate(step_->result(part_.rank));
+  if (protocol_.stopped() != AbortReason::kNone) {  // what failed here is a consequence
+    own.result.failure = nullptr;
+    own.result.reason = protocol_.stopped();
+  }
+  std::vector<RankPart> parts = fold(protocol_.gather_parts(own));
+  set_arrivals(parts, program_);
+  Nanos first = 0;
+  for (const RankPart& part : parts)
+    for (const Span& span : part.result.spans) first = std::min(first, span.start);
+  for (RankPart& part : parts)
+    for (Span& span : part.result.spans) span = {span.id, span.start - first, span.end - first};
+  return take_results(std::move(parts));
+}
+
+/// The first copy's, and what failed in another.
+std::vector<RankPart> NcclRankRunner::fold(std::vector<RankPart> parts) const {
+  for (std::size_t process = static_cast<std::size_t>(part_.ranks); process < parts.size();
+       ++process) {
+    const RankResult& other = parts[process].result;
+    RankResult& first = parts[process % static_cast<std::size_t>(part_.ranks)].result;
+    if (first.reason == AbortReason::kNone) first.reason = other.reason;
+    if (first.failure == nullptr) first.failure = other.failure;
+  }
+  parts.resize(static_cast<std::size_t>(part_.ranks));
+  return parts;
+}
+
+/// Whether it is an instruction of this rank's lanes: no end of a message or token, nor what this
+/// rank keeps for another.
+bool NcclRankRunner::is_own(InstructionId planned) const {
+  const std::vector<Transfer>& transfers = plan_.transfers[planned];
+  return transfers.empty() || (transfers[0].link_kind != LinkKind::kMessages &&
+                               program_.instructions[plan_.origin[planned]].rank == part_.rank);
+}
+
+/// From this device's zero to the beginning of the step, and from the plan to the whole Program.
+RankPart NcclRankRunner::translate(RankResult result) const {
+  const ZeroTime& zero = step_->zero_time();
+  const Nanos shift = protocol_.begin() ? zero.earliest + (zero.latest - zero.earliest) / 2 -
+                                              protocol_.begin()->time
+                                        : 0;
+  RankPart part;
+  part.result.reason = result.reason;
+  part.result.failure = result.failure;
+  for (const BlockedAt& blocked : result.stopped)
+    if (is_own(blocked.at)) part.result.stopped.push_back(translate(blocked));
+  for (const Span& span : result.spans) {
+    const Span own{plan_.origin[span.id], span.start + shift, span.end + shift};
+    if (is_own(span.id)) part.result.spans.push_back(own);
+    for (const Transfer& transfer : plan_.transfers[span.id]) {
+      if (!is_message(program_.instructions[transfer.id])) continue;
+      auto& list = transfer.sends ? part.result.spans : part.arrivals;
+      list.push_back({transfer.id, own.start, own.end});
+    }
+  }
+  return part;
+}
+
+BlockedAt NcclRankRunner::translate(BlockedAt blocked) const {
+  blocked.at = plan_.origin[blocked.at];
+  if (blocked.awaited) blocked.awaited = plan_.origin[*blocked.awaited];
+  return blocked;
+}
+
+}  // namespace bubblescope

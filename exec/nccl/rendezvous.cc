@@ -1,0 +1,281 @@
+// Hello and welcome.
+#include "exec/nccl/rendezvous.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "exec/runtime/wait_deadline.h"
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr std::uint32_t kVersion = 3;
+constexpr std::uint64_t kLargestHello = 1024;
+/// How long someone who has called may take to say who it is, and where so many have called that
+/// others have to wait.
+constexpr Nanos kHelloTime = 5'000'000'000;
+constexpr Nanos kCrowdedHelloTime = 500'000'000;
+constexpr std::size_t kMaxCallers = 256;
+
+struct Challenge {
+  std::uint32_t version = kVersion;
+  Nonce nonce{};
+};
+
+struct Hello {
+  RankInfo rank_info;
+  Nonce nonce{};
+  Digest signature{};
+};
+
+/// The values that both ends of a connection know and no one else has seen before.
+struct Encounter {
+  Challenge challenge;
+  RankInfo rank_info;
+  Nonce nonce{};
+};
+
+enum class End { kFirst, kCaller };
+
+/// That this end of the connection has the secret: what one end shows does not serve the other.
+Digest sign(const Secret& secret, End end, const Encounter& encounter) {
+  BlobWriter writer;
+  writer.write(encounter.challenge.version);
+  writer.write(encounter.challenge.nonce);
+  writer.write(encounter.rank_info.rank);
+  writer.write(encounter.rank_info.count);
+  writer.write(encounter.nonce);
+  return secret.sign(end == End::kFirst ? "bubblescope rank 0" : "bubblescope caller",
+                     writer.take());
+}
+
+struct Guest {
+  Connection connection;
+  Challenge challenge;
+  Nanos since = 0;
+};
+
+struct AcceptedRank {
+  Connection connection;
+  Encounter encounter;
+};
+
+template <class Value>
+Blob blob_of(const Value& value) {
+  BlobWriter writer;
+  writer.write(value);
+  return writer.take();
+}
+
+/// A short frame, at once: what does not go then is not waited for.
+void say(const TcpSocket& socket, FrameKind kind, Blob payload) {
+  const Blob bytes = to_bytes({kind, 0, std::move(payload)});
+  socket.write(bytes);
+}
+
+/// What a guest has said; empty while it has not. Throws Error for anything but a whole frame.
+std::optional<Frame> receive(Connection& connection) {
+  const std::optional<Blob> bytes = connection.socket.read();
+  if (!bytes) throw Error(Fault::kMachine, "it left without a word");
+  connection.reader.take(*bytes);
+  return connection.reader.next();
+}
+
+class Reception {
+ public:
+  Reception(std::int32_t count, const RendezvousServer& door)
+      : door_(door), accepted_(static_cast<std::size_t>(count)) {}
+
+  bool is_full() const {
+    return std::all_of(accepted_.begin() + 1, accepted_.end(),
+                       [](const auto& accepted) { return accepted.has_value(); });
+  }
+
+  void look(const TcpSocket& listener) {
+    while (guests_.size() < kMaxCallers) {
+      TcpSocket socket = accept_from(listener);
+      if (!socket.is_open()) break;
+      const Challenge challenge{kVersion, make_nonce()};
+      BlobWriter writer;
+      writer.write(challenge.version);
+      writer.write(challenge.nonce);
+      say(socket, FrameKind::kChallenge, writer.take());
+      guests_.push_back(
+          {{std::move(socket), FrameReader(kLargestHello)}, challenge, read_monotonic_clock()});
+    }
+    std::erase_if(guests_, [this](Guest& guest) { return is_done(guest); });
+  }
+
+  SocketTransport welcome() {
+    std::vector<Connection> connections;
+    for (std::size_t rank = 1; rank < accepted_.size(); ++rank) {
+      AcceptedRank& accepted = *accepted_[rank];
+      say(accepted.connection.socket, FrameKind::kWelcome,
+          blob_of(sign(door_.secret, End::kFirst, accepted.encounter)));
+      connections.push_back(std::move(accepted.connection));
+    }
+    return {{0, static_cast<std::int32_t>(accepted_.size())}, std::move(connections)};
+  }
+
+  std::string describe_missing() const {
+    std::string text;
+    for (std::size_t rank = 1; rank < accepted_.size(); ++rank)
+      if (!accepted_[rank]) text += (text.empty() ? "rank " : ", ") + std::to_string(rank);
+    if (refused_ > 0)
+      text += " (" + std::to_string(refused_) + " caller(s) turned away, the last because " +
+              reason_ + ")";
+    return text;
+  }
+
+ private:
+  /// Whether a guest has a seat, or was turned away.
+  bool is_done(Guest& guest) {
+    try {
+      const std::optional<Frame> frame = receive(guest.connection);
+      const Nanos most = guests_.size() < kMaxCallers ? kHelloTime : kCrowdedHelloTime;
+      if (!frame && read_monotonic_clock() - guest.since > most)
+        throw Error(Fault::kMachine, "it did not say who it is");
+      if (!frame) return false;
+      rank_info(guest, *frame);
+    } catch (const Error& error) {
+      ++refused_;
+      reason_ = error.what();
+      BlobWriter writer;
+      writer.write_text(reason_.substr(0, kMaxTextBytes));
+      say(guest.connection.socket, FrameKind::kRefusal, writer.take());
+    }
+    return true;
+  }
+
+  void rank_info(Guest& guest, const Frame& frame) {
+    if (frame.kind != FrameKind::kHello || frame.payload.size() != sizeof(Hello))
+      throw Error(Fault::kMachine, "it did not begin with a hello");
+    const auto hello = BlobReader(frame.payload).read<Hello>();
+    const Encounter encounter{guest.challenge, hello.rank_info, hello.nonce};
+    expect_secret(guest, hello.signature, encounter);
+    const auto count = static_cast<std::int32_t>(accepted_.size());
+    const std::string rank = "rank " + std::to_string(hello.rank_info.rank);
+    if (hello.rank_info.count != count)
+      throw Error(Fault::kMachine, rank + " counts " + std::to_string(hello.rank_info.count) +
+                                       " processes and rank 0 " + std::to_string(count));
+    if (hello.rank_info.rank < 1 || hello.rank_info.rank >= count)
+      throw Error(Fault::kMachine, "there is no seat for " + rank);
+    std::optional<AcceptedRank>& place = accepted_[static_cast<std::size_t>(hello.rank_info.rank)];
+    if (place) throw Error(Fault::kMachine, rank + " is there already");
+    place.emplace(AcceptedRank{std::move(guest.connection), encounter});
+  }
+
+  /// Nothing else that a caller says counts before this.
+  void expect_secret(const Guest& guest, const Digest& signature, const Encounter& encounter) {
+    if (are_equal(signature, sign(door_.secret, End::kCaller, encounter))) return;
+    if (door_.warn && !std::exchange(has_warned_, true))
+      door_.warn("a caller from " + peer_of(guest.connection.socket) +
+                 " does not have this run's secret and is turned away; so are others like it, "
+                 "without a word");
+    throw Error(Fault::kMachine, "its secret is not that of rank 0");
+  }
+
+  const RendezvousServer& door_;
+  bool has_warned_ = false;
+  std::vector<std::optional<AcceptedRank>> accepted_;  ///< by rank
+  std::vector<Guest> guests_;
+  std::int32_t refused_ = 0;
+  std::string reason_;
+};
+
+/// A name may be known later, as that of a container that starts: it is sought less often.
+constexpr int kNextCallMilliseconds = 20;
+constexpr int kNextLookupMilliseconds = 200;
+
+Connection reach(const Address& address, const Connect& caller, WaitDeadline& waiting) {
+  for (;;) {
+    std::string obstacle = "rank 0 does not answer at " + to_string(address) +
+                           "; is it started, with the same MASTER_ADDR and MASTER_PORT?";
+    int nap = kNextCallMilliseconds;
+    try {
+      TcpSocket socket = caller(address);
+      if (socket.is_open()) return {std::move(socket), FrameReader(kSmallGather)};
+    } catch (const Error& error) {
+      obstacle = error.what();
+      nap = kNextLookupMilliseconds;
+    }
+    if (waiting.has_passed()) throw Error(Fault::kMachine, obstacle);
+    poll(nullptr, 0, nap);
+  }
+}
+
+std::optional<Frame> receive_from(const std::string& where, Connection& connection) {
+  try {
+    return receive(connection);
+  } catch (const Error& error) {
+    throw Error(Fault::kMachine, where + " does not take this process: " + error.what());
+  }
+}
+
+/// Returns what rank 0 says next. Throws Error where it turns this process away, or says nothing in
+/// time.
+Frame await_frame(const std::string& where, Connection& connection, WaitDeadline& waiting) {
+  while (!waiting.has_passed()) {
+    std::optional<Frame> frame = receive_from(where, connection);
+    if (frame && frame->kind == FrameKind::kRefusal)
+      throw Error(Fault::kMachine,
+                  where + " turned this process away: " + BlobReader(frame->payload).read_text());
+    if (frame) return std::move(*frame);
+    poll(nullptr, 0, 2);
+  }
+  throw Error(Fault::kMachine, where + " has not said within --timeout that all are there");
+}
+
+Challenge read_challenge(const std::string& where, const Frame& frame) {
+  if (frame.kind != FrameKind::kChallenge)
+    throw Error(Fault::kMachine, where + " answers as no bubblescope would");
+  BlobReader reader(frame.payload);
+  Challenge challenge{reader.read<std::uint32_t>(), {}};
+  if (challenge.version != kVersion)
+    throw Error(Fault::kMachine, where + " is of another version of bubblescope");
+  challenge.nonce = reader.read<Nonce>();
+  return challenge;
+}
+
+}  // namespace
+
+SocketTransport accept_ranks(const TcpSocket& listener, std::int32_t count, const Limits& limits,
+                             const RendezvousServer& door) {
+  Reception reception(count, door);
+  WaitDeadline waiting(limits);
+  for (reception.look(listener); !reception.is_full(); reception.look(listener)) {
+    if (waiting.has_passed())
+      throw Error(Fault::kMachine, "of " + std::to_string(count) +
+                                       " processes, these have not come to rank 0 within "
+                                       "--timeout: " +
+                                       reception.describe_missing());
+    poll(nullptr, 0, 2);
+  }
+  return reception.welcome();
+}
+
+SocketTransport connect_to_rank_0(const Address& address, const RankInfo& rank_info,
+                                  const Limits& limits, const RendezvousClient& approach) {
+  WaitDeadline waiting(limits);
+  Connection connection = reach(address, approach.caller, waiting);
+  const std::string where = "rank 0 at " + to_string(address);
+  const Challenge challenge = read_challenge(where, await_frame(where, connection, waiting));
+  const Secret secret = approach.find_secret();
+  const Encounter encounter{challenge, rank_info, make_nonce()};
+  say(connection.socket, FrameKind::kHello,
+      blob_of(Hello{rank_info, encounter.nonce, sign(secret, End::kCaller, encounter)}));
+  const Frame answer = await_frame(where, connection, waiting);
+  if (answer.kind != FrameKind::kWelcome || answer.payload.size() != sizeof(Digest))
+    throw Error(Fault::kMachine, where + " answers as no bubblescope would");
+  if (!are_equal(BlobReader(answer.payload).read<Digest>(), sign(secret, End::kFirst, encounter)))
+    throw Error(Fault::kMachine, where + " does not have this run's secret; nothing is told to it");
+  std::vector<Connection> connections;
+  connections.push_back(std::move(connection));
+  return {rank_info, std::move(connections)};
+}
+
+}  // namespace bubblescope

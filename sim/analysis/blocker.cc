@@ -1,0 +1,96 @@
+// Lanes, dependencies and the two ends of messages, looked at backwards.
+#include "sim/analysis/blocker.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace bubblescope {
+
+Blockers::Blockers(const Program& program, const Timeline& timeline)
+    : program_(program),
+      timeline_(timeline),
+      previous_in_lane_(program.size(), kNoInstruction),
+      computes_(static_cast<std::size_t>(program.ranks)),
+      sent_(program.size(), kNoInstruction) {
+  std::vector<InstructionId> last(program.lanes.size(), kNoInstruction);
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    const Instruction& instruction = program.instructions[id];
+    if (is_message(instruction)) note_sender(id);
+    if (instruction.lane == kNoLane) continue;
+    previous_in_lane_[id] = last[instruction.lane];
+    last[instruction.lane] = id;
+    if (is_compute(instruction.op.kind)) computes_[instruction.rank].push_back(id);
+  }
+  find_unsaid();
+}
+
+void Blockers::note_sender(InstructionId message) {
+  for (const InstructionId maker : program_.dependencies_of(message)) {
+    InstructionId& sent = sent_[maker];
+    if (sent == kNoInstruction || timeline_.end[message] > timeline_.end[sent]) sent = message;
+  }
+}
+
+void Blockers::find_unsaid() {
+  std::vector<InstructionId> found;
+  for (InstructionId id = 0; id < program_.size(); ++id) {
+    const InstructionId unsaid = unsaid_holder(id);
+    if (unsaid == kNoInstruction) continue;
+    found.resize(program_.size(), kNoInstruction);
+    found[id] = unsaid;
+  }
+  unsaid_ = std::move(found);
+}
+
+InstructionId Blockers::unsaid_holder(InstructionId id) const {
+  const std::optional<InstructionId> said = blocker(id);
+  if (!said || timeline_.end[*said] >= timeline_.start[id]) return kNoInstruction;
+  const Instruction& instruction = program_.instructions[id];
+  if (is_message(instruction)) return late_end(id, timeline_.end[*said]);
+  if (is_compute(instruction.op.kind)) return blocking_send(id, timeline_.end[*said]);
+  return kNoInstruction;
+}
+
+InstructionId Blockers::late_end(InstructionId message, Nanos free_from) const {
+  const Nanos start = timeline_.start[message];
+  Nanos distance = start - free_from;
+  InstructionId nearest = kNoInstruction;
+  const auto ends_before = [&](InstructionId op, Nanos time) { return timeline_.end[op] < time; };
+  const Instruction& instruction = program_.instructions[message];
+  for (const std::int32_t rank : {instruction.rank, instruction.peer}) {
+    const std::vector<InstructionId>& ops = computes_[rank];
+    auto op = std::lower_bound(ops.begin(), ops.end(), start, ends_before);
+    if (op != ops.begin()) --op;
+    for (; op != ops.end() && timeline_.start[*op] < start; ++op) {
+      const Nanos apart = std::abs(timeline_.end[*op] - start);
+      if (timeline_.end[*op] > timeline_.end[message] || apart >= distance) continue;
+      nearest = *op;
+      distance = apart;
+    }
+  }
+  return nearest;
+}
+
+InstructionId Blockers::blocking_send(InstructionId op, Nanos free_from) const {
+  const InstructionId before = previous_in_lane_[op];
+  if (before == kNoInstruction || sent_[before] == kNoInstruction) return kNoInstruction;
+  const Nanos end = timeline_.end[sent_[before]];
+  return free_from < end && end <= timeline_.start[op] ? sent_[before] : kNoInstruction;
+}
+
+std::optional<InstructionId> Blockers::find_last_dependency(InstructionId id) const {
+  std::optional<InstructionId> latest;
+  for (const InstructionId dependency : program_.dependencies_of(id))
+    if (!latest || timeline_.end[dependency] > timeline_.end[*latest]) latest = dependency;
+  return latest;
+}
+
+std::optional<InstructionId> Blockers::blocker(InstructionId id) const {
+  std::optional<InstructionId> latest;
+  for_each_awaited(id, [&](InstructionId earlier) {
+    if (!latest || timeline_.end[earlier] > timeline_.end[*latest]) latest = earlier;
+  });
+  return latest;
+}
+
+}  // namespace bubblescope

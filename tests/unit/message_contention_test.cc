@@ -1,0 +1,171 @@
+// Contention of messages: they slow down beside computing ranks, and calibration finds it.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <variant>
+
+#include "exec/calibration/contention_costs.h"
+#include "exec/calibration/contention_program.h"
+#include "exec/gpu/host/gpu_job.h"
+#include "exec/gpu/host/time_copies.h"
+#include "exec/runtime/execute.h"
+#include "sim/engine/simulate_shared.h"
+#include "sim/ir/error.h"
+#include "sim/ir/program_draft.h"
+#include "sim/model/contention.h"
+#include "sim/model/schedule_def.h"
+#include "tests/support/fake_gpu.h"
+#include "tests/support/verified_training.h"
+#include "tools/commands/calibrate_messages.h"
+#include "traces/costs/cost_file.h"
+
+namespace bubblescope {
+namespace {
+
+/// 0F0 beside a message from rank 0 that 1F0 waits for.
+Program make_program() {
+  ProgramDraft draft(2, 3);
+  draft.add({{0, 0, 0, OpKind::kForward}, 0, 0, 0});
+  draft.add({{0, 0, 0, OpKind::kSendForward}, kNoLane, 0, 1});
+  draft.add({{1, 0, 0, OpKind::kForward}, 1, 1, 1});
+  draft.wait_for(1);
+  return std::get<Program>(std::move(draft).finish());
+}
+
+/// When the message and 0F0 end; alone they take 10 and `forward`.
+std::array<Nanos, 2> ends_of(Nanos forward, const Slowdown& ops, const Slowdown& messages) {
+  const Program program = make_program();
+  Traffic traffic;
+  traffic.fixed.assign(program.size(), 0);
+  Contention contention{2, {{}, {}}, messages};
+  for (auto& kinds : contention.stages) kinds.fill(ops);
+  std::array<InstructionId, 2> ids{};
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    const Instruction& instruction = program.instructions[id];
+    traffic.fixed[id] = is_message(instruction) ? 10 : instruction.rank == 0 ? forward : 50;
+    if (is_message(instruction)) ids[0] = id;
+    if (!is_message(instruction) && instruction.rank == 0) ids[1] = id;
+  }
+  const SharedRun run = simulate_shared(program, with_contention(traffic, program, contention));
+  return {run.timeline.end[ids[0]], run.timeline.end[ids[1]]};
+}
+
+TEST(MessageContention, AMessageTakesLongerBesideABusyRank) {
+  EXPECT_EQ(ends_of(100, {}, {})[0], 10);
+  EXPECT_EQ(ends_of(100, {}, {2})[0], 20);
+  // Half the rate for 10 leaves 5 of 10: 15.
+  EXPECT_EQ(ends_of(10, {}, {2})[0], 15);
+}
+
+// 0F0 is alone until the message has arrived at 10; its remaining 10 of 20 are beside 1F0.
+TEST(MessageContention, AMessageMakesNoRankBusy) {
+  EXPECT_EQ(ends_of(20, {1.5}, {1})[1], 25);
+  // A message that takes 20 lets it end before.
+  EXPECT_EQ(ends_of(20, {1.5}, {2})[1], 20);
+}
+
+constexpr const char* kStages = R"("stages": [{"forward": 1, "backward": 2}])";
+
+CostFile parse(const std::string& message) {
+  return parse_cost_file(R"({"format": "bubblescope-costs/1", )" + std::string(kStages) +
+                             R"(, "message": )" + message + "}",
+                         "costs.json");
+}
+
+TEST(MessageContention, ABandwidthDependsOnTheSize) {
+  const auto nanos_of = [](const char* bytes) {
+    return parse(std::string(R"({"latency": "1us", "bytes": )") + bytes +
+                 R"(, "bandwidth_gbps": [[1000, 8], [2000, 16]]})")
+        .message.nanos();
+  };
+  EXPECT_EQ(nanos_of("500"), 1000 + 500);    // 8 Gb/s, as of the smallest size: 1 byte per ns
+  EXPECT_EQ(nanos_of("1500"), 1000 + 1000);  // half-way, 12 Gb/s: 1.5 bytes per ns
+  EXPECT_EQ(nanos_of("4000"), 1000 + 2000);  // 16 Gb/s
+}
+
+TEST(MessageContention, CostFilesGiveTheTimeOfMessages) {
+  const Schedule schedule = build_schedule(find_schedule("gpipe"), {{1, 1, 1, 1, {}}, {}, {}});
+  const auto made =
+      contention(parse(R"({"latency": "10us", "in_company": ["12us", "15us"]})"), schedule);
+  ASSERT_TRUE(made);
+  EXPECT_EQ(made->message, (Slowdown{1.2, 1.5}));
+  EXPECT_FALSE(contention(parse(R"({"latency": "10us"})"), schedule));
+  try {
+    contention(parse(R"({"latency": "10us", "in_company": ["9us"]})"), schedule);
+    ADD_FAILURE() << "a message that others make faster";
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()).find("costs.json: /message/in_company: 9"), 0u)
+        << error.what();
+  }
+}
+
+/// Steps in which the ranks of a training take turns on a device that slows copies.
+std::vector<Timeline> take_turns(const Schedule& schedule, const Program& program) {
+  const TrainingOptions options = small_model(2);
+  const ValidSchedule valid = require_valid(schedule);
+  const JobRequest request{valid, program, &options, {}, WaitMode::kSpin, {}};
+  const Job job = start_gpu_job(fake_gpu_calls(), request, {});
+  Execution execution = execute(program, *job.backend, "cuda", {1, 2, {}});
+  if (execution.breakdown) throw Error(execution.breakdown->fault, execution.breakdown->message);
+  return std::move(execution.steps);
+}
+
+// 2 sequences of 4 tokens and 8 columns of 4 bytes: 256 bytes, of 10 ns each.
+TEST(MessageContention, FindsTheLawOfTheDevice) {
+  FakeGpu& gpu = reset_fake_gpu(1);
+  gpu.times.nanos_per_byte = 10;
+  gpu.times.nanos_per_entry = 3000;
+  gpu.times.copies = {1.2, 1.5, 1.75, 2};
+  const Schedule schedule = build_schedule(find_schedule("1f1b"), {{4, 1, 8, 1, {}}, {}, {}});
+  const Program program = contention_program(schedule, 4);
+  const std::vector<Timeline> steps = take_turns(schedule, program);
+  const Observation observation{program, steps};
+  const auto costs = find_message_costs({&observation, 1}, 4);
+  ASSERT_EQ(costs.size(), 5u);
+  const double factors[] = {1, 1.2, 1.5, 1.75, 2};
+  for (std::size_t busy = 0; busy < costs.size(); ++busy) {
+    ASSERT_TRUE(costs[busy]) << busy;
+    // An op that begins or ends meanwhile counts for up to a quarter of a rank.
+    EXPECT_NEAR(static_cast<double>(costs[busy]->mean), 2560 * factors[busy], 0.03 * 2560) << busy;
+  }
+}
+
+TEST(MessageContention, CopiesAreTimedBySize) {
+  FakeGpu& gpu = reset_fake_gpu(2);
+  gpu.times.nanos_per_copy = 1500;
+  gpu.times.nanos_per_byte = 0.25;
+  const std::vector<MessageTime> times = time_copies(fake_gpu_calls(), 2, Share::kGreen);
+  ASSERT_GE(times.size(), 5u);
+  for (const MessageTime& time : times) EXPECT_EQ(time.nanos, 1500 + time.bytes / 4);
+  EXPECT_EQ(gpu.bytes, 0);
+  EXPECT_EQ(gpu.handles, 0);
+}
+
+// A copy of 8000 bytes takes 1000 + 1000 ns: 64 Gb/s beyond the smallest one. From producer to
+// consumer it takes 5000, so 3000 are besides the copy. In turns copies took 2000 alone and 2600
+// beside a busy rank.
+TEST(MessageContention, MeasurementsBecomeAnEntryOfTheCostFile) {
+  const Program program = make_program();
+  Timeline beside;
+  beside.start.assign(3, 0);
+  beside.end.assign(3, 0);
+  Timeline alone = beside;
+  for (InstructionId id = 0; id < 3; ++id) {
+    const bool is_copy = is_message(program.instructions[id]);
+    beside.end[id] = is_copy ? 2600 : 3000;
+    alone.end[id] = is_copy ? 2000 : 0;
+  }
+  const std::vector<Timeline> turns{beside, alone};
+  const std::vector<Timeline> real{alone};
+  const MessageEvidence evidence{{{program, real}},         {{program, turns}}, 2, 5000, 8000,
+                                 {{64, 1000}, {8000, 2000}}};
+  // 1F0 of `beside` computes too, so two ranks are busy.
+  EXPECT_EQ(write_message_json(evidence).dump(),
+            R"({"latency":"4000ns","bytes":8000,"bandwidth_gbps":[[8000,64.0]],)"
+            R"("in_company":["5300ns","5600ns"]})");
+}
+
+}  // namespace
+}  // namespace bubblescope

@@ -1,0 +1,28 @@
+// Calibrates contention between ranks that share a device.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <vector>
+
+#include "exec/calibration/calibrate.h"
+#include "tools/commands/measure.h"
+
+namespace bubblescope {
+
+/// Runs ops with 1, 2, ... ranks of their device busy, and adds their durations to a cost file:
+/// alone as each stage's durations, with others as its "in_company". Measurements of whole
+/// schedules take precedence over those of single ops. Throws Error where a run fails.
+nlohmann::ordered_json with_contention(nlohmann::ordered_json costs,
+                                       const std::vector<Measurement>& schedules,
+                                       const RunContext& context);
+
+/// Prefers estimates from many real steps over estimates from ranks that take turns.
+std::vector<std::optional<Estimate>> choose_estimates(
+    const std::vector<std::optional<Estimate>>& in_schedules,
+    const std::vector<std::optional<Estimate>>& in_turns);
+
+/// Collects all steps of all measurements; refers to them.
+std::vector<Observation> collect_observations(const std::vector<Measurement>& schedules);
+
+}  // namespace bubblescope

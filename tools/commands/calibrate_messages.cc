@@ -1,0 +1,102 @@
+// Derives the costs of messages from measured copies.
+#include "tools/commands/calibrate_messages.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "tools/commands/calibrate_contention.h"
+#include "traces/costs/cost_file.h"
+
+namespace bubblescope {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+using MeasuredTimes = std::vector<std::optional<Estimate>>;
+
+MeasuredTimes copies_of(const MessageEvidence& evidence) {
+  const MeasuredTimes in_turns = find_message_costs(evidence.turns, evidence.ranks_per_device);
+  return choose_estimates(find_message_costs(evidence.schedules, evidence.ranks_per_device),
+                          in_turns);
+}
+
+/// The time that bytes add to the smallest copy, as a bandwidth, which cost files can state.
+LinkSpeed speed_of(const std::vector<MessageTime>& by_size) {
+  LinkSpeed speed;
+  const auto quickest = std::min_element(
+      by_size.begin(), by_size.end(),
+      [](const auto& left, const auto& right) { return left.nanos < right.nanos; });
+  for (const MessageTime& time : by_size)
+    if (time.nanos > quickest->nanos)
+      speed.points.push_back(
+          {time.bytes, std::clamp(8.0 * static_cast<double>(time.bytes) /
+                                      static_cast<double>(time.nanos - quickest->nanos),
+                                  0.001, 1e6)});
+  return speed;
+}
+
+/// The bytes of a message in training; 0 without training.
+Bytes message_bytes(const Schedule& schedule, const RunOptions& run) {
+  if (run.work != WorkKind::kTransformer) return 0;
+  const Bytes bytes_per_entry = entry_bytes(dtype_of(run.device.precision));
+  const TransformerShape& model = run.training.model;
+  return bytes_per_entry * model.rows() * model.width / schedule.shape.slices;
+}
+
+/// The measurements behind the costs, for "measured".
+Json write_message_evidence_json(const MessageEvidence& evidence) {
+  Json json = Json::object();
+  for (const MessageTime& time : evidence.by_size)
+    json["by_size"].push_back({{"bytes", time.bytes}, {"time", write_cost_duration(time.nanos)}});
+  if (evidence.turns.empty()) return json;
+  for (const std::optional<Estimate>& seen : copies_of(evidence))
+    json["samples_by_busy_ranks"].push_back(seen ? seen->samples : 0);
+  return json;
+}
+
+}  // namespace
+
+Json write_message_json(const MessageEvidence& evidence) {
+  std::vector<Nanos> copies;
+  if (!evidence.turns.empty()) copies = fill_contention(copies_of(evidence));
+  const std::optional<Estimate> usual = find_message_time(evidence.schedules);
+  const Nanos copy = usual ? usual->mean : 0;
+  const Nanos beside = std::max<Nanos>(0, evidence.effective - copy);
+  Nanos alone = beside + (copies.empty() ? copy : copies[0]);
+  Json message = Json::object();
+  const LinkSpeed speed = speed_of(evidence.by_size);
+  Nanos latency = alone;
+  if (evidence.bytes > 0 && !speed.points.empty()) {
+    const double bits = 8.0 * static_cast<double>(evidence.bytes);
+    const auto transfer =
+        static_cast<Nanos>(std::ceil(bits / speed.bandwidth_gbps(evidence.bytes)));
+    latency = std::max<Nanos>(0, alone - transfer);
+    alone = latency + transfer;
+  }
+  message["latency"] = write_cost_duration(latency);
+  if (evidence.bytes > 0 && !speed.points.empty()) {
+    message["bytes"] = evidence.bytes;
+    for (const SpeedPoint& point : speed.points)
+      message["bandwidth_gbps"].push_back({point.bytes, point.bandwidth_gbps});
+  }
+  for (std::size_t busy = 1; busy < copies.size(); ++busy)
+    message["in_company"].push_back(write_cost_duration(alone + copies[busy] - copies[0]));
+  return message;
+}
+
+Json with_messages(Json costs, MessageEvidence evidence, const Schedule& schedule,
+                   const RunOptions& run) {
+  const auto& time_messages = find_backend(run.backend).time_messages;
+  evidence.bytes = message_bytes(schedule, run);
+  if (time_messages && evidence.bytes > 0 && schedule.shape.ranks > 1)
+    evidence.by_size = time_messages(schedule.shape.ranks, run.device);
+  costs["message"] = write_message_json(evidence);
+  costs["measured"]["messages"] = write_message_evidence_json(evidence);
+  return costs;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,278 @@
+// check: is a schedule legal, in which message modes can it deadlock, how much memory does it need.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include "sim/analysis/memory_curve.h"
+#include "sim/analysis/suggest_receives.h"
+#include "sim/engine/simulate.h"
+#include "sim/ir/check_messages.h"
+#include "sim/ir/swapped_messages.h"
+#include "sim/ir/validate.h"
+#include "tools/flags/command_flags.h"
+#include "tools/inputs/memory_caps.h"
+#include "tools/inputs/predict.h"
+#include "tools/print.h"
+#include "traces/drawings/drawing.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr const char* kCheckExample =
+    "example: prove a hand-written PyTorch schedule before a thousand GPUs run it\n"
+    "  bubblescope check my_schedule.csv\n"
+    "example: the smallest deadlock of receives that are posted late, and what removes it\n"
+    "  bubblescope check interleaved --pp 2 -m 2 --lowering deferred --p2p-mode rendezvous "
+    "--suggest\n"
+    "exit status: 1 if a schedule is not legal, deadlocks in the mode of --p2p-mode (with\n"
+    "--all-modes: in any, or where messages are swapped), or holds more than --cap\n";
+
+/// The findings about one schedule; those that require a run are empty if it cannot run.
+struct Verdict {
+  std::string name;
+  bool forward_only = false;
+  Problems problems;
+  std::vector<ModeVerdict> modes;
+  Problems swapped;  ///< messages that are received in another order than they are sent
+  std::optional<std::int32_t> eager_slots;
+  std::vector<Peak> peaks;
+  Problems over_cap;
+  std::optional<ReceiveSuggestion> suggestion;
+  std::string suggested_mode;  ///< the mode for which the gain of the suggestion holds
+
+  bool legal() const { return problems.empty(); }
+  bool deadlocks_in_any() const {
+    return std::any_of(modes.begin(), modes.end(),
+                       [](const ModeVerdict& verdict) { return verdict.deadlock.has_value(); });
+  }
+  /// The requested mode; otherwise the first that deadlocks, or rendezvous.
+  P2pMode choose_mode_to_fix(P2pMode asked) const {
+    if (asked != P2pMode::kDataflow) return asked;
+    for (const ModeVerdict& verdict : modes)
+      if (verdict.deadlock) return verdict.mode;
+    return P2pMode::kRendezvous;
+  }
+  bool deadlocks_in(P2pMode mode) const {
+    return std::any_of(modes.begin(), modes.end(), [&](const ModeVerdict& verdict) {
+      return verdict.mode == mode && verdict.deadlock;
+    });
+  }
+};
+
+using Loaded = std::variant<ValidSchedule, InvalidSchedule, Verdict>;
+
+/// A refused shape is a problem of the schedule, not a failure of check.
+Loaded load(const std::string& name, const PredictOptions& options) {
+  try {
+    return std::visit([](auto loaded) -> Loaded { return loaded; },
+                      load_schedule(name, options, CostUse::kOrderOnly));
+  } catch (const Error& error) {
+    if (error.fault() != Fault::kProblem) throw;
+    Verdict refused;
+    refused.name = name;
+    refused.problems = {{{}, {}, error.what()}};
+    return refused;
+  }
+}
+
+/// The Program is not kept, because there is memory for only one at a time.
+std::optional<Deadlock> deadlock_of_ops(const ValidSchedule& schedule) {
+  auto lowered = lower(schedule);
+  if (auto* const deadlock = std::get_if<Deadlock>(&lowered)) return std::move(*deadlock);
+  return std::nullopt;
+}
+
+Verdict check_valid_schedule(const ValidSchedule& schedule, const PredictOptions& options,
+                             bool suggest) {
+  Verdict verdict;
+  verdict.name = schedule->name;
+  verdict.forward_only = schedule->forward_only;
+  if (const std::optional<Deadlock> deadlock = deadlock_of_ops(schedule)) {
+    verdict.problems = {make_deadlock_problem(schedule, *deadlock)};
+    // Ops that wait for each other deadlock in every message mode.
+    for (const Named<P2pMode>& mode : kP2pModes) verdict.modes.push_back({mode.choice, *deadlock});
+    return verdict;
+  }
+  const LowerOptions& lower_options = options.cost.lower;
+  MessageVerdict messages = check_messages(schedule, lower_options);
+  verdict.modes = std::move(messages.modes);
+  verdict.eager_slots = messages.eager_slots;
+  verdict.swapped =
+      find_swapped_messages(schedule, make_posted_lists(schedule, lower_options.posting));
+  const auto program = std::get<Program>(lower(schedule));
+  const Models models = load_models(schedule, options);
+  const Timeline timeline = simulate(program, models.costs);
+  verdict.peaks = find_peaks(schedule, program, timeline, models.memory);
+  verdict.over_cap = over_cap(verdict.peaks, models.memory);
+  if (suggest) {
+    LowerOptions suggested = lower_options;
+    suggested.mode = verdict.choose_mode_to_fix(lower_options.mode);
+    verdict.suggestion = suggest_receives(schedule, suggested, models.costs);
+    verdict.suggested_mode = to_string(suggested.mode, suggested.eager_slots);
+  }
+  return verdict;
+}
+
+Verdict check_schedule(const Loaded& loaded, const PredictOptions& options, bool suggest) {
+  if (const auto* valid = std::get_if<ValidSchedule>(&loaded))
+    return check_valid_schedule(*valid, options, suggest);
+  if (const auto* refused = std::get_if<Verdict>(&loaded)) return *refused;
+  const auto& invalid = std::get<InvalidSchedule>(loaded);
+  Verdict verdict;
+  verdict.name = invalid.schedule.name;
+  verdict.problems = invalid.problems;
+  return verdict;
+}
+
+/// The schedule to draw; null if the shape was refused.
+const Schedule* drawn(const Loaded& loaded) {
+  if (const auto* valid = std::get_if<ValidSchedule>(&loaded)) return &valid->get();
+  if (const auto* invalid = std::get_if<InvalidSchedule>(&loaded)) return &invalid->schedule;
+  return nullptr;
+}
+
+nlohmann::ordered_json json_of(const Problem& problem) {
+  nlohmann::ordered_json item;
+  item["rank"] = problem.rank ? nlohmann::ordered_json(*problem.rank) : nullptr;
+  item["position"] = problem.position ? nlohmann::ordered_json(*problem.position) : nullptr;
+  item["message"] = problem.message;
+  return item;
+}
+
+nlohmann::ordered_json json_of(const Verdict& verdict) {
+  nlohmann::ordered_json json{{"format", "bubblescope-check/1"},
+                              {"schedule", verdict.name},
+                              {"legal", verdict.legal()},
+                              {"forward_only", verdict.forward_only},
+                              {"problems", nlohmann::ordered_json::array()},
+                              {"deadlock", nlohmann::ordered_json::object()},
+                              {"deadlock_cycle", nlohmann::ordered_json::object()},
+                              {"eager_slots_needed", nullptr},
+                              {"peak_activations", nlohmann::ordered_json::array()}};
+  for (const Problem& problem : verdict.problems) json["problems"].push_back(json_of(problem));
+  for (const ModeVerdict& mode : verdict.modes) {
+    const std::string name = name_of(kP2pModes, mode.mode);
+    json["deadlock"][name] = mode.deadlock.has_value();
+    if (mode.deadlock) json["deadlock_cycle"][name] = to_string(*mode.deadlock);
+  }
+  json["swapped_messages"] = nlohmann::ordered_json::array();
+  for (const Problem& problem : verdict.swapped)
+    json["swapped_messages"].push_back(json_of(problem));
+  if (verdict.eager_slots) json["eager_slots_needed"] = *verdict.eager_slots;
+  for (const Peak& peak : verdict.peaks) json["peak_activations"].push_back(peak.activations);
+  if (verdict.suggestion) json["suggestion"] = to_string(*verdict.suggestion);
+  for (const Problem& problem : verdict.over_cap) json["over_cap"].push_back(json_of(problem));
+  return json;
+}
+
+void print_illegal(const Verdict& verdict, const Schedule* schedule) {
+  print_output("{}: not legal, {} problem(s)\n", verdict.name, verdict.problems.size());
+  if (schedule != nullptr) {
+    print_output("{}", draw_grid(*schedule, verdict.problems));
+  } else {
+    print_output("  {}\n", verdict.problems[0].message);
+  }
+}
+
+void print_modes(const Verdict& verdict, const LowerOptions& options) {
+  for (const ModeVerdict& mode : verdict.modes) {
+    const std::string name = to_string(mode.mode, options.eager_slots);
+    print_output("  {:<16} {}\n", name,
+                 mode.deadlock ? "DEADLOCK: " + to_string(*mode.deadlock) : "cannot deadlock");
+  }
+  print_output("  eager slots needed: {}\n",
+               verdict.eager_slots ? std::to_string(*verdict.eager_slots) : "no number is enough");
+  if (verdict.swapped.empty()) return;
+  const Problem& first = verdict.swapped.front();
+  print_output("  messages SWAPPED: rank {}: {}\n", *first.rank, first.message);
+  print_output(
+      "  (between {} pair(s) of ranks; a runtime that takes messages in their order, as PyTorch\n"
+      "  does, computes with the wrong ones)\n",
+      verdict.swapped.size());
+}
+
+void print_text(const Verdict& verdict, const Schedule* schedule, const LowerOptions& options) {
+  if (!verdict.legal()) return print_illegal(verdict, schedule);
+  print_output(
+      "{}: legal{}\n", verdict.name,
+      verdict.forward_only ? ", forwards alone: it has no backwards and trains nothing" : "");
+  print_modes(verdict, options);
+  print_output("  activations held at the peak, rank by rank:");
+  for (const Peak& peak : verdict.peaks) print_output(" {:g}", peak.activations);
+  print_output("\n");
+  for (const Problem& problem : verdict.over_cap) print_output("  {}\n", problem.message);
+  if (verdict.suggested_mode.empty()) return;
+  if (!verdict.suggestion) {
+    print_output("no suggestion for {}: no other places of receives that were tried are better\n",
+                 verdict.suggested_mode);
+  } else {
+    print_output("suggestion for {}:\n{}\n", verdict.suggested_mode,
+                 to_string(*verdict.suggestion));
+  }
+}
+
+/// Whether an order is legal does not depend on what its ops cost, and what it holds is counted in
+/// micro-batches here.
+void expect_no_model(const Arguments& arguments) {
+  for (const std::string& argument : arguments)
+    for (const std::string_view flag : {"--model", "--gpu"})
+      if (argument.substr(0, argument.find('=')) == flag)
+        throw Error(fmt::format(
+            "check looks at orders, which {} does not change; 'bubblescope simulate --model' says "
+            "whether a model fits its devices",
+            flag));
+}
+
+}  // namespace
+
+int run_check(const Arguments& arguments) {
+  CommandFlags app{"Is a schedule legal, can it deadlock, what memory does it need",
+                   "bubblescope check"};
+  std::vector<std::string> names;
+  std::string format;
+  bool suggest = false;
+  PredictOptions options;
+  app.add_option("SCHEDULE", names, "names ('bubblescope list') or files, - for stdin")->required();
+  add_predict_options(app, options);
+  bool all_modes = false;
+  app.add_flag("--all-modes", all_modes,
+               "exit 1 if it deadlocks in any message mode, or swaps messages: a gate for CI");
+  app.add_flag("--suggest", suggest, "print receives in better places, and what they gain");
+  add_format_option(app, format, {"text", "json"});
+  app.footer(kCheckExample);
+  expect_no_model(arguments);
+  if (!app.parse(arguments)) return 0;
+  if (!options.injections.empty())
+    throw Error(
+        "check is about orders, which --inject does not change; try it with simulate or run");
+  options = read_inputs(std::move(options), names);
+  bool sound = true;
+  nlohmann::ordered_json reports = nlohmann::ordered_json::array();
+  for (const std::string& name : names) {
+    const Loaded loaded = load(name, options);
+    const Schedule* const schedule = drawn(loaded);
+    const Verdict verdict = check_schedule(loaded, options, suggest);
+    if (format == "json") {
+      reports.push_back(json_of(verdict));
+    } else {
+      print_text(verdict, schedule, options.cost.lower);
+    }
+    const bool fails = all_modes ? verdict.deadlocks_in_any() || !verdict.swapped.empty()
+                                 : verdict.deadlocks_in(options.cost.lower.mode);
+    sound = sound && verdict.legal() && verdict.over_cap.empty() && !fails;
+  }
+  if (format == "json")
+    print_output("{}\n",
+                 reports.size() == 1
+                     ? reports[0].dump(-1, ' ', true, nlohmann::json::error_handler_t::replace)
+                     : reports.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
+  return sound ? 0 : 1;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,66 @@
+// The command table: help, dispatch and completion all read it.
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <string_view>
+
+#include "tools/commands/command.h"
+#include "tools/print.h"
+
+namespace bubblescope {
+
+namespace {
+
+bool is_plain(char letter) {
+  return std::isalnum(static_cast<unsigned char>(letter)) != 0 ||
+         std::string_view("-_./,:=+@%").find(letter) != std::string_view::npos;
+}
+
+/// Quotes a word with single quotes, writing a single quote in it as '\\''.
+std::string shell_word(const std::string& word) {
+  if (!word.empty() && std::all_of(word.begin(), word.end(), is_plain)) return word;
+  std::string quoted = "'";
+  for (const char letter : word) quoted += letter == '\'' ? "'\\''" : std::string(1, letter);
+  return quoted + "'";
+}
+
+}  // namespace
+
+const std::vector<Command>& commands() {
+  static const std::vector<Command> table{
+      {"simulate", "time one schedule: drawing, bubbles, memory, critical path", run_simulate},
+      {"compare", "several schedules side by side", run_compare},
+      {"search", "find a schedule for given costs and memory, with a bound on any", run_search},
+      {"partition", "cut a model's layers into stages and replicas", run_partition},
+      {"plan", "sweep schedules and shapes: ranked, with break-even points", run_plan},
+      {"run", "run a schedule for real: its timeline, its bubbles, its gradients", run_run},
+      {"calibrate", "measure what ops and messages cost here, as a --costs file", run_calibrate},
+      {"analyze", "a measured trace: its bubbles, its stragglers, what if they were not",
+       run_analyze},
+      {"check", "is a schedule legal, can it deadlock, what memory does it need", run_check},
+      {"convert", "write a schedule in another format", run_convert},
+      {"diff", "two reports or timelines, op by op; a gate for CI", run_diff},
+      {"list", "the schedules, formats, profiles and message modes that are known", run_list},
+      {"completion", "print a completion script for bash, zsh or fish", run_completion},
+  };
+  return table;
+}
+
+std::string format_command_line(const std::string& command, const Arguments& arguments) {
+  std::string line = "bubblescope " + command;
+  for (const std::string& word : arguments) line += " " + shell_word(word);
+  return line;
+}
+
+int exit_status(Fault fault) {
+  switch (fault) {
+    case Fault::kProblem: return 1;
+    case Fault::kUsage: return 2;
+    case Fault::kMachine: return 3;
+  }
+  return 3;
+}
+
+void print_error(const std::string& message) { print_message("bubblescope: {}\n", message); }
+
+}  // namespace bubblescope

@@ -1,0 +1,401 @@
+// compare: shows predictions side by side.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "sim/ir/number.h"
+#include "tools/commands/compare_measured.h"
+#include "tools/commands/compare_noise.h"
+#include "tools/commands/exports.h"
+#include "tools/flags/command_flags.h"
+#include "tools/flags/words.h"
+#include "tools/inputs/memory_caps.h"
+#include "tools/inputs/model_report.h"
+#include "tools/print.h"
+#include "tools/terminal.h"
+#include "traces/drawings/time_axis.h"
+#include "traces/files/csv_string.h"
+#include "traces/reports/fit_table.h"
+#include "traces/reports/report_json.h"
+#include "traces/reports/text_report.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr const char* kCompareExample =
+    "example: what does splitting the backward buy, and what does it cost in memory?\n"
+    "  bubblescope compare gpipe,1f1b,zb-h1,zb-h2 --pp 8 -m 32 --f 10 --i 10 --w 9 --p2p 0.4\n"
+    "'all' stands for every schedule that accepts the shape.\n"
+    "With --backend every schedule is also run, and its prediction judged:\n"
+    "  bubblescope compare 1f1b,zb-h1 --shapes 4x8,8x32 --f 10 --i 10 --w 9 --backend cpu\n";
+
+/// One schedule's result in one shape, or why there is none.
+struct Row {
+  std::string name;  ///< includes the shape where there are several
+  std::optional<Step> step;
+  std::string refusal;
+  bool of_all = false;  ///< from 'all', not requested by name
+};
+
+bool is_all(const std::string& list) { return normalize_name(list) == "all"; }
+
+/// 'all' stands for every schedule that trains.
+std::vector<std::string> names_of(const std::string& list) {
+  std::vector<std::string> names;
+  if (is_all(list)) {
+    for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all())
+      if (def.name != "forward-only") names.push_back(def.name);
+    return names;
+  }
+  for (const std::string& name : split(list, ','))
+    if (!trim(name).empty()) names.push_back(trim(name));
+  if (names.empty()) throw Error("compare needs schedules, such as gpipe,1f1b");
+  return names;
+}
+
+/// "8x32" or "8x32x2": ranks, micro-batches and, where given, chunks.
+PredictOptions with_shape(PredictOptions options, const std::string& text) {
+  std::vector<std::int32_t> numbers;
+  for (const std::string& word : split(text, 'x')) {
+    const std::int32_t number = parse_number<std::int32_t>(word).value_or(0);
+    if (number < 1) numbers.clear();
+    numbers.push_back(number);
+  }
+  if (numbers.size() != 2 && numbers.size() != 3)
+    throw Error("'" + text + "' is no shape; --shapes takes PPxM or PPxMxVPP, such as 4x8,8x32x2");
+  options.shape.ranks = numbers[0];
+  options.shape.microbatches = numbers[1];
+  if (numbers.size() == 3) options.shape.chunks = numbers[2];
+  return options;
+}
+
+Row predict_row(const std::string& name, const PredictOptions& options) {
+  const bool file = is_schedule_file(name);
+  const PredictOptions mine = file ? options : drop_unused_flags(options, find_schedule(name));
+  try {
+    Step step = predict(name, mine);
+    std::string over;
+    for (const Problem& problem : over_cap(collect_peaks(step.report), step.models.memory))
+      over = over.empty() ? problem.message : over;
+    return {name, std::move(step), over};
+  } catch (const Error& error) {
+    if (error.fault() == Fault::kMachine) throw;
+    return {name, {}, error.what()};
+  }
+}
+
+/// Predicts every schedule in every shape; from 'all' only those that accept the shape.
+std::vector<Row> predict_rows(const std::string& list, const std::vector<std::string>& shapes,
+                              const PredictOptions& options) {
+  std::vector<Row> rows;
+  const auto add = [&](const PredictOptions& mine, const std::string& shape) {
+    for (const std::string& name : names_of(list)) {
+      Row row = predict_row(name, mine);
+      row.of_all = is_all(list);
+      if (row.of_all && !row.refusal.empty()) continue;
+      if (shapes.size() > 1) row.name += " " + shape;
+      rows.push_back(std::move(row));
+    }
+  };
+  if (shapes.empty()) add(options, "");
+  for (const std::string& shape : shapes) add(with_shape(options, shape), shape);
+  return rows;
+}
+
+double highest_peak(const BubbleReport& report) {
+  double peak = 0;
+  for (const RankReport& rank : report.ranks) peak = std::max(peak, rank.peak.activations);
+  return peak;
+}
+
+std::int64_t max_sends(const BubbleReport& report) {
+  std::int64_t sends = 0;
+  for (const RankReport& rank : report.ranks) sends = std::max(sends, rank.sends);
+  return sends;
+}
+
+std::vector<NamedReport> collect_reports(const std::vector<Row>& rows) {
+  std::vector<NamedReport> reports;
+  for (const Row& row : rows)
+    if (row.step) reports.push_back({row.name, &row.step->report});
+  return reports;
+}
+
+std::string percent(double fraction) { return fmt::format("{:.2f}%", 100 * fraction); }
+
+/// Compares schedules without flushes by their period, because they have no step.
+std::string periods_text(const std::vector<Row>& rows) {
+  std::string text;
+  for (const Row& row : rows) {
+    if (!row.step || !row.step->report.period) continue;
+    std::int32_t staleness = 0;
+    for (const RankReport& rank : row.step->report.ranks)
+      if (rank.weights) staleness = std::max(staleness, rank.weights->staleness);
+    text += fmt::format(
+        "{} does not flush: {} per micro-batch once full, weights up to {} update(s) old\n",
+        row.name, to_text(*row.step->report.period), staleness);
+  }
+  return text;
+}
+
+/// Prints the assumptions, which all rows share, and the schedules whose memory is too small.
+void report_models_notes(const std::vector<Row>& rows, bool explain) {
+  for (const Row& row : rows) {
+    if (!row.step || !row.step->models.placed) continue;
+    const PlacedModel& placed = *row.step->models.placed;
+    if (std::exchange(explain, false)) print_assumptions(placed.on);
+    const std::string warning = describe_memory_problem(placed, row.step->report);
+    if (!warning.empty()) print_message("bubblescope: {}: {}\n", row.name, warning);
+  }
+}
+
+std::string sensitivities_text(const std::vector<Row>& rows) {
+  std::string text;
+  for (const Row& row : rows)
+    if (row.step && row.step->report.sensitivity)
+      text += fmt::format("{}: {}", row.name, write_sensitivity_text(row.step->report));
+  return text;
+}
+
+/// Formats by how much a makespan exceeds another time.
+std::string above(Nanos makespan, Nanos base) {
+  const double excess =
+      base == 0 ? 0.0 : static_cast<double>(makespan - base) / static_cast<double>(base);
+  return "+" + percent(excess);
+}
+
+std::vector<TableColumn> columns_of_rows(const std::vector<Row>& rows) {
+  Nanos best = 0;
+  for (const Row& row : rows)
+    if (row.step && (best == 0 || row.step->report.makespan < best))
+      best = row.step->report.makespan;
+  std::vector<TableColumn> columns;
+  const auto add = [&](const char* head, int importance, auto&& cell) {
+    TableColumn& next = columns.emplace_back();
+    next.head = head;
+    next.importance = importance;
+    for (const Row& row : rows)
+      if (row.step) next.cells.push_back(cell(row, row.step->report));
+  };
+  using Report = const BubbleReport&;
+  add("schedule", kAlwaysShown, [](const Row& row, Report) { return row.name; });
+  columns.back().left = true;
+  add("makespan", kAlwaysShown,
+      [](const Row&, Report report) { return format_time(report.makespan); });
+  add("vs best", 8, [&](const Row&, Report report) { return above(report.makespan, best); });
+  add("bubble", 7, [](const Row&, Report report) { return percent(report.bubble.ratio); });
+  add("span rate", 1, [](const Row&, Report report) { return percent(report.bubble.span_rate); });
+  add("over bound", 5,
+      [](const Row&, Report report) { return above(report.makespan, report.lower_bound); });
+  add("peak act", 6,
+      [](const Row&, Report report) { return fmt::format("{:.4g}", highest_peak(report)); });
+  add("sends", 2, [](const Row&, Report report) { return std::to_string(max_sends(report)); });
+  return columns;
+}
+
+void print_text(const std::vector<Row>& rows, const DrawOptions& draw) {
+  const std::optional<int> width = draw.fit ? std::optional(draw.width) : std::nullopt;
+  const FittedTable table = draw_table(columns_of_rows(rows), width);
+  std::string text = table.text + describe_hidden(table.hidden);
+  for (const Row& row : rows)
+    if (!row.refusal.empty()) text += fmt::format("{:<16}  {}\n", row.name, row.refusal);
+  text += periods_text(rows) + sensitivities_text(rows) +
+          write_win_probability_text(collect_reports(rows));
+  text +=
+      "\nbubble: idle share of all ranks' time; span rate: the zero-bubble papers' rate; over "
+      "bound:\n"
+      "above the lower bound; peak act: micro-batches held on the fullest rank; sends: of the "
+      "busiest\n";
+  print_output("{}", draw.fit ? fold_lines(text, draw.width) : text);
+}
+
+void print_csv(const std::vector<Row>& rows) {
+  const std::vector<NamedReport> reports = collect_reports(rows);
+  print_output(
+      "schedule,makespan_ns,max_span_ns,ideal_ns,lower_bound_ns,bubble_ratio,bubble_overhead,"
+      "bubble_span_rate,peak_activations,sends,refused,period_ns{}\n",
+      write_noise_csv_header(reports));
+  for (const Row& row : rows) {
+    const std::string refusal = row.refusal.empty() ? "" : csv_string(row.refusal);
+    if (!row.step) {
+      print_output("{},,,,,,,,,,{},{}\n", csv_string(row.name), refusal,
+                   write_noise_csv_values(reports, row.name));
+      continue;
+    }
+    const BubbleReport& report = row.step->report;
+    const std::string period = report.period ? std::to_string(*report.period) : "";
+    print_output("{},{},{},{},{},{},{},{},{},{},{},{}{}\n", csv_string(row.name), report.makespan,
+                 report.max_span, report.ideal, report.lower_bound, report.bubble.ratio,
+                 report.bubble.overhead, report.bubble.span_rate, highest_peak(report),
+                 max_sends(report), refusal, period, write_noise_csv_values(reports, row.name));
+  }
+}
+
+void print_json(const std::vector<Row>& rows) {
+  std::string reports;
+  std::string refused;
+  for (const Row& row : rows) {
+    if (row.step)
+      reports += (reports.empty() ? "" : ",\n") +
+                 write_report_json(row.step->report, row.step->program, row.step->timeline);
+    if (!row.refusal.empty())
+      refused += fmt::format("{}{{\"schedule\":{},\"reason\":{}}}", refused.empty() ? "" : ",\n",
+                             json_string(row.name), json_string(row.refusal));
+  }
+  print_output(
+      "{{\"format\":\"bubblescope-comparison/1\",\"reports\":[\n{}],\"refused\":[{}]{}}}\n",
+      reports, refused, write_win_probability_json(collect_reports(rows)));
+}
+
+bool trains(const Schedule& schedule, const TrainingOptions& options) {
+  try {
+    expect_trainable(schedule, options);
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
+}
+
+std::string shape_flags(const ShapeOptions& shape) {
+  const std::string chunks = shape.chunks ? fmt::format(" --vpp {}", *shape.chunks) : "";
+  return fmt::format(" --pp {} -m {}{}", shape.ranks.value_or(2), shape.microbatches.value_or(8),
+                     chunks);
+}
+
+/// The outputs besides the rows.
+struct Output {
+  std::string format;
+  ExportOptions exports;
+  std::string command;
+};
+
+std::vector<NamedStep> steps_of(const std::vector<Row>& rows) {
+  std::vector<NamedStep> steps;
+  for (const Row& row : rows)
+    if (row.step) steps.push_back({row.name, *row.step});
+  return steps;
+}
+
+/// Lists each measured step after its prediction.
+std::vector<NamedStep> steps_of(const std::vector<Comparison>& comparisons) {
+  std::vector<NamedStep> steps;
+  for (const Comparison& comparison : comparisons) {
+    steps.push_back({comparison.label + " predicted", comparison.predicted});
+    steps.push_back({comparison.label + " measured", comparison.measured.step, steps.size() - 1});
+  }
+  return steps;
+}
+
+/// Compares predicted and measured steps, for the rows that have a prediction.
+int compare_with_measured(std::vector<Row> rows, const Output& output,
+                          const PredictOptions& options, const RunOptions& run,
+                          const CommandFlags& app) {
+  if (run.work == WorkKind::kTransformer && options.cost.file.empty())
+    throw Error(fmt::format(
+        "nothing is known of what a transformer's ops cost here; measure it: 'bubblescope "
+        "calibrate{} -o costs.json', with the flags of the transformer, then --costs costs.json",
+        shape_flags(options.shape)));
+  BackendSession session(run);
+  if (session.processes().is_coordinator())
+    warn_of_unused_run_options(app, run, options.cost.any_uniform);
+  if (run.work == WorkKind::kTransformer)
+    std::erase_if(rows, [&](const Row& row) {
+      return row.of_all && !trains(row.step->schedule, run.training);
+    });
+  std::vector<Comparison> comparisons;
+  for (Row& row : rows) {
+    if (row.step)
+      comparisons.push_back(
+          run_prediction(row.name, std::move(*row.step), {options, run, session.processes()}));
+    else
+      print_message("bubblescope: {}\n", row.refusal);
+  }
+  if (comparisons.empty()) return 1;
+  if (!session.reports()) return 0;
+  write_exports(steps_of(comparisons), output.exports, output.command);
+  if (output.format == "json")
+    print_output("{}", write_comparison_json(comparisons));
+  else if (output.format == "csv")
+    print_output("{}", write_comparison_csv(comparisons));
+  else
+    print_output("{}", write_comparison_text(comparisons));
+  return gradients_match(comparisons) ? 0 : 1;
+}
+
+/// Files contain their shape; schedules by name need one.
+void expect_shape(const std::string& list, const std::vector<std::string>& shapes,
+                  const PredictOptions& options) {
+  const std::vector<std::string> names = names_of(list);
+  const bool given =
+      options.shape.ranks && (options.shape.microbatches || options.model.global_batch);
+  if (given || !shapes.empty() || std::all_of(names.begin(), names.end(), is_schedule_file)) return;
+  throw Error("compare needs --pp and -m, or --shapes; for example 'bubblescope compare " + list +
+              " --pp 4 -m 8'");
+}
+
+/// --seq-length and --micro-batch-size apply to the model and to the transformer that is run.
+void copy_shared_sizes(const CommandFlags& app, ModelOptions& model, const TransformerShape& run) {
+  if (app.count("--seq-length") > 0) model.sequence = run.sequence;
+  if (app.count("--micro-batch-size") > 0) model.parallel.micro_batch_size = run.batch;
+}
+
+}  // namespace
+
+int run_compare(const Arguments& arguments) {
+  CommandFlags app{"Several schedules side by side, on one shape and one set of costs",
+                   "bubblescope compare"};
+  std::string list;
+  Output output;
+  std::vector<std::string> shapes;
+  PredictOptions options;
+  RunOptions run;
+  app.add_option("SCHEDULES", list, "names or files, separated by commas; or 'all'")->required();
+  app.add_option("--shapes", shapes,
+                 "several shapes, PPxM or PPxMxVPP each, instead of --pp, -m and --vpp")
+      ->delimiter(',')
+      ->type_name("SHAPE");
+  add_predict_options(app, options);
+  add_noise_options(app, options.noise);
+  add_model_options(app, options.model);
+  add_parallel_options(app, options.model);
+  add_run_options(app, run);
+  add_format_option(app, output.format, {"text", "json", "csv"});
+  add_export_options(app, output.exports);
+  bool wide = false;
+  app.add_flag("--wide", wide, "all columns of tables, also where the terminal is narrower");
+  app.footer(kCompareExample);
+  if (!app.parse(arguments)) return 0;
+  output.command = format_command_line("compare", arguments);
+  const bool is_one = list.find(',') == std::string::npos && shapes.empty() && run.backend.empty();
+  check_export_paths(output.exports, output.format != "text",
+                     is_one ? Steps::kOne : Steps::kSeveral);
+  warn_without_model(app, options.model);
+  warn_without_noise(app, options.noise);
+  copy_shared_sizes(app, options.model, run.training.model);
+  if (run.backend.empty() && !options.model.given() && !options.model.global_batch)
+    warn_of_unused_run_options(app, run, options.cost.any_uniform);
+  expect_shape(list, shapes, options);
+  options = read_inputs(std::move(options), names_of(list));
+  std::vector<Row> rows = predict_rows(list, shapes, options);
+  report_models_notes(rows, options.model.explain);
+  const bool refused =
+      std::any_of(rows.begin(), rows.end(), [](const Row& row) { return !row.refusal.empty(); });
+  const int status = refused ? 1 : 0;
+  if (!run.backend.empty())
+    return std::max(status, compare_with_measured(std::move(rows), output, options, run, app));
+  write_exports(steps_of(rows), output.exports, output.command);
+  DrawOptions draw = detect_draw_options();
+  draw.fit = draw.fit && !wide;
+  if (output.format == "json")
+    print_json(rows);
+  else if (output.format == "csv")
+    print_csv(rows);
+  else
+    print_text(rows, draw);
+  return status;
+}
+
+}  // namespace bubblescope

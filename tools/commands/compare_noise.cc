@@ -1,0 +1,86 @@
+// Writes win probabilities as text, json and csv.
+#include "tools/commands/compare_noise.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/analysis/step_times.h"
+#include "traces/drawings/time_axis.h"
+#include "traces/files/csv_string.h"
+
+namespace bubblescope {
+
+namespace {
+
+bool has_noise(const std::vector<NamedReport>& reports) {
+  return !reports.empty() && reports.front().report->noise;
+}
+
+double win_probability(const NamedReport& first, const NamedReport& second) {
+  return compute_win_probability(first.report->noise->makespans, second.report->noise->makespans);
+}
+
+}  // namespace
+
+std::string write_win_probability_text(const std::vector<NamedReport>& reports) {
+  if (!has_noise(reports)) return {};
+  std::string text = fmt::format(
+      "\n{:<16}{:>16}{:>16}", fmt::format("{} steps", reports[0].report->noise->makespans.size()),
+      "p50", "p95");
+  const auto width = [](const NamedReport& report) {
+    return std::max<std::size_t>(report.name.size() + 2, 9);
+  };
+  for (const NamedReport& column : reports)
+    text += fmt::format("{:>{}}", column.name, width(column));
+  text += "\n";
+  for (const NamedReport& row : reports) {
+    text += fmt::format("{:<16}{:>16}{:>16}", row.name, format_time(row.report->noise->p50),
+                        format_time(row.report->noise->p95));
+    for (const NamedReport& column : reports)
+      text += fmt::format(
+          "{:>{}}",
+          &row == &column ? "-" : fmt::format("{:.1f}%", 100 * win_probability(row, column)),
+          width(column));
+    text += "\n";
+  }
+  return text +
+         "\np50, p95: of step times under the noise; columns: in how many of the same steps the "
+         "schedule\nof the row is faster than that of the column\n";
+}
+
+std::string write_noise_csv_header(const std::vector<NamedReport>& reports) {
+  if (!has_noise(reports)) return {};
+  std::string text = ",p50_ns,p95_ns,mean_ns,least_ns,most_ns";
+  for (const NamedReport& column : reports) text += "," + csv_field("beats_" + column.name);
+  return text;
+}
+
+std::string write_noise_csv_values(const std::vector<NamedReport>& reports,
+                                   const std::string& name) {
+  if (!has_noise(reports)) return {};
+  const auto row = std::find_if(reports.begin(), reports.end(),
+                                [&](const NamedReport& report) { return report.name == name; });
+  if (row == reports.end()) return std::string(5 + reports.size(), ',');
+  const StepTimes& noise = *row->report->noise;
+  std::string text = fmt::format(",{},{},{:.0f},{},{}", noise.p50, noise.p95, noise.mean,
+                                 noise.shortest, noise.longest);
+  for (const NamedReport& column : reports)
+    text += fmt::format(",{}", win_probability(*row, column));
+  return text;
+}
+
+std::string write_win_probability_json(const std::vector<NamedReport>& reports) {
+  if (!has_noise(reports)) return {};
+  std::string text = ",\"beats\":[";
+  for (const NamedReport& row : reports) {
+    text += &row == &reports.front() ? "[" : ",[";
+    for (const NamedReport& column : reports)
+      text +=
+          fmt::format("{}{}", &column == &reports.front() ? "" : ",", win_probability(row, column));
+    text += "]";
+  }
+  return text + "]";
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,104 @@
+// convert: writes a schedule in another format.
+#include <fmt/format.h>
+
+#include "sim/ir/swapped_messages.h"
+#include "tools/commands/exports.h"
+#include "tools/flags/command_flags.h"
+#include "tools/inputs/predict.h"
+#include "tools/print.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr const char* kConvertExample =
+    "example: a schedule for PyTorch's runtime, with its sends and receives\n"
+    "  bubblescope convert interleaved --pp 4 --vpp 2 -m 8 --profile pytorch-2.15 --fsdp \\\n"
+    "      --to pytorch-csv-comms -o schedule.csv\n";
+
+const ScheduleFormat& find_format(const std::string& name) {
+  const auto& registry = Registry<ScheduleFormat>::instance();
+  if (const ScheduleFormat* format = registry.find(name)) return *format;
+  const std::string nearest = registry.nearest(name);
+  throw Error("no schedule format is called '" + name + "'" + suggestion(nearest) +
+              " ('bubblescope list formats' shows them all)");
+}
+
+const Schedule& schedule_of(const ValidSchedule& valid) { return valid; }
+const Schedule& schedule_of(const InvalidSchedule& invalid) { return invalid.schedule; }
+
+std::vector<FilePart> write_with_costs(const ScheduleFormat& format, const ValidSchedule& schedule,
+                                       const PredictOptions& options) {
+  const Program program = lower_or_explain(schedule, options.cost.lower);
+  const std::vector<Nanos> durations = price(program, load_models(schedule, options).costs);
+  return format.write_priced({schedule, program, durations});
+}
+
+/// Warns about swapped messages: PyTorch's own deferral causes them, and then trains with wrong
+/// gradients.
+void warn_of_swapped(const ValidSchedule& schedule, Lowering posting) {
+  const Problems swapped = find_swapped_messages(schedule, make_posted_lists(schedule, posting));
+  if (swapped.empty()) return;
+  print_message(
+      "bubblescope: {}: messages are received in another order than they are sent, and "
+      "PyTorch computes with the wrong ones: rank {}: {}\n",
+      schedule->name, *swapped.front().rank, swapped.front().message);
+}
+
+std::string write_lists(const ScheduleFormat& format, const ValidSchedule& schedule,
+                        const PredictOptions& options) {
+  const Lowering posting = options.cost.lower.posting;
+  if (posting == Lowering::kDeferred && posts_messages(schedule))
+    throw Error(schedule->name +
+                " posts its own messages, which stay where they are; leave --lowering out");
+  warn_of_swapped(schedule, posting);
+  return format.write_lists(schedule, {choose_release(options.shape.profile), posting});
+}
+
+std::vector<FilePart> write(const ScheduleFormat& format, const std::string& name,
+                            const PredictOptions& options) {
+  // Our own formats may also contain unfinished schedules.
+  if (format.write && !format.for_runtimes)
+    return std::visit(
+        [&](const auto& loaded) -> std::vector<FilePart> {
+          return {{"", format.write(schedule_of(loaded))}};
+        },
+        load_schedule(name, options, CostUse::kOrderOnly));
+  const CostUse use = format.write_priced ? CostUse::kPriced : CostUse::kOrderOnly;
+  const ValidSchedule schedule = load_valid_schedule(name, options, use);
+  if (format.write_priced) return write_with_costs(format, schedule, options);
+  if (format.for_runtimes) lower_or_explain(schedule, {});
+  if (format.write_lists) return {{"", write_lists(format, schedule, options)}};
+  return {{"", format.write ? format.write(schedule) : format.write_valid(schedule)}};
+}
+
+}  // namespace
+
+int run_convert(const Arguments& arguments) {
+  CommandFlags app{"Write a schedule in another format", "bubblescope convert"};
+  std::string schedule;
+  std::string format;
+  std::string output = "-";
+  PredictOptions options;
+  app.add_option("SCHEDULE", schedule, "a name ('bubblescope list'), a file, or - for stdin")
+      ->required();
+  app.add_option("--to", format, "the format ('bubblescope list formats')")
+      ->required()
+      ->type_name("FORMAT");
+  app.add_option("-o,--output", output, "the file to write (default: -, stdout)")
+      ->type_name("FILE");
+  add_predict_options(app, options);
+  app.footer(kConvertExample);
+  if (!app.parse(arguments)) return 0;
+  const ScheduleFormat& to = find_format(format);
+  if (output.empty()) throw Error("-o has an empty file name");
+  options = read_inputs(std::move(options), {schedule});
+  const std::vector<FilePart> parts = write(to, schedule, options);
+  if (output == "-" && !parts.front().suffix.empty())
+    throw Error(fmt::format("{} is {} file(s); give -o PREFIX, and they are PREFIX{} and so on",
+                            to.name, parts.size(), parts.front().suffix));
+  for (const FilePart& part : parts) write_and_report(output + part.suffix, part.content);
+  return 0;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,214 @@
+// diff: compares two reports or timelines by their values and op by op; a gate for CI.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "sim/analysis/analyze.h"
+#include "sim/analysis/timeline_difference.h"
+#include "tools/commands/exports.h"
+#include "tools/commands/gate.h"
+#include "tools/flags/command_flags.h"
+#include "tools/print.h"
+#include "traces/files/format.h"
+#include "traces/json/json_node.h"
+#include "traces/timelines/timeline_file.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr const char* kDiffExample =
+    "example: does the new schedule cost more than the old one?\n"
+    "  bubblescope simulate 1f1b  --pp 4 -m 8 --save old.json\n"
+    "  bubblescope simulate zb-h1 --pp 4 -m 8 --save new.json\n"
+    "  bubblescope diff old.json new.json --fail-if 'makespan_ns_change>0.01'\n"
+    "FILES are what --save wrote, or what --format json printed. A condition can name every "
+    "number\n"
+    "of B as the table shows it, or its relative change against A with _change behind.\n";
+constexpr std::size_t kShownShifts = 10;
+
+/// One of the two files: its values, and its step if it has one.
+struct Side {
+  Metrics metrics;
+  std::optional<Step> step;
+};
+
+/// Reads the values of a json report under the names of collect_metrics: bubble.ratio is
+/// bubble_ratio.
+Metrics collect_json_metrics(const nlohmann::json& report, const std::string& file) {
+  const bool is_report =
+      report.is_object() && report.contains("format") && report["format"] == "bubblescope-report/1";
+  if (!is_report)
+    throw Error(file +
+                ": /format: this is neither a report (--format json) nor a timeline (--save)");
+  Metrics metrics;
+  for (const auto& [key, value] : report.items()) {
+    if (value.is_number()) metrics[key] = value.get<double>();
+    if (key != "bubble" || !value.is_object()) continue;
+    for (const auto& [name, number] : value.items())
+      if (number.is_number()) metrics["bubble_" + name] = number.get<double>();
+  }
+  if (!report.contains("ranks") || !report["ranks"].is_array()) return metrics;
+  double peak = 0;
+  for (const nlohmann::json& rank : report["ranks"])
+    if (rank.is_object() && rank.contains("peak_activations") &&
+        rank["peak_activations"].is_number())
+      peak = std::max(peak, rank["peak_activations"].get<double>());
+  metrics["peak_activations"] = peak;
+  return metrics;
+}
+
+Side load_side(const std::string& path) {
+  const std::string text = read_file(path);
+  if (is_timeline(text)) {
+    TimelineFile file = parse_timeline(text, path);
+    if (!file.timeline.breakdown.empty())
+      throw Error(Fault::kProblem,
+                  path + " is no whole step, it broke off: " + file.timeline.breakdown);
+    Step step{std::move(file.schedule)};
+    step.program = std::move(file.program);
+    step.timeline = std::move(file.timeline);
+    step.report = analyze(step.schedule, step.program, step.timeline);
+    Metrics metrics = collect_metrics(step.report);
+    return {std::move(metrics), std::move(step)};
+  }
+  return {collect_json_metrics(parse_json(text, path), path), {}};
+}
+
+double change(double before, double after) {
+  if (before == after) return 0;
+  return before == 0 ? std::copysign(INFINITY, after) : (after - before) / std::abs(before);
+}
+
+/// Collects everything that a condition can name.
+Metrics comparable(const Metrics& before, const Metrics& after) {
+  Metrics metrics = after;
+  for (const auto& [name, value] : after)
+    if (before.contains(name)) metrics[name + "_change"] = change(before.at(name), value);
+  return metrics;
+}
+
+void add_op_metrics(const TimelineDifference& difference, Metrics& metrics) {
+  if (difference.makespan_a == 0) return;
+  const auto step = static_cast<double>(difference.makespan_a);
+  for (const auto& [name, quantile] : {std::pair("p50", 0.5), {"p95", 0.95}, {"max", 1.0}})
+    metrics[std::string("op_start_") + name] =
+        static_cast<double>(compute_start_shift_quantile(difference, quantile)) / step;
+}
+
+void print_metrics(const Metrics& before, const Metrics& after) {
+  print_output("{:<20}{:>18}{:>18}{:>12}\n", "", "A", "B", "change");
+  for (const auto& [name, value] : after) {
+    const auto found = before.find(name);
+    if (found == before.end()) continue;
+    print_output("{:<20}{:>18.10g}{:>18.10g}{:>+11.3f}%\n", name, found->second, value,
+                 100 * change(found->second, value));
+  }
+}
+
+void print_op_lists(const TimelineDifference& difference) {
+  for (const auto& [name, ops] :
+       {std::pair("A", &difference.only_in_a), std::pair("B", &difference.only_in_b)}) {
+    if (ops->empty()) continue;
+    print_output("{} op(s) only in {}:", ops->size(), name);
+    for (std::size_t at = 0; at < std::min(ops->size(), kShownShifts); ++at)
+      print_output(" {} (rank {})", to_string((*ops)[at].op), (*ops)[at].rank);
+    print_output("{}\n", ops->size() > kShownShifts ? " ..." : "");
+  }
+}
+
+void print_ops(const TimelineDifference& difference) {
+  print_output(
+      "\n{} op(s) in both; starts differ by {} (half of them less), {} (95 % less), {} at most\n",
+      difference.shifts.size(), to_text(compute_start_shift_quantile(difference, 0.5)),
+      to_text(compute_start_shift_quantile(difference, 0.95)),
+      to_text(compute_start_shift_quantile(difference, 1)));
+  print_op_lists(difference);
+  const std::optional<OpShift> first = find_first_divergence(difference, 0);
+  if (!first) return;
+  print_output("they first part at {} on rank {}, {} into the step\n", to_string(first->op),
+               first->rank, to_text(first->start));
+  std::vector<OpShift> shifts = difference.shifts;
+  std::stable_sort(shifts.begin(), shifts.end(), [](const OpShift& a, const OpShift& b) {
+    return std::abs(a.start_shift) > std::abs(b.start_shift);
+  });
+  shifts.resize(std::min(shifts.size(), kShownShifts));
+  print_output("\n{:<8}{:<12}{:>16}{:>16}{:>16}\n", "rank", "op", "start in A", "starts later",
+               "takes longer");
+  for (const OpShift& shift : shifts)
+    print_output("{:<8}{:<12}{:>16}{:>16}{:>16}\n", shift.rank, to_string(shift.op),
+                 to_text(shift.start), to_text(shift.start_shift), to_text(shift.duration_shift));
+}
+
+void print_json(const Side& a, const Side& b, const Metrics& metrics,
+                const std::optional<TimelineDifference>& difference) {
+  nlohmann::ordered_json json{
+      {"format", "bubblescope-diff/1"}, {"a", a.metrics}, {"b", b.metrics}, {"metrics", metrics}};
+  if (difference) {
+    json["ops"] = nlohmann::ordered_json::array();
+    for (const OpShift& shift : difference->shifts)
+      if (shift.start_shift != 0 || shift.duration_shift != 0)
+        json["ops"].push_back({{"rank", shift.rank},
+                               {"op", to_string(shift.op)},
+                               {"start_shift_ns", shift.start_shift},
+                               {"duration_shift_ns", shift.duration_shift}});
+    json["only_in_a"] = difference->only_in_a.size();
+    json["only_in_b"] = difference->only_in_b.size();
+  }
+  print_output("{}\n", json.dump(1, ' ', true, nlohmann::json::error_handler_t::replace));
+}
+
+/// Writes B below A, which takes the place of a measured step's prediction.
+void write_sides(const Side& a, const Side& b, const ExportOptions& exports,
+                 const std::string& command) {
+  if (a.step && b.step) return write_exports({{"A", *a.step}, {"B", *b.step, 0}}, exports, command);
+  for (const auto& [name, path] : exports)
+    if (path)
+      throw Error("--" + name +
+                  " shows steps, and a report has none; give two files of --save instead");
+}
+
+}  // namespace
+
+int run_diff(const Arguments& arguments) {
+  CommandFlags app{"Two reports or timelines, number by number and op by op; a gate for CI",
+                   "bubblescope diff"};
+  std::string path_a;
+  std::string path_b;
+  std::string format;
+  std::vector<std::string> conditions;
+  ExportOptions exports;
+  app.add_option("A", path_a, "a file of --save or --format json, - for stdin")->required();
+  app.add_option("B", path_b, "the file to hold against it")->required();
+  add_format_option(app, format, {"text", "json"});
+  add_export_options(app, exports);
+  add_gate_option(app, conditions);
+  app.footer(kDiffExample);
+  if (!app.parse(arguments)) return 0;
+  const std::vector<Condition> gate = parse_conditions(conditions);
+  check_export_paths(exports, format != "text", Steps::kSeveral);
+  const Side a = load_side(path_a);
+  const Side b = load_side(path_b);
+  Metrics metrics = comparable(a.metrics, b.metrics);
+  std::optional<TimelineDifference> difference;
+  if (a.step && b.step) {
+    difference =
+        compare_timelines(a.step->program, a.step->timeline, b.step->program, b.step->timeline);
+    add_op_metrics(*difference, metrics);
+  }
+  expect_known(gate, metrics);
+  write_sides(a, b, exports, format_command_line("diff", arguments));
+  if (format == "json") {
+    print_json(a, b, metrics, difference);
+  } else {
+    print_metrics(a.metrics, b.metrics);
+    if (difference) print_ops(*difference);
+  }
+  return report_failures(gate, metrics) ? 1 : 0;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,45 @@
+// Writes the files of a step: --trace, --svg, --save and so on.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/flags/options.h"
+#include "tools/inputs/predict.h"
+
+namespace bubblescope {
+
+/// Throws Error where the folder of a file does not exist, before the work instead of after it.
+void expect_folder(const std::string& path);
+
+enum class Steps : std::uint8_t { kOne, kSeveral };
+
+/// Throws Error for a file name that is empty, given twice, in a missing folder, or with another
+/// format's ending, and for stdout where that cannot hold several steps. `stdout_is_taken`: the
+/// report itself goes there in a form that allows nothing else.
+void check_export_paths(const ExportOptions& exports, bool stdout_is_taken,
+                        Steps steps = Steps::kOne);
+
+/// Writes a file and reports it on stderr, except for stdout ("-").
+void write_and_report(const std::string& path, const std::string& content,
+                      const std::string& remark = "");
+
+/// A step with the name that tells it from others.
+struct NamedStep {
+  std::string name;
+  const Step& step;
+  std::optional<std::size_t> predicted_by = {};  ///< index of a measured step's prediction
+};
+
+/// Writes the files that were asked for, which record the command line. Several steps share one
+/// file where its format can hold them; else each has its own, with the step's name before the
+/// ending.
+void write_exports(const std::vector<NamedStep>& steps, const ExportOptions& exports,
+                   const std::string& command);
+
+/// The same for the only step of a command.
+void write_exports(const Step& step, const ExportOptions& exports, const std::string& command);
+
+}  // namespace bubblescope

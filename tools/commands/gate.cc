@@ -1,0 +1,154 @@
+// Parses and evaluates conditions on reports.
+#include "tools/commands/gate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <string_view>
+
+#include "sim/ir/error.h"
+#include "sim/ir/nearest_names.h"
+#include "tools/flags/command_flags.h"
+#include "tools/print.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr std::array<const char*, 6> kComparisons{"<=", ">=", "==", "!=", "<", ">"};
+
+bool holds(const Condition& condition, double value) {
+  if (condition.comparison == "<") return value < condition.limit;
+  if (condition.comparison == "<=") return value <= condition.limit;
+  if (condition.comparison == ">") return value > condition.limit;
+  if (condition.comparison == ">=") return value >= condition.limit;
+  if (condition.comparison == "==") return value == condition.limit;
+  return value != condition.limit;
+}
+
+Condition parse_condition(const std::string& text) {
+  std::string packed = text;
+  packed.erase(std::remove(packed.begin(), packed.end(), ' '), packed.end());
+  for (const char* comparison : kComparisons) {
+    const std::size_t at = packed.find(comparison);
+    if (at == std::string::npos || at == 0) continue;
+    const std::string limit = packed.substr(at + std::string(comparison).size());
+    char* end = nullptr;
+    const double value = std::strtod(limit.c_str(), &end);
+    if (limit.empty() || *end != '\0' || !std::isfinite(value)) break;
+    return {text, packed.substr(0, at), comparison, value};
+  }
+  throw Error(
+      "--fail-if: '" + text +
+      "' is no condition; write NAME, a comparison and a number, such as 'bubble_ratio>0.1'");
+}
+
+/// What a number can be at all.
+struct Range {
+  double least = -HUGE_VAL;
+  double most = HUGE_VAL;
+};
+
+Range range_of(std::string_view metric) {
+  constexpr std::array<std::string_view, 3> kFractions{"bubble_ratio", "bubble_span_rate", "mfu"};
+  constexpr std::array<std::string_view, 8> kAmounts{
+      "makespan_ns",     "max_span_ns",    "ideal_ns",         "lower_bound_ns",
+      "bubble_overhead", "bubble_time_ns", "peak_activations", "peak_memory_bytes"};
+  const auto is_among = [&](const auto& names) {
+    return std::find(names.begin(), names.end(), metric) != names.end();
+  };
+  if (is_among(kFractions)) return {0, 1};
+  if (is_among(kAmounts)) return {0, HUGE_VAL};
+  constexpr std::string_view kChange = "_change";
+  if (!metric.ends_with(kChange)) return {};
+  metric.remove_suffix(kChange.size());
+  return is_among(kFractions) || is_among(kAmounts) ? Range{-1, HUGE_VAL} : Range{};
+}
+
+std::string range_text(const Range& range) {
+  if (range.most == 1) return "is a fraction from 0 to 1";
+  return range.least < 0 ? "is a fraction, never below -1" : "is never below 0";
+}
+
+/// A condition that no number can meet would let everything pass, one that all meet nothing.
+void expect_possible(const Condition& condition) {
+  const Range range = range_of(condition.metric);
+  const double limit = condition.limit;
+  const bool is_inside = limit >= range.least && limit <= range.most;
+  const bool never_holds = (condition.comparison == ">" && limit == range.most) ||
+                           (condition.comparison == "<" && limit == range.least);
+  if (is_inside && !never_holds) return;
+  // Beyond its range a limit parts nothing, so that any number that is in it tells.
+  const bool always_holds = !never_holds && holds(condition, std::max(range.least, 0.0));
+  throw Error(fmt::format("--fail-if: '{}' {} holds, because {} {}{}", condition.text,
+                          always_holds ? "always" : "never", condition.metric, range_text(range),
+                          range.most == 1 && limit > 1 && limit <= 100
+                              ? fmt::format("; for {:g} % write {:g}", limit, limit / 100)
+                              : ""));
+}
+
+}  // namespace
+
+Metrics collect_metrics(const BubbleReport& report) {
+  double peak = 0;
+  std::optional<Bytes> memory;
+  for (const RankReport& rank : report.ranks) {
+    peak = std::max(peak, rank.peak.activations);
+    memory = std::max(memory, rank.peak.bytes);
+  }
+  Metrics metrics{{"makespan_ns", static_cast<double>(report.makespan)},
+                  {"max_span_ns", static_cast<double>(report.max_span)},
+                  {"ideal_ns", static_cast<double>(report.ideal)},
+                  {"lower_bound_ns", static_cast<double>(report.lower_bound)},
+                  {"bubble_ratio", report.bubble.ratio},
+                  {"bubble_overhead", report.bubble.overhead},
+                  {"bubble_span_rate", report.bubble.span_rate},
+                  {"bubble_time_ns", static_cast<double>(report.bubble.time)},
+                  {"peak_activations", peak}};
+  if (memory) metrics["peak_memory_bytes"] = static_cast<double>(*memory);
+  return metrics;
+}
+
+void add_gate_option(CommandFlags& app, std::vector<std::string>& conditions) {
+  app.add_option("--fail-if", conditions, "exit 1 if this holds, e.g. 'bubble_ratio>0.1'")
+      ->type_name("CONDITION")
+      ->repeated();
+}
+
+std::vector<Condition> parse_conditions(const std::vector<std::string>& texts) {
+  std::vector<Condition> conditions;
+  for (const std::string& text : texts) conditions.push_back(parse_condition(text));
+  return conditions;
+}
+
+void expect_known(const std::vector<Condition>& conditions, const Metrics& metrics) {
+  for (const Condition& condition : conditions) {
+    if (metrics.contains(condition.metric)) {
+      expect_possible(condition);
+      continue;
+    }
+    std::vector<std::string> names;
+    for (const auto& [name, value] : metrics) names.push_back(name);
+    throw Error(fmt::format("--fail-if: no number is called '{}'{}; there are {}", condition.metric,
+                            suggestion(nearest_names(condition.metric, names)),
+                            fmt::join(names, ", ")));
+  }
+}
+
+bool report_failures(const std::vector<Condition>& conditions, const Metrics& metrics) {
+  expect_known(conditions, metrics);
+  bool failed = false;
+  for (const Condition& condition : conditions) {
+    const double value = metrics.at(condition.metric);
+    if (!holds(condition, value)) continue;
+    print_message("bubblescope: failed: {} ({} is {:g})\n", condition.text, condition.metric,
+                  value);
+    failed = true;
+  }
+  return failed;
+}
+
+}  // namespace bubblescope

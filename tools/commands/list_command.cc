@@ -1,0 +1,134 @@
+// list: prints everything known, one line each.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "exec/runtime/backend.h"
+#include "sim/model/gpu.h"
+#include "sim/model/transformer.h"
+#include "tools/flags/command_flags.h"
+#include "tools/flags/options.h"
+#include "tools/print.h"
+#include "traces/files/format.h"
+
+namespace bubblescope {
+
+namespace {
+
+struct Entry {
+  std::string name;
+  std::vector<std::string> aliases;
+  std::string summary;
+  std::string source;
+};
+
+std::vector<Entry> list_schedules() {
+  std::vector<Entry> entries;
+  for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all())
+    entries.push_back({def.name, def.aliases, def.summary, def.source});
+  return entries;
+}
+
+std::vector<Entry> list_formats() {
+  std::vector<Entry> entries;
+  for (const ScheduleFormat& format : Registry<ScheduleFormat>::instance().all())
+    entries.push_back({format.name, format.aliases,
+                       (format.read ? "schedule: " : "schedule, only written: ") + format.summary,
+                       ""});
+  for (const TimelineFormat& format : Registry<TimelineFormat>::instance().all())
+    entries.push_back({format.name, format.aliases,
+                       "timeline, --" + format.name + " FILE: " + format.summary, ""});
+  return entries;
+}
+
+std::vector<Entry> list_profiles() {
+  std::vector<Entry> entries;
+  for (const Named<Profile>& profile : kProfiles)
+    entries.push_back(
+        {std::string(profile.name), {}, "--profile " + std::string(profile.name), ""});
+  return entries;
+}
+
+std::vector<Entry> list_modes() {
+  std::vector<Entry> entries;
+  for (const Named<P2pMode>& mode : kP2pModes)
+    entries.push_back({std::string(mode.name), {}, std::string(mode.summary), ""});
+  return entries;
+}
+
+std::vector<Entry> list_backends() {
+  std::vector<Entry> entries;
+  for (const BackendDef& def : Registry<BackendDef>::instance().all())
+    entries.push_back({def.name, def.aliases, def.summary, ""});
+  return entries;
+}
+
+/// Prints models and devices, each with the source of its numbers.
+template <class Def>
+std::vector<Entry> list_known() {
+  std::vector<Entry> entries;
+  for (const Def& def : Registry<Def>::instance().all())
+    entries.push_back({def.name, def.aliases, def.summary, def.source});
+  return entries;
+}
+
+std::vector<Entry> entries_of(const std::string& what) {
+  if (what == "schedules") return list_schedules();
+  if (what == "formats") return list_formats();
+  if (what == "profiles") return list_profiles();
+  if (what == "modes") return list_modes();
+  if (what == "backends") return list_backends();
+  if (what == "models") return list_known<ModelDef>();
+  if (what == "gpus") return list_known<GpuDef>();
+  const std::string nearest = find_nearest_name(
+      what, {"schedules", "formats", "profiles", "modes", "models", "gpus", "backends"});
+  throw Error("list shows schedules, formats, profiles, modes, models, gpus or backends, not '" +
+              what + "'" + suggestion(nearest));
+}
+
+void print_json(const std::vector<Entry>& entries) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const Entry& entry : entries) {
+    nlohmann::ordered_json item{
+        {"name", entry.name}, {"aliases", entry.aliases}, {"summary", entry.summary}};
+    if (!entry.source.empty()) item["source"] = entry.source;
+    list.push_back(std::move(item));
+  }
+  print_output("{}\n", list.dump(1, ' ', true, nlohmann::json::error_handler_t::replace));
+}
+
+void print_text(const std::vector<Entry>& entries) {
+  std::size_t width = 0;
+  for (const Entry& entry : entries) width = std::max(width, entry.name.size());
+  for (const Entry& entry : entries) {
+    print_output("{:<{}}  {}\n", entry.name, width, entry.summary);
+    if (!entry.aliases.empty())
+      print_output("{:<{}}    also: {}\n", "", width, fmt::join(entry.aliases, ", "));
+    if (!entry.source.empty()) print_output("{:<{}}    from: {}\n", "", width, entry.source);
+  }
+}
+
+}  // namespace
+
+int run_list(const Arguments& arguments) {
+  CommandFlags app{"What is known, one line each", "bubblescope list"};
+  std::string what = "schedules";
+  std::string format;
+  app.add_option("WHAT", what, "schedules, formats, profiles, modes, models, gpus or backends");
+  add_format_option(app, format, {"text", "json", "names"});
+  app.footer(
+      "example: every schedule name, for a script\n  bubblescope list schedules --format names\n");
+  if (!app.parse(arguments)) return 0;
+  const std::vector<Entry> entries = entries_of(what);
+  if (format == "json") {
+    print_json(entries);
+  } else if (format == "names") {
+    for (const Entry& entry : entries) print_output("{}\n", entry.name);
+  } else {
+    print_text(entries);
+  }
+  return 0;
+}
+
+}  // namespace bubblescope

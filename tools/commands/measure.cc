@@ -1,0 +1,251 @@
+// Runs a schedule and reports what was measured.
+#include "tools/commands/measure.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <utility>
+
+#include "exec/runtime/device.h"
+#include "exec/runtime/timed_work.h"
+#include "sim/analysis/analyze.h"
+#include "sim/analysis/idle.h"
+#include "tools/commands/command.h"
+#include "traces/json/json_string.h"
+
+namespace bubblescope {
+
+namespace {
+
+std::atomic<bool> interrupted = false;
+
+constexpr std::array<int, 2> kSignals{SIGINT, SIGTERM};
+
+BackendRequest make_request(Work work, const RunContext& context) {
+  BackendRequest request{std::move(work), context.options.injections};
+  request.timeout = context.run.timeout;
+  request.interrupted = &interrupted;
+  return request;
+}
+
+Execution execute_on(Backend& backend, const Program& program, const RunOptions& run,
+                     const std::function<void()>& after_step) {
+  return execute(program, backend, find_backend(run.backend).name,
+                 {run.warmup, run.steps, after_step});
+}
+
+WaitMode wait_mode_of(WorkKind work) {
+  return work == WorkKind::kSleep ? WaitMode::kSleep : WaitMode::kSpin;
+}
+
+void keep(Measurement& measurement, Execution execution) {
+  for (const Timeline& timeline : execution.steps)
+    measurement.makespans.push_back(compute_makespan(timeline));
+  measurement.breakdown = std::move(execution.breakdown);
+  measurement.step.timeline =
+      measurement.breakdown ? execution.steps.back() : median_step(execution.steps);
+  measurement.steps = std::move(execution.steps);
+}
+
+/// Verifies the training where requested, in the process that speaks.
+void verify_training(Measurement& measurement, const RunContext& context, std::int32_t copies = 1) {
+  const RunOptions& run = context.run;
+  if (!run.verification || !context.processes.is_coordinator()) return;
+  const Heartbeat others_wait(context.processes);
+  Schedule whole = measurement.step.schedule;
+  whole.shape.microbatches *= copies;
+  measurement.verification =
+      verify(measurement.trained, train_serially(whole, run.training, run.warmup + run.steps));
+}
+
+void train(Measurement& measurement, const RunContext& context) {
+  const Step& step = measurement.step;
+  const RunOptions& run = context.run;
+  Training training(step.schedule, step.program, run.training, context.processes);
+  BackendRequest request = make_request(training.work(), context);
+  request.payload_codec = training.payload_codec();
+  const auto backend = find_backend(run.backend).make(std::move(request), step.program);
+  keep(measurement, execute_on(*backend, step.program, run, [&] { training.finish_step(); }));
+  measurement.device += "; products by " + gemm_library();
+  if (measurement.breakdown) return;
+  measurement.peak_bytes = training.peak_bytes();
+  measurement.trained = training.result();
+  verify_training(measurement, context);
+}
+
+void play(Measurement& measurement, const RunContext& context) {
+  const Step& step = measurement.step;
+  const std::vector<Nanos> durations = price(step.program, step.models.costs);
+  const WaitMode wait_mode = wait_mode_of(context.run.work);
+  BackendRequest request = make_request(play(step.program, durations, wait_mode), context);
+  request.high_priority = wait_mode == WaitMode::kSleep;
+  const auto backend = find_backend(context.run.backend).make(std::move(request), step.program);
+  keep(measurement, execute_on(*backend, step.program, context.run, nullptr));
+}
+
+Job start_job(const ValidSchedule& schedule, const Program& program, const CostModel& costs,
+              const RunContext& context) {
+  const RunOptions& run = context.run;
+  JobRequest request{schedule, program, nullptr, {}, wait_mode_of(run.work), run.device};
+  if (run.work == WorkKind::kTransformer)
+    request.training = &run.training;
+  else
+    request.durations = price(program, costs);
+  return find_backend(run.backend).start(request, make_request({}, context));
+}
+
+/// Executes a job and monitors the devices from the end of the warm-up.
+Execution execute_monitored(Measurement& measurement, const Job& job, const RunOptions& run) {
+  DeviceMonitor watch(open_nvml(), job.buses);
+  std::int32_t warmup_left = run.warmup;
+  if (warmup_left == 0) watch.begin();
+  Execution execution = execute_on(*job.backend, measurement.step.program, run, [&] {
+    if (job.after_step) job.after_step();
+    if (--warmup_left == 0) watch.begin();
+  });
+  measurement.devices = watch.finish();
+  return execution;
+}
+
+/// Keeps the activity of the step that is shown.
+void record_activity(Measurement& measurement, const Job& job, const Execution& execution,
+                     const RunOptions& run) {
+  if (!job.activity || execution.breakdown) return;
+  const Timeline& shown = median_step(execution.steps);
+  measurement.activity = job.activity(run.warmup + (&shown - execution.steps.data()), shown);
+}
+
+/// The same for backends that create the work themselves.
+void start(Measurement& measurement, const RunContext& context) {
+  const Step& step = measurement.step;
+  const RunOptions& run = context.run;
+  const Job job = start_job(step.schedule, step.program, step.models.costs, context);
+  measurement.device = job.device;
+  measurement.ranks_per_device = job.ranks_per_device;
+  Execution execution = execute_monitored(measurement, job, run);
+  record_activity(measurement, job, execution, run);
+  keep(measurement, std::move(execution));
+  if (measurement.breakdown || !job.result) return;
+  measurement.peak_bytes = job.peak_bytes();
+  if (job.pools) measurement.pools = job.pools();
+  if (job.epilogues) measurement.epilogues = job.epilogues();
+  measurement.trained = job.result();
+  verify_training(measurement, context, job.copies);
+}
+
+/// A thread that does not come back from a library cannot be unwound.
+[[noreturn]] void end_program(const std::string& why) {
+  print_error(why);
+  std::_Exit(exit_status(Fault::kMachine));
+}
+
+std::string describe_device(const Processes& processes) {
+  const std::string host = describe_host();
+  return processes.here() ? std::to_string(processes.count()) + " processes; " + host : host;
+}
+
+}  // namespace
+
+BackendSession::BackendSession(const RunOptions& run) {
+  interrupted = false;
+  struct sigaction action {};
+  action.sa_handler = [](int) { interrupted = true; };
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  for (std::size_t at = 0; at < kSignals.size(); ++at)
+    sigaction(kSignals[at], &action, &before_[at]);
+  const BackendDef& def = find_backend(run.backend);
+  if (def.join)
+    processes_ = def.join({run.timeout, &interrupted, end_program});
+  else
+    processes_ = std::make_unique<Processes>();
+}
+
+bool BackendSession::reports() {
+  if (processes_->is_coordinator()) {
+    heartbeat_.emplace(*processes_);
+    return true;
+  }
+  processes_->shutdown();
+  return false;
+}
+
+BackendSession::~BackendSession() {
+  heartbeat_.reset();
+  processes_.reset();
+  for (std::size_t at = 0; at < kSignals.size(); ++at)
+    sigaction(kSignals[at], &before_[at], nullptr);
+}
+
+Measurement measure(const ValidSchedule& schedule, const Program& program,
+                    const RunContext& context) {
+  Measurement measurement{{schedule}};
+  measurement.step.program = program;
+  measurement.step.models = load_models(schedule, context.options);
+  measurement.backend = find_backend(context.run.backend).name;
+  measurement.work = to_string(context.run.work);
+  measurement.device = describe_device(context.processes);
+  if (find_backend(context.run.backend).start)
+    start(measurement, context);
+  else if (context.run.work == WorkKind::kTransformer)
+    train(measurement, context);
+  else
+    play(measurement, context);
+  Step& step = measurement.step;
+  step.report = analyze(step.schedule, step.program, step.timeline, step.models.memory);
+  for (std::size_t rank = 0; rank < measurement.peak_bytes.size(); ++rank)
+    step.report.ranks[rank].peak.bytes = measurement.peak_bytes[rank];
+  return measurement;
+}
+
+std::vector<Timeline> time_program(const ValidSchedule& schedule, const Program& program,
+                                   const RunContext& context) {
+  const Models models = load_models(schedule, context.options);
+  const Job job = start_job(schedule, program, models.costs, context);
+  Execution execution = execute_on(*job.backend, program, context.run, nullptr);
+  if (execution.breakdown)
+    throw Error(execution.breakdown->fault, "ops in company: " + execution.breakdown->message);
+  return std::move(execution.steps);
+}
+
+namespace {
+
+/// Writes the pools; empty without pools.
+std::string pools_json(const std::vector<PoolUse>& pools) {
+  if (pools.empty()) return "";
+  std::vector<Bytes> peaks;
+  std::vector<Bytes> reserved;
+  for (const PoolUse& pool : pools) {
+    peaks.push_back(pool.peak);
+    reserved.push_back(pool.reserved);
+  }
+  return fmt::format(",\"pools\":{{\"peak_bytes\":[{}],\"reserved_bytes\":[{}]}}",
+                     fmt::join(peaks, ","), fmt::join(reserved, ","));
+}
+
+}  // namespace
+
+std::string write_json_members(const Measurement& measurement) {
+  const bool has_devices = !to_string(measurement.devices).empty();
+  const char* match = !measurement.verification           ? "null"
+                      : measurement.verification->matches ? "true"
+                                                          : "false";
+  return fmt::format(
+      "\"work\":{},\"device\":{},\"gradients_match\":{},\"makespans_ns\":[{}]{}{}{}{}{}",
+      json_string(measurement.work), json_string(measurement.device), match,
+      fmt::join(measurement.makespans, ","),
+      measurement.verification ? ",\"proof\":" + json_string(to_string(*measurement.verification))
+                               : "",
+      pools_json(measurement.pools),
+      measurement.epilogues.empty() ? "" : "," + epilogues_json(measurement.epilogues),
+      has_devices ? "," + device_state_json(measurement.devices) : "",
+      measurement.activity ? "," + activity_json(*measurement.activity) : "");
+}
+
+std::string append_members(const std::string& report_json, const std::string& members) {
+  const std::size_t end = report_json.rfind('}');
+  return report_json.substr(0, end) + ",\n " + members + report_json.substr(end);
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,85 @@
+// The walk of one measurement: a Program -> a backend -> Timeline -> BubbleReport.
+#pragma once
+
+#include <signal.h>
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "exec/gpu/host/device_state.h"
+#include "exec/gpu/host/job.h"
+#include "exec/runtime/execute.h"
+#include "exec/runtime/heartbeat.h"
+#include "exec/training/verification.h"
+#include "tools/flags/run_options.h"
+#include "tools/inputs/predict.h"
+
+namespace bubblescope {
+
+/// The measurement of one schedule.
+struct Measurement {
+  Step step;  ///< the measured step of median length, or the one that failed
+  std::string backend = {};
+  std::string work = {};
+  std::string device = {};
+  std::int32_t ranks_per_device = 1;
+  std::vector<Timeline> steps = {};           ///< every measured step
+  std::vector<Nanos> makespans = {};          ///< of every measured step
+  std::vector<Bytes> peak_bytes = {};         ///< of activations, per rank; empty: none were held
+  std::vector<PoolUse> pools = {};            ///< per rank; empty where activations have no pools
+  std::vector<EpilogueUse> epilogues = {};    ///< as requested, where the library has them
+  MonitoredDevices devices = {};              ///< clocks, power and temperature
+  std::optional<StepActivity> activity = {};  ///< of the step that is shown, where asked for
+  std::optional<Verification> verification = {};  ///< of what was trained; empty without training
+  TrainingResult trained = {};
+  std::optional<Breakdown> breakdown = {};
+};
+
+/// The flags of a run and the processes of its backend. Every process takes the same steps; only
+/// the one that speaks() prints and writes.
+struct RunContext {
+  const PredictOptions& options;
+  const RunOptions& run;
+  const Processes& processes;
+};
+
+/// The connection to the other processes of the backend, if any. While it lives, the executor
+/// handles Ctrl-C and SIGTERM by stopping every rank; a second signal ends the program.
+class BackendSession {
+ public:
+  explicit BackendSession(const RunOptions& run);
+  ~BackendSession();
+  BackendSession(const BackendSession&) = delete;
+  BackendSession& operator=(const BackendSession&) = delete;
+
+  const Processes& processes() const { return *processes_; }
+
+  /// Whether this process is the one that reports. It gives heartbeats from now on; the others wait
+  /// here until it is done. Throws Error where it is lost.
+  bool reports();
+
+ private:
+  std::array<struct sigaction, 2> before_;
+  std::unique_ptr<Processes> processes_;
+  std::optional<Heartbeat> heartbeat_;
+};
+
+/// Runs a legal schedule's program on the selected backend. Ctrl-C counts as a breakdown.
+Measurement measure(const ValidSchedule& schedule, const Program& program,
+                    const RunContext& context);
+
+/// Times the steps of a Program with a schedule's ops, which need not be the schedule's own, on a
+/// backend that enqueues work on devices. Weights are not updated. Throws Error where a run fails.
+std::vector<Timeline> time_program(const ValidSchedule& schedule, const Program& program,
+                                   const RunContext& context);
+
+/// `"work":...,"device":...,"gradients_match":...,"makespans_ns":[...]`, to go into a json report.
+std::string write_json_members(const Measurement& measurement);
+
+/// Appends members to a report's json.
+std::string append_members(const std::string& report_json, const std::string& members);
+
+}  // namespace bubblescope

@@ -1,0 +1,163 @@
+// Writes partitions.
+#include "tools/commands/partition_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "sim/ir/error.h"
+#include "traces/json/json_writer.h"
+
+namespace bubblescope {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double milliseconds(Nanos time) { return static_cast<double>(time) / 1e6; }
+double megabytes(Bytes bytes) { return static_cast<double>(bytes) / 1e6; }
+
+Nanos whole_time(const LayerGraph& graph) {
+  Nanos time = 0;
+  for (const Layer& layer : graph.layers) time += layer.time();
+  return time;
+}
+
+double speedup(const PartitionPlan& plan) {
+  const Nanos period = plan.partition.period;
+  return period == 0 ? 1
+                     : static_cast<double>(whole_time(plan.graph)) / static_cast<double>(period);
+}
+
+/// A stage with the numbers of its first and last layer in pipeline order, which in a graph with
+/// branches may differ from the order of the file.
+struct Row {
+  const PartitionStage& stage;
+  Bytes bytes = 0;
+  std::size_t first = 0;
+  std::size_t last = 0;
+};
+
+std::vector<Row> rows_of(const PartitionPlan& plan) {
+  std::vector<Row> rows;
+  std::size_t next = 0;
+  for (const PartitionStage& stage : plan.partition.stages) {
+    rows.push_back({stage, plan.bytes[rows.size()], next, next + stage.layers.size() - 1});
+    next += stage.layers.size();
+  }
+  return rows;
+}
+
+const std::string& name_of(const PartitionPlan& plan, std::int32_t layer) {
+  return plan.graph.layers[static_cast<std::size_t>(layer)].name;
+}
+
+std::string text_of(const PartitionPlan& plan) {
+  std::string out = fmt::format(
+      "period    {:.3f} ms  {:.3f} ms on one worker, {:.2f} times as fast\n",
+      milliseconds(plan.partition.period), milliseconds(whole_time(plan.graph)), speedup(plan));
+  out += "\nstage    layers  replicas   time ms  params MB    held MB\n";
+  std::size_t number = 0;
+  for (const Row& row : rows_of(plan))
+    fmt::format_to(
+        std::back_inserter(out), "{:>5}  {:>8}  {:>8}  {:>8.3f}  {:>9.1f}  {:>9.1f}  {}\n",
+        number++, fmt::format("{}..{}", row.first, row.last), row.stage.replicas,
+        milliseconds(row.stage.time), megabytes(row.stage.parameters), megabytes(row.bytes),
+        fmt::format("{} … {}", name_of(plan, row.stage.layers.front()),
+                    name_of(plan, row.stage.layers.back())));
+  return out;
+}
+
+std::string csv_of(const PartitionPlan& plan) {
+  std::string out = "stage,first,last,replicas,time_ns,bytes,parameter_bytes,activation_bytes\n";
+  std::size_t number = 0;
+  for (const Row& row : rows_of(plan))
+    fmt::format_to(std::back_inserter(out), "{},{},{},{},{},{},{},{}\n", number++, row.first,
+                   row.last, row.stage.replicas, row.stage.time, row.bytes, row.stage.parameters,
+                   row.stage.activations);
+  return out;
+}
+
+std::string json_of(const PartitionPlan& plan) {
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object().member("format", "bubblescope-partition/1");
+  json.member("period_ns", plan.partition.period).member("one_worker_ns", whole_time(plan.graph));
+  json.member("speedup", speedup(plan)).line(1).key("stages").begin_array();
+  for (const Row& row : rows_of(plan)) {
+    json.line(2).begin_object().member("first", row.first).member("last", row.last);
+    json.member("replicas", row.stage.replicas).member("time_ns", row.stage.time);
+    json.member("bytes", row.bytes).line(3).member("parameter_bytes", row.stage.parameters);
+    json.member("activation_bytes", row.stage.activations).key("layers").begin_array();
+    for (const std::int32_t layer : row.stage.layers) json.value(name_of(plan, layer));
+    json.end_array().end_object();
+  }
+  json.end_array().end_object();
+  return out + '\n';
+}
+
+std::string nanos(Nanos time) { return fmt::format("{}ns", time); }
+
+Json stages_json(const PartitionPlan& plan, double weight_grad_share) {
+  Json stages = Json::array();
+  for (const PartitionStage& stage : plan.partition.stages) {
+    const Nanos weight_grad = std::llround(static_cast<double>(stage.backward) * weight_grad_share);
+    stages.push_back({{"forward", nanos(stage.forward)},
+                      {"input_grad", nanos(stage.backward - weight_grad)},
+                      {"weight_grad", nanos(weight_grad)},
+                      {"activation_bytes", {{"kept", stage.activations}}},
+                      {"weight_bytes", stage.parameters}});
+  }
+  return stages;
+}
+
+/// Links between every rank of a stage and every rank of the next, both ways.
+Json links_json(const PartitionPlan& plan, Bytes bytes_per_second) {
+  Json links = Json::array();
+  std::int32_t first = 0;
+  const std::vector<PartitionStage>& stages = plan.partition.stages;
+  for (std::size_t at = 0; at + 1 < stages.size(); ++at) {
+    const std::int32_t next = first + stages[at].replicas;
+    const std::string latency = nanos(std::llround(1e9 * static_cast<double>(stages[at].output) /
+                                                   static_cast<double>(bytes_per_second)));
+    for (std::int32_t from = first; from < next; ++from)
+      for (std::int32_t to = next; to < next + stages[at + 1].replicas; ++to) {
+        links.push_back({{"from", from}, {"to", to}, {"latency", latency}});
+        links.push_back({{"from", to}, {"to", from}, {"latency", latency}});
+      }
+    first = next;
+  }
+  return links;
+}
+
+}  // namespace
+
+std::string write_partition(const PartitionPlan& plan, const std::string& format) {
+  if (format == "json") return json_of(plan);
+  if (format == "csv") return csv_of(plan);
+  return text_of(plan);
+}
+
+std::string write_partition_costs(const PartitionPlan& plan, const PartitionOptions& options) {
+  Json costs{{"format", "bubblescope-costs/1"},
+             {"stages", stages_json(plan, options.weight_grad_share)}};
+  if (!options.bytes_per_second.empty()) {
+    const auto slowest =
+        std::min_element(options.bytes_per_second.begin(), options.bytes_per_second.end());
+    Json links = links_json(plan, *slowest);
+    if (!links.empty()) costs["links"] = std::move(links);
+  }
+  Json bytes = Json::array();
+  for (const PartitionStage& stage : plan.partition.stages)
+    for (std::int32_t replica = 0; replica < stage.replicas; ++replica)
+      bytes.push_back(
+          std::llround(options.parameter_copies * static_cast<double>(stage.parameters)));
+  costs["memory"] = {{"static_bytes", std::move(bytes)}};
+  return costs.dump(1, ' ', true, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,243 @@
+// plan: ranks many configurations and explains the ranking.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "exec/runtime/keep_memory.h"
+#include "tools/commands/command.h"
+#include "tools/flags/plan_options.h"
+#include "tools/inputs/memory_caps.h"
+#include "tools/plan/break_even.h"
+#include "tools/plan/model_evaluator.h"
+#include "tools/plan/plan_warnings.h"
+#include "tools/plan/sweep.h"
+#include "tools/print.h"
+#include "tools/terminal.h"
+#include "traces/plans/plan_table.h"
+
+namespace bubblescope {
+
+namespace {
+
+/// A sweep includes up to this many searched configurations without being asked.
+constexpr std::size_t kMaxSearchedUnasked = 64;
+
+/// A search takes tenths of a second per configuration: a few are included, many only on request.
+void add_searched(PlanOptions& options) {
+  if (options.schedules != "all") return;
+  Axes searched = options.axes;
+  searched.schedules = expand_schedules("searched", options.sliced());
+  if (count_configurations(searched) <= kMaxSearchedUnasked)
+    options.axes.schedules.insert(options.axes.schedules.end(), searched.schedules.begin(),
+                                  searched.schedules.end());
+  else
+    print_message(
+        "bubblescope: schedules that look for an order are left out of so many "
+        "configurations; '--schedules all,searched' takes them in\n");
+}
+
+/// Picks, of a schedule's configurations, the one that lacks the least memory; else the first.
+std::vector<Refusal> group_refusals(const std::vector<Configuration>& configurations,
+                                    const std::vector<Outcome>& outcomes) {
+  std::map<std::string, Refusal> of_schedule;
+  std::map<std::string, double> min_excess;
+  for (std::size_t at = 0; at < outcomes.size(); ++at) {
+    const Outcome& outcome = outcomes[at];
+    if (outcome.refusal.empty()) continue;
+    Refusal& refused = of_schedule[configurations[at].schedule];
+    const bool is_first = refused.configurations++ == 0;
+    double& min_so_far = min_excess[configurations[at].schedule];
+    const bool is_closer = outcome.excess > 0 && (min_so_far == 0 || outcome.excess < min_so_far);
+    if (!is_first && !is_closer) continue;
+    refused.schedule = configurations[at].schedule;
+    refused.reason = outcome.refusal;
+    if (!is_closer) continue;
+    min_so_far = outcome.excess;
+    refused.closest = configurations[at];
+  }
+  std::vector<Refusal> refusals;
+  for (auto& [schedule, refused] : of_schedule) refusals.push_back(std::move(refused));
+  return refusals;
+}
+
+/// On one rank every schedule except GPipe gives the same plan: of plans that agree in everything
+/// else, the first stays.
+std::vector<Plan> drop_duplicates(std::vector<Plan> ranked) {
+  std::set<std::string> seen;
+  std::erase_if(ranked, [&](const Plan& plan) {
+    const Configuration& which = plan.configuration;
+    if (which.shape.ranks > 1) return false;
+    const auto key =
+        fmt::format("{} {} {} {} {} {} {} {} {} {}", which.tensor, which.data, which.expert,
+                    which.context, which.micro_batch_size, static_cast<int>(which.recompute),
+                    which.shape.microbatches, which.shape.slices, plan.step, plan.memory());
+    return !seen.insert(key).second;
+  });
+  return ranked;
+}
+
+/// Where some plans fit with 32-bit gradients, the others are refused, unless flags choose the
+/// gradients, because their precision is up to the training code.
+std::vector<Outcome> use_one_gradient_type(std::vector<Outcome> outcomes) {
+  const auto is_plan = [](const Outcome& outcome) {
+    return outcome.plan && outcome.refusal.empty();
+  };
+  const bool any_full = std::any_of(outcomes.begin(), outcomes.end(), [&](const Outcome& outcome) {
+    return is_plan(outcome) && outcome.plan->gradients == Gradients::kFp32;
+  });
+  if (!any_full) return outcomes;
+  for (Outcome& outcome : outcomes)
+    if (is_plan(outcome) && outcome.plan->gradients != Gradients::kFp32)
+      outcome.refusal = fmt::format("fits with --gradients {} alone",
+                                    name_of(kGradientFormats, *outcome.plan->gradients));
+  return outcomes;
+}
+
+PlanTable tabulate(const std::vector<Configuration>& configurations,
+                   std::vector<Outcome> outcomes) {
+  PlanTable table;
+  table.configurations = std::count_if(outcomes.begin(), outcomes.end(),
+                                       [](const Outcome& outcome) { return outcome.was_tried(); });
+  table.covered = static_cast<std::int64_t>(outcomes.size()) - table.configurations;
+  table.refusals = group_refusals(configurations, outcomes);
+  for (Outcome& outcome : outcomes)
+    if (outcome.plan && outcome.refusal.empty()) table.plans.push_back(*std::move(outcome.plan));
+  table.plans = with_ties(drop_duplicates(rank_plans(std::move(table.plans))), 0);
+  return table;
+}
+
+void print_table(PlanTable table, const PlanOptions& options) {
+  if (options.format == "text") {
+    const DrawOptions terminal = detect_draw_options();
+    print_output("{}",
+                 write_plan_text(table, {terminal.width, terminal.colour,
+                                         terminal.fit && !options.wide, options.top.value_or(20)}));
+    return;
+  }
+  if (options.top && *options.top < table.plans.size()) table.plans.resize(*options.top);
+  print_output("{}", options.format == "json" ? write_plan_json(table) : write_plan_csv(table));
+}
+
+int show_plans(PlanTable table, const PlanOptions& options) {
+  const int status = table.plans.empty() ? 1 : 0;
+  warn_of_plans(table.plans, options.predict);
+  table.any_framework = options.predict.shape.profile == Profile::kNone;
+  if (!options.svg.empty() && status == 0) write_file(options.svg, write_heat_map_svg(table.plans));
+  print_table(std::move(table), options);
+  return status;
+}
+
+/// Text has no lower bounds; journals keep them for whoever prints the plan.
+LowerBound bound_for(const PlanOptions& options) {
+  const bool keeps = !options.journal.empty() || options.shard || find_launched_shard();
+  return options.format == "text" && !keeps ? LowerBound::kSkip : LowerBound::kFind;
+}
+
+SweepOptions sweep_options(const PlanOptions& options) {
+  return {options.threads, make_progress_bar()};
+}
+
+int plan_model(PlanOptions& options, JournaledSweep& sweep) {
+  ModelAxes axes = options.model_axes;
+  axes.schedules = options.axes.schedules;
+  axes.ranks = options.axes.ranks;
+  axes.chunks = options.axes.chunks;
+  const ModelPlanner planner(options.predict, std::move(axes));
+  if (!options.predict.memory.cap.empty()) warn_of_cap_unit(options.predict.memory);
+  if (options.predict.model.explain) {
+    print_assumptions(planner.model());
+    print_message(
+        "sharing: every device has a link of its own to other nodes; messages both ways and "
+        "gradients are timed as if each had it alone, because sharing it needs time order, "
+        "which takes ten times as long per plan ('simulate --network' has it for one)\n");
+  }
+  if (!options.varies_context)
+    print_message("bubblescope: sequences are not split over ranks; --cp 1,2,4 tries that too\n");
+  const std::vector<Configuration> configurations = planner.configurations();
+  if (configurations.empty())
+    throw Error(
+        "none of --schedules takes any of these shapes; 'bubblescope check' says why for one");
+  const LowerBound bound = bound_for(options);
+  const auto make_evaluate = [&]() -> Evaluate {
+    return [evaluator = ModelEvaluator(planner, bound)](const Configuration& which) mutable {
+      return evaluator.evaluate(which);
+    };
+  };
+  auto outcomes = sweep.run(configurations, make_evaluate, sweep_options(options));
+  if (!outcomes) return 0;
+  PlanTable table = tabulate(configurations, use_one_gradient_type(*std::move(outcomes)));
+  table.modelled = true;
+  if (const KnownErrors* errors = find_nearest_errors(planner.model())) {
+    table.errors = *errors;
+    table.plans = with_ties(std::move(table.plans), errors->spread);
+  }
+  return show_plans(std::move(table), options);
+}
+
+int plan_shapes(PlanOptions& options, JournaledSweep& sweep) {
+  Axes& axes = options.axes;
+  axes.slices = options.predict.shape.slices;
+  report_defaults(axes);
+  if (axes.ranks.empty()) axes.ranks = {4};
+  if (axes.microbatches.empty()) axes.microbatches = {8};
+  add_searched(options);
+  const std::vector<Configuration> configurations = combine(axes);
+  if (configurations.empty())
+    throw Error(
+        "with these --vpp and --slices all of --schedules are other schedules; give 2 or more");
+  options.predict = read_inputs(std::move(options.predict), {});
+  const WhatIf what_if(options.predict, options.whole_model);
+  const LowerBound bound = bound_for(options);
+  const auto make_evaluate = [&]() -> Evaluate {
+    return [&](const Configuration& which) { return what_if.evaluate(which, bound); };
+  };
+  auto outcomes = sweep.run(configurations, make_evaluate, sweep_options(options));
+  if (!outcomes) return 0;
+  PlanTable table = tabulate(configurations, *std::move(outcomes));
+  if (options.format != "csv") {  // which has no place for them
+    BreakEvens break_evens = find_break_evens(what_if, table.plans);
+    table.break_evens = std::move(break_evens.found);
+    table.unaffected = std::move(break_evens.unaffected);
+  }
+  return show_plans(std::move(table), options);
+}
+
+int run_sweep(PlanOptions options, const Arguments& question, std::optional<PlanJournal> whole) {
+  options.axes.schedules = expand_schedules(options.schedules, options.sliced());
+  keep_freed_memory();  // every evaluation allocates and frees the same few large blocks
+  JournaledSweep sweep(question, {options.shard, options.journal, std::move(whole)});
+  const int status =
+      options.predict.model.given() ? plan_model(options, sweep) : plan_shapes(options, sweep);
+  sweep.finish();
+  return status;
+}
+
+/// The question may come from the journals; everything else comes from the command line.
+int merge(PlanOptions options, const Arguments& asked) {
+  PlanJournal whole = merge_journals(options.parts);
+  const Arguments question = whole.owner.arguments;
+  if (!asked.empty() && asked != question)
+    throw Error(fmt::format("the shards are of 'plan {}'; leave the flags that differ out",
+                            fmt::join(question, " ")));
+  if (asked.empty()) {
+    expect_no_file(question);
+    static_cast<PlanQuestion&>(options) = parse_plan_question(question);
+  }
+  return run_sweep(std::move(options), question, std::move(whole));
+}
+
+}  // namespace
+
+int run_plan(const Arguments& arguments) {
+  std::optional<PlanOptions> options = parse_plan_options(arguments);
+  if (!options) return 0;
+  const Arguments question = extract_question(arguments);
+  if (!options->parts.empty()) return merge(*std::move(options), question);
+  return run_sweep(*std::move(options), question, {});
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,54 @@
+// Builds every schedule in the measured shape and compares.
+#include "tools/commands/recognize_schedule.h"
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/model/schedule_def.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr std::int64_t kMaxOpsToRecognize = 200'000;
+
+bool builds(const ScheduleDef& def, Profile profile, const Schedule& schedule) {
+  ScheduleRequest request;
+  request.shape = schedule.shape;
+  request.profile = profile;
+  if (def.refuse && !def.refuse(request).empty()) return false;
+  const Schedule built = def.build(request);
+  return built.order == schedule.order && built.rank_of_stage == schedule.rank_of_stage;
+}
+
+bool builds_in_any_profile(const ScheduleDef& def, const Schedule& schedule) {
+  if (builds(def, Profile::kNone, schedule)) return true;
+  for (const Profile profile : def.profiles)
+    if (builds(def, profile, schedule)) return true;
+  return false;
+}
+
+/// Whether a schedule equals another one with a single chunk per rank, or a single slice per
+/// sequence.
+bool needs_more_parts(const ScheduleDef& def, const Shape& shape) {
+  const bool takes_chunks = !def.implied_chunks || def.repeats_chunks;
+  return (takes_chunks && shape.chunks == 1) || (def.slices_sequences && shape.slices == 1);
+}
+
+}  // namespace
+
+std::optional<std::string> recognize_schedule(const Schedule& schedule) {
+  if (schedule.op_count() > kMaxOpsToRecognize) return {};
+  std::optional<std::string> degenerate;
+  for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all()) {
+    const bool has_its_chunks =
+        def.implied_chunks.value_or(schedule.shape.chunks) == schedule.shape.chunks;
+    if (def.reads_costs || !has_its_chunks) continue;
+    if (!builds_in_any_profile(def, schedule)) continue;
+    if (!needs_more_parts(def, schedule.shape)) return def.name;
+    if (!degenerate) degenerate = def.name;
+  }
+  return degenerate;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,148 @@
+// run: executes a schedule and reports the measured step like a predicted one.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "tools/commands/activity_file.h"
+#include "tools/commands/exports.h"
+#include "tools/commands/gate.h"
+#include "tools/commands/measure.h"
+#include "tools/commands/training_file.h"
+#include "tools/flags/command_flags.h"
+#include "tools/print.h"
+#include "tools/terminal.h"
+#include "traces/reports/report_csv.h"
+#include "traces/reports/report_json.h"
+#include "traces/reports/text_report.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr const char* kRunExample =
+    "example: play 1F1B in real time, then train with it and see that the gradients are right\n"
+    "  bubblescope run 1f1b --pp 4 -m 8 --f 10 --b 20 --backend cpu\n"
+    "  bubblescope run zb-h1 --pp 2 -m 8 --backend cpu --work transformer --hidden-size 128\n";
+
+/// Describes how it was run, and whether the training was verified.
+std::string describe(const Measurement& measurement) {
+  std::vector<Nanos> sorted = measurement.makespans;
+  std::sort(sorted.begin(), sorted.end());
+  std::string text = fmt::format("\nmeasured on {}, --work {}, {}\n", measurement.backend,
+                                 measurement.work, measurement.device);
+  text += fmt::format("{} step(s): makespan {:.6g} ms to {:.6g} ms; shown is the median\n",
+                      sorted.size(), static_cast<double>(sorted.front()) / 1e6,
+                      static_cast<double>(sorted.back()) / 1e6);
+  const std::string devices = to_string(measurement.devices);
+  if (!devices.empty()) text += devices + "\n";
+  if (measurement.activity) text += to_string(*measurement.activity) + "\n";
+  if (!measurement.epilogues.empty()) text += to_string(measurement.epilogues) + "\n";
+  if (measurement.verification) text += to_string(*measurement.verification) + "\n";
+  return text;
+}
+
+int status_of(const Measurement& measurement) {
+  if (measurement.breakdown) return exit_status(measurement.breakdown->fault);
+  return measurement.verification && !measurement.verification->matches ? 1 : 0;
+}
+
+std::string print_report(const Measurement& measurement, const std::string& format) {
+  const Step& step = measurement.step;
+  if (format == "json")
+    return append_members(write_report_json(step.report, step.program, step.timeline),
+                          write_json_members(measurement));
+  if (format == "csv") return write_report_csv(step.report);
+  const DrawOptions draw = detect_draw_options();
+  return draw_timeline(step.record(), draw) + "\n" + write_text_report(step.record(), draw) +
+         describe(measurement);
+}
+
+struct RunCommand {
+  std::string schedule;
+  std::string format;
+  std::string training_file;
+  std::string activity_file;
+  PredictOptions predict;
+  RunOptions run;
+  ExportOptions exports;
+  std::vector<Condition> gate;
+};
+
+void add_options(CommandFlags& app, RunCommand& command) {
+  app.add_option("SCHEDULE", command.schedule,
+                 "a name ('bubblescope list'), a file, or - for stdin")
+      ->required();
+  add_predict_options(app, command.predict);
+  add_run_options(app, command.run);
+  app.add_option("--save-training", command.training_file,
+                 "transformer: weights before and after, data and losses, as json")
+      ->type_name("FILE");
+  app.add_option("--activity", command.activity_file,
+                 "GPUs: kernels and copies within each op of the step, by CUPTI, as .csv or .json")
+      ->type_name("FILE");
+  add_format_option(app, command.format, {"text", "json", "csv"});
+  add_export_options(app, command.exports);
+}
+
+/// What flags ask for together, before anything runs.
+void expect_sound_run(RunCommand& command) {
+  if (!command.training_file.empty() && command.run.work != WorkKind::kTransformer)
+    throw Error("--save-training writes what was trained; add --work transformer");
+  command.run.device.activity = !command.activity_file.empty();
+  if (command.run.device.activity) expect_activity(command.activity_file, command.run.backend);
+  check_export_paths(command.exports, command.format != "text");
+  expect_folder(command.training_file);
+}
+
+void write_files(const RunCommand& command, const Measurement& measurement,
+                 const ValidSchedule& schedule, const Arguments& arguments) {
+  write_exports(measurement.step, command.exports, format_command_line("run", arguments));
+  if (!command.training_file.empty() && !measurement.breakdown)
+    write_and_report(command.training_file,
+                     write_training(command.run.training, schedule, measurement.trained));
+  if (measurement.activity)
+    write_and_report(command.activity_file, write_activity(*measurement.activity, measurement.step,
+                                                           command.activity_file));
+}
+
+int report(const RunCommand& command, const Measurement& measurement) {
+  if (measurement.breakdown) return status_of(measurement);
+  print_output("{}", print_report(measurement, command.format));
+  const int status = status_of(measurement);
+  if (status != 0) print_error(to_string(*measurement.verification));
+  return report_failures(command.gate, collect_metrics(measurement.step.report)) ? 1 : status;
+}
+
+}  // namespace
+
+int run_run(const Arguments& arguments) {
+  CommandFlags app{"Run one schedule for real and report what was measured", "bubblescope run"};
+  RunCommand command;
+  command.run.backend = "cpu";
+  add_options(app, command);
+  std::vector<std::string> conditions;
+  add_gate_option(app, conditions);
+  app.footer(kRunExample);
+  if (!app.parse(arguments)) return 0;
+  command.gate = parse_conditions(conditions);
+  expect_sound_run(command);
+  command.predict = read_inputs(std::move(command.predict), {command.schedule});
+  const PredictOptions& options = command.predict;
+  const bool trains = command.run.work == WorkKind::kTransformer;
+  const ValidSchedule schedule = load_valid_schedule(
+      command.schedule, options, trains ? CostUse::kOrderOnly : CostUse::kPriced);
+  const Program program = lower_or_explain(schedule, options.cost.lower);
+  BackendSession session(command.run);
+  if (session.processes().is_coordinator())
+    warn_of_unused_run_options(app, command.run, options.cost.any_uniform);
+  const Measurement measurement =
+      measure(schedule, program, {options, command.run, session.processes()});
+  // A failure's status would make the launcher end the one that tells of it.
+  if (!session.reports()) return 0;
+  if (measurement.breakdown) print_error(measurement.breakdown->message);
+  write_files(command, measurement, schedule, arguments);
+  return report(command, measurement);
+}
+
+}  // namespace bubblescope

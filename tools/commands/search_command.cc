@@ -1,0 +1,287 @@
+// search: finds a schedule for given costs and memory, and bounds how good any could be.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <utility>
+
+#include "schedules/search/schedule_search.h"
+#include "sim/model/model_step.h"
+#include "tools/commands/exports.h"
+#include "tools/commands/gate.h"
+#include "tools/flags/choice.h"
+#include "tools/flags/command_flags.h"
+#include "tools/inputs/memory_caps.h"
+#include "tools/inputs/model_report.h"
+#include "tools/inputs/predict.h"
+#include "tools/print.h"
+#include "tools/terminal.h"
+#include "traces/reports/fit_table.h"
+#include "traces/reports/report_csv.h"
+#include "traces/reports/report_json.h"
+#include "traces/reports/text_report.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr const char* kSearchExample =
+    "example: the shortest step in which no rank holds more than three micro-batches\n"
+    "  bubblescope search --pp 4 -m 8 --f 10 --i 10 --w 9 --p2p 0.4 --cap 3 --save found.json\n"
+    "  bubblescope simulate found.json --f 10 --i 10 --w 9 --p2p 0.4 --svg found.svg\n";
+
+/// Effort is counted in ops, so that the result does not depend on the load of the machine. A slow
+/// core evaluates this many per second; on faster ones the search ends before its time.
+constexpr std::int64_t kOpsPerSecond = 10'000'000;
+
+struct SearchOptions {
+  PredictOptions predict;
+  PlacementChoice placement = PlacementChoice::kLinear;
+  Objective objective = Objective::kMakespan;
+  Nanos time_limit = 10'000'000'000;
+  std::uint64_t seed = 1;
+};
+
+/// It is global because a signal handler can reach nothing else.
+volatile std::sig_atomic_t interrupted = 0;
+
+/// While it lives, Ctrl-C ends the search instead of the program; a second one ends the program.
+class InterruptCatcher {
+ public:
+  InterruptCatcher() { std::signal(SIGINT, note); }
+  ~InterruptCatcher() { std::signal(SIGINT, SIG_DFL); }
+  InterruptCatcher(const InterruptCatcher&) = delete;
+  InterruptCatcher& operator=(const InterruptCatcher&) = delete;
+
+ private:
+  static void note(int signal) {
+    interrupted = 1;
+    std::signal(signal, SIG_DFL);
+  }
+};
+
+void add_search_options(CommandFlags& app, SearchOptions& options) {
+  add_predict_options(app, options.predict);
+  add_model_options(app, options.predict.model);
+  add_sequence_option(app, options.predict.model);
+  add_parallel_options(app, options.predict.model);
+  add_batch_option(app, options.predict.model);
+  add_choice<PlacementChoice>(app, {"--placement", "where the stages lie (default linear)"},
+                              {{"linear", PlacementChoice::kLinear},
+                               {"interleaved", PlacementChoice::kInterleaved},
+                               {"v", PlacementChoice::kV},
+                               {"wave", PlacementChoice::kWave},
+                               {"free", PlacementChoice::kFree}},
+                              [&options](PlacementChoice to) { options.placement = to; });
+  add_choice<Objective>(app, {"--objective", "what is to be short (default makespan)"},
+                        {{"makespan", Objective::kMakespan},
+                         {"span", Objective::kSpan},
+                         {"period", Objective::kPeriod}},
+                        [&options](Objective to) { options.objective = to; });
+  add_parsed(app, {"--time-limit", "end the search after this time, e.g. 60s (default 10s)"},
+             [&options](const std::string& text) { options.time_limit = parse_duration(text); });
+  app.add_option("--seed", options.seed, "another seed looks elsewhere (default 1)")
+      ->type_name("N");
+}
+
+void expect_searchable(const SearchOptions& options) {
+  const auto refuse = [](bool given, const char* flag, const char* why) {
+    if (given) throw Error(fmt::format("{}: {}; leave it out", flag, why));
+  };
+  const ShapeOptions& shape = options.predict.shape;
+  refuse(shape.slices.value_or(1) > 1, "--slices", "a search does not cut sequences");
+  refuse(shape.moe_overlap, "--moe-overlap", "a search chooses the order itself");
+  refuse(shape.group_size.has_value(), "--microbatch-group-size",
+         "a search chooses the order itself");
+  refuse(!shape.replicas.empty(), "--replicas", "a search has one rank for every stage");
+  refuse(shape.profile != Profile::kNone, "--profile", "a search is bound to no framework's rules");
+  refuse(!options.predict.moves.recompute.empty(), "--recompute",
+         "a search keeps all activations until the backward");
+  refuse(options.predict.moves.offload.has_value(), "--offload",
+         "a search keeps all activations until the backward");
+  refuse(options.predict.cost.network.has_value(), "--network",
+         "a search counts messages as delays; simulate what it saves on that network");
+  refuse(options.predict.cost.lower.mode != P2pMode::kDataflow, "--p2p-mode",
+         "a search counts messages as delays; simulate what it saves in that mode");
+  refuse(options.predict.cost.lower.update.any(), "--optimizer and --grad-reduction",
+         "a search ends with the gradients; simulate what it saves with the step's end");
+  refuse(!options.predict.injections.empty(), "--inject",
+         "a search knows no faults; simulate what it saves with them");
+}
+
+SearchGoal goal_of(const SearchOptions& options) {
+  using Clock = std::chrono::steady_clock;
+  // The rest of the time is for writing the result.
+  const Clock::time_point end =
+      Clock::now() + std::chrono::nanoseconds(options.time_limit / 10 * 8);
+  SearchGoal goal;
+  goal.placement = options.placement;
+  goal.objective = options.objective;
+  goal.seed = options.seed;
+  goal.effort = static_cast<std::int64_t>(static_cast<double>(options.time_limit) / 1e9 *
+                                          static_cast<double>(kOpsPerSecond));
+  goal.stop = [end] { return interrupted != 0 || Clock::now() >= end; };
+  if (isatty(STDERR_FILENO) != 0)
+    goal.on_progress = [](const SearchProgress& news) {
+      draw_progress(
+          fmt::format("\rfound {}, none is below {}  ", to_text(news.value), to_text(news.bound)));
+    };
+  return goal;
+}
+
+/// Limits ranks to the memory of a model's devices.
+void limit_to_devices(SearchGoal& goal, const ScheduleRequest& request,
+                      const PredictOptions& options) {
+  goal.byte_limits = [&request, &options](const std::vector<std::int32_t>& rank_of_stage) {
+    Schedule placed = make_unordered_schedule(request.shape);
+    placed.rank_of_stage = rank_of_stage;
+    ModelOnDevices on = resolve_model(options);
+    // A schedule that fits with the smallest gradients is predicted with the largest that fit.
+    if (!options.model.gradients) on.parallel.gradients = Gradients::kLean;
+    const ModelStep step = compute_model_step(on, placed);
+    ByteLimits limits;
+    limits.activations = step.activation_bytes;
+    for (const StateBytes& states : step.states)
+      limits.room.push_back(on.usable_memory() - states.total());
+    return limits;
+  };
+}
+
+FoundSchedule find(const SearchOptions& options) {
+  ScheduleDef def;
+  def.name = "search";
+  def.implied_chunks = default_chunks(options.placement);
+  def.reads_costs = true;
+  const ScheduleRequest request = make_request(def, options.predict);
+  SearchGoal goal = goal_of(options);
+  if (options.predict.model.given()) limit_to_devices(goal, request, options.predict);
+  const std::vector<std::string> reasons = refuse_goal(request, goal);
+  if (!reasons.empty()) {
+    std::string text;
+    for (const std::string& reason : reasons) text += (text.empty() ? "" : "; ") + reason;
+    throw Error(Fault::kProblem, "there is no such schedule: " + text);
+  }
+  const InterruptCatcher catcher;
+  FoundSchedule found = search_schedule(request, goal);
+  if (goal.on_progress) draw_progress("\r\x1b[K");
+  return found;
+}
+
+/// Checks that the simulator's result equals the search's.
+void expect_agreement(const FoundSchedule& found, const Step& step, Objective objective) {
+  const Nanos simulated = objective == Objective::kSpan       ? step.report.max_span
+                          : objective == Objective::kMakespan ? step.report.makespan
+                                                              : found.value;
+  if (simulated != found.value)
+    throw Error(Fault::kMachine,
+                fmt::format("the search counts {} for its schedule, the simulator {}; this is a "
+                            "mistake in the program, please report it with this command line",
+                            to_text(found.value), to_text(simulated)));
+  const Problems problems = over_cap(collect_peaks(step.report), step.models.memory);
+  if (!problems.empty()) throw Error(Fault::kMachine, problems[0].message);
+}
+
+const char* name_of(Objective objective) {
+  switch (objective) {
+    case Objective::kMakespan: return "makespan";
+    case Objective::kSpan: return "span";
+    case Objective::kPeriod: return "period";
+  }
+  return "";
+}
+
+/// States what the search proved about the value.
+std::string claim(const FoundSchedule& found, const SearchOptions& options) {
+  const std::string limits = options.predict.model.given()        ? "within the devices' memory"
+                             : options.predict.memory.cap.empty() ? "without a memory cap"
+                                                                  : "within the cap";
+  if (found.is_optimal()) return fmt::format("proved optimal: no order {} is better", limits);
+  return fmt::format("not proved optimal: no order {} is below {}, gap {:.1f} %", limits,
+                     to_text(found.bound), 100 * found.gap());
+}
+
+std::string verdict(const FoundSchedule& found, const SearchOptions& options) {
+  const bool capped = options.predict.model.given() || !options.predict.memory.cap.empty();
+  return fmt::format("search       {} {}, {}\n", name_of(options.objective), to_text(found.value),
+                     claim(found, options)) +
+         (capped ? "             (the lower bound below knows no cap)\n" : "");
+}
+
+ReportFields fields(const FoundSchedule& found, const SearchOptions& options) {
+  const Objective objective = options.objective;
+  ReportFields fields{{"objective", fmt::format("\"{}\"", name_of(objective))},
+                      {"value_ns", std::to_string(found.value)},
+                      {"bound_ns", std::to_string(found.bound)},
+                      {"claim", json_string(claim(found, options))},
+                      {"proved_optimal", found.is_optimal() ? "true" : "false"},
+                      {"gap", json_number(found.gap())}};
+  if (objective == Objective::kPeriod) fields.push_back({"period_ns", std::to_string(found.value)});
+  return fields;
+}
+
+std::string print_found(const FoundSchedule& found, const Step& step, const SearchOptions& options,
+                        const std::string& format) {
+  if (format == "json")
+    return write_report_json(step.report, step.program, step.timeline, fields(found, options));
+  if (format == "csv") return write_report_csv(step.report);
+  const DrawOptions draw = detect_draw_options();
+  const std::string proved = verdict(found, options);
+  return draw_timeline(step.record(), draw) + "\n" +
+         (draw.fit ? fold_lines(proved, draw.width) : proved) +
+         write_text_report(step.record(), draw);
+}
+
+std::string native(const Schedule& schedule) {
+  return Registry<ScheduleFormat>::instance().find("native")->write(schedule);
+}
+
+void expect_native(const std::string& path) {
+  for (const char* other : {".csv", ".dot", ".txt", ".goal"})
+    if (path.ends_with(other))
+      throw Error(
+          fmt::format("-o {}: a search writes our own json; end the name in .json, and "
+                      "'bubblescope convert FILE.json --to FORMAT' makes the others of it",
+                      path));
+}
+
+}  // namespace
+
+int run_search(const Arguments& arguments) {
+  CommandFlags app{
+      "Find a schedule for given costs and memory, with a bound on what any could reach",
+      "bubblescope search"};
+  SearchOptions options;
+  std::string format;
+  ExportOptions exports;
+  std::vector<std::string> conditions;
+  std::optional<std::string> output;
+  add_search_options(app, options);
+  add_format_option(app, format, {"text", "json", "csv"});
+  add_export_options(app, exports);
+  app.add_option("-o,--output", output,
+                 "write the schedule, as our own json; - instead of a report")
+      ->type_name("FILE");
+  add_gate_option(app, conditions);
+  app.footer(kSearchExample);
+  if (!app.parse(arguments)) return 0;
+  warn_without_model(app, options.predict.model);
+  const std::vector<Condition> gate = parse_conditions(conditions);
+  check_export_paths(exports, format != "text" || output == "-");
+  expect_searchable(options);
+  options.predict.cost.any_update = true;  // a model's step also ends with the gradients
+  if (output) expect_native(*output);
+  options.predict = read_inputs(std::move(options.predict), {});
+  const FoundSchedule found = find(options);
+  const Step step = predict(require_valid(found.schedule), options.predict);
+  if (options.predict.injections.empty()) expect_agreement(found, step, options.objective);
+  if (step.models.placed)
+    report_model_notes(*step.models.placed, step.report, options.predict.model.explain);
+  expect_known(gate, collect_metrics(step.report));
+  write_exports(step, exports, format_command_line("search", arguments));
+  if (output) write_and_report(*output, native(found.schedule));
+  if (output != "-") print_output("{}", print_found(found, step, options, format));
+  return report_failures(gate, collect_metrics(step.report)) ? 1 : 0;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,128 @@
+// simulate: times one schedule and explains its bubbles.
+#include <fmt/format.h>
+
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "tools/commands/exports.h"
+#include "tools/commands/gate.h"
+#include "tools/commands/measure.h"
+#include "tools/flags/command_flags.h"
+#include "tools/inputs/memory_caps.h"
+#include "tools/inputs/model_fit.h"
+#include "tools/inputs/model_headline.h"
+#include "tools/inputs/model_report.h"
+#include "tools/inputs/predict.h"
+#include "tools/inputs/unused_costs.h"
+#include "tools/print.h"
+#include "tools/terminal.h"
+#include "traces/reports/fit_table.h"
+#include "traces/reports/made_with.h"
+#include "traces/reports/report_csv.h"
+#include "traces/reports/report_json.h"
+#include "traces/reports/text_report.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr const char* kSimulateExample =
+    "example: where do the bubbles of 1F1B go when the weight gradient is split off?\n"
+    "  bubblescope simulate 1f1b  --pp 4 -m 8 --f 10 --i 10 --w 9 --p2p 0.4\n"
+    "  bubblescope simulate zb-h1 --pp 4 -m 8 --f 10 --i 10 --w 9 --p2p 0.4 --svg zb-h1.svg\n";
+
+std::string print_report(const Step& step, const std::string& format, const DrawOptions& draw) {
+  const std::optional<PlacedModel>& placed = step.models.placed;
+  if (format == "json") {
+    std::string members = write_made_with_json(step.made);
+    if (placed) members += "," + write_model_json(*placed, step.report);
+    return append_members(write_report_json(step.report, step.program, step.timeline), members);
+  }
+  if (format == "csv") return write_report_csv(step.report);
+  const std::string text =
+      draw_timeline(step.record(), draw) + "\n" + write_text_report(step.record(), draw);
+  if (!placed) return text;
+  const std::string headline = write_model_headline(*placed, step.report);
+  return fold_lines(headline, draw.width) + "\n" + text +
+         write_model_text(*placed, step.report, draw);
+}
+
+Metrics metrics_of_step(const Step& step) {
+  Metrics metrics = collect_metrics(step.report);
+  if (step.models.placed) metrics.merge(model_metrics(*step.models.placed, step.report));
+  return metrics;
+}
+
+struct SimulateOptions {
+  std::string schedule;
+  std::string format;
+  PredictOptions predict;
+  ExportOptions exports;
+  std::vector<Condition> gate;
+  bool all_ranks = false;
+  bool wide = false;
+};
+
+/// Nothing where --help was asked for.
+std::optional<SimulateOptions> parse_simulate_options(const Arguments& arguments) {
+  CommandFlags app{"Time one schedule: drawing, bubbles by cause, memory peaks, critical path",
+                   "bubblescope simulate"};
+  SimulateOptions options;
+  std::vector<std::string> conditions;
+  app.add_option("SCHEDULE", options.schedule,
+                 "a name ('bubblescope list'), a file, or - for stdin")
+      ->required();
+  add_predict_options(app, options.predict);
+  add_noise_options(app, options.predict.noise);
+  add_model_options(app, options.predict.model);
+  add_sequence_option(app, options.predict.model);
+  add_parallel_options(app, options.predict.model);
+  add_batch_option(app, options.predict.model);
+  add_format_option(app, options.format, {"text", "json", "csv"});
+  add_export_options(app, options.exports);
+  add_gate_option(app, conditions);
+  app.add_flag("--all-ranks", options.all_ranks,
+               "show every rank in the text report, however many there are");
+  app.add_flag("--wide", options.wide,
+               "all columns of tables, also where the terminal is narrower");
+  app.footer(kSimulateExample);
+  if (!app.parse(arguments)) return {};
+  warn_without_model(app, options.predict.model);
+  warn_without_noise(app, options.predict.noise);
+  options.gate = parse_conditions(conditions);
+  check_export_paths(options.exports, options.format != "text");
+  return options;
+}
+
+void warn_of_step(const Step& step, const SimulateOptions& options) {
+  warn_of_unused_costs(options.predict.cost.uniform, std::span(&step.program, 1));
+  if (step.report.noise && options.format == "csv")
+    print_message("bubblescope: csv has the step without noise; --format json has both\n");
+  if (step.models.placed)
+    report_model_notes(*step.models.placed, step.report, options.predict.model.explain);
+}
+
+}  // namespace
+
+int run_simulate(const Arguments& arguments) {
+  std::optional<SimulateOptions> parsed = parse_simulate_options(arguments);
+  if (!parsed) return 0;
+  SimulateOptions options = *std::move(parsed);
+  options.predict = read_inputs(std::move(options.predict), {options.schedule});
+  const Step step = predict(options.schedule, options.predict);
+  warn_of_step(step, options);
+  const Metrics metrics = metrics_of_step(step);
+  expect_known(options.gate, metrics);
+  write_exports(step, options.exports, format_command_line("simulate", arguments));
+  DrawOptions draw = detect_draw_options();
+  draw.all_ranks = options.all_ranks;
+  draw.fit = draw.fit && !options.wide;
+  print_output("{}", print_report(step, options.format, draw));
+  const Problems problems = over_cap(collect_peaks(step.report), step.models.memory);
+  for (const Problem& problem : problems) print_message("bubblescope: {}\n", problem.message);
+  const bool failed = report_failures(options.gate, metrics);
+  return problems.empty() && !failed ? 0 : 1;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,154 @@
+// Reads folders as profilers write them: one file per rank, and perhaps other files.
+#include "tools/commands/trace_paths.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "sim/ir/error.h"
+#include "tools/flags/words.h"
+#include "traces/measured/no_pipeline.h"
+
+namespace bubblescope {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+void expect_different(const std::vector<std::string>& paths) {
+  std::error_code ignored;
+  for (std::size_t at = 0; at < paths.size(); ++at)
+    for (std::size_t before = 0; before < at; ++before)
+      if (paths[at] == paths[before] || fs::equivalent(paths[at], paths[before], ignored))
+        throw Error(paths[at] + " is given twice; give every trace once");
+}
+
+/// Compares numbers by value: "rank2.json" precedes "rank10.json".
+bool natural_order(const std::string& left, const std::string& right) {
+  const auto is_digit = [](char letter) { return letter >= '0' && letter <= '9'; };
+  std::size_t at = 0;
+  std::size_t other = 0;
+  while (at < left.size() && other < right.size()) {
+    if (is_digit(left[at]) && is_digit(right[other])) {
+      const std::size_t end = std::min(left.find_first_not_of("0123456789", at), left.size());
+      const std::size_t other_end =
+          std::min(right.find_first_not_of("0123456789", other), right.size());
+      const std::string number = left.substr(at, end - at);
+      const std::string other_number = right.substr(other, other_end - other);
+      if (number.size() != other_number.size()) return number.size() < other_number.size();
+      if (number != other_number) return number < other_number;
+      at = end;
+      other = other_end;
+    } else {
+      if (left[at] != right[other]) return left[at] < right[other];
+      ++at;
+      ++other;
+    }
+  }
+  return left.size() - at < right.size() - other;
+}
+
+std::vector<std::string> files_in(const std::string& folder) {
+  std::vector<std::string> files;
+  std::error_code failed;
+  for (fs::directory_iterator at(folder, failed); !failed && at != fs::directory_iterator();
+       at.increment(failed)) {
+    std::error_code ignored;  // a file that cannot be examined does not belong to a profile
+    if (at->is_regular_file(ignored) && !at->path().filename().string().starts_with("."))
+      files.push_back(at->path().string());
+  }
+  if (failed)
+    throw Error(fmt::format("the folder {} cannot be read: {}", folder, failed.message()));
+  std::sort(files.begin(), files.end(), natural_order);
+  return files;
+}
+
+void append_file(ObservedTrace& trace, ObservedTrace further, const std::string& path,
+                 bool is_alone) {
+  for (MeasuredStep& step : further.steps)
+    if (step.label.empty() && !is_alone) step.label = path;
+  append(trace, std::move(further));
+}
+
+std::string name_of(const std::string& path) { return fs::path(path).filename().string(); }
+
+/// Names of the files of one job differ in their numbers: "rank3.json.gz" and "rank12.json.gz".
+std::string without_digits(std::string name) {
+  std::erase_if(name, [](char letter) { return letter >= '0' && letter <= '9'; });
+  return name;
+}
+
+/// Whether a file has the ending of a format in which traces come.
+bool has_trace_ending(const std::string& path) {
+  std::string name = to_lower(name_of(path));
+  if (name.ends_with(".gz")) name.resize(name.size() - 3);
+  return name.ends_with(".json") || name.ends_with(".sqlite") || name.ends_with(".csv");
+}
+
+/// A file of a folder that is no trace, or cannot be read.
+struct Unread {
+  std::string path;
+  std::string reason;
+  bool is_sound = false;  ///< it was read, but holds no pipeline
+};
+
+/// What is named like a trace of this folder is one, and damaged files with the ending of traces
+/// may be: without them the report would be about a part of the job.
+bool may_be_left_out(const Unread& unread, const std::set<std::string>& names_of_traces) {
+  if (names_of_traces.contains(without_digits(name_of(unread.path)))) return false;
+  return unread.is_sound || !has_trace_ending(unread.path);
+}
+
+/// Reads the traces of a folder; what clearly is none is told.
+void append_folder(ReadTraces& read, const std::string& folder) {
+  std::set<std::string> names_of_traces;
+  std::vector<Unread> unread;
+  for (const std::string& path : files_in(folder)) {
+    ObservedTrace further;
+    try {
+      further = read_trace(path);
+    } catch (const NoPipeline& error) {
+      unread.push_back({path, error.what(), true});
+      continue;
+    } catch (const Error& error) {
+      unread.push_back({path, error.what(), false});
+      continue;
+    }
+    names_of_traces.insert(without_digits(name_of(path)));
+    append_file(read.trace, std::move(further), path, false);
+  }
+  if (names_of_traces.empty())
+    throw Error(folder + " has no trace of a pipeline" +
+                (unread.empty() ? "" : "; its first file: " + unread.front().reason));
+  std::vector<std::string> names;
+  for (const Unread& file : unread) {
+    if (!may_be_left_out(file, names_of_traces))
+      throw Error(fmt::format("{}; it lies among the traces of {}: mend it, or move it elsewhere",
+                              file.reason, folder));
+    names.push_back(name_of(file.path));
+  }
+  if (!names.empty())
+    read.left_out.push_back(fmt::format("left out of {}, as no traces of a pipeline: {}", folder,
+                                        fmt::join(names, ", ")));
+}
+
+}  // namespace
+
+ReadTraces read_traces(const std::vector<std::string>& paths) {
+  expect_different(paths);
+  ReadTraces read;
+  for (const std::string& path : paths) {
+    std::error_code ignored;
+    if (path != "-" && fs::is_directory(path, ignored))
+      append_folder(read, path);
+    else
+      append_file(read.trace, read_trace(path), path, paths.size() == 1);
+  }
+  return read;
+}
+
+}  // namespace bubblescope

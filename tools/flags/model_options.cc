@@ -1,0 +1,208 @@
+// Turns arguments into a model on devices.
+#include "tools/flags/model_options.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <system_error>
+
+#include "sim/ir/nearest_names.h"
+#include "sim/ir/recompute.h"
+#include "sim/model/model_step.h"
+#include "tools/flags/choice.h"
+#include "tools/flags/command_flags.h"
+#include "tools/flags/heading.h"
+#include "tools/print.h"
+#include "traces/costs/gpu_file.h"
+#include "traces/costs/model_file.h"
+
+namespace bubblescope {
+
+namespace {
+
+template <class Def>
+const Def& find_known(const std::string& name, const char* what) {
+  const auto& registry = Registry<Def>::instance();
+  if (const Def* def = registry.find(name)) return *def;
+  throw Error(fmt::format("no {0} is called '{1}'{2} ('bubblescope list {0}s' shows them all)",
+                          what, name, suggestion(nearest_names(name, registry))));
+}
+
+/// Whether a name means a file: by its looks, or as a file that is there and no preset.
+template <class Def>
+bool is_file(const std::string& name) {
+  if (name == "-" || name.find('/') != std::string::npos || name.ends_with(".json")) return true;
+  std::error_code unreadable;
+  return Registry<Def>::instance().find(name) == nullptr &&
+         std::filesystem::is_regular_file(name, unreadable);
+}
+
+void set_model(ModelOnDevices& on, const std::string& name) {
+  if (is_file<ModelDef>(name)) {
+    on.model = read_model(name);
+    on.sources.push_back(name);
+    return;
+  }
+  const ModelDef& def = find_known<ModelDef>(name, "model");
+  on.model = def.model;
+  on.sources.push_back(def.name + ": " + def.source);
+}
+
+/// Sets the device and returns its name.
+std::string set_gpu(ModelOnDevices& on, const std::string& name) {
+  if (is_file<GpuDef>(name)) {
+    on.gpu = read_gpu(name);
+    on.sources.push_back(name);
+    return name;
+  }
+  const GpuDef& def = find_known<GpuDef>(name, "gpu");
+  on.gpu = def.gpu;
+  for (const std::string& source : def.sources) on.sources.push_back(def.name + ": " + source);
+  return def.name;
+}
+
+/// Parses "4GiB", or "5%" of `memory`.
+Bytes parse_part(const std::string& text, Bytes memory) {
+  const bool is_share = text.ends_with('%');
+  Bytes part = 0;
+  if (is_share) {
+    const Millionths percent = parse_millionths(text.substr(0, text.size() - 1));
+    part = static_cast<Bytes>(static_cast<double>(memory) * static_cast<double>(percent) / 1e8);
+  } else {
+    part = parse_bytes(text);
+  }
+  if (part < 0) throw Error("--reserve-memory " + text + " is below zero; give 0 or more");
+  if (part < memory) return part;
+  throw Error(
+      fmt::format("--reserve-memory {} leaves nothing of the device's {:.1f} GiB; give less", text,
+                  static_cast<double>(memory) / (1 << 30)));
+}
+
+}  // namespace
+
+Recompute parse_recompute(const std::string& text) {
+  const std::vector<std::string> names{"none", "selective", "full"};
+  if (const std::optional<Recompute> known = find_recompute(normalize_name(text))) return *known;
+  throw Error("'" + text + "' is none of none|selective|full" +
+              suggestion(find_nearest_name(text, names)));
+}
+
+void add_model_options(CommandFlags& app, ModelOptions& options) {
+  const Heading heading(app, kModelHeading);
+  app.add_option("--model", options.model,
+                 "costs and memory of a model: a name ('bubblescope list models') or a config.json")
+      ->type_name("NAME|FILE");
+  app.add_option("--gpu", options.gpu,
+                 "the device: a name ('bubblescope list gpus', default h100) or a file of its own")
+      ->type_name("NAME|FILE");
+  app.add_option("--gpus-per-node", options.per_node, "devices of a node (default: the device's)")
+      ->check(InRange(1, 1024));
+  app.add_option("--zero", options.parallel.zero_stage,
+                 "states sharded over data ranks: 0 none, 1 optimizer, 2 gradients, 3 weights")
+      ->check(InRange(0, 3));
+  const InRange table(0.0, 1000.0);
+  app.add_option("--embedding-layers", options.parallel.embedding_layers,
+                 "layers that the embedding counts as in the split (default: by its time)")
+      ->check(table);
+  app.add_option("--head-layers", options.parallel.head_layers,
+                 "layers that the head counts as in the split (default: by its time)")
+      ->check(table);
+  app.add_flag("!--no-sequence-parallel", options.parallel.sequence_parallel,
+               "norms and residuals whole on every tensor rank");
+  app.add_flag("--keep-scores", options.save_scores, "attention without flash attention");
+  app.add_flag("--full-attention", options.full_attention, "attention that is not causal");
+  app.add_option("--slowdown", options.slowdown,
+                 "of all compute, to calibrate against a measured step (default 1)")
+      ->check(InRange(0.01, 100.0));
+  app.add_option("--tensor-exposed", options.tensor_exposed,
+                 "part of the tensor ranks' collectives that is waited for (default 1)")
+      ->check(InRange(0.0, 1.0));
+  app.add_option("--message-exposed", options.message_exposed,
+                 "part of a message between pipeline ranks that holds up its sender (default 0)")
+      ->check(InRange(0.0, 1.0));
+  app.add_option("--accumulation-bytes", options.accumulation_bytes,
+                 "moved per weight and micro-batch where gradients are added up by a kernel of "
+                 "their own, such as 12 (default 0: by W's products)")
+      ->check(InRange(0.0, 100.0));
+  app.add_option("--reserve-memory,--keep-free", options.reserve_memory,
+                 "of a device's memory, for fragments, beside the 2 GiB of driver and libraries "
+                 "that every rank counts: 4GiB, or 5% (default 0.5GiB)")
+      ->type_name("SIZE|PERCENT");
+  add_choice<Gradients>(
+      app,
+      {"--gradients",
+       "what training keeps of gradients (bf16-lean: 10 bytes of Adam too; default: the largest "
+       "that fits)"},
+      choices_of(kGradientFormats),
+      [&options](Gradients gradients) { options.gradients = gradients; });
+  app.add_flag("--explain", options.explain, "print every assumption (to stderr)");
+}
+
+void add_sequence_option(CommandFlags& app, ModelOptions& options) {
+  const Heading heading(app, kModelHeading);
+  app.add_option("--seq-length", options.sequence, "tokens of a sequence (default: the model's)")
+      ->check(InRange(1, 1 << 24));
+}
+
+void add_expert_tensor_option(CommandFlags& app, ModelOptions& options) {
+  const Heading heading(app, kModelHeading);
+  app.add_option("--etp,--expert-tensor-parallel-size", options.parallel.expert_tensor,
+                 "ranks of one expert (default: --tp where --ep divides --dp times --cp, else 1)")
+      ->check(InRange(1, 65'536));
+}
+
+void add_parallel_options(CommandFlags& app, ModelOptions& options) {
+  app.add_option("--global-batch-size,--global-batch", options.global_batch,
+                 "samples of a step, instead of -m: -m x --dp x --micro-batch-size")
+      ->check(InRange(std::int64_t{1}, std::int64_t{1} << 40));
+  const Heading heading(app, kModelHeading);
+  const InRange ranks(1, 65'536);
+  Parallelism& parallel = options.parallel;
+  app.add_option("--tp,--tensor-model-parallel-size", parallel.tensor, "ranks of a layer")
+      ->check(ranks);
+  app.add_option("--cp,--context-parallel-size", parallel.context, "ranks of a sequence")
+      ->check(ranks);
+  app.add_option("--ep,--expert-model-parallel-size", parallel.expert, "ranks of the experts")
+      ->check(ranks);
+  add_expert_tensor_option(app, options);
+  app.add_option("--dp", parallel.data, "pipelines on different samples")->check(ranks);
+}
+
+void add_batch_option(CommandFlags& app, ModelOptions& options) {
+  const Heading heading(app, kModelHeading);
+  app.add_option("--micro-batch-size", options.parallel.micro_batch_size,
+                 "samples of a micro-batch")
+      ->check(InRange(1, 65'536));
+}
+
+void warn_without_model(const CommandFlags& app, const ModelOptions& options) {
+  // The batch is divided among --dp pipelines in samples of --micro-batch-size, with or without a
+  // model.
+  if (!options.given() && !options.global_batch)
+    warn_of_unused(app, kModelHeading, "without --model");
+}
+
+ModelOnDevices resolve(const ModelOptions& options) {
+  ModelOnDevices on;
+  set_model(on, options.model);
+  on.device = set_gpu(on, options.gpu);
+  on.name = options.model + " on " + on.device;
+  if (options.per_node) on.gpu.per_node = *options.per_node;
+  on.reserved_memory = parse_part(options.reserve_memory, on.gpu.memory);
+  on.parallel = options.parallel;
+  on.parallel.gradients = options.gradients.value_or(Gradients::kFp32);
+  on.parallel.sequence = options.sequence.value_or(on.model.sequence);
+  on.parallel.flash_attention = !options.save_scores;
+  on.assumptions.causal = !options.full_attention;
+  on.assumptions.slowdown = options.slowdown;
+  on.assumptions.tensor_exposed = options.tensor_exposed;
+  on.assumptions.message_exposed = options.message_exposed;
+  on.assumptions.accumulation_bytes = options.accumulation_bytes;
+  return on;
+}
+
+void print_assumptions(const ModelOnDevices& on) {
+  for (const std::string& line : explain(on)) print_message("{}\n", line);
+}
+
+}  // namespace bubblescope

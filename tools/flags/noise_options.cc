@@ -1,0 +1,97 @@
+// Turns arguments into noise.
+#include "tools/flags/noise_options.h"
+
+#include <string>
+
+#include "sim/ir/error.h"
+#include "tools/flags/choice.h"
+#include "tools/flags/command_flags.h"
+#include "tools/flags/heading.h"
+#include "tools/flags/key_values.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr const char* kHeading = "Noise";
+constexpr const char* kNoiseHeading = "Which noise, and how much of it";
+constexpr double kMaxSigma = 1;
+constexpr double kMaxFactor = 1000;
+
+void add_sigma(CommandFlags& app, double& sigma, Flag flag) {
+  flag.type = "PERCENT";
+  add_parsed(app, flag,
+             [&sigma](const std::string& text) { sigma = parse_fraction(text, kMaxSigma); });
+}
+
+double read_factor(const KeyValues& values) {
+  values.at("factor");
+  const double factor = *values.positive_number("factor");
+  if (factor > kMaxFactor) throw Error("factor: must be at most 1000");
+  return factor;
+}
+
+SlowRank parse_slow_rank(const std::string& text) {
+  const KeyValues values(text, {"rank", "factor"});
+  values.at("rank");
+  return {*values.integer("rank", 0), read_factor(values)};
+}
+
+Stragglers parse_stragglers(const std::string& text) {
+  const KeyValues values(text, {"probability", "factor", "of"});
+  Stragglers stragglers;
+  stragglers.probability = parse_fraction(values.at("probability"), 1);
+  stragglers.factor = read_factor(values);
+  const std::string of = values.find("of").value_or("op");
+  if (of != "op" && of != "rank") throw Error("of=" + of + ": must be op or rank");
+  stragglers.whole_rank = of == "rank";
+  return stragglers;
+}
+
+void add_sources(CommandFlags& app, NoiseOptions& options) {
+  const Heading heading(app, kHeading);
+  Noise& noise = options.noise;
+  add_sigma(app, noise.op_jitter, {"--jitter", "sigma of every op's duration, such as 5%"});
+  add_sigma(app, noise.message_jitter,
+            {"--p2p-jitter", "sigma of every message's (with --network, of its latency)"});
+  add_sigma(app, noise.rank_jitter, {"--rank-jitter", "sigma of how fast a rank is in a step"});
+  add_sigma(app, noise.sequence_length_jitter,
+            {"--ragged", "sigma of a micro-batch's length; its ops scale"});
+  app.add_parsed_list(
+         "--slow",
+         [&options](const std::vector<std::string>& texts) {
+           for (const std::string& text : texts)
+             options.slow_ranks.push_back(parse_slow_rank(text));
+         },
+         "a rank whose ops take longer; may be given several times")
+      ->type_name("rank=R,factor=X");
+  add_parsed(app,
+             {"--straggler", "now and then an op, or a rank for a whole step, takes longer",
+              "probability=P,factor=X[,of=op|rank]"},
+             [&noise](const std::string& text) { noise.stragglers = parse_stragglers(text); });
+  app.add_flag("--sensitivity", options.sensitivity,
+               "what 1 % more on each rank and each kind of op costs");
+}
+
+}  // namespace
+
+void add_noise_options(CommandFlags& app, NoiseOptions& options) {
+  add_sources(app, options);
+  const Heading heading(app, kNoiseHeading);
+  Noise& noise = options.noise;
+  add_choice<Distribution>(
+      app, {"--jitter-shape", "what jitter looks like (default lognormal)"},
+      {{"lognormal", Distribution::kLognormal}, {"gaussian", Distribution::kGaussian}},
+      [&noise](Distribution distribution) { noise.distribution = distribution; });
+  app.add_option("--seeds", options.seeds, "steps that are tried under noise (default 1000)")
+      ->check(InRange(1, 1'000'000));
+  app.add_option("--noise-seed", noise.seed,
+                 "which noise: the same seed, the same steps (default 1)");
+}
+
+void warn_without_noise(const CommandFlags& app, const NoiseOptions& options) {
+  if (!options.noise.is_random())
+    warn_of_unused(app, kNoiseHeading, "without noise, such as --jitter 5%");
+}
+
+}  // namespace bubblescope

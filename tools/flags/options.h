@@ -1,0 +1,100 @@
+// The flags of the command line, as strings and numbers; no file is opened here.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "exec/runtime/injection.h"
+#include "sim/ir/lower.h"
+#include "sim/ir/offload.h"
+#include "sim/ir/pytorch_release.h"
+#include "sim/model/memory_model.h"
+#include "sim/model/schedule_def.h"
+#include "tools/commands/command.h"
+#include "tools/flags/command_flags.h"
+#include "tools/flags/model_options.h"
+#include "tools/flags/network_options.h"
+#include "tools/flags/noise_options.h"
+#include "traces/costs/cost_file.h"
+#include "traces/costs/megatron_layout.h"
+
+namespace bubblescope {
+
+/// The maximum number of micro-batches of a step.
+inline constexpr std::int32_t kMaxMicrobatches = 1 << 24;
+
+/// Schedule shape, and the framework whose rules hold.
+struct ShapeOptions {
+  std::optional<std::int32_t> ranks;
+  std::optional<std::int32_t> chunks;
+  std::optional<std::int32_t> microbatches;
+  std::optional<std::int32_t> group_size;
+  std::optional<std::int32_t> slices;
+  bool moe_overlap = false;
+  std::vector<std::int32_t> replicas;
+  std::optional<std::int32_t> in_flight;
+  bool sharded = false;  ///< --fsdp
+  Profile profile = Profile::kNone;
+  LayerLayout layout;  ///< empty: stages are equal
+  LayerCosts layer_costs;
+};
+void add_shape_options(CommandFlags& app, ShapeOptions& options);
+void add_profile_option(CommandFlags& app, ShapeOptions& options);
+/// Returns the PyTorch release whose lists a profile asks for; the current one without a profile.
+PytorchRelease choose_release(Profile profile);
+
+/// The costs of ops and messages, and how they run.
+struct CostOptions {
+  UniformCost uniform;
+  bool any_uniform = false;               ///< whether a cost flag was given at all
+  bool any_update = false;                ///< whether a flag says how the step ends
+  std::string file;                       ///< --costs; empty where not given
+  std::optional<CostFile> content;        ///< content of that file, set by read_inputs()
+  std::optional<NetworkOptions> network;  ///< not added by add_cost_options()
+  LowerOptions lower;
+};
+void add_cost_options(CommandFlags& app, CostOptions& options);
+/// --network, for what is simulated.
+void add_network_option(CommandFlags& app, CostOptions& options);
+
+/// The memory that ops add, and its limit; amounts in millionths of the user's unit.
+struct MemoryOptions {
+  MemoryDelta unit{kWhole, 0, -kWhole};
+  std::vector<Millionths> cap;   ///< one for all ranks, or one per rank; empty: none
+  std::vector<Bytes> cap_bytes;  ///< the same in bytes, where activations have bytes; or `cap`
+  Release release = Release::kWeightGrad;
+  SavedFractions saved;  ///< where activations are recomputed
+};
+void add_memory_options(CommandFlags& app, MemoryOptions& options);
+
+/// Activations that a schedule's ranks do not keep until the backward.
+struct ActivationOptions {
+  std::vector<Recompute> recompute;  ///< one for all stages, or one per stage; empty: none
+  std::optional<OffloadPlan> offload;
+};
+void add_activation_options(CommandFlags& app, ActivationOptions& options);
+
+/// All options of a prediction.
+struct PredictOptions {
+  ShapeOptions shape;
+  CostOptions cost;
+  MemoryOptions memory;
+  ActivationOptions moves;
+  Injections injections;  ///< faults of ranks, predicted or injected
+  NoiseOptions noise;     ///< for predictions alone; not added by add_predict_options()
+  ModelOptions model;     ///< where given, it replaces the cost flags
+};
+void add_predict_options(CommandFlags& app, PredictOptions& options);
+
+/// Files to write: timeline format name -> path.
+using ExportOptions = std::map<std::string, std::optional<std::string>>;
+void add_export_options(CommandFlags& app, ExportOptions& exports);
+
+/// `--format`, one of the given names, the first of which is the default.
+void add_format_option(CommandFlags& app, std::string& format,
+                       const std::vector<std::string>& names);
+
+}  // namespace bubblescope

@@ -1,0 +1,221 @@
+// Turns arguments into PlanOptions.
+#include "tools/flags/plan_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "tools/flags/choice.h"
+#include "tools/flags/command_flags.h"
+#include "tools/flags/heading.h"
+#include "tools/flags/model_options.h"
+#include "tools/flags/options.h"
+#include "tools/flags/words.h"
+#include "tools/inputs/cost_sources.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr const char* kPlanExample =
+    "numbers: 4, or 1,2,4, or 2..16 (each), 8..128:8 (steps of 8), 8..128x2 (doubling)\n"
+    "example: which schedule, at how many stages and micro-batches, while p2p costs 0.4 ms?\n"
+    "  bubblescope plan --pp 2..16x2 --vpp 1,2,4 -m 8..128x2 --schedules all \\\n"
+    "      --f 10 --i 10 --w 9 --p2p 0.4 --cap 12\n"
+    "example: Llama 3 405B on 16,384 H100\n"
+    "  bubblescope plan --model llama3-405b --gpu h100 --gpus 16384 --global-batch-size 2048\n"
+    "example: a whole model of 80 ms forward, divided over the stages\n"
+    "  bubblescope plan --pp 2,4,8 -m 32 --total-f 80 --total-i 80 --total-w 70\n";
+
+void add_numbers(CommandFlags& app, const Flag& flag, std::vector<std::int32_t>& numbers) {
+  add_parsed(app, flag, [&numbers](const std::string& text) { numbers = parse_numbers(text); });
+}
+
+std::vector<LayerSplit> parse_splits(const std::string& text) {
+  std::vector<std::string> names;
+  for (const auto& known : kLayerSplits) names.emplace_back(known.name);
+  std::vector<LayerSplit> splits;
+  for (const std::string& word : split(text, ',')) {
+    const auto* known = find_named(kLayerSplits, normalize_name(word));
+    if (!known)
+      throw Error("'" + word + "' is none of " + join(names, "|") +
+                  suggestion(find_nearest_name(word, names)));
+    if (std::find(splits.begin(), splits.end(), known->choice) == splits.end())
+      splits.push_back(known->choice);
+  }
+  return splits;
+}
+
+/// Applies the limit of a single schedule.
+void expect_ranks(const std::vector<std::int32_t>& ranks) {
+  constexpr std::int32_t kMaxPipelineRanks = 65'536;
+  if (!ranks.empty() && ranks.back() > kMaxPipelineRanks)
+    throw Error(fmt::format("--pp {} is more than the {} ranks that a pipeline may have",
+                            ranks.back(), kMaxPipelineRanks));
+}
+
+void add_axes(CommandFlags& app, PlanQuestion& options) {
+  add_numbers(app, {"--pp,--pipeline-model-parallel-size", "ranks of the pipeline", "NUMBERS"},
+              options.axes.ranks);
+  add_numbers(app,
+              {"--vpp,--num-virtual-stages-per-pipeline-rank",
+               "stages (chunks) per rank, for schedules that do not imply theirs", "NUMBERS"},
+              options.axes.chunks);
+  add_numbers(app, {"-m,--microbatches,--num-microbatches", "micro-batches of one step", "NUMBERS"},
+              options.axes.microbatches);
+  app.add_option("--schedules", options.schedules,
+                 "names, 'all' (fixed orders that train synchronously), 'searched' (those that "
+                 "look for an order); default all")
+      ->type_name("NAMES");
+  app.add_option("--slices", options.predict.shape.slices, "cuts of every sequence")
+      ->check(InRange(1, 4096));
+  add_profile_option(app, options.predict.shape);
+}
+
+/// With a model, the numbers of ranks of every kind vary; micro-batches follow from the batch.
+void add_model_axes(CommandFlags& app, PlanQuestion& options) {
+  ModelAxes& axes = options.model_axes;
+  add_model_options(app, options.predict.model);
+  add_sequence_option(app, options.predict.model);
+  const Heading heading(app, kModelHeading);
+  app.add_option("--gpus", axes.gpus, "devices to use, all of them")->check(InRange(1, 1 << 24));
+  app.add_option("--global-batch-size,--global-batch", axes.global_batch, "samples of a step")
+      ->check(InRange(1, 1 << 30));
+  add_numbers(app, {"--tp,--tensor-model-parallel-size", "ranks of a layer", "NUMBERS"},
+              axes.tensor);
+  add_numbers(app, {"--cp,--context-parallel-size", "ranks of a sequence (default 1)", "NUMBERS"},
+              axes.context);
+  add_numbers(app,
+              {"--ep,--expert-model-parallel-size",
+               "ranks of the experts (default: all that divide them)", "NUMBERS"},
+              axes.expert);
+  add_expert_tensor_option(app, options.predict.model);
+  add_numbers(app, {"--micro-batch-size", "samples of a micro-batch (default 1,2,4)", "NUMBERS"},
+              axes.micro_batch_sizes);
+  add_parsed(app, {"--recompute", "none, selective, full: a list (default none,full)", "NAMES"},
+             [&axes](const std::string& text) {
+               axes.recomputes.clear();
+               for (const std::string& name : split(text, ','))
+                 axes.recomputes.push_back(parse_recompute(name));
+             });
+  add_parsed(app,
+             {"--split",
+              "layers to stages: balanced, even, ends, fitted: a list (default all; each where it "
+              "may beat those before it)",
+              "NAMES"},
+             [&axes](const std::string& text) { axes.splits = parse_splits(text); });
+}
+
+/// --total-f and similar flags: a whole model's times, to be divided among the stages.
+void add_totals(CommandFlags& app, PlanQuestion& options) {
+  using Set = void (*)(UniformCost&, Nanos);
+  const auto add = [&](const char* flag, const char* help, Set set) {
+    add_parsed(app, {flag, help}, [&options, set](const std::string& text) {
+      set(options.predict.cost.uniform, parse_duration(text));
+      options.predict.cost.any_uniform = true;
+      options.whole_model = true;
+    });
+  };
+  add("--total-f", "forward of one micro-batch through all stages",
+      [](UniformCost& cost, Nanos time) { cost.forward = time; });
+  add("--total-i", "its input gradient",
+      [](UniformCost& cost, Nanos time) { cost.input_grad = time; });
+  add("--total-w", "its weight gradient",
+      [](UniformCost& cost, Nanos time) { cost.weight_grad = time; });
+  add("--total-b", "its full backward (default: i + w)",
+      [](UniformCost& cost, Nanos time) { cost.backward = time; });
+}
+
+void expect_one_kind_of_cost(const CommandFlags& app, const PlanQuestion& options) {
+  if (!options.whole_model) return;
+  for (const char* flag : {"--f", "--i", "--w", "--b"})
+    if (app.count(flag) > 0)
+      throw Error(fmt::format("{0} is of one rank, --total{1} of the whole model; give one kind",
+                              flag, std::string(flag).substr(1)));
+  for (const char* flag : {"--total-f", "--total-i", "--total-w"})
+    if (app.count(flag) == 0 && !(app.count("--total-b") > 0 && std::string(flag) != "--total-f"))
+      throw Error(fmt::format("{} is missing; the other --total times divide a whole model", flag));
+}
+
+/// Micro-batches of a model are what its samples make.
+void expect_no_microbatches(const CommandFlags& app, const PlanQuestion& options) {
+  if (options.predict.model.given() && app.count("-m") > 0)
+    throw Error(
+        "-m follows from --global-batch-size, --gpus and --micro-batch-size where there is a "
+        "--model; leave it out");
+}
+
+/// Adds flags that say how the sweep is run, stored and shown.
+void add_run_options(CommandFlags& app, PlanRun& options) {
+  app.add_option("--top", options.top, "plans to show (default 20 in text, all in csv and json)");
+  app.add_option("--threads", options.threads, "threads (default: one per core)")
+      ->check(InRange(1, 4096));
+  app.add_option("--resume", options.journal,
+                 "keep results in this file as they come; a plan that was stopped goes on from it")
+      ->type_name("FILE");
+  add_parsed(app, {"--shard", "evaluate only the K-th of N parts, on as many machines", "K/N"},
+             [&options](const std::string& text) { options.shard = parse_shard(text); });
+  app.add_option("--merge", options.parts,
+                 "the files of all shards: prints the plan that one machine would print; no other "
+                 "flags but --format, --top and --svg are needed")
+      ->type_name("FILE...");
+  app.add_flag("--wide", options.wide,
+               "all columns of tables, also where the terminal is narrower");
+  app.add_option("--svg", options.svg, "the heat map as a picture")->type_name("FILE");
+  add_format_option(app, options.format, {"text", "json", "csv"});
+}
+
+void check_flag_files(const PlanRun& options) {
+  if (!options.parts.empty() && (options.shard || !options.journal.empty()))
+    throw Error("--merge reads what is there; leave --shard and --resume out");
+  if (std::find(options.parts.begin(), options.parts.end(), "-") != options.parts.end())
+    throw Error("--merge reads plain files; give their names instead of -");
+  if (options.journal == "-" || options.journal.ends_with(".gz"))
+    throw Error("--resume adds to a plain file; give a name that is neither - nor ends in .gz");
+}
+
+void add_question_options(CommandFlags& app, PlanQuestion& question) {
+  add_axes(app, question);
+  add_model_axes(app, question);
+  add_cost_options(app, question.predict.cost);
+  add_network_option(app, question.predict.cost);
+  add_totals(app, question);
+  add_memory_options(app, question.predict.memory);
+}
+
+void finish_question(const CommandFlags& app, PlanQuestion& question) {
+  warn_without_model(app, question.predict.model);
+  expect_one_kind_of_cost(app, question);
+  expect_no_microbatches(app, question);
+  expect_one_cost_source(question.predict);
+  expect_ranks(question.axes.ranks);
+  question.varies_context = app.count("--cp") > 0;
+}
+
+}  // namespace
+
+PlanQuestion parse_plan_question(const std::vector<std::string>& arguments) {
+  CommandFlags app{"A plan's question", "bubblescope plan"};
+  PlanQuestion question;
+  add_question_options(app, question);
+  if (!app.parse(arguments)) throw Error("a journal's plan asks for help; run its shards again");
+  finish_question(app, question);
+  return question;
+}
+
+std::optional<PlanOptions> parse_plan_options(const std::vector<std::string>& arguments) {
+  CommandFlags app{"Sweep schedules and shapes: ranked, with break-even points and reasons",
+                   "bubblescope plan"};
+  PlanOptions options;
+  options.threads = std::max(1, static_cast<std::int32_t>(std::thread::hardware_concurrency()));
+  add_question_options(app, options);
+  add_run_options(app, options);
+  app.footer(kPlanExample);
+  if (!app.parse(arguments)) return {};
+  finish_question(app, options);
+  check_flag_files(options);
+  return options;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,49 @@
+// The flags of `plan`.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/inputs/predict.h"
+#include "tools/plan/model_plan.h"
+#include "tools/plan/plan_shards.h"
+#include "tools/plan/what_if.h"
+
+namespace bubblescope {
+
+/// The question of a plan. It names no file to write, so that a question from a journal cannot make
+/// one.
+struct PlanQuestion {
+  Axes axes;  ///< empty: 4 ranks, 1 chunk, 8 micro-batches; for a model, whatever fits
+  ModelAxes model_axes;
+  bool varies_context = false;  ///< --cp was given
+  std::string schedules = "all";
+  PredictOptions predict;
+  bool whole_model = false;
+
+  bool sliced() const { return predict.shape.slices.value_or(1) > 1; }
+};
+
+/// Options of running, saving and showing a plan.
+struct PlanRun {
+  std::optional<std::size_t> top;
+  std::int32_t threads = 1;
+  std::string format;
+  bool wide = false;  ///< all columns, whatever the terminal's width
+  std::string svg;
+  std::optional<Shard> shard;
+  std::string journal;             ///< path of --resume
+  std::vector<std::string> parts;  ///< paths of --merge
+};
+
+struct PlanOptions : PlanQuestion, PlanRun {};
+
+/// Parses the question of a journal. Throws Error for any other flag.
+PlanQuestion parse_plan_question(const std::vector<std::string>& arguments);
+
+/// Returns nullopt where --help was printed. Throws Error for flags that do not go together.
+std::optional<PlanOptions> parse_plan_options(const std::vector<std::string>& arguments);
+
+}  // namespace bubblescope

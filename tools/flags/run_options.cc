@@ -1,0 +1,113 @@
+// Turns arguments into run options.
+#include "tools/flags/run_options.h"
+
+#include <vector>
+
+#include "exec/runtime/backend.h"
+#include "tools/commands/command.h"
+#include "tools/flags/choice.h"
+#include "tools/flags/command_flags.h"
+#include "tools/flags/heading.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr const char* kRunningHeading = "Running";
+constexpr const char* kTrainingHeading = "The transformer of --work transformer";
+constexpr const char* kDeviceHeading = "GPUs";
+
+const Choices<WorkKind> kWorks{{"sleep", WorkKind::kSleep},
+                               {"spin", WorkKind::kSpin},
+                               {"transformer", WorkKind::kTransformer}};
+
+void add_training_options(CommandFlags& app, RunOptions& run) {
+  const Heading heading(app, kTrainingHeading);
+  TrainingOptions& options = run.training;
+  const InRange size(1, 1 << 20);
+  TransformerShape& model = options.model;
+  app.add_option("--hidden-size", model.width, "width")->check(size);
+  app.add_option("--num-attention-heads", model.heads, "heads")->check(size);
+  app.add_option("--seq-length", model.sequence, "tokens of a sequence")->check(size);
+  app.add_option("--micro-batch-size", model.batch, "sequences of a micro-batch")->check(size);
+  app.add_option("--vocab-size", model.vocabulary, "vocabulary")->check(InRange(2, 1 << 20));
+  app.add_option("--layers-per-stage", model.blocks_per_stage, "blocks of a stage")
+      ->check(InRange(1, 1024));
+  app.add_option("--seed", options.seed, "of its weights and data");
+  add_choice<Precision>(app, {"--precision", "how the transformer's numbers are stored"},
+                        {{"fp32", Precision::kFloat32}, {"bf16", Precision::kBfloat16}},
+                        [&run](Precision precision) {
+                          run.training.model.precision = precision;
+                          run.device.precision = precision;
+                        });
+  using Kind = OptimizerOptions::Kind;
+  add_choice<Kind>(app, {"--training-optimizer", "what makes weights of gradients"},
+                   {{"sgd", Kind::kSgd}, {"adam", Kind::kAdam}},
+                   [&options](Kind kind) { options.optimizer = usual_optimizer(kind); });
+  app.add_flag("!--no-proof", run.verification,
+               "do not train again on one thread to compare, which takes its time");
+}
+
+void add_device_options(CommandFlags& app, DeviceOptions& options) {
+  const Heading heading(app, kDeviceHeading);
+  add_choice<Share>(app, {"--share", "ranks of one device get partitions of it, or compete"},
+                    {{"green", Share::kGreen}, {"streams", Share::kStreams}},
+                    [&options](Share share) { options.share = share; });
+  add_choice<Attention>(app, {"--attention", "how the transformer's attention is made"},
+                        {{"softmax", Attention::kSoftmax}, {"flash", Attention::kFlash}},
+                        [&options](Attention attention) { options.attention = attention; });
+  add_choice<Epilogue>(
+      app,
+      {"--epilogue", "the GELU within the product before it (bf16 unless given), or behind it"},
+      {{"fused", Epilogue::kFused}, {"separate", Epilogue::kSeparate}},
+      [&options](Epilogue epilogue) { options.epilogue = epilogue; });
+  app.add_flag("--graph", options.graph, "launch each step as one graph");
+}
+
+void add_execution_options(CommandFlags& app, RunOptions& options) {
+  const Heading heading(app, kRunningHeading);
+  app.add_option("--backend", options.backend, "what runs it ('bubblescope list backends')")
+      ->type_name("NAME");
+  add_choice<WorkKind>(
+      app, {"--work", "what an op does: sleep or spin for its cost, or train a transformer"},
+      kWorks, [&options](WorkKind work) { options.work = work; });
+  app.add_option("--steps", options.steps, "measured steps; the one of median length is reported")
+      ->check(InRange(1, 1'000'000));
+  app.add_option("--warmup", options.warmup, "steps before them that are not measured")
+      ->check(InRange(0, 1'000'000));
+  add_parsed(app,
+             {"--timeout", "every rank stops when nothing has ended for so long (default 30 s)"},
+             [&options](const std::string& text) { options.timeout = parse_duration(text); });
+}
+
+}  // namespace
+
+void add_run_options(CommandFlags& app, RunOptions& options) {
+  add_execution_options(app, options);
+  add_training_options(app, options);
+  add_device_options(app, options.device);
+}
+
+void warn_of_unused_run_options(const CommandFlags& app, const RunOptions& options,
+                                bool costs_given) {
+  if (options.backend.empty()) {
+    for (const char* heading : {kRunningHeading, kTrainingHeading, kDeviceHeading})
+      warn_of_unused(app, heading, "without --backend");
+    return;
+  }
+  if (options.work == WorkKind::kTransformer && costs_given)
+    print_error(
+        "--f and other costs change nothing with --work transformer, which takes what it takes");
+  if (options.work != WorkKind::kTransformer)
+    warn_of_unused(app, kTrainingHeading, "without --work transformer");
+  if (!find_backend(options.backend).start)
+    warn_of_unused(app, kDeviceHeading, "on the backend " + options.backend);
+}
+
+std::string to_string(WorkKind work) {
+  for (const auto& [name, kind] : kWorks)
+    if (kind == work) return name;
+  return "?";
+}
+
+}  // namespace bubblescope

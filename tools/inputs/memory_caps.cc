@@ -1,0 +1,75 @@
+// Handles caps in bytes and caps in units.
+#include "tools/inputs/memory_caps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/ir/bytes_text.h"
+#include "sim/ir/error.h"
+#include "sim/ir/saturated.h"
+#include "tools/print.h"
+
+namespace bubblescope {
+
+void warn_of_cap_unit(const MemoryOptions& options) {
+  const bool plain = options.unit.forward == kWhole && options.unit.weight_grad == -kWhole;
+  const std::string cap = format_millionths(options.cap.front());
+  print_message("bubblescope: --cap {0} is {0} {1}, not bytes; --cap {0}GiB would be\n", cap,
+                plain ? "micro-batches of activations" : "of the unit of --mem");
+}
+
+void check_cap_unit(const MemoryOptions& options, bool has_bytes) {
+  if (!options.cap_bytes.empty() && !has_bytes)
+    throw Error(
+        "--cap is in bytes, but no activation has any here; give --model, a --costs file with "
+        "memory, or a --cap in the unit of --mem, such as 3");
+}
+
+std::vector<Millionths> convert_caps_to_units(const MemoryModel& memory, const Shape& shape) {
+  if (memory.activation_bytes.empty()) return {};
+  Bytes largest = 1;
+  for (const MemoryDelta& stage : memory.activation_bytes)
+    largest = std::max(largest, stage.forward);
+  Bytes fixed = 0;
+  for (const Bytes bytes : memory.static_bytes) fixed = std::max(fixed, bytes);
+  const double share = static_cast<double>(largest) * shape.chunks * shape.slices;
+  std::vector<Millionths> caps;
+  for (const Bytes cap : memory.cap_bytes)
+    caps.push_back(round_saturated(
+        std::floor(static_cast<double>(std::max<Bytes>(cap - fixed, 0)) / share * 1e6)));
+  return caps;
+}
+
+Problems over_cap(const std::vector<Peak>& peaks, const MemoryModel& memory) {
+  Problems problems;
+  for (std::size_t rank = 0; rank < memory.cap_bytes.size(); ++rank) {
+    const Bytes held = peaks[rank].bytes.value_or(0);
+    if (held > memory.cap_bytes[rank])
+      problems.push_back(
+          {static_cast<std::int32_t>(rank),
+           {},
+           fmt::format("rank {} holds {} at its peak, {} over --cap {}", rank, format_bytes(held),
+                       format_bytes(held - memory.cap_bytes[rank]),
+                       format_bytes(memory.cap_bytes[rank]))});
+  }
+  for (std::size_t rank = 0; rank < memory.cap.size(); ++rank) {
+    const double cap = static_cast<double>(memory.cap[rank]) / 1e6;
+    const double held = peaks[rank].units;
+    if (held > cap * (1 + 1e-9))
+      problems.push_back(
+          {static_cast<std::int32_t>(rank),
+           {},
+           fmt::format("rank {} holds {:g} at its peak, over --cap {:g}", rank, held, cap)});
+  }
+  return problems;
+}
+
+std::vector<Peak> collect_peaks(const BubbleReport& report) {
+  std::vector<Peak> peaks;
+  for (const RankReport& rank : report.ranks) peaks.push_back(rank.peak);
+  return peaks;
+}
+
+}  // namespace bubblescope

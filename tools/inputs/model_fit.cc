@@ -1,0 +1,53 @@
+// Compares peaks with the memory that a device leaves to a program.
+#include "tools/inputs/model_fit.h"
+
+#include <algorithm>
+
+namespace bubblescope {
+
+namespace {
+
+Bytes peak_of(const PlacedModel& placed, const BubbleReport& report, std::size_t rank) {
+  return report.ranks[rank].peak.bytes.value_or(placed.step.states[rank].total());
+}
+
+/// Smaller gradients save 2 of 4 bytes, and a lean master weight 2 of Adam's 12.
+Bytes saved_by(Gradients gradients, const StateBytes& states) {
+  switch (gradients) {
+    case Gradients::kFp32: return 0;
+    case Gradients::kBf16: return states.gradients / 2;
+    case Gradients::kLean: return states.gradients / 2 + states.optimizer / 6;
+  }
+  return 0;
+}
+
+}  // namespace
+
+ModelFit find_fit(const PlacedModel& placed, const BubbleReport& report) {
+  ModelFit fit;
+  for (std::size_t rank = 0; rank < report.ranks.size(); ++rank)
+    if (const Bytes peak = peak_of(placed, report, rank); peak > fit.peak) fit = {rank, peak, 0};
+  fit.head_room = placed.on.usable_memory() - fit.peak;
+  return fit;
+}
+
+std::optional<Gradients> choose_smaller_gradients(const PlacedModel& placed,
+                                                  const BubbleReport& report) {
+  if (placed.on.parallel.gradients != Gradients::kFp32 || find_fit(placed, report).fits())
+    return {};
+  for (const Gradients smaller : {Gradients::kBf16, Gradients::kLean}) {
+    bool fits = true;
+    for (std::size_t rank = 0; rank < report.ranks.size() && fits; ++rank)
+      fits = peak_of(placed, report, rank) - saved_by(smaller, placed.step.states[rank]) <=
+             placed.on.usable_memory();
+    if (fits) return smaller;
+  }
+  return {};
+}
+
+std::map<std::string, double> model_metrics(const PlacedModel& placed, const BubbleReport& report) {
+  return {{"mfu", compute_model_rates(placed.on, report.shape, report.makespan).mfu},
+          {"head_room_bytes", static_cast<double>(find_fit(placed, report).head_room)}};
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,57 @@
+// Three lines: predicted, expected, held.
+#include "tools/inputs/model_headline.h"
+
+#include <fmt/format.h>
+
+#include "sim/ir/bytes_text.h"
+#include "sim/model/known_errors.h"
+#include "tools/inputs/model_fit.h"
+#include "traces/drawings/time_axis.h"
+#include "traces/reports/known_errors_text.h"
+
+namespace bubblescope {
+
+namespace {
+
+std::string rate_text(double rate) {
+  return rate < 100 ? fmt::format("{:.3g}", rate) : fmt::format("{:.0f}", rate);
+}
+
+/// Where the step may lie, and why the predicted one may not.
+std::string expected_line(const PlacedModel& placed, Nanos step, double mfu) {
+  if (placed.on.assumptions.slowdown != 1) return "";
+  const KnownErrors* errors = find_nearest_errors(placed.on);
+  if (errors == nullptr)
+    return "expect       unknown: no published run on this device has been compared with its "
+           "prediction, which may be far off\n";
+  const StepInterval interval = compute_interval(step, *errors);
+  const auto mfu_of = [&](Nanos time) {
+    return 100 * mfu * static_cast<double>(step) / static_cast<double>(time);
+  };
+  return fmt::format("expect       {} to {}, MFU {:.1f} to {:.1f} %: {}\n",
+                     format_time(interval.low), format_time(interval.high), mfu_of(interval.high),
+                     mfu_of(interval.low), known_errors_text(*errors));
+}
+
+std::string memory_line(const PlacedModel& placed, const BubbleReport& report) {
+  const ModelFit fit = find_fit(placed, report);
+  const std::string held =
+      fmt::format("rank {} {} {} of {}", fit.rank, fit.fits() ? "holds" : "needs",
+                  format_bytes(fit.peak), format_bytes(placed.on.usable_memory()));
+  return fit.fits() ? fmt::format("memory       fits: {}, which leaves {}\n", held,
+                                  format_bytes(fit.head_room))
+                    : fmt::format("memory       DOES NOT FIT: {}, {} too much\n", held,
+                                  format_bytes(-fit.head_room));
+}
+
+}  // namespace
+
+std::string write_model_headline(const PlacedModel& placed, const BubbleReport& report) {
+  const ModelRates rates = compute_model_rates(placed.on, report.shape, report.makespan);
+  return fmt::format("{}\npredicted    {} per step, MFU {:.1f} %, {} tokens/s per device\n",
+                     describe_model(placed.on), format_time(report.makespan), 100 * rates.mfu,
+                     rate_text(rates.tokens_per_second / rates.devices)) +
+         expected_line(placed, report.makespan, rates.mfu) + memory_line(placed, report);
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,234 @@
+// Writes the model's table, json object and warning.
+#include "tools/inputs/model_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <vector>
+
+#include "sim/ir/bytes_text.h"
+#include "sim/model/known_errors.h"
+#include "tools/inputs/model_fit.h"
+#include "tools/print.h"
+#include "traces/json/json_string.h"
+#include "traces/reports/fit_table.h"
+
+namespace bubblescope {
+
+namespace {
+
+/// A rank's memory at its peak, by category.
+struct RankMemory {
+  StateBytes states;
+  Bytes activations = 0;
+  Bytes peak = 0;
+};
+
+struct Part {
+  const char* name;
+  int importance;  ///< the least important is left out first
+  Bytes (*bytes)(const RankMemory&);
+};
+
+constexpr std::array<Part, 6> kParts{{
+    {"weights", 20, [](const RankMemory& rank) { return rank.states.weights; }},
+    {"gradients", 21, [](const RankMemory& rank) { return rank.states.gradients; }},
+    {"optimizer", 22, [](const RankMemory& rank) { return rank.states.optimizer; }},
+    {"buffers", 2, [](const RankMemory& rank) { return rank.states.buffers; }},
+    {"context", 1, [](const RankMemory& rank) { return rank.states.context; }},
+    {"activations", 30, [](const RankMemory& rank) { return rank.activations; }},
+}};
+
+constexpr std::size_t kMaxRows = 16;
+
+std::vector<RankMemory> memory_of(const PlacedModel& placed, const BubbleReport& report) {
+  std::vector<RankMemory> ranks;
+  for (std::size_t rank = 0; rank < report.ranks.size(); ++rank) {
+    const StateBytes& states = placed.step.states[rank];
+    const Bytes peak = report.ranks[rank].peak.bytes.value_or(states.total());
+    ranks.push_back({states, peak - states.total(), peak});
+  }
+  return ranks;
+}
+
+/// "9 8*30 7": equal neighbours once, as Megatron's layouts repeat.
+std::string layers_text(const std::vector<std::int64_t>& first_layer) {
+  std::string text;
+  for (std::size_t stage = 0; stage + 1 < first_layer.size();) {
+    const auto layers = [&](std::size_t at) { return first_layer[at + 1] - first_layer[at]; };
+    std::size_t end = stage + 1;
+    while (end + 1 < first_layer.size() && layers(end) == layers(stage)) ++end;
+    text += fmt::format("{}{}", text.empty() ? "" : " ", layers(stage));
+    if (end - stage > 1) text += fmt::format("*{}", end - stage);
+    stage = end;
+  }
+  return text;
+}
+
+template <class Cell>
+TableColumn rank_column(std::string head, std::size_t ranks, const Cell& cell) {
+  TableColumn column;
+  column.head = std::move(head);
+  for (std::size_t rank = 0; rank < std::min(ranks, kMaxRows); ++rank)
+    column.cells.push_back(cell(rank));
+  return column;
+}
+
+/// The parts with these names together.
+TableColumn other_parts(const std::vector<RankMemory>& ranks,
+                        const std::vector<std::string>& names) {
+  return rank_column("other", ranks.size(), [&](std::size_t rank) {
+    Bytes sum = 0;
+    for (const Part& part : kParts)
+      if (std::find(names.begin(), names.end(), part.name) != names.end())
+        sum += part.bytes(ranks[rank]);
+    return gibibytes_text(sum);
+  });
+}
+
+/// Per rank what its memory is made of, its peak, and the part of what is usable.
+std::vector<TableColumn> memory_columns(const std::vector<RankMemory>& ranks, Bytes limit) {
+  std::vector<TableColumn> columns;
+  const auto add = [&](std::string head, int importance, auto&& cell) {
+    columns.push_back(rank_column(std::move(head), ranks.size(), cell));
+    columns.back().importance = importance;
+  };
+  add("GiB", kAlwaysShown, [](std::size_t rank) { return fmt::format("rank {}", rank); });
+  columns.back().left = true;
+  for (const Part& part : kParts) {
+    add(part.name, part.importance,
+        [&](std::size_t rank) { return gibibytes_text(part.bytes(ranks[rank])); });
+    columns.back().is_part = true;
+  }
+  add("peak", kAlwaysShown, [&](std::size_t rank) { return gibibytes_text(ranks[rank].peak); });
+  add("of " + gibibytes_text(limit), 50, [&](std::size_t rank) {
+    return fmt::format("{:.0f} %",
+                       100 * static_cast<double>(ranks[rank].peak) / static_cast<double>(limit));
+  });
+  return columns;
+}
+
+/// Suggests how to shrink the largest parts, largest first.
+std::string remedy(const PlacedModel& placed, const RankMemory& rank) {
+  const Parallelism& parallel = placed.on.parallel;
+  const bool shardable = parallel.data * parallel.context > 1;
+  std::string less_activations = parallel.recompute == Recompute::kFull ? "" : "--recompute full, ";
+  if (parallel.micro_batch_size > 1) less_activations += "a smaller --micro-batch-size, ";
+  less_activations += "a schedule that holds fewer micro-batches, more --tp or --cp";
+  std::string less_states = "more --pp or --tp";
+  if (parallel.zero_stage < 3)
+    less_states += shardable ? fmt::format(", --zero {}", parallel.zero_stage + 1)
+                             : ", more --dp (which shards the optimizer's states)";
+  const bool activations_first = rank.activations > rank.states.total() / 2;
+  if (rank.states.total() > placed.on.usable_memory())
+    return "the states alone are too much: " + less_states;
+  return activations_first ? less_activations + "; or " + less_states
+                           : less_states + "; or " + less_activations;
+}
+
+}  // namespace
+
+namespace {
+
+std::string states_text(Gradients gradients) {
+  switch (gradients) {
+    case Gradients::kFp32: return "32-bit gradients";
+    case Gradients::kBf16: return "16-bit gradients";
+    case Gradients::kLean: return "16-bit gradients and lean master weights";
+  }
+  return "";
+}
+
+/// "with 32-bit gradients; 79.1 GiB of the device for a program, 0.50 GiB of it reserved".
+std::string basis_text(const ModelOnDevices& on) {
+  return fmt::format("with {}; {} of the device for a program, {} of it reserved\n",
+                     states_text(on.parallel.gradients), format_bytes(on.gpu.memory),
+                     format_bytes(on.reserved_memory));
+}
+
+}  // namespace
+
+std::string write_model_text(const PlacedModel& placed, const BubbleReport& report,
+                             const DrawOptions& draw) {
+  const std::vector<RankMemory> ranks = memory_of(placed, report);
+  const std::optional<int> width = draw.fit ? std::optional(draw.width) : std::nullopt;
+  const FittedTable table =
+      draw_table(memory_columns(ranks, placed.on.usable_memory()), width,
+                 [&](const std::vector<std::string>& names) { return other_parts(ranks, names); });
+  std::string text =
+      fmt::format("\nlayers per stage  {}; embedding on the first, head on the last\n\n{}{}",
+                  layers_text(placed.step.first_layer), table.text, describe_hidden(table.hidden));
+  if (ranks.size() > kMaxRows)
+    text +=
+        fmt::format("... and {} ranks more; --format json has them all\n", ranks.size() - kMaxRows);
+  text += basis_text(placed.on);
+  return draw.fit ? fold_lines(text, draw.width) : text;
+}
+
+namespace {
+
+/// Writes how well the devices are used, and whether all ranks fit.
+std::string rates_json(const PlacedModel& placed, const BubbleReport& report) {
+  const ModelFit fit = find_fit(placed, report);
+  const ModelRates rates = compute_model_rates(placed.on, report.shape, report.makespan);
+  std::string interval = "null";
+  if (const KnownErrors* errors = find_nearest_errors(placed.on)) {
+    const StepInterval bounds = compute_interval(report.makespan, *errors);
+    interval = fmt::format("{{\"low_ns\":{},\"high_ns\":{},\"from\":{}}}", bounds.low, bounds.high,
+                           json_string(errors->from()));
+  }
+  return fmt::format(
+      "\"fits\":{},\"head_room_bytes\":{},\"mfu\":{},\"tokens_per_second_per_gpu\":{},"
+      "\"interval\":{}",
+      fit.fits(), fit.head_room, rates.mfu, rates.tokens_per_second / rates.devices, interval);
+}
+
+}  // namespace
+
+std::string write_model_json(const PlacedModel& placed, const BubbleReport& report) {
+  std::string layers;
+  const std::vector<std::int64_t>& first_layer = placed.step.first_layer;
+  for (std::size_t stage = 0; stage + 1 < first_layer.size(); ++stage)
+    layers +=
+        fmt::format("{}{}", layers.empty() ? "" : ",", first_layer[stage + 1] - first_layer[stage]);
+  std::string ranks;
+  for (const RankMemory& memory : memory_of(placed, report)) {
+    std::string parts;
+    for (const Part& part : kParts)
+      parts += fmt::format("{}\"{}\":{}", parts.empty() ? "" : ",", part.name, part.bytes(memory));
+    ranks += fmt::format("{}{{{}}}", ranks.empty() ? "" : ",", parts);
+  }
+  return fmt::format(
+      "\"model\":{{\"name\":{},\"layers_per_stage\":[{}],\"gpu_memory_bytes\":{},"
+      "\"memory_bytes\":[{}],\"gradients\":{}}},{}",
+      json_string(describe_model(placed.on)), layers, placed.on.gpu.memory, ranks,
+      json_string(name_of(kGradientFormats, placed.on.parallel.gradients)),
+      rates_json(placed, report));
+}
+
+std::string describe_memory_problem(const PlacedModel& placed, const BubbleReport& report) {
+  const std::vector<RankMemory> ranks = memory_of(placed, report);
+  const auto fullest = std::max_element(
+      ranks.begin(), ranks.end(),
+      [](const RankMemory& left, const RankMemory& right) { return left.peak < right.peak; });
+  const Bytes limit = placed.on.usable_memory();
+  if (fullest == ranks.end() || fullest->peak <= limit) return {};
+  const auto over = std::count_if(ranks.begin(), ranks.end(),
+                                  [&](const RankMemory& rank) { return rank.peak > limit; });
+  return fmt::format(
+      "{} of {} ranks do not fit: rank {} needs {} GiB of {} ({} of states, {} of activations); "
+      "what would hold less: {}",
+      over, ranks.size(), fullest - ranks.begin(), gibibytes_text(fullest->peak),
+      gibibytes_text(limit), gibibytes_text(fullest->states.total()),
+      gibibytes_text(fullest->activations), remedy(placed, *fullest));
+}
+
+void report_model_notes(const PlacedModel& placed, const BubbleReport& report, bool explain) {
+  if (explain) print_assumptions(placed.on);
+  const std::string warning = describe_memory_problem(placed, report);
+  if (!warning.empty()) print_message("bubblescope: {}\n", warning);
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,34 @@
+// Reports a model's stages and ranks: layers, and memory by category.
+//
+//   layers per stage  9 8 8 7; embedding on the first, head on the last
+//
+//   GiB     weights  gradients  optimizer  buffers  context  activations  peak  of 78.6
+//   rank 0     4.32       8.64       25.9     0.10     2.00         20.0  61.0     78 %
+//   with 32-bit gradients; 79.1 GiB of the device for a program, 0.50 GiB of it reserved
+//
+// activations are those of the rank's peak; the others stay for the whole step.
+#pragma once
+
+#include <string>
+
+#include "sim/analysis/report.h"
+#include "tools/inputs/model_costs.h"
+#include "traces/drawings/drawing.h"
+
+namespace bubblescope {
+
+/// Writes the table above.
+std::string write_model_text(const PlacedModel& placed, const BubbleReport& report,
+                             const DrawOptions& draw = {});
+
+/// `"model":{"name":...,"layers_per_stage":[...],"gpu_memory_bytes":...,"ranks":[{"weights":...}]}`
+std::string write_model_json(const PlacedModel& placed, const BubbleReport& report);
+
+/// Names the ranks that do not fit the device, by how much, and what would need less; empty where
+/// all fit.
+std::string describe_memory_problem(const PlacedModel& placed, const BubbleReport& report);
+
+/// Prints that warning to stderr, after the assumptions where they were asked for.
+void report_model_notes(const PlacedModel& placed, const BubbleReport& report, bool explain);
+
+}  // namespace bubblescope

@@ -1,0 +1,332 @@
+// Turns options into a predicted step.
+#include "tools/inputs/predict.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <system_error>
+#include <utility>
+#include <variant>
+
+#include "sim/analysis/analyze.h"
+#include "sim/analysis/link_use.h"
+#include "sim/analysis/sensitivity.h"
+#include "sim/analysis/step_times.h"
+#include "sim/engine/simulate.h"
+#include "sim/engine/simulate_batch.h"
+#include "sim/engine/simulate_shared.h"
+#include "sim/ir/lower_collectives.h"
+#include "sim/ir/recompute.h"
+#include "sim/ir/shard_stages.h"
+#include "sim/ir/validate.h"
+#include "sim/model/uneven_spread.h"
+#include "tools/inputs/memory_caps.h"
+#include "tools/inputs/model_costs.h"
+#include "tools/inputs/model_fit.h"
+#include "tools/inputs/named_costs.h"
+#include "tools/inputs/schedule_notes.h"
+#include "tools/print.h"
+#include "traces/costs/cost_file.h"
+#include "traces/drawings/drawing.h"
+#include "traces/schedules/schedule_file.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr std::int64_t kMaxOps = 100'000'000;  // about 20 GB
+
+std::int32_t required(const std::optional<std::int32_t>& value, const std::string& schedule,
+                      const std::string& flag) {
+  if (value) return *value;
+  const std::string example = schedule == "search" ? schedule : "simulate " + schedule;
+  throw Error(fmt::format("{} needs {}; for example 'bubblescope {} --pp 4 -m 8'", schedule, flag,
+                          example));
+}
+
+/// Returns -m, or the number that follows from --global-batch-size.
+std::int32_t microbatches_of(const PredictOptions& options, const std::string& schedule) {
+  const std::optional<std::int32_t>& given = options.shape.microbatches;
+  if (!options.model.global_batch) return required(given, schedule, "-m");
+  const std::int64_t batch = *options.model.global_batch;
+  const Parallelism& parallel = options.model.parallel;
+  const std::int64_t samples = std::int64_t{parallel.data} * parallel.micro_batch_size;
+  const std::int64_t microbatches = batch / samples;
+  if (microbatches > kMaxMicrobatches)
+    throw Error(
+        fmt::format("--global-batch-size {} makes {} micro-batches of {} sample(s), the "
+                    "limit is {}; give at most {}",
+                    batch, microbatches, samples, kMaxMicrobatches, kMaxMicrobatches * samples));
+  if (batch % samples != 0)
+    throw Error(
+        fmt::format("--global-batch-size {} is no multiple of --dp {} times "
+                    "--micro-batch-size {}; give {}, or -m",
+                    batch, parallel.data, parallel.micro_batch_size,
+                    std::max<std::int64_t>(microbatches, 1) * samples));
+  if (given && *given != microbatches)
+    throw Error(fmt::format("--global-batch-size {} makes {} micro-batches, not {}; leave -m out",
+                            batch, microbatches, *given));
+  return static_cast<std::int32_t>(microbatches);
+}
+
+/// The layout's stages per rank: Megatron's virtual pipeline size.
+std::int32_t chunks_of_layout(const ScheduleDef& def, const ShapeOptions& given,
+                              std::int32_t ranks) {
+  const auto stages = static_cast<std::int32_t>(given.layout.size());
+  if (stages % ranks != 0)
+    throw Error(
+        fmt::format("--layout has {} stages, which {} ranks cannot share evenly; write as "
+                    "many | that their number is a multiple",
+                    stages, ranks));
+  if (given.chunks && *given.chunks != stages / ranks)
+    throw Error(fmt::format("--layout has {} stages: that is --vpp {} on {} ranks, not {}", stages,
+                            stages / ranks, ranks, *given.chunks));
+  if (def.implied_chunks && !def.repeats_chunks && *def.implied_chunks != stages / ranks)
+    throw Error(fmt::format(
+        "--layout has {} stages, {} for each of {} ranks, but {} always has "
+        "{}; write {} stages or choose another schedule",
+        stages, stages / ranks, ranks, def.name, *def.implied_chunks, ranks * *def.implied_chunks));
+  return stages / ranks;
+}
+
+/// A file states its own shape; flags that repeat it must agree.
+void expect_agreement(const Schedule& schedule, const PredictOptions& options,
+                      const std::string& path) {
+  const ShapeOptions& given = options.shape;
+  const auto expect = [&](const char* flag, const std::optional<std::int32_t>& asked,
+                          std::int32_t is) {
+    if (asked && *asked != is)
+      throw Error(fmt::format("{} has {} {}, not {}; leave {} out", path, is, flag, *asked, flag));
+  };
+  expect("--pp", given.ranks, schedule.shape.ranks);
+  expect("-m", given.microbatches, schedule.shape.microbatches);
+  expect("--vpp", given.chunks, schedule.shape.chunks);
+  expect("--slices", given.slices, schedule.shape.slices);
+  const std::int32_t microbatches = schedule.shape.microbatches;
+  if (options.model.global_batch && microbatches_of(options, path) != microbatches)
+    throw Error(
+        fmt::format("{} has {} micro-batches, --global-batch-size {} makes {}; leave it out", path,
+                    microbatches, *options.model.global_batch, microbatches_of(options, path)));
+}
+
+/// Simulates the same step in every scenario of the noise.
+StepTimes simulate_noise(const Step& step, const NoiseOptions& options) {
+  const std::vector<Nanos>& durations = step.traffic ? step.traffic->fixed : step.durations;
+  const NoiseModel model(step.program, durations, options.noise,
+                         price_bytes(step.program, step.models.costs));
+  const auto batch = [&](std::size_t block) { return NoisyBatch(model, block); };
+  std::function<BatchDurations(std::size_t)> lengths;
+  if (options.noise.sequence_length_jitter > 0)
+    lengths = [&](std::size_t block) {
+      return [batch = NoisyBatch(model, block)](InstructionId id) { return batch.length(id); };
+    };
+  return summarize(
+      step.traffic ? simulate_batches(step.program, *step.traffic, options.seeds, batch, lengths)
+                   : simulate_batches(step.program, options.seeds, batch));
+}
+
+[[noreturn]] void refuse(const Schedule& schedule, const Problems& problems) {
+  print_message_drawing(draw_grid(schedule, problems));
+  throw Error(Fault::kProblem, fmt::format("{} is not legal: {} problem(s), the first: {}",
+                                           schedule.name, problems.size(), problems[0].message));
+}
+
+}  // namespace
+
+bool is_schedule_file(const std::string& name_or_path) {
+  if (name_or_path == "-" || name_or_path.find_first_of("./") != std::string::npos) return true;
+  std::error_code unreadable;
+  return Registry<ScheduleDef>::instance().find(name_or_path) == nullptr &&
+         std::filesystem::is_regular_file(name_or_path, unreadable);
+}
+
+PredictOptions drop_unused_flags(PredictOptions options, const ScheduleDef& def) {
+  if (def.implied_chunks && !def.repeats_chunks) options.shape.chunks.reset();
+  if (!def.groups_microbatches) options.shape.group_size.reset();
+  if (!def.slices_sequences) options.shape.slices.reset();
+  if (!def.overlaps_experts) options.shape.moe_overlap = false;
+  if (!def.replicates_stages) options.shape.replicas.clear();
+  if (!def.limits_in_flight) options.shape.in_flight.reset();
+  return options;
+}
+
+ScheduleRequest make_request(const ScheduleDef& def, const PredictOptions& options) {
+  const ShapeOptions& given = options.shape;
+  ScheduleRequest request;
+  request.shape.ranks = required(given.ranks, def.name, "--pp");
+  request.shape.microbatches = microbatches_of(options, def.name);
+  request.shape.chunks =
+      given.chunks.value_or(def.implied_chunks.value_or(default_chunks(def, given)));
+  if (!given.layout.empty())
+    request.shape.chunks = chunks_of_layout(def, given, request.shape.ranks);
+  request.shape.slices = given.slices.value_or(default_slices(def, given));
+  request.shape.group_size = given.group_size;
+  request.profile = given.profile;
+  request.cost = options.cost.uniform;
+  request.memory = make_uniform_memory(request.shape, options.memory, options.cost.uniform.per);
+  if (def.reads_costs) {
+    request.stage_costs = load_costs_before_order(request.shape, options);
+    if (!request.memory.cap_bytes.empty())
+      request.memory.cap =
+          convert_caps_to_units(load_memory_before_order(request.shape, options), request.shape);
+  }
+  request.moe_overlap = given.moe_overlap;
+  request.replicas = given.replicas;
+  request.in_flight = given.in_flight;
+  const std::int64_t ops = std::int64_t{2} * request.shape.ranks * request.shape.chunks *
+                           request.shape.microbatches * request.shape.slices;
+  if (ops > kMaxOps)
+    throw Error(
+        fmt::format("this shape has at least {} ops, the limit is {}; ask for fewer "
+                    "micro-batches, ranks or chunks",
+                    ops, kMaxOps));
+  return request;
+}
+
+namespace {
+
+std::variant<ValidSchedule, InvalidSchedule> read_or_build(const std::string& name_or_path,
+                                                           const PredictOptions& options,
+                                                           CostUse use) {
+  if (is_schedule_file(name_or_path)) {
+    ScheduleFile file = read_schedule_file(name_or_path);
+    if (file.has_times && use == CostUse::kPriced) expect_named_costs(name_or_path, options);
+    Schedule schedule = std::move(file.schedule);
+    expect_agreement(schedule, options, name_or_path);
+    std::variant<ValidSchedule, InvalidSchedule> read = validate_schedule(std::move(schedule));
+    auto* const valid = std::get_if<ValidSchedule>(&read);
+    if (valid == nullptr) return read;
+    Problems problems = validate_message_order(*valid);
+    if (problems.empty()) return read;
+    if (auto deadlock = find_deadlock(*valid)) problems.push_back(*std::move(deadlock));
+    return InvalidSchedule{std::move(*valid).take(), std::move(problems)};
+  }
+  const ScheduleDef& def = find_schedule(name_or_path);
+  note_similar_names(name_or_path);
+  note_default_sizes(def, options.shape);
+  return build_schedule(def, make_request(def, options));
+}
+
+ValidSchedule wait_for_reductions(ValidSchedule given) {
+  Schedule schedule = std::move(given).take();
+  for (RankOrder& cells : schedule.posted) cells = add_reduction_waits(cells);
+  return require_valid(std::move(schedule));
+}
+
+/// Adds the requested recomputation and offload to any schedule.
+ValidSchedule with_activation_options(ValidSchedule schedule, const std::string& name_or_path,
+                                      const PredictOptions& options) {
+  const ActivationOptions& moves = options.moves;
+  // A model's backward includes the recomputation.
+  if (!moves.recompute.empty() && !options.model.given())
+    schedule = with_recompute(std::move(schedule), moves.recompute);
+  if (moves.offload) schedule = with_offload(std::move(schedule), *moves.offload);
+  if (!options.shape.sharded) return schedule;
+  if (posts_messages(schedule) || posts_collectives(schedule))
+    throw Error(name_or_path + " posts its own messages or collectives; leave --fsdp out");
+  schedule = shard_stages(std::move(schedule), choose_release(options.shape.profile));
+  // A release requested by name waits for its reductions; otherwise nothing does.
+  return options.shape.profile == Profile::kPytorch215 ? wait_for_reductions(std::move(schedule))
+                                                       : schedule;
+}
+
+bool has_moves(const PredictOptions& options) {
+  return !options.moves.recompute.empty() || options.moves.offload || options.shape.sharded;
+}
+
+ValidSchedule valid_or_refused(std::variant<ValidSchedule, InvalidSchedule> validated) {
+  if (const auto* invalid = std::get_if<InvalidSchedule>(&validated))
+    refuse(invalid->schedule, invalid->problems);
+  return std::get<ValidSchedule>(std::move(validated));
+}
+
+}  // namespace
+
+std::variant<ValidSchedule, InvalidSchedule> load_schedule(const std::string& name_or_path,
+                                                           const PredictOptions& options,
+                                                           CostUse use) {
+  std::variant<ValidSchedule, InvalidSchedule> loaded = read_or_build(name_or_path, options, use);
+  if (!has_moves(options)) return loaded;
+  return with_activation_options(valid_or_refused(std::move(loaded)), name_or_path, options);
+}
+
+ValidSchedule load_valid_schedule(const std::string& name_or_path, const PredictOptions& options,
+                                  CostUse use) {
+  return valid_or_refused(load_schedule(name_or_path, options, use));
+}
+
+std::optional<Traffic> find_traffic(const Program& program, const Models& models,
+                                    const std::vector<Nanos>& durations) {
+  if (!models.cluster && !models.contention) return {};
+  Traffic traffic;
+  traffic.fixed = durations;
+  if (models.cluster) traffic = route_messages(program, durations, *models.cluster);
+  if (!models.contention) return traffic;
+  return with_contention(std::move(traffic), program, *models.contention);
+}
+
+Program lower_or_explain(const ValidSchedule& schedule, const LowerOptions& options) {
+  std::variant<Program, Deadlock> lowered = lower(schedule, options);
+  if (const auto* deadlock = std::get_if<Deadlock>(&lowered)) {
+    if (options.mode == P2pMode::kDataflow)
+      refuse(schedule, {make_deadlock_problem(schedule, *deadlock)});
+    throw Error(Fault::kProblem,
+                fmt::format("deadlock: {} with --p2p-mode {}: {}", schedule->name,
+                            to_string(options.mode, options.eager_slots), to_string(*deadlock)));
+  }
+  return std::get<Program>(std::move(lowered));
+}
+
+Step predict(const std::string& name_or_path, const PredictOptions& options) {
+  return predict(load_valid_schedule(name_or_path, options), options);
+}
+
+namespace {
+
+Step time_step(ValidSchedule schedule, const PredictOptions& options) {
+  Step step{std::move(schedule)};
+  step.program = lower_or_explain(step.schedule, choose_lowering(step.schedule, options));
+  step.models = load_models(step.schedule, options);
+  step.durations = apply_slow_ranks(
+      step.program,
+      inject(options.injections, step.program, price(step.program, step.models.costs)),
+      options.noise.slow_ranks);
+  SharedRun run;
+  step.traffic = find_traffic(step.program, step.models, step.durations);
+  if (step.traffic) {
+    run = simulate_shared(step.program, *step.traffic);
+    step.timeline = std::move(run.timeline);
+    step.timeline.uncontended = step.durations;
+  } else {
+    step.timeline = simulate(step.program, step.durations);
+  }
+  step.report = analyze(step.schedule, step.program, step.timeline, step.models.memory);
+  step.made = {choose_lowering(step.schedule, options), costs_text(step.models, options),
+               to_string(options.shape.profile)};
+  if (step.traffic)
+    step.report.links = account_for_links(*step.traffic, run.uses, step.report.makespan);
+  if (options.noise.noise.is_random()) step.report.noise = simulate_noise(step, options.noise);
+  if (options.noise.sensitivity)
+    step.report.sensitivity =
+        find_sensitivity(step.program, step.durations, step.traffic ? &*step.traffic : nullptr);
+  return step;
+}
+
+}  // namespace
+
+Step predict(ValidSchedule schedule, const PredictOptions& options) {
+  Step step = time_step(std::move(schedule), options);
+  if (!options.memory.cap.empty() && !step.models.memory.activation_bytes.empty())
+    warn_of_cap_unit(options.memory);
+  if (!step.models.placed || options.model.gradients) return step;
+  const auto smaller = choose_smaller_gradients(*step.models.placed, step.report);
+  if (!smaller) return step;
+  PredictOptions with_smaller = options;
+  with_smaller.model.gradients = smaller;
+  return time_step(std::move(step.schedule), with_smaller);
+}
+
+}  // namespace bubblescope

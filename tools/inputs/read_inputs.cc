@@ -1,0 +1,52 @@
+// Opens the files that flags name, each once.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "sim/ir/error.h"
+#include "tools/inputs/cost_sources.h"
+#include "traces/costs/cost_file.h"
+
+namespace bubblescope {
+
+void expect_one_cost_source(const PredictOptions& options) {
+  const CostOptions& cost = options.cost;
+  const bool has_layout = !options.shape.layout.empty();
+  const bool has_file = !cost.file.empty();
+  constexpr const char* kCostFlags =
+      "--f, --i, --w, --b, --r, --copy, --p2p, --optimizer-step, --reduce-grad, --unshard, --norm "
+      "and a plan's --total times";
+  if (cost.network && (options.model.given() || has_layout))
+    throw Error("--network goes with --f, --i, --w and --p2p; leave it, --model or --layout out");
+  if (options.model.given() && (cost.any_uniform || has_file))
+    throw Error(fmt::format("--model gives all costs; leave --costs, {} out", kCostFlags));
+  if (has_file && has_layout)
+    throw Error("--costs has the times of every stage; leave --layout out");
+  if (has_file && cost.network)
+    throw Error("--costs gives the network too: write it as the file's 'cluster', not --network");
+  if (has_file && cost.any_uniform)
+    throw Error(fmt::format("--costs gives all costs; leave {} out", kCostFlags));
+}
+
+CostFile cost_file_of(const CostOptions& options) {
+  return options.content ? *options.content : read_cost_file(options.file);
+}
+
+PredictOptions read_inputs(PredictOptions options, const std::vector<std::string>& schedules) {
+  std::vector<std::string> from_stdin;
+  for (const std::string& schedule : schedules)
+    if (schedule == "-") from_stdin.emplace_back("the schedule");
+  if (options.cost.file == "-") from_stdin.emplace_back("--costs");
+  if (options.model.model == "-") from_stdin.emplace_back("--model");
+  if (options.model.gpu == "-") from_stdin.emplace_back("--gpu");
+  if (from_stdin.size() > 1)
+    throw Error(
+        fmt::format("- is stdin, which can be read once, but it is given for {}; write all "
+                    "but one to files",
+                    fmt::join(from_stdin, " and ")));
+  expect_one_cost_source(options);
+  if (!options.cost.file.empty()) options.cost.content = read_cost_file(options.cost.file);
+  if (options.model.given()) options.model.on_devices = resolve(options.model);
+  return options;
+}
+
+}  // namespace bubblescope

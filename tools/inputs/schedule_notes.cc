@@ -1,0 +1,61 @@
+// Detects names that differ only in hyphens, and sizes that were not given.
+#include "tools/inputs/schedule_notes.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "tools/print.h"
+
+namespace bubblescope {
+
+namespace {
+
+std::string remove_hyphens(const std::string& name) {
+  std::string text = normalize_name(name);
+  std::erase(text, '-');
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> find_similar_names(const std::string& name) {
+  const std::string found = find_schedule(name).name;
+  const std::string wanted = remove_hyphens(name);
+  const auto is_similar = [&](const std::string& known) { return remove_hyphens(known) == wanted; };
+  std::vector<std::string> similar;
+  for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all())
+    if (def.name != found &&
+        (is_similar(def.name) || std::any_of(def.aliases.begin(), def.aliases.end(), is_similar)))
+      similar.push_back(def.name);
+  return similar;
+}
+
+void note_similar_names(const std::string& name) {
+  const ScheduleDef& def = find_schedule(name);
+  if (normalize_name(name) == def.name) return;
+  const std::vector<std::string> similar = find_similar_names(name);
+  if (!similar.empty())
+    print_message("bubblescope: {} is {}; {} is another schedule\n", name, def.name,
+                  fmt::join(similar, ", "));
+}
+
+std::int32_t default_chunks(const ScheduleDef& def, const ShapeOptions& given) {
+  return given.profile == Profile::kNone ? def.default_chunks : 1;
+}
+
+std::int32_t default_slices(const ScheduleDef& def, const ShapeOptions& given) {
+  return given.profile == Profile::kNone ? def.default_slices : 1;
+}
+
+void note_default_sizes(const ScheduleDef& def, const ShapeOptions& given) {
+  const auto note_default_size = [&](const char* flag, std::int32_t usual, bool is_given) {
+    if (usual > 1 && !is_given)
+      print_message("bubblescope: {} takes {} {}, as none is given\n", def.name, flag, usual);
+  };
+  note_default_size("--vpp", default_chunks(def, given), given.chunks || !given.layout.empty());
+  note_default_size("--slices", default_slices(def, given), given.slices.has_value());
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,27 @@
+// Notes (to stderr) on a schedule that may not be the intended one.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/model/schedule_def.h"
+#include "tools/flags/options.h"
+
+namespace bubblescope {
+
+/// Returns other schedules whose name or alias differs from `name` only in hyphens, such as zb-1p
+/// for ZB1P.
+std::vector<std::string> find_similar_names(const std::string& name);
+
+/// Prints "ZB1P is interleaved-zb; zb-1p is another schedule" where there are such names.
+void note_similar_names(const std::string& name);
+
+/// Default numbers of chunks and slices; one with --profile, as in the framework.
+std::int32_t default_chunks(const ScheduleDef& def, const ShapeOptions& given);
+std::int32_t default_slices(const ScheduleDef& def, const ShapeOptions& given);
+
+/// Reports the sizes that were chosen for a schedule that would be another one with 1 chunk or
+/// slice.
+void note_default_sizes(const ScheduleDef& def, const ShapeOptions& given);
+
+}  // namespace bubblescope

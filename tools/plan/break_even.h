@@ -1,0 +1,23 @@
+// Break-even points: values of cost flags from which another schedule is the best.
+#pragma once
+
+#include <vector>
+
+#include "tools/plan/what_if.h"
+#include "traces/plans/plan_table.h"
+
+namespace bubblescope {
+
+struct BreakEvens {
+  std::vector<BreakEven> found;
+  std::vector<std::string> unaffected;  ///< flags whose variation does not change the best
+};
+
+/// Varies --p2p, --i and --w, one at a time, in both directions, between 0 and eight times a
+/// micro-batch's work. Finds the nearest value, to the nanosecond, at which another schedule, in
+/// its best configuration there, is ahead of the first plan's schedule in its best. Finds nothing
+/// where that needs too many simulations. Schedules that search for an order are left out, because
+/// other costs give another order; so is everything where costs come from a file.
+BreakEvens find_break_evens(const WhatIf& what_if, const std::vector<Plan>& ranked);
+
+}  // namespace bubblescope

@@ -1,0 +1,223 @@
+// Evaluates configuration -> layers of every stage -> costs -> Timeline -> BubbleReport -> Plan.
+#include "tools/plan/model_evaluator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/analysis/memory_curve.h"
+#include "sim/engine/simulate.h"
+#include "sim/ir/bytes_text.h"
+#include "sim/ir/lower.h"
+#include "tools/inputs/memory_caps.h"
+#include "tools/inputs/model_costs.h"
+#include "tools/inputs/model_fit.h"
+#include "tools/inputs/predict.h"
+#include "traces/costs/megatron_layout.h"
+
+namespace bubblescope {
+
+namespace {
+
+/// Returns `plan` with a note on its insufficient memory.
+Outcome too_full(std::optional<Plan> plan, const char* what, Bytes needed, Bytes usable) {
+  return {std::move(plan),
+          fmt::format("{} {} of {}", what, format_bytes(needed), format_bytes(usable)),
+          static_cast<double>(needed) / static_cast<double>(usable) - 1};
+}
+
+/// The embedding is on the first stage; the head and the multi-token prediction layers are on the
+/// last.
+std::string layout_text(const LayerCounts& layers, const Transformer& model) {
+  LayerLayout layout;
+  for (const std::int64_t count : layers)
+    layout.push_back({0, static_cast<std::int32_t>(count), 0, 0});
+  layout.front().embeddings = 1;
+  layout.back().predictions = static_cast<std::int32_t>(model.predictions);
+  layout.back().losses = 1;
+  return to_string(layout);
+}
+
+/// A report of what ranks hold, and of nothing else.
+BubbleReport held_alone(const std::vector<Peak>& peaks) {
+  BubbleReport report;
+  report.ranks.resize(peaks.size());
+  for (std::size_t rank = 0; rank < peaks.size(); ++rank) report.ranks[rank].peak = peaks[rank];
+  return report;
+}
+
+ModelOnDevices use_smallest_states(ModelOnDevices on) {
+  on.parallel.gradients = Gradients::kLean;
+  return on;
+}
+
+/// Whether configurations differ only in the split.
+bool are_alike(Configuration left, const Configuration& right) {
+  left.split = right.split;
+  return left == right;
+}
+
+}  // namespace
+
+const ModelEvaluator::Ordered& ModelEvaluator::order(const Configuration& configuration,
+                                                     const ModelStep& unordered) {
+  const ScheduleDef& def = find_schedule(configuration.schedule);
+  if (ordered_ && !def.reads_costs && ordered_->name == configuration.schedule &&
+      ordered_->asked == configuration.shape)
+    return *ordered_;
+  const PredictOptions options = planner_.options_of(configuration);
+  PredictOptions fitting = drop_unused_flags(options, def);
+  fitting.model = {};  // its costs before the order are those of this configuration
+  ScheduleRequest request = make_request(def, fitting);
+  if (def.reads_costs) {
+    request.stage_costs = unordered.costs;
+    if (!request.memory.cap_bytes.empty())
+      request.memory.cap =
+          convert_caps_to_units(with_bytes(request.memory, unordered), request.shape);
+  }
+  ordered_.reset();
+  ValidSchedule schedule = build_schedule(def, std::move(request));
+  std::variant<Program, Deadlock> program = lower(schedule, choose_lowering(schedule, options));
+  return ordered_.emplace(Ordered{configuration.schedule, configuration.shape, std::move(schedule),
+                                  std::move(program)});
+}
+
+std::optional<Bytes> ModelEvaluator::find_excess_alone(const ModelOnDevices& with_smallest_states,
+                                                       const LayerAssigner& assigner,
+                                                       const ValidSchedule& schedule,
+                                                       const SplitChoice& split_choice) {
+  const auto is_worth_trying = [](const std::optional<LayerCounts>& layers) {
+    return layers.has_value();
+  };
+  const bool alone =
+      split_choice.layers[0] &&
+      std::count_if(split_choice.layers.begin(), split_choice.layers.end(), is_worth_trying) == 1;
+  const Bytes usable = with_smallest_states.usable_memory();
+  if (!alone || !schedule->offload_target_of_rank.empty()) return {};
+  if (assigner.load(*split_choice.layers[0]).fullest_rank <= usable) return {};
+  const Bytes fullest =
+      LayerAssigner(with_smallest_states, schedule).load(*split_choice.layers[0]).fullest_rank;
+  return fullest > usable ? std::optional(fullest) : std::nullopt;
+}
+
+const ModelEvaluator::SplitChoice& ModelEvaluator::choose_splits(
+    const Configuration& configuration) {
+  if (split_choice_ && are_alike(split_choice_->first, configuration)) return *split_choice_;
+  split_choice_.emplace().first = configuration;
+  const std::vector<LayerSplit>& splits = planner_.splits();
+  split_choice_->layers.resize(splits.size());
+  try {
+    const ModelOnDevices here = planner_.on(configuration);
+    const ModelStep unordered = compute_model_step(here, configuration.shape);
+    const Bytes usable = here.usable_memory();
+    const ModelOnDevices with_smallest_states =
+        planner_.may_shrink_gradients() ? use_smallest_states(here) : here;
+    Bytes needed_bytes = min_bytes(unordered);
+    if (needed_bytes > usable)
+      needed_bytes = min_bytes(compute_model_step(with_smallest_states, configuration.shape));
+    if (needed_bytes > usable) {
+      split_choice_->refused =
+          too_full({}, "states and one micro-batch take", needed_bytes, usable);
+      return *split_choice_;
+    }
+    const Ordered& ordered = order(configuration, unordered);
+    if (const auto* deadlock = std::get_if<Deadlock>(&ordered.program)) {
+      split_choice_->refused.refusal = "deadlock: " + to_string(*deadlock);
+      return *split_choice_;
+    }
+    const LayerAssigner assigner(here, ordered.schedule);
+    split_choice_->layers = assigner.select_splits(splits);
+    if (const auto fullest =
+            find_excess_alone(with_smallest_states, assigner, ordered.schedule, *split_choice_)) {
+      split_choice_->refused = too_full({}, "the fullest rank needs", *fullest, usable);
+      return *split_choice_;
+    }
+    const bool none = std::none_of(split_choice_->layers.begin(), split_choice_->layers.end(),
+                                   [](const auto& layers) { return layers.has_value(); });
+    if (none)
+      split_choice_->refused.refusal = fmt::format(
+          "{} layers cannot be dealt to {} stages by --split {}", here.model.layers,
+          ordered.schedule->stages_per_pipeline(), name_of(kLayerSplits, splits.front()));
+  } catch (const Error& error) {
+    if (error.fault() == Fault::kMachine) throw;
+    split_choice_->refused.refusal = error.what();
+  }
+  return *split_choice_;
+}
+
+/// Adds a model's rates to a plan: how well the devices are used.
+Plan ModelEvaluator::with_rates(Plan plan, const ModelOnDevices& here) const {
+  const ModelRates rates = compute_model_rates(here, plan.configuration.shape, plan.step);
+  plan.tokens_per_second = rates.tokens_per_second;
+  plan.mfu = rates.mfu;
+  return plan;
+}
+
+Outcome ModelEvaluator::simulate_plan(const Configuration& configuration,
+                                      const LayerCounts& layers) const {
+  ModelOnDevices here = planner_.on(configuration);
+  here.parallel.layers_of_stage = layers;
+  return simulate_plan(configuration, std::move(here));
+}
+
+std::optional<Outcome> ModelEvaluator::refuse_memory(const Configuration& configuration,
+                                                     const ModelOnDevices& here,
+                                                     const Models& models,
+                                                     const BubbleReport& held) const {
+  Plan plan;
+  plan.configuration = configuration;
+  plan.gradients = here.parallel.gradients;
+  const ModelFit fit = find_fit(*models.placed, held);
+  plan.peak_bytes = fit.peak;
+  plan.head_room = fit.head_room;
+  if (!fit.fits())
+    return too_full(std::move(plan), "the fullest rank needs", fit.peak, here.usable_memory());
+  const Problems over = over_cap(collect_peaks(held), models.memory);
+  if (over.empty()) return {};
+  if (models.memory.cap_bytes.empty()) return Outcome{std::move(plan), over[0].message};
+  const Bytes cap =
+      *std::min_element(models.memory.cap_bytes.begin(), models.memory.cap_bytes.end());
+  return too_full(std::move(plan), "the fullest rank needs", fit.peak, cap);
+}
+
+Outcome ModelEvaluator::simulate_plan(const Configuration& configuration,
+                                      ModelOnDevices here) const {
+  const ValidSchedule& schedule = ordered_->schedule;
+  const auto& program = std::get<Program>(ordered_->program);
+  const Models models = load_model_costs(
+      here, schedule,
+      make_uniform_memory(schedule->shape, planner_.options_of(configuration).memory));
+  const Timeline timeline = simulate(program, price(program, models.costs));
+  // What does not fit need not be looked into.
+  const BubbleReport held = held_alone(find_peaks(schedule, program, timeline, models.memory));
+  if (planner_.may_shrink_gradients())
+    if (const auto smaller = choose_smaller_gradients(*models.placed, held)) {
+      here.parallel.gradients = *smaller;
+      return simulate_plan(configuration, std::move(here));
+    }
+  if (auto refused = refuse_memory(configuration, here, models, held)) return *std::move(refused);
+  const BubbleReport report = analyze_briefly(schedule, program, timeline, models.memory, bound_);
+  Plan plan = with_rates(summarize(configuration, report), here);
+  plan.layout = layout_text(here.parallel.layers_of_stage, here.model);
+  plan.gradients = here.parallel.gradients;
+  plan.head_room = find_fit(*models.placed, report).head_room;
+  return {std::move(plan), ""};
+}
+
+Outcome ModelEvaluator::evaluate(const Configuration& configuration) {
+  const std::vector<LayerSplit>& splits = planner_.splits();
+  const auto split = static_cast<std::size_t>(
+      std::find(splits.begin(), splits.end(), configuration.split) - splits.begin());
+  const SplitChoice& split_choice = choose_splits(configuration);
+  if (!split_choice.refused.refusal.empty()) return split == 0 ? split_choice.refused : Outcome{};
+  if (!split_choice.layers[split]) return {};
+  try {
+    return simulate_plan(configuration, *split_choice.layers[split]);
+  } catch (const Error& error) {
+    if (error.fault() == Fault::kMachine) throw;
+    return {{}, error.what()};
+  }
+}
+
+}  // namespace bubblescope

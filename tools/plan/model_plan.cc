@@ -1,0 +1,216 @@
+// Enumerates devices -> tensor, context, pipeline and data ranks -> micro-batches -> schedules,
+// splits.
+#include "tools/plan/model_plan.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "sim/ir/error.h"
+#include "sim/model/schedule_def.h"
+#include "sim/model/stage_loads.h"
+#include "tools/flags/model_options.h"
+#include "tools/plan/what_if.h"
+
+namespace bubblescope {
+
+namespace {
+
+/// Larger programs take seconds each, and with so many micro-batches there is hardly any bubble.
+constexpr std::int64_t kMaxOps = 2'000'000;
+
+std::vector<std::int32_t> powers_of_two(std::int64_t max_value) {
+  std::vector<std::int32_t> powers;
+  for (std::int64_t power = 1; power <= max_value; power *= 2)
+    powers.push_back(static_cast<std::int32_t>(power));
+  return powers;
+}
+
+std::vector<std::int32_t> divisors(std::int32_t number, std::int64_t max_value) {
+  std::vector<std::int32_t> found;
+  for (std::int32_t divisor = 1; divisor <= std::min<std::int64_t>(number, max_value); ++divisor)
+    if (number % divisor == 0) found.push_back(divisor);
+  return found;
+}
+
+/// Expands each configuration to every value of one axis.
+template <class Value, class Set>
+std::vector<Configuration> varied(const std::vector<Configuration>& configurations,
+                                  const std::vector<Value>& values, Set set) {
+  expect_plannable(configurations.size() * values.size());
+  std::vector<Configuration> all;
+  for (const Configuration& configuration : configurations)
+    for (const Value& value : values) set(all.emplace_back(configuration), value);
+  return all;
+}
+
+/// Remaining ranks train on other data; configurations that do not divide evenly are left out.
+std::vector<Configuration> with_data_ranks(std::vector<Configuration> configurations,
+                                           std::int64_t devices) {
+  std::erase_if(configurations, [&](Configuration& next) {
+    const std::int64_t pipeline = std::int64_t{next.tensor} * next.context * next.shape.ranks;
+    next.data = static_cast<std::int32_t>(devices / pipeline);
+    return devices % pipeline != 0;
+  });
+  return configurations;
+}
+
+std::vector<Configuration> with_microbatches(std::vector<Configuration> configurations,
+                                             std::int64_t batch) {
+  std::erase_if(configurations, [&](Configuration& next) {
+    const std::int64_t samples = std::int64_t{next.data} * next.micro_batch_size;
+    next.shape.microbatches = static_cast<std::int32_t>(batch / samples);
+    return batch % samples != 0;
+  });
+  return configurations;
+}
+
+std::set<std::int32_t> data_ranks(const std::vector<Configuration>& configurations) {
+  std::set<std::int32_t> ranks;
+  for (const Configuration& configuration : configurations) ranks.insert(configuration.data);
+  return ranks;
+}
+
+/// Numbers of ranks that can share the experts: the divisors of a model's experts.
+std::vector<std::int32_t> expert_ranks(const Transformer& model) {
+  std::vector<std::int32_t> ranks{1};
+  if (!model.experts) return ranks;
+  for (std::int64_t count = 2; count <= model.experts->count; count *= 2)
+    if (model.experts->count % count == 0) ranks.push_back(static_cast<std::int32_t>(count));
+  return ranks;
+}
+
+/// Virtual sizes: all that divide the layers of a rank, and a few that split them unevenly.
+std::vector<std::int32_t> chunks_of(const Transformer& model, std::int32_t ranks) {
+  const std::int64_t layers = (model.layers + ranks - 1) / ranks;
+  std::vector<std::int32_t> chunks = divisors(static_cast<std::int32_t>(layers), layers);
+  for (const std::int32_t power : powers_of_two(8))
+    if (std::find(chunks.begin(), chunks.end(), power) == chunks.end()) chunks.push_back(power);
+  std::sort(chunks.begin(), chunks.end());
+  return chunks;
+}
+
+}  // namespace
+
+ModelPlanner::ModelPlanner(const PredictOptions& options, ModelAxes axes)
+    : options_(options), axes_(std::move(axes)), base_(resolve(options.model)) {
+  base_.assumptions.pairs_hide_exchange = options_.cost.lower.overlap == Overlap::kFused;
+  if (axes_.gpus < 1) throw Error("a plan for a model needs --gpus, such as --gpus 64");
+  if (axes_.global_batch < 1)
+    throw Error("a plan for a model needs --global-batch-size, such as --global-batch-size 512");
+  if (axes_.tensor.empty()) axes_.tensor = powers_of_two(base_.gpu.per_node);
+  if (axes_.ranks.empty()) axes_.ranks = divisors(axes_.gpus, max_stages(base_.model));
+}
+
+/// The schedules and chunks of one distribution of the model. Schedules that read costs have a
+/// different order for every split, so they keep the first one.
+std::vector<Configuration> ModelPlanner::shapes_of(const Configuration& parallel) const {
+  const Axes axes{
+      axes_.schedules,
+      {parallel.shape.ranks},
+      axes_.chunks.empty() ? chunks_of(base_.model, parallel.shape.ranks) : axes_.chunks,
+      {parallel.shape.microbatches},
+      options_.shape.slices};
+  std::vector<Configuration> shapes;
+  for (const Configuration& shape : combine(axes)) {
+    const std::int64_t stages = std::int64_t{shape.shape.ranks} * shape.shape.chunks;
+    if (stages > max_stages(base_.model)) continue;
+    if (shape.shape.ranks == 1 && shape.shape.chunks > 1) continue;  // nothing to interleave
+    if (2 * stages * shape.shape.microbatches > kMaxOps) continue;
+    const std::size_t splits = find_schedule(shape.schedule).reads_costs ? 1 : axes_.splits.size();
+    for (std::size_t split = 0; split < splits; ++split) {
+      Configuration& next = shapes.emplace_back(parallel);
+      next.schedule = shape.schedule;
+      next.shape = shape.shape;
+      next.split = axes_.splits[split];
+    }
+  }
+  return shapes;
+}
+
+std::int32_t ModelPlanner::expert_split(const Configuration& parallel) const {
+  Parallelism spread = base_.parallel;
+  spread.tensor = parallel.tensor;
+  spread.context = parallel.context;
+  spread.expert = parallel.expert;
+  spread.data = parallel.data;
+  return spread.expert_split();
+}
+
+std::vector<Configuration> ModelPlanner::parallelisms() const {
+  std::vector<Configuration> all{{}};
+  all = varied(all, axes_.tensor, [](Configuration& next, auto ranks) { next.tensor = ranks; });
+  all = varied(all, axes_.context, [](Configuration& next, auto ranks) { next.context = ranks; });
+  all = varied(all, axes_.ranks, [](Configuration& next, auto ranks) { next.shape.ranks = ranks; });
+  all = with_data_ranks(std::move(all), axes_.gpus);
+  if (all.empty())
+    throw Error(fmt::format("no --tp x --cp x --pp of {} x {} x {} divides {} devices; change one",
+                            fmt::join(axes_.tensor, ","), fmt::join(axes_.context, ","),
+                            fmt::join(axes_.ranks, ","), axes_.gpus));
+  const std::set<std::int32_t> data = data_ranks(all);
+  all = varied(all, axes_.micro_batch_sizes,
+               [](Configuration& next, auto size) { next.micro_batch_size = size; });
+  all = with_microbatches(std::move(all), axes_.global_batch);
+  if (all.empty())
+    throw Error(fmt::format(
+        "the batch of {} samples cannot be dealt to --dp {} in micro-batches of {}; "
+        "change --global-batch-size, --gpus or --pp",
+        axes_.global_batch, fmt::join(data, ","), fmt::join(axes_.micro_batch_sizes, ",")));
+  const auto set_expert = [](Configuration& next, auto ranks) { next.expert = ranks; };
+  if (axes_.expert.empty()) {
+    all = varied(all, expert_ranks(base_.model), set_expert);
+    std::erase_if(all, [this](const Configuration& next) {
+      const std::int64_t ranks = std::int64_t{next.tensor} * next.context * next.data;
+      return ranks % (std::int64_t{expert_split(next)} * next.expert) != 0;
+    });
+  } else {
+    all = varied(all, axes_.expert, set_expert);
+  }
+  for (Configuration& next : all) next.expert_tensor = expert_split(next);
+  return varied(all, axes_.recomputes,
+                [](Configuration& next, auto recompute) { next.recompute = recompute; });
+}
+
+std::vector<Configuration> ModelPlanner::configurations() const {
+  std::vector<Configuration> all;
+  for (const Configuration& parallel : parallelisms()) {
+    const std::vector<Configuration> shapes = shapes_of(parallel);
+    expect_plannable(all.size() + shapes.size());
+    all.insert(all.end(), shapes.begin(), shapes.end());
+  }
+  const auto place_of = [&](const Configuration& next) {
+    const auto at = std::find(axes_.schedules.begin(), axes_.schedules.end(), next.schedule);
+    const Shape& shape = next.shape;
+    return std::tuple(at - axes_.schedules.begin(), shape.ranks, shape.chunks, shape.microbatches);
+  };
+  std::stable_sort(all.begin(), all.end(), [&](const auto& left, const auto& right) {
+    return place_of(left) < place_of(right);
+  });
+  return all;
+}
+
+ModelOnDevices ModelPlanner::on(const Configuration& configuration) const {
+  ModelOnDevices on = base_;
+  on.parallel.tensor = configuration.tensor;
+  on.parallel.context = configuration.context;
+  on.parallel.expert = configuration.expert;
+  on.parallel.expert_tensor = configuration.expert_tensor;
+  on.parallel.data = configuration.data;
+  on.parallel.micro_batch_size = configuration.micro_batch_size;
+  on.parallel.recompute = configuration.recompute;
+  return on;
+}
+
+PredictOptions ModelPlanner::options_of(const Configuration& configuration) const {
+  PredictOptions options = options_;
+  options.shape.ranks = configuration.shape.ranks;
+  options.shape.chunks = configuration.shape.chunks;
+  options.shape.microbatches = configuration.shape.microbatches;
+  return options;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,60 @@
+// Plans for a model on a number of devices: every way to distribute it that may fit.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/analysis/plan.h"
+#include "tools/flags/options.h"
+
+namespace bubblescope {
+
+/// The axes of a model's plan. Empty ones are chosen: powers of two that fit, and for the ranks of
+/// the pipeline the divisors of the number of devices.
+struct ModelAxes {
+  std::int32_t gpus = 0;
+  std::int64_t global_batch = 0;  ///< samples of one step
+  std::vector<std::string> schedules;
+  std::vector<std::int32_t> ranks;
+  std::vector<std::int32_t> chunks;
+  std::vector<std::int32_t> tensor;
+  std::vector<std::int32_t> context{1};
+  std::vector<std::int32_t> expert;  ///< empty: 1, and what divides a model's experts
+  std::vector<std::int32_t> micro_batch_sizes{1, 2, 4};
+  std::vector<Recompute> recomputes{Recompute::kNone, Recompute::kFull};
+  /// The first is always tried, each other one where it may be better than those before it.
+  std::vector<LayerSplit> splits{LayerSplit::kBalanced, LayerSplit::kEven, LayerSplit::kEnds,
+                                 LayerSplit::kFitted};
+};
+
+/// The question of a plan, and all configurations that may answer it.
+class ModelPlanner {
+ public:
+  /// Throws Error for an unknown model or device, or where devices or batch are missing.
+  ModelPlanner(const PredictOptions& options, ModelAxes axes);
+
+  /// Every combination whose ranks use all devices and whose micro-batches are whole. Those of one
+  /// schedule and shape are adjacent, and among them those that differ only in the split.
+  std::vector<Configuration> configurations() const;
+
+  const ModelOnDevices& model() const { return base_; }
+  const std::vector<LayerSplit>& splits() const { return axes_.splits; }
+  /// The model as a configuration distributes it, without the split of its layers.
+  ModelOnDevices on(const Configuration& configuration) const;
+  /// Whether smaller gradients may be tried where 32-bit ones do not fit.
+  bool may_shrink_gradients() const { return !options_.model.gradients; }
+  /// The flags with a configuration's shape.
+  PredictOptions options_of(const Configuration& configuration) const;
+
+ private:
+  std::vector<Configuration> shapes_of(const Configuration& parallel) const;
+  std::vector<Configuration> parallelisms() const;
+  std::int32_t expert_split(const Configuration& parallel) const;
+
+  PredictOptions options_;
+  ModelAxes axes_;
+  ModelOnDevices base_;
+};
+
+}  // namespace bubblescope

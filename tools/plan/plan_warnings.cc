@@ -1,0 +1,108 @@
+// Checks one order per schedule that has a plan.
+#include "tools/plan/plan_warnings.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <utility>
+
+#include "sim/analysis/asynchronous.h"
+#include "sim/ir/lower.h"
+#include "tools/inputs/model_costs.h"
+#include "tools/inputs/predict.h"
+#include "tools/inputs/unused_costs.h"
+#include "tools/print.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr std::int64_t kMaxCheckedOps = 1 << 20;
+
+/// The smallest plan of every schedule, which is enough to answer questions about its ops.
+/// Schedules that search for an order are left out, because a search takes longer than planning.
+std::vector<Configuration> smallest_of_each(const std::vector<Plan>& ranked) {
+  const auto ops_of = [](const Configuration& configuration) {
+    const Shape& shape = configuration.shape;
+    return std::int64_t{shape.ranks} * shape.chunks * shape.microbatches * shape.slices;
+  };
+  std::vector<Configuration> smallest;
+  for (const Plan& plan : ranked) {
+    const Configuration& next = plan.configuration;
+    if (ops_of(next) > kMaxCheckedOps || find_schedule(next.schedule).reads_costs) continue;
+    const auto known = std::find_if(smallest.begin(), smallest.end(), [&](const auto& other) {
+      return other.schedule == next.schedule;
+    });
+    if (known == smallest.end())
+      smallest.push_back(next);
+    else if (ops_of(next) < ops_of(*known))
+      *known = next;
+  }
+  return smallest;
+}
+
+ValidSchedule order_of(const Configuration& configuration, PredictOptions options) {
+  const ScheduleDef& def = find_schedule(configuration.schedule);
+  options.model = {};
+  options.shape.ranks = configuration.shape.ranks;
+  options.shape.chunks = configuration.shape.chunks;
+  options.shape.microbatches = configuration.shape.microbatches;
+  return build_schedule(def, make_request(def, drop_unused_flags(std::move(options), def)));
+}
+
+void warn_of_unequal_backwards(const std::vector<ValidSchedule>& orders, const UniformCost& cost) {
+  if (cost.full_backward() == cost.input_grad + cost.weight_grad) return;
+  std::vector<std::string> splitting;
+  for (const ValidSchedule& order : orders)
+    if (has_kind(order, OpKind::kInputGrad)) splitting.push_back(order->name);
+  if (splitting.empty()) return;
+  print_message(
+      "bubblescope: backwards are split by {}: they take i {} and w {}, the others b {}\n",
+      fmt::join(splitting, ", "), to_text(cost.input_grad), to_text(cost.weight_grad),
+      to_text(cost.full_backward()));
+}
+
+void warn_of_missing_flushes(const ValidSchedule& order) {
+  if (order->weights.empty()) return;
+  std::int32_t staleness = 0;
+  for (const WeightReport& weights : account_for_weights(order, {}))
+    staleness = std::max(staleness, weights.staleness);
+  print_message(
+      "bubblescope: {} does not flush: weights are up to {} update(s) old, and a step here "
+      "fills and drains the pipeline, which training does once\n",
+      order->name, staleness);
+}
+
+}  // namespace
+
+void report_defaults(const Axes& axes) {
+  const auto interleaves = [](const std::string& name) {
+    return find_schedule(name).default_chunks > 1;
+  };
+  const bool takes_chunks =
+      axes.chunks.empty() && std::any_of(axes.schedules.begin(), axes.schedules.end(), interleaves);
+  std::string text;
+  if (axes.ranks.empty()) text += " --pp 4";
+  if (axes.microbatches.empty()) text += " -m 8";
+  if (takes_chunks) text += " --vpp 2 (of schedules that interleave)";
+  if (!text.empty()) print_message("bubblescope: planned for{}, as nothing else is given\n", text);
+}
+
+void warn_of_plans(const std::vector<Plan>& ranked, const PredictOptions& options) {
+  std::vector<ValidSchedule> orders;
+  std::vector<Program> programs;
+  for (const Configuration& configuration : smallest_of_each(ranked)) {
+    const ValidSchedule& order = orders.emplace_back(order_of(configuration, options));
+    warn_of_missing_flushes(order);
+    auto lowered = lower(order, choose_lowering(order, options));
+    if (auto* program = std::get_if<Program>(&lowered)) programs.push_back(std::move(*program));
+  }
+  if (programs.empty() || options.model.given()) return;
+  warn_of_unused_costs(options.cost.uniform, programs);
+  if (options.cost.file.empty()) warn_of_unequal_backwards(orders, options.cost.uniform);
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,20 @@
+// Warnings about a plan, on stderr: once per plan, not once per row.
+#pragma once
+
+#include <vector>
+
+#include "sim/analysis/plan.h"
+#include "tools/flags/options.h"
+#include "tools/plan/what_if.h"
+
+namespace bubblescope {
+
+/// Reports the default numbers of --pp, -m and --vpp where none are given.
+void report_defaults(const Axes& axes);
+
+/// Prints the warnings of `simulate` for all schedules that have a plan: full backwards that are
+/// not the sum of split ones, schedules that never flush, and costs of ops that none of their steps
+/// has. `options` are those of every plan, without its shape.
+void warn_of_plans(const std::vector<Plan>& ranked, const PredictOptions& options);
+
+}  // namespace bubblescope

@@ -1,0 +1,217 @@
+// Evaluates one configuration: options -> Schedule -> Program -> Timeline -> BubbleReport -> Plan.
+#include "tools/plan/what_if.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "sim/engine/simulate.h"
+#include "sim/engine/simulate_shared.h"
+#include "sim/ir/saturated.h"
+#include "tools/flags/words.h"
+#include "tools/inputs/memory_caps.h"
+#include "tools/inputs/predict.h"
+#include "tools/inputs/schedule_notes.h"
+
+namespace bubblescope {
+
+namespace {
+
+/// Divides a time among ranks, rounded to the nearest nanosecond.
+Nanos share_of(Nanos whole, std::int32_t ranks) { return (whole + ranks / 2) / ranks; }
+
+/// A schedule that slices sequences equals another schedule when there are no slices.
+bool is_planned(const ScheduleDef& def, bool searched, bool sliced) {
+  const bool trains_synchronously =
+      def.name != "forward-only" && !def.name.starts_with("pipedream");
+  return trains_synchronously && def.reads_costs == searched && (sliced || !def.slices_sequences);
+}
+
+/// With fewer chunks or slices than usual, a schedule equals another one; it is left out.
+std::vector<std::int32_t> chunks_for(const ScheduleDef& def, const Axes& axes) {
+  if (def.default_slices > 1 && axes.slices && *axes.slices < def.default_slices) return {};
+  if (!def.implied_chunks) {
+    if (axes.chunks.empty()) return {def.default_chunks};
+    std::vector<std::int32_t> chunks = axes.chunks;
+    std::erase_if(chunks, [&](std::int32_t count) { return count < def.default_chunks; });
+    return chunks;
+  }
+  if (!def.repeats_chunks) return {*def.implied_chunks};
+  std::vector<std::int32_t> chunks;
+  for (const std::int32_t count : axes.chunks)
+    if (count % *def.implied_chunks == 0) chunks.push_back(count);
+  return chunks.empty() ? std::vector<std::int32_t>{*def.implied_chunks} : chunks;
+}
+
+}  // namespace
+
+void expect_plannable(std::size_t configurations) {
+  if (configurations > kMaxConfigurations)
+    throw Error(fmt::format("{} configurations are too many, the limit is {}; vary less",
+                            configurations, kMaxConfigurations));
+}
+
+std::size_t count_configurations(const Axes& axes) {
+  std::size_t count = 0;
+  for (const std::string& schedule : axes.schedules)
+    count += axes.ranks.size() * chunks_for(find_schedule(schedule), axes).size() *
+             axes.microbatches.size();
+  return count;
+}
+
+std::vector<Configuration> combine(const Axes& axes) {
+  expect_plannable(count_configurations(axes));
+  std::vector<Configuration> configurations;
+  for (const std::string& schedule : axes.schedules) {
+    const std::vector<std::int32_t> chunks = chunks_for(find_schedule(schedule), axes);
+    for (const std::int32_t ranks : axes.ranks)
+      for (const std::int32_t count : chunks)
+        for (const std::int32_t microbatches : axes.microbatches) {
+          Configuration& next = configurations.emplace_back();
+          next.schedule = schedule;
+          next.shape.ranks = ranks;
+          next.shape.chunks = count;
+          next.shape.microbatches = microbatches;
+        }
+  }
+  return configurations;
+}
+
+std::vector<std::string> expand_schedules(const std::string& list, bool sliced) {
+  std::vector<std::string> names;
+  const auto add = [&](const std::string& name) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  };
+  for (const std::string& word : split(list, ',')) {
+    const std::string name = normalize_name(trim(word));
+    if (name.empty()) continue;
+    if (name != "all" && name != "searched") {
+      note_similar_names(word);
+      add(find_schedule(word).name);
+      continue;
+    }
+    for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all())
+      if (is_planned(def, name == "searched", sliced)) add(def.name);
+  }
+  if (names.empty()) throw Error("--schedules needs names, such as 1f1b,zb-h1, or 'all'");
+  return names;
+}
+
+WhatIf::WhatIf(PredictOptions options, bool whole_model)
+    : options_(std::move(options)), whole_model_(whole_model) {
+  if (options_.cost.file.empty()) {
+    check_cap_unit(options_.memory, false);
+    return;
+  }
+  file_ = cost_file_of(options_.cost);
+  const auto has_bytes = [](const auto& stage) { return stage.activation_bytes.has_value(); };
+  check_cap_unit(options_.memory,
+                 std::any_of(file_->stages.begin(), file_->stages.end(), has_bytes));
+  options_.cost.file.clear();
+}
+
+UniformCost WhatIf::cost_of(const Configuration& configuration) const {
+  return share_of_rank(options_.cost.uniform, configuration);
+}
+
+UniformCost WhatIf::share_of_rank(UniformCost cost, const Configuration& configuration) const {
+  if (!whole_model_) return cost;
+  const std::int32_t ranks = configuration.shape.ranks;
+  cost.forward = share_of(cost.forward, ranks);
+  cost.input_grad = share_of(cost.input_grad, ranks);
+  cost.weight_grad = share_of(cost.weight_grad, ranks);
+  if (cost.backward) cost.backward = share_of(*cost.backward, ranks);
+  return cost;
+}
+
+PredictOptions WhatIf::options_of(const Configuration& configuration) const {
+  PredictOptions options = options_;
+  options.shape.ranks = configuration.shape.ranks;
+  options.shape.chunks = configuration.shape.chunks;
+  options.shape.microbatches = configuration.shape.microbatches;
+  options.cost.uniform = cost_of(configuration);
+  if (whole_model_)
+    for (std::int64_t& cap : options.memory.cap)
+      cap = saturated_product(cap, configuration.shape.ranks);
+  return options;
+}
+
+WhatIf::Lowered WhatIf::lower_plan(const Configuration& configuration) const {
+  const ScheduleDef& def = find_schedule(configuration.schedule);
+  ScheduleRequest request = make_request(def, drop_unused_flags(options_of(configuration), def));
+  if (file_ && def.reads_costs)
+    request.stage_costs = load_costs_before_order(*file_, request.shape);
+  Lowered lowered{build_schedule(def, std::move(request))};
+  std::variant<Program, Deadlock> program = lower(lowered.schedule, options_.cost.lower);
+  if (const auto* deadlock = std::get_if<Deadlock>(&program))
+    throw Error(Fault::kProblem, "deadlock: " + to_string(*deadlock));
+  lowered.program = std::get<Program>(std::move(program));
+  return lowered;
+}
+
+Models WhatIf::models_of(const ValidSchedule& schedule, const Configuration& configuration) const {
+  const PredictOptions options = options_of(configuration);
+  const UniformCost& cost = options.cost.uniform;
+  MemoryModel memory = make_uniform_memory(schedule->shape, options.memory, cost.per);
+  if (file_) return load_file_costs(*file_, schedule, std::move(memory));
+  Models models = load_flag_costs(cost, options.cost.network, schedule);
+  models.memory = std::move(memory);
+  return models;
+}
+
+namespace {
+
+Timeline timeline_of(const Program& program, const Models& models) {
+  std::vector<Nanos> durations = price(program, models.costs);
+  const std::optional<Traffic> traffic = find_traffic(program, models, durations);
+  if (!traffic) return simulate(program, durations);
+  Timeline timeline = simulate_shared(program, *traffic).timeline;
+  timeline.uncontended = std::move(durations);
+  return timeline;
+}
+
+/// Returns `plan`, or the reason for its refusal: the first rank that exceeds its memory. `shares`
+/// is the number of ranks that share a whole model's costs.
+Outcome check_limits(Plan plan, const BubbleReport& report, const MemoryModel& memory,
+                     std::int32_t shares) {
+  plan.peak_units /= shares;
+  const Problems over = over_cap(collect_peaks(report), memory);
+  if (over.empty()) return {std::move(plan), ""};
+  const auto rank = static_cast<std::size_t>(*over[0].rank);
+  if (!memory.cap_bytes.empty()) {
+    const auto held = static_cast<double>(report.ranks[rank].peak.bytes.value_or(0));
+    return {std::move(plan), over[0].message,
+            held / static_cast<double>(std::max<Bytes>(memory.cap_bytes[rank], 1)) - 1};
+  }
+  const double held = report.ranks[rank].peak.units / shares;
+  const double cap = static_cast<double>(memory.cap[rank]) / (1e6 * shares);
+  return {std::move(plan),
+          fmt::format("rank {} holds {:g} at its peak, over --cap {:g}", rank, held, cap),
+          cap > 0 ? held / cap - 1 : held};
+}
+
+}  // namespace
+
+Nanos WhatIf::step(const Lowered& lowered, const UniformCost& cost) const {
+  const Timeline timeline =
+      timeline_of(lowered.program, load_flag_costs(cost, options_.cost.network, lowered.schedule));
+  return find_step_bounds(timeline).end;
+}
+
+Outcome WhatIf::evaluate(const Configuration& configuration, LowerBound bound) const {
+  try {
+    const auto [schedule, program] = lower_plan(configuration);
+    const Models models = models_of(schedule, configuration);
+    const BubbleReport report =
+        analyze_briefly(schedule, program, timeline_of(program, models), models.memory, bound);
+    const std::int32_t shares = whole_model_ ? configuration.shape.ranks : 1;
+    return check_limits(summarize(configuration, report), report, models.memory, shares);
+  } catch (const Error& error) {
+    if (error.fault() == Fault::kMachine) throw;
+    return {{}, error.what()};
+  }
+}
+
+}  // namespace bubblescope

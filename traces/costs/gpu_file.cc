@@ -1,0 +1,59 @@
+// Reads a device, starting from a preset's numbers.
+#include "traces/costs/gpu_file.h"
+
+#include "sim/ir/error.h"
+#include "traces/files/format.h"
+#include "traces/json/json_node.h"
+
+namespace bubblescope {
+
+namespace {
+
+const Gpu& preset_of(const JsonNode& like) {
+  const auto& registry = Registry<GpuDef>::instance();
+  if (const GpuDef* def = registry.find(like.text())) return def->gpu;
+  const std::string nearest = registry.nearest(like.text());
+  like.refuse("no gpu is called '" + like.text() + "'" +
+              (nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
+}
+
+Link link_of(const JsonNode& node) {
+  node.expect_keys({"latency", "gigabytes_per_second"});
+  const JsonNode latency = node.at("latency");
+  const JsonNode rate = node.at("gigabytes_per_second");
+  return {latency.duration(), rate.positive_number() * 1e9};
+}
+
+}  // namespace
+
+Gpu parse_gpu(std::string_view text, const std::string& file) {
+  const JsonFile parsed(text, file);
+  const JsonNode node = parsed.root();
+  node.expect_keys({"like", "peak_teraflops", "reachable_teraflops", "memory",
+                    "memory_gigabytes_per_second", "per_node", "within_node", "between_nodes",
+                    "host"});
+  const auto like = node.find("like");
+  Gpu gpu = like ? preset_of(*like) : Gpu{};
+  /// Returns a key of the file; a missing key must come from the preset.
+  const auto given = [&](const char* key) -> std::optional<JsonNode> {
+    return like ? node.find(key) : node.at(key);
+  };
+  if (const auto peak = given("peak_teraflops")) gpu.peak_flops = peak->positive_number() * 1e12;
+  if (const auto reached = given("reachable_teraflops"))
+    gpu.reachable_flops = reached->positive_number() * 1e12;
+  if (const auto memory = given("memory")) gpu.memory = memory->bytes();
+  if (const auto rate = given("memory_gigabytes_per_second"))
+    gpu.memory_bytes_per_second = rate->positive_number() * 1e9;
+  if (const auto devices = given("per_node")) gpu.per_node = devices->integer32(1, 65'536);
+  if (const auto link = given("within_node")) gpu.inside = link_of(*link);
+  if (const auto link = given("between_nodes")) gpu.outside = link_of(*link);
+  if (const auto link = given("host")) gpu.host = link_of(*link);
+  if (gpu.memory <= 0) throw Error(file + ": a device has some memory; correct memory");
+  if (gpu.reachable_flops > gpu.peak_flops)
+    throw Error(file + ": more is reachable than the peak; correct reachable_teraflops");
+  return gpu;
+}
+
+Gpu read_gpu(const std::string& path) { return parse_gpu(read_file(path), path); }
+
+}  // namespace bubblescope

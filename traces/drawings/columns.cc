@@ -1,0 +1,130 @@
+// Chooses the instruction that each column of a drawing shows.
+#include "traces/drawings/columns.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace bubblescope {
+
+namespace {
+
+/// The time of a column by kind, in order of appearance.
+class KindTimes {
+ public:
+  void add(OpKind kind, std::optional<InstructionId> id, Nanos time) {
+    if (time <= 0) return;
+    const auto known = std::find_if(shares_.begin(), shares_.end(),
+                                    [&](const Share& share) { return share.kind == kind; });
+    Share& share = known == shares_.end() ? shares_.emplace_back(Share{kind, id, 0, 0, 0}) : *known;
+    share.time += time;
+    share.unseen = 0;
+    if (time <= share.longest) return;
+    share.longest = time;
+    share.id = id;
+  }
+
+  /// Chooses the largest share of a column. The rest is dropped, or carried over to later columns.
+  std::optional<InstructionId> settle(Nanos column, Paint paint) {
+    const auto largest = std::max_element(
+        shares_.begin(), shares_.end(),
+        [](const Share& left, const Share& right) { return left.time < right.time; });
+    if (largest == shares_.end()) return {};
+    const std::optional<InstructionId> id = largest->id;
+    if (paint == Paint::kLargestShare) {
+      shares_.clear();
+      return id;
+    }
+    largest->time -= column;
+    for (Share& share : shares_) {
+      share.longest = 0;
+      ++share.unseen;
+    }
+    std::erase_if(shares_, [](const Share& share) { return share.unseen > kKept; });
+    return id;
+  }
+
+ private:
+  struct Share {
+    OpKind kind;
+    std::optional<InstructionId> id;
+    Nanos time;
+    Nanos longest;
+    int unseen;  ///< columns since something was last added
+  };
+
+  /// Time that a column leaves out is carried over this many columns; beyond that it would show in
+  /// the wrong place.
+  static constexpr int kKept = 4;
+
+  std::vector<Share> shares_;
+};
+
+}  // namespace
+
+std::vector<std::vector<InstructionId>> find_compute_lanes(const Program& program) {
+  std::vector<std::vector<InstructionId>> lanes(program.ranks);
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    const std::uint32_t lane = program.instructions[id].lane;
+    if (lane < lanes.size()) lanes[lane].push_back(id);
+  }
+  return lanes;
+}
+
+std::vector<CopyLane> find_copy_lanes(const Program& program) {
+  std::map<std::pair<std::int32_t, OpKind>, CopyLane> lanes;
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    const auto& [op, lane, rank, peer, role] = program.instructions[id];
+    if (!is_copy(op.kind)) continue;
+    CopyLane& copies = lanes[{rank, op.kind}];
+    copies.rank = rank;
+    copies.kind = op.kind;
+    copies.instructions.push_back(id);
+  }
+  std::vector<CopyLane> sorted;
+  for (auto& [place, lane] : lanes) sorted.push_back(std::move(lane));
+  return sorted;
+}
+
+TimeGrid divide_step(const StepRecord& record, int columns) {
+  const Program& program = record.program;
+  const Timeline& timeline = record.timeline;
+  std::optional<Nanos> first;
+  Nanos last = 0;
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    const bool computes = program.instructions[id].lane < static_cast<std::uint32_t>(program.ranks);
+    if (!computes && !is_collective(program.instructions[id].op.kind)) continue;
+    first = std::min(first.value_or(timeline.start[id]), timeline.start[id]);
+    last = std::max(last, timeline.end[id]);
+  }
+  const Nanos origin = first.value_or(0);
+  return {origin, std::max<Nanos>(last - origin, 1), columns};
+}
+
+PaintedRow paint(const StepRecord& record, std::span<const InstructionId> lane,
+                 const TimeGrid& grid, Paint paint) {
+  const Timeline& timeline = record.timeline;
+  PaintedRow row(grid.columns);
+  KindTimes tally;
+  std::size_t at = 0;
+  for (int column = 0; column < grid.columns; ++column) {
+    const Nanos end = grid.start_of(column + 1);
+    const Nanos begin = grid.start_of(column);
+    Nanos now = begin;
+    while (at < lane.size() && timeline.start[lane[at]] < end) {
+      const InstructionId id = lane[at];
+      tally.add(OpKind::kIdle, {}, timeline.start[id] - now);
+      now = std::max(now, timeline.start[id]);
+      const Nanos until = std::min(end, timeline.end[id]);
+      tally.add(record.program.instructions[id].op.kind, id, until - now);
+      now = std::max(now, until);
+      if (timeline.end[id] > end) break;
+      ++at;
+    }
+    tally.add(OpKind::kIdle, {}, end - now);
+    row[column] = tally.settle(end - begin, paint);
+  }
+  return row;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,113 @@
+// Writes the dependency graph as DOT text, or renders it.
+#include "traces/drawings/graphviz.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <variant>
+
+#include "sim/analysis/analyze.h"
+#include "sim/engine/simulate.h"
+#include "sim/ir/error.h"
+#include "sim/ir/lower.h"
+#include "traces/drawings/dot_graph.h"
+#include "traces/drawings/graphviz_module.h"
+#include "traces/files/format.h"
+
+namespace bubblescope {
+
+namespace {
+
+/// Larger graphs take minutes and gigabytes to render, and nobody can read them.
+constexpr std::size_t kMaxRendered = 20'000;
+
+struct CloseModule {
+  void operator()(void* module) const { dlclose(module); }
+};
+using Module = std::unique_ptr<void, CloseModule>;
+
+/// Looks beside the program, and where the module is installed relative to the program.
+std::string find_module() {
+  const std::filesystem::path folder =
+      std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  const std::filesystem::path beside = folder / BUBBLESCOPE_GRAPHVIZ_MODULE;
+  if (std::filesystem::exists(beside)) return beside;
+  return folder / BUBBLESCOPE_MODULE_DIR / BUBBLESCOPE_GRAPHVIZ_MODULE;
+}
+
+template <class Function>
+Function* find_function(const Module& module, const char* name) {
+  void* const found = dlsym(module.get(), name);
+  if (found == nullptr)
+    throw Error(Fault::kMachine, fmt::format("{} has no {}; build and install both from one source",
+                                             BUBBLESCOPE_GRAPHVIZ_MODULE, name));
+  return reinterpret_cast<Function*>(found);
+}
+
+std::string write_graph(const StepRecord& record, const std::string& file) {
+  const std::string format = std::filesystem::path(file).extension();
+  if (format != ".svg" && format != ".png" && format != ".pdf") return write_dot(record);
+  const std::size_t nodes = count_dot_nodes(record.program);
+  if (nodes > kMaxRendered)
+    throw Error(
+        fmt::format("{}: a graph of {} ops is too large to render (at most {}); take fewer "
+                    "micro-batches, or write it as .dot",
+                    file, nodes, kMaxRendered));
+  return render_graph(write_dot(record), format.substr(1), find_module());
+}
+
+/// A schedule alone has no times: every op takes the default time of the command line.
+std::string write_schedule_graph(const ValidSchedule& schedule) {
+  const auto lowered = lower(schedule);
+  if (const auto* deadlock = std::get_if<Deadlock>(&lowered))
+    throw Error(Fault::kProblem, "deadlock: " + to_string(*deadlock));
+  const Program& program = std::get<Program>(lowered);
+  const Timeline timeline = simulate(program, spread(UniformCost{}, schedule));
+  const BubbleReport report = analyze(schedule, program, timeline);
+  return write_dot({schedule, program, timeline, report});
+}
+
+const Registrar<TimelineFormat> kTimelineRegistrar{
+    {"dot",
+     {"graphviz"},
+     "dependency graph (Graphviz; .svg, .png and .pdf names are rendered)",
+     write_graph,
+     {".dot", ".gv", ".svg", ".png", ".pdf"}}};
+
+const Registrar<ScheduleFormat> kScheduleRegistrar{{"dot",
+                                                    {"graphviz"},
+                                                    "dependency graph (Graphviz)",
+                                                    {},
+                                                    {},
+                                                    {},
+                                                    false,
+                                                    {},
+                                                    write_schedule_graph}};
+
+}  // namespace
+
+std::string render_graph(const std::string& dot, const std::string& format,
+                         const std::string& module_file) {
+  const Module module(dlopen(module_file.c_str(), RTLD_NOW | RTLD_LOCAL));
+  if (!module)
+    throw Error(Fault::kMachine,
+                fmt::format("{} cannot be loaded, so graphs cannot be rendered: install "
+                            "libgraphviz-dev and build again, or write a .dot file and render it "
+                            "elsewhere ({})",
+                            BUBBLESCOPE_GRAPHVIZ_MODULE, dlerror()));
+  auto* const render =
+      find_function<decltype(bubblescope_render_graph)>(module, "bubblescope_render_graph");
+  auto* const release =
+      find_function<decltype(bubblescope_release_image)>(module, "bubblescope_release_image");
+  const BubblescopeImage image = render(dot.c_str(), format.c_str());
+  if (image.error != nullptr)
+    throw Error(Fault::kMachine, fmt::format("{} ({})", image.error, format));
+  const std::string bytes(image.bytes, image.size);
+  release(image);
+  return bytes;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,18 @@
+// The data of the --html page: json whose long lists are numbers in base64.
+//
+//   {"version":"0.1.0","command":"bubblescope simulate ...","kinds":[{"code":"F",...}],
+//    "causes":["warmup",...],"busyKinds":["F",...],
+//    "steps":[{"label":"1f1b","ranks":[...],"threads":[[0,"compute"],...],
+//              "ops":"AAEC...","idle":"...","memory":"..."}]}
+//
+// traces/html/00_decode.js reads the lists, in the same order and with the same predictions.
+#pragma once
+
+#include "traces/files/format.h"
+
+namespace bubblescope {
+
+/// Streams the json. It contains no '<', so it can be embedded in a page unchanged.
+void write_html_data(const ReportSet& report_set, const Sink& sink);
+
+}  // namespace bubblescope

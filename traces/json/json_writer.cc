@@ -1,0 +1,86 @@
+// Commas, quotes and numbers.
+#include "traces/json/json_writer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "traces/json/json_string.h"
+
+namespace bubblescope {
+
+void JsonWriter::separate() {
+  if (follows_) out_ += ',';
+  if (indent_ >= 0) out_.append(1, '\n').append(static_cast<std::size_t>(indent_), ' ');
+  indent_ = -1;
+  follows_ = true;
+}
+
+JsonWriter& JsonWriter::line(int indent) {
+  indent_ = indent;
+  return *this;
+}
+
+JsonWriter& JsonWriter::open(char bracket) {
+  separate();
+  out_ += bracket;
+  follows_ = false;
+  return *this;
+}
+
+JsonWriter& JsonWriter::close(char bracket) {
+  follows_ = false;  // no comma before a bracket that closes
+  separate();
+  out_ += bracket;
+  return *this;
+}
+
+JsonWriter& JsonWriter::key(std::string_view name) {
+  separate();
+  (out_ += '"').append(name) += "\":";
+  follows_ = false;
+  return *this;
+}
+
+JsonWriter& JsonWriter::raw(std::string_view json) {
+  separate();
+  out_ += json;
+  return *this;
+}
+
+JsonWriter& JsonWriter::value(double value) { return raw(json_number(value)); }
+
+JsonWriter& JsonWriter::value(std::string_view text) {
+  const bool is_plain = std::all_of(text.begin(), text.end(), [](char letter) {
+    return letter >= ' ' && letter <= '~' && letter != '"' && letter != '\\';
+  });
+  if (!is_plain) return raw(json_string(text));
+  separate();
+  (out_ += '"').append(text) += '"';
+  return *this;
+}
+
+JsonWriter& JsonWriter::shortest(double value) {
+  if (!std::isfinite(value)) return null();
+  return raw(fmt::format("{}", value));
+}
+
+JsonWriter& JsonWriter::fixed(double value, int digits) {
+  separate();
+  fmt::format_to(std::back_inserter(out_), "{:.{}f}", value, digits);
+  return *this;
+}
+
+JsonWriter& JsonWriter::integer(std::int64_t value) {
+  const fmt::format_int digits(value);
+  return raw({digits.data(), digits.size()});
+}
+
+JsonWriter& JsonWriter::natural(std::uint64_t value) {
+  const fmt::format_int digits(value);
+  return raw({digits.data(), digits.size()});
+}
+
+}  // namespace bubblescope

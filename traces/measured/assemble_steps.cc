@@ -1,0 +1,265 @@
+// Groups observed ops by rank and step, and makes a Program and a Timeline of every step.
+#include "traces/measured/assemble_steps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+#include <variant>
+
+#include "sim/ir/error.h"
+#include "traces/measured/align_clocks.h"
+#include "traces/measured/group_steps.h"
+#include "traces/measured/separate_replicas.h"
+#include "traces/measured/step_builder.h"
+#include "traces/measured/whole_steps.h"
+
+namespace bubblescope {
+
+namespace {
+
+/// The maximum number of ops of a step; steps with fewer were cut off.
+std::size_t max_op_count(const std::map<StepKey, StepOps>& steps) {
+  std::size_t largest = 0;
+  for (const auto& [_, step] : steps) largest = std::max(largest, step.computes.size());
+  return largest;
+}
+
+/// Aligns the clocks of every replica of the pipeline, using all its steps.
+std::map<std::int32_t, ClockCorrection> find_clocks(const std::map<StepKey, DraftStep>& drafts,
+                                                    std::int32_t ranks, bool one_clock) {
+  std::map<std::int32_t, ClockGaps> gaps;
+  for (const auto& [key, draft] : drafts)
+    gaps.try_emplace(key.first, ranks).first->second.add(draft.step.program, draft.step.timeline);
+  std::map<std::int32_t, ClockCorrection> corrections;
+  const ClockCorrection none{std::vector<Nanos>(static_cast<std::size_t>(ranks), 0), {}};
+  for (const auto& [replica, of_replica] : gaps)
+    corrections.emplace(replica, one_clock ? none : align_clocks(of_replica));
+  return corrections;
+}
+
+/// Ranks of one machine share a clock, which needs no correction.
+bool are_on_one_host(const ObservedTrace& trace) {
+  const std::string& host = trace.recorders.front().host;
+  return !host.empty() &&
+         std::all_of(trace.recorders.begin(), trace.recorders.end(),
+                     [&](const Recorder& recorder) { return recorder.host == host; });
+}
+
+/// Compares the number of files with the number of ranks that the jobs state.
+std::optional<std::string> describe_missing_files(const ObservedTrace& trace, std::int32_t ranks) {
+  for (const Recorder& recorder : trace.recorders) {
+    const std::int64_t seen = recorder.has_replica ? ranks : std::ssize(trace.recorders);
+    if (recorder.peers > seen)
+      return fmt::format(
+          "{} is of a {} of {} ranks, but there are traces of {} only: give all of them",
+          recorder.where, recorder.has_replica ? "pipeline" : "job", recorder.peers, seen);
+  }
+  return {};
+}
+
+/// Ops that begin long before their inputs make the steps unreliable.
+void report_corrections(const Corrections& corrections, ObservedTrace& trace) {
+  constexpr double kMinNotedFraction = 0.002;
+  constexpr double kMaxTrustedFraction = 0.05;
+  if (corrections.cut > 0)
+    trace.notes.push_back(
+        fmt::format("{} op(s) ended where the next one of their rank starts: they overlapped by up "
+                    "to {}",
+                    corrections.cut, to_text(corrections.max_cut)));
+  if (corrections.trimmed.largest > kClocksExact)
+    trace.notes.push_back(fmt::format(
+        "{} op(s) begin where their input ends, up to {} into their range: they waited before",
+        corrections.trimmed.ops, to_text(corrections.trimmed.largest)));
+  if (corrections.max_fraction > kMaxTrustedFraction)
+    trace.faults.push_back(corrections.largest_text);
+  else if (corrections.max_fraction > kMinNotedFraction)
+    trace.doubts.push_back(corrections.largest_text);
+}
+
+/// Labels such as "dp 1 step 7", with only the parts that distinguish the steps of a trace.
+class StepLabels {
+ public:
+  explicit StepLabels(const std::map<StepKey, StepOps>& steps) {
+    for (const auto& [key, _] : steps) {
+      replicas_.insert(key.first);
+      numbers_.insert(key.second);
+    }
+  }
+
+  std::string of_replica(std::int32_t replica) const {
+    return replicas_.size() > 1 ? fmt::format("dp {}", replica) : "";
+  }
+
+  std::string of_step(const StepKey& key) const {
+    const std::string label = of_replica(key.first);
+    if (numbers_.size() == 1) return label;
+    return fmt::format("{}{}step {}", label, label.empty() ? "" : " ", key.second);
+  }
+
+ private:
+  std::set<std::int32_t> replicas_;
+  std::set<std::int64_t> numbers_;
+};
+
+/// Orders the steps that have the maximum number of ops.
+std::map<StepKey, DraftStep> order_complete_steps(std::map<StepKey, StepOps> steps,
+                                                  StepBuilder& builder, const StepLabels& labels,
+                                                  std::int32_t ranks) {
+  const std::size_t whole = max_op_count(steps);
+  std::map<StepKey, DraftStep> drafts;
+  for (auto& [key, ops] : steps)
+    if (ops.computes.size() == whole)
+      drafts.emplace(key, builder.order(labels.of_step(key), std::move(ops), ranks));
+  return drafts;
+}
+
+/// The last stage sends to no one, unless the trace of a further rank is missing.
+std::optional<std::string> describe_missing_rank(const DraftStep& draft) {
+  const std::int32_t last = draft.step.schedule->stages() - 1;
+  const auto leaves_last_rank = [&](const ObservedOp& message) {
+    const OpKind kind = message.op.kind;
+    // Waiting for a message was inferred, not observed.
+    const bool was_observed = !message.chunk && message.numbered && !message.may_hold_waiting;
+    return was_observed && message.op.stage == last &&
+           (kind == OpKind::kSendForward || kind == OpKind::kRecvBackward);
+  };
+  const auto found = std::find_if(draft.messages.begin(), draft.messages.end(), leaves_last_rank);
+  if (found == draft.messages.end()) return {};
+  return fmt::format(
+      "{} is a message with stage {}, which no trace runs: the trace of its rank is missing, and "
+      "what waits for it is told as if it waited for nobody",
+      to_string(found->op), last + 1);
+}
+
+/// Whole steps are used as they are; what is impossible in them is reported.
+std::optional<std::string> describe_disorder(const MeasuredStep& step) {
+  const Program& program = step.program;
+  if (!step.timeline.breakdown.empty()) return {};
+  for (InstructionId id = 0; id < program.size(); ++id)
+    for (const InstructionId awaited : program.dependencies_of(id)) {
+      const Nanos early = step.timeline.end[awaited] - step.timeline.start[id];
+      if (early <= kClocksExact) continue;
+      return fmt::format(
+          "{} on rank {} begins {} before {} on rank {}, which it needs, has ended: clocks that "
+          "are apart, or a file that was changed; times are taken as they are",
+          to_string(program.instructions[id].op), program.instructions[id].rank, to_text(early),
+          to_string(program.instructions[awaited].op), program.instructions[awaited].rank);
+    }
+  return {};
+}
+
+/// Clocks may start anywhere, but the ops of one trace lie within days.
+void expect_times(const ObservedTrace& trace) {
+  constexpr Nanos kMaxTraceDuration = Nanos{100} * 24 * 3600 * 1'000'000'000;
+  if (trace.ops.empty()) return;
+  const Nanos origin = trace.ops.front().start;
+  const auto is_within_days = [origin](Nanos time) {
+    Nanos apart = 0;
+    return !__builtin_sub_overflow(time, origin, &apart) && apart <= kMaxTraceDuration &&
+           apart >= -kMaxTraceDuration;
+  };
+  for (const ObservedOp& observed : trace.ops)
+    if (!is_within_days(observed.start) || !is_within_days(observed.end))
+      throw Error(
+          fmt::format("{}: {} lies from {} ns to {} ns, over 100 days from the first op, at {} ns; "
+                      "correct its times, or leave it out",
+                      trace.recorders.at(static_cast<std::size_t>(observed.recorder)).where,
+                      to_string(observed.op), observed.start, observed.end, origin));
+}
+
+/// Reports the steps and ranks that were left out.
+void report_left_out(const std::map<StepKey, DraftStep>& drafts, std::size_t count,
+                     std::int32_t ranks, ObservedTrace& trace) {
+  if (drafts.size() < count)
+    trace.notes.push_back(
+        fmt::format("{} step(s) left out: they have fewer than the {} ops of a whole one",
+                    count - drafts.size(), drafts.begin()->second.step.schedule->op_count()));
+  std::optional<std::string> missing = describe_missing_rank(drafts.begin()->second);
+  if (missing) trace.notes.push_back(*missing);
+  if (!missing) missing = describe_missing_files(trace, ranks);
+  if (missing) trace.faults.push_back(*std::move(missing));
+}
+
+void report_clocks(const std::map<std::int32_t, ClockCorrection>& clocks, const StepLabels& labels,
+                   ObservedTrace& trace) {
+  for (const auto& [replica, correction] : clocks) {
+    const std::string where = labels.of_replica(replica);
+    for (const std::string& note : correction.notes)
+      trace.notes.push_back(where.empty() ? note : where + ": " + note);
+  }
+}
+
+/// Shifts the clock of every rank by its replica's correction, in everything that it recorded.
+void set_clocks(const std::map<std::int32_t, ClockCorrection>& clocks,
+                const std::vector<std::int32_t>& rank_of_recorder,
+                std::map<StepKey, DraftStep>& drafts, std::vector<ObservedWork>& works) {
+  const auto set = [](std::vector<ObservedOp>& ops, const std::vector<Nanos>& shift) {
+    for (ObservedOp& observed : ops) {
+      observed.start += shift[observed.recorder];
+      observed.end += shift[observed.recorder];
+    }
+  };
+  for (auto& [key, draft] : drafts) {
+    const std::vector<Nanos>& shift = clocks.at(key.first).shift;
+    for (std::vector<ObservedOp>& lane : draft.lanes) set(lane, shift);
+    set(draft.messages, shift);
+  }
+  for (ObservedWork& work : works) {
+    const auto clock = clocks.find(work.replica);
+    if (clock == clocks.end()) continue;
+    const Nanos shift = clock->second.shift[rank_of_recorder[work.recorder]];
+    work.start += shift;
+    work.end += shift;
+  }
+}
+
+}  // namespace
+
+std::vector<MeasuredStep> assemble_steps(ObservedTrace& trace) {
+  std::vector<MeasuredStep> built = std::move(trace.steps);
+  // Whole steps of several files are iterations, not replicas of one step.
+  for (std::size_t at = 0; at < built.size(); ++at)
+    built[at].number = static_cast<std::int64_t>(at);
+  for (const MeasuredStep& step : built)
+    if (std::optional<std::string> fault_found = describe_disorder(step))
+      trace.notes.push_back((step.label.empty() ? "" : step.label + ": ") + *fault_found);
+  if (trace.ops.empty()) return built;
+  expect_times(trace);
+  separate_replicas(trace);
+  const std::vector<std::int32_t> rank_of_recorder = find_recorder_ranks(trace);
+  const std::int32_t ranks =
+      1 + *std::max_element(rank_of_recorder.begin(), rank_of_recorder.end());
+  std::map<StepKey, StepOps> steps = group_by_step(std::move(trace.ops), rank_of_recorder);
+  trace.ops.clear();
+  if (steps.empty())
+    throw Error(trace.recorders.front().where +
+                ": there are messages, but no compute op such as 0F0 on any rank");
+  const StepLabels labels(steps);
+  const std::size_t count = steps.size();
+  Corrections corrections;
+  StepBuilder builder(trace, corrections);
+  std::map<StepKey, DraftStep> drafts =
+      order_complete_steps(std::move(steps), builder, labels, ranks);
+  report_left_out(drafts, count, ranks, trace);
+  const std::map<std::int32_t, ClockCorrection> clocks =
+      find_clocks(drafts, ranks, are_on_one_host(trace));
+  report_clocks(clocks, labels, trace);
+  set_clocks(clocks, rank_of_recorder, drafts, trace.works);
+  StepExtents extents;
+  for (const auto& [key, draft] : drafts) extents[key] = extent_of(draft.lanes);
+  trace.whole_steps = find_whole_steps(trace.works, extents);
+  for (auto& [key, draft] : drafts) {
+    MeasuredStep& step = built.emplace_back(builder.finish(std::move(draft)));
+    step.replica = key.first;
+    step.number = key.second;
+  }
+  report_corrections(corrections, trace);
+  return built;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,63 @@
+// Determines ranks from recorders and steps from ops.
+#include "traces/measured/group_steps.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <tuple>
+
+namespace bubblescope {
+
+std::vector<std::int32_t> find_recorder_ranks(const ObservedTrace& trace) {
+  using Place = std::tuple<std::int32_t, std::int32_t, std::size_t>;
+  const auto no_rank = std::numeric_limits<std::int32_t>::max();
+  std::vector<std::int32_t> first_stage(trace.recorders.size(), no_rank);
+  for (const ObservedOp& observed : trace.ops) {
+    std::int32_t& stage = first_stage[observed.recorder];
+    if (!observed.chunk && is_compute(observed.op.kind)) stage = std::min(stage, observed.op.stage);
+  }
+  std::vector<Place> places;
+  for (std::size_t at = 0; at < trace.recorders.size(); ++at) {
+    const std::optional<std::int32_t> rank = trace.recorders[at].rank;
+    places.push_back({rank.value_or(no_rank), rank ? 0 : first_stage[at], rank ? 0 : at});
+  }
+  std::vector<Place> ordered = places;
+  std::sort(ordered.begin(), ordered.end());
+  ordered.erase(std::unique(ordered.begin(), ordered.end()), ordered.end());
+  std::vector<std::int32_t> ranks;
+  for (const Place& place : places)
+    ranks.push_back(static_cast<std::int32_t>(
+        std::lower_bound(ordered.begin(), ordered.end(), place) - ordered.begin()));
+  return ranks;
+}
+
+std::map<StepKey, StepOps> group_by_step(std::vector<ObservedOp> ops,
+                                         const std::vector<std::int32_t>& rank_of_recorder) {
+  std::int32_t ranks = 0;
+  for (const std::int32_t rank : rank_of_recorder) ranks = std::max(ranks, rank + 1);
+  std::map<StepKey, StepOps> steps;
+  for (ObservedOp& observed : ops) {
+    observed.recorder = rank_of_recorder[observed.recorder];
+    if (observed.chunk) observed.op.stage = *observed.chunk * ranks + observed.recorder;
+    StepOps& step = steps[{observed.replica, observed.step}];
+    (is_compute(observed.op.kind) ? step.computes : step.messages).push_back(observed);
+  }
+  std::erase_if(steps, [](const auto& step) { return step.second.computes.empty(); });
+  return steps;
+}
+
+void number_microbatches(std::vector<ObservedOp>& computes) {
+  std::set<std::int32_t> seen;
+  std::map<std::tuple<std::int32_t, OpKind>, std::int32_t> next;  // stage, kind
+  for (ObservedOp& observed : computes) {
+    if (!observed.numbered) observed.op.microbatch = next[{observed.op.stage, observed.op.kind}]++;
+    seen.insert(observed.op.microbatch);
+  }
+  std::map<std::int32_t, std::int32_t> number_of;
+  for (const std::int32_t microbatch : seen)
+    number_of.emplace(microbatch, static_cast<std::int32_t>(number_of.size()));
+  for (ObservedOp& observed : computes)
+    observed.op.microbatch = number_of.at(observed.op.microbatch);
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,33 @@
+// Groups observed ops by pipeline rank, replica and step.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "traces/measured/trace_format.h"
+
+namespace bubblescope {
+
+using StepKey = std::pair<std::int32_t, std::int64_t>;  ///< replica, step
+
+/// All ops of one step. Here an op's `recorder` is its pipeline rank.
+struct StepOps {
+  std::vector<ObservedOp> computes;
+  std::vector<ObservedOp> messages;
+};
+
+/// Returns the pipeline rank of every recorder: the rank that it states, else by the first stage
+/// that it runs, else in the order of the files.
+std::vector<std::int32_t> find_recorder_ranks(const ObservedTrace& trace);
+
+/// Groups ops by step; steps without compute ops are left out.
+std::map<StepKey, StepOps> group_by_step(std::vector<ObservedOp> ops,
+                                         const std::vector<std::int32_t>& rank_of_recorder);
+
+/// Renumbers the micro-batches of every step from 0, whatever the trace calls them; ops without a
+/// number are numbered in order.
+void number_microbatches(std::vector<ObservedOp>& computes);
+
+}  // namespace bubblescope

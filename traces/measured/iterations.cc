@@ -1,0 +1,268 @@
+// Writes iterations and stragglers as sentences and json members.
+#include "traces/measured/iterations.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <map>
+#include <utility>
+
+#include "sim/ir/quantile.h"
+#include "traces/drawings/time_axis.h"
+#include "traces/json/json_string.h"
+#include "traces/reports/cause_text.h"
+#include "traces/reports/wording.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr double kMinReported = 0.02;  ///< of a duration
+constexpr std::size_t kShown = 5;
+
+std::vector<double> replay_errors(const Iterations& iterations) {
+  std::vector<double> errors;
+  for (const IterationRow& row : iterations.rows) errors.push_back(row.replay_error);
+  return errors;
+}
+
+std::string stages_json(const StragglerReport& report) {
+  std::string out = "[";
+  for (const StageSpeed& speed : report.stages)
+    fmt::format_to(std::back_inserter(out),
+                   "{}\n   {{\"stage\":{},\"rank\":{},\"kind\":\"{}\",\"median_ns\":{},"
+                   "\"slowness\":{:.6f}}}",
+                   out.size() == 1 ? "" : ",", speed.stage, speed.rank, code(speed.kind),
+                   speed.median, speed.slowness());
+  return out + "]";
+}
+
+std::string outliers_json(const StragglerReport& report) {
+  std::string out = "[";
+  for (const Outlier& outlier : report.outliers)
+    fmt::format_to(std::back_inserter(out),
+                   "{}\n   {{\"iteration\":{},\"rank\":{},\"op\":\"{}\",\"duration_ns\":{},"
+                   "\"median_ns\":{}}}",
+                   out.size() == 1 ? "" : ",", outlier.step, outlier.rank, to_string(outlier.op),
+                   outlier.duration, outlier.median);
+  return out + "]";
+}
+
+std::string stragglers_json(const std::optional<StragglerReport>& stragglers) {
+  if (!stragglers) return "null";
+  const StragglerReport& report = *stragglers;
+  return fmt::format("{{\"stages\":{},\n  \"outliers\":{}}}", stages_json(report),
+                     outliers_json(report));
+}
+
+std::string rows_json(const std::vector<IterationRow>& rows) {
+  std::string out = "[";
+  for (std::size_t at = 0; at < rows.size(); ++at)
+    fmt::format_to(std::back_inserter(out),
+                   "{}\n  {{\"iteration\":{},\"label\":{},\"makespan_ns\":{},\"bubble_ratio\":{},"
+                   "\"replay_error\":{}}}",
+                   at == 0 ? "" : ",", at, json_string(rows[at].label), rows[at].makespan,
+                   rows[at].bubble_ratio ? fmt::format("{}", *rows[at].bubble_ratio) : "null",
+                   rows[at].replay_error);
+  return out + "]";
+}
+
+/// The mean over the steps of the work outside the pipeline's ops, the longest first.
+std::vector<std::pair<std::string, Nanos>> mean_outside(const std::vector<WholeStep>& steps) {
+  std::map<std::string, Nanos> sums;
+  for (const WholeStep& step : steps)
+    for (const auto& [name, time] : step.outside) sums[name] += time;
+  std::vector<std::pair<std::string, Nanos>> means;
+  for (const auto& [name, sum] : sums)
+    means.emplace_back(name, sum / static_cast<Nanos>(steps.size()));
+  std::stable_sort(means.begin(), means.end(),
+                   [](const auto& left, const auto& right) { return left.second > right.second; });
+  return means;
+}
+
+std::string slowdown_json(const std::optional<SlowdownReport>& slowdown) {
+  if (!slowdown) return "\"slowdown\":null";
+  std::string kinds;
+  for (std::size_t kind = 0; kind < kComputeKinds; ++kind)
+    if (slowdown->by_kind[kind])
+      kinds += fmt::format("{}\"{}\":{:.6f}", kinds.empty() ? "" : ",",
+                           code(static_cast<OpKind>(kind)), *slowdown->by_kind[kind]);
+  std::string workers;
+  for (const WorkerSlowdown& worker : slowdown->by_worker)
+    workers += fmt::format("{}{{\"replica\":{},\"rank\":{},\"S\":{:.6f}}}",
+                           workers.empty() ? "" : ",", worker.replica, worker.rank, worker.S);
+  return fmt::format(
+      "\"slowdown\":{{\"S\":{:.6f},\"by_kind\":{{{}}},\n  \"by_worker\":[{}],\n"
+      "  \"by_stage\":[{:.6f}],\"M_W\":{:.6f},\"M_S\":{:.6f}}}",
+      slowdown->S, kinds, workers, fmt::join(slowdown->by_stage, ","), slowdown->M_W,
+      slowdown->M_S);
+}
+
+bool has_replicas(const Iterations& iterations) {
+  return !iterations.whole_steps.empty() && iterations.whole_steps.size() < iterations.rows.size();
+}
+
+std::string slowdown_text(const SlowdownReport& slowdown, bool has_replicas) {
+  const auto slowest = std::max_element(
+      slowdown.by_worker.begin(), slowdown.by_worker.end(),
+      [](const WorkerSlowdown& left, const WorkerSlowdown& right) { return left.S < right.S; });
+  std::string text = fmt::format(
+      "slowdown: S {:.3f}: {}the pipeline replays in {}, and would in {} if every op\n"
+      "          took the mean of its kind",
+      slowdown.S, has_replicas ? "of the slowest replica, " : "", format_time(slowdown.replayed),
+      format_time(slowdown.fixed));
+  if (slowdown.fixed >= slowdown.replayed) return text + "\n";
+  return text +
+         fmt::format(
+             "; of the difference, mending rank {}{} alone\n"
+             "          takes away {:.0f} %, mending the last rank{} {:.0f} %\n",
+             slowest->rank, has_replicas ? fmt::format(" of replica {}", slowest->replica) : "",
+             100 * std::clamp(slowdown.M_W, 0.0, 1.0), has_replicas ? " of all replicas" : "",
+             100 * std::clamp(slowdown.M_S, 0.0, 1.0));
+}
+
+std::string whole_steps_json(const Iterations& iterations) {
+  std::string steps;
+  for (const WholeStep& step : iterations.whole_steps)
+    steps += fmt::format("{}{{\"step\":{},\"step_ns\":{},\"pipeline_ns\":{}}}",
+                         steps.empty() ? "" : ",", step.step, step.whole, step.pipeline);
+  std::string outside;
+  for (const auto& [name, time] : mean_outside(iterations.whole_steps))
+    outside += fmt::format("{}{}:{}", outside.empty() ? "" : ",", json_string(name), time);
+  return fmt::format(
+      ",\n \"causes\":{},\n {},\n \"step_ns\":{},\"steps\":[{}],\n "
+      "\"outside_pipeline_ns\":{{{}}},\n {}",
+      iterations.causes ? write_causes_json(*iterations.causes, compute_mean_step(iterations))
+                        : "null",
+      slowdown_json(iterations.slowdown), compute_mean_step(iterations), steps, outside,
+      write_trust_json(iterations.trust));
+}
+
+std::string spread(const std::vector<IterationRow>& rows) {
+  const auto shorter = [](const IterationRow& left, const IterationRow& right) {
+    return left.makespan < right.makespan;
+  };
+  const auto [shortest, longest] = std::minmax_element(rows.begin(), rows.end(), shorter);
+  if (rows.size() == 1) return "1 iteration";
+  return fmt::format(
+      "{} iterations: {} ({}) to {} ({}); drawn is the median one, all numbers are means",
+      rows.size(), format_time(shortest->makespan), shortest->label, format_time(longest->makespan),
+      longest->label);
+}
+
+/// Lists stages whose ops take longer than those of other stages, the slowest first.
+std::string slow_stages(const StragglerReport& report) {
+  std::vector<StageSpeed> slow;
+  std::copy_if(report.stages.begin(), report.stages.end(), std::back_inserter(slow),
+               [](const StageSpeed& speed) { return speed.slowness() > 1 + kMinReported; });
+  std::stable_sort(slow.begin(), slow.end(), [](const StageSpeed& left, const StageSpeed& right) {
+    return left.slowness() > right.slowness();
+  });
+  if (slow.size() > kShown) slow.resize(kShown);
+  std::string text;
+  for (const StageSpeed& speed : slow)
+    text += fmt::format("{} {} of stage {} (rank {}): {}, {:.2f} x the others' {}\n",
+                        text.empty() ? "slow:    " : "         ", code(speed.kind), speed.stage,
+                        speed.rank, format_time(speed.median), speed.slowness(),
+                        format_time(speed.others));
+  return text.empty() ? "slow:     no stage is slower than the others by over 2 %\n" : text;
+}
+
+std::string outliers(const Iterations& iterations) {
+  const std::vector<Outlier>& all = iterations.stragglers->outliers;
+  std::string text;
+  for (std::size_t at = 0; at < std::min(all.size(), kShown); ++at) {
+    const std::string& label = iterations.rows[all[at].step].label;
+    text +=
+        fmt::format("{} {} on rank {} took {}, usually {}{}\n", at == 0 ? "outliers:" : "         ",
+                    to_string(all[at].op), all[at].rank, format_time(all[at].duration),
+                    format_time(all[at].median), label.empty() ? "" : " (" + label + ")");
+  }
+  return text;
+}
+
+}  // namespace
+
+Iterations remove_conclusions(Iterations iterations) {
+  for (IterationRow& row : iterations.rows) row.bubble_ratio.reset();
+  iterations.stragglers.reset();
+  iterations.causes.reset();
+  iterations.slowdown.reset();
+  return iterations;
+}
+
+std::string write_iterations_json(const Iterations& iterations) {
+  const std::vector<double> errors = replay_errors(iterations);
+  std::string notes;
+  for (const std::vector<std::string>* reasons : {&iterations.left_out, &iterations.notes})
+    for (const std::string& note : *reasons)
+      notes += (notes.empty() ? "" : ",") + json_string(note);
+  return fmt::format(
+             "\"iterations\":{},\n \"per_iteration\":{},\n"
+             " \"replay_error\":{{\"p50\":{},\"p95\":{},\"max\":{}}},\n \"stragglers\":{},\n"
+             " \"notes\":[{}]",
+             iterations.rows.size(), rows_json(iterations.rows), quantile(errors, 50),
+             quantile(errors, 95), quantile(errors, 100), stragglers_json(iterations.stragglers),
+             notes) +
+         whole_steps_json(iterations);
+}
+
+Nanos compute_mean_step(const Iterations& iterations) {
+  Nanos sum = 0;
+  for (const WholeStep& step : iterations.whole_steps) sum += step.whole;
+  if (!iterations.whole_steps.empty()) return sum / std::ssize(iterations.whole_steps);
+  for (const IterationRow& row : iterations.rows) sum += row.makespan;
+  return sum / std::ssize(iterations.rows);
+}
+
+std::string write_left_out_text(const Iterations& iterations) {
+  std::string text;
+  for (const std::string& sentence : iterations.left_out) text += sentence + "\n";
+  return text + (text.empty() ? "" : "\n");
+}
+
+std::string write_whole_step_text(const Iterations& iterations) {
+  const std::vector<WholeStep>& steps = iterations.whole_steps;
+  const bool adds_detail = std::any_of(steps.begin(), steps.end(), [](const WholeStep& step) {
+    return step.whole != step.pipeline;
+  });
+  if (steps.empty() || (!adds_detail && steps.size() == iterations.rows.size())) return {};
+  Nanos pipeline = 0;
+  for (const WholeStep& step : steps) pipeline += step.pipeline;
+  std::string text = fmt::format(
+      "step         {}  whole, of the slowest replica: mean of {}\n"
+      "pipeline     {}  of it, from the first op to the last",
+      format_time(compute_mean_step(iterations)), counted(std::ssize(steps), "step"),
+      format_time(pipeline / std::ssize(steps)));
+  std::string parts;
+  const auto outside = mean_outside(steps);
+  for (std::size_t at = 0; at < std::min(outside.size(), kShown); ++at)
+    parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", outside[at].first,
+                         format_time(outside[at].second));
+  text += (parts.empty() ? "" : "; besides: " + parts) + "\n";
+  if (has_replicas(iterations)) text += "             (makespan below: mean of all replicas)\n";
+  return text;
+}
+
+std::string write_iterations_text(const Iterations& iterations) {
+  const std::vector<double> errors = replay_errors(iterations);
+  std::string text = "\n" + spread(iterations.rows) + "\n";
+  text += fmt::format(
+      "replay:   its own order and durations miss the span by {:.3g} % (median), {:.3g} % at "
+      "most\n",
+      100 * quantile(errors, 50), 100 * quantile(errors, 100));
+  if (iterations.causes)
+    text += write_causes_text(*iterations.causes, compute_mean_step(iterations),
+                              has_replicas(iterations));
+  if (iterations.slowdown) text += slowdown_text(*iterations.slowdown, has_replicas(iterations));
+  if (iterations.stragglers) text += slow_stages(*iterations.stragglers) + outliers(iterations);
+  const std::vector<std::string>& reasons = iterations.trust.why;
+  for (const std::string& note : iterations.notes)
+    if (std::find(reasons.begin(), reasons.end(), note) == reasons.end())
+      text += "note: " + note + "\n";
+  return text;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,237 @@
+// Reads Chrome traces of other programs: StragglerAnalysis, and any trace with args.op.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "sim/ir/error.h"
+#include "traces/measured/chrome_events.h"
+#include "traces/measured/measured_profile.h"
+#include "traces/measured/no_pipeline.h"
+#include "traces/measured/op_names.h"
+#include "traces/measured/trace_format.h"
+#include "traces/schedules/cell.h"
+#include "traces/timelines/own_chrome.h"
+
+namespace bubblescope {
+
+namespace {
+
+/// The place of a thread in the pipeline, if its name states it: "PP rank 3, TP rank 0, compute".
+struct PipelinePlace {
+  std::int32_t pp = 0;
+  std::int32_t tp = 0;
+};
+
+std::optional<std::int32_t> parse_number_after(std::string_view text, std::string_view word) {
+  const std::size_t at = text.find(word);
+  if (at == text.npos) return {};
+  text.remove_prefix(at + word.size());
+  std::int32_t number = 0;
+  const auto [last, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (fault != std::errc{} || last == text.data() || number < 0) return {};
+  return number;
+}
+
+std::optional<PipelinePlace> place_of(const std::string& thread_name) {
+  const std::optional<std::int32_t> pp = parse_number_after(thread_name, "PP rank ");
+  if (!pp) return {};
+  return PipelinePlace{*pp, parse_number_after(thread_name, "TP rank ").value_or(0)};
+}
+
+std::optional<NamedOp> op_of(const ChromeSlice& slice) {
+  return parse_op_name(slice.op.empty() ? slice.name : slice.op);
+}
+
+/// Numbers keys in order of appearance.
+template <class Key>
+class Numbering {
+ public:
+  std::int32_t operator()(const Key& key) {
+    return numbers_.emplace(key, static_cast<std::int32_t>(numbers_.size())).first->second;
+  }
+  bool has(const Key& key) const { return numbers_.contains(key); }
+
+ private:
+  std::map<Key, std::int32_t> numbers_;
+};
+
+class Reader {
+ public:
+  Reader(ChromeEvents events, std::string file)
+      : events_(std::move(events)), file_(std::move(file)) {
+    for (const ChromeThread& thread : events_.threads) places_.push_back(place_of(thread.name));
+    for (std::size_t at = 0; at < places_.size(); ++at)
+      if (places_[at]) {
+        const auto [first, is_new] = first_tp_.emplace(
+            std::pair(events_.threads[at].process, places_[at]->pp), places_[at]->tp);
+        if (!is_new) first->second = std::min(first->second, places_[at]->tp);
+      }
+    for (const ChromeSlice& slice : events_.slices) {
+      splits_backward_ = splits_backward_ || slice.name == "backward-wgrad-compute";
+    }
+  }
+
+  ObservedTrace read() && {
+    trace_.source = "chrome";
+    number_replicas();
+    for (const ChromeSlice& slice : events_.slices) add(slice);
+    if (trace_.ops.empty()) refuse();
+    for (const ChromeSlice& slice : events_.other_slices) add_work(slice);
+    note_tensor_ranks();
+    if (events_.negative_durations > 0) {
+      trace_.doubts.push_back(describe_negative_durations(events_.negative_durations));
+      trace_.notes.push_back(trace_.doubts.back());
+    }
+    return std::move(trace_);
+  }
+
+ private:
+  /// Orders pids numerically where they are numbers: "10" follows "9".
+  void number_replicas() {
+    std::map<std::pair<std::size_t, std::string>, int> pids;
+    for (std::size_t at = 0; at < places_.size(); ++at)
+      if (places_[at]) {
+        const std::string& pid = events_.threads[at].process;
+        pids[{pid.size(), pid}] = 0;
+      }
+    for (const auto& [pid, _] : pids) replica_(pid.second);
+  }
+
+  void add(const ChromeSlice& slice) {
+    if (parse_pair_name(slice.name)) refuse_pair(slice);
+    const std::optional<NamedOp> named = op_of(slice);
+    if (!named || is_tensor_duplicate(slice)) return;
+    ObservedOp observed;
+    observed.op = named->op;
+    observed.start = slice.start;
+    observed.end = slice.end;
+    observed.recorder = recorder_of(slice);
+    const std::optional<PipelinePlace>& place = places_[slice.thread];
+    if (place) observed.replica = replica_(events_.threads[slice.thread].process);
+    if (!named->has_stage) observed.chunk = chunk_of(slice);
+    if (!named->has_microbatch) number(observed, slice);
+    if (splits_backward_ && slice.name == "backward-compute") observed.op.kind = OpKind::kInputGrad;
+    if (!slice.step && !observed.numbered && is_compute(observed.op.kind)) refuse_unnumbered(slice);
+    observed.step = slice.step ? *slice.step : occurrence(slice, observed);
+    trace_.ops.push_back(observed);
+  }
+
+  /// Adds work of a step other than ops, on the ranks that are shown.
+  void add_work(const ChromeSlice& slice) {
+    const std::optional<PipelinePlace>& place = places_[slice.thread];
+    if (!place || is_tensor_duplicate(slice)) return;
+    const std::string& process = events_.threads[slice.thread].process;
+    trace_.works.push_back({slice.name, recorder_of(slice), replica_(process), *slice.step, false,
+                            slice.start, slice.end});
+  }
+
+  [[noreturn]] void refuse_pair(const ChromeSlice& slice) const {
+    throw Error(fmt::format(
+        "{}: '{}' is one slice for two ops, and nothing tells where the forward ends and the "
+        "backward begins; give each op a slice of its own",
+        file_, slice.name));
+  }
+
+  /// It is ambiguous: the n-th op of a rank may be micro-batch n of one step, or one micro-batch of
+  /// step n.
+  [[noreturn]] void refuse_unnumbered(const ChromeSlice& slice) const {
+    throw Error(fmt::format(
+        "{}: the op '{}' says neither its micro-batch (args.mb_id) nor its step (args.step), so "
+        "micro-batches cannot be told from steps; give one of them",
+        file_, slice.name));
+  }
+
+  /// Tensor-parallel ranks run in lockstep, so the first one represents all.
+  bool is_tensor_duplicate(const ChromeSlice& slice) {
+    const std::optional<PipelinePlace>& place = places_[slice.thread];
+    if (!place) return false;
+    const bool tensor_duplicate =
+        first_tp_.at({events_.threads[slice.thread].process, place->pp}) != place->tp;
+    tensor_duplicate_ = tensor_duplicate_ || tensor_duplicate;
+    return tensor_duplicate;
+  }
+
+  /// A process is a rank, unless the thread's name states the rank.
+  std::int32_t recorder_of(const ChromeSlice& slice) {
+    const std::optional<PipelinePlace>& place = places_[slice.thread];
+    const ChromeThread& thread = events_.threads[slice.thread];
+    std::string key = place ? fmt::format("PP {}", place->pp) : thread.process;
+    if (!recorder_.has(key)) {
+      Recorder recorder;
+      recorder.where = file_;
+      recorder.rank = place ? place->pp : parse_number_after(thread.process, "");
+      trace_.recorders.push_back(recorder);
+    }
+    return recorder_(key);
+  }
+
+  static std::int32_t chunk_of(const ChromeSlice& slice) {
+    const std::int64_t chunk = slice.chunk.value_or(0);
+    return static_cast<std::int32_t>(std::clamp<std::int64_t>(chunk, 0, 1023));
+  }
+
+  static void number(ObservedOp& observed, const ChromeSlice& slice) {
+    const std::int64_t microbatch = slice.microbatch.value_or(-1);
+    observed.numbered = is_compute(observed.op.kind) && microbatch >= 0;
+    if (observed.numbered)
+      observed.op.microbatch =
+          static_cast<std::int32_t>(std::min<std::int64_t>(microbatch, kMaxMicrobatch));
+  }
+
+  /// Without a given step, the n-th time that a thread runs an op is step n.
+  std::int64_t occurrence(const ChromeSlice& slice, const ObservedOp& observed) {
+    return occurrences_[{slice.thread, to_string(observed.op), observed.chunk.value_or(-1)}]++;
+  }
+
+  void note_tensor_ranks() {
+    if (tensor_duplicate_)
+      trace_.notes.emplace_back(
+          "of tensor-parallel ranks, which run in lockstep, the first is shown");
+  }
+
+  [[noreturn]] void refuse() const {
+    const std::string others = describe_left_out(events_);
+    throw NoPipeline(fmt::format(
+        "{}: there is no pipeline op in this trace{}; name each op in its trace, as PyTorch's "
+        "pipelining does ('PP:0F3', by record_function or an NVTX range), or give args.op",
+        file_, others.empty() ? "" : " (it has " + others + ")"));
+  }
+
+  ChromeEvents events_;
+  std::string file_;
+  std::vector<std::optional<PipelinePlace>> places_;                       ///< [thread]
+  std::map<std::pair<std::string, std::int32_t>, std::int32_t> first_tp_;  ///< [pid, pp]
+  bool splits_backward_ = false;
+  bool tensor_duplicate_ = false;
+  Numbering<std::string> recorder_;
+  Numbering<std::string> replica_;
+  std::map<std::tuple<std::uint32_t, std::string, std::int32_t>, std::int64_t> occurrences_;
+  ObservedTrace trace_;
+};
+
+ObservedTrace read_chrome(const TraceInput& input) {
+  ChromeEvents events = read_chrome_events(input.text, input.path, names_op);
+  if (is_own_trace(events)) {
+    ObservedTrace trace;
+    trace.steps.push_back(read_own_trace(events, input.path));
+    return trace;
+  }
+  if (events.is_kineto) return read_profile(std::move(events), input.path);
+  return Reader(std::move(events), input.path).read();
+}
+
+const Registrar<TraceFormat> registrar{
+    {"chrome",
+     {"kineto"},
+     "Chrome json: ours, PyTorch's profiler with named ops, StragglerAnalysis",
+     is_chrome_trace,
+     read_chrome}};
+
+}  // namespace
+
+}  // namespace bubblescope

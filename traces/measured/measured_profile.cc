@@ -1,0 +1,308 @@
+// Cuts annotations down to their computation, or groups calls and gradient functions into ops.
+#include "traces/measured/measured_profile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "sim/ir/error.h"
+#include "traces/measured/no_pipeline.h"
+#include "traces/measured/op_names.h"
+#include "traces/measured/profile_activity.h"
+#include "traces/measured/profile_place.h"
+#include "traces/measured/unannotated_ops.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr std::string_view kOnDevice = "gpu_user_annotation";
+
+/// The steps that a profile marks.
+class StepMarks {
+ public:
+  explicit StepMarks(const ChromeEvents& events) {
+    for (const ProfiledEvent& event : events.profiled)
+      if (event.activity == Activity::kStep) marks_.push_back(event);
+    std::sort(marks_.begin(), marks_.end(),
+              [](const ProfiledEvent& left, const ProfiledEvent& right) {
+                return left.start < right.start;
+              });
+  }
+
+  const std::vector<ProfiledEvent>& marks() const { return marks_; }
+
+  /// The number of the step that contains `time`; nullopt outside all steps.
+  std::optional<std::int64_t> step_at(Nanos time) const {
+    const auto next = std::upper_bound(
+        marks_.begin(), marks_.end(), time,
+        [](Nanos wanted, const ProfiledEvent& mark) { return wanted < mark.start; });
+    if (next == marks_.begin() || time > std::prev(next)->end) return {};
+    return std::prev(next)->number;
+  }
+
+ private:
+  std::vector<ProfiledEvent> marks_;
+};
+
+class ProfileReader {
+ public:
+  ProfileReader(ChromeEvents events, const std::string& file)
+      : events_(std::move(events)), file_(file), marks_(events_), activity_(events_) {}
+
+  ObservedTrace read() && {
+    trace_.source = "kineto";
+    const ProfilePlace place = locate_in_job(events_, file_);
+    replica_ = place.replica.value_or(0);
+    ranks_ = place.ranks;
+    if (place.is_tensor_peer) {
+      trace_.notes.emplace_back(
+          "of tensor-parallel ranks, which run in lockstep, the first is shown");
+      return std::move(trace_);
+    }
+    trace_.recorders.push_back(
+        {file_, place.rank, events_.host, place.replica.has_value(), place.ranks});
+    sort_slices();
+    if (events_.slices.empty()) {
+      add_unannotated();
+    } else {
+      for (const ChromeSlice& slice : events_.slices) add(slice);
+    }
+    if (trace_.ops.empty()) refuse();
+    add_works();
+    add_notes();
+    return std::move(trace_);
+  }
+
+ private:
+  /// Host annotations lead to their kernels; device annotations are only used where no host one
+  /// exists.
+  void sort_slices() {
+    const auto on_device = [](const ChromeSlice& slice) { return slice.category == kOnDevice; };
+    const auto on_host = [&](const ChromeSlice& slice) { return !on_device(slice); };
+    has_device_slices_ = std::any_of(events_.slices.begin(), events_.slices.end(), on_device);
+    const bool any_on_host = std::any_of(events_.slices.begin(), events_.slices.end(), on_host);
+    if (activity_.has_kernels() && any_on_host) {
+      std::erase_if(events_.slices, on_device);
+      has_device_slices_ = false;
+    } else if (has_device_slices_) {
+      std::erase_if(events_.slices, on_host);
+    }
+    std::stable_sort(
+        events_.slices.begin(), events_.slices.end(),
+        [](const ChromeSlice& left, const ChromeSlice& right) { return left.start < right.start; });
+  }
+
+  void add(const ChromeSlice& slice) {
+    const std::string& name = slice.op.empty() ? slice.name : slice.op;
+    if (const auto pair = parse_pair_name(name)) return add_pair(*pair, slice);
+    const std::optional<NamedOp> named = parse_op_name(name);
+    if (!named) return;
+    ObservedOp observed;
+    observed.op = named->op;
+    if (!named->has_stage) observed.chunk = 0;
+    observed.start = slice.start;
+    observed.end = slice.end;
+    if (!has_device_slices_) set_times(observed, {slice.start, slice.end}, slice.thread);
+    keep(observed, slice);
+    if (observed.start > slice.start && observed.may_hold_waiting)
+      keep_arrival(observed, slice.start, slice);
+  }
+
+  /// The message that an op waited for arrived when the waiting ended.
+  void keep_arrival(const ObservedOp& op, Nanos waited_from, const ChromeSlice& slice) {
+    ObservedOp message = op;
+    if (op.op.kind == OpKind::kForward)
+      message.op.kind = OpKind::kRecvForward;
+    else if (gives_input_grad(op.op.kind))
+      message.op.kind = OpKind::kRecvBackward;
+    else
+      return;
+    message.op.pairing = {};
+    message.start = waited_from;
+    message.end = op.start;
+    keep(message, slice);
+  }
+
+  /// Sets the op's time on its device, or on the host without the waiting for its input.
+  void set_times(ObservedOp& observed, const TimeSpan& range, std::uint32_t thread) const {
+    const bool computes = is_compute(observed.op.kind);
+    std::optional<TimeSpan> span = activity_.find_kernels(range, !computes);
+    if (!span && computes) {
+      observed.may_hold_waiting = true;
+      span = activity_.find_computation(range, thread);
+      observed.start_is_observed = span.has_value();
+    }
+    if (!span) return;
+    observed.start = span->start;
+    observed.end = span->end;
+  }
+
+  void add_pair(const std::array<Op, 2>& pair, const ChromeSlice& slice) {
+    const TimeSpan range{slice.start, slice.end};
+    const auto split =
+        has_device_slices_ ? std::nullopt : activity_.split_pair(range, slice.thread);
+    if (!split)
+      throw Error(fmt::format(
+          "{}: '{}' is one annotation for two ops, and nothing within it tells where the forward "
+          "ends and the backward begins; record the host's operators, too (ProfilerActivity.CPU)",
+          file_, slice.name));
+    for (std::size_t at = 0; at < pair.size(); ++at) {
+      const TimeSpan& span = at == 0 ? split->first : split->second;
+      ObservedOp observed;
+      observed.op = pair[at];
+      observed.start = span.start;
+      observed.end = span.end;
+      observed.may_hold_waiting = observed.start_is_observed = true;
+      const TimeSpan launched = at == 0 ? TimeSpan{range.start, span.end} : span;
+      if (const auto kernels = activity_.find_kernels(launched, false)) {
+        observed.start = kernels->start;
+        observed.end = kernels->end;
+        observed.may_hold_waiting = false;
+      }
+      keep(observed, slice);
+      const Nanos waited_from = at == 0 ? range.start : split->first.end;
+      if (observed.may_hold_waiting && observed.start > waited_from)
+        keep_arrival(observed, waited_from, slice);
+    }
+  }
+
+  void keep(ObservedOp& observed, const ChromeSlice& slice) {
+    observed.replica = replica_;
+    if (marks_.marks().empty()) {
+      observed.step = occurrences_[{slice.thread, to_string(observed.op)}]++;
+    } else if (const auto step = marks_.step_at(slice.start)) {
+      observed.step = *step;
+    } else {
+      ++outside_marks_;
+      return;
+    }
+    if (has_device_slices_ && join_part(observed)) return;
+    trace_.ops.push_back(observed);
+  }
+
+  /// On a device, one op may run on several streams: their parts are joined.
+  bool join_part(const ObservedOp& part) {
+    const auto [found, is_new] =
+        parts_.emplace(std::pair(part.step, to_string(part.op)), trace_.ops.size());
+    if (is_new) return false;
+    ObservedOp& whole = trace_.ops[found->second];
+    whole.start = std::min(whole.start, part.start);
+    whole.end = std::max(whole.end, part.end);
+    return true;
+  }
+
+  void add_unannotated() {
+    if (!trace_.recorders[0].rank) return;  // its stage is unknown
+    for (const ProfiledEvent& mark : marks_.marks()) {
+      const UnannotatedStep step = find_unannotated_ops(events_, {mark.start, mark.end});
+      // Other trainings have forwards and backwards, too, but no messages between stages.
+      if (step.forwards == 0 || step.sends + step.receives == 0) continue;
+      expect_one_stage(step, mark.number);
+      Nanos free_from = mark.start;
+      for (const UnannotatedOp& op : step.ops) {
+        add_unannotated(op, mark, free_from);
+        free_from = op.span.end;
+      }
+    }
+    if (!trace_.ops.empty())
+      trace_.notes.emplace_back(
+          "no op is annotated: forwards and backwards are what computes between messages, and "
+          "micro-batches are counted in order");
+  }
+
+  void add_unannotated(const UnannotatedOp& op, const ProfiledEvent& mark, Nanos free_from) {
+    ObservedOp observed;
+    observed.op.kind = op.kind;
+    observed.op.stage = *trace_.recorders[0].rank;
+    observed.op.microbatch = op.microbatch;
+    observed.start = op.span.start;
+    observed.end = op.span.end;
+    ChromeSlice slice;
+    slice.start = mark.start;
+    if (const auto kernels = activity_.find_kernels(op.span, false)) {
+      observed.start = kernels->start;
+      observed.end = kernels->end;
+      return keep(observed, slice);
+    }
+    observed.may_hold_waiting = observed.start_is_observed = true;
+    // The first op would include the waiting for the step to begin.
+    const Nanos arrival = activity_.find_waiting_end(free_from, op.span.start);
+    const bool has_waited = arrival > free_from;
+    if (has_waited) observed.start = arrival;
+    keep(observed, slice);
+    if (has_waited) keep_arrival(observed, free_from, slice);
+  }
+
+  /// Forwards and backwards come in the order of micro-batches only with one stage per rank.
+  void expect_one_stage(const UnannotatedStep& step, std::int64_t number) const {
+    if (step.forwards != step.backwards)
+      throw Error(fmt::format(
+          "{}: no op is annotated, and step {} has {} forward(s) but {} backward(s) between its "
+          "messages; annotate the ops ('PP:0F3', by record_function)",
+          file_, number, step.forwards, step.backwards));
+    const std::int32_t rank = *trace_.recorders[0].rank;
+    const bool at_end = rank == 0 || rank + 1 == ranks_;
+    const std::int32_t max_receives = step.forwards * (at_end ? 1 : 2);
+    if (step.receives > max_receives)
+      throw Error(fmt::format(
+          "{}: no op is annotated, and step {} receives {} messages for {} forwards: the rank has "
+          "several stages, which cannot be told apart; annotate the ops ('PP:0F3', by "
+          "record_function)",
+          file_, number, step.receives, step.forwards));
+  }
+
+  void add_works() {
+    for (const ProfiledEvent& mark : marks_.marks())
+      trace_.works.push_back(
+          {"ProfilerStep", 0, replica_, mark.number, true, mark.start, mark.end});
+    for (const ProfiledEvent& event : events_.profiled)
+      if (event.activity == Activity::kOutside)
+        if (const auto step = marks_.step_at(event.start))
+          trace_.works.push_back(
+              {"optimizer or data loader", 0, replica_, *step, false, event.start, event.end});
+  }
+
+  void add_notes() {
+    if (events_.negative_durations > 0) {
+      trace_.doubts.push_back(describe_negative_durations(events_.negative_durations));
+      trace_.notes.push_back(trace_.doubts.back());
+    }
+    if (outside_marks_ > 0)
+      trace_.notes.push_back(fmt::format("{}: {} op(s) left out, which lie in no ProfilerStep",
+                                         file_, outside_marks_));
+  }
+
+  [[noreturn]] void refuse() const {
+    const std::string others = describe_left_out(events_);
+    throw NoPipeline(fmt::format(
+        "{}: there is no pipeline op in this trace of PyTorch's profiler{}; name each op in its "
+        "trace, as PyTorch's pipelining does ('PP:0F3', by record_function or an NVTX range), or "
+        "give args.op",
+        file_, others.empty() ? "" : " (it has " + others + ")"));
+  }
+
+  ChromeEvents events_;
+  const std::string& file_;
+  StepMarks marks_;
+  ProfileActivity activity_;
+  std::int32_t replica_ = 0;
+  std::int64_t ranks_ = 0;  ///< of the pipeline; 0 where unknown
+  bool has_device_slices_ = false;
+  std::size_t outside_marks_ = 0;
+  std::map<std::pair<std::uint32_t, std::string>, std::int64_t> occurrences_;
+  std::map<std::pair<std::int64_t, std::string>, std::size_t> parts_;
+  ObservedTrace trace_;
+};
+
+}  // namespace
+
+ObservedTrace read_profile(ChromeEvents events, const std::string& file) {
+  return ProfileReader(std::move(events), file).read();
+}
+
+}  // namespace bubblescope

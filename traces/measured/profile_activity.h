@@ -1,0 +1,72 @@
+// A rank's activity around and inside its pipeline ops, as PyTorch's profiler recorded it.
+// Annotations are cut down to their computation with it.
+//
+//   annotation PP:1F5   |----- waits -----|=== computes ===|- posts a send -|
+//   gloo:recv         |--------------------|                                      ends the waiting
+//   operators                              .|==| |=======|.                       the computing
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "traces/measured/chrome_events.h"
+
+namespace bubblescope {
+
+struct TimeSpan {
+  Nanos start = 0;
+  Nanos end = 0;
+};
+
+/// The activities of one profile, to be queried by time.
+class ProfileActivity {
+ public:
+  explicit ProfileActivity(const ChromeEvents& events);
+
+  /// Whether kernels are linked to launches: a profile may contain kernels alone.
+  bool has_kernels() const { return has_linked_kernels_; }
+
+  /// From the first to the last kernel that any thread launched within `range` (the autograd engine
+  /// has a thread of its own). Message kernels are queried separately, because they also run while
+  /// they wait. nullopt where none was launched.
+  std::optional<TimeSpan> find_kernels(const TimeSpan& range, bool messages) const;
+
+  /// The computation within a range of a thread: from the end of the receive that it waited for to
+  /// the first message that it posts afterwards. nullopt where the profile shows neither receives
+  /// nor computation within the range.
+  std::optional<TimeSpan> find_computation(const TimeSpan& range, std::uint32_t thread) const;
+
+  /// Returns when the waiting before the computation at `first` ended: with the last receive that
+  /// completed after `from`, where the profile shows one.
+  Nanos find_waiting_end(Nanos from, Nanos first) const;
+
+  /// Splits a range that holds a forward and then a backward into the computation of each, without
+  /// waiting. nullopt where the profile does not show it.
+  std::optional<std::pair<TimeSpan, TimeSpan>> split_pair(const TimeSpan& range,
+                                                          std::uint32_t thread) const;
+
+ private:
+  using Events = std::vector<ProfiledEvent>;  ///< by start
+
+  /// The first call or gradient function of `thread` from `from` on, and before `before`.
+  std::optional<Nanos> find_first_computation(std::uint32_t thread, Nanos from, Nanos before) const;
+  std::optional<Nanos> first_gradient(Nanos from, Nanos before) const;
+  std::optional<Nanos> find_last_computation_end(std::uint32_t thread, Nanos from,
+                                                 Nanos before) const;
+
+  std::vector<Events> computing_;    ///< [thread], calls and gradient functions
+  std::vector<Events> posts_;        ///< [thread], calls that send or receive
+  Events gradients_;                 ///< of all threads
+  Events launches_;                  ///< of all threads
+  std::vector<Nanos> receive_ends_;  ///< sorted, of receives that are shown until they complete
+  struct Kernel {
+    TimeSpan span;
+    bool is_message = false;
+  };
+  std::unordered_map<std::int64_t, std::vector<Kernel>> kernels_;  ///< [correlation id]
+  bool has_linked_kernels_ = false;
+};
+
+}  // namespace bubblescope

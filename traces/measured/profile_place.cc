@@ -1,0 +1,77 @@
+// Recognizes groups by the words with which PyTorch's device meshes and Megatron-LM describe them.
+#include "traces/measured/profile_place.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <string>
+
+#include "sim/ir/error.h"
+
+namespace bubblescope {
+
+namespace {
+
+/// The words of "mesh_pp" or "TENSOR_MODEL_PARALLEL_GROUP", in lower case, separated by blanks.
+std::string words_of(const std::string& description) {
+  std::string words = " ";
+  for (const char letter : description)
+    words += std::isalnum(static_cast<unsigned char>(letter)) != 0
+                 ? static_cast<char>(std::tolower(static_cast<unsigned char>(letter)))
+                 : ' ';
+  return words + " ";
+}
+
+/// The group of this kind that contains `rank`; groups over several kinds ("..._AND_...") are
+/// others.
+const ProcessGroup* find_group(const ChromeEvents& events, std::int64_t rank, const char* mesh,
+                               const char* megatron) {
+  for (const ProcessGroup& group : events.groups) {
+    const std::string words = words_of(group.description);
+    const bool is_kind = words.find(mesh) != words.npos || words.find(megatron) != words.npos;
+    const bool is_mixed = words.find(" and ") != words.npos || words.find(" with ") != words.npos;
+    const bool is_member =
+        std::find(group.ranks.begin(), group.ranks.end(), rank) != group.ranks.end();
+    if (is_kind && !is_mixed && is_member) return &group;
+  }
+  return nullptr;
+}
+
+/// Global ranks count the devices of a job; what no job can have is no rank.
+std::int32_t rank_of(std::int64_t value, const std::string& file) {
+  constexpr std::int64_t kMost = 1 << 24;
+  if (value < 0 || value > kMost)
+    throw Error(
+        fmt::format("{}: /distributedInfo has rank {}, but ranks are 0 to {}; correct it, or "
+                    "leave the file out",
+                    file, value, kMost));
+  return static_cast<std::int32_t>(value);
+}
+
+std::int32_t position(const ProcessGroup& group, std::int64_t rank) {
+  return static_cast<std::int32_t>(std::find(group.ranks.begin(), group.ranks.end(), rank) -
+                                   group.ranks.begin());
+}
+
+}  // namespace
+
+ProfilePlace locate_in_job(const ChromeEvents& events, const std::string& file) {
+  ProfilePlace place;
+  if (!events.distributed_rank) return place;
+  const std::int64_t rank = *events.distributed_rank;
+  place.rank = rank_of(rank, file);
+  if (const ProcessGroup* tensor = find_group(events, rank, " tp ", " tensor model "))
+    place.is_tensor_peer = position(*tensor, rank) > 0;
+  const ProcessGroup* pipeline = find_group(events, rank, " pp ", " pipeline model ");
+  place.ranks = pipeline ? std::ssize(pipeline->ranks) : events.world_size.value_or(0);
+  if (!pipeline) return place;
+  place.rank = position(*pipeline, rank);
+  for (const std::int64_t peer : pipeline->ranks) {
+    const std::int32_t peer_rank = rank_of(peer, file);
+    place.replica = std::min(place.replica.value_or(peer_rank), peer_rank);
+  }
+  return place;
+}
+
+}  // namespace bubblescope

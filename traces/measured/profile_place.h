@@ -1,0 +1,23 @@
+// Locates a profile in a job with several kinds of parallelism, from PyTorch's distributedInfo: its
+// rank in the pipeline group, and whether it duplicates a tensor-parallel peer.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "traces/measured/chrome_events.h"
+
+namespace bubblescope {
+
+struct ProfilePlace {
+  std::optional<std::int32_t> rank;  ///< in the pipeline; the global rank without a pipeline group
+  std::optional<std::int32_t> replica;  ///< the lowest global rank of its pipeline group
+  std::int64_t ranks = 0;               ///< of the pipeline; 0 where unknown
+  bool is_tensor_peer = false;          ///< not the first of its tensor-parallel group
+};
+
+/// Throws Error for ranks that no job has; `file` is its name for messages.
+ProfilePlace locate_in_job(const ChromeEvents& events, const std::string& file);
+
+}  // namespace bubblescope

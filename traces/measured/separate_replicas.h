@@ -1,0 +1,12 @@
+// Recognizes data-parallel replicas of one pipeline: several files with the same stages.
+#pragma once
+
+#include "traces/measured/trace_format.h"
+
+namespace bubblescope {
+
+/// Where recorders do not state their replica but several ran the same stages, assigns the n-th of
+/// each, in order of rank, to replica n. Does nothing where no two ran the same stages.
+void separate_replicas(ObservedTrace& trace);
+
+}  // namespace bubblescope

@@ -1,0 +1,191 @@
+// Builds steps: order, overlaps, clocks and waiting.
+#include "traces/measured/step_builder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <variant>
+
+#include "sim/ir/error.h"
+#include "sim/ir/lower.h"
+#include "sim/ir/validate.h"
+#include "traces/measured/message_times.h"
+#include "traces/schedules/infer_schedule.h"
+
+namespace bubblescope {
+
+namespace {
+
+bool earlier(const ObservedOp& left, const ObservedOp& right) {
+  return std::tie(left.start, left.end) < std::tie(right.start, right.end);
+}
+
+/// A rank's ops have the same order in its lane and in its schedule.
+void time_computes(DraftStep& draft) {
+  const Program& program = draft.step.program;
+  Timeline& timeline = draft.step.timeline;
+  timeline.start.assign(program.size(), 0);
+  timeline.end.assign(program.size(), 0);
+  std::vector<std::size_t> next(draft.lanes.size(), 0);
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    const Instruction& instruction = program.instructions[id];
+    if (!is_compute(instruction.op.kind)) continue;
+    const ObservedOp& observed = draft.lanes[instruction.rank][next[instruction.rank]++];
+    timeline.start[id] = observed.start;
+    timeline.end[id] = observed.end;
+  }
+}
+
+}  // namespace
+
+void Corrections::note_largest(Nanos time, const StepExtent& step, const std::string& text) {
+  const double part =
+      static_cast<double>(time) / static_cast<double>(std::max<Nanos>(1, step.end - step.start));
+  if (part <= max_fraction) return;
+  max_fraction = part;
+  largest_text = text;
+}
+
+StepExtent extent_of(const std::vector<std::vector<ObservedOp>>& lanes) {
+  StepExtent extent{std::numeric_limits<Nanos>::max(), std::numeric_limits<Nanos>::min()};
+  for (const std::vector<ObservedOp>& lane : lanes)
+    for (const ObservedOp& observed : lane) {
+      extent.start = std::min(extent.start, observed.start);
+      extent.end = std::max(extent.end, observed.end);
+    }
+  return extent;
+}
+
+DraftStep StepBuilder::order(std::string label, StepOps ops, std::int32_t ranks) {
+  std::stable_sort(ops.computes.begin(), ops.computes.end(), earlier);
+  number_microbatches(ops.computes);
+  std::vector<std::vector<ObservedOp>> lanes(static_cast<std::size_t>(ranks));
+  for (const ObservedOp& observed : ops.computes) lanes[observed.recorder].push_back(observed);
+  cut_overlaps(lanes, label);
+  ValidSchedule schedule = order_of(lanes, label);
+  DraftStep draft{{std::move(label), std::move(schedule)}, std::move(lanes)};
+  draft.messages = std::move(ops.messages);
+  draft.step.timeline.source = trace_.source;
+  draft.step.program = lower_measured(draft.step.schedule, draft.step.label);
+  time_computes(draft);
+  return draft;
+}
+
+MeasuredStep StepBuilder::finish(DraftStep draft) {
+  time_computes(draft);
+  trim(draft);
+  const Program& program = draft.step.program;
+  Timeline& timeline = draft.step.timeline;
+  Nanos origin = std::numeric_limits<Nanos>::max();
+  for (InstructionId id = 0; id < program.size(); ++id)
+    if (is_compute(program.instructions[id].op.kind)) origin = std::min(origin, timeline.start[id]);
+  time_messages(draft.step.schedule, program, std::move(draft.messages), timeline);
+  for (Nanos& start : timeline.start) start -= origin;
+  for (Nanos& end : timeline.end) end -= origin;
+  return std::move(draft.step);
+}
+
+/// One rank computes one op at a time; device clocks are exact to about a microsecond.
+void StepBuilder::cut_overlaps(std::vector<std::vector<ObservedOp>>& lanes,
+                               const std::string& label) {
+  for (std::size_t rank = 0; rank < lanes.size(); ++rank) {
+    if (lanes[rank].empty())
+      throw Error(fmt::format("{}: rank {} has no op in this step; do the files belong together?",
+                              where(label), rank));
+    const Nanos overlap = cut_overlaps(lanes[rank]);
+    corrections_.note_largest(
+        overlap, extent_of(lanes),
+        fmt::format("ops of rank {} overlap by {}, though a rank computes one at a time", rank,
+                    to_text(overlap)));
+  }
+}
+
+Nanos StepBuilder::cut_overlaps(std::vector<ObservedOp>& lane) {
+  Nanos largest = 0;
+  for (std::size_t at = 0; at + 1 < lane.size(); ++at) {
+    const Nanos overlap = lane[at].end - lane[at + 1].start;
+    if (overlap <= 0) continue;
+    ++corrections_.cut;
+    largest = std::max(largest, overlap);
+    lane[at].end = lane[at + 1].start;
+  }
+  corrections_.max_cut = std::max(corrections_.max_cut, largest);
+  return largest;
+}
+
+std::string StepBuilder::where(const std::string& label) const {
+  const std::string& file = trace_.recorders.front().where;
+  return label.empty() ? file : file + ": " + label;
+}
+
+ValidSchedule StepBuilder::order_of(const std::vector<std::vector<ObservedOp>>& lanes,
+                                    const std::string& label) const {
+  std::vector<RankOrder> lists;
+  for (const std::vector<ObservedOp>& lane : lanes) {
+    RankOrder& list = lists.emplace_back();
+    for (const ObservedOp& observed : lane) list.push_back(observed.op);
+  }
+  Schedule schedule =
+      infer_schedule(trace_.source, std::move(lists), [&](std::int32_t rank, std::size_t cell) {
+        return fmt::format("{}: rank {}, position {}", where(label), rank, cell);
+      });
+  auto validated = validate_schedule(std::move(schedule));
+  if (const auto* invalid = std::get_if<InvalidSchedule>(&validated))
+    throw Error(fmt::format("{}: this is no whole step of a pipeline: {}", where(label),
+                            invalid->problems[0].message));
+  return std::get<ValidSchedule>(std::move(validated));
+}
+
+Program StepBuilder::lower_measured(const ValidSchedule& schedule, const std::string& label) const {
+  // In an overlapped pair, a forward with its input need not have waited for the backward's.
+  LowerOptions options;
+  options.overlap = Overlap::kSerial;
+  std::variant<Program, Deadlock> lowered = lower(schedule, options);
+  if (const auto* deadlock = std::get_if<Deadlock>(&lowered))
+    throw Error(fmt::format(
+        "{}: no step can have run in this order, {}; do the ranks' ops belong together?",
+        where(label), to_string(*deadlock)));
+  return std::get<Program>(std::move(lowered));
+}
+
+void StepBuilder::note_early_op(const DraftStep& draft,
+                                const std::vector<bool>& start_is_observed) {
+  const Program& program = draft.step.program;
+  const Timeline& timeline = draft.step.timeline;
+  if (const std::optional<EarlyOp> early = find_earliest_op(program, timeline, start_is_observed)) {
+    const Instruction& op = program.instructions[early->op];
+    const Instruction& needed = program.instructions[early->needed];
+    corrections_.note_largest(
+        early->early, extent_of(draft.lanes),
+        fmt::format("{} on rank {} begins {} before {} on rank {}, which it needs, has ended: "
+                    "clocks that are apart, or a file that was changed",
+                    to_string(op.op), op.rank, to_text(early->early), to_string(needed.op),
+                    needed.rank));
+  }
+}
+
+/// Removes the waiting inside host ranges, and looks for ops that are still too early.
+void StepBuilder::trim(DraftStep& draft) {
+  const Program& program = draft.step.program;
+  Timeline& timeline = draft.step.timeline;
+  std::vector<bool> may_hold_waiting(program.size(), false);
+  std::vector<bool> start_is_observed(program.size(), false);
+  std::vector<std::size_t> next(draft.lanes.size(), 0);
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    const Instruction& instruction = program.instructions[id];
+    if (!is_compute(instruction.op.kind)) continue;
+    const ObservedOp& observed = draft.lanes[instruction.rank][next[instruction.rank]++];
+    may_hold_waiting[id] = observed.may_hold_waiting;
+    start_is_observed[id] = observed.start_is_observed || !observed.may_hold_waiting;
+  }
+  note_early_op(draft, start_is_observed);
+  const TrimmedWaiting trimmed = trim_waiting(program, may_hold_waiting, timeline);
+  corrections_.trimmed.ops += trimmed.ops;
+  corrections_.trimmed.largest = std::max(corrections_.trimmed.largest, trimmed.largest);
+}
+
+}  // namespace bubblescope

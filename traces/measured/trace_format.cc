@@ -1,0 +1,118 @@
+// Finds the format of a trace.
+#include "traces/measured/trace_format.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <utility>
+
+#include "sim/ir/error.h"
+#include "traces/files/format.h"
+#include "traces/measured/no_pipeline.h"
+
+namespace bubblescope {
+
+namespace {
+
+/// Databases are opened in place: they can be larger than memory.
+constexpr std::string_view kDatabase{"SQLite format 3\0", 16};
+
+std::string first_bytes(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return {};  // a pipe can be read only once
+  std::array<char, kDatabase.size()> bytes{};
+  std::ifstream file(path, std::ios::binary);
+  file.read(bytes.data(), bytes.size());
+  return {bytes.data(), static_cast<std::size_t>(file.gcount())};
+}
+
+std::set<std::int32_t> known_ranks(const ObservedTrace& trace) {
+  std::set<std::int32_t> ranks;
+  for (const Recorder& recorder : trace.recorders)
+    if (recorder.rank) ranks.insert(*recorder.rank);
+  return ranks;
+}
+
+bool share_ranks(const ObservedTrace& left, const ObservedTrace& right) {
+  const std::set<std::int32_t> ranks = known_ranks(left);
+  for (const std::int32_t rank : known_ranks(right))
+    if (ranks.contains(rank)) return true;
+  return false;
+}
+
+std::int32_t replica_count(const ObservedTrace& trace) {
+  std::int32_t count = 0;
+  for (const ObservedOp& observed : trace.ops) count = std::max(count, observed.replica + 1);
+  return count;
+}
+
+/// Two measurements never agree to the nanosecond, so equal times mean a repeated file.
+void refuse_repeated(const ObservedTrace& trace, const ObservedTrace& further) {
+  const auto same = [](const ObservedOp& left, const ObservedOp& right) {
+    return left.op == right.op && left.start == right.start && left.end == right.end;
+  };
+  if (further.ops.empty()) return;
+  const auto found =
+      std::search(trace.ops.begin(), trace.ops.end(), further.ops.begin(), further.ops.end(), same);
+  if (found == trace.ops.end()) return;
+  throw Error(
+      fmt::format("{} has the ops that are in {} already, at the same times; give every trace once",
+                  further.recorders.front().where, trace.recorders[found->recorder].where));
+}
+
+}  // namespace
+
+ObservedTrace parse_trace(const TraceInput& input) {
+  std::string readable;
+  for (const TraceFormat& format : Registry<TraceFormat>::instance().all()) {
+    if (format.recognize(input.text)) return format.read(input);
+    readable += (readable.empty() ? "" : ", ") + format.name;
+  }
+  throw NoPipeline(
+      fmt::format("{} is in no format that holds traces; those are {}", input.path, readable));
+}
+
+ObservedTrace read_trace(const std::string& path) {
+  if (path != "-") {
+    const std::string begin = first_bytes(path);
+    if (begin == kDatabase) return parse_trace({path, begin});
+  }
+  const std::string text = read_file(path);
+  return parse_trace({path == "-" ? "stdin" : path, text});
+}
+
+void append(ObservedTrace& trace, ObservedTrace further) {
+  refuse_repeated(trace, further);
+  const auto recorders = static_cast<std::int32_t>(trace.recorders.size());
+  const bool have_replicas =
+      std::any_of(further.recorders.begin(), further.recorders.end(),
+                  [](const Recorder& recorder) { return recorder.has_replica; });
+  const bool is_further_pipeline = !have_replicas && share_ranks(trace, further);
+  const std::int32_t replicas = is_further_pipeline ? replica_count(trace) : 0;
+  const auto renumber = [&](auto& observed) {
+    observed.recorder += recorders;
+    observed.replica += replicas;
+  };
+  std::for_each(further.ops.begin(), further.ops.end(), renumber);
+  std::for_each(further.works.begin(), further.works.end(), renumber);
+  const auto move_all = [](auto& to, auto& from) {
+    to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+  };
+  if (trace.source.empty()) trace.source = further.source;
+  move_all(trace.steps, further.steps);
+  move_all(trace.recorders, further.recorders);
+  move_all(trace.ops, further.ops);
+  move_all(trace.works, further.works);
+  for (std::string& note : further.notes)
+    if (std::find(trace.notes.begin(), trace.notes.end(), note) == trace.notes.end())
+      trace.notes.push_back(std::move(note));
+  move_all(trace.doubts, further.doubts);
+  move_all(trace.faults, further.faults);
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,54 @@
+// Walks from every op to the producers of its inputs.
+#include "traces/measured/trim_waiting.h"
+
+#include <algorithm>
+
+namespace bubblescope {
+
+namespace {
+
+/// Calls `visit(maker)` for every compute op whose result `id` needs, directly or by message.
+template <class Visit>
+void for_each_producer(const Program& program, InstructionId id, Visit visit) {
+  for (const InstructionId awaited : program.dependencies_of(id)) {
+    if (is_compute(program.instructions[awaited].op.kind))
+      visit(awaited);
+    else if (is_message(program.instructions[awaited]) && !program.dependencies_of(awaited).empty())
+      visit(program.dependencies_of(awaited).front());
+  }
+}
+
+}  // namespace
+
+TrimmedWaiting trim_waiting(const Program& program, const std::vector<bool>& may_hold_waiting,
+                            Timeline& timeline) {
+  TrimmedWaiting trimmed;
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    if (!may_hold_waiting[id]) continue;
+    Nanos ready = timeline.start[id];
+    for_each_producer(program, id, [&](InstructionId producer) {
+      ready = std::max(ready, timeline.end[producer]);
+    });
+    const Nanos start = std::min(ready, timeline.end[id]);
+    if (start == timeline.start[id]) continue;
+    ++trimmed.ops;
+    trimmed.largest = std::max(trimmed.largest, start - timeline.start[id]);
+    timeline.start[id] = start;
+  }
+  return trimmed;
+}
+
+std::optional<EarlyOp> find_earliest_op(const Program& program, const Timeline& timeline,
+                                        const std::vector<bool>& counts) {
+  std::optional<EarlyOp> worst;
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    if (!counts[id] || !is_compute(program.instructions[id].op.kind)) continue;
+    for_each_producer(program, id, [&](InstructionId producer) {
+      const Nanos early = timeline.end[producer] - timeline.start[id];
+      if (early > 0 && (!worst || early > worst->early)) worst = EarlyOp{id, producer, early};
+    });
+  }
+  return worst;
+}
+
+}  // namespace bubblescope

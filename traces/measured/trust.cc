@@ -1,0 +1,75 @@
+// Judges measured steps and words the verdict.
+#include "traces/measured/trust.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "sim/ir/quantile.h"
+#include "traces/drawings/time_axis.h"
+#include "traces/json/json_string.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr double kMaxReplayError = 0.05;
+constexpr double kRounding = 1e-6;
+
+}  // namespace
+
+Trust judge_trust(const BubbleReport& report, const TrustEvidence& evidence) {
+  Trust trust;
+  trust.replay_error = quantile(evidence.replay_errors, 50);
+  const double worst = quantile(evidence.replay_errors, 95);
+  std::vector<std::string> faults = evidence.faults;
+  std::vector<std::string> doubts = evidence.doubts;
+  if (trust.replay_error >= kMaxReplayError)
+    faults.push_back(
+        fmt::format("a replay of the ops' own order and durations misses the measured span by "
+                    "{:.1f} %: time passes that no op and no message explains",
+                    100 * trust.replay_error));
+  else if (worst >= kMaxReplayError)
+    doubts.push_back(
+        fmt::format("in some steps a replay misses the measured span by {:.1f} %", 100 * worst));
+  const double bound = static_cast<double>(report.lower_bound);
+  if (bound > static_cast<double>(report.makespan) * (1 + kRounding))
+    faults.push_back(fmt::format(
+        "the ops alone need {}, but the measured span is {}: ops overlap or hold waiting",
+        format_time(report.lower_bound), format_time(report.makespan)));
+  trust.verdict = !faults.empty()   ? Verdict::kNone
+                  : !doubts.empty() ? Verdict::kLimited
+                                    : Verdict::kGood;
+  trust.why = std::move(faults);
+  trust.why.insert(trust.why.end(), doubts.begin(), doubts.end());
+  return trust;
+}
+
+std::string_view to_string(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kGood: return "good";
+    case Verdict::kLimited: return "limited";
+    case Verdict::kNone: return "none";
+  }
+  return "";
+}
+
+std::string write_trust_json(const Trust& trust) {
+  std::string why;
+  for (const std::string& reason : trust.why) why += (why.empty() ? "" : ",") + json_string(reason);
+  return fmt::format("\"trust\":{{\"replay_error\":{},\"verdict\":\"{}\",\"why\":[{}]}}",
+                     trust.replay_error, to_string(trust.verdict), why);
+}
+
+std::string write_trust_text(const Trust& trust) {
+  if (trust.verdict == Verdict::kGood) return {};
+  std::string text =
+      trust.verdict == Verdict::kNone
+          ? "not trusted: the trace does not explain its steps, so no bubble, bound, straggler or "
+            "cause is shown\n"
+          : "trusted with reservations:\n";
+  for (const std::string& reason : trust.why) text += "  " + reason + "\n";
+  return text + "\n";
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,144 @@
+// Finds ops in one pass over the events of a step in order of time.
+#include "traces/measured/unannotated_ops.h"
+
+#include <algorithm>
+#include <map>
+
+namespace bubblescope {
+
+namespace {
+
+bool matters(Activity activity) {
+  switch (activity) {
+    case Activity::kCall:
+    case Activity::kAutograd:
+    case Activity::kGradientFlow:
+    case Activity::kSend:
+    case Activity::kReceive:
+    case Activity::kOutside:
+    case Activity::kBarrier: return true;
+    case Activity::kPendingReceive:
+    case Activity::kStep:
+    case Activity::kLaunch:
+    case Activity::kKernel:
+    case Activity::kMessageKernel: return false;
+  }
+  return false;
+}
+
+/// The thread that posts the messages also runs the forwards.
+std::uint32_t main_thread(const ChromeEvents& events, const TimeSpan& step) {
+  std::map<std::uint32_t, std::size_t> posts;
+  for (const ProfiledEvent& event : events.profiled)
+    if ((event.activity == Activity::kSend || event.activity == Activity::kReceive) &&
+        event.start >= step.start && event.start < step.end)
+      ++posts[event.thread];
+  const auto busiest = std::max_element(
+      posts.begin(), posts.end(),
+      [](const auto& left, const auto& right) { return left.second < right.second; });
+  return busiest == posts.end() ? 0 : busiest->first;
+}
+
+std::vector<ProfiledEvent> events_of(const ChromeEvents& events, const TimeSpan& step) {
+  const std::uint32_t main = main_thread(events, step);
+  std::vector<ProfiledEvent> found;
+  for (const ProfiledEvent& event : events.profiled) {
+    const bool seen = event.thread == main || event.activity == Activity::kAutograd;
+    if (seen && matters(event.activity) && event.start >= step.start && event.start < step.end)
+      found.push_back(event);
+  }
+  // A flow belongs to the call that begins with it, and an outer call precedes its inner ones.
+  std::stable_sort(found.begin(), found.end(),
+                   [](const ProfiledEvent& left, const ProfiledEvent& right) {
+                     if (left.start != right.start) return left.start < right.start;
+                     return left.end > right.end;
+                   });
+  return found;
+}
+
+class Walk {
+ public:
+  UnannotatedStep run(const std::vector<ProfiledEvent>& events) && {
+    for (const ProfiledEvent& event : events) take(event);
+    close();
+    return std::move(step_);
+  }
+
+ private:
+  void take(const ProfiledEvent& event) {
+    switch (event.activity) {
+      case Activity::kReceive: ++step_.receives; return close();
+      case Activity::kSend: ++step_.sends; return close();
+      case Activity::kOutside:
+      case Activity::kBarrier: return close();
+      case Activity::kAutograd: return take_gradient(event);
+      case Activity::kGradientFlow: has_flow_ = has_flow_ || is_in_call(event.start); return;
+      case Activity::kCall: return take_call(event);
+      case Activity::kPendingReceive:
+      case Activity::kStep:
+      case Activity::kLaunch:
+      case Activity::kKernel:
+      case Activity::kMessageKernel: return;
+    }
+  }
+
+  void take_gradient(const ProfiledEvent& event) {
+    if (has_flow_ && !is_backward_) close();
+    if (!is_open_ || !is_backward_) {
+      // Calls before it without a gradient function do not belong to this op.
+      is_open_ = is_backward_ = true;
+      span_ = {event.start, event.end};
+    }
+    span_.end = std::max(span_.end, event.end);
+  }
+
+  /// Calls within gradient functions are part of the backward, as is the time between two of them.
+  void take_call(const ProfiledEvent& event) {
+    if (is_backward_ && event.start < span_.end) return;
+    if (is_backward_) {
+      after_.push_back(event);
+      return;
+    }
+    open_forward(event);
+  }
+
+  void open_forward(const ProfiledEvent& event) {
+    if (!is_open_) span_ = {event.start, event.end};
+    is_open_ = true;
+    span_.end = std::max(span_.end, event.end);
+  }
+
+  /// A gradient function that is created after a backward begins the next forward.
+  bool is_in_call(Nanos start) {
+    if (!is_backward_) return is_open_ && start <= span_.end;
+    if (after_.empty()) return false;
+    std::vector<ProfiledEvent> calls = std::move(after_);
+    close();
+    for (const ProfiledEvent& call : calls) open_forward(call);
+    return true;
+  }
+
+  void close() {
+    if (is_open_ && (is_backward_ || has_flow_)) {
+      std::int32_t& count = is_backward_ ? step_.backwards : step_.forwards;
+      step_.ops.push_back({is_backward_ ? OpKind::kBackward : OpKind::kForward, count++, span_});
+    }
+    is_open_ = is_backward_ = has_flow_ = false;
+    after_.clear();
+  }
+
+  UnannotatedStep step_;
+  bool is_open_ = false;
+  bool is_backward_ = false;
+  bool has_flow_ = false;  ///< of a forward: whether it creates a gradient function
+  TimeSpan span_;
+  std::vector<ProfiledEvent> after_;  ///< calls after a backward, which may begin a forward
+};
+
+}  // namespace
+
+UnannotatedStep find_unannotated_ops(const ChromeEvents& events, const TimeSpan& step) {
+  return Walk().run(events_of(events, step));
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,34 @@
+// Finds forwards and backwards in a profile without annotations (PyTorch's Schedule1F1B has none).
+//
+// A stretch of the rank's main thread between two messages, or between a forward and a backward, is
+// an op: a backward where the autograd engine evaluates functions, a forward where a gradient
+// function is created ("fwdbwd" flows begin there). Other stretches, such as splitting the batch or
+// scaling gradients, are neither.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/ir/op.h"
+#include "traces/measured/profile_activity.h"
+
+namespace bubblescope {
+
+struct UnannotatedOp {
+  OpKind kind = OpKind::kForward;
+  std::int32_t microbatch = 0;  ///< counted in order, per kind
+  TimeSpan span;
+};
+
+struct UnannotatedStep {
+  std::vector<UnannotatedOp> ops;
+  std::int32_t forwards = 0;
+  std::int32_t backwards = 0;
+  std::int32_t receives = 0;  ///< calls
+  std::int32_t sends = 0;     ///< calls
+};
+
+/// The ops within one step of a profile.
+UnannotatedStep find_unannotated_ops(const ChromeEvents& events, const TimeSpan& step);
+
+}  // namespace bubblescope

@@ -1,0 +1,137 @@
+// Writes plans for scripts: json and csv.
+#include <fmt/format.h>
+
+#include "traces/json/json_writer.h"
+#include "traces/plans/plan_table.h"
+
+namespace bubblescope {
+
+namespace {
+
+void write_idle(JsonWriter& json, const Plan& plan) {
+  json.key("mean_idle_by_cause_ns").begin_object();
+  for (std::size_t cause = 0; cause < kIdleCauses; ++cause)
+    json.member(name(static_cast<IdleCause>(cause)), plan.mean_idle[cause]);
+  json.end_object();
+}
+
+/// The members of a configuration, in an object that is open.
+void write_configuration(JsonWriter& json, const Configuration& configuration) {
+  const Shape& shape = configuration.shape;
+  json.member("schedule", configuration.schedule).member("pp", shape.ranks);
+  json.member("vpp", shape.chunks).member("tp", configuration.tensor);
+  json.member("cp", configuration.context).member("ep", configuration.expert);
+  json.member("etp", configuration.expert_tensor).member("dp", configuration.data);
+  json.member("microbatches", shape.microbatches);
+  json.member("micro_batch_size", configuration.micro_batch_size);
+  json.member("recompute", name(configuration.recompute));
+  json.member("split", name_of(kLayerSplits, configuration.split));
+}
+
+/// Where the step may lie, and by which published runs; or null.
+void write_interval(JsonWriter& json, const Plan& plan, const std::optional<KnownErrors>& errors) {
+  json.key("interval");
+  if (!errors) {
+    json.null();
+    return;
+  }
+  const StepInterval interval = compute_interval(plan.step, *errors);
+  json.begin_object().member("low_ns", interval.low).member("high_ns", interval.high);
+  json.member("from", errors->from()).end_object();
+}
+
+void write_shortest(JsonWriter& json, std::string_view name, std::optional<double> value) {
+  json.key(name);
+  value ? json.shortest(*value) : json.null();
+}
+
+void write_plan(JsonWriter& json, const Plan& plan, const std::optional<KnownErrors>& errors) {
+  const auto if_any = [](const std::string& text) {
+    return text.empty() ? std::nullopt : std::optional(text);
+  };
+  json.line(0).begin_object();
+  write_configuration(json, plan.configuration);
+  json.member_or_null("layout", if_any(plan.layout)).member("step_ns", plan.step);
+  json.key("ns_per_sample")
+      .shortest(plan.nanos_per_sample())
+      .key("bubble_ratio")
+      .shortest(plan.bubble_ratio);
+  json.member("lower_bound_ns", plan.lower_bound);
+  json.member_or_null("peak_memory_bytes", plan.peak_bytes);
+  json.key("peak_activations")
+      .shortest(plan.peak_activations)
+      .key("peak_units")
+      .shortest(plan.peak_units);
+  write_shortest(json, "mfu", plan.mfu);
+  write_shortest(json, "tokens_per_second", plan.tokens_per_second);
+  json.member_or_null("gradients",
+                      if_any(plan.gradients ? name_of(kGradientFormats, *plan.gradients) : ""));
+  json.member_or_null("fits", plan.head_room ? std::optional(*plan.head_room >= 0) : std::nullopt);
+  json.member_or_null("head_room_bytes", plan.head_room).member("tie_group", plan.tie_group);
+  write_interval(json, plan, errors);
+  json.member("mean_busy_ns", plan.mean_busy);
+  write_idle(json, plan);
+  json.end_object();
+}
+
+void write_break_even(JsonWriter& json, const BreakEven& found) {
+  json.begin_object().member("parameter", found.parameter).member("now_ns", found.now);
+  json.member("at_ns", found.at).key("rival").begin_object();
+  write_configuration(json, found.runner_up);
+  json.end_object().end_object();
+}
+
+void write_refusal(JsonWriter& json, const Refusal& refused) {
+  json.begin_object().member("schedule", refused.schedule);
+  json.member("configurations", refused.configurations).member("reason", refused.reason);
+  json.key("closest");
+  if (refused.closest) {
+    json.begin_object();
+    write_configuration(json, *refused.closest);
+    json.end_object();
+  } else {
+    json.null();
+  }
+  json.end_object();
+}
+
+}  // namespace
+
+std::string write_plan_json(const PlanTable& table) {
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object().member("format", "bubblescope-plan/1");
+  json.member("configurations", table.configurations).key("plans").begin_array();
+  for (const Plan& plan : table.plans) write_plan(json, plan, table.errors);
+  json.end_array().line(0).array("pareto", find_pareto_front(table.plans));
+  json.line(0).key("break_even").begin_array();
+  for (const BreakEven& found : table.break_evens) write_break_even(json.line_between(0), found);
+  json.end_array().line(0).key("refused").begin_array();
+  for (const Refusal& refused : table.refusals) write_refusal(json.line_between(0), refused);
+  json.end_array().end_object();
+  return out + '\n';
+}
+
+std::string write_plan_csv(const PlanTable& table) {
+  std::string text =
+      "schedule,pp,vpp,tp,cp,ep,dp,microbatches,micro_batch_size,recompute,step_ns,ns_per_sample,"
+      "bubble_ratio,lower_bound_ns,peak_memory_bytes,peak_activations,peak_units,mfu,"
+      "tokens_per_second,split,layout,gradients,head_room_bytes,tie_group\n";
+  for (const Plan& plan : table.plans) {
+    const Configuration& which = plan.configuration;
+    text += fmt::format(
+        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", which.schedule,
+        which.shape.ranks, which.shape.chunks, which.tensor, which.context, which.expert,
+        which.data, which.shape.microbatches, which.micro_batch_size, name(which.recompute),
+        plan.step, plan.nanos_per_sample(), plan.bubble_ratio, plan.lower_bound,
+        plan.peak_bytes ? std::to_string(*plan.peak_bytes) : "", plan.peak_activations,
+        plan.peak_units, plan.mfu ? fmt::format("{}", *plan.mfu) : "",
+        plan.tokens_per_second ? fmt::format("{}", *plan.tokens_per_second) : "",
+        name_of(kLayerSplits, which.split), plan.layout,
+        plan.gradients ? name_of(kGradientFormats, *plan.gradients) : "",
+        plan.head_room ? std::to_string(*plan.head_room) : "", plan.tie_group);
+  }
+  return text;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,328 @@
+// Writes the ranked table and the reasons for the ranking.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/ir/bytes_text.h"
+#include "traces/plans/plan_table.h"
+#include "traces/plans/runs_in.h"
+#include "traces/reports/fit_table.h"
+#include "traces/reports/known_errors_text.h"
+#include "traces/reports/wording.h"
+
+namespace bubblescope {
+
+namespace {
+
+/// Three or four significant digits: "52.3 ms".
+std::string format_plan_time(double nanos) {
+  const double size = std::abs(nanos);
+  if (size >= 1e9) return fmt::format("{:.4g} s", nanos / 1e9);
+  if (size >= 1e6 || size == 0) return fmt::format("{:.4g} ms", nanos / 1e6);
+  if (size >= 1e3) return fmt::format("{:.4g} us", nanos / 1e3);
+  return fmt::format("{:.0f} ns", nanos);
+}
+
+std::string memory_text(const Plan& plan) {
+  if (!plan.peak_bytes) return fmt::format("{:.4g}", plan.peak_units);
+  return format_bytes(*plan.peak_bytes);
+}
+
+/// Whether the fullest rank leaves less than predictions of memory are off.
+bool is_tight(const Plan& plan) {
+  return plan.head_room && plan.peak_bytes &&
+         static_cast<double>(*plan.head_room) <
+             kMemoryError * static_cast<double>(*plan.peak_bytes);
+}
+
+/// What the fullest rank leaves of a device's usable memory, in GiB; marked where that is little.
+std::string free_text(const Plan& plan) {
+  if (!plan.head_room) return "-";
+  return (is_tight(plan) ? "!" : "") + gibibytes_text(*plan.head_room);
+}
+
+std::string frameworks_text(const Plan& plan) {
+  return fmt::format("{}", fmt::join(frameworks_of(plan.configuration), ","));
+}
+
+/// A column that is shown only where its values differ.
+struct PlanColumn {
+  std::string title;
+  /// Of columns that do not fit the terminal, the least goes first. Which plan it is comes before
+  /// what it reaches; the numbers of data ranks and micro-batches follow from the others.
+  int importance = 0;
+  std::string (*cell)(const Plan&);
+  bool shown = true;
+  bool left = false;
+};
+
+std::vector<PlanColumn> columns_for(const std::vector<Plan>& plans, bool any_framework) {
+  const auto any = [&](auto&& differs) { return std::any_of(plans.begin(), plans.end(), differs); };
+  const bool modelled = any([](const Plan& plan) { return plan.tokens_per_second.has_value(); });
+  const auto small = [](const Plan& p) { return p.gradients.value_or(Gradients::kFp32); };
+  return {
+      {"pp", 98, [](const Plan& p) { return std::to_string(p.configuration.shape.ranks); }},
+      {"vpp", 96, [](const Plan& p) { return std::to_string(p.configuration.shape.chunks); }},
+      {"tp", 97, [](const Plan& p) { return std::to_string(p.configuration.tensor); }, modelled},
+      {"cp", 95, [](const Plan& p) { return std::to_string(p.configuration.context); },
+       any([](const Plan& p) { return p.configuration.context > 1; })},
+      {"ep", 94, [](const Plan& p) { return std::to_string(p.configuration.expert); },
+       any([](const Plan& p) { return p.configuration.expert > 1; })},
+      {"etp", 93, [](const Plan& p) { return std::to_string(p.configuration.expert_tensor); },
+       any([](const Plan& p) { return p.configuration.expert_tensor != p.configuration.tensor; })},
+      {"dp", 45, [](const Plan& p) { return std::to_string(p.configuration.data); }, modelled},
+      {"mbs", 92, [](const Plan& p) { return std::to_string(p.configuration.micro_batch_size); },
+       modelled},
+      {"m", 55, [](const Plan& p) { return std::to_string(p.configuration.shape.microbatches); }},
+      {"recompute", 91, [](const Plan& p) { return std::string(name(p.configuration.recompute)); },
+       modelled},
+      {"gradients", 89,
+       [](const Plan& p) {
+         return p.gradients ? name_of(kGradientFormats, *p.gradients) : std::string("-");
+       },
+       any([&](const Plan& p) { return small(p) != Gradients::kFp32; })},
+      {"split", 90, [](const Plan& p) { return name_of(kLayerSplits, p.configuration.split); },
+       any([](const Plan& p) { return p.configuration.split != LayerSplit::kBalanced; })},
+      {"step", kAlwaysShown,
+       [](const Plan& p) { return format_plan_time(static_cast<double>(p.step)); }},
+      {"per sample", 99, [](const Plan& p) { return format_plan_time(p.nanos_per_sample()); },
+       !modelled},
+      {"bubble", 50, [](const Plan& p) { return format_percent(p.bubble_ratio); }},
+      {"mfu", 80, [](const Plan& p) { return format_percent(p.mfu.value_or(0)); }, modelled},
+      {"peak", 70, [](const Plan& p) { return memory_text(p); }},
+      {"free", 75, [](const Plan& p) { return free_text(p); },
+       any([](const Plan& p) { return p.head_room.has_value(); })},
+      {"runs in", 40, frameworks_text, any_framework, true},
+  };
+}
+
+/// The width of the column of names, in all tables.
+std::size_t name_width(const PlanTable& table) {
+  std::size_t width = 15;
+  for (const Plan& plan : table.plans) width = std::max(width, plan.configuration.schedule.size());
+  for (const Refusal& refused : table.refusals) width = std::max(width, refused.schedule.size());
+  return width;
+}
+
+/// The rows of the table: the first of the ranking, then those of the Pareto front that follow.
+struct ShownPlans {
+  std::vector<std::size_t> rows;
+  std::size_t ranked = 0;  ///< how many of them are the first of the ranking
+};
+
+ShownPlans shown_plans(const PlanTable& table, const std::vector<std::size_t>& front,
+                       std::size_t max_rows) {
+  ShownPlans shown;
+  shown.ranked = std::min(max_rows, table.plans.size());
+  for (std::size_t at = 0; at < shown.ranked; ++at) shown.rows.push_back(at);
+  for (const std::size_t at : front)
+    if (at >= shown.ranked && shown.rows.size() < shown.ranked + max_rows) shown.rows.push_back(at);
+  return shown;
+}
+
+std::vector<TableColumn> table_of(const PlanTable& table, const std::vector<std::size_t>& rows,
+                                  const std::vector<std::size_t>& front) {
+  std::vector<TableColumn> columns;
+  const auto add = [&](std::string head, int importance, bool left, auto&& cell) {
+    TableColumn& next = columns.emplace_back();
+    next.head = std::move(head);
+    next.importance = importance;
+    next.left = left;
+    for (const std::size_t at : rows) next.cells.push_back(cell(at));
+  };
+  add("#", kAlwaysShown, false, [&](std::size_t at) {
+    const bool tie = table.errors && at > 0 && table.plans[at].tie_group == 1;
+    return fmt::format("{}{}", tie ? "~" : "", at + 1);
+  });
+  add("schedule", kAlwaysShown, true,
+      [&](std::size_t at) { return table.plans[at].configuration.schedule; });
+  for (const PlanColumn& column : columns_for(table.plans, table.any_framework))
+    if (column.shown)
+      add(column.title, column.importance, column.left,
+          [&](std::size_t at) { return column.cell(table.plans[at]); });
+  add("", kAlwaysShown, true, [&](std::size_t at) {
+    return std::find(front.begin(), front.end(), at) != front.end() ? "*" : "";
+  });
+  return columns;
+}
+
+/// How far to trust the times, by the published runs that are nearest.
+std::string write_errors(const PlanTable& table) {
+  if (!table.modelled) return "";
+  if (!table.errors)
+    return "No published run on this device was predicted without calibration: times may be far "
+           "off.\n";
+  const KnownErrors& errors = *table.errors;
+  const StepInterval interval = compute_interval(table.plans[0].step, errors);
+  std::string text = fmt::format("Expect {} to {} for #1: {} ({}).\n",
+                                 format_plan_time(static_cast<double>(interval.low)),
+                                 format_plan_time(static_cast<double>(interval.high)),
+                                 known_errors_text(errors), errors.source);
+  const auto ties = std::count_if(table.plans.begin(), table.plans.end(),
+                                  [](const Plan& plan) { return plan.tie_group == 1; }) -
+                    1;
+  if (ties > 0)
+    text += fmt::format("~ {} within {} of #1, which predictions cannot tell apart: {}.\n",
+                        counted(ties, "plan"), format_percent(errors.spread),
+                        ties == 1 ? "a tie" : "ties");
+  return text;
+}
+
+/// "! 3 plans leave less memory free than ...": they may not fit.
+std::string write_tight(const PlanTable& table) {
+  const auto tight = std::count_if(table.plans.begin(), table.plans.end(), is_tight);
+  if (tight == 0) return "";
+  return fmt::format(
+      "! {} less than {} of {} memory free, by which predicted memory is off on published runs: "
+      "{} may not fit (--reserve-memory 5% keeps more).\n",
+      tight == 1 ? "1 plan leaves" : fmt::format("{} plans leave", tight),
+      format_percent(kMemoryError), tight == 1 ? "its" : "their", tight == 1 ? "it" : "they");
+}
+
+/// Per framework the first plan that it can run by name, where the first of all is not that.
+std::string write_frameworks(const PlanTable& table) {
+  if (!table.any_framework) return "";
+  const std::vector<std::string> best = frameworks_of(table.plans[0].configuration);
+  std::string text = "runs in  ";
+  text += best.empty() ? "no framework has #1 by name, 'convert --to pytorch-csv' hands it to "
+                         "PyTorch"
+                       : fmt::format("#1 in {}", fmt::join(best, ", "));
+  for (const std::string& framework : known_frameworks()) {
+    const auto first = std::find_if(table.plans.begin(), table.plans.end(), [&](const Plan& plan) {
+      return runs_in(plan.configuration, framework);
+    });
+    if (first == table.plans.begin() || first == table.plans.end()) continue;
+    text += fmt::format(
+        "; {} from #{} ({}, +{})", framework, first - table.plans.begin() + 1,
+        first->configuration.schedule,
+        format_percent(first->nanos_per_sample() / table.plans[0].nanos_per_sample() - 1));
+  }
+  return text + "; --profile NAME plans for one alone\n";
+}
+
+std::string write_ranking(const PlanTable& table, const std::vector<std::size_t>& front,
+                          const PlanTextOptions& options) {
+  const ShownPlans shown = shown_plans(table, front, options.rows);
+  const std::optional<int> width = options.fit ? std::optional(options.width) : std::nullopt;
+  const FittedTable drawn = draw_table(table_of(table, shown.rows, front), width);
+  std::string text;
+  std::size_t line = 0;
+  for (std::size_t at = 0; at < drawn.text.size();) {
+    const std::size_t end = drawn.text.find('\n', at) + 1;
+    if (line == shown.ranked + 1) text += "     ... on the Pareto front:\n";
+    text += drawn.text.substr(at, end - at);
+    at = end;
+    ++line;
+  }
+  text += describe_hidden(drawn.hidden);
+  text += "* Pareto front: nothing else is as fast in as little memory\n" + write_tight(table) +
+          write_errors(table) + write_frameworks(table);
+  const std::string& layout = table.plans[0].layout;
+  return layout.empty() ? text : text + "layers of #1: --layout '" + layout + "'\n";
+}
+
+/// Compares a plan with the best, per sample and rank: "+12.3 %  dependency +1.2 ms, drain +0.4
+/// ms".
+std::string write_loss(const Plan& loser, const Plan& best) {
+  const auto per_sample = [](const Plan& plan, Nanos time) {
+    return static_cast<double>(time) / static_cast<double>(plan.configuration.samples());
+  };
+  std::vector<std::pair<double, std::string>> causes;
+  const auto add = [&](Nanos mine, Nanos other, std::string_view cause) {
+    const double more = per_sample(loser, mine) - per_sample(best, other);
+    if (more > best.nanos_per_sample() * 0.0005) causes.emplace_back(more, cause);
+  };
+  add(loser.mean_busy, best.mean_busy, "work");
+  for (std::size_t cause = 0; cause < kIdleCauses; ++cause)
+    add(loser.mean_idle[cause], best.mean_idle[cause], name(static_cast<IdleCause>(cause)));
+  std::stable_sort(causes.begin(), causes.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::string text =
+      fmt::format("+{:<8}", format_percent(loser.nanos_per_sample() / best.nanos_per_sample() - 1));
+  for (std::size_t at = 0; at < causes.size() && at < 3; ++at)
+    text += fmt::format("{}{} +{}", at == 0 ? "" : ", ", causes[at].second,
+                        format_plan_time(causes[at].first));
+  if (causes.empty())
+    text += loser.memory() > best.memory() ? "as fast, but in more memory" : "as fast";
+  return text;
+}
+
+std::string write_losers(const PlanTable& table) {
+  const std::vector<std::size_t> best = find_best_of_each_schedule(table.plans);
+  if (best.size() < 2 && table.refusals.empty()) return "";
+  std::string text = fmt::format("\nwhy others lose to {} (time per sample, mean of the ranks):\n",
+                                 table.plans[0].configuration.schedule);
+  for (const std::size_t at : best) {
+    if (at == 0) continue;
+    const Plan& plan = table.plans[at];
+    text += fmt::format("  {:<{}} #{:<5} {}\n", plan.configuration.schedule, name_width(table),
+                        at + 1, write_loss(plan, table.plans[0]));
+  }
+  return text;
+}
+
+/// The part of a configuration that differs from the defaults: "pp 8 tp 4 dp 2 m 32 mbs 1 full".
+std::string describe_differences(const Configuration& which) {
+  std::string text = fmt::format("pp {}", which.shape.ranks);
+  const auto add = [&](const char* what, std::int32_t value) {
+    if (value > 1) text += fmt::format(" {} {}", what, value);
+  };
+  add("vpp", which.shape.chunks);
+  add("tp", which.tensor);
+  add("cp", which.context);
+  add("ep", which.expert);
+  add("dp", which.data);
+  text += fmt::format(" m {}", which.shape.microbatches);
+  add("mbs", which.micro_batch_size);
+  if (which.recompute != Recompute::kNone) text += fmt::format(" {}", name(which.recompute));
+  if (which.split != LayerSplit::kBalanced)
+    text += fmt::format(" {}", name_of(kLayerSplits, which.split));
+  return text;
+}
+
+std::string write_refusals(const PlanTable& table) {
+  std::string text;
+  for (const Refusal& refused : table.refusals) {
+    const std::string closest =
+        refused.closest ? fmt::format(", closest {}", describe_differences(*refused.closest)) : "";
+    text += fmt::format("  {:<{}} {}{}: {}\n", refused.schedule, name_width(table),
+                        counted(refused.configurations, "configuration"), closest, refused.reason);
+  }
+  return text.empty() ? text : "\nno plans:\n" + text;
+}
+
+std::string write_break_evens(const PlanTable& table) {
+  std::string text;
+  for (const BreakEven& found : table.break_evens)
+    text += fmt::format("  while --{:<3} {} {:<13} then {} (now {})\n", found.parameter,
+                        found.at > found.now ? "<" : ">", to_text(found.at),
+                        found.runner_up.schedule, to_text(found.now));
+  if (!table.unaffected.empty())
+    text += fmt::format("  whatever --{} is\n", fmt::join(table.unaffected, " or --"));
+  if (text.empty()) return text;
+  return fmt::format("\n{} is best\n", table.plans[0].configuration.schedule) + text;
+}
+
+}  // namespace
+
+std::string write_plan_text(const PlanTable& table, const PlanTextOptions& options) {
+  std::string text = fmt::format("{} of {} that were tried, best first\n",
+                                 counted(static_cast<std::int64_t>(table.plans.size()), "plan"),
+                                 counted(table.configurations, "configuration"));
+  if (table.covered > 0)
+    text +=
+        fmt::format("({} more differ in a split of layers that cannot be better)\n", table.covered);
+  if (table.plans.empty()) {
+    text = "no plan fits\n" + write_refusals(table);
+  } else {
+    text += write_ranking(table, find_pareto_front(table.plans), options);
+    const std::string map = write_heat_map_text(table.plans, options);
+    if (!map.empty()) text += "\n" + map;
+    text += write_break_evens(table) + write_losers(table) + write_refusals(table);
+  }
+  return options.fit ? fold_lines(text, options.width) : text;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,35 @@
+// One sentence about the nearest published runs.
+#include "traces/reports/known_errors_text.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace bubblescope {
+
+namespace {
+
+/// How much longer than predicted a run took, in whole percent: below zero where it was shorter.
+int longer_percent(double error) { return static_cast<int>(std::lround(100 / (1 + error) - 100)); }
+
+std::string range_text(int low, int high) {
+  return low == high ? fmt::format("{} %", low) : fmt::format("{} to {} %", low, high);
+}
+
+}  // namespace
+
+std::string known_errors_text(const KnownErrors& errors) {
+  const std::string runs = fmt::format("{} published runs of {} models on {}", errors.runs,
+                                       errors.experts ? "expert" : "dense", errors.device);
+  const int least = longer_percent(errors.highest);
+  const int most = longer_percent(errors.lowest);
+  if (errors.highest < 0)
+    return fmt::format("all {} took longer than predicted, by {}", runs, range_text(least, most));
+  if (errors.lowest > 0)
+    return fmt::format("all {} took less time than predicted, by {}", runs,
+                       range_text(-most, -least));
+  return fmt::format("{} took between {} % less and {} % more time than predicted", runs, -least,
+                     most);
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,85 @@
+// Converts the assumptions to names and values, and back.
+#include "traces/reports/made_with.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "sim/ir/error.h"
+#include "sim/ir/named.h"
+#include "sim/ir/number.h"
+#include "traces/json/json_string.h"
+#include "traces/schedules/cell.h"
+
+namespace bubblescope {
+
+namespace {
+
+[[noreturn]] void refuse(const std::string& file, const char* key, const std::string& value) {
+  throw Error(fmt::format("{}: /otherData/{}: {} is unknown to this program; update it", file, key,
+                          quote(value)));
+}
+
+using Described = std::map<std::string, std::string>;
+
+/// Returns the file's value of this key, or the default.
+template <class Choice, std::size_t count>
+Choice read_choice(const Described& described, const char* key,
+                   const std::array<Named<Choice>, count>& names, Choice otherwise,
+                   const std::string& file) {
+  const auto given = described.find(key);
+  if (given == described.end()) return otherwise;
+  const Named<Choice>* const found = find_named(names, given->second);
+  if (!found) refuse(file, key, given->second);
+  return found->choice;
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> describe(const MadeWith& made) {
+  std::vector<std::pair<std::string, std::string>> described;
+  if (!made.costs.empty()) described.emplace_back("costs", made.costs);
+  described.emplace_back("p2p_mode", to_string(made.lower.mode, made.lower.eager_slots));
+  described.emplace_back("lowering", name_of(kLowerings, made.lower.posting));
+  described.emplace_back("overlap", name_of(kOverlaps, made.lower.overlap));
+  const UpdateOptions& update = made.lower.update;
+  if (update.optimizer != OptimizerMode::kNone)
+    described.emplace_back("optimizer", name_of(kOptimizerModes, update.optimizer));
+  if (update.reduction != GradReduction::kNone)
+    described.emplace_back("grad_reduction", name_of(kGradReductions, update.reduction));
+  if (made.lower.ranks_per_host_link > 1)
+    described.emplace_back("ranks_per_host_link", std::to_string(made.lower.ranks_per_host_link));
+  if (!made.profile.empty()) described.emplace_back("profile", made.profile);
+  return described;
+}
+
+std::string write_made_with_json(const MadeWith& made) {
+  std::string out;
+  for (const auto& [key, value] : describe(made))
+    out += fmt::format("{}\"{}\":{}", out.empty() ? "" : ",", key, json_string(value));
+  return "\"made_with\":{" + out + "}";
+}
+
+LowerOptions read_lowering(const Described& described, const std::string& file) {
+  LowerOptions options;
+  if (const auto mode = described.find("p2p_mode"); mode != described.end()) {
+    const auto rule = parse_p2p_rule(mode->second);
+    if (!rule) refuse(file, "p2p_mode", mode->second);
+    options.mode = rule->mode;
+    options.eager_slots = rule->eager_slots;
+  }
+  options.posting = read_choice(described, "lowering", kLowerings, options.posting, file);
+  options.overlap = read_choice(described, "overlap", kOverlaps, options.overlap, file);
+  UpdateOptions& update = options.update;
+  update.optimizer = read_choice(described, "optimizer", kOptimizerModes, update.optimizer, file);
+  update.reduction =
+      read_choice(described, "grad_reduction", kGradReductions, update.reduction, file);
+  if (const auto given = described.find("ranks_per_host_link"); given != described.end()) {
+    const auto ranks = parse_number<std::int32_t>(given->second);
+    if (!ranks || *ranks < 1) refuse(file, "ranks_per_host_link", given->second);
+    options.ranks_per_host_link = *ranks;
+  }
+  return options;
+}
+
+}  // namespace bubblescope

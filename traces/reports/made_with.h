@@ -1,0 +1,25 @@
+// The assumptions behind a report, as names and values.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "traces/files/format.h"
+
+namespace bubblescope {
+
+/// Returns "costs", "p2p_mode", "lowering", "overlap", "optimizer", "grad_reduction",
+/// "ranks_per_host_link" and "profile", each as its flag takes it; unknown ones are left out.
+std::vector<std::pair<std::string, std::string>> describe(const MadeWith& made);
+
+/// `"made_with":{"costs":"f 1 ms, ...","p2p_mode":"dataflow",...}`, to go into a json report.
+std::string write_made_with_json(const MadeWith& made);
+
+/// Returns the lowering that such names and values describe. Throws Error (naming `file`) for an
+/// unknown value; missing ones have their defaults.
+LowerOptions read_lowering(const std::map<std::string, std::string>& described,
+                           const std::string& file);
+
+}  // namespace bubblescope

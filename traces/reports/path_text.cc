@@ -1,0 +1,117 @@
+// Summarizes the critical path: which ranks are on it, and for how long.
+#include "traces/reports/path_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "sim/analysis/critical_path.h"
+#include "traces/drawings/palette.h"
+#include "traces/drawings/time_axis.h"
+#include "traces/reports/wording.h"
+
+namespace bubblescope {
+
+namespace {
+
+/// The number of entries shown at each end of a long path.
+constexpr std::size_t kShownEnds = 4;
+
+/// Consecutive ops on one rank.
+struct Segment {
+  std::int32_t rank = 0;
+  std::vector<InstructionId> ops;
+  Nanos time = 0;
+};
+
+/// The composition of the path.
+struct PathSummary {
+  std::vector<Segment> segments;
+  std::int64_t ops = 0;
+  std::map<OpKind, Nanos> by_letter;  ///< under the first kind of those that share a letter
+  std::map<std::int32_t, Nanos> by_rank;
+  Nanos messages = 0;
+  Nanos waiting = 0;
+};
+
+PathSummary summarize(const StepRecord& record) {
+  PathSummary summary;
+  for (const PathPart& part : measure_path(record.report.critical_path, record.timeline)) {
+    const Instruction& instruction = record.program.instructions[part.id];
+    summary.waiting += part.gap;
+    if (is_message(instruction)) {
+      summary.messages += part.time;
+      continue;
+    }
+    if (summary.segments.empty() || summary.segments.back().rank != instruction.rank)
+      summary.segments.push_back({instruction.rank, {}, 0});
+    summary.segments.back().ops.push_back(part.id);
+    summary.segments.back().time += part.time;
+    const bool shares = is_collective(instruction.op.kind);
+    summary.by_letter[shares ? OpKind::kUnshard : instruction.op.kind] += part.time;
+    summary.by_rank[instruction.rank] += part.time;
+    ++summary.ops;
+  }
+  return summary;
+}
+
+/// Means over several steps have the path of one of them, which is not as long as the mean.
+std::string title(const StepRecord& record) {
+  const Nanos makespan = compute_makespan(record.timeline);
+  if (makespan == record.report.makespan) return "critical path";
+  return fmt::format("critical path of the drawn step, {}", format_time(makespan));
+}
+
+std::vector<std::string> headline(const std::string& title, const PathSummary& summary) {
+  const auto hops = static_cast<std::int64_t>(summary.segments.size()) - 1;
+  std::vector<std::string> entries{
+      fmt::format("{}: {}, {}:", title, counted(summary.ops, "op"), counted(hops, "hop"))};
+  for (const auto& [kind, time] : summary.by_letter)
+    if (time > 0) entries.push_back(fmt::format("{} {}", letter(kind), format_time(time)));
+  entries.push_back("messages " + format_time(summary.messages));
+  if (summary.waiting > 0) entries.push_back("waiting " + format_time(summary.waiting));
+  const auto longest = std::max_element(
+      summary.by_rank.begin(), summary.by_rank.end(),
+      [](const auto& left, const auto& right) { return left.second < right.second; });
+  entries.push_back(
+      fmt::format("most on rank {}: {}", longest->first, format_time(longest->second)));
+  return entries;
+}
+
+std::string segment_text(const Program& program, const Segment& segment) {
+  const auto name = [&](InstructionId id) { return to_string(program.instructions[id].op); };
+  const std::string first = name(segment.ops.front());
+  if (segment.ops.size() == 1) return first;
+  const std::string last = name(segment.ops.back());
+  if (segment.ops.size() == 2) return first + " " + last;
+  return fmt::format("{} … {} ({} ops, {})", first, last, segment.ops.size(),
+                     format_time(segment.time));
+}
+
+/// The entries of the second line, without the middle of a long path.
+std::vector<std::string> entries_of(const Program& program, const std::vector<Segment>& segments) {
+  std::vector<std::string> entries;
+  const std::size_t left_out =
+      segments.size() > 2 * kShownEnds + 1 ? segments.size() - 2 * kShownEnds : 0;
+  for (std::size_t at = 0; at < segments.size(); ++at) {
+    if (left_out > 0 && at == kShownEnds) {
+      entries.push_back(fmt::format("… {} more …", left_out));
+      at += left_out;
+    }
+    entries.push_back(segment_text(program, segments[at]));
+  }
+  return entries;
+}
+
+}  // namespace
+
+std::string write_path_text(const StepRecord& record, int width) {
+  const PathSummary summary = summarize(record);
+  if (summary.segments.empty()) return {};
+  return wrap(headline(title(record), summary), "", "  ", width) +
+         wrap(entries_of(record.program, summary.segments), "  ", " → ", width);
+}
+
+}  // namespace bubblescope

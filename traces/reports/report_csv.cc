@@ -1,0 +1,55 @@
+// Writes one row per rank.
+#include "traces/reports/report_csv.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+
+#include "sim/analysis/conclusions.h"
+#include "traces/files/csv_string.h"
+
+namespace bubblescope {
+
+namespace {
+
+std::string header() {
+  std::string out =
+      "schedule,rank,busy_ns,idle_ns,first_start_ns,last_end_ns,sends,peak_chunks,"
+      "peak_activations,peak_units,peak_memory_bytes";
+  for (int kind = 0; kind < kBusyKinds; ++kind)
+    out += fmt::format(",busy_{}_ns", name(static_cast<BusyKind>(kind)));
+  for (int cause = 0; cause < kIdleCauses; ++cause)
+    out += fmt::format(",idle_{}_ns", name(static_cast<IdleCause>(cause)));
+  return out + '\n';
+}
+
+}  // namespace
+
+std::string write_report_csv(const BubbleReport& report) { return write_report_csv(report, {}); }
+
+std::string write_report_csv(const BubbleReport& report,
+                             const std::vector<std::pair<std::string, std::string>>& members) {
+  std::string out = header();
+  std::string values;
+  out.pop_back();
+  for (const auto& [name, value] : members) {
+    out += "," + name;
+    values += "," + csv_field(value);
+  }
+  out += '\n';
+  const std::string schedule = csv_field(report.schedule);
+  for (std::size_t rank = 0; rank < report.ranks.size(); ++rank) {
+    const RankReport& row = report.ranks[rank];
+    fmt::format_to(std::back_inserter(out), "{},{},{},{},{},{},{},{},{},{},{}", schedule, rank,
+                   row.busy, row.idle, row.first_start, row.last_end, row.sends, row.peak.chunks,
+                   row.peak.activations, row.peak.units,
+                   row.peak.bytes ? fmt::format("{}", *row.peak.bytes) : "");
+    for (const Nanos busy : row.busy_by_kind) fmt::format_to(std::back_inserter(out), ",{}", busy);
+    for (const Nanos idle : row.idle_by_cause)
+      out += is_conclusive(report) ? fmt::format(",{}", idle) : ",";
+    out += values + '\n';
+  }
+  return out;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,148 @@
+// Writes the report key by key: the order of the keys is part of the contract.
+#include "traces/reports/report_json.h"
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "sim/analysis/conclusions.h"
+#include "traces/json/json_writer.h"
+
+namespace bubblescope {
+
+namespace {
+
+template <class Enum, std::size_t kCount>
+void write_by_name(JsonWriter& json, const std::array<Nanos, kCount>& values) {
+  json.begin_object();
+  for (std::size_t at = 0; at < kCount; ++at) json.member(name(static_cast<Enum>(at)), values[at]);
+  json.end_object();
+}
+
+/// Per rank, the largest slack of its instructions; empty where the report has none.
+std::vector<Nanos> find_max_slack(const BubbleReport& report, const Program& program) {
+  if (report.slack.size() != program.instructions.size()) return {};
+  std::vector<Nanos> largest(report.ranks.size(), 0);
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    Nanos& of_rank = largest[static_cast<std::size_t>(program.instructions[id].rank)];
+    of_rank = std::max(of_rank, report.slack[id]);
+  }
+  return largest;
+}
+
+void write_peak(JsonWriter& json, const Peak& peak, const Program& program) {
+  json.line(2)
+      .key("peak_chunks")
+      .shortest(peak.chunks)
+      .member("peak_activations", peak.activations);
+  json.member("peak_units", peak.units);
+  if (peak.bytes) json.member("peak_memory_bytes", *peak.bytes);
+  if (peak.at) json.member("peak_at", to_string(program.instructions[*peak.at].op));
+}
+
+void write_weights(JsonWriter& json, const WeightReport& weights) {
+  json.line(2).member("warmup", weights.warmup).member("staleness", weights.staleness);
+  json.member("weight_versions", weights.versions);
+  if (weights.bytes) json.member("weight_bytes", *weights.bytes);
+}
+
+void write_ranks(JsonWriter& json, const BubbleReport& report, const Program& program) {
+  const std::vector<Nanos> max_slack = find_max_slack(report, program);
+  json.line(1).key("ranks").begin_array();
+  for (std::size_t rank = 0; rank < report.ranks.size(); ++rank) {
+    const RankReport& row = report.ranks[rank];
+    json.line(1).begin_object().member("rank", rank).member("busy_ns", row.busy);
+    json.member("idle_ns", row.idle).member("first_start_ns", row.first_start);
+    json.member("last_end_ns", row.last_end).member("sends", row.sends);
+    write_peak(json, row.peak, program);
+    write_by_name<BusyKind>(json.line(2).key("busy_by_kind_ns"), row.busy_by_kind);
+    json.line(2).key("idle_by_cause_ns");
+    if (is_conclusive(report))
+      write_by_name<IdleCause>(json, row.idle_by_cause);
+    else
+      json.null();
+    if (row.weights) write_weights(json, *row.weights);
+    if (!max_slack.empty()) json.member("max_slack_ns", max_slack[rank]);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_critical_path(JsonWriter& json, const BubbleReport& report, const Program& program,
+                         const Timeline& timeline) {
+  json.line(1).key("critical_path");
+  if (!is_conclusive(report)) {
+    json.null();
+    return;
+  }
+  json.begin_array();
+  for (const InstructionId id : report.critical_path) {
+    const Instruction& instruction = program.instructions[id];
+    json.line(1).begin_object().member("rank", instruction.rank);
+    json.member("op", to_string(instruction.op)).member("start_ns", timeline.start[id]);
+    json.member("end_ns", timeline.end[id]).end_object();
+  }
+  json.end_array();
+}
+
+void write_links(JsonWriter& json, const std::vector<LinkUse>& links) {
+  json.line(1).key("links").begin_array();
+  for (const LinkUse& link : links) {
+    json.line(1).begin_object().member("name", link.name).member("bytes", link.bytes);
+    json.member("busy_ns", link.busy).member("shared_ns", link.shared);
+    json.member("utilization", link.utilization).end_object();
+  }
+  json.end_array();
+}
+
+void write_noise(JsonWriter& json, const StepTimes& times) {
+  json.line(1).key("noise").begin_object().member("seeds", times.makespans.size());
+  json.member("p50_ns", times.p50).member("p95_ns", times.p95).member("mean_ns", times.mean);
+  json.member("least_ns", times.shortest).member("most_ns", times.longest).end_object();
+}
+
+void write_sensitivity(JsonWriter& json, const Sensitivity& sensitivity) {
+  json.line(1).key("sensitivity").begin_object().member("more", 0.01);
+  json.array("by_rank_ns", sensitivity.by_rank).key("by_kind_ns");
+  write_by_name<BusyKind>(json, sensitivity.by_kind);
+  json.end_object();
+}
+
+void write_bubble(JsonWriter& json, const BubbleReport& report) {
+  json.line(1).key("bubble");
+  if (!is_conclusive(report)) {
+    json.null();
+    return;
+  }
+  json.begin_object().member("ratio", report.bubble.ratio);
+  json.member("overhead", report.bubble.overhead).member("span_rate", report.bubble.span_rate);
+  json.member("time_ns", report.bubble.time).end_object();
+}
+
+}  // namespace
+
+std::string write_report_json(const BubbleReport& report, const Program& program,
+                              const Timeline& timeline, const ReportFields& more) {
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object().member("format", "bubblescope-report/1").member("source", report.source);
+  json.member("schedule", report.schedule).member("pp", report.shape.ranks);
+  json.member("vpp", report.shape.chunks).member("microbatches", report.shape.microbatches);
+  if (report.shape.slices > 1) json.member("slices", report.shape.slices);
+  json.line(1).member("makespan_ns", report.makespan);
+  json.line(1).member("max_span_ns", report.max_span).line(1).member("ideal_ns", report.ideal);
+  write_bubble(json, report);
+  if (report.period) json.line(1).member("period_ns", *report.period);
+  write_ranks(json, report, program);
+  write_critical_path(json, report, program, timeline);
+  if (!report.links.empty()) write_links(json, report.links);
+  if (report.noise) write_noise(json, *report.noise);
+  if (report.sensitivity) write_sensitivity(json, *report.sensitivity);
+  json.line(1).key("lower_bound_ns");
+  is_conclusive(report) ? json.value(report.lower_bound) : json.null();
+  for (const auto& [name, value] : more) json.line(1).key(name).raw(value);
+  json.end_object();
+  return out + '\n';
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,50 @@
+// The bubble report as json: the contract of docs/cli.md, "bubblescope-report/1".
+//
+//   {"format":"bubblescope-report/1","source":"simulated","schedule":"1f1b","pp":2,...,
+//    "makespan_ns":9000000,
+//    "max_span_ns":9000000,
+//    "ideal_ns":6000000,
+//    "bubble":{"ratio":0.3333333333333333,"overhead":0.5,"span_rate":0.3333333333333333,...},
+//    "ranks":[
+//     {"rank":0,"busy_ns":6000000,"idle_ns":3000000,"first_start_ns":0,"last_end_ns":9000000,...,
+//      "peak_chunks":2,"peak_activations":2.0,"peak_units":2.0,"peak_at":"0F1",
+//      "busy_by_kind_ns":{"F":2000000,...},
+//      "idle_by_cause_ns":{"warmup":0,...},"max_slack_ns":2000000},
+//     ...],
+//    "critical_path":[
+//     {"rank":0,"op":"0F0","start_ns":0,"end_ns":1000000},
+//     ...],
+//    "lower_bound_ns":9000000}
+//
+// Of a report without conclusions, bubble, idle_by_cause_ns, critical_path and lower_bound_ns are
+// null. Beyond the contract: `peak_at`, the op at which peak_chunks is first reached;
+// `max_slack_ns`, the most that any of the rank's instructions could end later for free; without
+// flushes, per rank "warmup":3,"staleness":3,"weight_versions":4 and, where the cost file gives
+// them, "weight_bytes" of all these versions; before lower_bound_ns, `period_ns`; where messages
+// share links, before lower_bound_ns, the most utilized first,
+//    "links":[{"name":"nic 0 out","bytes":8388608,"busy_ns":190000,"shared_ns":40000,
+//              "utilization":0.21},...]
+// With noise and with --sensitivity:
+//    "noise":{"seeds":1000,"p50_ns":...,"p95_ns":...,"mean_ns":...,"least_ns":...,"most_ns":...},
+//    "sensitivity":{"more":0.01,"by_rank_ns":[180000,...],"by_kind_ns":{"F":110000,...}}
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/analysis/report.h"
+#include "sim/ir/program.h"
+#include "sim/ir/timeline.h"
+#include "traces/json/json_string.h"
+
+namespace bubblescope {
+
+/// Fields that a command adds: name, and value as json.
+using ReportFields = std::vector<std::pair<std::string, std::string>>;
+
+/// Writes the whole report, with a line end. Linear in ranks and critical path.
+std::string write_report_json(const BubbleReport& report, const Program& program,
+                              const Timeline& timeline, const ReportFields& more = {});
+
+}  // namespace bubblescope

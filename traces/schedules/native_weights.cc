@@ -1,0 +1,78 @@
+// Reads and writes replicas and weight versions.
+#include "traces/schedules/native_weights.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "sim/ir/number.h"
+namespace bubblescope {
+
+namespace {
+
+std::optional<std::int32_t> parse_version(std::string_view digits) {
+  const auto version = parse_number<std::int32_t>(digits);
+  return version && *version >= 0 ? version : std::nullopt;
+}
+
+WeightUse read_use(const JsonNode& node, std::string_view word) {
+  const std::size_t arrow = word.find('>');
+  const auto read = parse_version(word.substr(0, arrow));
+  WeightUse use{read.value_or(0), {}};
+  if (arrow != word.npos) use.written = parse_version(word.substr(arrow + 1));
+  if (!read || (arrow != word.npos && !use.written))
+    node.refuse(fmt::format("'{}' names no versions; write 3, or 3>4 for an op that makes 4",
+                            word.substr(0, 24)));
+  return use;
+}
+
+std::vector<WeightUse> read_uses(const JsonNode& node) {
+  std::vector<WeightUse> uses;
+  std::string_view rest = node.text();
+  while (!rest.empty()) {
+    const std::string_view word = rest.substr(0, rest.find(' '));
+    uses.push_back(read_use(node, word));
+    rest.remove_prefix(std::min(rest.size(), word.size() + 1));
+  }
+  return uses;
+}
+
+std::string write_uses(const std::vector<WeightUse>& uses) {
+  std::string text;
+  for (const WeightUse& use : uses) {
+    text += (text.empty() ? "" : " ") + std::to_string(use.read);
+    if (use.written) text += '>' + std::to_string(*use.written);
+  }
+  return text;
+}
+
+}  // namespace
+
+void read_asynchronous(const JsonNode& node, Schedule& schedule) {
+  if (const auto replicas = node.find("replicas")) {
+    if (replicas->size() != static_cast<std::size_t>(schedule.stages()))
+      replicas->refuse(fmt::format("has {} entries for {} stages; give one per stage",
+                                   replicas->size(), schedule.stages()));
+    for (std::size_t stage = 0; stage < replicas->size(); ++stage)
+      schedule.replicas_of_stage.push_back(
+          (*replicas)[stage].integer32(1, schedule.shape.ranks - schedule.rank_of_stage[stage]));
+  }
+  if (const auto weights = node.find("weights"))
+    for (std::size_t rank = 0; rank < weights->size(); ++rank)
+      schedule.weights.push_back(read_uses((*weights)[rank]));
+}
+
+void write_asynchronous(JsonWriter& json, const Schedule& schedule) {
+  if (!schedule.replicas_of_stage.empty())
+    json.line(1).array("replicas", schedule.replicas_of_stage);
+  if (schedule.weights.empty()) return;
+  json.line(1).key("weights").begin_array();
+  for (const std::vector<WeightUse>& uses : schedule.weights)
+    json.line_between(2).value(write_uses(uses));
+  json.end_array();
+}
+
+}  // namespace bubblescope

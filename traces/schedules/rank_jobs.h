@@ -1,0 +1,36 @@
+// A Program in the form that other simulators expect: per rank, jobs that wait for jobs of the same
+// rank, with a send and a receive for every message.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "traces/files/format.h"
+
+namespace bubblescope {
+
+enum class JobKind : std::uint8_t { kWork, kSend, kReceive };
+
+struct RankJob {
+  JobKind kind = JobKind::kWork;
+  Op op;
+  std::int32_t lane = 0;  ///< the lane within its rank, the compute lane first; messages have none
+  std::int32_t peer = 0;  ///< of a message: the other rank
+  std::uint32_t tag = 0;  ///< of a message: the same at both ends, and unique
+  Nanos duration = 0;     ///< of a message, from its send's start to its receive's end
+  std::vector<std::uint32_t> waits_for;  ///< jobs of the same rank, by index, all before this one
+};
+
+/// [rank]: its jobs in an order in which each stands behind all that it waits for.
+using RankJobs = std::vector<std::vector<RankJob>>;
+
+/// Throws Error where the Program has posts and waits of messages, for which `format`'s simulator
+/// has its own rules.
+RankJobs make_rank_jobs(const PricedSchedule& priced, const std::string& format);
+
+/// Returns the common time of all messages; nullopt where they differ or there are none.
+std::optional<Nanos> find_uniform_latency(const RankJobs& ranks);
+
+}  // namespace bubblescope

@@ -1,0 +1,31 @@
+// Sums the work of each lane.
+#include "traces/timelines/impossible_lanes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "sim/ir/units.h"
+
+namespace bubblescope {
+
+std::optional<std::string> find_impossible_lane(const Program& program, const Timeline& timeline) {
+  constexpr Nanos kLongest = std::int64_t{1} << 60;
+  const Nanos step = compute_makespan(timeline);
+  if (step > kLongest / std::max(1, program.ranks))
+    return fmt::format("the step takes {}, which no step of {} ranks does; are these nanoseconds?",
+                       to_text(step), program.ranks);
+  std::vector<Nanos> left(program.lanes.size(), step);
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    const std::uint32_t lane = program.instructions[id].lane;
+    if (lane == kNoLane) continue;
+    left[lane] -= timeline.end[id] - timeline.start[id];
+    if (left[lane] < 0)
+      return fmt::format("the ops of lane {} take longer than the whole step, {}; they overlap",
+                         lane, to_text(step));
+  }
+  return {};
+}
+
+}  // namespace bubblescope

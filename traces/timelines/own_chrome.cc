@@ -1,0 +1,93 @@
+// Lowers the schedule again. Slices give the times of what they show; the times of hidden
+// instructions (posts, and waits that blocked nothing) follow from the rule of the machine.
+#include "traces/timelines/own_chrome.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+#include <variant>
+
+#include "sim/ir/error.h"
+#include "sim/ir/validate.h"
+#include "traces/reports/made_with.h"
+#include "traces/schedules/native_schedule.h"
+#include "traces/timelines/impossible_lanes.h"
+
+namespace bubblescope {
+
+namespace {
+
+/// The rank as the trace writes it, the op, and whether the slice is a wait for that op's message.
+using SliceKey = std::tuple<std::string, std::string, bool>;
+
+std::map<SliceKey, const ChromeSlice*> index_slices(const ChromeEvents& events) {
+  std::map<SliceKey, const ChromeSlice*> index;
+  for (const ChromeSlice& slice : events.slices)
+    index[{events.threads[slice.thread].process, slice.op, slice.name.starts_with("wait ")}] =
+        &slice;
+  return index;
+}
+
+Timeline time(const Program& program, const ChromeEvents& events, const std::string& file) {
+  const std::map<SliceKey, const ChromeSlice*> slices = index_slices(events);
+  Timeline timeline;
+  std::vector<Nanos> lane_end(program.lanes.size(), 0);
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    const Instruction& instruction = program.instructions[id];
+    const bool in_lane = instruction.lane != kNoLane;
+    const std::string op = to_string(instruction.op);
+    const auto slice =
+        instruction.role == Role::kPost
+            ? slices.end()
+            : slices.find({std::to_string(instruction.rank), op, instruction.role == Role::kWait});
+    if (slice == slices.end() && instruction.role == Role::kWork)
+      throw Error(
+          fmt::format("{}: there is no slice for {} of rank {}, which its schedule has; "
+                      "write the trace again",
+                      file, op, instruction.rank));
+    Nanos ready = in_lane ? lane_end[instruction.lane] : 0;
+    for (const InstructionId awaited : program.dependencies_of(id))
+      ready = std::max(ready, timeline.end[awaited]);
+    const bool shown = slice != slices.end();
+    const bool waits = instruction.role == Role::kWait;
+    timeline.end.push_back(shown ? slice->second->end : ready);
+    timeline.start.push_back(shown && !waits ? slice->second->start : timeline.end.back());
+    if (in_lane) lane_end[instruction.lane] = timeline.end.back();
+  }
+  return timeline;
+}
+
+}  // namespace
+
+bool is_own_trace(const ChromeEvents& events) {
+  return events.other_data.contains("native_schedule");
+}
+
+MeasuredStep read_own_trace(const ChromeEvents& events, const std::string& file) {
+  const std::string where = file + ": /otherData/native_schedule";
+  auto validated =
+      validate_schedule(read_native_schedule(events.other_data.at("native_schedule"), where));
+  if (const auto* invalid = std::get_if<InvalidSchedule>(&validated))
+    throw Error(fmt::format("{}: is not legal: {}", where, invalid->problems[0].message));
+  MeasuredStep step{"", std::get<ValidSchedule>(std::move(validated))};
+  std::variant<Program, Deadlock> lowered =
+      lower(step.schedule, read_lowering(events.other_data, file));
+  if (const auto* deadlock = std::get_if<Deadlock>(&lowered))
+    throw Error(fmt::format("{}: deadlocks: {}", where, to_string(*deadlock)));
+  step.program = std::get<Program>(std::move(lowered));
+  step.timeline = time(step.program, events, file);
+  if (const auto fault = find_impossible_lane(step.program, step.timeline))
+    throw Error(file + ": " + *fault);
+  const auto take = [&](const char* key, std::string& text) {
+    const auto found = events.other_data.find(key);
+    if (found != events.other_data.end()) text = found->second;
+  };
+  take("source", step.timeline.source);
+  take("breakdown", step.timeline.breakdown);
+  return step;
+}
+
+}  // namespace bubblescope

@@ -1,0 +1,18 @@
+// Reads back Chrome traces that this program wrote, exact to the nanosecond.
+#pragma once
+
+#include <string>
+
+#include "traces/measured/chrome_events.h"
+#include "traces/measured/trace_format.h"
+
+namespace bubblescope {
+
+/// Whether --trace wrote the file, with the schedule in it.
+bool is_own_trace(const ChromeEvents& events);
+
+/// Returns the step as it was written. Throws Error for an illegal schedule, and for an op of the
+/// schedule that the trace lacks.
+MeasuredStep read_own_trace(const ChromeEvents& events, const std::string& file);
+
+}  // namespace bubblescope

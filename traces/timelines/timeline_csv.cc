@@ -1,0 +1,58 @@
+// Writes `--timeline FILE`: one row per instruction in the Program's order, so that each row
+// follows its dependencies.
+//
+//   rank,lane,op,kind,stage,microbatch,start_ns,end_ns,slack_ns,critical
+//   0,compute,0F0,F,0,0,0,1000000,0,1
+//   0,,0SEND_F0,SEND_F,0,0,1000000,1100000,0,1
+//
+// lane is blank for a message that occupies nothing. critical is 1 on the critical path; it and
+// slack_ns are blank where the report has no conclusions.
+#include <fmt/compile.h>
+#include <fmt/format.h>
+
+#include <iterator>
+#include <vector>
+
+#include "sim/analysis/conclusions.h"
+#include "traces/files/format.h"
+
+namespace bubblescope {
+
+namespace {
+
+std::string write_timeline_csv(const StepRecord& record, const std::string&) {
+  const Program& program = record.program;
+  const BubbleReport& report = record.report;
+  std::vector<char> critical(program.instructions.size(), '0');
+  for (const InstructionId id : report.critical_path) critical[id] = '1';
+  const bool has_slack =
+      is_conclusive(report) && report.slack.size() == program.instructions.size();
+  fmt::memory_buffer out;
+  out.reserve(64 * program.instructions.size());
+  const auto end = std::back_inserter(out);
+  fmt::format_to(end, "rank,lane,op,kind,stage,microbatch,start_ns,end_ns,slack_ns,critical\n");
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    const Instruction& instruction = program.instructions[id];
+    const Op& op = instruction.op;
+    const std::string_view lane =
+        instruction.lane == kNoLane ? "" : std::string_view(program.lanes[instruction.lane].name);
+    fmt::format_to(end, FMT_COMPILE("{},{},{},{},{},{},{},{},"), instruction.rank, lane,
+                   to_string(op), code(op.kind), op.stage, op.microbatch, record.timeline.start[id],
+                   record.timeline.end[id]);
+    if (has_slack) fmt::format_to(end, FMT_COMPILE("{}"), report.slack[id]);
+    out.push_back(',');
+    if (is_conclusive(report)) out.push_back(critical[id]);
+    out.push_back('\n');
+  }
+  return fmt::to_string(out);
+}
+
+const Registrar<TimelineFormat> registrar{{"timeline",
+                                           {"csv"},
+                                           "one csv row per instruction: when, where, slack",
+                                           write_timeline_csv,
+                                           {".csv"}}};
+
+}  // namespace
+
+}  // namespace bubblescope

@@ -1,0 +1,101 @@
+// Reads back what --timeline wrote. The csv has times but no dependencies, so the step is assembled
+// like any trace, with the messages of the file.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "sim/ir/error.h"
+#include "sim/ir/number.h"
+#include "traces/measured/op_names.h"
+#include "traces/measured/trace_format.h"
+#include "traces/schedules/cell.h"
+
+namespace bubblescope {
+
+namespace {
+
+constexpr std::string_view kHeader = "rank,lane,op,kind,stage,microbatch,start_ns,end_ns";
+constexpr std::size_t kColumns = 8;
+constexpr std::int64_t kMaxRank = 65'535;
+constexpr Nanos kLatest = std::int64_t{1} << 60;
+
+/// A line being read, with its position.
+struct Row {
+  const std::string& file;
+  std::size_t line = 0;
+  std::array<std::string_view, kColumns> cells;
+
+  [[noreturn]] void refuse(std::size_t column, const std::string& what) const {
+    throw Error(
+        fmt::format("{}:{}: column {}: {} {}", file, line, column + 1, quote(cells[column]), what));
+  }
+
+  std::int64_t number(std::size_t column, std::int64_t min_value, std::int64_t max_value) const {
+    const auto value = parse_number<std::int64_t>(cells[column]);
+    if (!value || *value < min_value || *value > max_value)
+      refuse(column, fmt::format("must be a whole number from {} to {}", min_value, max_value));
+    return *value;
+  }
+};
+
+Row split(std::string_view line, const std::string& file, std::size_t number) {
+  Row row{file, number, {}};
+  for (std::size_t column = 0; column < kColumns; ++column) {
+    const std::size_t comma = line.find(',');
+    if (comma == line.npos && column + 1 < kColumns)
+      throw Error(fmt::format("{}:{}: has {} columns; the first {} must be {}", file, number,
+                              column + 1, kColumns, kHeader));
+    row.cells[column] = line.substr(0, comma);
+    line.remove_prefix(comma == line.npos ? line.size() : comma + 1);
+  }
+  return row;
+}
+
+/// Whether a row is an op or a message; posts and waits, which are in communication queues, are
+/// not.
+bool shows_work(const Row& row, const Op& op) {
+  return is_compute(op.kind) || (is_send(op.kind) && row.cells[1].empty());
+}
+
+ObservedTrace read_timeline_csv(const TraceInput& input) {
+  ObservedTrace trace;
+  trace.source = "csv";
+  std::string_view rest = input.text;
+  for (std::size_t line = 1; !rest.empty(); ++line) {
+    const std::string_view text = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(rest.size(), text.size() + 1));
+    if (line == 1 || strip(text).empty()) continue;
+    const Row row = split(strip(text), input.path, line);
+    const std::optional<NamedOp> named = parse_op_name(row.cells[2]);
+    if (!named || !named->has_stage || !named->has_microbatch)
+      row.refuse(2, "must be an op, such as 0F0");
+    const auto rank = static_cast<std::int32_t>(row.number(0, 0, kMaxRank));
+    while (trace.recorders.size() <= static_cast<std::size_t>(rank))
+      trace.recorders.push_back({input.path, static_cast<std::int32_t>(trace.recorders.size())});
+    ObservedOp observed;
+    observed.op = named->op;
+    observed.recorder = rank;
+    observed.start = row.number(6, -kLatest, kLatest);
+    observed.end = row.number(7, observed.start, kLatest);
+    if (shows_work(row, observed.op)) trace.ops.push_back(observed);
+  }
+  if (trace.ops.empty())
+    throw Error(input.path + " has no op below its header; write it again with --timeline");
+  return trace;
+}
+
+const Registrar<TraceFormat> registrar{
+    {"timeline-csv",
+     {},
+     "what --timeline wrote: times without what waits for what",
+     [](std::string_view text) { return text.starts_with(kHeader); },
+     read_timeline_csv}};
+
+}  // namespace
+
+}  // namespace bubblescope

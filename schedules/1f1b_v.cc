@@ -2,7 +2,7 @@
 // al., "Pipeline Parallelism with Controllable Memory", 2024.
 #include "schedules/searched.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 namespace {
 
 /// The cap is ceil(2p/3) micro-batches, plus half of one if 3 divides p, because no building block
@@ -33,4 +33,4 @@ const ScheduleRegistrar registrar{{
 }};
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

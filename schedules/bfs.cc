@@ -6,7 +6,7 @@
 #include "schedules/pytorch_cells.h"
 #include "schedules/virtual_stages.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 namespace {
 
 /// PyTorch starts each rank one step after the previous one, and leaves two steps for each rank
@@ -65,4 +65,4 @@ const ScheduleRegistrar registrar{{
 }};
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

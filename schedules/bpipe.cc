@@ -7,7 +7,7 @@
 
 #include "sim/model/schedule_def.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 namespace {
 
 const ScheduleDef& one_f_one_b() { return find_schedule("1f1b"); }
@@ -100,4 +100,4 @@ const ScheduleRegistrar registrar{{
 }};
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

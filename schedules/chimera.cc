@@ -6,7 +6,7 @@
 #include "schedules/chunk_cost.h"
 #include "schedules/slot_order.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 namespace {
 
 std::vector<std::string> refuse(const ScheduleRequest& request) {
@@ -68,4 +68,4 @@ const ScheduleRegistrar registrar{{
 }};
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

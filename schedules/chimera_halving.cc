@@ -4,7 +4,7 @@
 #include "schedules/chimera_variants.h"
 #include "schedules/chunk_cost.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 namespace {
 
 /// Backwards of slices run in reverse order.
@@ -46,4 +46,4 @@ const ScheduleRegistrar registrar{{
 }};
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 Schedule build_chimera_of_pairs(const ScheduleRequest& request, Op (*part)(Op op, int n)) {
   Schedule schedule = find_schedule("chimera").build(request);
@@ -24,4 +24,4 @@ std::vector<std::int64_t> count_pair_peaks(std::int32_t ranks) {
   return peaks;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -4,7 +4,7 @@
 
 #include "sim/model/schedule_def.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 /// Chimera's order for `request`, with every op replaced by two: `part` returns the n-th of them.
 Schedule build_chimera_of_pairs(const ScheduleRequest& request, Op (*part)(Op op, int n));
@@ -13,4 +13,4 @@ Schedule build_chimera_of_pairs(const ScheduleRequest& request, Op (*part)(Op op
 /// pairs.
 std::vector<std::int64_t> count_pair_peaks(std::int32_t ranks);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

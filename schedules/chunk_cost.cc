@@ -1,7 +1,7 @@
 // Divides a rank's share into chunks and slices.
 #include "schedules/chunk_cost.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 std::optional<ChunkCost> chunk_cost(const ScheduleRequest& request) {
   const UniformCost& cost = request.cost;
@@ -17,4 +17,4 @@ std::optional<ChunkCost> chunk_cost(const ScheduleRequest& request) {
   return chunk;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -5,7 +5,7 @@
 
 #include "sim/model/schedule_def.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 /// In formulas: F, B, I, W and c.
 struct ChunkCost {
@@ -23,4 +23,4 @@ inline Nanos clamp_to_zero(Nanos time) { return time > 0 ? time : 0; }
 /// into them: then stages differ, and the closed forms for uniform stages do not hold.
 std::optional<ChunkCost> chunk_cost(const ScheduleRequest& request);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

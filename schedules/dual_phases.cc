@@ -3,7 +3,7 @@
 
 #include <utility>
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 namespace {
 
 /// Backwards of both streams in turn: full ones first, then input gradients only.
@@ -39,4 +39,4 @@ std::optional<Nanos> compute_dual_bubble(const ChunkCost& cost, std::int32_t dep
   return (depth - 1) * (2 * cost.forward + clamp_to_zero(cost.input_grad - cost.weight_grad));
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

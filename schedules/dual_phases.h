@@ -11,7 +11,7 @@
 #include "schedules/two_streams.h"
 #include "sim/ir/schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 /// A rank on the path from an end of the pipeline, where stream 0 enters and stream 1 leaves, to
 /// the innermost rank: there both are the same stream (DualPipeV) or continue to the other half
@@ -31,4 +31,4 @@ RankOrder make_dual_order(const DualRank& rank);
 /// and if messages take time: there is no closed form.
 std::optional<Nanos> compute_dual_bubble(const ChunkCost& cost, std::int32_t depth);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

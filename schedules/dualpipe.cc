@@ -3,7 +3,7 @@
 // Report", 2024.
 #include "schedules/dual_phases.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 namespace {
 
 std::vector<std::string> refuse(const ScheduleRequest& request) {
@@ -58,4 +58,4 @@ const ScheduleRegistrar registrar{{
 }};
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -3,7 +3,7 @@
 #include "schedules/chunk_cost.h"
 #include "schedules/dual_phases.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 namespace {
 
 std::vector<std::string> refuse(const ScheduleRequest& request) {
@@ -53,4 +53,4 @@ const ScheduleRegistrar registrar{{
 }};
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

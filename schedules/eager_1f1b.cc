@@ -6,7 +6,7 @@
 #include "schedules/chunk_cost.h"
 #include "schedules/rank_order.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 namespace {
 
 Schedule build(const ScheduleRequest& request) {
@@ -46,4 +46,4 @@ const ScheduleRegistrar registrar{{
 }};
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -4,7 +4,7 @@
 #include "schedules/chunk_cost.h"
 #include "schedules/virtual_stages.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 namespace {
 
 std::vector<std::string> refuse(const ScheduleRequest& request) {
@@ -59,4 +59,4 @@ const ScheduleRegistrar registrar{{
 }};
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -3,7 +3,7 @@
 // Model-Parallelism System for Distributed DNN Training", 2020.
 #include "schedules/chunk_cost.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 namespace {
 
 /// The i-th micro-batch goes down if i is even, up if it is odd: its forward follows the backward
@@ -54,4 +54,4 @@ const ScheduleRegistrar registrar{{
 }};
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

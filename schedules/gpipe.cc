@@ -4,7 +4,7 @@
 #include "schedules/chunk_cost.h"
 #include "schedules/rank_order.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 namespace {
 
 Schedule build(const ScheduleRequest& request) {
@@ -43,4 +43,4 @@ const ScheduleRegistrar registrar{{
 }};
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

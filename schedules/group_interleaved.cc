@@ -7,7 +7,7 @@
 #include "schedules/chunk_cost.h"
 #include "schedules/virtual_stages.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 namespace {
 
 /// Gradients return one step per rank, because they do not wait for W.
@@ -58,4 +58,4 @@ const ScheduleRegistrar registrar{{
 }};
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

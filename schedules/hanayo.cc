@@ -7,7 +7,7 @@
 #include "schedules/chunk_cost.h"
 #include "schedules/slot_order.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 namespace {
 
 Schedule build(const ScheduleRequest& request) {
@@ -58,4 +58,4 @@ const ScheduleRegistrar registrar{{
 }};
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -6,7 +6,7 @@
 #include "schedules/pytorch_cells.h"
 #include "schedules/virtual_stages.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 namespace {
 
 /// A micro-batch travels to the last rank and back: two steps for each rank in between.
@@ -79,4 +79,4 @@ const ScheduleRegistrar registrar{{
 }};
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -7,7 +7,7 @@
 #include "schedules/virtual_stages.h"
 #include "schedules/zero_bubble.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 namespace {
 
 /// Half of interleaved 1F1B's, because only I is on the way back.
@@ -75,4 +75,4 @@ const ScheduleRegistrar registrar{{
 }};
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

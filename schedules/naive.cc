@@ -2,7 +2,7 @@
 #include "schedules/chunk_cost.h"
 #include "schedules/rank_order.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 namespace {
 
 Schedule build(const ScheduleRequest& request) {
@@ -35,4 +35,4 @@ const ScheduleRegistrar registrar{{
 }};
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -4,7 +4,7 @@
 #include "schedules/round_robin.h"
 #include "schedules/weight_versions.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 namespace {
 
 /// A micro-batch reads the newest weights when it enters a stage. Its gradient is then as many
@@ -35,4 +35,4 @@ const ScheduleRegistrar registrar{{
 }};
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

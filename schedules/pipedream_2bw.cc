@@ -6,7 +6,7 @@
 #include "schedules/round_robin.h"
 #include "schedules/weight_versions.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 namespace {
 
 /// Updates are one late: W(t+1) = W(t) - learning rate * gradient at W(t-1).
@@ -57,4 +57,4 @@ const ScheduleRegistrar registrar{{
 }};
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

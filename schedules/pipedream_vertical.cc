@@ -4,7 +4,7 @@
 #include "schedules/round_robin.h"
 #include "schedules/weight_versions.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 namespace {
 
 /// The delay is that of the first stage, in updates: p-1 without replicas. Updates of different
@@ -43,4 +43,4 @@ const ScheduleRegistrar registrar{{
 }};
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -1,7 +1,7 @@
 // The idle cells that torch.distributed.pipelining puts between the ops of its orders.
 #include "schedules/pytorch_cells.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 namespace {
 
@@ -62,4 +62,4 @@ std::vector<RankOrder> with_forwards_in_step(const std::vector<RankOrder>& cells
   return spread;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -8,7 +8,7 @@
 
 #include "sim/ir/schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 inline constexpr Op kIdleCell{0, 0, 0, OpKind::kIdle, Pairing::kAlone};
 
@@ -30,4 +30,4 @@ RankOrder with_idle_cells(const RankOrder& ops, const IdleCells& idle);
 std::vector<RankOrder> with_forwards_in_step(const std::vector<RankOrder>& cells,
                                              std::int32_t stages, std::int32_t microbatches);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 namespace {
 
 Op make_op(const Visit& visit, OpKind kind) {
@@ -50,4 +50,4 @@ RankOrder alternate_split(const Visits& visits, std::int64_t warmup, std::int64_
   return ops;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -7,7 +7,7 @@
 
 #include "sim/ir/schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 /// A micro-batch, or a slice of one, on one of a rank's stages.
 struct Visit {
@@ -35,4 +35,4 @@ RankOrder alternate(const Visits& visits, std::int64_t warmup);
 ///   F F  F I  F I W  F I W  I W  I W  W
 RankOrder alternate_split(const Visits& visits, std::int64_t warmup, std::int64_t lag);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

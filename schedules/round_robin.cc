@@ -6,7 +6,7 @@
 
 #include "schedules/rank_order.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 namespace {
 
@@ -68,4 +68,4 @@ Claims claim_round_robin(const ScheduleRequest& request) {
   return find_schedule("1f1b").claims(request);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

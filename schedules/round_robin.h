@@ -7,7 +7,7 @@
 
 #include "sim/model/schedule_def.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 /// The number of ranks that share each stage: from --replicas, or one each.
 std::vector<std::int32_t> replicas_of(const ScheduleRequest& request);
@@ -30,4 +30,4 @@ Schedule build_round_robin(const ScheduleRequest& request);
 /// The claims of 1F1B if the order is the same: without --replicas and --in-flight.
 Claims claim_round_robin(const ScheduleRequest& request);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -5,7 +5,7 @@
 
 #include "schedules/search/best_order.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 namespace {
 
@@ -53,4 +53,4 @@ Claims claim_work_of_one_rank(const ScheduleRequest& request, SearchForm form) {
   return claims;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -6,7 +6,7 @@
 
 #include "sim/model/schedule_def.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 /// The placement of a searched schedule's stages and the form of its backward.
 enum class SearchForm : std::uint8_t {
@@ -35,4 +35,4 @@ Schedule build_searched_under_its_caps(const ScheduleRequest& request, SearchFor
 /// Claims the work on one rank, where there is nothing to wait for; empty for more ranks.
 Claims claim_work_of_one_rank(const ScheduleRequest& request, SearchForm form);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -5,7 +5,7 @@
 #include "schedules/chunk_cost.h"
 #include "schedules/slices.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 namespace {
 
 /// The first backward is that of a micro-batch's last slice, so its n-1 other slices run first.
@@ -51,4 +51,4 @@ const ScheduleRegistrar registrar{{
 }};
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

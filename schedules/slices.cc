@@ -1,7 +1,7 @@
 // Renumbers micro-batches into slices.
 #include "schedules/slices.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 Shape count_slices(Shape shape) {
   shape.microbatches *= shape.slices;
@@ -21,4 +21,4 @@ Visits visits_of_slices(Visits visits, std::int32_t slices) {
   return visits;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -5,7 +5,7 @@
 #include "schedules/rank_order.h"
 #include "sim/model/schedule_def.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 /// The shape in which every slice counts as a micro-batch.
 Shape count_slices(Shape shape);
@@ -14,4 +14,4 @@ Shape count_slices(Shape shape);
 /// micro-batch u / n in the forward, and slice n-1 - u mod n in the backward.
 Visits visits_of_slices(Visits visits, std::int32_t slices);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 void SlotOrder::add(Stream stream, std::int32_t position, std::int32_t count) {
   const auto [stages, group_size] = pipeline_;
@@ -24,4 +24,4 @@ RankOrder SlotOrder::take() && {
   return order;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

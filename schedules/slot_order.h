@@ -7,7 +7,7 @@
 
 #include "schedules/two_streams.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 /// A pipeline in which a micro-batch takes one slot per stage, down and up again without waiting.
 /// Micro-batches enter in groups, one in every other slot; a group has left when the next one
@@ -39,4 +39,4 @@ class SlotOrder {
   std::vector<SlottedOp> ops_;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -4,7 +4,7 @@
 #include "schedules/chunk_cost.h"
 #include "schedules/slices.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 namespace {
 
 Schedule build(const ScheduleRequest& request) {
@@ -44,4 +44,4 @@ const ScheduleRegistrar registrar{{
 }};
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 namespace {
 
 /// One op of a phase.
@@ -64,4 +64,4 @@ void TwoStreamOrder::repeat(std::int32_t times, std::string_view phase) {
 
 RankOrder TwoStreamOrder::take() && { return std::move(ops_); }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

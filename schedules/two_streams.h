@@ -10,7 +10,7 @@
 #include "sim/ir/depend.h"
 #include "sim/ir/schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 /// Micro-batches first_microbatch, first_microbatch + 1, ... on one of a rank's stages.
 struct Stream {
@@ -44,4 +44,4 @@ class TwoStreamOrder {
   RankOrder ops_;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -2,7 +2,7 @@
 // Qi et al., "Pipeline Parallelism with Controllable Memory", 2024.
 #include "schedules/searched.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 namespace {
 
 const ScheduleRegistrar registrar{{
@@ -20,4 +20,4 @@ const ScheduleRegistrar registrar{{
 }};
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -3,7 +3,7 @@
 // 2024.
 #include "schedules/searched.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 namespace {
 
 /// The cap is floor((p+2)/2) micro-batches.
@@ -32,4 +32,4 @@ const ScheduleRegistrar registrar{{
 }};
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -2,7 +2,7 @@
 // need. Qi et al., "Pipeline Parallelism with Controllable Memory", 2024.
 #include "schedules/searched.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 namespace {
 
 /// The cap is floor((p+4)/3) micro-batches.
@@ -31,4 +31,4 @@ const ScheduleRegistrar registrar{{
 }};
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 namespace {
 
 using std::to_string;
@@ -135,4 +135,4 @@ Visits make_virtual_visits(const Shape& shape, std::int32_t group_size, std::int
   return visits;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -10,7 +10,7 @@
 #include "schedules/rank_order.h"
 #include "sim/model/schedule_def.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 /// The groups of micro-batches; the last one may be smaller.
 struct Groups {
@@ -42,4 +42,4 @@ std::int64_t count_virtual_warmup(const ScheduleRequest& request, std::int32_t r
 ///   0F0 0F1 0F2  2F0 2F1 2F2 | 0F3 0F4  2F3 2F4
 Visits make_virtual_visits(const Shape& shape, std::int32_t group_size, std::int32_t rank);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 std::vector<WeightUse> assign_weight_versions(const RankOrder& ops, UpdateRule rule) {
   std::vector<WeightUse> uses;
@@ -22,4 +22,4 @@ std::vector<WeightUse> assign_weight_versions(const RankOrder& ops, UpdateRule r
   return uses;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -6,7 +6,7 @@
 
 #include "sim/ir/schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 /// Every `microbatches` micro-batches end with an update. The u-th group (from 0) writes version
 /// u+1 and reads version u - delay, forward and backward.
@@ -18,4 +18,4 @@ struct UpdateRule {
 /// The versions of a rank's ops, whose backwards must be in micro-batch order.
 std::vector<WeightUse> assign_weight_versions(const RankOrder& ops, UpdateRule rule);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -2,7 +2,7 @@
 // Bubble Pipeline Parallelism", 2024, section 3.
 #include "schedules/searched.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 namespace {
 
 const ScheduleRegistrar registrar{{
@@ -27,4 +27,4 @@ const ScheduleRegistrar registrar{{
 }};
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

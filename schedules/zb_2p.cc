@@ -2,7 +2,7 @@
 // 2024, section 3.
 #include "schedules/searched.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 namespace {
 
 /// The paper counts memory in M_B, of which I releases M_B - M_W. If all of it were held until W,
@@ -40,4 +40,4 @@ const ScheduleRegistrar registrar{{
 }};
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -2,7 +2,7 @@
 // Qi et al., "Zero Bubble Pipeline Parallelism", 2024, section 3.
 #include "schedules/searched.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 namespace {
 
 const ScheduleRegistrar registrar{{
@@ -22,4 +22,4 @@ const ScheduleRegistrar registrar{{
 }};
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -2,7 +2,7 @@
 // Bubble Pipeline Parallelism", 2024, section 2.3.
 #include "schedules/zero_bubble.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 namespace {
 
 constexpr std::int32_t kHeight = 1;
@@ -31,4 +31,4 @@ const ScheduleRegistrar registrar{{
 }};
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

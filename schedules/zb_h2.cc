@@ -4,7 +4,7 @@
 
 #include "schedules/zero_bubble.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 namespace {
 
 constexpr std::int32_t kHeight = 2;
@@ -38,4 +38,4 @@ const ScheduleRegistrar registrar{{
 }};
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

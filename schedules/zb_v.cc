@@ -7,7 +7,7 @@
 #include "schedules/pytorch_cells.h"
 #include "schedules/two_streams.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 namespace {
 
 std::vector<std::string> refuse(const ScheduleRequest& request) {
@@ -85,4 +85,4 @@ const ScheduleRegistrar registrar{{
 }};
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -5,7 +5,7 @@
 
 #include "schedules/rank_order.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 Schedule build_zero_bubble(const ScheduleRequest& request, std::int32_t height) {
   const Shape& shape = request.shape;
@@ -33,4 +33,4 @@ std::optional<RankBubble> compute_height_one_bubble(const Shape& shape, const Ch
   return bubble;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -7,7 +7,7 @@
 #include "schedules/chunk_cost.h"
 #include "sim/model/schedule_def.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 /// The paper's handcrafted schedules: rank r runs height (p-1-r) warm-up forwards, then F and I
 /// take turns, and each W is height r I's late, so that every rank holds height (p-1) + 1
@@ -29,4 +29,4 @@ struct RankBubble {
 /// dominate.
 std::optional<RankBubble> compute_height_one_bubble(const Shape& shape, const ChunkCost& cost);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -15,7 +15,7 @@
 #include "tools/print.h"
 #include "traces/files/input_limit.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -51,7 +51,7 @@ Arguments take_input_limit(const Arguments& words) {
       continue;
     }
     if (!is_joined && at + 1 == words.size()) throw Error(flag + " needs a size, such as 16GiB");
-    set_max_input(parse_bytes(is_joined ? words[at].substr(flag.size() + 1) : words[++at]));
+    traces::set_max_input(parse_bytes(is_joined ? words[at].substr(flag.size() + 1) : words[++at]));
   }
   return left;
 }
@@ -108,6 +108,6 @@ int run(int count, char** values) {
 
 }  // namespace
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools
 
-int main(int count, char** values) { return bubblescope::run(count, values); }
+int main(int count, char** values) { return bubblescope::tools::run(count, values); }

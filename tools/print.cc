@@ -10,7 +10,7 @@
 
 #include "sim/ir/plain_text.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -79,4 +79,4 @@ void print_message_drawing(std::string_view text) { print_to_stderr(escape_lines
 
 void draw_progress(std::string_view text) { print_to_stderr(text); }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

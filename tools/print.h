@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 /// Prints results. Control characters become escapes, except the colours of our own drawings. A
 /// failure to write stdout is found when it is flushed at the end.
@@ -32,4 +32,4 @@ void print_message(fmt::format_string<Values...> format, Values&&... values) {
   print_message_text(fmt::format(format, std::forward<Values>(values)...));
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

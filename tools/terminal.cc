@@ -10,7 +10,7 @@
 
 #include "exec/runtime/launchers.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -18,15 +18,15 @@ constexpr int kDefaultWidth = 80;
 
 /// mpirun gives every process a terminal of its own, wherever its output goes.
 bool runs_under_mpirun() {
-  return std::any_of(std::begin(kMpiruns), std::end(kMpiruns), [](const Launcher& launcher) {
-    return std::getenv(launcher.rank) != nullptr;
-  });
+  return std::any_of(
+      std::begin(exec::kMpiruns), std::end(exec::kMpiruns),
+      [](const exec::Launcher& launcher) { return std::getenv(launcher.rank) != nullptr; });
 }
 
 }  // namespace
 
-DrawOptions detect_draw_options() {
-  DrawOptions options;
+traces::DrawOptions detect_draw_options() {
+  traces::DrawOptions options;
   options.width = kDefaultWidth;
   if (isatty(STDOUT_FILENO) == 0 || runs_under_mpirun()) return options;
   const char* no_colour = std::getenv("NO_COLOR");
@@ -38,4 +38,4 @@ DrawOptions detect_draw_options() {
   return options;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -3,10 +3,10 @@
 
 #include "traces/drawings/drawing.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 /// Returns width and colour of stdout: colour on a terminal unless NO_COLOR is set; 80 columns
 /// elsewhere, and under mpirun, whose terminals are not where the output ends up.
-DrawOptions detect_draw_options();
+traces::DrawOptions detect_draw_options();
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

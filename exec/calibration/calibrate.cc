@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numeric>
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -135,4 +135,4 @@ Calibration calibrate(std::span<const Observation> observations, std::int32_t st
   return calibration;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

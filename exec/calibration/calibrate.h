@@ -11,7 +11,7 @@
 #include "sim/ir/op.h"
 #include "sim/ir/timeline.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// The mean of some samples and its uncertainty.
 struct Estimate {
@@ -50,4 +50,4 @@ struct Observation {
 
 Calibration calibrate(std::span<const Observation> observations, std::int32_t stages);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

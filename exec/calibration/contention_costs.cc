@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -204,4 +204,4 @@ std::vector<Nanos> fill_contention(const std::vector<std::optional<Estimate>>& s
   return filled;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -10,7 +10,7 @@
 
 #include "exec/calibration/calibrate.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// [stage][kind][busy ranks - 1]; empty if no op ran under that contention.
 using ContentionCosts =
@@ -49,4 +49,4 @@ std::optional<Estimate> find_message_time(std::span<const Observation> observati
 /// duration without contention. Empty if nothing was measured.
 std::vector<Nanos> fill_contention(const std::vector<std::optional<Estimate>>& seen);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

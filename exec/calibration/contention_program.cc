@@ -9,7 +9,7 @@
 #include "sim/ir/program_draft.h"
 #include "sim/ir/recompute.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -133,4 +133,4 @@ Program contention_program(const Schedule& schedule, std::int32_t ranks_per_devi
   return std::move(turns).finish();
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

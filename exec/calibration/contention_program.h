@@ -8,7 +8,7 @@
 #include "sim/ir/program.h"
 #include "sim/ir/schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// Every rank runs every kind of op of all its stages while 1, 2, ... ranks of its device are busy.
 /// No op waits for a message; it reads whatever its buffer holds. Ranks in the same turn run
@@ -16,4 +16,4 @@ namespace bubblescope {
 /// are sent while no rank computes.
 Program contention_program(const Schedule& schedule, std::int32_t ranks_per_device);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -12,7 +12,7 @@
 #include "sim/ir/program_draft.h"
 #include "sim/ir/recompute.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -143,4 +143,4 @@ Program copies_program(const Schedule& schedule, std::int32_t max_busy) {
   return std::move(turns).finish();
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

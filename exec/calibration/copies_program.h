@@ -7,7 +7,7 @@
 #include "sim/ir/program.h"
 #include "sim/ir/schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// The saved activations of every stage are evicted to the rank's offload target and loaded again:
 /// first one after the other while nothing else runs, then while 1, 2, ... max_busy ranks of the
@@ -15,4 +15,4 @@ namespace bubblescope {
 /// second part needs two micro-batches.
 Program copies_program(const Schedule& schedule, std::int32_t max_busy);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

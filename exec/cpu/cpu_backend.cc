@@ -4,7 +4,7 @@
 
 #include "exec/runtime/worker_pool.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -38,4 +38,4 @@ const BackendRegistrar registrar{
 
 }  // namespace
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

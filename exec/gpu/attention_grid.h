@@ -5,7 +5,7 @@
 
 #include "exec/gpu/requests.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 enum class Attention : std::uint8_t {
   kSoftmax,  ///< two batched GEMMs and a softmax, whose rows are kept for the backward
@@ -23,4 +23,4 @@ inline std::int64_t attention_blocks(const AttentionGrid& grid, std::int32_t row
   return std::int64_t{grid.batch} * grid.heads * ((rows + kAttentionWarps - 1) / kAttentionWarps);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

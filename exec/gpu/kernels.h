@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 enum class Kernel : std::int32_t {
   /// target[row] = inputs[0][token of row] + inputs[1][row mod period]: numbers; inputs[2]: the
@@ -75,4 +75,4 @@ inline constexpr float kAdamMeanDecay = 0.9F;
 inline constexpr float kAdamSquareDecay = 0.99F;
 inline constexpr float kAdamEpsilon = 1e-4F;
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -3,7 +3,7 @@
 
 #include <dlfcn.h>
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// Sets `function` to the library's symbol of this name; returns false if there is none.
 template <class Function>
@@ -12,4 +12,4 @@ bool find_call(void* library, const char* name, Function& function) {
   return function != nullptr;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -7,7 +7,7 @@
 #include "exec/runtime/distributed_backend.h"
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -48,4 +48,4 @@ const BackendRegistrar registrar{
 
 }  // namespace
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -6,7 +6,7 @@
 
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -140,4 +140,4 @@ MpiTransport& open_mpi() {
   return transport;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

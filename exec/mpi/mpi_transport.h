@@ -13,7 +13,7 @@
 #include "exec/runtime/module.h"
 #include "exec/runtime/transport.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// A loaded module, and the processes that MPI has started.
 struct MpiLibrary {
@@ -67,4 +67,4 @@ class MpiTransport : public Transport {
 /// what to install where it cannot.
 MpiTransport& open_mpi();
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

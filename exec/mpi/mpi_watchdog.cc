@@ -17,7 +17,7 @@
 
 #include "exec/runtime/step_clock.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -149,4 +149,4 @@ void MpiWatchdog::watch() {
   }
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -9,7 +9,7 @@
 
 #include "exec/runtime/limits.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// MPI starts slowly on a machine with other work: less than this is not held against a process
 /// that runs.
@@ -42,4 +42,4 @@ class MpiWatchdog {
 /// its process 4711 is stopped"; empty: nothing that could be seen.
 std::string find_stopped_process();
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

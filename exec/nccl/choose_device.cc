@@ -3,7 +3,7 @@
 
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -54,4 +54,4 @@ std::optional<std::string> find_obstacle(const std::vector<HostInfo>& all, std::
   return std::nullopt;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// What a process tells the others of itself before they start.
 struct HostInfo {
@@ -28,4 +28,4 @@ std::int32_t choose_device(std::int32_t local_rank, std::int32_t devices, bool h
 /// NCCL would refuse because they share a device.
 std::optional<std::string> find_obstacle(const std::vector<HostInfo>& all, std::int32_t here);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -8,7 +8,7 @@
 
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -99,4 +99,4 @@ std::optional<Frame> FrameReader::next() {
   return frame;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -10,7 +10,7 @@
 #include "exec/runtime/blob.h"
 #include "exec/runtime/transport.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// What a frame is: a part of the rendezvous, of a gather, or a message of a channel.
 enum class FrameKind : std::uint32_t {
@@ -70,4 +70,4 @@ class FrameReader {
   std::size_t begin_ = 0;  ///< of what was not given yet
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -108,4 +108,4 @@ bool are_equal(const Digest& one, const Digest& other) {
   return difference == std::byte{0};
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 using Digest = std::array<std::byte, 32>;
 
@@ -17,4 +17,4 @@ Digest hash_with_key(std::string_view key, std::span<const std::byte> message);
 /// In a time that does not depend on where they differ.
 bool are_equal(const Digest& one, const Digest& other);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -5,7 +5,7 @@
 
 #include "exec/nccl/socket_transport.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -46,4 +46,4 @@ std::uint64_t largest_share(const JobRequest& job) {
   return kSmallGather + std::max(bytes_of_step(job.program), trained);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

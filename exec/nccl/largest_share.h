@@ -5,10 +5,10 @@
 
 #include "exec/gpu/host/job.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// The largest of: a rank's spans, arrivals and stops in a step; the weights and gradients of the
 /// whole model, where it trains. More than this no process of the same job sends.
 std::uint64_t largest_share(const JobRequest& job);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -8,7 +8,7 @@
 #include "sim/ir/error.h"
 #include "sim/ir/number.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -150,4 +150,4 @@ Launch read_launch(const Environment& environment) {
   return {};
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

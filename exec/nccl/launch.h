@@ -18,7 +18,7 @@
 #include "exec/nccl/tcp_socket.h"
 #include "exec/runtime/transport.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 struct Launch {
   std::string launcher;  ///< "torchrun"; empty: none, this process is alone
@@ -49,4 +49,4 @@ Launch read_launch(const Environment& environment);
 /// The first host of a list as Slurm writes it: "gpu07" of "gpu[07-09,12],login1".
 std::string first_host(const std::string& list);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

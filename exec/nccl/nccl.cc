@@ -7,7 +7,7 @@
 #include "exec/runtime/step_clock.h"
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -164,4 +164,4 @@ void NcclRanks::abort() {
   if (all_) calls_.abort(all_.get());
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -13,7 +13,7 @@
 #include "exec/nccl/calls.h"
 #include "exec/nccl/rank_plan.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// Opens bubblescope_nccl.so. Throws Error (Fault::kMachine) that says what is missing. The module
 /// stays open for good.
@@ -102,4 +102,4 @@ class NcclRanks {
   bool is_aborted_ = false;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -21,7 +21,7 @@
 #include "exec/runtime/step_protocol.h"
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -112,7 +112,7 @@ std::vector<HostInfo> gather_hosts(StepProtocol& protocol, const HostInfo& own) 
 /// Opens the modules and takes a device, or says in `own` why not.
 std::int32_t take_device(HostInfo& own, std::int32_t local_rank) {
   try {
-    const auto devices = static_cast<std::int32_t>(Gpu(open_gpu()).devices().size());
+    const auto devices = static_cast<std::int32_t>(GpuRuntime(open_gpu()).devices().size());
     const std::int32_t device = choose_device(local_rank, devices, !own.host_id.empty());
     char name[32] = {};
     if (const char* const error = open_nccl().get_pci_bus_id(device, name))
@@ -167,4 +167,4 @@ const BackendRegistrar registrar{
 
 }  // namespace
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

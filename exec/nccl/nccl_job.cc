@@ -6,7 +6,7 @@
 #include "exec/nccl/nccl_rank_runner.h"
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 Job start_nccl_job(const NcclPlace& place, const JobRequest& job, BackendRequest request) {
   std::unique_ptr<NcclRankRunner> backend;
@@ -30,4 +30,4 @@ Job start_nccl_job(const NcclPlace& place, const JobRequest& job, BackendRequest
   return started;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

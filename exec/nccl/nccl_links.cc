@@ -7,7 +7,7 @@
 #include "exec/runtime/step_clock.h"
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -35,7 +35,7 @@ std::vector<RankGroup> find_groups(const Schedule& schedule, const JobPart& part
                                    const RankPlan& plan) {
   std::vector<RankGroup> groups;
   for (std::int32_t copy = 0; copy < part.copies; ++copy)
-    for (const Link& link : plan.links)
+    for (const PlannedLink& link : plan.links)
       groups.push_back({part.process_of(std::min(link.from, link.to), copy),
                         part.process_of(std::max(link.from, link.to), copy)});
   const auto links = static_cast<std::ptrdiff_t>(groups.size());
@@ -97,23 +97,24 @@ void NcclLinks::add_gathering_groups() {
 /// not come when a gate is closed. All ranks go through the links in the same order.
 void NcclLinks::warm_up() {
   const GpuHandle stream = machine_.gpu().create_stream(0, nullptr);
-  for (const Link& link : plan_.links)
+  for (const PlannedLink& link : plan_.links)
     if (link.from == part_.rank || link.to == part_.rank) {
       const bool sends = link.from == part_.rank;
-      const Transfer token{kNoInstruction, sends, sends ? link.to : link.from, link.link_kind};
+      const PlannedTransfer token{kNoInstruction, sends, sends ? link.to : link.from,
+                                  link.link_kind};
       carry_one(token, group_of(token), {}, stream.get());
     }
-  std::vector<Transfer> everyone;
+  std::vector<PlannedTransfer> everyone;
   for (InstructionId id = 0; id < plan_.program.size(); ++id)
     if (plan_.is_group[id])
-      for (Transfer transfer : plan_.transfers[id]) {
+      for (PlannedTransfer transfer : plan_.transfers[id]) {
         transfer.id = kNoInstruction;
         if (std::find(everyone.begin(), everyone.end(), transfer) == everyone.end())
           everyone.push_back(transfer);
       }
   if (!everyone.empty())
     ranks_->run_as_group({}, [&] {
-      for (const Transfer& transfer : everyone) carry_one(transfer, {}, {}, stream.get());
+      for (const PlannedTransfer& transfer : everyone) carry_one(transfer, {}, {}, stream.get());
     });
   const std::int32_t here = part_.process_of(part_.rank, part_.copy);
   for (std::size_t group = link_groups(); group < groups_.size(); ++group)
@@ -133,19 +134,19 @@ void NcclLinks::warm_up_group(std::size_t group, void* stream) {
 }
 
 void NcclLinks::carry(InstructionId id, const FindBuffers& find, void* stream) {
-  const std::vector<Transfer>& transfers = plan_.transfers[id];
+  const std::vector<PlannedTransfer>& transfers = plan_.transfers[id];
   if (!plan_.is_group[id]) {
-    for (const Transfer& transfer : transfers)
+    for (const PlannedTransfer& transfer : transfers)
       carry_one(transfer, group_of(transfer), find, stream);
     return;
   }
   ranks_->run_as_group({}, [&] {
-    for (const Transfer& transfer : transfers) carry_one(transfer, {}, find, stream);
+    for (const PlannedTransfer& transfer : transfers) carry_one(transfer, {}, find, stream);
   });
 }
 
 /// What consists of several pieces starts as one.
-void NcclLinks::carry_one(const Transfer& transfer, std::optional<std::size_t> group,
+void NcclLinks::carry_one(const PlannedTransfer& transfer, std::optional<std::size_t> group,
                           const FindBuffers& find, void* stream) {
   std::vector<NcclRanks::Buffer> buffers;
   if (find) buffers = find(transfer);
@@ -164,9 +165,10 @@ void NcclLinks::carry_one(const Transfer& transfer, std::optional<std::size_t> g
   ranks_->run_as_group(group, carry);
 }
 
-std::optional<std::size_t> NcclLinks::group_of(const Transfer& transfer) const {
-  const Link link = transfer.sends ? Link{part_.rank, transfer.peer, transfer.link_kind}
-                                   : Link{transfer.peer, part_.rank, transfer.link_kind};
+std::optional<std::size_t> NcclLinks::group_of(const PlannedTransfer& transfer) const {
+  const PlannedLink link = transfer.sends
+                               ? PlannedLink{part_.rank, transfer.peer, transfer.link_kind}
+                               : PlannedLink{transfer.peer, part_.rank, transfer.link_kind};
   const auto found = std::find(plan_.links.begin(), plan_.links.end(), link);
   return static_cast<std::size_t>(part_.copy) * plan_.links.size() +
          static_cast<std::size_t>(found - plan_.links.begin());
@@ -228,4 +230,4 @@ void NcclLinks::await(const GpuHandle& stream) {
   }
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

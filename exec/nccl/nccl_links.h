@@ -13,11 +13,11 @@
 #include "exec/runtime/step_protocol.h"
 #include "sim/ir/schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// Where the bytes of a transfer are, at the end that is here: as many buffers, of the same sizes,
 /// as at the other end.
-using FindBuffers = std::function<std::vector<NcclRanks::Buffer>(const Transfer& transfer)>;
+using FindBuffers = std::function<std::vector<NcclRanks::Buffer>(const PlannedTransfer& transfer)>;
 
 class NcclLinks {
  public:
@@ -57,8 +57,8 @@ class NcclLinks {
   std::vector<NcclRanks::Piece> pieces_of(std::int32_t stage,
                                           const std::vector<GpuMatrix>& matrices) const;
   std::optional<std::size_t> group_of_stage(std::int32_t stage) const;
-  std::optional<std::size_t> group_of(const Transfer& transfer) const;
-  void carry_one(const Transfer& transfer, std::optional<std::size_t> group,
+  std::optional<std::size_t> group_of(const PlannedTransfer& transfer) const;
+  void carry_one(const PlannedTransfer& transfer, std::optional<std::size_t> group,
                  const FindBuffers& find, void* stream);
   void add_gathering_groups();
   void warm_up();
@@ -76,4 +76,4 @@ class NcclLinks {
   std::optional<NcclRanks> ranks_;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -11,7 +11,7 @@
 #include "exec/gpu/device/cuda_calls.cuh"
 #include "exec/nccl/calls.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -190,7 +190,7 @@ constexpr BubblescopeNccl kCalls{version, get_pci_bus_id,    get_unique_id,   jo
 
 }  // namespace
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec
 
 extern "C" const BubblescopeNccl* bubblescope_open_nccl(const char** error) {
   int found = 0;

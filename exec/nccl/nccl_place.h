@@ -6,7 +6,7 @@
 #include "exec/nccl/calls.h"
 #include "exec/nccl/socket_transport.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// Not an owner.
 struct NcclPlace {
@@ -39,4 +39,4 @@ JobPart find_part(const RankInfo& rank_info, std::int32_t ranks);
 /// they run different programs, or one of them cannot.
 Job start_nccl_job(const NcclPlace& place, const JobRequest& job, BackendRequest request);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

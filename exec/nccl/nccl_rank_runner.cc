@@ -8,7 +8,7 @@
 #include "exec/nccl/largest_share.h"
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -105,7 +105,7 @@ GpuStepWork NcclRankRunner::make_work(const JobRequest& job) {
   std::function<void()> begin;
   if (training_) {
     work = [this](InstructionId id, void* stream) { training_->enqueue(id, stream); };
-    find = [this](const Transfer& transfer) { return training_->find(transfer); };
+    find = [this](const PlannedTransfer& transfer) { return training_->find(transfer); };
     begin = [this] { training_->begin_step(); };
   } else {
     work = play_on_gpu(machine_, program_, job.durations, job.wait_mode);
@@ -125,11 +125,12 @@ GpuStepWork NcclRankRunner::make_work(const JobRequest& job) {
 /// evicts that of its copies.
 void NcclRankRunner::put(InstructionId id, const GpuWork& work, const FindBuffers& find,
                          void* stream) {
-  const std::vector<Transfer>& transfers = plan_.transfers[id];
+  const std::vector<PlannedTransfer>& transfers = plan_.transfers[id];
   if (transfers.empty()) return work(plan_.origin[id], stream);
-  const bool sends = std::any_of(transfers.begin(), transfers.end(), [&](const Transfer& transfer) {
-    return transfer.sends && is_message(program_.instructions[transfer.id]);
-  });
+  const bool sends =
+      std::any_of(transfers.begin(), transfers.end(), [&](const PlannedTransfer& transfer) {
+        return transfer.sends && is_message(program_.instructions[transfer.id]);
+      });
   if (!training_ && (sends || is_own(id))) work(plan_.origin[id], stream);
   nccl_links_->carry(id, find, stream);
 }
@@ -186,7 +187,7 @@ std::vector<RankPart> NcclRankRunner::fold(std::vector<RankPart> parts) const {
 /// Whether it is an instruction of this rank's lanes: no end of a message or token, nor what this
 /// rank keeps for another.
 bool NcclRankRunner::is_own(InstructionId planned) const {
-  const std::vector<Transfer>& transfers = plan_.transfers[planned];
+  const std::vector<PlannedTransfer>& transfers = plan_.transfers[planned];
   return transfers.empty() || (transfers[0].link_kind != LinkKind::kMessages &&
                                program_.instructions[plan_.origin[planned]].rank == part_.rank);
 }
@@ -205,7 +206,7 @@ RankPart NcclRankRunner::translate(RankResult result) const {
   for (const Span& span : result.spans) {
     const Span own{plan_.origin[span.id], span.start + shift, span.end + shift};
     if (is_own(span.id)) part.result.spans.push_back(own);
-    for (const Transfer& transfer : plan_.transfers[span.id]) {
+    for (const PlannedTransfer& transfer : plan_.transfers[span.id]) {
       if (!is_message(program_.instructions[transfer.id])) continue;
       auto& list = transfer.sends ? part.result.spans : part.arrivals;
       list.push_back({transfer.id, own.start, own.end});
@@ -220,4 +221,4 @@ BlockedAt NcclRankRunner::translate(BlockedAt blocked) const {
   return blocked;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

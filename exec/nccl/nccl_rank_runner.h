@@ -9,7 +9,7 @@
 #include "exec/gpu/host/gpu_step.h"
 #include "exec/nccl/nccl_training.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 class NcclRankRunner : public Backend {
  public:
@@ -51,4 +51,4 @@ class NcclRankRunner : public Backend {
   Nanos checked_at_ = 0;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -6,7 +6,7 @@
 
 #include "exec/training/matrix_blob.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -57,7 +57,7 @@ void NcclTraining::enqueue(InstructionId id, void* stream) {
   if (op.kind == OpKind::kReshard) drop(op.stage, stream);
 }
 
-std::vector<NcclRanks::Buffer> NcclTraining::find(const Transfer& transfer) {
+std::vector<NcclRanks::Buffer> NcclTraining::find(const PlannedTransfer& transfer) {
   if (transfer.link_kind != LinkKind::kMessages) return training_.find_copy_buffers(transfer.id);
   const Instruction& instruction = program_.instructions[transfer.id];
   if (!is_message(instruction)) return {};
@@ -177,4 +177,4 @@ std::vector<EpilogueUse> NcclTraining::epilogues() const {
   return uses;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -7,7 +7,7 @@
 #include "exec/gpu/host/gpu_training.h"
 #include "exec/nccl/nccl_links.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 class NcclTraining {
  public:
@@ -22,7 +22,7 @@ class NcclTraining {
   /// Enqueues what nothing is sent for.
   void enqueue(InstructionId id, void* stream);
   /// Once for every transfer, in their order.
-  std::vector<NcclRanks::Buffer> find(const Transfer& transfer);
+  std::vector<NcclRanks::Buffer> find(const PlannedTransfer& transfer);
 
   // While nothing runs; all processes call them in the same order:
   void finish_step() { training_.finish_step(); }
@@ -52,4 +52,4 @@ class NcclTraining {
   GpuTraining training_;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

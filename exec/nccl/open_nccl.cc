@@ -2,7 +2,7 @@
 #include "exec/nccl/nccl.h"
 #include "exec/runtime/module.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 const BubblescopeNccl& open_nccl(const std::string& module_file) {
   return open_table<BubblescopeNccl>(
@@ -17,4 +17,4 @@ const BubblescopeNccl& open_nccl() {
   return calls;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -11,7 +11,7 @@
 #include "exec/gpu/host/stream_plan.h"
 #include "exec/training/program_updates.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -83,7 +83,7 @@ struct Wiring {
   std::map<InstructionId, Queue> runs;              ///< empty: every message goes alone
   std::vector<std::vector<InstructionId>> of_post;  ///< the message that a post stands for
   std::vector<std::set<std::int32_t>> told;         ///< per instruction: ranks that get a token
-  std::vector<Link> links;
+  std::vector<PlannedLink> links;
 };
 
 /// An eviction to another rank's memory, or the way back.
@@ -92,12 +92,12 @@ bool crosses_ranks(const Instruction& instruction) {
 }
 
 /// From the rank that evicts to its keeper, or back.
-Link link_of(const Instruction& copy) {
+PlannedLink link_of(const Instruction& copy) {
   if (copy.op.kind == OpKind::kEvict) return {copy.rank, copy.peer, LinkKind::kEvicted};
   return {copy.peer, copy.rank, LinkKind::kLoaded};
 }
 
-std::string to_string(const Link& link) {
+std::string to_string(const PlannedLink& link) {
   constexpr const char* kKinds[] = {"", " evicted", " loaded"};
   return std::to_string(link.from) + ">" + std::to_string(link.to) +
          kKinds[static_cast<std::size_t>(link.link_kind)];
@@ -125,7 +125,7 @@ Wiring wire(const Program& program) {
     if (is_message(instruction) && wiring.runs.empty())
       links.insert({instruction.rank, instruction.peer, LinkKind::kMessages});
     if (crosses_ranks(instruction)) {
-      const Link link = link_of(instruction);
+      const PlannedLink link = link_of(instruction);
       links.insert({link.from, link.to, link.link_kind});
     }
     for (const InstructionId dependency : program.dependencies_of(id)) {
@@ -170,7 +170,7 @@ class RankCut {
     return known != named_.end() ? known->second : named_[name] = add_lane(name);
   }
 
-  std::uint32_t lane_of_link(const Link& link) { return lane_called(to_string(link)); }
+  std::uint32_t lane_of_link(const PlannedLink& link) { return lane_called(to_string(link)); }
 
   void take(InstructionId id) {
     const Instruction& instruction = program_.instructions[id];
@@ -188,7 +188,7 @@ class RankCut {
                                            : lane_of_link({instruction.rank, instruction.peer});
     local_[id] = add(own, id, program_.dependencies_of(id));
     if (crosses_ranks(instruction)) {
-      const Link link = link_of(instruction);
+      const PlannedLink link = link_of(instruction);
       plan_.transfers[local_[id]] = {{id, link.from == rank_, instruction.peer, link.link_kind}};
     }
     for (const std::int32_t rank : wiring_.told[id]) add_transfer({id, true, rank});
@@ -198,7 +198,7 @@ class RankCut {
   /// The keeper's end of a copy. What it sends back, it must have got before.
   void keep(InstructionId id) {
     const Instruction& copy = program_.instructions[id];
-    const Link link = link_of(copy);
+    const PlannedLink link = link_of(copy);
     Instruction own = copy;
     own.lane = lane_of_link(link);
     own.rank = rank_;
@@ -214,11 +214,11 @@ class RankCut {
   }
 
   /// Alone, on its link.
-  void add_transfer(const Transfer& transfer) {
+  void add_transfer(const PlannedTransfer& transfer) {
     Instruction own = program_.instructions[transfer.id];
     const bool is_token = !is_message(own);
-    own.lane =
-        lane_of_link(transfer.sends ? Link{rank_, transfer.peer} : Link{transfer.peer, rank_});
+    own.lane = lane_of_link(transfer.sends ? PlannedLink{rank_, transfer.peer}
+                                           : PlannedLink{transfer.peer, rank_});
     own.rank = rank_;
     own.peer = transfer.peer;
     const InstructionId producer[] = {transfer.id};
@@ -232,7 +232,7 @@ class RankCut {
 
   /// Behind the last post of a run: all its messages, in the order that their other ends have too.
   void add_group(const Queue& posts) {
-    std::vector<Transfer> transfers;
+    std::vector<PlannedTransfer> transfers;
     std::vector<InstructionId> awaited = posts;
     for (const InstructionId post : posts)
       for (const InstructionId message : wiring_.of_post[post]) {
@@ -243,7 +243,7 @@ class RankCut {
           awaited.push_back(dependency);
       }
     std::sort(transfers.begin(), transfers.end(),
-              [this](const Transfer& left, const Transfer& right) {
+              [this](const PlannedTransfer& left, const PlannedTransfer& right) {
                 return wiring_.streams.place[left.id] < wiring_.streams.place[right.id];
               });
     Instruction own = program_.instructions[transfers[0].id];
@@ -251,7 +251,7 @@ class RankCut {
     own.rank = rank_;
     own.peer = transfers[0].peer;
     const InstructionId made = add(own, transfers[0].id, awaited);
-    for (const Transfer& transfer : transfers) local_[transfer.id] = made;
+    for (const PlannedTransfer& transfer : transfers) local_[transfer.id] = made;
     plan_.transfers[made] = std::move(transfers);
     plan_.is_group[made] = true;
   }
@@ -307,4 +307,4 @@ std::vector<std::vector<std::size_t>> plan_splits(const std::vector<RankGroup>& 
   return splits;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -17,7 +17,7 @@
 
 #include "sim/ir/program.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// What goes over a link: nothing waits for what goes over another.
 enum class LinkKind : std::uint8_t {
@@ -27,34 +27,35 @@ enum class LinkKind : std::uint8_t {
 };
 
 /// One end of a message, of a copy, or of a token that says that an instruction has ended.
-struct Transfer {
+struct PlannedTransfer {
   InstructionId id = 0;  ///< of the whole Program: the message, the copy, or what has ended
   bool sends = false;
   std::int32_t peer = 0;
   LinkKind link_kind = LinkKind::kMessages;
 
-  bool operator==(const Transfer&) const = default;
+  bool operator==(const PlannedTransfer&) const = default;
 };
 
 /// Ranks that talk to each other apart from all others, in ascending order.
 using RankGroup = std::vector<std::int32_t>;
 
 /// A directed link.
-struct Link {
+struct PlannedLink {
   std::int32_t from = 0;
   std::int32_t to = 0;
   LinkKind link_kind = LinkKind::kMessages;
 
-  bool operator==(const Link&) const = default;
+  bool operator==(const PlannedLink&) const = default;
 };
 
 struct RankPlan {
   /// What is enqueued here, in order: the lanes of one rank, which keeps its number.
   Program program;
-  std::vector<InstructionId> origin;             ///< per instruction: of the whole Program
-  std::vector<std::vector<Transfer>> transfers;  ///< per instruction: what it sends and receives
-  std::vector<bool> is_group;  ///< per instruction: its transfers are among all ranks
-  std::vector<Link> links;     ///< of all ranks: those that have a lane
+  std::vector<InstructionId> origin;  ///< per instruction: of the whole Program
+  std::vector<std::vector<PlannedTransfer>>
+      transfers;                   ///< per instruction: what it sends and receives
+  std::vector<bool> is_group;      ///< per instruction: its transfers are among all ranks
+  std::vector<PlannedLink> links;  ///< of all ranks: those that have a lane
 };
 
 /// Of other ranks, a rank waits for messages and for what collectives ask (by tokens); it waits for
@@ -68,4 +69,4 @@ RankPlan plan_rank(const Program& program, std::int32_t rank);
 /// indices of `groups`. Each is one call that all ranks make together.
 std::vector<std::vector<std::size_t>> plan_splits(const std::vector<RankGroup>& groups);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -9,7 +9,7 @@
 #include "exec/runtime/wait_deadline.h"
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -278,4 +278,4 @@ SocketTransport connect_to_rank_0(const Address& address, const RankInfo& rank_i
   return {rank_info, std::move(connections)};
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -12,7 +12,7 @@
 #include "exec/nccl/socket_transport.h"
 #include "exec/runtime/backend.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// Rank 0 needs this to recognize the others.
 struct RendezvousServer {
@@ -42,4 +42,4 @@ struct RendezvousClient {
 SocketTransport connect_to_rank_0(const Address& address, const RankInfo& rank_info,
                                   const Limits& limits, const RendezvousClient& approach);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

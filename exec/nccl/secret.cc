@@ -15,7 +15,7 @@
 #include "exec/nccl/tcp_socket.h"
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -146,4 +146,4 @@ SecretFile::SecretFile(const std::string& folder, std::uint16_t port, const Secr
 
 SecretFile::~SecretFile() { unlink(path_.c_str()); }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -11,7 +11,7 @@
 #include "exec/nccl/keyed_hash.h"
 #include "exec/runtime/blob.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// Numbers that nobody can guess. Throws Error where the system has none.
 using Nonce = std::array<std::byte, 16>;
@@ -68,4 +68,4 @@ class SecretFile {
 /// The name of such a file.
 std::string secret_path(const std::string& folder, std::uint16_t port);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

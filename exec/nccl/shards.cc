@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 Shard shard_of(std::size_t entries, std::int32_t owner, std::int32_t owners) {
   const auto at = static_cast<std::size_t>(owner);
@@ -21,4 +21,4 @@ std::vector<bool> find_gathered(const Schedule& schedule) {
   return gathered;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -8,7 +8,7 @@
 
 #include "sim/ir/schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// Neighbouring entries of a matrix.
 struct Shard {
@@ -26,4 +26,4 @@ Shard shard_of(std::size_t entries, std::int32_t owner, std::int32_t owners);
 /// a rank holds its stages whole.
 std::vector<bool> find_gathered(const Schedule& schedule);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

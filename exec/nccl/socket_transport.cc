@@ -9,7 +9,7 @@
 
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -294,4 +294,4 @@ void SocketTransport::lose(std::int32_t rank) {
   if (note_gone(rank) && is_root()) send_to_all(FrameKind::kGone, blob_of(rank));
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -13,7 +13,7 @@
 #include "exec/nccl/tcp_socket.h"
 #include "exec/runtime/transport.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// A socket, and what has come over it already.
 struct Connection {
@@ -74,4 +74,4 @@ class SocketTransport : public Transport {
   std::vector<std::deque<Blob>> gathers_;      ///< at rank 0, by rank: not used yet
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -18,7 +18,7 @@
 #include "sim/ir/error.h"
 #include "sim/ir/number.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -211,4 +211,4 @@ TcpSocket call(const Address& address) {
   return {};
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

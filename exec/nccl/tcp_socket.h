@@ -10,7 +10,7 @@
 
 #include "exec/runtime/blob.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// Where processes meet.
 struct Address {
@@ -72,4 +72,4 @@ std::string peer_of(const TcpSocket& socket);
 /// is not known.
 TcpSocket call(const Address& address);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -3,7 +3,7 @@
 
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 const BackendDef& find_backend(const std::string& name) {
   const auto& registry = Registry<BackendDef>::instance();
@@ -13,4 +13,4 @@ const BackendDef& find_backend(const std::string& name) {
               " ('bubblescope list backends' shows those of this build)");
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -17,7 +17,7 @@
 #include "sim/ir/registry.h"
 #include "sim/ir/units.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// When one instruction ran.
 struct Span {
@@ -103,4 +103,4 @@ using BackendRegistrar = Registrar<BackendDef>;
 /// Finds a backend by name. Throws Error with the nearest known name.
 const BackendDef& find_backend(const std::string& name);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -6,7 +6,7 @@
 
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -37,4 +37,4 @@ void BlobReader::copy(void* target, std::size_t size) {
   bytes_ = bytes_.subspan(size);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

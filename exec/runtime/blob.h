@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 using Blob = std::vector<std::byte>;
 
@@ -81,4 +81,4 @@ class BlobReader {
   std::span<const std::byte> bytes_;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

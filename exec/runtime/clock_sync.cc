@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -80,4 +80,4 @@ std::optional<StepBegin> agree_on_begin(Transport& transport, const ShouldAbort&
                                     : follow(transport, should_abort);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

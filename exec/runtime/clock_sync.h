@@ -8,7 +8,7 @@
 #include "exec/runtime/transport.h"
 #include "sim/ir/units.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// A question to rank 0's clock: when it was asked and answered here, and what the answer was.
 struct ClockSample {
@@ -38,4 +38,4 @@ struct StepBegin {
 /// `should_abort` became true.
 std::optional<StepBegin> agree_on_begin(Transport& transport, const ShouldAbort& should_abort);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <thread>
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -30,4 +30,4 @@ std::string describe_host() {
          " " + system.release;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

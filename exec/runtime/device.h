@@ -3,9 +3,9 @@
 
 #include <string>
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// "2 cores of Intel(R) Xeon(R) ..., Linux 6.1"; counts the cores that this process may use.
 std::string describe_host();
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -6,7 +6,7 @@
 
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -138,4 +138,4 @@ void DistributedBackend::handle(const Message& message) {
   pool_.run().record_remote_end(header.id, header.end);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

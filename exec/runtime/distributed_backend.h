@@ -11,7 +11,7 @@
 #include "exec/runtime/transport.h"
 #include "exec/runtime/worker_pool.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 class DistributedBackend : public Backend {
  public:
@@ -42,4 +42,4 @@ class DistributedBackend : public Backend {
   WorkerPool pool_;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -113,4 +113,4 @@ const Timeline& median_step(const std::vector<Timeline>& steps) {
   return steps[lengths[lengths.size() / 2].second];
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

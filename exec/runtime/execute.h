@@ -10,7 +10,7 @@
 #include "sim/ir/error.h"
 #include "sim/ir/timeline.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 struct ExecuteOptions {
   std::int32_t warmup = 1;  ///< steps that run before the measured ones
@@ -40,4 +40,4 @@ Execution execute(const Program& program, Backend& backend, const std::string& s
 /// The measured step with the median makespan. Needs at least one step.
 const Timeline& median_step(const std::vector<Timeline>& steps);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 std::optional<InstructionId> find_awaited(const Program& program, InstructionId id,
                                           const std::function<bool(InstructionId)>& has_ended) {
@@ -19,4 +19,4 @@ std::optional<InstructionId> find_awaited(const Program& program, InstructionId 
   return awaited;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

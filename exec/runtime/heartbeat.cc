@@ -5,7 +5,7 @@
 
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -40,4 +40,4 @@ void Heartbeat::beat() {
   }
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -7,7 +7,7 @@
 
 #include "exec/runtime/processes.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// Heartbeats for the other processes, as long as it lives. Does nothing where there are none.
 class Heartbeat {
@@ -28,4 +28,4 @@ class Heartbeat {
   std::thread thread_;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

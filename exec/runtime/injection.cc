@@ -11,7 +11,7 @@
 #include "sim/ir/number.h"
 #include "sim/ir/range.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -206,4 +206,4 @@ std::vector<Nanos> inject(const Injections& injections, const Program& program,
   return durations;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -7,7 +7,7 @@
 #include <malloc.h>
 #endif
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 void keep_freed_memory() {
 #if defined(__GLIBC__)
@@ -17,4 +17,4 @@ void keep_freed_memory() {
 #endif
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

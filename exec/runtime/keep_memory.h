@@ -1,7 +1,7 @@
 // Stops the heap from returning freed memory to the system.
 #pragma once
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// From now on the process keeps memory that it frees. Otherwise the C library returns large blocks
 /// to the system, and every training step, or configuration of a sweep, faults their pages in
@@ -9,4 +9,4 @@ namespace bubblescope {
 /// option.
 void keep_freed_memory();
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -3,7 +3,7 @@
 
 #include <array>
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// The environment variables of one launcher.
 struct Launcher {
@@ -24,4 +24,4 @@ inline constexpr std::array<Launcher, 2> kMpiruns{{
 inline constexpr Launcher kSrun{"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID",
                                 true};
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

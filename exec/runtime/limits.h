@@ -7,7 +7,7 @@
 
 #include "sim/ir/units.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 struct Limits {
   Nanos timeout = 30'000'000'000;                  ///< without any news
@@ -17,4 +17,4 @@ struct Limits {
   std::function<void(const std::string& why)> abandon = {};
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

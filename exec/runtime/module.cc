@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace fs = std::filesystem;
 
@@ -31,4 +31,4 @@ void* find_symbol(void* module, const ModuleFile& file, const char* name) {
               file.path + " has no " + name + "; build and install both from one source");
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

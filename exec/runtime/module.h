@@ -6,7 +6,7 @@
 
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// A shared library of ours and the words for what goes wrong with it.
 struct ModuleFile {
@@ -43,4 +43,4 @@ const Table& open_table(const ModuleFile& file, const char* opener) {
   return *table;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -8,7 +8,7 @@
 #include "exec/runtime/wait_deadline.h"
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 Processes::Processes(Transport& transport, const Limits& limits, std::function<void()> close)
     : transport_(&transport), limits_(limits), close_(std::move(close)) {}
@@ -29,7 +29,7 @@ std::vector<Blob> Processes::gather(Blob own) const {
 }
 
 void Processes::send_heartbeat() const {
-  if (transport_ != nullptr) bubblescope::send_heartbeat(*transport_);
+  if (transport_ != nullptr) bubblescope::exec::send_heartbeat(*transport_);
 }
 
 void Processes::shutdown() {
@@ -68,4 +68,4 @@ std::string await_shutdown(Transport& transport, const Limits& limits) {
   return "";
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -11,7 +11,7 @@
 #include "exec/runtime/limits.h"
 #include "exec/runtime/transport.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 class Processes {
  public:
@@ -65,4 +65,4 @@ inline const Processes& this_process_alone() {
   return alone;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

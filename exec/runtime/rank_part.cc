@@ -5,7 +5,7 @@
 
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -109,4 +109,4 @@ void set_arrivals(std::vector<RankPart>& parts, const Program& program) {
     for (Span& span : part.result.spans) span.end = std::max(span.end, arrival.at(span.id));
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

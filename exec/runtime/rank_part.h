@@ -6,7 +6,7 @@
 #include "exec/runtime/backend.h"
 #include "exec/runtime/blob.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// A rank's own part of a step.
 struct RankPart {
@@ -35,4 +35,4 @@ std::vector<RankResult> take_results(std::vector<RankPart> parts);
 /// A message ends when it arrives.
 void set_arrivals(std::vector<RankPart>& parts, const Program& program);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

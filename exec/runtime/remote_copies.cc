@@ -7,7 +7,7 @@
 
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -90,4 +90,4 @@ void RemoteCopies::take(const Message& message) {
   answers_[header.copy] = std::move(moved);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

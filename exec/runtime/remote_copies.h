@@ -12,7 +12,7 @@
 #include "exec/runtime/work.h"
 #include "sim/ir/program.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// Any thread may call.
 class RemoteCopies {
@@ -44,4 +44,4 @@ class RemoteCopies {
   std::map<InstructionId, Blob> answers_;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -13,7 +13,7 @@
 #include <sys/prctl.h>
 #endif
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -76,4 +76,4 @@ void raise_thread_priority() {
 #endif
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

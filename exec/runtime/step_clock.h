@@ -6,7 +6,7 @@
 
 #include "sim/ir/units.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// How a lane passes time.
 enum class WaitMode : std::uint8_t {
@@ -54,4 +54,4 @@ void enable_precise_sleep();
 /// for threads that hardly ever need a core.
 void raise_thread_priority();
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

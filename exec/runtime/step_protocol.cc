@@ -6,7 +6,7 @@
 
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -73,7 +73,7 @@ void StepProtocol::open_step() {
 
 /// Whoever hears of an abort gives up at once: the others wait for what it tells.
 const std::optional<StepBegin>& StepProtocol::agree_on_begin() {
-  begin_ = bubblescope::agree_on_begin(
+  begin_ = bubblescope::exec::agree_on_begin(
       transport_, [this] { return should_abort(kMinBeginTimeout) || deadline_.has_value(); });
   if (begin_) return begin_;
   handle_control();
@@ -140,7 +140,7 @@ std::vector<RankPart> StepProtocol::gather_parts(const RankPart& own,
     return should_abort();
   };
   std::vector<RankPart> parts;
-  for (const auto& bytes : transport_.gather(bubblescope::to_bytes(own), is_over).payloads)
+  for (const auto& bytes : transport_.gather(bubblescope::exec::to_bytes(own), is_over).payloads)
     parts.push_back(bytes ? read_part(*bytes)
                           : missing_part(static_cast<std::int32_t>(parts.size()), reason));
   const AbortReason stop = find_abort_reason(parts);
@@ -185,4 +185,4 @@ bool StepProtocol::should_abort(Nanos min_timeout) {
   return now - last_news_at_ > std::max(limits_.timeout, min_timeout) + grace(kAbortGrace);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -15,7 +15,7 @@
 #include "exec/runtime/rank_part.h"
 #include "exec/runtime/transport.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// Tells the other processes to wait on, while this one does what takes long.
 void send_heartbeat(Transport& transport);
@@ -80,4 +80,4 @@ class StepProtocol {
   Nanos reported_at_ = 0;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

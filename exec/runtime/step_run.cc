@@ -10,7 +10,7 @@
 #include "exec/runtime/find_awaited.h"
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -223,4 +223,4 @@ std::exception_ptr StepRun::failure(std::int32_t rank) const {
   return rank == failed_rank_ ? failure_ : nullptr;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

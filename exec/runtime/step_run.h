@@ -14,7 +14,7 @@
 #include "exec/runtime/backend.h"
 #include "sim/ir/program.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// Callbacks to the other processes, for a process that runs one rank.
 struct RemoteHooks {
@@ -117,4 +117,4 @@ class StepRun {
   std::int32_t failed_rank_ = 0;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

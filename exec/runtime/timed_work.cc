@@ -5,7 +5,7 @@
 
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 Work play(const Program& program, std::span<const Nanos> durations, WaitMode wait_mode) {
   return [&program, durations, wait_mode](const WorkItem& item) {
@@ -21,4 +21,4 @@ Work play(const Program& program, std::span<const Nanos> durations, WaitMode wai
   };
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -5,7 +5,7 @@
 
 #include "exec/runtime/backend.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// Instruction id takes durations[id]; one without a lane is a pure delay. Nothing is copied.
 ///
@@ -15,4 +15,4 @@ namespace bubblescope {
 /// the op's real start.
 Work play(const Program& program, std::span<const Nanos> durations, WaitMode wait_mode);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

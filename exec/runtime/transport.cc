@@ -1,7 +1,7 @@
 // Who is still there.
 #include "exec/runtime/transport.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 Transport::Transport(const RankInfo& self, bool is_relayed)
     : self_(self), is_relayed_(is_relayed), gone_(static_cast<std::size_t>(self.count), false) {}
@@ -35,4 +35,4 @@ std::vector<bool> Transport::gone() const {
   return gone_;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -11,7 +11,7 @@
 #include "exec/runtime/blob.h"
 #include "exec/runtime/step_clock.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// A process's place among those of its run.
 struct RankInfo {
@@ -94,4 +94,4 @@ class Transport {
   std::optional<std::int32_t> first_gone_;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

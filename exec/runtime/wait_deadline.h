@@ -6,7 +6,7 @@
 #include "exec/runtime/limits.h"
 #include "exec/runtime/step_clock.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// Gives up when nothing has come for so long, or soon after Ctrl-C.
 class WaitDeadline {
@@ -31,4 +31,4 @@ class WaitDeadline {
   Nanos end_;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -10,7 +10,7 @@
 #include "sim/ir/program.h"
 #include "sim/ir/units.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// An instruction that may run now, on the thread of its lane.
 struct WorkItem {
@@ -37,4 +37,4 @@ struct PayloadCodec {
   std::function<Blob(InstructionId copy, std::span<const std::byte>)> keep = {};
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -5,7 +5,7 @@
 #include <thread>
 #include <utility>
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -156,4 +156,4 @@ RankResult WorkerPool::result(std::int32_t rank) const {
   return result;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -13,7 +13,7 @@
 #include "exec/runtime/backend.h"
 #include "exec/runtime/step_run.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 class WorkerPool {
  public:
@@ -68,4 +68,4 @@ class WorkerPool {
   int lane_count_ = 0;                              ///< of those that are here
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

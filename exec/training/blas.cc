@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -41,4 +41,4 @@ const Blas& load_blas() {
   return blas;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 // The values of CBLAS's enumerations.
 inline constexpr int kRowMajor = 101;
@@ -25,4 +25,4 @@ struct Blas {
 /// Loads it once, with one thread per caller. Safe to call from several threads.
 const Blas& load_blas();
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -5,7 +5,7 @@
 #include "exec/training/training.h"
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -41,4 +41,4 @@ void expect_trainable(const Schedule& schedule, const TrainingOptions& options) 
                 std::to_string(options.model.width) + "; choose a multiple as the width");
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

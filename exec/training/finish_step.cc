@@ -5,7 +5,7 @@
 #include "exec/training/matrix_blob.h"
 #include "exec/training/training.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// All ranks that hold the same weights add the gradients in the same order.
 void Training::sum_replicas() {
@@ -94,4 +94,4 @@ std::vector<Bytes> Training::peak_bytes() const {
   return peaks;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -7,7 +7,7 @@
 #include "exec/training/matrix_blob.h"
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 GradientExchange::GradientExchange(const Program& program, const Processes& processes)
     : program_(program) {
@@ -63,4 +63,4 @@ void GradientExchange::release(InstructionId post) {
   if (--posted_[post].readers <= 0) posted_.erase(post);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

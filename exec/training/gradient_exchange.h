@@ -13,7 +13,7 @@
 #include "exec/training/program_updates.h"
 #include "sim/ir/program.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// All functions are thread-safe.
 class GradientExchange {
@@ -50,4 +50,4 @@ class GradientExchange {
   std::map<InstructionId, Posted> posted_;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

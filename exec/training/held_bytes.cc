@@ -1,7 +1,7 @@
 // Sums up the sizes of matrices.
 #include "exec/training/held_bytes.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 Bytes held_bytes(const Activations& saved) {
   Bytes bytes = 0;
@@ -20,4 +20,4 @@ Bytes held_bytes(const WeightWork& work) {
   return bytes;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

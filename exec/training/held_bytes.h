@@ -6,7 +6,7 @@
 #include "exec/training/transformer.h"
 #include "sim/ir/units.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// The activations that a forward saves for its backward. With full recomputation only `input` is
 /// set; with selective recomputation `saved` lacks attention.
@@ -34,4 +34,4 @@ Bytes held_bytes(const SavedForward& kept);
 /// Held between the input gradient and the weight gradient.
 Bytes held_bytes(const WeightWork& work);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -210,4 +210,4 @@ Matrix cross_entropy_grad(const Matrix& probabilities, const std::vector<std::in
   return grad;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

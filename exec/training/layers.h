@@ -10,7 +10,7 @@
 #include "exec/training/precision.h"
 #include "exec/training/slices.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// Divides every row by its root mean square.
 Matrix normalize(const Matrix& input);
@@ -62,4 +62,4 @@ double cross_entropy(const Matrix& probabilities, const std::vector<std::int32_t
 Matrix cross_entropy_grad(const Matrix& probabilities, const std::vector<std::int32_t>& targets,
                           float scale);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 Mailbox::Mailbox(const Schedule& schedule)
     : stages_(schedule.stages()),
@@ -28,4 +28,4 @@ std::optional<Payload> Mailbox::take(const Slot& slot) {
   return std::exchange(slots_[index(slot)], std::nullopt);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -12,7 +12,7 @@
 #include "exec/training/payload.h"
 #include "sim/ir/schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 enum class Direction : std::uint8_t { kForward, kBackward };
 
@@ -45,4 +45,4 @@ class Mailbox {
   std::unique_ptr<std::mutex[]> locks_;  ///< [stage]
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

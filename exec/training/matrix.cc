@@ -5,7 +5,7 @@
 
 #include "exec/training/blas.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -94,4 +94,4 @@ void multiply(std::vector<Matrix>& matrices, float factor) {
 
 const std::string& gemm_library() { return load_blas().name; }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 struct Matrix {
   Matrix() = default;
@@ -81,4 +81,4 @@ void multiply(std::vector<Matrix>& matrices, float factor);
 /// first multiply() would.
 const std::string& gemm_library();
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -6,7 +6,7 @@
 
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -46,4 +46,4 @@ std::vector<Matrix> read_matrices(BlobReader& reader) {
   return matrices;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -6,7 +6,7 @@
 #include "exec/runtime/blob.h"
 #include "exec/training/matrix.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 void write_matrix(BlobWriter& writer, const Matrix& matrix);
 void write_matrices(BlobWriter& writer, const std::vector<Matrix>& matrices);
@@ -15,4 +15,4 @@ void write_matrices(BlobWriter& writer, const std::vector<Matrix>& matrices);
 Matrix read_matrix(BlobReader& reader);
 std::vector<Matrix> read_matrices(BlobReader& reader);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -5,7 +5,7 @@
 #include "exec/training/training.h"
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// Allocates the copy before it frees the original, as a real copy does.
 void Training::move_out(const Instruction& evict) {
@@ -62,4 +62,4 @@ void Training::unpack_copy(const Instruction& copy, std::span<const std::byte> b
     state_of(copy.op).offloaded = read_saved_forward(bytes);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -5,7 +5,7 @@
 
 #include "exec/training/stage.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -73,4 +73,4 @@ void update(std::vector<Matrix>& weights, const std::vector<Matrix>& gradients,
                    options.learning_rate);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

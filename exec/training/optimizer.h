@@ -6,7 +6,7 @@
 
 #include "exec/training/matrix.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 struct OptimizerOptions {
   enum class Kind : std::uint8_t { kSgd, kAdam };
@@ -29,4 +29,4 @@ struct OptimizerState {
 void update(std::vector<Matrix>& weights, const std::vector<Matrix>& gradients,
             OptimizerState& state, const OptimizerOptions& options);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -77,4 +77,4 @@ Payload unpack(std::span<const std::byte> bytes) {
   return payload;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -10,7 +10,7 @@
 #include "exec/runtime/injection.h"
 #include "exec/training/matrix.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// A matrix, with a checksum of its entries if it was sent as a message.
 struct Payload {
@@ -29,4 +29,4 @@ std::string find_damage(const Payload& payload, std::int32_t rows, std::int32_t 
 Blob pack(const Payload& payload);
 Payload unpack(std::span<const std::byte> bytes);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cmath>
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 float stored(float value, Precision precision) {
   if (precision == Precision::kFloat32 || std::isnan(value)) return value;
@@ -19,4 +19,4 @@ Matrix stored(Matrix matrix, Precision precision) {
   return matrix;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

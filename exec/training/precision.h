@@ -6,7 +6,7 @@
 
 #include "exec/training/matrix.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 enum class Precision : std::uint8_t {
   kFloat32,
@@ -17,4 +17,4 @@ enum class Precision : std::uint8_t {
 float stored(float value, Precision precision);
 Matrix stored(Matrix matrix, Precision precision);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

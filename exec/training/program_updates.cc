@@ -6,7 +6,7 @@
 
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 bool publishes_gradients(const Instruction& instruction) {
   return instruction.op.kind == OpKind::kReduceGrad && instruction.role == Role::kPost;
@@ -48,4 +48,4 @@ ProgramUpdates find_program_updates(const Schedule& schedule, const Program& pro
               "--optimizer local");
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -6,7 +6,7 @@
 
 #include "exec/training/stage_replicas.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// Whether an instruction publishes gradients: a post or a join of REDUCE_GRAD.
 bool publishes_gradients(const Instruction& instruction);
@@ -25,4 +25,4 @@ struct ProgramUpdates {
 /// stages in such a schedule and the Program has no optimizer steps.
 ProgramUpdates find_program_updates(const Schedule& schedule, const Program& program);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

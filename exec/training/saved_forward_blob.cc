@@ -5,7 +5,7 @@
 
 #include "exec/training/matrix_blob.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 Blob to_bytes(const SavedForward& kept) {
   BlobWriter writer;
@@ -49,4 +49,4 @@ Blob OffloadStore::take(const Op& copy) {
   return node.empty() ? Blob() : std::move(node.mapped());
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

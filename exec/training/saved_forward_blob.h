@@ -11,7 +11,7 @@
 #include "exec/training/held_bytes.h"
 #include "sim/ir/op.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 Blob to_bytes(const SavedForward& kept);
 
@@ -37,4 +37,4 @@ class OffloadStore {
   std::map<Place, Blob> kept_;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

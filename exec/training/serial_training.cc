@@ -6,7 +6,7 @@
 
 #include "exec/training/training.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -115,4 +115,4 @@ TrainingResult train_serially(const Schedule& schedule, const TrainingOptions& o
   return training.take();
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

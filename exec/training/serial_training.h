@@ -8,7 +8,7 @@
 #include "exec/training/transformer.h"
 #include "sim/ir/schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 struct TrainingOptions {
   TransformerShape model;
@@ -36,4 +36,4 @@ Tokens take_tokens(const Tokens& whole, std::int32_t sequence, const Positions& 
 TrainingResult train_serially(const Schedule& schedule, const TrainingOptions& options,
                               std::int32_t steps);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

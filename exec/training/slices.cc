@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 Positions positions_of(std::int32_t sequence, std::int32_t slices, std::int32_t slice) {
   const std::int32_t length = sequence / slices;
@@ -44,4 +44,4 @@ void put_rows(Matrix& whole, std::int32_t sequence, const Positions& positions,
   }
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -10,7 +10,7 @@
 #include "exec/training/stage.h"
 #include "sim/ir/units.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// Adjacent positions of every sequence of a micro-batch.
 struct Positions {
@@ -49,4 +49,4 @@ Matrix take_rows(const Matrix& whole, std::int32_t sequence, const Positions& po
 /// Writes these rows.
 void put_rows(Matrix& whole, std::int32_t sequence, const Positions& positions, const Matrix& rows);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -5,7 +5,7 @@
 #include <random>
 #include <utility>
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -83,4 +83,4 @@ std::size_t head_begin(const Stage& stage) {
   return block_begin(stage, static_cast<std::size_t>(stage.shape.blocks_per_stage));
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -8,7 +8,7 @@
 #include "exec/training/matrix.h"
 #include "exec/training/precision.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 struct TransformerShape {
   std::int32_t blocks_per_stage = 1;
@@ -74,4 +74,4 @@ std::size_t block_begin(const Stage& stage, std::size_t block);
 /// The index of the first weight of the last stage's head.
 std::size_t head_begin(const Stage& stage);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

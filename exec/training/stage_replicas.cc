@@ -1,7 +1,7 @@
 // Numbers the replicas of all stages.
 #include "exec/training/stage_replicas.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 StageReplicas::StageReplicas(const Schedule& schedule)
     : sharing_(static_cast<std::size_t>(schedule.stages_per_pipeline())) {
@@ -15,4 +15,4 @@ StageReplicas::StageReplicas(const Schedule& schedule)
   }
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

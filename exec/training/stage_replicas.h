@@ -7,7 +7,7 @@
 
 #include "sim/ir/program.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// The index of one replica of a stage, on one rank.
 using StageReplica = std::size_t;
@@ -55,4 +55,4 @@ class StageReplicas {
   std::vector<std::vector<StageReplica>> sharing_;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

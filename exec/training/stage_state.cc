@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 void RankMemory::add(Bytes bytes) {
   const std::lock_guard lock(mutex_);
@@ -11,4 +11,4 @@ void RankMemory::add(Bytes bytes) {
   peak_ = std::max(peak_, held_);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

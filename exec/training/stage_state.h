@@ -9,7 +9,7 @@
 #include "exec/training/slices.h"
 #include "exec/training/weight_versions.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// The state of a micro-batch, or of one of its slices.
 struct MicrobatchState {
@@ -45,4 +45,4 @@ class RankMemory {
   Bytes peak_ = 0;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

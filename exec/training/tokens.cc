@@ -3,7 +3,7 @@
 
 #include "exec/training/serial_training.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -43,4 +43,4 @@ Tokens take_tokens(const Tokens& whole, std::int32_t sequence, const Positions& 
   return taken;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -7,7 +7,7 @@
 #include "exec/training/matrix_blob.h"
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -300,7 +300,7 @@ std::optional<Slice> Training::slice_of(const Op& op) {
 
 /// The slice's own queries, keys and values.
 Bytes Training::context_bytes(const Op& op) const {
-  return bubblescope::context_bytes(options_.model, schedule_.shape.slices, op.slice);
+  return bubblescope::exec::context_bytes(options_.model, schedule_.shape.slices, op.slice);
 }
 
 /// Frees the context after the op of the last slice that needs it.
@@ -309,4 +309,4 @@ void Training::free_context(const Op& op, std::int32_t last_slice) {
     stages_[stage_replicas_.find(op)].contexts[static_cast<std::size_t>(op.microbatch)] = {};
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -19,7 +19,7 @@
 #include "sim/ir/schedule.h"
 #include "sim/model/memory_model.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// Throws Error if sequences have fewer tokens than slices, if heads do not divide the width, or if
 /// micro-batches do not fill the replicas.
@@ -106,4 +106,4 @@ class Training {
 /// with recomputation.
 MemoryModel training_memory(const Schedule& schedule, const TrainingOptions& options);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -5,7 +5,7 @@
 #include "exec/training/held_bytes.h"
 #include "exec/training/training.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -91,4 +91,4 @@ MemoryModel training_memory(const Schedule& schedule, const TrainingOptions& opt
   return memory;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

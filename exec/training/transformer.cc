@@ -6,7 +6,7 @@
 
 #include "exec/training/layers.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -256,4 +256,4 @@ void run_weight_grad(const WeightWork& work, std::vector<Matrix>& gradients) {
   if (!work.tokens.empty()) add_embedding_grad(work, gradients);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -17,7 +17,7 @@
 #include "exec/training/slices.h"
 #include "exec/training/stage.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// The data of one micro-batch, batch * sequence tokens each, or of one slice.
 struct Tokens {
@@ -98,4 +98,4 @@ StageGrad run_input_grad(const Stage& masters, Activations saved, Matrix output_
 /// Adds the weight gradients of one micro-batch to `gradients`.
 void run_weight_grad(const WeightWork& work, std::vector<Matrix>& gradients);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -146,4 +146,4 @@ std::string to_string(const Verification& verification) {
   return "the training is WRONG: it differs from the serial reference by " + largest;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

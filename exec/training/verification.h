@@ -5,7 +5,7 @@
 
 #include "exec/training/training.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// Tolerances between two trainings. Another order of additions rounds differently: in float32 by
 /// about 1e-7 of a matrix's largest entry, while a lost micro-batch makes a difference of 1 /
@@ -36,4 +36,4 @@ Verification verify(const TrainingResult& trained, const TrainingResult& referen
 /// "losses, gradients and weights equal the serial reference, bit for bit"
 std::string to_string(const Verification& verification);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -7,7 +7,7 @@
 
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 std::vector<std::vector<WeightUse>> weight_uses(const Schedule& schedule) {
   std::vector<std::vector<WeightUse>> uses(
@@ -72,7 +72,7 @@ void WeightVersions::release(std::int32_t version) {
 void WeightVersions::update(const std::vector<Matrix>& gradients, const OptimizerOptions& options) {
   const std::int32_t next = versions_.rbegin()->first + 1;
   Stage& created = versions_.emplace(next, newest()).first->second;
-  bubblescope::update(created.weights, gradients, optimizer_, options);
+  bubblescope::exec::update(created.weights, gradients, optimizer_, options);
   drop_unread();
 }
 
@@ -92,4 +92,4 @@ void WeightVersions::drop_unread() {
   });
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -10,7 +10,7 @@
 #include "exec/training/stage.h"
 #include "sim/ir/schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// [stage][microbatch]: the version of the stage's weights that the micro-batch reads, and the one
 /// that its backward makes. In a synchronous schedule all read version 0 and make none.
@@ -54,4 +54,4 @@ class WeightVersions {
   OptimizerState optimizer_;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -8,7 +8,7 @@
 #include "schedules/partition/prefixes.h"
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 namespace {
 
@@ -187,4 +187,4 @@ std::vector<std::int32_t> compute_megatron_counts(std::int32_t layers, std::int3
   return counts;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

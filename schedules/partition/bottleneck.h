@@ -8,7 +8,7 @@
 
 #include "schedules/partition/partition.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 /// Memory limits of the workers of a pipeline.
 struct StageMemory {
@@ -43,4 +43,4 @@ struct UnevenEnds {
 std::vector<std::int32_t> compute_megatron_counts(std::int32_t layers, std::int32_t stages,
                                                   const UnevenEnds& ends);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 PartitionStage stage_of(const LayerGraph& graph, std::vector<std::int32_t> layers) {
   PartitionStage stage;
@@ -58,4 +58,4 @@ Partition partition_by_counts(const LayerGraph& graph, const std::vector<std::in
   return with_outputs(std::move(partition), graph);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

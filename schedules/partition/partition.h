@@ -6,7 +6,7 @@
 
 #include "sim/model/layer_graph.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 struct PartitionStage {
   std::vector<std::int32_t> layers;  ///< indices into the graph, in execution order
@@ -41,4 +41,4 @@ Partition with_outputs(Partition partition, const LayerGraph& graph);
 /// A partition into stages of consecutive layers. The counts must add up to the number of layers.
 Partition partition_by_counts(const LayerGraph& graph, const std::vector<std::int32_t>& counts);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -7,7 +7,7 @@
 
 #include "schedules/partition/partition.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 namespace {
 
@@ -104,4 +104,4 @@ std::vector<std::int32_t> find_layers_between(const Prefixes& prefixes, std::int
   return layers;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -7,7 +7,7 @@
 
 #include "sim/model/layer_graph.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 /// A set of layers that can be the first part of a pipeline, with its sums.
 struct Prefix {
@@ -34,4 +34,4 @@ Prefixes find_prefixes(const LayerGraph& graph, std::size_t max_count);
 std::vector<std::int32_t> find_layers_between(const Prefixes& prefixes, std::int32_t from,
                                               std::int32_t to);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

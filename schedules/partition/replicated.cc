@@ -8,7 +8,7 @@
 
 #include "schedules/partition/prefixes.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 namespace {
 
@@ -232,4 +232,4 @@ std::vector<std::int32_t> in_flight(const Partition& partition) {
   return microbatches_held;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

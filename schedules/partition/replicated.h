@@ -7,7 +7,7 @@
 
 #include "schedules/partition/partition.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 /// A level of the hierarchy with equal links: GPUs of a machine, machines of a rack.
 struct WorkerLevel {
@@ -34,4 +34,4 @@ std::optional<Partition> plan_replicated(const LayerGraph& graph,
 /// Micro-batches in flight on each stage: the workers from it on, over its replicas, rounded up.
 std::vector<std::int32_t> in_flight(const Partition& partition);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 namespace {
 
@@ -155,4 +155,4 @@ GreedyOrder greedy_by_arrivals(const SearchProblem& problem, const GreedyRule& r
   return ArrivalGreedy(problem, rule, too_long).run();
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

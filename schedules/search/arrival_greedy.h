@@ -6,7 +6,7 @@
 
 #include "schedules/search/greedy_order.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 /// The heuristic's three choices; the paper tries all eight combinations.
 struct GreedyRule {
@@ -28,4 +28,4 @@ constexpr std::array<GreedyRule, 8> all_greedy_rules() {
 GreedyOrder greedy_by_arrivals(const SearchProblem& problem, const GreedyRule& rule,
                                Nanos too_long);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

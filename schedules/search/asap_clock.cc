@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 AsapClock::AsapClock(const SearchProblem& problem)
     : problem_(problem), ops_per_rank_(static_cast<std::size_t>(problem.ops_per_rank())) {
@@ -103,4 +103,4 @@ std::optional<std::size_t> AsapClock::cause(const TokenOrder& order, std::size_t
   return place_[static_cast<std::size_t>(input) * problem_.microbatches + microbatch_[at]];
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -7,7 +7,7 @@
 
 #include "schedules/search/search_problem.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 /// The quality of an order: the longest span over the ranks (last end minus first start, or minus
 /// the step's start if the problem says so), then the sum of all spans, so that plateaus have a
@@ -61,4 +61,4 @@ class AsapClock {
   std::vector<std::int32_t> microbatch_;  ///< same index
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

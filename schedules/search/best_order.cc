@@ -19,7 +19,7 @@
 #include "schedules/search/twice_packed.h"
 #include "schedules/search/v_skeletons.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 namespace {
 
@@ -367,4 +367,4 @@ TokenOrder find_best_order_under_caps(const SearchProblem& problem) {
   return search_orders(problem, quick_plan(problem, 1)).best().order;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

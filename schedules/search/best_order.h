@@ -3,7 +3,7 @@
 
 #include "schedules/search/order_pool.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 /// A lower bound on the span of any order within the caps: a rank's work and, on linear placements,
 /// the wait for its first gradient that its forwards cannot fill.
@@ -29,4 +29,4 @@ TokenOrder find_best_order(const SearchProblem& problem);
 /// The best order found under exactly these caps, for schedules whose caps are part of their name.
 TokenOrder find_best_order_under_caps(const SearchProblem& problem);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

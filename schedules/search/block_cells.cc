@@ -7,7 +7,7 @@
 
 #include "schedules/search/microbatch_way.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 namespace {
 
@@ -200,4 +200,4 @@ TokenOrder order_of(const BlockCells& cells) {
   return order;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -7,7 +7,7 @@
 
 #include "schedules/search/search_problem.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 inline constexpr Token kEmptyCell = 255;
 
@@ -39,4 +39,4 @@ bool is_complete(const BlockCells& cells, std::int32_t microbatches);
 
 TokenOrder order_of(const BlockCells& cells);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

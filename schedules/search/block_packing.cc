@@ -7,7 +7,7 @@
 
 #include "schedules/search/microbatch_way.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 namespace {
 
@@ -164,4 +164,4 @@ Skeleton remove_weights(const TokenOrder& order) {
   return skeleton;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -4,7 +4,7 @@
 
 #include "schedules/search/building_blocks.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 /// The order of the block's passes and W, packed. Warm-up and cool-down leave many slots empty:
 /// there, slot by slot, every op moves to the first empty slot after its inputs, and an F only so
@@ -16,4 +16,4 @@ TokenOrder pack_block(const SearchProblem& problem, const BuildingBlock& block);
 /// Removes the W.
 Skeleton remove_weights(const TokenOrder& order);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 namespace {
 
@@ -93,4 +93,4 @@ std::vector<BuildingBlock> find_best_blocks(const SearchProblem& problem, std::s
   return best;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

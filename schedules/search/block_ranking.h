@@ -7,7 +7,7 @@
 #include "schedules/search/building_blocks.h"
 #include "schedules/search/order_pool.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 /// Offers three orders of the block: with the W in every gap, only in gaps that they fit, and in
 /// the block's own slots. Returns the best score; empty if none keeps the caps.
@@ -19,4 +19,4 @@ std::optional<Score> offer_block(OrderPool& pool, const BuildingBlock& block);
 std::vector<BuildingBlock> find_best_blocks(const SearchProblem& problem, std::size_t wanted,
                                             std::int64_t ops);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

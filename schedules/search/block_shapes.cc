@@ -4,7 +4,7 @@
 
 #include "schedules/search/building_blocks.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 namespace {
 
@@ -124,4 +124,4 @@ std::vector<BlockShape> list_fused_block_shapes(std::int32_t ranks) {
   return found;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 namespace {
 
@@ -128,4 +128,4 @@ std::vector<BuildingBlock> select_v_blocks(std::int32_t ranks, bool fused, std::
   return blocks;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -7,7 +7,7 @@
 
 #include "schedules/search/weight_fill.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 /// Slots of F0, F1, I1, I0 (the index is the chunk) on every rank.
 struct BuildingBlock {
@@ -53,4 +53,4 @@ std::vector<BlockShape> list_fused_block_shapes(std::int32_t ranks);
 std::vector<BuildingBlock> select_v_blocks(std::int32_t ranks, bool fused, std::int64_t longest,
                                            std::size_t count);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

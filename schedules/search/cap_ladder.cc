@@ -7,7 +7,7 @@
 
 #include "schedules/search/deadline_test.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 namespace {
 
@@ -94,4 +94,4 @@ bool may_be_shorter(const SearchProblem& problem, Nanos value) {
   return test.passes(Progress(problem));
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -6,7 +6,7 @@
 
 #include "schedules/search/search_problem.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 /// The memory levels at which a problem is searched, from its own caps down to the smallest with
 /// any order. A level is a number that no rank's cap may exceed, unless one micro-batch needs more.
@@ -43,4 +43,4 @@ SearchProblem cap_problem(const SearchProblem& problem, std::int64_t cap);
 /// False if the DeadlineTest shows that no order within the caps is shorter than `value`.
 bool may_be_shorter(const SearchProblem& problem, Nanos value);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

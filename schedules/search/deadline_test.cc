@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 namespace {
 
@@ -206,4 +206,4 @@ Nanos value_lower_bound(const SearchProblem& problem, Nanos reached) {
   return passing;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

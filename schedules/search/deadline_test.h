@@ -7,7 +7,7 @@
 
 #include "schedules/search/search_problem.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 /// The ops that every rank has run so far, timed. A row is stage * kSteps + step.
 struct Progress {
@@ -80,4 +80,4 @@ class DeadlineTest {
 /// between `reached`, which some order reaches, and half of it or less: O(ops log value).
 Nanos value_lower_bound(const SearchProblem& problem, Nanos reached);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 namespace {
 
@@ -193,4 +193,4 @@ std::optional<TokenOrder> dispatch(const SearchProblem& problem, const DispatchR
   return Dispatcher(problem, rule).run();
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

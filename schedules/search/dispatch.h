@@ -6,7 +6,7 @@
 
 #include "schedules/search/weight_fill.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 /// The rule by which a free rank chooses its next op.
 struct DispatchRule {
@@ -30,4 +30,4 @@ std::vector<std::int32_t> turns(const SearchProblem& problem, const Skeleton& sk
 /// caps of at least least_cap() never block. Empty if they do. O(ops * ranks).
 std::optional<TokenOrder> dispatch(const SearchProblem& problem, const DispatchRule& rule);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

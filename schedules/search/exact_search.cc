@@ -8,7 +8,7 @@
 #include "schedules/search/deadline_test.h"
 #include "schedules/search/failed_prefixes.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 namespace {
 
@@ -275,4 +275,4 @@ ExactAnswer find_mixed_order_within(const MixedProblem& problem, Nanos value, st
   return BranchAndBound(problem, problem.relaxed(), {value, ops, stop}).run();
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

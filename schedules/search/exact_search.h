@@ -8,7 +8,7 @@
 #include "schedules/search/search_effort.h"
 #include "schedules/search/search_problem.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 /// The result of an exact search.
 struct ExactAnswer {
@@ -39,4 +39,4 @@ ExactAnswer find_order_within(const SearchProblem& problem, Nanos value, std::in
 ExactAnswer find_mixed_order_within(const MixedProblem& problem, Nanos value, std::int64_t ops,
                                     const StopRequest& stop = {});
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

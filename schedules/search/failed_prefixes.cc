@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 namespace {
 
@@ -73,4 +73,4 @@ void FailedPrefixes::add(Prefix prefix) {
   known.push_back(std::move(prefix.times));
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -8,7 +8,7 @@
 
 #include "schedules/search/deadline_test.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 /// Stores failed prefixes and decides whether another one must fail too: one with the same ops, and
 /// no result earlier.
@@ -30,4 +30,4 @@ class FailedPrefixes {
   std::int64_t kept_ = 0;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

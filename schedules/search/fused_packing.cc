@@ -6,7 +6,7 @@
 
 #include "schedules/search/microbatch_way.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 namespace {
 
@@ -152,4 +152,4 @@ Skeleton pack_fused_block(const SearchProblem& problem, const BuildingBlock& blo
   return FusedPacking(problem, block).pack();
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

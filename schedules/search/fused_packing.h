@@ -4,7 +4,7 @@
 
 #include "schedules/search/building_blocks.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 /// 1F1B-V's block. A backward takes two slots; after every third rank it pauses for three slots,
 /// which other forwards use.
@@ -15,4 +15,4 @@ BuildingBlock make_fused_v_block(std::int32_t ranks);
 /// Full backwards only.
 Skeleton pack_fused_block(const SearchProblem& problem, const BuildingBlock& block);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -8,7 +8,7 @@
 #include "schedules/search/cap_ladder.h"
 #include "schedules/search/v_greedy.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 namespace {
 
@@ -45,4 +45,4 @@ void offer_greedy_orders_of_all_levels(OrderPool& pool) {
   }
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -3,7 +3,7 @@
 
 #include "schedules/search/order_pool.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 /// Offers the orders that the greedy heuristics of the problem's placement find under its caps.
 void offer_greedy_orders(OrderPool& pool);
@@ -12,4 +12,4 @@ void offer_greedy_orders(OrderPool& pool);
 /// be shorter than the pool's best.
 void offer_greedy_orders_of_all_levels(OrderPool& pool);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

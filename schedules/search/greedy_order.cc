@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 GreedyPrefix::GreedyPrefix(const SearchProblem& problem)
     : problem_(problem),
@@ -90,4 +90,4 @@ GreedyOrder GreedyPrefix::finish(bool complete) && {
   return found;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -8,7 +8,7 @@
 
 #include "schedules/search/search_problem.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 struct GreedyOrder {
   std::optional<TokenOrder> order;  ///< empty if a cap cannot be kept or the order is too long
@@ -89,4 +89,4 @@ class GreedyPrefix {
   std::int64_t max_fitted_ = 0;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

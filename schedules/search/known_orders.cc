@@ -6,7 +6,7 @@
 
 #include "sim/model/schedule_refusal.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 namespace {
 
@@ -82,4 +82,4 @@ std::vector<TokenOrder> collect_known_orders(const SearchProblem& problem,
   return orders;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

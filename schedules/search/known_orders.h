@@ -5,7 +5,7 @@
 
 #include "schedules/search/search_problem.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 /// The orders of all registered schedules that have the problem's placement, keep micro-batches in
 /// order and can be built for the request's shape. If the problem splits backwards and a schedule
@@ -13,4 +13,4 @@ namespace bubblescope {
 std::vector<TokenOrder> collect_known_orders(const SearchProblem& problem,
                                              const ScheduleRequest& request);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -10,7 +10,7 @@
 #include "schedules/search/exact_search.h"
 #include "schedules/search/known_orders.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 namespace {
 
@@ -175,4 +175,4 @@ void LevelSearch::take(MixedOrder order) {
   mixed_order_ = std::move(order);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

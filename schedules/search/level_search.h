@@ -8,7 +8,7 @@
 #include "schedules/search/mixed_backward.h"
 #include "schedules/search/schedule_search.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 /// The search for orders with one kind of backward: heuristics at once, more when refined.
 class OrderRefinement {
@@ -75,4 +75,4 @@ class LevelSearch {
   Nanos mixed_bound_ = 0;  ///< no mix is shorter, as far as mixes were looked at themselves
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

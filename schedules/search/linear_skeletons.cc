@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 namespace {
 
@@ -65,4 +65,4 @@ std::vector<Skeleton> make_linear_skeletons(const SearchProblem& problem) {
   return skeletons;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

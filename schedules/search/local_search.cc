@@ -6,7 +6,7 @@
 
 #include "schedules/search/xorshift.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 namespace {
 
@@ -125,4 +125,4 @@ TimedOrder improve(const SearchProblem& problem, AsapClock& clock, const TimedOr
   return HillClimber(problem, clock, from, climb.seed).climb(climb);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -6,7 +6,7 @@
 #include "schedules/search/asap_clock.h"
 #include "schedules/search/search_effort.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 struct TimedOrder {
   TokenOrder order;
@@ -26,4 +26,4 @@ struct SearchLimits {
 TimedOrder improve(const SearchProblem& problem, AsapClock& clock, const TimedOrder& from,
                    const SearchLimits& climb);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -6,7 +6,7 @@
 
 #include "schedules/search/search_problem.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 struct StageOp {
   std::int32_t stage = 0;
@@ -46,4 +46,4 @@ inline std::optional<VOp> input_of(VOp op, std::size_t ranks) {
              token_of(away ? 0 : 1, input->step)};
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

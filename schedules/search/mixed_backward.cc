@@ -7,7 +7,7 @@
 
 #include "schedules/search/xorshift.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 namespace {
 
@@ -267,4 +267,4 @@ Schedule to_schedule(const MixedProblem& problem, const MixedOrder& order) {
   return schedule;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

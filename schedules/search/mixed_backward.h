@@ -9,7 +9,7 @@
 #include "schedules/search/search_effort.h"
 #include "schedules/search/search_problem.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 /// The same step with split and with full backwards.
 struct MixedProblem {
@@ -48,4 +48,4 @@ MixedOrder improve_mixed(const MixedProblem& problem, MixedOrder order, const Se
 
 Schedule to_schedule(const MixedProblem& problem, const MixedOrder& order);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

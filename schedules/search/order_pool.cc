@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 namespace {
 
@@ -37,4 +37,4 @@ void OrderPool::keep(TimedOrder candidate) {
   if (kept_.size() > kKept) kept_.pop_back();
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -6,7 +6,7 @@
 
 #include "schedules/search/local_search.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 /// Times orders and keeps the best few with different scores.
 class OrderPool {
@@ -32,4 +32,4 @@ class OrderPool {
   std::vector<TimedOrder> kept_;  ///< the best first
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

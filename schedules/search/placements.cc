@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 namespace {
 
@@ -102,4 +102,4 @@ Placements placements(PlacementChoice choice, const Shape& shape, bool ranks_are
   return {};
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -6,7 +6,7 @@
 
 #include "sim/ir/schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 /// The values of `--placement`.
 enum class PlacementChoice : std::uint8_t {
@@ -34,4 +34,4 @@ struct Placements {
 /// ranks are the same.
 Placements placements(PlacementChoice choice, const Shape& shape, bool ranks_are_equal);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -9,7 +9,7 @@
 
 #include "schedules/search/microbatch_way.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 namespace {
 
@@ -305,4 +305,4 @@ std::vector<TokenOrder> reorder_block(const BlockRows& rows, std::int32_t microb
   return orders;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

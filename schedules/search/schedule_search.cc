@@ -11,7 +11,7 @@
 #include "schedules/search/steady_state.h"
 #include "sim/ir/range.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 namespace {
 
@@ -230,4 +230,4 @@ FoundSchedule search_schedule(const ScheduleRequest& request, const SearchGoal& 
   return found;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

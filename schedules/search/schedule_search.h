@@ -11,7 +11,7 @@
 #include "schedules/search/search_effort.h"
 #include "sim/model/schedule_def.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 /// The quantity that the search minimizes.
 enum class Objective : std::uint8_t {
@@ -66,4 +66,4 @@ std::vector<std::string> refuse_goal(const ScheduleRequest& request, const Searc
 /// (CapLadder) count under a larger one.
 FoundSchedule search_schedule(const ScheduleRequest& request, const SearchGoal& goal);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <functional>
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 /// Polled now and then; true ends the search with the best result so far. May be empty.
 using StopRequest = std::function<bool()>;
@@ -18,4 +18,4 @@ struct SearchEffort {
   StopRequest stop = {};
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -9,7 +9,7 @@
 #include "sim/ir/saturated.h"
 #include "sim/ir/units.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 namespace {
 
@@ -159,4 +159,4 @@ Schedule to_schedule(const SearchProblem& problem, const TokenOrder& order) {
   return schedule;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -12,7 +12,7 @@
 #include "sim/ir/schedule.h"
 #include "sim/model/schedule_def.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 /// The kind of an op on one stage. With fused backwards kInputGrad stands for the full backward and
 /// there are no W.
@@ -95,4 +95,4 @@ std::vector<std::string> refuse_caps(const SearchProblem& problem, std::int32_t 
 /// The schedule with the ops that the tokens stand for.
 Schedule to_schedule(const SearchProblem& problem, const TokenOrder& order);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -8,7 +8,7 @@
 #include "schedules/search/best_order.h"
 #include "schedules/search/stretch.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 namespace {
 
@@ -111,4 +111,4 @@ SteadyOrder find_steady_order(const SearchProblem& problem, std::vector<TokenOrd
   return std::move(*best);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -6,7 +6,7 @@
 #include "schedules/search/search_effort.h"
 #include "schedules/search/search_problem.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 /// An order of the problem with a steady state, and the time that each further micro-batch would
 /// take.
@@ -30,4 +30,4 @@ SearchProblem make_brief_step(const SearchProblem& problem);
 SteadyOrder find_steady_order(const SearchProblem& problem, std::vector<TokenOrder> known,
                               const SearchEffort& effort);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 namespace {
 
@@ -57,4 +57,4 @@ std::optional<TokenOrder> stretch(const SearchProblem& problem, const BriefStep&
   return longer;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

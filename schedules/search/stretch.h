@@ -5,7 +5,7 @@
 
 #include "schedules/search/asap_clock.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 /// A step to be stretched, with the clock that timed its order last.
 struct BriefStep {
@@ -20,4 +20,4 @@ struct BriefStep {
 std::optional<TokenOrder> stretch(const SearchProblem& problem, const BriefStep& brief,
                                   Nanos moment);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -7,7 +7,7 @@
 
 #include "schedules/search/microbatch_way.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 namespace {
 
@@ -270,4 +270,4 @@ TokenOrder pack_block_twice(const SearchProblem& problem, const BuildingBlock& b
   return order;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

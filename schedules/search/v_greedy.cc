@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 namespace {
 
@@ -184,4 +184,4 @@ GreedyOrder v_greedy(const SearchProblem& problem, const VGreedyRule& rule) {
   return best;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

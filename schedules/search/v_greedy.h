@@ -6,7 +6,7 @@
 
 #include "schedules/search/greedy_order.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 /// Whether to fill a wait with a W that is longer than the wait, if waiting would make this the
 /// rank with the most idle time.
@@ -24,4 +24,4 @@ constexpr std::array<VGreedyRule, 4> all_v_greedy_rules() {
 /// backwards only.
 GreedyOrder v_greedy(const SearchProblem& problem, const VGreedyRule& rule);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -5,7 +5,7 @@
 #include <array>
 #include <initializer_list>
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 namespace {
 
@@ -60,4 +60,4 @@ std::vector<Skeleton> make_v_skeletons(const SearchProblem& problem) {
   return skeletons;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 namespace {
 
@@ -126,4 +126,4 @@ std::optional<TokenOrder> fill_weights(const SearchProblem& problem, const Skele
   return WeightFill(problem, skeleton, idle_budget).run();
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

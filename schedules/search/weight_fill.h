@@ -5,7 +5,7 @@
 
 #include "schedules/search/search_problem.h"
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 /// Per rank chunks * microbatches * 2 tokens, concatenated: F and I, no W.
 using Skeleton = std::vector<Token>;
@@ -16,4 +16,4 @@ using Skeleton = std::vector<Token>;
 std::optional<TokenOrder> fill_weights(const SearchProblem& problem, const Skeleton& skeleton,
                                        Nanos idle_budget);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

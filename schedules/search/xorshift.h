@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace bubblescope {
+namespace bubblescope::schedules {
 
 /// An xorshift64 generator.
 class XorShift64 {
@@ -23,4 +23,4 @@ class XorShift64 {
   std::uint64_t state_;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::schedules

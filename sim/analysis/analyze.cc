@@ -10,7 +10,7 @@
 #include "sim/analysis/memory_curve.h"
 #include "sim/ir/range.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -80,4 +80,4 @@ BubbleReport analyze(const ValidSchedule& schedule, const Program& program,
   return report;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

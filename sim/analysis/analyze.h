@@ -6,7 +6,7 @@
 #include "sim/ir/valid_schedule.h"
 #include "sim/model/memory_model.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// The whole report. Linear in the size of the Program; all times are exact integers.
 BubbleReport analyze(const ValidSchedule& schedule, const Program& program,
@@ -21,4 +21,4 @@ BubbleReport analyze_briefly(const ValidSchedule& schedule, const Program& progr
                              const Timeline& timeline, const MemoryModel& memory = {},
                              LowerBound bound = LowerBound::kFind);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -109,4 +109,4 @@ std::vector<WeightReport> account_for_weights(const Schedule& schedule, const Me
   return reports;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -10,7 +10,7 @@
 #include "sim/ir/valid_schedule.h"
 #include "sim/model/memory_model.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// Time per micro-batch in the steady state, measured between ends of the first stage's last ops.
 /// Covers the later half of the micro-batches that start to leave before the last one has entered,
@@ -22,4 +22,4 @@ std::optional<Nanos> find_period(const ValidSchedule& schedule, const Program& p
 /// a newer one exists and no op reads it any more.
 std::vector<WeightReport> account_for_weights(const Schedule& schedule, const MemoryModel& memory);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

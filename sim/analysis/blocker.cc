@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 Blockers::Blockers(const Program& program, const Timeline& timeline)
     : program_(program),
@@ -93,4 +93,4 @@ std::optional<InstructionId> Blockers::blocker(InstructionId id) const {
   return latest;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

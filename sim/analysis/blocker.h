@@ -19,7 +19,7 @@
 #include "sim/ir/program.h"
 #include "sim/ir/timeline.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// Finds the blocker of any instruction. Refers to the Program and the Timeline.
 class Blockers {
@@ -70,4 +70,4 @@ class Blockers {
   std::vector<InstructionId> unsaid_;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

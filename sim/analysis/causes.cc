@@ -15,7 +15,7 @@
 #include "sim/engine/simulate.h"
 #include "sim/ir/quantile.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -304,4 +304,4 @@ CauseReport find_causes(std::span<const ReplicatedStep> steps) {
   return report;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -18,7 +18,7 @@
 
 #include "sim/analysis/slowdown.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 enum class CauseKind : std::uint8_t { kWorker, kStage, kSequenceLengths };
 
@@ -44,4 +44,4 @@ struct CauseReport {
 /// There is at least one step; all have as many replicas, which run the same stages.
 CauseReport find_causes(std::span<const ReplicatedStep> steps);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 BubbleReport remove_conclusions(BubbleReport report) {
   constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
@@ -19,4 +19,4 @@ BubbleReport remove_conclusions(BubbleReport report) {
 
 bool is_conclusive(const BubbleReport& report) { return !std::isnan(report.bubble.ratio); }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -6,7 +6,7 @@
 
 #include "sim/analysis/report.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// The report without its conclusions: ranks keep their busy and idle times.
 BubbleReport remove_conclusions(BubbleReport report);
@@ -14,4 +14,4 @@ BubbleReport remove_conclusions(BubbleReport report);
 /// False of what remove_conclusions() returned.
 bool is_conclusive(const BubbleReport& report);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

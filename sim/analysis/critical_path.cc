@@ -7,7 +7,7 @@
 
 #include "sim/analysis/blocker.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -66,4 +66,4 @@ std::vector<Nanos> compute_slack(const Program& program, const Timeline& timelin
   return slack;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -16,7 +16,7 @@
 #include "sim/ir/program.h"
 #include "sim/ir/timeline.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// One longest chain, in time order. Among equal ones, stays on its rank as long as possible.
 /// Leaves out the posts and waits of messages, which take no time.
@@ -38,4 +38,4 @@ std::vector<PathPart> measure_path(const std::vector<InstructionId>& path,
 /// find_critical_path returns.
 std::vector<Nanos> compute_slack(const Program& program, const Timeline& timeline);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

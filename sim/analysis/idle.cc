@@ -7,7 +7,7 @@
 
 #include "sim/analysis/blocker.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 std::string_view name(IdleCause cause) {
   switch (cause) {
@@ -296,4 +296,4 @@ std::vector<IdleGap> find_idle_gaps(const Program& program, const Timeline& time
   return all;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

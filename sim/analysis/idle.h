@@ -8,7 +8,7 @@
 #include "sim/analysis/report.h"
 #include "sim/ir/timeline.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// The kind of busy time to which an op counts.
 BusyKind classify_busy(OpKind kind);
@@ -34,4 +34,4 @@ struct IdleGap {
 /// the first dependency gaps of a rank are shown as imbalance until it is used up.
 std::vector<IdleGap> find_idle_gaps(const Program& program, const Timeline& timeline);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -7,7 +7,7 @@
 #include "sim/analysis/asynchronous.h"
 #include "sim/model/model_step.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -212,4 +212,4 @@ std::vector<std::optional<LayerCounts>> LayerAssigner::select_splits(
   return worth;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

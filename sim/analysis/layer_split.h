@@ -17,7 +17,7 @@
 #include "sim/model/layer_cost.h"
 #include "sim/model/stage_loads.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 enum class LayerSplit : std::uint8_t {
   kBalanced,  ///< the slowest stage is as fast as possible
@@ -85,4 +85,4 @@ class LayerAssigner {
   std::vector<std::int32_t> versions_;  ///< [rank]: weight versions held
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

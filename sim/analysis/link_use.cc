@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 std::vector<LinkUse> account_for_links(const Traffic& traffic, std::span<const ResourceUse> uses,
                                        Nanos makespan) {
@@ -25,4 +25,4 @@ std::vector<LinkUse> account_for_links(const Traffic& traffic, std::span<const R
   return links;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

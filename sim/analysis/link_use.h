@@ -7,11 +7,11 @@
 #include "sim/analysis/report.h"
 #include "sim/engine/fair_share.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// All resources that messages passed, by descending utilization; ties in the order of their first
 /// message.
 std::vector<LinkUse> account_for_links(const Traffic& traffic, std::span<const ResourceUse> uses,
                                        Nanos makespan);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

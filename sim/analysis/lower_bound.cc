@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -335,4 +335,4 @@ Nanos lower_bound(const Program& program, const Timeline& timeline) {
   return general_bound(program, timeline);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -4,7 +4,7 @@
 #include "sim/ir/program.h"
 #include "sim/ir/timeline.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// For every rank and every set of its ops: the earliest start of any of them, plus their total
 /// work, plus the shortest time from the end of any of them to the end of the step. The bound is
@@ -13,4 +13,4 @@ namespace bubblescope {
 /// other orders.
 Nanos lower_bound(const Program& program, const Timeline& timeline);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <vector>
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -104,4 +104,4 @@ BubbleReport average_reports(std::span<const BubbleReport> reports) {
   return mean;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -5,7 +5,7 @@
 
 #include "sim/analysis/report.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// Every time is the mean over the reports, rounded to nanoseconds such that busy + idle = makespan
 /// on every rank and kinds and causes still add up. Ratios are computed from these means; peaks are
@@ -17,4 +17,4 @@ BubbleReport average_reports(std::span<const BubbleReport> reports);
 /// The index of the report with the median makespan; the lower one of two.
 std::size_t find_median_report(std::span<const BubbleReport> reports);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

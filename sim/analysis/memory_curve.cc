@@ -7,7 +7,7 @@
 
 #include "sim/ir/depend.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -209,4 +209,4 @@ std::vector<Peak> find_peaks(const ValidSchedule& schedule, const Program& progr
   return peaks;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

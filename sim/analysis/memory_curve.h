@@ -8,7 +8,7 @@
 #include "sim/ir/valid_schedule.h"
 #include "sim/model/memory_model.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// An amount of activations, in every unit in which they are counted.
 struct MemoryAmount {
@@ -43,4 +43,4 @@ std::vector<MemoryPoint> compute_memory_curve(const ValidSchedule& schedule, con
 std::vector<Peak> find_peaks(const ValidSchedule& schedule, const Program& program,
                              const Timeline& timeline, const MemoryModel& memory);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -6,7 +6,7 @@
 #include <set>
 #include <tuple>
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 Plan summarize(const Configuration& configuration, const BubbleReport& report) {
   Plan plan;
@@ -71,4 +71,4 @@ std::vector<std::size_t> find_best_of_each_schedule(const std::vector<Plan>& ran
   return best;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

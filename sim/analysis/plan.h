@@ -11,7 +11,7 @@
 #include "sim/analysis/layer_split.h"
 #include "sim/analysis/report.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// One way to run a training step on a number of devices.
 struct Configuration {
@@ -88,4 +88,4 @@ std::vector<std::size_t> find_pareto_front(const std::vector<Plan>& ranked);
 /// The index of every schedule's best plan, in rank order.
 std::vector<std::size_t> find_best_of_each_schedule(const std::vector<Plan>& ranked);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

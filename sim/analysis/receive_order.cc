@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <utility>
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -97,4 +97,4 @@ std::vector<RankOrder> order_receives(const Program& dataflow, const Timeline& t
   return lists;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -6,7 +6,7 @@
 #include "sim/ir/posted_steps.h"
 #include "sim/ir/timeline.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// The time at which a receive is posted, within the freedom that the order of all messages leaves.
 enum class ReceiveTiming : std::uint8_t {
@@ -24,4 +24,4 @@ enum class ReceiveTiming : std::uint8_t {
 std::vector<RankOrder> order_receives(const Program& dataflow, const Timeline& timeline,
                                       const std::vector<PostedSteps>& steps, ReceiveTiming timing);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

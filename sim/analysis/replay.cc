@@ -6,7 +6,7 @@
 #include "sim/analysis/idle.h"
 #include "sim/engine/simulate.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 std::vector<Nanos> collect_durations(const Timeline& timeline) {
   std::vector<Nanos> durations(timeline.start.size());
@@ -27,4 +27,4 @@ double replay_error(const Program& program, const Timeline& timeline) {
   return std::abs(static_cast<double>(replayed.end - replayed.start) - span) / span;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

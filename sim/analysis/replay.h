@@ -5,7 +5,7 @@
 
 #include "sim/ir/timeline.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// The duration of every instruction.
 std::vector<Nanos> collect_durations(const Timeline& timeline);
@@ -17,4 +17,4 @@ Timeline replay(const Program& program, const Timeline& timeline);
 /// |makespan of the replay - measured makespan| / measured makespan.
 double replay_error(const Program& program, const Timeline& timeline);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -12,7 +12,7 @@
 #include "sim/ir/units.h"
 #include "sim/model/memory_model.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// Why a rank was idle. Idle times by cause add up exactly.
 enum class IdleCause : std::uint8_t {
@@ -116,4 +116,4 @@ struct BubbleReport {
   Nanos lower_bound = 0;                     ///< no order of these ops on these ranks is faster
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -6,7 +6,7 @@
 #include "sim/analysis/idle.h"
 #include "sim/engine/simulate_batch.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -68,4 +68,4 @@ Sensitivity find_sensitivity(const Program& program, std::span<const Nanos> dura
   return sensitivity;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -6,11 +6,11 @@
 #include "sim/analysis/report.h"
 #include "sim/model/traffic.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// Simulates the Program once per rank and kind, in a few batches. `traffic` may be null: then
 /// messages share nothing.
 Sensitivity find_sensitivity(const Program& program, std::span<const Nanos> durations,
                              const Traffic* traffic);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -10,7 +10,7 @@
 #include "sim/analysis/replay.h"
 #include "sim/engine/simulate.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -178,4 +178,4 @@ SlowdownReport find_slowdown(std::span<const ReplicatedStep> steps) {
   return report;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -19,7 +19,7 @@
 
 #include "sim/analysis/stragglers.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// One step: its replicas, which synchronize at its end. All have the same ranks.
 using ReplicatedStep = std::vector<ObservedStep>;
@@ -44,4 +44,4 @@ struct SlowdownReport {
 /// Means over the steps. There must be at least one, and all must have the same number of replicas.
 SlowdownReport find_slowdown(std::span<const ReplicatedStep> steps);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

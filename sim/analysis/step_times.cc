@@ -6,7 +6,7 @@
 
 #include "sim/ir/quantile.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 StepTimes summarize(std::vector<Nanos> makespans) {
   StepTimes times;
@@ -31,4 +31,4 @@ double compute_win_probability(std::span<const Nanos> first, std::span<const Nan
   return count == 0 ? 0 : static_cast<double>(halves) / static_cast<double>(2 * count);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -6,7 +6,7 @@
 
 #include "sim/analysis/report.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// Quantiles are nearest ranks: the shortest makespan that this fraction of all does not exceed.
 StepTimes summarize(std::vector<Nanos> makespans);
@@ -15,4 +15,4 @@ StepTimes summarize(std::vector<Nanos> makespans);
 /// Scenario n of both must have the same noise.
 double compute_win_probability(std::span<const Nanos> first, std::span<const Nanos> second);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

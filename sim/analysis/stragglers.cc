@@ -7,7 +7,7 @@
 
 #include "sim/ir/quantile.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -93,4 +93,4 @@ StragglerReport find_stragglers(std::span<const ObservedStep> steps) {
   return report;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -9,7 +9,7 @@
 #include "sim/ir/schedule.h"
 #include "sim/ir/timeline.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// One measured step; refers to its Program and Timeline.
 struct ObservedStep {
@@ -46,4 +46,4 @@ struct StragglerReport {
 /// All steps run the same stages on the same ranks.
 StragglerReport find_stragglers(std::span<const ObservedStep> steps);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -9,7 +9,7 @@
 #include "sim/engine/simulate.h"
 #include "sim/ir/lower_messages.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -172,4 +172,4 @@ std::string to_string(const ReceiveSuggestion& suggestion) {
   return text + "\n";
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

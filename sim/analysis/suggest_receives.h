@@ -12,7 +12,7 @@
 #include "sim/ir/units.h"
 #include "sim/model/cost_model.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// A receive that changes its position.
 struct MovedReceive {
@@ -39,4 +39,4 @@ std::optional<ReceiveSuggestion> suggest_receives(const ValidSchedule& schedule,
 /// One line per move, then the gain.
 std::string to_string(const ReceiveSuggestion& suggestion);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

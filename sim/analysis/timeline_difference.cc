@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <tuple>
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -82,4 +82,4 @@ std::optional<OpShift> find_first_divergence(const TimelineDifference& differenc
   return {};
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

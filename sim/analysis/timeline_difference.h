@@ -9,7 +9,7 @@
 #include "sim/ir/program.h"
 #include "sim/ir/timeline.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// A compute op that occurs in both timelines.
 struct OpShift {
@@ -44,4 +44,4 @@ Nanos compute_start_shift_quantile(const TimelineDifference& difference, double 
 /// empty if there is none.
 std::optional<OpShift> find_first_divergence(const TimelineDifference& difference, Nanos tolerance);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

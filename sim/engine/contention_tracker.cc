@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 ContentionTracker::ContentionTracker(const Traffic& traffic)
     : traffic_(traffic), states_(traffic.contended_ops.size()), on_(traffic.devices) {}
@@ -47,4 +47,4 @@ void ContentionTracker::update_progress_rates(std::vector<ContendedOpId>& on, Na
   }
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -11,7 +11,7 @@
 
 #include "sim/model/traffic.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// Index into Traffic::company.
 using ContendedOpId = std::uint32_t;
@@ -64,4 +64,4 @@ class ContentionTracker {
   std::vector<ContendedOpId> changed_;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -133,4 +133,4 @@ void FairShare::change_rate(FlowId flow, Nanos now) {
   changed_.push_back(flow);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

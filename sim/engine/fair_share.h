@@ -16,7 +16,7 @@
 #include "sim/ir/units.h"
 #include "sim/model/traffic.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// Index into Traffic::flows.
 using FlowId = std::uint32_t;
@@ -82,4 +82,4 @@ class FairShare {
   std::vector<std::int64_t> flows_left_;  ///< per resource: flows that have no rate yet
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

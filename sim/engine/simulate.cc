@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 Timeline simulate(const Program& program, std::span<const Nanos> durations) {
   Timeline timeline;
@@ -23,4 +23,4 @@ Timeline simulate(const Program& program, std::span<const Nanos> durations) {
   return timeline;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -7,7 +7,7 @@
 #include "sim/ir/timeline.h"
 #include "sim/model/cost_model.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// Starts every instruction when it heads its lane and its dependencies have ended. O(instructions
 /// + dependencies).
@@ -17,4 +17,4 @@ inline Timeline simulate(const Program& program, const CostModel& costs) {
   return simulate(program, price(program, costs));
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

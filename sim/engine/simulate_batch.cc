@@ -7,7 +7,7 @@
 #include "sim/engine/simulate_shared.h"
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -146,4 +146,4 @@ std::vector<Nanos> simulate_batches(const Program& program, const Traffic& traff
   return makespans;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -9,7 +9,7 @@
 #include "sim/model/batch.h"
 #include "sim/model/traffic.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// The durations of an instruction in every scenario of a batch, in whole nanoseconds. Their sum
 /// must stay below kLongestBatchTime.
@@ -43,4 +43,4 @@ std::vector<Nanos> simulate_batches(const Program& program, const Traffic& traff
                                     const std::function<BatchDurations(std::size_t)>& batch,
                                     const std::function<BatchDurations(std::size_t)>& lengths = {});
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -5,7 +5,7 @@
 #include <queue>
 #include <tuple>
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -162,4 +162,4 @@ SharedRun simulate_shared(const Program& program, const Traffic& traffic) {
   return SharedSimulator(program, traffic).run(traffic.fixed);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -14,7 +14,7 @@
 #include "sim/ir/timeline.h"
 #include "sim/model/traffic.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 struct SharedRun {
   Timeline timeline;
@@ -47,4 +47,4 @@ class SharedSimulator {
 /// One run.
 SharedRun simulate_shared(const Program& program, const Traffic& traffic);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -35,4 +35,4 @@ std::string gibibytes_text(Bytes bytes) {
   return bytes < 0 ? "-" + gibibytes_text(-bytes) : in_unit_of(bytes, Bytes{1} << 30);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -6,7 +6,7 @@
 
 #include "sim/ir/posted_run.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -84,4 +84,4 @@ MessageVerdict check_messages(const ValidSchedule& schedule, const LowerOptions&
   return verdict;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

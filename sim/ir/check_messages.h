@@ -7,7 +7,7 @@
 
 #include "sim/ir/lower.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// The smallest K with which eager:K cannot deadlock; empty if no number of slots helps. Ignores
 /// the mode and the slots of the options. Throws as lower() does.
@@ -34,4 +34,4 @@ MessageVerdict check_messages(const ValidSchedule& schedule, const LowerOptions&
 std::vector<ModeVerdict> check_modes(const ValidSchedule& schedule,
                                      const LowerOptions& options = {});
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 CollectiveLanes::CollectiveLanes(ProgramDraft& draft, std::string name)
     : draft_(draft), name_(std::move(name)) {
@@ -46,4 +46,4 @@ std::vector<InstructionId> CollectiveLanes::add_together(const std::vector<Colle
   return work;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

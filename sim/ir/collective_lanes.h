@@ -9,7 +9,7 @@
 
 #include "sim/ir/program_draft.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// One rank's part of a collective.
 struct CollectivePart {
@@ -42,4 +42,4 @@ class CollectiveLanes {
   std::vector<std::optional<std::uint32_t>> lane_of_rank_;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -8,7 +8,7 @@
 #include "sim/ir/depend.h"
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -105,4 +105,4 @@ std::vector<RankOrder> defer_receives(const ValidSchedule& schedule,
   return deferred;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -5,7 +5,7 @@
 
 #include "sim/ir/valid_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// PyTorch's deferral: moves each RECV of the posted lists down to just before the op that needs
 /// it. A SEND to a higher rank is preceded by all RECVs from that rank that are still deferred.
@@ -13,4 +13,4 @@ namespace bubblescope {
 std::vector<RankOrder> defer_receives(const ValidSchedule& schedule,
                                       const std::vector<RankOrder>& posted);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

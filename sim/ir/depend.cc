@@ -1,7 +1,7 @@
 // The two ends of messages.
 #include "sim/ir/depend.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 Op make_send(const Value& value) {
   const bool forward = value.value_kind == ValueKind::kActivation;
@@ -47,4 +47,4 @@ std::optional<Value> find_carried_value(const Schedule& schedule, const Op& mess
   return value;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

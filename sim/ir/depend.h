@@ -9,7 +9,7 @@
 #include "sim/ir/needs.h"
 #include "sim/ir/schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// Whether an op is fused with the forward that produces the value it needs
 /// (Schedule::joint_forwards).
@@ -56,4 +56,4 @@ class ValueIndex {
   std::int64_t slices_;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

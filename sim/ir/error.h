@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// The party at fault for an Error; main turns it into the exit status of docs/cli.
 enum class Fault : std::uint8_t {
@@ -39,4 +39,4 @@ struct Problem {
 
 using Problems = std::vector<Problem>;
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -5,7 +5,7 @@
 #include "sim/ir/lower_messages.h"
 #include "sim/ir/program_draft.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -108,4 +108,4 @@ std::variant<Program, Deadlock> lower_to_host(const Program& dataflow,
   return HostLowering(dataflow, mode).run(steps);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -1,7 +1,7 @@
 // Advances through every list, group by group.
 #include "sim/ir/host_rules.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 HostRules::HostRules(const Program& dataflow, const std::vector<PostedSteps>& steps, P2pMode mode)
     : dataflow_(dataflow),
@@ -52,4 +52,4 @@ const PostedStep* HostRules::find_step_before(std::int32_t rank, std::size_t ste
   return step == 0 ? nullptr : &list[step - 1];
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

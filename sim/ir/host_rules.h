@@ -10,7 +10,7 @@
 #include "sim/ir/p2p_mode.h"
 #include "sim/ir/posted_event.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 class HostRules {
  public:
@@ -82,4 +82,4 @@ void HostRules::for_each_awaited(PostedEvent event, std::size_t step, const Visi
   }
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

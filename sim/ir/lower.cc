@@ -16,7 +16,7 @@
 #include "sim/ir/program_draft.h"
 #include "sim/ir/share_links.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -260,4 +260,4 @@ std::variant<Program, Deadlock> lower(const ValidSchedule& schedule, const Lower
   return lowered;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -15,7 +15,7 @@
 #include "sim/ir/update.h"
 #include "sim/ir/valid_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// The way in which the two ops of an overlapped forward-backward pair start and end. All variants
 /// only add dependencies.
@@ -65,4 +65,4 @@ std::variant<Program, Deadlock> lower(const ValidSchedule& schedule,
 /// given lowering.
 std::vector<RankOrder> make_posted_lists(const ValidSchedule& schedule, Lowering posting);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -9,7 +9,7 @@
 #include "sim/ir/error.h"
 #include "sim/ir/lower_update.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -98,4 +98,4 @@ std::variant<Program, Deadlock> lower_asynchronous_updates(const ValidSchedule& 
   return AsynchronousUpdates(schedule, program, options).run();
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

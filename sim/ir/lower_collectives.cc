@@ -9,7 +9,7 @@
 #include "sim/ir/collective_lanes.h"
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -109,4 +109,4 @@ std::variant<Program, Deadlock> lower_collectives(const ValidSchedule& schedule,
   return PostedCollectives(schedule, program).run();
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -17,7 +17,7 @@
 #include "sim/ir/program.h"
 #include "sim/ir/valid_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// Whether `posted` states when parameters are gathered or dropped, or when gradients are reduced.
 bool posts_collectives(const Schedule& schedule);
@@ -27,4 +27,4 @@ bool posts_collectives(const Schedule& schedule);
 std::variant<Program, Deadlock> lower_collectives(const ValidSchedule& schedule,
                                                   const Program& program);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -6,7 +6,7 @@
 
 #include "sim/ir/lower.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// Works for every schedule: collects instructions and dependencies, then sorts them topologically
 /// or returns a cycle. Throws Error as lower() does.
@@ -17,4 +17,4 @@ std::variant<Program, Deadlock> lower_by_sorting(const ValidSchedule& schedule, 
 /// or fused pairs, is not legal, or deadlocks; lower_by_sorting() then says why.
 std::optional<Program> lower_directly(const ValidSchedule& schedule, Overlap overlap);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

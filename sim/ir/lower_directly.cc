@@ -7,7 +7,7 @@
 #include "sim/ir/depend.h"
 #include "sim/ir/lower_dataflow.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -246,4 +246,4 @@ std::optional<Program> lower_directly(const ValidSchedule& schedule, Overlap ove
   return DirectLowering(schedule, overlap).run();
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -20,7 +20,7 @@
 #include "sim/ir/lower.h"
 #include "sim/ir/posted_steps.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// Slots of a directed channel; empty: unlimited.
 using Slots = std::optional<std::int32_t>;
@@ -38,4 +38,4 @@ std::variant<Program, Deadlock> lower_messages(const Program& dataflow,
                                                const std::vector<PostedSteps>& steps,
                                                const LowerOptions& options);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

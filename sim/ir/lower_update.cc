@@ -11,7 +11,7 @@
 #include "sim/ir/collective_lanes.h"
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -209,4 +209,4 @@ std::variant<Program, Deadlock> lower_update(const ValidSchedule& schedule, cons
   return lower_asynchronous_updates(schedule, program, options);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -24,7 +24,7 @@
 #include "sim/ir/update.h"
 #include "sim/ir/valid_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// `program` is the schedule's Program without updates. Throws Error for schedules without
 /// gradients, and for asynchronous ones under any mode but kLocal.
@@ -36,4 +36,4 @@ std::variant<Program, Deadlock> lower_asynchronous_updates(const ValidSchedule& 
                                                            const Program& program,
                                                            const UpdateOptions& options);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

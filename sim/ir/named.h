@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 template <class Choice>
 struct Named {
@@ -32,4 +32,4 @@ const Named<Choice>* find_named(const std::array<Named<Choice>, count>& names,
   return nullptr;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <optional>
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -110,4 +110,4 @@ std::string suggestion(const std::vector<std::string>& nearest) {
   return text.empty() ? "" : "; did you mean " + text + "?";
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

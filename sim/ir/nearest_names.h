@@ -8,7 +8,7 @@
 
 #include "sim/ir/registry.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// At most four, in their order; empty if none is near.
 std::vector<std::string> nearest_names(std::string_view name,
@@ -27,4 +27,4 @@ std::vector<std::string> nearest_names(std::string_view name, const Registry<Def
 /// "; did you mean 'zb-h1' or 'zb-h2'?"; empty if there are none.
 std::string suggestion(const std::vector<std::string>& nearest);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

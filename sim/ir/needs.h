@@ -10,7 +10,7 @@
 
 #include "sim/ir/schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// The kind of value that an op produces. A full backward and an input gradient produce the same:
 /// the gradient that the previous stage waits for.
@@ -100,4 +100,4 @@ inline Needs collect_needs(const Schedule& schedule, const Op& op) {
   return needs;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

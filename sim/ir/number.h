@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// The number that the whole text spells; empty for anything else and for overflow.
 template <class Number>
@@ -17,4 +17,4 @@ std::optional<Number> parse_number(std::string_view text) {
   return number;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -10,7 +10,7 @@
 
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -133,4 +133,4 @@ ValidSchedule with_offload(ValidSchedule given, const OffloadPlan& plan) {
   return require_valid(std::move(schedule));
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -6,7 +6,7 @@
 #include "sim/ir/units.h"
 #include "sim/ir/valid_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 struct OffloadPlan {
   /// The fraction of a rank's forwards that are evicted: those that wait longest for their
@@ -24,4 +24,4 @@ struct OffloadPlan {
 /// fuses forwards or has no backward.
 ValidSchedule with_offload(ValidSchedule schedule, const OffloadPlan& plan);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

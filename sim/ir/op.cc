@@ -1,7 +1,7 @@
 // The text form of ops.
 #include "sim/ir/op.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 std::string_view code(OpKind kind) {
   switch (kind) {
@@ -39,4 +39,4 @@ std::string to_string(const Op& op) {
   return text;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// The kind of an op, grouped: five that compute, four that move messages, two that wait for sends,
 /// two that copy activations, those of a whole stage or rank, and the empty cell of the grids that
@@ -98,4 +98,4 @@ std::string_view code(OpKind kind);
 /// it belongs to two ops.
 std::string to_string(const Op& op);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -3,7 +3,7 @@
 
 #include "sim/ir/number.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 std::string to_string(P2pMode mode, std::int32_t eager_slots) {
   std::string text = name_of(kP2pModes, mode);
@@ -24,4 +24,4 @@ std::optional<P2pRule> parse_p2p_rule(std::string_view text) {
   return rule;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

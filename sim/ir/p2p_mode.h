@@ -9,7 +9,7 @@
 
 #include "sim/ir/named.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 enum class P2pMode : std::uint8_t {
   kDataflow,        ///< nothing is posted: a message leaves when its producer ends
@@ -44,4 +44,4 @@ std::string to_string(P2pMode mode, std::int32_t eager_slots);
 /// Parses the output of to_string(); empty for anything else.
 std::optional<P2pRule> parse_p2p_rule(std::string_view text);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -3,7 +3,7 @@
 
 #include <numeric>
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 std::vector<std::int32_t> loop_placement(std::int32_t ranks, std::int32_t chunks) {
   std::vector<std::int32_t> rank_of_stage;
@@ -32,4 +32,4 @@ std::vector<std::int32_t> host_offload_targets(std::int32_t ranks) {
   return offload_targets;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// Stage s on rank s mod p: one pass around the ranks per chunk.
 std::vector<std::int32_t> loop_placement(std::int32_t ranks, std::int32_t chunks);
@@ -18,4 +18,4 @@ std::vector<std::int32_t> bidirectional_placement(std::int32_t ranks);
 /// Evicted activations go to the host: each rank is mapped to its own host's memory.
 std::vector<std::int32_t> host_offload_targets(std::int32_t ranks);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -110,4 +110,4 @@ std::string escape_message(std::string_view message) {
   return cut;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

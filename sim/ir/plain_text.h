@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// The length of the UTF-8 sequence at the front of a non-empty text, or 0 if it is invalid:
 /// overlong forms, surrogates and code points above U+10FFFF are.
@@ -34,4 +34,4 @@ std::string shorten(std::string_view text, std::size_t max_bytes);
 /// A message that quotes input: plain, with every quotation and word limited to 200 characters.
 std::string escape_message(std::string_view message);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

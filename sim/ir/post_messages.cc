@@ -9,7 +9,7 @@
 #include "sim/ir/depend.h"
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -121,4 +121,4 @@ std::vector<RankOrder> post_messages(const ValidSchedule& schedule) {
   return Posting(schedule, schedule->posted.empty() ? schedule->order : schedule->posted).run();
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -8,7 +8,7 @@
 
 #include "sim/ir/valid_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// PyTorch's lowering of an order. In passes over the ranks, each rank appends its next op once the
 /// op's inputs exist; if its result goes to another rank, a SEND follows, and the matching RECV is
@@ -19,4 +19,4 @@ namespace bubblescope {
 /// blocks every rank.
 std::vector<RankOrder> post_messages(const ValidSchedule& schedule);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

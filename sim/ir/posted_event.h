@@ -9,7 +9,7 @@
 
 #include "sim/ir/posted_steps.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 struct PostedEvent {
   enum class Part : std::uint8_t { kOwn, kSendPost, kSendWait, kReceivePost, kReceiveWait };
@@ -48,4 +48,4 @@ class DoneEvents {
   std::vector<bool> done_;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

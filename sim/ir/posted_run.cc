@@ -12,7 +12,7 @@
 #include "sim/ir/queue_rules.h"
 #include "sim/ir/wait_cycle.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -212,4 +212,4 @@ std::optional<Deadlock> find_message_deadlock(const Program& dataflow,
   return std::nullopt;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

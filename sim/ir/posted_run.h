@@ -9,11 +9,11 @@
 #include "sim/ir/lower.h"
 #include "sim/ir/posted_steps.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// The Deadlock that lower_messages() would find; empty if it would return a Program.
 std::optional<Deadlock> find_message_deadlock(const Program& dataflow,
                                               const std::vector<PostedSteps>& steps,
                                               const LowerOptions& options);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

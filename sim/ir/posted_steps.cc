@@ -8,7 +8,7 @@
 #include "sim/ir/depend.h"
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -105,4 +105,4 @@ std::vector<PostedSteps> find_steps(const ValidSchedule& schedule, const Program
   return steps;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -6,7 +6,7 @@
 #include "sim/ir/program.h"
 #include "sim/ir/valid_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// One entry of a posted list.
 struct PostedStep {
@@ -26,4 +26,4 @@ Instruction make_message_end(const PostedStep& step, const Program& dataflow, st
 std::vector<PostedSteps> find_steps(const ValidSchedule& schedule, const Program& dataflow,
                                     const std::vector<RankOrder>& posted);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -5,7 +5,7 @@
 
 #include "sim/ir/schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// True for the ops that block a rank until something it started, a SEND or a reduction, is done.
 inline bool is_wait(OpKind kind) { return is_send_wait(kind) || kind == OpKind::kWaitReduceGrad; }
@@ -17,4 +17,4 @@ inline bool posts_waits(const Schedule& schedule) {
   });
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -1,7 +1,7 @@
 // Describes a deadlock.
 #include "sim/ir/program.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 std::string to_string(const Deadlock& deadlock) {
   std::string text;
@@ -14,4 +14,4 @@ std::string to_string(const Deadlock& deadlock) {
   return text;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

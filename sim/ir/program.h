@@ -10,7 +10,7 @@
 
 #include "sim/ir/schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// Index of an instruction in its Program.
 using InstructionId = std::uint32_t;
@@ -82,4 +82,4 @@ using Deadlock = std::vector<Wait>;
 /// Describes a cycle: "rank 0 at 0B0 waits for 1B0 of rank 1; rank 1 at 1F1 waits for ...".
 std::string to_string(const Deadlock& deadlock);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

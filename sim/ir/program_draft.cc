@@ -7,7 +7,7 @@
 
 #include "sim/ir/wait_cycle.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -221,4 +221,4 @@ std::variant<Program, Deadlock> ProgramDraft::finish() && {
   return program;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -9,7 +9,7 @@
 
 #include "sim/ir/program.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 class ProgramDraft {
  public:
@@ -59,4 +59,4 @@ class ProgramDraft {
   std::map<InstructionId, InstructionId> behind_;  ///< instructions inserted behind an instruction
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

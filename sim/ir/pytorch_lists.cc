@@ -12,7 +12,7 @@
 #include "sim/ir/posted_waits.h"
 #include "sim/ir/shard_stages.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -126,4 +126,4 @@ std::vector<RankOrder> make_pytorch_lists(const ValidSchedule& schedule,
   return defer_if(deferred, schedule, std::move(lists));
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

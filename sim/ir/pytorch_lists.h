@@ -10,7 +10,7 @@
 #include "sim/ir/pytorch_release.h"
 #include "sim/ir/valid_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// Which lists `convert` writes; by default those of the current release.
 struct PytorchListOptions {
@@ -33,4 +33,4 @@ RankOrder add_send_waits(const RankOrder& list);
 /// Adds a WAIT_REDUCE_GRAD directly after every REDUCE_GRAD.
 RankOrder add_reduction_waits(const RankOrder& list);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// A range of releases that write the same lists, named after the first.
 enum class PytorchRelease : std::uint8_t {
@@ -11,4 +11,4 @@ enum class PytorchRelease : std::uint8_t {
   k2_15,  ///< since 2.15: refuses lists in which a send or a reduction has no wait
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// The least of the values that `percent` % of them do not exceed; of an even number of values, the
 /// median is the lower middle one. Takes at least one value.
@@ -17,4 +17,4 @@ Value quantile(std::vector<Value> values, std::size_t percent) {
   return *at;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -6,7 +6,7 @@
 #include "sim/ir/lower_messages.h"
 #include "sim/ir/program_draft.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -136,4 +136,4 @@ std::variant<Program, Deadlock> lower_to_queues(const Program& dataflow,
   return QueueLowering(dataflow, slots).run(steps);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 QueueRules::QueueRules(const Program& dataflow, const std::vector<PostedSteps>& steps, Slots slots)
     : dataflow_(dataflow),
@@ -76,4 +76,4 @@ PostedEvent QueueRules::event_to_report(PostedEvent waiter, PostedEvent awaited)
   return own;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

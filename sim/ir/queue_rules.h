@@ -11,7 +11,7 @@
 #include "sim/ir/lower_messages.h"
 #include "sim/ir/posted_event.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 class QueueRules {
  public:
@@ -99,4 +99,4 @@ void QueueRules::for_each_awaited(PostedEvent event, std::size_t step, const Vis
     visit(PostedEvent{needed, Part::kOwn});
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -5,7 +5,7 @@
 
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -53,4 +53,4 @@ void expect_in_range(Nanos step, std::int32_t ranks) {
     refuse_time("the step's times on " + std::to_string(ranks) + " rank(s) are together");
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -8,7 +8,7 @@
 
 #include "sim/ir/units.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// The longest time, also for the sum over all ranks of a step: 36 years.
 inline constexpr Nanos kMaxNanos = Nanos{1} << 60;
@@ -50,4 +50,4 @@ void expect_in_range(std::span<const Nanos> durations);
 /// Throws Error if `step` times `ranks` is above kMaxNanos: idle times are summed over ranks.
 void expect_in_range(Nanos step, std::int32_t ranks);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

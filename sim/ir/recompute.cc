@@ -7,7 +7,7 @@
 
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -104,4 +104,4 @@ bool recomputes(const Schedule& schedule, std::int32_t stage) {
   });
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

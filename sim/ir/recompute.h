@@ -7,7 +7,7 @@
 
 #include "sim/ir/valid_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// The choice that "none", "selective" or "full" names; empty for any other word.
 std::optional<Recompute> find_recompute(std::string_view word);
@@ -24,4 +24,4 @@ ValidSchedule with_recompute(ValidSchedule schedule, const std::vector<Recompute
 /// Whether the schedule recomputes this stage.
 bool recomputes(const Schedule& schedule, std::int32_t stage);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -5,7 +5,7 @@
 
 #include "sim/ir/nearest_names.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 std::string normalize_name(std::string_view name) {
   std::string normal;
@@ -24,4 +24,4 @@ std::string suggestion(std::string_view nearest) {
   return nearest.empty() ? "" : "; did you mean '" + std::string(nearest) + "'?";
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

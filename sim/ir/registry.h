@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// Lower case, with '_' as '-': "ZB_H1" and "zb-h1" are the same name.
 std::string normalize_name(std::string_view name);
@@ -68,4 +68,4 @@ struct Registrar {
   explicit Registrar(Def def) { Registry<Def>::instance().add(std::move(def)); }
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

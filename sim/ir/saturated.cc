@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -25,4 +25,4 @@ std::int64_t round_saturated(double number) {
   return number < -kBeyond ? Limits::min() : std::llround(number);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// left * right, or what is nearest to it in 64 bits.
 std::int64_t saturated_product(std::int64_t left, std::int64_t right);
@@ -12,4 +12,4 @@ std::int64_t saturated_product(std::int64_t left, std::int64_t right);
 /// The integer nearest to `number`, or what is nearest to that in 64 bits; 0 for what is no number.
 std::int64_t round_saturated(double number);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 std::string_view name(Recompute recompute) {
   switch (recompute) {
@@ -42,4 +42,4 @@ void append_pair(RankOrder& order, Op first, Op second) {
   order.push_back(second);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -11,7 +11,7 @@
 #include "sim/ir/op.h"
 #include "sim/ir/placement.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// The maximum number of ranks: a mistyped number is then an error and not a hang.
 inline constexpr std::int32_t kMaxRanks = 65'536;
@@ -116,4 +116,4 @@ std::vector<std::int32_t> chunk_of_stage(const Schedule& schedule);
 /// Appends the two ops of an overlapped pair to an order and marks them as a pair.
 void append_pair(RankOrder& order, Op first, Op second);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

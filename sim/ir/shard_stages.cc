@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -115,4 +115,4 @@ ValidSchedule shard_stages(ValidSchedule given, PytorchRelease release) {
   return require_valid(std::move(schedule));
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -9,7 +9,7 @@
 #include "sim/ir/pytorch_release.h"
 #include "sim/ir/valid_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// The maximum number of stages of a rank that are gathered at once (PyTorch's max_active_stages).
 inline constexpr std::size_t kMaxGatheredStages = 3;
@@ -32,4 +32,4 @@ bool reduces_by_rank(const Schedule& schedule);
 /// validated again.
 ValidSchedule shard_stages(ValidSchedule schedule, PytorchRelease release = PytorchRelease::k2_15);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

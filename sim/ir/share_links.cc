@@ -9,7 +9,7 @@
 
 #include "sim/ir/program_draft.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -59,4 +59,4 @@ Program share_host_links(const Program& program, std::int32_t ranks_per_link) {
   return std::get<Program>(std::move(draft).finish());
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -10,7 +10,7 @@
 
 #include "sim/ir/depend.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -64,4 +64,4 @@ Problems find_swapped_messages(const Schedule& schedule, const std::vector<RankO
   return problems;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -12,10 +12,10 @@
 #include "sim/ir/error.h"
 #include "sim/ir/schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// The first swapped message between each two ranks, reported at its receive. Both ends of every
 /// message must be posted (validate_messages).
 Problems find_swapped_messages(const Schedule& schedule, const std::vector<RankOrder>& posted);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

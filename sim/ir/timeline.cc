@@ -5,7 +5,7 @@
 #include <array>
 #include <functional>
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -37,4 +37,4 @@ Nanos compute_makespan(const Timeline& timeline) {
   return bounds.end - bounds.start;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

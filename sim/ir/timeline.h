@@ -7,7 +7,7 @@
 #include "sim/ir/program.h"
 #include "sim/ir/units.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// Indexed like Program::instructions. Times count from the start of the step.
 struct Timeline {
@@ -36,4 +36,4 @@ StepBounds find_step_bounds(const Timeline& timeline);
 /// The time from the first start to the last end.
 Nanos compute_makespan(const Timeline& timeline);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

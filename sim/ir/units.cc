@@ -9,7 +9,7 @@
 
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -174,4 +174,4 @@ std::string to_text(Nanos duration) {
   return "0 ms";
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 using Nanos = std::int64_t;  ///< time and durations, in nanoseconds
 using Bytes = std::int64_t;  ///< memory and message sizes, in bytes
@@ -37,4 +37,4 @@ inline Nanos part_of(Nanos whole, std::int64_t parts, std::int64_t part) {
 /// "27 ms", "1.234 ms", "18.522 us": the shortest exact form in the largest unit that fits.
 std::string to_text(Nanos duration);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -7,7 +7,7 @@
 
 #include "sim/ir/named.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// The condition for an optimizer step, besides its own stage's gradients.
 enum class OptimizerMode : std::uint8_t {
@@ -46,4 +46,4 @@ struct UpdateOptions {
   }
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

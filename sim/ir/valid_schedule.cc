@@ -3,7 +3,7 @@
 
 #include "sim/ir/validate.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 Problems find_problems(const Schedule& schedule) {
   Problems problems = validate_ops(schedule);
@@ -25,4 +25,4 @@ ValidSchedule require_valid(Schedule schedule) {
                                    " problem(s), the first: " + invalid.problems[0].message);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -13,7 +13,7 @@
 #include "sim/ir/error.h"
 #include "sim/ir/schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// A schedule as it was given, with everything that is wrong with it.
 struct InvalidSchedule {
@@ -50,4 +50,4 @@ std::variant<ValidSchedule, InvalidSchedule> validate_schedule(Schedule schedule
 /// problem.
 ValidSchedule require_valid(Schedule schedule);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -10,7 +10,7 @@
 #include "sim/ir/depend.h"
 #include "sim/ir/lower.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -376,4 +376,4 @@ Problems validate(const Schedule& schedule) {
   return problems;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -6,7 +6,7 @@
 #include "sim/ir/schedule.h"
 #include "sim/ir/valid_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// Finds: stages without a rank; ops out of range, on the wrong rank, duplicate or missing; W
 /// before I, B or I before F; B mixed with I and W; R or copies that are missing or misplaced;
@@ -57,4 +57,4 @@ Problems validate_weights(const Schedule& schedule);
 /// A deadlock as a problem, reported at the op that blocks its first rank.
 Problem make_deadlock_problem(const ValidSchedule& schedule, const Deadlock& deadlock);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

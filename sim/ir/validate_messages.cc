@@ -8,7 +8,7 @@
 #include "sim/ir/swapped_messages.h"
 #include "sim/ir/validate.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -111,4 +111,4 @@ Problems validate_message_order(const Schedule& schedule) {
   return find_swapped_messages(schedule, schedule.posted);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

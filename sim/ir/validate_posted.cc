@@ -6,7 +6,7 @@
 
 #include "sim/ir/validate.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -69,4 +69,4 @@ Problems validate_posted(const Schedule& schedule) {
   return problems;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

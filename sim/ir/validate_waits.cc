@@ -9,7 +9,7 @@
 #include "sim/ir/posted_waits.h"
 #include "sim/ir/validate.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -87,4 +87,4 @@ Problems validate_waits(const Schedule& schedule) {
   return problems;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -6,7 +6,7 @@
 
 #include "sim/ir/validate.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -78,4 +78,4 @@ Problems validate_weights(const Schedule& schedule) {
   return problems;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 Deadlock make_deadlock(const WaitCycle& cycle, const std::vector<Instruction>& instructions) {
   Deadlock deadlock;
@@ -26,4 +26,4 @@ Deadlock make_deadlock(const WaitCycle& cycle, const std::vector<Instruction>& i
   return deadlock;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -6,7 +6,7 @@
 
 #include "sim/ir/program.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// Pairs of a blocked instruction and the one it waits for. The awaited one is behind the next
 /// pair's blocked instruction in its lane, and the last pair's is behind the first's.
@@ -17,4 +17,4 @@ using WaitCycle = std::vector<std::pair<InstructionId, InstructionId>>;
 /// first.
 Deadlock make_deadlock(const WaitCycle& cycle, const std::vector<Instruction>& instructions);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

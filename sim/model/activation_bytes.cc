@@ -1,7 +1,7 @@
 // Activations take two bytes per number, dropout masks one.
 #include "sim/model/activation_bytes.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -163,4 +163,4 @@ MemoryDelta estimate_embedding_memory(const Transformer& model, const Parallelis
   return {ids + mask, -mask, -ids};
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

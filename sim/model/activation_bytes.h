@@ -9,7 +9,7 @@
 #include "sim/model/parallelism.h"
 #include "sim/model/transformer.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// One tensor that the forward of a layer saves, per rank and micro-batch.
 struct SavedTensor {
@@ -37,4 +37,4 @@ MemoryDelta estimate_prediction_memory(const Transformer& model, const Paralleli
 /// Token ids, and the dropout mask if there is one.
 MemoryDelta estimate_embedding_memory(const Transformer& model, const Parallelism& parallel);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

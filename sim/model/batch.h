@@ -5,7 +5,7 @@
 #include <array>
 #include <cstddef>
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// Scenarios that are timed together.
 inline constexpr std::size_t kBatchWidth = 16;
@@ -23,4 +23,4 @@ inline double to_whole_nanos(double duration) {
   return (duration + kShift) - kShift;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -6,7 +6,7 @@
 
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 Rate rate_of(double bandwidth_gbps) {
   constexpr double kMin = 0.001;
@@ -50,4 +50,4 @@ Bytes Cluster::bytes(std::int32_t from, std::int32_t to) const {
   return own ? own->bytes : message_bytes;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

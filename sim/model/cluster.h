@@ -8,7 +8,7 @@
 
 #include "sim/ir/units.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// Bandwidth in units of 1/720720 byte per nanosecond, and bytes in the same units. 720720 is a
 /// multiple of 1..16, and 0.1 Gb/s is 9009 units: usual bandwidths and equal shares of them are
@@ -77,4 +77,4 @@ struct Cluster {
   Bytes bytes(std::int32_t from, std::int32_t to) const;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

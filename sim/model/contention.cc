@@ -10,7 +10,7 @@
 
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -106,4 +106,4 @@ Traffic with_contention(Traffic traffic, const Program& program, const Contentio
   return std::move(builder).finish();
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

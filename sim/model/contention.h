@@ -12,7 +12,7 @@
 #include "sim/ir/op.h"
 #include "sim/model/traffic.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// The factor by which an op is longer with 2, 3, ... busy ranks on its device, including its own;
 /// with more ranks than entries, the last one. At least 1 each; empty: no slowdown.
@@ -34,4 +34,4 @@ inline constexpr Nanos kMaxContendedDuration = 3'600'000'000'000;
 /// that is too long or whose stage the contention does not cover.
 Traffic with_contention(Traffic traffic, const Program& program, const Contention& contention);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -7,7 +7,7 @@
 #include "sim/ir/error.h"
 #include "sim/ir/range.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -185,4 +185,4 @@ std::vector<Nanos> price_bytes(const Program& program, const CostModel& costs) {
   return bytes;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

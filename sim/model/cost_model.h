@@ -8,7 +8,7 @@
 #include "sim/ir/program.h"
 #include "sim/ir/units.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// Durations of one stage's ops, or of one slice if sequences are sliced.
 struct StageCost {
@@ -87,4 +87,4 @@ std::vector<Nanos> price(const Program& program, const CostModel& costs);
 /// length of its micro-batch. For a copy that is all of it.
 std::vector<Nanos> price_bytes(const Program& program, const CostModel& costs);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -5,7 +5,7 @@
 
 #include "sim/model/model_step.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -125,4 +125,4 @@ std::vector<std::string> explain(const ModelOnDevices& on) {
   return lines;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

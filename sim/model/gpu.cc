@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <bit>
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 Nanos estimate_all_reduce_time(double bytes, std::int32_t ranks, const Link& link) {
   if (ranks <= 1) return 0;
@@ -28,4 +28,4 @@ Nanos estimate_all_to_all_time(double bytes, std::int32_t ranks, const Link& lin
   return link.time(bytes * (ranks - 1) / ranks);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

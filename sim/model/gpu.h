@@ -10,7 +10,7 @@
 #include "sim/ir/registry.h"
 #include "sim/ir/units.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// A message of n bytes takes latency + n / bandwidth, one way.
 struct Link {
@@ -53,4 +53,4 @@ Nanos estimate_all_gather_time(double bytes, std::int32_t ranks, const Link& lin
 /// Every rank keeps 1/n of its bytes and sends the rest pairwise.
 Nanos estimate_all_to_all_time(double bytes, std::int32_t ranks, const Link& link);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

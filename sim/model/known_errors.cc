@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -43,4 +43,4 @@ StepInterval compute_interval(Nanos step, const KnownErrors& errors) {
   return {scaled(step, errors.highest), scaled(step, errors.lowest)};
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

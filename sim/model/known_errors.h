@@ -13,7 +13,7 @@
 #include "sim/ir/units.h"
 #include "sim/model/layer_cost.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 struct KnownErrors {
   std::string_view device;
@@ -45,4 +45,4 @@ const KnownErrors* find_nearest_errors(const ModelOnDevices& on);
 
 StepInterval compute_interval(Nanos step, const KnownErrors& errors);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

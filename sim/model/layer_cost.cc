@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -367,4 +367,4 @@ ModelRates compute_model_rates(const ModelOnDevices& on, const Shape& shape, Nan
   return rates;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

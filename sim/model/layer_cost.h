@@ -9,7 +9,7 @@
 #include "sim/model/parallelism.h"
 #include "sim/model/transformer.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// Assumptions that are not in the devices' tables. --explain prints each of them.
 struct CostAssumptions {
@@ -110,4 +110,4 @@ Nanos estimate_exchange_time(const Gpu& gpu, double bytes, std::int32_t ranks, s
 /// The link between two ranks of a pipeline; devices are numbered as in model_step().
 const Link& find_rank_link(const ModelOnDevices& on, std::int32_t from, std::int32_t to);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -8,7 +8,7 @@
 
 #include "sim/ir/units.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// One layer, for one micro-batch.
 struct Layer {
@@ -35,4 +35,4 @@ struct LayerGraph {
   std::int32_t size() const { return static_cast<std::int32_t>(layers.size()); }
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

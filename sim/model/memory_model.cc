@@ -1,7 +1,7 @@
 // The release rules.
 #include "sim/model/memory_model.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 MemoryDelta chunk_millionths(Release release) {
   switch (release) {
@@ -12,4 +12,4 @@ MemoryDelta chunk_millionths(Release release) {
   return {};
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -9,7 +9,7 @@
 #include "sim/ir/schedule.h"
 #include "sim/ir/units.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// When a chunk's activations are released; a full backward always releases them all.
 enum class Release : std::uint8_t {
@@ -64,4 +64,4 @@ struct MemoryModel {
   std::vector<Bytes> cap_bytes;     ///< [rank], including static memory; empty: none
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -11,7 +11,7 @@
 #include "sim/model/activation_bytes.h"
 #include "sim/model/stage_loads.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -233,4 +233,4 @@ Bytes min_bytes(const ModelStep& step) {
   return std::max(mean + smallest->forward, fixed + largest->forward);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

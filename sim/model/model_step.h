@@ -11,7 +11,7 @@
 #include "sim/model/memory_model.h"
 #include "sim/model/stage_states.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// Everything that a schedule's prediction needs from a model.
 struct ModelStep {
@@ -55,4 +55,4 @@ std::string describe_model(const ModelOnDevices& on);
 /// One line per assumption.
 std::vector<std::string> explain(const ModelOnDevices& on);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -11,7 +11,7 @@
 #include "sim/ir/range.h"
 #include "sim/model/random.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -241,4 +241,4 @@ Batch NoisyBatch::operator()(InstructionId id) const {
   return durations;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -15,7 +15,7 @@
 #include "sim/ir/units.h"
 #include "sim/model/batch.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// The distribution of the factors; both have mean 1.
 enum class Distribution : std::uint8_t {
@@ -117,4 +117,4 @@ class NoisyBatch {
   std::vector<Batch> of_rank_, of_microbatch_;  ///< factors; empty where all are 1
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 std::vector<std::int64_t> split_layers(std::int64_t layers, std::int32_t stages,
                                        const TableLayers& tables) {
@@ -29,4 +29,4 @@ std::vector<std::int64_t> split_layers(std::int64_t layers, std::int32_t stages,
   return first_layer;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

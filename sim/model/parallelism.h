@@ -10,7 +10,7 @@
 #include "sim/ir/named.h"
 #include "sim/ir/schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// Bytes of training state per parameter, besides its 16-bit weight.
 enum class Gradients : std::uint8_t {
@@ -75,4 +75,4 @@ struct TableLayers {
 std::vector<std::int64_t> split_layers(std::int64_t layers, std::int32_t stages,
                                        const TableLayers& tables);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

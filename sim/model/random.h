@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// The output function of SplitMix64 (Steele, Lea, Flood: "Fast Splittable Pseudorandom Number
 /// Generators", 2014): every input bit affects every output bit.
@@ -19,4 +19,4 @@ constexpr std::uint64_t draw(std::uint64_t key, std::uint64_t number) {
   return mix(key + (number + 1) * 0x9e3779b97f4a7c15u);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

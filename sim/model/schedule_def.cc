@@ -7,7 +7,7 @@
 #include "sim/ir/nearest_names.h"
 #include "sim/model/schedule_refusal.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -98,4 +98,4 @@ Profile resolve_profile(Profile profile) {
 
 std::string to_string(Profile profile) { return name_of(kProfiles, profile); }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

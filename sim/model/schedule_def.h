@@ -18,7 +18,7 @@
 #include "sim/model/cost_model.h"
 #include "sim/model/memory_model.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// The framework whose legality rules and order a schedule follows; kNone: the most general correct
 /// ones.
@@ -109,4 +109,4 @@ Profile resolve_profile(Profile profile);
 /// "pytorch" and so on; empty for kNone.
 std::string to_string(Profile profile);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -6,10 +6,10 @@
 
 #include "sim/model/schedule_def.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// Each reason in one sentence with the remedy; empty: build_schedule() succeeds. The request must
 /// already have the schedule's implied chunks.
 std::vector<std::string> refuse_schedule(const ScheduleDef& def, const ScheduleRequest& request);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -8,7 +8,7 @@
 #include "sim/ir/error.h"
 #include "sim/model/activation_bytes.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -134,4 +134,4 @@ void StageLoads::add_predictions(StageLoad& sum) const {
     sum.parameters.dense += static_cast<double>(count_embedding_parameters(on_.model)) / tensor;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -8,7 +8,7 @@
 #include "sim/model/memory_model.h"
 #include "sim/model/stage_states.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// A run of identical layers.
 struct LayerKind {
@@ -58,4 +58,4 @@ class StageLoads {
 /// The maximum number of stages: the embedding and the head may each have a stage of their own.
 inline std::int64_t max_stages(const Transformer& model) { return model.layers + 2; }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

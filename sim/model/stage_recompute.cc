@@ -7,7 +7,7 @@
 #include "sim/model/activation_bytes.h"
 #include "sim/model/layer_cost.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 StageRecompute estimate_stage_recompute(const ModelOnDevices& on, const ModelStep& step,
                                         const Schedule& schedule, std::int32_t stage) {
@@ -28,4 +28,4 @@ StageRecompute estimate_stage_recompute(const ModelOnDevices& on, const ModelSte
   return {round_nanos(time / slices, "the recomputation of a stage"), freed_bytes / slices};
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -3,7 +3,7 @@
 
 #include "sim/model/model_step.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// One micro-batch's recomputation on one stage.
 struct StageRecompute {
@@ -15,4 +15,4 @@ struct StageRecompute {
 StageRecompute estimate_stage_recompute(const ModelOnDevices& on, const ModelStep& step,
                                         const Schedule& schedule, std::int32_t stage);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -6,7 +6,7 @@
 
 #include "sim/ir/range.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -147,4 +147,4 @@ Nanos estimate_norm_time(const ModelOnDevices& on, std::int32_t pipeline_ranks) 
   return estimate_all_reduce_time(4, ranks, find_group_link(on.gpu, ranks, 1));
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -7,7 +7,7 @@
 #include "sim/model/cost_model.h"
 #include "sim/model/layer_cost.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// Parameters of a stage on one tensor rank.
 struct StageParameters {
@@ -64,4 +64,4 @@ UpdateCost estimate_update_cost(const ModelOnDevices& on, const StageParameters&
 /// The gradient norm: one number, summed over all ranks.
 Nanos estimate_norm_time(const ModelOnDevices& on, std::int32_t pipeline_ranks);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -7,7 +7,7 @@
 
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -160,4 +160,4 @@ std::vector<Nanos> uncontended_durations(const Traffic& traffic) {
   return durations;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

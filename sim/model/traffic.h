@@ -10,7 +10,7 @@
 #include "sim/model/cluster.h"
 #include "sim/model/cost_model.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// A link or one direction of a device. All flows through it share its capacity.
 struct Resource {
@@ -77,4 +77,4 @@ CostModel with_uncontended_messages(CostModel costs, const Cluster& cluster,
 /// Durations with nothing shared, for the dataflow pass.
 std::vector<Nanos> uncontended_durations(const Traffic& traffic);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

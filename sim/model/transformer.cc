@@ -1,7 +1,7 @@
 // Counts parameters.
 #include "sim/model/transformer.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -97,4 +97,4 @@ std::vector<std::string> find_faults(const Transformer& model) {
   return faults;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -8,7 +8,7 @@
 
 #include "sim/ir/registry.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1): queries, keys and
 /// values are projected down to small ranks and up again.
@@ -89,4 +89,4 @@ struct ModelDef {
 
 using ModelRegistrar = Registrar<ModelDef>;
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

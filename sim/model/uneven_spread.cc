@@ -4,7 +4,7 @@
 #include <numeric>
 #include <vector>
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -63,4 +63,4 @@ CostModel spread_unevenly(const UniformCost& cost, const Schedule& schedule,
   return model;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

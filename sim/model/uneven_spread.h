@@ -7,7 +7,7 @@
 #include "sim/ir/schedule.h"
 #include "sim/model/cost_model.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 
 /// Distributes the total work of spread() over the stages in proportion to their weights; the
 /// nanoseconds add up exactly. `weights` has one entry per stage of a pipeline, none negative, not
@@ -15,4 +15,4 @@ namespace bubblescope {
 CostModel spread_unevenly(const UniformCost& cost, const Schedule& schedule,
                           std::span<const std::int64_t> weights);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -8,7 +8,7 @@
 #include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 ValidSchedule schedule_of(const char* name, std::int32_t ranks, std::int32_t chunks,
@@ -85,4 +85,4 @@ void BM_AllNoise(benchmark::State& state) {
 BENCHMARK(BM_AllNoise)->Args({8, 64})->Args({64, 512})->Unit(benchmark::kMillisecond);
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

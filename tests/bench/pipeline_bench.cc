@@ -8,7 +8,7 @@
 #include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 ScheduleRequest make_request(std::int32_t ranks, std::int32_t chunks, std::int32_t microbatches) {
@@ -80,4 +80,4 @@ void BM_WholeWalkSmall(benchmark::State& state) {
 BENCHMARK(BM_WholeWalkSmall)->Unit(benchmark::kMicrosecond);
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -10,7 +10,7 @@
 #include "tools/plan/sweep.h"
 #include "tools/plan/what_if.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 Configuration eight_ranks(const std::string& schedule) {
@@ -25,10 +25,10 @@ Configuration eight_ranks(const std::string& schedule) {
 
 /// The claim is 10,000 items per second on an idle core, for each schedule.
 void plan(benchmark::State& state, const std::string& schedule) {
-  PredictOptions options;
+  tools::PredictOptions options;
   options.cost.uniform.message = 100'000;
-  const WhatIf what_if(options, false);
-  keep_freed_memory();  // as `plan` does
+  const tools::WhatIf what_if(options, false);
+  exec::keep_freed_memory();  // as `plan` does
   const Configuration configuration = eight_ranks(schedule);
   for (auto _ : state) benchmark::DoNotOptimize(what_if.evaluate(configuration));
   state.SetItemsProcessed(state.iterations());
@@ -37,9 +37,9 @@ void plan(benchmark::State& state, const std::string& schedule) {
 /// The same for a model: layer splits, ranks and recomputation differ between configurations; the
 /// order and the program do not.
 void plan_model(benchmark::State& state, const std::string& schedule) {
-  PredictOptions options;
+  tools::PredictOptions options;
   options.model.model = "llama3-70b";
-  ModelAxes axes;
+  tools::ModelAxes axes;
   axes.gpus = 64;
   axes.global_batch = 64;
   axes.schedules = {schedule};
@@ -47,12 +47,12 @@ void plan_model(benchmark::State& state, const std::string& schedule) {
   axes.chunks = {find_schedule(schedule).implied_chunks.value_or(2)};
   axes.tensor = {4, 8};
   axes.micro_batch_sizes = {1};
-  keep_freed_memory();
-  const ModelPlanner planner(options, axes);
+  exec::keep_freed_memory();
+  const tools::ModelPlanner planner(options, axes);
   const std::vector<Configuration> configurations = planner.configurations();
   std::int64_t tried = 0;
   for (auto _ : state) {
-    ModelEvaluator evaluator(planner);
+    tools::ModelEvaluator evaluator(planner);
     for (const Configuration& configuration : configurations)
       tried += evaluator.evaluate(configuration).was_tried() ? 1 : 0;
   }
@@ -77,4 +77,4 @@ const bool kRegistered = [] {
 }();
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -17,7 +17,7 @@
 #include "tests/support/copy_interpreter.h"
 #include "tests/support/measured_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 std::optional<Schedule> build(const std::string& name, std::int32_t ranks, std::int32_t chunks,
@@ -215,4 +215,4 @@ TEST(Offload, NeverRunsTwoCopiesOfASharedLinkAtOnce) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -11,7 +11,7 @@
 #include "sim/engine/simulate.h"
 #include "tests/support/random_program.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 struct Case {
@@ -177,4 +177,4 @@ TEST(MeasuredSlack, IsExactlyHowMuchLongerAnInstructionCouldTakeIfGapsStay) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

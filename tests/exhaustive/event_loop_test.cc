@@ -9,7 +9,7 @@
 #include "sim/engine/simulate.h"
 #include "tests/support/random_program.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 TEST(EventLoop, AgreesWithTheDataflowPassToTheNanosecond) {
@@ -26,4 +26,4 @@ TEST(EventLoop, AgreesWithTheDataflowPassToTheNanosecond) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -16,7 +16,7 @@
 #include "sim/model/schedule_def.h"
 #include "tests/support/measured_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 /// Used by gtest, which would print the bytes.
 static std::ostream& operator<<(std::ostream& out, const ScheduleDef& def) {
@@ -226,4 +226,4 @@ TEST(ClaimCheck, NoticesAWrongClaim) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -14,7 +14,7 @@
 #include "tests/support/lone_transport.h"
 #include "tests/support/verified_training.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 /// Whether every stage accumulates its micro-batches in the order of the serial reference.
@@ -48,7 +48,7 @@ Verified verify_every_schedule(const std::vector<Shape>& shapes) {
       SCOPED_TRACE(def.name + ", " + std::to_string(shape.ranks) + " ranks, " +
                    std::to_string(shape.chunks) + " chunks, " + std::to_string(shape.microbatches) +
                    " micro-batches, " + std::to_string(schedule->shape.slices) + " slices");
-      const Verification verification = train(*schedule, lowered(*schedule), small_model());
+      const exec::Verification verification = train(*schedule, lowered(*schedule), small_model());
       EXPECT_TRUE(verification.matches) << to_string(verification);
       EXPECT_TRUE(verification.exact || !adds_in_order(*schedule)) << to_string(verification);
       ++verified.all;
@@ -83,19 +83,19 @@ TEST(Training, DISABLED_EveryScheduleEqualsTheSerialReferenceInLargerShapes) {
 }
 
 /// The result of training a schedule whose staleness is simulated serially.
-TrainingResult simulate_staleness(const std::string& name) {
-  return train_serially(*build_if_legal(find_schedule(name), {3, 1, 6, 1, {}}), small_model(),
-                        kVerifiedSteps);
+exec::TrainingResult simulate_staleness(const std::string& name) {
+  return exec::train_serially(*build_if_legal(find_schedule(name), {3, 1, 6, 1, {}}), small_model(),
+                              kVerifiedSteps);
 }
 
 TEST(Training, AsynchronousSchedulesAreAsStaleAsTheySay) {
   // Updates within a step change the result: it differs from 1F1B's and between the two schedules.
-  const TrainingResult flushed = simulate_staleness("1f1b");
-  const TrainingResult stashed = simulate_staleness("pipedream");
-  const TrainingResult doubled = simulate_staleness("pipedream-2bw");
-  EXPECT_FALSE(verify(stashed, flushed).matches);
-  EXPECT_FALSE(verify(doubled, flushed).matches);
-  EXPECT_FALSE(verify(doubled, stashed).matches);
+  const exec::TrainingResult flushed = simulate_staleness("1f1b");
+  const exec::TrainingResult stashed = simulate_staleness("pipedream");
+  const exec::TrainingResult doubled = simulate_staleness("pipedream-2bw");
+  EXPECT_FALSE(exec::verify(stashed, flushed).matches);
+  EXPECT_FALSE(exec::verify(doubled, flushed).matches);
+  EXPECT_FALSE(exec::verify(doubled, stashed).matches);
 }
 
 TEST(Training, OverlappedPairsTrainTheSameUnderEveryRule) {
@@ -111,7 +111,7 @@ TEST(Training, RecomputationChangesNothing) {
       const std::int32_t chunks = std::string(name) == "interleaved" ? 2 : 1;
       const Schedule plain = *build_if_legal(find_schedule(name), {ranks, chunks, 8, 1, {}});
       const Schedule schedule = with_recompute(plain, {recompute});
-      const Verification verification = train(schedule, lowered(schedule), small_model());
+      const exec::Verification verification = train(schedule, lowered(schedule), small_model());
       EXPECT_TRUE(verification.matches) << name << ": " << to_string(verification);
       EXPECT_TRUE(verification.exact || !adds_in_order(schedule))
           << name << ": " << to_string(verification);
@@ -124,14 +124,14 @@ TEST(Training, ActivationsThatLeaveMemoryComeBackWhole) {
     Schedule schedule = *build_if_legal(find_schedule(name), {4, chunks, 8, 1, {}});
     schedule = with_recompute(std::move(schedule), {Recompute::kSelective});
     if (schedule.offload_target_of_rank.empty()) schedule = with_offload(std::move(schedule), {});
-    const Verification verification = train(schedule, lowered(schedule), small_model());
+    const exec::Verification verification = train(schedule, lowered(schedule), small_model());
     EXPECT_TRUE(verification.matches) << name << ": " << to_string(verification);
   }
 }
 
 TEST(Training, StepsWithinTheProgramTrainTheSame) {
-  TrainingOptions options = small_model();
-  options.optimizer = {OptimizerOptions::Kind::kAdam, 0.01F};
+  exec::TrainingOptions options = small_model();
+  options.optimizer = {exec::OptimizerOptions::Kind::kAdam, 0.01F};
   for (const char* name : {"1f1b", "zb-h2", "chimera", "dualpipe", "chimera-doubling", "bfs"})
     for (const OptimizerMode mode :
          {OptimizerMode::kLocal, OptimizerMode::kBarrier, OptimizerMode::kPostValidation})
@@ -141,24 +141,24 @@ TEST(Training, StepsWithinTheProgramTrainTheSame) {
         LowerOptions lower_options;
         lower_options.update = {mode, reduction};
         const Program program = std::get<Program>(lower(schedule, lower_options));
-        const Verification inside = train(schedule, program, options);
+        const exec::Verification inside = train(schedule, program, options);
         EXPECT_TRUE(inside.matches) << to_string(inside);
         EXPECT_EQ(inside.exact, train(schedule, lowered(schedule), options).exact);
       }
 }
 
 TEST(Training, AdamTrainsTheSameToo) {
-  TrainingOptions options = small_model();
-  options.optimizer = {OptimizerOptions::Kind::kAdam, 0.01F};
+  exec::TrainingOptions options = small_model();
+  options.optimizer = {exec::OptimizerOptions::Kind::kAdam, 0.01F};
   for (const char* name : {"zb-h1", "dualpipe", "pipedream", "pipedream-2bw"}) {
     const Schedule schedule = *build_if_legal(find_schedule(name), {4, 1, 8, 1, {}});
-    const Verification verification = train(schedule, lowered(schedule), options);
+    const exec::Verification verification = train(schedule, lowered(schedule), options);
     EXPECT_TRUE(verification.matches) << to_string(verification);
   }
 }
 
 TEST(Training, EverySlicingScheduleCutsSequencesAnywhere) {
-  TrainingOptions options = small_model();
+  exec::TrainingOptions options = small_model();
   options.model.sequence = 7;  // slices of 4 and 3; of 3, 2 and 2; of 2, 2, 2 and 1
   options.model.batch = 2;
   options.model.blocks_per_stage = 2;
@@ -169,7 +169,7 @@ TEST(Training, EverySlicingScheduleCutsSequencesAnywhere) {
         const auto plain = build_if_legal(find_schedule(name), shape);
         if (!plain) continue;  // slimpipe's slices must fill the ranks, and chimera has two
         const Schedule schedule = with_recompute(*plain, {recompute});
-        const Verification verification = train(schedule, lowered(schedule), options);
+        const exec::Verification verification = train(schedule, lowered(schedule), options);
         EXPECT_TRUE(verification.matches)
             << name << ", " << slices << ": " << to_string(verification);
       }
@@ -185,7 +185,7 @@ TEST(Training, ReplicasAreAsStaleAsTheySayAndAddUpTheirGradients) {
     LowerOptions options;
     options.update.optimizer = OptimizerMode::kLocal;
     const Program program = std::get<Program>(lower(schedule, options));
-    const Verification verification = train(schedule, program, small_model());
+    const exec::Verification verification = train(schedule, program, small_model());
     EXPECT_TRUE(verification.exact) << replicas.size() << " stages: " << to_string(verification);
   }
 }
@@ -193,15 +193,15 @@ TEST(Training, ReplicasAreAsStaleAsTheySayAndAddUpTheirGradients) {
 TEST(Training, GradientsThatAStepLeavesOverAreInTheNextOnesFirstUpdate) {
   Schedule schedule = *build_if_legal(find_schedule("pipedream"), {2, 1, 4, 1, {}});
   for (std::vector<WeightUse>& uses : schedule.weights) uses.back().written.reset();
-  const Verification verification = train(schedule, lowered(schedule), small_model());
+  const exec::Verification verification = train(schedule, lowered(schedule), small_model());
   EXPECT_TRUE(verification.exact) << to_string(verification);
 }
 
 TEST(Training, WhatCannotBeTrainedIsRefused) {
-  const auto refuses = [](const Schedule& schedule, const TrainingOptions& options) {
-    EXPECT_THROW(Training(schedule, lowered(schedule), options), Error);
+  const auto refuses = [](const Schedule& schedule, const exec::TrainingOptions& options) {
+    EXPECT_THROW(exec::Training(schedule, lowered(schedule), options), Error);
   };
-  TrainingOptions odd_heads = small_model();
+  exec::TrainingOptions odd_heads = small_model();
   odd_heads.model.heads = 3;
   refuses(*build_if_legal(find_schedule("1f1b"), {2, 1, 2, 1, {}}), odd_heads);
   // Four tokens cannot have five slices.
@@ -224,24 +224,24 @@ TEST(Training, KeepsWhatAnotherProcessEvictsUntilItIsLoaded) {
   const Schedule schedule = *build_if_legal(find_schedule("bpipe"), {4, 1, 8, 1, {}});
   const Program program = lowered(schedule);
   LoneTransport transport({3, 4});
-  const Processes last_of_four(transport, {});
-  Training target_training(schedule, program, small_model(), last_of_four);
-  const PayloadCodec payload_codec = target_training.payload_codec();
+  const exec::Processes last_of_four(transport, {});
+  exec::Training target_training(schedule, program, small_model(), last_of_four);
+  const exec::PayloadCodec payload_codec = target_training.payload_codec();
   const InstructionId evict = find_copy(program, "0EVICT2");
   const InstructionId load = find_copy(program, "0LOAD2");
   EXPECT_TRUE(payload_codec.keep(load, {}).empty());  // there is nothing yet
-  SavedForward kept;
+  exec::SavedForward kept;
   kept.saved.tokens.inputs = {3, 1};
   kept.saved.blocks.resize(1);
-  kept.saved.blocks[0].mixed = Matrix(2, 8);
+  kept.saved.blocks[0].mixed = exec::Matrix(2, 8);
   kept.saved.blocks[0].mixed.values[5] = 7;
-  const Blob bytes = to_bytes(kept);
+  const exec::Blob bytes = exec::to_bytes(kept);
   EXPECT_TRUE(payload_codec.keep(evict, bytes).empty());
   // 2 x 8 numbers of four bytes on rank 3.
   EXPECT_EQ(target_training.peak_bytes(), (std::vector<Bytes>{0, 0, 0, 64}));
-  const Blob back = payload_codec.keep(load, {});
+  const exec::Blob back = payload_codec.keep(load, {});
   EXPECT_EQ(back, bytes);
-  const SavedForward read = read_saved_forward(back);
+  const exec::SavedForward read = exec::read_saved_forward(back);
   EXPECT_EQ(read.saved.tokens.inputs, kept.saved.tokens.inputs);
   EXPECT_EQ(read.saved.blocks.at(0).mixed.values, kept.saved.blocks[0].mixed.values);
   EXPECT_TRUE(payload_codec.keep(load, {}).empty());  // it has been released
@@ -250,27 +250,27 @@ TEST(Training, KeepsWhatAnotherProcessEvictsUntilItIsLoaded) {
 }
 
 TEST(Training, RefusesWhatCameBackCut) {
-  SavedForward kept;
-  kept.input = Matrix(2, 8);
-  Blob bytes = to_bytes(kept);
+  exec::SavedForward kept;
+  kept.input = exec::Matrix(2, 8);
+  exec::Blob bytes = exec::to_bytes(kept);
   bytes.resize(bytes.size() - 5);
-  EXPECT_THROW(read_saved_forward(bytes), Error);
+  EXPECT_THROW(exec::read_saved_forward(bytes), Error);
 }
 
 /// The measured peaks are those of the memory curve, including recomputed and evicted parts.
 TEST(Training, HoldsAsMuchOfWhatItRecomputesOrEvictsAsTheCurveSays) {
-  const TrainingOptions options = small_model();
+  const exec::TrainingOptions options = small_model();
   for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull})
     for (const char* name : {"1f1b", "gpipe", "bpipe"}) {
       Schedule schedule =
           with_recompute(*build_if_legal(find_schedule(name), {4, 1, 6, 1, {}}), {recompute});
       if (std::string(name) == "gpipe") schedule = with_offload(std::move(schedule), {});
       const Program program = lowered(schedule);
-      Training training(schedule, program, options);
-      const auto backend = find_backend("cpu").make({training.work(), {}}, program);
-      const Execution execution = execute(program, *backend, "cpu", {0, 1, {}});
-      const std::vector<Peak> peaks =
-          find_peaks(schedule, program, execution.steps[0], training_memory(schedule, options));
+      exec::Training training(schedule, program, options);
+      const auto backend = exec::find_backend("cpu").make({training.work(), {}}, program);
+      const exec::Execution execution = exec::execute(program, *backend, "cpu", {0, 1, {}});
+      const std::vector<Peak> peaks = find_peaks(schedule, program, execution.steps[0],
+                                                 exec::training_memory(schedule, options));
       // Between the halves of a full backward a stage holds a little more; a measurement by the
       // clock may miss or add one micro-batch in transit.
       const bool copies = !schedule.offload_target_of_rank.empty();
@@ -286,11 +286,12 @@ TEST(Training, HoldsAsMuchMemoryAsItsModelSays) {
   for (const char* name : {"gpipe", "1f1b", "zb-h2"}) {
     const Schedule schedule = *build_if_legal(find_schedule(name), {3, 1, 6, 1, {}});
     const Program program = lowered(schedule);
-    const TrainingOptions options = small_model();
-    Training training(schedule, program, options);
-    const auto backend = find_backend("cpu").make({training.work(), {}}, program);
-    execute(program, *backend, "cpu", {0, 1, {}});
-    const std::vector<MemoryDelta> memory = training_memory(schedule, options).activation_bytes;
+    const exec::TrainingOptions options = small_model();
+    exec::Training training(schedule, program, options);
+    const auto backend = exec::find_backend("cpu").make({training.work(), {}}, program);
+    exec::execute(program, *backend, "cpu", {0, 1, {}});
+    const std::vector<MemoryDelta> memory =
+        exec::training_memory(schedule, options).activation_bytes;
     const std::vector<Bytes> peaks = training.peak_bytes();
     for (std::size_t rank = 0; rank < peaks.size(); ++rank) {
       Bytes held = 0;
@@ -308,4 +309,4 @@ TEST(Training, HoldsAsMuchMemoryAsItsModelSays) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

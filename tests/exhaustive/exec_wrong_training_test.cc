@@ -10,7 +10,7 @@
 #include "tests/support/as_written.h"
 #include "tests/support/verified_training.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 TEST(Training, AWrongVersionOfTheWeightsFailsVerification) {
@@ -20,11 +20,12 @@ TEST(Training, AWrongVersionOfTheWeightsFailsVerification) {
   for (std::size_t at = 0; at < fresher.order[0].size(); ++at)
     if (fresher.order[0][at].microbatch == 3) fresher.weights[0][at].read = 0;
   const Program program = lowered(schedule);
-  Training training(fresher, program, small_model());
-  const auto backend = find_backend("cpu").make({training.work(), {}}, program);
-  execute(program, *backend, "cpu", {1, kVerifiedSteps - 1, [&] { training.finish_step(); }});
+  exec::Training training(fresher, program, small_model());
+  const auto backend = exec::find_backend("cpu").make({training.work(), {}}, program);
+  exec::execute(program, *backend, "cpu", {1, kVerifiedSteps - 1, [&] { training.finish_step(); }});
   EXPECT_FALSE(
-      verify(training.result(), train_serially(schedule, small_model(), kVerifiedSteps)).matches);
+      exec::verify(training.result(), exec::train_serially(schedule, small_model(), kVerifiedSteps))
+          .matches);
 }
 
 TEST(Training, ADamagedMessageIsFoundAndItsSenderNamed) {
@@ -36,12 +37,13 @@ TEST(Training, ADamagedMessageIsFoundAndItsSenderNamed) {
       if (!is_message(program.instructions[message])) continue;
       const Instruction& producer = program.instructions[program.dependencies_of(message)[0]];
       for (const auto& [kind, text] :
-           {std::pair{Injection::Kind::kWrongSize, "sent a wrong size: 5 x 8 entries instead of"},
-            std::pair{Injection::Kind::kGarbage, "sent garbage"}}) {
-        Training training(schedule, program, small_model());
-        const Injections damage{{producer.rank, to_string(producer.op), kind}};
-        const auto backend = find_backend("cpu").make({training.work(), damage}, program);
-        const Execution execution = execute(program, *backend, "cpu", {0, 1, {}});
+           {std::pair{exec::Injection::Kind::kWrongSize,
+                      "sent a wrong size: 5 x 8 entries instead of"},
+            std::pair{exec::Injection::Kind::kGarbage, "sent garbage"}}) {
+        exec::Training training(schedule, program, small_model());
+        const exec::Injections damage{{producer.rank, to_string(producer.op), kind}};
+        const auto backend = exec::find_backend("cpu").make({training.work(), damage}, program);
+        const exec::Execution execution = exec::execute(program, *backend, "cpu", {0, 1, {}});
         ASSERT_TRUE(execution.breakdown) << name << " " << to_string(producer.op);
         EXPECT_EQ(
             execution.breakdown->message.find("rank " + std::to_string(producer.rank) + " " + text),
@@ -70,9 +72,9 @@ Program without(const Program& program,
 
 /// Delays the producer of a message that nothing waits for any more, so that its reader comes
 /// first.
-Injection delay_producer(const Program& program, InstructionId message) {
+exec::Injection delay_producer(const Program& program, InstructionId message) {
   const Instruction& producer = program.instructions[program.dependencies_of(message)[0]];
-  return {producer.rank, to_string(producer.op), Injection::Kind::kDelay, 20'000'000};
+  return {producer.rank, to_string(producer.op), exec::Injection::Kind::kDelay, 20'000'000};
 }
 
 /// The op that reads the content of a message.
@@ -110,7 +112,7 @@ TEST(Training, AMissingDependencyFailsVerification) {
     for (InstructionId message = 0; message < program.size(); ++message) {
       if (!is_message(program.instructions[message])) continue;
       SCOPED_TRACE(std::string(name) + " " + to_string(program.instructions[message].op));
-      const Injections late{delay_producer(program, message)};
+      const exec::Injections late{delay_producer(program, message)};
       const Program leaves_early =
           without(program, [&](InstructionId id, InstructionId) { return id == message; });
       EXPECT_FALSE(train(schedule, leaves_early, small_model(), late).matches);
@@ -139,17 +141,17 @@ TEST(Training, ABackwardThatDoesNotWaitForItsLoadIsFound) {
       const auto dependencies = program.dependencies_of(id);
       return std::find(dependencies.begin(), dependencies.end(), load) != dependencies.end();
     };
-    Training training(schedule, not_awaited, small_model());
-    Work work = training.work();
+    exec::Training training(schedule, not_awaited, small_model());
+    exec::Work work = training.work();
     std::atomic<bool> was_read = false;
-    const auto slow_loads = [&](const WorkItem& item) {
+    const auto slow_loads = [&](const exec::WorkItem& item) {
       if (is_compute(program.instructions[item.id].op.kind) && reads_it(item.id)) was_read = true;
       while (item.id == load && !was_read && !item.clock.stopped())
         item.clock.wait_until(item.clock.now() + 1'000'000);
       return work(item);
     };
-    const auto backend = find_backend("cpu").make({slow_loads, {}}, not_awaited);
-    EXPECT_TRUE(execute(not_awaited, *backend, "cpu", {0, 1, {}}).breakdown);
+    const auto backend = exec::find_backend("cpu").make({slow_loads, {}}, not_awaited);
+    EXPECT_TRUE(exec::execute(not_awaited, *backend, "cpu", {0, 1, {}}).breakdown);
     ++loads;
   }
   EXPECT_GT(loads, 2);
@@ -171,4 +173,4 @@ TEST(Training, ASliceThatComesTooEarlyFailsVerification) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -12,7 +12,7 @@
 #include "tests/support/foreign_replay.h"
 #include "traces/files/format.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 /// A schedule with its costs, and everything else that an exporter needs.
@@ -21,7 +21,7 @@ struct Case {
   Program program = {};
   std::vector<Nanos> durations = {};
 
-  PricedSchedule priced() const { return {schedule, program, durations}; }
+  traces::PricedSchedule priced() const { return {schedule, program, durations}; }
   Nanos makespan() const {
     const StepBounds bounds = find_step_bounds(simulate(program, durations));
     return bounds.end - bounds.start;
@@ -69,15 +69,16 @@ const std::vector<Case>& all_cases() {
   return cases;
 }
 
-std::vector<FilePart> write(const std::string& format, const PricedSchedule& priced) {
-  return Registry<ScheduleFormat>::instance().find(format)->write_priced(priced);
+std::vector<traces::FilePart> write(const std::string& format,
+                                    const traces::PricedSchedule& priced) {
+  return Registry<traces::ScheduleFormat>::instance().find(format)->write_priced(priced);
 }
 
 TEST(ForeignFormats, GoalTakesAsLongAsTheSimulation) {
   const std::vector<Case>& cases = all_cases();
   ASSERT_GT(cases.size(), 200u);
   for (const Case& one : cases) {
-    const std::vector<FilePart> parts = write("goal", one.priced());
+    const std::vector<traces::FilePart> parts = write("goal", one.priced());
     ASSERT_EQ(parts.size(), 1u);
     EXPECT_EQ(replay_makespan(read_goal(parts[0].content)), one.makespan()) << one.schedule->name;
   }
@@ -85,7 +86,7 @@ TEST(ForeignFormats, GoalTakesAsLongAsTheSimulation) {
 
 TEST(ForeignFormats, ChakraTakesAsLongAsTheSimulation) {
   for (const Case& one : all_cases()) {
-    const std::vector<FilePart> parts = write("chakra", one.priced());
+    const std::vector<traces::FilePart> parts = write("chakra", one.priced());
     std::vector<std::string> files;
     for (std::size_t rank = 0; rank < parts.size(); ++rank) {
       EXPECT_EQ(parts[rank].suffix, "." + std::to_string(rank) + ".et");
@@ -130,4 +131,4 @@ TEST(ForeignFormats, RefuseWhatTheirSimulatorsDecideThemselves) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

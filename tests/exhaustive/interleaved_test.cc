@@ -9,7 +9,7 @@
 #include "sim/model/schedule_def.h"
 #include "tests/support/measured_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 ScheduleRequest make_request(std::int32_t ranks, std::int32_t chunks, std::int32_t microbatches,
@@ -75,11 +75,11 @@ TEST(Groups, WarmUpAsMegatronWhereverTheyFillTheLoop) {
   for_each_grouping([&](const ScheduleRequest& request) {
     const Shape& shape = request.shape;
     const std::int64_t visits = std::int64_t{shape.microbatches} * shape.chunks;
-    if (!fill_loop(find_groups(request), shape)) return;
+    if (!schedules::fill_loop(schedules::find_groups(request), shape)) return;
     for (std::int32_t rank = 0; rank < shape.ranks; ++rank) {
       const std::int64_t megatron =
           2 * (shape.ranks - 1 - rank) + (shape.chunks - 1) * *shape.group_size;
-      EXPECT_EQ(std::min(visits, count_virtual_warmup(request, rank, 2)),
+      EXPECT_EQ(std::min(visits, schedules::count_virtual_warmup(request, rank, 2)),
                 std::min(visits, megatron))
           << text_of(shape) << " rank " << rank;
     }
@@ -118,4 +118,4 @@ TEST(Interleaved, UnevenGroupsCostAtMostTheReference) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

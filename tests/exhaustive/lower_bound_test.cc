@@ -16,7 +16,7 @@
 #include "tests/support/as_written.h"
 #include "tests/support/random_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 /// The ops to be ordered.
@@ -159,4 +159,4 @@ TEST(LowerBound, IsTheSameUnderEveryOverlapAndMessageMode) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -11,7 +11,7 @@
 #include "tests/support/as_written.h"
 #include "tests/support/random_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 constexpr Overlap kOverlaps[] = {Overlap::kSerial, Overlap::kAtomic, Overlap::kFused};
@@ -102,4 +102,4 @@ TEST(LowerDirectly, LeavesDeadlocksToTheGeneralLowering) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -8,7 +8,7 @@
 #include "sim/ir/depend.h"
 #include "tests/support/as_written.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 namespace {
 
@@ -232,4 +232,4 @@ Starts interpret(const Schedule& schedule, const LowerOptions& options, const Co
   return Interpreter(schedule, options, costs).run();
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

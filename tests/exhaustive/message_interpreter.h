@@ -9,7 +9,7 @@
 #include "sim/ir/lower.h"
 #include "sim/model/cost_model.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 /// From "1B0" to its start; empty after a deadlock.
 using Starts = std::optional<std::map<std::string, Nanos>>;
@@ -18,4 +18,4 @@ using Starts = std::optional<std::map<std::string, Nanos>>;
 /// for sends must be at the end, where they block nothing.
 Starts interpret(const Schedule& schedule, const LowerOptions& options, const CostModel& costs);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

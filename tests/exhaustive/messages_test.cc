@@ -14,7 +14,7 @@
 #include "tests/exhaustive/message_interpreter.h"
 #include "tests/support/as_written.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 CostModel costs_of(const Schedule& schedule, Nanos latency) {
@@ -366,4 +366,4 @@ TEST(Messages, RandomPostingsAgreeWithTheRules) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -10,7 +10,7 @@
 #include "sim/model/schedule_def.h"
 #include "tests/support/measured_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 constexpr std::int64_t kUnit = 1'000'000;  ///< caps are in millionths
@@ -130,4 +130,4 @@ TEST(SearchedSchedules, AreNoLongerWithMoreMemory) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -19,27 +19,31 @@
 #include "tests/support/order_oracle.h"
 #include "tests/support/span_oracle.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 constexpr std::int64_t kUnit = 1'000'000;  ///< caps are in millionths
 constexpr unsigned kSeed = 20240711;
 
 struct Small {
-  PlacementChoice placement;
+  schedules::PlacementChoice placement;
   std::int32_t ranks;
   std::int32_t chunks;
   std::int32_t microbatches;
 };
 
 /// Up to 24 ops, which the oracle can enumerate quickly.
-constexpr Small kSmall[] = {
-    {PlacementChoice::kLinear, 1, 1, 4},      {PlacementChoice::kLinear, 2, 1, 2},
-    {PlacementChoice::kLinear, 2, 1, 3},      {PlacementChoice::kLinear, 2, 1, 4},
-    {PlacementChoice::kLinear, 3, 1, 2},      {PlacementChoice::kV, 1, 2, 2},
-    {PlacementChoice::kV, 2, 2, 1},           {PlacementChoice::kV, 2, 2, 2},
-    {PlacementChoice::kInterleaved, 2, 2, 1}, {PlacementChoice::kInterleaved, 2, 2, 2},
-    {PlacementChoice::kWave, 2, 4, 1}};
+constexpr Small kSmall[] = {{schedules::PlacementChoice::kLinear, 1, 1, 4},
+                            {schedules::PlacementChoice::kLinear, 2, 1, 2},
+                            {schedules::PlacementChoice::kLinear, 2, 1, 3},
+                            {schedules::PlacementChoice::kLinear, 2, 1, 4},
+                            {schedules::PlacementChoice::kLinear, 3, 1, 2},
+                            {schedules::PlacementChoice::kV, 1, 2, 2},
+                            {schedules::PlacementChoice::kV, 2, 2, 1},
+                            {schedules::PlacementChoice::kV, 2, 2, 2},
+                            {schedules::PlacementChoice::kInterleaved, 2, 2, 1},
+                            {schedules::PlacementChoice::kInterleaved, 2, 2, 2},
+                            {schedules::PlacementChoice::kWave, 2, 4, 1}};
 
 Shape shape_of(const Small& small) {
   Shape shape;
@@ -77,13 +81,13 @@ ScheduleRequest drawn(Draw& draw, const Small& small) {
 }
 
 /// The minimum over split backwards, and full ones if those are shorter; excludes mixes.
-Nanos shortest(const ScheduleRequest& request, const SearchGoal& goal) {
+Nanos shortest(const ScheduleRequest& request, const schedules::SearchGoal& goal) {
   Nanos least = 0;
   for (const bool fused : {false, true})
-    for (const auto& placement : placements(goal.placement, request.shape, true).tried) {
+    for (const auto& placement : schedules::placements(goal.placement, request.shape, true).tried) {
       if (fused && !request.cost.backward) continue;
-      SearchProblem problem = search_problem(request, placement, fused);
-      problem.from_step_start = goal.objective == Objective::kMakespan;
+      schedules::SearchProblem problem = schedules::search_problem(request, placement, fused);
+      problem.from_step_start = goal.objective == schedules::Objective::kMakespan;
       const Nanos found = shortest_by_trying(problem);
       least = least == 0 ? found : std::min(least, found);
     }
@@ -99,10 +103,11 @@ TEST(Search, ProvesWhatTryingEverythingFinds) {
   for (int turn = 0; turn < 8; ++turn)
     for (const Small& small : kSmall) {
       const ScheduleRequest request = drawn(draw, small);
-      SearchGoal goal;
+      schedules::SearchGoal goal;
       goal.placement = small.placement;
-      goal.objective = turn % 2 == 0 ? Objective::kMakespan : Objective::kSpan;
-      const FoundSchedule found = search_schedule(request, goal);
+      goal.objective =
+          turn % 2 == 0 ? schedules::Objective::kMakespan : schedules::Objective::kSpan;
+      const schedules::FoundSchedule found = schedules::search_schedule(request, goal);
       SCOPED_TRACE("seed " + std::to_string(kSeed) + " turn " + std::to_string(turn) +
                    " p=" + std::to_string(small.ranks) + " v=" + std::to_string(small.chunks) +
                    " m=" + std::to_string(small.microbatches));
@@ -117,18 +122,18 @@ TEST(Search, ProvesWhatTryingEverythingFinds) {
 }
 
 /// Every order of two micro-batches on one stage, with full and split backwards, as tokens.
-void add_orders(std::vector<std::vector<Token>>& found, std::vector<Token> begun,
-                std::array<int, 3> done, int split) {
+void add_orders(std::vector<std::vector<schedules::Token>>& found,
+                std::vector<schedules::Token> begun, std::array<int, 3> done, int split) {
   if (done[0] == 2 && done[1] == 2 && done[2] == split) found.push_back(begun);
-  const auto next = [&](Token token, std::array<int, 3> now, int now_split) {
-    std::vector<Token> longer = begun;
+  const auto next = [&](schedules::Token token, std::array<int, 3> now, int now_split) {
+    std::vector<schedules::Token> longer = begun;
     longer.push_back(token);
     add_orders(found, std::move(longer), now, now_split);
   };
   if (done[0] < 2) next(0, {done[0] + 1, done[1], done[2]}, split);
   if (done[1] < done[0]) {
     next(1, {done[0], done[1] + 1, done[2]}, split + 1);
-    next(1 + kWholeBackward, {done[0], done[1] + 1, done[2]}, split);
+    next(1 + schedules::kWholeBackward, {done[0], done[1] + 1, done[2]}, split);
   }
   if (done[2] < split) next(2, {done[0], done[1], done[2] + 1}, split);
 }
@@ -136,24 +141,25 @@ void add_orders(std::vector<std::vector<Token>>& found, std::vector<Token> begun
 // Two ranks, two micro-batches: every pair of orders is timed. The best mix is found and proved
 // each time.
 TEST(Search, ProvesTheBestMixOfBackwards) {
-  std::vector<std::vector<Token>> orders;
+  std::vector<std::vector<schedules::Token>> orders;
   add_orders(orders, {}, {}, 0);
   Draw draw;
   for (int turn = 0; turn < 25; ++turn) {
-    ScheduleRequest request = drawn(draw, {PlacementChoice::kLinear, 2, 1, 2});
+    ScheduleRequest request = drawn(draw, {schedules::PlacementChoice::kLinear, 2, 1, 2});
     const Nanos halves = request.cost.input_grad + request.cost.weight_grad;
     request.cost.backward = draw.between((halves + 1) / 2, halves - 1);
     request.memory.cap = {(1 + draw.between(0, 1)) * kUnit, (1 + draw.between(0, 1)) * kUnit};
-    MixedProblem mixed{search_problem(request, {0, 1}), search_problem(request, {0, 1}, true)};
+    schedules::MixedProblem mixed{schedules::search_problem(request, {0, 1}),
+                                  schedules::search_problem(request, {0, 1}, true)};
     mixed.split.from_step_start = mixed.full.from_step_start = true;
     std::optional<Nanos> least;
-    for (const std::vector<Token>& first : orders)
-      for (const std::vector<Token>& second : orders)
-        if (const std::optional<Nanos> value = measure_mixed(mixed, {first, second}))
+    for (const std::vector<schedules::Token>& first : orders)
+      for (const std::vector<schedules::Token>& second : orders)
+        if (const std::optional<Nanos> value = schedules::measure_mixed(mixed, {first, second}))
           least = std::min(least.value_or(*value), *value);
-    SearchGoal goal;
+    schedules::SearchGoal goal;
     goal.effort = 10'000'000;
-    const FoundSchedule found = search_schedule(request, goal);
+    const schedules::FoundSchedule found = schedules::search_schedule(request, goal);
     SCOPED_TRACE("seed " + std::to_string(kSeed) + " turn " + std::to_string(turn));
     EXPECT_TRUE(validate(found.schedule).empty());
     EXPECT_EQ(simulate_times(found.schedule, request.cost).makespan, found.value);
@@ -166,14 +172,14 @@ TEST(Search, ProvesTheBestMixOfBackwards) {
 // both.
 TEST(Search, MixesFullAndSplitBackwards) {
   ScheduleRequest request;
-  request.shape = shape_of({PlacementChoice::kLinear, 2, 1, 4});
+  request.shape = shape_of({schedules::PlacementChoice::kLinear, 2, 1, 4});
   request.cost.forward = 10;
   request.cost.input_grad = 12;
   request.cost.weight_grad = 9;
   request.cost.backward = 17;
-  SearchGoal goal;
+  schedules::SearchGoal goal;
   goal.effort = 10'000'000;
-  const FoundSchedule found = search_schedule(request, goal);
+  const schedules::FoundSchedule found = schedules::search_schedule(request, goal);
   bool has_full = false;
   bool has_split = false;
   for (const RankOrder& ops : found.schedule.order)
@@ -189,18 +195,18 @@ TEST(Search, FindsNothingLongerWithMoreMemory) {
   Draw draw;
   for (int turn = 0; turn < 4; ++turn) {
     const bool v = turn % 2 == 1;
-    const Small small{v ? PlacementChoice::kV : PlacementChoice::kLinear, v ? 3 : 5, v ? 2 : 1,
-                      v ? 5 : 9};
+    const Small small{v ? schedules::PlacementChoice::kV : schedules::PlacementChoice::kLinear,
+                      v ? 3 : 5, v ? 2 : 1, v ? 5 : 9};
     ScheduleRequest request = drawn(draw, small);
     request.cost.backward.reset();
     request.memory.unit = {kUnit, 0, -kUnit};
-    SearchGoal goal;
+    schedules::SearchGoal goal;
     goal.placement = small.placement;
     goal.effort = 2'000'000;
     Nanos before = 0;
     for (std::int32_t cap = small.chunks; cap <= 2 * small.ranks * small.chunks; ++cap) {
       request.memory.cap.assign(static_cast<std::size_t>(small.ranks), cap * kUnit);
-      const Nanos value = search_schedule(request, goal).value;
+      const Nanos value = schedules::search_schedule(request, goal).value;
       if (before > 0) {
         EXPECT_LE(value, before) << "seed " << kSeed << " turn " << turn << " cap " << cap;
       }
@@ -212,15 +218,15 @@ TEST(Search, FindsNothingLongerWithMoreMemory) {
 // The whole step can be repeated, so no period is longer than its time per micro-batch.
 TEST(Search, PeriodIsNoLongerThanTheStepsShare) {
   ScheduleRequest request;
-  request.shape = shape_of({PlacementChoice::kLinear, 8, 1, 32});
+  request.shape = shape_of({schedules::PlacementChoice::kLinear, 8, 1, 32});
   request.cost.forward = request.cost.input_grad = 100;
   request.cost.weight_grad = 50;
   request.memory.cap.assign(8, 4 * kUnit);
-  SearchGoal goal;
+  schedules::SearchGoal goal;
   goal.effort = 3'000'000;
-  const Nanos step = search_schedule(request, goal).value;
-  goal.objective = Objective::kPeriod;
-  const FoundSchedule found = search_schedule(request, goal);
+  const Nanos step = schedules::search_schedule(request, goal).value;
+  goal.objective = schedules::Objective::kPeriod;
+  const schedules::FoundSchedule found = schedules::search_schedule(request, goal);
   EXPECT_LE(found.value, (step + 31) / 32);
   EXPECT_LE(found.bound, found.value);
 }
@@ -228,14 +234,15 @@ TEST(Search, PeriodIsNoLongerThanTheStepsShare) {
 // A device's memory is a cap: two of three micro-batches' bytes fit.
 TEST(Search, KeepsWithinTheBytesOfDevices) {
   ScheduleRequest request;
-  request.shape = shape_of({PlacementChoice::kLinear, 3, 1, 5});
-  SearchGoal goal;
+  request.shape = shape_of({schedules::PlacementChoice::kLinear, 3, 1, 5});
+  schedules::SearchGoal goal;
   goal.byte_limits = [](const std::vector<std::int32_t>&) {
-    return ByteLimits{{{300, -100, -200}, {200, -100, -100}, {100, 0, -100}}, {650, 650, 650}};
+    return schedules::ByteLimits{{{300, -100, -200}, {200, -100, -100}, {100, 0, -100}},
+                                 {650, 650, 650}};
   };
-  const FoundSchedule found = search_schedule(request, goal);
+  const schedules::FoundSchedule found = schedules::search_schedule(request, goal);
   EXPECT_LE(walk_peaks(found.schedule, MemoryDelta{300, -100, -200})[0], 650);
-  EXPECT_GT(found.bound, search_schedule(request, {}).bound);
+  EXPECT_GT(found.bound, schedules::search_schedule(request, {}).bound);
 }
 
 // The oracle for unit ops is an independent program that advances through time.
@@ -244,11 +251,11 @@ TEST(Search, ReachesTheUnitOptimaUnderCaps) {
     for (std::int32_t microbatches = 2; microbatches <= 5; ++microbatches)
       for (std::int32_t cap = 1; cap <= 4; ++cap) {
         ScheduleRequest request;
-        request.shape = shape_of({PlacementChoice::kLinear, ranks, 1, microbatches});
+        request.shape = shape_of({schedules::PlacementChoice::kLinear, ranks, 1, microbatches});
         request.memory.cap.assign(static_cast<std::size_t>(ranks), cap * kUnit);
-        SearchGoal goal;
-        goal.objective = Objective::kSpan;
-        const FoundSchedule found = search_schedule(request, goal);
+        schedules::SearchGoal goal;
+        goal.objective = schedules::Objective::kSpan;
+        const schedules::FoundSchedule found = schedules::search_schedule(request, goal);
         SCOPED_TRACE("p=" + std::to_string(ranks) + " m=" + std::to_string(microbatches) + " cap " +
                      std::to_string(cap));
         EXPECT_EQ(found.value, kUnit * shortest_unit_span(ranks, microbatches, cap));
@@ -261,11 +268,11 @@ TEST(Search, ReachesTheUnitOptimaUnderCaps) {
 TEST(Search, FreePlacementIsTheBestOfAllAssignments) {
   Draw draw;
   for (int turn = 0; turn < 10; ++turn) {
-    const ScheduleRequest request = drawn(draw, {PlacementChoice::kFree, 2, 2, 2});
-    SearchGoal goal;
-    goal.placement = PlacementChoice::kFree;
-    ASSERT_EQ(placements(goal.placement, request.shape, true).tried.size(), 3u);
-    const FoundSchedule found = search_schedule(request, goal);
+    const ScheduleRequest request = drawn(draw, {schedules::PlacementChoice::kFree, 2, 2, 2});
+    schedules::SearchGoal goal;
+    goal.placement = schedules::PlacementChoice::kFree;
+    ASSERT_EQ(schedules::placements(goal.placement, request.shape, true).tried.size(), 3u);
+    const schedules::FoundSchedule found = schedules::search_schedule(request, goal);
     EXPECT_LE(found.value, shortest(request, goal)) << "seed " << kSeed << " turn " << turn;
     if (mixing_can_pay(request)) continue;
     EXPECT_EQ(found.value, shortest(request, goal)) << "seed " << kSeed << " turn " << turn;
@@ -276,17 +283,17 @@ TEST(Search, FreePlacementIsTheBestOfAllAssignments) {
 // Effort is counted in ops, so that a search without a time limit ends the same on any machine.
 TEST(Search, TheSameSeedFindsTheSame) {
   ScheduleRequest request;
-  request.shape = shape_of({PlacementChoice::kV, 4, 2, 9});
+  request.shape = shape_of({schedules::PlacementChoice::kV, 4, 2, 9});
   request.cost.forward = 3'000'000;
   request.cost.input_grad = 4'000'000;
   request.cost.weight_grad = 2'000'000;
   request.memory.cap.assign(4, 3 * kUnit);
-  SearchGoal goal;
-  goal.placement = PlacementChoice::kV;
+  schedules::SearchGoal goal;
+  goal.placement = schedules::PlacementChoice::kV;
   goal.seed = 5;
   goal.effort = 2'000'000;
-  const FoundSchedule first = search_schedule(request, goal);
-  const FoundSchedule second = search_schedule(request, goal);
+  const schedules::FoundSchedule first = schedules::search_schedule(request, goal);
+  const schedules::FoundSchedule second = schedules::search_schedule(request, goal);
   EXPECT_FALSE(first.is_optimal());  // otherwise the effort would not have ended it
   EXPECT_EQ(first.schedule.order, second.schedule.order);
   EXPECT_EQ(first.bound, second.bound);
@@ -297,18 +304,18 @@ TEST(Search, TheSameSeedFindsTheSame) {
 TEST(Search, BoundsHoldForLargerSteps) {
   Draw draw;
   for (int turn = 0; turn < 15; ++turn) {
-    const Small small{PlacementChoice::kV, static_cast<std::int32_t>(draw.between(2, 5)), 2,
-                      static_cast<std::int32_t>(draw.between(2, 9))};
+    const Small small{schedules::PlacementChoice::kV, static_cast<std::int32_t>(draw.between(2, 5)),
+                      2, static_cast<std::int32_t>(draw.between(2, 9))};
     const ScheduleRequest request = drawn(draw, small);
-    SearchGoal goal;
+    schedules::SearchGoal goal;
     goal.placement = small.placement;
-    goal.objective = turn % 2 == 0 ? Objective::kMakespan : Objective::kSpan;
+    goal.objective = turn % 2 == 0 ? schedules::Objective::kMakespan : schedules::Objective::kSpan;
     goal.effort = 3'000'000;
-    const FoundSchedule found = search_schedule(request, goal);
+    const schedules::FoundSchedule found = schedules::search_schedule(request, goal);
     const Times times = simulate_times(found.schedule, request.cost);
     SCOPED_TRACE("seed " + std::to_string(kSeed) + " turn " + std::to_string(turn));
     EXPECT_EQ(found.value,
-              goal.objective == Objective::kMakespan ? times.makespan : times.max_span);
+              goal.objective == schedules::Objective::kMakespan ? times.makespan : times.max_span);
     EXPECT_LE(found.bound, found.value);
     EXPECT_TRUE(validate(found.schedule).empty());
   }
@@ -319,18 +326,18 @@ TEST(Search, BoundsHoldForLargerSteps) {
 // work 3 is the period.
 TEST(Search, PeriodIsBoundedByWorkAndByMemory) {
   ScheduleRequest request;
-  request.shape = shape_of({PlacementChoice::kLinear, 4, 1, 40});
-  SearchGoal goal;
-  goal.objective = Objective::kPeriod;
-  EXPECT_EQ(search_schedule(request, goal).value, 3 * kUnit);
-  EXPECT_TRUE(search_schedule(request, goal).is_optimal());
+  request.shape = shape_of({schedules::PlacementChoice::kLinear, 4, 1, 40});
+  schedules::SearchGoal goal;
+  goal.objective = schedules::Objective::kPeriod;
+  EXPECT_EQ(schedules::search_schedule(request, goal).value, 3 * kUnit);
+  EXPECT_TRUE(schedules::search_schedule(request, goal).is_optimal());
   request.memory.cap.assign(4, kUnit);
-  const FoundSchedule one = search_schedule(request, goal);
+  const schedules::FoundSchedule one = schedules::search_schedule(request, goal);
   EXPECT_EQ(one.bound, 9 * kUnit);
   EXPECT_EQ(one.value, 9 * kUnit);
   request.memory.cap.assign(4, 2 * kUnit);
-  EXPECT_EQ(search_schedule(request, goal).bound, 4'500'000);
+  EXPECT_EQ(schedules::search_schedule(request, goal).bound, 4'500'000);
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -14,7 +14,7 @@
 #include "tests/support/measured_schedule.h"
 #include "tests/support/span_oracle.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 constexpr std::int64_t kUnit = 1'000'000;  ///< caps are in millionths
@@ -154,4 +154,4 @@ TEST(SearchedSchedules, HoldTheMemoryOfTheirNames) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -11,7 +11,7 @@
 #include "tests/support/as_written.h"
 #include "tests/support/random_program.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 Cluster cluster_of(std::int32_t ranks, std::int32_t per_node) {
@@ -152,4 +152,4 @@ TEST(SharedSimulation, IsTheSameTwice) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

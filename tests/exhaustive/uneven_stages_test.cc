@@ -10,7 +10,7 @@
 #include "sim/model/schedule_def.h"
 #include "tests/support/measured_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 constexpr int kTrials = 300;
@@ -123,4 +123,4 @@ TEST(OneFOneB, SlowestTurnDoesNotBoundTheMakespanInGeneral) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -19,7 +19,7 @@
 #include "tests/support/event_loop.h"
 #include "tests/support/measured_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 /// Used by gtest, which would print the bytes.
 static std::ostream& operator<<(std::ostream& out, const ScheduleDef& def) {
@@ -166,4 +166,4 @@ INSTANTIATE_TEST_SUITE_P(Registered, EveryUpdate, testing::ValuesIn(trained_with
                          test_name);
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

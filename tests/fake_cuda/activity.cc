@@ -4,7 +4,7 @@
 #include <mutex>
 #include <utility>
 
-namespace bubblescope::fake_cuda {
+namespace bubblescope::tests::fake_cuda {
 
 namespace {
 
@@ -52,4 +52,4 @@ std::vector<Activity> take_activities() {
   return std::exchange(notes().activities, {});
 }
 
-}  // namespace bubblescope::fake_cuda
+}  // namespace bubblescope::tests::fake_cuda

@@ -7,7 +7,7 @@
 
 #include "tests/fake_cuda/streams.h"
 
-namespace bubblescope::fake_cuda {
+namespace bubblescope::tests::fake_cuda {
 
 /// One task with work, and the external ids of the thread that enqueued it.
 struct Activity {
@@ -33,4 +33,4 @@ void observe(Task& task, const Stream& stream);
 /// The tasks that have ended since the last call.
 std::vector<Activity> take_activities();
 
-}  // namespace bubblescope::fake_cuda
+}  // namespace bubblescope::tests::fake_cuda

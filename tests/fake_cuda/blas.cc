@@ -11,7 +11,7 @@
 #include "tests/fake_cuda/memory.h"
 #include "tests/fake_cuda/streams.h"
 
-namespace bubblescope::fake_cuda {
+namespace bubblescope::tests::fake_cuda {
 
 namespace {
 
@@ -159,9 +159,9 @@ void put_gemm(const BlasGemmOperands& gemm_operands, std::byte* workspace, Strea
 
 }  // namespace
 
-}  // namespace bubblescope::fake_cuda
+}  // namespace bubblescope::tests::fake_cuda
 
-using namespace bubblescope::fake_cuda;
+using namespace bubblescope::tests::fake_cuda;
 
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     cublasLtHandle_t handle, cublasLtMatmulDesc_t gemm, cublasLtMatrixLayout_t first,

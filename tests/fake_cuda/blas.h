@@ -8,7 +8,7 @@
 
 #include "tests/fake_cuda/registry.h"
 
-namespace bubblescope::fake_cuda {
+namespace bubblescope::tests::fake_cuda {
 
 /// The layout of a column-major matrix.
 struct BlasLayout {
@@ -65,4 +65,4 @@ cublasStatus_t blas_call(const char* name, const Body& body) {
   return status == cudaSuccess ? answer : CUBLAS_STATUS_INTERNAL_ERROR;
 }
 
-}  // namespace bubblescope::fake_cuda
+}  // namespace bubblescope::tests::fake_cuda

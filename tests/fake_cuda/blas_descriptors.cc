@@ -4,7 +4,7 @@
 #include "tests/fake_cuda/blas.h"
 #include "tests/fake_cuda/devices.h"
 
-namespace bubblescope::fake_cuda {
+namespace bubblescope::tests::fake_cuda {
 
 namespace {
 
@@ -58,9 +58,9 @@ Registry<BlasHandle>& blas_handles() {
   return instance;
 }
 
-}  // namespace bubblescope::fake_cuda
+}  // namespace bubblescope::tests::fake_cuda
 
-using namespace bubblescope::fake_cuda;
+using namespace bubblescope::tests::fake_cuda;
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
   return blas_call("cublasLtCreate", [&] {

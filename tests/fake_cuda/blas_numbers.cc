@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-namespace bubblescope::fake_cuda {
+namespace bubblescope::tests::fake_cuda {
 
 namespace {
 
@@ -109,4 +109,4 @@ void multiply(const BlasGemmOperands& gemm_operands) {
     multiply_one(gemm_operands, of_batch);
 }
 
-}  // namespace bubblescope::fake_cuda
+}  // namespace bubblescope::tests::fake_cuda

@@ -3,7 +3,7 @@
 
 #include "tests/fake_cuda/blas.h"
 
-namespace bubblescope::fake_cuda {
+namespace bubblescope::tests::fake_cuda {
 
 /// A matrix or a batch of matrices in memory.
 struct BlasMatrix {
@@ -31,4 +31,4 @@ struct BlasGemmOperands {
 
 void multiply(const BlasGemmOperands& gemm_operands);
 
-}  // namespace bubblescope::fake_cuda
+}  // namespace bubblescope::tests::fake_cuda

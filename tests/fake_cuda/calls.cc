@@ -9,7 +9,7 @@
 #include <map>
 #include <vector>
 
-namespace bubblescope::fake_cuda {
+namespace bubblescope::tests::fake_cuda {
 
 namespace {
 
@@ -99,4 +99,4 @@ void ask_for_leaks(std::function<std::string()> leaks) {
   state().leaks.push_back(std::move(leaks));
 }
 
-}  // namespace bubblescope::fake_cuda
+}  // namespace bubblescope::tests::fake_cuda

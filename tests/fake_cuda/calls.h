@@ -13,7 +13,7 @@
 
 #include "tests/fake_cuda/refuse.h"
 
-namespace bubblescope::fake_cuda {
+namespace bubblescope::tests::fake_cuda {
 
 /// Counts a call and returns whether it is made to fail.
 bool counts_as_failure(const std::string& name);
@@ -50,4 +50,4 @@ cudaError_t call(const std::string& name, const Body& body) {
 /// none.
 void ask_for_leaks(std::function<std::string()> leaks);
 
-}  // namespace bubblescope::fake_cuda
+}  // namespace bubblescope::tests::fake_cuda

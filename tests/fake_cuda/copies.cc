@@ -4,7 +4,7 @@
 #include "tests/fake_cuda/memory.h"
 #include "tests/fake_cuda/streams.h"
 
-using namespace bubblescope::fake_cuda;
+using namespace bubblescope::tests::fake_cuda;
 
 namespace {
 

@@ -12,7 +12,7 @@
 #include "tests/fake_cuda/activity.h"
 #include "tests/fake_cuda/calls.h"
 
-namespace bubblescope::fake_cuda {
+namespace bubblescope::tests::fake_cuda {
 
 namespace {
 
@@ -146,9 +146,9 @@ void flush() {
 
 }  // namespace
 
-}  // namespace bubblescope::fake_cuda
+}  // namespace bubblescope::tests::fake_cuda
 
-using namespace bubblescope::fake_cuda;
+using namespace bubblescope::tests::fake_cuda;
 
 CUptiResult cuptiGetVersion(std::uint32_t* version) {
   return answer("cuptiGetVersion", [&] {

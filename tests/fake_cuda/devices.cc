@@ -13,7 +13,7 @@
 #include "tests/fake_cuda/engine.h"
 #include "tests/fake_cuda/memory.h"
 
-namespace bubblescope::fake_cuda {
+namespace bubblescope::tests::fake_cuda {
 
 namespace {
 
@@ -43,9 +43,9 @@ bool reaches_peer(std::int32_t device, std::int32_t other) {
   return links().count({device, other}) != 0;
 }
 
-}  // namespace bubblescope::fake_cuda
+}  // namespace bubblescope::tests::fake_cuda
 
-using namespace bubblescope::fake_cuda;
+using namespace bubblescope::tests::fake_cuda;
 
 cudaError_t cudaGetDeviceCount(int* count) {
   return call("cudaGetDeviceCount", [&] {

@@ -6,7 +6,7 @@
 
 #include "tests/fake_cuda/calls.h"
 
-namespace bubblescope::fake_cuda {
+namespace bubblescope::tests::fake_cuda {
 
 inline constexpr unsigned int kMultiprocessors = 132;
 inline constexpr std::size_t kDeviceBytes = std::size_t{2} << 30;  ///< of host memory
@@ -16,4 +16,4 @@ std::int32_t device_count();
 /// The current device of this thread.
 std::int32_t current_device();
 
-}  // namespace bubblescope::fake_cuda
+}  // namespace bubblescope::tests::fake_cuda

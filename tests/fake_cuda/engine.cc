@@ -17,7 +17,7 @@
 
 #include "tests/fake_cuda/calls.h"
 
-namespace bubblescope::fake_cuda {
+namespace bubblescope::tests::fake_cuda {
 
 struct PendingTask {
   Task task;
@@ -197,4 +197,4 @@ cudaError_t device_error() {
   return engine().error;
 }
 
-}  // namespace bubblescope::fake_cuda
+}  // namespace bubblescope::tests::fake_cuda

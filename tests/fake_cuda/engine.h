@@ -14,7 +14,7 @@
 
 #include "sim/ir/units.h"
 
-namespace bubblescope::fake_cuda {
+namespace bubblescope::tests::fake_cuda {
 
 struct Spin {
   Nanos nanos = 0;
@@ -45,4 +45,4 @@ Nanos end_of(const Ticket& ticket);
 void await(const std::vector<Ticket>& tickets, const std::string& call);
 void await_device(std::int32_t device, const std::string& call);
 
-}  // namespace bubblescope::fake_cuda
+}  // namespace bubblescope::tests::fake_cuda

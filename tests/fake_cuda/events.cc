@@ -4,7 +4,7 @@
 #include "tests/fake_cuda/devices.h"
 #include "tests/fake_cuda/streams.h"
 
-namespace bubblescope::fake_cuda {
+namespace bubblescope::tests::fake_cuda {
 
 Registry<Event>& events() {
   static auto& instance = *new Registry<Event>("events");
@@ -52,9 +52,9 @@ cudaError_t check_time(const Event& event) {
 
 }  // namespace
 
-}  // namespace bubblescope::fake_cuda
+}  // namespace bubblescope::tests::fake_cuda
 
-using namespace bubblescope::fake_cuda;
+using namespace bubblescope::tests::fake_cuda;
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags) {
   return call("cudaEventCreateWithFlags", [&] {

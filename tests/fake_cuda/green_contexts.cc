@@ -7,7 +7,7 @@
 #include "tests/fake_cuda/devices.h"
 #include "tests/fake_cuda/streams.h"
 
-namespace bubblescope::fake_cuda {
+namespace bubblescope::tests::fake_cuda {
 
 namespace {
 
@@ -154,9 +154,9 @@ void* find_function(const std::string& name) {
 
 }  // namespace
 
-}  // namespace bubblescope::fake_cuda
+}  // namespace bubblescope::tests::fake_cuda
 
-using namespace bubblescope::fake_cuda;
+using namespace bubblescope::tests::fake_cuda;
 
 cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function,
                                              unsigned int version, unsigned long long flags,

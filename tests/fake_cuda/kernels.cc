@@ -21,7 +21,7 @@
 #include "exec/gpu/device/row_kernels.cuh"
 #include "exec/gpu/device/update_kernels.cuh"
 
-namespace bubblescope::fake_cuda {
+namespace bubblescope::tests::fake_cuda {
 
 namespace {
 
@@ -76,7 +76,7 @@ void add_all_of(Kernels& kernels, const std::string& value) {
   add(kernels, "adam_kernel" + value, adam_kernel<Value>);
   add(kernels, "attention_kernel" + value, attention_kernel<Value>);
   add(kernels, "query_grad_kernel" + value, query_grad_kernel<Value>);
-  add(kernels, "key_grad_kernel" + value, key_grad_kernel<Value>);
+  add(kernels, "key_grad_kernel" + value, exec::key_grad_kernel<Value>);
 }
 
 /// All threads of a spin wait for the same, so the engine waits instead of them.
@@ -90,11 +90,11 @@ Task bind_spin(void** arguments, const LaunchShape& shape) {
 Kernels make_kernels() {
   Kernels kernels;
   add_all_of<float>(kernels, "<float>");
-  add_all_of<Bfloat16>(kernels, "<bubblescope::Bfloat16>");
-  add(kernels, "mean_kernel", mean_kernel);
-  add(kernels, "add_kernel", add_kernel);
-  add(kernels, "scale_kernel", scale_kernel);
-  add(kernels, "adam_step_kernel", adam_step_kernel);
+  add_all_of<exec::Bfloat16>(kernels, "<bubblescope::Bfloat16>");
+  add(kernels, "mean_kernel", exec::mean_kernel);
+  add(kernels, "add_kernel", exec::add_kernel);
+  add(kernels, "scale_kernel", exec::scale_kernel);
+  add(kernels, "adam_step_kernel", exec::adam_step_kernel);
   kernels["spin_kernel(long, unsigned int const volatile*)"] = bind_spin;
   return kernels;
 }
@@ -109,4 +109,4 @@ const BindKernel& find_kernel(const std::string& signature) {
   return at->second;
 }
 
-}  // namespace bubblescope::fake_cuda
+}  // namespace bubblescope::tests::fake_cuda

@@ -7,7 +7,7 @@
 
 #include "tests/fake_cuda/engine.h"
 
-namespace bubblescope::fake_cuda {
+namespace bubblescope::tests::fake_cuda {
 
 struct LaunchShape {
   unsigned int blocks = 0;
@@ -22,4 +22,4 @@ using BindKernel = std::function<Task(void** arguments, const LaunchShape& shape
 /// ones.
 const BindKernel& find_kernel(const std::string& signature);
 
-}  // namespace bubblescope::fake_cuda
+}  // namespace bubblescope::tests::fake_cuda

@@ -12,7 +12,7 @@
 #include "tests/fake_cuda/kernels.h"
 #include "tests/fake_cuda/streams.h"
 
-namespace bubblescope::fake_cuda {
+namespace bubblescope::tests::fake_cuda {
 
 namespace {
 
@@ -69,9 +69,9 @@ cudaError_t launch(const void* kernel, const Call& asked, void** arguments) {
 
 }  // namespace
 
-}  // namespace bubblescope::fake_cuda
+}  // namespace bubblescope::tests::fake_cuda
 
-using namespace bubblescope::fake_cuda;
+using namespace bubblescope::tests::fake_cuda;
 
 extern "C" {
 

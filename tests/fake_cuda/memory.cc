@@ -11,7 +11,7 @@
 #include "tests/fake_cuda/devices.h"
 #include "tests/fake_cuda/engine.h"
 
-namespace bubblescope::fake_cuda {
+namespace bubblescope::tests::fake_cuda {
 
 namespace {
 
@@ -124,9 +124,9 @@ void expect_reachable(const void* address, std::int32_t device, const std::strin
     refuse(kernel + ": device " + std::to_string(device) + " cannot reach " + describe(piece));
 }
 
-}  // namespace bubblescope::fake_cuda
+}  // namespace bubblescope::tests::fake_cuda
 
-using namespace bubblescope::fake_cuda;
+using namespace bubblescope::tests::fake_cuda;
 
 cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
   return call("cudaMalloc", [&] {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-namespace bubblescope::fake_cuda {
+namespace bubblescope::tests::fake_cuda {
 
 struct Piece {
   std::byte* begin = nullptr;
@@ -28,4 +28,4 @@ void expect_reachable(const void* address, std::int32_t device, const std::strin
 /// Whether kernels of `device` may access the memory of `other`.
 bool reaches_peer(std::int32_t device, std::int32_t other);
 
-}  // namespace bubblescope::fake_cuda
+}  // namespace bubblescope::tests::fake_cuda

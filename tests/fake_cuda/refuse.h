@@ -3,9 +3,9 @@
 
 #include <string>
 
-namespace bubblescope::fake_cuda {
+namespace bubblescope::tests::fake_cuda {
 
 /// Prints the misuse and ends the process.
 [[noreturn]] void refuse(const std::string& text);
 
-}  // namespace bubblescope::fake_cuda
+}  // namespace bubblescope::tests::fake_cuda

@@ -8,7 +8,7 @@
 
 #include "tests/fake_cuda/calls.h"
 
-namespace bubblescope::fake_cuda {
+namespace bubblescope::tests::fake_cuda {
 
 template <class Value>
 class Registry {
@@ -49,4 +49,4 @@ class Registry {
   std::unordered_map<const void*, std::unique_ptr<Value>> values_;
 };
 
-}  // namespace bubblescope::fake_cuda
+}  // namespace bubblescope::tests::fake_cuda

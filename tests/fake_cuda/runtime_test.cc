@@ -6,7 +6,7 @@
 
 #include "tests/fake_cuda/streams.h"
 
-namespace bubblescope::fake_cuda {
+namespace bubblescope::tests::fake_cuda {
 namespace {
 
 constexpr std::size_t kBytes = 100;
@@ -173,4 +173,4 @@ TEST_F(FakeCuda, HandlesThatAreGoneAreRefused) {
 }
 
 }  // namespace
-}  // namespace bubblescope::fake_cuda
+}  // namespace bubblescope::tests::fake_cuda

@@ -6,7 +6,7 @@
 #include "tests/fake_cuda/activity.h"
 #include "tests/fake_cuda/devices.h"
 
-namespace bubblescope::fake_cuda {
+namespace bubblescope::tests::fake_cuda {
 
 namespace {
 
@@ -67,9 +67,9 @@ cudaError_t spoil(Stream& stream, cudaError_t error) {
   return error;
 }
 
-}  // namespace bubblescope::fake_cuda
+}  // namespace bubblescope::tests::fake_cuda
 
-using namespace bubblescope::fake_cuda;
+using namespace bubblescope::tests::fake_cuda;
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int flags) {
   return call("cudaStreamCreateWithFlags", [&] {

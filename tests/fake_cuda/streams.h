@@ -12,7 +12,7 @@
 #include "tests/fake_cuda/engine.h"
 #include "tests/fake_cuda/registry.h"
 
-namespace bubblescope::fake_cuda {
+namespace bubblescope::tests::fake_cuda {
 
 struct Event;
 
@@ -80,4 +80,4 @@ void await_stream(Stream& stream, const char* call);
 /// Invalidates the capture, so that it gives no graph.
 cudaError_t spoil(Stream& stream, cudaError_t error);
 
-}  // namespace bubblescope::fake_cuda
+}  // namespace bubblescope::tests::fake_cuda

@@ -12,16 +12,16 @@
 
 namespace {
 
-using namespace bubblescope;
+using namespace bubblescope::tests;
 
 void expect_whole(const LayerGraph& graph) {
   constexpr std::int32_t kMaxLayers = 40;  // a fuzzer's patience
   if (graph.size() == 0 || graph.size() > kMaxLayers) return;
   const std::int32_t stages = 1 + graph.size() / 2;
-  const auto partition = min_bottleneck(graph, stages);
+  const auto partition = schedules::min_bottleneck(graph, stages);
   if (!partition) std::abort();
   std::size_t layers = 0;
-  for (const PartitionStage& stage : partition->stages) layers += stage.layers.size();
+  for (const schedules::PartitionStage& stage : partition->stages) layers += stage.layers.size();
   if (layers != graph.layers.size()) std::abort();
 }
 
@@ -29,7 +29,8 @@ void expect_whole(const LayerGraph& graph) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
-    expect_whole(parse_model_profile({reinterpret_cast<const char*>(data), size}, "fuzz.txt"));
+    expect_whole(
+        traces::parse_model_profile({reinterpret_cast<const char*>(data), size}, "fuzz.txt"));
   } catch (const Error&) {  // refused
   }
   return 0;

@@ -13,19 +13,21 @@
 
 namespace {
 
-using namespace bubblescope;
+using namespace bubblescope::tests;
 
 void expect_round_trip(std::string_view text) {
-  if (is_timeline(text)) {
-    const TimelineFile step = parse_timeline(text, "fuzz.json");
-    const std::string written = write_timeline(step.schedule, step.program, step.timeline);
-    const TimelineFile again = parse_timeline(written, "fuzz.json");
-    if (write_timeline(again.schedule, again.program, again.timeline) != written) std::abort();
+  if (traces::is_timeline(text)) {
+    const traces::TimelineFile step = traces::parse_timeline(text, "fuzz.json");
+    const std::string written = traces::write_timeline(step.schedule, step.program, step.timeline);
+    const traces::TimelineFile again = traces::parse_timeline(written, "fuzz.json");
+    if (traces::write_timeline(again.schedule, again.program, again.timeline) != written)
+      std::abort();
   } else if (text.find("bubblescope-costs") != text.npos) {
-    parse_cost_file(text, "fuzz.json");
+    traces::parse_cost_file(text, "fuzz.json");
   } else {
-    const Schedule schedule = read_native_schedule(text, "fuzz.json");
-    if (!(read_native_schedule(write_native_schedule(schedule), "fuzz.json") == schedule))
+    const Schedule schedule = traces::read_native_schedule(text, "fuzz.json");
+    if (!(traces::read_native_schedule(traces::write_native_schedule(schedule), "fuzz.json") ==
+          schedule))
       std::abort();
   }
 }

@@ -15,18 +15,18 @@
 
 namespace {
 
-using namespace bubblescope;
+using namespace bubblescope::tests;
 
 constexpr std::uint64_t kLargest = 4096;
 
 /// The frames that came before the end or the first fault.
-std::vector<Frame> read(std::span<const std::byte> bytes, std::size_t piece) {
-  std::vector<Frame> frames;
-  FrameReader reader(kLargest);
+std::vector<exec::Frame> read(std::span<const std::byte> bytes, std::size_t piece) {
+  std::vector<exec::Frame> frames;
+  exec::FrameReader reader(kLargest);
   try {
     for (std::size_t at = 0; at < bytes.size(); at += piece) {
       reader.take(bytes.subspan(at, std::min(piece, bytes.size() - at)));
-      while (std::optional<Frame> frame = reader.next()) frames.push_back(std::move(*frame));
+      while (std::optional<exec::Frame> frame = reader.next()) frames.push_back(std::move(*frame));
     }
   } catch (const Error&) {  // refused
   }
@@ -37,12 +37,13 @@ std::vector<Frame> read(std::span<const std::byte> bytes, std::size_t piece) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::span bytes(reinterpret_cast<const std::byte*>(data), size);
-  const std::vector<Frame> frames = read(bytes, 7);
+  const std::vector<exec::Frame> frames = read(bytes, 7);
   if (frames.size() != read(bytes, 4096).size()) std::abort();
   std::size_t begin = 0;
-  for (const Frame& frame : frames) {
-    if (frame.payload.size() > std::min(kLargest, max_payload_bytes(frame.kind))) std::abort();
-    const Blob written = to_bytes(frame);
+  for (const exec::Frame& frame : frames) {
+    if (frame.payload.size() > std::min(kLargest, exec::max_payload_bytes(frame.kind)))
+      std::abort();
+    const exec::Blob written = exec::to_bytes(frame);
     if (std::memcmp(written.data(), data + begin, written.size()) != 0) std::abort();
     begin += written.size();
   }

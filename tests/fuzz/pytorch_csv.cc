@@ -13,7 +13,7 @@
 
 namespace {
 
-using namespace bubblescope;
+using namespace bubblescope::tests;
 
 /// Which compute-only files leave out.
 bool has_collectives(const Schedule& schedule) {
@@ -31,16 +31,16 @@ void refuse(const char* what, const std::string& text) {
 /// The release whose lists are those of the file is given the file back, the other its own lists.
 void expect_round_trip(const Schedule& schedule) {
   if (!posts_messages(schedule)) {
-    const std::string text = write_pytorch_csv(schedule);
-    const Schedule again = read_pytorch_csv(text, "fuzz.csv");
-    if (write_pytorch_csv(again) != text) refuse("another file", text);
+    const std::string text = traces::write_pytorch_csv(schedule);
+    const Schedule again = traces::read_pytorch_csv(text, "fuzz.csv");
+    if (traces::write_pytorch_csv(again) != text) refuse("another file", text);
     if (!has_collectives(schedule) && again != schedule) refuse("another schedule", text);
     return;
   }
   for (const auto release : {PytorchRelease::k2_6, PytorchRelease::k2_15}) {
-    const std::string text = write_pytorch_csv_comms(require_valid(schedule), {release});
-    const Schedule again = read_pytorch_csv(text, "fuzz.csv");
-    if (write_pytorch_csv_comms(require_valid(again), {release}) != text)
+    const std::string text = traces::write_pytorch_csv_comms(require_valid(schedule), {release});
+    const Schedule again = traces::read_pytorch_csv(text, "fuzz.csv");
+    if (traces::write_pytorch_csv_comms(require_valid(again), {release}) != text)
       refuse("another file", text);
     const bool own = posts_waits(schedule) == (release == PytorchRelease::k2_15);
     if (own && again != schedule) refuse("another schedule", text);
@@ -51,7 +51,8 @@ void expect_round_trip(const Schedule& schedule) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
-    expect_round_trip(read_pytorch_csv({reinterpret_cast<const char*>(data), size}, "fuzz.csv"));
+    expect_round_trip(
+        traces::read_pytorch_csv({reinterpret_cast<const char*>(data), size}, "fuzz.csv"));
   } catch (const Error&) {  // refused
   }
   return 0;

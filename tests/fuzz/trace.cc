@@ -12,11 +12,11 @@
 
 namespace {
 
-using namespace bubblescope;
+using namespace bubblescope::tests;
 
 void read_whole(std::string_view text) {
-  ObservedTrace trace = parse_trace({"fuzz", text});
-  for (const MeasuredStep& step : assemble_steps(trace)) {
+  traces::ObservedTrace trace = traces::parse_trace({"fuzz", text});
+  for (const traces::MeasuredStep& step : traces::assemble_steps(trace)) {
     if (step.timeline.end.size() != step.program.size()) std::abort();
     if (step.program.size() > 10'000) continue;
     analyze(step.schedule, step.program, step.timeline);

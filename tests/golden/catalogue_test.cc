@@ -10,7 +10,7 @@
 #include "tests/golden/reference_data.h"
 #include "tests/support/measured_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 using nlohmann::json;
@@ -99,4 +99,4 @@ TEST(Catalogue, RowsAreReproduced) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

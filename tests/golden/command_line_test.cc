@@ -10,7 +10,7 @@
 
 #include "tests/support/command.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 struct Case {
@@ -239,4 +239,4 @@ TEST(CommandLine, DiffTellsWhereTwoStepsPart) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

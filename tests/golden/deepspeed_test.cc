@@ -6,13 +6,13 @@
 #include "tests/golden/reference_data.h"
 #include "traces/files/format.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 constexpr const char* kFile = "golden/frameworks/deepspeed_train.jsonl";
 
-const ScheduleFormat& deepspeed() {
-  return *Registry<ScheduleFormat>::instance().find("deepspeed");
+const traces::ScheduleFormat& deepspeed() {
+  return *Registry<traces::ScheduleFormat>::instance().find("deepspeed");
 }
 
 Schedule build(const std::string& name, const nlohmann::json& golden) {
@@ -82,4 +82,4 @@ TEST(DeepSpeed, RefusesWhatItsFrameworkLacks) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

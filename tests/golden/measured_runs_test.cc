@@ -14,7 +14,7 @@
 #include "tools/inputs/predict.h"
 #include "traces/files/format.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 using Json = nlohmann::json;
@@ -37,13 +37,14 @@ Nanos predict_again(const Json& run, const Json& costs) {
   const std::string file =
       (std::filesystem::temp_directory_path() / (std::to_string(getpid()) + "-measured.json"))
           .string();
-  write_file(file, costs.dump());
-  PredictOptions options;
+  traces::write_file(file, costs.dump());
+  tools::PredictOptions options;
   options.shape.ranks = run["pp"].get<std::int32_t>();
   if (run["vpp"] != 1) options.shape.chunks = run["vpp"].get<std::int32_t>();
   options.shape.microbatches = run["microbatches"].get<std::int32_t>();
   options.cost.file = file;
-  const Nanos makespan = predict(run["schedule"].get<std::string>(), options).report.makespan;
+  const Nanos makespan =
+      tools::predict(run["schedule"].get<std::string>(), options).report.makespan;
   std::filesystem::remove(file);
   return makespan;
 }
@@ -52,7 +53,7 @@ TEST(MeasuredRuns, ArePredictedAsTheyWereAndErrByAsMuch) {
   const auto files = recorded_runs();
   if (files.empty()) GTEST_SKIP() << "traces/measured holds no runs";
   for (const auto& file : files) {
-    const Json measured = Json::parse(read_file(file.string()));
+    const Json measured = Json::parse(traces::read_file(file.string()));
     int again = 0;
     for (const Json& run : measured["runs"]) {
       if (run["costs"].is_null()) continue;
@@ -71,4 +72,4 @@ TEST(MeasuredRuns, ArePredictedAsTheyWereAndErrByAsMuch) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -19,7 +19,7 @@
 #include "tests/support/test_paths.h"
 #include "traces/schedules/text_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 using nlohmann::json;
@@ -120,7 +120,7 @@ TEST(MessageGoldens, DeferredListsAreTheReferenceOnes) {
       for (const std::string& cell : with_input_gradients(row)) text += cell + " ";
       text += "\n";
     }
-    const Schedule schedule = parse_schedule_text(text);
+    const Schedule schedule = traces::parse_schedule_text(text);
     std::vector<std::vector<std::string>> got;
     for (const RankOrder& list : defer_receives(schedule, schedule.posted)) {
       got.emplace_back();
@@ -131,4 +131,4 @@ TEST(MessageGoldens, DeferredListsAreTheReferenceOnes) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

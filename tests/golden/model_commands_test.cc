@@ -8,7 +8,7 @@
 #include "tests/support/command.h"
 #include "tests/support/test_paths.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 using Json = nlohmann::json;
@@ -187,4 +187,4 @@ TEST(ModelCommands, PriceCopiesByTheLinksOfTheDevice) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -9,7 +9,7 @@
 
 #include "tests/support/command.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 using Json = nlohmann::json;
@@ -117,4 +117,4 @@ TEST(NoiseCommands, LinksAreInTheReport) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -11,7 +11,7 @@
 #include "tests/golden/sha256.h"
 #include "tests/support/measured_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 using nlohmann::json;
@@ -169,4 +169,4 @@ TEST(Sha256, DigestsTheStandardsExamples) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

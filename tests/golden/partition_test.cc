@@ -8,12 +8,12 @@
 #include "tests/golden/reference_data.h"
 #include "traces/costs/model_profile.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 struct Published {
   const char* profile;
-  std::vector<WorkerLevel> levels;
+  std::vector<schedules::WorkerLevel> levels;
   bool straight;
   double seconds;
 };
@@ -42,18 +42,20 @@ TEST_P(PublishedProfiles, AreCutAsWellAsByPipedream) {
   const Published& published = GetParam();
   const std::string missing = missing_reference(path_of(published));
   if (!missing.empty()) GTEST_SKIP() << missing;
-  const LayerGraph graph = read_model_profile(reference_folder() + "/" + path_of(published));
-  const auto partition =
-      plan_replicated(graph, {.levels = published.levels, .straight = published.straight});
+  const LayerGraph graph =
+      traces::read_model_profile(reference_folder() + "/" + path_of(published));
+  const auto partition = schedules::plan_replicated(
+      graph, {.levels = published.levels, .straight = published.straight});
   ASSERT_TRUE(partition);
   EXPECT_NEAR(static_cast<double>(partition->period) / 1e9, published.seconds,
               2e-5 * published.seconds);
   Nanos slowest = 0;
-  for (const PartitionStage& stage : partition->stages) slowest = std::max(slowest, stage.time);
+  for (const schedules::PartitionStage& stage : partition->stages)
+    slowest = std::max(slowest, stage.time);
   EXPECT_EQ(slowest, partition->period);
 }
 
-INSTANTIATE_TEST_SUITE_P(Partition, PublishedProfiles, testing::ValuesIn(kPublished),
+INSTANTIATE_TEST_SUITE_P(schedules::Partition, PublishedProfiles, testing::ValuesIn(kPublished),
                          [](const auto& test) {
                            return test.param.profile + std::to_string(test.index);
                          });
@@ -64,8 +66,8 @@ TEST(Partition, ReadsDapplesGraphs) {
   const std::string file = "profiles/dapple/bert-48-pbs-2.txt";
   const std::string missing = missing_reference(file);
   if (!missing.empty()) GTEST_SKIP() << missing;
-  const LayerGraph graph = read_model_profile(reference_folder() + "/" + file);
-  const PartitionStage all = stage_of(graph, [&] {
+  const LayerGraph graph = traces::read_model_profile(reference_folder() + "/" + file);
+  const schedules::PartitionStage all = schedules::stage_of(graph, [&] {
     std::vector<std::int32_t> layers(graph.layers.size());
     for (std::size_t at = 0; at < layers.size(); ++at) layers[at] = static_cast<std::int32_t>(at);
     return layers;
@@ -76,4 +78,4 @@ TEST(Partition, ReadsDapplesGraphs) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

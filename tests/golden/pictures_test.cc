@@ -11,11 +11,11 @@
 #include "tests/support/recorded_step.h"
 #include "tests/support/test_paths.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 std::string documented(const std::string& name) {
-  return read_file(source_folder() + "/docs/pictures/" + name + ".svg");
+  return traces::read_file(source_folder() + "/docs/pictures/" + name + ".svg");
 }
 
 TEST(Pictures, AreWhatIsDrawn) {
@@ -28,4 +28,4 @@ TEST(Pictures, AreWhatIsDrawn) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

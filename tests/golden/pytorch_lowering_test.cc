@@ -17,13 +17,13 @@
 #include "traces/schedules/pytorch_csv.h"
 #include "traces/schedules/text_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 Schedule schedule_of(const nlohmann::json& golden) {
   std::string text;
   for (const auto& row : golden["ops"]) text += row.get<std::string>() + '\n';
-  return parse_schedule_text(text);
+  return traces::parse_schedule_text(text);
 }
 
 class Lowering : public testing::TestWithParam<const char*> {
@@ -65,7 +65,7 @@ TEST(Lowering215, IsThatOfPyTorch) {
   for (const auto& golden : cases["cases"]) {
     std::string rows;
     for (const auto& row : golden["rows"]) rows += row.get<std::string>() + '\n';
-    const Schedule schedule = parse_schedule_text(rows);
+    const Schedule schedule = traces::parse_schedule_text(rows);
     EXPECT_TRUE(validate(schedule).empty()) << golden["schedule"];
     ScheduleRequest request;
     request.profile = Profile::kPytorch215;
@@ -98,8 +98,8 @@ TEST(LoweringCases, AreThoseOfPyTorchsTests) {
       }
       return text;
     };
-    EXPECT_EQ(post_messages(parse_schedule_text(text_of(golden["compute"], "_"))),
-              parse_schedule_text(text_of(golden["comms"], "_")).posted)
+    EXPECT_EQ(post_messages(traces::parse_schedule_text(text_of(golden["compute"], "_"))),
+              traces::parse_schedule_text(text_of(golden["comms"], "_")).posted)
         << golden["name"];
     ++compared;
   }
@@ -107,4 +107,4 @@ TEST(LoweringCases, AreThoseOfPyTorchsTests) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

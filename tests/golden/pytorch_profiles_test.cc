@@ -13,7 +13,7 @@
 #include "tests/support/command.h"
 #include "traces/files/format.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 using Json = nlohmann::json;
@@ -37,7 +37,7 @@ Truth read_truth(const std::string& folder) {
   std::map<int, StepTruth> steps;
   for (int rank = 0; rank < kRanks; ++rank) {
     const std::string path = folder + "/truth" + std::to_string(rank) + ".json.gz";
-    for (const Json& row : Json::parse(read_file(path))) {
+    for (const Json& row : Json::parse(traces::read_file(path))) {
       StepTruth& step = steps[row[0].get<int>()];
       step.start = std::min(step.start, row[4].get<std::int64_t>());
       step.end = std::max(step.end, row[5].get<std::int64_t>());
@@ -113,4 +113,4 @@ INSTANTIATE_TEST_SUITE_P(Recorded, PytorchProfiles,
                          });
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 std::vector<std::string> with_input_gradients(std::vector<std::string> row) {
   for (std::string& cell : row) {
@@ -52,4 +52,4 @@ ScheduleRequest make_request(const GoldenFamily& family, const nlohmann::json& g
   return request;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

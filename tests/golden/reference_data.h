@@ -9,7 +9,7 @@
 #include "sim/model/schedule_def.h"
 #include "tests/support/test_paths.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 /// The reason why tests that need a file of that folder skip; empty where it is present.
 std::string missing_reference(const std::string& file);
@@ -40,4 +40,4 @@ ScheduleRequest make_request(const GoldenFamily& family, const nlohmann::json& g
 
 inline constexpr Nanos kGoldenUnit = 10;
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

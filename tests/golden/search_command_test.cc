@@ -8,7 +8,7 @@
 
 #include "tests/support/command.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 CommandOutcome run(const std::string& arguments) { return run_command(arguments + " 2>/dev/null"); }
@@ -70,4 +70,4 @@ TEST(SearchCommand, OtherCommandsReadWhatItSaves) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

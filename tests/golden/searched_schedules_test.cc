@@ -13,7 +13,7 @@
 #include "tests/golden/reference_data.h"
 #include "tests/support/measured_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 using nlohmann::json;
@@ -129,4 +129,4 @@ TEST_F(ZeroBubbleReference, BuildingBlocksHaveTheirPeaksAndNoMoreBubble) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -7,13 +7,13 @@
 
 #include "exec/nccl/keyed_hash.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 std::string sha256(std::string_view message) {
   std::string digits;
-  for (const std::byte byte : hash_sha256(std::as_bytes(std::span(message))))
+  for (const std::byte byte : exec::hash_sha256(std::as_bytes(std::span(message))))
     digits += fmt::format("{:02x}", std::to_integer<int>(byte));
   return digits;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 /// FIPS 180-4, as 64 hexadecimal digits.
 std::string sha256(std::string_view message);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

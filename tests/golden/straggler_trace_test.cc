@@ -16,24 +16,24 @@
 #include "tests/support/as_written.h"
 #include "traces/measured/assemble_steps.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 constexpr const char* kTrace = "traces/straggler/timeline-ST.json.gz";
 
-std::vector<MeasuredStep> read_steps(const std::string& path) {
-  ObservedTrace trace = read_trace(path);
-  return assemble_steps(trace);
+std::vector<traces::MeasuredStep> read_steps(const std::string& path) {
+  traces::ObservedTrace trace = traces::read_trace(path);
+  return traces::assemble_steps(trace);
 }
 
 TEST(StragglerTrace, HasThePublishedIterationsAndBubble) {
   if (const std::string missing = missing_reference(kTrace); !missing.empty())
     GTEST_SKIP() << missing;
-  const std::vector<MeasuredStep> steps = read_steps(reference_folder() + "/" + kTrace);
+  const std::vector<traces::MeasuredStep> steps = read_steps(reference_folder() + "/" + kTrace);
   ASSERT_EQ(steps.size(), 64u);  // 2 replicas x 32 steps
   std::vector<BubbleReport> reports;
   std::vector<double> errors;
-  for (const MeasuredStep& step : steps) {
+  for (const traces::MeasuredStep& step : steps) {
     reports.push_back(analyze(step.schedule, step.program, step.timeline));
     errors.push_back(replay_error(step.program, step.timeline));
   }
@@ -49,9 +49,9 @@ TEST(StragglerTrace, HasThePublishedIterationsAndBubble) {
 TEST(StragglerTrace, TheLastStageIsSlow) {
   if (const std::string missing = missing_reference(kTrace); !missing.empty())
     GTEST_SKIP() << missing;
-  const std::vector<MeasuredStep> steps = read_steps(reference_folder() + "/" + kTrace);
+  const std::vector<traces::MeasuredStep> steps = read_steps(reference_folder() + "/" + kTrace);
   std::vector<ObservedStep> observed;
-  for (const MeasuredStep& step : steps) observed.push_back({step.program, step.timeline});
+  for (const traces::MeasuredStep& step : steps) observed.push_back({step.program, step.timeline});
   const StragglerReport report = find_stragglers(observed);
   // ST is a stage imbalance: the last stage also has the loss.
   const auto slowest = std::max_element(report.stages.begin(), report.stages.end(),
@@ -68,7 +68,7 @@ TEST(StragglerTrace, TheLastStageIsSlow) {
 TEST(StragglerTrace, ItsCriticalPathsAreCriticalInReplays) {
   if (const std::string missing = missing_reference(kTrace); !missing.empty())
     GTEST_SKIP() << missing;
-  for (const MeasuredStep& step : read_steps(reference_folder() + "/" + kTrace)) {
+  for (const traces::MeasuredStep& step : read_steps(reference_folder() + "/" + kTrace)) {
     const std::vector<InstructionId> path = find_critical_path(step.program, step.timeline);
     Nanos computing = 0;
     Nanos others = 0;
@@ -94,9 +94,9 @@ TEST(StragglerTrace, ItsCriticalPathsAreCriticalInReplays) {
 TEST(StragglerTrace, ItsFirstCauseIsTheLastStage) {
   if (const std::string missing = missing_reference(kTrace); !missing.empty())
     GTEST_SKIP() << missing;
-  const std::vector<MeasuredStep> steps = read_steps(reference_folder() + "/" + kTrace);
+  const std::vector<traces::MeasuredStep> steps = read_steps(reference_folder() + "/" + kTrace);
   std::map<std::int64_t, ReplicatedStep> by_number;
-  for (const MeasuredStep& step : steps)
+  for (const traces::MeasuredStep& step : steps)
     by_number[step.number].push_back({step.program, step.timeline});
   std::vector<ReplicatedStep> replicated;
   for (auto& [_, step] : by_number) replicated.push_back(std::move(step));
@@ -116,7 +116,7 @@ TEST_P(NoPipeline, IsRefusedWithWhatItHasInstead) {
   if (const std::string missing = missing_reference(file); !missing.empty())
     GTEST_SKIP() << missing;
   try {
-    read_trace(reference_folder() + "/" + file);
+    traces::read_trace(reference_folder() + "/" + file);
     FAIL() << "was read";
   } catch (const Error& error) {
     EXPECT_EQ(error.fault(), Fault::kUsage);
@@ -135,4 +135,4 @@ INSTANTIATE_TEST_SUITE_P(
                     "timeline_analysis_sampled_rank-0.json.gz"));
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

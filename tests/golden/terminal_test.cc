@@ -12,7 +12,7 @@
 #include "tests/support/test_paths.h"
 #include "traces/reports/wording.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 /// Returns what `bubblescope ARGUMENTS` writes to a pseudo-terminal; its messages are discarded.
@@ -48,7 +48,8 @@ TEST_P(Terminal, OfEightyColumnsHoldsEveryLine) {
   const std::string text = on_terminal(GetParam(), 80);
   if (text.empty()) GTEST_SKIP() << "no pseudo-terminal here";
   std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) EXPECT_LE(measure_columns(line), 80) << line;
+  for (std::string line; std::getline(lines, line);)
+    EXPECT_LE(traces::measure_columns(line), 80) << line;
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -85,4 +86,4 @@ TEST(Terminal, ColoursMeanOneThing) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -8,7 +8,7 @@
 #include "tests/support/temporary_folder.h"
 #include "traces/files/format.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 /// rank0.json and rank1.json hold one forward and one backward each.
@@ -21,7 +21,7 @@ class TraceFolders : public TemporaryFolder {
   }
 
   void write(const std::string& name, const std::string& content) const {
-    write_file(path(name), content);
+    traces::write_file(path(name), content);
   }
 
   /// The process is the stage.
@@ -77,4 +77,4 @@ TEST_F(TraceFolders, RefuseWhatIsNamedLikeATraceButIsNone) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -10,7 +10,7 @@
 #include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 /// A row of Table 9 (microseconds per rank's share) and of Table 5.
@@ -67,4 +67,4 @@ TEST(ZeroBubbleTable5, InterleavedIsTheTableAndOneMessagePerRank) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

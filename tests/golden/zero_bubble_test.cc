@@ -9,7 +9,7 @@
 #include "tests/golden/reference_data.h"
 #include "tests/support/measured_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 using nlohmann::json;
@@ -115,4 +115,4 @@ TEST(ZeroBubblePaper, TableFiveIsReproduced) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -12,7 +12,7 @@
 #include "tests/support/fake_kernels.h"
 #include "tests/support/real_gpu.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 constexpr std::int32_t kRows = 96;
@@ -23,28 +23,28 @@ constexpr std::int32_t kPeriod = 32;
 /// and v a row of values or floats; e an embedding; p positions; r a float per row; t tokens; s
 /// Adam's step; - nothing.
 struct KernelCase {
-  Kernel kernel;
+  exec::Kernel kernel;
   char target;
   std::string inputs;
   std::string extras;
 };
 
 const KernelCase kCases[] = {
-    {Kernel::kEmbed, 'n', "ept-", "---"},
-    {Kernel::kEmbedGrad, '-', "n-t-", "fp-"},
-    {Kernel::kNorm, 'n', "ng--", "---"},
-    {Kernel::kNormGrad, 'n', "ngnn", "r--"},
-    {Kernel::kSoftmaxGrad, 'n', "n---", "---"},
-    {Kernel::kGelu, 'n', "n---", "---"},
-    {Kernel::kGeluGrad, 'n', "nn--", "---"},
-    {Kernel::kCrossEntropy, 'n', "--t-", "r--"},
-    {Kernel::kCrossEntropyGrad, 'n', "--t-", "---"},
-    {Kernel::kMean, '-', "v---", "r--"},
-    {Kernel::kAdd, '-', "f---", "f--"},
-    {Kernel::kScale, '-', "----", "f--"},
-    {Kernel::kSgd, 'n', "f---", "f--"},
-    {Kernel::kAdam, 'n', "fs--", "fpp"},
-    {Kernel::kAdamStep, '-', "----", "s--"},
+    {exec::Kernel::kEmbed, 'n', "ept-", "---"},
+    {exec::Kernel::kEmbedGrad, '-', "n-t-", "fp-"},
+    {exec::Kernel::kNorm, 'n', "ng--", "---"},
+    {exec::Kernel::kNormGrad, 'n', "ngnn", "r--"},
+    {exec::Kernel::kSoftmaxGrad, 'n', "n---", "---"},
+    {exec::Kernel::kGelu, 'n', "n---", "---"},
+    {exec::Kernel::kGeluGrad, 'n', "nn--", "---"},
+    {exec::Kernel::kCrossEntropy, 'n', "--t-", "r--"},
+    {exec::Kernel::kCrossEntropyGrad, 'n', "--t-", "---"},
+    {exec::Kernel::kMean, '-', "v---", "r--"},
+    {exec::Kernel::kAdd, '-', "f---", "f--"},
+    {exec::Kernel::kScale, '-', "----", "f--"},
+    {exec::Kernel::kSgd, 'n', "f---", "f--"},
+    {exec::Kernel::kAdam, 'n', "fs--", "fpp"},
+    {exec::Kernel::kAdamStep, '-', "----", "s--"},
 };
 
 /// The same array on host and device.
@@ -64,7 +64,7 @@ std::size_t count_of(char kind) {
   }
 }
 
-Twin make_twin(const Gpu& gpu, char kind, BubblescopeDtype dtype, std::uint64_t seed) {
+Twin make_twin(const exec::GpuRuntime& gpu, char kind, BubblescopeDtype dtype, std::uint64_t seed) {
   Twin twin;
   const bool has_dtype = kind == 'n' || kind == 'g' || kind == 'e';
   const BubblescopeDtype as = has_dtype ? dtype : kBubblescopeFloat32;
@@ -80,8 +80,8 @@ Twin make_twin(const Gpu& gpu, char kind, BubblescopeDtype dtype, std::uint64_t 
 }
 
 /// Runs a kernel on both sides and returns the largest difference of the results.
-double run_both(const Gpu& gpu, const KernelCase& tested, BubblescopeDtype dtype) {
-  const GpuHandle stream = gpu.create_stream(0, nullptr);
+double run_both(const exec::GpuRuntime& gpu, const KernelCase& tested, BubblescopeDtype dtype) {
+  const exec::GpuHandle stream = gpu.create_stream(0, nullptr);
   BubblescopeLaunch on_host{};
   on_host.kernel = static_cast<std::int32_t>(tested.kernel);
   on_host.dtype = kBubblescopeFloat32;
@@ -97,7 +97,7 @@ double run_both(const Gpu& gpu, const KernelCase& tested, BubblescopeDtype dtype
                       : at < 5 ? tested.inputs[at - 1]
                                : tested.extras[at - 5];
     if (kind == '-') continue;
-    const bool is_positions = kind == 'p' && tested.kernel == Kernel::kEmbed;
+    const bool is_positions = kind == 'p' && tested.kernel == exec::Kernel::kEmbed;
     twins[at] = make_twin(gpu, is_positions ? 'e' : kind, dtype, 100 + at);
     void* const host = twins[at].host.data();
     void* const device = twins[at].device.memory.get();
@@ -120,7 +120,7 @@ double run_both(const Gpu& gpu, const KernelCase& tested, BubblescopeDtype dtype
 
 TEST(GpuDevice, KernelsEqualTheHostInBothPrecisions) {
   REQUIRE_GPU();
-  const Gpu gpu(*find_real_gpu());
+  const exec::GpuRuntime gpu(*find_real_gpu());
   for (const KernelCase& tested : kCases) {
     SCOPED_TRACE("kernel " + std::to_string(static_cast<int>(tested.kernel)));
     EXPECT_LT(run_both(gpu, tested, kBubblescopeFloat32), 1e-5);
@@ -130,12 +130,12 @@ TEST(GpuDevice, KernelsEqualTheHostInBothPrecisions) {
 
 TEST(GpuDevice, CausalSoftmaxEqualsTheHost) {
   REQUIRE_GPU();
-  const Gpu gpu(*find_real_gpu());
-  const GpuHandle stream = gpu.create_stream(0, nullptr);
+  const exec::GpuRuntime gpu(*find_real_gpu());
+  const exec::GpuHandle stream = gpu.create_stream(0, nullptr);
   std::vector<float> host = draw_values(std::size_t{4} * 300 * 300, 3);
   const DeviceArray device = upload(gpu, host, kBubblescopeFloat32);
   BubblescopeLaunch launch{};
-  launch.kernel = static_cast<std::int32_t>(Kernel::kCausalSoftmax);
+  launch.kernel = static_cast<std::int32_t>(exec::Kernel::kCausalSoftmax);
   launch.rows = 4 * 300;
   launch.columns = launch.period = 300;
   launch.target = device.memory.get();
@@ -148,8 +148,8 @@ TEST(GpuDevice, CausalSoftmaxEqualsTheHost) {
 
 TEST(GpuDevice, GainGradientsEqualTheHost) {
   REQUIRE_GPU();
-  const Gpu gpu(*find_real_gpu());
-  const GpuHandle stream = gpu.create_stream(0, nullptr);
+  const exec::GpuRuntime gpu(*find_real_gpu());
+  const exec::GpuHandle stream = gpu.create_stream(0, nullptr);
   const std::vector<float> input = draw_values(std::size_t{kRows} * kColumns, 1);
   const std::vector<float> grad = draw_values(input.size(), 2);
   std::vector<float> inverses(kRows);
@@ -158,14 +158,15 @@ TEST(GpuDevice, GainGradientsEqualTheHost) {
     for (std::int32_t column = 0; column < kColumns; ++column)
       squares += input[static_cast<std::size_t>(row * kColumns + column)] *
                  input[static_cast<std::size_t>(row * kColumns + column)];
-    inverses[static_cast<std::size_t>(row)] = 1 / std::sqrt(squares / kColumns + kNormEpsilon);
+    inverses[static_cast<std::size_t>(row)] =
+        1 / std::sqrt(squares / kColumns + exec::kNormEpsilon);
   }
   const std::array<DeviceArray, 4> arrays{
       upload(gpu, input, kBubblescopeFloat32), upload(gpu, grad, kBubblescopeFloat32),
       upload(gpu, inverses, kBubblescopeFloat32),
       upload(gpu, std::vector<float>(kColumns, -1.0F), kBubblescopeFloat32)};
   BubblescopeLaunch launch{};
-  launch.kernel = static_cast<std::int32_t>(Kernel::kGainGrad);
+  launch.kernel = static_cast<std::int32_t>(exec::Kernel::kGainGrad);
   launch.rows = kRows;
   launch.columns = kColumns;
   for (std::size_t at = 0; at < 3; ++at) launch.inputs[at] = arrays[at].memory.get();
@@ -189,10 +190,10 @@ struct ProductCase {
   BubblescopeDtype target_dtype;
 };
 
-double multiply_both(const Gpu& gpu, const ProductCase& tested) {
+double multiply_both(const exec::GpuRuntime& gpu, const ProductCase& tested) {
   constexpr std::int32_t kSize[3] = {64, 48, 40};  // rows, K, columns
-  const GpuHandle stream = gpu.create_stream(0, nullptr);
-  const GpuHandle blas_handle = gpu.create_blas_handle({0, 16, 0, false});
+  const exec::GpuHandle stream = gpu.create_stream(0, nullptr);
+  const exec::GpuHandle blas_handle = gpu.create_blas_handle({0, 16, 0, false});
   const auto batch = static_cast<std::size_t>(tested.batch);
   std::vector<float> left = stored(draw_values(batch * kSize[0] * kSize[1], 1), tested.dtype);
   std::vector<float> right = stored(draw_values(batch * kSize[1] * kSize[2], 2), tested.dtype);
@@ -229,7 +230,7 @@ double multiply_both(const Gpu& gpu, const ProductCase& tested) {
 
 TEST(GpuDevice, ProductsEqualTheHostHoweverTheyAreTurned) {
   REQUIRE_GPU();
-  const Gpu gpu(*find_real_gpu());
+  const exec::GpuRuntime gpu(*find_real_gpu());
   constexpr auto kFloat = kBubblescopeFloat32;
   constexpr auto kHalf = kBubblescopeBfloat16;
   for (const bool left : {false, true})
@@ -244,11 +245,11 @@ TEST(GpuDevice, ProductsEqualTheHostHoweverTheyAreTurned) {
 }
 
 /// The difference of a fused GELU, or its gradient, from the host's.
-double gelu_within(const Gpu& gpu, BubblescopeEpilogue epilogue, BubblescopeDtype dtype,
-                   bool keeps_sums = true) {
+double gelu_within(const exec::GpuRuntime& gpu, BubblescopeEpilogue epilogue,
+                   BubblescopeDtype dtype, bool keeps_sums = true) {
   constexpr std::int32_t kSize = 64;  // rows, K and columns
-  const GpuHandle stream = gpu.create_stream(0, nullptr);
-  const GpuHandle blas_handle = gpu.create_blas_handle({0, 16, 0, false});
+  const exec::GpuHandle stream = gpu.create_stream(0, nullptr);
+  const exec::GpuHandle blas_handle = gpu.create_blas_handle({0, 16, 0, false});
   std::vector<float> values[4];  // left, right, aux, target
   std::vector<DeviceArray> arrays;
   for (std::uint64_t at = 0; at < 4; ++at) {
@@ -280,7 +281,7 @@ double gelu_within(const Gpu& gpu, BubblescopeEpilogue epilogue, BubblescopeDtyp
 
 TEST(GpuDevice, ProductsWithEpiloguesEqualTheHostWhereTheLibraryHasThem) {
   REQUIRE_GPU();
-  const Gpu gpu(*find_real_gpu());
+  const exec::GpuRuntime gpu(*find_real_gpu());
   for (const auto epilogue : {kBubblescopeGelu, kBubblescopeGeluGrad}) {
     EXPECT_LT(gelu_within(gpu, epilogue, kBubblescopeBfloat16), 1e-2);
     EXPECT_LT(gelu_within(gpu, epilogue, kBubblescopeFloat32), 1e-2);  // tanh is approximate
@@ -289,4 +290,4 @@ TEST(GpuDevice, ProductsWithEpiloguesEqualTheHostWhereTheLibraryHasThem) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -8,13 +8,13 @@
 #include "tests/support/gpu_speed.h"
 #include "tests/support/real_gpu.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 /// Large enough to fill a partition and small enough to take a minute; rehearsals use less.
-TransformerShape measured_model() {
+exec::TransformerShape measured_model() {
   const char* const asked = std::getenv("BUBBLESCOPE_SPEED_WIDTH");
-  TransformerShape model;
+  exec::TransformerShape model;
   model.width = asked != nullptr ? std::stoi(asked) : 2048;
   model.sequence = model.width;
   model.vocabulary = model.width;
@@ -36,7 +36,7 @@ TEST_P(GpuSpeed, ProductsOfAStageReachFourFifthsOfPlainOnes) {
   double work = 0;
   const std::string of = " of " + std::to_string(ranks) + " ranks";
   for (const ProductSpeed& product :
-       time_products(*find_real_gpu(), ranks, measured_model(), Precision::kBfloat16)) {
+       time_products(*find_real_gpu(), ranks, measured_model(), exec::Precision::kBfloat16)) {
     in_stage += static_cast<double>(product.in_stage);
     plain += static_cast<double>(product.plain);
     work += 2 * product.multiplications;
@@ -60,10 +60,10 @@ TEST(GpuSpeedOfEpilogues, TellsWhatFusingTheGeluGains) {
 }
 
 double executor_adds(bool graph) {
-  TrainingOptions options;
+  exec::TrainingOptions options;
   options.model = measured_model();
-  DeviceOptions device;
-  device.precision = Precision::kBfloat16;
+  exec::DeviceOptions device;
+  device.precision = exec::Precision::kBfloat16;
   device.graph = graph;
   const ExecutorSpeed speed = time_executor(*find_real_gpu(), options, device);
   const double adds = static_cast<double>(speed.step) / static_cast<double>(speed.back_to_back) - 1;
@@ -83,4 +83,4 @@ TEST(GpuExecutor, AddsLessThanAHundredthWithAGraph) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -18,7 +18,7 @@
 #include "tests/support/as_written.h"
 #include "tests/support/real_gpu.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 constexpr Nanos kMillisecond = 1'000'000;
@@ -33,35 +33,35 @@ Nanos makespan(const Timeline& timeline) {
 }
 
 /// Every op spins for a millisecond.
-Execution spin(const Schedule& schedule, const Program& program, const DeviceOptions& device,
-               BackendRequest request = {}) {
+exec::Execution spin(const Schedule& schedule, const Program& program,
+                     const exec::DeviceOptions& device, exec::BackendRequest request = {}) {
   std::vector<Nanos> durations;
   for (const Instruction& instruction : program.instructions)
     durations.push_back(is_compute(instruction.op.kind) ? kMillisecond : 0);
   const ValidSchedule valid = require_valid(schedule);
-  const JobRequest asked{valid, program, nullptr, durations, WaitMode::kSpin, device};
-  const Job job = start_gpu_job(*find_real_gpu(), asked, std::move(request));
-  return execute(program, *job.backend, "cuda", {2, 3, {}});
+  const exec::JobRequest asked{valid, program, nullptr, durations, exec::WaitMode::kSpin, device};
+  const exec::Job job = exec::start_gpu_job(*find_real_gpu(), asked, std::move(request));
+  return exec::execute(program, *job.backend, "cuda", {2, 3, {}});
 }
 
 TEST(GpuDevice, SpinningStepsTakeTheTimeThatIsSimulated) {
   REQUIRE_GPU();
   for (const char* name : {"1f1b", "zb-v"})
-    for (const Share share : {Share::kGreen, Share::kStreams})
+    for (const exec::Share share : {exec::Share::kGreen, exec::Share::kStreams})
       for (const bool graph : {false, true}) {
         SCOPED_TRACE(std::string(name) + (graph ? ", graph" : ""));
         const Schedule schedule = build(name, 4, 8);
         const Program program = std::get<Program>(lower(schedule));
-        DeviceOptions device;
+        exec::DeviceOptions device;
         device.share = share;
         device.graph = graph;
-        const Execution execution = spin(schedule, program, device);
+        const exec::Execution execution = spin(schedule, program, device);
         ASSERT_FALSE(execution.breakdown) << execution.breakdown->message;
         std::vector<Nanos> durations;
         for (const Instruction& instruction : program.instructions)
           durations.push_back(is_compute(instruction.op.kind) ? kMillisecond : 0);
         const Nanos predicted = makespan(simulate(program, durations));
-        const Nanos measured = makespan(median_step(execution.steps));
+        const Nanos measured = makespan(exec::median_step(execution.steps));
         // Events and launches take some microseconds each.
         EXPECT_GE(measured, predicted * 99 / 100);
         EXPECT_LE(measured, predicted * 104 / 100);
@@ -72,36 +72,38 @@ TEST(GpuDevice, AHangIsStoppedAndTheDeviceGoesOn) {
   REQUIRE_GPU();
   const Schedule schedule = build("1f1b", 4, 4);
   const Program program = std::get<Program>(lower(schedule));
-  BackendRequest request{{}, {parse_injection("rank=1,op=1F2,hang")}};
+  exec::BackendRequest request{{}, {exec::parse_injection("rank=1,op=1F2,hang")}};
   request.timeout = 300 * kMillisecond;
-  const Execution execution = spin(schedule, program, {}, std::move(request));
+  const exec::Execution execution = spin(schedule, program, {}, std::move(request));
   ASSERT_TRUE(execution.breakdown);
   EXPECT_EQ(execution.breakdown->message.find("no progress within --timeout: rank 1 at 1F2"), 0u)
       << execution.breakdown->message;
   EXPECT_FALSE(spin(schedule, program, {}).breakdown);
 }
 
-Verification train(const Schedule& schedule, const DeviceOptions& device,
-                   const TransformerShape& model) {
+exec::Verification train(const Schedule& schedule, const exec::DeviceOptions& device,
+                         const exec::TransformerShape& model) {
   const Program program = std::get<Program>(lower(schedule));
-  TrainingOptions options;
+  exec::TrainingOptions options;
   options.model = model;
   options.model.precision = device.precision;
   const ValidSchedule valid = require_valid(schedule);
-  const JobRequest request{valid, program, &options, {}, WaitMode::kSpin, device};
-  const Job job = start_gpu_job(*find_real_gpu(), request, {});
-  const Execution execution = execute(program, *job.backend, "cuda", {1, 2, job.after_step});
+  const exec::JobRequest request{valid, program, &options, {}, exec::WaitMode::kSpin, device};
+  const exec::Job job = exec::start_gpu_job(*find_real_gpu(), request, {});
+  const exec::Execution execution =
+      exec::execute(program, *job.backend, "cuda", {1, 2, job.after_step});
   if (execution.breakdown) throw Error(Fault::kMachine, execution.breakdown->message);
-  return verify(job.result(), train_serially(schedule, options, 3));
+  return exec::verify(job.result(), exec::train_serially(schedule, options, 3));
 }
 
-Verification train(const std::string& name, const DeviceOptions& device,
-                   const TransformerShape& model) {
+exec::Verification train(const std::string& name, const exec::DeviceOptions& device,
+                         const exec::TransformerShape& model) {
   return train(build(name, 4, 8), device, model);
 }
 
 /// Trains with every schedule on four ranks and verifies the gradients.
-void train_with_every_schedule(const DeviceOptions& device, const TransformerShape& model) {
+void train_with_every_schedule(const exec::DeviceOptions& device,
+                               const exec::TransformerShape& model) {
   for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all()) {
     SCOPED_TRACE(def.name);
     try {
@@ -109,7 +111,7 @@ void train_with_every_schedule(const DeviceOptions& device, const TransformerSha
     } catch (const Error&) {
       continue;  // it needs another shape
     }
-    const Verification verification = train(def.name, device, model);
+    const exec::Verification verification = train(def.name, device, model);
     EXPECT_TRUE(verification.matches) << to_string(verification);
   }
 }
@@ -121,19 +123,20 @@ TEST(GpuGradients, AreThoseOfASingleRankInEveryScheduleInFloat32) {
 
 TEST(GpuGradients, AreThoseOfASingleRankInEveryScheduleInBfloat16) {
   REQUIRE_GPU();
-  DeviceOptions device;
-  device.precision = Precision::kBfloat16;
+  exec::DeviceOptions device;
+  device.precision = exec::Precision::kBfloat16;
   train_with_every_schedule(device, {1, 64, 4, 96, 32, 1});
 }
 
 TEST(GpuGradients, AreThoseOfASingleRankWhereSequencesAreCut) {
   REQUIRE_GPU();
   for (const char* name : {"seq1f1b", "terapipe", "slimpipe"})
-    for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16}) {
+    for (const exec::Precision precision :
+         {exec::Precision::kFloat32, exec::Precision::kBfloat16}) {
       SCOPED_TRACE(name);
-      DeviceOptions device;
+      exec::DeviceOptions device;
       device.precision = precision;
-      const Verification verification =
+      const exec::Verification verification =
           train(build_schedule(find_schedule(name), {{4, 1, 8, 4, {}}, {}, {}}), device,
                 {1, 64, 4, 96, 30, 2});  // slices of 8, 8, 7 and 7 tokens
       EXPECT_TRUE(verification.matches) << to_string(verification);
@@ -143,12 +146,13 @@ TEST(GpuGradients, AreThoseOfASingleRankWhereSequencesAreCut) {
 TEST(GpuGradients, AreThoseOfASingleRankWithFlashAttention) {
   REQUIRE_GPU();
   for (const char* name : {"1f1b", "zb-h1"})
-    for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16}) {
+    for (const exec::Precision precision :
+         {exec::Precision::kFloat32, exec::Precision::kBfloat16}) {
       SCOPED_TRACE(name);
-      DeviceOptions device;
+      exec::DeviceOptions device;
       device.precision = precision;
-      device.attention = Attention::kFlash;
-      const Verification verification = train(name, device, {1, 256, 2, 96, 70, 2});
+      device.attention = exec::Attention::kFlash;
+      const exec::Verification verification = train(name, device, {1, 256, 2, 96, 70, 2});
       EXPECT_TRUE(verification.matches) << to_string(verification);
     }
 }
@@ -158,9 +162,9 @@ TEST(GpuGradients, AreThoseOfASingleRankWhereActivationsLeaveTheGpu) {
   for (const char* name : {"1f1b", "zb-h1"})
     for (const bool graph : {false, true}) {
       SCOPED_TRACE(name);
-      DeviceOptions device;
+      exec::DeviceOptions device;
       device.graph = graph;
-      const Verification verification =
+      const exec::Verification verification =
           train(with_offload(build(name, 4, 8), {}), device, {1, 256, 4, 96, 64, 1});
       EXPECT_TRUE(verification.matches) << to_string(verification);
     }
@@ -171,14 +175,14 @@ TEST(GpuGradients, Bfloat16AndGraphsTrainAsASingleRank) {
   for (const char* name : {"1f1b", "zb-h1", "zb-v", "dualpipe"})
     for (const bool graph : {false, true}) {
       SCOPED_TRACE(name);
-      DeviceOptions device;
+      exec::DeviceOptions device;
       device.graph = graph;
       EXPECT_TRUE(train(name, device, {1, 64, 4, 96, 32, 1}).matches);
-      device.precision = Precision::kBfloat16;
-      const Verification verification = train(name, device, {1, 64, 4, 96, 32, 1});
+      device.precision = exec::Precision::kBfloat16;
+      const exec::Verification verification = train(name, device, {1, 64, 4, 96, 32, 1});
       EXPECT_TRUE(verification.matches) << to_string(verification);
     }
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -24,7 +24,7 @@
 #include "sim/ir/shard_stages.h"
 #include "traces/schedules/pytorch_csv.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 inline std::variant<Program, Deadlock> lower(const Schedule& written,
                                              const LowerOptions& options = {}) {
@@ -100,4 +100,4 @@ inline std::vector<MemoryPoint> compute_memory_curve(const Schedule& written,
   return compute_memory_curve(require_valid(written), program, timeline, memory);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

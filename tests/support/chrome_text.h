@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 /// Events of a Chrome trace, written shortly.
 class Events {
@@ -48,4 +48,4 @@ inline void name_threads(Events& events, int pid) {
       .thread(pid, first + 11, "PP rank 1, TP rank 0, pp-comm");
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

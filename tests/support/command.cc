@@ -9,7 +9,7 @@
 
 #include "tests/support/test_paths.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 namespace {
 
@@ -35,8 +35,8 @@ CommandOutcome run_with_messages(const std::string& arguments) {
   return run_in_shell("(" + program_path() + " " + arguments + ") 2>&1");
 }
 
-CommandOutcome call_command(int (*command)(const Arguments& arguments),
-                            const Arguments& arguments) {
+CommandOutcome call_command(int (*command)(const tools::Arguments& arguments),
+                            const tools::Arguments& arguments) {
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();
   CommandOutcome outcome;
@@ -47,4 +47,4 @@ CommandOutcome call_command(int (*command)(const Arguments& arguments),
   return outcome;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -5,7 +5,7 @@
 
 #include "tools/commands/command.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 struct CommandOutcome {
   int status = 0;      ///< -1: it did not exit normally
@@ -19,6 +19,7 @@ CommandOutcome run_command(const std::string& arguments);
 CommandOutcome run_with_messages(const std::string& arguments);
 
 /// Runs one command in this process, without its stderr. Exceptions pass through.
-CommandOutcome call_command(int (*command)(const Arguments& arguments), const Arguments& arguments);
+CommandOutcome call_command(int (*command)(const tools::Arguments& arguments),
+                            const tools::Arguments& arguments);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 namespace {
 
@@ -130,4 +130,4 @@ std::map<std::string, OpTime> interpret_copies(const Schedule& schedule, const C
   return Interpreter(schedule, costs).run();
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

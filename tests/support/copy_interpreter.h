@@ -8,7 +8,7 @@
 #include "sim/ir/schedule.h"
 #include "sim/model/cost_model.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 struct OpTime {
   Nanos start = 0;
@@ -21,4 +21,4 @@ struct OpTime {
 /// has its own link to the host.
 std::map<std::string, OpTime> interpret_copies(const Schedule& schedule, const CostModel& costs);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 namespace {
 
@@ -106,4 +106,4 @@ double DeviceClock::rate_of(const Stream& stream) const {
   return 1 / (*command.law)[std::min(static_cast<std::size_t>(others), command.law->size()) - 1];
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

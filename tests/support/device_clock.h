@@ -9,7 +9,7 @@
 
 #include "sim/ir/units.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 /// How many times longer a kernel takes while 2, 3, ... streams of its device are busy; the last
 /// entry also holds for more. Empty: no contention.
@@ -66,4 +66,4 @@ class DeviceClock {
   double now_ = 0;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -12,7 +12,7 @@
 #include <memory>
 #include <stdexcept>
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 namespace {
 
@@ -147,4 +147,4 @@ void emulate(unsigned int blocks, unsigned int threads, FiberOrder order,
   }
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <functional>
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 struct EmulatedIndex {
   unsigned int x = 0;
@@ -33,20 +33,20 @@ void emulated_barrier();
 /// The value of the thread of the same warp whose index differs in these bits.
 float emulated_shuffle(float value, int bits);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests
 
 // The CUDA C++ keywords that the kernels use.
 #define __global__
 #define __device__
 #define __shared__ static
-#define threadIdx ::bubblescope::emulated_thread()
-#define blockIdx ::bubblescope::emulated_block()
-#define blockDim ::bubblescope::emulated_block_size()
-#define gridDim ::bubblescope::emulated_grid_size()
+#define threadIdx ::bubblescope::tests::emulated_thread()
+#define blockIdx ::bubblescope::tests::emulated_block()
+#define blockDim ::bubblescope::tests::emulated_block_size()
+#define gridDim ::bubblescope::tests::emulated_grid_size()
 #define __syncthreads ::bubblescope::emulated_barrier
 
 inline float __shfl_xor_sync(std::uint32_t, float value, int bits) {
-  return ::bubblescope::emulated_shuffle(value, bits);
+  return ::bubblescope::tests::emulated_shuffle(value, bits);
 }
 inline float __uint_as_float(std::uint32_t bits) {
   float value = 0;

@@ -6,7 +6,7 @@
 #include <queue>
 #include <utility>
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 namespace {
 
@@ -86,4 +86,4 @@ Timeline run_by_the_clock(const Program& program, const std::vector<Nanos>& dura
   return EventLoop(program, durations).run();
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

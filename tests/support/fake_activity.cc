@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 namespace {
 
@@ -55,4 +55,4 @@ void FakeActivity::read(DeviceClock& clock, BubblescopeTakeActivity take, void* 
   seen_.clear();
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -10,7 +10,7 @@
 #include "exec/gpu/calls.h"
 #include "tests/support/device_clock.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 /// Work on a stream, as the profiler reports it.
 struct SeenWork {
@@ -48,4 +48,4 @@ class FakeActivity {
   bool is_on_ = false;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -7,23 +7,24 @@
 #include "exec/gpu/kernels.h"
 #include "exec/training/layers.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 namespace {
 
-AttentionShape shape_of(const BubblescopeAttention& grid) {
-  return {grid.batch, grid.sequence, grid.heads, grid.width, Positions{grid.begin, grid.count}};
+exec::AttentionShape shape_of(const BubblescopeAttention& grid) {
+  return {grid.batch, grid.sequence, grid.heads, grid.width,
+          exec::Positions{grid.begin, grid.count}};
 }
 
-Matrix read(const void* data, std::int32_t rows, std::int32_t columns) {
-  Matrix matrix(rows, columns);
+exec::Matrix read(const void* data, std::int32_t rows, std::int32_t columns) {
+  exec::Matrix matrix(rows, columns);
   std::copy_n(static_cast<const float*>(data), matrix.values.size(), matrix.values.begin());
   return matrix;
 }
 
 /// The weight of a row's own position is exp(score - log).
-float log_of_row(const BubblescopeAttention& grid, const Matrix& qkv, const Matrix& weights,
-                 std::int32_t row) {
+float log_of_row(const BubblescopeAttention& grid, const exec::Matrix& qkv,
+                 const exec::Matrix& weights, std::int32_t row) {
   const std::int32_t query = row % grid.count;
   const std::int32_t head = row / grid.count % grid.heads;
   const std::int32_t sequence = row / grid.count / grid.heads;
@@ -35,9 +36,10 @@ float log_of_row(const BubblescopeAttention& grid, const Matrix& qkv, const Matr
   return score - std::log(weights.row(row)[grid.begin + query]);
 }
 
-void write_forward(const BubblescopeLaunch& launch, const Matrix& qkv, const Matrix& weights) {
+void write_forward(const BubblescopeLaunch& launch, const exec::Matrix& qkv,
+                   const exec::Matrix& weights) {
   const BubblescopeAttention& grid = launch.attention;
-  const Matrix mixed = mix_values(qkv, weights, shape_of(grid));
+  const exec::Matrix mixed = exec::mix_values(qkv, weights, shape_of(grid));
   std::copy(mixed.values.begin(), mixed.values.end(), static_cast<float*>(launch.target));
   auto* const logs = static_cast<float*>(launch.extra[0]);
   for (std::int32_t row = 0; row < weights.rows; ++row) {
@@ -49,7 +51,7 @@ void write_forward(const BubblescopeLaunch& launch, const Matrix& qkv, const Mat
 }
 
 /// Adds the queries' third of the gradient, or the other two.
-void add_gradient(const BubblescopeLaunch& launch, const Matrix& grad, bool of_queries) {
+void add_gradient(const BubblescopeLaunch& launch, const exec::Matrix& grad, bool of_queries) {
   auto* const target = static_cast<float*>(launch.target);
   const std::int32_t third = grad.columns / 3;
   for (std::int32_t row = 0; row < grad.rows; ++row)
@@ -62,15 +64,15 @@ void add_gradient(const BubblescopeLaunch& launch, const Matrix& grad, bool of_q
 
 void attend_on_host(const BubblescopeLaunch& launch) {
   const BubblescopeAttention& grid = launch.attention;
-  const AttentionShape shape = shape_of(grid);
+  const exec::AttentionShape shape = shape_of(grid);
   const std::int32_t width = grid.heads * grid.width;
-  const Matrix qkv = read(launch.inputs[0], grid.batch * grid.sequence, 3 * width);
-  const Matrix weights = attention_weights(qkv, shape);
-  const auto kernel = static_cast<Kernel>(launch.kernel);
-  if (kernel == Kernel::kAttention) return write_forward(launch, qkv, weights);
-  const Matrix mixed_grad = read(launch.inputs[2], grid.batch * grid.count, width);
-  add_gradient(launch, attention_grad(qkv, weights, mixed_grad, shape),
-               kernel == Kernel::kQueryGrad);
+  const exec::Matrix qkv = read(launch.inputs[0], grid.batch * grid.sequence, 3 * width);
+  const exec::Matrix weights = exec::attention_weights(qkv, shape);
+  const auto kernel = static_cast<exec::Kernel>(launch.kernel);
+  if (kernel == exec::Kernel::kAttention) return write_forward(launch, qkv, weights);
+  const exec::Matrix mixed_grad = read(launch.inputs[2], grid.batch * grid.count, width);
+  add_gradient(launch, exec::attention_grad(qkv, weights, mixed_grad, shape),
+               kernel == exec::Kernel::kQueryGrad);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

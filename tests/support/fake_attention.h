@@ -3,8 +3,8 @@
 
 #include "exec/gpu/requests.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 void attend_on_host(const BubblescopeLaunch& launch);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

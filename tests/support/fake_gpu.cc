@@ -12,7 +12,7 @@
 #include "tests/support/fake_activity.h"
 #include "tests/support/fake_kernels.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 namespace {
 
@@ -388,4 +388,4 @@ const BubblescopeGpu& fake_gpu_calls() {
   return calls;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -9,7 +9,7 @@
 #include "exec/gpu/calls.h"
 #include "tests/support/device_clock.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 /// The durations of work other than spinning kernels.
 struct FakeTimes {
@@ -45,4 +45,4 @@ FakeGpu& reset_fake_gpu(std::int32_t devices, std::int32_t multiprocessors = 132
 /// bfloat16 they only take their time.
 const BubblescopeGpu& fake_gpu_calls();
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -10,7 +10,7 @@
 #include "exec/training/matrix.h"
 #include "tests/support/fake_attention.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 namespace {
 
@@ -23,23 +23,23 @@ class HostLaunch {
         rows_(static_cast<std::int32_t>(launch.rows)),
         columns_(static_cast<std::int32_t>(launch.columns)) {}
 
-  Matrix matrix(const void* data) const { return read(data, rows_); }
-  Matrix row(const void* data) const { return read(data, 1); }
-  Matrix input(int at) const { return matrix(launch_.inputs[at]); }
-  Matrix target() const { return matrix(launch_.target); }
+  exec::Matrix matrix(const void* data) const { return read(data, rows_); }
+  exec::Matrix row(const void* data) const { return read(data, 1); }
+  exec::Matrix input(int at) const { return matrix(launch_.inputs[at]); }
+  exec::Matrix target() const { return matrix(launch_.target); }
   float* extra(int at) const { return static_cast<float*>(launch_.extra[at]); }
   std::vector<std::int32_t> tokens() const {
     const auto* const data = static_cast<const std::int32_t*>(launch_.inputs[2]);
     return {data, data + rows_};
   }
-  void write(const Matrix& matrix) const { write(launch_.target, matrix); }
-  static void write(void* to, const Matrix& matrix) {
+  void write(const exec::Matrix& matrix) const { write(launch_.target, matrix); }
+  static void write(void* to, const exec::Matrix& matrix) {
     std::copy(matrix.values.begin(), matrix.values.end(), static_cast<float*>(to));
   }
 
  private:
-  Matrix read(const void* data, std::int32_t rows) const {
-    Matrix matrix(rows, columns_);
+  exec::Matrix read(const void* data, std::int32_t rows) const {
+    exec::Matrix matrix(rows, columns_);
     std::copy_n(floats(data), matrix.values.size(), matrix.values.begin());
     return matrix;
   }
@@ -70,35 +70,36 @@ void embed_grad(const BubblescopeLaunch& launch, const HostLaunch& host) {
 }
 
 void norm_grad_of(const BubblescopeLaunch& launch, const HostLaunch& host) {
-  const Matrix input = host.input(0);
-  Matrix result = norm_grad(input, host.row(launch.inputs[1]), host.input(2));
-  if (launch.inputs[3] != nullptr) add(result, host.input(3));
+  const exec::Matrix input = host.input(0);
+  exec::Matrix result = exec::norm_grad(input, host.row(launch.inputs[1]), host.input(2));
+  if (launch.inputs[3] != nullptr) exec::add(result, host.input(3));
   host.write(result);
   for (std::int32_t row = 0; row < input.rows; ++row) {
     float squares = 0;
     for (std::int32_t column = 0; column < input.columns; ++column)
       squares += input.row(row)[column] * input.row(row)[column];
-    host.extra(0)[row] = 1 / std::sqrt(squares / static_cast<float>(input.columns) + kNormEpsilon);
+    host.extra(0)[row] =
+        1 / std::sqrt(squares / static_cast<float>(input.columns) + exec::kNormEpsilon);
   }
 }
 
 void causal_softmax(const BubblescopeLaunch& launch, const HostLaunch& host) {
-  const Matrix scores = host.target();
-  Matrix result(scores.rows, scores.columns);
+  const exec::Matrix scores = host.target();
+  exec::Matrix result(scores.rows, scores.columns);
   for (std::int32_t row = 0; row < scores.rows; ++row) {
     const auto count =
         static_cast<std::int32_t>(launch.columns - launch.period + row % launch.period) + 1;
-    Matrix part(1, count);
+    exec::Matrix part(1, count);
     std::copy_n(scores.row(row), count, part.values.begin());
-    part = softmax(part);
+    part = exec::softmax(part);
     std::copy_n(part.values.begin(), count, result.row(row));
   }
   host.write(result);
 }
 
 void softmax_grad_of(const HostLaunch& host) {
-  Matrix grad = host.target();
-  const Matrix weights = host.input(0);
+  exec::Matrix grad = host.target();
+  const exec::Matrix weights = host.input(0);
   for (std::int32_t row = 0; row < grad.rows; ++row) {
     float sum = 0;
     for (std::int32_t column = 0; column < grad.columns; ++column)
@@ -110,7 +111,7 @@ void softmax_grad_of(const HostLaunch& host) {
 }
 
 void cross_entropy_of(const HostLaunch& host) {
-  const Matrix probabilities = softmax(host.target());
+  const exec::Matrix probabilities = exec::softmax(host.target());
   const std::vector<std::int32_t> tokens = host.tokens();
   for (std::int32_t row = 0; row < probabilities.rows; ++row)
     host.extra(0)[row] = -std::log(probabilities.row(row)[tokens[static_cast<std::size_t>(row)]]);
@@ -124,10 +125,10 @@ void update(const BubblescopeLaunch& launch, const HostLaunch& host, bool adam) 
     if (adam) {
       float& mean = host.extra(1)[at];
       float& square = host.extra(2)[at];
-      mean = kAdamMeanDecay * mean + (1 - kAdamMeanDecay) * grad;
-      square = kAdamSquareDecay * square + (1 - kAdamSquareDecay) * grad * grad;
+      mean = exec::kAdamMeanDecay * mean + (1 - exec::kAdamMeanDecay) * grad;
+      square = exec::kAdamSquareDecay * square + (1 - exec::kAdamSquareDecay) * grad * grad;
       const float* const steps = floats(launch.inputs[1]);
-      change = mean / steps[1] / (std::sqrt(square / steps[2]) + kAdamEpsilon);
+      change = mean / steps[1] / (std::sqrt(square / steps[2]) + exec::kAdamEpsilon);
     }
     host.extra(0)[at] -= launch.scalars[0] * change;
     if (launch.target != nullptr) static_cast<float*>(launch.target)[at] = host.extra(0)[at];
@@ -137,8 +138,8 @@ void update(const BubblescopeLaunch& launch, const HostLaunch& host, bool adam) 
 void count_step(const HostLaunch& host) {
   float* const steps = host.extra(0);
   steps[0] += 1;
-  steps[1] = 1 - std::pow(kAdamMeanDecay, steps[0]);
-  steps[2] = 1 - std::pow(kAdamSquareDecay, steps[0]);
+  steps[1] = 1 - std::pow(exec::kAdamMeanDecay, steps[0]);
+  steps[2] = 1 - std::pow(exec::kAdamSquareDecay, steps[0]);
 }
 
 void sum_up(const BubblescopeLaunch& launch, const HostLaunch& host, bool mean) {
@@ -160,15 +161,15 @@ void apply_epilogue(const BubblescopeGemm& p) {
     float* const target = static_cast<float*>(p.target) + row * p.target_stride;
     float* const aux =
         p.aux == nullptr ? nullptr : static_cast<float*>(p.aux) + row * p.target_stride;
-    Matrix sums(1, p.columns);
+    exec::Matrix sums(1, p.columns);
     std::copy_n(target, p.columns, sums.values.begin());
     if (p.epilogue == kBubblescopeGelu) {
       if (aux != nullptr) std::copy_n(target, p.columns, aux);
-      sums = gelu(sums);
+      sums = exec::gelu(sums);
     } else {
-      Matrix before(1, p.columns);
+      exec::Matrix before(1, p.columns);
       std::copy_n(aux, p.columns, before.values.begin());
-      sums = gelu_grad(before, sums);
+      sums = exec::gelu_grad(before, sums);
     }
     std::copy_n(sums.values.begin(), p.columns, target);
   }
@@ -178,38 +179,39 @@ void apply_epilogue(const BubblescopeGemm& p) {
 
 void run_on_host(const BubblescopeLaunch& launch) {
   const HostLaunch host(launch);
-  switch (static_cast<Kernel>(launch.kernel)) {
-    case Kernel::kEmbed: return embed(launch, host);
-    case Kernel::kEmbedGrad: return embed_grad(launch, host);
-    case Kernel::kNorm:
-      return host.write(apply_gain(normalize(host.input(0)), host.row(launch.inputs[1])));
-    case Kernel::kNormGrad: return norm_grad_of(launch, host);
-    case Kernel::kGainGrad:
-      return HostLaunch::write(launch.extra[0], gain_grad(host.input(0), host.input(1)));
-    case Kernel::kCausalSoftmax: return causal_softmax(launch, host);
-    case Kernel::kSoftmaxGrad: return softmax_grad_of(host);
-    case Kernel::kGelu: return host.write(gelu(host.input(0)));
-    case Kernel::kGeluGrad: return host.write(gelu_grad(host.input(0), host.input(1)));
-    case Kernel::kCrossEntropy: return cross_entropy_of(host);
-    case Kernel::kCrossEntropyGrad:
-      return host.write(cross_entropy_grad(host.target(), host.tokens(), launch.scalars[0]));
-    case Kernel::kMean: return sum_up(launch, host, true);
-    case Kernel::kAdd: return sum_up(launch, host, false);
-    case Kernel::kScale: return scale(launch, host);
-    case Kernel::kSgd: return update(launch, host, false);
-    case Kernel::kAdam: return update(launch, host, true);
-    case Kernel::kAdamStep: return count_step(host);
-    case Kernel::kAttention:
-    case Kernel::kQueryGrad:
-    case Kernel::kKeyGrad: return attend_on_host(launch);
+  switch (static_cast<exec::Kernel>(launch.kernel)) {
+    case exec::Kernel::kEmbed: return embed(launch, host);
+    case exec::Kernel::kEmbedGrad: return embed_grad(launch, host);
+    case exec::Kernel::kNorm:
+      return host.write(
+          exec::apply_gain(exec::normalize(host.input(0)), host.row(launch.inputs[1])));
+    case exec::Kernel::kNormGrad: return norm_grad_of(launch, host);
+    case exec::Kernel::kGainGrad:
+      return HostLaunch::write(launch.extra[0], exec::gain_grad(host.input(0), host.input(1)));
+    case exec::Kernel::kCausalSoftmax: return causal_softmax(launch, host);
+    case exec::Kernel::kSoftmaxGrad: return softmax_grad_of(host);
+    case exec::Kernel::kGelu: return host.write(exec::gelu(host.input(0)));
+    case exec::Kernel::kGeluGrad: return host.write(exec::gelu_grad(host.input(0), host.input(1)));
+    case exec::Kernel::kCrossEntropy: return cross_entropy_of(host);
+    case exec::Kernel::kCrossEntropyGrad:
+      return host.write(exec::cross_entropy_grad(host.target(), host.tokens(), launch.scalars[0]));
+    case exec::Kernel::kMean: return sum_up(launch, host, true);
+    case exec::Kernel::kAdd: return sum_up(launch, host, false);
+    case exec::Kernel::kScale: return scale(launch, host);
+    case exec::Kernel::kSgd: return update(launch, host, false);
+    case exec::Kernel::kAdam: return update(launch, host, true);
+    case exec::Kernel::kAdamStep: return count_step(host);
+    case exec::Kernel::kAttention:
+    case exec::Kernel::kQueryGrad:
+    case exec::Kernel::kKeyGrad: return attend_on_host(launch);
   }
 }
 
 void run_on_host(const BubblescopeGemm& p) {
   const auto factor = [](const BubblescopeOperand& from, std::int32_t rows, std::int32_t columns,
                          std::int64_t at) {
-    return Operand{floats(from.data) + at * from.step, rows, columns,
-                   static_cast<std::int32_t>(from.stride), from.transposed != 0};
+    return exec::Operand{floats(from.data) + at * from.step, rows, columns,
+                         static_cast<std::int32_t>(from.stride), from.transposed != 0};
   };
   for (std::int32_t at = 0; at < p.batch; ++at) {
     float* const to = static_cast<float*>(p.target) + at * p.target_step;
@@ -217,11 +219,11 @@ void run_on_host(const BubblescopeGemm& p) {
         p.source == nullptr ? nullptr : floats(p.source) + at * p.target_step;
     for (std::int32_t row = 0; row < p.rows && source != nullptr && source != to; ++row)
       std::copy_n(source + row * p.target_stride, p.columns, to + row * p.target_stride);
-    multiply(factor(p.left, p.rows, p.k, at), factor(p.right, p.k, p.columns, at),
-             {to, p.rows, p.columns, static_cast<std::int32_t>(p.target_stride)},
-             {p.scale, source != nullptr});
+    exec::multiply(factor(p.left, p.rows, p.k, at), factor(p.right, p.k, p.columns, at),
+                   {to, p.rows, p.columns, static_cast<std::int32_t>(p.target_stride)},
+                   {p.scale, source != nullptr});
   }
   if (p.epilogue != kBubblescopeNoEpilogue) apply_epilogue(p);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

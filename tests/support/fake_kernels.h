@@ -3,9 +3,9 @@
 
 #include "exec/gpu/calls.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 void run_on_host(const BubblescopeLaunch& launch);
 void run_on_host(const BubblescopeGemm& gemm);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

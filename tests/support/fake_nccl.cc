@@ -17,7 +17,7 @@
 
 #include "exec/runtime/blob.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 namespace {
 
@@ -38,8 +38,8 @@ struct Head {
 struct Neighbour {
   int socket = -1;
   bool is_gone = false;
-  Blob coming;
-  std::map<std::uint64_t, std::deque<Blob>> come;  ///< by communicator
+  exec::Blob coming;
+  std::map<std::uint64_t, std::deque<exec::Blob>> come;  ///< by communicator
 };
 
 struct State {
@@ -89,7 +89,7 @@ void receive_all() {
 /// Sends all of it; the other processes receive whenever they wait.
 void post(std::int32_t to, std::uint64_t communicator, const void* data, std::size_t size) {
   const Head head{communicator, size};
-  Blob bytes(sizeof head + size);
+  exec::Blob bytes(sizeof head + size);
   std::memcpy(bytes.data(), &head, sizeof head);
   if (size != 0) std::memcpy(bytes.data() + sizeof head, data, size);
   Neighbour& neighbour = state().neighbours[static_cast<std::size_t>(to)];
@@ -103,14 +103,15 @@ void post(std::int32_t to, std::uint64_t communicator, const void* data, std::si
   }
 }
 
-std::optional<Blob> take(std::int32_t from, std::uint64_t communicator) {
-  std::deque<Blob>& come = state().neighbours[static_cast<std::size_t>(from)].come[communicator];
+std::optional<exec::Blob> take(std::int32_t from, std::uint64_t communicator) {
+  std::deque<exec::Blob>& come =
+      state().neighbours[static_cast<std::size_t>(from)].come[communicator];
   if (come.empty()) {
     if (state().neighbours[static_cast<std::size_t>(from)].is_gone)
       state().error = "the fake NCCL: a remote process has exited";
     return std::nullopt;
   }
-  Blob first = std::move(come.front());
+  exec::Blob first = std::move(come.front());
   come.pop_front();
   return first;
 }
@@ -120,16 +121,16 @@ FakeCommunicator& of(void* handle) { return *static_cast<FakeCommunicator*>(hand
 /// Waits for one message of every other member, and then calls an action with all messages, by
 /// member.
 std::function<bool()> await_all(FakeCommunicator& at,
-                                const std::function<void(const std::vector<Blob>&)>& then) {
-  auto got = std::make_shared<std::map<std::int32_t, Blob>>();
+                                const std::function<void(const std::vector<exec::Blob>&)>& then) {
+  auto got = std::make_shared<std::map<std::int32_t, exec::Blob>>();
   return [&at, got, then] {
     for (const std::int32_t member : at.members) {
       if (member == state().rank || got->count(member) != 0) continue;
-      std::optional<Blob> bytes = take(member, at.id);
+      std::optional<exec::Blob> bytes = take(member, at.id);
       if (!bytes) return false;
       (*got)[member] = std::move(*bytes);
     }
-    std::vector<Blob> all;
+    std::vector<exec::Blob> all;
     for (const std::int32_t member : at.members) all.push_back((*got)[member]);
     then(all);
     return true;
@@ -163,13 +164,14 @@ const char* split(void* from, std::int32_t color, std::int32_t rank, void** made
     ++all.splits;
   }
   tell_all(all, &color, sizeof color);
-  all.pending.push_back(await_all(all, [part, &all, color, rank](const std::vector<Blob>& told) {
-    for (std::size_t at = 0; at < told.size() && part != nullptr; ++at) {
-      std::int32_t other = color;
-      if (all.members[at] != rank) std::memcpy(&other, told[at].data(), sizeof other);
-      if (other == color) part->members.push_back(all.members[at]);
-    }
-  }));
+  all.pending.push_back(
+      await_all(all, [part, &all, color, rank](const std::vector<exec::Blob>& told) {
+        for (std::size_t at = 0; at < told.size() && part != nullptr; ++at) {
+          std::int32_t other = color;
+          if (all.members[at] != rank) std::memcpy(&other, told[at].data(), sizeof other);
+          if (other == color) part->members.push_back(all.members[at]);
+        }
+      }));
   *made = part;
   return nullptr;
 }
@@ -188,7 +190,7 @@ const char* receive(void* communicator, void* to, std::size_t bytes, std::int32_
   FakeCommunicator& at = of(communicator);
   const std::int32_t from = at.members[static_cast<std::size_t>(peer)];
   at.pending.push_back([&at, from, to, bytes] {
-    const std::optional<Blob> come = take(from, at.id);
+    const std::optional<exec::Blob> come = take(from, at.id);
     if (!come) return false;
     if (come->size() != bytes) state().error = "NCCL: sizes differ between sender and receiver";
     std::memcpy(to, come->data(), std::min(bytes, come->size()));
@@ -202,7 +204,7 @@ const char* sum(void* communicator, void* values, std::size_t count, void*) {
   if (const char* const error = answer("sum")) return error;
   FakeCommunicator& at = of(communicator);
   tell_all(at, values, count * sizeof(float));
-  at.pending.push_back(await_all(at, [&at, values, count](const std::vector<Blob>& told) {
+  at.pending.push_back(await_all(at, [&at, values, count](const std::vector<exec::Blob>& told) {
     auto* const to = static_cast<float*>(values);
     const std::vector<float> own(to, to + count);
     std::fill(to, to + count, 0.0F);
@@ -244,7 +246,7 @@ const char* reduce(void* communicator, void* values, std::size_t count, std::int
     std::fill(to, to + count, std::numeric_limits<float>::quiet_NaN());  // undefined
     return nullptr;
   }
-  at.pending.push_back(await_all(at, [&at, to, count](const std::vector<Blob>& told) {
+  at.pending.push_back(await_all(at, [&at, to, count](const std::vector<exec::Blob>& told) {
     std::vector<float> from(count);
     for (std::size_t other = 0; other < told.size(); ++other) {
       if (at.members[other] == state().rank) continue;
@@ -340,4 +342,4 @@ const BubblescopeNccl& fake_nccl_calls() {
   return calls;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

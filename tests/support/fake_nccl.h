@@ -10,7 +10,7 @@
 
 #include "exec/nccl/calls.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 struct FakeNccl {
   std::string fails_at;            ///< name of the call that fails; empty: none
@@ -34,4 +34,4 @@ FakeNccl& fake_nccl();
 /// The calls of the simulated NCCL.
 const BubblescopeNccl& fake_nccl_calls();
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

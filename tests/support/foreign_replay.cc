@@ -9,7 +9,7 @@
 #include <tuple>
 #include <utility>
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 namespace {
 
@@ -272,4 +272,4 @@ ForeignTrace read_chakra(const std::vector<std::string>& files) {
 
 std::int64_t replay_makespan(const ForeignTrace& trace) { return Loop(trace).run(); }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

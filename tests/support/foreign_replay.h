@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 struct ForeignJob {
   enum class Kind { kCalculate, kSend, kReceive };
@@ -33,4 +33,4 @@ ForeignTrace read_chakra(const std::vector<std::string>& files);
 /// The end of the last job. Throws std::runtime_error for a deadlock.
 std::int64_t replay_makespan(const ForeignTrace& trace);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -13,7 +13,7 @@
 #include "tests/support/fake_gpu.h"
 #include "tests/support/fake_nccl.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 namespace {
 
@@ -21,26 +21,26 @@ namespace {
 constexpr unsigned kMaxSeconds = 120;
 constexpr Nanos kAfterFirst = 3'000'000'000;
 
-const Secret kSecret("a secret of the tests");
+const exec::Secret kSecret("a secret of the tests");
 
 struct Child {
   pid_t process = 0;
   int says = -1;
 };
 
-std::string live(const TcpSocket& listener, const RankInfo& rank_info,
-                 const std::function<std::string(SocketTransport& link)>& run) {
+std::string live(const exec::TcpSocket& listener, const exec::RankInfo& rank_info,
+                 const std::function<std::string(exec::SocketTransport& link)>& run) {
   try {
     reset_fake_gpu(1);
     enter_fake_nccl(rank_info.rank);
-    const Limits limits;
-    SocketTransport link = rank_info.rank == 0
-                               ? accept_ranks(listener, rank_info.count, limits, {kSecret})
-                               : connect_to_rank_0({"127.0.0.1", port_of(listener)}, rank_info,
-                                                   limits, {[] { return kSecret; }});
+    const exec::Limits limits;
+    exec::SocketTransport link =
+        rank_info.rank == 0 ? exec::accept_ranks(listener, rank_info.count, limits, {kSecret})
+                            : exec::connect_to_rank_0({"127.0.0.1", exec::port_of(listener)},
+                                                      rank_info, limits, {[] { return kSecret; }});
     std::string said = run(link);
-    const Nanos end = read_monotonic_clock() + kAfterFirst;
-    link.flush([end] { return read_monotonic_clock() > end; });
+    const Nanos end = exec::read_monotonic_clock() + kAfterFirst;
+    link.flush([end] { return exec::read_monotonic_clock() > end; });
     return said;
   } catch (const std::exception& error) {
     return error.what();
@@ -60,7 +60,7 @@ std::string read_all(int from) {
 bool await(pid_t process, Nanos end) {
   int status = 0;
   while (waitpid(process, &status, WNOHANG) == 0) {
-    if (read_monotonic_clock() > end) {
+    if (exec::read_monotonic_clock() > end) {
       kill(process, SIGKILL);
       waitpid(process, &status, 0);
       return false;
@@ -73,8 +73,8 @@ bool await(pid_t process, Nanos end) {
 }  // namespace
 
 std::vector<RankEnd> run_ranks(std::int32_t count,
-                               const std::function<std::string(SocketTransport& link)>& run) {
-  const TcpSocket listener = listen_at({"127.0.0.1", 0});
+                               const std::function<std::string(exec::SocketTransport& link)>& run) {
+  const exec::TcpSocket listener = exec::listen_at({"127.0.0.1", 0});
   open_fake_nccl(count);
   std::vector<Child> children;
   for (std::int32_t rank = 0; rank < count; ++rank) {
@@ -92,14 +92,14 @@ std::vector<RankEnd> run_ranks(std::int32_t count,
   }
   enter_fake_nccl(count);  // the sockets are the children's
   std::vector<RankEnd> ended;
-  Nanos end = read_monotonic_clock() + Nanos{kMaxSeconds} * 1'000'000'000;
+  Nanos end = exec::read_monotonic_clock() + Nanos{kMaxSeconds} * 1'000'000'000;
   for (const Child& child : children) {
     RankEnd& rank = ended.emplace_back();
     rank.ended = await(child.process, end);
     rank.said = read_all(child.says);
-    end = read_monotonic_clock() + kAfterFirst;
+    end = exec::read_monotonic_clock() + kAfterFirst;
   }
   return ended;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -8,7 +8,7 @@
 
 #include "exec/nccl/socket_transport.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 /// What became of one process.
 struct RankEnd {
@@ -20,6 +20,6 @@ struct RankEnd {
 /// returns or throws is what it said. Processes that are not done when rank 0 and some seconds have
 /// gone are killed.
 std::vector<RankEnd> run_ranks(std::int32_t count,
-                               const std::function<std::string(SocketTransport& link)>& run);
+                               const std::function<std::string(exec::SocketTransport& link)>& run);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

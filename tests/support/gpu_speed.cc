@@ -16,7 +16,7 @@
 #include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 namespace {
 
@@ -33,7 +33,7 @@ Nanos median(std::vector<Nanos> times) {
 /// Times work on a stream; a gate holds it back until it is enqueued completely.
 class StopWatch {
  public:
-  StopWatch(const GpuMachine& machine, const GpuHandle& stream)
+  StopWatch(const exec::GpuMachine& machine, const exec::GpuHandle& stream)
       : gpu_(machine.gpu()),
         device_(machine.place(0).device),
         stream_(stream),
@@ -59,12 +59,12 @@ class StopWatch {
   }
 
  private:
-  const Gpu& gpu_;
+  const exec::GpuRuntime& gpu_;
   std::int32_t device_;
-  const GpuHandle& stream_;
-  GpuFlag gate_;
-  GpuHandle begin_;
-  GpuHandle end_;
+  const exec::GpuHandle& stream_;
+  exec::GpuFlag gate_;
+  exec::GpuHandle begin_;
+  exec::GpuHandle end_;
 };
 
 /// The shape of a GEMM: (rows x inner) * (inner x columns).
@@ -79,7 +79,7 @@ struct ProductSize {
 };
 
 /// The GEMMs of gpu_stage.h.
-std::vector<ProductSize> sizes_of(const TransformerShape& model) {
+std::vector<ProductSize> sizes_of(const exec::TransformerShape& model) {
   const std::int32_t rows = model.rows();
   const auto [width, inner] = std::pair(model.width, static_cast<std::int32_t>(model.inner()));
   std::vector<ProductSize> sizes;
@@ -95,35 +95,35 @@ std::vector<ProductSize> sizes_of(const TransformerShape& model) {
   return sizes;
 }
 
-Nanos time_product(GpuLayers& layers, StopWatch& watch, const ProductSize& size) {
-  const GpuMatrix left =
+Nanos time_product(exec::GpuLayers& layers, StopWatch& watch, const ProductSize& size) {
+  const exec::GpuMatrix left =
       size.left_turned ? layers.make(size.inner, size.rows) : layers.make(size.rows, size.inner);
-  const GpuMatrix right = size.right_turned ? layers.make(size.columns, size.inner)
-                                            : layers.make(size.inner, size.columns);
-  GpuMatrix target = layers.make(size.rows, 2 * size.columns);  // large enough for float32
+  const exec::GpuMatrix right = size.right_turned ? layers.make(size.columns, size.inner)
+                                                  : layers.make(size.inner, size.columns);
+  exec::GpuMatrix target = layers.make(size.rows, 2 * size.columns);  // large enough for float32
   target.columns = size.columns;
   if (size.adds_up) target.dtype = kBubblescopeFloat32;
   const Nanos time = watch.time([&] {
     for (int at = 0; at < kProductsAtOnce; ++at)
       layers.multiply({left, size.left_turned}, {right, size.right_turned}, target,
-                      size.adds_up ? target : GpuMatrix());
+                      size.adds_up ? target : exec::GpuMatrix());
   });
   return time / kProductsAtOnce;
 }
 
-Nanos time_step(const BubblescopeGpu& calls, const JobRequest& request) {
-  const Job job = start_gpu_job(calls, request, {});
-  const Execution execution =
-      execute(request.program, *job.backend, "cuda", {kWarmups, kRepetitions, job.after_step});
+Nanos time_step(const BubblescopeGpu& calls, const exec::JobRequest& request) {
+  const exec::Job job = exec::start_gpu_job(calls, request, {});
+  const exec::Execution execution = exec::execute(request.program, *job.backend, "cuda",
+                                                  {kWarmups, kRepetitions, job.after_step});
   if (execution.breakdown) throw Error(execution.breakdown->fault, execution.breakdown->message);
-  return compute_makespan(median_step(execution.steps));
+  return compute_makespan(exec::median_step(execution.steps));
 }
 
-Nanos time_back_to_back(const BubblescopeGpu& calls, const JobRequest& request) {
-  const GpuMachine machine(calls, 1, Share::kGreen);
-  GpuTraining training(machine, request);
+Nanos time_back_to_back(const BubblescopeGpu& calls, const exec::JobRequest& request) {
+  const exec::GpuMachine machine(calls, 1, exec::Share::kGreen);
+  exec::GpuTraining training(machine, request);
   training.begin_step();
-  const GpuHandle stream = machine.gpu().create_stream(0, machine.partition(0));
+  const exec::GpuHandle stream = machine.gpu().create_stream(0, machine.partition(0));
   StopWatch watch(machine, stream);
   return watch.time([&] {
     for (InstructionId id = 0; id < request.program.size(); ++id)
@@ -134,12 +134,14 @@ Nanos time_back_to_back(const BubblescopeGpu& calls, const JobRequest& request) 
 }  // namespace
 
 std::vector<ProductSpeed> time_products(const BubblescopeGpu& calls, std::int32_t ranks,
-                                        const TransformerShape& model, Precision precision) {
-  const GpuMachine machine(calls, ranks, Share::kGreen);
-  const GpuHandle stream = machine.gpu().create_stream(0, machine.partition(0));
-  GpuLayers layers(machine, 0, {dtype_of(precision)});
+                                        const exec::TransformerShape& model,
+                                        exec::Precision precision) {
+  const exec::GpuMachine machine(calls, ranks, exec::Share::kGreen);
+  const exec::GpuHandle stream = machine.gpu().create_stream(0, machine.partition(0));
+  exec::GpuLayers layers(machine, 0, {exec::dtype_of(precision)});
   layers.set_stream(stream.get());
-  GpuLayers without_hint(machine, 0, {dtype_of(precision), Attention::kSoftmax, SmHint::kNothing});
+  exec::GpuLayers without_hint(
+      machine, 0, {exec::dtype_of(precision), exec::Attention::kSoftmax, exec::SmHint::kNothing});
   without_hint.set_stream(stream.get());
   StopWatch watch(machine, stream);
   std::vector<ProductSpeed> speeds;
@@ -154,39 +156,39 @@ std::vector<ProductSpeed> time_products(const BubblescopeGpu& calls, std::int32_
 }
 
 EpilogueSpeed time_epilogues(const BubblescopeGpu& calls, std::int32_t ranks,
-                             const TransformerShape& model) {
-  const GpuMachine machine(calls, ranks, Share::kGreen);
-  const GpuHandle stream = machine.gpu().create_stream(0, machine.partition(0));
+                             const exec::TransformerShape& model) {
+  const exec::GpuMachine machine(calls, ranks, exec::Share::kGreen);
+  const exec::GpuHandle stream = machine.gpu().create_stream(0, machine.partition(0));
   StopWatch watch(machine, stream);
   EpilogueSpeed speed;
-  for (const Epilogue epilogue : {Epilogue::kFused, Epilogue::kSeparate}) {
-    GpuLayers layers(
-        machine, 0,
-        {kBubblescopeBfloat16, Attention::kSoftmax, SmHint::kMultiprocessors, epilogue});
+  for (const exec::Epilogue epilogue : {exec::Epilogue::kFused, exec::Epilogue::kSeparate}) {
+    exec::GpuLayers layers(machine, 0,
+                           {kBubblescopeBfloat16, exec::Attention::kSoftmax,
+                            exec::SmHint::kMultiprocessors, epilogue});
     layers.set_stream(stream.get());
-    const GpuMatrix input = layers.make(model.rows(), model.width);
-    const GpuMatrix up = layers.make(model.width, model.inner());
-    const GpuMatrix down = layers.make(model.inner(), model.width);
-    Nanos& time = epilogue == Epilogue::kFused ? speed.fused : speed.separate;
+    const exec::GpuMatrix input = layers.make(model.rows(), model.width);
+    const exec::GpuMatrix up = layers.make(model.width, model.inner());
+    const exec::GpuMatrix down = layers.make(model.inner(), model.width);
+    Nanos& time = epilogue == exec::Epilogue::kFused ? speed.fused : speed.separate;
     time = watch.time([&] {
-      const GeluOutput output = layers.gemm_gelu({input}, {up});
-      layers.drop(layers.gemm_gelu_grad({input}, transposed(down), output.before));
+      const exec::GeluOutput output = layers.gemm_gelu({input}, {up});
+      layers.drop(layers.gemm_gelu_grad({input}, exec::transposed(down), output.before));
       layers.drop(output.before);
       layers.drop(output.after);
     });
-    for (const EpilogueUse& use : layers.epilogues()) speed.unknown += use.is_fused ? 0 : 1;
+    for (const exec::EpilogueUse& use : layers.epilogues()) speed.unknown += use.is_fused ? 0 : 1;
   }
   return speed;
 }
 
-ExecutorSpeed time_executor(const BubblescopeGpu& calls, const TrainingOptions& options,
-                            const DeviceOptions& device) {
+ExecutorSpeed time_executor(const BubblescopeGpu& calls, const exec::TrainingOptions& options,
+                            const exec::DeviceOptions& device) {
   const Schedule schedule =
       build_schedule(find_schedule("zb-h1"), {{1, 1, kMicrobatches, 1, {}}, {}, {}});
   const Program program = std::get<Program>(lower(schedule));
   const ValidSchedule valid = require_valid(schedule);
-  const JobRequest request{valid, program, &options, {}, WaitMode::kSpin, device};
+  const exec::JobRequest request{valid, program, &options, {}, exec::WaitMode::kSpin, device};
   return {time_step(calls, request), time_back_to_back(calls, request)};
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

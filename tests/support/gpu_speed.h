@@ -8,7 +8,7 @@
 #include "exec/gpu/host/job.h"
 #include "exec/training/training.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 /// The time of one GEMM of a stage as the stage runs it, and as a plain GEMM of the same size.
 struct ProductSpeed {
@@ -21,7 +21,8 @@ struct ProductSpeed {
 /// Times all GEMMs of a block's forward and backward, on the multiprocessors that a rank gets if
 /// this many share a device. Throws Error.
 std::vector<ProductSpeed> time_products(const BubblescopeGpu& calls, std::int32_t ranks,
-                                        const TransformerShape& model, Precision precision);
+                                        const exec::TransformerShape& model,
+                                        exec::Precision precision);
 
 /// The times of a block's GELU and its gradient, each with the GEMM before it: fused and separate.
 struct EpilogueSpeed {
@@ -32,7 +33,7 @@ struct EpilogueSpeed {
 
 /// Measures in bfloat16, on the multiprocessors that a rank gets if this many share a device.
 EpilogueSpeed time_epilogues(const BubblescopeGpu& calls, std::int32_t ranks,
-                             const TransformerShape& model);
+                             const exec::TransformerShape& model);
 
 /// The time of one rank's step by the executor, and of its kernels back to back on one stream
 /// without events.
@@ -42,7 +43,7 @@ struct ExecutorSpeed {
 };
 
 /// Returns medians. Throws Error.
-ExecutorSpeed time_executor(const BubblescopeGpu& calls, const TrainingOptions& options,
-                            const DeviceOptions& device);
+ExecutorSpeed time_executor(const BubblescopeGpu& calls, const exec::TrainingOptions& options,
+                            const exec::DeviceOptions& device);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -9,23 +9,23 @@
 #include "tests/support/as_written.h"
 #include "tests/support/fake_gpu.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
-Trained train_on_gpu(const Schedule& schedule, const TrainingOptions& options,
-                     const DeviceOptions& device, const LowerOptions& lowering) {
+Trained train_on_gpu(const Schedule& schedule, const exec::TrainingOptions& options,
+                     const exec::DeviceOptions& device, const LowerOptions& lowering) {
   const ValidSchedule valid = require_valid(schedule);
   const Program program = std::get<Program>(lower(valid, lowering));
-  const JobRequest request{valid, program, &options, {}, WaitMode::kSpin, device};
-  const Job job = start_gpu_job(fake_gpu_calls(), request, {});
-  Trained trained{execute(program, *job.backend, "cuda", {1, 2, job.after_step}), {}, {}};
+  const exec::JobRequest request{valid, program, &options, {}, exec::WaitMode::kSpin, device};
+  const exec::Job job = exec::start_gpu_job(fake_gpu_calls(), request, {});
+  Trained trained{exec::execute(program, *job.backend, "cuda", {1, 2, job.after_step}), {}, {}};
   if (trained.execution.breakdown) return trained;
-  trained.verification = verify(job.result(), train_serially(schedule, options, 3));
+  trained.verification = exec::verify(job.result(), exec::train_serially(schedule, options, 3));
   trained.peaks = job.peak_bytes();
   return trained;
 }
 
-Timeline expect_trained(const Schedule& schedule, const TrainingOptions& options,
-                        const DeviceOptions& device, const LowerOptions& lowering) {
+Timeline expect_trained(const Schedule& schedule, const exec::TrainingOptions& options,
+                        const exec::DeviceOptions& device, const LowerOptions& lowering) {
   const Trained trained = train_on_gpu(schedule, options, device, lowering);
   if (!trained.verification) {
     ADD_FAILURE() << trained.execution.breakdown->message;
@@ -41,4 +41,4 @@ LowerOptions with_local_optimizer() {
   return lowering;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

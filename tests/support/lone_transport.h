@@ -6,31 +6,32 @@
 
 #include "exec/runtime/transport.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
-class LoneTransport : public Transport {
+class LoneTransport : public exec::Transport {
  public:
-  explicit LoneTransport(const RankInfo& self) : Transport(self, /*is_relayed=*/false) {}
+  explicit LoneTransport(const exec::RankInfo& self)
+      : exec::Transport(self, /*is_relayed=*/false) {}
 
-  std::function<void(MessageTag tag)> at_send;  ///< may be empty
+  std::function<void(exec::MessageTag tag)> at_send;  ///< may be empty
 
-  void send(std::int32_t, MessageTag tag, Blob) override { note_sent(tag); }
-  void send_all(MessageTag tag, const Blob&) override { note_sent(tag); }
-  std::vector<Message> poll(MessageTag tag) override {
-    if (tag != MessageTag::kShutdown) return {};
+  void send(std::int32_t, exec::MessageTag tag, exec::Blob) override { note_sent(tag); }
+  void send_all(exec::MessageTag tag, const exec::Blob&) override { note_sent(tag); }
+  std::vector<exec::Message> poll(exec::MessageTag tag) override {
+    if (tag != exec::MessageTag::kShutdown) return {};
     return {{0, {}}};
   }
-  void wait(const PollBackoff& backoff) const override { backoff.wait(); }
+  void wait(const exec::PollBackoff& backoff) const override { backoff.wait(); }
 
-  Gathered gather(Blob own, const ShouldAbort&) override {
+  exec::Gathered gather(exec::Blob own, const exec::ShouldAbort&) override {
     const auto count = static_cast<std::size_t>(self().count);
-    return {std::vector<std::optional<Blob>>(count, own), std::vector<bool>(count, false)};
+    return {std::vector<std::optional<exec::Blob>>(count, own), std::vector<bool>(count, false)};
   }
 
  private:
-  void note_sent(MessageTag tag) const {
+  void note_sent(exec::MessageTag tag) const {
     if (at_send) at_send(tag);
   }
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

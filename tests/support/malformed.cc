@@ -9,7 +9,7 @@
 #include "sim/ir/error.h"
 #include "tests/support/test_paths.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 namespace {
 
@@ -107,4 +107,4 @@ void expect_survival(const std::string& sound,
   }
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

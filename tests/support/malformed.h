@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 struct MalformedCase {
   std::string where;    ///< "pytorch_csv.txt:12", for test output
@@ -24,4 +24,4 @@ void expect_refusals(const std::string& table, const std::function<void(const st
 /// files with changed, removed and duplicated bytes (seeded).
 void expect_survival(const std::string& sound, const std::function<void(const std::string&)>& read);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

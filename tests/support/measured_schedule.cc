@@ -9,7 +9,7 @@
 #include "sim/ir/error.h"
 #include "tests/support/as_written.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 Program lower_or_throw(const Schedule& schedule, Overlap overlap) {
   std::variant<Program, Deadlock> lowered = lower(schedule, {overlap});
@@ -64,4 +64,4 @@ std::string order_text(const RankOrder& ops) {
   return text;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

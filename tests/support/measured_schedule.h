@@ -12,7 +12,7 @@
 #include "sim/model/cost_model.h"
 #include "sim/model/memory_model.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 struct Times {
   Nanos makespan = 0;
@@ -34,4 +34,4 @@ std::vector<std::int64_t> walk_peaks(const Schedule& schedule, const MemoryDelta
 /// A rank's ops with spaces between, overlapped pairs as `(0F7;7B3)OVERLAP_F_B`.
 std::string order_text(const RankOrder& ops);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

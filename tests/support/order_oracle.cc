@@ -7,15 +7,15 @@
 #include <optional>
 #include <vector>
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 namespace {
 
 class Trial {
  public:
-  explicit Trial(const SearchProblem& problem)
+  explicit Trial(const schedules::SearchProblem& problem)
       : problem_(problem),
-        count_(static_cast<std::size_t>(problem.stages()) * kSteps, 0),
+        count_(static_cast<std::size_t>(problem.stages()) * schedules::kSteps, 0),
         end_(count_.size() * static_cast<std::size_t>(problem.microbatches), 0),
         free_(static_cast<std::size_t>(problem.ranks), 0),
         held_(free_.size(), 0),
@@ -23,9 +23,10 @@ class Trial {
         work_left_(free_.size(), 0) {
     for (std::int32_t rank = 0; rank < problem.ranks; ++rank)
       for (std::int32_t token = 0; token < problem.tokens(); ++token)
-        if (!problem.fused || step_of(static_cast<Token>(token)) != Step::kWeightGrad)
-          work_left_[rank] +=
-              problem.microbatches * problem.duration_of(rank, static_cast<Token>(token));
+        if (!problem.fused || schedules::step_of(static_cast<schedules::Token>(token)) !=
+                                  schedules::Step::kWeightGrad)
+          work_left_[rank] += problem.microbatches *
+                              problem.duration_of(rank, static_cast<schedules::Token>(token));
   }
 
   Nanos run() {
@@ -34,8 +35,9 @@ class Trial {
   }
 
  private:
-  std::size_t row(std::int32_t rank, Token token) const {
-    return static_cast<std::size_t>(problem_.stage(rank, token)) * kSteps + token % kSteps;
+  std::size_t row(std::int32_t rank, schedules::Token token) const {
+    return static_cast<std::size_t>(problem_.stage(rank, token)) * schedules::kSteps +
+           token % schedules::kSteps;
   }
   Nanos& end_of(std::size_t row, std::int32_t microbatch) {
     return end_[row * static_cast<std::size_t>(problem_.microbatches) +
@@ -52,21 +54,22 @@ class Trial {
     return most;
   }
 
-  std::optional<Nanos> ready(std::int32_t rank, Token token) {
+  std::optional<Nanos> ready(std::int32_t rank, schedules::Token token) {
     const std::size_t own = row(rank, token);
     const std::int32_t next = count_[own];
     if (next == problem_.microbatches) return std::nullopt;
-    if (problem_.fused && step_of(token) == Step::kWeightGrad) return std::nullopt;
+    if (problem_.fused && schedules::step_of(token) == schedules::Step::kWeightGrad)
+      return std::nullopt;
     if (held_[rank] + problem_.memory_of(rank, token) > problem_.cap[rank]) return std::nullopt;
-    if (token % kSteps > 0 && count_[own - 1] <= next) return std::nullopt;
+    if (token % schedules::kSteps > 0 && count_[own - 1] <= next) return std::nullopt;
     const std::int32_t stage = problem_.stage(rank, token);
-    if (step_of(token) == Step::kForward && stage > 0) {
-      if (count_[own - kSteps] <= next) return std::nullopt;
-      return end_of(own - kSteps, next) + problem_.forward_latency[stage];
+    if (schedules::step_of(token) == schedules::Step::kForward && stage > 0) {
+      if (count_[own - schedules::kSteps] <= next) return std::nullopt;
+      return end_of(own - schedules::kSteps, next) + problem_.forward_latency[stage];
     }
-    if (step_of(token) == Step::kInputGrad && stage + 1 < problem_.stages()) {
-      if (count_[own + kSteps] <= next) return std::nullopt;
-      return end_of(own + kSteps, next) + problem_.backward_latency[stage];
+    if (schedules::step_of(token) == schedules::Step::kInputGrad && stage + 1 < problem_.stages()) {
+      if (count_[own + schedules::kSteps] <= next) return std::nullopt;
+      return end_of(own + schedules::kSteps, next) + problem_.backward_latency[stage];
     }
     return 0;
   }
@@ -94,11 +97,11 @@ class Trial {
     }
     for (std::int32_t rank = 0; rank < problem_.ranks; ++rank)
       for (std::int32_t token = 0; token < problem_.tokens(); ++token)
-        if (const auto time = ready(rank, static_cast<Token>(token)))
-          run_op(rank, static_cast<Token>(token), *time, left);
+        if (const auto time = ready(rank, static_cast<schedules::Token>(token)))
+          run_op(rank, static_cast<schedules::Token>(token), *time, left);
   }
 
-  void run_op(std::int32_t rank, Token token, Nanos ready, std::int64_t left) {
+  void run_op(std::int32_t rank, schedules::Token token, Nanos ready, std::int64_t left) {
     const std::size_t own = row(rank, token);
     const Nanos free = free_[rank];
     const std::optional<Nanos> first = first_[rank];
@@ -115,7 +118,7 @@ class Trial {
     first_[rank] = first;
   }
 
-  const SearchProblem& problem_;
+  const schedules::SearchProblem& problem_;
   std::vector<std::int32_t> count_;
   std::vector<Nanos> end_;
   std::vector<Nanos> free_;
@@ -128,6 +131,6 @@ class Trial {
 
 }  // namespace
 
-Nanos shortest_by_trying(const SearchProblem& problem) { return Trial(problem).run(); }
+Nanos shortest_by_trying(const schedules::SearchProblem& problem) { return Trial(problem).run(); }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <stdexcept>
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 namespace {
 
@@ -171,4 +171,4 @@ std::string PerfettoFile::path(std::uint64_t track) const {
 
 PerfettoFile read_perfetto(std::string_view bytes) { return Reader().read(bytes); }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

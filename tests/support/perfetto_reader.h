@@ -10,7 +10,7 @@
 
 #include "sim/ir/units.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 struct ReadTrack {
   std::uint64_t uuid = 0;
@@ -53,4 +53,4 @@ struct PerfettoFile {
 /// interned, a track that was not described, an end without a begin, a slice without an end.
 PerfettoFile read_perfetto(std::string_view bytes);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

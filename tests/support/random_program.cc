@@ -5,7 +5,7 @@
 
 #include "sim/ir/program_draft.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 Program random_program(std::mt19937& random) {
   const auto pick = [&](int low, int high) {
@@ -38,4 +38,4 @@ std::vector<Nanos> random_durations(const Program& program, std::mt19937& random
   return durations;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

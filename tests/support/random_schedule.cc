@@ -9,7 +9,7 @@
 #include "sim/ir/post_messages.h"
 #include "tests/support/as_written.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 namespace {
 
@@ -129,4 +129,4 @@ Schedule random_schedule(std::uint32_t seed, const RandomTraits& traits) {
   return RandomWalk(seed, traits).run();
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

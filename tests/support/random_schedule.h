@@ -5,7 +5,7 @@
 
 #include "sim/ir/schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 /// The optional features of a random schedule, besides whole sequences and F and B or I and W.
 struct RandomTraits {
@@ -19,4 +19,4 @@ struct RandomTraits {
 /// micro-batches; one or two pipelines; some overlapped pairs.
 Schedule random_schedule(std::uint32_t seed, const RandomTraits& traits = {});
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

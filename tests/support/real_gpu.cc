@@ -11,7 +11,7 @@
 
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 namespace {
 
@@ -35,14 +35,15 @@ std::string module_of_program() {
 const BubblescopeGpu* find_real_gpu() {
   try {
     const bool is_named = std::getenv("BUBBLESCOPE_CUDA_MODULE") != nullptr;
-    return is_named ? &open_gpu() : &open_gpu(module_of_program());
+    return is_named ? &exec::open_gpu() : &exec::open_gpu(module_of_program());
   } catch (const Error& error) {
     std::cout << "no GPU: " << error.what() << "\n";
     return nullptr;
   }
 }
 
-DeviceArray upload(const Gpu& gpu, const std::vector<float>& values, BubblescopeDtype dtype) {
+DeviceArray upload(const exec::GpuRuntime& gpu, const std::vector<float>& values,
+                   BubblescopeDtype dtype) {
   DeviceArray array{{}, values.size(), dtype};
   if (dtype == kBubblescopeFloat32) {
     array.memory = gpu.allocate(0, values.size() * sizeof(float));
@@ -56,7 +57,7 @@ DeviceArray upload(const Gpu& gpu, const std::vector<float>& values, Bubblescope
   return array;
 }
 
-std::vector<float> download(const Gpu& gpu, const DeviceArray& array) {
+std::vector<float> download(const exec::GpuRuntime& gpu, const DeviceArray& array) {
   std::vector<float> values(array.count);
   if (array.dtype == kBubblescopeFloat32) {
     gpu.download(values.data(), array.memory.get(), array.count * sizeof(float));
@@ -93,4 +94,4 @@ double relative_difference(const std::vector<float>& actual, const std::vector<f
   return std::sqrt(apart / std::max(size, 1e-30));
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -12,7 +12,7 @@
 #include "tests/support/random_schedule.h"
 #include "traces/schedules/text_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 RecordedStep record_step(const Schedule& schedule, const UniformCost& cost,
                          const LowerOptions& options) {
@@ -39,7 +39,7 @@ RecordedStep record_step(const std::string& name, const StepShape& shape, const 
 
 RecordedStep record_text(const std::string& text, const UniformCost& cost,
                          const LowerOptions& options) {
-  return record_step(parse_schedule_text(text), cost, options);
+  return record_step(traces::parse_schedule_text(text), cost, options);
 }
 
 UniformCost uneven_cost(Nanos message) {
@@ -78,17 +78,19 @@ std::vector<RecordedStep> many_steps(const UniformCost& cost) {
 }
 
 std::string write_as(const std::string& format, const RecordedStep& step, const std::string& file) {
-  const TimelineFormat* const found = Registry<TimelineFormat>::instance().find(format);
+  const traces::TimelineFormat* const found =
+      Registry<traces::TimelineFormat>::instance().find(format);
   if (found == nullptr) throw Error("no format is called " + format);
   if (!found->stream) return found->write(step.record(), file);
   return write_report_set(format, {"", {{step.schedule->name, step.record()}}});
 }
 
-std::string write_report_set(const std::string& format, const ReportSet& report_set) {
+std::string write_report_set(const std::string& format, const traces::ReportSet& report_set) {
   std::string text;
-  const TimelineFormat* const found = Registry<TimelineFormat>::instance().find(format);
+  const traces::TimelineFormat* const found =
+      Registry<traces::TimelineFormat>::instance().find(format);
   found->stream(report_set, [&text](std::string_view piece) { text += piece; });
   return text;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -8,16 +8,16 @@
 #include "sim/model/cost_model.h"
 #include "traces/files/format.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 struct RecordedStep {
   ValidSchedule schedule;
   Program program = {};
   Timeline timeline = {};
   BubbleReport report = {};
-  MadeWith made = {};
+  traces::MadeWith made = {};
 
-  StepRecord record() const { return {schedule, program, timeline, report, made}; }
+  traces::StepRecord record() const { return {schedule, program, timeline, report, made}; }
 };
 
 /// A Shape that can be written in a line.
@@ -56,6 +56,6 @@ std::string write_as(const std::string& format, const RecordedStep& step,
                      const std::string& file = "file");
 
 /// What a format that streams gives out, put together.
-std::string write_report_set(const std::string& format, const ReportSet& report_set);
+std::string write_report_set(const std::string& format, const traces::ReportSet& report_set);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

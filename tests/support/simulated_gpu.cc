@@ -7,7 +7,7 @@
 
 #include "tests/support/fake_gpu.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 namespace {
 
@@ -27,7 +27,7 @@ const BubblescopeGpu& start_simulated_gpu() {
 
 }  // namespace
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests
 
 const BubblescopeGpu* bubblescope_open_gpu(const char** error) {
   static const BubblescopeGpu& calls = bubblescope::start_simulated_gpu();

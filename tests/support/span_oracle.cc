@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 namespace {
 
@@ -81,4 +81,4 @@ std::int32_t shortest_unit_span(std::int32_t ranks, std::int32_t microbatches, s
   return span;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

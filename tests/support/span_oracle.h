@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 /// One stage per rank, F = I = W = 1, no latency, at most `cap` micro-batches held from F to W: the
 /// least T such that every rank r, which starts at time r, can end at r + T.
@@ -11,4 +11,4 @@ namespace bubblescope {
 /// milliseconds.
 std::int32_t shortest_unit_span(std::int32_t ranks, std::int32_t microbatches, std::int32_t cap);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 void TemporaryFolder::SetUp() {
   std::string name = (std::filesystem::temp_directory_path() / "bubblescope-XXXXXX").string();
@@ -11,4 +11,4 @@ void TemporaryFolder::SetUp() {
   folder_ = name;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string>
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 class TemporaryFolder : public testing::Test {
  protected:
@@ -18,4 +18,4 @@ class TemporaryFolder : public testing::Test {
   std::filesystem::path folder_;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -5,20 +5,20 @@
 #include <cmath>
 #include <random>
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
-Matrix draw(std::int32_t rows, std::int32_t columns, std::uint64_t seed) {
+exec::Matrix draw(std::int32_t rows, std::int32_t columns, std::uint64_t seed) {
   std::mt19937_64 random(seed);
-  Matrix matrix(rows, columns);
+  exec::Matrix matrix(rows, columns);
   for (float& value : matrix.values)
     value = static_cast<float>(random() >> 40) * 0x1p-22F - 2.0F;  // from -2 to 2
   return matrix;
 }
 
-Matrix unwritten(std::int32_t rows, std::int32_t columns) {
-  Matrix matrix(rows, columns);
+exec::Matrix unwritten(std::int32_t rows, std::int32_t columns) {
+  exec::Matrix matrix(rows, columns);
   std::fill(matrix.values.begin(), matrix.values.end(), std::nanf(""));
   return matrix;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

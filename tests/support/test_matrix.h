@@ -5,12 +5,12 @@
 
 #include "exec/training/matrix.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 /// Numbers from -2 to 2, the same for the same seed.
-Matrix draw(std::int32_t rows, std::int32_t columns, std::uint64_t seed);
+exec::Matrix draw(std::int32_t rows, std::int32_t columns, std::uint64_t seed);
 
 /// A matrix of NaN, so that entries that are not written show.
-Matrix unwritten(std::int32_t rows, std::int32_t columns);
+exec::Matrix unwritten(std::int32_t rows, std::int32_t columns);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

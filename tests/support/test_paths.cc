@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 std::string program_path() { return BUBBLESCOPE_BINARY; }
 
@@ -14,4 +14,4 @@ std::string reference_folder() {
   return folder != nullptr ? folder : BUBBLESCOPE_SHARED_DATA;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

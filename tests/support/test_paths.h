@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 /// The program under test.
 std::string program_path();
@@ -15,4 +15,4 @@ std::string source_folder();
 /// The folder with the reference data: $BUBBLESCOPE_SHARED_DATA, or the one set at build time.
 std::string reference_folder();
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

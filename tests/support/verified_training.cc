@@ -8,10 +8,10 @@
 #include "sim/ir/error.h"
 #include "tests/support/as_written.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
-TrainingOptions small_model(std::int32_t blocks) {
-  TrainingOptions options;
+exec::TrainingOptions small_model(std::int32_t blocks) {
+  exec::TrainingOptions options;
   options.model = {1, 8, 2, 13, 4, blocks};
   return options;
 }
@@ -30,14 +30,14 @@ Program lowered(const Schedule& schedule, Overlap overlap) {
   return std::get<Program>(lower(schedule, options));
 }
 
-Verification train(const Schedule& schedule, const Program& program, const TrainingOptions& options,
-                   const Injections& injections) {
-  Training training(schedule, program, options);
-  const auto backend = find_backend("cpu").make({training.work(), injections}, program);
-  const ExecuteOptions steps{1, kVerifiedSteps - 1, [&] { training.finish_step(); }};
-  const Execution execution = execute(program, *backend, "cpu", steps);
+exec::Verification train(const Schedule& schedule, const Program& program,
+                         const exec::TrainingOptions& options, const exec::Injections& injections) {
+  exec::Training training(schedule, program, options);
+  const auto backend = exec::find_backend("cpu").make({training.work(), injections}, program);
+  const exec::ExecuteOptions steps{1, kVerifiedSteps - 1, [&] { training.finish_step(); }};
+  const exec::Execution execution = exec::execute(program, *backend, "cpu", steps);
   EXPECT_FALSE(execution.breakdown) << execution.breakdown->message;
-  return verify(training.result(), train_serially(schedule, options, kVerifiedSteps));
+  return exec::verify(training.result(), exec::train_serially(schedule, options, kVerifiedSteps));
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -9,13 +9,13 @@
 #include "sim/ir/lower.h"
 #include "sim/model/schedule_def.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 /// The number of steps that are trained.
 inline constexpr std::int32_t kVerifiedSteps = 2;
 
 /// A model with blocks of width 8 on every stage, sequences of four tokens, and SGD.
-TrainingOptions small_model(std::int32_t blocks = 1);
+exec::TrainingOptions small_model(std::int32_t blocks = 1);
 
 /// Empty if the schedule refuses the shape.
 std::optional<Schedule> build_if_legal(const ScheduleDef& def, const Shape& shape);
@@ -23,7 +23,8 @@ std::optional<Schedule> build_if_legal(const ScheduleDef& def, const Shape& shap
 Program lowered(const Schedule& schedule, Overlap overlap = Overlap::kAtomic);
 
 /// Returns the verification of the training; a breakdown fails the test.
-Verification train(const Schedule& schedule, const Program& program, const TrainingOptions& options,
-                   const Injections& injections = {});
+exec::Verification train(const Schedule& schedule, const Program& program,
+                         const exec::TrainingOptions& options,
+                         const exec::Injections& injections = {});
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 TEST(AlignClocks, FollowsTheLinksThatShowADifferenceFirst) {
@@ -39,12 +39,12 @@ TEST(AlignClocks, FollowsTheLinksThatShowADifferenceFirst) {
   link(3, 0, 1050 * kMicro);
   link(0, 3, 950 * kMicro);
   program.dependency_begin.push_back(static_cast<std::uint32_t>(program.dependencies.size()));
-  ClockGaps gaps(4);
+  traces::ClockGaps gaps(4);
   gaps.add(program, timeline);
-  const ClockCorrection correction = align_clocks(gaps);
+  const traces::ClockCorrection correction = traces::align_clocks(gaps);
   EXPECT_EQ(correction.shift, (std::vector<Nanos>{0, 0, 0, 50 * kMicro}));
   EXPECT_EQ(correction.notes.size(), 1u);
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

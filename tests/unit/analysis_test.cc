@@ -12,7 +12,7 @@
 #include "tests/support/as_written.h"
 #include "traces/schedules/text_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 struct Analyzed {
@@ -22,7 +22,7 @@ struct Analyzed {
 
 Analyzed analyze_text(const char* text, Nanos message, const std::vector<Nanos>& stage_factor = {},
                       const MemoryModel& memory = {}) {
-  const Schedule schedule = parse_schedule_text(text);
+  const Schedule schedule = traces::parse_schedule_text(text);
   UniformCost cost;
   cost.forward = cost.input_grad = cost.weight_grad = 10;
   cost.message = message;
@@ -81,7 +81,7 @@ TEST(Analyze, CountsUnequalWorkAsImbalance) {
 
 TEST(Analyze, CriticalPathIsUnbrokenAndAsLongAsTheStep) {
   const Analyzed analyzed = analyze_text(kTwoRanks, 5);
-  const Schedule schedule = parse_schedule_text(kTwoRanks);
+  const Schedule schedule = traces::parse_schedule_text(kTwoRanks);
   std::string path;
   for (const InstructionId id : analyzed.report.critical_path) {
     path += to_string(analyzed.program.instructions[id].op) + " ";
@@ -136,4 +136,4 @@ TEST(LowerBound, CountsHeadWorkAndTail) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

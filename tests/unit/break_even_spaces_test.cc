@@ -8,13 +8,13 @@
 
 #include "tools/plan/break_even.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 constexpr Nanos kQuantum = 96;
 
 struct Space {
-  PredictOptions options;
+  tools::PredictOptions options;
   bool whole_model = false;
   std::vector<Configuration> configurations;
 };
@@ -33,7 +33,7 @@ Space random_space(std::mt19937& random) {
   const std::vector<std::string> names{"1f1b",        "gpipe", "zb-h1",         "zb-h2",
                                        "interleaved", "bfs",   "eager-1f1b",    "zb-v",
                                        "hanayo",      "naive", "interleaved-zb"};
-  Axes axes;
+  tools::Axes axes;
   for (const std::string& name : names)
     if (random() % 3 == 0) axes.schedules.push_back(name);
   if (axes.schedules.size() < 2) axes.schedules = {"1f1b", "interleaved"};
@@ -41,7 +41,7 @@ Space random_space(std::mt19937& random) {
   axes.chunks = {2, 4};
   axes.microbatches =
       random() % 2 == 0 ? std::vector<std::int32_t>{4, 8} : std::vector<std::int32_t>{8};
-  space.configurations = combine(axes);
+  space.configurations = tools::combine(axes);
   return space;
 }
 
@@ -55,7 +55,7 @@ struct Turn {
 /// Returns the time per sample of every schedule in its best configuration, with a flag at a value.
 class BruteForce {
  public:
-  BruteForce(const WhatIf& what_if, const std::vector<Plan>& ranked) : what_if_(what_if) {
+  BruteForce(const tools::WhatIf& what_if, const std::vector<Plan>& ranked) : what_if_(what_if) {
     for (const Plan& plan : ranked)
       plans_.emplace_back(plan.configuration, what_if.lower_plan(plan.configuration));
   }
@@ -91,8 +91,8 @@ class BruteForce {
   }
 
  private:
-  const WhatIf& what_if_;
-  std::vector<std::pair<Configuration, WhatIf::Lowered>> plans_;
+  const tools::WhatIf& what_if_;
+  std::vector<std::pair<Configuration, tools::WhatIf::Lowered>> plans_;
 };
 
 TEST(RandomPlanSpaces, TurnWhereTryingEveryValueSaysSo) {
@@ -100,7 +100,7 @@ TEST(RandomPlanSpaces, TurnWhereTryingEveryValueSaysSo) {
   int turns = 0;
   for (int attempt = 0; attempt < 100; ++attempt) {
     const Space space = random_space(random);
-    const WhatIf what_if(space.options, space.whole_model);
+    const tools::WhatIf what_if(space.options, space.whole_model);
     std::vector<Plan> plans;
     for (const Configuration& which : space.configurations)
       if (Outcome outcome = what_if.evaluate(which); outcome.plan)
@@ -113,13 +113,13 @@ TEST(RandomPlanSpaces, TurnWhereTryingEveryValueSaysSo) {
     const std::string best = ranked[0].configuration.schedule;
     const UniformCost& cost = space.options.cost.uniform;
     const Nanos most = 8 * (cost.forward + cost.full_backward());
-    const BreakEvens found = find_break_evens(what_if, ranked);
+    const tools::BreakEvens found = tools::find_break_evens(what_if, ranked);
     for (const auto& [name, flag] :
          {std::pair{"p2p", &UniformCost::message}, std::pair{"i", &UniformCost::input_grad},
           std::pair{"w", &UniformCost::weight_grad}})
       for (const Nanos step : {1, -1}) {
         const std::optional<Turn> expected = brute.first_turn(best, flag, step * kQuantum, most);
-        const auto is_it = [&, name = name](const BreakEven& turn) {
+        const auto is_it = [&, name = name](const traces::BreakEven& turn) {
           return turn.parameter == name && (turn.at > turn.now) == (step > 0);
         };
         const auto turn = std::find_if(found.found.begin(), found.found.end(), is_it);
@@ -146,4 +146,4 @@ TEST(RandomPlanSpaces, TurnWhereTryingEveryValueSaysSo) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -10,7 +10,7 @@
 #include "sim/engine/simulate.h"
 #include "tests/support/recorded_step.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 /// 1F1B, p = 4, m = 8, F = 10, B = 20, messages free, each op times `factor(op)`.
@@ -103,4 +103,4 @@ TEST(Causes, SequenceLengthsShowInForwardsAndBackwards) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -5,7 +5,7 @@
 
 #include <optional>
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 TEST(ChromeEvents, TimesAreExactNanoseconds) {
@@ -28,8 +28,8 @@ TEST(ChromeEvents, TimesAreExactNanoseconds) {
       {"1.2.3", std::nullopt},
       {"abc", std::nullopt},
   };
-  for (const auto& one : cases) EXPECT_EQ(parse_micros(one.text), one.nanos) << one.text;
+  for (const auto& one : cases) EXPECT_EQ(traces::parse_micros(one.text), one.nanos) << one.text;
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -10,7 +10,7 @@
 
 #include "tests/support/recorded_step.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 using Json = nlohmann::json;
@@ -174,4 +174,4 @@ TEST(ChromeTrace, ShowsHowLongPostedReceivesHoldUpTheirQueue) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

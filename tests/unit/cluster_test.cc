@@ -11,7 +11,7 @@
 #include "tests/support/as_written.h"
 #include "traces/schedules/text_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 // 0.1 Gb/s is 0.0125 bytes per nanosecond: 9009 units of 1/720720.
@@ -44,7 +44,7 @@ Cluster two_nodes() {
 }
 
 Program forward_through_four() {
-  return std::get<Program>(lower(parse_schedule_text("0F0 | 1F0 | 2F0 | 3F0")));
+  return std::get<Program>(lower(traces::parse_schedule_text("0F0 | 1F0 | 2F0 | 3F0")));
 }
 
 // Within a node 100 bytes take 5 + 100; between nodes the NIC gives 0.25 bytes per nanosecond, less
@@ -98,4 +98,4 @@ TEST(Traffic, NeedsANodeForEveryRank) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

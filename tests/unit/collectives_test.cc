@@ -15,7 +15,7 @@
 #include "tests/support/measured_schedule.h"
 #include "traces/schedules/text_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 /// F = 1, B = 2; gathering takes 4, reducing 10.
@@ -33,7 +33,7 @@ struct Timed {
   Timeline timeline;
 
   explicit Timed(const std::string& text)
-      : schedule(parse_schedule_text(text)),
+      : schedule(traces::parse_schedule_text(text)),
         program(lower_or_throw(schedule)),
         timeline(simulate(program, spread(costs(), schedule))) {}
 
@@ -46,7 +46,7 @@ struct Timed {
 };
 
 std::string first_problem(const std::string& text) {
-  const Problems problems = validate(parse_schedule_text(text));
+  const Problems problems = validate(traces::parse_schedule_text(text));
   return problems.empty() ? "" : problems[0].message;
 }
 
@@ -140,4 +140,4 @@ TEST(ShardStages, IsLegalAndKeepsItsCellsWhenReceivesMove) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -19,7 +19,7 @@
 #include "tests/support/as_written.h"
 #include "tests/support/fake_gpu.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 const SlowdownLaw kLaw{1.1, 1.25, 1.5};
@@ -42,27 +42,28 @@ std::vector<Nanos> durations_of(const Program& program) {
 }
 
 std::vector<Timeline> run(const Schedule& schedule, const Program& program, bool graph = false) {
-  DeviceOptions device;
+  exec::DeviceOptions device;
   device.graph = graph;
   const ValidSchedule valid = require_valid(schedule);
-  const JobRequest request{valid, program, nullptr, durations_of(program), WaitMode::kSpin, device};
-  const Job job = start_gpu_job(fake_gpu_calls(), request, {});
-  return execute(program, *job.backend, "cuda", {1, 2, {}}).steps;
+  const exec::JobRequest request{
+      valid, program, nullptr, durations_of(program), exec::WaitMode::kSpin, device};
+  const exec::Job job = exec::start_gpu_job(fake_gpu_calls(), request, {});
+  return exec::execute(program, *job.backend, "cuda", {1, 2, {}}).steps;
 }
 
-ContentionCosts measure(const Schedule& schedule, std::int32_t ranks_per_device) {
-  const Program program = contention_program(schedule, ranks_per_device);
+exec::ContentionCosts measure(const Schedule& schedule, std::int32_t ranks_per_device) {
+  const Program program = exec::contention_program(schedule, ranks_per_device);
   const std::vector<Timeline> steps = run(schedule, program);
-  const Observation observation{program, steps};
-  return find_contention_costs({&observation, 1}, {schedule.stages(), ranks_per_device});
+  const exec::Observation observation{program, steps};
+  return exec::find_contention_costs({&observation, 1}, {schedule.stages(), ranks_per_device});
 }
 
-Contention contention_of(const ContentionCosts& costs, std::int32_t ranks_per_device) {
+Contention contention_of(const exec::ContentionCosts& costs, std::int32_t ranks_per_device) {
   Contention contention{ranks_per_device, {}};
   for (const auto& kinds : costs) {
     auto& slowdowns = contention.stages.emplace_back();
     for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
-      const std::vector<Nanos> times = fill_contention(kinds[kind]);
+      const std::vector<Nanos> times = exec::fill_contention(kinds[kind]);
       for (std::size_t at = 1; at < times.size(); ++at)
         slowdowns[kind].push_back(static_cast<double>(times[at]) / static_cast<double>(times[0]));
     }
@@ -73,12 +74,12 @@ Contention contention_of(const ContentionCosts& costs, std::int32_t ranks_per_de
 TEST(ContentionCosts, FindTheLawOfTheDevice) {
   reset_fake_gpu(1).times.products = kLaw;
   const Schedule schedule = build("interleaved", 2, 8);
-  const ContentionCosts costs = measure(schedule, 4);
+  const exec::ContentionCosts costs = measure(schedule, 4);
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage)
     for (const OpKind kind :
          {OpKind::kForward, OpKind::kBackward, OpKind::kInputGrad, OpKind::kWeightGrad}) {
-      const std::vector<Nanos> times =
-          fill_contention(costs[static_cast<std::size_t>(stage)][static_cast<std::size_t>(kind)]);
+      const std::vector<Nanos> times = exec::fill_contention(
+          costs[static_cast<std::size_t>(stage)][static_cast<std::size_t>(kind)]);
       ASSERT_EQ(times.size(), 4u);
       const Nanos alone = (100'000 + 7'000 * stage) * (1 + static_cast<Nanos>(kind));
       // Another rank may become busy for a moment of an op that counts as uncontended.
@@ -96,7 +97,7 @@ TEST(ContentionCosts, FindTheLawOfTheDevice) {
 
 TEST(ContentionCosts, PredictOtherSchedulesOnThatDevice) {
   reset_fake_gpu(1).times.products = kLaw;
-  const ContentionCosts costs = measure(build("1f1b", 1, 8), 4);
+  const exec::ContentionCosts costs = measure(build("1f1b", 1, 8), 4);
   for (const char* name : {"gpipe", "1f1b", "zb-h1", "zb-h2", "eager-1f1b"})
     for (const std::int32_t microbatches : {4, 12}) {
       SCOPED_TRACE(name);
@@ -115,7 +116,7 @@ TEST(ContentionCosts, PredictOtherSchedulesOnThatDevice) {
 // A stage without recomputation has no R; with recomputation, an R follows every forward.
 TEST(ContentionCosts, TurnsRecomputeOnlyIfTheScheduleDoes) {
   const auto count = [](const Schedule& schedule, OpKind kind) {
-    const Program program = contention_program(schedule, 4);
+    const Program program = exec::contention_program(schedule, 4);
     return std::count_if(program.instructions.begin(), program.instructions.end(),
                          [&](const Instruction& each) { return each.op.kind == kind; });
   };
@@ -131,7 +132,7 @@ TEST(ContentionCosts, TurnsRecomputeOnlyIfTheScheduleDoes) {
 // With two devices of two ranks, at most two are busy.
 TEST(ContentionCosts, DevicesAreMeasuredSideBySide) {
   reset_fake_gpu(2).times.products = kLaw;
-  const ContentionCosts costs = measure(build("1f1b", 1, 8), 2);
+  const exec::ContentionCosts costs = measure(build("1f1b", 1, 8), 2);
   const auto& forwards = costs[3][static_cast<std::size_t>(OpKind::kForward)];
   ASSERT_EQ(forwards.size(), 2u);
   EXPECT_EQ(forwards[0]->mean, 121'000);
@@ -139,12 +140,12 @@ TEST(ContentionCosts, DevicesAreMeasuredSideBySide) {
 }
 
 TEST(ContentionCosts, AreFilledByALineWhereNothingWasSeen) {
-  const auto seen = [](Nanos mean) { return Estimate{mean, 0, 0, 1}; };
-  EXPECT_EQ(fill_contention({seen(10), {}, {}, seen(16), {}}),
+  const auto seen = [](Nanos mean) { return exec::Estimate{mean, 0, 0, 1}; };
+  EXPECT_EQ(exec::fill_contention({seen(10), {}, {}, seen(16), {}}),
             (std::vector<Nanos>{10, 12, 14, 16, 16}));
-  EXPECT_EQ(fill_contention({{}, seen(10)}), (std::vector<Nanos>{10, 10}));
-  EXPECT_EQ(fill_contention({seen(10), seen(9)}), (std::vector<Nanos>{10, 10}));
-  EXPECT_TRUE(fill_contention({{}, {}}).empty());
+  EXPECT_EQ(exec::fill_contention({{}, seen(10)}), (std::vector<Nanos>{10, 10}));
+  EXPECT_EQ(exec::fill_contention({seen(10), seen(9)}), (std::vector<Nanos>{10, 10}));
+  EXPECT_TRUE(exec::fill_contention({{}, {}}).empty());
 }
 
 TEST(DeviceClock, KernelsOfBusyStreamsSlowEachOther) {
@@ -175,4 +176,4 @@ TEST(DeviceClock, ABlockedStreamGoesOnWhenItsWordIsSet) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

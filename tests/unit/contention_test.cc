@@ -14,7 +14,7 @@
 #include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 /// Slows every kind of op of every stage equally.
@@ -136,4 +136,4 @@ TEST(ContentionTracker, AnOpOfOverAnHourIsRefused) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

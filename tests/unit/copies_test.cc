@@ -21,7 +21,7 @@
 #include "traces/schedules/text_schedule.h"
 #include "traces/timelines/timeline_file.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 /// F 10, B 20, copies of the given duration.
@@ -56,7 +56,7 @@ Timed time(const Schedule& schedule, Nanos copy, const LowerOptions& options = {
 constexpr const char* kOneRank = "0F0 0F1 0EVICT0 0F2 0B2 0LOAD0 0B1 0B0";
 
 TEST(Copies, RunBesideOpsThatDoNotNeedTheirMemory) {
-  const Timed timed = time(parse_schedule_text(kOneRank), 15);
+  const Timed timed = time(traces::parse_schedule_text(kOneRank), 15);
   EXPECT_EQ(timed.start.at("0EVICT0"), 10);  // the end of 0F0
   EXPECT_EQ(timed.start.at("0F1"), 10);
   EXPECT_EQ(timed.start.at("0F2"), 25);     // not 20: its memory is free at 25
@@ -68,13 +68,13 @@ TEST(Copies, RunBesideOpsThatDoNotNeedTheirMemory) {
 }
 
 TEST(Copies, BlockTheOpThatNeedsThem) {
-  const Timed timed = time(parse_schedule_text(kOneRank), 25);
+  const Timed timed = time(traces::parse_schedule_text(kOneRank), 25);
   EXPECT_EQ(timed.start.at("0F2"), 35);  // 10 + 25
   EXPECT_EQ(timed.start.at("0B0"), 90);  // 0B2 ends at 65, the load at 90
 }
 
 TEST(Copies, DoNotCountTheHostsMemory) {
-  const Timed timed = time(parse_schedule_text(kOneRank), 15);
+  const Timed timed = time(traces::parse_schedule_text(kOneRank), 15);
   // 0F0 0F1, then 0F2 for the evicted 0F0; the load allocates when 0B2 has released.
   EXPECT_EQ(timed.report().ranks[0].peak.chunks, 2);
   const auto curve = compute_memory_curve(timed.schedule, timed.program, timed.timeline, {});
@@ -84,7 +84,7 @@ TEST(Copies, DoNotCountTheHostsMemory) {
 
 /// Rank 1 holds what rank 0 evicts, from the start of the copy to the end of the load.
 TEST(Copies, TakeTheOffloadTargetsMemory) {
-  Schedule schedule = parse_schedule_text(
+  Schedule schedule = traces::parse_schedule_text(
       "0F0 0F1 0EVICT0 0F2 0B2 0LOAD0 0B1 0B0 | 1F0 1F1 1F2 "
       "1B2 1B1 1B0");
   schedule.offload_target_of_rank = {1, 1};
@@ -103,7 +103,7 @@ TEST(Copies, TakeTheOffloadTargetsMemory) {
 }
 
 TEST(Copies, OfACheckpointTakeOnlyItsMemory) {
-  Schedule schedule = with_recompute(parse_schedule_text(kOneRank), {Recompute::kFull});
+  Schedule schedule = with_recompute(traces::parse_schedule_text(kOneRank), {Recompute::kFull});
   EXPECT_EQ(order_text(schedule.order[0]), "0F0 0F1 0EVICT0 0F2 0R2 0B2 0LOAD0 0R1 0B1 0R0 0B0");
   MemoryModel memory;
   memory.saved.full = kWhole / 4;
@@ -115,8 +115,8 @@ TEST(Copies, OfACheckpointTakeOnlyItsMemory) {
 }
 
 TEST(Copies, WaitForTheForwardAndTheRecomputationForThem) {
-  const Schedule schedule =
-      with_recompute(parse_schedule_text("0F0 0F1 0EVICT0 0B1 0LOAD0 0B0"), {Recompute::kFull});
+  const Schedule schedule = with_recompute(
+      traces::parse_schedule_text("0F0 0F1 0EVICT0 0B1 0LOAD0 0B0"), {Recompute::kFull});
   const Timed timed = time(schedule, 30);
   EXPECT_EQ(timed.start.at("0R1"), 40);     // 0EVICT0 ends at 10 + 30
   EXPECT_EQ(timed.start.at("0LOAD0"), 70);  // 0B1 ends at 40 + 10 + 20
@@ -127,7 +127,7 @@ TEST(Copies, OfNeighboursTakeTurnsOnASharedLink) {
   // Rank 0 could evict from 10 on, rank 1 from 20 on; a copy takes 25.
   LowerOptions shared;
   shared.ranks_per_host_link = 2;
-  const Schedule two = parse_schedule_text(
+  const Schedule two = traces::parse_schedule_text(
       "0F0 0F1 0EVICT0 0B1 0LOAD0 0B0 | 1F0 1F1 1EVICT0 1B1 1LOAD0 "
       "1B0");
   const Timed alone = time(two, 25);
@@ -154,11 +154,11 @@ TEST(Copies, AreValidated) {
       {"0F0 0F1 0EVICT0 0EVICT0 0B1 0LOAD0 0B0", "0EVICT0 runs twice"},
   };
   for (const Broken& broken : cases) {
-    const Problems problems = validate(parse_schedule_text(broken.text));
+    const Problems problems = validate(traces::parse_schedule_text(broken.text));
     ASSERT_FALSE(problems.empty()) << broken.text;
     EXPECT_NE(problems[0].message.find(broken.says), std::string::npos) << problems[0].message;
   }
-  Schedule schedule = parse_schedule_text(kOneRank);
+  Schedule schedule = traces::parse_schedule_text(kOneRank);
   EXPECT_TRUE(validate(schedule).empty());
   schedule.offload_target_of_rank = {1};
   EXPECT_NE(validate(schedule)[0].message.find("evicts to rank 1; ranks are 0..0"),
@@ -180,24 +180,25 @@ TEST(Copies, SurviveEveryFileOfOurs) {
   for (const char* name : {"bpipe", "group-interleaved"}) {
     Schedule schedule = build_schedule(find_schedule(name), make_request(6, 1, 12));
     if (schedule.offload_target_of_rank.empty()) schedule = with_offload(std::move(schedule), {});
-    EXPECT_TRUE(read_native_schedule(write_native_schedule(schedule), "f.json") == schedule);
+    EXPECT_TRUE(traces::read_native_schedule(traces::write_native_schedule(schedule), "f.json") ==
+                schedule);
     const RecordedStep step = record_step(schedule, cost_of(7));
-    const TimelineFile file = parse_timeline(
-        write_timeline(require_valid(schedule), step.program, step.timeline), "f.json");
+    const traces::TimelineFile file = traces::parse_timeline(
+        traces::write_timeline(require_valid(schedule), step.program, step.timeline), "f.json");
     EXPECT_TRUE(file.schedule == schedule);
     EXPECT_EQ(file.program.size(), step.program.size());
     EXPECT_EQ(file.timeline.end, step.timeline.end);
     EXPECT_NE(write_as("trace", step).find("\"cat\":\"evict\""), std::string::npos);
     EXPECT_NE(write_as("timeline", step).find(",LOAD,"), std::string::npos);
-    EXPECT_THROW(parse_schedule_text("0F0 0EVICT0x 0LOAD0 0B0"), Error);
+    EXPECT_THROW(traces::parse_schedule_text("0F0 0EVICT0x 0LOAD0 0B0"), Error);
   }
-  const Schedule host = parse_schedule_text(kOneRank);
-  EXPECT_EQ(order_text(parse_schedule_text(order_text(host.order[0])).order[0]), kOneRank);
+  const Schedule host = traces::parse_schedule_text(kOneRank);
+  EXPECT_EQ(order_text(traces::parse_schedule_text(order_text(host.order[0])).order[0]), kOneRank);
 }
 
 TEST(Copies, AreDrawnBelowTheirRank) {
-  const RecordedStep step = record_step(parse_schedule_text(kOneRank), cost_of(15));
-  const std::string drawing = draw_timeline(step.record(), {});
+  const RecordedStep step = record_step(traces::parse_schedule_text(kOneRank), cost_of(15));
+  const std::string drawing = traces::draw_timeline(step.record(), {});
   EXPECT_NE(drawing.find("\n evict "), std::string::npos) << drawing;
   EXPECT_NE(drawing.find("\n load "), std::string::npos) << drawing;
   EXPECT_NE(drawing.find("E evict  L load"), std::string::npos) << drawing;
@@ -239,11 +240,12 @@ TEST(Offload, RefusesSchedulesThatEvictAlreadyOrSaveNothing) {
   EXPECT_THROW(
       with_offload(build_schedule(find_schedule("forward-only"), make_request(4, 1, 4)), {}),
       Error);
-  EXPECT_THROW(with_offload(parse_schedule_text("0F0 0SEND_F0 0RECV_B0 0B0 | 1RECV_F0 1F0 1B0 "
-                                                "1SEND_B0"),
-                            {}),
-               Error);
+  EXPECT_THROW(
+      with_offload(traces::parse_schedule_text("0F0 0SEND_F0 0RECV_B0 0B0 | 1RECV_F0 1F0 1B0 "
+                                               "1SEND_B0"),
+                   {}),
+      Error);
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

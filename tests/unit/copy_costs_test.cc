@@ -25,7 +25,7 @@
 #include "tools/commands/calibrate_copies.h"
 #include "traces/costs/cost_file.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 Schedule build(const std::string& name, std::int32_t microbatches = 8) {
@@ -57,10 +57,11 @@ TEST(CopyCosts, ACopyTakesLongerBesideABusyRank) {
     EXPECT_EQ(run.timeline.end[id], is_copy(program.instructions[id].op.kind) ? 14 : 8);
 }
 
-CostFile parse(const std::string& stage, const std::string& copy) {
-  return parse_cost_file(R"({"format": "bubblescope-costs/1", "stages": [)" + stage + "," + stage +
-                             "," + stage + "," + stage + R"(], "copy": )" + copy + "}",
-                         "costs.json");
+traces::CostFile parse(const std::string& stage, const std::string& copy) {
+  return traces::parse_cost_file(R"({"format": "bubblescope-costs/1", "stages": [)" + stage + "," +
+                                     stage + "," + stage + "," + stage + R"(], "copy": )" + copy +
+                                     "}",
+                                 "costs.json");
 }
 
 constexpr const char* kStage =
@@ -69,36 +70,37 @@ constexpr const char* kStage =
 // 1000 bytes at 8 Gb/s, a byte per nanosecond, and 1 us; to other ranks 10 bytes per nanosecond,
 // and 2 us.
 TEST(CopyCosts, OfCopiesToOtherRanksAreSeparate) {
-  const CostFile file = parse(kStage, R"({"latency": "1us", "bandwidth_gbps": 8,
+  const traces::CostFile file = parse(kStage, R"({"latency": "1us", "bandwidth_gbps": 8,
       "slowdown": [1.25, 1.5], "to_rank": {"latency": "2us", "bandwidth_gbps": 80}})");
   const Schedule to_host = offloaded("1f1b");
-  EXPECT_EQ(make_cost_model(file, to_host).stages[0].evict, 2000);
+  EXPECT_EQ(traces::make_cost_model(file, to_host).stages[0].evict, 2000);
   ASSERT_TRUE(contention(file, to_host));
   EXPECT_EQ(contention(file, to_host)->copy, (Slowdown{1.25, 1.5}));
   const Schedule to_rank = build("bpipe");
-  EXPECT_EQ(make_cost_model(file, to_rank).stages[0].evict, 2100);
-  EXPECT_EQ(make_cost_model(file, to_rank).stages[0].load, 2100);
+  EXPECT_EQ(traces::make_cost_model(file, to_rank).stages[0].evict, 2100);
+  EXPECT_EQ(traces::make_cost_model(file, to_rank).stages[0].load, 2100);
   EXPECT_FALSE(contention(file, to_rank));
   EXPECT_FALSE(contention(file, build("1f1b")));  // it copies nothing
 }
 
 TEST(CopyCosts, OfAStageTakePrecedence) {
-  const CostFile file = parse(R"({"forward": 1, "backward": 2, "evict": "5us", "load": "6us",
+  const traces::CostFile file =
+      parse(R"({"forward": 1, "backward": 2, "evict": "5us", "load": "6us",
                 "evict_to_rank": "7us"})",
-                              R"({"latency": "1us", "to_rank": {"latency": "2us"}})");
-  const StageCost to_host = make_cost_model(file, offloaded("1f1b")).stages[0];
+            R"({"latency": "1us", "to_rank": {"latency": "2us"}})");
+  const StageCost to_host = traces::make_cost_model(file, offloaded("1f1b")).stages[0];
   EXPECT_EQ(to_host.evict, 5000);
   EXPECT_EQ(to_host.load, 6000);
-  const StageCost to_rank = make_cost_model(file, build("bpipe")).stages[0];
+  const StageCost to_rank = traces::make_cost_model(file, build("bpipe")).stages[0];
   EXPECT_EQ(to_rank.evict, 7000);
   EXPECT_EQ(to_rank.load, 7000);
 }
 
 TEST(CopyCosts, EachDirectionToOtherRanksIsOptional) {
-  const CostFile file = parse(R"({"forward": 1, "backward": 2, "evict": "5us",
+  const traces::CostFile file = parse(R"({"forward": 1, "backward": 2, "evict": "5us",
                 "load_from_rank": "9us"})",
-                              R"({"latency": "1us"})");
-  const StageCost to_rank = make_cost_model(file, build("bpipe")).stages[0];
+                                      R"({"latency": "1us"})");
+  const StageCost to_rank = traces::make_cost_model(file, build("bpipe")).stages[0];
   EXPECT_EQ(to_rank.evict, 5000);
   EXPECT_EQ(to_rank.load, 9000);
 }
@@ -120,15 +122,15 @@ TEST(CopyCosts, BelowOneAreRefused) {
   }
 }
 
-std::vector<CopyCosts> measure(const Schedule& schedule, std::int32_t ranks_per_device) {
-  const Program program = copies_program(schedule, ranks_per_device);
-  const TrainingOptions options = small_model(2);
+std::vector<exec::CopyCosts> measure(const Schedule& schedule, std::int32_t ranks_per_device) {
+  const Program program = exec::copies_program(schedule, ranks_per_device);
+  const exec::TrainingOptions options = small_model(2);
   const ValidSchedule valid = require_valid(schedule);
-  const JobRequest request{valid, program, &options, {}, WaitMode::kSpin, {}};
-  const Job job = start_gpu_job(fake_gpu_calls(), request, {});
-  const Execution execution = execute(program, *job.backend, "cuda", {1, 2, {}});
+  const exec::JobRequest request{valid, program, &options, {}, exec::WaitMode::kSpin, {}};
+  const exec::Job job = exec::start_gpu_job(fake_gpu_calls(), request, {});
+  const exec::Execution execution = exec::execute(program, *job.backend, "cuda", {1, 2, {}});
   if (execution.breakdown) throw Error(execution.breakdown->fault, execution.breakdown->message);
-  return find_copy_costs({program, execution.steps}, {schedule.stages(), ranks_per_device});
+  return exec::find_copy_costs({program, execution.steps}, {schedule.stages(), ranks_per_device});
 }
 
 // A stage in the middle keeps 9 matrices, its input among them, the last one 3 more: each is a copy
@@ -176,23 +178,24 @@ TEST(CopyCosts, ToTheHostAreTimedBySize) {
   FakeGpu& gpu = reset_fake_gpu(1);
   gpu.times.nanos_per_copy = 100;
   gpu.times.nanos_per_byte = 2;
-  for (const MessageTime& time : time_host_copies(fake_gpu_calls(), 1, Share::kGreen))
+  for (const exec::MessageTime& time :
+       exec::time_host_copies(fake_gpu_calls(), 1, exec::Share::kGreen))
     EXPECT_EQ(time.nanos, 100 + 2 * time.bytes);
   EXPECT_EQ(gpu.handles, 0);
 }
 
-Estimate mean_of(Nanos nanos) { return {nanos, 0, 0, 8}; }
+exec::Estimate mean_of(Nanos nanos) { return {nanos, 0, 0, 8}; }
 
 // 2 ns a byte are 4 Gb/s. Evictions of 1000 bytes in 2300 and of 2000 in 4500 take 300 and 500
 // beyond that: 400. Beside one rank they take 1.5 times as long; beside two, nothing was seen.
 TEST(CopyCosts, AreWrittenAsLatencyBandwidthAndSlowdown) {
-  CopyEvidence evidence;
+  tools::CopyEvidence evidence;
   evidence.by_size = {{1 << 10, 5000}, {1 << 20, 2 << 20}, {1 << 21, 2 << 21}};
   evidence.kept = {1000, 2000, 3000};
   evidence.stages = {{{mean_of(2300), mean_of(3450), std::nullopt}, {}},
                      {{}, {mean_of(4500), mean_of(6750), std::nullopt}},
                      {}};
-  const auto json = write_copy_json(evidence);
+  const auto json = tools::write_copy_json(evidence);
   EXPECT_EQ(json["latency"], "400ns");
   EXPECT_DOUBLE_EQ(json["bandwidth_gbps"].get<double>(), 4);
   EXPECT_EQ(json["slowdown"], (std::vector<double>{1.5, 1.5}));
@@ -200,8 +203,8 @@ TEST(CopyCosts, AreWrittenAsLatencyBandwidthAndSlowdown) {
 
 TEST(CopyCosts, AProgramOfCopiesWithoutASecondMicrobatchHasNoContention) {
   const Schedule schedule = with_offload_targets(build("gpipe", 1), true);
-  EXPECT_EQ(copies_program(schedule, 4).size(), copies_program(schedule, 1).size());
+  EXPECT_EQ(exec::copies_program(schedule, 4).size(), exec::copies_program(schedule, 1).size());
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

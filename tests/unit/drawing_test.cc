@@ -13,7 +13,7 @@
 #include "traces/reports/wording.h"
 #include "traces/schedules/text_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 /// F = 1 ms, I = W = 1 ms, B = 2 ms per chunk.
@@ -31,13 +31,14 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-std::string draw(const RecordedStep& step, const DrawOptions& options = {}) {
-  return draw_timeline(step.record(), options);
+std::string draw(const RecordedStep& step, const traces::DrawOptions& options = {}) {
+  return traces::draw_timeline(step.record(), options);
 }
 
 int widest(const std::string& text) {
   int columns = 0;
-  for (const std::string& line : lines_of(text)) columns = std::max(columns, measure_columns(line));
+  for (const std::string& line : lines_of(text))
+    columns = std::max(columns, traces::measure_columns(line));
   return columns;
 }
 
@@ -113,7 +114,8 @@ TEST(DrawTimeline, StandsInColumns) {
         UniformCost cost;
         cost.message = message;
         const RecordedStep step = record_step(name, {.ranks = 8, .microbatches = 32}, cost);
-        const std::string text = draw(step, {.colour = colour}) + write_text_report(step.record());
+        const std::string text =
+            draw(step, {.colour = colour}) + traces::write_text_report(step.record());
         EXPECT_LE(widest(text), 80) << name << "\n" << text;
         EXPECT_EQ(broken_characters(text), 0) << name;
       }
@@ -122,7 +124,7 @@ TEST(DrawTimeline, StandsInColumns) {
 TEST(DrawTimeline, FitsEightyColumnsWithChunks) {
   for (const std::string name : {"interleaved", "zb-v", "interleaved-zb", "dualpipev"}) {
     const RecordedStep step = record_step(name, {.ranks = 8, .chunks = 2, .microbatches = 32});
-    EXPECT_LE(widest(draw(step) + write_text_report(step.record())), 80) << draw(step);
+    EXPECT_LE(widest(draw(step) + traces::write_text_report(step.record())), 80) << draw(step);
   }
 }
 
@@ -131,7 +133,8 @@ TEST(DrawTimeline, ShowsTheSameColumnsWithColours) {
   const std::vector<std::string> coloured = lines_of(draw(step, {.colour = true}));
   ASSERT_EQ(coloured.size(), 7u);
   // 33 ms of 2 columns each, after the label; the number is in the middle of its cell.
-  for (std::size_t row = 2; row < 6; ++row) EXPECT_EQ(measure_columns(coloured[row]), 8 + 66);
+  for (std::size_t row = 2; row < 6; ++row)
+    EXPECT_EQ(traces::measure_columns(coloured[row]), 8 + 66);
   EXPECT_TRUE(coloured[2].starts_with("rank 0  \x1b[48;5;26;38;5;231m0 \x1b[0m")) << coloured[2];
 }
 
@@ -163,12 +166,12 @@ TEST(DrawTimeline, ShowsSixteenOfManyRanksAndSaysSo) {
     return count;
   };
   EXPECT_NE(draw(step).find("16 of 64 ranks; --all-ranks shows every one"), std::string::npos);
-  EXPECT_EQ(rows(write_text_report(step.record())), 16u);
-  EXPECT_EQ(rows(write_text_report(step.record(), {.all_ranks = true})), 64u);
+  EXPECT_EQ(rows(traces::write_text_report(step.record())), 16u);
+  EXPECT_EQ(rows(traces::write_text_report(step.record(), {.all_ranks = true})), 64u);
 }
 
 TEST(DrawTimeline, DrawsAnEmptyStep) {
-  RecordedStep step{require_valid(parse_schedule_text("0F0"))};
+  RecordedStep step{require_valid(traces::parse_schedule_text("0F0"))};
   step.schedule.rename("nothing");
   EXPECT_EQ(draw(step), "nothing runs in this step\n");
 }
@@ -185,7 +188,7 @@ TEST(DrawTimeline, DrawsStepsOfAllSizesAtAllWidths) {
       for (const int width : {1, 40, 80, 250}) {
         const RecordedStep step =
             record_step("zb-h1", {.ranks = 3, .microbatches = microbatches}, cost);
-        const DrawOptions options{.width = width};
+        const traces::DrawOptions options{.width = width};
         EXPECT_LE(widest(draw(step, options)), std::max(width, 80));
         for (const std::string format : {"svg", "trace", "dot"})
           EXPECT_FALSE(write_as(format, step).empty());
@@ -193,8 +196,8 @@ TEST(DrawTimeline, DrawsStepsOfAllSizesAtAllWidths) {
 }
 
 TEST(DrawGrid, MarksTheCulprit) {
-  const Schedule schedule = parse_schedule_text("0F0 0F1 0B0 0B1 | 1F0 1B1 1F1 1B0");
-  EXPECT_EQ(draw_grid(schedule, validate(schedule)),
+  const Schedule schedule = traces::parse_schedule_text("0F0 0F1 0B0 0B1 | 1F0 1B1 1F1 1B0");
+  EXPECT_EQ(traces::draw_grid(schedule, validate(schedule)),
             "rank 0   0F0  0F1  0B0  0B1\n"
             "rank 1   1F0 >1B1< 1F1  1B0\n"
             "\n"
@@ -202,8 +205,8 @@ TEST(DrawGrid, MarksTheCulprit) {
 }
 
 TEST(DrawGrid, MarksRanksWhereSomethingIsMissing) {
-  const Schedule schedule = parse_schedule_text("0F0 0F1 0B0 0B1 | 1F0 1B0 1F1");
-  const std::string grid = draw_grid(schedule, validate(schedule));
+  const Schedule schedule = traces::parse_schedule_text("0F0 0F1 0B0 0B1 | 1F0 1B0 1F1");
+  const std::string grid = traces::draw_grid(schedule, validate(schedule));
   EXPECT_NE(grid.find("rank 1!  1F0"), std::string::npos) << grid;
   EXPECT_NE(grid.find("\nrank 1: 1B1 is missing"), std::string::npos) << grid;
 }
@@ -211,7 +214,7 @@ TEST(DrawGrid, MarksRanksWhereSomethingIsMissing) {
 TEST(DrawGrid, CutsLongRowsToWhatIsAroundTheCulprit) {
   Schedule schedule = record_step("gpipe", {.ranks = 2, .microbatches = 100}).schedule;
   std::swap(schedule.order[1][60], schedule.order[1][160]);
-  const std::string grid = draw_grid(schedule, validate(schedule));
+  const std::string grid = traces::draw_grid(schedule, validate(schedule));
   EXPECT_LE(widest(lines_of(grid)[1]), 80);
   EXPECT_NE(grid.find(">1B60<"), std::string::npos) << grid;
   EXPECT_TRUE(lines_of(grid)[1].starts_with("rank 1  … ")) << grid;
@@ -220,7 +223,7 @@ TEST(DrawGrid, CutsLongRowsToWhatIsAroundTheCulprit) {
 TEST(DrawGrid, ShowsRanksAroundProblemsWhereThereAreMany) {
   Schedule schedule = record_step("1f1b", {.ranks = 64, .microbatches = 64}).schedule;
   schedule.order[30].pop_back();
-  const std::string grid = draw_grid(schedule, validate(schedule));
+  const std::string grid = traces::draw_grid(schedule, validate(schedule));
   EXPECT_EQ(lines_of(grid)[1].substr(0, 7), "rank 29") << grid;
   EXPECT_EQ(lines_of(grid)[2].substr(0, 8), "rank 30!") << grid;
 }
@@ -228,9 +231,9 @@ TEST(DrawGrid, ShowsRanksAroundProblemsWhereThereAreMany) {
 TEST(DrawGrid, ListsTwentyProblemsAndCountsTheRest) {
   Schedule schedule = record_step("gpipe", {.ranks = 2, .microbatches = 30}).schedule;
   schedule.order[1].clear();
-  const std::string grid = draw_grid(schedule, validate(schedule));
+  const std::string grid = traces::draw_grid(schedule, validate(schedule));
   EXPECT_NE(grid.find("further problems\n"), std::string::npos) << grid;
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

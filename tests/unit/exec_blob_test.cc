@@ -5,16 +5,16 @@
 #include "exec/training/payload.h"
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 TEST(Blob, IsReadInTheOrderOfWriting) {
-  BlobWriter writer;
+  exec::BlobWriter writer;
   writer.write(std::int32_t{7});
   writer.write_text("1F3");
   writer.write_all(std::vector<double>{0.5, 2});
-  const Blob bytes = writer.take();
-  BlobReader reader(bytes);
+  const exec::Blob bytes = writer.take();
+  exec::BlobReader reader(bytes);
   EXPECT_EQ(reader.read<std::int32_t>(), 7);
   EXPECT_EQ(reader.read_text(), "1F3");
   EXPECT_EQ(reader.read_all<double>(), (std::vector<double>{0.5, 2}));
@@ -22,40 +22,42 @@ TEST(Blob, IsReadInTheOrderOfWriting) {
 }
 
 TEST(Blob, TooFewBytesAreRefused) {
-  BlobWriter writer;
+  exec::BlobWriter writer;
   writer.write_all(std::vector<double>{0.5, 2});
-  Blob bytes = writer.take();
+  exec::Blob bytes = writer.take();
   bytes.pop_back();
-  BlobReader reader(bytes);
+  exec::BlobReader reader(bytes);
   EXPECT_THROW(reader.read_all<double>(), Error);
-  const Blob none;
-  EXPECT_THROW(BlobReader(none).read_text(), Error);
+  const exec::Blob none;
+  EXPECT_THROW(exec::BlobReader(none).read_text(), Error);
 }
 
 TEST(Payload, ArrivesAsItWasSent) {
-  Matrix matrix(2, 3);
+  exec::Matrix matrix(2, 3);
   matrix.values = {1, 2, 3, 4, 5, 6};
-  const Payload arrived = unpack(pack(seal(matrix, Damage::kNone)));
+  const exec::Payload arrived = exec::unpack(exec::pack(exec::seal(matrix, exec::Damage::kNone)));
   EXPECT_EQ(arrived.matrix, matrix);
-  EXPECT_EQ(find_damage(arrived, 2, 3), "");
+  EXPECT_EQ(exec::find_damage(arrived, 2, 3), "");
 }
 
 TEST(Payload, TellsWhatIsWrongWithIt) {
-  Matrix matrix(2, 3);
+  exec::Matrix matrix(2, 3);
   matrix.values = {1, 2, 3, 4, 5, 6};
-  const auto damage = [](const Blob& bytes) { return find_damage(unpack(bytes), 2, 3); };
-  EXPECT_EQ(damage(pack(seal(matrix, Damage::kWrongSize))),
+  const auto damage = [](const exec::Blob& bytes) {
+    return exec::find_damage(exec::unpack(bytes), 2, 3);
+  };
+  EXPECT_EQ(damage(exec::pack(exec::seal(matrix, exec::Damage::kWrongSize))),
             "a wrong size: 3 x 3 entries instead of 2 x 3");
-  EXPECT_EQ(damage(pack(seal(matrix, Damage::kGarbage))),
+  EXPECT_EQ(damage(exec::pack(exec::seal(matrix, exec::Damage::kGarbage))),
             "garbage: what arrived does not have the checksum of what was sent");
-  Blob short_of_one = pack(seal(matrix, Damage::kNone));
+  exec::Blob short_of_one = exec::pack(exec::seal(matrix, exec::Damage::kNone));
   short_of_one.pop_back();
   EXPECT_EQ(damage(short_of_one).find("a wrong size"), 0u);
   EXPECT_EQ(damage({}).find("a wrong size"), 0u);
-  Matrix swapped = matrix;
+  exec::Matrix swapped = matrix;
   std::swap(swapped.values[0], swapped.values[1]);
-  EXPECT_NE(damage(pack({swapped, seal(matrix, Damage::kNone).checksum})), "");
+  EXPECT_NE(damage(exec::pack({swapped, exec::seal(matrix, exec::Damage::kNone).checksum})), "");
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

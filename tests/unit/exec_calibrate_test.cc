@@ -9,18 +9,18 @@
 #include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 TEST(Estimate, LeavesOutTheLongestAndShortestTenth) {
   // 1..9 and an outlier: without 1 and 1000, the mean of 2..9 is 5.
-  const auto known = estimate({5, 2, 3, 4, 1, 6, 7, 1000, 8, 9});
+  const auto known = exec::estimate({5, 2, 3, 4, 1, 6, 7, 1000, 8, 9});
   ASSERT_TRUE(known);
   EXPECT_EQ(known->mean, 5);
   EXPECT_EQ(known->samples, 10);
   EXPECT_GT(known->half_width, 100);
-  EXPECT_FALSE(estimate({}));
-  EXPECT_EQ(estimate({7})->half_width, 0);
+  EXPECT_FALSE(exec::estimate({}));
+  EXPECT_EQ(exec::estimate({7})->half_width, 0);
 }
 
 TEST(Calibrate, FindsTheCostsOfASimulatedStep) {
@@ -35,8 +35,8 @@ TEST(Calibrate, FindsTheCostsOfASimulatedStep) {
   CostModel costs = spread(uniform, schedule);
   costs.stages[1].forward = 130;
   const std::vector<Timeline> steps{simulate(program, costs), simulate(program, costs)};
-  const Observation observation{program, steps};
-  const Calibration calibration = calibrate({&observation, 1}, 3);
+  const exec::Observation observation{program, steps};
+  const exec::Calibration calibration = exec::calibrate({&observation, 1}, 3);
   const auto cost = [&](std::size_t stage, OpKind kind) {
     const auto& known = calibration.ops[stage][static_cast<std::size_t>(kind)];
     return known ? known->mean : Nanos{-1};
@@ -63,8 +63,8 @@ TEST(Calibrate, AMessageOnItsWayIsNoGapBetweenOps) {
   uniform.weight_grad = 90;
   uniform.message = 70;
   const std::vector<Timeline> steps{simulate(program, spread(uniform, schedule))};
-  const Observation observation{program, steps};
-  const Calibration calibration = calibrate({&observation, 1}, 3);
+  const exec::Observation observation{program, steps};
+  const exec::Calibration calibration = exec::calibrate({&observation, 1}, 3);
   EXPECT_EQ(calibration.message->mean, 70);
   EXPECT_EQ(calibration.message->half_width, 0);
   EXPECT_EQ(calibration.between_ops->mean, 0);
@@ -81,12 +81,12 @@ TEST(Calibrate, FindsWhatUpdatesCost) {
   CostModel costs = spread(UniformCost{}, schedule);
   costs.updates = {{30, 50, 0}, {31, 51, 0}, {32, 52, 0}, {33, 53, 0}};
   const std::vector<Timeline> steps{simulate(program, costs)};
-  const Observation observation{program, steps};
-  const Calibration calibration = calibrate({&observation, 1}, schedule.stages());
+  const exec::Observation observation{program, steps};
+  const exec::Calibration calibration = exec::calibrate({&observation, 1}, schedule.stages());
   ASSERT_EQ(calibration.updates.size(), 4u);
   EXPECT_EQ(calibration.updates[3].optimizer->mean, 33);
   EXPECT_EQ(calibration.updates[1].reduce_grad->mean, 51);
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

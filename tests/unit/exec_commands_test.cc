@@ -12,7 +12,7 @@
 #include "sim/ir/units.h"
 #include "tools/commands/command.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 using Json = nlohmann::json;
@@ -24,14 +24,14 @@ struct Outcome {
   Json json() const { return Json::parse(output); }
 };
 
-Outcome call(int (*command)(const Arguments&), const Arguments& arguments) {
+Outcome call(int (*command)(const tools::Arguments&), const tools::Arguments& arguments) {
   testing::internal::CaptureStdout();
   const int status = command(arguments);
   std::fflush(stdout);
   return {status, testing::internal::GetCapturedStdout()};
 }
 
-Arguments small_transformer(Arguments arguments) {
+tools::Arguments small_transformer(tools::Arguments arguments) {
   for (const char* word : {"--backend", "cpu", "--work", "transformer", "--hidden-size", "8",
                            "--seq-length", "4", "--vocab-size", "13", "--steps", "1"})
     arguments.emplace_back(word);
@@ -59,16 +59,16 @@ TEST(RunCommand, ManyStepsOfEitherOptimizerStayWithWhatOneRankTrains) {
   // with the steps, by a factor that depends on the learning rate: a rate of 0.1 makes Adam's 4e-2
   // in ten steps.
   for (const char* optimizer : {"sgd", "adam"}) {
-    Arguments arguments = small_transformer(
+    tools::Arguments arguments = small_transformer(
         {"chimera", "--pp", "2", "-m", "4", "--format", "json", "--training-optimizer", optimizer});
     arguments.back() = "30";
-    EXPECT_EQ(call(run_run, arguments).json()["gradients_match"], true) << optimizer;
+    EXPECT_EQ(call(tools::run_run, arguments).json()["gradients_match"], true) << optimizer;
   }
 }
 
 TEST(RunCommand, TrainsAndSaysThatTheGradientsAreRight) {
-  const Outcome outcome =
-      call(run_run, small_transformer({"zb-h1", "--pp", "2", "-m", "4", "--format", "json"}));
+  const Outcome outcome = call(
+      tools::run_run, small_transformer({"zb-h1", "--pp", "2", "-m", "4", "--format", "json"}));
   EXPECT_EQ(outcome.status, 0);
   const Json report = outcome.json();
   EXPECT_EQ(report["source"], "cpu");
@@ -82,8 +82,8 @@ TEST(RunCommand, TrainsAndSaysThatTheGradientsAreRight) {
 TEST(RunCommand, WhatIsOnlyPlayedHasNoGradients) {
   for (const char* work : {"sleep", "spin"}) {
     const Outcome outcome =
-        call(run_run, {"1f1b", "--pp", "2", "-m", "2", "--f", "10us", "--b", "20us", "--work", work,
-                       "--format", "json", "--steps", "2"});
+        call(tools::run_run, {"1f1b", "--pp", "2", "-m", "2", "--f", "10us", "--b", "20us",
+                              "--work", work, "--format", "json", "--steps", "2"});
     EXPECT_TRUE(outcome.json()["gradients_match"].is_null());
     EXPECT_EQ(outcome.json()["makespans_ns"].size(), 2u);
   }
@@ -93,8 +93,8 @@ TEST(RunCommand, ADeadRankIsTheMachinesFaultAndLeavesAPartialTimeline) {
   const TemporaryFile saved("partial.json");
   testing::internal::CaptureStderr();
   const Outcome outcome =
-      call(run_run, {"gpipe", "--pp", "2", "-m", "2", "--f", "10us", "--b", "20us", "--inject",
-                     "rank=1,op=1F1,die", "--save", saved.path()});
+      call(tools::run_run, {"gpipe", "--pp", "2", "-m", "2", "--f", "10us", "--b", "20us",
+                            "--inject", "rank=1,op=1F1,die", "--save", saved.path()});
   const std::string message = testing::internal::GetCapturedStderr();
   EXPECT_EQ(outcome.status, 3);
   std::ifstream file(saved.path());
@@ -110,18 +110,19 @@ TEST(AnalyzeCommand, SaysThatAStepBrokeOffAndDoesNotJudgeItsRanks) {
   const TemporaryFile broken("broken.json");
   const TemporaryFile whole("whole.json");
   testing::internal::CaptureStderr();
-  call(run_run, {"gpipe", "--pp", "2", "-m", "2", "--f", "10us", "--b", "20us", "--inject",
-                 "rank=1,op=1F1,die", "--save", broken.path()});
-  call(run_simulate, {"gpipe", "--pp", "2", "-m", "2", "--save", whole.path()});
+  call(tools::run_run, {"gpipe", "--pp", "2", "-m", "2", "--f", "10us", "--b", "20us", "--inject",
+                        "rank=1,op=1F1,die", "--save", broken.path()});
+  call(tools::run_simulate, {"gpipe", "--pp", "2", "-m", "2", "--save", whole.path()});
   testing::internal::GetCapturedStderr();
-  EXPECT_THROW(run_diff({whole.path(), broken.path()}), Error);
-  const Json alone = call(run_analyze, {broken.path(), "--format", "json"}).json();
+  EXPECT_THROW(tools::run_diff({whole.path(), broken.path()}), Error);
+  const Json alone = call(tools::run_analyze, {broken.path(), "--format", "json"}).json();
   EXPECT_TRUE(alone["stragglers"].is_null());
   EXPECT_EQ(alone["notes"][0].get<std::string>().find("this is no whole step, it broke off: rank 1 "
                                                       "died at 1F1"),
             0u)
       << alone["notes"];
-  const Json both = call(run_analyze, {broken.path(), whole.path(), "--format", "json"}).json();
+  const Json both =
+      call(tools::run_analyze, {broken.path(), whole.path(), "--format", "json"}).json();
   EXPECT_EQ(both["iterations"], 1);
   EXPECT_EQ(both["per_iteration"][0]["label"], whole.path());
   EXPECT_EQ(both["makespan_ns"], 9'000'000);  // (m + p - 1) (f + b) = 3 x 3 ms
@@ -132,29 +133,30 @@ TEST(AnalyzeCommand, SaysThatAStepBrokeOffAndDoesNotJudgeItsRanks) {
 
 TEST(RunCommand, SavesTheTrainingAlsoWithoutVerification) {
   const TemporaryFile saved("training.json");
-  Arguments arguments = small_transformer({"1f1b", "--pp", "2", "-m", "2", "--no-proof"});
+  tools::Arguments arguments = small_transformer({"1f1b", "--pp", "2", "-m", "2", "--no-proof"});
   arguments.insert(arguments.end(), {"--save-training", saved.path()});
-  EXPECT_EQ(call(run_run, arguments).status, 0);
+  EXPECT_EQ(call(tools::run_run, arguments).status, 0);
   std::ifstream file(saved.path());
   EXPECT_EQ(Json::parse(file)["stages"].size(), 2u);
 }
 
 TEST(RunCommand, ADeathIsReportedEvenIfTheDiskIsFull) {
   testing::internal::CaptureStderr();
-  EXPECT_THROW(call(run_run, {"gpipe", "--pp", "2", "-m", "2", "--inject", "rank=1,op=1F1,die",
-                              "--save", "/dev/full"}),
+  EXPECT_THROW(call(tools::run_run, {"gpipe", "--pp", "2", "-m", "2", "--inject",
+                                     "rank=1,op=1F1,die", "--save", "/dev/full"}),
                Error);
   testing::internal::GetCapturedStdout();
   EXPECT_EQ(testing::internal::GetCapturedStderr().find("bubblescope: rank 1 died at 1F1"), 0u);
 }
 
 TEST(RunCommand, AnUnknownBackendNamesTheNearest) {
-  EXPECT_THROW(run_run({"gpipe", "--pp", "2", "-m", "2", "--backend", "cpus"}), Error);
+  EXPECT_THROW(tools::run_run({"gpipe", "--pp", "2", "-m", "2", "--backend", "cpus"}), Error);
 }
 
 TEST(CompareCommand, GivesTheErrorsOfThePrediction) {
-  const Outcome outcome = call(run_compare, {"1f1b,gpipe", "--pp", "2", "-m", "2", "--backend",
-                                             "cpu", "--steps", "1", "--format", "json"});
+  const Outcome outcome =
+      call(tools::run_compare, {"1f1b,gpipe", "--pp", "2", "-m", "2", "--backend", "cpu", "--steps",
+                                "1", "--format", "json"});
   EXPECT_EQ(outcome.status, 0);
   const Json comparison = outcome.json();
   EXPECT_EQ(comparison["reports"].size(), 2u);
@@ -165,39 +167,41 @@ TEST(CompareCommand, GivesTheErrorsOfThePrediction) {
   }
   EXPECT_EQ(comparison["reports"][0]["predicted"]["source"], "simulated");
   EXPECT_EQ(comparison["error"]["peak_memory"], 0);
-  const Outcome text = call(run_compare, {"1f1b", "--pp", "2", "-m", "2", "--backend", "cpu"});
+  const Outcome text =
+      call(tools::run_compare, {"1f1b", "--pp", "2", "-m", "2", "--backend", "cpu"});
   EXPECT_NE(text.output.find("measured"), std::string::npos);
 }
 
 TEST(CompareCommand, ATransformerNeedsMeasuredCosts) {
-  EXPECT_THROW(run_compare(small_transformer({"1f1b", "--pp", "2", "-m", "2"})), Error);
+  EXPECT_THROW(tools::run_compare(small_transformer({"1f1b", "--pp", "2", "-m", "2"})), Error);
 }
 
 TEST(CalibrateCommand, WritesCostsThatPredict) {
   const TemporaryFile costs("costs.json");
   EXPECT_EQ(
-      call(run_calibrate, small_transformer({"--pp", "2", "-m", "4", "-o", costs.path()})).status,
+      call(tools::run_calibrate, small_transformer({"--pp", "2", "-m", "4", "-o", costs.path()}))
+          .status,
       0);
   std::ifstream file(costs.path());
   const Json written = Json::parse(file);
   EXPECT_EQ(written["stages"].size(), 2u);
   EXPECT_GT(written["measured"]["stages"][0]["forward"]["samples"].get<int>(), 0);
   const Outcome outcome =
-      call(run_compare, small_transformer({"1f1b,zb-h1", "--pp", "2", "-m", "3", "--costs",
-                                           costs.path(), "--format", "json"}));
+      call(tools::run_compare, small_transformer({"1f1b,zb-h1", "--pp", "2", "-m", "3", "--costs",
+                                                  costs.path(), "--format", "json"}));
   EXPECT_EQ(outcome.status, 0);
   EXPECT_EQ(outcome.json()["gradients_match"], true);
   EXPECT_LT(outcome.json()["error"]["peak_memory"].get<double>(), 0.02);
 }
 
 TEST(SimulateCommand, UnderstandsInjectedDelays) {
-  const auto makespan = [](const Arguments& inject) {
-    Arguments arguments{"gpipe", "--pp", "2", "-m", "2", "--format", "json"};
+  const auto makespan = [](const tools::Arguments& inject) {
+    tools::Arguments arguments{"gpipe", "--pp", "2", "-m", "2", "--format", "json"};
     arguments.insert(arguments.end(), inject.begin(), inject.end());
-    return call(run_simulate, arguments).json()["makespan_ns"].get<Nanos>();
+    return call(tools::run_simulate, arguments).json()["makespan_ns"].get<Nanos>();
   };
   EXPECT_EQ(makespan({"--inject", "rank=0,op=0F1,delay=5ms"}) - makespan({}), 5'000'000);
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

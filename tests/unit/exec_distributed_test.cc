@@ -15,7 +15,7 @@
 #include "tests/support/forked_ranks.h"
 #include "tests/support/verified_training.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 Schedule build(const std::string& name, std::int32_t ranks, std::int32_t microbatches) {
@@ -23,25 +23,25 @@ Schedule build(const std::string& name, std::int32_t ranks, std::int32_t microba
 }
 
 /// "right", what was wrong, or why it broke down. `at` is called before the 20th op of this rank.
-std::string train(SocketTransport& link, const Schedule& schedule, BackendRequest request = {},
-                  void (*at)() = nullptr) {
+std::string train(exec::SocketTransport& link, const Schedule& schedule,
+                  exec::BackendRequest request = {}, void (*at)() = nullptr) {
   const Program program = lowered(schedule);
-  const Limits limits{request.timeout};
-  const Processes processes(link, limits);
-  const TrainingOptions options = small_model();
-  Training training(schedule, program, options, processes);
+  const exec::Limits limits{request.timeout};
+  const exec::Processes processes(link, limits);
+  const exec::TrainingOptions options = small_model();
+  exec::Training training(schedule, program, options, processes);
   std::atomic<int> ops = 0;
-  request.work = [&, work = training.work()](const WorkItem& item) {
+  request.work = [&, work = training.work()](const exec::WorkItem& item) {
     if (at != nullptr && ++ops == 20) at();
     return work(item);
   };
   request.payload_codec = training.payload_codec();
-  DistributedBackend backend(std::move(request), program, link);
-  const Execution execution = execute(program, backend, "sockets",
-                                      {1, kVerifiedSteps - 1, [&] { training.finish_step(); }});
+  exec::DistributedBackend backend(std::move(request), program, link);
+  const exec::Execution execution = exec::execute(
+      program, backend, "sockets", {1, kVerifiedSteps - 1, [&] { training.finish_step(); }});
   if (execution.breakdown) return execution.breakdown->message;
-  const Verification verification =
-      verify(training.result(), train_serially(schedule, options, kVerifiedSteps));
+  const exec::Verification verification =
+      exec::verify(training.result(), exec::train_serially(schedule, options, kVerifiedSteps));
   return verification.matches ? "right" : to_string(verification);
 }
 
@@ -51,15 +51,15 @@ TEST(DistributedBackend, EveryProcessTrainsRight) {
                                     std::pair{"bpipe", 4}, std::pair{"dualpipe", 4}}) {
     SCOPED_TRACE(name);
     const Schedule schedule = build(name, ranks, 8);
-    const auto ends =
-        run_ranks(ranks, [&schedule](SocketTransport& link) { return train(link, schedule); });
+    const auto ends = run_ranks(
+        ranks, [&schedule](exec::SocketTransport& link) { return train(link, schedule); });
     for (const RankEnd& end : ends) EXPECT_EQ(end.said, "right");
   }
 }
 
 TEST(DistributedBackend, ARankThatDiesIsNamed) {
   for (const std::int32_t victim : {0, 1, 2}) {
-    const auto ends = run_ranks(3, [victim](SocketTransport& link) {
+    const auto ends = run_ranks(3, [victim](exec::SocketTransport& link) {
       const bool is_victim = link.self().rank == victim;
       return train(link, build("1f1b", 3, 6), {}, is_victim ? +[] { raise(SIGKILL); } : nullptr);
     });
@@ -74,8 +74,8 @@ TEST(DistributedBackend, ARankThatDiesIsNamed) {
 }
 
 TEST(DistributedBackend, ARankThatHangsIsNamedWithinTheTimeout) {
-  const auto ends = run_ranks(3, [](SocketTransport& link) {
-    BackendRequest request;
+  const auto ends = run_ranks(3, [](exec::SocketTransport& link) {
+    exec::BackendRequest request;
     request.timeout = 2'000'000'000;
     const bool hangs = link.self().rank == 1;
     return train(link, build("1f1b", 3, 6), std::move(request),
@@ -88,9 +88,9 @@ TEST(DistributedBackend, ARankThatHangsIsNamedWithinTheTimeout) {
 }
 
 TEST(DistributedBackend, AnInjectedDeathIsReportedByAllRanks) {
-  const auto ends = run_ranks(3, [](SocketTransport& link) {
-    BackendRequest request;
-    request.injections = {parse_injection("rank=1,op=1F1,die")};
+  const auto ends = run_ranks(3, [](exec::SocketTransport& link) {
+    exec::BackendRequest request;
+    request.injections = {exec::parse_injection("rank=1,op=1F1,die")};
     return train(link, build("1f1b", 3, 6), std::move(request));
   });
   for (const RankEnd& end : ends)
@@ -100,4 +100,4 @@ TEST(DistributedBackend, AnInjectedDeathIsReportedByAllRanks) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

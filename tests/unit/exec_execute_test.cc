@@ -16,7 +16,7 @@
 #include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 constexpr Nanos kMillisecond = 1'000'000;
@@ -42,13 +42,14 @@ Schedule build_whole_or_sliced(const ScheduleDef& def) {
   }
 }
 
-Execution run(const Program& program, BackendRequest request, const ExecuteOptions& options = {}) {
-  const auto backend = find_backend("cpu").make(std::move(request), program);
-  return execute(program, *backend, "cpu", options);
+exec::Execution run(const Program& program, exec::BackendRequest request,
+                    const exec::ExecuteOptions& options = {}) {
+  const auto backend = exec::find_backend("cpu").make(std::move(request), program);
+  return exec::execute(program, *backend, "cpu", options);
 }
 
-Work no_work() {
-  return [](const WorkItem& item) { return item.clock.now(); };
+exec::Work no_work() {
+  return [](const exec::WorkItem& item) { return item.clock.now(); };
 }
 
 void expect_rule_of_the_machine(const Program& program, const Timeline& timeline) {
@@ -70,7 +71,7 @@ TEST(Execute, KeepsTheRuleOfTheMachineInEverySchedule) {
     SCOPED_TRACE(def.name);
     const Schedule schedule = build_whole_or_sliced(def);
     const Program program = std::get<Program>(lower(schedule));
-    const Execution execution = run(program, {no_work(), {}}, {1, 2, {}});
+    const exec::Execution execution = run(program, {no_work(), {}}, {1, 2, {}});
     ASSERT_FALSE(execution.breakdown);
     ASSERT_EQ(execution.steps.size(), 2u);
     for (const Timeline& timeline : execution.steps) expect_rule_of_the_machine(program, timeline);
@@ -86,7 +87,7 @@ TEST(Execute, PostedMessagesKeepTheRuleOfTheMachineInEveryMode) {
     options.eager_slots = 2;
     const auto program = lower(schedule, options);
     if (std::holds_alternative<Deadlock>(program)) continue;
-    const Execution execution = run(std::get<Program>(program), {no_work(), {}});
+    const exec::Execution execution = run(std::get<Program>(program), {no_work(), {}});
     ASSERT_FALSE(execution.breakdown);
     expect_rule_of_the_machine(std::get<Program>(program), execution.steps[0]);
   }
@@ -95,7 +96,7 @@ TEST(Execute, PostedMessagesKeepTheRuleOfTheMachineInEveryMode) {
 TEST(Execute, RunsEveryInstructionOnceInEveryStep) {
   const Case made = lowered("zb-h1", 4, 8);
   std::vector<std::atomic<int>> runs(made.program.size());
-  const Work work = [&](const WorkItem& item) {
+  const exec::Work work = [&](const exec::WorkItem& item) {
     ++runs[item.id];
     return item.clock.now();
   };
@@ -108,8 +109,8 @@ TEST(Execute, RunsEveryInstructionOnceInEveryStep) {
 TEST(Execute, IsAnalyzedLikeAPrediction) {
   const Case made = lowered("1f1b", 4, 8);
   const std::vector<Nanos> durations(made.program.size(), kMillisecond / 2);
-  const Execution execution =
-      run(made.program, {play(made.program, durations, WaitMode::kSleep), {}});
+  const exec::Execution execution =
+      run(made.program, {exec::play(made.program, durations, exec::WaitMode::kSleep), {}});
   const BubbleReport report = analyze(made.schedule, made.program, execution.steps[0]);
   EXPECT_EQ(report.source, "cpu");
   const Timeline predicted = simulate(made.program, durations);
@@ -127,8 +128,8 @@ TEST(Execute, MessagesAreDelaysOutsideOfLanes) {
   std::vector<Nanos> durations(made.program.size(), 0);
   for (InstructionId id = 0; id < made.program.size(); ++id)
     if (is_message(made.program.instructions[id])) durations[id] = 20 * kMillisecond;
-  const Execution execution =
-      run(made.program, {play(made.program, durations, WaitMode::kSleep), {}});
+  const exec::Execution execution =
+      run(made.program, {exec::play(made.program, durations, exec::WaitMode::kSleep), {}});
   // All four forwards are sent at once and arrive together, so there are two delays in all, not
   // eight.
   const auto& end = execution.steps[0].end;
@@ -137,12 +138,12 @@ TEST(Execute, MessagesAreDelaysOutsideOfLanes) {
 
 TEST(Execute, AnExceptionOfTheWorkStopsEveryRankAndIsReported) {
   const Case made = lowered("1f1b", 4, 8);
-  const Work work = [&](const WorkItem& item) -> Nanos {
+  const exec::Work work = [&](const exec::WorkItem& item) -> Nanos {
     if (to_string(made.program.instructions[item.id].op) == "2F3")
       throw std::runtime_error("no memory for 2F3");
     return item.clock.now();
   };
-  const Execution execution = run(made.program, {work, {}});
+  const exec::Execution execution = run(made.program, {work, {}});
   ASSERT_TRUE(execution.breakdown);
   EXPECT_EQ(execution.breakdown->message.find("no memory for 2F3; every rank was stopped: rank 2"),
             0u)
@@ -154,11 +155,11 @@ TEST(Execute, AnExceptionOfTheWorkStopsEveryRankAndIsReported) {
 }
 
 /// A backend whose rank 1 is gone when all others are done.
-class LonelyBackend : public Backend {
+class LonelyBackend : public exec::Backend {
  public:
-  std::vector<RankResult> run_step() override {
-    std::vector<RankResult> results(2);
-    for (RankResult& result : results) result.reason = AbortReason::kTimeout;
+  std::vector<exec::RankResult> run_step() override {
+    std::vector<exec::RankResult> results(2);
+    for (exec::RankResult& result : results) result.reason = exec::AbortReason::kTimeout;
     results[1].failure = std::make_exception_ptr(std::runtime_error("rank 1 is gone"));
     return results;
   }
@@ -167,7 +168,7 @@ class LonelyBackend : public Backend {
 TEST(Execute, WhereTheOthersWereDoneSaysSo) {
   const Case made = lowered("1f1b", 2, 4);
   LonelyBackend backend;
-  const Execution execution = execute(made.program, backend, "lonely", {});
+  const exec::Execution execution = exec::execute(made.program, backend, "lonely", {});
   ASSERT_TRUE(execution.breakdown);
   EXPECT_EQ(execution.breakdown->message,
             "rank 1 is gone; all others had done their part of the step");
@@ -175,9 +176,9 @@ TEST(Execute, WhereTheOthersWereDoneSaysSo) {
 
 TEST(Execute, AHangIsStoppedByTheTimeoutAndTheCulpritNamed) {
   const Case made = lowered("1f1b", 3, 6);
-  BackendRequest request{no_work(), {parse_injection("rank=1,op=1B0,hang")}};
+  exec::BackendRequest request{no_work(), {exec::parse_injection("rank=1,op=1B0,hang")}};
   request.timeout = 60 * kMillisecond;
-  const Execution execution = run(made.program, std::move(request));
+  const exec::Execution execution = run(made.program, std::move(request));
   ASSERT_TRUE(execution.breakdown);
   EXPECT_EQ(execution.breakdown->fault, Fault::kMachine);
   EXPECT_EQ(execution.breakdown->message.find(
@@ -194,17 +195,17 @@ TEST(Execute, AHangIsStoppedByTheTimeoutAndTheCulpritNamed) {
 TEST(Execute, AnInterruptStopsEveryRank) {
   const Case made = lowered("gpipe", 2, 2);
   const std::atomic<bool> interrupted = true;
-  BackendRequest request{no_work(), {parse_injection("rank=0,op=0F1,hang")}};
+  exec::BackendRequest request{no_work(), {exec::parse_injection("rank=0,op=0F1,hang")}};
   request.interrupted = &interrupted;
-  const Execution execution = run(made.program, std::move(request));
+  const exec::Execution execution = run(made.program, std::move(request));
   ASSERT_TRUE(execution.breakdown);
   EXPECT_EQ(execution.breakdown->message.find("interrupted: rank 0 at 0F1"), 0u);
 }
 
 TEST(Execute, ADelayLengthensTheOpByAsMuch) {
   const Case made = lowered("gpipe", 2, 2);
-  const Execution execution =
-      run(made.program, {no_work(), {parse_injection("rank=1,op=1F1,delay=30ms")}});
+  const exec::Execution execution =
+      run(made.program, {no_work(), {exec::parse_injection("rank=1,op=1F1,delay=30ms")}});
   ASSERT_FALSE(execution.breakdown);
   for (InstructionId id = 0; id < made.program.size(); ++id)
     if (to_string(made.program.instructions[id].op) == "1F1") {
@@ -214,15 +215,15 @@ TEST(Execute, ADelayLengthensTheOpByAsMuch) {
 
 TEST(Execute, ABackendGoesOnAfterOneExecution) {
   const Case made = lowered("gpipe", 3, 2);
-  const auto backend = find_backend("cpu").make({no_work(), {}}, made.program);
+  const auto backend = exec::find_backend("cpu").make({no_work(), {}}, made.program);
   for (int execution = 0; execution < 2; ++execution)
-    EXPECT_FALSE(execute(made.program, *backend, "cpu", {1, 2, {}}).breakdown);
+    EXPECT_FALSE(exec::execute(made.program, *backend, "cpu", {1, 2, {}}).breakdown);
 }
 
 TEST(Execute, TheMedianStepIsTheMiddleOneByLength) {
   const std::vector<Timeline> steps{{"a", {0}, {9}}, {"b", {1}, {4}}, {"c", {0}, {5}}};
-  EXPECT_EQ(median_step(steps).source, "c");
+  EXPECT_EQ(exec::median_step(steps).source, "c");
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

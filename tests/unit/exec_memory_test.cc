@@ -17,7 +17,7 @@
 #endif
 #endif
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 /// Page faults of this thread.
@@ -30,7 +30,7 @@ long page_faults() {
 /// Forwards that keep 10 MiB, then all backwards: 2560 pages of 4 KiB.
 long run_step() {
   const long before = page_faults();
-  std::vector<Matrix> kept;
+  std::vector<exec::Matrix> kept;
   for (int microbatch = 0; microbatch < 40; ++microbatch) kept.emplace_back(256, 256);
   return page_faults() - before;
 }
@@ -39,7 +39,7 @@ TEST(KeepMemory, TheSecondStepFindsThePagesOfTheFirst) {
 #if !defined(__GLIBC__) || defined(BUBBLESCOPE_OTHER_HEAP)
   GTEST_SKIP() << "this heap is not glibc's";
 #else
-  keep_freed_memory();
+  exec::keep_freed_memory();
   long second = 0;
   std::thread lane([&] {
     run_step();
@@ -51,4 +51,4 @@ TEST(KeepMemory, TheSecondStepFindsThePagesOfTheFirst) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -16,7 +16,7 @@
 #include "sim/ir/error.h"
 #include "tests/support/lone_transport.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 std::string message_of(const std::exception_ptr& failure) {
@@ -30,17 +30,18 @@ std::string message_of(const std::exception_ptr& failure) {
 TEST(ClockOffset, TrustsTheQuickestAnswer) {
   // This clock is 1000 ahead. The second question took 4, its answer came in the middle: at 2002
   // here it was 1002 there. The others took longer on one of the ways.
-  EXPECT_EQ(find_clock_offset({{1100, 150, 1200}, {2000, 1002, 2004}, {3000, 2001, 3100}}).ahead,
-            1000);
-  EXPECT_EQ(find_clock_offset({{10, 5'000'010, 10}}).ahead, -5'000'000);
-  EXPECT_EQ(find_clock_offset({{1100, 150, 1200}, {2000, 1002, 2005}}).error, 3);
+  EXPECT_EQ(
+      exec::find_clock_offset({{1100, 150, 1200}, {2000, 1002, 2004}, {3000, 2001, 3100}}).ahead,
+      1000);
+  EXPECT_EQ(exec::find_clock_offset({{10, 5'000'010, 10}}).ahead, -5'000'000);
+  EXPECT_EQ(exec::find_clock_offset({{1100, 150, 1200}, {2000, 1002, 2005}}).error, 3);
 }
 
 /// What a second child of this process sees of the first.
 bool sees_stopped(pid_t first) {
   const pid_t second = fork();
   if (second == 0) {
-    const std::string error_text = find_stopped_process();
+    const std::string error_text = exec::find_stopped_process();
     const bool named = error_text.find("does not answer: its process " + std::to_string(first) +
                                        " is stopped") != std::string::npos;
     _exit(named ? 0 : 1);
@@ -65,10 +66,10 @@ TEST(MpiWatchdog, NamesAStoppedProcessOfTheSameRun) {
 TEST(Heartbeat, IsSentToOthersWhileItLasts) {
   std::atomic<int> shown = 0;
   LoneTransport transport({0, 2});
-  transport.at_send = [&](MessageTag tag) { shown += tag == MessageTag::kControl; };
-  const Processes two(transport, {});
+  transport.at_send = [&](exec::MessageTag tag) { shown += tag == exec::MessageTag::kControl; };
+  const exec::Processes two(transport, {});
   {
-    const Heartbeat heartbeat(two);
+    const exec::Heartbeat heartbeat(two);
     for (int wait = 0; wait < 1000 && shown < 2; ++wait)
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     EXPECT_GE(shown, 2);
@@ -76,12 +77,12 @@ TEST(Heartbeat, IsSentToOthersWhileItLasts) {
   const int at_the_end = shown;
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   EXPECT_EQ(shown, at_the_end);
-  const Heartbeat alone(this_process_alone());  // and nobody to show them to
+  const exec::Heartbeat alone(exec::this_process_alone());  // and nobody to show them to
 }
 
 TEST(MpiTransport, WithoutItsModuleSaysWhatToInstall) {
   try {
-    MpiLibrary("/nowhere/bubblescope_mpi.so");
+    exec::MpiLibrary("/nowhere/bubblescope_mpi.so");
     FAIL() << "there is no such module";
   } catch (const Error& error) {
     EXPECT_EQ(error.fault(), Fault::kMachine);
@@ -94,50 +95,50 @@ TEST(MpiTransport, WithoutItsModuleSaysWhatToInstall) {
 }
 
 TEST(RankPart, TravelsAsBytes) {
-  RankPart part;
+  exec::RankPart part;
   part.result.spans = {{3, 10, 20}};
-  part.result.reason = AbortReason::kFailure;
+  part.result.reason = exec::AbortReason::kFailure;
   part.result.stopped = {{4, true, std::nullopt}, {5, false, InstructionId{2}}};
   part.result.failure = std::make_exception_ptr(Error(Fault::kProblem, "no memory for 2F3"));
   part.arrivals = {{2, 9, 9}};
-  const RankPart read = read_part(to_bytes(part));
+  const exec::RankPart read = exec::read_part(exec::to_bytes(part));
   EXPECT_EQ(read.result.spans[0].end, 20);
-  EXPECT_EQ(read.result.reason, AbortReason::kFailure);
+  EXPECT_EQ(read.result.reason, exec::AbortReason::kFailure);
   EXPECT_TRUE(read.result.stopped[0].started);
   EXPECT_EQ(read.result.stopped[0].awaited, std::nullopt);
   EXPECT_EQ(read.result.stopped[1].awaited, InstructionId{2});
   EXPECT_EQ(read.arrivals[0].id, 2u);
   EXPECT_EQ(message_of(read.result.failure), "no memory for 2F3");
-  Blob cut = to_bytes(part);
+  exec::Blob cut = exec::to_bytes(part);
   cut.resize(cut.size() - 3);
-  EXPECT_THROW(read_part(cut), Error);
+  EXPECT_THROW(exec::read_part(cut), Error);
 }
 
 TEST(RankPart, AMessageEndsWhenItArrives) {
   Program program;
   program.instructions.resize(2);
-  std::vector<RankPart> parts(2);
+  std::vector<exec::RankPart> parts(2);
   parts[0].result.spans = {{0, 0, 5}, {1, 5, 5}};
   parts[1].arrivals = {{1, 8, 8}};
-  set_arrivals(parts, program);
+  exec::set_arrivals(parts, program);
   EXPECT_EQ(parts[0].result.spans[0].end, 5);
   EXPECT_EQ(parts[0].result.spans[1].end, 8);
 }
 
 TEST(RankPart, OfARankThatIsGoneNamesIt) {
-  const RankPart part = missing_part(2, AbortReason::kNone);
-  EXPECT_EQ(part.result.reason, AbortReason::kTimeout);
+  const exec::RankPart part = exec::missing_part(2, exec::AbortReason::kNone);
+  EXPECT_EQ(part.result.reason, exec::AbortReason::kTimeout);
   EXPECT_EQ(message_of(part.result.failure),
             "rank 2 does not answer: its process has died or hangs");
 }
 
 TEST(RankPart, OfARankThatHasGoneSinceItToldItsOwnNamesIt) {
-  std::vector<RankPart> parts(3);
+  std::vector<exec::RankPart> parts(3);
   const std::vector<bool> last{false, false, true};
   parts[2].result.spans = {{3, 10, 20}};
-  EXPECT_EQ(fail_gone_ranks(parts, last)[2].result.failure, nullptr);  // the step is complete
-  parts[0].result.reason = AbortReason::kInterrupt;
-  const std::vector<RankPart> stopped = fail_gone_ranks(parts, last);
+  EXPECT_EQ(exec::fail_gone_ranks(parts, last)[2].result.failure, nullptr);  // the step is complete
+  parts[0].result.reason = exec::AbortReason::kInterrupt;
+  const std::vector<exec::RankPart> stopped = exec::fail_gone_ranks(parts, last);
   EXPECT_EQ(message_of(stopped[2].result.failure),
             "rank 2 does not answer: its process has died or hangs");
   EXPECT_EQ(stopped[2].result.spans.size(), 1u);
@@ -145,4 +146,4 @@ TEST(RankPart, OfARankThatHasGoneSinceItToldItsOwnNamesIt) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

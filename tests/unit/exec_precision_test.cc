@@ -8,27 +8,28 @@
 #include "exec/training/verification.h"
 #include "tests/support/verified_training.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 TEST(Precision, Bfloat16IsTheNearestWithTiesToEven) {
   // There are 8 bits of mantissa including the leading one, so numbers from 1 to 2 are 1/128 apart.
   const float apart = 1.0F / 128;
-  EXPECT_EQ(stored(1 + 0.4F * apart, Precision::kBfloat16), 1);
-  EXPECT_EQ(stored(1 + 0.6F * apart, Precision::kBfloat16), 1 + apart);
-  EXPECT_EQ(stored(1 + 0.5F * apart, Precision::kBfloat16), 1);
-  EXPECT_EQ(stored(1 + 1.5F * apart, Precision::kBfloat16), 1 + 2 * apart);
-  EXPECT_EQ(stored(-3.0F, Precision::kBfloat16), -3);
-  EXPECT_TRUE(std::isnan(stored(std::numeric_limits<float>::quiet_NaN(), Precision::kBfloat16)));
+  EXPECT_EQ(exec::stored(1 + 0.4F * apart, exec::Precision::kBfloat16), 1);
+  EXPECT_EQ(exec::stored(1 + 0.6F * apart, exec::Precision::kBfloat16), 1 + apart);
+  EXPECT_EQ(exec::stored(1 + 0.5F * apart, exec::Precision::kBfloat16), 1);
+  EXPECT_EQ(exec::stored(1 + 1.5F * apart, exec::Precision::kBfloat16), 1 + 2 * apart);
+  EXPECT_EQ(exec::stored(-3.0F, exec::Precision::kBfloat16), -3);
+  EXPECT_TRUE(std::isnan(
+      exec::stored(std::numeric_limits<float>::quiet_NaN(), exec::Precision::kBfloat16)));
   const float infinite = std::numeric_limits<float>::infinity();
-  EXPECT_EQ(stored(infinite, Precision::kBfloat16), infinite);
-  EXPECT_EQ(stored(std::numeric_limits<float>::max(), Precision::kBfloat16), infinite);
-  EXPECT_EQ(stored(1 + 0.6F * apart, Precision::kFloat32), 1 + 0.6F * apart);
+  EXPECT_EQ(exec::stored(infinite, exec::Precision::kBfloat16), infinite);
+  EXPECT_EQ(exec::stored(std::numeric_limits<float>::max(), exec::Precision::kBfloat16), infinite);
+  EXPECT_EQ(exec::stored(1 + 0.6F * apart, exec::Precision::kFloat32), 1 + 0.6F * apart);
 }
 
-TrainingOptions small_bfloat16() {
-  TrainingOptions options = small_model();
-  options.model.precision = Precision::kBfloat16;
+exec::TrainingOptions small_bfloat16() {
+  exec::TrainingOptions options = small_model();
+  options.model.precision = exec::Precision::kBfloat16;
   return options;
 }
 
@@ -45,68 +46,71 @@ TEST(Precision, APipelineInBfloat16TrainsAsOneRankDoes) {
 }
 
 TEST(Precision, TrainingInBfloat16DiffersFromFloat32ByItsRounding) {
-  const TrainingResult rounded = train_serially(four_microbatches(), small_bfloat16(), 1);
-  const TrainingResult exact = train_serially(four_microbatches(), small_model(), 1);
-  const Verification verification = verify(rounded, exact);  // within the tolerance of float32
+  const exec::TrainingResult rounded =
+      exec::train_serially(four_microbatches(), small_bfloat16(), 1);
+  const exec::TrainingResult exact = exec::train_serially(four_microbatches(), small_model(), 1);
+  const exec::Verification verification =
+      exec::verify(rounded, exact);  // within the tolerance of float32
   EXPECT_FALSE(verification.matches);
   EXPECT_LT(verification.worst, 0.1);  // several roundings of one part in 256
 }
 
 TEST(Precision, ALostGradientIsNoRounding) {
-  const TrainingResult whole = train_serially(four_microbatches(), small_bfloat16(), 1);
-  EXPECT_TRUE(verify(whole, whole).exact);
+  const exec::TrainingResult whole = exec::train_serially(four_microbatches(), small_bfloat16(), 1);
+  EXPECT_TRUE(exec::verify(whole, whole).exact);
   // The gains have few entries, which weigh little among all entries of a stage, so they are
   // checked separately.
   for (std::size_t at = 0; at < whole.gradients[0].size(); ++at) {
-    TrainingResult lost = whole;
+    exec::TrainingResult lost = whole;
     for (float& value : lost.gradients[0][at].values) value *= 0.75F;  // one of four micro-batches
-    const Verification verification = verify(lost, whole);
+    const exec::Verification verification = exec::verify(lost, whole);
     EXPECT_FALSE(verification.matches) << whole.stages[0].names[at];
     EXPECT_NE(verification.where.find("stage 0"), std::string::npos) << verification.where;
   }
 }
 
 TEST(Precision, AnUpdateThatIsLostOrHalvedIsNoRounding) {
-  const TrainingResult whole = train_serially(four_microbatches(), small_bfloat16(), 3);
-  const TrainingResult before = train_serially(four_microbatches(), small_bfloat16(), 2);
+  const exec::TrainingResult whole = exec::train_serially(four_microbatches(), small_bfloat16(), 3);
+  const exec::TrainingResult before =
+      exec::train_serially(four_microbatches(), small_bfloat16(), 2);
   // Each update makes roughly a third of the change by three: 0.33 and 0.17 are over 0.1.
   for (const float share : {0.0F, 0.5F}) {
-    TrainingResult lost = whole;
+    exec::TrainingResult lost = whole;
     for (std::size_t at = 0; at < lost.stages[0].weights.size(); ++at) {
       const std::vector<float>& old = before.stages[0].weights[at].values;
       std::vector<float>& weight = lost.stages[0].weights[at].values;
       for (std::size_t entry = 0; entry < weight.size(); ++entry)
         weight[entry] = old[entry] + share * (weight[entry] - old[entry]);
     }
-    const Verification verification = verify(lost, whole);
+    const exec::Verification verification = exec::verify(lost, whole);
     EXPECT_FALSE(verification.matches) << verification.worst;
     EXPECT_EQ(verification.where, "what updates changed, stage 0");
   }
 }
 
 TEST(Precision, WhatIsNoNumberNeverMatches) {
-  TrainingResult whole = train_serially(four_microbatches(), small_bfloat16(), 1);
-  TrainingResult broken = whole;
+  exec::TrainingResult whole = exec::train_serially(four_microbatches(), small_bfloat16(), 1);
+  exec::TrainingResult broken = whole;
   broken.gradients[0][2].values[0] = std::numeric_limits<float>::infinity();
-  EXPECT_FALSE(verify(broken, whole).matches);
-  EXPECT_FALSE(verify(whole, broken).matches);
+  EXPECT_FALSE(exec::verify(broken, whole).matches);
+  EXPECT_FALSE(exec::verify(whole, broken).matches);
   broken.gradients[0][2].values[0] = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_FALSE(verify(broken, whole).matches);
+  EXPECT_FALSE(exec::verify(broken, whole).matches);
 }
 
 TEST(Precision, ASmallNoiseEverywhereIsARounding) {
-  const TrainingResult whole = train_serially(four_microbatches(), small_bfloat16(), 1);
+  const exec::TrainingResult whole = exec::train_serially(four_microbatches(), small_bfloat16(), 1);
   for (const float noise : {0.01F, 0.03F}) {
-    TrainingResult noisy = whole;
+    exec::TrainingResult noisy = whole;
     float sign = noise;
-    for (Matrix& gradient : noisy.gradients[1])
+    for (exec::Matrix& gradient : noisy.gradients[1])
       for (float& value : gradient.values) value *= 1 + (sign = -sign);
     // Relative to a stage's gradients, the root mean square is the noise.
-    const Verification verification = verify(noisy, whole);
+    const exec::Verification verification = exec::verify(noisy, whole);
     EXPECT_EQ(verification.matches, noise < 0.02F);
     EXPECT_NEAR(verification.worst, noise, 1e-6);
   }
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -11,7 +11,7 @@
 #include "tests/support/temporary_folder.h"
 #include "traces/files/format.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 class Exports : public TemporaryFolder {
@@ -25,10 +25,10 @@ class Exports : public TemporaryFolder {
   }
 
   /// Runs compare and keeps every step small.
-  int compare(const std::string& schedules, Arguments further) const {
-    Arguments arguments{schedules, "--pp", "2", "-m", "4"};
+  int compare(const std::string& schedules, tools::Arguments further) const {
+    tools::Arguments arguments{schedules, "--pp", "2", "-m", "4"};
     arguments.insert(arguments.end(), further.begin(), further.end());
-    return call_command(run_compare, arguments).status;
+    return call_command(tools::run_compare, arguments).status;
   }
 };
 
@@ -36,7 +36,7 @@ using Names = std::vector<std::string>;
 
 TEST_F(Exports, AreOfTheseFormats) {
   Names names;
-  for (const TimelineFormat& format : Registry<TimelineFormat>::instance().all()) {
+  for (const traces::TimelineFormat& format : Registry<traces::TimelineFormat>::instance().all()) {
     names.push_back(format.name);
     EXPECT_NE(static_cast<bool>(format.write), static_cast<bool>(format.stream)) << format.name;
   }
@@ -46,7 +46,7 @@ TEST_F(Exports, AreOfTheseFormats) {
 TEST_F(Exports, AreFlagsOfEveryCommandThatHasATimeline) {
   for (const char* command : {"simulate", "compare", "search", "run", "analyze", "diff"}) {
     const std::string help = run_command(std::string(command) + " --help").output;
-    for (const TimelineFormat& format : Registry<TimelineFormat>::instance().all())
+    for (const traces::TimelineFormat& format : Registry<traces::TimelineFormat>::instance().all())
       EXPECT_NE(help.find("--" + format.name + " FILE"), help.npos) << command << format.name;
   }
 }
@@ -54,7 +54,7 @@ TEST_F(Exports, AreFlagsOfEveryCommandThatHasATimeline) {
 TEST_F(Exports, OfSeveralStepsStandInOneFileWhereItsFormatCanHoldThem) {
   ASSERT_EQ(compare("gpipe,1f1b", {"--perfetto", path("a.pftrace"), "--html", path("a.html")}), 0);
   EXPECT_EQ(files(), (Names{"a.html", "a.pftrace"}));
-  const PerfettoFile file = read_perfetto(read_file(path("a.pftrace")));
+  const PerfettoFile file = read_perfetto(traces::read_file(path("a.pftrace")));
   std::size_t steps = 0;
   for (const ReadSlice& slice : file.slices) steps += slice.category == "step";
   EXPECT_EQ(steps, 2u);
@@ -75,7 +75,7 @@ TEST_F(Exports, ShowAMeasuredStepBesideItsPrediction) {
                              "--html", path("a.html"), "--timeline", path("a.csv")}),
             0);
   EXPECT_EQ(files(), (Names{"a-1f1b-measured.csv", "a-1f1b-predicted.csv", "a.html"}));
-  EXPECT_NE(read_file(path("a.html")).find("\"against\":0"), std::string::npos);
+  EXPECT_NE(traces::read_file(path("a.html")).find("\"against\":0"), std::string::npos);
 }
 
 TEST_F(Exports, ShowBothSidesOfADiff) {
@@ -85,7 +85,7 @@ TEST_F(Exports, ShowBothSidesOfADiff) {
                              path("d.html"));
   };
   EXPECT_EQ(diff(path("s-1f1b.json")).status, 0);
-  const std::string page = read_file(path("d.html"));
+  const std::string page = traces::read_file(path("d.html"));
   EXPECT_NE(page.find("\"label\":\"A\",\"against\":null"), page.npos);
   EXPECT_NE(page.find("\"label\":\"B\",\"against\":0"), page.npos);
   run_command("simulate 1f1b --pp 2 -m 4 --format json > " + path("report.json"));
@@ -118,18 +118,19 @@ TEST_F(Exports, RefuseTheEndingOfAnotherFormat) {
 }
 
 TEST_F(Exports, SayTheCommandThatMadeThem) {
-  ASSERT_EQ(call_command(run_simulate, {"1f1b", "--pp", "2", "-m", "2", "--html", path("a b.html")})
+  ASSERT_EQ(call_command(tools::run_simulate,
+                         {"1f1b", "--pp", "2", "-m", "2", "--html", path("a b.html")})
                 .status,
             0);
-  const std::string page = read_file(path("a b.html"));
+  const std::string page = traces::read_file(path("a b.html"));
   EXPECT_NE(page.find("bubblescope simulate 1f1b --pp 2 -m 2 --html '" + path("a b.html") + "'"),
             page.npos);
 }
 
 TEST(CommandLine, IsWhatAShellTakes) {
-  EXPECT_EQ(format_command_line("check", {"1f1b", "a b", "it's", "", "$x"}),
+  EXPECT_EQ(tools::format_command_line("check", {"1f1b", "a b", "it's", "", "$x"}),
             R"(bubblescope check 1f1b 'a b' 'it'\''s' '' '$x')");
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

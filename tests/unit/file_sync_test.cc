@@ -47,7 +47,7 @@ extern "C" int rename(const char* from, const char* to) noexcept {
   return static_cast<int>(::syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0));
 }
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 class FileSync : public TemporaryFolder {
@@ -70,7 +70,7 @@ class FileSync : public TemporaryFolder {
 TEST_F(FileSync, AWholeFileIsSyncedBeforeItTakesTheName) {
   std::ofstream(path("report.json")) << "old";
   const std::string content(100'000, 'x');
-  write_file(path("report.json"), content);
+  traces::write_file(path("report.json"), content);
   ASSERT_EQ(file_calls.size(), 2u);
   EXPECT_EQ(file_calls[0].name, "fsync");
   EXPECT_EQ(file_calls[1].name, "rename");
@@ -82,7 +82,7 @@ TEST_F(FileSync, AWholeFileIsSyncedBeforeItTakesTheName) {
 TEST_F(FileSync, AFileThatCannotBeSyncedReplacesNothing) {
   std::ofstream(path("report.json")) << "old";
   fails_to_sync = true;
-  EXPECT_THROW(write_file(path("report.json"), "new"), Error);
+  EXPECT_THROW(traces::write_file(path("report.json"), "new"), Error);
   EXPECT_EQ(content_of("report.json"), "old");
   EXPECT_EQ(file_calls.size(), 1u);
   const auto left = std::distance(std::filesystem::directory_iterator(folder_), {});
@@ -90,4 +90,4 @@ TEST_F(FileSync, AFileThatCannotBeSyncedReplacesNothing) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -13,7 +13,7 @@
 #include "traces/files/format.h"
 #include "traces/files/gzip.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 class Files : public TemporaryFolder {
@@ -37,8 +37,8 @@ std::pair<Fault, std::string> error_of(const std::function<void()>& run) {
 TEST_F(Files, ComeBackAsTheyWere) {
   const std::string content = std::string("line\r\n\0byte\xff", 12) + std::string(200'000, 'x');
   for (const char* name : {"plain", "packed.gz"}) {
-    write_file(path(name), content);
-    EXPECT_EQ(read_file(path(name)), content) << name;
+    traces::write_file(path(name), content);
+    EXPECT_EQ(traces::read_file(path(name)), content) << name;
   }
   EXPECT_EQ(std::filesystem::file_size(path("plain")), content.size());
   EXPECT_LT(std::filesystem::file_size(path("packed.gz")), 1'000u);
@@ -46,7 +46,7 @@ TEST_F(Files, ComeBackAsTheyWere) {
 }
 
 TEST_F(Files, CanBeWrittenPieceByPiece) {
-  const auto produce = [](const Sink& sink) {
+  const auto produce = [](const traces::Sink& sink) {
     for (int piece = 0; piece < 300; ++piece)
       sink(std::string(1'000, static_cast<char>('a' + piece % 26)));
     sink("");
@@ -54,57 +54,57 @@ TEST_F(Files, CanBeWrittenPieceByPiece) {
   std::string content;
   produce([&content](std::string_view piece) { content += piece; });
   for (const char* name : {"plain", "packed.gz"}) {
-    write_file(path(name), produce);
-    EXPECT_EQ(read_file(path(name)), content) << name;
+    traces::write_file(path(name), produce);
+    EXPECT_EQ(traces::read_file(path(name)), content) << name;
   }
   EXPECT_LT(std::filesystem::file_size(path("packed.gz")), 5'000u);
 }
 
 TEST_F(Files, AreNotThereWhereTheirContentFails) {
-  const auto fail = [](const Sink& sink) {
+  const auto fail = [](const traces::Sink& sink) {
     sink("half");
     throw Error("no more");
   };
-  EXPECT_THROW(write_file(path("plain"), fail), Error);
+  EXPECT_THROW(traces::write_file(path("plain"), fail), Error);
   EXPECT_EQ(count_files(), 0u);
 }
 
 TEST_F(Files, AreReplacedAndLinksKept) {
-  write_file(path("file"), "old");
+  traces::write_file(path("file"), "old");
   std::filesystem::create_symlink("file", path("link"));
-  write_file(path("link"), "new");
-  EXPECT_EQ(read_file(path("file")), "new");
+  traces::write_file(path("link"), "new");
+  EXPECT_EQ(traces::read_file(path("file")), "new");
   EXPECT_TRUE(std::filesystem::is_symlink(path("link")));
 }
 
 TEST_F(Files, ThatCannotBeReadSayWhy) {
   EXPECT_EQ(
-      error_of([&] { read_file(path("none")); }),
+      error_of([&] { traces::read_file(path("none")); }),
       (std::pair{Fault::kUsage, "cannot read " + path("none") + ": No such file or directory"}));
-  EXPECT_EQ(error_of([&] { read_file(folder_.string()); }),
+  EXPECT_EQ(error_of([&] { traces::read_file(folder_.string()); }),
             (std::pair{Fault::kUsage, "cannot read " + folder_.string() + ": Is a directory"}));
 }
 
 TEST_F(Files, ThatCannotBeCreatedAreBadUsage) {
-  EXPECT_EQ(error_of([&] { write_file(path("none/file"), ""); }),
+  EXPECT_EQ(error_of([&] { traces::write_file(path("none/file"), ""); }),
             (std::pair{Fault::kUsage, "cannot create " + path("none/file") +
                                           ": No such file or directory; make its folder first"}));
-  EXPECT_EQ(error_of([&] { write_file(folder_.string(), ""); }).first, Fault::kUsage);
+  EXPECT_EQ(error_of([&] { traces::write_file(folder_.string(), ""); }).first, Fault::kUsage);
 }
 
 TEST_F(Files, OnAFullDiskAreTheMachinesFault) {
   if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "there is no /dev/full";
   EXPECT_EQ(
-      error_of([] { write_file("/dev/full", "content"); }),
+      error_of([] { traces::write_file("/dev/full", "content"); }),
       (std::pair{Fault::kMachine, std::string("cannot write /dev/full: No space left on device")}));
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));  // it was not replaced
 }
 
 TEST_F(Files, ThatAreDamagedAreRefused) {
-  const std::string packed = gzip(std::string(1'000, 'x') + "tail");
+  const std::string packed = traces::gzip(std::string(1'000, 'x') + "tail");
   const auto read_packed = [&](const std::string& content) {
     std::ofstream(path("f.gz"), std::ios::binary) << content;
-    return error_of([&] { read_file(path("f.gz")); }).second;
+    return error_of([&] { traces::read_file(path("f.gz")); }).second;
   };
   EXPECT_EQ(read_packed(packed), "");
   EXPECT_EQ(read_packed("0F0,0B0"), path("f.gz") + " is no gzip file; rename it or pack it");
@@ -118,90 +118,91 @@ TEST_F(Files, ThatAreDamagedAreRefused) {
 
 TEST_F(Files, KeepTheirRightsWhenReplaced) {
   namespace fs = std::filesystem;
-  write_file(path("file"), "old");
+  traces::write_file(path("file"), "old");
   const auto rights = fs::perms::owner_read | fs::perms::owner_write | fs::perms::group_read;
   fs::permissions(path("file"), rights);
-  write_file(path("file"), "new");
+  traces::write_file(path("file"), "new");
   EXPECT_EQ(fs::status(path("file")).permissions(), rights);
-  EXPECT_EQ(read_file(path("file")), "new");
+  EXPECT_EQ(traces::read_file(path("file")), "new");
 }
 
 TEST_F(Files, ThatAreReadOnlyAreNotReplaced) {
-  write_file(path("file"), "old");
+  traces::write_file(path("file"), "old");
   std::filesystem::permissions(path("file"), std::filesystem::perms::owner_read);
-  const auto [fault, message] = error_of([&] { write_file(path("file"), "new"); });
+  const auto [fault, message] = error_of([&] { traces::write_file(path("file"), "new"); });
   EXPECT_EQ(fault, Fault::kUsage);
   EXPECT_NE(message.find("read-only"), std::string::npos) << message;
-  EXPECT_EQ(read_file(path("file")), "old");
+  EXPECT_EQ(traces::read_file(path("file")), "old");
 }
 
 TEST_F(Files, AreMadeWhereALinkLeads) {
   std::filesystem::create_symlink("second", path("first"));
   std::filesystem::create_symlink("file", path("second"));
-  write_file(path("first"), "new");
-  EXPECT_EQ(read_file(path("file")), "new");
+  traces::write_file(path("first"), "new");
+  EXPECT_EQ(traces::read_file(path("file")), "new");
   EXPECT_TRUE(std::filesystem::is_symlink(path("first")));
   std::filesystem::create_symlink("circle", path("circle"));
-  EXPECT_EQ(error_of([&] { write_file(path("circle"), "new"); }).first, Fault::kUsage);
+  EXPECT_EQ(error_of([&] { traces::write_file(path("circle"), "new"); }).first, Fault::kUsage);
 }
 
 TEST_F(Files, OfAKilledProcessAreSwept) {
   const pid_t child = fork();
   if (child == 0) {
-    write_file(path("file"), [](const Sink& sink) {
+    traces::write_file(path("file"), [](const traces::Sink& sink) {
       sink("half");
       raise(SIGKILL);
     });
   }
   waitpid(child, nullptr, 0);
   EXPECT_EQ(count_files(), 1u) << "the half file of the killed process";
-  write_file(path("other"), "whole");
+  traces::write_file(path("other"), "whole");
   EXPECT_EQ(count_files(), 1u);
 }
 
 TEST_F(Files, OfALivingProcessAreNotSwept) {
-  write_file(path("outer"), [&](const Sink& sink) {
+  traces::write_file(path("outer"), [&](const traces::Sink& sink) {
     sink("one ");
-    write_file(path("inner"), "whole");
+    traces::write_file(path("inner"), "whole");
     sink("two");
   });
-  EXPECT_EQ(read_file(path("outer")), "one two");
+  EXPECT_EQ(traces::read_file(path("outer")), "one two");
 }
 
 TEST_F(Files, ThatAreDevicesOrSilentPipesAreNotRead) {
-  EXPECT_NE(error_of([] { read_file("/dev/zero"); }).second.find("it is a device"),
+  EXPECT_NE(error_of([] { traces::read_file("/dev/zero"); }).second.find("it is a device"),
             std::string::npos);
   ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
-  EXPECT_NE(error_of([&] { read_file(path("pipe")); }).second.find("no process writes to it"),
-            std::string::npos);
+  EXPECT_NE(
+      error_of([&] { traces::read_file(path("pipe")); }).second.find("no process writes to it"),
+      std::string::npos);
 }
 
 TEST_F(Files, ThatUnpackToFarMoreThanTheyAreAreRefused) {
-  write_file(path("bomb.gz"), [](const Sink& sink) {
+  traces::write_file(path("bomb.gz"), [](const traces::Sink& sink) {
     const std::string blanks(1 << 20, ' ');
     for (int piece = 0; piece < 80; ++piece) sink(blanks);
   });
-  const std::string message = error_of([&] { read_file(path("bomb.gz")); }).second;
+  const std::string message = error_of([&] { traces::read_file(path("bomb.gz")); }).second;
   EXPECT_NE(message.find("unpacks to more than 64 MiB"), std::string::npos) << message;
   EXPECT_NE(message.find("--max-input"), std::string::npos) << message;
 }
 
 TEST(Gzip, UnpacksSeveralMembers) {
-  EXPECT_EQ(gunzip(gzip("one ") + gzip("two")), "one two");
-  EXPECT_EQ(gunzip(gzip("")), "");
+  EXPECT_EQ(traces::gunzip(traces::gzip("one ") + traces::gzip("two")), "one two");
+  EXPECT_EQ(traces::gunzip(traces::gzip("")), "");
 }
 
 TEST_F(Files, WithSchedulesAreRecognizedByTheirContent) {
   const auto read = [&](const std::string& content) {
-    write_file(path("s.gz"), content);
-    return read_schedule(path("s.gz"));
+    traces::write_file(path("s.gz"), content);
+    return traces::read_schedule(path("s.gz"));
   };
   const Schedule schedule = read("0F0 0B0 | 1F0 1B0");
   EXPECT_EQ(schedule.name, "s");
   EXPECT_TRUE(read("0F0,0B0\n1F0,1B0\n") == schedule);
   EXPECT_TRUE(read("# first, a comment\n0F0 0B0 # and, more\n1F0 1B0\n") == schedule);
   for (const char* format : {"native", "pytorch-csv", "text"}) {
-    const auto* found = Registry<ScheduleFormat>::instance().find(format);
+    const auto* found = Registry<traces::ScheduleFormat>::instance().find(format);
     EXPECT_TRUE(read(found->write(schedule)) == schedule) << format;
   }
   EXPECT_EQ(error_of([&] { read("{\"traceEvents\":[]}"); }).second,
@@ -212,4 +213,4 @@ TEST_F(Files, WithSchedulesAreRecognizedByTheirContent) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

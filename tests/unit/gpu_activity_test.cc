@@ -12,20 +12,20 @@
 #include "tests/support/as_written.h"
 #include "tests/support/fake_gpu.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
-ActivityRecord launched_by(std::uint32_t correlation, std::uint64_t tag) {
-  ActivityRecord record;
+exec::ActivityRecord launched_by(std::uint32_t correlation, std::uint64_t tag) {
+  exec::ActivityRecord record;
   record.raw.kind = kBubblescopeLaunchedBy;
   record.raw.correlation = correlation;
   record.raw.tag = tag;
   return record;
 }
 
-ActivityRecord ran(std::uint32_t correlation, const std::string& name, Nanos start, Nanos end,
-                   std::int32_t kind = kBubblescopeKernel) {
-  ActivityRecord record;
+exec::ActivityRecord ran(std::uint32_t correlation, const std::string& name, Nanos start, Nanos end,
+                         std::int32_t kind = kBubblescopeKernel) {
+  exec::ActivityRecord record;
   record.raw.kind = kind;
   record.raw.correlation = correlation;
   record.raw.start = start;
@@ -47,9 +47,9 @@ Timeline two_ops() {
 // They cover 60 + 10 of its 100; the two ops have 160, of which 70 + 60 are covered: 30 are gaps,
 // or 18.75 %. All that ran is 40 + 30 + 10 + 60 = 140, of which b has 90 (64.3 %) and a 40 (28.6
 // %).
-ActivityLog sample() {
-  ActivityLog log;
-  const std::uint64_t first = activity_tag(3, 0, 2);
+exec::ActivityLog sample() {
+  exec::ActivityLog log;
+  const std::uint64_t first = exec::activity_tag(3, 0, 2);
   log.records = {ran(7, "b", 5200, 5260),
                  launched_by(4, first),
                  ran(4, "a", 5110, 5150),
@@ -58,14 +58,14 @@ ActivityLog sample() {
                  launched_by(6, first),
                  launched_by(7, first + 1),
                  ran(6, "", 5180, 5190, kBubblescopeCopy),
-                 launched_by(8, activity_tag(2, 1, 2)),
+                 launched_by(8, exec::activity_tag(2, 1, 2)),
                  ran(8, "of the step before", 4000, 4010),
                  ran(9, "of no op", 5000, 5300)};
   return log;
 }
 
 TEST(GpuActivity, StandsUnderTheOpsOfItsStep) {
-  const StepActivity activity = activity_of_step(sample(), 3, two_ops());
+  const exec::StepActivity activity = exec::activity_of_step(sample(), 3, two_ops());
   ASSERT_EQ(activity.activities.size(), 4u);
   EXPECT_EQ(activity.activities[0].name, "a");
   EXPECT_EQ(activity.activities[0].start, 110);
@@ -76,7 +76,7 @@ TEST(GpuActivity, StandsUnderTheOpsOfItsStep) {
 }
 
 TEST(GpuActivity, TimeUnderSeveralKernelsIsCoveredOnce) {
-  const StepActivity activity = activity_of_step(sample(), 3, two_ops());
+  const exec::StepActivity activity = exec::activity_of_step(sample(), 3, two_ops());
   ASSERT_EQ(activity.ops.size(), 2u);
   EXPECT_EQ(activity.ops[0].launches, 3);
   EXPECT_EQ(activity.ops[0].between_events, 100);
@@ -85,21 +85,21 @@ TEST(GpuActivity, TimeUnderSeveralKernelsIsCoveredOnce) {
 }
 
 TEST(GpuActivity, IsSummedUpInTwoLines) {
-  EXPECT_EQ(to_string(activity_of_step(sample(), 3, two_ops())),
+  EXPECT_EQ(to_string(exec::activity_of_step(sample(), 3, two_ops())),
             "activity: 3 kernels, 1 copies, 0 clearings; their ops take 0.00016 ms, 18.8 % of it "
             "with none of them under way\n"
             "activity: most time in b (64.3 %), a (28.6 %)");
-  EXPECT_EQ(activity_json(activity_of_step(sample(), 3, two_ops())),
+  EXPECT_EQ(exec::activity_json(exec::activity_of_step(sample(), 3, two_ops())),
             "\"activity\":{\"kernels\":3,\"copies\":1,\"clears\":0,\"lost\":0,\"untimed\":0,"
             "\"ops_ns\":160,\"covered_ns\":130,\"most\":[{\"name\":\"b\",\"ns\":90},"
             "{\"name\":\"a\",\"ns\":40}]}");
 }
 
 TEST(GpuActivity, WhatIsMissingIsSaid) {
-  ActivityLog log = sample();
+  exec::ActivityLog log = sample();
   log.lost = 2;
   log.records[2].raw.start = 0;
-  const StepActivity activity = activity_of_step(log, 3, two_ops());
+  const exec::StepActivity activity = exec::activity_of_step(log, 3, two_ops());
   EXPECT_EQ(activity.untimed, 1);
   EXPECT_EQ(activity.activities.size(), 3u);
   EXPECT_NE(to_string(activity).find("\nactivity: not whole: records lost: 2, without a time: 1"),
@@ -107,7 +107,7 @@ TEST(GpuActivity, WhatIsMissingIsSaid) {
 }
 
 TEST(GpuActivity, AStepWithoutRecordsHasNone) {
-  const StepActivity activity = activity_of_step({}, 0, two_ops());
+  const exec::StepActivity activity = exec::activity_of_step({}, 0, two_ops());
   EXPECT_TRUE(activity.activities.empty());
   EXPECT_EQ(to_string(activity),
             "activity: 0 kernels, 0 copies, 0 clearings; their ops take 0 ms, 0.0 % of it with "
@@ -115,16 +115,16 @@ TEST(GpuActivity, AStepWithoutRecordsHasNone) {
 }
 
 TEST(GpuActivity, KernelsHaveTheNamesOfTheirSource) {
-  EXPECT_EQ(kernel_name("_ZN11bubblescope11norm_kernelIfEEvPT_i"), "norm_kernel<float>");
-  EXPECT_EQ(kernel_name("_ZN11bubblescope12_GLOBAL__N_111spin_kernelElPVKj"), "spin_kernel");
-  EXPECT_EQ(kernel_name("nvjet_hsh_128x64_64x8_2x1_v_bz_TNN"),
+  EXPECT_EQ(exec::kernel_name("_ZN11bubblescope11norm_kernelIfEEvPT_i"), "norm_kernel<float>");
+  EXPECT_EQ(exec::kernel_name("_ZN11bubblescope12_GLOBAL__N_111spin_kernelElPVKj"), "spin_kernel");
+  EXPECT_EQ(exec::kernel_name("nvjet_hsh_128x64_64x8_2x1_v_bz_TNN"),
             "nvjet_hsh_128x64_64x8_2x1_v_bz_TNN");
 }
 
 struct Ran {
   Program program;
   Timeline timeline;
-  StepActivity activity;
+  exec::StepActivity activity;
 };
 
 /// The second of two steps of 1F1B, F 1000 and B 2000 ns, messages 7 ns.
@@ -132,15 +132,15 @@ Ran run_1f1b() {
   const Schedule schedule = build_schedule(find_schedule("1f1b"), {{2, 1, 4, 1, {}}, {}, {}});
   Ran made{std::get<Program>(lower(schedule, {})), {}, {}};
   const ValidSchedule valid = require_valid(schedule);
-  JobRequest request{valid, made.program, nullptr, {}, WaitMode::kSpin, {}};
+  exec::JobRequest request{valid, made.program, nullptr, {}, exec::WaitMode::kSpin, {}};
   for (const Instruction& instruction : made.program.instructions)
     request.durations.push_back(instruction.role != Role::kWork           ? 0
                                 : is_message(instruction)                 ? 7
                                 : instruction.op.kind == OpKind::kForward ? 1000
                                                                           : 2000);
   request.device.activity = true;
-  const Job job = start_gpu_job(fake_gpu_calls(), request, {});
-  made.timeline = execute(made.program, *job.backend, "cuda", {1, 1, {}}).steps.at(0);
+  const exec::Job job = exec::start_gpu_job(fake_gpu_calls(), request, {});
+  made.timeline = exec::execute(made.program, *job.backend, "cuda", {1, 1, {}}).steps.at(0);
   made.activity = job.activity(1, made.timeline);
   return made;
 }
@@ -150,12 +150,12 @@ TEST(GpuActivity, OfAStepIsOneKernelForEveryOpThatPassesTime) {
   reset_fake_gpu(1);
   const Ran ran = run_1f1b();
   ASSERT_EQ(ran.activity.activities.size(), 24u);
-  for (const DeviceActivity& activity : ran.activity.activities) {
+  for (const exec::DeviceActivity& activity : ran.activity.activities) {
     EXPECT_EQ(activity.start, ran.timeline.start[activity.id]);
     EXPECT_EQ(activity.end, ran.timeline.end[activity.id]);
     EXPECT_EQ(activity.name, "spin_kernel");
   }
-  for (const OpActivity& op : ran.activity.ops) EXPECT_EQ(op.covered, op.between_events);
+  for (const exec::OpActivity& op : ran.activity.ops) EXPECT_EQ(op.covered, op.between_events);
 }
 
 TEST(GpuActivity, FailingCallsAreReported) {
@@ -176,11 +176,11 @@ TEST(GpuActivity, IsNotAskedOfGraphs) {
   const Schedule schedule = build_schedule(find_schedule("gpipe"), {{1, 1, 1, 1, {}}, {}, {}});
   const Program program = std::get<Program>(lower(schedule, {}));
   const ValidSchedule valid = require_valid(schedule);
-  JobRequest request{valid, program, nullptr, {}, WaitMode::kSpin, {}};
+  exec::JobRequest request{valid, program, nullptr, {}, exec::WaitMode::kSpin, {}};
   request.device.activity = true;
   request.device.graph = true;
-  EXPECT_THROW(start_gpu_job(fake_gpu_calls(), request, {}), Error);
+  EXPECT_THROW(exec::start_gpu_job(fake_gpu_calls(), request, {}), Error);
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

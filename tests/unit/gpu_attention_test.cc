@@ -14,12 +14,12 @@
 #include "exec/gpu/device/key_grad_kernel.cuh"
 #include "exec/gpu/device/query_grad_kernel.cuh"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
-constexpr unsigned int kThreads = kAttentionWarps * kWarp;
+constexpr unsigned int kThreads = exec::kAttentionWarps * exec::kWarp;
 
-void expect_near(const Matrix& made, const Matrix& expected, float tolerance) {
+void expect_near(const exec::Matrix& made, const exec::Matrix& expected, float tolerance) {
   ASSERT_EQ(made.values.size(), expected.values.size());
   float largest = 1;
   for (const float value : expected.values) largest = std::max(largest, std::abs(value));
@@ -27,8 +27,8 @@ void expect_near(const Matrix& made, const Matrix& expected, float tolerance) {
     ASSERT_NEAR(made.values[at], expected.values[at], tolerance * largest) << "entry " << at;
 }
 
-AttentionGrid grid_of(const AttentionShape& shape) {
-  const Positions query_positions = shape.query_positions();
+exec::AttentionGrid grid_of(const exec::AttentionShape& shape) {
+  const exec::Positions query_positions = shape.query_positions();
   return {shape.batch,
           shape.sequence,
           query_positions.begin,
@@ -38,67 +38,69 @@ AttentionGrid grid_of(const AttentionShape& shape) {
           1 / std::sqrt(static_cast<float>(shape.head_width))};
 }
 
-unsigned int blocks_of(const AttentionGrid& grid, std::int32_t rows) {
-  return static_cast<unsigned int>(attention_blocks(grid, rows));
+unsigned int blocks_of(const exec::AttentionGrid& grid, std::int32_t rows) {
+  return static_cast<unsigned int>(exec::attention_blocks(grid, rows));
 }
 
 struct Made {
-  Matrix mixed;
-  Matrix grad;
+  exec::Matrix mixed;
+  exec::Matrix grad;
 };
 
 /// Tests forward and backward in one precision; the gradient is accumulated.
 template <class Value>
 struct OnDevice {
   std::vector<Value> qkv, mixed, mixed_grad, grad;
-  Matrix logs, dots;
+  exec::Matrix logs, dots;
 };
 
 template <class Value>
-std::vector<Value> stored(const Matrix& matrix) {
+std::vector<Value> stored(const exec::Matrix& matrix) {
   std::vector<Value> values;
   for (const float value : matrix.values) values.push_back(from_float<Value>(value));
   return values;
 }
 
 template <class Value>
-Matrix loaded(const std::vector<Value>& values, std::int32_t rows, std::int32_t columns) {
-  Matrix matrix(rows, columns);
+exec::Matrix loaded(const std::vector<Value>& values, std::int32_t rows, std::int32_t columns) {
+  exec::Matrix matrix(rows, columns);
   std::transform(values.begin(), values.end(), matrix.values.begin(),
-                 [](Value value) { return to_float(value); });
+                 [](Value value) { return exec::to_float(value); });
   return matrix;
 }
 
 template <class Value>
-Made run(const AttentionShape& shape, FiberOrder order, const Matrix& qkv, const Matrix& mixed_grad,
-         const Matrix& grad) {
-  const AttentionGrid grid = grid_of(shape);
+Made run(const exec::AttentionShape& shape, FiberOrder order, const exec::Matrix& qkv,
+         const exec::Matrix& mixed_grad, const exec::Matrix& grad) {
+  const exec::AttentionGrid grid = grid_of(shape);
   const std::int32_t rows = grid.batch * grid.count;
   OnDevice<Value> on{
       stored<Value>(qkv),          stored<Value>(unwritten(rows, grid.heads * grid.width)),
       stored<Value>(mixed_grad),   stored<Value>(grad),
       unwritten(rows, grid.heads), unwritten(rows, grid.heads)};
+  emulate(blocks_of(grid, grid.count), kThreads, order, [&] {
+    exec::attention_kernel(on.mixed.data(), on.logs.values.data(), on.qkv.data(), grid);
+  });
+  const exec::AttentionBackward<Value> of{on.qkv.data(), on.mixed.data(), on.mixed_grad.data(),
+                                          on.logs.values.data()};
   emulate(blocks_of(grid, grid.count), kThreads, order,
-          [&] { attention_kernel(on.mixed.data(), on.logs.values.data(), on.qkv.data(), grid); });
-  const AttentionBackward<Value> of{on.qkv.data(), on.mixed.data(), on.mixed_grad.data(),
-                                    on.logs.values.data()};
-  emulate(blocks_of(grid, grid.count), kThreads, order,
-          [&] { query_grad_kernel(on.grad.data(), on.dots.values.data(), of, grid); });
+          [&] { exec::query_grad_kernel(on.grad.data(), on.dots.values.data(), of, grid); });
   emulate(blocks_of(grid, grid.begin + grid.count), kThreads, order,
-          [&] { key_grad_kernel(on.grad.data(), on.dots.values.data(), of, grid); });
+          [&] { exec::key_grad_kernel(on.grad.data(), on.dots.values.data(), of, grid); });
   return {loaded(on.mixed, rows, grid.heads * grid.width), loaded(on.grad, qkv.rows, qkv.columns)};
 }
 
 template <class Value>
-void expect_equal_to_the_host(const AttentionShape& shape, float tolerance) {
-  const Matrix qkv = draw(shape.batch * shape.sequence, 3 * shape.heads * shape.head_width, 1);
-  const Matrix mixed_grad =
+void expect_equal_to_the_host(const exec::AttentionShape& shape, float tolerance) {
+  const exec::Matrix qkv =
+      draw(shape.batch * shape.sequence, 3 * shape.heads * shape.head_width, 1);
+  const exec::Matrix mixed_grad =
       draw(shape.batch * shape.query_positions().count, shape.heads * shape.head_width, 2);
-  const Matrix before = draw(qkv.rows, qkv.columns, 3);
-  const Matrix weights = attention_weights(qkv, shape);
-  const Matrix mixed = mix_values(qkv, weights, shape);
-  Matrix grad = attention_grad(qkv, weights, mixed_grad, shape);
-  add(grad, before);
+  const exec::Matrix before = draw(qkv.rows, qkv.columns, 3);
+  const exec::Matrix weights = exec::attention_weights(qkv, shape);
+  const exec::Matrix mixed = exec::mix_values(qkv, weights, shape);
+  exec::Matrix grad = exec::attention_grad(qkv, weights, mixed_grad, shape);
+  exec::add(grad, before);
   for (const FiberOrder order : {FiberOrder::kUp, FiberOrder::kDown}) {
     const Made made = run<Value>(shape, order, qkv, mixed_grad, before);
     expect_near(made.mixed, mixed, tolerance);
@@ -108,12 +110,12 @@ void expect_equal_to_the_host(const AttentionShape& shape, float tolerance) {
 
 // There are more positions than rows of a tile and than warps of a block, and widths that are not
 // those of a warp.
-const AttentionShape kShapes[] = {{1, 1, 1, 8, {}},           {2, 37, 3, 20, {}},
-                                  {1, 70, 2, 64, {}},         {2, 45, 2, 40, {{13, 20}}},
-                                  {1, 66, 1, 128, {{64, 2}}}, {1, 40, 2, 33, {{0, 9}}}};
+const exec::AttentionShape kShapes[] = {{1, 1, 1, 8, {}},           {2, 37, 3, 20, {}},
+                                        {1, 70, 2, 64, {}},         {2, 45, 2, 40, {{13, 20}}},
+                                        {1, 66, 1, 128, {{64, 2}}}, {1, 40, 2, 33, {{0, 9}}}};
 
 TEST(GpuAttention, EqualsTheHostsInFloat32) {
-  for (const AttentionShape& shape : kShapes) {
+  for (const exec::AttentionShape& shape : kShapes) {
     SCOPED_TRACE(shape.sequence);
     expect_equal_to_the_host<float>(shape, 4e-6F);
   }
@@ -122,23 +124,23 @@ TEST(GpuAttention, EqualsTheHostsInFloat32) {
 // Queries, keys and values are rounded to 8 bits, and so are the results. A score of 20 columns
 // sums up such errors, and its exponential amplifies them.
 TEST(GpuAttention, StaysWithinTheToleranceOfBfloat16) {
-  expect_equal_to_the_host<Bfloat16>({2, 37, 3, 20, {}}, 5e-2F);
+  expect_equal_to_the_host<exec::Bfloat16>({2, 37, 3, 20, {}}, 5e-2F);
 }
 
 // All scores are equal: weights are 1 / (position + 1), so that the values 0, 1, 2, ... mix to half
 // of the position; and 1000 in every query changes no softmax, but would overflow without the
 // running largest score.
 TEST(GpuAttention, LargeScoresDoNotOverflow) {
-  const AttentionShape shape{1, 40, 1, 32, {}};
-  Matrix qkv(40, 96);
+  const exec::AttentionShape shape{1, 40, 1, 32, {}};
+  exec::Matrix qkv(40, 96);
   for (std::int32_t row = 0; row < 40; ++row)
     for (std::int32_t column = 0; column < 96; ++column)
       qkv.row(row)[column] = column < 64 ? 1000.0F : static_cast<float>(row);
-  const Matrix none(40, 32);
-  const Made made = run<float>(shape, FiberOrder::kUp, qkv, none, Matrix(40, 96));
+  const exec::Matrix none(40, 32);
+  const Made made = run<float>(shape, FiberOrder::kUp, qkv, none, exec::Matrix(40, 96));
   for (std::int32_t row = 0; row < 40; ++row)
     EXPECT_NEAR(made.mixed.row(row)[0], 0.5F * static_cast<float>(row), 1e-5F * 40);
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

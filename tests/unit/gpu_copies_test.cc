@@ -15,7 +15,7 @@
 #include "tests/support/fake_gpu.h"
 #include "traces/schedules/text_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 struct OneRank {
@@ -27,7 +27,7 @@ struct OneRank {
 OneRank make_one_rank() {
   OneRank made;
   made.program = std::get<Program>(
-      lower(parse_schedule_text("0F0 0F1 0EVICT0 0F2 0B2 0LOAD0 0B1 0B0"), LowerOptions()));
+      lower(traces::parse_schedule_text("0F0 0F1 0EVICT0 0F2 0B2 0LOAD0 0B1 0B0"), LowerOptions()));
   for (InstructionId id = 0; id < made.program.size(); ++id)
     made.id[to_string(made.program.instructions[id].op)] = id;
   return made;
@@ -35,7 +35,7 @@ OneRank make_one_rank() {
 
 TEST(HappensBefore, IsThatOfLanesAndOfWaits) {
   const OneRank on = make_one_rank();
-  const HappensBefore order(on.program);
+  const exec::HappensBefore order(on.program);
   const auto happens_before = [&](const char* first, const char* then) {
     return order.happens_before(on.id.at(first), on.id.at(then));
   };
@@ -55,7 +55,7 @@ TEST(HappensBefore, HoldsInEveryScheduleAsFarAsTheProgramSaysSo) {
   const Schedule schedule =
       with_offload(build_schedule(find_schedule("zb-h1"), {{3, 1, 6, 1, {}}, {}, {}}), {});
   const Program program = std::get<Program>(lower(schedule, LowerOptions()));
-  const HappensBefore order(program);
+  const exec::HappensBefore order(program);
   for (InstructionId id = 0; id < program.size(); ++id)
     for (const InstructionId before : program.dependencies_of(id)) {
       const Instruction& waits = program.instructions[id];
@@ -69,10 +69,10 @@ TEST(HappensBefore, HoldsInEveryScheduleAsFarAsTheProgramSaysSo) {
 
 TEST(ActivationPool, GivesNobodyWhatACopyMayStillRead) {
   const FakeGpu& gpu = reset_fake_gpu(1);
-  const Gpu device(fake_gpu_calls());
+  const exec::GpuRuntime device(fake_gpu_calls());
   const OneRank on = make_one_rank();
-  const HappensBefore order(on.program);
-  ActivationPool pool(device, 0);
+  const exec::HappensBefore order(on.program);
+  exec::ActivationPool pool(device, 0);
   pool.set_order(order);
   pool.set_user(on.id.at("0F0"));
   void* const kept = pool.acquire(100);
@@ -88,10 +88,10 @@ TEST(ActivationPool, GivesNobodyWhatACopyMayStillRead) {
 
 TEST(ActivationPool, ForgetsItsUsersBetweenSteps) {
   reset_fake_gpu(1);
-  const Gpu device(fake_gpu_calls());
+  const exec::GpuRuntime device(fake_gpu_calls());
   const OneRank on = make_one_rank();
-  const HappensBefore order(on.program);
-  ActivationPool pool(device, std::nullopt);
+  const exec::HappensBefore order(on.program);
+  exec::ActivationPool pool(device, std::nullopt);
   pool.set_order(order);
   pool.set_user(on.id.at("0LOAD0"));
   void* const piece = pool.acquire(100);
@@ -104,17 +104,17 @@ TEST(ActivationPool, ForgetsItsUsersBetweenSteps) {
 // A takes 3 at 0 and gives 2 back at 10. B takes 4 at 9, so the peak is 3 + 4. In the order of the
 // program it would be 3 - 2 + 4.
 TEST(MemoryTracker, IsSummedInTheOrderOfTime) {
-  MemoryTracker held(3, 1);
+  exec::MemoryTracker held(3, 1);
   for (InstructionId id = 0; id < 3; ++id) held.begin(id);
   held.change(0, 0, 3);
   held.change(1, 0, -2);
   held.change(2, 0, 4);
   held.note_step({});
   EXPECT_EQ(held.peaks()[0], 5);
-  const Span spans[] = {{0, 0, 5}, {1, 5, 10}, {2, 9, 20}};
+  const exec::Span spans[] = {{0, 0, 5}, {1, 5, 10}, {2, 9, 20}};
   held.note_step([&](InstructionId id) { return spans[id]; });
   EXPECT_EQ(held.peaks()[0], 7);
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

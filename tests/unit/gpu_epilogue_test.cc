@@ -18,58 +18,59 @@
 #include "tests/support/fake_gpu.h"
 #include "tests/support/verified_training.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 Schedule build(const std::string& name) {
   return *build_if_legal(find_schedule(name), {2, 1, 4, 1, {}});
 }
 
-DeviceOptions with(Epilogue epilogue) {
-  DeviceOptions device;
+exec::DeviceOptions with(exec::Epilogue epilogue) {
+  exec::DeviceOptions device;
   device.epilogue = epilogue;
   return device;
 }
 
 struct Trained {
-  Verification verification;
-  std::vector<EpilogueUse> epilogues;
+  exec::Verification verification;
+  std::vector<exec::EpilogueUse> epilogues;
   std::vector<Bytes> pools;
   std::vector<Bytes> predicted_pools;
 };
 
-Trained train(const Schedule& schedule, const DeviceOptions& device,
-              const TrainingOptions& options = small_model(2)) {
+Trained train(const Schedule& schedule, const exec::DeviceOptions& device,
+              const exec::TrainingOptions& options = small_model(2)) {
   const ValidSchedule valid = require_valid(schedule);
   const Program program = std::get<Program>(lower(valid, LowerOptions()));
-  const Job job =
-      start_gpu_job(fake_gpu_calls(), {valid, program, &options, {}, WaitMode::kSpin, device}, {});
-  const Execution execution = execute(program, *job.backend, "cuda", {1, 2, job.after_step});
+  const exec::Job job = exec::start_gpu_job(
+      fake_gpu_calls(), {valid, program, &options, {}, exec::WaitMode::kSpin, device}, {});
+  const exec::Execution execution =
+      exec::execute(program, *job.backend, "cuda", {1, 2, job.after_step});
   if (execution.breakdown) throw Error(execution.breakdown->fault, execution.breakdown->message);
-  Trained trained{verify(job.result(), train_serially(schedule, options, 3)),
+  Trained trained{exec::verify(job.result(), exec::train_serially(schedule, options, 3)),
                   job.epilogues(),
                   {},
-                  predict_pool_bytes({valid, program, execution.steps[1]}, options, device)};
-  for (const PoolUse& pool : job.pools()) trained.pools.push_back(pool.peak);
+                  exec::predict_pool_bytes({valid, program, execution.steps[1]}, options, device)};
+  for (const exec::PoolUse& pool : job.pools()) trained.pools.push_back(pool.peak);
   return trained;
 }
 
 // A micro-batch of the small model is 2 sequences of 4 tokens, with width 8 and MLP width 32. The
 // GELU follows 8 x 8 by 8 x 32; its gradient follows the GEMM of the same size with the transposed
 // 32 x 8.
-const EpilogueUse kForward{8, 8, 32, false, true};
-const EpilogueUse kBack{8, 8, 32, true, true};
+const exec::EpilogueUse kForward{8, 8, 32, false, true};
+const exec::EpilogueUse kBack{8, 8, 32, true, true};
 
 TEST(GpuEpilogues, TrainTheSameWithinProductsAsBehindThem) {
   for (const bool graph : {false, true})
     for (const char* name : {"1f1b", "zb-h1", "gpipe"}) {
       SCOPED_TRACE(name);
       reset_fake_gpu(1);
-      DeviceOptions device = with(Epilogue::kFused);
+      exec::DeviceOptions device = with(exec::Epilogue::kFused);
       device.graph = graph;
       const Trained trained = train(build(name), device);
       EXPECT_TRUE(trained.verification.matches) << to_string(trained.verification);
-      EXPECT_EQ(trained.epilogues, (std::vector<EpilogueUse>{kForward, kBack}));
+      EXPECT_EQ(trained.epilogues, (std::vector<exec::EpilogueUse>{kForward, kBack}));
       EXPECT_EQ(trained.pools, trained.predicted_pools);
     }
 }
@@ -77,7 +78,7 @@ TEST(GpuEpilogues, TrainTheSameWithinProductsAsBehindThem) {
 TEST(GpuEpilogues, AreMadeAgainWithForwards) {
   reset_fake_gpu(1);
   const Schedule schedule = with_recompute(build("1f1b"), {Recompute::kFull});
-  const Trained trained = train(schedule, with(Epilogue::kFused));
+  const Trained trained = train(schedule, with(exec::Epilogue::kFused));
   EXPECT_TRUE(trained.verification.matches) << to_string(trained.verification);
   EXPECT_EQ(trained.pools, trained.predicted_pools);
 }
@@ -86,19 +87,21 @@ TEST(GpuEpilogues, AreMadeAgainWithForwards) {
 // on this device.
 TEST(GpuEpilogues, WriteWhatIsBeforeTheGeluOnlyForABackward) {
   reset_fake_gpu(1);
-  const GpuMachine machine(fake_gpu_calls(), 1, Share::kStreams);
-  LayerOptions style;
-  style.epilogue = Epilogue::kFused;
-  GpuLayers layers(machine, 0, style);
-  const GpuHandle stream = machine.gpu().create_stream(0, nullptr);
+  const exec::GpuMachine machine(fake_gpu_calls(), 1, exec::Share::kStreams);
+  exec::LayerOptions style;
+  style.epilogue = exec::Epilogue::kFused;
+  exec::GpuLayers layers(machine, 0, style);
+  const exec::GpuHandle stream = machine.gpu().create_stream(0, nullptr);
   layers.set_stream(stream.get());
-  const GpuMatrix one = layers.make(8, 8);
+  const exec::GpuMatrix one = layers.make(8, 8);
   std::fill_n(static_cast<float*>(one.data), 64, 1.0F);
-  const auto first = [](const GpuMatrix& matrix) { return *static_cast<float*>(matrix.data); };
-  const GeluOutput dropped = layers.gemm_gelu({one}, {one}, false);
+  const auto first = [](const exec::GpuMatrix& matrix) {
+    return *static_cast<float*>(matrix.data);
+  };
+  const exec::GeluOutput dropped = layers.gemm_gelu({one}, {one}, false);
   EXPECT_TRUE(std::isnan(first(dropped.before)));
   EXPECT_NEAR(first(dropped.after), 8, 1e-6);  // gelu(8 * 1 * 1) is 8 to that precision
-  const GeluOutput kept = layers.gemm_gelu({one}, {one});
+  const exec::GeluOutput kept = layers.gemm_gelu({one}, {one});
   EXPECT_EQ(first(kept.before), 8);
   EXPECT_EQ(first(kept.after), first(dropped.after));
 }
@@ -107,17 +110,17 @@ TEST(GpuEpilogues, WriteWhatIsBeforeTheGeluOnlyForABackward) {
 // steps: 2 * 4 * 2 * 3.
 TEST(GpuEpilogues, SpareALaunchEachWay) {
   std::int64_t launches[2];
-  for (const auto epilogue : {Epilogue::kFused, Epilogue::kSeparate}) {
+  for (const auto epilogue : {exec::Epilogue::kFused, exec::Epilogue::kSeparate}) {
     FakeGpu& gpu = reset_fake_gpu(1);
     train(build("1f1b"), with(epilogue));
-    launches[epilogue == Epilogue::kFused ? 0 : 1] = gpu.launches;
+    launches[epilogue == exec::Epilogue::kFused ? 0 : 1] = gpu.launches;
   }
   EXPECT_EQ(launches[1] - launches[0], 48);
 }
 
 TEST(GpuEpilogues, AreKernelsBehindTheProductWhereTheLibraryHasNone) {
   reset_fake_gpu(1).knows_epilogues = false;
-  const Trained trained = train(build("zb-h1"), with(Epilogue::kFused));
+  const Trained trained = train(build("zb-h1"), with(exec::Epilogue::kFused));
   EXPECT_TRUE(trained.verification.matches) << to_string(trained.verification);
   EXPECT_EQ(to_string(trained.epilogues),
             "GELU after 8 x 8 by 8 x 32, for which cuBLASLt has no epilogue; "
@@ -128,36 +131,37 @@ TEST(GpuEpilogues, AreKernelsBehindTheProductWhereTheLibraryHasNone) {
 // a multiple of 8.
 TEST(GpuEpilogues, AreNotAskedForWhereRowsAreNotAMultipleOfEight) {
   reset_fake_gpu(1);
-  TrainingOptions options = small_model(2);
+  exec::TrainingOptions options = small_model(2);
   options.model.width = 3;
   options.model.heads = 1;
-  const Trained trained = train(build("1f1b"), with(Epilogue::kFused), options);
+  const Trained trained = train(build("1f1b"), with(exec::Epilogue::kFused), options);
   EXPECT_TRUE(trained.verification.matches) << to_string(trained.verification);
   EXPECT_EQ(trained.epilogues,
-            (std::vector<EpilogueUse>{{8, 3, 12, false, false}, {8, 3, 12, true, false}}));
+            (std::vector<exec::EpilogueUse>{{8, 3, 12, false, false}, {8, 3, 12, true, false}}));
 }
 
 // Float32 is for verification to 1e-4.
 TEST(GpuEpilogues, AreFusedInBfloat16AloneUnlessTold) {
   reset_fake_gpu(1);
   EXPECT_TRUE(train(build("1f1b"), {}).epilogues.empty());
-  DeviceOptions device;
-  device.precision = Precision::kBfloat16;
-  EXPECT_EQ(train(build("1f1b"), device).epilogues, (std::vector<EpilogueUse>{kForward, kBack}));
-  device.epilogue = Epilogue::kSeparate;
+  exec::DeviceOptions device;
+  device.precision = exec::Precision::kBfloat16;
+  EXPECT_EQ(train(build("1f1b"), device).epilogues,
+            (std::vector<exec::EpilogueUse>{kForward, kBack}));
+  device.epilogue = exec::Epilogue::kSeparate;
   EXPECT_TRUE(train(build("1f1b"), device).epilogues.empty());
 }
 
 TEST(GpuEpilogues, ArePrintedAsTextAndJson) {
-  EXPECT_EQ(to_string(std::vector<EpilogueUse>{}), "");
-  EXPECT_EQ(to_string(std::vector<EpilogueUse>{kForward, {8, 3, 12, true, false}}),
+  EXPECT_EQ(to_string(std::vector<exec::EpilogueUse>{}), "");
+  EXPECT_EQ(to_string(std::vector<exec::EpilogueUse>{kForward, {8, 3, 12, true, false}}),
             "GELU within 8 x 8 by 8 x 32; "
             "GELU's gradient after 8 x 3 by 3 x 12, for which cuBLASLt has no epilogue");
-  EXPECT_EQ(epilogues_json({kForward, {8, 3, 12, true, false}}),
+  EXPECT_EQ(exec::epilogues_json({kForward, {8, 3, 12, true, false}}),
             "\"epilogues\":["
             "{\"epilogue\":\"gelu\",\"rows\":8,\"inner\":8,\"columns\":32,\"fused\":true},"
             "{\"epilogue\":\"gelu_grad\",\"rows\":8,\"inner\":3,\"columns\":12,\"fused\":false}]");
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -5,12 +5,12 @@
 
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 std::string complaint(const char* text) {
   try {
-    parse_gpu(text, "gpu.json");
+    traces::parse_gpu(text, "gpu.json");
   } catch (const Error& error) {
     return error.what();
   }
@@ -19,9 +19,9 @@ std::string complaint(const char* text) {
 
 TEST(GpuFiles, ChangeWhatTheySayOfAPreset) {
   const Gpu& preset = Registry<GpuDef>::instance().find("a100")->gpu;
-  const Gpu gpu = parse_gpu(R"({"like": "a100", "reachable_teraflops": 250, "per_node": 16,
+  const Gpu gpu = traces::parse_gpu(R"({"like": "a100", "reachable_teraflops": 250, "per_node": 16,
                                 "between_nodes": {"latency": "5us", "gigabytes_per_second": 50}})",
-                            "gpu.json");
+                                    "gpu.json");
   EXPECT_EQ(gpu.reachable_flops, 250e12);
   EXPECT_EQ(gpu.per_node, 16);
   EXPECT_EQ(gpu.outside.time(50e9), 5'000 + 1'000'000'000);
@@ -31,12 +31,13 @@ TEST(GpuFiles, ChangeWhatTheySayOfAPreset) {
 }
 
 TEST(GpuFiles, StandAloneWhereTheySayEverything) {
-  const Gpu gpu = parse_gpu(R"({"peak_teraflops": 100, "reachable_teraflops": 80, "memory": "16GiB",
+  const Gpu gpu =
+      traces::parse_gpu(R"({"peak_teraflops": 100, "reachable_teraflops": 80, "memory": "16GiB",
                                 "memory_gigabytes_per_second": 600, "per_node": 4,
                                 "within_node": {"latency": "1us", "gigabytes_per_second": 20},
                                 "between_nodes": {"latency": "2us", "gigabytes_per_second": 10},
                                 "host": {"latency": "3us", "gigabytes_per_second": 5}})",
-                            "gpu.json");
+                        "gpu.json");
   EXPECT_EQ(gpu.memory, Bytes{16} << 30);
   EXPECT_EQ(gpu.host.time(5e9), 3'000 + 1'000'000'000);
 }
@@ -50,4 +51,4 @@ TEST(GpuFiles, SayWhatIsMissingOrWrong) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -16,12 +16,12 @@
 #include "tests/support/fake_gpu.h"
 #include "tests/support/verified_training.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
-DeviceOptions flash() {
-  DeviceOptions device;
-  device.attention = Attention::kFlash;
+exec::DeviceOptions flash() {
+  exec::DeviceOptions device;
+  device.attention = exec::Attention::kFlash;
   return device;
 }
 
@@ -30,30 +30,32 @@ Schedule build(const std::string& name, std::int32_t slices = 1) {
 }
 
 struct Trained {
-  Verification verification;
+  exec::Verification verification;
   std::vector<Bytes> pools;
   std::vector<Bytes> predicted;
 };
 
-Trained train(const Schedule& schedule, const TrainingOptions& options,
-              const DeviceOptions& device) {
+Trained train(const Schedule& schedule, const exec::TrainingOptions& options,
+              const exec::DeviceOptions& device) {
   FakeGpu& gpu = reset_fake_gpu(1);
   gpu.times.nanos_per_entry = 3;
   gpu.times.nanos_per_byte = 1;
   const Program program = std::get<Program>(lower(schedule, LowerOptions()));
   const ValidSchedule valid = require_valid(schedule);
-  const JobRequest request{valid, program, &options, {}, WaitMode::kSpin, device};
-  const Job job = start_gpu_job(fake_gpu_calls(), request, {});
-  const Execution execution = execute(program, *job.backend, "cuda", {1, 2, job.after_step});
+  const exec::JobRequest request{valid, program, &options, {}, exec::WaitMode::kSpin, device};
+  const exec::Job job = exec::start_gpu_job(fake_gpu_calls(), request, {});
+  const exec::Execution execution =
+      exec::execute(program, *job.backend, "cuda", {1, 2, job.after_step});
   if (execution.breakdown) throw Error(execution.breakdown->fault, execution.breakdown->message);
-  Trained trained{verify(job.result(), train_serially(schedule, options, 3)), {}, {}};
-  for (const PoolUse& pool : job.pools()) trained.pools.push_back(pool.peak);
-  trained.predicted = predict_pool_bytes({valid, program, execution.steps[0]}, options, device);
+  Trained trained{exec::verify(job.result(), exec::train_serially(schedule, options, 3)), {}, {}};
+  for (const exec::PoolUse& pool : job.pools()) trained.pools.push_back(pool.peak);
+  trained.predicted =
+      exec::predict_pool_bytes({valid, program, execution.steps[0]}, options, device);
   return trained;
 }
 
 TEST(GpuFlash, TrainsAsTheSerialReferenceAndAsLargeAsPredicted) {
-  TrainingOptions options = small_model(2);
+  exec::TrainingOptions options = small_model(2);
   options.model.sequence = 7;
   options.model.blocks_per_stage = 2;
   for (const bool graph : {false, true})
@@ -62,7 +64,7 @@ TEST(GpuFlash, TrainsAsTheSerialReferenceAndAsLargeAsPredicted) {
           with_offload(build("gpipe"), {}), with_recompute(build("1f1b"), {Recompute::kSelective}),
           with_recompute(build("1f1b"), {Recompute::kFull})}) {
       SCOPED_TRACE(schedule.name);
-      DeviceOptions device = flash();
+      exec::DeviceOptions device = flash();
       device.graph = graph;
       const Trained trained = train(schedule, options, device);
       EXPECT_TRUE(trained.verification.matches) << to_string(trained.verification);
@@ -74,20 +76,22 @@ TEST(GpuFlash, TrainsAsTheSerialReferenceAndAsLargeAsPredicted) {
 // float32 is kept, also in bfloat16.
 TEST(GpuFlash, KeepsOneValuePerRowOfWeights) {
   const Schedule schedule = build("1f1b");
-  const auto kept_of = [&](Precision precision, Attention attention) {
-    const DeviceOptions device{Share::kGreen, false, precision, attention};
-    return device_training_memory(schedule, small_model(2), device).activation_bytes[0].forward;
+  const auto kept_of = [&](exec::Precision precision, exec::Attention attention) {
+    const exec::DeviceOptions device{exec::Share::kGreen, false, precision, attention};
+    return exec::device_training_memory(schedule, small_model(2), device)
+        .activation_bytes[0]
+        .forward;
   };
-  EXPECT_EQ(kept_of(Precision::kFloat32, Attention::kSoftmax) -
-                kept_of(Precision::kFloat32, Attention::kFlash),
+  EXPECT_EQ(kept_of(exec::Precision::kFloat32, exec::Attention::kSoftmax) -
+                kept_of(exec::Precision::kFloat32, exec::Attention::kFlash),
             16 * (4 * 4 - 4));
-  EXPECT_EQ(kept_of(Precision::kBfloat16, Attention::kSoftmax) -
-                kept_of(Precision::kBfloat16, Attention::kFlash),
+  EXPECT_EQ(kept_of(exec::Precision::kBfloat16, exec::Attention::kSoftmax) -
+                kept_of(exec::Precision::kBfloat16, exec::Attention::kFlash),
             16 * (4 * 2 - 4));
 }
 
 TEST(GpuFlash, HeadsThatAreTooWideAreRefused) {
-  TrainingOptions options = small_model(2);
+  exec::TrainingOptions options = small_model(2);
   options.model.width = 258;
   try {
     train(build("1f1b"), options, flash());
@@ -100,4 +104,4 @@ TEST(GpuFlash, HeadsThatAreTooWideAreRefused) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -14,7 +14,7 @@
 #include "exec/gpu/device/row_kernels.cuh"
 #include "exec/gpu/device/update_kernels.cuh"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 constexpr unsigned int kThreads = 64;
@@ -22,7 +22,7 @@ constexpr std::int32_t kRows = 6;
 constexpr std::int32_t kColumns = 83;  // more than a block has threads, and no multiple of a warp
 constexpr FiberOrder kOrders[] = {FiberOrder::kUp, FiberOrder::kDown};
 
-void expect_near(const Matrix& made, const Matrix& expected, float tolerance = 2e-6F) {
+void expect_near(const exec::Matrix& made, const exec::Matrix& expected, float tolerance = 2e-6F) {
   ASSERT_EQ(made.values.size(), expected.values.size());
   float largest = 1;
   for (const float value : expected.values) largest = std::max(largest, std::abs(value));
@@ -30,9 +30,9 @@ void expect_near(const Matrix& made, const Matrix& expected, float tolerance = 2
     ASSERT_NEAR(made.values[at], expected.values[at], tolerance * largest) << "entry " << at;
 }
 
-std::vector<Bfloat16> to_halves(const Matrix& matrix) {
-  std::vector<Bfloat16> halves;
-  for (const float value : matrix.values) halves.push_back(from_float<Bfloat16>(value));
+std::vector<exec::Bfloat16> to_halves(const exec::Matrix& matrix) {
+  std::vector<exec::Bfloat16> halves;
+  for (const float value : matrix.values) halves.push_back(from_float<exec::Bfloat16>(value));
   return halves;
 }
 
@@ -40,68 +40,69 @@ const std::vector<std::int32_t> kTokens{3, 0, 82, 3, 41, 7};
 
 TEST(Bfloat16, RoundsToTheNearestAndTiesToEven) {
   // Seven bits follow the leading one, so the next number after 1 is 1 + 2^-7.
-  EXPECT_EQ(to_float(from_float<Bfloat16>(1.0F)), 1.0F);
-  EXPECT_EQ(to_float(from_float<Bfloat16>(1.0F + 0x1p-8F)), 1.0F);
-  EXPECT_EQ(to_float(from_float<Bfloat16>(1.0F + 0x1.8p-8F)), 1.0F + 0x1p-7F);
-  EXPECT_EQ(to_float(from_float<Bfloat16>(1.0F + 3 * 0x1p-8F)), 1.0F + 0x1p-6F);
-  EXPECT_EQ(to_float(from_float<Bfloat16>(-INFINITY)), -INFINITY);
-  EXPECT_TRUE(std::isnan(to_float(from_float<Bfloat16>(std::nanf("")))));
+  EXPECT_EQ(exec::to_float(from_float<exec::Bfloat16>(1.0F)), 1.0F);
+  EXPECT_EQ(exec::to_float(from_float<exec::Bfloat16>(1.0F + 0x1p-8F)), 1.0F);
+  EXPECT_EQ(exec::to_float(from_float<exec::Bfloat16>(1.0F + 0x1.8p-8F)), 1.0F + 0x1p-7F);
+  EXPECT_EQ(exec::to_float(from_float<exec::Bfloat16>(1.0F + 3 * 0x1p-8F)), 1.0F + 0x1p-6F);
+  EXPECT_EQ(exec::to_float(from_float<exec::Bfloat16>(-INFINITY)), -INFINITY);
+  EXPECT_TRUE(std::isnan(exec::to_float(from_float<exec::Bfloat16>(std::nanf("")))));
 }
 
 TEST(GpuKernels, NormEqualsTheHosts) {
-  const Matrix input = draw(kRows, kColumns, 1);
-  const Matrix gain = draw(1, kColumns, 2);
+  const exec::Matrix input = draw(kRows, kColumns, 1);
+  const exec::Matrix gain = draw(1, kColumns, 2);
   for (const FiberOrder order : kOrders) {
-    Matrix target = unwritten(kRows, kColumns);
+    exec::Matrix target = unwritten(kRows, kColumns);
     emulate(kRows, kThreads, order, [&] {
-      norm_kernel(target.values.data(), input.values.data(), gain.values.data(), kColumns);
+      exec::norm_kernel(target.values.data(), input.values.data(), gain.values.data(), kColumns);
     });
-    expect_near(target, apply_gain(normalize(input), gain));
+    expect_near(target, exec::apply_gain(exec::normalize(input), gain));
   }
 }
 
 TEST(GpuKernels, NormGradEqualsTheHostsAlsoInPlace) {
-  const Matrix input = draw(kRows, kColumns, 1);
-  const Matrix gain = draw(1, kColumns, 2);
-  const Matrix grad = draw(kRows, kColumns, 3);
-  const Matrix added = draw(kRows, kColumns, 4);
-  Matrix expected = norm_grad(input, gain, grad);
-  add(expected, added);
+  const exec::Matrix input = draw(kRows, kColumns, 1);
+  const exec::Matrix gain = draw(1, kColumns, 2);
+  const exec::Matrix grad = draw(kRows, kColumns, 3);
+  const exec::Matrix added = draw(kRows, kColumns, 4);
+  exec::Matrix expected = exec::norm_grad(input, gain, grad);
+  exec::add(expected, added);
   for (const FiberOrder order : kOrders) {
-    Matrix inverses = unwritten(1, kRows);
-    Matrix target = grad;
+    exec::Matrix inverses = unwritten(1, kRows);
+    exec::Matrix target = grad;
     emulate(kRows, kThreads, order, [&] {
-      norm_grad_kernel(target.values.data(), input.values.data(), gain.values.data(),
-                       target.values.data(), added.values.data(), inverses.values.data(), kColumns);
+      exec::norm_grad_kernel(target.values.data(), input.values.data(), gain.values.data(),
+                             target.values.data(), added.values.data(), inverses.values.data(),
+                             kColumns);
     });
     expect_near(target, expected);
-    Matrix gains = unwritten(1, kColumns);
-    emulate((kColumns + kWarp - 1) / kWarp, kWarp * kGainRows, order, [&] {
-      gain_grad_kernel(gains.values.data(), input.values.data(), grad.values.data(),
-                       inverses.values.data(), kRows, kColumns);
+    exec::Matrix gains = unwritten(1, kColumns);
+    emulate((kColumns + exec::kWarp - 1) / exec::kWarp, exec::kWarp * exec::kGainRows, order, [&] {
+      exec::gain_grad_kernel(gains.values.data(), input.values.data(), grad.values.data(),
+                             inverses.values.data(), kRows, kColumns);
     });
-    expect_near(gains, gain_grad(input, grad));
+    expect_near(gains, exec::gain_grad(input, grad));
   }
 }
 
 TEST(GpuKernels, CausalSoftmaxAndItsGradientEqualTheHosts) {
   constexpr std::int32_t kLength = 70;
-  const Matrix scores = draw(2 * kLength, kLength, 5);
-  Matrix expected(scores.rows, scores.columns);
+  const exec::Matrix scores = draw(2 * kLength, kLength, 5);
+  exec::Matrix expected(scores.rows, scores.columns);
   for (std::int32_t row = 0; row < scores.rows; ++row) {
-    Matrix part(1, row % kLength + 1);
+    exec::Matrix part(1, row % kLength + 1);
     std::copy_n(scores.row(row), part.columns, part.values.begin());
-    part = softmax(part);
+    part = exec::softmax(part);
     std::copy_n(part.values.begin(), part.columns, expected.row(row));
   }
   for (const FiberOrder order : kOrders) {
-    Matrix target = scores;
+    exec::Matrix target = scores;
     emulate(static_cast<unsigned int>(scores.rows), kThreads, order,
-            [&] { causal_softmax_kernel(target.values.data(), kLength, kLength); });
+            [&] { exec::causal_softmax_kernel(target.values.data(), kLength, kLength); });
     expect_near(target, expected);
   }
-  Matrix grad = draw(scores.rows, kLength, 6);
-  Matrix expected_grad = grad;
+  exec::Matrix grad = draw(scores.rows, kLength, 6);
+  exec::Matrix expected_grad = grad;
   for (std::int32_t row = 0; row < grad.rows; ++row) {
     double sum = 0;
     for (std::int32_t column = 0; column < kLength; ++column)
@@ -111,62 +112,64 @@ TEST(GpuKernels, CausalSoftmaxAndItsGradientEqualTheHosts) {
                                                           (double{grad.row(row)[column]} - sum));
   }
   emulate(static_cast<unsigned int>(grad.rows), kThreads, FiberOrder::kDown,
-          [&] { softmax_grad_kernel(grad.values.data(), expected.values.data(), kLength); });
+          [&] { exec::softmax_grad_kernel(grad.values.data(), expected.values.data(), kLength); });
   expect_near(grad, expected_grad);
 }
 
 TEST(GpuKernels, CrossEntropyAndItsGradientEqualTheHosts) {
-  const Matrix logits = draw(kRows, kColumns, 7);
-  const Matrix probabilities = softmax(logits);
+  const exec::Matrix logits = draw(kRows, kColumns, 7);
+  const exec::Matrix probabilities = exec::softmax(logits);
   for (const FiberOrder order : kOrders) {
-    Matrix target = logits;
-    Matrix losses = unwritten(1, kRows);
+    exec::Matrix target = logits;
+    exec::Matrix losses = unwritten(1, kRows);
     float mean = std::nanf("");
     emulate(kRows, kThreads, order, [&] {
-      cross_entropy_kernel(target.values.data(), kTokens.data(), losses.values.data(), kColumns);
+      exec::cross_entropy_kernel(target.values.data(), kTokens.data(), losses.values.data(),
+                                 kColumns);
     });
-    emulate(1, kThreads, order, [&] { mean_kernel(&mean, losses.values.data(), kRows); });
+    emulate(1, kThreads, order, [&] { exec::mean_kernel(&mean, losses.values.data(), kRows); });
     expect_near(target, probabilities);
-    EXPECT_NEAR(mean, cross_entropy(probabilities, kTokens), 1e-5);
+    EXPECT_NEAR(mean, exec::cross_entropy(probabilities, kTokens), 1e-5);
     emulate(kRows, kThreads, order, [&] {
-      cross_entropy_grad_kernel(target.values.data(), kTokens.data(), 0.25F / kRows, kColumns);
+      exec::cross_entropy_grad_kernel(target.values.data(), kTokens.data(), 0.25F / kRows,
+                                      kColumns);
     });
-    expect_near(target, cross_entropy_grad(probabilities, kTokens, 0.25F));
+    expect_near(target, exec::cross_entropy_grad(probabilities, kTokens, 0.25F));
   }
 }
 
 TEST(GpuKernels, GeluAndItsGradientEqualTheHostsAlsoInPlace) {
-  const Matrix input = draw(kRows, kColumns, 8);
-  const Matrix grad = draw(kRows, kColumns, 9);
+  const exec::Matrix input = draw(kRows, kColumns, 8);
+  const exec::Matrix grad = draw(kRows, kColumns, 9);
   const auto count = static_cast<std::int64_t>(input.values.size());
-  Matrix target = unwritten(kRows, kColumns);
-  Matrix back = grad;
+  exec::Matrix target = unwritten(kRows, kColumns);
+  exec::Matrix back = grad;
   emulate(2, kThreads, FiberOrder::kUp,
-          [&] { gelu_kernel(target.values.data(), input.values.data(), count); });
+          [&] { exec::gelu_kernel(target.values.data(), input.values.data(), count); });
   emulate(2, kThreads, FiberOrder::kUp, [&] {
-    gelu_grad_kernel(back.values.data(), input.values.data(), back.values.data(), count);
+    exec::gelu_grad_kernel(back.values.data(), input.values.data(), back.values.data(), count);
   });
-  expect_near(target, gelu(input));
-  expect_near(back, gelu_grad(input, grad));
+  expect_near(target, exec::gelu(input));
+  expect_near(back, exec::gelu_grad(input, grad));
 }
 
 TEST(GpuKernels, EmbeddingAndItsGradientReadAndWriteTheTokensRows) {
-  const Matrix embedding = draw(kColumns, kColumns, 10);
-  const Matrix position = draw(3, kColumns, 11);
-  Matrix target = unwritten(kRows, kColumns);
+  const exec::Matrix embedding = draw(kColumns, kColumns, 10);
+  const exec::Matrix position = draw(3, kColumns, 11);
+  exec::Matrix target = unwritten(kRows, kColumns);
   emulate(kRows, kThreads, FiberOrder::kUp, [&] {
-    embed_kernel(target.values.data(), embedding.values.data(), position.values.data(),
-                 kTokens.data(), kColumns, 3);
+    exec::embed_kernel(target.values.data(), embedding.values.data(), position.values.data(),
+                       kTokens.data(), kColumns, 3);
   });
-  Matrix embedding_grad(kColumns, kColumns);
-  Matrix position_grad(3, kColumns);
+  exec::Matrix embedding_grad(kColumns, kColumns);
+  exec::Matrix position_grad(3, kColumns);
   emulate(kRows, kThreads, FiberOrder::kUp, [&] {
-    embed_grad_kernel(embedding_grad.values.data(), position_grad.values.data(),
-                      target.values.data(), kTokens.data(), kColumns, 3);
+    exec::embed_grad_kernel(embedding_grad.values.data(), position_grad.values.data(),
+                            target.values.data(), kTokens.data(), kColumns, 3);
   });
-  Matrix expected(kRows, kColumns);
-  Matrix expected_grad(kColumns, kColumns);
-  Matrix expected_position(3, kColumns);
+  exec::Matrix expected(kRows, kColumns);
+  exec::Matrix expected_grad(kColumns, kColumns);
+  exec::Matrix expected_position(3, kColumns);
   for (std::int32_t row = 0; row < kRows; ++row)
     for (std::int32_t column = 0; column < kColumns; ++column) {
       const std::int32_t token = kTokens[static_cast<std::size_t>(row)];
@@ -181,55 +184,59 @@ TEST(GpuKernels, EmbeddingAndItsGradientReadAndWriteTheTokensRows) {
 }
 
 TEST(GpuKernels, OptimizersEqualTheHostsAndCopyTheWeights) {
-  for (const auto kind : {OptimizerOptions::Kind::kSgd, OptimizerOptions::Kind::kAdam}) {
-    std::vector<Matrix> expected{draw(kRows, kColumns, 12)};
-    Matrix weights = expected[0];
-    Matrix mean(kRows, kColumns);
-    Matrix square(kRows, kColumns);
-    std::vector<Bfloat16> copy(weights.values.size());
+  for (const auto kind :
+       {exec::OptimizerOptions::Kind::kSgd, exec::OptimizerOptions::Kind::kAdam}) {
+    std::vector<exec::Matrix> expected{draw(kRows, kColumns, 12)};
+    exec::Matrix weights = expected[0];
+    exec::Matrix mean(kRows, kColumns);
+    exec::Matrix square(kRows, kColumns);
+    std::vector<exec::Bfloat16> copy(weights.values.size());
     std::vector<float> steps(3, 0.0F);
-    OptimizerState state;
+    exec::OptimizerState state;
     const auto count = static_cast<std::int64_t>(weights.values.size());
     for (int step = 1; step <= 3; ++step) {
-      const Matrix grad = draw(kRows, kColumns, static_cast<std::uint64_t>(20 + step));
-      update(expected, {grad}, state, {kind, 0.1F});
-      const AdamState adam{mean.values.data(), square.values.data(), steps.data()};
-      emulate(2, kThreads, FiberOrder::kUp, [&] { adam_step_kernel(steps.data()); });
+      const exec::Matrix grad = draw(kRows, kColumns, static_cast<std::uint64_t>(20 + step));
+      exec::update(expected, {grad}, state, {kind, 0.1F});
+      const exec::AdamState adam{mean.values.data(), square.values.data(), steps.data()};
+      emulate(2, kThreads, FiberOrder::kUp, [&] { exec::adam_step_kernel(steps.data()); });
       emulate(3, kThreads, FiberOrder::kUp, [&] {
-        if (kind == OptimizerOptions::Kind::kAdam)
-          adam_kernel(weights.values.data(), copy.data(), grad.values.data(), adam, 0.1F, count);
+        if (kind == exec::OptimizerOptions::Kind::kAdam)
+          exec::adam_kernel(weights.values.data(), copy.data(), grad.values.data(), adam, 0.1F,
+                            count);
         else
-          sgd_kernel(weights.values.data(), copy.data(), grad.values.data(), 0.1F, count);
+          exec::sgd_kernel(weights.values.data(), copy.data(), grad.values.data(), 0.1F, count);
       });
     }
     expect_near(weights, expected[0]);
     for (std::size_t at = 0; at < copy.size(); ++at)
-      EXPECT_EQ(copy[at].bits, from_float<Bfloat16>(weights.values[at]).bits);
+      EXPECT_EQ(copy[at].bits, from_float<exec::Bfloat16>(weights.values[at]).bits);
   }
 }
 
 TEST(GpuKernels, ScaleEveryEntryOnce) {
-  Matrix values = draw(kRows, kColumns, 13);
-  std::vector<Matrix> expected{values};
-  multiply(expected, 0.75F);
+  exec::Matrix values = draw(kRows, kColumns, 13);
+  std::vector<exec::Matrix> expected{values};
+  exec::multiply(expected, 0.75F);
   emulate(3, kThreads, FiberOrder::kUp, [&] {
-    scale_kernel(values.values.data(), 0.75F, static_cast<std::int64_t>(values.values.size()));
+    exec::scale_kernel(values.values.data(), 0.75F,
+                       static_cast<std::int64_t>(values.values.size()));
   });
   EXPECT_EQ(values, expected[0]);
 }
 
 TEST(GpuKernels, StoreHalvesWithFloatSums) {
-  const Matrix input = draw(kRows, kColumns, 1);
-  const Matrix gain = draw(1, kColumns, 2);
-  const std::vector<Bfloat16> input_halves = to_halves(input);
-  const std::vector<Bfloat16> gain_halves = to_halves(gain);
-  std::vector<Bfloat16> target(input_halves.size(), Bfloat16{0x7fff});
-  emulate(kRows, kThreads, FiberOrder::kUp,
-          [&] { norm_kernel(target.data(), input_halves.data(), gain_halves.data(), kColumns); });
-  Matrix made(kRows, kColumns);
-  for (std::size_t at = 0; at < target.size(); ++at) made.values[at] = to_float(target[at]);
+  const exec::Matrix input = draw(kRows, kColumns, 1);
+  const exec::Matrix gain = draw(1, kColumns, 2);
+  const std::vector<exec::Bfloat16> input_halves = to_halves(input);
+  const std::vector<exec::Bfloat16> gain_halves = to_halves(gain);
+  std::vector<exec::Bfloat16> target(input_halves.size(), exec::Bfloat16{0x7fff});
+  emulate(kRows, kThreads, FiberOrder::kUp, [&] {
+    exec::norm_kernel(target.data(), input_halves.data(), gain_halves.data(), kColumns);
+  });
+  exec::Matrix made(kRows, kColumns);
+  for (std::size_t at = 0; at < target.size(); ++at) made.values[at] = exec::to_float(target[at]);
   // There are three roundings to 8 bits: input, gain and result.
-  expect_near(made, apply_gain(normalize(input), gain), 3 * 0x1p-8F);
+  expect_near(made, exec::apply_gain(exec::normalize(input), gain), 3 * 0x1p-8F);
 }
 
 TEST(GpuKernels, TheEmulationFindsThreadsThatWaitAtDifferentPlaces) {
@@ -241,4 +248,4 @@ TEST(GpuKernels, TheEmulationFindsThreadsThatWaitAtDifferentPlaces) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

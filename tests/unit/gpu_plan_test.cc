@@ -13,13 +13,13 @@
 #include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 std::int32_t size_of_each(std::int32_t multiprocessors, std::int32_t ranks) {
-  const auto places = place_ranks({{multiprocessors, 90}}, ranks, Share::kGreen);
+  const auto places = exec::place_ranks({{multiprocessors, 90}}, ranks, exec::Share::kGreen);
   std::set<std::int32_t> parts;
-  for (const RankPlace& place : places) {
+  for (const exec::RankPlace& place : places) {
     EXPECT_EQ(place.multiprocessors, places[0].multiprocessors);
     parts.insert(place.partition);
   }
@@ -35,35 +35,35 @@ TEST(PlaceRanks, PartitionsAreMultiplesOfEight) {
   EXPECT_EQ(size_of_each(132, 8), 16);
   EXPECT_EQ(size_of_each(132, 16), 8);
   EXPECT_EQ(size_of_each(114, 4), 24);
-  EXPECT_THROW(place_ranks({{132, 90}}, 17, Share::kGreen), Error);
-  EXPECT_EQ(partition_grain(80), 4);
-  EXPECT_EQ(partition_grain(70), 2);
-  EXPECT_EQ(partition_grain(100), 8);
+  EXPECT_THROW(exec::place_ranks({{132, 90}}, 17, exec::Share::kGreen), Error);
+  EXPECT_EQ(exec::partition_grain(80), 4);
+  EXPECT_EQ(exec::partition_grain(70), 2);
+  EXPECT_EQ(exec::partition_grain(100), 8);
 }
 
 TEST(PlaceRanks, ARankAloneHasItsDeviceWhole) {
-  const auto alone = place_ranks({{132, 90}}, 1, Share::kGreen);
-  EXPECT_EQ(alone, (std::vector<RankPlace>{{0, 132, 0, false}}));
-  const auto two = place_ranks({{132, 90}, {114, 90}, {132, 90}}, 2, Share::kGreen);
-  EXPECT_EQ(two, (std::vector<RankPlace>{{0, 132, 0, false}, {1, 114, 0, false}}));
+  const auto alone = exec::place_ranks({{132, 90}}, 1, exec::Share::kGreen);
+  EXPECT_EQ(alone, (std::vector<exec::RankPlace>{{0, 132, 0, false}}));
+  const auto two = exec::place_ranks({{132, 90}, {114, 90}, {132, 90}}, 2, exec::Share::kGreen);
+  EXPECT_EQ(two, (std::vector<exec::RankPlace>{{0, 132, 0, false}, {1, 114, 0, false}}));
 }
 
 TEST(PlaceRanks, NeighboursShareADeviceWhereThereAreFewer) {
-  const auto places = place_ranks({{132, 90}, {132, 90}}, 4, Share::kGreen);
-  EXPECT_EQ(places, (std::vector<RankPlace>{
+  const auto places = exec::place_ranks({{132, 90}, {132, 90}}, 4, exec::Share::kGreen);
+  EXPECT_EQ(places, (std::vector<exec::RankPlace>{
                         {0, 64, 0, true}, {0, 64, 1, true}, {1, 64, 0, true}, {1, 64, 1, true}}));
   // Of three ranks on two devices, two share the first and the third has the second to itself.
-  const auto three = place_ranks({{132, 90}, {132, 90}}, 3, Share::kGreen);
+  const auto three = exec::place_ranks({{132, 90}, {132, 90}}, 3, exec::Share::kGreen);
   EXPECT_EQ(three,
-            (std::vector<RankPlace>{{0, 64, 0, true}, {0, 64, 1, true}, {1, 132, 0, false}}));
+            (std::vector<exec::RankPlace>{{0, 64, 0, true}, {0, 64, 1, true}, {1, 132, 0, false}}));
 }
 
 TEST(PlaceRanks, StreamsCompeteForAllMultiprocessors) {
-  for (const RankPlace& place : place_ranks({{132, 90}}, 20, Share::kStreams)) {
+  for (const exec::RankPlace& place : exec::place_ranks({{132, 90}}, 20, exec::Share::kStreams)) {
     EXPECT_FALSE(place.has_partition);
     EXPECT_EQ(place.multiprocessors, 132);
   }
-  EXPECT_THROW(place_ranks({}, 1, Share::kStreams), Error);
+  EXPECT_THROW(exec::place_ranks({}, 1, exec::Share::kStreams), Error);
 }
 
 Program lowered(const std::string& name, std::int32_t ranks, std::int32_t microbatches) {
@@ -73,9 +73,9 @@ Program lowered(const std::string& name, std::int32_t ranks, std::int32_t microb
 
 TEST(PlanStreams, ThereIsOnePerLaneAndOnePerDirectedLink) {
   // 1F1B on four ranks has four compute lanes, three links down and three up.
-  const StreamPlan plan = plan_streams(lowered("1f1b", 4, 8));
+  const exec::StreamPlan plan = exec::plan_streams(lowered("1f1b", 4, 8));
   std::set<std::string> links;
-  for (const PlannedStream& stream : plan.streams)
+  for (const exec::PlannedStream& stream : plan.streams)
     if (!stream.computes) links.insert(stream.name);
   EXPECT_EQ(plan.streams.size(), 10u);
   EXPECT_EQ(links, (std::set<std::string>{"0>1", "1>2", "2>3", "1>0", "2>1", "3>2"}));
@@ -84,7 +84,7 @@ TEST(PlanStreams, ThereIsOnePerLaneAndOnePerDirectedLink) {
 TEST(PlanStreams, AnInstructionWaitsOncePerOtherStreamForTheLastOfIt) {
   for (const char* name : {"1f1b", "zb-v", "dualpipe", "interleaved-zb"}) {
     const Program program = lowered(name, 4, 8);
-    const StreamPlan plan = plan_streams(program);
+    const exec::StreamPlan plan = exec::plan_streams(program);
     for (InstructionId id = 0; id < program.size(); ++id) {
       std::map<std::uint32_t, std::uint32_t> last;
       for (const InstructionId dependency : program.dependencies_of(id))
@@ -102,8 +102,8 @@ TEST(PlanStreams, AnInstructionWaitsOncePerOtherStreamForTheLastOfIt) {
 
 TEST(PlanStreams, EightRanksNeedNoMoreQueuesThanTheDriverHas) {
   for (const char* name : {"1f1b", "gpipe", "interleaved", "zb-h2", "zb-v", "dualpipev", "v-half"})
-    EXPECT_LE(plan_streams(lowered(name, 8, 16)).streams.size(), kMaxQueues) << name;
+    EXPECT_LE(exec::plan_streams(lowered(name, 8, 16)).streams.size(), exec::kMaxQueues) << name;
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -18,7 +18,7 @@
 #include "tests/support/fake_gpu.h"
 #include "tests/support/verified_training.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 struct Pools {
@@ -27,19 +27,20 @@ struct Pools {
 };
 
 /// Trains two steps on a device with a clock of its own.
-Pools train_with_pools(const Schedule& schedule, const TrainingOptions& options) {
+Pools train_with_pools(const Schedule& schedule, const exec::TrainingOptions& options) {
   FakeGpu& gpu = reset_fake_gpu(1);
   gpu.times.nanos_per_entry = 3;
   gpu.times.nanos_per_byte = 1;
   const Program program = std::get<Program>(lower(schedule, LowerOptions()));
   const ValidSchedule valid = require_valid(schedule);
-  const JobRequest request{valid, program, &options, {}, WaitMode::kSpin, {}};
-  const Job job = start_gpu_job(fake_gpu_calls(), request, {});
-  const Execution execution = execute(program, *job.backend, "cuda", {1, 1, job.after_step});
+  const exec::JobRequest request{valid, program, &options, {}, exec::WaitMode::kSpin, {}};
+  const exec::Job job = exec::start_gpu_job(fake_gpu_calls(), request, {});
+  const exec::Execution execution =
+      exec::execute(program, *job.backend, "cuda", {1, 1, job.after_step});
   if (execution.breakdown) throw Error(execution.breakdown->fault, execution.breakdown->message);
   Pools pools;
-  for (const PoolUse& pool : job.pools()) pools.measured.push_back(pool.peak);
-  pools.predicted = predict_pool_bytes({valid, program, execution.steps[0]}, options, {});
+  for (const exec::PoolUse& pool : job.pools()) pools.measured.push_back(pool.peak);
+  pools.predicted = exec::predict_pool_bytes({valid, program, execution.steps[0]}, options, {});
   return pools;
 }
 
@@ -49,7 +50,7 @@ std::optional<Schedule> build(const std::string& name, const Shape& shape) {
 
 TEST(GpuPools, AreAsLargeAsPredictedInEverySchedule) {
   int checked = 0;
-  TrainingOptions options = small_model(2);
+  exec::TrainingOptions options = small_model(2);
   options.model.blocks_per_stage = 2;
   for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all())
     for (const std::int32_t chunks : {1, 2})
@@ -88,7 +89,7 @@ TEST(GpuPools, AreAsLargeAsPredictedWhereActivationsLeave) {
 // bytes. Its input lies in the mail. A gradient of weights only gives back.
 TEST(GpuPools, DryRunsSeeWhatOpsSave) {
   const Schedule schedule = *build("zb-h1", {3, 1, 6, 1, {}});
-  const SlicePool pool = dry_run_stage(schedule, small_model(2), {}, 1).at(0);
+  const exec::SlicePool pool = exec::dry_run_stage(schedule, small_model(2), {}, 1).at(0);
   EXPECT_EQ(pool.forward.added, 8 * 128 * 4);
   EXPECT_EQ(pool.forward.during, pool.forward.added);
   EXPECT_EQ(pool.kept, pool.forward.added);
@@ -98,4 +99,4 @@ TEST(GpuPools, DryRunsSeeWhatOpsSave) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

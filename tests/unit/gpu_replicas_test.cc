@@ -16,7 +16,7 @@
 #include "tests/support/gpu_trained.h"
 #include "tests/support/verified_training.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 Schedule build(const std::string& name, std::int32_t ranks, std::int32_t microbatches) {
@@ -33,17 +33,18 @@ Schedule build_shared(const std::string& name, const std::vector<std::int32_t>& 
 }
 
 TEST(GpuReplicas, TrainAsTheSerialReference) {
-  TrainingOptions options = small_model();
+  exec::TrainingOptions options = small_model();
   for (const std::vector<std::int32_t>& replicas :
        {std::vector<std::int32_t>{2, 1}, {1, 2}, {3, 1}, {1, 3}, {2, 1, 2}})
     for (const std::int32_t devices : {1, 2})
-      for (const auto kind : {OptimizerOptions::Kind::kSgd, OptimizerOptions::Kind::kAdam}) {
+      for (const auto kind :
+           {exec::OptimizerOptions::Kind::kSgd, exec::OptimizerOptions::Kind::kAdam}) {
         const bool graph = devices == 2;
         SCOPED_TRACE(testing::PrintToString(replicas) + (graph ? ", two devices, graph" : ""));
         const FakeGpu& gpu = reset_fake_gpu(devices);
         // Larger steps of Adam amplify rounding differences.
-        options.optimizer = {kind, kind == OptimizerOptions::Kind::kAdam ? 0.001F : 0.01F};
-        DeviceOptions device;
+        options.optimizer = {kind, kind == exec::OptimizerOptions::Kind::kAdam ? 0.001F : 0.01F};
+        exec::DeviceOptions device;
         device.graph = graph;
         expect_trained(build_shared("pipedream", replicas), options, device,
                        with_local_optimizer());
@@ -69,10 +70,10 @@ TEST(GpuReplicas, OfBidirectionalSchedulesAreSummedWithinTheStepOrBehindIt) {
           reset_fake_gpu(graph ? 2 : 1);
           LowerOptions lowering;
           lowering.update = {optimizer, reduction};
-          DeviceOptions device;
+          exec::DeviceOptions device;
           device.graph = graph;
-          TrainingOptions options = small_model();
-          if (graph) options.optimizer = {OptimizerOptions::Kind::kAdam, 0.001F};
+          exec::TrainingOptions options = small_model();
+          if (graph) options.optimizer = {exec::OptimizerOptions::Kind::kAdam, 0.001F};
           expect_trained(build(name, 4, 8), options, device, lowering);
         }
 }
@@ -94,9 +95,9 @@ TEST(GpuReplicas, ReductionsTakeTheirTimeInTheStep) {
 
 using Weights = std::vector<std::vector<float>>;
 
-Weights weights_of(const GpuWeights& weights, StageReplica replica) {
+Weights weights_of(const exec::GpuWeights& weights, exec::StageReplica replica) {
   Weights all;
-  for (const GpuWeight& weight : weights.stage(replica).weights) {
+  for (const exec::GpuWeight& weight : weights.stage(replica).weights) {
     const auto* const begin = static_cast<const float*>(weight.master.data);
     all.emplace_back(begin, begin + weight.master.bytes() / 4);
   }
@@ -106,12 +107,12 @@ Weights weights_of(const GpuWeights& weights, StageReplica replica) {
 /// Enqueues some steps in the Program's order and expects equal weights on all replicas.
 void expect_equal_replicas(const Schedule& schedule, const LowerOptions& lowering) {
   const Program program = std::get<Program>(lower(schedule, lowering));
-  const TrainingOptions options = small_model();
+  const exec::TrainingOptions options = small_model();
   const ValidSchedule valid = require_valid(schedule);
-  const JobRequest request{valid, program, &options, {}, WaitMode::kSpin, {}};
-  const GpuMachine machine(fake_gpu_calls(), program.ranks, Share::kStreams);
-  GpuTraining training(machine, request);
-  const GpuHandle stream = machine.gpu().create_stream(0, nullptr);
+  const exec::JobRequest request{valid, program, &options, {}, exec::WaitMode::kSpin, {}};
+  const exec::GpuMachine machine(fake_gpu_calls(), program.ranks, exec::Share::kStreams);
+  exec::GpuTraining training(machine, request);
+  const exec::GpuHandle stream = machine.gpu().create_stream(0, nullptr);
   const Weights initial = weights_of(training.weights(), 0);
   for (int step = 0; step < 3; ++step) {
     training.begin_step();
@@ -119,8 +120,9 @@ void expect_equal_replicas(const Schedule& schedule, const LowerOptions& lowerin
     training.finish_step();
   }
   EXPECT_NE(weights_of(training.weights(), 0), initial);
-  for (const std::vector<StageReplica>& sharing : training.weights().stage_replicas().sharing())
-    for (const StageReplica replica : sharing)
+  for (const std::vector<exec::StageReplica>& sharing :
+       training.weights().stage_replicas().sharing())
+    for (const exec::StageReplica replica : sharing)
       EXPECT_EQ(weights_of(training.weights(), replica), weights_of(training.weights(), sharing[0]))
           << schedule.name << ", home " << replica;
 }
@@ -206,7 +208,8 @@ TEST(GpuReplicas, PostAgainOnlyAfterAllHaveReadTheRoundBeforeTheLast) {
 
 // Stage 0 of (2, 1) has 6 micro-batches on two ranks, three on each; stage 1 has all six on one.
 TEST(GpuReplicas, PlanTheVersionsOfTheirOwnMicrobatches) {
-  const std::vector<VersionPlan> plans = plan_versions(build_shared("pipedream", {2, 1}));
+  const std::vector<exec::VersionPlan> plans =
+      exec::plan_versions(build_shared("pipedream", {2, 1}));
   ASSERT_EQ(plans.size(), 3u);
   EXPECT_EQ(plans[0].updates, 3);
   EXPECT_EQ(plans[1].updates, 3);
@@ -214,4 +217,4 @@ TEST(GpuReplicas, PlanTheVersionsOfTheirOwnMicrobatches) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -5,14 +5,15 @@
 
 #include "tests/support/fake_gpu.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 // Four ranks have 32 multiprocessors each. A forward through the 32 x 96 matrix of queries, keys
 // and values takes 8 rows x 32 x 96 multiplications of 16 ns, divided by 32.
 TEST(GpuSpeed, TimesEveryProductOfABlock) {
   reset_fake_gpu(1).times.nanos_per_product = 16;
-  const auto speeds = time_products(fake_gpu_calls(), 4, {1, 32, 2, 61, 8, 1}, Precision::kFloat32);
+  const auto speeds =
+      time_products(fake_gpu_calls(), 4, {1, 32, 2, 61, 8, 1}, exec::Precision::kFloat32);
   ASSERT_EQ(speeds.size(), 12u);  // four weights, each forward and backward twice
   EXPECT_EQ(speeds[0].name, "qkv forward");
   EXPECT_EQ(speeds[0].in_stage, 8 * 32 * 96 * 16 / 32);
@@ -42,9 +43,9 @@ TEST(GpuSpeed, AnExecutorThatAddsNothingIsSeenToAddNothing) {
     FakeGpu& gpu = reset_fake_gpu(1);
     gpu.times.nanos_per_product = 1;
     gpu.times.nanos_per_entry = 1;
-    TrainingOptions options;
+    exec::TrainingOptions options;
     options.model = {1, 8, 2, 13, 4, 2};
-    DeviceOptions device;
+    exec::DeviceOptions device;
     device.graph = graph;
     const ExecutorSpeed speed = time_executor(fake_gpu_calls(), options, device);
     EXPECT_GT(speed.step, 0);
@@ -54,4 +55,4 @@ TEST(GpuSpeed, AnExecutorThatAddsNothingIsSeenToAddNothing) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

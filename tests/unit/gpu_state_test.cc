@@ -12,35 +12,35 @@
 #include "exec/gpu/host/nvml.h"
 #include "tests/support/fake_gpu.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 constexpr const char* kBus = "0000:01:00.0";
 
-Nvml open_fake() { return open_nvml(BUBBLESCOPE_FAKE_NVML); }
+exec::Nvml open_fake() { return exec::open_nvml(BUBBLESCOPE_FAKE_NVML); }
 
 TEST(DeviceState, IsThatOfTheDeviceAtItsAddress) {
-  const Nvml nvml = open_fake();
+  const exec::Nvml nvml = open_fake();
   ASSERT_EQ(nvml.obstacle, "");
-  DeviceMonitor watch(nvml, {kBus}, std::chrono::hours(1));
+  exec::DeviceMonitor watch(nvml, {kBus}, std::chrono::hours(1));
   watch.begin();
-  const MonitoredDevices seen = watch.finish();
+  const exec::MonitoredDevices seen = watch.finish();
   ASSERT_EQ(seen.devices.size(), 1u);
   // The first sample, the second, which is taken at the end because there was none before, and the
   // third.
-  const auto sm = [](const DeviceState& state) { return *state.sm_mhz; };
-  EXPECT_EQ(sm(seen.devices[0].before), (StateRange{1980, 1980}));
-  EXPECT_EQ(sm(seen.devices[0].during), (StateRange{1950, 1950}));
-  EXPECT_EQ(sm(seen.devices[0].after), (StateRange{1920, 1920}));
+  const auto sm = [](const exec::DeviceState& state) { return *state.sm_mhz; };
+  EXPECT_EQ(sm(seen.devices[0].before), (exec::StateRange{1980, 1980}));
+  EXPECT_EQ(sm(seen.devices[0].during), (exec::StateRange{1950, 1950}));
+  EXPECT_EQ(sm(seen.devices[0].after), (exec::StateRange{1920, 1920}));
   EXPECT_FALSE(seen.devices[0].during.memory_mhz);
   EXPECT_EQ(seen.devices[0].before.throttle_reasons, 1u);
-  EXPECT_EQ(to_string(seen),
+  EXPECT_EQ(exec::to_string(seen),
             "0000:01:00.0 while measured: SM 1950 MHz, 650.0 W of 700.0 W, 42 C, "
             "slowed by power cap");
   const std::string all =
       "\"power_milliwatts\":[650000,650000],\"power_limit_milliwatts\":"
       "[700000,700000],\"celsius\":";
-  EXPECT_EQ(device_state_json(seen),
+  EXPECT_EQ(exec::device_state_json(seen),
             "\"device_state\":[{\"bus\":\"0000:01:00.0\",\"before\":{\"looks\":1,\"sm_mhz\":"
             "[1980,1980]," +
                 all +
@@ -53,53 +53,53 @@ TEST(DeviceState, IsThatOfTheDeviceAtItsAddress) {
 }
 
 TEST(DeviceState, IsLookedAtWhileStepsRun) {
-  const Nvml nvml = open_fake();
-  DeviceMonitor watch(nvml, {kBus}, std::chrono::milliseconds(1));
+  const exec::Nvml nvml = open_fake();
+  exec::DeviceMonitor watch(nvml, {kBus}, std::chrono::milliseconds(1));
   watch.begin();
   watch.begin();  // called after every step
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  const MonitoredDevices seen = watch.finish();
-  const DeviceState& during = seen.devices[0].during;
+  const exec::MonitoredDevices seen = watch.finish();
+  const exec::DeviceState& during = seen.devices[0].during;
   ASSERT_GE(during.samples, 2);
   // Every sample from the second on is 30 MHz lower.
-  EXPECT_EQ(during.sm_mhz, (StateRange{1950 - 30 * (during.samples - 1), 1950}));
-  EXPECT_EQ(during.celsius, (StateRange{42, 42 + during.samples - 1}));
+  EXPECT_EQ(during.sm_mhz, (exec::StateRange{1950 - 30 * (during.samples - 1), 1950}));
+  EXPECT_EQ(during.celsius, (exec::StateRange{42, 42 + during.samples - 1}));
 }
 
 TEST(DeviceState, OfARunThatNeverGotToItsStepsIsKnown) {
-  const Nvml nvml = open_fake();
-  DeviceMonitor watch(nvml, {kBus});
+  const exec::Nvml nvml = open_fake();
+  exec::DeviceMonitor watch(nvml, {kBus});
   EXPECT_EQ(watch.finish().devices[0].during.samples, 1);
 }
 
 TEST(DeviceState, IsNotKnownInOneLineWhereThereIsNoLibrary) {
-  const Nvml nvml = open_nvml("libnone.so.1");
-  DeviceMonitor watch(nvml, {kBus});
+  const exec::Nvml nvml = exec::open_nvml("libnone.so.1");
+  exec::DeviceMonitor watch(nvml, {kBus});
   watch.begin();
-  const MonitoredDevices seen = watch.finish();
-  EXPECT_EQ(to_string(seen),
+  const exec::MonitoredDevices seen = watch.finish();
+  EXPECT_EQ(exec::to_string(seen),
             "clocks, power and temperature were not noted: libnone.so.1 is not found");
-  EXPECT_EQ(device_state_json(seen), "\"device_state\":\"libnone.so.1 is not found\"");
+  EXPECT_EQ(exec::device_state_json(seen), "\"device_state\":\"libnone.so.1 is not found\"");
 }
 
 TEST(DeviceState, OfADeviceThatIsNotKnownIsNotMadeUp) {
-  const Nvml nvml = open_fake();
-  DeviceMonitor watch(nvml, {kBus, "0000:02:00.0"});
-  EXPECT_EQ(to_string(watch.finish()),
+  const exec::Nvml nvml = open_fake();
+  exec::DeviceMonitor watch(nvml, {kBus, "0000:02:00.0"});
+  EXPECT_EQ(exec::to_string(watch.finish()),
             "clocks, power and temperature were not noted: NVML does not know the device at "
             "0000:02:00.0 (status 6)");
 }
 
 // This library is not NVML.
 TEST(DeviceState, ALibraryWithoutItsCallsIsNotCalled) {
-  EXPECT_EQ(open_nvml("libdl.so.2").obstacle, "libdl.so.2 lacks a call that is needed");
+  EXPECT_EQ(exec::open_nvml("libdl.so.2").obstacle, "libdl.so.2 lacks a call that is needed");
 }
 
 TEST(DeviceState, IsSilentWhereNoDeviceHasAnAddress) {
-  const Nvml nvml = open_nvml("libnone.so.1");
-  DeviceMonitor watch(nvml, {});
+  const exec::Nvml nvml = exec::open_nvml("libnone.so.1");
+  exec::DeviceMonitor watch(nvml, {});
   watch.begin();
-  EXPECT_EQ(to_string(watch.finish()), "");
+  EXPECT_EQ(exec::to_string(watch.finish()), "");
 }
 
 // Two ranks are on the first of two devices and two on the second, which alone has an address.
@@ -107,17 +107,17 @@ TEST(DeviceState, IsAskedAtTheAddressesThatDevicesHave) {
   FakeGpu& gpu = reset_fake_gpu(2);
   const std::string_view bus = kBus;
   bus.copy(gpu.devices[1].bus, bus.size());
-  const GpuMachine machine(fake_gpu_calls(), 4, Share::kGreen);
+  const exec::GpuMachine machine(fake_gpu_calls(), 4, exec::Share::kGreen);
   EXPECT_EQ(machine.buses(), std::vector<std::string>{kBus});
 }
 
 // These are bits of nvml.h; idle devices and set clocks are not throttled.
 TEST(DeviceState, NamesWhatSlowsADevice) {
-  EXPECT_EQ(describe_throttle_reasons(0x1 | 0x2), "");
-  EXPECT_EQ(describe_throttle_reasons(0x4 | 0x20 | 0x80), "power cap, heat, power brake");
-  EXPECT_EQ(describe_throttle_reasons(0x8 | 0x10 | 0x40 | 0x100),
+  EXPECT_EQ(exec::describe_throttle_reasons(0x1 | 0x2), "");
+  EXPECT_EQ(exec::describe_throttle_reasons(0x4 | 0x20 | 0x80), "power cap, heat, power brake");
+  EXPECT_EQ(exec::describe_throttle_reasons(0x8 | 0x10 | 0x40 | 0x100),
             "hardware slowdown, sync boost, heat, in hardware, display clocks");
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -17,7 +17,7 @@
 #include "tests/support/as_written.h"
 #include "tests/support/fake_gpu.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 struct Case {
@@ -41,12 +41,14 @@ Case make_case(const std::string& name, std::int32_t ranks, std::int32_t microba
   return make_case(build_schedule(find_schedule(name), {{ranks, 1, microbatches, 1, {}}, {}, {}}));
 }
 
-Execution run(const Case& made, BackendRequest request = {},
-              const ExecuteOptions& options = {1, 2, {}}, const DeviceOptions& device = {}) {
+exec::Execution run(const Case& made, exec::BackendRequest request = {},
+                    const exec::ExecuteOptions& options = {1, 2, {}},
+                    const exec::DeviceOptions& device = {}) {
   const ValidSchedule valid = require_valid(made.schedule);
-  const JobRequest job{valid, made.program, nullptr, made.durations, WaitMode::kSpin, device};
-  const Job started = start_gpu_job(fake_gpu_calls(), job, std::move(request));
-  return execute(made.program, *started.backend, "cuda", options);
+  const exec::JobRequest job{valid,          made.program,          nullptr,
+                             made.durations, exec::WaitMode::kSpin, device};
+  const exec::Job started = exec::start_gpu_job(fake_gpu_calls(), job, std::move(request));
+  return exec::execute(made.program, *started.backend, "cuda", options);
 }
 
 void expect_equal(const Timeline& measured, const Timeline& predicted) {
@@ -67,7 +69,7 @@ TEST(GpuStep, EveryScheduleRunsAsItIsSimulated) {
       }
       if (schedule.fused_forwards > 1) continue;  // two messages share a stream
       const Case made = make_case(schedule);
-      const Execution execution = run(made);
+      const exec::Execution execution = run(made);
       ASSERT_FALSE(execution.breakdown) << execution.breakdown->message;
       for (const Timeline& step : execution.steps)
         expect_equal(step, simulate(made.program, made.durations));
@@ -84,7 +86,7 @@ TEST(GpuStep, PostedMessagesRunAsTheyAreSimulatedInEveryMode) {
     options.eager_slots = 2;
     if (std::holds_alternative<Deadlock>(lower(schedule, options))) continue;
     const Case made = make_case(schedule, options);
-    const Execution execution = run(made);
+    const exec::Execution execution = run(made);
     ASSERT_FALSE(execution.breakdown) << execution.breakdown->message;
     expect_equal(execution.steps[1], simulate(made.program, made.durations));
   }
@@ -94,10 +96,10 @@ TEST(GpuStep, AGraphIsCapturedOnceAndRunsAsItIsSimulated) {
   FakeGpu& gpu = reset_fake_gpu(2);
   for (const char* name : {"1f1b", "zb-v", "dualpipe"}) {
     const Case made = make_case(name, 4, 8);
-    DeviceOptions device;
+    exec::DeviceOptions device;
     device.graph = true;
     gpu.graph_launches = 0;
-    const Execution execution = run(made, {}, {1, 3, {}}, device);
+    const exec::Execution execution = run(made, {}, {1, 3, {}}, device);
     ASSERT_FALSE(execution.breakdown) << execution.breakdown->message;
     EXPECT_EQ(gpu.graph_launches, 3);
     for (const Timeline& step : execution.steps)
@@ -107,7 +109,7 @@ TEST(GpuStep, AGraphIsCapturedOnceAndRunsAsItIsSimulated) {
 
 TEST(GpuStep, GivesEverythingBack) {
   FakeGpu& gpu = reset_fake_gpu(1);
-  DeviceOptions device;
+  exec::DeviceOptions device;
   device.graph = true;
   run(make_case("zb-h1", 4, 8), {}, {1, 2, {}}, device);
   EXPECT_EQ(gpu.partition_sizes, (std::vector<std::int32_t>{32, 32, 32, 32}));
@@ -131,16 +133,16 @@ TEST(GpuStep, EveryInstructionIsNamedForProfilers) {
 TEST(GpuStep, ADelayLengthensTheOpByAsMuch) {
   reset_fake_gpu(1);
   Case made = make_case("1f1b", 4, 8);
-  const Injections injections{parse_injection("rank=1,op=1F3,delay=50us")};
-  const Execution execution = run(made, {{}, injections});
-  made.durations = inject(injections, made.program, made.durations);
+  const exec::Injections injections{exec::parse_injection("rank=1,op=1F3,delay=50us")};
+  const exec::Execution execution = run(made, {{}, injections});
+  made.durations = exec::inject(injections, made.program, made.durations);
   expect_equal(execution.steps[0], simulate(made.program, made.durations));
 }
 
 TEST(GpuStep, ADeadRankIsNamedAndTheStepStopped) {
   FakeGpu& gpu = reset_fake_gpu(1);
-  const Execution execution =
-      run(make_case("1f1b", 4, 8), {{}, {parse_injection("rank=1,op=1F1,die")}});
+  const exec::Execution execution =
+      run(make_case("1f1b", 4, 8), {{}, {exec::parse_injection("rank=1,op=1F1,die")}});
   ASSERT_TRUE(execution.breakdown);
   EXPECT_EQ(execution.breakdown->fault, Fault::kMachine);
   EXPECT_EQ(execution.breakdown->message.find("rank 1 died at 1F1, as --inject says; every rank "
@@ -155,18 +157,18 @@ TEST(GpuStep, ADeadRankIsNamedAndTheStepStopped) {
 
 TEST(GpuStep, AHangIsStoppedByTheTimeoutAndByAnInterrupt) {
   reset_fake_gpu(1);
-  BackendRequest request{{}, {parse_injection("rank=2,op=2B0,hang")}};
+  exec::BackendRequest request{{}, {exec::parse_injection("rank=2,op=2B0,hang")}};
   request.timeout = 20'000'000;
-  const Execution execution = run(make_case("1f1b", 4, 8), std::move(request));
+  const exec::Execution execution = run(make_case("1f1b", 4, 8), std::move(request));
   ASSERT_TRUE(execution.breakdown);
   EXPECT_EQ(execution.breakdown->message.find(
                 "no progress within --timeout: rank 2 at 2B0 (in its own work); "),
             0u)
       << execution.breakdown->message;
   const std::atomic<bool> interrupted = true;
-  BackendRequest other{{}, {parse_injection("rank=2,op=2B0,hang")}};
+  exec::BackendRequest other{{}, {exec::parse_injection("rank=2,op=2B0,hang")}};
   other.interrupted = &interrupted;
-  const Execution stopped = run(make_case("1f1b", 4, 8), std::move(other));
+  const exec::Execution stopped = run(make_case("1f1b", 4, 8), std::move(other));
   EXPECT_EQ(stopped.breakdown->message.find("interrupted: "), 0u);
 }
 
@@ -179,7 +181,7 @@ TEST(GpuStep, EveryFailingCallIsReportedAndLeaksNothing) {
     gpu.fails_at = call;
     std::string error_text;
     try {
-      const Execution execution = run(make_case("1f1b", 4, 8));
+      const exec::Execution execution = run(make_case("1f1b", 4, 8));
       if (execution.breakdown) error_text = execution.breakdown->message;
     } catch (const Error& error) {
       EXPECT_EQ(error.fault(), Fault::kMachine);
@@ -192,7 +194,7 @@ TEST(GpuStep, EveryFailingCallIsReportedAndLeaksNothing) {
 
 TEST(Gpu, WithoutAModuleOneLineSaysWhatToInstall) {
   try {
-    open_gpu("/nowhere/bubblescope_cuda.so");
+    exec::open_gpu("/nowhere/bubblescope_cuda.so");
     FAIL() << "there is a module";
   } catch (const Error& error) {
     EXPECT_EQ(error.fault(), Fault::kMachine);
@@ -204,10 +206,10 @@ TEST(Gpu, WithoutAModuleOneLineSaysWhatToInstall) {
 TEST(Gpu, TooManyRanksForOneDeviceAreRefused) {
   reset_fake_gpu(1, 16);
   EXPECT_THROW(run(make_case("1f1b", 4, 8)), Error);
-  DeviceOptions device;
-  device.share = Share::kStreams;
+  exec::DeviceOptions device;
+  device.share = exec::Share::kStreams;
   EXPECT_FALSE(run(make_case("1f1b", 4, 8), {}, {}, device).breakdown);
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

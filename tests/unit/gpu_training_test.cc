@@ -19,7 +19,7 @@
 #include "tests/support/gpu_trained.h"
 #include "tests/support/verified_training.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 Schedule build(const std::string& name, std::int32_t ranks, std::int32_t chunks,
@@ -50,14 +50,14 @@ TEST(GpuTraining, EqualsTheSerialReferenceInEverySchedule) {
 }
 
 TEST(GpuTraining, GraphsAndSeveralDevicesAndAdamTrainTheSame) {
-  TrainingOptions options = small_model(2);
+  exec::TrainingOptions options = small_model(2);
   options.model.blocks_per_stage = 2;
-  options.optimizer = {OptimizerOptions::Kind::kAdam, 0.01F};
+  options.optimizer = {exec::OptimizerOptions::Kind::kAdam, 0.01F};
   for (const std::int32_t devices : {1, 2, 4})
     for (const char* name : {"zb-h1", "dualpipe", "zb-v"}) {
       SCOPED_TRACE(name);
       const FakeGpu& gpu = reset_fake_gpu(devices);
-      DeviceOptions device;
+      exec::DeviceOptions device;
       device.graph = true;
       expect_trained(build(name, 4, 1, 8), options, device);
       EXPECT_EQ(gpu.graph_launches, 2);
@@ -88,13 +88,13 @@ TEST(GpuTraining, OnlyAttentionCanBeMadeAgain) {
 // Optimizer steps are launches within the step, and the weights equal those of updates after it.
 // There are three steps: the two of the graph are Adam's second and third.
 TEST(GpuTraining, OptimizerStepsTakeTheirTimeWhereTheProgramHasThem) {
-  TrainingOptions options = small_model(2);
-  for (const auto kind : {OptimizerOptions::Kind::kSgd, OptimizerOptions::Kind::kAdam})
+  exec::TrainingOptions options = small_model(2);
+  for (const auto kind : {exec::OptimizerOptions::Kind::kSgd, exec::OptimizerOptions::Kind::kAdam})
     for (const bool graph : {false, true}) {
       SCOPED_TRACE(graph);
       reset_fake_gpu(1).times.nanos_per_entry = 100;
       options.optimizer = {kind, 0.01F};
-      DeviceOptions device;
+      exec::DeviceOptions device;
       device.graph = graph;
       const Schedule schedule = build("zb-h1", 3, 1, 6);
       const Program program = std::get<Program>(lower(schedule, with_local_optimizer()));
@@ -116,12 +116,12 @@ TEST(GpuTraining, SlicesOfSequencesTrainAsWholeOnes) {
            {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
         SCOPED_TRACE(std::string(name) + ", " + std::to_string(slices));
         reset_fake_gpu(2);
-        TrainingOptions options = small_model(2);
+        exec::TrainingOptions options = small_model(2);
         options.model.sequence = 7;
         options.model.blocks_per_stage = 2;
         Schedule schedule = build_sliced(name, slices);
         if (recompute != Recompute::kNone) schedule = with_recompute(schedule, {recompute});
-        DeviceOptions device;
+        exec::DeviceOptions device;
         device.graph = slices == 3;
         expect_trained(schedule, options, device);
       }
@@ -130,14 +130,15 @@ TEST(GpuTraining, SlicesOfSequencesTrainAsWholeOnes) {
 // With four ranks, pipedream's first stage keeps four versions of its weights, 2BW's two.
 TEST(GpuTraining, EveryMicrobatchReadsItsVersionOfTheWeights) {
   for (const char* name : {"pipedream", "pipedream-2bw", "pipedream-vertical"})
-    for (const auto kind : {OptimizerOptions::Kind::kSgd, OptimizerOptions::Kind::kAdam})
+    for (const auto kind :
+         {exec::OptimizerOptions::Kind::kSgd, exec::OptimizerOptions::Kind::kAdam})
       for (const bool graph : {false, true}) {
         SCOPED_TRACE(std::string(name) + (graph ? ", graph" : ""));
         reset_fake_gpu(1);
-        TrainingOptions options = small_model(2);
+        exec::TrainingOptions options = small_model(2);
         // Larger steps of Adam amplify rounding differences, and there are 36 of them.
-        options.optimizer = {kind, kind == OptimizerOptions::Kind::kAdam ? 0.001F : 0.01F};
-        DeviceOptions device;
+        options.optimizer = {kind, kind == exec::OptimizerOptions::Kind::kAdam ? 0.001F : 0.01F};
+        exec::DeviceOptions device;
         device.graph = graph;
         expect_trained(build(name, 4, 1, 12), options, device);
       }
@@ -146,16 +147,16 @@ TEST(GpuTraining, EveryMicrobatchReadsItsVersionOfTheWeights) {
 TEST(GpuTraining, KeepsAsManyVersionsAsAreReadAtOnce) {
   // In 1F1B's steady state rank r of p has p - r micro-batches in flight, and each backward makes a
   // version.
-  const std::vector<VersionPlan> one_each = plan_versions(build("pipedream", 4, 1, 12));
+  const std::vector<exec::VersionPlan> one_each = exec::plan_versions(build("pipedream", 4, 1, 12));
   for (std::size_t stage = 0; stage < 4; ++stage) {
     EXPECT_EQ(one_each[stage].live_versions, 4 - static_cast<std::int32_t>(stage));
     EXPECT_EQ(one_each[stage].updates, 12);
   }
-  for (const VersionPlan& plan : plan_versions(build("pipedream-2bw", 4, 1, 12))) {
+  for (const exec::VersionPlan& plan : exec::plan_versions(build("pipedream-2bw", 4, 1, 12))) {
     EXPECT_EQ(plan.live_versions, 2);  // hence the paper's name
     EXPECT_EQ(plan.updates, 3);        // of four micro-batches each
   }
-  for (const VersionPlan& plan : plan_versions(build("1f1b", 4, 1, 12))) {
+  for (const exec::VersionPlan& plan : exec::plan_versions(build("1f1b", 4, 1, 12))) {
     EXPECT_EQ(plan.live_versions, 1);
     EXPECT_EQ(plan.updates, 0);
   }
@@ -170,13 +171,13 @@ Schedule leave_gradients_over() {
 
 TEST(GpuTraining, GradientsThatAStepLeavesOverAreInTheNextOnesFirstUpdate) {
   const Schedule schedule = leave_gradients_over();
-  for (const VersionPlan& plan : plan_versions(schedule)) {
+  for (const exec::VersionPlan& plan : exec::plan_versions(schedule)) {
     EXPECT_EQ(plan.updates, 3);
     EXPECT_TRUE(plan.leaves_gradients);
   }
   for (const bool graph : {false, true}) {
     reset_fake_gpu(1);
-    DeviceOptions device;
+    exec::DeviceOptions device;
     device.graph = graph;
     expect_trained(schedule, small_model(2), device);
   }
@@ -201,7 +202,7 @@ TEST(GpuTraining, ActivationsLeaveAndComeBack) {
         FakeGpu& gpu = reset_fake_gpu(devices);
         gpu.times.nanos_per_entry = 3;
         gpu.times.nanos_per_byte = 1;
-        DeviceOptions device;
+        exec::DeviceOptions device;
         device.graph = graph;
         expect_trained(schedule, small_model(2), device);
         EXPECT_EQ(gpu.host_bytes > 0, schedule.name != "bpipe");
@@ -219,10 +220,10 @@ TEST(GpuTraining, OffloadedActivationsCountOnTheirTarget) {
     gpu.times.nanos_per_byte = 1;
     Schedule schedule = build(name, 4, 1, 8);
     if (schedule.offload_target_of_rank.empty()) schedule = with_offload(schedule, {});
-    const TrainingOptions options = small_model(2);
+    const exec::TrainingOptions options = small_model(2);
     const Trained trained = train_on_gpu(schedule, options);
     ASSERT_TRUE(trained.verification) << trained.execution.breakdown->message;
-    const auto memory = device_training_memory(schedule, options, {});
+    const auto memory = exec::device_training_memory(schedule, options, {});
     const Program program = std::get<Program>(lower(schedule));
     std::vector<Bytes> expected(4, 0);
     for (const Timeline& step : trained.execution.steps) {
@@ -248,7 +249,7 @@ TEST(GpuTraining, EveryFailingCallIsReported) {
     SCOPED_TRACE(call);
     FakeGpu& gpu = reset_fake_gpu(1);
     gpu.fails_at = call;
-    DeviceOptions device;
+    exec::DeviceOptions device;
     device.graph = true;
     std::string error_text;
     try {
@@ -277,8 +278,8 @@ TEST(GpuTraining, HoldsAsMuchAsItsModelSays) {
   reset_fake_gpu(1);
   for (const char* name : {"gpipe", "zb-h1", "zb-h2"}) {
     const Schedule schedule = build(name, 3, 1, 6);
-    const TrainingOptions options = small_model(2);
-    const auto memory = device_training_memory(schedule, options, {}).activation_bytes;
+    const exec::TrainingOptions options = small_model(2);
+    const auto memory = exec::device_training_memory(schedule, options, {}).activation_bytes;
     const Trained trained = train_on_gpu(schedule, options);
     for (std::size_t rank = 0; rank < trained.peaks.size(); ++rank) {
       const auto expected = static_cast<double>(walk_peak(schedule.order[rank], memory));
@@ -289,18 +290,18 @@ TEST(GpuTraining, HoldsAsMuchAsItsModelSays) {
 
 TEST(GpuTraining, WhatIsLeftWhereAttentionIsMadeAgainIsThatOfTheHost) {
   const Schedule schedule = with_recompute(build("1f1b", 3, 1, 3), {Recompute::kSelective});
-  EXPECT_EQ(device_training_memory(schedule, small_model(2), {}).checkpoint_bytes,
-            training_memory(schedule, small_model(2)).checkpoint_bytes);
+  EXPECT_EQ(exec::device_training_memory(schedule, small_model(2), {}).checkpoint_bytes,
+            exec::training_memory(schedule, small_model(2)).checkpoint_bytes);
 }
 
 TEST(GpuTraining, WhatSlicesTakeOnTheMeanIsThatOfTheHost) {
-  TrainingOptions options = small_model(2);
+  exec::TrainingOptions options = small_model(2);
   options.model.sequence = 7;
   options.model.blocks_per_stage = 2;
   for (const Recompute recompute : {Recompute::kSelective, Recompute::kFull}) {
     const Schedule schedule = with_recompute(build_sliced("seq1f1b", 3), {recompute});
-    const MemoryModel device = device_training_memory(schedule, options, {});
-    const MemoryModel host = training_memory(schedule, options);
+    const MemoryModel device = exec::device_training_memory(schedule, options, {});
+    const MemoryModel host = exec::training_memory(schedule, options);
     EXPECT_EQ(device.checkpoint_bytes, host.checkpoint_bytes);
     for (std::size_t stage = 0; stage < 2; ++stage)
       EXPECT_EQ(device.activation_bytes[stage].forward, host.activation_bytes[stage].forward);
@@ -309,14 +310,14 @@ TEST(GpuTraining, WhatSlicesTakeOnTheMeanIsThatOfTheHost) {
 
 TEST(GpuTraining, ItsMemoryIsThatOfTheHostInFloat32AndHalfInBfloat16) {
   const Schedule schedule = build("1f1b", 3, 1, 3);
-  TrainingOptions options = small_model(2);
+  exec::TrainingOptions options = small_model(2);
   options.model.blocks_per_stage = 3;
-  const auto host = training_memory(schedule, options).activation_bytes;
-  const auto device = device_training_memory(schedule, options, {}).activation_bytes;
-  const auto halves =
-      device_training_memory(schedule, options,
-                             DeviceOptions{Share::kGreen, false, Precision::kBfloat16})
-          .activation_bytes;
+  const auto host = exec::training_memory(schedule, options).activation_bytes;
+  const auto device = exec::device_training_memory(schedule, options, {}).activation_bytes;
+  const auto halves = exec::device_training_memory(schedule, options,
+                                                   exec::DeviceOptions{exec::Share::kGreen, false,
+                                                                       exec::Precision::kBfloat16})
+                          .activation_bytes;
   for (std::size_t stage = 0; stage < host.size(); ++stage) {
     EXPECT_EQ(device[stage].forward, host[stage].forward);
     EXPECT_EQ(device[stage].input_grad, host[stage].input_grad);
@@ -327,8 +328,8 @@ TEST(GpuTraining, ItsMemoryIsThatOfTheHostInFloat32AndHalfInBfloat16) {
 
 TEST(ActivationPool, TakesFromTheDeviceOnlyWhatItHasNot) {
   const FakeGpu& gpu = reset_fake_gpu(1);
-  const Gpu device(fake_gpu_calls());
-  ActivationPool pool(device, 0);
+  const exec::GpuRuntime device(fake_gpu_calls());
+  exec::ActivationPool pool(device, 0);
   void* const first = pool.acquire(100);
   void* const second = pool.acquire(100);
   EXPECT_NE(first, second);
@@ -345,4 +346,4 @@ TEST(ActivationPool, TakesFromTheDeviceOnlyWhatItHasNot) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -11,7 +11,7 @@
 #include "tests/support/test_paths.h"
 #include "traces/drawings/dot_graph.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 std::size_t count(const std::string& text, const std::string& wanted) {
@@ -28,8 +28,8 @@ std::string module_file() {
 TEST(Dot, HasABoxPerOpAndAnEdgePerMessage) {
   // GPipe, p = m = 2: 8 ops; 2 activations and 2 gradients cross ranks.
   const RecordedStep step = record_step("gpipe", {.ranks = 2, .microbatches = 2});
-  const std::string dot = write_dot(step.record());
-  EXPECT_EQ(count_dot_nodes(step.program), 8u);
+  const std::string dot = traces::write_dot(step.record());
+  EXPECT_EQ(traces::count_dot_nodes(step.program), 8u);
   EXPECT_EQ(count(dot, " pos=\"") - count(dot, " -> "), 8u);
   EXPECT_EQ(count(dot, "style=dashed"), 4u);
   EXPECT_EQ(count(dot, "subgraph cluster_rank"), 2u);
@@ -39,13 +39,13 @@ TEST(Dot, LabelsMessagesWithTheirLatency) {
   UniformCost cost;
   cost.message = 400'000;
   const RecordedStep step = record_step("gpipe", {.ranks = 2, .microbatches = 2}, cost);
-  EXPECT_EQ(count(write_dot(step.record()), "label=\"400 us\""), 4u);
+  EXPECT_EQ(count(traces::write_dot(step.record()), "label=\"400 us\""), 4u);
 }
 
 TEST(Dot, MarksTheCriticalPath) {
   // 0F0 1F0 1F1 1B0 1B1 0B1: 5 edges lead along it.
   const RecordedStep step = record_step("gpipe", {.ranks = 2, .microbatches = 2});
-  const std::string dot = write_dot(step.record());
+  const std::string dot = traces::write_dot(step.record());
   std::size_t ops = 0;
   for (const InstructionId id : step.report.critical_path)
     ops += !is_message(step.program.instructions[id]);
@@ -58,22 +58,22 @@ TEST(Dot, LeavesPostsAndWaitsOut) {
       record_step("1f1b", {.ranks = 4, .microbatches = 4}, {},
                   {.overlap = Overlap::kAtomic, .mode = P2pMode::kHostRendezvous});
   EXPECT_GT(posted.program.size(), plain.program.size());
-  EXPECT_EQ(count_dot_nodes(posted.program), count_dot_nodes(plain.program));
+  EXPECT_EQ(traces::count_dot_nodes(posted.program), traces::count_dot_nodes(plain.program));
 }
 
 TEST(Dot, EscapesTheNameOfTheSchedule) {
   RecordedStep step = record_step("gpipe", {.ranks = 2, .microbatches = 2});
   step.schedule.rename("a \"b\" \\");
-  EXPECT_TRUE(write_dot(step.record()).starts_with(R"(digraph "a \"b\" \\" {)"));
+  EXPECT_TRUE(traces::write_dot(step.record()).starts_with(R"(digraph "a \"b\" \\" {)"));
 }
 
 TEST(Graphviz, RendersByTheNameOfTheFile) {
   if (!std::filesystem::exists(module_file())) GTEST_SKIP() << "built without Graphviz";
   const RecordedStep step = record_step("gpipe", {.ranks = 2, .microbatches = 2});
-  const std::string dot = write_dot(step.record());
-  EXPECT_TRUE(render_graph(dot, "png", module_file()).starts_with("\x89PNG"));
-  EXPECT_TRUE(render_graph(dot, "pdf", module_file()).starts_with("%PDF"));
-  const std::string svg = render_graph(dot, "svg", module_file());
+  const std::string dot = traces::write_dot(step.record());
+  EXPECT_TRUE(traces::render_graph(dot, "png", module_file()).starts_with("\x89PNG"));
+  EXPECT_TRUE(traces::render_graph(dot, "pdf", module_file()).starts_with("%PDF"));
+  const std::string svg = traces::render_graph(dot, "svg", module_file());
   EXPECT_NE(svg.find("<svg"), std::string::npos);
   EXPECT_NE(svg.find(">0F0</text>"), std::string::npos);
   EXPECT_EQ(write_as("dot", step, "graph.dot"), dot);
@@ -81,7 +81,7 @@ TEST(Graphviz, RendersByTheNameOfTheFile) {
 
 TEST(Graphviz, SaysWhatToInstallWhereTheModuleIsMissing) {
   try {
-    render_graph("digraph {}", "svg", "/nowhere/bubblescope_graphviz.so");
+    traces::render_graph("digraph {}", "svg", "/nowhere/bubblescope_graphviz.so");
     FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.fault(), Fault::kMachine);
@@ -98,4 +98,4 @@ TEST(Graphviz, RefusesGraphsTooLargeToRender) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

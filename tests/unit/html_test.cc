@@ -14,7 +14,7 @@
 #include "traces/timelines/step_details.h"
 #include "traces/timelines/trace_threads.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 using Json = nlohmann::json;
@@ -87,7 +87,8 @@ class OpComparison {
         last_end_(json["threads"].size() + 1, json["origin"].get<Nanos>()),
         last_stage_(json["threads"].size() + 1, 0),
         expected_((json["threads"].size() + 1) * kOpKinds) {
-    for (const TraceSlice& slice : assign_threads(step.program, step.timeline).slices) {
+    for (const traces::TraceSlice& slice :
+         traces::assign_threads(step.program, step.timeline).slices) {
       thread_[slice.id] = slice.thread + 1;
       start_[slice.id] = slice.start;
     }
@@ -234,8 +235,8 @@ TEST(Html, HasEveryPartInItsPlace) {
   EXPECT_EQ(between(page, "<title>", "</title>"), "gpipe, 1f1b - bubblescope");
   for (const char* mark : {"@TITLE@", "@STYLE@", "@DATA@", "@SCRIPT@"})
     EXPECT_EQ(count(page, mark), 0u) << mark;
-  EXPECT_NE(page.find(html_style()), page.npos);
-  EXPECT_NE(page.find(html_script()), page.npos);
+  EXPECT_NE(page.find(traces::html_style()), page.npos);
+  EXPECT_NE(page.find(traces::html_script()), page.npos);
   const Json data = data_of(page);
   EXPECT_EQ(data["command"], "bubblescope compare");
   EXPECT_TRUE(data["steps"][0]["against"].is_null());
@@ -251,4 +252,4 @@ TEST(Html, IsSmall) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -10,7 +10,7 @@
 #include "sim/model/schedule_def.h"
 #include "tests/support/recorded_step.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 /// With dataflow and with a blocking mode.
@@ -93,4 +93,4 @@ TEST(IdleGaps, ShowImbalanceFirst) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -11,24 +11,24 @@
 #include <string>
 #include <vector>
 
-namespace bubblescope {
+namespace bubblescope::tests {
 
 namespace {
 
-std::string write(const std::function<void(JsonWriter&)>& members) {
+std::string write(const std::function<void(traces::JsonWriter&)>& members) {
   std::string out;
-  JsonWriter json(out);
+  traces::JsonWriter json(out);
   members(json);
   return out;
 }
 
 TEST(JsonWriter, CommasStandBetweenValuesOfAListAndNowhereElse) {
-  EXPECT_EQ(write([](JsonWriter& json) {
+  EXPECT_EQ(write([](traces::JsonWriter& json) {
               json.begin_array().value(1).begin_array().end_array().begin_object().end_object();
               json.value(2).end_array();
             }),
             "[1,[],{},2]");
-  EXPECT_EQ(write([](JsonWriter& json) {
+  EXPECT_EQ(write([](traces::JsonWriter& json) {
               json.begin_object().member("a", 1).key("b").begin_object().member("c", true);
               json.end_object().array("d", std::vector<int>{3, -4}).end_object();
             }),
@@ -36,7 +36,7 @@ TEST(JsonWriter, CommasStandBetweenValuesOfAListAndNowhereElse) {
 }
 
 TEST(JsonWriter, ALineBreakStandsBehindTheComma) {
-  EXPECT_EQ(write([](JsonWriter& json) {
+  EXPECT_EQ(write([](traces::JsonWriter& json) {
               json.begin_object().line(1).member("a", 1).line(1).member("b", 2).line(0);
               json.end_object();
             }),
@@ -44,7 +44,7 @@ TEST(JsonWriter, ALineBreakStandsBehindTheComma) {
 }
 
 TEST(JsonWriter, ALineBetweenDoesNotStandBeforeTheFirst) {
-  EXPECT_EQ(write([](JsonWriter& json) {
+  EXPECT_EQ(write([](traces::JsonWriter& json) {
               json.begin_array();
               for (const int each : {1, 2, 3}) json.line_between(2).value(each);
               json.end_array();
@@ -55,7 +55,7 @@ TEST(JsonWriter, ALineBetweenDoesNotStandBeforeTheFirst) {
 TEST(JsonWriter, NumbersReadBackAsTheyWere) {
   constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
-  const nlohmann::json read = nlohmann::json::parse(write([&](JsonWriter& json) {
+  const nlohmann::json read = nlohmann::json::parse(write([&](traces::JsonWriter& json) {
     json.begin_array().value(kLeast).value(kMost).value(0.1).value(3.0).value(NAN);
     json.fixed(0.5, 3).end_array();
   }));
@@ -68,7 +68,7 @@ TEST(JsonWriter, NumbersReadBackAsTheyWere) {
 }
 
 TEST(JsonWriter, TextIsQuotedAndWhatIsAbsentIsNull) {
-  EXPECT_EQ(write([](JsonWriter& json) {
+  EXPECT_EQ(write([](traces::JsonWriter& json) {
               json.begin_object().member("name", "a \"b\"\n").member_or_null("x", std::optional(1));
               json.member_or_null("y", std::optional<int>()).end_object();
             }),
@@ -77,4 +77,4 @@ TEST(JsonWriter, TextIsQuotedAndWhatIsAbsentIsNull) {
 
 }  // namespace
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -14,7 +14,7 @@
 #include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 ModelOnDevices on_devices(const char* model, std::int64_t layers) {
@@ -182,4 +182,4 @@ TEST(LayerSplits, OrdersThatCopyActivationsKeepTheFirst) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

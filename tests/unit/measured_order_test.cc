@@ -5,43 +5,44 @@
 #include "tools/commands/compare_measured.h"
 #include "traces/schedules/infer_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
-Comparison comparison_of(Nanos predicted, std::vector<Nanos> measured) {
-  const ValidSchedule schedule = std::get<ValidSchedule>(validate_schedule(infer_schedule(
+tools::Comparison comparison_of(Nanos predicted, std::vector<Nanos> measured) {
+  const ValidSchedule schedule = std::get<ValidSchedule>(validate_schedule(traces::infer_schedule(
       "one", {{Op{}}}, [](std::int32_t, std::size_t) { return std::string("here"); })));
-  Comparison comparison{"1f1b", Step{schedule}, Measurement{Step{schedule}}};
+  tools::Comparison comparison{"1f1b", tools::TimedStep{schedule},
+                               tools::Measurement{tools::TimedStep{schedule}}};
   comparison.predicted.report.makespan = predicted;
   comparison.measured.makespans = std::move(measured);
   return comparison;
 }
 
 TEST(MeasuredOrder, SchedulesAreApartWhereTheMiddleHalvesOfTheirStepsAre) {
-  const StepSpread fast = compute_spread({100, 101, 102, 103, 400});
+  const tools::StepSpread fast = tools::compute_spread({100, 101, 102, 103, 400});
   EXPECT_EQ(fast.median, 102);
   EXPECT_EQ(fast.max, 400);
-  EXPECT_TRUE(are_apart(fast, compute_spread({110, 111, 112, 113, 114})));
-  EXPECT_FALSE(are_apart(fast, compute_spread({102, 103, 104, 105, 106})));
+  EXPECT_TRUE(tools::are_apart(fast, tools::compute_spread({110, 111, 112, 113, 114})));
+  EXPECT_FALSE(tools::are_apart(fast, tools::compute_spread({102, 103, 104, 105, 106})));
 }
 
 TEST(MeasuredOrder, CountsOnlyPairsThatAreApart) {
   const Nanos ms = 1'000'000;
-  std::vector<Comparison> comparisons;
+  std::vector<tools::Comparison> comparisons;
   comparisons.push_back(comparison_of(10 * ms, {10 * ms, 10 * ms, 11 * ms}));
   comparisons.push_back(comparison_of(12 * ms, {10 * ms, 11 * ms, 12 * ms}));
   comparisons.push_back(comparison_of(20 * ms, {19 * ms, 20 * ms, 21 * ms}));
-  const OrderAgreement agreement = compute_order_agreement(comparisons);
+  const tools::OrderAgreement agreement = tools::compute_order_agreement(comparisons);
   EXPECT_EQ(agreement.pairs, 3);
   EXPECT_EQ(agreement.counted, 2);
   EXPECT_EQ(agreement.tau, 1.0);
-  const std::string warning = describe_noise_problem(comparisons);
+  const std::string warning = tools::describe_noise_problem(comparisons);
   EXPECT_NE(warning.find("1 of 3 pairs"), std::string::npos) << warning;
 }
 
 TEST(MeasuredOrder, NothingIsSaidOfAQuietMachine) {
-  EXPECT_EQ(describe_noise_problem({comparison_of(100, {100, 101, 102})}), "");
-  EXPECT_NE(describe_noise_problem({comparison_of(100, {100, 101, 202})}), "");
+  EXPECT_EQ(tools::describe_noise_problem({comparison_of(100, {100, 101, 102})}), "");
+  EXPECT_NE(tools::describe_noise_problem({comparison_of(100, {100, 101, 202})}), "");
 }
 
 TEST(BytesText, ShowsTheNumberInAUnitThatFits) {
@@ -62,4 +63,4 @@ TEST(BytesText, ShowsTheNumberInAUnitThatFits) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -19,16 +19,16 @@
 #include "traces/measured/message_times.h"
 #include "traces/schedules/text_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
-std::vector<MeasuredStep> read(const std::string& text) {
-  ObservedTrace trace = parse_trace({"t.json", text});
-  return assemble_steps(trace);
+std::vector<traces::MeasuredStep> read(const std::string& text) {
+  traces::ObservedTrace trace = traces::parse_trace({"t.json", text});
+  return traces::assemble_steps(trace);
 }
 
 /// "0F0 0F1 1F0 ...": the ops of the critical path.
-std::string path_of(const MeasuredStep& step) {
+std::string path_of(const traces::MeasuredStep& step) {
   std::string path;
   for (const InstructionId id : find_critical_path(step.program, step.timeline))
     if (is_compute(step.program.instructions[id].op.kind))
@@ -68,8 +68,8 @@ TEST(MeasuredPath, LeadsToTheReceiverThatWasBusy) {
 /// 0F0 0F1 | 1F0 1F1: rank 1 runs 1F0 from 10 to 110 and 1F1 from `taken` on, for which it waited
 /// since 110; the receive of 0F1, ready at 20, was posted at 10.
 Nanos arrival_of_second(bool by_host, Nanos taken) {
-  const ValidSchedule schedule =
-      std::get<ValidSchedule>(validate_schedule(parse_schedule_text("0F0 0F1 | 1F0 1F1", "two")));
+  const ValidSchedule schedule = std::get<ValidSchedule>(
+      validate_schedule(traces::parse_schedule_text("0F0 0F1 | 1F0 1F1", "two")));
   const Program program = std::get<Program>(lower(schedule));
   const std::map<std::string, std::pair<Nanos, Nanos>> times{
       {"0F0", {0, 10}}, {"0F1", {10, 20}}, {"1F0", {10, 110}}, {"1F1", {taken, 210}}};
@@ -79,13 +79,13 @@ Nanos arrival_of_second(bool by_host, Nanos taken) {
     timeline.start.push_back(found == times.end() ? 0 : found->second.first);
     timeline.end.push_back(found == times.end() ? 0 : found->second.second);
   }
-  ObservedOp receive;
+  traces::ObservedOp receive;
   receive.op = {1, 1, 0, OpKind::kRecvForward};
   receive.recorder = 1;
   receive.may_hold_waiting = by_host;
   receive.start = 10;
   receive.end = taken;
-  time_messages(schedule, program, {receive}, timeline);
+  traces::time_messages(schedule, program, {receive}, timeline);
   for (InstructionId id = 0; id < program.size(); ++id)
     if (to_string(program.instructions[id].op) == "0SEND_F1") return timeline.end[id];
   return -1;
@@ -136,12 +136,12 @@ TEST(MeasuredPath, IsThatOfTheSimulationThatWasRecorded) {
     for (Nanos& duration : durations)
       duration = 1000 * (1000 + static_cast<Nanos>(random() % 9000));
     step.timeline = simulate(step.program, durations);
-    const std::vector<MeasuredStep> measured = read(as_recorded(step));
+    const std::vector<traces::MeasuredStep> measured = read(as_recorded(step));
     ASSERT_EQ(measured.size(), 1u);
-    const MeasuredStep simulated{"", step.schedule, step.program, step.timeline};
+    const traces::MeasuredStep simulated{"", step.schedule, step.program, step.timeline};
     EXPECT_EQ(path_of(measured[0]), path_of(simulated)) << round;
   }
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -8,7 +8,7 @@
 #include "traces/measured/assemble_steps.h"
 #include "traces/measured/profile_place.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 /// Builds a profile of one rank concisely; times are microseconds.
@@ -48,8 +48,8 @@ class RankProfile {
            std::to_string(rank_) + R"(,"world_size":)" + std::to_string(world_size_) +
            R"(,"pg_config":[)" + groups_ + R"(]},"traceEvents":[)" + events_ + "]}";
   }
-  ObservedTrace read() const {
-    return parse_trace({"rank" + std::to_string(rank_) + ".json", text()});
+  traces::ObservedTrace read() const {
+    return traces::parse_trace({"rank" + std::to_string(rank_) + ".json", text()});
   }
 
  private:
@@ -64,41 +64,41 @@ class RankProfile {
   std::string events_;
 };
 
-const ObservedOp& op_of(const ObservedTrace& trace, const std::string& text) {
-  for (const ObservedOp& observed : trace.ops)
+const traces::ObservedOp& op_of(const traces::ObservedTrace& trace, const std::string& text) {
+  for (const traces::ObservedOp& observed : trace.ops)
     if (to_string(observed.op) == text) return observed;
   throw Error("no op " + text);
 }
 
 TEST(MeasuredProfile, AnOpBeginsWhenItsReceiveHasCome) {
-  const ObservedTrace trace = RankProfile(1)
-                                  .annotation("gloo:recv", 0, 60)
-                                  .annotation("PP:1F0", 10, 90)
-                                  .call("aten::mm", 62, 30)
-                                  .read();
+  const traces::ObservedTrace trace = RankProfile(1)
+                                          .annotation("gloo:recv", 0, 60)
+                                          .annotation("PP:1F0", 10, 90)
+                                          .call("aten::mm", 62, 30)
+                                          .read();
   EXPECT_EQ(op_of(trace, "1F0").start, 60'000);
   EXPECT_EQ(op_of(trace, "1F0").end, 100'000);
 }
 
 TEST(MeasuredProfile, AnOpThatDoesNotWaitIsItsAnnotation) {
-  const ObservedTrace trace = RankProfile(1)
-                                  .annotation("gloo:recv", 0, 5)
-                                  .annotation("PP:1F0", 10, 90)
-                                  .call("aten::mm", 30, 30)
-                                  .read();
+  const traces::ObservedTrace trace = RankProfile(1)
+                                          .annotation("gloo:recv", 0, 5)
+                                          .annotation("PP:1F0", 10, 90)
+                                          .call("aten::mm", 30, 30)
+                                          .read();
   EXPECT_EQ(op_of(trace, "1F0").start, 10'000);
 }
 
 // GPipe's annotations also include the receive, and the send after the computation.
 TEST(MeasuredProfile, AnOpEndsWhereItPostsItsResult) {
-  const ObservedTrace trace = RankProfile(1)
-                                  .annotation("Forward 0", 0, 100)
-                                  .call("aten::empty_strided", 1, 1)
-                                  .call("c10d::recv_", 2, 1)
-                                  .annotation("gloo:recv", 3, 40)
-                                  .call("aten::mm", 45, 30)
-                                  .call("c10d::send", 80, 15)
-                                  .read();
+  const traces::ObservedTrace trace = RankProfile(1)
+                                          .annotation("Forward 0", 0, 100)
+                                          .call("aten::empty_strided", 1, 1)
+                                          .call("c10d::recv_", 2, 1)
+                                          .annotation("gloo:recv", 3, 40)
+                                          .call("aten::mm", 45, 30)
+                                          .call("c10d::send", 80, 15)
+                                          .read();
   ASSERT_EQ(trace.ops.size(), 2u);
   EXPECT_EQ(trace.ops[0].start, 43'000);
   EXPECT_EQ(trace.ops[0].end, 80'000);
@@ -107,18 +107,18 @@ TEST(MeasuredProfile, AnOpEndsWhereItPostsItsResult) {
 }
 
 TEST(MeasuredProfile, AnOpEndsWithItsAnnotationAtTheLatest) {
-  const ObservedTrace trace =
+  const traces::ObservedTrace trace =
       RankProfile(1).annotation("PP:1F0", 10, 90).call("aten::mm", 20, 500).read();
   EXPECT_EQ(op_of(trace, "1F0").end, 100'000);
 }
 
 TEST(MeasuredProfile, APairPartsAtTheFirstGradientFunction) {
-  const ObservedTrace trace = RankProfile(1)
-                                  .annotation("PP:(0F4;3B1)OVERLAP_F_B", 0, 100)
-                                  .annotation("gloo:recv", -10, 60)
-                                  .call("aten::mm", 5, 30)
-                                  .gradient(52, 40)
-                                  .read();
+  const traces::ObservedTrace trace = RankProfile(1)
+                                          .annotation("PP:(0F4;3B1)OVERLAP_F_B", 0, 100)
+                                          .annotation("gloo:recv", -10, 60)
+                                          .call("aten::mm", 5, 30)
+                                          .gradient(52, 40)
+                                          .read();
   EXPECT_EQ(op_of(trace, "0F4").start, 0);
   EXPECT_EQ(op_of(trace, "0F4").end, 35'000);
   EXPECT_EQ(op_of(trace, "3B1").start, 50'000);
@@ -131,11 +131,11 @@ TEST(MeasuredProfile, APairThatNothingPartsIsRefused) {
 }
 
 TEST(MeasuredProfile, StepsAreThoseOfTheProfiler) {
-  const ObservedTrace trace = RankProfile(0, 1)
-                                  .annotation("ProfilerStep#7", 0, 100)
-                                  .annotation("ProfilerStep#8", 100, 100)
-                                  .annotation("PP:0F0, op_id = 11", 110, 50)
-                                  .read();
+  const traces::ObservedTrace trace = RankProfile(0, 1)
+                                          .annotation("ProfilerStep#7", 0, 100)
+                                          .annotation("ProfilerStep#8", 100, 100)
+                                          .annotation("PP:0F0, op_id = 11", 110, 50)
+                                          .read();
   ASSERT_EQ(trace.ops.size(), 1u);
   EXPECT_EQ(trace.ops[0].step, 8);
 }
@@ -143,7 +143,7 @@ TEST(MeasuredProfile, StepsAreThoseOfTheProfiler) {
 // The autograd engine launches from a thread of its own, outside the calling thread's annotation.
 TEST(MeasuredProfile, ABackwardIsTheKernelsThatAnyThreadLaunchedInIt) {
   const auto correlation = [](int id) { return "\"correlation\":" + std::to_string(id); };
-  const ObservedTrace trace =
+  const traces::ObservedTrace trace =
       RankProfile(0, 1)
           .annotation("PP:0B0", 0, 50)
           .event("cuda_runtime", "cudaLaunchKernel", 10, 1, 2, correlation(4))
@@ -180,14 +180,14 @@ RankProfile last_rank() {
 }
 
 TEST(MeasuredProfile, OpsWithoutAnnotationsLieBetweenMessages) {
-  ObservedTrace trace = first_rank().read();
-  append(trace, last_rank().read());
+  traces::ObservedTrace trace = first_rank().read();
+  traces::append(trace, last_rank().read());
   EXPECT_EQ(op_of(trace, "0F0").start, 10'000);
   EXPECT_EQ(op_of(trace, "0F0").end, 110'000);
   EXPECT_EQ(op_of(trace, "0B0").start, 500'000);  // when the gradient had arrived
   EXPECT_EQ(op_of(trace, "1F0").start, 112'000);
   EXPECT_EQ(op_of(trace, "1B0").end, 416'000);
-  const std::vector<MeasuredStep> steps = assemble_steps(trace);
+  const std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace);
   ASSERT_EQ(steps.size(), 1u);
   EXPECT_EQ(steps[0].schedule->op_count(), 4);
   ASSERT_EQ(trace.whole_steps.size(), 1u);
@@ -208,10 +208,12 @@ TEST(MeasuredProfile, SeveralStagesWithoutAnnotationsAreRefused) {
 }
 
 TEST(MeasuredProfile, RanksOfOneHostHaveOneClock) {
-  ObservedTrace trace;
-  append(trace, RankProfile(0).annotation("PP:0F0", 0, 10).annotation("PP:0B0", 20, 90).read());
-  append(trace, RankProfile(1).annotation("PP:1F0", 1, 39).annotation("PP:1B0", 40, 40).read());
-  const std::vector<MeasuredStep> steps = assemble_steps(trace);
+  traces::ObservedTrace trace;
+  traces::append(trace,
+                 RankProfile(0).annotation("PP:0F0", 0, 10).annotation("PP:0B0", 20, 90).read());
+  traces::append(trace,
+                 RankProfile(1).annotation("PP:1F0", 1, 39).annotation("PP:1B0", 40, 40).read());
+  const std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace);
   ASSERT_EQ(steps.size(), 1u);
   // 1F0 waits for 0F0 until 10, 0B0 for 1B0 until 80; no clock is moved.
   const Timeline& timeline = steps[0].timeline;
@@ -224,45 +226,45 @@ TEST(MeasuredProfile, RanksOfOneHostHaveOneClock) {
 }
 
 TEST(MeasuredProfile, FilesOfTheSameStagesAreReplicas) {
-  ObservedTrace trace;
+  traces::ObservedTrace trace;
   for (const int rank : {0, 1, 2, 3}) {
     const std::string stage = std::to_string(rank / 2);
     const int later = rank % 2 + rank / 2 * 20;
-    append(trace, RankProfile(rank, 4)
-                      .annotation("PP:" + stage + "F0", 10 + later, 10)
-                      .annotation("PP:" + stage + "B0", 80 - later, 10)
-                      .read());
+    traces::append(trace, RankProfile(rank, 4)
+                              .annotation("PP:" + stage + "F0", 10 + later, 10)
+                              .annotation("PP:" + stage + "B0", 80 - later, 10)
+                              .read());
   }
-  const std::vector<MeasuredStep> steps = assemble_steps(trace);
+  const std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace);
   ASSERT_EQ(steps.size(), 2u);
   EXPECT_EQ(steps[1].label, "dp 1");
   EXPECT_EQ(steps[0].program.ranks, 2);
 }
 
 TEST(ProfilePlace, IsThatInThePipelineGroup) {
-  ChromeEvents events;
+  traces::ChromeEvents events;
   events.distributed_rank = 6;
   events.world_size = 8;
   events.groups = {{"default_pg", {0, 1, 2, 3, 4, 5, 6, 7}},
                    {"mesh_pp", {2, 6}},
                    {"mesh_tp", {6, 7}},
                    {"mesh_dp_shard", {4, 6}}};
-  ProfilePlace place = locate_in_job(events, "rank6.json");
+  traces::ProfilePlace place = traces::locate_in_job(events, "rank6.json");
   EXPECT_EQ(place.rank, 1);
   EXPECT_EQ(place.replica, 2);
   EXPECT_EQ(place.ranks, 2);
   EXPECT_FALSE(place.is_tensor_peer);
   events.distributed_rank = 7;
-  EXPECT_TRUE(locate_in_job(events, "rank7.json").is_tensor_peer);
+  EXPECT_TRUE(traces::locate_in_job(events, "rank7.json").is_tensor_peer);
 }
 
 TEST(ProfilePlace, RefusesRanksThatNoJobHas) {
   // 4294967298 is 2 in 32 bits.
   for (const std::int64_t rank : {std::int64_t{4294967298}, std::int64_t{-1}}) {
-    ChromeEvents events;
+    traces::ChromeEvents events;
     events.distributed_rank = rank;
     try {
-      locate_in_job(events, "rank2.json");
+      traces::locate_in_job(events, "rank2.json");
       FAIL() << rank;
     } catch (const Error& error) {
       EXPECT_NE(std::string(error.what()).find("rank2.json: /distributedInfo has rank"),
@@ -271,9 +273,9 @@ TEST(ProfilePlace, RefusesRanksThatNoJobHas) {
     }
     events.distributed_rank = 1;
     events.groups = {{"mesh_pp", {1, rank}}};
-    EXPECT_THROW(locate_in_job(events, "rank1.json"), Error);
+    EXPECT_THROW(traces::locate_in_job(events, "rank1.json"), Error);
   }
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

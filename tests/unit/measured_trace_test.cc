@@ -8,7 +8,7 @@
 #include "tests/support/chrome_text.h"
 #include "traces/measured/assemble_steps.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 /// Two ranks, one micro-batch: F takes 10 us, B 20; messages take 1 us. `late` delays rank 1.
@@ -25,9 +25,10 @@ void add_step(Events& events, int pid, int step, int origin, int late = 0) {
       .slice("optimizer", pid, first, origin + 70, 5, step_args(step, -1, -1));
 }
 
-std::vector<MeasuredStep> read(const std::string& text, std::vector<std::string>* notes = nullptr) {
-  ObservedTrace trace = parse_trace({"t.json", text});
-  std::vector<MeasuredStep> steps = assemble_steps(trace);
+std::vector<traces::MeasuredStep> read(const std::string& text,
+                                       std::vector<std::string>* notes = nullptr) {
+  traces::ObservedTrace trace = traces::parse_trace({"t.json", text});
+  std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace);
   if (notes) *notes = trace.notes;
   return steps;
 }
@@ -47,7 +48,7 @@ TEST(MeasuredTrace, HasAStepPerReplicaAndStep) {
   name_threads(events, 1);
   for (const int step : {7, 9})
     for (const int pid : {0, 1}) add_step(events, pid, step, 1000 * step + pid);
-  const std::vector<MeasuredStep> steps = read(events.list());
+  const std::vector<traces::MeasuredStep> steps = read(events.list());
   ASSERT_EQ(steps.size(), 4u);
   EXPECT_EQ(steps[0].label, "dp 0 step 7");
   EXPECT_EQ(steps[3].label, "dp 1 step 9");
@@ -64,7 +65,7 @@ TEST(MeasuredTrace, TimeThatNothingExplainsIsTheReplayError) {
   Events events;
   name_threads(events, 0);
   add_step(events, 0, 1, 0, 38);  // rank 1 starts 38 us after its message arrived
-  const std::vector<MeasuredStep> steps = read(events.list());
+  const std::vector<traces::MeasuredStep> steps = read(events.list());
   ASSERT_EQ(steps.size(), 1u);
   EXPECT_EQ(steps[0].label, "");
   // Measured 100 us; without the delay 62.
@@ -88,7 +89,7 @@ TEST(MeasuredTrace, CutsOpsThatOverlapByTheClock) {
   events.slice("forward-compute", 0, 0, 0, 12, step_args(1, 0))
       .slice("forward-compute", 0, 0, 10, 10, step_args(1, 1));
   std::vector<std::string> notes;
-  const std::vector<MeasuredStep> steps = read(events.list(), &notes);
+  const std::vector<traces::MeasuredStep> steps = read(events.list(), &notes);
   ASSERT_EQ(steps.size(), 1u);
   EXPECT_EQ(steps[0].timeline.end[0], 10'000);
   ASSERT_EQ(notes.size(), 1u);
@@ -112,7 +113,7 @@ TEST(MeasuredTrace, ShowsTheFirstTensorParallelRank) {
     events.thread(0, tp, "PP rank 0, TP rank " + std::to_string(tp) + ", compute")
         .slice("forward-compute", 0, tp, 0, 10 + tp, step_args(1, 0));
   std::vector<std::string> notes;
-  const std::vector<MeasuredStep> steps = read(events.list(), &notes);
+  const std::vector<traces::MeasuredStep> steps = read(events.list(), &notes);
   ASSERT_EQ(steps.size(), 1u);
   ASSERT_EQ(steps[0].program.size(), 1u);
   EXPECT_EQ(steps[0].timeline.end[0], 10'000);
@@ -127,7 +128,7 @@ TEST(MeasuredTrace, ChunksAreStagesAroundTheRanks) {
   for (const int chunk : {0, 1})
     for (const int rank : {0, 1})
       events.slice("forward-compute", 0, rank, time++ * 10, 10, step_args(1, 0, chunk));
-  const std::vector<MeasuredStep> steps = read(events.list());
+  const std::vector<traces::MeasuredStep> steps = read(events.list());
   ASSERT_EQ(steps.size(), 1u);
   EXPECT_EQ(steps[0].schedule->shape.chunks, 2);
   EXPECT_EQ(steps[0].schedule->order[1], (RankOrder{forward(1, 0), forward(3, 0)}));
@@ -139,7 +140,7 @@ TEST(MeasuredTrace, ASplitBackwardIsInputAndWeightGradient) {
       .slice("forward-compute", 0, 0, 0, 10, step_args(1, 0))
       .slice("backward-compute", 0, 0, 10, 10, step_args(1, 0))
       .slice("backward-wgrad-compute", 0, 0, 20, 5, step_args(1, 0));
-  const std::vector<MeasuredStep> steps = read(events.list());
+  const std::vector<traces::MeasuredStep> steps = read(events.list());
   ASSERT_EQ(steps.size(), 1u);
   EXPECT_EQ(steps[0].schedule->order[0],
             (RankOrder{forward(0, 0), input_grad(0, 0), weight_grad(0, 0)}));
@@ -161,12 +162,12 @@ std::string profiled_rank(int rank, int start) {
 }
 
 TEST(MeasuredTrace, PutsThePyTorchProfilesOfTheRanksTogether) {
-  ObservedTrace trace;
-  append(trace, parse_trace({"rank1.json", profiled_rank(1, 120)}));
-  append(trace, parse_trace({"rank0.json", profiled_rank(0, 100)}));
-  const std::vector<MeasuredStep> steps = assemble_steps(trace);
+  traces::ObservedTrace trace;
+  traces::append(trace, traces::parse_trace({"rank1.json", profiled_rank(1, 120)}));
+  traces::append(trace, traces::parse_trace({"rank0.json", profiled_rank(0, 100)}));
+  const std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace);
   ASSERT_EQ(steps.size(), 1u);
-  const MeasuredStep& step = steps[0];
+  const traces::MeasuredStep& step = steps[0];
   EXPECT_EQ(step.timeline.source, "kineto");
   EXPECT_EQ(step.schedule->order[0], (RankOrder{forward(0, 0), backward(0, 0)}));
   EXPECT_EQ(step.schedule->order[1], (RankOrder{forward(1, 0), backward(1, 0)}));
@@ -185,15 +186,16 @@ std::string rank_of_two(int rank, int ahead) {
 }
 
 struct ReadFiles {
-  std::vector<MeasuredStep> steps;
+  std::vector<traces::MeasuredStep> steps;
   std::vector<std::string> notes;
 };
 
 ReadFiles read_ranks(const std::vector<std::string>& texts) {
-  ObservedTrace trace;
+  traces::ObservedTrace trace;
   for (std::size_t rank = 0; rank < texts.size(); ++rank)
-    append(trace, parse_trace({"rank" + std::to_string(rank) + ".json", texts[rank]}));
-  std::vector<MeasuredStep> steps = assemble_steps(trace);
+    traces::append(trace,
+                   traces::parse_trace({"rank" + std::to_string(rank) + ".json", texts[rank]}));
+  std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace);
   return {std::move(steps), trace.notes};
 }
 
@@ -219,7 +221,7 @@ TEST(MeasuredTrace, SetsClocksThatAreApart) {
 TEST(MeasuredTrace, TellsThatAWholeStepCannotHaveBeenSo) {
   const ReadFiles read = read_ranks({rank_of_two(0, 0), rank_of_two(1, 0)});
   for (const Nanos early : {Nanos{0}, Nanos{30'000}}) {
-    ObservedTrace trace;
+    traces::ObservedTrace trace;
     trace.steps.push_back(read.steps[0]);
     Timeline& timeline = trace.steps[0].timeline;
     for (InstructionId id = 0; id < timeline.start.size(); ++id)
@@ -227,7 +229,7 @@ TEST(MeasuredTrace, TellsThatAWholeStepCannotHaveBeenSo) {
         timeline.start[id] -= early;
         timeline.end[id] -= early;
       }
-    assemble_steps(trace);
+    traces::assemble_steps(trace);
     ASSERT_EQ(trace.notes.size(), early == 0 ? 0u : 1u);
     if (early == 0) continue;
     EXPECT_NE(trace.notes[0].find("before 0SEND_F0 on rank 0, which it needs, has ended"),
@@ -241,7 +243,7 @@ TEST(MeasuredTrace, LeavesClocksThatFitAlone) {
   // clocks.
   const ReadFiles read = read_ranks({rank_of_two(0, 0), rank_of_two(1, 5)});
   EXPECT_TRUE(read.notes.empty());
-  const MeasuredStep& step = read.steps[0];
+  const traces::MeasuredStep& step = read.steps[0];
   EXPECT_EQ(analyze(step.schedule, step.program, step.timeline).ranks[1].first_start, 16'000);
 }
 
@@ -335,4 +337,4 @@ TEST(MeasuredTrace, ABareListMayLackItsLastBracket) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -9,16 +9,16 @@
 #include "sim/model/schedule_def.h"
 #include "sim/model/uneven_spread.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 TEST(MegatronLayout, ReadsTheExampleOfItsDocumentation) {
-  const LayerLayout layout = parse_layout("Et*3|(tt|)*29,m|L");
+  const traces::LayerLayout layout = traces::parse_layout("Et*3|(tt|)*29,m|L");
   ASSERT_EQ(layout.size(), 32u);
-  EXPECT_EQ(layout[0], (StageLayers{.embeddings = 1, .transformers = 3}));
-  EXPECT_EQ(layout[29], (StageLayers{.transformers = 2}));
-  EXPECT_EQ(layout[30], (StageLayers{.predictions = 1}));
-  EXPECT_EQ(layout[31], (StageLayers{.losses = 1}));
+  EXPECT_EQ(layout[0], (traces::StageLayers{.embeddings = 1, .transformers = 3}));
+  EXPECT_EQ(layout[29], (traces::StageLayers{.transformers = 2}));
+  EXPECT_EQ(layout[30], (traces::StageLayers{.predictions = 1}));
+  EXPECT_EQ(layout[31], (traces::StageLayers{.losses = 1}));
 }
 
 TEST(MegatronLayout, IsWrittenShortAndReadsBack) {
@@ -35,9 +35,9 @@ TEST(MegatronLayout, IsWrittenShortAndReadsBack) {
       {"(Et|)*1t|tL", "Et|t|tL"},
   };
   for (const auto& one : cases) {
-    const LayerLayout layout = parse_layout(one.text);
+    const traces::LayerLayout layout = traces::parse_layout(one.text);
     EXPECT_EQ(to_string(layout), one.written);
-    EXPECT_EQ(parse_layout(to_string(layout)), layout) << one.text;
+    EXPECT_EQ(traces::parse_layout(to_string(layout)), layout) << one.text;
   }
 }
 
@@ -62,7 +62,7 @@ TEST(MegatronLayout, SaysWhereItIsWrong) {
   };
   for (const auto& one : cases) {
     try {
-      parse_layout(one.text);
+      traces::parse_layout(one.text);
       ADD_FAILURE() << one.text << " was read";
     } catch (const Error& error) {
       EXPECT_NE(std::string(error.what()).find(one.said), std::string::npos) << error.what();
@@ -71,12 +71,12 @@ TEST(MegatronLayout, SaysWhereItIsWrong) {
 }
 
 TEST(MegatronLayout, StagesCostWhatTheirLayersCost) {
-  const LayerLayout layout = parse_layout("Et|tt|tm|L");
-  EXPECT_EQ(compute_stage_weights(layout, {}),
+  const traces::LayerLayout layout = traces::parse_layout("Et|tt|tm|L");
+  EXPECT_EQ(traces::compute_stage_weights(layout, {}),
             (std::vector<std::int64_t>{1'000'000, 2'000'000, 2'000'000, 1'000'000}));
-  EXPECT_EQ(compute_stage_weights(layout, {500'000, 1'000'000, 2'000'000, 0}),
+  EXPECT_EQ(traces::compute_stage_weights(layout, {500'000, 1'000'000, 2'000'000, 0}),
             (std::vector<std::int64_t>{1'500'000, 2'000'000, 3'000'000, 0}));
-  EXPECT_THROW(compute_stage_weights(layout, {0, 0, 0, 0}), Error);
+  EXPECT_THROW(traces::compute_stage_weights(layout, {0, 0, 0, 0}), Error);
 }
 
 TEST(UnevenSpread, SharesTheWorkOfAllStagesInProportion) {
@@ -114,4 +114,4 @@ TEST(UnevenSpread, EqualWeightsChangeNothing) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -21,7 +21,7 @@
 #include "tools/commands/calibrate_messages.h"
 #include "traces/costs/cost_file.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 /// 0F0 beside a message from rank 0 that 1F0 waits for.
@@ -68,10 +68,10 @@ TEST(MessageContention, AMessageMakesNoRankBusy) {
 
 constexpr const char* kStages = R"("stages": [{"forward": 1, "backward": 2}])";
 
-CostFile parse(const std::string& message) {
-  return parse_cost_file(R"({"format": "bubblescope-costs/1", )" + std::string(kStages) +
-                             R"(, "message": )" + message + "}",
-                         "costs.json");
+traces::CostFile parse(const std::string& message) {
+  return traces::parse_cost_file(R"({"format": "bubblescope-costs/1", )" + std::string(kStages) +
+                                     R"(, "message": )" + message + "}",
+                                 "costs.json");
 }
 
 TEST(MessageContention, ABandwidthDependsOnTheSize) {
@@ -103,11 +103,11 @@ TEST(MessageContention, CostFilesGiveTheTimeOfMessages) {
 
 /// Steps in which the ranks of a training take turns on a device that slows copies.
 std::vector<Timeline> take_turns(const Schedule& schedule, const Program& program) {
-  const TrainingOptions options = small_model(2);
+  const exec::TrainingOptions options = small_model(2);
   const ValidSchedule valid = require_valid(schedule);
-  const JobRequest request{valid, program, &options, {}, WaitMode::kSpin, {}};
-  const Job job = start_gpu_job(fake_gpu_calls(), request, {});
-  Execution execution = execute(program, *job.backend, "cuda", {1, 2, {}});
+  const exec::JobRequest request{valid, program, &options, {}, exec::WaitMode::kSpin, {}};
+  const exec::Job job = exec::start_gpu_job(fake_gpu_calls(), request, {});
+  exec::Execution execution = exec::execute(program, *job.backend, "cuda", {1, 2, {}});
   if (execution.breakdown) throw Error(execution.breakdown->fault, execution.breakdown->message);
   return std::move(execution.steps);
 }
@@ -119,10 +119,10 @@ TEST(MessageContention, FindsTheLawOfTheDevice) {
   gpu.times.nanos_per_entry = 3000;
   gpu.times.copies = {1.2, 1.5, 1.75, 2};
   const Schedule schedule = build_schedule(find_schedule("1f1b"), {{4, 1, 8, 1, {}}, {}, {}});
-  const Program program = contention_program(schedule, 4);
+  const Program program = exec::contention_program(schedule, 4);
   const std::vector<Timeline> steps = take_turns(schedule, program);
-  const Observation observation{program, steps};
-  const auto costs = find_message_costs({&observation, 1}, 4);
+  const exec::Observation observation{program, steps};
+  const auto costs = exec::find_message_costs({&observation, 1}, 4);
   ASSERT_EQ(costs.size(), 5u);
   const double factors[] = {1, 1.2, 1.5, 1.75, 2};
   for (std::size_t busy = 0; busy < costs.size(); ++busy) {
@@ -136,9 +136,10 @@ TEST(MessageContention, CopiesAreTimedBySize) {
   FakeGpu& gpu = reset_fake_gpu(2);
   gpu.times.nanos_per_copy = 1500;
   gpu.times.nanos_per_byte = 0.25;
-  const std::vector<MessageTime> times = time_copies(fake_gpu_calls(), 2, Share::kGreen);
+  const std::vector<exec::MessageTime> times =
+      exec::time_copies(fake_gpu_calls(), 2, exec::Share::kGreen);
   ASSERT_GE(times.size(), 5u);
-  for (const MessageTime& time : times) EXPECT_EQ(time.nanos, 1500 + time.bytes / 4);
+  for (const exec::MessageTime& time : times) EXPECT_EQ(time.nanos, 1500 + time.bytes / 4);
   EXPECT_EQ(gpu.bytes, 0);
   EXPECT_EQ(gpu.handles, 0);
 }
@@ -159,13 +160,13 @@ TEST(MessageContention, MeasurementsBecomeAnEntryOfTheCostFile) {
   }
   const std::vector<Timeline> turns{beside, alone};
   const std::vector<Timeline> real{alone};
-  const MessageEvidence evidence{{{program, real}},         {{program, turns}}, 2, 5000, 8000,
-                                 {{64, 1000}, {8000, 2000}}};
+  const tools::MessageEvidence evidence{
+      {{program, real}}, {{program, turns}}, 2, 5000, 8000, {{64, 1000}, {8000, 2000}}};
   // 1F0 of `beside` computes too, so two ranks are busy.
-  EXPECT_EQ(write_message_json(evidence).dump(),
+  EXPECT_EQ(tools::write_message_json(evidence).dump(),
             R"({"latency":"4000ns","bytes":8000,"bandwidth_gbps":[[8000,64.0]],)"
             R"("in_company":["5300ns","5600ns"]})");
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

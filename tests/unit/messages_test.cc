@@ -10,7 +10,7 @@
 #include "tests/support/as_written.h"
 #include "traces/schedules/text_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 /// PyTorch's Interleaved1F1B for p = 2, v = 1, m = 2: the smallest that its deferral deadlocks.
@@ -29,13 +29,13 @@ CostModel unit_costs(const Schedule& schedule, Nanos message = 0) {
 }
 
 BubbleReport report_of(const std::string& text, const LowerOptions& options, Nanos message = 0) {
-  const Schedule schedule = parse_schedule_text(text);
+  const Schedule schedule = traces::parse_schedule_text(text);
   const Program program = std::get<Program>(lower(schedule, options));
   return analyze(schedule, program, simulate(program, unit_costs(schedule, message)));
 }
 
 std::string deadlock_of(const std::string& text, const LowerOptions& options) {
-  const auto lowered = lower(parse_schedule_text(text), options);
+  const auto lowered = lower(traces::parse_schedule_text(text), options);
   const auto* deadlock = std::get_if<Deadlock>(&lowered);
   return deadlock ? to_string(*deadlock) : "";
 }
@@ -43,7 +43,7 @@ std::string deadlock_of(const std::string& text, const LowerOptions& options) {
 std::string text_of(const std::vector<RankOrder>& lists) {
   Schedule schedule;
   schedule.posted = lists;
-  return write_schedule_text(schedule);
+  return traces::write_schedule_text(schedule);
 }
 
 TEST(P2pMode, TableIsInTheOrderOfTheEnum) {
@@ -54,7 +54,7 @@ TEST(P2pMode, TableIsInTheOrderOfTheEnum) {
 }
 
 TEST(DeferReceives, MovesReceivesToTheirConsumers) {
-  const Schedule schedule = parse_schedule_text(kOneFOneB);
+  const Schedule schedule = traces::parse_schedule_text(kOneFOneB);
   EXPECT_EQ(text_of(make_posted_lists(schedule, Lowering::kDeferred)),
             "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1\n"
             "1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1\n");
@@ -62,7 +62,7 @@ TEST(DeferReceives, MovesReceivesToTheirConsumers) {
 
 TEST(DeferReceives, ReleasesReceivesBeforeASendToAHigherRank) {
   // 0RECV_B0 is deferred when 0SEND_F1 comes, and both involve rank 1.
-  const Schedule schedule = parse_schedule_text(
+  const Schedule schedule = traces::parse_schedule_text(
       "0F0 0SEND_F0 0RECV_B0 0F1 0SEND_F1 0B0 0RECV_B1 0B1 |"
       "1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1");
   EXPECT_EQ(text_of(defer_receives(schedule, schedule.posted)),
@@ -82,7 +82,7 @@ TEST(Messages, SmallestDeferredDeadlockNamesRanksAndOperations) {
 
 TEST(Messages, OneSlotOrOneGroupRemovesTheSmallestDeadlock) {
   LowerOptions options{.posting = Lowering::kDeferred};
-  EXPECT_EQ(eager_slots_needed(parse_schedule_text(kOneFOneB), options), 1);
+  EXPECT_EQ(eager_slots_needed(traces::parse_schedule_text(kOneFOneB), options), 1);
   options.mode = P2pMode::kBatched;
   EXPECT_EQ(deadlock_of(kOneFOneB, options), "");
 }
@@ -90,7 +90,7 @@ TEST(Messages, OneSlotOrOneGroupRemovesTheSmallestDeadlock) {
 TEST(Messages, ADirectDeliveryNeedsNoSlot) {
   // Without a slot 0SEND_F0 waits for 1RECV_F0, which is behind 1RECV_F1. With one slot F0 takes
   // it, and F1 is sent directly to its receive at the head.
-  const Schedule crossed = parse_schedule_text(kCrossed);
+  const Schedule crossed = traces::parse_schedule_text(kCrossed);
   EXPECT_EQ(eager_slots_needed(crossed), 1);
   EXPECT_EQ(deadlock_of(kCrossed, {.mode = P2pMode::kRendezvous}),
             "rank 0 at 0SEND_F0 waits for 1RECV_F0 of rank 1; "
@@ -99,7 +99,7 @@ TEST(Messages, ADirectDeliveryNeedsNoSlot) {
 
 TEST(Messages, NoNumberOfSlotsHelpsAReceiveBeforeItsSendersInput) {
   // Rank 1 receives F1 before it sends the B0 that rank 0 waits for before it produces F1.
-  const Schedule schedule = parse_schedule_text(
+  const Schedule schedule = traces::parse_schedule_text(
       "0F0 0SEND_F0 0RECV_B0 0B0 0F1 0SEND_F1 0RECV_B1 0B1 |"
       "1RECV_F0 1F0 1B0 1RECV_F1 1SEND_B0 1F1 1B1 1SEND_B1");
   EXPECT_EQ(eager_slots_needed(schedule), std::nullopt);
@@ -145,12 +145,12 @@ TEST(Messages, WaitingForAMessageInTransitIsCommunication) {
 }
 
 TEST(Messages, AMessagePostedAtOneEndIsRefused) {
-  const Schedule schedule = parse_schedule_text("0F0 0SEND_F0 | 1F0");
+  const Schedule schedule = traces::parse_schedule_text("0F0 0SEND_F0 | 1F0");
   EXPECT_THROW(lower(schedule, {.mode = P2pMode::kFifo}), Error);
 }
 
 TEST(SuggestReceives, RemovesTheSmallestDeadlock) {
-  const Schedule schedule = parse_schedule_text(kOneFOneB);
+  const Schedule schedule = traces::parse_schedule_text(kOneFOneB);
   for (const P2pMode mode : {P2pMode::kRendezvous, P2pMode::kHostRendezvous, P2pMode::kHostSend}) {
     const LowerOptions options{.mode = mode, .posting = Lowering::kDeferred};
     const auto suggestion = suggest_receives(schedule, options, unit_costs(schedule));
@@ -163,7 +163,7 @@ TEST(SuggestReceives, RemovesTheSmallestDeadlock) {
 }
 
 TEST(SuggestReceives, RemovesAHeadOfLineWait) {
-  const Schedule schedule = parse_schedule_text(kCrossed);
+  const Schedule schedule = traces::parse_schedule_text(kCrossed);
   const auto suggestion =
       suggest_receives(schedule, {.mode = P2pMode::kFifo}, unit_costs(schedule));
   ASSERT_TRUE(suggestion);
@@ -173,9 +173,9 @@ TEST(SuggestReceives, RemovesAHeadOfLineWait) {
 }
 
 TEST(SuggestReceives, IsEmptyIfNothingIsGained) {
-  const Schedule schedule = parse_schedule_text(kOneFOneB);
+  const Schedule schedule = traces::parse_schedule_text(kOneFOneB);
   EXPECT_FALSE(suggest_receives(schedule, {.mode = P2pMode::kFifo}, unit_costs(schedule)));
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -8,7 +8,7 @@
 
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 struct Known {
@@ -17,7 +17,7 @@ struct Known {
 };
 
 double parameters_of(const std::string& config) {
-  return static_cast<double>(count_total_parameters(parse_model(config, "config.json")));
+  return static_cast<double>(count_total_parameters(traces::parse_model(config, "config.json")));
 }
 
 void expect_known(const std::vector<Known>& models) {
@@ -27,7 +27,7 @@ void expect_known(const std::vector<Known>& models) {
 
 std::string complaint(const std::string& config) {
   try {
-    parse_model(config, "config.json");
+    traces::parse_model(config, "config.json");
   } catch (const Error& error) {
     return error.what();
   }
@@ -188,4 +188,4 @@ TEST(ModelFiles, RefuseWhatAKnownArchitectureCanAlsoBe) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -18,15 +18,15 @@
 #include "tools/commands/command.h"
 #include "traces/reports/known_errors_text.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 using Json = nlohmann::json;
 
-Json simulated(const Arguments& arguments) {
-  Arguments all = arguments;
+Json simulated(const tools::Arguments& arguments) {
+  tools::Arguments all = arguments;
   all.insert(all.end(), {"--format", "json"});
-  return Json::parse(call_command(run_simulate, all).output);
+  return Json::parse(call_command(tools::run_simulate, all).output);
 }
 
 const Gpu& gpu(const char* name) { return Registry<GpuDef>::instance().find(name)->gpu; }
@@ -47,12 +47,12 @@ TEST(Devices, LeaveAProgramLessThanTheyAreSoldWith) {
 }
 
 TEST(ModelFit, HeadRoomIsWhatTheReserveAndTheFullestRankLeave) {
-  const Arguments run{"1f1b", "--pp", "8", "-m", "64", "--model", "llama3-70b", "--tp", "8"};
+  const tools::Arguments run{"1f1b", "--pp", "8", "-m", "64", "--model", "llama3-70b", "--tp", "8"};
   const Json report = simulated(run);
   EXPECT_EQ(report["fits"], true);
   EXPECT_EQ(report["model"]["gradients"], "fp32");
   EXPECT_EQ(report["head_room_bytes"], gpu("h100").memory - (Bytes{1} << 29) - peak_of(report));
-  Arguments reserved = run;
+  tools::Arguments reserved = run;
   reserved.insert(reserved.end(), {"--reserve-memory", "4GiB"});
   EXPECT_EQ(simulated(reserved)["head_room_bytes"],
             gpu("h100").memory - (Bytes{4} << 30) - peak_of(report));
@@ -63,9 +63,10 @@ TEST(ModelFit, HeadRoomIsWhatTheReserveAndTheFullestRankLeave) {
 // DGX Cloud benchmarking 24.11.1 ran 340B on 128 H100 with these ranks; with 32-bit gradients it
 // needs 94 GiB.
 TEST(ModelFit, GradientsAreSmallerWhereOnlyThenAllFits) {
-  const Arguments run{"1f1b", "--pp", "4", "-m",          "32",   "--model", "llama3-70b", "--tp",
-                      "4",    "--dp", "2", "--recompute", "full", "--gpu",   "h100"};
-  Arguments exact = run;
+  const tools::Arguments run{"1f1b",    "--pp",        "4",    "-m",    "32",
+                             "--model", "llama3-70b",  "--tp", "4",     "--dp",
+                             "2",       "--recompute", "full", "--gpu", "h100"};
+  tools::Arguments exact = run;
   exact.insert(exact.end(), {"--gradients", "fp32"});
   const Json full = simulated(exact);
   exact.back() = "bf16";
@@ -81,11 +82,11 @@ TEST(ModelFit, GradientsAreSmallerWhereOnlyThenAllFits) {
 }
 
 TEST(ModelFit, PlansHaveHeadRoom) {
-  const Json plans =
-      Json::parse(call_command(run_plan, {"--model", "llama3-70b", "--gpus", "128",
-                                          "--global-batch-size", "1024", "--pp", "4,8", "--tp", "8",
-                                          "--schedules", "1f1b,interleaved", "--format", "json"})
-                      .output)["plans"];
+  const Json plans = Json::parse(
+      call_command(tools::run_plan,
+                   {"--model", "llama3-70b", "--gpus", "128", "--global-batch-size", "1024", "--pp",
+                    "4,8", "--tp", "8", "--schedules", "1f1b,interleaved", "--format", "json"})
+          .output)["plans"];
   ASSERT_FALSE(plans.empty());
   for (const Json& plan : plans) {
     EXPECT_EQ(plan["fits"], true);
@@ -165,10 +166,10 @@ TEST(Experts, WeighTheSameHoweverTheyAreCut) {
 }
 
 TEST(Experts, ExchangeBesideThePairsOtherHalfWhereOverlapIsFused) {
-  const Arguments run{"dualpipe", "--pp", "8",    "-m", "32",   "--model", "deepseek-v3",
-                      "--gpu",    "h800", "--ep", "64", "--dp", "64",      "--overlap"};
+  const tools::Arguments run{"dualpipe", "--pp", "8",    "-m", "32",   "--model", "deepseek-v3",
+                             "--gpu",    "h800", "--ep", "64", "--dp", "64",      "--overlap"};
   const auto step = [&](const char* overlap) {
-    Arguments all = run;
+    tools::Arguments all = run;
     all.emplace_back(overlap);
     return simulated(all)["makespan_ns"].get<Nanos>();
   };
@@ -232,20 +233,20 @@ TEST(KnownErrors, AreThoseOfTheDocument) {
 TEST(KnownErrors, SayWhyThePredictionLiesOutsideOfThem) {
   KnownErrors errors{"h100", false, 22, -0.20, -0.05, 0.04, -0.01, ""};
   EXPECT_EQ(
-      known_errors_text(errors),
+      traces::known_errors_text(errors),
       "all 22 published runs of dense models on h100 took longer than predicted, by 1 to 25 %");
   errors.highest = 0.25;
-  EXPECT_EQ(known_errors_text(errors),
+  EXPECT_EQ(traces::known_errors_text(errors),
             "22 published runs of dense models on h100 took between 20 % less and 25 % more time "
             "than predicted");
   errors.lowest = 0.25;
-  EXPECT_EQ(known_errors_text(errors),
+  EXPECT_EQ(traces::known_errors_text(errors),
             "all 22 published runs of dense models on h100 took less time than predicted, by 20 %");
 }
 
 TEST(ModelHeadline, SaysFirstWhatToExpect) {
-  const std::string text = call_command(run_simulate, {"1f1b", "--pp", "8", "-m", "64", "--model",
-                                                       "llama3-70b", "--tp", "8"})
+  const std::string text = call_command(tools::run_simulate, {"1f1b", "--pp", "8", "-m", "64",
+                                                              "--model", "llama3-70b", "--tp", "8"})
                                .output;
   const std::size_t expected = text.find("expect       ");
   EXPECT_LT(text.find("predicted    "), expected) << text;
@@ -256,8 +257,8 @@ TEST(ModelHeadline, SaysFirstWhatToExpect) {
 
 // Both tables have the peak of rank 0, "30.8" and "30.8 GiB".
 TEST(ModelHeadline, MemoryIsTheSameInAllTables) {
-  const std::string text = call_command(run_simulate, {"1f1b", "--pp", "8", "-m", "64", "--model",
-                                                       "llama3-70b", "--tp", "8"})
+  const std::string text = call_command(tools::run_simulate, {"1f1b", "--pp", "8", "-m", "64",
+                                                              "--model", "llama3-70b", "--tp", "8"})
                                .output;
   const Json report =
       simulated({"1f1b", "--pp", "8", "-m", "64", "--model", "llama3-70b", "--tp", "8"});
@@ -270,8 +271,9 @@ TEST(ModelHeadline, MemoryIsTheSameInAllTables) {
 
 TEST(ModelPlansText, MarksPlansThatMayNotFitAndNamesFrameworks) {
   const std::string text =
-      call_command(run_plan, {"--model", "llama3-70b", "--gpus", "128", "--global-batch-size",
-                              "1024", "--schedules", "1f1b,interleaved,zb-v,v-half"})
+      call_command(tools::run_plan,
+                   {"--model", "llama3-70b", "--gpus", "128", "--global-batch-size", "1024",
+                    "--schedules", "1f1b,interleaved,zb-v,v-half"})
           .output;
   EXPECT_NE(text.find("runs in"), std::string::npos) << text;
   EXPECT_NE(text.find("--profile NAME"), std::string::npos) << text;
@@ -280,11 +282,11 @@ TEST(ModelPlansText, MarksPlansThatMayNotFitAndNamesFrameworks) {
 }
 
 TEST(KnownErrors, MakeTiesOfPlans) {
-  const Json plans =
-      Json::parse(call_command(run_plan, {"--model", "llama3-70b", "--gpus", "128",
-                                          "--global-batch-size", "1024", "--tp", "8", "--schedules",
-                                          "1f1b,interleaved", "--format", "json"})
-                      .output)["plans"];
+  const Json plans = Json::parse(
+      call_command(tools::run_plan,
+                   {"--model", "llama3-70b", "--gpus", "128", "--global-batch-size", "1024", "--tp",
+                    "8", "--schedules", "1f1b,interleaved", "--format", "json"})
+          .output)["plans"];
   ASSERT_GT(plans.size(), 3U);
   EXPECT_EQ(plans[0]["tie_group"], 1);
   int group = 1;
@@ -298,4 +300,4 @@ TEST(KnownErrors, MakeTiesOfPlans) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

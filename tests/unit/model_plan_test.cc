@@ -9,12 +9,14 @@
 #include "tests/support/command.h"
 #include "tools/commands/command.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 using Json = nlohmann::json;
 
-CommandOutcome plan(const Arguments& arguments) { return call_command(run_plan, arguments); }
+CommandOutcome plan(const tools::Arguments& arguments) {
+  return call_command(tools::run_plan, arguments);
+}
 
 TEST(ModelPlans, UseAllDevicesAndTheWholeBatch) {
   const CommandOutcome printed =
@@ -49,8 +51,8 @@ TEST(ModelPlans, TimeTheStepAsSimulateDoes) {
             "--format", "json"});
   const Json entry = Json::parse(printed.output)["plans"][0];
   testing::internal::CaptureStdout();
-  run_simulate({"zb-h1", "--pp", "4", "-m", "16", "--model", "llama3-8b", "--tp", "2", "--dp", "2",
-                "--recompute", "full", "--format", "json"});
+  tools::run_simulate({"zb-h1", "--pp", "4", "-m", "16", "--model", "llama3-8b", "--tp", "2",
+                       "--dp", "2", "--recompute", "full", "--format", "json"});
   std::fflush(stdout);
   const Json report = Json::parse(testing::internal::GetCapturedStdout());
   EXPECT_EQ(entry["bubble_ratio"], report["bubble"]["ratio"]);
@@ -73,10 +75,11 @@ TEST(ModelPlans, EverySplitIsTheStepThatSimulateShows) {
   for (const Json& entry : plans) {
     splits.insert(entry["split"].get<std::string>());
     testing::internal::CaptureStdout();
-    run_simulate({entry["schedule"], "--pp", entry["pp"].dump(), "-m", entry["microbatches"].dump(),
-                  "--vpp", entry["vpp"].dump(), "--dp", entry["dp"].dump(), "--recompute",
-                  entry["recompute"], "--model", "llama3-8b", "--gpu", "a100-40", "--layout",
-                  entry["layout"], "--format", "json"});
+    tools::run_simulate({entry["schedule"], "--pp", entry["pp"].dump(), "-m",
+                         entry["microbatches"].dump(), "--vpp", entry["vpp"].dump(), "--dp",
+                         entry["dp"].dump(), "--recompute", entry["recompute"], "--model",
+                         "llama3-8b", "--gpu", "a100-40", "--layout", entry["layout"], "--format",
+                         "json"});
     std::fflush(stdout);
     const Json report = Json::parse(testing::internal::GetCapturedStdout());
     EXPECT_EQ(entry["step_ns"], report["makespan_ns"]) << entry;
@@ -90,20 +93,21 @@ TEST(ModelPlans, EverySplitIsTheStepThatSimulateShows) {
 }
 
 TEST(ModelPlans, TryTheSplitsThatAreAskedFor) {
-  const Arguments question{"--model",     "llama3-8b", "--gpus",   "8",    "--global-batch-size",
-                           "16",          "--tp",      "1",        "--pp", "4",
-                           "--schedules", "1f1b",      "--format", "json", "--split"};
+  const tools::Arguments question{
+      "--model",     "llama3-8b", "--gpus",   "8",    "--global-batch-size",
+      "16",          "--tp",      "1",        "--pp", "4",
+      "--schedules", "1f1b",      "--format", "json", "--split"};
   const auto plans_of = [&](const std::string& splits) {
-    Arguments asked = question;
+    tools::Arguments asked = question;
     asked.push_back(splits);
     return Json::parse(plan(asked).output)["plans"];
   };
   const Json plans = plans_of("even");
   ASSERT_FALSE(plans.empty());
   for (const Json& entry : plans) EXPECT_EQ(entry["layout"], "Et*8|(t*8|)*2t*8L");
-  Arguments odd = question;
+  tools::Arguments odd = question;
   odd.push_back("odd");
-  EXPECT_THROW(run_plan(odd), Error);
+  EXPECT_THROW(tools::run_plan(odd), Error);
 }
 
 TEST(ModelPlans, ASplitThatCannotBeIsSaid) {
@@ -146,9 +150,9 @@ Bytes highest_peak(const std::string& reserved_memory) {
 }
 
 /// Returns the error for arguments from which no plan can be made.
-std::string refusal_of(const Arguments& arguments) {
+std::string refusal_of(const tools::Arguments& arguments) {
   try {
-    run_plan(arguments);
+    tools::run_plan(arguments);
   } catch (const Error& error) {
     return error.what();
   }
@@ -183,10 +187,10 @@ TEST(ModelPlans, KeepMemoryFree) {
   EXPECT_LE(highest_peak("25%"), Bytes{60} << 30);
   EXPECT_GT(highest_peak("25%"), 0);
   EXPECT_EQ(highest_peak("25%"), highest_peak("20GiB"));
-  EXPECT_THROW(run_plan({"--model", "llama3-8b", "--gpus", "8", "--global-batch-size", "8",
-                         "--keep-free", "100%"}),
+  EXPECT_THROW(tools::run_plan({"--model", "llama3-8b", "--gpus", "8", "--global-batch-size", "8",
+                                "--keep-free", "100%"}),
                Error);
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -6,7 +6,7 @@
 #include "sim/ir/error.h"
 #include "tests/support/malformed.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 constexpr const char* kGraph =
@@ -22,7 +22,7 @@ constexpr const char* kGraph =
     "\tnode2 -- node3\n"
     "\tnode3 -- node10";
 
-LayerGraph parse(const std::string& text) { return parse_model_profile(text, "f"); }
+LayerGraph parse(const std::string& text) { return traces::parse_model_profile(text, "f"); }
 
 TEST(ModelProfile, ReadsAGraphFileInTheOrderOfItsEdges) {
   const LayerGraph graph = parse(kGraph);
@@ -89,7 +89,7 @@ constexpr const char* kAceso =
     "gpt-post-process,10,20,8,0,200,400.025,0\n";
 
 TEST(AcesoProfile, RepeatsTheRowsOfALayer) {
-  const LayerGraph graph = parse_model_profile(kAceso, "gpt.csv", 3);
+  const LayerGraph graph = traces::parse_model_profile(kAceso, "gpt.csv", 3);
   ASSERT_EQ(graph.size(), 1 + 3 * 2 + 1);
   EXPECT_EQ(graph.layers[0].name, "encoder-embedding");
   EXPECT_EQ(graph.layers[1].name, "enc-qkv 1");
@@ -109,14 +109,14 @@ TEST(AcesoProfile, NamesTheLineOfAFault) {
   for (const char* row : {"a,1,2,3,4", "a,1,2,3,4,x", "a,-1,2,3,4,5", "a,1,nan,3,4,5", "a,1,,3,4,5",
                           "a,1e99,2,3,4,5", "a,1,2,3,4,5,6"})
     try {
-      parse_model_profile(head + "fine,1,2,3,4,5\n" + row + "\n", "gpt.csv");
+      traces::parse_model_profile(head + "fine,1,2,3,4,5\n" + row + "\n", "gpt.csv");
       ADD_FAILURE() << row;
     } catch (const Error& error) {
       EXPECT_NE(std::string(error.what()).find("gpt.csv:3: "), std::string::npos) << error.what();
     }
-  EXPECT_THROW(parse_model_profile("op_name,forward-compute\na,1\n", "gpt.csv"), Error);
-  EXPECT_THROW(parse_model_profile(head, "gpt.csv"), Error);
+  EXPECT_THROW(traces::parse_model_profile("op_name,forward-compute\na,1\n", "gpt.csv"), Error);
+  EXPECT_THROW(traces::parse_model_profile(head, "gpt.csv"), Error);
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

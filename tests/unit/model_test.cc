@@ -13,7 +13,7 @@
 #include "tests/support/as_written.h"
 #include "traces/costs/model_file.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 const Transformer& preset(const char* name) {
@@ -299,7 +299,7 @@ TEST(ModelSteps, RefuseLayersThatCannotBeSplit) {
 
 TEST(ModelFiles, ReadConfigJson) {
   // Meta-Llama-3-8B's config.json, the keys that matter.
-  const Transformer model = parse_model(
+  const Transformer model = traces::parse_model(
       R"({"architectures": ["LlamaForCausalLM"], "hidden_act": "silu", "hidden_size": 4096,
           "intermediate_size": 14336, "max_position_embeddings": 8192, "num_attention_heads": 32,
           "num_hidden_layers": 32, "num_key_value_heads": 8, "tie_word_embeddings": false,
@@ -309,7 +309,7 @@ TEST(ModelFiles, ReadConfigJson) {
 }
 
 TEST(ModelFiles, ReadExpertsAndLatentAttention) {
-  const Transformer model = parse_model(
+  const Transformer model = traces::parse_model(
       R"({"hidden_size": 7168, "intermediate_size": 18432, "moe_intermediate_size": 2048,
           "max_position_embeddings": 163840, "num_attention_heads": 128, "num_hidden_layers": 61,
           "num_key_value_heads": 128, "vocab_size": 129280, "n_routed_experts": 256,
@@ -323,7 +323,7 @@ TEST(ModelFiles, ReadExpertsAndLatentAttention) {
 TEST(ModelFiles, NameMissingAndImpossibleValues) {
   const auto complaint = [](const char* text) {
     try {
-      parse_model(text, "config.json");
+      traces::parse_model(text, "config.json");
     } catch (const Error& error) {
       return std::string(error.what());
     }
@@ -340,4 +340,4 @@ TEST(ModelFiles, NameMissingAndImpossibleValues) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

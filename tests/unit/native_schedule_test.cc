@@ -9,15 +9,15 @@
 #include "tests/support/random_schedule.h"
 #include "traces/schedules/text_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
-Schedule read(const std::string& text) { return read_native_schedule(text, "f.json"); }
+Schedule read(const std::string& text) { return traces::read_native_schedule(text, "f.json"); }
 
 TEST(NativeSchedule, IsWrittenAsDocumented) {
-  Schedule schedule = parse_schedule_text("0F0 0F1 0B0 0B1 | 1F0 1B0 1F1 1B1");
+  Schedule schedule = traces::parse_schedule_text("0F0 0F1 0B0 0B1 | 1F0 1B0 1F1 1B1");
   schedule.name = "1f1b";
-  EXPECT_EQ(write_native_schedule(schedule),
+  EXPECT_EQ(traces::write_native_schedule(schedule),
             "{\"format\":\"bubblescope-schedule/1\",\n"
             " \"name\":\"1f1b\",\n"
             " \"shape\":{\"ranks\":2,\"chunks\":1,\"microbatches\":2,\"slices\":1},\n"
@@ -34,7 +34,7 @@ TEST(NativeSchedule, KeepsReplicasAndWeights) {
   request.shape.microbatches = 4;
   request.replicas = {2, 1};
   const Schedule schedule = build_schedule(find_schedule("pipedream"), request);
-  const std::string text = write_native_schedule(schedule);
+  const std::string text = traces::write_native_schedule(schedule);
   EXPECT_NE(text.find(" \"replicas\":[2,1],\n \"weights\":[\"0 0 0>1 0>2\","), std::string::npos)
       << text;
   EXPECT_TRUE(read(text) == schedule);
@@ -44,7 +44,7 @@ TEST(NativeSchedule, NeedsNoKeysThatHaveADefault) {
   const Schedule schedule =
       read(R"({"format":"bubblescope-schedule/1","name":"f","placement":[0],"order":["0F0 0B0"],)"
            R"("shape":{"ranks":1,"chunks":1,"microbatches":1}})");
-  EXPECT_TRUE(schedule == parse_schedule_text("0F0 0B0", "f"));
+  EXPECT_TRUE(schedule == traces::parse_schedule_text("0F0 0B0", "f"));
 }
 
 TEST(NativeSchedule, KeepsReplicasAndVersionsOfWeights) {
@@ -64,7 +64,7 @@ TEST(NativeSchedule, KeepsReplicasAndVersionsOfWeights) {
   EXPECT_EQ(schedule.replicas(0), 2);
   EXPECT_EQ(schedule.weights[1][1], (WeightUse{0, 1}));
   EXPECT_TRUE(validate(schedule).empty());
-  EXPECT_EQ(write_native_schedule(schedule), text);
+  EXPECT_EQ(traces::write_native_schedule(schedule), text);
 }
 
 TEST(NativeSchedule, LeavesIllegalSchedulesToValidate) {
@@ -79,7 +79,7 @@ TEST(NativeSchedule, RefusesWhatIsMalformed) { expect_refusals("native_schedule.
 TEST(NativeSchedule, SurvivesDamage) {
   Schedule schedule = random_schedule(4, {.slices = true, .messages = true});
   schedule.shape.group_size = 2;
-  expect_survival(write_native_schedule(schedule), read);
+  expect_survival(traces::write_native_schedule(schedule), read);
 }
 
 TEST(NativeSchedule, RoundTripsRandomSchedules) {
@@ -92,10 +92,10 @@ TEST(NativeSchedule, RoundTripsRandomSchedules) {
     Schedule schedule = random_schedule(seed, traits);
     schedule.name = "a \"name\" \\ of\tbytes \x01 and \xc3\xa9";
     if (seed % 7 == 0) schedule.shape.group_size = 3;
-    const std::string text = write_native_schedule(schedule);
+    const std::string text = traces::write_native_schedule(schedule);
     ASSERT_TRUE(read(text) == schedule) << "seed " << seed << "\n" << text;
   }
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -12,7 +12,7 @@
 #include "sim/ir/error.h"
 #include "tests/support/forked_ranks.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 void sleep_for(int milliseconds) {
@@ -20,24 +20,24 @@ void sleep_for(int milliseconds) {
 }
 
 /// What a process hears at the end, within this --timeout, and whether it waited for so long.
-std::string wait_for_end(SocketTransport& link, Nanos timeout, Nanos least) {
-  const Nanos begin = read_monotonic_clock();
+std::string wait_for_end(exec::SocketTransport& link, Nanos timeout, Nanos least) {
+  const Nanos begin = exec::read_monotonic_clock();
   std::string heard;
   try {
-    Processes(link, {timeout, nullptr}).shutdown();
+    exec::Processes(link, {timeout, nullptr}).shutdown();
   } catch (const Error& error) {
     heard = error.what();
   }
-  if (read_monotonic_clock() - begin < least) return "did not wait: " + heard;
+  if (exec::read_monotonic_clock() - begin < least) return "did not wait: " + heard;
   return heard.empty() ? "well" : heard;
 }
 
 /// As long a serial reference as three timeouts.
 TEST(Shutdown, WaitsForAReferenceThatTakesLongerThanTheTimeout) {
-  const auto ends = run_ranks(3, [](SocketTransport& link) -> std::string {
+  const auto ends = run_ranks(3, [](exec::SocketTransport& link) -> std::string {
     if (link.self().rank != 0) return wait_for_end(link, 1'000'000'000, 2'500'000'000);
-    const Processes processes(link, {});
-    const Heartbeat others_wait(processes);
+    const exec::Processes processes(link, {});
+    const exec::Heartbeat others_wait(processes);
     sleep_for(3000);
     return "well";
   });
@@ -45,7 +45,7 @@ TEST(Shutdown, WaitsForAReferenceThatTakesLongerThanTheTimeout) {
 }
 
 TEST(Shutdown, NamesRankZeroWhereItDiesMeanwhile) {
-  const auto ends = run_ranks(3, [](SocketTransport& link) -> std::string {
+  const auto ends = run_ranks(3, [](exec::SocketTransport& link) -> std::string {
     if (link.self().rank != 0) return wait_for_end(link, 60'000'000'000, 0);
     sleep_for(500);
     raise(SIGKILL);
@@ -59,4 +59,4 @@ TEST(Shutdown, NamesRankZeroWhereItDiesMeanwhile) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -13,7 +13,7 @@
 #include "tests/support/forked_ranks.h"
 #include "tests/support/nccl_trained.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 Schedule build(const std::string& name, std::int32_t ranks, std::int32_t microbatches) {
@@ -35,8 +35,8 @@ const BubblescopeGpu& calls_with(void (*at)()) {
   return calls;
 }
 
-std::string train_until(SocketTransport& link, std::int32_t victim, void (*at)()) {
-  BackendRequest request;
+std::string train_until(exec::SocketTransport& link, std::int32_t victim, void (*at)()) {
+  exec::BackendRequest request;
   request.timeout = 3'000'000'000;
   const bool is_victim = link.self().rank == victim;
   return breakdown_of(train_over_nccl(link, build("1f1b", 3, 6), {}, std::move(request),
@@ -45,7 +45,7 @@ std::string train_until(SocketTransport& link, std::int32_t victim, void (*at)()
 
 TEST(NcclFaults, ARankThatDiesIsNamed) {
   for (const std::int32_t victim : {0, 1, 2}) {
-    const auto ends = run_ranks(3, [victim](SocketTransport& link) {
+    const auto ends = run_ranks(3, [victim](exec::SocketTransport& link) {
       return train_until(link, victim, [] { raise(SIGKILL); });
     });
     for (std::int32_t rank = 0; rank < 3; ++rank) {
@@ -59,8 +59,8 @@ TEST(NcclFaults, ARankThatDiesIsNamed) {
 }
 
 TEST(NcclFaults, ADeathInAnotherCopyIsReportedToo) {
-  const auto ends = run_ranks(4, [](SocketTransport& link) {
-    BackendRequest request;
+  const auto ends = run_ranks(4, [](exec::SocketTransport& link) {
+    exec::BackendRequest request;
     request.timeout = 5'000'000'000;
     return breakdown_of(train_over_nccl(
         link, build("1f1b", 2, 6), {}, std::move(request),
@@ -72,7 +72,7 @@ TEST(NcclFaults, ADeathInAnotherCopyIsReportedToo) {
 
 TEST(NcclFaults, ARankThatHangsIsNamedWithinTheTimeout) {
   const auto ends = run_ranks(
-      3, [](SocketTransport& link) { return train_until(link, 1, [] { raise(SIGSTOP); }); });
+      3, [](exec::SocketTransport& link) { return train_until(link, 1, [] { raise(SIGSTOP); }); });
   EXPECT_FALSE(ends[1].ended);
   for (const std::size_t rank : {0u, 2u})
     EXPECT_EQ(ends[rank].said.rfind("rank 1 does not answer: its process has died or hangs", 0), 0u)
@@ -80,9 +80,9 @@ TEST(NcclFaults, ARankThatHangsIsNamedWithinTheTimeout) {
 }
 
 TEST(NcclFaults, AnInjectedDeathIsReportedByAllRanks) {
-  const auto ends = run_ranks(3, [](SocketTransport& link) {
-    BackendRequest request;
-    request.injections = {parse_injection("rank=1,op=1F1,die")};
+  const auto ends = run_ranks(3, [](exec::SocketTransport& link) {
+    exec::BackendRequest request;
+    request.injections = {exec::parse_injection("rank=1,op=1F1,die")};
     return breakdown_of(train_over_nccl(link, build("1f1b", 3, 6), {}, std::move(request)));
   });
   for (const RankEnd& end : ends)
@@ -92,10 +92,10 @@ TEST(NcclFaults, AnInjectedDeathIsReportedByAllRanks) {
 }
 
 TEST(NcclFaults, AnInjectedHangIsBlockedAtItsOp) {
-  const auto ends = run_ranks(2, [](SocketTransport& link) {
-    BackendRequest request;
+  const auto ends = run_ranks(2, [](exec::SocketTransport& link) {
+    exec::BackendRequest request;
     request.timeout = 2'000'000'000;
-    request.injections = {parse_injection("rank=1,op=1B0,hang")};
+    request.injections = {exec::parse_injection("rank=1,op=1B0,hang")};
     return breakdown_of(train_over_nccl(link, build("1f1b", 2, 4), {}, std::move(request)));
   });
   for (const RankEnd& end : ends)
@@ -108,7 +108,7 @@ TEST(NcclFaults, EveryCallOfNcclThatFailsStopsAll) {
   for (const char* call :
        {"join", "split", "ask", "send", "receive", "begin_group", "end_group", "sum"}) {
     SCOPED_TRACE(call);
-    const auto ends = run_ranks(2, [call](SocketTransport& link) {
+    const auto ends = run_ranks(2, [call](exec::SocketTransport& link) {
       if (link.self().rank == 1) fake_nccl().fails_at = call;
       return breakdown_of(train_over_nccl(link, build("chimera", 2, 4)));
     });
@@ -121,7 +121,7 @@ TEST(NcclFaults, EveryCallOfNcclThatFailsStopsAll) {
 /// While the links are tried out, in a sum after the step, and in a step.
 TEST(NcclFaults, WhatIsUnderWayIsAbortedBeforeItsMemoryGoes) {
   for (const bool in_step : {false, true}) {
-    const auto ends = run_ranks(2, [in_step](SocketTransport& link) -> std::string {
+    const auto ends = run_ranks(2, [in_step](exec::SocketTransport& link) -> std::string {
       if (link.self().rank == 1) {
         if (!in_step) fake_nccl().fails_at = "send";
         const BubblescopeGpu& gpu = in_step ? calls_with([] { raise(SIGKILL); }) : fake_gpu_calls();
@@ -146,13 +146,13 @@ TEST(NcclFaults, WhatIsUnderWayIsAbortedBeforeItsMemoryGoes) {
 }
 
 TEST(NcclJob, RefusesAnotherNumberOfProcessesAndAnotherProgram) {
-  const auto counts = run_ranks(2, [](SocketTransport& link) {
+  const auto counts = run_ranks(2, [](exec::SocketTransport& link) {
     return breakdown_of(train_over_nccl(link, build("1f1b", 3, 6)));
   });
   EXPECT_EQ(counts[0].said,
             "the backend nccl runs one process per rank: start 3 of them, or a multiple, as in "
             "'torchrun --no-python --nproc-per-node 3 bubblescope ...' (there are 2)");
-  const auto programs = run_ranks(2, [](SocketTransport& link) {
+  const auto programs = run_ranks(2, [](exec::SocketTransport& link) {
     return breakdown_of(train_over_nccl(link, build("1f1b", 2, link.self().rank == 0 ? 4 : 6)));
   });
   EXPECT_EQ(programs[0].said,
@@ -160,4 +160,4 @@ TEST(NcclJob, RefusesAnotherNumberOfProcessesAndAnotherProgram) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -14,11 +14,11 @@
 #include "tests/support/forked_ranks.h"
 #include "tests/support/verified_training.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 /// "0000:01:00.0; GELU within ...", as every process knows it after two steps of 1F1B.
-std::string tell_of_job(SocketTransport& link) {
+std::string tell_of_job(exec::SocketTransport& link) {
   FakeGpu& gpu = reset_fake_gpu(1);
   const std::string bus = "0000:0" + std::to_string(link.self().rank + 1) + ":00.0";
   bus.copy(gpu.devices[0].bus, bus.size());
@@ -26,13 +26,14 @@ std::string tell_of_job(SocketTransport& link) {
   const Schedule schedule =
       build_schedule(find_schedule("1f1b"), {{link.self().count, 1, 4, 1, {}}, {}, {}});
   const Program program = std::get<Program>(lower(schedule, {}));
-  const TrainingOptions options = small_model(2);
-  DeviceOptions device;
-  device.epilogue = Epilogue::kFused;
+  const exec::TrainingOptions options = small_model(2);
+  exec::DeviceOptions device;
+  device.epilogue = exec::Epilogue::kFused;
   const ValidSchedule valid = require_valid(schedule);
-  const JobRequest request{valid, program, &options, {}, WaitMode::kSpin, device};
-  const Job job = start_nccl_job({fake_gpu_calls(), fake_nccl_calls(), link, 0}, request, {});
-  execute(program, *job.backend, "nccl", {1, 1, job.after_step});
+  const exec::JobRequest request{valid, program, &options, {}, exec::WaitMode::kSpin, device};
+  const exec::Job job =
+      exec::start_nccl_job({fake_gpu_calls(), fake_nccl_calls(), link, 0}, request, {});
+  exec::execute(program, *job.backend, "nccl", {1, 1, job.after_step});
   std::string told;
   for (const std::string& one : job.buses) told += one + "; ";
   return told + to_string(job.epilogues());
@@ -52,4 +53,4 @@ TEST(NcclJob, ReportsItsDeviceAndTheEpiloguesOfAllRanks) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

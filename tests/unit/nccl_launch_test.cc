@@ -9,13 +9,13 @@
 #include "exec/nccl/nccl.h"
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-Launch read(const Variables& variables) {
-  return read_launch([&](const char* name) -> const char* {
+exec::Launch read(const Variables& variables) {
+  return exec::read_launch([&](const char* name) -> const char* {
     const auto found = variables.find(name);
     return found == variables.end() ? nullptr : found->second.c_str();
   });
@@ -31,7 +31,7 @@ std::string refusal(const Variables& variables) {
 }
 
 TEST(NcclLaunch, WithoutALauncherAProcessIsAlone) {
-  const Launch launch = read({});
+  const exec::Launch launch = read({});
   EXPECT_EQ(launch.launcher, "");
   EXPECT_EQ(launch.rank_info.count, 1);
   EXPECT_FALSE(launch.rendezvous);
@@ -43,27 +43,27 @@ TEST(NcclLaunch, TorchrunSaysAllAndItsOwnStoreKeepsItsPort) {
                       {"LOCAL_RANK", "1"},
                       {"MASTER_ADDR", "node7"},
                       {"MASTER_PORT", "29511"}};
-  const Launch launch = read(variables);
+  const exec::Launch launch = read(variables);
   EXPECT_EQ(launch.launcher, "torchrun");
   EXPECT_EQ(launch.rank_info.rank, 3);
   EXPECT_EQ(launch.rank_info.count, 8);
   EXPECT_EQ(launch.local_rank, 1);
-  EXPECT_EQ(launch.rendezvous, (Address{"node7", 29511}));
+  EXPECT_EQ(launch.rendezvous, (exec::Address{"node7", 29511}));
   variables["TORCHELASTIC_USE_AGENT_STORE"] = "True";
-  EXPECT_EQ(read(variables).rendezvous, (Address{"node7", 29512}));
+  EXPECT_EQ(read(variables).rendezvous, (exec::Address{"node7", 29512}));
 }
 
 TEST(NcclLaunch, SrunNamesTheFirstHostAndAPortOfItsJob) {
-  const Launch launch = read({{"SLURM_PROCID", "5"},
-                              {"SLURM_STEP_NUM_TASKS", "16"},
-                              {"SLURM_LOCALID", "5"},
-                              {"SLURM_JOB_ID", "4211"},
-                              {"SLURM_STEP_ID", "2"},
-                              {"SLURM_STEP_NODELIST", "gpu[07-09,12],login1"}});
+  const exec::Launch launch = read({{"SLURM_PROCID", "5"},
+                                    {"SLURM_STEP_NUM_TASKS", "16"},
+                                    {"SLURM_LOCALID", "5"},
+                                    {"SLURM_JOB_ID", "4211"},
+                                    {"SLURM_STEP_ID", "2"},
+                                    {"SLURM_STEP_NODELIST", "gpu[07-09,12],login1"}});
   EXPECT_EQ(launch.launcher, "srun");
   EXPECT_EQ(launch.rank_info.rank, 5);
   EXPECT_EQ(launch.local_rank, 5);
-  EXPECT_EQ(launch.rendezvous, (Address{"gpu07", 16000 + 4211 + 2 * 17}));
+  EXPECT_EQ(launch.rendezvous, (exec::Address{"gpu07", 16000 + 4211 + 2 * 17}));
 }
 
 TEST(NcclLaunch, ABatchScriptOfSlurmIsAlone) {
@@ -75,24 +75,24 @@ TEST(NcclLaunch, ABatchScriptOfSlurmIsAlone) {
 }
 
 TEST(NcclLaunch, MpirunNeedsNoAddressAsMpiTellsIt) {
-  const Launch open_mpi = read({{"OMPI_COMM_WORLD_RANK", "1"},
-                                {"OMPI_COMM_WORLD_SIZE", "2"},
-                                {"OMPI_COMM_WORLD_LOCAL_RANK", "0"}});
+  const exec::Launch open_mpi = read({{"OMPI_COMM_WORLD_RANK", "1"},
+                                      {"OMPI_COMM_WORLD_SIZE", "2"},
+                                      {"OMPI_COMM_WORLD_LOCAL_RANK", "0"}});
   EXPECT_EQ(open_mpi.launcher, "mpirun");
   EXPECT_EQ(open_mpi.local_rank, 0);
   EXPECT_FALSE(open_mpi.rendezvous);
-  const Launch pmi = read({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}});
+  const exec::Launch pmi = read({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}});
   EXPECT_EQ(pmi.rank_info.rank, 1);
   EXPECT_FALSE(pmi.local_rank);
 }
 
 TEST(NcclLaunch, OneCanSayWhereToMeetOneself) {
   Variables variables{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"NCCL_COMM_ID", "[::1]:7000"}};
-  EXPECT_EQ(read(variables).rendezvous, (Address{"::1", 7001}));  // NCCL itself has 7000
+  EXPECT_EQ(read(variables).rendezvous, (exec::Address{"::1", 7001}));  // NCCL itself has 7000
   variables["MASTER_ADDR"] = "a";
-  EXPECT_EQ(read(variables).rendezvous, (Address{"a", 29500}));
+  EXPECT_EQ(read(variables).rendezvous, (exec::Address{"a", 29500}));
   variables["BUBBLESCOPE_RENDEZVOUS"] = "b:1234";
-  EXPECT_EQ(read(variables).rendezvous, (Address{"b", 1234}));
+  EXPECT_EQ(read(variables).rendezvous, (exec::Address{"b", 1234}));
 }
 
 TEST(NcclLaunch, OnOneHostProcessesMeetAtItsLoopbackInterface) {
@@ -101,20 +101,20 @@ TEST(NcclLaunch, OnOneHostProcessesMeetAtItsLoopbackInterface) {
                      {"LOCAL_WORLD_SIZE", "4"},
                      {"MASTER_ADDR", "node7"},
                      {"MASTER_PORT", "29511"}};
-  EXPECT_EQ(read(torchrun).rendezvous, (Address{"127.0.0.1", 29511}));
+  EXPECT_EQ(read(torchrun).rendezvous, (exec::Address{"127.0.0.1", 29511}));
   torchrun["LOCAL_WORLD_SIZE"] = "2";
-  EXPECT_EQ(read(torchrun).rendezvous, (Address{"node7", 29511}));
+  EXPECT_EQ(read(torchrun).rendezvous, (exec::Address{"node7", 29511}));
   torchrun["LOCAL_WORLD_SIZE"] = "4";
   torchrun["BUBBLESCOPE_RENDEZVOUS"] = "node7:7000";
-  EXPECT_EQ(read(torchrun).rendezvous, (Address{"node7", 7000}));
+  EXPECT_EQ(read(torchrun).rendezvous, (exec::Address{"node7", 7000}));
   Variables srun{{"SLURM_PROCID", "1"},
                  {"SLURM_STEP_NUM_TASKS", "2"},
                  {"SLURM_JOB_ID", "4211"},
                  {"SLURM_STEP_NUM_NODES", "1"},
                  {"SLURM_NODELIST", "gpu07"}};
-  EXPECT_EQ(read(srun).rendezvous, (Address{"127.0.0.1", 16000 + 4211}));
+  EXPECT_EQ(read(srun).rendezvous, (exec::Address{"127.0.0.1", 16000 + 4211}));
   srun["SLURM_STEP_NUM_NODES"] = "2";
-  EXPECT_EQ(read(srun).rendezvous, (Address{"gpu07", 16000 + 4211}));
+  EXPECT_EQ(read(srun).rendezvous, (exec::Address{"gpu07", 16000 + 4211}));
   srun["BUBBLESCOPE_INTERFACE"] = "eth0";
   EXPECT_EQ(read(srun).interface_name, "eth0");
 }
@@ -150,17 +150,17 @@ TEST(NcclLaunch, RefusesWhatCannotBe) {
 }
 
 TEST(NcclLaunch, ReadsSlurmsListsOfHosts) {
-  EXPECT_EQ(first_host("a"), "a");
-  EXPECT_EQ(first_host("a,b[1-2]"), "a");
-  EXPECT_EQ(first_host("n[001-128]"), "n001");
-  EXPECT_EQ(first_host("n[7,9]-ib,m"), "n7-ib");
-  EXPECT_EQ(first_host("n[3"), "n[3");
-  EXPECT_EQ(first_host(""), "");
+  EXPECT_EQ(exec::first_host("a"), "a");
+  EXPECT_EQ(exec::first_host("a,b[1-2]"), "a");
+  EXPECT_EQ(exec::first_host("n[001-128]"), "n001");
+  EXPECT_EQ(exec::first_host("n[7,9]-ib,m"), "n7-ib");
+  EXPECT_EQ(exec::first_host("n[3"), "n[3");
+  EXPECT_EQ(exec::first_host(""), "");
 }
 
 TEST(NcclModule, ThatIsMissingSaysWhatToInstall) {
   try {
-    open_nccl("/nowhere/bubblescope_nccl.so");
+    exec::open_nccl("/nowhere/bubblescope_nccl.so");
     FAIL() << "there is no such module";
   } catch (const Error& error) {
     EXPECT_EQ(error.fault(), Fault::kMachine);
@@ -172,15 +172,15 @@ TEST(NcclModule, ThatIsMissingSaysWhatToInstall) {
 }
 
 TEST(NcclDevices, GoToProcessesInTheirOrderOnAHost) {
-  const std::vector<HostInfo> all{{"a", "", "", ""}, {"b", "", "", ""}, {"a", "", "", ""}};
-  EXPECT_EQ(count_lower_on_host(all, 2), 1);
-  EXPECT_EQ(count_lower_on_host(all, 1), 0);
-  EXPECT_EQ(choose_device(1, 4, false), 1);
-  EXPECT_EQ(choose_device(3, 1, false), 0);  // a launcher has given each its own
-  EXPECT_EQ(choose_device(5, 4, true), 1);
-  EXPECT_THROW(choose_device(0, 0, false), Error);
+  const std::vector<exec::HostInfo> all{{"a", "", "", ""}, {"b", "", "", ""}, {"a", "", "", ""}};
+  EXPECT_EQ(exec::count_lower_on_host(all, 2), 1);
+  EXPECT_EQ(exec::count_lower_on_host(all, 1), 0);
+  EXPECT_EQ(exec::choose_device(1, 4, false), 1);
+  EXPECT_EQ(exec::choose_device(3, 1, false), 0);  // a launcher has given each its own
+  EXPECT_EQ(exec::choose_device(5, 4, true), 1);
+  EXPECT_THROW(exec::choose_device(0, 0, false), Error);
   try {
-    choose_device(4, 4, false);
+    exec::choose_device(4, 4, false);
     FAIL() << "there is no fifth device";
   } catch (const Error& error) {
     EXPECT_EQ(error.fault(), Fault::kMachine);
@@ -190,22 +190,24 @@ TEST(NcclDevices, GoToProcessesInTheirOrderOnAHost) {
 }
 
 TEST(NcclDevices, WhoCannotTakePartIsNamedAndSoAreTwoOnOneDevice) {
-  std::vector<HostInfo> all{{"a", "", "0000:01:00.0", ""}, {"a", "", "0000:02:00.0", ""}};
-  EXPECT_EQ(find_obstacle(all, 0), std::nullopt);
+  std::vector<exec::HostInfo> all{{"a", "", "0000:01:00.0", ""}, {"a", "", "0000:02:00.0", ""}};
+  EXPECT_EQ(exec::find_obstacle(all, 0), std::nullopt);
   all[1].device = all[0].device;
-  EXPECT_EQ(find_obstacle(all, 0)->find("the backend nccl: rank 0 and rank 1 have one device, "
+  EXPECT_EQ(
+      exec::find_obstacle(all, 0)->find("the backend nccl: rank 0 and rank 1 have one device, "
                                         "0000:01:00.0 of a; NCCL wants one each"),
-            0u);
+      0u);
   all[0].host_id = "one";
   all[1].host_id = "two";
-  EXPECT_EQ(find_obstacle(all, 0), std::nullopt);
+  EXPECT_EQ(exec::find_obstacle(all, 0), std::nullopt);
   all[1].host_id = "one";
-  EXPECT_TRUE(find_obstacle(all, 0));
+  EXPECT_TRUE(exec::find_obstacle(all, 0));
   all[1].problem = "no driver";
-  EXPECT_EQ(find_obstacle(all, 0), "the backend nccl: rank 1 (on a) cannot take part: no driver");
-  EXPECT_EQ(find_obstacle({{"a", "", "", "no driver"}}, 0),
+  EXPECT_EQ(exec::find_obstacle(all, 0),
+            "the backend nccl: rank 1 (on a) cannot take part: no driver");
+  EXPECT_EQ(exec::find_obstacle({{"a", "", "", "no driver"}}, 0),
             "the backend nccl cannot run here: no driver");
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -19,44 +19,44 @@
 #include "exec/runtime/step_protocol.h"
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
-Blob blob_of(const std::string& text) {
-  BlobWriter writer;
+exec::Blob blob_of(const std::string& text) {
+  exec::BlobWriter writer;
   writer.write_text(text);
   return writer.take();
 }
 
-std::string text_of(const Blob& blob) { return BlobReader(blob).read_text(); }
+std::string text_of(const exec::Blob& blob) { return exec::BlobReader(blob).read_text(); }
 
-const Secret kSecret("a secret of the tests");
+const exec::Secret kSecret("a secret of the tests");
 
-const ShouldAbort kNever = [] { return false; };
+const exec::ShouldAbort kNever = [] { return false; };
 
-Limits limits_of(std::int64_t milliseconds) { return {milliseconds * 1'000'000, nullptr}; }
+exec::Limits limits_of(std::int64_t milliseconds) { return {milliseconds * 1'000'000, nullptr}; }
 
-std::vector<std::optional<Blob>> gather(SocketTransport& link, Blob own) {
+std::vector<std::optional<exec::Blob>> gather(exec::SocketTransport& link, exec::Blob own) {
   return link.gather(std::move(own), kNever).payloads;
 }
 
 /// Runs `one` as every rank; returns what each threw, or "".
 std::vector<std::string> meet(std::int32_t count,
-                              const std::function<void(SocketTransport&)>& one) {
-  const TcpSocket listener = listen_at({"127.0.0.1", 0});
-  const Address address{"127.0.0.1", port_of(listener)};
+                              const std::function<void(exec::SocketTransport&)>& one) {
+  const exec::TcpSocket listener = exec::listen_at({"127.0.0.1", 0});
+  const exec::Address address{"127.0.0.1", exec::port_of(listener)};
   std::vector<std::string> thrown(static_cast<std::size_t>(count));
   std::vector<std::thread> threads;
   for (std::int32_t rank = 0; rank < count; ++rank)
     threads.emplace_back([&, rank] {
       try {
-        SocketTransport link = rank == 0
-                                   ? accept_ranks(listener, count, limits_of(20'000), {kSecret})
-                                   : connect_to_rank_0(address, {rank, count}, limits_of(20'000),
-                                                       {[] { return kSecret; }});
+        exec::SocketTransport link =
+            rank == 0 ? exec::accept_ranks(listener, count, limits_of(20'000), {kSecret})
+                      : exec::connect_to_rank_0(address, {rank, count}, limits_of(20'000),
+                                                {[] { return kSecret; }});
         one(link);
-        const Nanos end = read_monotonic_clock() + 2'000'000'000;
-        link.flush([end] { return read_monotonic_clock() > end; });
+        const Nanos end = exec::read_monotonic_clock() + 2'000'000'000;
+        link.flush([end] { return exec::read_monotonic_clock() > end; });
       } catch (const Error& error) {
         thrown[static_cast<std::size_t>(rank)] = error.what();
       }
@@ -68,46 +68,46 @@ std::vector<std::string> meet(std::int32_t count,
 const std::vector<std::string> kNothingThrown3(3);
 
 TEST(NcclFrames, ComeWholeHoweverTheirBytesCome) {
-  const Frame sent{FrameKind::kGather, 7, blob_of("forward")};
-  Blob bytes = to_bytes(sent);
-  const Blob second = to_bytes({FrameKind::kShutdown, kAllRanks, {}});
+  const exec::Frame sent{exec::FrameKind::kGather, 7, blob_of("forward")};
+  exec::Blob bytes = exec::to_bytes(sent);
+  const exec::Blob second = exec::to_bytes({exec::FrameKind::kShutdown, exec::kAllRanks, {}});
   bytes.insert(bytes.end(), second.begin(), second.end());
-  FrameReader reader(1000);
-  std::vector<Frame> frames;
+  exec::FrameReader reader(1000);
+  std::vector<exec::Frame> frames;
   for (const std::byte& byte : bytes) {
     reader.take({&byte, 1});
-    while (std::optional<Frame> frame = reader.next()) frames.push_back(std::move(*frame));
+    while (std::optional<exec::Frame> frame = reader.next()) frames.push_back(std::move(*frame));
   }
   ASSERT_EQ(frames.size(), 2u);
-  EXPECT_EQ(frames[0].kind, FrameKind::kGather);
+  EXPECT_EQ(frames[0].kind, exec::FrameKind::kGather);
   EXPECT_EQ(frames[0].rank, 7);
   EXPECT_EQ(text_of(frames[0].payload), "forward");
-  EXPECT_EQ(frames[1].rank, kAllRanks);
+  EXPECT_EQ(frames[1].rank, exec::kAllRanks);
 }
 
 TEST(NcclFrames, GarbageIsRefused) {
-  const Blob good = to_bytes({FrameKind::kHello, 0, {}});
-  const auto refuses = [](Blob bytes) {
-    FrameReader reader(16);
+  const exec::Blob good = exec::to_bytes({exec::FrameKind::kHello, 0, {}});
+  const auto refuses = [](exec::Blob bytes) {
+    exec::FrameReader reader(16);
     reader.take(bytes);
     EXPECT_THROW(reader.next(), Error);
   };
   for (const std::size_t at : {0u, 3u, 5u, 9u, 17u}) {  // mark, mark, line, rank, size
-    Blob bytes = good;
+    exec::Blob bytes = good;
     bytes[at] = std::byte{0xfe};
     if (at == 9) bytes[11] = std::byte{0xff};
     refuses(bytes);
   }
-  refuses(to_bytes({FrameKind::kHello, 0, Blob(17)}));
+  refuses(exec::to_bytes({exec::FrameKind::kHello, 0, exec::Blob(17)}));
 }
 
 TEST(NcclFrames, AreNoLargerThanTheirKind) {
-  for (std::uint32_t kind = 0; kind < kFrameKinds; ++kind) {
+  for (std::uint32_t kind = 0; kind < exec::kFrameKinds; ++kind) {
     const std::uint64_t largest =
-        std::min(max_payload_bytes(FrameKind{kind}), std::uint64_t{1} << 17);
+        std::min(exec::max_payload_bytes(exec::FrameKind{kind}), std::uint64_t{1} << 17);
     for (const std::uint64_t size : {largest, largest + 1}) {
-      FrameReader reader(std::uint64_t{1} << 17);
-      reader.take(to_bytes({FrameKind{kind}, 0, Blob(size)}));
+      exec::FrameReader reader(std::uint64_t{1} << 17);
+      reader.take(exec::to_bytes({exec::FrameKind{kind}, 0, exec::Blob(size)}));
       if (size == largest)
         EXPECT_EQ(reader.next()->payload.size(), size) << kind;
       else
@@ -117,13 +117,14 @@ TEST(NcclFrames, AreNoLargerThanTheirKind) {
 }
 
 TEST(NcclLink, WhoAnnouncesMoreThanTheProgramSharesIsGoneAtOnce) {
-  const TcpSocket listener = listen_at({"127.0.0.1", 0});
-  TcpSocket there = call({"127.0.0.1", port_of(listener)});
-  std::vector<Connection> connections;
-  connections.push_back({accept_from(listener), FrameReader(1000)});
-  SocketTransport link({0, 2}, std::move(connections));
+  const exec::TcpSocket listener = exec::listen_at({"127.0.0.1", 0});
+  exec::TcpSocket there = exec::call({"127.0.0.1", exec::port_of(listener)});
+  std::vector<exec::Connection> connections;
+  connections.push_back({exec::accept_from(listener), exec::FrameReader(1000)});
+  exec::SocketTransport link({0, 2}, std::move(connections));
   link.allow_gathers(std::uint64_t{2} << 20);
-  Blob bytes = to_bytes({FrameKind::kGather, 0, Blob((std::size_t{2} << 20) + 1)});
+  exec::Blob bytes =
+      exec::to_bytes({exec::FrameKind::kGather, 0, exec::Blob((std::size_t{2} << 20) + 1)});
   bytes.resize(20);  // the header alone
   there.write(bytes);
   const auto all = gather(link, blob_of("here"));
@@ -132,10 +133,10 @@ TEST(NcclLink, WhoAnnouncesMoreThanTheProgramSharesIsGoneAtOnce) {
 }
 
 TEST(NcclLink, WhoWouldShareMoreThanTheProgramAllowsSaysSo) {
-  SocketTransport link({0, 1}, {});
-  gather(link, Blob(kSmallGather));
+  exec::SocketTransport link({0, 1}, {});
+  gather(link, exec::Blob(kSmallGather));
   try {
-    gather(link, Blob(kSmallGather + 1));
+    gather(link, exec::Blob(kSmallGather + 1));
     FAIL() << "the others would refuse it";
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(),
@@ -146,7 +147,7 @@ TEST(NcclLink, WhoWouldShareMoreThanTheProgramAllowsSaysSo) {
 
 TEST(NcclLink, SharesInOrderOfRanks) {
   EXPECT_EQ(meet(3,
-                 [](SocketTransport& link) {
+                 [](exec::SocketTransport& link) {
                    for (const char* round : {"a", "b"}) {
                      const auto all =
                          gather(link, blob_of(round + std::to_string(link.self().rank)));
@@ -159,14 +160,14 @@ TEST(NcclLink, SharesInOrderOfRanks) {
 
 TEST(NcclLink, PassesMessagesOnWithTheirSender) {
   EXPECT_EQ(meet(3,
-                 [](SocketTransport& link) {
+                 [](exec::SocketTransport& link) {
                    if (link.self().rank == 2) {
-                     link.send(1, MessageTag::kControl, blob_of("to one"));
-                     link.send_all(MessageTag::kControl, blob_of("to all"));
+                     link.send(1, exec::MessageTag::kControl, blob_of("to one"));
+                     link.send_all(exec::MessageTag::kControl, blob_of("to all"));
                    } else {
                      std::vector<std::string> come;
                      while (come.size() < (link.self().rank == 1 ? 2u : 1u))
-                       for (const auto& letter : link.poll(MessageTag::kControl)) {
+                       for (const auto& letter : link.poll(exec::MessageTag::kControl)) {
                          EXPECT_EQ(letter.from, 2);
                          come.push_back(text_of(letter.payload));
                        }
@@ -179,10 +180,10 @@ TEST(NcclLink, PassesMessagesOnWithTheirSender) {
 
 TEST(NcclLink, LargeSharesGetThroughAlthoughAllSendAtOnce) {
   EXPECT_EQ(meet(3,
-                 [](SocketTransport& link) {
+                 [](exec::SocketTransport& link) {
                    link.allow_gathers(std::uint64_t{3} << 20);
                    gather(link, {});  // now all expect it
-                   const Blob own(std::size_t{3} << 20, std::byte(link.self().rank));
+                   const exec::Blob own(std::size_t{3} << 20, std::byte(link.self().rank));
                    const auto all = gather(link, own);
                    for (std::size_t rank = 0; rank < 3; ++rank) {
                      ASSERT_EQ(all[rank]->size(), own.size());
@@ -194,7 +195,7 @@ TEST(NcclLink, LargeSharesGetThroughAlthoughAllSendAtOnce) {
 
 TEST(NcclLink, WhoLeavesIsGoneForAllOthers) {
   EXPECT_EQ(meet(3,
-                 [](SocketTransport& link) {
+                 [](exec::SocketTransport& link) {
                    if (link.self().rank == 1) return;  // its socket closes
                    const auto all = gather(link, blob_of("here"));
                    EXPECT_FALSE(all[1]);
@@ -208,12 +209,12 @@ TEST(NcclLink, WhoLeavesIsGoneForAllOthers) {
 /// order.
 TEST(NcclLink, AllKnowWhoHadGoneWhenEverythingWasThere) {
   EXPECT_EQ(meet(4,
-                 [](SocketTransport& link) {
+                 [](exec::SocketTransport& link) {
                    if (link.self().rank == 2)
-                     return link.send(0, MessageTag::kGather, blob_of("early"));
+                     return link.send(0, exec::MessageTag::kGather, blob_of("early"));
                    if (link.self().rank == 1)
-                     while (!link.first_gone()) link.poll(MessageTag::kControl);
-                   const Gathered all = link.gather(blob_of("here"), kNever);
+                     while (!link.first_gone()) link.poll(exec::MessageTag::kControl);
+                   const exec::Gathered all = link.gather(blob_of("here"), kNever);
                    EXPECT_EQ(all.gone, (std::vector<bool>{false, false, true, false}));
                    EXPECT_EQ(text_of(*all.payloads[2]), "early");
                  }),
@@ -222,7 +223,7 @@ TEST(NcclLink, AllKnowWhoHadGoneWhenEverythingWasThere) {
 
 TEST(NcclLink, WithoutRankZeroNobodyWaits) {
   EXPECT_EQ(meet(3,
-                 [](SocketTransport& link) {
+                 [](exec::SocketTransport& link) {
                    if (link.self().rank == 0) return;
                    EXPECT_FALSE(gather(link, blob_of("here"))[0]);
                    EXPECT_TRUE(link.is_gone(0));
@@ -232,27 +233,27 @@ TEST(NcclLink, WithoutRankZeroNobodyWaits) {
 
 /// The other end says something, then resets the connection: what it has not read makes it do so.
 TEST(NcclLink, LastMessagesArriveAlthoughNothingCanBeSentAnyMore) {
-  const TcpSocket listener = listen_at({"127.0.0.1", 0});
-  TcpSocket there = call({"127.0.0.1", port_of(listener)});
-  TcpSocket here = accept_from(listener);
+  const exec::TcpSocket listener = exec::listen_at({"127.0.0.1", 0});
+  exec::TcpSocket there = exec::call({"127.0.0.1", exec::port_of(listener)});
+  exec::TcpSocket here = exec::accept_from(listener);
   ASSERT_TRUE(there.is_open() && here.is_open());
-  there.write(to_bytes({FrameKind::kControl, 0, blob_of("no room for 9 bytes")}));
-  here.write(Blob(100));
+  there.write(exec::to_bytes({exec::FrameKind::kControl, 0, blob_of("no room for 9 bytes")}));
+  here.write(exec::Blob(100));
   there.close();
-  while (here.write(Blob(1))) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  std::vector<Connection> connections;
-  connections.push_back({std::move(here), FrameReader(1000)});
-  SocketTransport link({0, 2}, std::move(connections));
-  link.send(1, MessageTag::kControl, blob_of("go on"));  // fails
+  while (here.write(exec::Blob(1))) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  std::vector<exec::Connection> connections;
+  connections.push_back({std::move(here), exec::FrameReader(1000)});
+  exec::SocketTransport link({0, 2}, std::move(connections));
+  link.send(1, exec::MessageTag::kControl, blob_of("go on"));  // fails
   EXPECT_TRUE(link.is_gone(1));
-  const auto letters = link.poll(MessageTag::kControl);
+  const auto letters = link.poll(exec::MessageTag::kControl);
   ASSERT_EQ(letters.size(), 1u);
   EXPECT_EQ(text_of(letters[0].payload), "no room for 9 bytes");
 }
 
 TEST(NcclLink, WithoutRankZeroAnotherRankIsTheCoordinator) {
   EXPECT_EQ(meet(3,
-                 [](SocketTransport& link) {
+                 [](exec::SocketTransport& link) {
                    if (link.self().rank == 0) return;
                    gather(link, blob_of("here"));
                    EXPECT_EQ(link.coordinator(), 1);
@@ -263,53 +264,53 @@ TEST(NcclLink, WithoutRankZeroAnotherRankIsTheCoordinator) {
 /// Rank 0 trains a serial reference for longer than the others would wait for a silent one.
 TEST(Shutdown, TakesAsLongAsRankZeroShowsThatItLives) {
   EXPECT_EQ(meet(3,
-                 [](SocketTransport& link) {
+                 [](exec::SocketTransport& link) {
                    gather(link, {});  // all begin now
                    if (link.self().rank == 0) {
                      for (int turn = 0; turn < 20; ++turn) {
                        std::this_thread::sleep_for(std::chrono::milliseconds(200));
-                       send_heartbeat(link);
+                       exec::send_heartbeat(link);
                      }
                    }
-                   EXPECT_EQ(await_shutdown(link, limits_of(3000)), "");
+                   EXPECT_EQ(exec::await_shutdown(link, limits_of(3000)), "");
                  }),
             kNothingThrown3);
 }
 
 TEST(Shutdown, NamesRankZeroWhereItIsGoneAtOnce) {
   EXPECT_EQ(meet(3,
-                 [](SocketTransport& link) {
+                 [](exec::SocketTransport& link) {
                    gather(link, {});
                    if (link.self().rank == 0) return;  // its sockets close
-                   const Nanos begin = read_monotonic_clock();
-                   const std::string lost = await_shutdown(link, limits_of(30'000));
+                   const Nanos begin = exec::read_monotonic_clock();
+                   const std::string lost = exec::await_shutdown(link, limits_of(30'000));
                    // Rank 1 speaks itself where it has noticed before.
                    if (link.self().rank == 2 || !lost.empty()) {
                      EXPECT_EQ(lost, "rank 0 is gone: its process has died before all was done");
                    }
-                   EXPECT_LT(read_monotonic_clock() - begin, 10'000'000'000);
+                   EXPECT_LT(exec::read_monotonic_clock() - begin, 10'000'000'000);
                  }),
             kNothingThrown3);
 }
 
 TEST(Shutdown, NamesRankZeroWhereItIsSilent) {
   EXPECT_EQ(meet(2,
-                 [](SocketTransport& link) {
+                 [](exec::SocketTransport& link) {
                    gather(link, {});
                    if (link.self().rank == 0)
                      return std::this_thread::sleep_for(std::chrono::milliseconds(4000));
-                   EXPECT_EQ(await_shutdown(link, limits_of(200)),
+                   EXPECT_EQ(exec::await_shutdown(link, limits_of(200)),
                              "rank 0 does not answer: its process has died or hangs");
                  }),
             std::vector<std::string>(2));
 }
 
 TEST(ClockSync, AllBeginAtOneMomentOfOneClock) {
-  std::vector<std::optional<StepBegin>> begins(3);
+  std::vector<std::optional<exec::StepBegin>> begins(3);
   EXPECT_EQ(meet(3,
-                 [&](SocketTransport& link) {
+                 [&](exec::SocketTransport& link) {
                    const auto rank = static_cast<std::size_t>(link.self().rank);
-                   begins[rank] = agree_on_begin(link, kNever);
+                   begins[rank] = exec::agree_on_begin(link, kNever);
                    gather(link, {});
                  }),
             kNothingThrown3);
@@ -323,16 +324,16 @@ TEST(ClockSync, AllBeginAtOneMomentOfOneClock) {
 
 TEST(ClockSync, DoesNotWaitForOneWhoIsGone) {
   EXPECT_EQ(meet(3,
-                 [](SocketTransport& link) {
+                 [](exec::SocketTransport& link) {
                    if (link.self().rank == 2) return;
-                   EXPECT_FALSE(agree_on_begin(link, kNever));
+                   EXPECT_FALSE(exec::agree_on_begin(link, kNever));
                  }),
             kNothingThrown3);
 }
 
 TEST(StepProtocol, AStopIsHeardAndTheFailureOfAStartSaysWhy) {
-  const auto thrown = meet(3, [](SocketTransport& link) {
-    StepProtocol protocol(link, limits_of(20'000));
+  const auto thrown = meet(3, [](exec::SocketTransport& link) {
+    exec::StepProtocol protocol(link, limits_of(20'000));
     if (link.self().rank == 1) return protocol.notify_failure("no room for 9 bytes");
     for (;;) protocol.watch();
   });
@@ -341,14 +342,14 @@ TEST(StepProtocol, AStopIsHeardAndTheFailureOfAStartSaysWhy) {
 }
 
 TEST(StepProtocol, NobodyIsWaitedForLongerThanTheTimeout) {
-  const auto thrown = meet(2, [](SocketTransport& link) {
-    StepProtocol protocol(link, limits_of(100));
+  const auto thrown = meet(2, [](exec::SocketTransport& link) {
+    exec::StepProtocol protocol(link, limits_of(100));
     if (link.self().rank == 1)
       return std::this_thread::sleep_for(std::chrono::milliseconds(1500));  // hangs
     try {
       for (;;) protocol.watch();
     } catch (const Error&) {
-      EXPECT_EQ(protocol.stopped(), AbortReason::kTimeout);
+      EXPECT_EQ(protocol.stopped(), exec::AbortReason::kTimeout);
       throw;
     }
   });
@@ -357,11 +358,11 @@ TEST(StepProtocol, NobodyIsWaitedForLongerThanTheTimeout) {
 
 TEST(StepProtocol, SignsOfLifeLetOthersWait) {
   EXPECT_EQ(meet(2,
-                 [](SocketTransport& link) {
-                   StepProtocol protocol(link, limits_of(1500));
+                 [](exec::SocketTransport& link) {
+                   exec::StepProtocol protocol(link, limits_of(1500));
                    gather(link, {});  // both begin now
-                   const Nanos end = read_monotonic_clock() + 3'000'000'000;
-                   for (std::size_t ended = 0; read_monotonic_clock() < end; ++ended) {
+                   const Nanos end = exec::read_monotonic_clock() + 3'000'000'000;
+                   for (std::size_t ended = 0; exec::read_monotonic_clock() < end; ++ended) {
                      if (link.self().rank == 0)
                        protocol.watch();
                      else
@@ -374,4 +375,4 @@ TEST(StepProtocol, SignsOfLifeLetOthersWait) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

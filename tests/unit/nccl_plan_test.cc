@@ -16,10 +16,10 @@
 #include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
-using Plans = std::vector<RankPlan>;
+using Plans = std::vector<exec::RankPlan>;
 
 Schedule build(const std::string& name, std::int32_t ranks, std::int32_t microbatches,
                std::int32_t chunks = 1) {
@@ -29,7 +29,7 @@ Schedule build(const std::string& name, std::int32_t ranks, std::int32_t microba
 Plans plan_all(const Program& program) {
   Plans plans;
   for (std::int32_t rank = 0; rank < program.ranks; ++rank)
-    plans.push_back(plan_rank(program, rank));
+    plans.push_back(exec::plan_rank(program, rank));
   return plans;
 }
 
@@ -38,7 +38,7 @@ Plans plan_all(const Program& program) {
 class Wire {
  public:
   explicit Wire(const Plans& plans) : plans_(plans) {
-    for (const RankPlan& plan : plans) {
+    for (const exec::RankPlan& plan : plans) {
       done_.emplace_back(plan.program.size(), false);
       started_.emplace_back(plan.program.size(), false);
     }
@@ -80,9 +80,10 @@ class Wire {
 
   bool is_through(std::size_t rank, InstructionId id) const {
     const auto& transfers = plans_[rank].transfers[id];
-    return std::all_of(transfers.begin(), transfers.end(), [&](const Transfer& own) {
-      const Transfer other{own.id, !own.sends, static_cast<std::int32_t>(rank), own.link_kind};
-      const RankPlan& peer = plans_[static_cast<std::size_t>(own.peer)];
+    return std::all_of(transfers.begin(), transfers.end(), [&](const exec::PlannedTransfer& own) {
+      const exec::PlannedTransfer other{own.id, !own.sends, static_cast<std::int32_t>(rank),
+                                        own.link_kind};
+      const exec::RankPlan& peer = plans_[static_cast<std::size_t>(own.peer)];
       for (InstructionId at = 0; at < peer.program.size(); ++at)
         if (std::count(peer.transfers[at].begin(), peer.transfers[at].end(), other) != 0)
           return bool{started_[static_cast<std::size_t>(own.peer)][at]};
@@ -97,14 +98,14 @@ class Wire {
 
 /// [sender, receiver and kind].
 using Sequences =
-    std::map<std::tuple<std::int32_t, std::int32_t, LinkKind>, std::vector<InstructionId>>;
+    std::map<std::tuple<std::int32_t, std::int32_t, exec::LinkKind>, std::vector<InstructionId>>;
 
 /// The transfers of each directed link, in the order of one end.
 Sequences sequences_of(const Plans& plans, bool sends) {
   Sequences all;
   for (std::int32_t rank = 0; rank < static_cast<std::int32_t>(plans.size()); ++rank)
     for (const auto& transfers : plans[static_cast<std::size_t>(rank)].transfers)
-      for (const Transfer& transfer : transfers)
+      for (const exec::PlannedTransfer& transfer : transfers)
         if (transfer.sends == sends)
           all[{sends ? rank : transfer.peer, sends ? transfer.peer : rank, transfer.link_kind}]
               .push_back(transfer.id);
@@ -127,7 +128,7 @@ void expect_sound(const Program& program) {
   EXPECT_EQ(messages, static_cast<std::size_t>(std::count_if(program.instructions.begin(),
                                                              program.instructions.end(), crosses)));
   std::size_t others = 0;
-  for (const RankPlan& plan : plans)
+  for (const exec::RankPlan& plan : plans)
     others += static_cast<std::size_t>(std::count_if(plan.transfers.begin(), plan.transfers.end(),
                                                      [](const auto& one) { return one.empty(); }));
   EXPECT_EQ(others + messages, program.size());
@@ -144,7 +145,7 @@ TEST(NcclPlan, OfTwoRanksHasALanePerDirectedLink) {
   EXPECT_EQ(plans[0].program.lanes[2].name, "1>0");
   EXPECT_TRUE(plans[0].transfers[1][0].sends);
   EXPECT_EQ(plans[0].transfers[2][0].peer, 1);
-  EXPECT_EQ(plans[0].links, (std::vector<Link>{{0, 1}, {1, 0}}));
+  EXPECT_EQ(plans[0].links, (std::vector<exec::PlannedLink>{{0, 1}, {1, 0}}));
   EXPECT_EQ(plans[0].links, plans[1].links);
   // 0B0 waits for the receive, and the send waits for 0F0.
   EXPECT_EQ(plans[0].program.dependencies_of(3).back(), 2u);
@@ -193,7 +194,7 @@ TEST(NcclPlan, OffloadTargetsHaveLanesForTheirCopies) {
 // Whatever is sent back was received before, and the sender's end of a LOAD waits for it.
 TEST(NcclPlan, WhatIsLoadedWasKept) {
   const Program program = std::get<Program>(lower(build("bpipe", 4, 8)));
-  const RankPlan target_plan = plan_rank(program, 3);
+  const exec::RankPlan target_plan = exec::plan_rank(program, 3);
   std::map<std::pair<std::int32_t, std::int32_t>, InstructionId> kept;
   int loads = 0;
   for (InstructionId id = 0; id < target_plan.program.size(); ++id) {
@@ -214,7 +215,7 @@ TEST(NcclPlan, BatchedNeighboursAreOneGroup) {
   const Plans plans = plan_all(program);
   EXPECT_TRUE(plans[0].links.empty());
   std::size_t largest = 0;
-  for (const RankPlan& plan : plans)
+  for (const exec::RankPlan& plan : plans)
     for (InstructionId id = 0; id < plan.program.size(); ++id) {
       EXPECT_EQ(plan.is_group[id], !plan.transfers[id].empty());
       largest = std::max(largest, plan.transfers[id].size());
@@ -229,7 +230,7 @@ TEST(NcclPlan, OtherModesSendEveryMessageAlone) {
     options.mode = mode.choice;
     const auto lowered = lower(build("1f1b", 4, 8), options);
     if (std::holds_alternative<Deadlock>(lowered)) continue;
-    for (const RankPlan& plan : plan_all(std::get<Program>(lowered)))
+    for (const exec::RankPlan& plan : plan_all(std::get<Program>(lowered)))
       for (InstructionId id = 0; id < plan.program.size(); ++id) {
         EXPECT_FALSE(plan.is_group[id]) << mode.name;
         EXPECT_LE(plan.transfers[id].size(), 1u) << mode.name;
@@ -251,9 +252,9 @@ TEST(NcclPlan, CollectivesWaitForOtherRanksByTokens) {
 }
 
 TEST(NcclPlan, SplitsHoldEveryGroupOnceAndNoRankTwice) {
-  const std::vector<RankGroup> groups{{0, 1}, {0, 1}, {1, 2}, {2, 3}, {0, 3}, {0, 1, 2, 3}};
+  const std::vector<exec::RankGroup> groups{{0, 1}, {0, 1}, {1, 2}, {2, 3}, {0, 3}, {0, 1, 2, 3}};
   // {0,1} goes together with {2,3}; the other {0,1} is alone; {0,3} and {1,2} take a third split.
-  const auto splits = plan_splits(groups);
+  const auto splits = exec::plan_splits(groups);
   std::vector<int> seen(groups.size(), 0);
   for (const auto& split : splits) {
     std::vector<int> ranks(4, 0);
@@ -268,4 +269,4 @@ TEST(NcclPlan, SplitsHoldEveryGroupOnceAndNoRankTwice) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

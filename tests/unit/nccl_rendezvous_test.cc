@@ -14,58 +14,58 @@
 #include "exec/runtime/step_clock.h"
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
-const Secret kSecret("a secret of the tests");
-const Secret kOtherSecret("another secret of the tests");
+const exec::Secret kSecret("a secret of the tests");
+const exec::Secret kOtherSecret("another secret of the tests");
 
-Secret find_secret() { return kSecret; }
+exec::Secret find_secret() { return kSecret; }
 
-const ShouldAbort kNever = [] { return false; };
+const exec::ShouldAbort kNever = [] { return false; };
 
-Limits limits_of(std::int64_t milliseconds) { return {milliseconds * 1'000'000, nullptr}; }
+exec::Limits limits_of(std::int64_t milliseconds) { return {milliseconds * 1'000'000, nullptr}; }
 
 TEST(NcclRendezvous, TakesCallersOfBothKindsOfAddresses) {
-  const TcpSocket listener = listen_at({"node1", 0}, "all");
-  EXPECT_TRUE(call({"127.0.0.1", port_of(listener)}).is_open());
-  const TcpSocket probe(socket(AF_INET6, SOCK_STREAM, 0));
+  const exec::TcpSocket listener = exec::listen_at({"node1", 0}, "all");
+  EXPECT_TRUE(call({"127.0.0.1", exec::port_of(listener)}).is_open());
+  const exec::TcpSocket probe(socket(AF_INET6, SOCK_STREAM, 0));
   if (!probe.is_open()) GTEST_SKIP() << "this machine has no IPv6";
   try {
-    listen_at({"::1", 0});
+    exec::listen_at({"::1", 0});
   } catch (const Error&) {
     GTEST_SKIP() << "this machine has no address of IPv6";
   }
-  EXPECT_TRUE(call({"::1", port_of(listener)}).is_open());
+  EXPECT_TRUE(call({"::1", exec::port_of(listener)}).is_open());
 }
 
 /// Whether a listener answers at an address of this machine.
-bool answers(const TcpSocket& listener, const std::string& host) {
-  return call({host, port_of(listener)}).is_open();
+bool answers(const exec::TcpSocket& listener, const std::string& host) {
+  return call({host, exec::port_of(listener)}).is_open();
 }
 
 TEST(NcclRendezvous, ListensAtTheLoopbackInterfaceUnlessAnotherIsNamed) {
   // 127.0.0.2 stands for another interface: a listener at all of them answers there.
   for (const char* host : {"", "localhost", "127.0.0.1"}) {
-    const TcpSocket listener = listen_at({host, 0});
+    const exec::TcpSocket listener = exec::listen_at({host, 0});
     EXPECT_TRUE(answers(listener, "127.0.0.1")) << host;
     EXPECT_FALSE(answers(listener, "127.0.0.2")) << host;
   }
-  const TcpSocket other = listen_at({"127.0.0.2", 0});
+  const exec::TcpSocket other = exec::listen_at({"127.0.0.2", 0});
   EXPECT_TRUE(answers(other, "127.0.0.2"));
   EXPECT_FALSE(answers(other, "127.0.0.1"));
 }
 
 TEST(NcclRendezvous, ListensAtTheInterfaceThatIsNamed) {
-  EXPECT_TRUE(answers(listen_at({"node1", 0}, "lo"), "127.0.0.1"));
-  EXPECT_FALSE(answers(listen_at({"node1", 0}, "lo"), "127.0.0.2"));
-  EXPECT_TRUE(answers(listen_at({"node1", 0}, "127.0.0.2"), "127.0.0.2"));
-  EXPECT_TRUE(answers(listen_at({"127.0.0.1", 0}, "all"), "127.0.0.2"));
+  EXPECT_TRUE(answers(exec::listen_at({"node1", 0}, "lo"), "127.0.0.1"));
+  EXPECT_FALSE(answers(exec::listen_at({"node1", 0}, "lo"), "127.0.0.2"));
+  EXPECT_TRUE(answers(exec::listen_at({"node1", 0}, "127.0.0.2"), "127.0.0.2"));
+  EXPECT_TRUE(answers(exec::listen_at({"127.0.0.1", 0}, "all"), "127.0.0.2"));
 }
 
 TEST(NcclRendezvous, AnAddressOfAnotherMachineNeedsAnInterface) {
   try {
-    listen_at({"192.0.2.1", 0});  // for documents, RFC 5737
+    exec::listen_at({"192.0.2.1", 0});  // for documents, RFC 5737
     FAIL() << "this machine cannot have it";
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("set BUBBLESCOPE_INTERFACE to"), std::string::npos)
@@ -74,46 +74,46 @@ TEST(NcclRendezvous, AnAddressOfAnotherMachineNeedsAnInterface) {
 }
 
 TEST(NcclRendezvous, SeeksANameUntilItIsKnown) {
-  const TcpSocket listener = listen_at({"127.0.0.1", 0});
-  std::thread first([&] { accept_ranks(listener, 2, limits_of(20'000), {kSecret}); });
+  const exec::TcpSocket listener = exec::listen_at({"127.0.0.1", 0});
+  std::thread first([&] { exec::accept_ranks(listener, 2, limits_of(20'000), {kSecret}); });
   int calls = 0;
-  const Connect known_later = [&](const Address& address) {
+  const exec::Connect known_later = [&](const exec::Address& address) {
     if (++calls < 3) throw Error(Fault::kMachine, "the host node1 is not known");
     return call({"127.0.0.1", address.port});
   };
-  connect_to_rank_0({"node1", port_of(listener)}, {1, 2}, limits_of(20'000),
-                    {find_secret, known_later});
+  exec::connect_to_rank_0({"node1", exec::port_of(listener)}, {1, 2}, limits_of(20'000),
+                          {find_secret, known_later});
   EXPECT_EQ(calls, 3);
   first.join();
 }
 
 TEST(NcclRendezvous, SaysThatANameWasNotKnownInAllTheTime) {
-  const Nanos begin = read_monotonic_clock();
-  const Connect never = [](const Address& address) -> TcpSocket {
+  const Nanos begin = exec::read_monotonic_clock();
+  const exec::Connect never = [](const exec::Address& address) -> exec::TcpSocket {
     throw Error(Fault::kMachine, "the host " + address.host + " is not known");
   };
   try {
-    connect_to_rank_0({"node1", 1}, {1, 2}, limits_of(300), {find_secret, never});
+    exec::connect_to_rank_0({"node1", 1}, {1, 2}, limits_of(300), {find_secret, never});
     FAIL() << "nobody knows it";
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(), "the host node1 is not known");
   }
-  EXPECT_GE(read_monotonic_clock() - begin, 300'000'000);
+  EXPECT_GE(exec::read_monotonic_clock() - begin, 300'000'000);
 }
 
 TEST(NcclRendezvous, NamesThoseWhoDoNotComeAndCountsStrangers) {
-  const TcpSocket listener = listen_at({"127.0.0.1", 0});
-  const Address address{"127.0.0.1", port_of(listener)};
-  TcpSocket scanner = call(address);
+  const exec::TcpSocket listener = exec::listen_at({"127.0.0.1", 0});
+  const exec::Address address{"127.0.0.1", exec::port_of(listener)};
+  exec::TcpSocket scanner = call(address);
   ASSERT_TRUE(scanner.is_open());
   const std::string request = "GET / HTTP/1.1\r\n\r\n----------------";
   scanner.write(std::as_bytes(std::span(request)));
-  TcpSocket partial = call(address);
-  const Blob hello = to_bytes({FrameKind::kHello, 0, Blob(12)});
+  exec::TcpSocket partial = call(address);
+  const exec::Blob hello = exec::to_bytes({exec::FrameKind::kHello, 0, exec::Blob(12)});
   partial.write(std::span(hello).subspan(0, 25));
   partial.close();
   try {
-    accept_ranks(listener, 3, limits_of(300), {kSecret});
+    exec::accept_ranks(listener, 3, limits_of(300), {kSecret});
     FAIL() << "nobody came";
   } catch (const Error& error) {
     const std::string text = error.what();
@@ -126,16 +126,17 @@ TEST(NcclRendezvous, NamesThoseWhoDoNotComeAndCountsStrangers) {
 }
 
 TEST(NcclRendezvous, ForeignConnectionsDoNotPreventTheRendezvous) {
-  const TcpSocket listener = listen_at({"127.0.0.1", 0});
-  const Address address{"127.0.0.1", port_of(listener)};
-  TcpSocket silent = call(address);
-  TcpSocket noisy = call(address);
-  noisy.write(Blob(4000, std::byte{0x42}));
+  const exec::TcpSocket listener = exec::listen_at({"127.0.0.1", 0});
+  const exec::Address address{"127.0.0.1", exec::port_of(listener)};
+  exec::TcpSocket silent = call(address);
+  exec::TcpSocket noisy = call(address);
+  noisy.write(exec::Blob(4000, std::byte{0x42}));
   std::thread other([&] {
-    SocketTransport link = connect_to_rank_0(address, {1, 2}, limits_of(20'000), {find_secret});
+    exec::SocketTransport link =
+        exec::connect_to_rank_0(address, {1, 2}, limits_of(20'000), {find_secret});
     link.gather({}, kNever);
   });
-  SocketTransport link = accept_ranks(listener, 2, limits_of(20'000), {kSecret});
+  exec::SocketTransport link = exec::accept_ranks(listener, 2, limits_of(20'000), {kSecret});
   EXPECT_TRUE(link.gather({}, kNever).payloads[1]);
   other.join();
 }
@@ -150,25 +151,27 @@ std::string failure_of(const std::function<void()>& call) {
 }
 
 TEST(NcclRendezvous, WhoDoesNotHaveTheSecretIsTurnedAwayWithOneWarning) {
-  const TcpSocket listener = listen_at({"127.0.0.1", 0});
-  const Address address{"127.0.0.1", port_of(listener)};
+  const exec::TcpSocket listener = exec::listen_at({"127.0.0.1", 0});
+  const exec::Address address{"127.0.0.1", exec::port_of(listener)};
   std::vector<std::string> warnings;
-  const RendezvousServer door{kSecret, [&](const std::string& what) { warnings.push_back(what); }};
+  const exec::RendezvousServer door{kSecret,
+                                    [&](const std::string& what) { warnings.push_back(what); }};
   std::atomic<bool> interrupted = false;
   std::string failure_of_first;
   std::thread first([&] {
     failure_of_first = failure_of([&] {
-      accept_ranks(listener, 2, {20'000'000'000, &interrupted}, door);
+      exec::accept_ranks(listener, 2, {20'000'000'000, &interrupted}, door);
     });
   });
   // Rank 0 may have ended by now if it let a stranger in, so no call waits for it for long.
   for (int turn = 0; turn < 3; ++turn)
-    EXPECT_NE(failure_of([&] {
-                connect_to_rank_0(address, {1, 2}, limits_of(2'000), {[] { return kOtherSecret; }});
-              }).find("turned this process away: its secret is not that of rank 0"),
-              std::string::npos);
+    EXPECT_NE(
+        failure_of([&] {
+          exec::connect_to_rank_0(address, {1, 2}, limits_of(2'000), {[] { return kOtherSecret; }});
+        }).find("turned this process away: its secret is not that of rank 0"),
+        std::string::npos);
   const std::string failure = failure_of([&] {
-    connect_to_rank_0(address, {1, 2}, limits_of(2'000), {find_secret});
+    exec::connect_to_rank_0(address, {1, 2}, limits_of(2'000), {find_secret});
   });
   if (!failure.empty()) interrupted = true;
   first.join();
@@ -179,18 +182,19 @@ TEST(NcclRendezvous, WhoDoesNotHaveTheSecretIsTurnedAwayWithOneWarning) {
 }
 
 TEST(NcclRendezvous, ManySilentConnectionsDoNotPreventTheRendezvous) {
-  const TcpSocket listener = listen_at({"127.0.0.1", 0});
-  const Address address{"127.0.0.1", port_of(listener)};
-  std::vector<TcpSocket> silent;
+  const exec::TcpSocket listener = exec::listen_at({"127.0.0.1", 0});
+  const exec::Address address{"127.0.0.1", exec::port_of(listener)};
+  std::vector<exec::TcpSocket> silent;
   for (int caller = 0; caller < 300; ++caller) silent.push_back(call(address));
-  const Nanos begin = read_monotonic_clock();
-  std::thread first([&] { accept_ranks(listener, 2, limits_of(20'000), {kSecret}); });
-  connect_to_rank_0(address, {1, 2}, limits_of(20'000), {find_secret});
+  const Nanos begin = exec::read_monotonic_clock();
+  std::thread first([&] { exec::accept_ranks(listener, 2, limits_of(20'000), {kSecret}); });
+  exec::connect_to_rank_0(address, {1, 2}, limits_of(20'000), {find_secret});
   first.join();
-  EXPECT_LT(read_monotonic_clock() - begin, 4'000'000'000);  // less than a silent one may take
+  EXPECT_LT(exec::read_monotonic_clock() - begin,
+            4'000'000'000);  // less than a silent one may take
 }
 
-std::optional<Frame> read_frame(const TcpSocket& socket, FrameReader& reader) {
+std::optional<exec::Frame> read_frame(const exec::TcpSocket& socket, exec::FrameReader& reader) {
   for (int turn = 0; turn < 2000; ++turn) {
     if (const auto bytes = socket.read()) reader.take(*bytes);
     if (auto frame = reader.next()) return frame;
@@ -202,49 +206,50 @@ std::optional<Frame> read_frame(const TcpSocket& socket, FrameReader& reader) {
 /// Someone who hears what the caller says can tell it to rank 0, and rank 0's words to the caller,
 /// but a hello serves one connection alone; and only rank 0 can say welcome.
 TEST(NcclRendezvous, AnotherRankZeroIsNotBelievedAndAHelloServesOnce) {
-  const TcpSocket impostor = listen_at({"127.0.0.1", 0});
+  const exec::TcpSocket impostor = exec::listen_at({"127.0.0.1", 0});
   std::string failure;
   std::thread caller([&] {
     failure = failure_of([&] {
-      connect_to_rank_0({"127.0.0.1", port_of(impostor)}, {1, 2}, limits_of(20'000), {find_secret});
+      exec::connect_to_rank_0({"127.0.0.1", exec::port_of(impostor)}, {1, 2}, limits_of(20'000),
+                              {find_secret});
     });
   });
-  TcpSocket there;
-  while (!there.is_open()) there = accept_from(impostor);
-  BlobWriter challenge;
+  exec::TcpSocket there;
+  while (!there.is_open()) there = exec::accept_from(impostor);
+  exec::BlobWriter challenge;
   challenge.write(std::uint32_t{3});
-  challenge.write(Nonce{});
-  there.write(to_bytes({FrameKind::kChallenge, 0, challenge.take()}));
-  FrameReader reader(1024);
-  const std::optional<Frame> hello = read_frame(there, reader);
+  challenge.write(exec::Nonce{});
+  there.write(exec::to_bytes({exec::FrameKind::kChallenge, 0, challenge.take()}));
+  exec::FrameReader reader(1024);
+  const std::optional<exec::Frame> hello = read_frame(there, reader);
   ASSERT_TRUE(hello);
   const std::string said(reinterpret_cast<const char*>(hello->payload.data()),
                          hello->payload.size());
   EXPECT_EQ(said.find(kSecret.text()), std::string::npos);
-  there.write(
-      to_bytes({FrameKind::kWelcome, 0, Blob(hello->payload.end() - 32, hello->payload.end())}));
+  there.write(exec::to_bytes(
+      {exec::FrameKind::kWelcome, 0, exec::Blob(hello->payload.end() - 32, hello->payload.end())}));
   caller.join();
   EXPECT_NE(failure.find("does not have this run's secret"), std::string::npos) << failure;
 
-  const TcpSocket listener = listen_at({"127.0.0.1", 0});
-  const TcpSocket replay = call({"127.0.0.1", port_of(listener)});
-  replay.write(to_bytes(*hello));
+  const exec::TcpSocket listener = exec::listen_at({"127.0.0.1", 0});
+  const exec::TcpSocket replay = call({"127.0.0.1", exec::port_of(listener)});
+  replay.write(exec::to_bytes(*hello));
   EXPECT_NE(failure_of([&] {
-              accept_ranks(listener, 2, limits_of(300), {kSecret});
+              exec::accept_ranks(listener, 2, limits_of(300), {kSecret});
             }).find("because its secret is not that of rank 0"),
             std::string::npos);
 }
 
 TEST(NcclRendezvous, TurnsAwayWhoDoesNotBelong) {
-  const TcpSocket listener = listen_at({"127.0.0.1", 0});
-  const Address address{"127.0.0.1", port_of(listener)};
+  const exec::TcpSocket listener = exec::listen_at({"127.0.0.1", 0});
+  const exec::Address address{"127.0.0.1", exec::port_of(listener)};
   std::atomic<bool> interrupted = false;
   std::thread first([&] {
-    EXPECT_THROW(accept_ranks(listener, 3, {20'000'000'000, &interrupted}, {kSecret}), Error);
+    EXPECT_THROW(exec::accept_ranks(listener, 3, {20'000'000'000, &interrupted}, {kSecret}), Error);
   });
-  const auto refusal = [&](const RankInfo& rank_info) {
+  const auto refusal = [&](const exec::RankInfo& rank_info) {
     try {
-      connect_to_rank_0(address, rank_info, limits_of(20'000), {find_secret});
+      exec::connect_to_rank_0(address, rank_info, limits_of(20'000), {find_secret});
     } catch (const Error& error) {
       return std::string(error.what());
     }
@@ -261,10 +266,10 @@ TEST(NcclRendezvous, TurnsAwayWhoDoesNotBelong) {
 TEST(NcclRendezvous, WithoutRankZeroSaysWhereItWasSought) {
   std::uint16_t port = 0;
   {
-    port = port_of(listen_at({"127.0.0.1", 0}));  // free again
+    port = exec::port_of(exec::listen_at({"127.0.0.1", 0}));  // free again
   }
   try {
-    connect_to_rank_0({"127.0.0.1", port}, {1, 2}, limits_of(100), {find_secret});
+    exec::connect_to_rank_0({"127.0.0.1", port}, {1, 2}, limits_of(100), {find_secret});
     FAIL() << "nobody listens there";
   } catch (const Error& error) {
     EXPECT_EQ(std::string(error.what()).find("rank 0 does not answer at 127.0.0.1:"), 0u);
@@ -272,11 +277,11 @@ TEST(NcclRendezvous, WithoutRankZeroSaysWhereItWasSought) {
 }
 
 TEST(NcclRendezvous, ReadsAddresses) {
-  EXPECT_EQ(parse_address("host:80", ""), (Address{"host", 80}));
-  EXPECT_EQ(to_string(parse_address("[fe80::1]:65535", "")), "[fe80::1]:65535");
+  EXPECT_EQ(exec::parse_address("host:80", ""), (exec::Address{"host", 80}));
+  EXPECT_EQ(to_string(exec::parse_address("[fe80::1]:65535", "")), "[fe80::1]:65535");
   for (const char* text : {"host", "host:", ":80", "host:0", "host:65536", "host:8x", ""})
-    EXPECT_THROW(parse_address(text, "X="), Error) << text;
+    EXPECT_THROW(exec::parse_address(text, "X="), Error) << text;
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

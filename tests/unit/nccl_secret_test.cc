@@ -15,12 +15,12 @@
 #include "exec/nccl/secret.h"
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 namespace fs = std::filesystem;
 
-std::string hex(const Digest& digest) {
+std::string hex(const exec::Digest& digest) {
   std::string text;
   for (const std::byte byte : digest)
     for (const int shift : {4, 0})
@@ -29,11 +29,11 @@ std::string hex(const Digest& digest) {
 }
 
 std::string hash(const std::string& text) {
-  return hex(hash_sha256(std::as_bytes(std::span(text))));
+  return hex(exec::hash_sha256(std::as_bytes(std::span(text))));
 }
 
 std::string hash(const std::string& key, const std::string& text) {
-  return hex(hash_with_key(key, std::as_bytes(std::span(text))));
+  return hex(exec::hash_with_key(key, std::as_bytes(std::span(text))));
 }
 
 /// A folder of mode 0700 that is gone with this.
@@ -57,9 +57,9 @@ class OwnFolder {
   std::string path_;
 };
 
-std::string refusal(const SecretSource& source) {
+std::string refusal(const exec::SecretSource& source) {
   try {
-    read_secret(source);
+    exec::read_secret(source);
   } catch (const Error& error) {
     return error.what();
   }
@@ -88,12 +88,12 @@ TEST(NcclSecret, HashesWithAKeyAsTheStandardSays) {
 }
 
 TEST(NcclSecret, AreEqualOnlyWhereAllBytesAre) {
-  const Digest digest = hash_sha256({});
-  EXPECT_TRUE(are_equal(digest, digest));
+  const exec::Digest digest = exec::hash_sha256({});
+  EXPECT_TRUE(exec::are_equal(digest, digest));
   for (std::size_t at = 0; at < digest.size(); ++at) {
-    Digest other = digest;
+    exec::Digest other = digest;
     other[at] ^= std::byte{1};
-    EXPECT_FALSE(are_equal(digest, other)) << at;
+    EXPECT_FALSE(exec::are_equal(digest, other)) << at;
   }
 }
 
@@ -101,14 +101,14 @@ TEST(NcclSecret, CanNeitherBeShortNorMadeTwice) {
   EXPECT_NE(refusal({"fifteen letters", ""}).find("a secret of 15 characters can be guessed"),
             std::string::npos);
   EXPECT_EQ(refusal({"sixteen letters!", ""}), "");
-  EXPECT_NE(Secret::make().text(), Secret::make().text());
-  EXPECT_EQ(Secret::make().text().size(), 64u);
+  EXPECT_NE(exec::Secret::make().text(), exec::Secret::make().text());
+  EXPECT_EQ(exec::Secret::make().text().size(), 64u);
 }
 
 TEST(NcclSecret, IsTakenFromAFileThatIsOursAlone) {
   const OwnFolder folder;
   const std::string text = "a secret of the tests";
-  EXPECT_EQ(read_secret({"", folder.file(text + "\n", 0600)}).text(), text);
+  EXPECT_EQ(exec::read_secret({"", folder.file(text + "\n", 0600)}).text(), text);
   for (const mode_t mode : {0640, 0604, 0660, 0610})
     EXPECT_NE(refusal({"", folder.file(text, mode)}).find("can be read by others; "),
               std::string::npos)
@@ -131,9 +131,9 @@ TEST(NcclSecret, IsMissedWithWordsThatSayHowToSetIt) {
 
 TEST(NcclSecret, IsLeftInAFolderThatIsOursAlone) {
   const OwnFolder folder;
-  EXPECT_EQ(find_secret_folder(folder.path()), folder.path());
+  EXPECT_EQ(exec::find_secret_folder(folder.path()), folder.path());
   chmod(folder.path().c_str(), 0755);
-  const std::string other = find_secret_folder(folder.path());
+  const std::string other = exec::find_secret_folder(folder.path());
   EXPECT_EQ(other, "/tmp/bubblescope-" + std::to_string(geteuid()));
   struct stat found {};
   ASSERT_EQ(lstat(other.c_str(), &found), 0);
@@ -142,16 +142,16 @@ TEST(NcclSecret, IsLeftInAFolderThatIsOursAlone) {
 
 TEST(NcclSecret, IsLeftInAFileOfMode0600AsLongAsItIsNeeded) {
   const OwnFolder folder;
-  const std::string path = secret_path(folder.path(), 1234);
+  const std::string path = exec::secret_path(folder.path(), 1234);
   std::ofstream(path) << "of an earlier run that was killed";
   chmod(path.c_str(), 0644);
   {
-    const Secret secret = Secret::make();
-    const SecretFile file(folder.path(), 1234, secret);
+    const exec::Secret secret = exec::Secret::make();
+    const exec::SecretFile file(folder.path(), 1234, secret);
     struct stat found {};
     ASSERT_EQ(lstat(path.c_str(), &found), 0);
     EXPECT_EQ(found.st_mode & 0777, 0600u);
-    EXPECT_EQ(read_secret({"", path}).text(), secret.text());
+    EXPECT_EQ(exec::read_secret({"", path}).text(), secret.text());
   }
   EXPECT_TRUE(fs::is_empty(folder.path()));
 }
@@ -159,26 +159,30 @@ TEST(NcclSecret, IsLeftInAFileOfMode0600AsLongAsItIsNeeded) {
 /// A process that finds the secret in the file; another one that has an earlier run's.
 TEST(NcclSecret, ProcessesMeetByTheFile) {
   const OwnFolder folder;
-  const TcpSocket listener = listen_at({"127.0.0.1", 0});
-  const std::uint16_t port = port_of(listener);
-  const auto call_as = [&](const std::function<Secret()>& find_secret) {
+  const exec::TcpSocket listener = exec::listen_at({"127.0.0.1", 0});
+  const std::uint16_t port = exec::port_of(listener);
+  const auto call_as = [&](const std::function<exec::Secret()>& find_secret) {
     const pid_t process = fork();
     if (process != 0) return process;
     int status = 1;
     try {
-      connect_to_rank_0({"127.0.0.1", port}, {1, 2}, {10'000'000'000, nullptr}, {find_secret});
+      exec::connect_to_rank_0({"127.0.0.1", port}, {1, 2}, {10'000'000'000, nullptr},
+                              {find_secret});
       status = 0;
     } catch (const Error&) {
     }
     _exit(status);
   };
-  const pid_t stranger = call_as([] { return Secret("a secret of yesterday"); });
+  const pid_t stranger = call_as([] { return exec::Secret("a secret of yesterday"); });
   usleep(50'000);
-  const pid_t other = call_as([&] { return read_secret({"", secret_path(folder.path(), port)}); });
+  const pid_t other = call_as([&] {
+    return exec::read_secret({"", exec::secret_path(folder.path(), port)});
+  });
   usleep(50'000);  // both have called; the file is there before rank 0 answers
-  const Secret secret = Secret::make();
-  std::optional<SecretFile> file(std::in_place, folder.path(), port, secret);
-  const SocketTransport link = accept_ranks(listener, 2, {10'000'000'000, nullptr}, {secret});
+  const exec::Secret secret = exec::Secret::make();
+  std::optional<exec::SecretFile> file(std::in_place, folder.path(), port, secret);
+  const exec::SocketTransport link =
+      exec::accept_ranks(listener, 2, {10'000'000'000, nullptr}, {secret});
   int status = 1;
   waitpid(other, &status, 0);
   EXPECT_EQ(status, 0);
@@ -187,4 +191,4 @@ TEST(NcclSecret, ProcessesMeetByTheFile) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -21,7 +21,7 @@
 #include "tests/support/nccl_trained.h"
 #include "tests/support/verified_training.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 Schedule build(const std::string& name, std::int32_t ranks, std::int32_t chunks,
@@ -30,7 +30,7 @@ Schedule build(const std::string& name, std::int32_t ranks, std::int32_t chunks,
 }
 
 /// Says how many schedules were proven, or the first that was not.
-std::string train_every_schedule(SocketTransport& link) {
+std::string train_every_schedule(exec::SocketTransport& link) {
   int verified = 0;
   for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all())
     for (const std::int32_t chunks : {1, 2}) {
@@ -74,7 +74,7 @@ std::vector<Schedule> evicting_schedules() {
 }
 
 TEST(NcclTraining, ActivationsWaitInTheHostsMemoryAndInThatOfOtherProcesses) {
-  const auto ends = run_ranks(4, [](SocketTransport& link) -> std::string {
+  const auto ends = run_ranks(4, [](exec::SocketTransport& link) -> std::string {
     for (const Schedule& schedule : evicting_schedules()) {
       const FakeGpu& gpu = reset_fake_gpu(1);
       const NcclTrained trained = train_over_nccl(link, schedule);
@@ -88,7 +88,7 @@ TEST(NcclTraining, ActivationsWaitInTheHostsMemoryAndInThatOfOtherProcesses) {
 }
 
 TEST(NcclTraining, EvictionsGoThroughInEveryModeOfMessages) {
-  const auto ends = run_ranks(4, [](SocketTransport& link) -> std::string {
+  const auto ends = run_ranks(4, [](exec::SocketTransport& link) -> std::string {
     for (const Named<P2pMode>& mode : kP2pModes) {
       LowerOptions options;
       options.mode = mode.choice;
@@ -106,23 +106,24 @@ TEST(NcclTraining, EvictionsGoThroughInEveryModeOfMessages) {
 // Rank 3 of four holds one micro-batch of its own at a time, and one that rank 0 evicted beside it.
 TEST(NcclTraining, OffloadedActivationsCountOnTheirTarget) {
   const Schedule schedule = build("bpipe", 4, 1, 8);
-  const TrainingOptions options = small_model(2);
-  const auto ends = run_ranks(4, [&](SocketTransport& link) {
+  const exec::TrainingOptions options = small_model(2);
+  const auto ends = run_ranks(4, [&](exec::SocketTransport& link) {
     const Program program = std::get<Program>(lower(schedule));
     const ValidSchedule valid = require_valid(schedule);
-    const JobRequest request{valid, program, &options, {}, WaitMode::kSpin, {}};
-    const Job job = start_nccl_job({fake_gpu_calls(), fake_nccl_calls(), link, 0}, request, {});
-    execute(program, *job.backend, "nccl", {1, 1, job.after_step});
+    const exec::JobRequest request{valid, program, &options, {}, exec::WaitMode::kSpin, {}};
+    const exec::Job job =
+        exec::start_nccl_job({fake_gpu_calls(), fake_nccl_calls(), link, 0}, request, {});
+    exec::execute(program, *job.backend, "nccl", {1, 1, job.after_step});
     return std::to_string(job.peak_bytes()[3]);
   });
-  const auto memory = device_training_memory(schedule, options, {}).activation_bytes;
+  const auto memory = exec::device_training_memory(schedule, options, {}).activation_bytes;
   for (const RankEnd& end : ends)
     EXPECT_GE(std::stoll(end.said), memory[3].forward + memory[0].forward);
 }
 
 /// Without flushes, with replicas and with both: whatever trains on one machine trains here.
 TEST(NcclTraining, RanksThatShareAStageAddUpTheirGradientsInEveryUpdate) {
-  const auto ends = run_ranks(4, [](SocketTransport& link) -> std::string {
+  const auto ends = run_ranks(4, [](exec::SocketTransport& link) -> std::string {
     LowerOptions local;
     local.update.optimizer = OptimizerMode::kLocal;
     for (const std::vector<std::int32_t>& replicas :
@@ -141,7 +142,7 @@ TEST(NcclTraining, RanksThatShareAStageAddUpTheirGradientsInEveryUpdate) {
 }
 
 TEST(NcclTraining, SlicesAndWhatIsMadeAgainCrossProcesses) {
-  const auto ends = run_ranks(3, [](SocketTransport& link) -> std::string {
+  const auto ends = run_ranks(3, [](exec::SocketTransport& link) -> std::string {
     const Schedule sliced = build_schedule(find_schedule("seq1f1b"), {{3, 1, 6, 3, {}}, {}, {}});
     for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull})
       for (const Schedule& plain : {sliced, build("1f1b", 3, 1, 6), build("pipedream", 3, 1, 6)}) {
@@ -157,7 +158,7 @@ TEST(NcclTraining, SlicesAndWhatIsMadeAgainCrossProcesses) {
 }
 
 TEST(NcclTraining, EqualsItInEveryModeOfMessages) {
-  const auto ends = run_ranks(3, [](SocketTransport& link) -> std::string {
+  const auto ends = run_ranks(3, [](exec::SocketTransport& link) -> std::string {
     for (const char* name : {"1f1b", "interleaved"})
       for (const Named<P2pMode>& mode : kP2pModes) {
         LowerOptions options;
@@ -175,7 +176,7 @@ TEST(NcclTraining, EqualsItInEveryModeOfMessages) {
 }
 
 TEST(NcclTraining, ReplicasAreSummedWhereTheProgramSaysSo) {
-  const auto ends = run_ranks(4, [](SocketTransport& link) -> std::string {
+  const auto ends = run_ranks(4, [](exec::SocketTransport& link) -> std::string {
     for (const char* name : {"dualpipe", "chimera", "gems"})
       for (const GradReduction reduction : {GradReduction::kOverlap, GradReduction::kSerial}) {
         LowerOptions options;
@@ -190,7 +191,7 @@ TEST(NcclTraining, ReplicasAreSummedWhereTheProgramSaysSo) {
 }
 
 TEST(NcclTraining, CopiesOfAPipelineTrainTogetherOnDataOfTheirOwn) {
-  const auto ends = run_ranks(4, [](SocketTransport& link) -> std::string {
+  const auto ends = run_ranks(4, [](exec::SocketTransport& link) -> std::string {
     for (const char* name : {"1f1b", "zb-h1", "interleaved", "chimera"})
       for (const GradReduction reduction : {GradReduction::kNone, GradReduction::kOverlap}) {
         LowerOptions options;
@@ -208,7 +209,7 @@ TEST(NcclTraining, CopiesOfAPipelineTrainTogetherOnDataOfTheirOwn) {
 /// Two or three copies, of which each has its own shards between RESHARD and UNSHARD.
 TEST(NcclTraining, CopiesShareTheirParametersOutWhereTheScheduleGathersThem) {
   for (const std::int32_t ranks : {2, 3}) {
-    const auto ends = run_ranks(6, [ranks](SocketTransport& link) -> std::string {
+    const auto ends = run_ranks(6, [ranks](exec::SocketTransport& link) -> std::string {
       for (const char* name : {"gpipe", "1f1b", "zb-h1", "interleaved", "interleaved-zb"}) {
         const std::int32_t chunks = std::string(name).rfind("interleaved", 0) == 0 ? 4 : 1;
         const NcclTrained trained =
@@ -223,7 +224,7 @@ TEST(NcclTraining, CopiesShareTheirParametersOutWhereTheScheduleGathersThem) {
 }
 
 TEST(NcclTraining, AGatherThatIsMissingShowsInTheGradients) {
-  const auto ends = run_ranks(4, [](SocketTransport& link) {
+  const auto ends = run_ranks(4, [](exec::SocketTransport& link) {
     const Schedule schedule = shard_stages(build("1f1b", 2, 1, 4));
     Program program = std::get<Program>(lower(schedule, {}));
     for (Instruction& instruction : program.instructions)
@@ -235,7 +236,7 @@ TEST(NcclTraining, AGatherThatIsMissingShowsInTheGradients) {
 }
 
 TEST(NcclTraining, GivesEverythingBackAndTellsWhatItRanOn) {
-  const auto ends = run_ranks(2, [](SocketTransport& link) -> std::string {
+  const auto ends = run_ranks(2, [](exec::SocketTransport& link) -> std::string {
     FakeGpu& gpu = reset_fake_gpu(1);
     const FakeNccl& nccl = fake_nccl();
     const NcclTrained trained = train_over_nccl(link, build("zb-h1", 2, 1, 4));
@@ -255,4 +256,4 @@ TEST(NcclTraining, OneRankNeedsNobody) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

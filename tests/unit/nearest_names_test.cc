@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -50,4 +50,4 @@ TEST(Suggestion, NamesAllThatAreNear) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

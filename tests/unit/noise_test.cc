@@ -16,7 +16,7 @@
 #include "tests/support/as_written.h"
 #include "traces/schedules/text_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 constexpr const char* kTwoRanks = "0F0 0F1 0B0 0B1 | 1F0 1B0 1F1 1B1";
@@ -28,7 +28,7 @@ struct Case {
 
 /// Ops of 1 and 2 ms, messages of 0.1 ms.
 Case two_ranks() {
-  const Schedule schedule = parse_schedule_text(kTwoRanks);
+  const Schedule schedule = traces::parse_schedule_text(kTwoRanks);
   UniformCost cost;
   cost.message = 100'000;
   Case made{std::get<Program>(lower(schedule)), {}};
@@ -184,8 +184,8 @@ TEST(Noise, IsTheSameOnEveryMachine) {
 // A draw belongs to the op, wherever it is in the order: with the same noise every op of two orders
 // takes the same time.
 TEST(Noise, BelongsToTheOpAndNotToItsPosition) {
-  const Schedule one = parse_schedule_text(kTwoRanks);
-  const Schedule other = parse_schedule_text("0F1 0F0 0B1 0B0 | 1F1 1B1 1F0 1B0");
+  const Schedule one = traces::parse_schedule_text(kTwoRanks);
+  const Schedule other = traces::parse_schedule_text("0F1 0F0 0B1 0B0 | 1F1 1B1 1F0 1B0");
   const Program first = std::get<Program>(lower(one));
   const Program second = std::get<Program>(lower(other));
   const std::vector<Nanos> same(first.size(), 1'000'000);
@@ -273,4 +273,4 @@ TEST(Sensitivity, IsAHundredthOfWhatTheCriticalPathHolds) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

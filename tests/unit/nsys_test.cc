@@ -10,7 +10,7 @@
 #include "sim/ir/error.h"
 #include "traces/measured/assemble_steps.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 /// A database file that is deleted when the test ends; empty where there is no libsqlite3.
@@ -81,10 +81,10 @@ TEST(Nsys, OpsRunFromTheFirstToTheLastOfTheirKernels) {
       range(kFirstRank, 120, 121, "'data loading',NULL") +
       range(kFirstRank, 130, 135, "'PP:0B0',NULL") + launch(kFirstRank, 131, 3, 360, 400));
   if (!database.made()) GTEST_SKIP() << "there is no libsqlite3";
-  ObservedTrace trace = read_trace(database.path());
-  const std::vector<MeasuredStep> steps = assemble_steps(trace);
+  traces::ObservedTrace trace = traces::read_trace(database.path());
+  const std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace);
   ASSERT_EQ(steps.size(), 1u);
-  const MeasuredStep& step = steps[0];
+  const traces::MeasuredStep& step = steps[0];
   EXPECT_EQ(step.timeline.source, "nsys");
   EXPECT_EQ(step.schedule->order[0], (RankOrder{forward(0, 0), backward(0, 0)}));
   EXPECT_EQ(step.schedule->order[1], (RankOrder{forward(1, 0), backward(1, 0)}));
@@ -97,7 +97,7 @@ TEST(Nsys, RefusesDatabasesOfOthers) {
   const Database database("CREATE TABLE something(else_ INTEGER);");
   if (!database.made()) GTEST_SKIP() << "there is no libsqlite3";
   try {
-    read_trace(database.path());
+    traces::read_trace(database.path());
     FAIL() << "was read";
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("no NVTX range that names a pipeline op"),
@@ -108,7 +108,7 @@ TEST(Nsys, RefusesDatabasesOfOthers) {
 
 void expect_refused(const Database& database, const std::string& part) {
   try {
-    read_trace(database.path());
+    traces::read_trace(database.path());
     FAIL() << "was read";
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
@@ -149,4 +149,4 @@ TEST(Nsys, RefusesWorkThatGrowsFasterThanTheFile) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

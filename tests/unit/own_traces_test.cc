@@ -14,27 +14,27 @@
 #include "traces/measured/iterations.h"
 #include "traces/reports/report_json.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
-MeasuredStep read_back(const std::string& text) {
-  ObservedTrace trace = parse_trace({"own.json", text});
-  std::vector<MeasuredStep> steps = assemble_steps(trace);
+traces::MeasuredStep read_back(const std::string& text) {
+  traces::ObservedTrace trace = traces::parse_trace({"own.json", text});
+  std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace);
   EXPECT_EQ(steps.size(), 1u);
   return std::move(steps.at(0));
 }
 
 std::string report_of(const RecordedStep& step) {
-  return write_report_json(step.report, step.program, step.timeline);
+  return traces::write_report_json(step.report, step.program, step.timeline);
 }
 
-std::string report_of(const MeasuredStep& step) {
-  return write_report_json(analyze(step.schedule, step.program, step.timeline), step.program,
-                           step.timeline);
+std::string report_of(const traces::MeasuredStep& step) {
+  return traces::write_report_json(analyze(step.schedule, step.program, step.timeline),
+                                   step.program, step.timeline);
 }
 
 void expect_round_trip(const RecordedStep& step, const std::string& format) {
-  const MeasuredStep again = read_back(write_as(format, step));
+  const traces::MeasuredStep again = read_back(write_as(format, step));
   EXPECT_EQ(report_of(again), report_of(step)) << format << " of " << step.schedule->name;
   EXPECT_EQ(replay_error(again.program, again.timeline), 0);
 }
@@ -69,7 +69,7 @@ TEST(OwnTraces, ChromeFilesGiveTheEndsOfStepsBack) {
 TEST(OwnTraces, TheCsvHasTheTimes) {
   // It lacks the schedule's name; everything else equals a data-flow step.
   const RecordedStep step = record_step("zb-h1", {.ranks = 4, .microbatches = 8}, uneven_cost());
-  MeasuredStep again = read_back(write_as("timeline", step));
+  traces::MeasuredStep again = read_back(write_as("timeline", step));
   again.schedule.rename("zb-h1");
   again.timeline.source = "simulated";
   EXPECT_EQ(report_of(again), report_of(step));
@@ -79,7 +79,7 @@ TEST(OwnTraces, AChromeFileWithoutItsScheduleIsPutTogether) {
   const RecordedStep step = record_step("1f1b", {.ranks = 2, .microbatches = 4}, uneven_cost());
   std::string text = write_as("trace", step);
   text.replace(text.find("native_schedule"), 15, "somebody's_note");
-  MeasuredStep again = read_back(text);
+  traces::MeasuredStep again = read_back(text);
   again.schedule.rename("1f1b");
   again.timeline.source = "simulated";
   EXPECT_EQ(report_of(again), report_of(step));
@@ -101,10 +101,10 @@ TEST(OwnTraces, AMissingSliceIsNamed) {
 // What this program wrote holds no whole step beside the pipeline's part, so there is no mean of
 // one.
 TEST(OwnTraces, SayNothingOfWholeSteps) {
-  Iterations iterations;
+  traces::Iterations iterations;
   iterations.rows.resize(1);
-  EXPECT_EQ(write_whole_step_text(iterations), "");
+  EXPECT_EQ(traces::write_whole_step_text(iterations), "");
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -15,7 +15,7 @@
 #include "traces/timelines/step_details.h"
 #include "traces/timelines/trace_threads.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 /// A step with several messages on one link at a time.
@@ -39,9 +39,9 @@ std::multiset<Shown> slices_below(const PerfettoFile& file, const std::string& p
 /// The slices that follow from the timeline: the lanes, and below them the idle gaps.
 std::multiset<Shown> expected_slices(const RecordedStep& step) {
   std::multiset<Shown> shown;
-  const TraceThreads threads = assign_threads(step.program, step.timeline);
-  for (const TraceSlice& slice : threads.slices) {
-    const TraceThread& thread = threads.threads[slice.thread];
+  const traces::TraceThreads threads = traces::assign_threads(step.program, step.timeline);
+  for (const traces::TraceSlice& slice : threads.slices) {
+    const traces::TraceThread& thread = threads.threads[slice.thread];
     const Instruction& instruction = step.program.instructions[slice.id];
     shown.emplace("rank " + std::to_string(thread.rank) + "/" + thread.name,
                   (instruction.role == Role::kWait ? "wait " : "") + to_string(instruction.op),
@@ -77,7 +77,7 @@ TEST(Perfetto, SaysStageMicrobatchAndSliceOfEveryOp) {
         if (to_string(op) == slice.name) break;
       }
       EXPECT_EQ(to_string(op), slice.name);
-      EXPECT_EQ(category(op.kind), slice.category);
+      EXPECT_EQ(traces::category(op.kind), slice.category);
       ++ops;
     }
     EXPECT_GE(ops, static_cast<std::size_t>(step.schedule->op_count()));
@@ -195,4 +195,4 @@ TEST(PerfettoReader, RefusesWhatAViewerWouldRefuse) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -14,7 +14,7 @@
 #include "tests/support/as_written.h"
 #include "traces/schedules/text_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 constexpr Nanos kForward = 2;
@@ -183,7 +183,7 @@ TEST(ValidateWeights, FindsVersionsThatAreNotThere) {
 
 TEST(ValidateWeights, DistinguishesSlicesOfAMicrobatch) {
   // The slices of micro-batch 0 enter before and after the update of micro-batch 1.
-  Schedule schedule = parse_schedule_text("0F1 0F1.1 0F0 0B1.1 0B1 0F0.1 0B0.1 0B0");
+  Schedule schedule = traces::parse_schedule_text("0F1 0F1.1 0F0 0B1.1 0B1 0F0.1 0B0.1 0B0");
   schedule.weights = {{{0, {}}, {0, {}}, {0, {}}, {0, {}}, {0, 1}, {1, {}}, {1, {}}, {0, 2}}};
   EXPECT_TRUE(validate(schedule).empty());
   schedule.weights[0][7].read = 1;
@@ -199,4 +199,4 @@ TEST(PipeDream, RefusesReplicasThatDoNotAddUp) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

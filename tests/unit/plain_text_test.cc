@@ -7,7 +7,7 @@
 #include "traces/files/csv_string.h"
 #include "traces/json/json_string.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 TEST(PlainText, ShowsControlCharactersAsEscapes) {
@@ -48,19 +48,19 @@ TEST(PlainText, NeverCutsACharacter) {
 
 TEST(PlainText, IsNoFormulaInACsv) {
   for (const char* formula : {"=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)"})
-    EXPECT_EQ(csv_field(formula), "\"'" + std::string(formula) + "\"");
-  EXPECT_EQ(csv_field("\t=1"), "\"'\\t=1\"");
+    EXPECT_EQ(traces::csv_field(formula), "\"'" + std::string(formula) + "\"");
+  EXPECT_EQ(traces::csv_field("\t=1"), "\"'\\t=1\"");
   for (const char* plain : {"-1.5", "+3", "-1e9", "1f1b", "", "a=b"})
-    EXPECT_EQ(csv_field(plain), plain);
-  EXPECT_EQ(csv_string("=a\"b"), "\"'=a\"\"b\"");
-  EXPECT_EQ(csv_field("two\nlines"), "two\\nlines");
+    EXPECT_EQ(traces::csv_field(plain), plain);
+  EXPECT_EQ(traces::csv_string("=a\"b"), "\"'=a\"\"b\"");
+  EXPECT_EQ(traces::csv_field("two\nlines"), "two\\nlines");
 }
 
 TEST(PlainText, IsInJsonAndSvgWithoutControlCharacters) {
-  EXPECT_EQ(json_string("a\x1b\x7f\xe2\x80\xaeµ"), "\"a\\u001b\\u007f\\u202eµ\"");
-  EXPECT_EQ(json_string("\xf3\xa0\x80\x81"), "\"\\udb40\\udc01\"");  // U+E0001
-  EXPECT_EQ(escape_xml("<\x1b>"), "&lt;\\x1b&gt;");
+  EXPECT_EQ(traces::json_string("a\x1b\x7f\xe2\x80\xaeµ"), "\"a\\u001b\\u007f\\u202eµ\"");
+  EXPECT_EQ(traces::json_string("\xf3\xa0\x80\x81"), "\"\\udb40\\udc01\"");  // U+E0001
+  EXPECT_EQ(traces::escape_xml("<\x1b>"), "&lt;\\x1b&gt;");
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -16,22 +16,23 @@
 #include "tools/commands/command.h"
 #include "traces/files/format.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 namespace fs = std::filesystem;
 
-const Arguments kQuestion{"--pp", "2..4",  "--vpp", "1,2",   "-m",
-                          "4..7", "--p2p", "0.3",   "--cap", "6"};
-const Arguments kModel{"--model",     "llama3-8b",  "--gpus", "16",  "--global-batch-size", "32",
-                       "--schedules", "1f1b,zb-h1", "--tp",   "1,2", "--micro-batch-size",  "1"};
+const tools::Arguments kQuestion{"--pp", "2..4",  "--vpp", "1,2",   "-m",
+                                 "4..7", "--p2p", "0.3",   "--cap", "6"};
+const tools::Arguments kModel{
+    "--model",     "llama3-8b",  "--gpus", "16",  "--global-batch-size", "32",
+    "--schedules", "1f1b,zb-h1", "--tp",   "1,2", "--micro-batch-size",  "1"};
 
-std::string plan(Arguments arguments, const Arguments& more = {}) {
+std::string plan(tools::Arguments arguments, const tools::Arguments& more = {}) {
   arguments.insert(arguments.end(), more.begin(), more.end());
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();
   try {
-    run_plan(arguments);
+    tools::run_plan(arguments);
   } catch (...) {
     std::fflush(stdout);
     testing::internal::GetCapturedStdout();
@@ -85,11 +86,11 @@ class PlanShards : public testing::Test {
 };
 
 TEST_F(PlanShards, MergedAreTheSingleRun) {
-  for (const Arguments& question : {kQuestion, kModel})
+  for (const tools::Arguments& question : {kQuestion, kModel})
     for (const char* format : {"text", "json", "csv"}) {
       const std::string single = plan(question, {"--format", format});
       for (const int count : {1, 2, 3, 7}) {
-        Arguments merge{"--format", format, "--merge"};
+        tools::Arguments merge{"--format", format, "--merge"};
         for (int index = count; index >= 1; --index) {
           const std::string shard = std::to_string(index) + "/" + std::to_string(count);
           merge.push_back("part" + std::to_string(index));
@@ -103,22 +104,22 @@ TEST_F(PlanShards, MergedAreTheSingleRun) {
 }
 
 TEST_F(PlanShards, KeepEverySplitOfLayers) {
-  const Arguments question{"--model",
-                           "llama3-8b",
-                           "--gpu",
-                           "a100-40",
-                           "--gpus",
-                           "8",
-                           "--global-batch-size",
-                           "16",
-                           "--tp",
-                           "1",
-                           "--micro-batch-size",
-                           "1",
-                           "--schedules",
-                           "1f1b,zb-h1",
-                           "--format",
-                           "csv"};
+  const tools::Arguments question{"--model",
+                                  "llama3-8b",
+                                  "--gpu",
+                                  "a100-40",
+                                  "--gpus",
+                                  "8",
+                                  "--global-batch-size",
+                                  "16",
+                                  "--tp",
+                                  "1",
+                                  "--micro-batch-size",
+                                  "1",
+                                  "--schedules",
+                                  "1f1b,zb-h1",
+                                  "--format",
+                                  "csv"};
   const std::string single = plan(question);
   EXPECT_NE(single.find(",fitted,"), std::string::npos) << single;
   EXPECT_EQ(plan(question, {"--resume", "journal"}), single);
@@ -152,46 +153,46 @@ TEST_F(PlanShards, OfAnArrayOfStepsAreCountedTogether) {
                                  {"SLURM_ARRAY_TASK_STEP", "2"},
                                  {"SLURM_PROCID", "1"},
                                  {"SLURM_STEP_NUM_TASKS", "4"}});
-  EXPECT_EQ(find_launched_shard(),
-            (Shard{2 * 4 + 1, 12}));  // the third task of three, its second of 4
+  EXPECT_EQ(tools::find_launched_shard(),
+            (traces::SweepShard{2 * 4 + 1, 12}));  // the third task of three, its second of 4
 }
 
 TEST_F(PlanShards, ABatchScriptIsNoShardOfItsJob) {
   // Slurm sets these for the script itself, whose tasks only srun starts.
   const Environment environment({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}});
-  EXPECT_EQ(find_launched_shard(), std::nullopt);
+  EXPECT_EQ(tools::find_launched_shard(), std::nullopt);
 }
 
 TEST_F(PlanShards, OneProcessIsNoShard) {
   const Environment environment({{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}});
-  EXPECT_EQ(find_launched_shard(), std::nullopt);
+  EXPECT_EQ(tools::find_launched_shard(), std::nullopt);
 }
 
 TEST_F(PlanShards, WhatIsNoShardIsRefused) {
-  EXPECT_EQ(parse_shard("2/4"), (Shard{1, 4}));
+  EXPECT_EQ(tools::parse_shard("2/4"), (traces::SweepShard{1, 4}));
   for (const char* text : {"", "0/4", "5/4", "1", "1/", "/4", "a/4", "1/4x", "-1/4", "1/0"})
-    EXPECT_THROW(parse_shard(text), Error) << text;
+    EXPECT_THROW(tools::parse_shard(text), Error) << text;
   const Environment environment({{"SLURM_PROCID", "4"}, {"SLURM_STEP_NUM_TASKS", "4"}});
-  EXPECT_THROW(find_launched_shard(), Error);
+  EXPECT_THROW(tools::find_launched_shard(), Error);
 }
 
 TEST_F(PlanShards, AJournalThatWasCutAnywhereGoesOnToTheSameBytes) {
   const std::string single = plan(kQuestion);
   EXPECT_EQ(plan(kQuestion, {"--resume", "journal"}), single);
-  const std::string whole = read_file("journal");
+  const std::string whole = traces::read_file("journal");
   std::mt19937 random(20'24);
   for (int attempt = 0; attempt < 40; ++attempt) {
     std::string cut = whole.substr(0, random() % (whole.size() + 1));
     if (attempt % 3 == 1) cut += "91fa";  // a line that was cut off after its checksum
     std::ofstream("journal", std::ios::binary) << cut;
     EXPECT_EQ(plan(kQuestion, {"--resume", "journal"}), single) << "cut at " << cut.size();
-    EXPECT_EQ(read_file("journal").size(), whole.size()) << "what was lost is there again";
+    EXPECT_EQ(traces::read_file("journal").size(), whole.size()) << "what was lost is there again";
   }
 }
 
 TEST_F(PlanShards, ASpoiledLineIsEvaluatedAgain) {
   const std::string single = plan(kQuestion, {"--resume", "journal"});
-  std::string text = read_file("journal");
+  std::string text = traces::read_file("journal");
   const std::size_t step = text.find("\"step_ns\":", text.size() / 2);
   ASSERT_NE(step, std::string::npos);
   text[step + 10] = text[step + 10] == '9' ? '8' : '9';
@@ -201,7 +202,7 @@ TEST_F(PlanShards, ASpoiledLineIsEvaluatedAgain) {
 
 TEST_F(PlanShards, AWholeJournalLeavesNothingToEvaluate) {
   plan(kQuestion, {"--resume", "journal"});
-  const auto journal = read_plan_journal("journal");
+  const auto journal = traces::read_plan_journal("journal");
   ASSERT_TRUE(journal);
   EXPECT_GT(journal->owner.configurations, 0U);
   EXPECT_EQ(journal->outcomes.size(), journal->owner.configurations);
@@ -218,13 +219,13 @@ TEST_F(PlanShards, OfDifferentPlansAreNotMixed) {
   EXPECT_THROW(plan({"--pp", "4", "--merge", "one"}), Error);
   std::ofstream("mine") << "not a journal\n";
   EXPECT_THROW(plan(kQuestion, {"--resume", "mine"}), Error);
-  EXPECT_EQ(read_file("mine"), "not a journal\n");
+  EXPECT_EQ(traces::read_file("mine"), "not a journal\n");
 }
 
 TEST_F(PlanShards, AnUnfinishedShardIsNotMerged) {
   plan(kQuestion, {"--shard", "1/2", "--resume", "one"});
   plan(kQuestion, {"--shard", "2/2", "--resume", "two"});
-  const std::string text = read_file("one");
+  const std::string text = traces::read_file("one");
   std::ofstream("one", std::ios::binary) << text.substr(0, text.size() - 1);
   EXPECT_THROW(plan({"--merge", "one", "two"}), Error);
 }
@@ -233,10 +234,11 @@ TEST_F(PlanShards, AFileThatChangedSinceIsNoticed) {
   const std::string costs = R"({"format":"bubblescope-costs/1","stages":[)"
                             R"({"forward":1,"backward":2},{"forward":1,"backward":2}]})";
   std::ofstream("costs.json") << costs;
-  const Arguments question{"--pp",        "2",          "-m",      "4",
-                           "--schedules", "1f1b,gpipe", "--costs", "costs.json"};
+  const tools::Arguments question{"--pp",        "2",          "-m",      "4",
+                                  "--schedules", "1f1b,gpipe", "--costs", "costs.json"};
   plan(question, {"--resume", "journal"});
-  const Arguments joined{"--pp", "2", "-m", "4", "--schedules", "1f1b", "--costs=costs.json"};
+  const tools::Arguments joined{
+      "--pp", "2", "-m", "4", "--schedules", "1f1b", "--costs=costs.json"};
   plan(joined, {"--resume", "other"});
   std::ofstream("costs.json") << costs << " ";
   EXPECT_THROW(plan(question, {"--resume", "journal"}), Error);
@@ -256,7 +258,7 @@ std::string journal_line(const std::string& text) {
 void change_journal(const std::string& path, std::size_t at, const std::string& from,
                     const std::string& to) {
   const std::string head = "bubblescope-plan-journal/1 ";
-  std::istringstream lines(read_file(path));
+  std::istringstream lines(traces::read_file(path));
   std::string changed;
   std::string line;
   for (std::size_t number = 0; std::getline(lines, line); ++number) {
@@ -279,14 +281,15 @@ TEST_F(PlanShards, AJournalMakesNothingHappen) {
     plan(kQuestion, {"--resume", "journal"});
     change_journal("journal", 0, R"("--pp")", std::string(flags) + R"(,"--pp")");
     EXPECT_THROW(plan({"--merge", "journal"}), Error) << flags;
-    EXPECT_EQ(read_file("victim.svg"), "mine");
+    EXPECT_EQ(traces::read_file("victim.svg"), "mine");
   }
 }
 
 TEST_F(PlanShards, AJournalNamesNoFileToRead) {
   std::ofstream("costs.json") << R"({"format":"bubblescope-costs/1","stages":[)"
                                  R"({"forward":1,"backward":2},{"forward":1,"backward":2}]})";
-  const Arguments question{"--pp", "2", "-m", "4", "--schedules", "1f1b", "--costs", "costs.json"};
+  const tools::Arguments question{"--pp",        "2",    "-m",      "4",
+                                  "--schedules", "1f1b", "--costs", "costs.json"};
   const std::string single = plan(question, {"--resume", "journal"});
   EXPECT_THROW(plan({"--merge", "journal"}), Error);
   EXPECT_EQ(plan(question, {"--merge", "journal"}), single);
@@ -296,7 +299,7 @@ TEST_F(PlanShards, AJournalThatAnnouncesMillionsTakesNoMemoryForThem) {
   std::ofstream("journal") << "bubblescope-plan-journal/1 "
                            << journal_line(R"({"arguments":["--pp","4"],"fingerprint":"0",)"
                                            R"("configurations":10000000,"shard":0,"shards":1})");
-  const auto journal = read_plan_journal("journal");
+  const auto journal = traces::read_plan_journal("journal");
   ASSERT_TRUE(journal);
   EXPECT_TRUE(journal->outcomes.empty());
   EXPECT_THROW(plan({"--merge", "journal"}), Error);
@@ -325,12 +328,13 @@ TEST_F(PlanShards, AFileThatIsEmptyBeginsAnewAndALineThatIsShortIsRefused) {
 }
 
 TEST_F(PlanShards, TooManyConfigurationsAreCountedAndNotMade) {
-  for (const Arguments& question :
-       {Arguments{"--pp", "1..1000", "-m", "1..1000"}, Arguments{"--pp", "4", "-m", "1..16777216"},
-        Arguments{"--model", "llama3-8b", "--gpus", "16777216", "--global-batch-size", "1073741824",
-                  "--tp", "1..60000", "--cp", "1..60000"}})
+  for (const tools::Arguments& question :
+       {tools::Arguments{"--pp", "1..1000", "-m", "1..1000"},
+        tools::Arguments{"--pp", "4", "-m", "1..16777216"},
+        tools::Arguments{"--model", "llama3-8b", "--gpus", "16777216", "--global-batch-size",
+                         "1073741824", "--tp", "1..60000", "--cp", "1..60000"}})
     EXPECT_THROW(plan(question), Error);
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -19,7 +19,7 @@
 #include "tools/plan/sweep.h"
 #include "traces/plans/plan_table.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 using Json = nlohmann::json;
@@ -42,19 +42,21 @@ Configuration configuration_of(const std::string& schedule, std::int32_t ranks,
   return configuration;
 }
 
-CommandOutcome plan(const Arguments& arguments) { return call_command(run_plan, arguments); }
+CommandOutcome plan(const tools::Arguments& arguments) {
+  return call_command(tools::run_plan, arguments);
+}
 
 TEST(Numbers, ListsAndRangesAreAscendingAndEachOnce) {
-  EXPECT_EQ(parse_numbers("4"), Numbers({4}));
-  EXPECT_EQ(parse_numbers("4,1,2,2"), Numbers({1, 2, 4}));
-  EXPECT_EQ(parse_numbers("2..5"), Numbers({2, 3, 4, 5}));
-  EXPECT_EQ(parse_numbers("8..30:8"), Numbers({8, 16, 24}));
-  EXPECT_EQ(parse_numbers("3..30x3,4"), Numbers({3, 4, 9, 27}));
+  EXPECT_EQ(tools::parse_numbers("4"), Numbers({4}));
+  EXPECT_EQ(tools::parse_numbers("4,1,2,2"), Numbers({1, 2, 4}));
+  EXPECT_EQ(tools::parse_numbers("2..5"), Numbers({2, 3, 4, 5}));
+  EXPECT_EQ(tools::parse_numbers("8..30:8"), Numbers({8, 16, 24}));
+  EXPECT_EQ(tools::parse_numbers("3..30x3,4"), Numbers({3, 4, 9, 27}));
 }
 
 TEST(Numbers, WhatIsNoListIsRefused) {
   for (const char* text : {"", "0", "x", "5..2", "2..8x1", "2..8:", "2..", "..4", "1..9:0"})
-    EXPECT_THROW(parse_numbers(text), Error) << text;
+    EXPECT_THROW(tools::parse_numbers(text), Error) << text;
 }
 
 TEST(Plans, AreRankedByTimePerSampleThenMemory) {
@@ -101,7 +103,7 @@ TEST(Plans, TheParetoFrontIsThatOfBruteForce) {
 }
 
 TEST(Plans, MeanBusyAndIdleAddUpToTheStep) {
-  const WhatIf what_if(PredictOptions{}, false);
+  const tools::WhatIf what_if(tools::PredictOptions{}, false);
   // 4 ranks, 8 micro-batches of F 1 and B 2 ms: 33 ms, of which every rank is busy for 24 (README).
   const Outcome outcome = what_if.evaluate(configuration_of("1f1b", 4, 8));
   ASSERT_TRUE(outcome.plan);
@@ -115,13 +117,13 @@ TEST(Plans, MeanBusyAndIdleAddUpToTheStep) {
 TEST(BreakEvens, GpipeOvertakes1F1BWithTheFirstNanosecondOfMessages) {
   // Without messages both take (m+p-1) (F+B). GPipe pays 2 (p-1) c for them, 1F1B another 2 c
   // floor((m-1)(p-1)/p) (schedules/1f1b.cc): it is slower from c = 1 ns on.
-  const WhatIf what_if(PredictOptions{}, false);
+  const tools::WhatIf what_if(tools::PredictOptions{}, false);
   std::vector<Plan> plans;
   for (const char* schedule : {"1f1b", "gpipe"})
     plans.push_back(*what_if.evaluate(configuration_of(schedule, 4, 8)).plan);
   const std::vector<Plan> ranked = rank_plans(std::move(plans));
   ASSERT_EQ(ranked[0].configuration.schedule, "1f1b");  // as fast, with less memory
-  const BreakEvens break_evens = find_break_evens(what_if, ranked);
+  const tools::BreakEvens break_evens = tools::find_break_evens(what_if, ranked);
   ASSERT_EQ(break_evens.found.size(), 1U);
   EXPECT_EQ(break_evens.found[0].parameter, "p2p");
   EXPECT_EQ(break_evens.found[0].at, 1);
@@ -130,19 +132,19 @@ TEST(BreakEvens, GpipeOvertakes1F1BWithTheFirstNanosecondOfMessages) {
 }
 
 TEST(BreakEvens, AreWhereTheOrderOfTwoSchedulesTurns) {
-  PredictOptions options;
+  tools::PredictOptions options;
   UniformCost& cost = options.cost.uniform;
   cost.forward = cost.input_grad = 10'000'000;
   cost.weight_grad = 9'000'000;
   cost.message = 400'000;
-  const WhatIf what_if(options, false);
+  const tools::WhatIf what_if(options, false);
   std::vector<Plan> plans;
   for (const char* schedule : {"zb-h1", "gpipe"})
     plans.push_back(*what_if.evaluate(configuration_of(schedule, 4, 16)).plan);
   const std::vector<Plan> ranked = rank_plans(std::move(plans));
-  const BreakEvens break_evens = find_break_evens(what_if, ranked);
+  const tools::BreakEvens break_evens = tools::find_break_evens(what_if, ranked);
   ASSERT_FALSE(break_evens.found.empty());
-  const BreakEven& first = break_evens.found[0];
+  const traces::BreakEven& first = break_evens.found[0];
   ASSERT_EQ(first.parameter, "p2p");
   const auto step = [&](const char* schedule, Nanos message) {
     UniformCost with_message = cost;
@@ -154,15 +156,15 @@ TEST(BreakEvens, AreWhereTheOrderOfTwoSchedulesTurns) {
 }
 
 TEST(BreakEvens, AreThoseOfTryingEveryValue) {
-  PredictOptions options;
+  tools::PredictOptions options;
   UniformCost& cost = options.cost.uniform;
   cost.forward = 20;  // so few nanoseconds that every value can be tried
   cost.input_grad = 22;
   cost.weight_grad = 15;
   cost.message = 7;
-  const WhatIf what_if(options, false);
+  const tools::WhatIf what_if(options, false);
   std::vector<Plan> plans;
-  std::vector<std::pair<Configuration, WhatIf::Lowered>> all;
+  std::vector<std::pair<Configuration, tools::WhatIf::Lowered>> all;
   for (const char* schedule : {"1f1b", "zb-h1", "gpipe", "interleaved-zb", "zb-v", "dualpipe"}) {
     const Configuration which = configuration_of(schedule, 4, 8);
     plans.push_back(*what_if.evaluate(which).plan);
@@ -193,25 +195,26 @@ TEST(BreakEvens, AreThoseOfTryingEveryValue) {
       if (value >= 0 && value <= 8 * (20 + 22 + 15)) expected.emplace_back(name, value);
     }
   std::vector<std::tuple<std::string, Nanos>> found;
-  for (const BreakEven& turn : find_break_evens(what_if, ranked).found)
+  for (const traces::BreakEven& turn : tools::find_break_evens(what_if, ranked).found)
     found.emplace_back(turn.parameter, turn.at);
   EXPECT_EQ(found, expected);
   EXPECT_FALSE(expected.empty());
 }
 
 TEST(PlanCommand, CountsTheLinksThatMessagesShareAsSimulateDoes) {
-  const Arguments costs{"--pp",     "4",   "-m",        "8",
-                        "--p2p",    "0.1", "--network", "bytes=64MiB,link=400,per-node=2,nic=200",
-                        "--format", "json"};
-  Arguments question = costs;
+  const tools::Arguments costs{
+      "--pp",     "4",   "-m",        "8",
+      "--p2p",    "0.1", "--network", "bytes=64MiB,link=400,per-node=2,nic=200",
+      "--format", "json"};
+  tools::Arguments question = costs;
   question.insert(question.end(), {"--schedules", "1f1b,zb-v"});
   const Json plans = Json::parse(plan(question).output)["plans"];
   ASSERT_EQ(plans.size(), 2U);
   for (const Json& entry : plans) {
-    Arguments simulated{entry["schedule"].get<std::string>()};
+    tools::Arguments simulated{entry["schedule"].get<std::string>()};
     simulated.insert(simulated.end(), costs.begin(), costs.end());
     testing::internal::CaptureStdout();
-    run_simulate(simulated);
+    tools::run_simulate(simulated);
     std::fflush(stdout);
     const Json report = Json::parse(testing::internal::GetCapturedStdout());
     EXPECT_EQ(entry["step_ns"], report["makespan_ns"]) << entry;
@@ -228,8 +231,9 @@ TEST(PlanCommand, ItsStepsAreThoseOfSimulate) {
   ASSERT_EQ(plans.size(), 4U);
   for (const Json& entry : plans) {
     testing::internal::CaptureStdout();
-    run_simulate({entry["schedule"], "--pp", std::to_string(entry["pp"].get<int>()), "-m", "8",
-                  "--f", "3", "--i", "4", "--w", "2", "--p2p", "0.5", "--format", "json"});
+    tools::run_simulate({entry["schedule"], "--pp", std::to_string(entry["pp"].get<int>()), "-m",
+                         "8", "--f", "3", "--i", "4", "--w", "2", "--p2p", "0.5", "--format",
+                         "json"});
     std::fflush(stdout);
     const Json report = Json::parse(testing::internal::GetCapturedStdout());
     EXPECT_EQ(entry["step_ns"], report["makespan_ns"]) << entry;
@@ -238,9 +242,9 @@ TEST(PlanCommand, ItsStepsAreThoseOfSimulate) {
 }
 
 TEST(PlanCommand, AnswersTheSameOnAnyNumberOfThreads) {
-  const Arguments question{"--pp", "2..6", "--vpp", "1,2", "-m", "4..12", "--format", "csv"};
-  Arguments one = question;
-  Arguments three = question;
+  const tools::Arguments question{"--pp", "2..6", "--vpp", "1,2", "-m", "4..12", "--format", "csv"};
+  tools::Arguments one = question;
+  tools::Arguments three = question;
   one.insert(one.end(), {"--threads", "1"});
   three.insert(three.end(), {"--threads", "3"});
   EXPECT_EQ(plan(one).output, plan(three).output);
@@ -288,4 +292,4 @@ TEST(PlanCommand, DrawsAHeatMapOfShapes) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

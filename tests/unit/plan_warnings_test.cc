@@ -8,13 +8,13 @@
 #include "sim/ir/error.h"
 #include "tools/commands/command.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 namespace fs = std::filesystem;
 
 /// Returns a command's stderr.
-std::string said(int (*run)(const Arguments&), const Arguments& arguments) {
+std::string said(int (*run)(const tools::Arguments&), const tools::Arguments& arguments) {
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();
   std::string refusal;
@@ -37,36 +37,38 @@ std::size_t times_in(const std::string& text, const std::string& words) {
 }
 
 TEST(PlanWarnings, SayOnceThatBackwardsAreUnequal) {
-  const std::string text = said(run_plan, {"--pp", "2,4", "-m", "4,8", "--schedules",
-                                           "1f1b,zb-h1,zb-v", "--b", "5", "--i", "2", "--w", "2"});
+  const std::string text =
+      said(tools::run_plan, {"--pp", "2,4", "-m", "4,8", "--schedules", "1f1b,zb-h1,zb-v", "--b",
+                             "5", "--i", "2", "--w", "2"});
   EXPECT_EQ(times_in(text, "backwards are split by"), 1U) << text;
   EXPECT_NE(text.find("i 2 ms and w 2 ms, the others b 5 ms"), std::string::npos) << text;
-  EXPECT_EQ(said(run_plan, {"--pp", "2", "-m", "4", "--schedules", "1f1b,gpipe", "--b", "5"}), "");
+  EXPECT_EQ(
+      said(tools::run_plan, {"--pp", "2", "-m", "4", "--schedules", "1f1b,gpipe", "--b", "5"}), "");
 }
 
 TEST(PlanWarnings, SayOnceWhichCostsChangeNothing) {
-  const Arguments question{"--pp", "2,4", "-m", "8", "--schedules", "1f1b,zb-h1"};
-  Arguments unused = question;
+  const tools::Arguments question{"--pp", "2,4", "-m", "8", "--schedules", "1f1b,zb-h1"};
+  tools::Arguments unused = question;
   unused.insert(unused.end(), {"--optimizer-step", "5"});
-  const std::string text = said(run_plan, unused);
+  const std::string text = said(tools::run_plan, unused);
   EXPECT_EQ(times_in(text, "--optimizer-step changes nothing"), 1U) << text;
   unused.insert(unused.end(), {"--optimizer", "barrier"});
-  EXPECT_EQ(said(run_plan, unused), "");
+  EXPECT_EQ(said(tools::run_plan, unused), "");
 }
 
 TEST(PlanWarnings, SayThatTrainingWithoutFlushesIsStale) {
   const std::string text =
-      said(run_plan, {"--pp", "4", "-m", "8,16", "--schedules", "1f1b,pipedream"});
+      said(tools::run_plan, {"--pp", "4", "-m", "8,16", "--schedules", "1f1b,pipedream"});
   EXPECT_EQ(times_in(text, "pipedream does not flush"), 1U) << text;
   EXPECT_EQ(times_in(text, "1f1b does not flush"), 0U) << text;
 }
 
 TEST(PlanWarnings, SayWhatIsTakenForGranted) {
-  EXPECT_NE(said(run_plan, {"--schedules", "1f1b"}).find("planned for --pp 4 -m 8"),
+  EXPECT_NE(said(tools::run_plan, {"--schedules", "1f1b"}).find("planned for --pp 4 -m 8"),
             std::string::npos);
-  EXPECT_NE(said(run_plan, {"--schedules", "1f1b", "--pp", "2"}).find("planned for -m 8"),
+  EXPECT_NE(said(tools::run_plan, {"--schedules", "1f1b", "--pp", "2"}).find("planned for -m 8"),
             std::string::npos);
-  EXPECT_EQ(said(run_plan, {"--schedules", "1f1b", "--pp", "2", "-m", "4"}), "");
+  EXPECT_EQ(said(tools::run_plan, {"--schedules", "1f1b", "--pp", "2", "-m", "4"}), "");
 }
 
 class PlanFiles : public testing::Test {
@@ -90,24 +92,25 @@ TEST_F(PlanFiles, AChangedCostFileIsNotCalledAnotherPlan) {
                             R"({"forward":1,"backward":2},{"forward":1,"backward":2}]})";
   const std::string file = write("costs.json", costs);
   const std::string journal = folder_ / "journal";
-  const Arguments question{"--pp", "2",       "-m", "4",        "--schedules",
-                           "1f1b", "--costs", file, "--resume", journal};
-  EXPECT_EQ(said(run_plan, question), "");
+  const tools::Arguments question{"--pp", "2",       "-m", "4",        "--schedules",
+                                  "1f1b", "--costs", file, "--resume", journal};
+  EXPECT_EQ(said(tools::run_plan, question), "");
   write("costs.json", costs + " ");
-  const std::string text = said(run_plan, question);
+  const std::string text = said(tools::run_plan, question);
   EXPECT_NE(text.find("is of this plan, but a file that it reads has changed"), std::string::npos)
       << text;
 }
 
 TEST_F(PlanFiles, WhatIsKeptDoesNotComeFromStdin) {
   const std::string journal = folder_ / "journal";
-  EXPECT_NE(said(run_plan, {"--pp", "2", "-m", "4", "--costs", "-", "--resume", journal})
+  EXPECT_NE(said(tools::run_plan, {"--pp", "2", "-m", "4", "--costs", "-", "--resume", journal})
                 .find("give a file instead of -"),
             std::string::npos);
-  EXPECT_NE(said(run_plan, {"--pp", "2", "-m", "4", "--resume", "/dev/null"})
+  EXPECT_NE(said(tools::run_plan, {"--pp", "2", "-m", "4", "--resume", "/dev/null"})
                 .find("/dev/null is no plain file"),
             std::string::npos);
-  EXPECT_NE(said(run_plan, {"--merge", "-"}).find("--merge reads plain files"), std::string::npos);
+  EXPECT_NE(said(tools::run_plan, {"--merge", "-"}).find("--merge reads plain files"),
+            std::string::npos);
 }
 
 TEST_F(PlanFiles, PartitionSaysWhatItTakesForGranted) {
@@ -117,11 +120,11 @@ TEST_F(PlanFiles, PartitionSaysWhatItTakesForGranted) {
             "encoder-embedding,173.6,1486.7,0.008,8,208,12\n"
             "enc-attention,3000,5000,8,8,32,500\n"
             "enc-MLP,1900,3300,8,8,64,90\n");
-  const std::string text = said(run_partition, {profile, "--workers", "2"});
+  const std::string text = said(tools::run_partition, {profile, "--workers", "2"});
   EXPECT_NE(text.find("--repeat-layers says how many"), std::string::npos) << text;
   EXPECT_NE(text.find("without --bandwidth"), std::string::npos) << text;
-  EXPECT_EQ(said(run_partition, {profile, "--stages", "2", "--repeat-layers", "4"}), "");
+  EXPECT_EQ(said(tools::run_partition, {profile, "--stages", "2", "--repeat-layers", "4"}), "");
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -12,13 +12,13 @@
 #include "tests/support/random_schedule.h"
 #include "traces/schedules/text_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 std::string posted(const std::string& text) {
-  Schedule schedule = parse_schedule_text(text);
+  Schedule schedule = traces::parse_schedule_text(text);
   schedule.posted = post_messages(schedule);
-  return write_schedule_text(schedule);
+  return traces::write_schedule_text(schedule);
 }
 
 TEST(PostMessages, PutsSendsAfterTheirOpAndReceivesAtOnceWithThePeer) {
@@ -48,18 +48,18 @@ TEST(PostMessages, PutsBothSendsAfterAPair) {
 }
 
 TEST(PostMessages, KeepsTheMessagesThatWereRead) {
-  const Schedule schedule = parse_schedule_text("0F0 0SEND_F0 | 1RECV_F0 1F0");
+  const Schedule schedule = traces::parse_schedule_text("0F0 0SEND_F0 | 1RECV_F0 1F0");
   EXPECT_EQ(post_messages(schedule), schedule.posted);
 }
 
 TEST(PostMessages, NamesTheRanksThatWaitForEachOther) {
   try {
-    post_messages(parse_schedule_text("1B0 0F0 0B0 | 1F0"));
+    post_messages(traces::parse_schedule_text("1B0 0F0 0B0 | 1F0"));
     FAIL() << "a stage on two ranks was accepted";
   } catch (const Error&) {
   }
   try {
-    post_messages(parse_schedule_text("0F0 0B0 0F1 0B1 | 1F1 1B1 1F0 1B0"));
+    post_messages(traces::parse_schedule_text("0F0 0B0 0F1 0B1 | 1F1 1B1 1F0 1B0"));
     FAIL() << "an order that waits for itself was accepted";
   } catch (const Error& error) {
     EXPECT_STREQ(
@@ -158,9 +158,9 @@ TEST(PostMessages, IsLegalOnRandomSchedules) {
     const Schedule schedule = random_schedule(seed, traits);
     const Problems problems = validate(schedule);
     ASSERT_TRUE(problems.empty()) << "seed " << seed << ": " << problems[0].message << "\n"
-                                  << write_schedule_text(schedule);
+                                  << traces::write_schedule_text(schedule);
   }
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

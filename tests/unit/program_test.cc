@@ -10,7 +10,7 @@
 #include "tests/support/as_written.h"
 #include "traces/schedules/text_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 Program lowered(const Schedule& schedule, Overlap overlap = Overlap::kAtomic) {
@@ -40,25 +40,25 @@ CostModel costs_of(const Schedule& schedule, Nanos forward, Nanos input_grad, Na
 }
 
 TEST(Lower, AddsOneMessagePerCrossing) {
-  const Program program = lowered(parse_schedule_text("0F0 0F1 0B0 0B1 | 1F0 1B0 1F1 1B1"));
+  const Program program = lowered(traces::parse_schedule_text("0F0 0F1 0B0 0B1 | 1F0 1B0 1F1 1B1"));
   EXPECT_EQ(program.size(), 8u + 4u);  // two activations down, two gradients up
 }
 
 TEST(Lower, AddsNoMessageWithinARank) {
   // A V: stages 0 and 3 on rank 0, 1 and 2 on rank 1; the message from 1 to 2 stays on its rank.
-  const Program program = lowered(parse_schedule_text("0F0 3F0 3B0 0B0 | 1F0 2F0 2B0 1B0"));
+  const Program program = lowered(traces::parse_schedule_text("0F0 3F0 3B0 0B0 | 1F0 2F0 2B0 1B0"));
   EXPECT_EQ(program.size(), 8u + 4u);
 }
 
 TEST(Lower, PutsEveryDependencyBeforeItsUser) {
   const Program program =
-      lowered(parse_schedule_text("0F0 0F1 0I0 0I1 0W0 0W1 | 1F0 1I0 1F1 1I1 1W0 1W1"));
+      lowered(traces::parse_schedule_text("0F0 0F1 0I0 0I1 0W0 0W1 | 1F0 1I0 1F1 1I1 1W0 1W1"));
   for (InstructionId id = 0; id < program.size(); ++id)
     for (const InstructionId dependency : program.dependencies_of(id)) EXPECT_LT(dependency, id);
 }
 
 TEST(Lower, ExplainsADeadlock) {
-  const auto result = lower(parse_schedule_text("0F0 0B0 0F1 0B1 | 1F1 1B1 1F0 1B0"));
+  const auto result = lower(traces::parse_schedule_text("0F0 0B0 0F1 0B1 | 1F1 1B1 1F0 1B0"));
   ASSERT_TRUE(std::holds_alternative<Deadlock>(result));
   const std::string text = to_string(std::get<Deadlock>(result));
   EXPECT_NE(text.find("rank 0 at 0B0 waits for"), std::string::npos) << text;
@@ -76,7 +76,7 @@ TEST(ProgramDraft, SortsDependenciesThatWereAddedLater) {
 }
 
 TEST(Simulate, PipelineFillsOneStageAfterTheOther) {
-  const Schedule schedule = parse_schedule_text("0F0 0F1 0B0 0B1 | 1F0 1B0 1F1 1B1");
+  const Schedule schedule = traces::parse_schedule_text("0F0 0F1 0B0 0B1 | 1F0 1B0 1F1 1B1");
   auto at = starts(lowered(schedule), costs_of(schedule, 10, 10, 10, 3));
   EXPECT_EQ(at["1F0"], 10 + 3);           // F(0,0), then the message
   EXPECT_EQ(at["1B0"], 10 + 3 + 10);      // its own forward
@@ -85,8 +85,8 @@ TEST(Simulate, PipelineFillsOneStageAfterTheOther) {
 }
 
 TEST(Simulate, SplitBackwardFreesThePreviousStageEarlier) {
-  const Schedule full = parse_schedule_text("0F0 0B0 | 1F0 1B0");
-  const Schedule split = parse_schedule_text("0F0 0I0 0W0 | 1F0 1I0 1W0");
+  const Schedule full = traces::parse_schedule_text("0F0 0B0 | 1F0 1B0");
+  const Schedule split = traces::parse_schedule_text("0F0 0I0 0W0 | 1F0 1I0 1W0");
   EXPECT_EQ(starts(lowered(full), costs_of(full, 10, 10, 10, 0))["0B0"], 40);
   EXPECT_EQ(starts(lowered(split), costs_of(split, 10, 10, 10, 0))["0I0"], 30);
 }
@@ -96,7 +96,7 @@ TEST(Simulate, SplitBackwardFreesThePreviousStageEarlier) {
 constexpr const char* kOverlapped = "0F0 (0F1;0B0)OVERLAP_F_B 0B1 | 1F0 1B0 1F1 1B1";
 
 TEST(Simulate, SerialPairStartsWithItsFirstHalf) {
-  const Schedule schedule = parse_schedule_text(kOverlapped);
+  const Schedule schedule = traces::parse_schedule_text(kOverlapped);
   auto at = starts(lowered(schedule, Overlap::kSerial), costs_of(schedule, 10, 10, 10, 0));
   EXPECT_EQ(at["0F1"], 10);
   EXPECT_EQ(at["0B0"], 40);
@@ -104,7 +104,7 @@ TEST(Simulate, SerialPairStartsWithItsFirstHalf) {
 }
 
 TEST(Simulate, AtomicPairWaitsForBothInputs) {
-  const Schedule schedule = parse_schedule_text(kOverlapped);
+  const Schedule schedule = traces::parse_schedule_text(kOverlapped);
   auto at = starts(lowered(schedule, Overlap::kAtomic), costs_of(schedule, 10, 10, 10, 0));
   EXPECT_EQ(at["0F1"], 40);
   EXPECT_EQ(at["0B0"], 50);
@@ -112,14 +112,14 @@ TEST(Simulate, AtomicPairWaitsForBothInputs) {
 }
 
 TEST(Simulate, FusedPairGivesBothResultsAtItsEnd) {
-  const Schedule schedule = parse_schedule_text(kOverlapped);
+  const Schedule schedule = traces::parse_schedule_text(kOverlapped);
   auto at = starts(lowered(schedule, Overlap::kFused), costs_of(schedule, 10, 10, 10, 0));
   EXPECT_EQ(at["0F1"], 40);
   EXPECT_EQ(at["1F1"], 70);  // 40 + 10 + 20
 }
 
 TEST(Simulate, OverlapCostShortensThePair) {
-  const Schedule schedule = parse_schedule_text(kOverlapped);
+  const Schedule schedule = traces::parse_schedule_text(kOverlapped);
   CostModel costs = costs_of(schedule, 10, 10, 10, 0);
   costs.stages[0].overlapped_pair = 24;  // instead of 10 + 20
   auto at = starts(lowered(schedule, Overlap::kFused), costs);
@@ -127,7 +127,7 @@ TEST(Simulate, OverlapCostShortensThePair) {
 }
 
 TEST(Spread, LosesNoNanosecond) {
-  Schedule schedule = parse_schedule_text("0F0 1F0 2F0 2B0 1B0 0B0");
+  Schedule schedule = traces::parse_schedule_text("0F0 1F0 2F0 2B0 1B0 0B0");
   schedule.shape.chunks = 3;
   UniformCost cost;
   cost.forward = 11;
@@ -138,11 +138,11 @@ TEST(Spread, LosesNoNanosecond) {
 }
 
 TEST(Recompute, MustEndBeforeItsBackward) {
-  const Schedule schedule = parse_schedule_text("0F0 0R0 0B0 | 1F0 1R0 1B0");
+  const Schedule schedule = traces::parse_schedule_text("0F0 0R0 0B0 | 1F0 1R0 1B0");
   auto at = starts(lowered(schedule), costs_of(schedule, 10, 10, 10, 0));
   EXPECT_EQ(at["0R0"], 10);  // it does not wait for the gradient
   EXPECT_EQ(at["1B0"], 30);
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

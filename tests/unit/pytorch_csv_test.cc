@@ -14,10 +14,10 @@
 #include "traces/files/format.h"
 #include "traces/schedules/text_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
-Schedule read(const std::string& text) { return read_pytorch_csv(text, "f.csv"); }
+Schedule read(const std::string& text) { return traces::read_pytorch_csv(text, "f.csv"); }
 
 std::string error_of(const std::function<void()>& run) {
   try {
@@ -80,7 +80,7 @@ TEST(PytorchCsv, ReadsAPairAsOneCell) {
   append_pair(expected, forward(0, 1), backward(0, 0));
   expected.push_back(backward(0, 1));
   EXPECT_EQ(schedule.order[0], expected);
-  EXPECT_EQ(write_pytorch_csv(schedule), "0F0,(0F1;0B0)OVERLAP_F_B,0B1\n");
+  EXPECT_EQ(traces::write_pytorch_csv(schedule), "0F0,(0F1;0B0)OVERLAP_F_B,0B1\n");
 }
 
 TEST(PytorchCsv, KeepsAMergedBackwardBesideSplitOnes) {
@@ -109,17 +109,17 @@ TEST(PytorchCsv, RoundTripsRandomSchedules) {
     schedule.name = "f";
     const std::string text = traits.messages
                                  ? write_pytorch_csv_comms(schedule, {PytorchRelease::k2_6})
-                                 : write_pytorch_csv(schedule);
+                                 : traces::write_pytorch_csv(schedule);
     ASSERT_TRUE(read(text) == schedule) << "seed " << seed << "\n" << text;
   }
 }
 
 TEST(PytorchCsv, LeavesMessagesOutOfComputeOnlyFiles) {
   const Schedule schedule = read("0UNSHARD,0F0,0SEND_F0\n1RECV_F0,1F0\n");
-  EXPECT_EQ(write_pytorch_csv(schedule), "0F0\n1F0\n");
+  EXPECT_EQ(traces::write_pytorch_csv(schedule), "0F0\n1F0\n");
   EXPECT_EQ(write_pytorch_csv_comms(schedule, {PytorchRelease::k2_6}),
             "0UNSHARD,0F0,0SEND_F0\n1RECV_F0,1F0\n");
-  EXPECT_EQ(write_pytorch_csv(read("0UNSHARD,0F0,0B0,0REDUCE_GRAD\n")), "0F0,0B0\n");
+  EXPECT_EQ(traces::write_pytorch_csv(read("0UNSHARD,0F0,0B0,0REDUCE_GRAD\n")), "0F0,0B0\n");
 }
 
 TEST(PytorchCsv, PostsMessagesThatTheScheduleLacks) {
@@ -157,21 +157,22 @@ TEST(PytorchCsv, NamesTheReleasesWhereAnActionIsUnknown) {
 TEST(PytorchCsv, WritesARankWithoutOpsAsOneIdleSlot) {
   Schedule schedule = read("0F0\n1F0\n");
   schedule.order[1].clear();
-  EXPECT_EQ(write_pytorch_csv(schedule), "0F0\n\"\"\n");
+  EXPECT_EQ(traces::write_pytorch_csv(schedule), "0F0\n\"\"\n");
 }
 
 TEST(PytorchCsv, RefusesToWriteWhatTheGrammarLacks) {
   EXPECT_EQ(
-      error_of([] { write_pytorch_csv(parse_schedule_text("0F0.0 0F0.1")); }),
+      error_of([] { traces::write_pytorch_csv(traces::parse_schedule_text("0F0.0 0F0.1")); }),
       "text cuts its sequences into 2 slices, which PyTorch's CSV has no words for; convert it "
       "to native or text");
-  EXPECT_EQ(
-      error_of([] { write_pytorch_csv_comms(require_valid(parse_schedule_text("0F0 0R0 0B0"))); }),
-      "text recomputes (0R0), which PyTorch's CSV has no words for; convert it to native or "
-      "text");
+  EXPECT_EQ(error_of([] {
+              write_pytorch_csv_comms(require_valid(traces::parse_schedule_text("0F0 0R0 0B0")));
+            }),
+            "text recomputes (0R0), which PyTorch's CSV has no words for; convert it to native or "
+            "text");
   Schedule replicated = read("0F0,0F1,0B0,0B1\n");
   replicated.replicas_of_stage = {2};
-  EXPECT_EQ(error_of([&] { write_pytorch_csv(replicated); }),
+  EXPECT_EQ(error_of([&] { traces::write_pytorch_csv(replicated); }),
             "f shares stage 0 among 2 ranks, which PyTorch's CSV has no words for; convert it to "
             "native");
 }
@@ -187,23 +188,23 @@ class PytorchFiles : public testing::Test {
 
 TEST_F(PytorchFiles, RoundTripByteForByte) {
   for (const char* name : {"dualpipev_4rank_10mb.csv", "zb1p_2rank_2stagep_compute.csv"}) {
-    const Schedule schedule = read_schedule(folder_ + name);
+    const Schedule schedule = traces::read_schedule(folder_ + name);
     EXPECT_TRUE(validate(schedule).empty()) << name;
-    EXPECT_EQ(write_pytorch_csv(schedule), read_file(folder_ + name)) << name;
+    EXPECT_EQ(traces::write_pytorch_csv(schedule), traces::read_file(folder_ + name)) << name;
   }
   const std::string comms = folder_ + "zb1p_2rank_2stagep_comms.csv";
-  const Schedule schedule = read_schedule(comms);
+  const Schedule schedule = traces::read_schedule(comms);
   EXPECT_TRUE(validate(schedule).empty());
-  EXPECT_EQ(write_pytorch_csv_comms(schedule, {PytorchRelease::k2_6}), read_file(comms));
+  EXPECT_EQ(write_pytorch_csv_comms(schedule, {PytorchRelease::k2_6}), traces::read_file(comms));
 }
 
 TEST_F(PytorchFiles, OfTheOldGrammarAreRefusedWithAHint) {
   const std::string path = folder_ + "zb1p_2rank_2stagep_compute.oldgrammar.csv";
-  EXPECT_EQ(error_of([&] { read_schedule(path); }),
+  EXPECT_EQ(error_of([&] { traces::read_schedule(path); }),
             path +
                 ":1:7: '2W0' stands beside 2B0, as before PyTorch 2.6, when B was the input "
                 "gradient; write 2I0 for it");
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

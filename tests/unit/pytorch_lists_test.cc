@@ -10,7 +10,7 @@
 #include "tests/support/as_written.h"
 #include "traces/schedules/text_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 std::string text_of(const RankOrder& list) {
@@ -20,7 +20,7 @@ std::string text_of(const RankOrder& list) {
 }
 
 std::string first_problem(const std::string& text) {
-  const Problems problems = validate(parse_schedule_text(text));
+  const Problems problems = validate(traces::parse_schedule_text(text));
   return problems.empty() ? "" : problems[0].message;
 }
 
@@ -35,7 +35,7 @@ Nanos makespan(const Schedule& schedule, P2pMode mode) {
 }
 
 TEST(SendWaits, AreAfterTheBackwardOrAtTheEnd) {
-  const RankOrder list = parse_schedule_text(
+  const RankOrder list = traces::parse_schedule_text(
                              "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0I0 0RECV_B1 0I1 0W0 0W1 | "
                              "1RECV_F0 1F0 1I0 1SEND_B0 1RECV_F1 1F1 1I1 1SEND_B1 1W0 1W1")
                              .posted[0];
@@ -45,7 +45,7 @@ TEST(SendWaits, AreAfterTheBackwardOrAtTheEnd) {
 }
 
 TEST(SendWaits, AreOnceForEachSendInTheOrderOfSending) {
-  const Schedule schedule = parse_schedule_text("0F0 0F1 0B1 0B0 | 1F0 1F1 1B1 1B0");
+  const Schedule schedule = traces::parse_schedule_text("0F0 0F1 0B1 0B0 | 1F0 1F1 1B1 1B0");
   EXPECT_EQ(text_of(make_pytorch_lists(schedule)[1]),
             "1RECV_F0 1F0 1RECV_F1 1F1 1B1 1SEND_B1 1B0 1SEND_B0 1REDUCE_GRAD 1WAIT_REDUCE_GRAD "
             "1WAIT_SEND_B1 1WAIT_SEND_B0");
@@ -68,9 +68,9 @@ TEST(ValidateWaits, FindsSendsAndReductionsWithoutOne) {
 // without, the second message leaves as soon as its receive is posted, at 6, and 1F1 ends at 12.
 TEST(SendWaits, BlockWhatFollowsThem) {
   const std::string receives = " | 1RECV_F0 1F0 1RECV_F1 1F1";
-  const Schedule waiting =
-      parse_schedule_text("0F0 0SEND_F0 0WAIT_SEND_F0 0F1 0SEND_F1 0WAIT_SEND_F1" + receives);
-  const Schedule plain = parse_schedule_text("0F0 0SEND_F0 0F1 0SEND_F1" + receives);
+  const Schedule waiting = traces::parse_schedule_text(
+      "0F0 0SEND_F0 0WAIT_SEND_F0 0F1 0SEND_F1 0WAIT_SEND_F1" + receives);
+  const Schedule plain = traces::parse_schedule_text("0F0 0SEND_F0 0F1 0SEND_F1" + receives);
   EXPECT_TRUE(validate(waiting).empty());
   EXPECT_EQ(makespan(waiting, P2pMode::kRendezvous), 13);
   EXPECT_EQ(makespan(plain, P2pMode::kRendezvous), 12);
@@ -80,7 +80,7 @@ TEST(SendWaits, BlockWhatFollowsThem) {
 }
 
 TEST(SwappedMessages, AreFoundByTheirOrderBetweenTwoRanks) {
-  const Schedule schedule = parse_schedule_text(
+  const Schedule schedule = traces::parse_schedule_text(
       "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1 | "
       "1RECV_F1 1RECV_F0 1F0 1B0 1SEND_B0 1F1 1B1 1SEND_B1");
   const Problems swapped = find_swapped_messages(schedule, schedule.posted);
@@ -92,4 +92,4 @@ TEST(SwappedMessages, AreFoundByTheirOrderBetweenTwoRanks) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -10,7 +10,7 @@
 #include "exec/runtime/injection.h"
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 constexpr Nanos kLargest64 = std::numeric_limits<Nanos>::max();
@@ -43,10 +43,10 @@ TEST(Range, SumsWithoutOverflow) {
 }
 
 TEST(Range, ASlowedOpStaysInIt) {
-  const Injection slow = parse_injection("rank=0,slow=1000000");
+  const exec::Injection slow = exec::parse_injection("rank=0,slow=1000000");
   EXPECT_EQ(slow.extra(1'000'000), 999'999'000'000);
   EXPECT_EQ(slow.extra(kMaxNanos), kMaxNanos);
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -15,7 +15,7 @@
 #include "traces/schedules/native_schedule.h"
 #include "traces/schedules/text_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 Schedule built(const char* name, std::int32_t ranks, std::int32_t microbatches) {
@@ -33,7 +33,7 @@ TEST(Recompute, IsJustBeforeTheBackward) {
 
 TEST(Recompute, IsBeforeBothOpsOfAPairAndBeforeIAlone) {
   const Schedule pair =
-      parse_schedule_text("0F0 (0F1;0B0)OVERLAP_F_B 0I1 0W1 | 1F0 1B0 1F1 1I1 1W1", "pair");
+      traces::parse_schedule_text("0F0 (0F1;0B0)OVERLAP_F_B 0I1 0W1 | 1F0 1B0 1F1 1I1 1W1", "pair");
   const Schedule schedule = with_recompute(pair, {Recompute::kFull});
   EXPECT_EQ(order_text(schedule.order[0]), "0F0 0R0 (0F1;0B0)OVERLAP_F_B 0R1 0I1 0W1");
   EXPECT_TRUE(validate(schedule).empty());
@@ -62,9 +62,9 @@ TEST(Recompute, ReadsTheWeightsOfItsForward) {
 }
 
 TEST(Recompute, KeepsIdleSlotsAndMessagesOfAFile) {
-  const Schedule schedule =
-      with_recompute(parse_schedule_text("0F0 0SEND_F0 _ 0RECV_B0 0B0 | 1RECV_F0 1F0 1B0 1SEND_B0"),
-                     {Recompute::kFull});
+  const Schedule schedule = with_recompute(
+      traces::parse_schedule_text("0F0 0SEND_F0 _ 0RECV_B0 0B0 | 1RECV_F0 1F0 1B0 1SEND_B0"),
+      {Recompute::kFull});
   EXPECT_EQ(order_text(schedule.posted[0]), "0F0 0SEND_F0  0RECV_B0 0R0 0B0");
   EXPECT_TRUE(validate(schedule).empty());
 }
@@ -72,7 +72,8 @@ TEST(Recompute, KeepsIdleSlotsAndMessagesOfAFile) {
 TEST(Recompute, SurvivesANativeFile) {
   const Schedule schedule =
       with_recompute(built("1f1b", 2, 2), {Recompute::kFull, Recompute::kNone});
-  EXPECT_TRUE(read_native_schedule(write_native_schedule(schedule), "f.json") == schedule);
+  EXPECT_TRUE(traces::read_native_schedule(traces::write_native_schedule(schedule), "f.json") ==
+              schedule);
 }
 
 TEST(Recompute, RefusesWhatHasNoBackwardOrRecomputesAlready) {
@@ -161,4 +162,4 @@ TEST(Recompute, OfAttentionIsCheapAndSavesSome) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -11,17 +11,17 @@
 #include "traces/reports/report_json.h"
 #include "traces/schedules/text_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 struct Step {
   explicit Step(const std::string& text)
-      : schedule(parse_schedule_text(text, "1f1b")),
+      : schedule(traces::parse_schedule_text(text, "1f1b")),
         program(std::get<Program>(lower(schedule))),
         timeline(simulate(program, spread({}, schedule))),
         report(analyze(schedule, program, timeline)) {}
 
-  std::string json() const { return write_report_json(report, program, timeline); }
+  std::string json() const { return traces::write_report_json(report, program, timeline); }
 
   Schedule schedule;
   Program program;
@@ -82,7 +82,7 @@ TEST(ReportJson, WritesHalfChunksBytesAndNoInfinity) {
 
 TEST(ReportCsv, HasOneRowPerRank) {
   EXPECT_EQ(
-      write_report_csv(Step("0F0 0F1 0B0 0B1 | 1F0 1B0 1F1 1B1").report),
+      traces::write_report_csv(Step("0F0 0F1 0B0 0B1 | 1F0 1B0 1F1 1B1").report),
       "schedule,rank,busy_ns,idle_ns,first_start_ns,last_end_ns,sends,peak_chunks,"
       "peak_activations,peak_units,peak_memory_bytes,busy_F_ns,busy_I_ns,busy_W_ns,busy_B_ns,"
       "busy_R_ns,busy_send_ns,busy_opt_ns,idle_warmup_ns,idle_imbalance_ns,idle_dependency_ns,"
@@ -95,8 +95,8 @@ TEST(ReportCsv, HasOneRowPerRank) {
 TEST(ReportCsv, QuotesNamesThatNeedIt) {
   Step step("0F0");
   step.report.schedule = "a,\"b\"";
-  EXPECT_NE(write_report_csv(step.report).find("\n\"a,\"\"b\"\"\",0,"), std::string::npos);
+  EXPECT_NE(traces::write_report_csv(step.report).find("\n\"a,\"\"b\"\"\",0,"), std::string::npos);
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

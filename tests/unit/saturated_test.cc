@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
@@ -27,4 +27,4 @@ TEST(Saturated, RoundsUpToTheEnds) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

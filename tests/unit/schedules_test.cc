@@ -11,7 +11,7 @@
 #include "sim/model/schedule_def.h"
 #include "tests/support/measured_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 ScheduleRequest make_request(std::int32_t ranks, std::int32_t chunks, std::int32_t microbatches,
@@ -136,7 +136,7 @@ TEST(ZbV, StartsItsLastRankAsThePaperDraws) {
 
 TEST(TwoStreamOrder, ReadsTheNotationOfThePhases) {
   // Stream 0 is stage 2 from micro-batch 0, stream 1 is stage 5 from micro-batch 4.
-  TwoStreamOrder order({Stream{2, 0}, Stream{5, 4}}, 0);
+  schedules::TwoStreamOrder order({schedules::Stream{2, 0}, schedules::Stream{5, 4}}, 0);
   order.repeat(2, "F0 F1");
   order.repeat(1, "I1 I0 W W F0&B1 B0");
   EXPECT_EQ(order_text(std::move(order).take()),
@@ -147,10 +147,11 @@ TEST(VirtualVisits, GoGroupByGroupThenChunkByChunk) {
   // p = 2, v = 2, m = 5 in groups of 3: Megatron's documented table.
   std::string forward;
   std::string backward;
-  const Visits visits = make_virtual_visits(make_request(2, 2, 5).shape, 3, 0);
-  for (const Visit& visit : visits.forward)
+  const schedules::Visits visits =
+      schedules::make_virtual_visits(make_request(2, 2, 5).shape, 3, 0);
+  for (const schedules::Visit& visit : visits.forward)
     forward += to_string(bubblescope::forward(visit.stage, visit.microbatch)) + " ";
-  for (const Visit& visit : visits.backward)
+  for (const schedules::Visit& visit : visits.backward)
     backward += to_string(bubblescope::backward(visit.stage, visit.microbatch)) + " ";
   EXPECT_EQ(forward, "0F0 0F1 0F2 2F0 2F1 2F2 0F3 0F4 2F3 2F4 ");
   EXPECT_EQ(backward, "2B0 2B1 2B2 0B0 0B1 0B2 2B3 2B4 0B3 0B4 ");
@@ -222,4 +223,4 @@ TEST(Refusals, AllowWhatTheFrameworksAllow) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

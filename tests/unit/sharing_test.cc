@@ -10,7 +10,7 @@
 #include "sim/engine/simulate_shared.h"
 #include "sim/ir/program_draft.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 /// A flow of so many bytes, from `start` on, over resources with their bytes per nanosecond.
@@ -236,4 +236,4 @@ TEST(Sharing, AgreesWithASimulationPerNanosecond) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -9,7 +9,7 @@
 #include "sim/ir/valid_schedule.h"
 #include "traces/schedules/infer_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 /// 0F0 1F0 1B0 0B0 in sequence, messages take no time.
@@ -27,8 +27,8 @@ Recorded recorded(Nanos f0, Nanos f1, Nanos b1, Nanos b0) {
   Op backward = forward;
   backward.kind = OpKind::kBackward;
   const ValidSchedule schedule = std::get<ValidSchedule>(validate_schedule(
-      infer_schedule("two", {{forward, backward}, {second_forward, second_backward}},
-                     [](std::int32_t, std::size_t) { return std::string("here"); })));
+      traces::infer_schedule("two", {{forward, backward}, {second_forward, second_backward}},
+                             [](std::int32_t, std::size_t) { return std::string("here"); })));
   Recorded made{std::get<Program>(lower(schedule)), {}};
   Nanos at = 0;
   made.timeline.start.assign(made.program.size(), 0);
@@ -81,4 +81,4 @@ TEST(Slowdown, AStepEndsWithItsSlowestReplica) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -12,7 +12,7 @@
 #include "tests/support/as_written.h"
 #include "tests/support/recorded_step.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 /// 1F1B, p = 4, m = 8, F = 10, B = 20, with rank `slow` at twice the time.
@@ -82,4 +82,4 @@ TEST(MeanReport, OfOneIsThatOne) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -8,7 +8,7 @@
 #include "tests/support/recorded_step.h"
 #include "traces/drawings/svg_canvas.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 std::size_t count(const std::string& text, const std::string& wanted) {
@@ -91,10 +91,10 @@ TEST(Svg, StaysSmallForLongSteps) {
 }
 
 TEST(SvgCanvas, WritesLengthsShortly) {
-  EXPECT_EQ(format_pixels(3), "3");
-  EXPECT_EQ(format_pixels(12.5), "12.5");
-  EXPECT_EQ(format_pixels(1.0 / 3), "0.33");
+  EXPECT_EQ(traces::format_pixels(3), "3");
+  EXPECT_EQ(traces::format_pixels(12.5), "12.5");
+  EXPECT_EQ(traces::format_pixels(1.0 / 3), "0.33");
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

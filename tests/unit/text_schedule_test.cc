@@ -6,10 +6,10 @@
 #include "tests/support/malformed.h"
 #include "tests/support/random_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
-Schedule read(const std::string& text) { return parse_schedule_text(text, "f.txt"); }
+Schedule read(const std::string& text) { return traces::parse_schedule_text(text, "f.txt"); }
 
 TEST(TextSchedule, SeparatesRanksByLinesOrBars) {
   const Schedule schedule = read("0F0 0B0\n1F0 1B0\n");
@@ -26,7 +26,8 @@ TEST(TextSchedule, HasSlicesRecomputationPairsAndIdleSlots) {
   EXPECT_EQ(schedule.order[0][2], (Op{0, 0, 1, OpKind::kRecompute}));
   EXPECT_EQ(schedule.order[0][5].pairing, Pairing::kSecond);
   EXPECT_EQ(schedule.posted[0][0].kind, OpKind::kIdle);
-  EXPECT_EQ(write_schedule_text(schedule), "_ 0F0 0F0.1 0R0.1 0B0.1 (0F1;0B0)OVERLAP_F_B\n");
+  EXPECT_EQ(traces::write_schedule_text(schedule),
+            "_ 0F0 0F0.1 0R0.1 0B0.1 (0F1;0B0)OVERLAP_F_B\n");
 }
 
 TEST(TextSchedule, RefusesWhatIsMalformed) { expect_refusals("text_schedule.txt", read); }
@@ -44,10 +45,10 @@ TEST(TextSchedule, RoundTripsRandomSchedules) {
     traits.idle = seed % 3 == 2;
     Schedule schedule = random_schedule(seed, traits);
     schedule.name = "f";
-    const std::string text = write_schedule_text(schedule);
+    const std::string text = traces::write_schedule_text(schedule);
     ASSERT_TRUE(read(text) == schedule) << "seed " << seed << "\n" << text;
   }
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

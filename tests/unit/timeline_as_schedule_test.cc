@@ -6,7 +6,7 @@
 #include "tests/support/command.h"
 #include "tests/support/temporary_folder.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 class TimelineAsSchedule : public TemporaryFolder {
@@ -36,4 +36,4 @@ TEST_F(TimelineAsSchedule, IsAScheduleWhereCostsAreGivenOrNotNeeded) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -13,13 +13,15 @@
 #include "traces/files/format.h"
 #include "traces/schedules/text_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
-TimelineFile read(const std::string& text) { return parse_timeline(text, "f.json"); }
+traces::TimelineFile read(const std::string& text) {
+  return traces::parse_timeline(text, "f.json");
+}
 
-TimelineFile time(const Schedule& schedule, Overlap overlap = Overlap::kAtomic) {
-  TimelineFile step{require_valid(schedule)};
+traces::TimelineFile time(const Schedule& schedule, Overlap overlap = Overlap::kAtomic) {
+  traces::TimelineFile step{require_valid(schedule)};
   step.program = std::get<Program>(lower(schedule, {overlap}));
   UniformCost cost;
   cost.message = 100'000;
@@ -27,18 +29,18 @@ TimelineFile time(const Schedule& schedule, Overlap overlap = Overlap::kAtomic) 
   return step;
 }
 
-std::string write(const TimelineFile& step) {
-  return write_timeline(step.schedule, step.program, step.timeline);
+std::string write(const traces::TimelineFile& step) {
+  return traces::write_timeline(step.schedule, step.program, step.timeline);
 }
 
-std::string write_as(const std::string& format, const TimelineFile& step) {
+std::string write_as(const std::string& format, const traces::TimelineFile& step) {
   const BubbleReport report = analyze(step.schedule, step.program, step.timeline);
-  const StepRecord record{step.schedule, step.program, step.timeline, report};
-  return Registry<TimelineFormat>::instance().find(format)->write(record, "file");
+  const traces::StepRecord record{step.schedule, step.program, step.timeline, report};
+  return Registry<traces::TimelineFormat>::instance().find(format)->write(record, "file");
 }
 
 TEST(TimelineFile, IsWrittenAsDocumented) {
-  const TimelineFile step = time(parse_schedule_text("0F0 | 1F0"));
+  const traces::TimelineFile step = time(traces::parse_schedule_text("0F0 | 1F0"));
   EXPECT_EQ(write_as("save", step), write(step));
   EXPECT_EQ(
       write(step),
@@ -68,8 +70,8 @@ TEST(TimelineFile, RoundTripsRandomSchedulesInEveryOverlapMode) {
     const auto overlap = static_cast<Overlap>(seed % 3);
     const Schedule schedule = random_schedule(seed, traits);
     if (std::holds_alternative<Deadlock>(lower(schedule, {overlap}))) continue;
-    const TimelineFile step = time(schedule, overlap);
-    const TimelineFile again = read(write(step));
+    const traces::TimelineFile step = time(schedule, overlap);
+    const traces::TimelineFile again = read(write(step));
     ASSERT_TRUE(again.schedule.get() == step.schedule.get()) << "seed " << seed;
     ASSERT_EQ(write(again), write(step)) << "seed " << seed;
     ASSERT_EQ(simulate(again.program, spread({}, schedule)).end,
@@ -79,25 +81,26 @@ TEST(TimelineFile, RoundTripsRandomSchedulesInEveryOverlapMode) {
 }
 
 TEST(TimelineFile, IsRecognized) {
-  EXPECT_TRUE(is_timeline(write(time(parse_schedule_text("0F0")))));
-  EXPECT_FALSE(is_timeline("0F0"));
+  EXPECT_TRUE(traces::is_timeline(write(time(traces::parse_schedule_text("0F0")))));
+  EXPECT_FALSE(traces::is_timeline("0F0"));
 }
 
 TEST(TimelineFile, RefusesWhatIsMalformed) { expect_refusals("timeline.txt", read); }
 
 TEST(TimelineFile, RefusesALaneWhoseOpsTakeLongerThanTheStep) {
-  TimelineFile step = time(parse_schedule_text("0F0 0B0"));
+  traces::TimelineFile step = time(traces::parse_schedule_text("0F0 0B0"));
   step.timeline.start[1] = 0;  // overlaps the forward, which is half as long
   EXPECT_THROW(read(write(step)), Error);
 }
 
 TEST(TimelineFile, SurvivesDamage) {
-  expect_survival(write(time(parse_schedule_text("0F0 0F1 0B0 0B1 | 1F0 1B0 1F1 1B1"))), read);
+  expect_survival(write(time(traces::parse_schedule_text("0F0 0F1 0B0 0B1 | 1F0 1B0 1F1 1B1"))),
+                  read);
 }
 
 // 0.1 ms of latency: rank 1 starts at 1.1 ms. Both forwards and the message are the longest chain.
 TEST(TimelineCsv, HasOneRowPerInstruction) {
-  EXPECT_EQ(write_as("timeline", time(parse_schedule_text("0F0 | 1F0"))),
+  EXPECT_EQ(write_as("timeline", time(traces::parse_schedule_text("0F0 | 1F0"))),
             "rank,lane,op,kind,stage,microbatch,start_ns,end_ns,slack_ns,critical\n"
             "0,compute,0F0,F,0,0,0,1000000,0,1\n"
             "0,,0SEND_F0,SEND_F,0,0,1000000,1100000,0,1\n"
@@ -105,4 +108,4 @@ TEST(TimelineCsv, HasOneRowPerInstruction) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -12,7 +12,7 @@
 #include "traces/reports/report_json.h"
 #include "traces/reports/text_report.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 BubbleReport report_of(Nanos makespan, Nanos bound) {
@@ -23,28 +23,32 @@ BubbleReport report_of(Nanos makespan, Nanos bound) {
 }
 
 TEST(Trust, StandsUnderFivePercentOfReplayError) {
-  const Trust trust = judge_trust(report_of(100, 90), {{0.01, 0.049, 0.0}, {}, {}});
-  EXPECT_EQ(trust.verdict, Verdict::kGood);
+  const traces::Trust trust = traces::judge_trust(report_of(100, 90), {{0.01, 0.049, 0.0}, {}, {}});
+  EXPECT_EQ(trust.verdict, traces::Verdict::kGood);
   EXPECT_EQ(trust.replay_error, 0.01);
-  EXPECT_EQ(write_trust_text(trust), "");
+  EXPECT_EQ(traces::write_trust_text(trust), "");
 }
 
 TEST(Trust, IsNoneWhereAReplayMissesTheStep) {
-  const Trust trust = judge_trust(report_of(100, 90), {{0.06}, {"a doubt"}, {}});
-  EXPECT_EQ(trust.verdict, Verdict::kNone);
+  const traces::Trust trust = traces::judge_trust(report_of(100, 90), {{0.06}, {"a doubt"}, {}});
+  EXPECT_EQ(trust.verdict, traces::Verdict::kNone);
   ASSERT_EQ(trust.why.size(), 2u);
   EXPECT_NE(trust.why[0].find("6.0 %"), std::string::npos) << trust.why[0];
-  EXPECT_TRUE(write_trust_text(trust).starts_with("not trusted"));
+  EXPECT_TRUE(traces::write_trust_text(trust).starts_with("not trusted"));
 }
 
 TEST(Trust, IsNoneWhereTheBoundIsAboveTheMakespan) {
-  EXPECT_EQ(judge_trust(report_of(100, 101), {{0.0}, {}, {}}).verdict, Verdict::kNone);
-  EXPECT_EQ(judge_trust(report_of(100, 100), {{0.0}, {}, {}}).verdict, Verdict::kGood);
+  EXPECT_EQ(traces::judge_trust(report_of(100, 101), {{0.0}, {}, {}}).verdict,
+            traces::Verdict::kNone);
+  EXPECT_EQ(traces::judge_trust(report_of(100, 100), {{0.0}, {}, {}}).verdict,
+            traces::Verdict::kGood);
 }
 
 TEST(Trust, IsLimitedByDoubtsAndByAFewBadSteps) {
-  EXPECT_EQ(judge_trust(report_of(100, 90), {{0.0}, {"a doubt"}, {}}).verdict, Verdict::kLimited);
-  EXPECT_EQ(judge_trust(report_of(100, 90), {{0.0, 0.0, 0.2}, {}, {}}).verdict, Verdict::kLimited);
+  EXPECT_EQ(traces::judge_trust(report_of(100, 90), {{0.0}, {"a doubt"}, {}}).verdict,
+            traces::Verdict::kLimited);
+  EXPECT_EQ(traces::judge_trust(report_of(100, 90), {{0.0, 0.0, 0.2}, {}, {}}).verdict,
+            traces::Verdict::kLimited);
 }
 
 /// A report without conclusions in every format that shows one.
@@ -67,7 +71,7 @@ TEST_F(WithoutConclusions, AReportIsNotConclusive) {
 
 TEST_F(WithoutConclusions, JsonHasNulls) {
   const nlohmann::json report =
-      nlohmann::json::parse(write_report_json(step_.report, step_.program, step_.timeline));
+      nlohmann::json::parse(traces::write_report_json(step_.report, step_.program, step_.timeline));
   for (const char* key : {"bubble", "lower_bound_ns", "critical_path"})
     EXPECT_TRUE(report.at(key).is_null()) << key;
   for (const nlohmann::json& rank : report["ranks"]) {
@@ -78,13 +82,13 @@ TEST_F(WithoutConclusions, JsonHasNulls) {
 }
 
 TEST_F(WithoutConclusions, CsvHasBlanks) {
-  const std::string csv = write_report_csv(step_.report);
+  const std::string csv = traces::write_report_csv(step_.report);
   const std::string row = csv.substr(csv.find('\n') + 1, csv.find('\n', csv.find('\n') + 1));
   EXPECT_NE(row.find(",,,,,,,\n"), std::string::npos) << csv;  // the seven causes
 }
 
 TEST_F(WithoutConclusions, TextSaysWhatWasSeenOnly) {
-  const std::string text = write_text_report(step_.record());
+  const std::string text = traces::write_text_report(step_.record());
   EXPECT_EQ(text.find('\n') + 1, text.size()) << text;
   EXPECT_NE(text.find("of the ops that were seen"), std::string::npos);
 }
@@ -106,4 +110,4 @@ TEST_F(WithoutConclusions, ThePageKnowsIt) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

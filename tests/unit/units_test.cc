@@ -5,7 +5,7 @@
 
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 TEST(ParseDuration, IsExactInDecimal) {
@@ -58,4 +58,4 @@ TEST(DurationText, IsTheShortestExactForm) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

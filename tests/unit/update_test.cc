@@ -13,7 +13,7 @@
 #include "tests/support/as_written.h"
 #include "traces/timelines/timeline_file.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 constexpr Nanos kStep = 5;
@@ -203,8 +203,9 @@ TEST(GradReduction, SynchronizesTheTwoReplicasOfABidirectionalStage) {
 TEST(UpdatedTimeline, SurvivesItsFile) {
   const Ended ended =
       end_step("chimera", make_request(4, 4), {OptimizerMode::kBarrier, GradReduction::kOverlap});
-  const TimelineFile file = parse_timeline(
-      write_timeline(require_valid(ended.schedule), ended.program, ended.timeline), "t.json");
+  const traces::TimelineFile file = traces::parse_timeline(
+      traces::write_timeline(require_valid(ended.schedule), ended.program, ended.timeline),
+      "t.json");
   EXPECT_EQ(file.timeline.end, ended.timeline.end);
   ASSERT_EQ(file.program.size(), ended.program.size());
   for (InstructionId id = 0; id < file.program.size(); ++id) {
@@ -214,4 +215,4 @@ TEST(UpdatedTimeline, SurvivesItsFile) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

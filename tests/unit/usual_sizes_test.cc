@@ -10,7 +10,7 @@
 #include "tools/inputs/predict.h"
 #include "tools/inputs/schedule_notes.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 using Json = nlohmann::json;
@@ -20,7 +20,7 @@ struct Said {
   std::string messages;
 };
 
-Said print_message(int (*command)(const Arguments&), const Arguments& arguments) {
+Said print_message(int (*command)(const tools::Arguments&), const tools::Arguments& arguments) {
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();
   command(arguments);
@@ -31,8 +31,8 @@ Said print_message(int (*command)(const Arguments&), const Arguments& arguments)
   return said;
 }
 
-PredictOptions four_ranks() {
-  PredictOptions options;
+tools::PredictOptions four_ranks() {
+  tools::PredictOptions options;
   options.shape.ranks = 4;
   options.shape.microbatches = 8;
   return options;
@@ -40,39 +40,40 @@ PredictOptions four_ranks() {
 
 TEST(UsualSizes, AreTwoWhereOneWouldBeAnotherSchedule) {
   for (const char* name : {"interleaved", "interleaved-zb", "bfs", "group-interleaved"})
-    EXPECT_EQ(load_valid_schedule(name, four_ranks())->shape.chunks, 2) << name;
+    EXPECT_EQ(tools::load_valid_schedule(name, four_ranks())->shape.chunks, 2) << name;
   for (const char* name : {"seq1f1b", "terapipe"})
-    EXPECT_EQ(load_valid_schedule(name, four_ranks())->shape.slices, 2) << name;
-  PredictOptions one = four_ranks();
+    EXPECT_EQ(tools::load_valid_schedule(name, four_ranks())->shape.slices, 2) << name;
+  tools::PredictOptions one = four_ranks();
   one.shape.chunks = 1;
-  EXPECT_EQ(load_valid_schedule("interleaved", one)->shape.chunks, 1);
+  EXPECT_EQ(tools::load_valid_schedule("interleaved", one)->shape.chunks, 1);
   // A framework's schedule has the framework's own default.
   one = four_ranks();
   one.shape.profile = Profile::kPytorch;
-  EXPECT_EQ(load_valid_schedule("interleaved", one)->shape.chunks, 1);
+  EXPECT_EQ(tools::load_valid_schedule("interleaved", one)->shape.chunks, 1);
   one = four_ranks();
   one.shape.slices = 1;
-  EXPECT_EQ(load_valid_schedule("terapipe", one)->shape.slices, 1);
+  EXPECT_EQ(tools::load_valid_schedule("terapipe", one)->shape.slices, 1);
 }
 
 TEST(UsualSizes, AreSaidWhereNobodyGaveThem) {
-  const std::string said =
-      print_message(run_simulate, {"interleaved", "--pp", "4", "-m", "8", "--format", "json"})
-          .messages;
+  const std::string said = print_message(tools::run_simulate, {"interleaved", "--pp", "4", "-m",
+                                                               "8", "--format", "json"})
+                               .messages;
   EXPECT_NE(said.find("interleaved takes --vpp 2, as none is given"), std::string::npos) << said;
-  const std::string nothing = print_message(run_simulate, {"interleaved", "--vpp", "2", "--pp", "4",
-                                                           "-m", "8", "--format", "json"})
-                                  .messages;
+  const std::string nothing =
+      print_message(tools::run_simulate,
+                    {"interleaved", "--vpp", "2", "--pp", "4", "-m", "8", "--format", "json"})
+          .messages;
   EXPECT_EQ(nothing, "");
 }
 
 TEST(UsualSizes, ArePlannedAndNoSmallerOnes) {
-  const auto chunks_of = [](const Arguments& more) {
-    Arguments arguments{"--pp",     "4",   "-m", "8", "--schedules", "interleaved,bfs,1f1b",
-                        "--format", "json"};
+  const auto chunks_of = [](const tools::Arguments& more) {
+    tools::Arguments arguments{"--pp",     "4",   "-m", "8", "--schedules", "interleaved,bfs,1f1b",
+                               "--format", "json"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     std::set<std::pair<std::string, int>> chunks;
-    const Json plans = Json::parse(call_command(run_plan, arguments).output)["plans"];
+    const Json plans = Json::parse(call_command(tools::run_plan, arguments).output)["plans"];
     for (const Json& entry : plans) chunks.emplace(entry["schedule"], entry["vpp"]);
     return chunks;
   };
@@ -85,12 +86,12 @@ TEST(UsualSizes, ArePlannedAndNoSmallerOnes) {
 
 // 70B has 80 layers: 10 on each of 8 ranks, which 1, 2, 5 and 10 divide.
 TEST(UsualSizes, OfAModelDivideTheLayersOfARank) {
-  const Json plans =
-      Json::parse(call_command(run_plan, {"--model", "llama3-70b", "--gpus", "128",
-                                          "--global-batch-size", "128", "--pp", "8", "--tp", "8",
-                                          "--micro-batch-size", "1", "--recompute", "none",
-                                          "--schedules", "interleaved", "--format", "json"})
-                      .output)["plans"];
+  const Json plans = Json::parse(
+      call_command(tools::run_plan,
+                   {"--model", "llama3-70b", "--gpus", "128", "--global-batch-size", "128", "--pp",
+                    "8", "--tp", "8", "--micro-batch-size", "1", "--recompute", "none",
+                    "--schedules", "interleaved", "--format", "json"})
+          .output)["plans"];
   std::set<int> chunks;
   for (const Json& entry : plans) chunks.insert(entry["vpp"].get<int>());
   EXPECT_TRUE(chunks.contains(5));
@@ -99,9 +100,10 @@ TEST(UsualSizes, OfAModelDivideTheLayersOfARank) {
 }
 
 TEST(PlansOnOneRank, AreListedOnce) {
-  const Json plans = Json::parse(
-      call_command(run_plan, {"--pp", "1", "-m", "8", "--schedules", "all", "--format", "json"})
-          .output)["plans"];
+  const Json plans =
+      Json::parse(call_command(tools::run_plan,
+                               {"--pp", "1", "-m", "8", "--schedules", "all", "--format", "json"})
+                      .output)["plans"];
   std::set<std::pair<double, double>> figures;
   for (const Json& entry : plans)
     EXPECT_TRUE(figures.emplace(entry["step_ns"], entry["peak_units"]).second) << entry;
@@ -109,11 +111,11 @@ TEST(PlansOnOneRank, AreListedOnce) {
 }
 
 TEST(SimilarNames, AreSaidWhereAnAliasIsOneHyphenFromAnotherSchedule) {
-  EXPECT_EQ(find_similar_names("ZB1P"), std::vector<std::string>({"zb-1p"}));
-  EXPECT_EQ(find_similar_names("zb-1p"), std::vector<std::string>({"interleaved-zb"}));
-  EXPECT_EQ(find_similar_names("1f1b"), std::vector<std::string>());
-  const std::string said = print_message(run_simulate, {"zb1p", "--vpp", "2", "--pp", "4", "-m",
-                                                        "8", "--format", "json"})
+  EXPECT_EQ(tools::find_similar_names("ZB1P"), std::vector<std::string>({"zb-1p"}));
+  EXPECT_EQ(tools::find_similar_names("zb-1p"), std::vector<std::string>({"interleaved-zb"}));
+  EXPECT_EQ(tools::find_similar_names("1f1b"), std::vector<std::string>());
+  const std::string said = print_message(tools::run_simulate, {"zb1p", "--vpp", "2", "--pp", "4",
+                                                               "-m", "8", "--format", "json"})
                                .messages;
   EXPECT_NE(said.find("zb1p is interleaved-zb; zb-1p is another schedule"), std::string::npos)
       << said;
@@ -126,62 +128,66 @@ TEST(SimilarNames, AreNoneButZb1p) {
     names.push_back(def.name);
     for (const std::string& name : names) {
       const bool known = normalize_name(name) == "zb1p" || name == "zb-1p";
-      EXPECT_EQ(find_similar_names(name).size(), known ? 1U : 0U) << name;
+      EXPECT_EQ(tools::find_similar_names(name).size(), known ? 1U : 0U) << name;
     }
   }
 }
 
-const Arguments kModel{"1f1b",      "--pp", "4", "-m",   "8", "--model",
-                       "llama3-8b", "--tp", "2", "--dp", "2"};
+const tools::Arguments kModel{"1f1b",      "--pp", "4", "-m",   "8", "--model",
+                              "llama3-8b", "--tp", "2", "--dp", "2"};
 
-Arguments with(Arguments arguments, const Arguments& more) {
+tools::Arguments with(tools::Arguments arguments, const tools::Arguments& more) {
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
 }
 
 TEST(Caps, InBytesAreBytes) {
   const Json report =
-      Json::parse(call_command(run_simulate, with(kModel, {"--format", "json"})).output);
+      Json::parse(call_command(tools::run_simulate, with(kModel, {"--format", "json"})).output);
   Bytes peak = 0;
   for (const Json& rank : report["ranks"])
     peak = std::max(peak, rank["peak_memory_bytes"].get<Bytes>());
   const auto status = [&](const std::string& cap) {
-    return call_command(run_simulate, with(kModel, {"--format", "json", "--cap", cap})).status;
+    return call_command(tools::run_simulate, with(kModel, {"--format", "json", "--cap", cap}))
+        .status;
   };
   EXPECT_EQ(status(std::to_string(peak) + "B"), 0);
   EXPECT_EQ(status(std::to_string(peak - 1) + "B"), 1);
 }
 
 TEST(Caps, InUnitsAreSaidToBeSuchBesideAModel) {
-  const std::string said = print_message(run_simulate, with(kModel, {"--cap", "70"})).messages;
+  const std::string said =
+      print_message(tools::run_simulate, with(kModel, {"--cap", "70"})).messages;
   EXPECT_NE(said.find("--cap 70 is 70 micro-batches of activations, not bytes; --cap 70GiB"),
             std::string::npos)
       << said;
 }
 
 TEST(Caps, InBytesNeedBytes) {
-  for (const Arguments& arguments : {Arguments{"1f1b", "--pp", "4", "-m", "8", "--cap", "70GiB"},
-                                     Arguments{"1f1b", "--pp", "4", "-m", "8", "--cap", "3,1GiB"}})
-    EXPECT_THROW(run_simulate(arguments), Error);
-  EXPECT_THROW(run_plan({"--pp", "4", "-m", "8", "--cap", "70GiB"}), Error);
+  for (const tools::Arguments& arguments :
+       {tools::Arguments{"1f1b", "--pp", "4", "-m", "8", "--cap", "70GiB"},
+        tools::Arguments{"1f1b", "--pp", "4", "-m", "8", "--cap", "3,1GiB"}})
+    EXPECT_THROW(tools::run_simulate(arguments), Error);
+  EXPECT_THROW(tools::run_plan({"--pp", "4", "-m", "8", "--cap", "70GiB"}), Error);
 }
 
 TEST(Caps, InBytesLeavePlansOut) {
-  const Arguments question{"--model",   "llama3-8b", "--gpus", "16",    "--global-batch-size",
-                           "32",        "--pp",      "4",      "--tp",  "2",
-                           "--format",  "json",      "--cap",  "20GiB", "--schedules",
-                           "1f1b,gpipe"};
-  const Json plans = Json::parse(call_command(run_plan, question).output)["plans"];
+  const tools::Arguments question{
+      "--model",   "llama3-8b", "--gpus", "16",    "--global-batch-size",
+      "32",        "--pp",      "4",      "--tp",  "2",
+      "--format",  "json",      "--cap",  "20GiB", "--schedules",
+      "1f1b,gpipe"};
+  const Json plans = Json::parse(call_command(tools::run_plan, question).output)["plans"];
   ASSERT_FALSE(plans.empty());
   for (const Json& entry : plans) EXPECT_LE(entry["peak_memory_bytes"], Bytes{20} << 30);
 }
 
 // An order that is searched under a cap in bytes respects it.
 TEST(Caps, InBytesBindSearchedOrders) {
-  Arguments arguments = with(kModel, {"--format", "json", "--cap", "24GiB"});
+  tools::Arguments arguments = with(kModel, {"--format", "json", "--cap", "24GiB"});
   arguments[0] = "zb-auto";
-  EXPECT_EQ(call_command(run_simulate, arguments).status, 0);
+  EXPECT_EQ(call_command(tools::run_simulate, arguments).status, 0);
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

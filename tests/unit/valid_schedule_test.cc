@@ -18,7 +18,7 @@
 #include "traces/schedules/pytorch_csv.h"
 #include "traces/schedules/text_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 static_assert(!std::is_default_constructible_v<ValidSchedule>);
@@ -40,14 +40,14 @@ std::string problem_of(Schedule schedule) {
 constexpr const char* kTwoRanks = "0F0 0F1 0B0 0B1 | 1F0 1B0 1F1 1B1";
 
 TEST(ValidSchedule, IsWhatWasGiven) {
-  const Schedule given = parse_schedule_text(kTwoRanks);
+  const Schedule given = traces::parse_schedule_text(kTwoRanks);
   const ValidSchedule valid = require_valid(given);
   EXPECT_TRUE(valid.get() == given);
   EXPECT_EQ(valid->name, "text");
 }
 
 TEST(ValidSchedule, CollectivesOfStagesThatDoNotExistAreAProblem) {
-  EXPECT_EQ(problem_of(read_pytorch_csv("0F0,0B0,9REDUCE_GRAD\n", "f.csv")),
+  EXPECT_EQ(problem_of(traces::read_pytorch_csv("0F0,0B0,9REDUCE_GRAD\n", "f.csv")),
             "9REDUCE_GRAD is of a stage that rank 0 does not hold; remove it");
 }
 
@@ -55,12 +55,12 @@ TEST(ValidSchedule, OpsOfStagesThatDoNotExistAreAProblem) {
   const char* const text =
       R"({"format":"bubblescope-schedule/1","name":"x","shape":{"ranks":1,"chunks":1,)"
       R"("microbatches":1},"placement":[0],"order":["0F0 60000B0"]})";
-  EXPECT_EQ(problem_of(read_native_schedule(text, "f.json")),
+  EXPECT_EQ(problem_of(traces::read_native_schedule(text, "f.json")),
             "0B0 is missing, and so are I and W; add B, or I and W");
 }
 
 TEST(ValidSchedule, PostedCellsHoldTheOpsOfTheOrder) {
-  const Schedule right = parse_schedule_text("0UNSHARD 0F0 0B0 0RESHARD");
+  const Schedule right = traces::parse_schedule_text("0UNSHARD 0F0 0B0 0RESHARD");
   EXPECT_EQ(problem_of(right), "");
   Schedule other = right;
   other.posted[0][1].stage = 7;
@@ -79,7 +79,7 @@ TEST(ValidSchedule, PostedCellsHoldTheOpsOfTheOrder) {
 }
 
 TEST(ValidSchedule, ReplicasAreOfStagesThatExistOnRanksThatExist) {
-  Schedule schedule = parse_schedule_text(kTwoRanks);
+  Schedule schedule = traces::parse_schedule_text(kTwoRanks);
   schedule.replicas_of_stage = {1};
   EXPECT_EQ(problem_of(schedule), "the replicas name 1 stage(s) of 2; name each, or none");
   for (const std::int32_t count : {0, -1, 3, std::numeric_limits<std::int32_t>::max()}) {
@@ -89,7 +89,7 @@ TEST(ValidSchedule, ReplicasAreOfStagesThatExistOnRanksThatExist) {
 }
 
 TEST(ValidSchedule, AFewOpsCannotClaimMillions) {
-  Schedule schedule = parse_schedule_text(kTwoRanks);
+  Schedule schedule = traces::parse_schedule_text(kTwoRanks);
   schedule.shape.microbatches = std::numeric_limits<std::int32_t>::max();
   schedule.shape.slices = 32'000;
   EXPECT_EQ(problem_of(schedule).find("the shape asks for 2 stage(s) x 2147483647"), 0u);
@@ -176,4 +176,4 @@ TEST(ValidSchedule, WhatPassesTheChecksCanBeLowered) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

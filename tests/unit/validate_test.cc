@@ -7,7 +7,7 @@
 
 #include "traces/schedules/text_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::tests {
 namespace {
 
 struct Case {
@@ -20,7 +20,7 @@ struct Case {
 
 /// The text, with the shape set to two ranks and two micro-batches.
 Schedule two_by_two(const char* text) {
-  Schedule schedule = parse_schedule_text(text);
+  Schedule schedule = traces::parse_schedule_text(text);
   schedule.shape.microbatches = 2;
   schedule.rank_of_stage = {0, 1};
   schedule.shape.chunks = 1;
@@ -166,10 +166,10 @@ TEST(ValidateMessages, FindsEachKindOfProblem) {
 }
 
 TEST(Validate, RequiresFusedForwardsToBeAdjacent) {
-  Schedule schedule = parse_schedule_text("0F0 0F1 0B0 0B1");
+  Schedule schedule = traces::parse_schedule_text("0F0 0F1 0B0 0B1");
   schedule.fused_forwards = 2;
   EXPECT_TRUE(validate(schedule).empty());
-  schedule = parse_schedule_text("0F0 0B0 0F1 0B1");
+  schedule = traces::parse_schedule_text("0F0 0B0 0F1 0B1");
   schedule.fused_forwards = 2;
   ASSERT_EQ(validate(schedule).size(), 1u);
   EXPECT_EQ(validate(schedule)[0].position, 2);
@@ -178,4 +178,4 @@ TEST(Validate, RequiresFusedForwardsToBeAdjacent) {
 }
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::tests

@@ -14,7 +14,7 @@
 #include "traces/files/csv_string.h"
 #include "traces/json/json_writer.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -24,23 +24,23 @@ bool is_trace(const std::string& path) {
   return path.ends_with(".json") || path.ends_with(".json.gz");
 }
 
-const char* kind_name(const DeviceActivity& activity) {
+const char* kind_name(const exec::DeviceActivity& activity) {
   if (activity.kind == kBubblescopeCopy) return "copy";
   return activity.kind == kBubblescopeClear ? "clear" : "kernel";
 }
 
-std::string write_csv(const StepActivity& activity, const Step& step) {
+std::string write_csv(const exec::StepActivity& activity, const TimedStep& step) {
   std::map<InstructionId, Nanos> covered;
-  for (const OpActivity& op : activity.ops) covered[op.id] = op.covered;
+  for (const exec::OpActivity& op : activity.ops) covered[op.id] = op.covered;
   std::string text =
       "rank,op,kind,name,device,stream,start_ns,end_ns,bytes,op_start_ns,op_end_ns,"
       "op_covered_ns\n";
-  for (const DeviceActivity& one : activity.activities) {
+  for (const exec::DeviceActivity& one : activity.activities) {
     const Instruction& instruction = step.program.instructions[one.id];
     text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{}\n", instruction.rank,
-                        to_string(instruction.op), kind_name(one), csv_field(one.name), one.device,
-                        one.stream, one.start, one.end, one.bytes, step.timeline.start[one.id],
-                        step.timeline.end[one.id], covered[one.id]);
+                        to_string(instruction.op), kind_name(one), traces::csv_field(one.name),
+                        one.device, one.stream, one.start, one.end, one.bytes,
+                        step.timeline.start[one.id], step.timeline.end[one.id], covered[one.id]);
   }
   return text;
 }
@@ -58,17 +58,17 @@ struct ActivitySlice {
 };
 
 /// Begins the event of a slice; its "args" are open.
-void begin_slice(JsonWriter& json, const ActivitySlice& slice) {
+void begin_slice(traces::JsonWriter& json, const ActivitySlice& slice) {
   json.line(0).begin_object().member("ph", "X").member("pid", slice.rank);
   json.member("tid", slice.stream).key("ts").raw(micros(slice.start));
   json.key("dur").raw(micros(slice.end - slice.start)).member("name", slice.name);
   json.member("cat", slice.category).key("args").begin_object();
 }
 
-void end_slice(JsonWriter& json) { json.end_object().end_object(); }
+void end_slice(traces::JsonWriter& json) { json.end_object().end_object(); }
 
 /// The event that names a process or a thread.
-void write_name(JsonWriter& json, std::int32_t rank, std::optional<std::uint32_t> stream) {
+void write_name(traces::JsonWriter& json, std::int32_t rank, std::optional<std::uint32_t> stream) {
   json.line(0).begin_object().member("ph", "M").member("pid", rank);
   if (stream) json.member("tid", *stream);
   json.member("name", stream ? "thread_name" : "process_name").key("args").begin_object();
@@ -76,23 +76,24 @@ void write_name(JsonWriter& json, std::int32_t rank, std::optional<std::uint32_t
   json.end_object().end_object();
 }
 
-void write_names(JsonWriter& json, const StepActivity& activity, const Step& step) {
+void write_names(traces::JsonWriter& json, const exec::StepActivity& activity,
+                 const TimedStep& step) {
   std::set<std::pair<std::int32_t, std::uint32_t>> rows;
-  for (const DeviceActivity& one : activity.activities)
+  for (const exec::DeviceActivity& one : activity.activities)
     rows.emplace(step.program.instructions[one.id].rank, one.stream);
   for (std::int32_t rank = 0; rank < step.program.ranks; ++rank) write_name(json, rank, {});
   for (const auto& [rank, stream] : rows) write_name(json, rank, stream);
 }
 
 /// Ops come first, so that anything that begins with them lies within them.
-std::string write_trace(const StepActivity& activity, const Step& step) {
+std::string write_trace(const exec::StepActivity& activity, const TimedStep& step) {
   std::map<InstructionId, std::uint32_t> stream_of;
-  for (const DeviceActivity& one : activity.activities) stream_of.emplace(one.id, one.stream);
+  for (const exec::DeviceActivity& one : activity.activities) stream_of.emplace(one.id, one.stream);
   std::string text;
-  JsonWriter json(text);
+  traces::JsonWriter json(text);
   json.begin_object().member("displayTimeUnit", "ns").key("traceEvents").begin_array();
   write_names(json, activity, step);
-  for (const OpActivity& op : activity.ops) {
+  for (const exec::OpActivity& op : activity.ops) {
     const Instruction& instruction = step.program.instructions[op.id];
     const Nanos start = step.timeline.start[op.id];
     begin_slice(json, {instruction.rank, stream_of[op.id], to_string(instruction.op), "op", start,
@@ -100,7 +101,7 @@ std::string write_trace(const StepActivity& activity, const Step& step) {
     json.member("launches", op.launches).member("covered_ns", op.covered);
     end_slice(json);
   }
-  for (const DeviceActivity& one : activity.activities) {
+  for (const exec::DeviceActivity& one : activity.activities) {
     const Instruction& instruction = step.program.instructions[one.id];
     begin_slice(json, {instruction.rank, one.stream, one.name, kind_name(one), one.start, one.end});
     json.member("launched_by", to_string(instruction.op)).member("device", one.device);
@@ -117,13 +118,13 @@ void expect_activity(const std::string& path, const std::string& backend) {
   if (!is_csv(path) && !is_trace(path))
     throw Error("--activity " + path + ": write .csv, or .json for a Chrome trace");
   expect_folder(path);
-  if (!find_backend(backend).start)
+  if (!exec::find_backend(backend).start)
     throw Error("--activity: the backend " + backend + " has no device; use --backend cuda");
 }
 
-std::string write_activity(const StepActivity& activity, const Step& step,
+std::string write_activity(const exec::StepActivity& activity, const TimedStep& step,
                            const std::string& path) {
   return is_csv(path) ? write_csv(activity, step) : write_trace(activity, step);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -17,13 +17,14 @@
 #include "exec/gpu/host/gpu_activity.h"
 #include "tools/inputs/predict.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 /// Throws Error, before the work, for a name of neither kind, a missing folder, and a backend
 /// without devices.
 void expect_activity(const std::string& path, const std::string& backend);
 
 /// Returns the file's content. `activity` belongs to the step's timeline.
-std::string write_activity(const StepActivity& activity, const Step& step, const std::string& path);
+std::string write_activity(const exec::StepActivity& activity, const TimedStep& step,
+                           const std::string& path);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

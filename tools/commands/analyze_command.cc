@@ -28,7 +28,7 @@
 #include "traces/reports/report_json.h"
 #include "traces/reports/text_report.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -45,18 +45,18 @@ constexpr const char* kAnalyzeExample =
 
 /// Everything about the measured steps: the mean report, and the representative step.
 struct Analysis {
-  Step shown;
-  Iterations iterations = {};
+  TimedStep shown;
+  traces::Iterations iterations = {};
   BubbleReport median = {};       ///< of the step that is drawn
   std::string median_label = {};  ///< "dp 0 step 23"
 };
 
-bool is_broken(const MeasuredStep& step) { return !step.timeline.breakdown.empty(); }
+bool is_broken(const traces::MeasuredStep& step) { return !step.timeline.breakdown.empty(); }
 
 /// The steps that files hold, and notes on what was left out or corrected.
 struct ReadSteps {
-  std::vector<MeasuredStep> steps;
-  std::vector<WholeStep> whole_steps;
+  std::vector<traces::MeasuredStep> steps;
+  std::vector<traces::WholeStep> whole_steps;
   std::vector<std::string> left_out;
   std::vector<std::string> notes;
   std::vector<std::string> doubts;
@@ -65,7 +65,7 @@ struct ReadSteps {
 
 /// Steps that did not complete are left out where others are whole; otherwise they are marked.
 ReadSteps separate_incomplete_steps(ReadSteps read) {
-  std::vector<MeasuredStep>& steps = read.steps;
+  std::vector<traces::MeasuredStep>& steps = read.steps;
   const auto broken = std::find_if(steps.begin(), steps.end(), is_broken);
   if (broken == steps.end()) return read;
   const std::string why = broken->timeline.breakdown;
@@ -82,8 +82,8 @@ ReadSteps separate_incomplete_steps(ReadSteps read) {
 
 ReadSteps read_steps(const std::vector<std::string>& paths) {
   auto [trace, left_out] = read_traces(paths);
-  std::vector<MeasuredStep> steps = assemble_steps(trace);
-  for (const MeasuredStep& step : steps)
+  std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace);
+  for (const traces::MeasuredStep& step : steps)
     if (step.program.ranks != steps.front().program.ranks)
       throw Error(fmt::format("the traces are of {} and of {} ranks; analyze them one by one",
                               steps.front().program.ranks, step.program.ranks));
@@ -92,9 +92,9 @@ ReadSteps read_steps(const std::vector<std::string>& paths) {
                                     std::move(trace.doubts), std::move(trace.faults)});
 }
 
-void name_steps(std::vector<MeasuredStep>& steps) {
+void name_steps(std::vector<traces::MeasuredStep>& steps) {
   const std::optional<std::string> name = recognize_schedule(steps.front().schedule);
-  for (MeasuredStep& step : steps) {
+  for (traces::MeasuredStep& step : steps) {
     const bool unnamed = step.schedule->name == step.timeline.source;
     if (unnamed && name && step.schedule->order == steps.front().schedule->order)
       step.schedule.rename(*name);
@@ -102,9 +102,9 @@ void name_steps(std::vector<MeasuredStep>& steps) {
 }
 
 /// The steps with their replicas; empty where some steps lack a replica.
-std::vector<ReplicatedStep> join_replicas(const std::vector<MeasuredStep>& steps) {
+std::vector<ReplicatedStep> join_replicas(const std::vector<traces::MeasuredStep>& steps) {
   std::map<std::int64_t, ReplicatedStep> by_number;
-  for (const MeasuredStep& step : steps)
+  for (const traces::MeasuredStep& step : steps)
     by_number[step.number].push_back({step.program, step.timeline});
   std::vector<ReplicatedStep> replicated;
   for (auto& [_, replicas] : by_number) replicated.push_back(std::move(replicas));
@@ -113,15 +113,15 @@ std::vector<ReplicatedStep> join_replicas(const std::vector<MeasuredStep>& steps
   return replicated;
 }
 
-TrustEvidence evidence_of(const Iterations& iterations, const ReadSteps& read) {
-  TrustEvidence evidence{{}, read.doubts, read.faults};
-  for (const IterationRow& row : iterations.rows)
+traces::TrustEvidence evidence_of(const traces::Iterations& iterations, const ReadSteps& read) {
+  traces::TrustEvidence evidence{{}, read.doubts, read.faults};
+  for (const traces::IterationRow& row : iterations.rows)
     evidence.replay_errors.push_back(row.replay_error);
   return evidence;
 }
 
 bool is_trusted(const Analysis& analysis) {
-  return analysis.iterations.trust.verdict != Verdict::kNone;
+  return analysis.iterations.trust.verdict != traces::Verdict::kNone;
 }
 
 /// Here alone, so that no report, picture or file says what the trace does not explain.
@@ -133,13 +133,13 @@ Analysis remove_conclusions(Analysis analysis) {
 }
 
 Analysis analyze_steps(ReadSteps read, const MemoryOptions& memory) {
-  std::vector<MeasuredStep>& steps = read.steps;
+  std::vector<traces::MeasuredStep>& steps = read.steps;
   name_steps(steps);
-  Iterations iterations;
+  traces::Iterations iterations;
   std::vector<BubbleReport> reports;
   std::vector<ObservedStep> observed;
   const MemoryModel model = make_uniform_memory(steps.front().schedule->shape, memory);
-  for (const MeasuredStep& step : steps) {
+  for (const traces::MeasuredStep& step : steps) {
     const BubbleReport& report =
         reports.emplace_back(analyze(step.schedule, step.program, step.timeline, model));
     iterations.rows.push_back({step.label, report.makespan, report.bubble.ratio,
@@ -158,9 +158,9 @@ Analysis analyze_steps(ReadSteps read, const MemoryOptions& memory) {
   iterations.left_out = std::move(read.left_out);
   iterations.notes = std::move(read.notes);
   iterations.whole_steps = std::move(read.whole_steps);
-  iterations.trust = judge_trust(mean, evidence_of(iterations, read));
+  iterations.trust = traces::judge_trust(mean, evidence_of(iterations, read));
   const std::size_t middle = find_median_report(reports);
-  MeasuredStep& median = steps[middle];
+  traces::MeasuredStep& median = steps[middle];
   Analysis analysis{{std::move(median.schedule)}, std::move(iterations)};
   analysis.median = reports[middle];
   analysis.median_label = median.label;
@@ -173,28 +173,29 @@ Analysis analyze_steps(ReadSteps read, const MemoryOptions& memory) {
 
 std::string print_csv(const Analysis& analysis) {
   const BubbleReport& report = analysis.shown.report;
-  return write_report_csv(report,
-                          {{"makespan_ns", fmt::format("{}", report.makespan)},
-                           {"step_ns", fmt::format("{}", compute_mean_step(analysis.iterations))},
-                           {"trust", std::string(to_string(analysis.iterations.trust.verdict))}});
+  return traces::write_report_csv(
+      report, {{"makespan_ns", fmt::format("{}", report.makespan)},
+               {"step_ns", fmt::format("{}", traces::compute_mean_step(analysis.iterations))},
+               {"trust", std::string(to_string(analysis.iterations.trust.verdict))}});
 }
 
 std::string print_json(const Analysis& analysis) {
-  const Step& step = analysis.shown;
-  return append_members(write_report_json(step.report, step.program, step.timeline),
-                        write_iterations_json(analysis.iterations));
+  const TimedStep& step = analysis.shown;
+  return append_members(traces::write_report_json(step.report, step.program, step.timeline),
+                        traces::write_iterations_json(analysis.iterations));
 }
 
-std::string print_text(const Analysis& analysis, const DrawOptions& draw) {
-  const Step& step = analysis.shown;
-  const Iterations& iterations = analysis.iterations;
-  return write_left_out_text(iterations) + write_trust_text(iterations.trust) +
-         draw_timeline(step.record(), draw) + "\n" + write_whole_step_text(iterations) +
-         write_text_report(step.record(), draw) + write_iterations_text(iterations);
+std::string print_text(const Analysis& analysis, const traces::DrawOptions& draw) {
+  const TimedStep& step = analysis.shown;
+  const traces::Iterations& iterations = analysis.iterations;
+  return traces::write_left_out_text(iterations) + traces::write_trust_text(iterations.trust) +
+         traces::draw_timeline(step.record(), draw) + "\n" +
+         traces::write_whole_step_text(iterations) +
+         traces::write_text_report(step.record(), draw) + traces::write_iterations_text(iterations);
 }
 
 std::string print_report(const Analysis& analysis, const std::string& format,
-                         const DrawOptions& draw) {
+                         const traces::DrawOptions& draw) {
   if (format == "json") return print_json(analysis);
   if (format == "csv") return print_csv(analysis);
   return print_text(analysis, draw);
@@ -203,20 +204,21 @@ std::string print_report(const Analysis& analysis, const std::string& format,
 /// The label of the drawn step in files, which show it with its own numbers: "zb-h1: median of 64
 /// iterations (dp 0 step 23), whole step 2.21 s".
 std::string label_of(const Analysis& analysis) {
-  const Iterations& iterations = analysis.iterations;
+  const traces::Iterations& iterations = analysis.iterations;
   std::string label = analysis.shown.schedule->name;
   if (!is_trusted(analysis)) label = "NOT TRUSTED: " + label;
   if (iterations.rows.size() > 1)
     label += fmt::format(": median of {} iterations ({})", iterations.rows.size(),
                          analysis.median_label);
-  if (const std::string whole = write_whole_step_text(iterations); !whole.empty())
-    label += fmt::format(", whole step {} in the mean", format_time(compute_mean_step(iterations)));
+  if (const std::string whole = traces::write_whole_step_text(iterations); !whole.empty())
+    label += fmt::format(", whole step {} in the mean",
+                         traces::format_time(traces::compute_mean_step(iterations)));
   return label;
 }
 
 void write_files(const Analysis& analysis, const ExportOptions& exports,
                  const Arguments& arguments) {
-  Step median = analysis.shown;
+  TimedStep median = analysis.shown;
   median.report = analysis.median;
   write_exports({{label_of(analysis), median}}, exports, format_command_line("analyze", arguments));
 }
@@ -248,7 +250,7 @@ int run_analyze(const Arguments& arguments) {
   const Metrics metrics = collect_metrics(analysis.shown.report);
   expect_known(gate, metrics);
   write_files(analysis, exports, arguments);
-  DrawOptions draw = detect_draw_options();
+  traces::DrawOptions draw = detect_draw_options();
   draw.all_ranks = all_ranks;
   print_output("{}", print_report(analysis, format, draw));
   if (!gate.empty() && !is_trusted(analysis)) {
@@ -258,4 +260,4 @@ int run_analyze(const Arguments& arguments) {
   return report_failures(gate, metrics) ? 1 : 0;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

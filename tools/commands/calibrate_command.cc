@@ -18,7 +18,7 @@
 #include "traces/costs/cost_file.h"
 #include "traces/files/format.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -38,9 +38,9 @@ std::vector<std::string> expand_schedules(const std::string& list, const ShapeOp
   return {"1f1b", "zb-h1"};
 }
 
-Json confidence(const Estimate& estimate) {
-  return {{"mean", write_cost_duration(estimate.mean)},
-          {"half_width_95", write_cost_duration(estimate.half_width)},
+Json confidence(const exec::Estimate& estimate) {
+  return {{"mean", traces::write_cost_duration(estimate.mean)},
+          {"half_width_95", traces::write_cost_duration(estimate.half_width)},
           {"jitter", estimate.jitter},
           {"samples", estimate.samples}};
 }
@@ -66,22 +66,23 @@ std::string key_of(const Schedule& schedule, std::size_t stage, std::size_t kind
       schedule.recompute(static_cast<std::int32_t>(stage)) == Recompute::kSelective;
   if (kind == static_cast<std::size_t>(OpKind::kRecompute) && selective)
     return "selective_recompute";
-  return kCostKeys[kind];
+  return traces::kCostKeys[kind];
 }
 
-Json stages_json(const Calibration& calibration, const Schedule& schedule,
+Json stages_json(const exec::Calibration& calibration, const Schedule& schedule,
                  const MemoryModel& memory) {
   Json stages = Json::array();
   for (std::size_t stage = 0; stage < calibration.ops.size(); ++stage) {
     Json entry = Json::object();
-    for (std::size_t kind = 0; kind < kCostKeys.size(); ++kind)
+    for (std::size_t kind = 0; kind < traces::kCostKeys.size(); ++kind)
       if (const auto& known = calibration.ops[stage][kind])
         entry[key_of(schedule, stage, kind)] =
-            write_cost_duration(known->mean * schedule.shape.slices);
-    const UpdateEstimate& update = calibration.updates[stage];
+            traces::write_cost_duration(known->mean * schedule.shape.slices);
+    const exec::UpdateEstimate& update = calibration.updates[stage];
     if (update.optimizer && update.optimizer->mean > 0)
-      entry["optimizer"] = write_cost_duration(update.optimizer->mean);
-    if (update.reduce_grad) entry["reduce_grad"] = write_cost_duration(update.reduce_grad->mean);
+      entry["optimizer"] = traces::write_cost_duration(update.optimizer->mean);
+    if (update.reduce_grad)
+      entry["reduce_grad"] = traces::write_cost_duration(update.reduce_grad->mean);
     if (!memory.activation_bytes.empty())
       entry["activation_bytes"] = bytes_json(schedule, memory, stage);
     stages.push_back(std::move(entry));
@@ -90,14 +91,14 @@ Json stages_json(const Calibration& calibration, const Schedule& schedule,
 }
 
 /// Describes the measurement and its uncertainty.
-Json measured_json(const Calibration& calibration, const Measurement& measurement) {
+Json measured_json(const exec::Calibration& calibration, const Measurement& measurement) {
   Json stages = Json::array();
   for (std::size_t stage = 0; stage < calibration.ops.size(); ++stage) {
     const auto& estimates = calibration.ops[stage];
-    const UpdateEstimate& update = calibration.updates[stage];
+    const exec::UpdateEstimate& update = calibration.updates[stage];
     Json entry = Json::object();
-    for (std::size_t kind = 0; kind < kCostKeys.size(); ++kind)
-      if (estimates[kind]) entry[kCostKeys[kind]] = confidence(*estimates[kind]);
+    for (std::size_t kind = 0; kind < traces::kCostKeys.size(); ++kind)
+      if (estimates[kind]) entry[traces::kCostKeys[kind]] = confidence(*estimates[kind]);
     if (update.optimizer) entry["optimizer"] = confidence(*update.optimizer);
     if (update.reduce_grad) entry["reduce_grad"] = confidence(*update.reduce_grad);
     stages.push_back(std::move(entry));
@@ -129,7 +130,7 @@ LowerOptions choose_lowering(const Request& request, const Schedule& schedule) {
   return options;
 }
 
-Json measure_costs(const Request& request, const Processes& processes) {
+Json measure_costs(const Request& request, const exec::Processes& processes) {
   std::vector<Measurement> measurements;
   for (const std::string& name : request.schedules) {
     const ValidSchedule schedule = load_valid_schedule(name, request.options, CostUse::kOrderOnly);
@@ -140,25 +141,26 @@ Json measure_costs(const Request& request, const Processes& processes) {
     if (processes.is_coordinator())
       print_message("measured {} step(s) of {}\n", request.run.steps, name);
   }
-  const std::vector<Observation> observations = collect_observations(measurements);
+  const std::vector<exec::Observation> observations = collect_observations(measurements);
   const ValidSchedule& schedule = measurements[0].step.schedule;
-  const Calibration calibration = calibrate(observations, schedule->stages());
+  const exec::Calibration calibration = exec::calibrate(observations, schedule->stages());
   MemoryModel memory;
-  const bool on_device = static_cast<bool>(find_backend(request.run.backend).start);
+  const bool on_device = static_cast<bool>(exec::find_backend(request.run.backend).start);
   if (request.run.work == WorkKind::kTransformer)
-    memory = on_device ? device_training_memory(schedule, request.run.training, request.run.device)
-                       : training_memory(schedule, request.run.training);
+    memory = on_device
+                 ? exec::device_training_memory(schedule, request.run.training, request.run.device)
+                 : exec::training_memory(schedule, request.run.training);
   Json costs{{"format", "bubblescope-costs/1"},
              {"stages", stages_json(calibration, schedule, memory)}};
   if (calibration.message)
     costs["message"] = {
-        {"latency", write_cost_duration(std::max<Nanos>(0, calibration.message->mean))}};
+        {"latency", traces::write_cost_duration(std::max<Nanos>(0, calibration.message->mean))}};
   costs["measured"] = measured_json(calibration, measurements[0]);
   const RunContext context{request.options, request.run, processes};
   costs = with_copies(std::move(costs), measurements[0], memory, context);
   if (request.contention && measurements[0].ranks_per_device > 1)
     return with_contention(std::move(costs), measurements, context);
-  if (!find_backend(request.run.backend).time_messages || !calibration.message) return costs;
+  if (!exec::find_backend(request.run.backend).time_messages || !calibration.message) return costs;
   return with_messages(std::move(costs), {observations, {}, 1, calibration.message->mean}, schedule,
                        request.run);
 }
@@ -195,4 +197,4 @@ int run_calibrate(const Arguments& arguments) {
   return 0;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

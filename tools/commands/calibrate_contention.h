@@ -8,7 +8,7 @@
 #include "exec/calibration/calibrate.h"
 #include "tools/commands/measure.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 /// Runs ops with 1, 2, ... ranks of their device busy, and adds their durations to a cost file:
 /// alone as each stage's durations, with others as its "in_company". Measurements of whole
@@ -18,11 +18,11 @@ nlohmann::ordered_json with_contention(nlohmann::ordered_json costs,
                                        const RunContext& context);
 
 /// Prefers estimates from many real steps over estimates from ranks that take turns.
-std::vector<std::optional<Estimate>> choose_estimates(
-    const std::vector<std::optional<Estimate>>& in_schedules,
-    const std::vector<std::optional<Estimate>>& in_turns);
+std::vector<std::optional<exec::Estimate>> choose_estimates(
+    const std::vector<std::optional<exec::Estimate>>& in_schedules,
+    const std::vector<std::optional<exec::Estimate>>& in_turns);
 
 /// Collects all steps of all measurements; refers to them.
-std::vector<Observation> collect_observations(const std::vector<Measurement>& schedules);
+std::vector<exec::Observation> collect_observations(const std::vector<Measurement>& schedules);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

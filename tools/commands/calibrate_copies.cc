@@ -9,17 +9,17 @@
 #include "sim/ir/recompute.h"
 #include "traces/costs/cost_file.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
 
 /// The slowdown of every eviction and load; its first entry is the time without contention.
-Slowdown find_slowdown(const std::vector<CopyCosts>& stages) {
+Slowdown find_slowdown(const std::vector<exec::CopyCosts>& stages) {
   std::vector<double> sums;
   std::vector<double> alone;
-  for (const CopyCosts& stage : stages)
+  for (const exec::CopyCosts& stage : stages)
     for (const auto* const seen : {&stage.evict, &stage.load}) {
       if (seen->empty() || !seen->front()) continue;
       sums.resize(std::max(sums.size(), seen->size()), 0);
@@ -39,10 +39,10 @@ Slowdown find_slowdown(const std::vector<CopyCosts>& stages) {
 }
 
 /// The time per additional byte, in nanoseconds, between the two largest sizes.
-double nanos_per_byte(const std::vector<MessageTime>& by_size) {
+double nanos_per_byte(const std::vector<exec::MessageTime>& by_size) {
   if (by_size.size() < 2) return 0;
-  const MessageTime& largest = by_size[by_size.size() - 1];
-  const MessageTime& less = by_size[by_size.size() - 2];
+  const exec::MessageTime& largest = by_size[by_size.size() - 1];
+  const exec::MessageTime& less = by_size[by_size.size() - 2];
   return static_cast<double>(largest.nanos - less.nanos) /
          static_cast<double>(largest.bytes - less.bytes);
 }
@@ -57,19 +57,21 @@ ValidSchedule with_offload_targets(Schedule schedule, bool by_host) {
 
 CopyEvidence measure_copies(const ValidSchedule& moved, const Measurement& measured,
                             const MemoryModel& memory, const RunContext& context) {
-  const bool by_host = !offloads_to_rank(moved, 0);
-  const Program program = copies_program(moved, measured.ranks_per_device);
+  const bool by_host = !traces::offloads_to_rank(moved, 0);
+  const Program program = exec::copies_program(moved, measured.ranks_per_device);
   const std::vector<Timeline> steps = time_program(moved, program, context);
   CopyEvidence evidence;
-  evidence.stages = find_copy_costs({program, steps}, {moved->stages(), measured.ranks_per_device});
+  evidence.stages =
+      exec::find_copy_costs({program, steps}, {moved->stages(), measured.ranks_per_device});
   for (std::int32_t stage = 0; stage < moved->stages(); ++stage) {
     const auto at = static_cast<std::size_t>(stage);
     evidence.kept.push_back(recomputes(moved, stage) ? memory.checkpoint_bytes[at]
                                                      : memory.activation_bytes[at].forward);
     const std::int32_t rank = moved->rank_of_stage[at];
-    if (!by_host && !offloads_to_rank(moved, rank)) evidence.stages[at] = {};  // the middle rank
+    if (!by_host && !traces::offloads_to_rank(moved, rank))
+      evidence.stages[at] = {};  // the middle rank
   }
-  const BackendDef& backend = find_backend(context.run.backend);
+  const exec::BackendDef& backend = exec::find_backend(context.run.backend);
   const auto& time = by_host ? backend.time_host_copies : backend.time_messages;
   evidence.by_size = time(moved->shape.ranks, context.run.device);
   return evidence;
@@ -78,10 +80,11 @@ CopyEvidence measure_copies(const ValidSchedule& moved, const Measurement& measu
 /// Writes the copy times of each stage without contention.
 Json write_stages(Json stages, const CopyEvidence& evidence, bool by_host) {
   for (std::size_t stage = 0; stage < evidence.stages.size(); ++stage) {
-    const CopyCosts& seen = evidence.stages[stage];
-    const auto write = [&](const char* key, const std::vector<std::optional<Estimate>>& times) {
+    const exec::CopyCosts& seen = evidence.stages[stage];
+    const auto write = [&](const char* key,
+                           const std::vector<std::optional<exec::Estimate>>& times) {
       if (!times.empty() && times.front())
-        stages[stage][key] = write_cost_duration(times.front()->mean);
+        stages[stage][key] = traces::write_cost_duration(times.front()->mean);
     };
     write(by_host ? "evict" : "evict_to_rank", seen.evict);
     write(by_host ? "load" : "load_from_rank", seen.load);
@@ -90,7 +93,7 @@ Json write_stages(Json stages, const CopyEvidence& evidence, bool by_host) {
 }
 
 bool can_move(const Schedule& schedule, const RunContext& context) {
-  return find_backend(context.run.backend).time_host_copies &&
+  return exec::find_backend(context.run.backend).time_host_copies &&
          context.run.work == WorkKind::kTransformer && !schedule.forward_only &&
          schedule.shape.slices == 1 && schedule.weights.empty();
 }
@@ -110,7 +113,7 @@ Json write_copy_json(const CopyEvidence& evidence) {
       }
   Json json = Json::object();
   const double latency = copies > 0 ? std::max(0.0, beyond / static_cast<double>(copies)) : 0;
-  json["latency"] = write_cost_duration(static_cast<Nanos>(latency));
+  json["latency"] = traces::write_cost_duration(static_cast<Nanos>(latency));
   if (per_byte > 0) json["bandwidth_gbps"] = 8 / per_byte;
   if (const Slowdown slowdown = find_slowdown(evidence.stages); !slowdown.empty())
     json["slowdown"] = slowdown;
@@ -134,4 +137,4 @@ Json with_copies(Json costs, const Measurement& measured, const MemoryModel& mem
   return costs;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -9,13 +9,13 @@
 #include "exec/gpu/host/job.h"
 #include "tools/commands/measure.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 /// Measurements of copies to the host, or of those to other ranks.
 struct CopyEvidence {
-  std::vector<CopyCosts> stages;     ///< by the number of busy ranks, from 0
-  std::vector<MessageTime> by_size;  ///< while nothing else runs
-  std::vector<Bytes> kept;           ///< [stage]: what is moved
+  std::vector<exec::CopyCosts> stages;     ///< by the number of busy ranks, from 0
+  std::vector<exec::MessageTime> by_size;  ///< while nothing else runs
+  std::vector<Bytes> kept;                 ///< [stage]: what is moved
 };
 
 /// The "copy" of a cost file, or its "to_rank":
@@ -28,4 +28,4 @@ nlohmann::ordered_json write_copy_json(const CopyEvidence& evidence);
 nlohmann::ordered_json with_copies(nlohmann::ordered_json costs, const Measurement& measured,
                                    const MemoryModel& memory, const RunContext& context);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

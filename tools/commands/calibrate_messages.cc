@@ -10,27 +10,28 @@
 #include "tools/commands/calibrate_contention.h"
 #include "traces/costs/cost_file.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-using MeasuredTimes = std::vector<std::optional<Estimate>>;
+using MeasuredTimes = std::vector<std::optional<exec::Estimate>>;
 
 MeasuredTimes copies_of(const MessageEvidence& evidence) {
-  const MeasuredTimes in_turns = find_message_costs(evidence.turns, evidence.ranks_per_device);
-  return choose_estimates(find_message_costs(evidence.schedules, evidence.ranks_per_device),
+  const MeasuredTimes in_turns =
+      exec::find_message_costs(evidence.turns, evidence.ranks_per_device);
+  return choose_estimates(exec::find_message_costs(evidence.schedules, evidence.ranks_per_device),
                           in_turns);
 }
 
 /// The time that bytes add to the smallest copy, as a bandwidth, which cost files can state.
-LinkSpeed speed_of(const std::vector<MessageTime>& by_size) {
+LinkSpeed speed_of(const std::vector<exec::MessageTime>& by_size) {
   LinkSpeed speed;
   const auto quickest = std::min_element(
       by_size.begin(), by_size.end(),
       [](const auto& left, const auto& right) { return left.nanos < right.nanos; });
-  for (const MessageTime& time : by_size)
+  for (const exec::MessageTime& time : by_size)
     if (time.nanos > quickest->nanos)
       speed.points.push_back(
           {time.bytes, std::clamp(8.0 * static_cast<double>(time.bytes) /
@@ -42,18 +43,19 @@ LinkSpeed speed_of(const std::vector<MessageTime>& by_size) {
 /// The bytes of a message in training; 0 without training.
 Bytes message_bytes(const Schedule& schedule, const RunOptions& run) {
   if (run.work != WorkKind::kTransformer) return 0;
-  const Bytes bytes_per_entry = entry_bytes(dtype_of(run.device.precision));
-  const TransformerShape& model = run.training.model;
+  const Bytes bytes_per_entry = exec::entry_bytes(exec::dtype_of(run.device.precision));
+  const exec::TransformerShape& model = run.training.model;
   return bytes_per_entry * model.rows() * model.width / schedule.shape.slices;
 }
 
 /// The measurements behind the costs, for "measured".
 Json write_message_evidence_json(const MessageEvidence& evidence) {
   Json json = Json::object();
-  for (const MessageTime& time : evidence.by_size)
-    json["by_size"].push_back({{"bytes", time.bytes}, {"time", write_cost_duration(time.nanos)}});
+  for (const exec::MessageTime& time : evidence.by_size)
+    json["by_size"].push_back(
+        {{"bytes", time.bytes}, {"time", traces::write_cost_duration(time.nanos)}});
   if (evidence.turns.empty()) return json;
-  for (const std::optional<Estimate>& seen : copies_of(evidence))
+  for (const std::optional<exec::Estimate>& seen : copies_of(evidence))
     json["samples_by_busy_ranks"].push_back(seen ? seen->samples : 0);
   return json;
 }
@@ -62,8 +64,8 @@ Json write_message_evidence_json(const MessageEvidence& evidence) {
 
 Json write_message_json(const MessageEvidence& evidence) {
   std::vector<Nanos> copies;
-  if (!evidence.turns.empty()) copies = fill_contention(copies_of(evidence));
-  const std::optional<Estimate> usual = find_message_time(evidence.schedules);
+  if (!evidence.turns.empty()) copies = exec::fill_contention(copies_of(evidence));
+  const std::optional<exec::Estimate> usual = exec::find_message_time(evidence.schedules);
   const Nanos copy = usual ? usual->mean : 0;
   const Nanos beside = std::max<Nanos>(0, evidence.effective - copy);
   Nanos alone = beside + (copies.empty() ? copy : copies[0]);
@@ -77,20 +79,20 @@ Json write_message_json(const MessageEvidence& evidence) {
     latency = std::max<Nanos>(0, alone - transfer);
     alone = latency + transfer;
   }
-  message["latency"] = write_cost_duration(latency);
+  message["latency"] = traces::write_cost_duration(latency);
   if (evidence.bytes > 0 && !speed.points.empty()) {
     message["bytes"] = evidence.bytes;
     for (const SpeedPoint& point : speed.points)
       message["bandwidth_gbps"].push_back({point.bytes, point.bandwidth_gbps});
   }
   for (std::size_t busy = 1; busy < copies.size(); ++busy)
-    message["in_company"].push_back(write_cost_duration(alone + copies[busy] - copies[0]));
+    message["in_company"].push_back(traces::write_cost_duration(alone + copies[busy] - copies[0]));
   return message;
 }
 
 Json with_messages(Json costs, MessageEvidence evidence, const Schedule& schedule,
                    const RunOptions& run) {
-  const auto& time_messages = find_backend(run.backend).time_messages;
+  const auto& time_messages = exec::find_backend(run.backend).time_messages;
   evidence.bytes = message_bytes(schedule, run);
   if (time_messages && evidence.bytes > 0 && schedule.shape.ranks > 1)
     evidence.by_size = time_messages(schedule.shape.ranks, run.device);
@@ -99,4 +101,4 @@ Json with_messages(Json costs, MessageEvidence evidence, const Schedule& schedul
   return costs;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -9,17 +9,17 @@
 #include "exec/gpu/host/job.h"
 #include "tools/flags/run_options.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 /// Measurements of messages. Observations are those of schedules, and of a program in which ranks
 /// of a device take turns; without the latter, contention is left out.
 struct MessageEvidence {
-  std::vector<Observation> schedules;
-  std::vector<Observation> turns;
+  std::vector<exec::Observation> schedules;
+  std::vector<exec::Observation> turns;
   std::int32_t ranks_per_device = 1;
   Nanos effective = 0;  ///< from producer to consumer, in the schedules
   Bytes bytes = 0;      ///< of a message; 0: without payload
-  std::vector<MessageTime> by_size = {};
+  std::vector<exec::MessageTime> by_size = {};
 };
 
 /// The "message" of a cost file:
@@ -35,4 +35,4 @@ nlohmann::ordered_json write_message_json(const MessageEvidence& evidence);
 nlohmann::ordered_json with_messages(nlohmann::ordered_json costs, MessageEvidence evidence,
                                      const Schedule& schedule, const RunOptions& run);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

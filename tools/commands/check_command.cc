@@ -20,7 +20,7 @@
 #include "tools/print.h"
 #include "traces/drawings/drawing.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -174,7 +174,7 @@ nlohmann::ordered_json json_of(const Verdict& verdict) {
 void print_illegal(const Verdict& verdict, const Schedule* schedule) {
   print_output("{}: not legal, {} problem(s)\n", verdict.name, verdict.problems.size());
   if (schedule != nullptr) {
-    print_output("{}", draw_grid(*schedule, verdict.problems));
+    print_output("{}", traces::draw_grid(*schedule, verdict.problems));
   } else {
     print_output("  {}\n", verdict.problems[0].message);
   }
@@ -275,4 +275,4 @@ int run_check(const Arguments& arguments) {
   return sound ? 0 : 1;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

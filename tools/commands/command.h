@@ -6,7 +6,7 @@
 
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 /// The words after the command's name.
 using Arguments = std::vector<std::string>;
@@ -44,4 +44,4 @@ int run_analyze(const Arguments& arguments);
 int run_diff(const Arguments& arguments);
 int run_completion(const Arguments& arguments);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -7,7 +7,7 @@
 #include "tools/commands/command.h"
 #include "tools/print.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -63,4 +63,4 @@ int exit_status(Fault fault) {
 
 void print_error(const std::string& message) { print_message("bubblescope: {}\n", message); }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

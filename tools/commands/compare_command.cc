@@ -21,7 +21,7 @@
 #include "traces/reports/report_json.h"
 #include "traces/reports/text_report.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -35,7 +35,7 @@ constexpr const char* kCompareExample =
 /// One schedule's result in one shape, or why there is none.
 struct Row {
   std::string name;  ///< includes the shape where there are several
-  std::optional<Step> step;
+  std::optional<TimedStep> step;
   std::string refusal;
   bool of_all = false;  ///< from 'all', not requested by name
 };
@@ -76,7 +76,7 @@ Row predict_row(const std::string& name, const PredictOptions& options) {
   const bool file = is_schedule_file(name);
   const PredictOptions mine = file ? options : drop_unused_flags(options, find_schedule(name));
   try {
-    Step step = predict(name, mine);
+    TimedStep step = predict(name, mine);
     std::string over;
     for (const Problem& problem : over_cap(collect_peaks(step.report), step.models.memory))
       over = over.empty() ? problem.message : over;
@@ -156,7 +156,7 @@ std::string sensitivities_text(const std::vector<Row>& rows) {
   std::string text;
   for (const Row& row : rows)
     if (row.step && row.step->report.sensitivity)
-      text += fmt::format("{}: {}", row.name, write_sensitivity_text(row.step->report));
+      text += fmt::format("{}: {}", row.name, traces::write_sensitivity_text(row.step->report));
   return text;
 }
 
@@ -167,24 +167,24 @@ std::string above(Nanos makespan, Nanos base) {
   return "+" + percent(excess);
 }
 
-std::vector<TableColumn> columns_of_rows(const std::vector<Row>& rows) {
+std::vector<traces::TableColumn> columns_of_rows(const std::vector<Row>& rows) {
   Nanos best = 0;
   for (const Row& row : rows)
     if (row.step && (best == 0 || row.step->report.makespan < best))
       best = row.step->report.makespan;
-  std::vector<TableColumn> columns;
+  std::vector<traces::TableColumn> columns;
   const auto add = [&](const char* head, int importance, auto&& cell) {
-    TableColumn& next = columns.emplace_back();
+    traces::TableColumn& next = columns.emplace_back();
     next.head = head;
     next.importance = importance;
     for (const Row& row : rows)
       if (row.step) next.cells.push_back(cell(row, row.step->report));
   };
   using Report = const BubbleReport&;
-  add("schedule", kAlwaysShown, [](const Row& row, Report) { return row.name; });
+  add("schedule", traces::kAlwaysShown, [](const Row& row, Report) { return row.name; });
   columns.back().left = true;
-  add("makespan", kAlwaysShown,
-      [](const Row&, Report report) { return format_time(report.makespan); });
+  add("makespan", traces::kAlwaysShown,
+      [](const Row&, Report report) { return traces::format_time(report.makespan); });
   add("vs best", 8, [&](const Row&, Report report) { return above(report.makespan, best); });
   add("bubble", 7, [](const Row&, Report report) { return percent(report.bubble.ratio); });
   add("span rate", 1, [](const Row&, Report report) { return percent(report.bubble.span_rate); });
@@ -196,10 +196,10 @@ std::vector<TableColumn> columns_of_rows(const std::vector<Row>& rows) {
   return columns;
 }
 
-void print_text(const std::vector<Row>& rows, const DrawOptions& draw) {
+void print_text(const std::vector<Row>& rows, const traces::DrawOptions& draw) {
   const std::optional<int> width = draw.fit ? std::optional(draw.width) : std::nullopt;
-  const FittedTable table = draw_table(columns_of_rows(rows), width);
-  std::string text = table.text + describe_hidden(table.hidden);
+  const traces::FittedTable table = traces::draw_table(columns_of_rows(rows), width);
+  std::string text = table.text + traces::describe_hidden(table.hidden);
   for (const Row& row : rows)
     if (!row.refusal.empty()) text += fmt::format("{:<16}  {}\n", row.name, row.refusal);
   text += periods_text(rows) + sensitivities_text(rows) +
@@ -209,7 +209,7 @@ void print_text(const std::vector<Row>& rows, const DrawOptions& draw) {
       "bound:\n"
       "above the lower bound; peak act: micro-batches held on the fullest rank; sends: of the "
       "busiest\n";
-  print_output("{}", draw.fit ? fold_lines(text, draw.width) : text);
+  print_output("{}", draw.fit ? traces::fold_lines(text, draw.width) : text);
 }
 
 void print_csv(const std::vector<Row>& rows) {
@@ -219,18 +219,19 @@ void print_csv(const std::vector<Row>& rows) {
       "bubble_span_rate,peak_activations,sends,refused,period_ns{}\n",
       write_noise_csv_header(reports));
   for (const Row& row : rows) {
-    const std::string refusal = row.refusal.empty() ? "" : csv_string(row.refusal);
+    const std::string refusal = row.refusal.empty() ? "" : traces::csv_string(row.refusal);
     if (!row.step) {
-      print_output("{},,,,,,,,,,{},{}\n", csv_string(row.name), refusal,
+      print_output("{},,,,,,,,,,{},{}\n", traces::csv_string(row.name), refusal,
                    write_noise_csv_values(reports, row.name));
       continue;
     }
     const BubbleReport& report = row.step->report;
     const std::string period = report.period ? std::to_string(*report.period) : "";
-    print_output("{},{},{},{},{},{},{},{},{},{},{},{}{}\n", csv_string(row.name), report.makespan,
-                 report.max_span, report.ideal, report.lower_bound, report.bubble.ratio,
-                 report.bubble.overhead, report.bubble.span_rate, highest_peak(report),
-                 max_sends(report), refusal, period, write_noise_csv_values(reports, row.name));
+    print_output("{},{},{},{},{},{},{},{},{},{},{},{}{}\n", traces::csv_string(row.name),
+                 report.makespan, report.max_span, report.ideal, report.lower_bound,
+                 report.bubble.ratio, report.bubble.overhead, report.bubble.span_rate,
+                 highest_peak(report), max_sends(report), refusal, period,
+                 write_noise_csv_values(reports, row.name));
   }
 }
 
@@ -240,19 +241,19 @@ void print_json(const std::vector<Row>& rows) {
   for (const Row& row : rows) {
     if (row.step)
       reports += (reports.empty() ? "" : ",\n") +
-                 write_report_json(row.step->report, row.step->program, row.step->timeline);
+                 traces::write_report_json(row.step->report, row.step->program, row.step->timeline);
     if (!row.refusal.empty())
       refused += fmt::format("{}{{\"schedule\":{},\"reason\":{}}}", refused.empty() ? "" : ",\n",
-                             json_string(row.name), json_string(row.refusal));
+                             traces::json_string(row.name), traces::json_string(row.refusal));
   }
   print_output(
       "{{\"format\":\"bubblescope-comparison/1\",\"reports\":[\n{}],\"refused\":[{}]{}}}\n",
       reports, refused, write_win_probability_json(collect_reports(rows)));
 }
 
-bool trains(const Schedule& schedule, const TrainingOptions& options) {
+bool trains(const Schedule& schedule, const exec::TrainingOptions& options) {
   try {
-    expect_trainable(schedule, options);
+    exec::expect_trainable(schedule, options);
   } catch (const Error&) {
     return false;
   }
@@ -337,7 +338,8 @@ void expect_shape(const std::string& list, const std::vector<std::string>& shape
 }
 
 /// --seq-length and --micro-batch-size apply to the model and to the transformer that is run.
-void copy_shared_sizes(const CommandFlags& app, ModelOptions& model, const TransformerShape& run) {
+void copy_shared_sizes(const CommandFlags& app, ModelOptions& model,
+                       const exec::TransformerShape& run) {
   if (app.count("--seq-length") > 0) model.sequence = run.sequence;
   if (app.count("--micro-batch-size") > 0) model.parallel.micro_batch_size = run.batch;
 }
@@ -387,7 +389,7 @@ int run_compare(const Arguments& arguments) {
   if (!run.backend.empty())
     return std::max(status, compare_with_measured(std::move(rows), output, options, run, app));
   write_exports(steps_of(rows), output.exports, output.command);
-  DrawOptions draw = detect_draw_options();
+  traces::DrawOptions draw = detect_draw_options();
   draw.fit = draw.fit && !wide;
   if (output.format == "json")
     print_json(rows);
@@ -398,4 +400,4 @@ int run_compare(const Arguments& arguments) {
   return status;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -12,7 +12,7 @@
 #include "traces/drawings/time_axis.h"
 #include "traces/reports/report_json.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -39,14 +39,14 @@ double peak_error(const BubbleReport& predicted, const BubbleReport& measured) {
 /// The pools of the fullest ranks.
 struct FullestPools {
   Bytes predicted = 0;
-  PoolUse measured;
+  exec::PoolUse measured;
 };
 
 FullestPools fullest_pools(const Comparison& comparison) {
   FullestPools fullest;
   for (const Bytes predicted : comparison.predicted_pools)
     fullest.predicted = std::max(fullest.predicted, predicted);
-  for (const PoolUse& pool : comparison.measured.pools) {
+  for (const exec::PoolUse& pool : comparison.measured.pools) {
     fullest.measured.peak = std::max(fullest.measured.peak, pool.peak);
     fullest.measured.reserved = std::max(fullest.measured.reserved, pool.reserved);
   }
@@ -69,7 +69,7 @@ std::string describe_pools(const Comparison& comparison) {
                      format_bytes(pools.measured.reserved));
 }
 
-PredictionError find_error(const Step& predicted, const Step& measured) {
+PredictionError find_error(const TimedStep& predicted, const TimedStep& measured) {
   const TimelineDifference difference =
       compare_timelines(predicted.program, predicted.timeline, measured.program, measured.timeline);
   const Nanos step = predicted.report.makespan;
@@ -138,12 +138,12 @@ std::string write_divergence_json(const std::optional<OpShift>& first_divergence
   if (!first_divergence) return "\"parting\":null";
   return fmt::format(
       "\"parting\":{{\"rank\":{},\"op\":{},\"start_shift_ns\":{},\"duration_shift_ns\":{}}}",
-      first_divergence->rank, json_string(to_string(first_divergence->op)),
+      first_divergence->rank, traces::json_string(to_string(first_divergence->op)),
       first_divergence->start_shift, first_divergence->duration_shift);
 }
 
-std::string report_json(const Step& step) {
-  return write_report_json(step.report, step.program, step.timeline);
+std::string report_json(const TimedStep& step) {
+  return traces::write_report_json(step.report, step.program, step.timeline);
 }
 
 std::string spread_json(const StepSpread& spread) {
@@ -174,17 +174,18 @@ std::string match_json(const std::vector<Comparison>& comparisons) {
 
 }  // namespace
 
-Comparison run_prediction(const std::string& label, Step predicted, const RunContext& context) {
+Comparison run_prediction(const std::string& label, TimedStep predicted,
+                          const RunContext& context) {
   Measurement measured = measure(predicted.schedule, predicted.program, context);
   Comparison comparison{label, std::move(predicted), std::move(measured)};
-  const Step& step = comparison.predicted;
+  const TimedStep& step = comparison.predicted;
   if (comparison.measured.breakdown)
     throw Error(comparison.measured.breakdown->fault,
                 label + ": " + comparison.measured.breakdown->message);
   comparison.error = find_error(step, comparison.measured.step);
   if (!comparison.measured.pools.empty())
-    comparison.predicted_pools = predict_pool_bytes({step.schedule, step.program, step.timeline},
-                                                    context.run.training, context.run.device);
+    comparison.predicted_pools = exec::predict_pool_bytes(
+        {step.schedule, step.program, step.timeline}, context.run.training, context.run.device);
   comparison.error.peak_pool = pool_error(comparison);
   return comparison;
 }
@@ -232,8 +233,8 @@ std::string describe_noise_problem(const std::vector<Comparison>& comparisons) {
   }
   const OrderAgreement agreement = compute_order_agreement(comparisons);
   if (widest.relative() <= kMinSpread && agreement.counted == agreement.pairs) return {};
-  std::string text = fmt::format("noisy: steps of {} took {} to {}", label, format_time(widest.min),
-                                 format_time(widest.max));
+  std::string text = fmt::format("noisy: steps of {} took {} to {}", label,
+                                 traces::format_time(widest.min), traces::format_time(widest.max));
   if (agreement.counted < agreement.pairs)
     text += fmt::format(", and {} of {} pairs of schedules cannot be told apart",
                         agreement.pairs - agreement.counted, agreement.pairs);
@@ -259,7 +260,7 @@ std::string write_comparison_text(const std::vector<Comparison>& comparisons) {
     text += fmt::format("{:<{}}measured  {}{:>+9.2f}{:>9.2f}{:>9.2f}{:>+9.2f}  {} to {}\n", "",
                         width, describe(comparison.measured.step.report), 100 * error.makespan,
                         100 * error.op_start_p50, 100 * error.op_start_p95, 100 * error.peak_memory,
-                        format_time(spread.min), format_time(spread.max));
+                        traces::format_time(spread.min), traces::format_time(spread.max));
     divergences += fmt::format("{:<{}}parts from its prediction {}\n", comparison.label, width,
                                describe(error.first_divergence));
     if (comparison.measured.verification)
@@ -313,12 +314,13 @@ std::string write_comparison_json(const std::vector<Comparison>& comparisons) {
       "{{\"format\":\"bubblescope-comparison/1\",\"work\":{},\"device\":{},"
       "\"gradients_match\":{},{},\"kendall_tau\":{},\"order_pairs\":{{\"counted\":{},\"of\":{}}},"
       "\"noise\":{},\n\"reports\":[\n{}]}}\n",
-      json_string(comparisons[0].measured.work), json_string(comparisons[0].measured.device),
-      match_json(comparisons), error_json(largest(comparisons)),
-      agreement.tau ? fmt::format("{}", *agreement.tau) : "null", agreement.counted,
-      agreement.pairs,
-      warning.empty() ? "null"
-                      : json_string(std::string_view(warning).substr(0, warning.size() - 1)),
+      traces::json_string(comparisons[0].measured.work),
+      traces::json_string(comparisons[0].measured.device), match_json(comparisons),
+      error_json(largest(comparisons)), agreement.tau ? fmt::format("{}", *agreement.tau) : "null",
+      agreement.counted, agreement.pairs,
+      warning.empty()
+          ? "null"
+          : traces::json_string(std::string_view(warning).substr(0, warning.size() - 1)),
       reports);
 }
 
@@ -328,4 +330,4 @@ bool gradients_match(const std::vector<Comparison>& comparisons) {
   });
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

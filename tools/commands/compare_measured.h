@@ -8,7 +8,7 @@
 #include "sim/analysis/timeline_difference.h"
 #include "tools/commands/measure.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 /// The error of a prediction, as fractions.
 struct PredictionError {
@@ -25,14 +25,14 @@ struct PredictionError {
 
 struct Comparison {
   std::string label;
-  Step predicted;
+  TimedStep predicted;
   Measurement measured;
   std::vector<Bytes> predicted_pools = {};  ///< per rank; empty where activations have no pools
   PredictionError error = {};
 };
 
 /// Runs a predicted step. Throws Error where the run fails.
-Comparison run_prediction(const std::string& label, Step predicted, const RunContext& context);
+Comparison run_prediction(const std::string& label, TimedStep predicted, const RunContext& context);
 
 /// The distribution of one schedule's measured step times.
 struct StepSpread {
@@ -83,4 +83,4 @@ std::string write_comparison_json(const std::vector<Comparison>& comparisons);
 /// Whether the gradients of all trained schedules were verified.
 bool gradients_match(const std::vector<Comparison>& comparisons);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -9,7 +9,7 @@
 #include "traces/drawings/time_axis.h"
 #include "traces/files/csv_string.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -35,8 +35,8 @@ std::string write_win_probability_text(const std::vector<NamedReport>& reports) 
     text += fmt::format("{:>{}}", column.name, width(column));
   text += "\n";
   for (const NamedReport& row : reports) {
-    text += fmt::format("{:<16}{:>16}{:>16}", row.name, format_time(row.report->noise->p50),
-                        format_time(row.report->noise->p95));
+    text += fmt::format("{:<16}{:>16}{:>16}", row.name, traces::format_time(row.report->noise->p50),
+                        traces::format_time(row.report->noise->p95));
     for (const NamedReport& column : reports)
       text += fmt::format(
           "{:>{}}",
@@ -52,7 +52,7 @@ std::string write_win_probability_text(const std::vector<NamedReport>& reports) 
 std::string write_noise_csv_header(const std::vector<NamedReport>& reports) {
   if (!has_noise(reports)) return {};
   std::string text = ",p50_ns,p95_ns,mean_ns,least_ns,most_ns";
-  for (const NamedReport& column : reports) text += "," + csv_field("beats_" + column.name);
+  for (const NamedReport& column : reports) text += "," + traces::csv_field("beats_" + column.name);
   return text;
 }
 
@@ -83,4 +83,4 @@ std::string write_win_probability_json(const std::vector<NamedReport>& reports) 
   return text + "]";
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

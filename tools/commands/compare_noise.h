@@ -6,7 +6,7 @@
 
 #include "sim/analysis/report.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 /// The report of one schedule, with the name that was asked for.
 struct NamedReport {
@@ -31,4 +31,4 @@ std::string write_noise_csv_header(const std::vector<NamedReport>& reports);
 std::string write_noise_csv_values(const std::vector<NamedReport>& reports,
                                    const std::string& name);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -5,7 +5,7 @@
 #include "tools/flags/options.h"
 #include "tools/print.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -71,4 +71,4 @@ int run_completion(const Arguments& arguments) {
   return 0;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

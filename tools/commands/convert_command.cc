@@ -7,7 +7,7 @@
 #include "tools/inputs/predict.h"
 #include "tools/print.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -16,9 +16,9 @@ constexpr const char* kConvertExample =
     "  bubblescope convert interleaved --pp 4 --vpp 2 -m 8 --profile pytorch-2.15 --fsdp \\\n"
     "      --to pytorch-csv-comms -o schedule.csv\n";
 
-const ScheduleFormat& find_format(const std::string& name) {
-  const auto& registry = Registry<ScheduleFormat>::instance();
-  if (const ScheduleFormat* format = registry.find(name)) return *format;
+const traces::ScheduleFormat& find_format(const std::string& name) {
+  const auto& registry = Registry<traces::ScheduleFormat>::instance();
+  if (const traces::ScheduleFormat* format = registry.find(name)) return *format;
   const std::string nearest = registry.nearest(name);
   throw Error("no schedule format is called '" + name + "'" + suggestion(nearest) +
               " ('bubblescope list formats' shows them all)");
@@ -27,8 +27,9 @@ const ScheduleFormat& find_format(const std::string& name) {
 const Schedule& schedule_of(const ValidSchedule& valid) { return valid; }
 const Schedule& schedule_of(const InvalidSchedule& invalid) { return invalid.schedule; }
 
-std::vector<FilePart> write_with_costs(const ScheduleFormat& format, const ValidSchedule& schedule,
-                                       const PredictOptions& options) {
+std::vector<traces::FilePart> write_with_costs(const traces::ScheduleFormat& format,
+                                               const ValidSchedule& schedule,
+                                               const PredictOptions& options) {
   const Program program = lower_or_explain(schedule, options.cost.lower);
   const std::vector<Nanos> durations = price(program, load_models(schedule, options).costs);
   return format.write_priced({schedule, program, durations});
@@ -45,7 +46,7 @@ void warn_of_swapped(const ValidSchedule& schedule, Lowering posting) {
       schedule->name, *swapped.front().rank, swapped.front().message);
 }
 
-std::string write_lists(const ScheduleFormat& format, const ValidSchedule& schedule,
+std::string write_lists(const traces::ScheduleFormat& format, const ValidSchedule& schedule,
                         const PredictOptions& options) {
   const Lowering posting = options.cost.lower.posting;
   if (posting == Lowering::kDeferred && posts_messages(schedule))
@@ -55,12 +56,12 @@ std::string write_lists(const ScheduleFormat& format, const ValidSchedule& sched
   return format.write_lists(schedule, {choose_release(options.shape.profile), posting});
 }
 
-std::vector<FilePart> write(const ScheduleFormat& format, const std::string& name,
-                            const PredictOptions& options) {
+std::vector<traces::FilePart> write(const traces::ScheduleFormat& format, const std::string& name,
+                                    const PredictOptions& options) {
   // Our own formats may also contain unfinished schedules.
   if (format.write && !format.for_runtimes)
     return std::visit(
-        [&](const auto& loaded) -> std::vector<FilePart> {
+        [&](const auto& loaded) -> std::vector<traces::FilePart> {
           return {{"", format.write(schedule_of(loaded))}};
         },
         load_schedule(name, options, CostUse::kOrderOnly));
@@ -90,15 +91,15 @@ int run_convert(const Arguments& arguments) {
   add_predict_options(app, options);
   app.footer(kConvertExample);
   if (!app.parse(arguments)) return 0;
-  const ScheduleFormat& to = find_format(format);
+  const traces::ScheduleFormat& to = find_format(format);
   if (output.empty()) throw Error("-o has an empty file name");
   options = read_inputs(std::move(options), {schedule});
-  const std::vector<FilePart> parts = write(to, schedule, options);
+  const std::vector<traces::FilePart> parts = write(to, schedule, options);
   if (output == "-" && !parts.front().suffix.empty())
     throw Error(fmt::format("{} is {} file(s); give -o PREFIX, and they are PREFIX{} and so on",
                             to.name, parts.size(), parts.front().suffix));
-  for (const FilePart& part : parts) write_and_report(output + part.suffix, part.content);
+  for (const traces::FilePart& part : parts) write_and_report(output + part.suffix, part.content);
   return 0;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

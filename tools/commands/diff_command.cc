@@ -17,7 +17,7 @@
 #include "traces/json/json_node.h"
 #include "traces/timelines/timeline_file.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -34,7 +34,7 @@ constexpr std::size_t kShownShifts = 10;
 /// One of the two files: its values, and its step if it has one.
 struct Side {
   Metrics metrics;
-  std::optional<Step> step;
+  std::optional<TimedStep> step;
 };
 
 /// Reads the values of a json report under the names of collect_metrics: bubble.ratio is
@@ -63,20 +63,20 @@ Metrics collect_json_metrics(const nlohmann::json& report, const std::string& fi
 }
 
 Side load_side(const std::string& path) {
-  const std::string text = read_file(path);
-  if (is_timeline(text)) {
-    TimelineFile file = parse_timeline(text, path);
+  const std::string text = traces::read_file(path);
+  if (traces::is_timeline(text)) {
+    traces::TimelineFile file = traces::parse_timeline(text, path);
     if (!file.timeline.breakdown.empty())
       throw Error(Fault::kProblem,
                   path + " is no whole step, it broke off: " + file.timeline.breakdown);
-    Step step{std::move(file.schedule)};
+    TimedStep step{std::move(file.schedule)};
     step.program = std::move(file.program);
     step.timeline = std::move(file.timeline);
     step.report = analyze(step.schedule, step.program, step.timeline);
     Metrics metrics = collect_metrics(step.report);
     return {std::move(metrics), std::move(step)};
   }
-  return {collect_json_metrics(parse_json(text, path), path), {}};
+  return {collect_json_metrics(traces::parse_json(text, path), path), {}};
 }
 
 double change(double before, double after) {
@@ -211,4 +211,4 @@ int run_diff(const Arguments& arguments) {
   return report_failures(gate, metrics) ? 1 : 0;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

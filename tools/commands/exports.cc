@@ -15,7 +15,7 @@
 #include "tools/print.h"
 #include "traces/files/format.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -28,13 +28,13 @@ bool ends_like(const std::string& path, const std::vector<std::string>& endings)
 
 /// A file name with the ending of another format is a mistake, as is a kind of picture that no
 /// format draws.
-void expect_ending(const TimelineFormat& format, const std::string& path) {
+void expect_ending(const traces::TimelineFormat& format, const std::string& path) {
   if (format.endings.empty() || ends_like(path, format.endings)) return;
   bool foreign = ends_like(path, {".jpg", ".jpeg", ".gif"});
   if (foreign && format.endings.size() > 1)
     throw Error(fmt::format("--{}: cannot write {}; the endings are {}", format.name, path,
                             fmt::join(format.endings, ", ")));
-  for (const TimelineFormat& other : Registry<TimelineFormat>::instance().all())
+  for (const traces::TimelineFormat& other : Registry<traces::TimelineFormat>::instance().all())
     foreign = foreign || ends_like(path, other.endings);
   if (foreign) throw Error("--" + format.name + ": " + path + " has the ending of another format");
 }
@@ -66,7 +66,8 @@ void check_export_paths(const ExportOptions& exports, bool stdout_is_taken, Step
     if (!path) continue;
     if (path->empty()) throw Error("--" + name + " has an empty file name");
     expect_folder(*path);
-    if (const TimelineFormat* format = Registry<TimelineFormat>::instance().find(name)) {
+    if (const traces::TimelineFormat* format =
+            Registry<traces::TimelineFormat>::instance().find(name)) {
       expect_ending(*format, *path);
       if (*path == "-" && steps == Steps::kSeveral && !format->stream)
         throw Error(fmt::format(
@@ -82,14 +83,14 @@ void check_export_paths(const ExportOptions& exports, bool stdout_is_taken, Step
 
 void write_and_report(const std::string& path, const std::string& content,
                       const std::string& remark) {
-  write_file(path, content);
+  traces::write_file(path, content);
   if (path != "-") print_message("wrote {}{}\n", path, remark);
 }
 
 namespace {
 
 /// The bytes of each instruction's message; empty where bytes are unknown.
-std::vector<Bytes> message_bytes(const Step& step) {
+std::vector<Bytes> message_bytes(const TimedStep& step) {
   if (!step.traffic || step.traffic->flows.empty()) return {};
   std::vector<Bytes> bytes(step.program.size(), 0);
   for (const Flow& flow : step.traffic->flows) bytes[flow.instruction] = flow.load / kLoadPerByte;
@@ -106,20 +107,21 @@ std::string path_of_step(const std::string& path, const std::string& step) {
   return path.substr(0, ending) + "-" + word + path.substr(ending);
 }
 
-void write_streamed(const TimelineFormat& format, const ReportSet& report_set,
+void write_streamed(const traces::TimelineFormat& format, const traces::ReportSet& report_set,
                     const std::string& path) {
-  write_file(path, [&](const Sink& sink) { format.stream(report_set, sink); });
+  traces::write_file(path, [&](const traces::Sink& sink) { format.stream(report_set, sink); });
 }
 
-void write_one(const TimelineFormat& format, const NamedStep& named, const std::string& path) {
-  write_file(path, format.write(named.step.record(), path));
+void write_one(const traces::TimelineFormat& format, const NamedStep& named,
+               const std::string& path) {
+  traces::write_file(path, format.write(named.step.record(), path));
 }
 
 void report_written(const std::string& path, bool has_noise) {
   if (path != "-") print_message("wrote {}{}\n", path, has_noise ? ", without the noise" : "");
 }
 
-void write_each(const TimelineFormat& format, const std::vector<NamedStep>& steps,
+void write_each(const traces::TimelineFormat& format, const std::vector<NamedStep>& steps,
                 const std::string& path) {
   std::set<std::string> written;
   for (const NamedStep& named : steps) {
@@ -137,13 +139,13 @@ void write_exports(const std::vector<NamedStep>& steps, const ExportOptions& exp
                    const std::string& command) {
   for (const auto& [name, path] : exports) {
     if (!path || steps.empty()) continue;
-    const TimelineFormat& format = *Registry<TimelineFormat>::instance().find(name);
+    const traces::TimelineFormat& format = *Registry<traces::TimelineFormat>::instance().find(name);
     if (!format.stream && steps.size() > 1) {
       write_each(format, steps, *path);
       continue;
     }
     if (format.stream) {
-      ReportSet report_set{command, {}};
+      traces::ReportSet report_set{command, {}};
       for (const NamedStep& named : steps)
         report_set.steps.push_back(
             {named.name, named.step.record(), message_bytes(named.step), named.predicted_by});
@@ -155,8 +157,9 @@ void write_exports(const std::vector<NamedStep>& steps, const ExportOptions& exp
   }
 }
 
-void write_exports(const Step& step, const ExportOptions& exports, const std::string& command) {
+void write_exports(const TimedStep& step, const ExportOptions& exports,
+                   const std::string& command) {
   write_exports({{step.schedule->name, step}}, exports, command);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -9,7 +9,7 @@
 #include "tools/flags/options.h"
 #include "tools/inputs/predict.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 /// Throws Error where the folder of a file does not exist, before the work instead of after it.
 void expect_folder(const std::string& path);
@@ -29,7 +29,7 @@ void write_and_report(const std::string& path, const std::string& content,
 /// A step with the name that tells it from others.
 struct NamedStep {
   std::string name;
-  const Step& step;
+  const TimedStep& step;
   std::optional<std::size_t> predicted_by = {};  ///< index of a measured step's prediction
 };
 
@@ -40,6 +40,6 @@ void write_exports(const std::vector<NamedStep>& steps, const ExportOptions& exp
                    const std::string& command);
 
 /// The same for the only step of a command.
-void write_exports(const Step& step, const ExportOptions& exports, const std::string& command);
+void write_exports(const TimedStep& step, const ExportOptions& exports, const std::string& command);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -14,7 +14,7 @@
 #include "tools/flags/command_flags.h"
 #include "tools/print.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -151,4 +151,4 @@ bool report_failures(const std::vector<Condition>& conditions, const Metrics& me
   return failed;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -8,7 +8,7 @@
 #include "sim/analysis/report.h"
 #include "tools/flags/command_flags.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 /// The numbers that a condition can name: makespan_ns, bubble_ratio, lower_bound_ns, ...;
 /// peak_memory_bytes only where a cost file or a model gives bytes.
@@ -36,4 +36,4 @@ void expect_known(const std::vector<Condition>& conditions, const Metrics& metri
 /// Reports the conditions that hold on stderr; true if any does. Throws what expect_known throws.
 bool report_failures(const std::vector<Condition>& conditions, const Metrics& metrics);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -12,7 +12,7 @@
 #include "tools/print.h"
 #include "traces/files/format.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -32,11 +32,11 @@ std::vector<Entry> list_schedules() {
 
 std::vector<Entry> list_formats() {
   std::vector<Entry> entries;
-  for (const ScheduleFormat& format : Registry<ScheduleFormat>::instance().all())
+  for (const traces::ScheduleFormat& format : Registry<traces::ScheduleFormat>::instance().all())
     entries.push_back({format.name, format.aliases,
                        (format.read ? "schedule: " : "schedule, only written: ") + format.summary,
                        ""});
-  for (const TimelineFormat& format : Registry<TimelineFormat>::instance().all())
+  for (const traces::TimelineFormat& format : Registry<traces::TimelineFormat>::instance().all())
     entries.push_back({format.name, format.aliases,
                        "timeline, --" + format.name + " FILE: " + format.summary, ""});
   return entries;
@@ -59,7 +59,7 @@ std::vector<Entry> list_modes() {
 
 std::vector<Entry> list_backends() {
   std::vector<Entry> entries;
-  for (const BackendDef& def : Registry<BackendDef>::instance().all())
+  for (const exec::BackendDef& def : Registry<exec::BackendDef>::instance().all())
     entries.push_back({def.name, def.aliases, def.summary, ""});
   return entries;
 }
@@ -131,4 +131,4 @@ int run_list(const Arguments& arguments) {
   return 0;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

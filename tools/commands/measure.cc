@@ -15,7 +15,7 @@
 #include "tools/commands/command.h"
 #include "traces/json/json_string.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -23,29 +23,29 @@ std::atomic<bool> interrupted = false;
 
 constexpr std::array<int, 2> kSignals{SIGINT, SIGTERM};
 
-BackendRequest make_request(Work work, const RunContext& context) {
-  BackendRequest request{std::move(work), context.options.injections};
+exec::BackendRequest make_request(exec::Work work, const RunContext& context) {
+  exec::BackendRequest request{std::move(work), context.options.injections};
   request.timeout = context.run.timeout;
   request.interrupted = &interrupted;
   return request;
 }
 
-Execution execute_on(Backend& backend, const Program& program, const RunOptions& run,
-                     const std::function<void()>& after_step) {
-  return execute(program, backend, find_backend(run.backend).name,
-                 {run.warmup, run.steps, after_step});
+exec::Execution execute_on(exec::Backend& backend, const Program& program, const RunOptions& run,
+                           const std::function<void()>& after_step) {
+  return exec::execute(program, backend, exec::find_backend(run.backend).name,
+                       {run.warmup, run.steps, after_step});
 }
 
-WaitMode wait_mode_of(WorkKind work) {
-  return work == WorkKind::kSleep ? WaitMode::kSleep : WaitMode::kSpin;
+exec::WaitMode wait_mode_of(WorkKind work) {
+  return work == WorkKind::kSleep ? exec::WaitMode::kSleep : exec::WaitMode::kSpin;
 }
 
-void keep(Measurement& measurement, Execution execution) {
+void keep(Measurement& measurement, exec::Execution execution) {
   for (const Timeline& timeline : execution.steps)
     measurement.makespans.push_back(compute_makespan(timeline));
   measurement.breakdown = std::move(execution.breakdown);
   measurement.step.timeline =
-      measurement.breakdown ? execution.steps.back() : median_step(execution.steps);
+      measurement.breakdown ? execution.steps.back() : exec::median_step(execution.steps);
   measurement.steps = std::move(execution.steps);
 }
 
@@ -53,22 +53,22 @@ void keep(Measurement& measurement, Execution execution) {
 void verify_training(Measurement& measurement, const RunContext& context, std::int32_t copies = 1) {
   const RunOptions& run = context.run;
   if (!run.verification || !context.processes.is_coordinator()) return;
-  const Heartbeat others_wait(context.processes);
+  const exec::Heartbeat others_wait(context.processes);
   Schedule whole = measurement.step.schedule;
   whole.shape.microbatches *= copies;
-  measurement.verification =
-      verify(measurement.trained, train_serially(whole, run.training, run.warmup + run.steps));
+  measurement.verification = exec::verify(
+      measurement.trained, exec::train_serially(whole, run.training, run.warmup + run.steps));
 }
 
 void train(Measurement& measurement, const RunContext& context) {
-  const Step& step = measurement.step;
+  const TimedStep& step = measurement.step;
   const RunOptions& run = context.run;
-  Training training(step.schedule, step.program, run.training, context.processes);
-  BackendRequest request = make_request(training.work(), context);
+  exec::Training training(step.schedule, step.program, run.training, context.processes);
+  exec::BackendRequest request = make_request(training.work(), context);
   request.payload_codec = training.payload_codec();
-  const auto backend = find_backend(run.backend).make(std::move(request), step.program);
+  const auto backend = exec::find_backend(run.backend).make(std::move(request), step.program);
   keep(measurement, execute_on(*backend, step.program, run, [&] { training.finish_step(); }));
-  measurement.device += "; products by " + gemm_library();
+  measurement.device += "; products by " + exec::gemm_library();
   if (measurement.breakdown) return;
   measurement.peak_bytes = training.peak_bytes();
   measurement.trained = training.result();
@@ -76,32 +76,34 @@ void train(Measurement& measurement, const RunContext& context) {
 }
 
 void play(Measurement& measurement, const RunContext& context) {
-  const Step& step = measurement.step;
+  const TimedStep& step = measurement.step;
   const std::vector<Nanos> durations = price(step.program, step.models.costs);
-  const WaitMode wait_mode = wait_mode_of(context.run.work);
-  BackendRequest request = make_request(play(step.program, durations, wait_mode), context);
-  request.high_priority = wait_mode == WaitMode::kSleep;
-  const auto backend = find_backend(context.run.backend).make(std::move(request), step.program);
+  const exec::WaitMode wait_mode = wait_mode_of(context.run.work);
+  exec::BackendRequest request = make_request(play(step.program, durations, wait_mode), context);
+  request.high_priority = wait_mode == exec::WaitMode::kSleep;
+  const auto backend =
+      exec::find_backend(context.run.backend).make(std::move(request), step.program);
   keep(measurement, execute_on(*backend, step.program, context.run, nullptr));
 }
 
-Job start_job(const ValidSchedule& schedule, const Program& program, const CostModel& costs,
-              const RunContext& context) {
+exec::Job start_job(const ValidSchedule& schedule, const Program& program, const CostModel& costs,
+                    const RunContext& context) {
   const RunOptions& run = context.run;
-  JobRequest request{schedule, program, nullptr, {}, wait_mode_of(run.work), run.device};
+  exec::JobRequest request{schedule, program, nullptr, {}, wait_mode_of(run.work), run.device};
   if (run.work == WorkKind::kTransformer)
     request.training = &run.training;
   else
     request.durations = price(program, costs);
-  return find_backend(run.backend).start(request, make_request({}, context));
+  return exec::find_backend(run.backend).start(request, make_request({}, context));
 }
 
 /// Executes a job and monitors the devices from the end of the warm-up.
-Execution execute_monitored(Measurement& measurement, const Job& job, const RunOptions& run) {
-  DeviceMonitor watch(open_nvml(), job.buses);
+exec::Execution execute_monitored(Measurement& measurement, const exec::Job& job,
+                                  const RunOptions& run) {
+  exec::DeviceMonitor watch(exec::open_nvml(), job.buses);
   std::int32_t warmup_left = run.warmup;
   if (warmup_left == 0) watch.begin();
-  Execution execution = execute_on(*job.backend, measurement.step.program, run, [&] {
+  exec::Execution execution = execute_on(*job.backend, measurement.step.program, run, [&] {
     if (job.after_step) job.after_step();
     if (--warmup_left == 0) watch.begin();
   });
@@ -110,21 +112,21 @@ Execution execute_monitored(Measurement& measurement, const Job& job, const RunO
 }
 
 /// Keeps the activity of the step that is shown.
-void record_activity(Measurement& measurement, const Job& job, const Execution& execution,
-                     const RunOptions& run) {
+void record_activity(Measurement& measurement, const exec::Job& job,
+                     const exec::Execution& execution, const RunOptions& run) {
   if (!job.activity || execution.breakdown) return;
-  const Timeline& shown = median_step(execution.steps);
+  const Timeline& shown = exec::median_step(execution.steps);
   measurement.activity = job.activity(run.warmup + (&shown - execution.steps.data()), shown);
 }
 
 /// The same for backends that create the work themselves.
 void start(Measurement& measurement, const RunContext& context) {
-  const Step& step = measurement.step;
+  const TimedStep& step = measurement.step;
   const RunOptions& run = context.run;
-  const Job job = start_job(step.schedule, step.program, step.models.costs, context);
+  const exec::Job job = start_job(step.schedule, step.program, step.models.costs, context);
   measurement.device = job.device;
   measurement.ranks_per_device = job.ranks_per_device;
-  Execution execution = execute_monitored(measurement, job, run);
+  exec::Execution execution = execute_monitored(measurement, job, run);
   record_activity(measurement, job, execution, run);
   keep(measurement, std::move(execution));
   if (measurement.breakdown || !job.result) return;
@@ -141,8 +143,8 @@ void start(Measurement& measurement, const RunContext& context) {
   std::_Exit(exit_status(Fault::kMachine));
 }
 
-std::string describe_device(const Processes& processes) {
-  const std::string host = describe_host();
+std::string describe_device(const exec::Processes& processes) {
+  const std::string host = exec::describe_host();
   return processes.here() ? std::to_string(processes.count()) + " processes; " + host : host;
 }
 
@@ -155,11 +157,11 @@ BackendSession::BackendSession(const RunOptions& run) {
   action.sa_flags = static_cast<int>(SA_RESETHAND);
   for (std::size_t at = 0; at < kSignals.size(); ++at)
     sigaction(kSignals[at], &action, &before_[at]);
-  const BackendDef& def = find_backend(run.backend);
+  const exec::BackendDef& def = exec::find_backend(run.backend);
   if (def.join)
     processes_ = def.join({run.timeout, &interrupted, end_program});
   else
-    processes_ = std::make_unique<Processes>();
+    processes_ = std::make_unique<exec::Processes>();
 }
 
 bool BackendSession::reports() {
@@ -183,16 +185,16 @@ Measurement measure(const ValidSchedule& schedule, const Program& program,
   Measurement measurement{{schedule}};
   measurement.step.program = program;
   measurement.step.models = load_models(schedule, context.options);
-  measurement.backend = find_backend(context.run.backend).name;
+  measurement.backend = exec::find_backend(context.run.backend).name;
   measurement.work = to_string(context.run.work);
   measurement.device = describe_device(context.processes);
-  if (find_backend(context.run.backend).start)
+  if (exec::find_backend(context.run.backend).start)
     start(measurement, context);
   else if (context.run.work == WorkKind::kTransformer)
     train(measurement, context);
   else
     play(measurement, context);
-  Step& step = measurement.step;
+  TimedStep& step = measurement.step;
   step.report = analyze(step.schedule, step.program, step.timeline, step.models.memory);
   for (std::size_t rank = 0; rank < measurement.peak_bytes.size(); ++rank)
     step.report.ranks[rank].peak.bytes = measurement.peak_bytes[rank];
@@ -202,8 +204,8 @@ Measurement measure(const ValidSchedule& schedule, const Program& program,
 std::vector<Timeline> time_program(const ValidSchedule& schedule, const Program& program,
                                    const RunContext& context) {
   const Models models = load_models(schedule, context.options);
-  const Job job = start_job(schedule, program, models.costs, context);
-  Execution execution = execute_on(*job.backend, program, context.run, nullptr);
+  const exec::Job job = start_job(schedule, program, models.costs, context);
+  exec::Execution execution = execute_on(*job.backend, program, context.run, nullptr);
   if (execution.breakdown)
     throw Error(execution.breakdown->fault, "ops in company: " + execution.breakdown->message);
   return std::move(execution.steps);
@@ -212,11 +214,11 @@ std::vector<Timeline> time_program(const ValidSchedule& schedule, const Program&
 namespace {
 
 /// Writes the pools; empty without pools.
-std::string pools_json(const std::vector<PoolUse>& pools) {
+std::string pools_json(const std::vector<exec::PoolUse>& pools) {
   if (pools.empty()) return "";
   std::vector<Bytes> peaks;
   std::vector<Bytes> reserved;
-  for (const PoolUse& pool : pools) {
+  for (const exec::PoolUse& pool : pools) {
     peaks.push_back(pool.peak);
     reserved.push_back(pool.reserved);
   }
@@ -233,14 +235,15 @@ std::string write_json_members(const Measurement& measurement) {
                                                           : "false";
   return fmt::format(
       "\"work\":{},\"device\":{},\"gradients_match\":{},\"makespans_ns\":[{}]{}{}{}{}{}",
-      json_string(measurement.work), json_string(measurement.device), match,
+      traces::json_string(measurement.work), traces::json_string(measurement.device), match,
       fmt::join(measurement.makespans, ","),
-      measurement.verification ? ",\"proof\":" + json_string(to_string(*measurement.verification))
-                               : "",
+      measurement.verification
+          ? ",\"proof\":" + traces::json_string(to_string(*measurement.verification))
+          : "",
       pools_json(measurement.pools),
-      measurement.epilogues.empty() ? "" : "," + epilogues_json(measurement.epilogues),
-      has_devices ? "," + device_state_json(measurement.devices) : "",
-      measurement.activity ? "," + activity_json(*measurement.activity) : "");
+      measurement.epilogues.empty() ? "" : "," + exec::epilogues_json(measurement.epilogues),
+      has_devices ? "," + exec::device_state_json(measurement.devices) : "",
+      measurement.activity ? "," + exec::activity_json(*measurement.activity) : "");
 }
 
 std::string append_members(const std::string& report_json, const std::string& members) {
@@ -248,4 +251,4 @@ std::string append_members(const std::string& report_json, const std::string& me
   return report_json.substr(0, end) + ",\n " + members + report_json.substr(end);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

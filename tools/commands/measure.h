@@ -17,25 +17,26 @@
 #include "tools/flags/run_options.h"
 #include "tools/inputs/predict.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 /// The measurement of one schedule.
 struct Measurement {
-  Step step;  ///< the measured step of median length, or the one that failed
+  TimedStep step;  ///< the measured step of median length, or the one that failed
   std::string backend = {};
   std::string work = {};
   std::string device = {};
   std::int32_t ranks_per_device = 1;
-  std::vector<Timeline> steps = {};           ///< every measured step
-  std::vector<Nanos> makespans = {};          ///< of every measured step
-  std::vector<Bytes> peak_bytes = {};         ///< of activations, per rank; empty: none were held
-  std::vector<PoolUse> pools = {};            ///< per rank; empty where activations have no pools
-  std::vector<EpilogueUse> epilogues = {};    ///< as requested, where the library has them
-  MonitoredDevices devices = {};              ///< clocks, power and temperature
-  std::optional<StepActivity> activity = {};  ///< of the step that is shown, where asked for
-  std::optional<Verification> verification = {};  ///< of what was trained; empty without training
-  TrainingResult trained = {};
-  std::optional<Breakdown> breakdown = {};
+  std::vector<Timeline> steps = {};       ///< every measured step
+  std::vector<Nanos> makespans = {};      ///< of every measured step
+  std::vector<Bytes> peak_bytes = {};     ///< of activations, per rank; empty: none were held
+  std::vector<exec::PoolUse> pools = {};  ///< per rank; empty where activations have no pools
+  std::vector<exec::EpilogueUse> epilogues = {};    ///< as requested, where the library has them
+  exec::MonitoredDevices devices = {};              ///< clocks, power and temperature
+  std::optional<exec::StepActivity> activity = {};  ///< of the step that is shown, where asked for
+  std::optional<exec::Verification> verification =
+      {};  ///< of what was trained; empty without training
+  exec::TrainingResult trained = {};
+  std::optional<exec::Breakdown> breakdown = {};
 };
 
 /// The flags of a run and the processes of its backend. Every process takes the same steps; only
@@ -43,7 +44,7 @@ struct Measurement {
 struct RunContext {
   const PredictOptions& options;
   const RunOptions& run;
-  const Processes& processes;
+  const exec::Processes& processes;
 };
 
 /// The connection to the other processes of the backend, if any. While it lives, the executor
@@ -55,7 +56,7 @@ class BackendSession {
   BackendSession(const BackendSession&) = delete;
   BackendSession& operator=(const BackendSession&) = delete;
 
-  const Processes& processes() const { return *processes_; }
+  const exec::Processes& processes() const { return *processes_; }
 
   /// Whether this process is the one that reports. It gives heartbeats from now on; the others wait
   /// here until it is done. Throws Error where it is lost.
@@ -63,8 +64,8 @@ class BackendSession {
 
  private:
   std::array<struct sigaction, 2> before_;
-  std::unique_ptr<Processes> processes_;
-  std::optional<Heartbeat> heartbeat_;
+  std::unique_ptr<exec::Processes> processes_;
+  std::optional<exec::Heartbeat> heartbeat_;
 };
 
 /// Runs a legal schedule's program on the selected backend. Ctrl-C counts as a breakdown.
@@ -82,4 +83,4 @@ std::string write_json_members(const Measurement& measurement);
 /// Appends members to a report's json.
 std::string append_members(const std::string& report_json, const std::string& members);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -11,7 +11,7 @@
 #include "tools/print.h"
 #include "traces/costs/model_profile.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -34,7 +34,7 @@ std::vector<std::int32_t> in_flight_of(const std::string& name, std::int32_t sta
   PredictOptions options;
   options.shape.ranks = stages;
   options.shape.microbatches = microbatches;
-  const Step step = predict(name, options);
+  const TimedStep step = predict(name, options);
   if (step.schedule->rank_of_stage != loop_placement(stages, 1))
     throw Error(
         fmt::format("--schedule {} has not one stage per rank; name one that has, such as "
@@ -53,34 +53,35 @@ std::vector<std::int32_t> in_flight_of(const std::string& name, std::int32_t sta
                           options.memory ? std::to_string(*options.memory) : "inf"));
 }
 
-Partition plan(const LayerGraph& graph, const PartitionOptions& options) {
+schedules::Partition plan(const LayerGraph& graph, const PartitionOptions& options) {
   const std::int32_t stages = options.stage_count();
   switch (options.method) {
     case PartitionMethod::kPipedream: {
       if (options.straight) expect_enough_layers(graph, options.worker_count());
-      const ReplicationRequest request{options.worker_levels(), options.straight,
-                                       options.counts_transfers, options.memory};
-      std::optional<Partition> partition = plan_replicated(graph, request);
+      const schedules::ReplicationRequest request{options.worker_levels(), options.straight,
+                                                  options.counts_transfers, options.memory};
+      std::optional<schedules::Partition> partition = schedules::plan_replicated(graph, request);
       if (!partition) refuse_memory(options);
       return std::move(*partition);
     }
     case PartitionMethod::kMinMax: {
       expect_enough_layers(graph, stages);
-      std::optional<StageMemory> memory;
+      std::optional<schedules::StageMemory> memory;
       if (options.memory)
         memory = {in_flight_of(options.schedule, stages, options.microbatch_count()),
                   options.parameter_copies, *options.memory};
-      std::optional<Partition> partition = min_bottleneck(graph, stages, memory);
+      std::optional<schedules::Partition> partition =
+          schedules::min_bottleneck(graph, stages, memory);
       if (!partition) refuse_memory(options);
       return std::move(*partition);
     }
     case PartitionMethod::kBlocks:
       expect_enough_layers(graph, stages);
-      return make_torchgpipe_partition(graph, stages);
+      return schedules::make_torchgpipe_partition(graph, stages);
     case PartitionMethod::kMegatron:
       expect_enough_layers(graph, stages);
-      return partition_by_counts(graph,
-                                 compute_megatron_counts(graph.size(), stages, options.ends));
+      return schedules::partition_by_counts(
+          graph, schedules::compute_megatron_counts(graph.size(), stages, options.ends));
   }
   return {};
 }
@@ -105,14 +106,14 @@ void report_partition_defaults(const LayerGraph& graph, const PartitionOptions& 
 
 PartitionPlan plan_for(const LayerGraph& graph, const PartitionOptions& options) {
   PartitionPlan planned{graph, plan(graph, options), {}};
-  const std::vector<PartitionStage>& stages = planned.partition.stages;
-  StageMemory memory{in_flight(planned.partition), 1, 0};
+  const std::vector<schedules::PartitionStage>& stages = planned.partition.stages;
+  schedules::StageMemory memory{schedules::in_flight(planned.partition), 1, 0};
   if (options.method != PartitionMethod::kPipedream)
     memory = {in_flight_of(options.schedule, static_cast<std::int32_t>(stages.size()),
                            options.microbatch_count()),
               options.parameter_copies, 0};
   else  // it keeps the weights of every micro-batch in flight
-    for (const PartitionStage& stage : stages)
+    for (const schedules::PartitionStage& stage : stages)
       planned.bytes.push_back(memory.in_flight[planned.bytes.size()] *
                               (stage.parameters + stage.activations));
   while (planned.bytes.size() < stages.size())
@@ -121,13 +122,14 @@ PartitionPlan plan_for(const LayerGraph& graph, const PartitionOptions& options)
 }
 
 /// Applies the rule of --transfers to the slowest link.
-void warn_of_slow_messages(const Partition& partition, const PartitionOptions& options) {
+void warn_of_slow_messages(const schedules::Partition& partition, const PartitionOptions& options) {
   if (options.bytes_per_second.empty()) return;
   const Bytes speed =
       *std::min_element(options.bytes_per_second.begin(), options.bytes_per_second.end());
-  const std::vector<PartitionStage>& stages = partition.stages;
+  const std::vector<schedules::PartitionStage>& stages = partition.stages;
   for (std::size_t at = 0; at + 1 < stages.size(); ++at) {
-    const Nanos message = compute_transfer_time(stages[at].output, speed, stages[at + 1].replicas);
+    const Nanos message =
+        schedules::compute_transfer_time(stages[at].output, speed, stages[at + 1].replicas);
     if (message <= partition.period) continue;
     print_message(
         "bubblescope: the messages behind stage {} take {:.3f} ms per micro-batch, the "
@@ -152,16 +154,16 @@ int run_partition(const Arguments& arguments) {
   app.footer(kPartitionExample);
   if (!app.parse(arguments)) return 0;
   options = choose_method(std::move(options));
-  const LayerGraph graph = read_model_profile(options.profile, options.repeats);
+  const LayerGraph graph = traces::read_model_profile(options.profile, options.repeats);
   report_partition_defaults(graph, options);
   const PartitionPlan planned = plan_for(graph, options);
   warn_of_slow_messages(planned.partition, options);
   if (output) {
-    write_file(*output, write_partition_costs(planned, options));
+    traces::write_file(*output, write_partition_costs(planned, options));
     if (*output != "-") print_message("wrote {}\n", *output);
   }
   if (output != "-") print_output("{}", write_partition(planned, format));
   return 0;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -12,7 +12,7 @@
 #include "sim/ir/error.h"
 #include "traces/json/json_writer.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -36,7 +36,7 @@ double speedup(const PartitionPlan& plan) {
 /// A stage with the numbers of its first and last layer in pipeline order, which in a graph with
 /// branches may differ from the order of the file.
 struct Row {
-  const PartitionStage& stage;
+  const schedules::PartitionStage& stage;
   Bytes bytes = 0;
   std::size_t first = 0;
   std::size_t last = 0;
@@ -45,7 +45,7 @@ struct Row {
 std::vector<Row> rows_of(const PartitionPlan& plan) {
   std::vector<Row> rows;
   std::size_t next = 0;
-  for (const PartitionStage& stage : plan.partition.stages) {
+  for (const schedules::PartitionStage& stage : plan.partition.stages) {
     rows.push_back({stage, plan.bytes[rows.size()], next, next + stage.layers.size() - 1});
     next += stage.layers.size();
   }
@@ -84,7 +84,7 @@ std::string csv_of(const PartitionPlan& plan) {
 
 std::string json_of(const PartitionPlan& plan) {
   std::string out;
-  JsonWriter json(out);
+  traces::JsonWriter json(out);
   json.begin_object().member("format", "bubblescope-partition/1");
   json.member("period_ns", plan.partition.period).member("one_worker_ns", whole_time(plan.graph));
   json.member("speedup", speedup(plan)).line(1).key("stages").begin_array();
@@ -104,7 +104,7 @@ std::string nanos(Nanos time) { return fmt::format("{}ns", time); }
 
 Json stages_json(const PartitionPlan& plan, double weight_grad_share) {
   Json stages = Json::array();
-  for (const PartitionStage& stage : plan.partition.stages) {
+  for (const schedules::PartitionStage& stage : plan.partition.stages) {
     const Nanos weight_grad = std::llround(static_cast<double>(stage.backward) * weight_grad_share);
     stages.push_back({{"forward", nanos(stage.forward)},
                       {"input_grad", nanos(stage.backward - weight_grad)},
@@ -119,7 +119,7 @@ Json stages_json(const PartitionPlan& plan, double weight_grad_share) {
 Json links_json(const PartitionPlan& plan, Bytes bytes_per_second) {
   Json links = Json::array();
   std::int32_t first = 0;
-  const std::vector<PartitionStage>& stages = plan.partition.stages;
+  const std::vector<schedules::PartitionStage>& stages = plan.partition.stages;
   for (std::size_t at = 0; at + 1 < stages.size(); ++at) {
     const std::int32_t next = first + stages[at].replicas;
     const std::string latency = nanos(std::llround(1e9 * static_cast<double>(stages[at].output) /
@@ -152,7 +152,7 @@ std::string write_partition_costs(const PartitionPlan& plan, const PartitionOpti
     if (!links.empty()) costs["links"] = std::move(links);
   }
   Json bytes = Json::array();
-  for (const PartitionStage& stage : plan.partition.stages)
+  for (const schedules::PartitionStage& stage : plan.partition.stages)
     for (std::int32_t replica = 0; replica < stage.replicas; ++replica)
       bytes.push_back(
           std::llround(options.parameter_copies * static_cast<double>(stage.parameters)));
@@ -160,4 +160,4 @@ std::string write_partition_costs(const PartitionPlan& plan, const PartitionOpti
   return costs.dump(1, ' ', true, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -12,12 +12,12 @@
 
 #include "tools/flags/partition_options.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 /// A partition with the memory of its workers, per stage.
 struct PartitionPlan {
   const LayerGraph& graph;
-  Partition partition;
+  schedules::Partition partition;
   std::vector<Bytes> bytes;
 };
 
@@ -28,4 +28,4 @@ std::string write_partition(const PartitionPlan& plan, const std::string& format
 /// between stages over the slowest bandwidth, static bytes per rank.
 std::string write_partition_costs(const PartitionPlan& plan, const PartitionOptions& options);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -19,7 +19,7 @@
 #include "tools/terminal.h"
 #include "traces/plans/plan_table.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -41,14 +41,14 @@ void add_searched(PlanOptions& options) {
 }
 
 /// Picks, of a schedule's configurations, the one that lacks the least memory; else the first.
-std::vector<Refusal> group_refusals(const std::vector<Configuration>& configurations,
-                                    const std::vector<Outcome>& outcomes) {
-  std::map<std::string, Refusal> of_schedule;
+std::vector<traces::Refusal> group_refusals(const std::vector<Configuration>& configurations,
+                                            const std::vector<Outcome>& outcomes) {
+  std::map<std::string, traces::Refusal> of_schedule;
   std::map<std::string, double> min_excess;
   for (std::size_t at = 0; at < outcomes.size(); ++at) {
     const Outcome& outcome = outcomes[at];
     if (outcome.refusal.empty()) continue;
-    Refusal& refused = of_schedule[configurations[at].schedule];
+    traces::Refusal& refused = of_schedule[configurations[at].schedule];
     const bool is_first = refused.configurations++ == 0;
     double& min_so_far = min_excess[configurations[at].schedule];
     const bool is_closer = outcome.excess > 0 && (min_so_far == 0 || outcome.excess < min_so_far);
@@ -59,7 +59,7 @@ std::vector<Refusal> group_refusals(const std::vector<Configuration>& configurat
     min_so_far = outcome.excess;
     refused.closest = configurations[at];
   }
-  std::vector<Refusal> refusals;
+  std::vector<traces::Refusal> refusals;
   for (auto& [schedule, refused] : of_schedule) refusals.push_back(std::move(refused));
   return refusals;
 }
@@ -97,9 +97,9 @@ std::vector<Outcome> use_one_gradient_type(std::vector<Outcome> outcomes) {
   return outcomes;
 }
 
-PlanTable tabulate(const std::vector<Configuration>& configurations,
-                   std::vector<Outcome> outcomes) {
-  PlanTable table;
+traces::PlanTable tabulate(const std::vector<Configuration>& configurations,
+                           std::vector<Outcome> outcomes) {
+  traces::PlanTable table;
   table.configurations = std::count_if(outcomes.begin(), outcomes.end(),
                                        [](const Outcome& outcome) { return outcome.was_tried(); });
   table.covered = static_cast<std::int64_t>(outcomes.size()) - table.configurations;
@@ -110,23 +110,25 @@ PlanTable tabulate(const std::vector<Configuration>& configurations,
   return table;
 }
 
-void print_table(PlanTable table, const PlanOptions& options) {
+void print_table(traces::PlanTable table, const PlanOptions& options) {
   if (options.format == "text") {
-    const DrawOptions terminal = detect_draw_options();
-    print_output("{}",
-                 write_plan_text(table, {terminal.width, terminal.colour,
-                                         terminal.fit && !options.wide, options.top.value_or(20)}));
+    const traces::DrawOptions terminal = detect_draw_options();
+    print_output("{}", traces::write_plan_text(
+                           table, {terminal.width, terminal.colour, terminal.fit && !options.wide,
+                                   options.top.value_or(20)}));
     return;
   }
   if (options.top && *options.top < table.plans.size()) table.plans.resize(*options.top);
-  print_output("{}", options.format == "json" ? write_plan_json(table) : write_plan_csv(table));
+  print_output("{}", options.format == "json" ? traces::write_plan_json(table)
+                                              : traces::write_plan_csv(table));
 }
 
-int show_plans(PlanTable table, const PlanOptions& options) {
+int show_plans(traces::PlanTable table, const PlanOptions& options) {
   const int status = table.plans.empty() ? 1 : 0;
   warn_of_plans(table.plans, options.predict);
   table.any_framework = options.predict.shape.profile == Profile::kNone;
-  if (!options.svg.empty() && status == 0) write_file(options.svg, write_heat_map_svg(table.plans));
+  if (!options.svg.empty() && status == 0)
+    traces::write_file(options.svg, traces::write_heat_map_svg(table.plans));
   print_table(std::move(table), options);
   return status;
 }
@@ -169,7 +171,7 @@ int plan_model(PlanOptions& options, JournaledSweep& sweep) {
   };
   auto outcomes = sweep.run(configurations, make_evaluate, sweep_options(options));
   if (!outcomes) return 0;
-  PlanTable table = tabulate(configurations, use_one_gradient_type(*std::move(outcomes)));
+  traces::PlanTable table = tabulate(configurations, use_one_gradient_type(*std::move(outcomes)));
   table.modelled = true;
   if (const KnownErrors* errors = find_nearest_errors(planner.model())) {
     table.errors = *errors;
@@ -197,7 +199,7 @@ int plan_shapes(PlanOptions& options, JournaledSweep& sweep) {
   };
   auto outcomes = sweep.run(configurations, make_evaluate, sweep_options(options));
   if (!outcomes) return 0;
-  PlanTable table = tabulate(configurations, *std::move(outcomes));
+  traces::PlanTable table = tabulate(configurations, *std::move(outcomes));
   if (options.format != "csv") {  // which has no place for them
     BreakEvens break_evens = find_break_evens(what_if, table.plans);
     table.break_evens = std::move(break_evens.found);
@@ -206,9 +208,10 @@ int plan_shapes(PlanOptions& options, JournaledSweep& sweep) {
   return show_plans(std::move(table), options);
 }
 
-int run_sweep(PlanOptions options, const Arguments& question, std::optional<PlanJournal> whole) {
+int run_sweep(PlanOptions options, const Arguments& question,
+              std::optional<traces::PlanJournal> whole) {
   options.axes.schedules = expand_schedules(options.schedules, options.sliced());
-  keep_freed_memory();  // every evaluation allocates and frees the same few large blocks
+  exec::keep_freed_memory();  // every evaluation allocates and frees the same few large blocks
   JournaledSweep sweep(question, {options.shard, options.journal, std::move(whole)});
   const int status =
       options.predict.model.given() ? plan_model(options, sweep) : plan_shapes(options, sweep);
@@ -218,7 +221,7 @@ int run_sweep(PlanOptions options, const Arguments& question, std::optional<Plan
 
 /// The question may come from the journals; everything else comes from the command line.
 int merge(PlanOptions options, const Arguments& asked) {
-  PlanJournal whole = merge_journals(options.parts);
+  traces::PlanJournal whole = merge_journals(options.parts);
   const Arguments question = whole.owner.arguments;
   if (!asked.empty() && asked != question)
     throw Error(fmt::format("the shards are of 'plan {}'; leave the flags that differ out",
@@ -240,4 +243,4 @@ int run_plan(const Arguments& arguments) {
   return run_sweep(*std::move(options), question, {});
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

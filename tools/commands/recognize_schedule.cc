@@ -6,7 +6,7 @@
 
 #include "sim/model/schedule_def.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -51,4 +51,4 @@ std::optional<std::string> recognize_schedule(const Schedule& schedule) {
   return degenerate;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -6,7 +6,7 @@
 
 #include "sim/ir/schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 /// Returns the registered schedule that runs these ops in this order, by any framework's rules.
 /// Where several do, because a schedule of several chunks or slices is run with one, it is the
@@ -14,4 +14,4 @@ namespace bubblescope {
 /// out.
 std::optional<std::string> recognize_schedule(const Schedule& schedule);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -16,7 +16,7 @@
 #include "traces/reports/report_json.h"
 #include "traces/reports/text_report.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -48,14 +48,14 @@ int status_of(const Measurement& measurement) {
 }
 
 std::string print_report(const Measurement& measurement, const std::string& format) {
-  const Step& step = measurement.step;
+  const TimedStep& step = measurement.step;
   if (format == "json")
-    return append_members(write_report_json(step.report, step.program, step.timeline),
+    return append_members(traces::write_report_json(step.report, step.program, step.timeline),
                           write_json_members(measurement));
-  if (format == "csv") return write_report_csv(step.report);
-  const DrawOptions draw = detect_draw_options();
-  return draw_timeline(step.record(), draw) + "\n" + write_text_report(step.record(), draw) +
-         describe(measurement);
+  if (format == "csv") return traces::write_report_csv(step.report);
+  const traces::DrawOptions draw = detect_draw_options();
+  return traces::draw_timeline(step.record(), draw) + "\n" +
+         traces::write_text_report(step.record(), draw) + describe(measurement);
 }
 
 struct RunCommand {
@@ -145,4 +145,4 @@ int run_run(const Arguments& arguments) {
   return report(command, measurement);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

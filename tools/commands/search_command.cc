@@ -22,7 +22,7 @@
 #include "traces/reports/report_json.h"
 #include "traces/reports/text_report.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -37,8 +37,8 @@ constexpr std::int64_t kOpsPerSecond = 10'000'000;
 
 struct SearchOptions {
   PredictOptions predict;
-  PlacementChoice placement = PlacementChoice::kLinear;
-  Objective objective = Objective::kMakespan;
+  schedules::PlacementChoice placement = schedules::PlacementChoice::kLinear;
+  schedules::Objective objective = schedules::Objective::kMakespan;
   Nanos time_limit = 10'000'000'000;
   std::uint64_t seed = 1;
 };
@@ -67,18 +67,19 @@ void add_search_options(CommandFlags& app, SearchOptions& options) {
   add_sequence_option(app, options.predict.model);
   add_parallel_options(app, options.predict.model);
   add_batch_option(app, options.predict.model);
-  add_choice<PlacementChoice>(app, {"--placement", "where the stages lie (default linear)"},
-                              {{"linear", PlacementChoice::kLinear},
-                               {"interleaved", PlacementChoice::kInterleaved},
-                               {"v", PlacementChoice::kV},
-                               {"wave", PlacementChoice::kWave},
-                               {"free", PlacementChoice::kFree}},
-                              [&options](PlacementChoice to) { options.placement = to; });
-  add_choice<Objective>(app, {"--objective", "what is to be short (default makespan)"},
-                        {{"makespan", Objective::kMakespan},
-                         {"span", Objective::kSpan},
-                         {"period", Objective::kPeriod}},
-                        [&options](Objective to) { options.objective = to; });
+  add_choice<schedules::PlacementChoice>(
+      app, {"--placement", "where the stages lie (default linear)"},
+      {{"linear", schedules::PlacementChoice::kLinear},
+       {"interleaved", schedules::PlacementChoice::kInterleaved},
+       {"v", schedules::PlacementChoice::kV},
+       {"wave", schedules::PlacementChoice::kWave},
+       {"free", schedules::PlacementChoice::kFree}},
+      [&options](schedules::PlacementChoice to) { options.placement = to; });
+  add_choice<schedules::Objective>(app, {"--objective", "what is to be short (default makespan)"},
+                                   {{"makespan", schedules::Objective::kMakespan},
+                                    {"span", schedules::Objective::kSpan},
+                                    {"period", schedules::Objective::kPeriod}},
+                                   [&options](schedules::Objective to) { options.objective = to; });
   add_parsed(app, {"--time-limit", "end the search after this time, e.g. 60s (default 10s)"},
              [&options](const std::string& text) { options.time_limit = parse_duration(text); });
   app.add_option("--seed", options.seed, "another seed looks elsewhere (default 1)")
@@ -110,12 +111,12 @@ void expect_searchable(const SearchOptions& options) {
          "a search knows no faults; simulate what it saves with them");
 }
 
-SearchGoal goal_of(const SearchOptions& options) {
+schedules::SearchGoal goal_of(const SearchOptions& options) {
   using Clock = std::chrono::steady_clock;
   // The rest of the time is for writing the result.
   const Clock::time_point end =
       Clock::now() + std::chrono::nanoseconds(options.time_limit / 10 * 8);
-  SearchGoal goal;
+  schedules::SearchGoal goal;
   goal.placement = options.placement;
   goal.objective = options.objective;
   goal.seed = options.seed;
@@ -123,7 +124,7 @@ SearchGoal goal_of(const SearchOptions& options) {
                                           static_cast<double>(kOpsPerSecond));
   goal.stop = [end] { return interrupted != 0 || Clock::now() >= end; };
   if (isatty(STDERR_FILENO) != 0)
-    goal.on_progress = [](const SearchProgress& news) {
+    goal.on_progress = [](const schedules::SearchProgress& news) {
       draw_progress(
           fmt::format("\rfound {}, none is below {}  ", to_text(news.value), to_text(news.bound)));
     };
@@ -131,7 +132,7 @@ SearchGoal goal_of(const SearchOptions& options) {
 }
 
 /// Limits ranks to the memory of a model's devices.
-void limit_to_devices(SearchGoal& goal, const ScheduleRequest& request,
+void limit_to_devices(schedules::SearchGoal& goal, const ScheduleRequest& request,
                       const PredictOptions& options) {
   goal.byte_limits = [&request, &options](const std::vector<std::int32_t>& rank_of_stage) {
     Schedule placed = make_unordered_schedule(request.shape);
@@ -140,7 +141,7 @@ void limit_to_devices(SearchGoal& goal, const ScheduleRequest& request,
     // A schedule that fits with the smallest gradients is predicted with the largest that fit.
     if (!options.model.gradients) on.parallel.gradients = Gradients::kLean;
     const ModelStep step = compute_model_step(on, placed);
-    ByteLimits limits;
+    schedules::ByteLimits limits;
     limits.activations = step.activation_bytes;
     for (const StateBytes& states : step.states)
       limits.room.push_back(on.usable_memory() - states.total());
@@ -148,31 +149,32 @@ void limit_to_devices(SearchGoal& goal, const ScheduleRequest& request,
   };
 }
 
-FoundSchedule find(const SearchOptions& options) {
+schedules::FoundSchedule find(const SearchOptions& options) {
   ScheduleDef def;
   def.name = "search";
-  def.implied_chunks = default_chunks(options.placement);
+  def.implied_chunks = schedules::default_chunks(options.placement);
   def.reads_costs = true;
   const ScheduleRequest request = make_request(def, options.predict);
-  SearchGoal goal = goal_of(options);
+  schedules::SearchGoal goal = goal_of(options);
   if (options.predict.model.given()) limit_to_devices(goal, request, options.predict);
-  const std::vector<std::string> reasons = refuse_goal(request, goal);
+  const std::vector<std::string> reasons = schedules::refuse_goal(request, goal);
   if (!reasons.empty()) {
     std::string text;
     for (const std::string& reason : reasons) text += (text.empty() ? "" : "; ") + reason;
     throw Error(Fault::kProblem, "there is no such schedule: " + text);
   }
   const InterruptCatcher catcher;
-  FoundSchedule found = search_schedule(request, goal);
+  schedules::FoundSchedule found = schedules::search_schedule(request, goal);
   if (goal.on_progress) draw_progress("\r\x1b[K");
   return found;
 }
 
 /// Checks that the simulator's result equals the search's.
-void expect_agreement(const FoundSchedule& found, const Step& step, Objective objective) {
-  const Nanos simulated = objective == Objective::kSpan       ? step.report.max_span
-                          : objective == Objective::kMakespan ? step.report.makespan
-                                                              : found.value;
+void expect_agreement(const schedules::FoundSchedule& found, const TimedStep& step,
+                      schedules::Objective objective) {
+  const Nanos simulated = objective == schedules::Objective::kSpan       ? step.report.max_span
+                          : objective == schedules::Objective::kMakespan ? step.report.makespan
+                                                                         : found.value;
   if (simulated != found.value)
     throw Error(Fault::kMachine,
                 fmt::format("the search counts {} for its schedule, the simulator {}; this is a "
@@ -182,17 +184,17 @@ void expect_agreement(const FoundSchedule& found, const Step& step, Objective ob
   if (!problems.empty()) throw Error(Fault::kMachine, problems[0].message);
 }
 
-const char* name_of(Objective objective) {
+const char* name_of(schedules::Objective objective) {
   switch (objective) {
-    case Objective::kMakespan: return "makespan";
-    case Objective::kSpan: return "span";
-    case Objective::kPeriod: return "period";
+    case schedules::Objective::kMakespan: return "makespan";
+    case schedules::Objective::kSpan: return "span";
+    case schedules::Objective::kPeriod: return "period";
   }
   return "";
 }
 
 /// States what the search proved about the value.
-std::string claim(const FoundSchedule& found, const SearchOptions& options) {
+std::string claim(const schedules::FoundSchedule& found, const SearchOptions& options) {
   const std::string limits = options.predict.model.given()        ? "within the devices' memory"
                              : options.predict.memory.cap.empty() ? "without a memory cap"
                                                                   : "within the cap";
@@ -201,39 +203,41 @@ std::string claim(const FoundSchedule& found, const SearchOptions& options) {
                      to_text(found.bound), 100 * found.gap());
 }
 
-std::string verdict(const FoundSchedule& found, const SearchOptions& options) {
+std::string verdict(const schedules::FoundSchedule& found, const SearchOptions& options) {
   const bool capped = options.predict.model.given() || !options.predict.memory.cap.empty();
   return fmt::format("search       {} {}, {}\n", name_of(options.objective), to_text(found.value),
                      claim(found, options)) +
          (capped ? "             (the lower bound below knows no cap)\n" : "");
 }
 
-ReportFields fields(const FoundSchedule& found, const SearchOptions& options) {
-  const Objective objective = options.objective;
-  ReportFields fields{{"objective", fmt::format("\"{}\"", name_of(objective))},
-                      {"value_ns", std::to_string(found.value)},
-                      {"bound_ns", std::to_string(found.bound)},
-                      {"claim", json_string(claim(found, options))},
-                      {"proved_optimal", found.is_optimal() ? "true" : "false"},
-                      {"gap", json_number(found.gap())}};
-  if (objective == Objective::kPeriod) fields.push_back({"period_ns", std::to_string(found.value)});
+traces::ReportFields fields(const schedules::FoundSchedule& found, const SearchOptions& options) {
+  const schedules::Objective objective = options.objective;
+  traces::ReportFields fields{{"objective", fmt::format("\"{}\"", name_of(objective))},
+                              {"value_ns", std::to_string(found.value)},
+                              {"bound_ns", std::to_string(found.bound)},
+                              {"claim", traces::json_string(claim(found, options))},
+                              {"proved_optimal", found.is_optimal() ? "true" : "false"},
+                              {"gap", traces::json_number(found.gap())}};
+  if (objective == schedules::Objective::kPeriod)
+    fields.push_back({"period_ns", std::to_string(found.value)});
   return fields;
 }
 
-std::string print_found(const FoundSchedule& found, const Step& step, const SearchOptions& options,
-                        const std::string& format) {
+std::string print_found(const schedules::FoundSchedule& found, const TimedStep& step,
+                        const SearchOptions& options, const std::string& format) {
   if (format == "json")
-    return write_report_json(step.report, step.program, step.timeline, fields(found, options));
-  if (format == "csv") return write_report_csv(step.report);
-  const DrawOptions draw = detect_draw_options();
+    return traces::write_report_json(step.report, step.program, step.timeline,
+                                     fields(found, options));
+  if (format == "csv") return traces::write_report_csv(step.report);
+  const traces::DrawOptions draw = detect_draw_options();
   const std::string proved = verdict(found, options);
-  return draw_timeline(step.record(), draw) + "\n" +
-         (draw.fit ? fold_lines(proved, draw.width) : proved) +
-         write_text_report(step.record(), draw);
+  return traces::draw_timeline(step.record(), draw) + "\n" +
+         (draw.fit ? traces::fold_lines(proved, draw.width) : proved) +
+         traces::write_text_report(step.record(), draw);
 }
 
 std::string native(const Schedule& schedule) {
-  return Registry<ScheduleFormat>::instance().find("native")->write(schedule);
+  return Registry<traces::ScheduleFormat>::instance().find("native")->write(schedule);
 }
 
 void expect_native(const std::string& path) {
@@ -272,8 +276,8 @@ int run_search(const Arguments& arguments) {
   options.predict.cost.any_update = true;  // a model's step also ends with the gradients
   if (output) expect_native(*output);
   options.predict = read_inputs(std::move(options.predict), {});
-  const FoundSchedule found = find(options);
-  const Step step = predict(require_valid(found.schedule), options.predict);
+  const schedules::FoundSchedule found = find(options);
+  const TimedStep step = predict(require_valid(found.schedule), options.predict);
   if (options.predict.injections.empty()) expect_agreement(found, step, options.objective);
   if (step.models.placed)
     report_model_notes(*step.models.placed, step.report, options.predict.model.explain);
@@ -284,4 +288,4 @@ int run_search(const Arguments& arguments) {
   return report_failures(gate, collect_metrics(step.report)) ? 1 : 0;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -23,7 +23,7 @@
 #include "traces/reports/report_json.h"
 #include "traces/reports/text_report.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -32,23 +32,25 @@ constexpr const char* kSimulateExample =
     "  bubblescope simulate 1f1b  --pp 4 -m 8 --f 10 --i 10 --w 9 --p2p 0.4\n"
     "  bubblescope simulate zb-h1 --pp 4 -m 8 --f 10 --i 10 --w 9 --p2p 0.4 --svg zb-h1.svg\n";
 
-std::string print_report(const Step& step, const std::string& format, const DrawOptions& draw) {
+std::string print_report(const TimedStep& step, const std::string& format,
+                         const traces::DrawOptions& draw) {
   const std::optional<PlacedModel>& placed = step.models.placed;
   if (format == "json") {
-    std::string members = write_made_with_json(step.made);
+    std::string members = traces::write_made_with_json(step.made);
     if (placed) members += "," + write_model_json(*placed, step.report);
-    return append_members(write_report_json(step.report, step.program, step.timeline), members);
+    return append_members(traces::write_report_json(step.report, step.program, step.timeline),
+                          members);
   }
-  if (format == "csv") return write_report_csv(step.report);
-  const std::string text =
-      draw_timeline(step.record(), draw) + "\n" + write_text_report(step.record(), draw);
+  if (format == "csv") return traces::write_report_csv(step.report);
+  const std::string text = traces::draw_timeline(step.record(), draw) + "\n" +
+                           traces::write_text_report(step.record(), draw);
   if (!placed) return text;
   const std::string headline = write_model_headline(*placed, step.report);
-  return fold_lines(headline, draw.width) + "\n" + text +
+  return traces::fold_lines(headline, draw.width) + "\n" + text +
          write_model_text(*placed, step.report, draw);
 }
 
-Metrics metrics_of_step(const Step& step) {
+Metrics metrics_of_step(const TimedStep& step) {
   Metrics metrics = collect_metrics(step.report);
   if (step.models.placed) metrics.merge(model_metrics(*step.models.placed, step.report));
   return metrics;
@@ -95,7 +97,7 @@ std::optional<SimulateOptions> parse_simulate_options(const Arguments& arguments
   return options;
 }
 
-void warn_of_step(const Step& step, const SimulateOptions& options) {
+void warn_of_step(const TimedStep& step, const SimulateOptions& options) {
   warn_of_unused_costs(options.predict.cost.uniform, std::span(&step.program, 1));
   if (step.report.noise && options.format == "csv")
     print_message("bubblescope: csv has the step without noise; --format json has both\n");
@@ -110,12 +112,12 @@ int run_simulate(const Arguments& arguments) {
   if (!parsed) return 0;
   SimulateOptions options = *std::move(parsed);
   options.predict = read_inputs(std::move(options.predict), {options.schedule});
-  const Step step = predict(options.schedule, options.predict);
+  const TimedStep step = predict(options.schedule, options.predict);
   warn_of_step(step, options);
   const Metrics metrics = metrics_of_step(step);
   expect_known(options.gate, metrics);
   write_exports(step, options.exports, format_command_line("simulate", arguments));
-  DrawOptions draw = detect_draw_options();
+  traces::DrawOptions draw = detect_draw_options();
   draw.all_ranks = options.all_ranks;
   draw.fit = draw.fit && !options.wide;
   print_output("{}", print_report(step, options.format, draw));
@@ -125,4 +127,4 @@ int run_simulate(const Arguments& arguments) {
   return problems.empty() && !failed ? 0 : 1;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

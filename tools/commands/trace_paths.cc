@@ -13,7 +13,7 @@
 #include "tools/flags/words.h"
 #include "traces/measured/no_pipeline.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -67,11 +67,11 @@ std::vector<std::string> files_in(const std::string& folder) {
   return files;
 }
 
-void append_file(ObservedTrace& trace, ObservedTrace further, const std::string& path,
-                 bool is_alone) {
-  for (MeasuredStep& step : further.steps)
+void append_file(traces::ObservedTrace& trace, traces::ObservedTrace further,
+                 const std::string& path, bool is_alone) {
+  for (traces::MeasuredStep& step : further.steps)
     if (step.label.empty() && !is_alone) step.label = path;
-  append(trace, std::move(further));
+  traces::append(trace, std::move(further));
 }
 
 std::string name_of(const std::string& path) { return fs::path(path).filename().string(); }
@@ -108,10 +108,10 @@ void append_folder(ReadTraces& read, const std::string& folder) {
   std::set<std::string> names_of_traces;
   std::vector<Unread> unread;
   for (const std::string& path : files_in(folder)) {
-    ObservedTrace further;
+    traces::ObservedTrace further;
     try {
-      further = read_trace(path);
-    } catch (const NoPipeline& error) {
+      further = traces::read_trace(path);
+    } catch (const traces::NoPipeline& error) {
       unread.push_back({path, error.what(), true});
       continue;
     } catch (const Error& error) {
@@ -146,9 +146,9 @@ ReadTraces read_traces(const std::vector<std::string>& paths) {
     if (path != "-" && fs::is_directory(path, ignored))
       append_folder(read, path);
     else
-      append_file(read.trace, read_trace(path), path, paths.size() == 1);
+      append_file(read.trace, traces::read_trace(path), path, paths.size() == 1);
   }
   return read;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -6,11 +6,11 @@
 
 #include "traces/measured/trace_format.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 /// The content of all files.
 struct ReadTraces {
-  ObservedTrace trace;
+  traces::ObservedTrace trace;
   std::vector<std::string> left_out;  ///< which files of which folder, in sentences
 };
 
@@ -20,4 +20,4 @@ struct ReadTraces {
 /// traces without being one.
 ReadTraces read_traces(const std::vector<std::string>& paths);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -14,10 +14,10 @@
 
 #include "exec/training/training.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 /// The steps are those of the result, including warm-up. Numbers are exact.
-std::string write_training(const TrainingOptions& options, const Schedule& schedule,
-                           const TrainingResult& result);
+std::string write_training(const exec::TrainingOptions& options, const Schedule& schedule,
+                           const exec::TrainingResult& result);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

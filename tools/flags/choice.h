@@ -14,7 +14,7 @@
 #include "tools/flags/command_flags.h"
 #include "tools/flags/words.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 struct Flag {
   std::string name;  ///< with its aliases, as CLI11 writes them
@@ -52,4 +52,4 @@ void add_choice(CommandFlags& app, Flag flag, const Choices<Choice>& choices,
   });
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

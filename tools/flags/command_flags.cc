@@ -11,7 +11,7 @@
 #include "sim/ir/nearest_names.h"
 #include "tools/print.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 CommandFlag* CommandFlag::check(const InRange& range) {
   if (const auto* numbers = std::get_if<RangeLimits<int>>(&range.ends))
@@ -148,4 +148,4 @@ bool CommandFlags::parse(const std::vector<std::string>& words) {
   return true;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

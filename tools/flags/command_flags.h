@@ -16,7 +16,7 @@ namespace CLI {
 class Option;
 }
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 template <class Number>
 struct RangeLimits {
@@ -98,4 +98,4 @@ class CommandFlags {
   std::unique_ptr<Parser> parser_;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

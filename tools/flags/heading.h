@@ -5,7 +5,7 @@
 
 #include "tools/flags/command_flags.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 /// Flags that are added while it lives appear under this heading; afterwards the previous one
 /// returns.
@@ -27,4 +27,4 @@ class Heading {
 /// nothing without --model"; `why` is what follows "nothing".
 void warn_of_unused(const CommandFlags& app, const std::string& heading, const std::string& why);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -10,7 +10,7 @@
 #include "sim/ir/registry.h"
 #include "tools/flags/words.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 KeyValues::KeyValues(std::string_view text, std::initializer_list<const char*> keys) : text_(text) {
   const std::vector<std::string> known(keys.begin(), keys.end());
@@ -71,4 +71,4 @@ double parse_fraction(std::string_view text, double max_value) {
   return fraction;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

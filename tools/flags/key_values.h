@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 /// The values by key.
 class KeyValues {
@@ -31,4 +31,4 @@ class KeyValues {
 /// `max_value`.
 double parse_fraction(std::string_view text, double max_value);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -16,7 +16,7 @@
 #include "traces/costs/gpu_file.h"
 #include "traces/costs/model_file.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -39,7 +39,7 @@ bool is_file(const std::string& name) {
 
 void set_model(ModelOnDevices& on, const std::string& name) {
   if (is_file<ModelDef>(name)) {
-    on.model = read_model(name);
+    on.model = traces::read_model(name);
     on.sources.push_back(name);
     return;
   }
@@ -51,7 +51,7 @@ void set_model(ModelOnDevices& on, const std::string& name) {
 /// Sets the device and returns its name.
 std::string set_gpu(ModelOnDevices& on, const std::string& name) {
   if (is_file<GpuDef>(name)) {
-    on.gpu = read_gpu(name);
+    on.gpu = traces::read_gpu(name);
     on.sources.push_back(name);
     return name;
   }
@@ -205,4 +205,4 @@ void print_assumptions(const ModelOnDevices& on) {
   for (const std::string& line : explain(on)) print_message("{}\n", line);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -8,7 +8,7 @@
 #include "sim/model/layer_cost.h"
 #include "tools/flags/command_flags.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 /// The heading of --help for flags that need --model.
 inline constexpr const char* kModelHeading = "A model instead of costs";
@@ -57,4 +57,4 @@ ModelOnDevices resolve(const ModelOptions& options);
 /// Prints the assumptions to stderr, one per line.
 void print_assumptions(const ModelOnDevices& on);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -7,7 +7,7 @@
 #include "tools/flags/key_values.h"
 #include "traces/costs/cluster_entry.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -51,21 +51,21 @@ std::string to_string(const NetworkOptions& options) {
 }
 
 Cluster cluster_of(const NetworkOptions& options, Nanos latency, std::int32_t ranks) {
-  ClusterEntry entry;
+  traces::ClusterEntry entry;
   entry.ranks_per_node = options.ranks_per_node;
   entry.message_bytes = options.bytes;
   entry.within_node = speed_of(latency, options.link_gbps);
   entry.between_nodes =
       speed_of(latency, options.between_gbps ? options.between_gbps : options.link_gbps);
   if (options.nic_gbps) {
-    DeviceEntry nic;
+    traces::DeviceEntry nic;
     nic.name = "nic";
     nic.ranks_per_device = options.ranks_per_nic.value_or(*options.ranks_per_node);
     nic.capacity = rate_of(*options.nic_gbps);
     nic.scope = Scope::kBetweenNodes;
     entry.devices.push_back(nic);
   }
-  return place(entry, {}, 0, ranks);
+  return traces::place(entry, {}, 0, ranks);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

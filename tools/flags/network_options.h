@@ -9,7 +9,7 @@
 #include "sim/ir/units.h"
 #include "sim/model/cluster.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 /// "bytes=64MiB,link=3600,per-node=4,between=400,nic=400,ranks-per-nic=2"
 struct NetworkOptions {
@@ -30,4 +30,4 @@ NetworkOptions parse_network(std::string_view text);
 /// Every message takes `latency` plus the time of its bytes.
 Cluster cluster_of(const NetworkOptions& options, Nanos latency, std::int32_t ranks);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -9,7 +9,7 @@
 #include "tools/flags/heading.h"
 #include "tools/flags/key_values.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -94,4 +94,4 @@ void warn_without_noise(const CommandFlags& app, const NoiseOptions& options) {
     warn_of_unused(app, kNoiseHeading, "without noise, such as --jitter 5%");
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

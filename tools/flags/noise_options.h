@@ -7,7 +7,7 @@
 #include "sim/model/noise.h"
 #include "tools/flags/command_flags.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 struct NoiseOptions {
   Noise noise;
@@ -21,4 +21,4 @@ void add_noise_options(CommandFlags& app, NoiseOptions& options);
 /// Warns about flags that choose among noises where there is none.
 void warn_without_noise(const CommandFlags& app, const NoiseOptions& options);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

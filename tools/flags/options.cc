@@ -15,7 +15,7 @@
 #include "tools/flags/words.h"
 #include "traces/files/format.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -165,10 +165,10 @@ void add_parsed(CommandFlags& app, const Flag& flag,
 
 namespace {
 
-LayerCosts parse_layer_costs(const std::string& text) {
+traces::LayerCosts parse_layer_costs(const std::string& text) {
   const std::vector<std::string> parts = split(text, ',');
   if (parts.size() != 4) throw Error("'" + text + "' must be four numbers for E,t,m,L: 0,1,1,1");
-  LayerCosts costs;
+  traces::LayerCosts costs;
   Millionths* const values[] = {&costs.embedding, &costs.transformer, &costs.prediction,
                                 &costs.loss};
   for (std::size_t at = 0; at < parts.size(); ++at) {
@@ -181,7 +181,7 @@ LayerCosts parse_layer_costs(const std::string& text) {
 void add_layout_options(CommandFlags& app, ShapeOptions& options) {
   app.add_parsed(
          "--layout,--pipeline-model-parallel-layout",
-         [&options](const std::string& text) { options.layout = parse_layout(text); },
+         [&options](const std::string& text) { options.layout = traces::parse_layout(text); },
          "layers per stage as Megatron writes them, such as Et*3|(tt|)*29,m|L: the times are "
          "shared in proportion")
       ->type_name("LAYOUT");
@@ -331,7 +331,7 @@ void add_predict_options(CommandFlags& app, PredictOptions& options) {
          "--inject",
          [&options](const std::vector<std::string>& texts) {
            for (const std::string& text : texts)
-             options.injections.push_back(parse_injection(text));
+             options.injections.push_back(exec::parse_injection(text));
          },
          "a fault: rank=R[,op=OP],delay=TIME|slow=FACTOR|die|hang|wrong-size|garbage; may be "
          "repeated")
@@ -340,7 +340,7 @@ void add_predict_options(CommandFlags& app, PredictOptions& options) {
 
 void add_export_options(CommandFlags& app, ExportOptions& exports) {
   const Heading heading(app, "Files to write");
-  for (const TimelineFormat& format : Registry<TimelineFormat>::instance().all())
+  for (const traces::TimelineFormat& format : Registry<traces::TimelineFormat>::instance().all())
     app.add_option("--" + format.name, exports[format.name], format.summary)->type_name("FILE");
 }
 
@@ -353,4 +353,4 @@ void add_format_option(CommandFlags& app, std::string& format,
                           [&format](const std::string& chosen) { format = chosen; });
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

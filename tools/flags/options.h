@@ -21,7 +21,7 @@
 #include "traces/costs/cost_file.h"
 #include "traces/costs/megatron_layout.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 /// The maximum number of micro-batches of a step.
 inline constexpr std::int32_t kMaxMicrobatches = 1 << 24;
@@ -38,8 +38,8 @@ struct ShapeOptions {
   std::optional<std::int32_t> in_flight;
   bool sharded = false;  ///< --fsdp
   Profile profile = Profile::kNone;
-  LayerLayout layout;  ///< empty: stages are equal
-  LayerCosts layer_costs;
+  traces::LayerLayout layout;  ///< empty: stages are equal
+  traces::LayerCosts layer_costs;
 };
 void add_shape_options(CommandFlags& app, ShapeOptions& options);
 void add_profile_option(CommandFlags& app, ShapeOptions& options);
@@ -49,11 +49,11 @@ PytorchRelease choose_release(Profile profile);
 /// The costs of ops and messages, and how they run.
 struct CostOptions {
   UniformCost uniform;
-  bool any_uniform = false;               ///< whether a cost flag was given at all
-  bool any_update = false;                ///< whether a flag says how the step ends
-  std::string file;                       ///< --costs; empty where not given
-  std::optional<CostFile> content;        ///< content of that file, set by read_inputs()
-  std::optional<NetworkOptions> network;  ///< not added by add_cost_options()
+  bool any_uniform = false;                 ///< whether a cost flag was given at all
+  bool any_update = false;                  ///< whether a flag says how the step ends
+  std::string file;                         ///< --costs; empty where not given
+  std::optional<traces::CostFile> content;  ///< content of that file, set by read_inputs()
+  std::optional<NetworkOptions> network;    ///< not added by add_cost_options()
   LowerOptions lower;
 };
 void add_cost_options(CommandFlags& app, CostOptions& options);
@@ -83,9 +83,9 @@ struct PredictOptions {
   CostOptions cost;
   MemoryOptions memory;
   ActivationOptions moves;
-  Injections injections;  ///< faults of ranks, predicted or injected
-  NoiseOptions noise;     ///< for predictions alone; not added by add_predict_options()
-  ModelOptions model;     ///< where given, it replaces the cost flags
+  exec::Injections injections;  ///< faults of ranks, predicted or injected
+  NoiseOptions noise;           ///< for predictions alone; not added by add_predict_options()
+  ModelOptions model;           ///< where given, it replaces the cost flags
 };
 void add_predict_options(CommandFlags& app, PredictOptions& options);
 
@@ -97,4 +97,4 @@ void add_export_options(CommandFlags& app, ExportOptions& exports);
 void add_format_option(CommandFlags& app, std::string& format,
                        const std::vector<std::string>& names);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -10,7 +10,7 @@
 #include "tools/flags/command_flags.h"
 #include "tools/flags/words.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -90,8 +90,8 @@ std::int32_t PartitionOptions::worker_count() const {
   return levels.empty() ? stages.value_or(1) : count;
 }
 
-std::vector<WorkerLevel> PartitionOptions::worker_levels() const {
-  std::vector<WorkerLevel> result;
+std::vector<schedules::WorkerLevel> PartitionOptions::worker_levels() const {
+  std::vector<schedules::WorkerLevel> result;
   const std::vector<std::int32_t> sizes =
       levels.empty() ? std::vector<std::int32_t>{worker_count()} : levels;
   for (std::size_t level = 0; level < sizes.size(); ++level) {
@@ -129,7 +129,7 @@ void expect_flags_of_method(const PartitionOptions& options) {
   const bool replicates = options.method == PartitionMethod::kPipedream;
   if (!replicates && (options.straight || options.counts_transfers || !options.levels.empty()))
     throw Error("--straight, --transfers and --levels belong to --method pipedream");
-  const UnevenEnds& ends = options.ends;
+  const schedules::UnevenEnds& ends = options.ends;
   const bool counts = ends.counts_embedding || ends.counts_loss;
   const bool has_ends = ends.first || ends.last || counts;
   if (has_ends && options.method != PartitionMethod::kMegatron)
@@ -183,4 +183,4 @@ void add_partition_options(CommandFlags& app, PartitionOptions& options) {
   add_cost_file_options(app, options);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -9,7 +9,7 @@
 #include "schedules/partition/replicated.h"
 #include "tools/flags/command_flags.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 enum class PartitionMethod : std::uint8_t {
   kPipedream,  ///< assigns stages and replicas to a number of workers
@@ -30,7 +30,7 @@ struct PartitionOptions {
   bool straight = false;
   bool counts_transfers = false;
   std::optional<Bytes> memory;
-  UnevenEnds ends;
+  schedules::UnevenEnds ends;
   std::string schedule = "1f1b";
   std::optional<std::int32_t> microbatches;
   double parameter_copies = 4;     ///< weights, gradients and Adam's two moments
@@ -40,7 +40,7 @@ struct PartitionOptions {
   std::int32_t stage_count() const { return stages ? *stages : worker_count(); }
   /// Twice the number of stages unless given.
   std::int32_t microbatch_count() const { return microbatches.value_or(2 * stage_count()); }
-  std::vector<WorkerLevel> worker_levels() const;
+  std::vector<schedules::WorkerLevel> worker_levels() const;
 };
 
 /// Chooses the method where none was given. Throws Error where flags contradict each other.
@@ -48,4 +48,4 @@ PartitionOptions choose_method(PartitionOptions options);
 
 void add_partition_options(CommandFlags& app, PartitionOptions& options);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -14,7 +14,7 @@
 #include "tools/flags/words.h"
 #include "tools/inputs/cost_sources.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -218,4 +218,4 @@ std::optional<PlanOptions> parse_plan_options(const std::vector<std::string>& ar
   return options;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -11,7 +11,7 @@
 #include "tools/plan/plan_shards.h"
 #include "tools/plan/what_if.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 /// The question of a plan. It names no file to write, so that a question from a journal cannot make
 /// one.
@@ -33,7 +33,7 @@ struct PlanRun {
   std::string format;
   bool wide = false;  ///< all columns, whatever the terminal's width
   std::string svg;
-  std::optional<Shard> shard;
+  std::optional<traces::SweepShard> shard;
   std::string journal;             ///< path of --resume
   std::vector<std::string> parts;  ///< paths of --merge
 };
@@ -46,4 +46,4 @@ PlanQuestion parse_plan_question(const std::vector<std::string>& arguments);
 /// Returns nullopt where --help was printed. Throws Error for flags that do not go together.
 std::optional<PlanOptions> parse_plan_options(const std::vector<std::string>& arguments);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -9,7 +9,7 @@
 #include "tools/flags/command_flags.h"
 #include "tools/flags/heading.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -23,9 +23,9 @@ const Choices<WorkKind> kWorks{{"sleep", WorkKind::kSleep},
 
 void add_training_options(CommandFlags& app, RunOptions& run) {
   const Heading heading(app, kTrainingHeading);
-  TrainingOptions& options = run.training;
+  exec::TrainingOptions& options = run.training;
   const InRange size(1, 1 << 20);
-  TransformerShape& model = options.model;
+  exec::TransformerShape& model = options.model;
   app.add_option("--hidden-size", model.width, "width")->check(size);
   app.add_option("--num-attention-heads", model.heads, "heads")->check(size);
   app.add_option("--seq-length", model.sequence, "tokens of a sequence")->check(size);
@@ -34,33 +34,35 @@ void add_training_options(CommandFlags& app, RunOptions& run) {
   app.add_option("--layers-per-stage", model.blocks_per_stage, "blocks of a stage")
       ->check(InRange(1, 1024));
   app.add_option("--seed", options.seed, "of its weights and data");
-  add_choice<Precision>(app, {"--precision", "how the transformer's numbers are stored"},
-                        {{"fp32", Precision::kFloat32}, {"bf16", Precision::kBfloat16}},
-                        [&run](Precision precision) {
-                          run.training.model.precision = precision;
-                          run.device.precision = precision;
-                        });
-  using Kind = OptimizerOptions::Kind;
+  add_choice<exec::Precision>(
+      app, {"--precision", "how the transformer's numbers are stored"},
+      {{"fp32", exec::Precision::kFloat32}, {"bf16", exec::Precision::kBfloat16}},
+      [&run](exec::Precision precision) {
+        run.training.model.precision = precision;
+        run.device.precision = precision;
+      });
+  using Kind = exec::OptimizerOptions::Kind;
   add_choice<Kind>(app, {"--training-optimizer", "what makes weights of gradients"},
                    {{"sgd", Kind::kSgd}, {"adam", Kind::kAdam}},
-                   [&options](Kind kind) { options.optimizer = usual_optimizer(kind); });
+                   [&options](Kind kind) { options.optimizer = exec::usual_optimizer(kind); });
   app.add_flag("!--no-proof", run.verification,
                "do not train again on one thread to compare, which takes its time");
 }
 
-void add_device_options(CommandFlags& app, DeviceOptions& options) {
+void add_device_options(CommandFlags& app, exec::DeviceOptions& options) {
   const Heading heading(app, kDeviceHeading);
-  add_choice<Share>(app, {"--share", "ranks of one device get partitions of it, or compete"},
-                    {{"green", Share::kGreen}, {"streams", Share::kStreams}},
-                    [&options](Share share) { options.share = share; });
-  add_choice<Attention>(app, {"--attention", "how the transformer's attention is made"},
-                        {{"softmax", Attention::kSoftmax}, {"flash", Attention::kFlash}},
-                        [&options](Attention attention) { options.attention = attention; });
-  add_choice<Epilogue>(
+  add_choice<exec::Share>(app, {"--share", "ranks of one device get partitions of it, or compete"},
+                          {{"green", exec::Share::kGreen}, {"streams", exec::Share::kStreams}},
+                          [&options](exec::Share share) { options.share = share; });
+  add_choice<exec::Attention>(
+      app, {"--attention", "how the transformer's attention is made"},
+      {{"softmax", exec::Attention::kSoftmax}, {"flash", exec::Attention::kFlash}},
+      [&options](exec::Attention attention) { options.attention = attention; });
+  add_choice<exec::Epilogue>(
       app,
       {"--epilogue", "the GELU within the product before it (bf16 unless given), or behind it"},
-      {{"fused", Epilogue::kFused}, {"separate", Epilogue::kSeparate}},
-      [&options](Epilogue epilogue) { options.epilogue = epilogue; });
+      {{"fused", exec::Epilogue::kFused}, {"separate", exec::Epilogue::kSeparate}},
+      [&options](exec::Epilogue epilogue) { options.epilogue = epilogue; });
   app.add_flag("--graph", options.graph, "launch each step as one graph");
 }
 
@@ -100,7 +102,7 @@ void warn_of_unused_run_options(const CommandFlags& app, const RunOptions& optio
         "--f and other costs change nothing with --work transformer, which takes what it takes");
   if (options.work != WorkKind::kTransformer)
     warn_of_unused(app, kTrainingHeading, "without --work transformer");
-  if (!find_backend(options.backend).start)
+  if (!exec::find_backend(options.backend).start)
     warn_of_unused(app, kDeviceHeading, "on the backend " + options.backend);
 }
 
@@ -110,4 +112,4 @@ std::string to_string(WorkKind work) {
   return "?";
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

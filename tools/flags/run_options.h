@@ -9,7 +9,7 @@
 #include "sim/ir/units.h"
 #include "tools/flags/command_flags.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 /// The work of every op.
 enum class WorkKind : std::uint8_t {
@@ -24,9 +24,9 @@ struct RunOptions {
   std::int32_t warmup = 1;
   std::int32_t steps = 3;
   Nanos timeout = 30'000'000'000;
-  TrainingOptions training;
+  exec::TrainingOptions training;
   bool verification = true;  ///< train again on one thread, and compare
-  DeviceOptions device;
+  exec::DeviceOptions device;
 };
 
 /// --backend, --work, --steps, --warmup, --timeout and the flags of the transformer.
@@ -40,4 +40,4 @@ void warn_of_unused_run_options(const CommandFlags& app, const RunOptions& optio
 /// "sleep", "spin", "transformer".
 std::string to_string(WorkKind work);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

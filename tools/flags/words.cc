@@ -4,7 +4,7 @@
 #include <cctype>
 #include <cstddef>
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 std::vector<std::string> split(const std::string& text, char sign) {
   std::vector<std::string> parts;
@@ -37,4 +37,4 @@ std::string to_lower(std::string text) {
   return text;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

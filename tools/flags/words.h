@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 /// The parts between the signs. An empty text is one empty part; a sign at the end is followed by
 /// none.
@@ -18,4 +18,4 @@ std::string trim(const std::string& text);
 
 std::string to_lower(std::string text);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

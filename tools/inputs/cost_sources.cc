@@ -13,17 +13,17 @@
 #include "tools/print.h"
 #include "traces/costs/cost_file.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
 CostModel layout_costs(const Schedule& schedule, const PredictOptions& options) {
-  const LayerLayout& layout = options.shape.layout;
+  const traces::LayerLayout& layout = options.shape.layout;
   if (layout.size() != static_cast<std::size_t>(schedule.stages_per_pipeline()))
     throw Error(fmt::format("--layout has {} stages, but {} has {}; write one per stage",
                             layout.size(), schedule.name, schedule.stages_per_pipeline()));
   return spread_unevenly(options.cost.uniform, schedule,
-                         compute_stage_weights(layout, options.shape.layer_costs));
+                         traces::compute_stage_weights(layout, options.shape.layer_costs));
 }
 
 /// Comparing a full backward other than I + W with split ones would be misleading.
@@ -113,7 +113,7 @@ Models load_models(const ValidSchedule& schedule, const PredictOptions& options)
 }
 
 std::string costs_text(const Models& models, const PredictOptions& options) {
-  const LayerLayout& layout = options.shape.layout;
+  const traces::LayerLayout& layout = options.shape.layout;
   std::string text = models.placed               ? describe_model(models.placed->on)
                      : options.cost.file.empty() ? uniform_text(options.cost.uniform)
                                                  : options.cost.file;
@@ -122,4 +122,4 @@ std::string costs_text(const Models& models, const PredictOptions& options) {
   return text;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

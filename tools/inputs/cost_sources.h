@@ -12,7 +12,7 @@
 #include "tools/inputs/models.h"
 #include "traces/costs/cost_file.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 /// Reads the files that flags name, each once, so that any of them can be stdin. `schedules` are
 /// the names and files of the command's schedules. Throws Error where two inputs are stdin.
@@ -22,7 +22,7 @@ PredictOptions read_inputs(PredictOptions options, const std::vector<std::string
 void expect_one_cost_source(const PredictOptions& options);
 
 /// Returns the content of --costs.
-CostFile cost_file_of(const CostOptions& options);
+traces::CostFile cost_file_of(const CostOptions& options);
 
 /// Returns the memory of the flags for any schedule of this shape. Throws Error for a --cap with
 /// neither one entry nor one per rank.
@@ -43,4 +43,4 @@ Models load_models(const ValidSchedule& schedule, const PredictOptions& options)
 /// Says in words where the durations come from.
 std::string costs_text(const Models& models, const PredictOptions& options);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -11,7 +11,7 @@
 #include "sim/ir/saturated.h"
 #include "tools/print.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 void warn_of_cap_unit(const MemoryOptions& options) {
   const bool plain = options.unit.forward == kWhole && options.unit.weight_grad == -kWhole;
@@ -72,4 +72,4 @@ std::vector<Peak> collect_peaks(const BubbleReport& report) {
   return peaks;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

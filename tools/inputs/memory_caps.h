@@ -8,7 +8,7 @@
 #include "sim/model/memory_model.h"
 #include "tools/flags/options.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 /// Reports on stderr that a bare --cap is no number of bytes, where activations have bytes.
 void warn_of_cap_unit(const MemoryOptions& options);
@@ -24,4 +24,4 @@ std::vector<Millionths> convert_caps_to_units(const MemoryModel& memory, const S
 Problems over_cap(const std::vector<Peak>& peaks, const MemoryModel& memory);
 std::vector<Peak> collect_peaks(const BubbleReport& report);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -7,16 +7,16 @@
 
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
 /// Transformer layers per stage. The embedding is on the first stage; the head and the multi-token
 /// prediction layers are on the last, as in the model.
-std::vector<std::int64_t> layers_of(const LayerLayout& layout, const Transformer& model) {
+std::vector<std::int64_t> layers_of(const traces::LayerLayout& layout, const Transformer& model) {
   std::vector<std::int64_t> layers;
   std::int64_t predictions = 0;
-  for (const StageLayers& stage : layout) {
+  for (const traces::StageLayers& stage : layout) {
     layers.push_back(stage.transformers);
     predictions += stage.predictions;
   }
@@ -58,4 +58,4 @@ LowerOptions choose_lowering(const Schedule& schedule, const PredictOptions& opt
   return lower;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -5,7 +5,7 @@
 #include "sim/model/model_step.h"
 #include "tools/flags/options.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 /// A model as the flags distribute it, and the stages and ranks that result.
 struct PlacedModel {
@@ -20,4 +20,4 @@ ModelOnDevices resolve_model(const PredictOptions& options);
 /// Returns the lowering of the flags, and with a model that of its step's end.
 LowerOptions choose_lowering(const Schedule& schedule, const PredictOptions& options);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

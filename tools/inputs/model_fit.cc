@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -50,4 +50,4 @@ std::map<std::string, double> model_metrics(const PlacedModel& placed, const Bub
           {"head_room_bytes", static_cast<double>(find_fit(placed, report).head_room)}};
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -9,7 +9,7 @@
 #include "sim/analysis/report.h"
 #include "tools/inputs/model_costs.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 /// The rank that comes closest to its device's memory, or exceeds it most.
 struct ModelFit {
@@ -31,4 +31,4 @@ std::optional<Gradients> choose_smaller_gradients(const PlacedModel& placed,
 /// "head_room_bytes", which is below zero where it does not fit.
 std::map<std::string, double> model_metrics(const PlacedModel& placed, const BubbleReport& report);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

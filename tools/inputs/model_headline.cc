@@ -9,7 +9,7 @@
 #include "traces/drawings/time_axis.h"
 #include "traces/reports/known_errors_text.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -29,8 +29,9 @@ std::string expected_line(const PlacedModel& placed, Nanos step, double mfu) {
     return 100 * mfu * static_cast<double>(step) / static_cast<double>(time);
   };
   return fmt::format("expect       {} to {}, MFU {:.1f} to {:.1f} %: {}\n",
-                     format_time(interval.low), format_time(interval.high), mfu_of(interval.high),
-                     mfu_of(interval.low), known_errors_text(*errors));
+                     traces::format_time(interval.low), traces::format_time(interval.high),
+                     mfu_of(interval.high), mfu_of(interval.low),
+                     traces::known_errors_text(*errors));
 }
 
 std::string memory_line(const PlacedModel& placed, const BubbleReport& report) {
@@ -49,9 +50,9 @@ std::string memory_line(const PlacedModel& placed, const BubbleReport& report) {
 std::string write_model_headline(const PlacedModel& placed, const BubbleReport& report) {
   const ModelRates rates = compute_model_rates(placed.on, report.shape, report.makespan);
   return fmt::format("{}\npredicted    {} per step, MFU {:.1f} %, {} tokens/s per device\n",
-                     describe_model(placed.on), format_time(report.makespan), 100 * rates.mfu,
-                     rate_text(rates.tokens_per_second / rates.devices)) +
+                     describe_model(placed.on), traces::format_time(report.makespan),
+                     100 * rates.mfu, rate_text(rates.tokens_per_second / rates.devices)) +
          expected_line(placed, report.makespan, rates.mfu) + memory_line(placed, report);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

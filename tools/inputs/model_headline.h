@@ -16,9 +16,9 @@
 #include "sim/analysis/report.h"
 #include "tools/inputs/model_costs.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 /// The lines above.
 std::string write_model_headline(const PlacedModel& placed, const BubbleReport& report);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -15,7 +15,7 @@
 #include "traces/json/json_string.h"
 #include "traces/reports/fit_table.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -68,8 +68,8 @@ std::string layers_text(const std::vector<std::int64_t>& first_layer) {
 }
 
 template <class Cell>
-TableColumn rank_column(std::string head, std::size_t ranks, const Cell& cell) {
-  TableColumn column;
+traces::TableColumn rank_column(std::string head, std::size_t ranks, const Cell& cell) {
+  traces::TableColumn column;
   column.head = std::move(head);
   for (std::size_t rank = 0; rank < std::min(ranks, kMaxRows); ++rank)
     column.cells.push_back(cell(rank));
@@ -77,8 +77,8 @@ TableColumn rank_column(std::string head, std::size_t ranks, const Cell& cell) {
 }
 
 /// The parts with these names together.
-TableColumn other_parts(const std::vector<RankMemory>& ranks,
-                        const std::vector<std::string>& names) {
+traces::TableColumn other_parts(const std::vector<RankMemory>& ranks,
+                                const std::vector<std::string>& names) {
   return rank_column("other", ranks.size(), [&](std::size_t rank) {
     Bytes sum = 0;
     for (const Part& part : kParts)
@@ -89,20 +89,21 @@ TableColumn other_parts(const std::vector<RankMemory>& ranks,
 }
 
 /// Per rank what its memory is made of, its peak, and the part of what is usable.
-std::vector<TableColumn> memory_columns(const std::vector<RankMemory>& ranks, Bytes limit) {
-  std::vector<TableColumn> columns;
+std::vector<traces::TableColumn> memory_columns(const std::vector<RankMemory>& ranks, Bytes limit) {
+  std::vector<traces::TableColumn> columns;
   const auto add = [&](std::string head, int importance, auto&& cell) {
     columns.push_back(rank_column(std::move(head), ranks.size(), cell));
     columns.back().importance = importance;
   };
-  add("GiB", kAlwaysShown, [](std::size_t rank) { return fmt::format("rank {}", rank); });
+  add("GiB", traces::kAlwaysShown, [](std::size_t rank) { return fmt::format("rank {}", rank); });
   columns.back().left = true;
   for (const Part& part : kParts) {
     add(part.name, part.importance,
         [&](std::size_t rank) { return gibibytes_text(part.bytes(ranks[rank])); });
     columns.back().is_part = true;
   }
-  add("peak", kAlwaysShown, [&](std::size_t rank) { return gibibytes_text(ranks[rank].peak); });
+  add("peak", traces::kAlwaysShown,
+      [&](std::size_t rank) { return gibibytes_text(ranks[rank].peak); });
   add("of " + gibibytes_text(limit), 50, [&](std::size_t rank) {
     return fmt::format("{:.0f} %",
                        100 * static_cast<double>(ranks[rank].peak) / static_cast<double>(limit));
@@ -151,20 +152,20 @@ std::string basis_text(const ModelOnDevices& on) {
 }  // namespace
 
 std::string write_model_text(const PlacedModel& placed, const BubbleReport& report,
-                             const DrawOptions& draw) {
+                             const traces::DrawOptions& draw) {
   const std::vector<RankMemory> ranks = memory_of(placed, report);
   const std::optional<int> width = draw.fit ? std::optional(draw.width) : std::nullopt;
-  const FittedTable table =
-      draw_table(memory_columns(ranks, placed.on.usable_memory()), width,
-                 [&](const std::vector<std::string>& names) { return other_parts(ranks, names); });
-  std::string text =
-      fmt::format("\nlayers per stage  {}; embedding on the first, head on the last\n\n{}{}",
-                  layers_text(placed.step.first_layer), table.text, describe_hidden(table.hidden));
+  const traces::FittedTable table = traces::draw_table(
+      memory_columns(ranks, placed.on.usable_memory()), width,
+      [&](const std::vector<std::string>& names) { return other_parts(ranks, names); });
+  std::string text = fmt::format(
+      "\nlayers per stage  {}; embedding on the first, head on the last\n\n{}{}",
+      layers_text(placed.step.first_layer), table.text, traces::describe_hidden(table.hidden));
   if (ranks.size() > kMaxRows)
     text +=
         fmt::format("... and {} ranks more; --format json has them all\n", ranks.size() - kMaxRows);
   text += basis_text(placed.on);
-  return draw.fit ? fold_lines(text, draw.width) : text;
+  return draw.fit ? traces::fold_lines(text, draw.width) : text;
 }
 
 namespace {
@@ -177,7 +178,7 @@ std::string rates_json(const PlacedModel& placed, const BubbleReport& report) {
   if (const KnownErrors* errors = find_nearest_errors(placed.on)) {
     const StepInterval bounds = compute_interval(report.makespan, *errors);
     interval = fmt::format("{{\"low_ns\":{},\"high_ns\":{},\"from\":{}}}", bounds.low, bounds.high,
-                           json_string(errors->from()));
+                           traces::json_string(errors->from()));
   }
   return fmt::format(
       "\"fits\":{},\"head_room_bytes\":{},\"mfu\":{},\"tokens_per_second_per_gpu\":{},"
@@ -203,8 +204,8 @@ std::string write_model_json(const PlacedModel& placed, const BubbleReport& repo
   return fmt::format(
       "\"model\":{{\"name\":{},\"layers_per_stage\":[{}],\"gpu_memory_bytes\":{},"
       "\"memory_bytes\":[{}],\"gradients\":{}}},{}",
-      json_string(describe_model(placed.on)), layers, placed.on.gpu.memory, ranks,
-      json_string(name_of(kGradientFormats, placed.on.parallel.gradients)),
+      traces::json_string(describe_model(placed.on)), layers, placed.on.gpu.memory, ranks,
+      traces::json_string(name_of(kGradientFormats, placed.on.parallel.gradients)),
       rates_json(placed, report));
 }
 
@@ -231,4 +232,4 @@ void report_model_notes(const PlacedModel& placed, const BubbleReport& report, b
   if (!warning.empty()) print_message("bubblescope: {}\n", warning);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

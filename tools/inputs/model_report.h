@@ -15,11 +15,11 @@
 #include "tools/inputs/model_costs.h"
 #include "traces/drawings/drawing.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 /// Writes the table above.
 std::string write_model_text(const PlacedModel& placed, const BubbleReport& report,
-                             const DrawOptions& draw = {});
+                             const traces::DrawOptions& draw = {});
 
 /// `"model":{"name":...,"layers_per_stage":[...],"gpu_memory_bytes":...,"ranks":[{"weights":...}]}`
 std::string write_model_json(const PlacedModel& placed, const BubbleReport& report);
@@ -31,4 +31,4 @@ std::string describe_memory_problem(const PlacedModel& placed, const BubbleRepor
 /// Prints that warning to stderr, after the assumptions where they were asked for.
 void report_model_notes(const PlacedModel& placed, const BubbleReport& report, bool explain);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

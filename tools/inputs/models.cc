@@ -10,7 +10,7 @@
 #include "sim/model/stage_recompute.h"
 #include "sim/model/traffic.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -87,12 +87,12 @@ Models load_model_costs(ModelOnDevices on, const Schedule& schedule, MemoryModel
   return with_copies(with_recompute(std::move(models), schedule), schedule);
 }
 
-Models load_file_costs(const CostFile& file, const Schedule& schedule, MemoryModel memory) {
-  MemoryModel bytes = make_memory_model(file, schedule);
+Models load_file_costs(const traces::CostFile& file, const Schedule& schedule, MemoryModel memory) {
+  MemoryModel bytes = traces::make_memory_model(file, schedule);
   Models models;
-  models.costs = make_cost_model(file, schedule);
-  models.cluster = cluster(file, schedule);
-  models.contention = contention(file, schedule);
+  models.costs = traces::make_cost_model(file, schedule);
+  models.cluster = traces::cluster(file, schedule);
+  models.contention = traces::contention(file, schedule);
   models.memory = std::move(memory);
   models.memory.activation_bytes = std::move(bytes.activation_bytes);
   models.memory.weight_bytes = std::move(bytes.weight_bytes);
@@ -111,11 +111,11 @@ Models load_flag_costs(const UniformCost& cost, const std::optional<NetworkOptio
   return models;
 }
 
-CostModel load_costs_before_order(const CostFile& file, const Shape& shape) {
+CostModel load_costs_before_order(const traces::CostFile& file, const Shape& shape) {
   const Schedule unordered = make_unordered_schedule(shape);
-  CostModel costs = make_cost_model(file, unordered);
-  const std::optional<Cluster> shared = cluster(file, unordered);
+  CostModel costs = traces::make_cost_model(file, unordered);
+  const std::optional<Cluster> shared = traces::cluster(file, unordered);
   return shared ? with_uncontended_messages(std::move(costs), *shared, unordered) : costs;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -11,7 +11,7 @@
 #include "tools/inputs/model_costs.h"
 #include "traces/costs/cost_file.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 /// Costs and memory of a schedule's ops.
 struct Models {
@@ -33,7 +33,7 @@ MemoryModel with_bytes(MemoryModel memory, const ModelStep& step);
 Models load_model_costs(ModelOnDevices on, const Schedule& schedule, MemoryModel memory);
 
 /// Returns everything that a cost file says; `memory` is that of the flags.
-Models load_file_costs(const CostFile& file, const Schedule& schedule, MemoryModel memory);
+Models load_file_costs(const traces::CostFile& file, const Schedule& schedule, MemoryModel memory);
 
 /// Returns the costs of flags, spread over the schedule's stages, and their network. No memory.
 Models load_flag_costs(const UniformCost& cost, const std::optional<NetworkOptions>& network,
@@ -41,6 +41,6 @@ Models load_flag_costs(const UniformCost& cost, const std::optional<NetworkOptio
 
 /// Returns the costs of a file for a schedule without an order; messages are priced without
 /// contention.
-CostModel load_costs_before_order(const CostFile& file, const Shape& shape);
+CostModel load_costs_before_order(const traces::CostFile& file, const Shape& shape);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -5,7 +5,7 @@
 
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 void expect_named_costs(const std::string& timeline_path, const PredictOptions& options) {
   const CostOptions& cost = options.cost;
@@ -17,4 +17,4 @@ void expect_named_costs(const std::string& timeline_path, const PredictOptions& 
       timeline_path));
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

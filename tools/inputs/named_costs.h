@@ -5,10 +5,10 @@
 
 #include "tools/flags/options.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 /// Throws Error, with the commands that may be meant, where the options leave the costs of this
 /// timeline's ops at their default of 1 ms.
 void expect_named_costs(const std::string& timeline_path, const PredictOptions& options);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

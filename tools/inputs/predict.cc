@@ -33,7 +33,7 @@
 #include "traces/drawings/drawing.h"
 #include "traces/schedules/schedule_file.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -113,7 +113,7 @@ void expect_agreement(const Schedule& schedule, const PredictOptions& options,
 }
 
 /// Simulates the same step in every scenario of the noise.
-StepTimes simulate_noise(const Step& step, const NoiseOptions& options) {
+StepTimes simulate_noise(const TimedStep& step, const NoiseOptions& options) {
   const std::vector<Nanos>& durations = step.traffic ? step.traffic->fixed : step.durations;
   const NoiseModel model(step.program, durations, options.noise,
                          price_bytes(step.program, step.models.costs));
@@ -129,7 +129,7 @@ StepTimes simulate_noise(const Step& step, const NoiseOptions& options) {
 }
 
 [[noreturn]] void refuse(const Schedule& schedule, const Problems& problems) {
-  print_message_drawing(draw_grid(schedule, problems));
+  print_message_drawing(traces::draw_grid(schedule, problems));
   throw Error(Fault::kProblem, fmt::format("{} is not legal: {} problem(s), the first: {}",
                                            schedule.name, problems.size(), problems[0].message));
 }
@@ -192,7 +192,7 @@ std::variant<ValidSchedule, InvalidSchedule> read_or_build(const std::string& na
                                                            const PredictOptions& options,
                                                            CostUse use) {
   if (is_schedule_file(name_or_path)) {
-    ScheduleFile file = read_schedule_file(name_or_path);
+    traces::ScheduleFile file = traces::read_schedule_file(name_or_path);
     if (file.has_times && use == CostUse::kPriced) expect_named_costs(name_or_path, options);
     Schedule schedule = std::move(file.schedule);
     expect_agreement(schedule, options, name_or_path);
@@ -280,19 +280,19 @@ Program lower_or_explain(const ValidSchedule& schedule, const LowerOptions& opti
   return std::get<Program>(std::move(lowered));
 }
 
-Step predict(const std::string& name_or_path, const PredictOptions& options) {
+TimedStep predict(const std::string& name_or_path, const PredictOptions& options) {
   return predict(load_valid_schedule(name_or_path, options), options);
 }
 
 namespace {
 
-Step time_step(ValidSchedule schedule, const PredictOptions& options) {
-  Step step{std::move(schedule)};
+TimedStep time_step(ValidSchedule schedule, const PredictOptions& options) {
+  TimedStep step{std::move(schedule)};
   step.program = lower_or_explain(step.schedule, choose_lowering(step.schedule, options));
   step.models = load_models(step.schedule, options);
   step.durations = apply_slow_ranks(
       step.program,
-      inject(options.injections, step.program, price(step.program, step.models.costs)),
+      exec::inject(options.injections, step.program, price(step.program, step.models.costs)),
       options.noise.slow_ranks);
   SharedRun run;
   step.traffic = find_traffic(step.program, step.models, step.durations);
@@ -317,8 +317,8 @@ Step time_step(ValidSchedule schedule, const PredictOptions& options) {
 
 }  // namespace
 
-Step predict(ValidSchedule schedule, const PredictOptions& options) {
-  Step step = time_step(std::move(schedule), options);
+TimedStep predict(ValidSchedule schedule, const PredictOptions& options) {
+  TimedStep step = time_step(std::move(schedule), options);
   if (!options.memory.cap.empty() && !step.models.memory.activation_bytes.empty())
     warn_of_cap_unit(options.memory);
   if (!step.models.placed || options.model.gradients) return step;
@@ -329,4 +329,4 @@ Step predict(ValidSchedule schedule, const PredictOptions& options) {
   return time_step(std::move(step.schedule), with_smaller);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

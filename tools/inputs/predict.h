@@ -15,10 +15,10 @@
 #include "tools/inputs/models.h"
 #include "traces/files/format.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 /// One training step, predicted: each value is made once, from the one before.
-struct Step {
+struct TimedStep {
   ValidSchedule schedule;
   Program program = {};
   Models models = {};
@@ -26,9 +26,9 @@ struct Step {
   std::optional<Traffic> traffic = {};  ///< where messages share links, or ops slow each other
   Timeline timeline = {};
   BubbleReport report = {};
-  MadeWith made = {};
+  traces::MadeWith made = {};
 
-  StepRecord record() const { return {schedule, program, timeline, report, made}; }
+  traces::StepRecord record() const { return {schedule, program, timeline, report, made}; }
 };
 
 /// Whether a word is a path (or "-") rather than a schedule's name.
@@ -66,9 +66,9 @@ std::optional<Traffic> find_traffic(const Program& program, const Models& models
 Program lower_or_explain(const ValidSchedule& schedule, const LowerOptions& options);
 
 /// Builds or loads, lowers, simulates and analyzes.
-Step predict(const std::string& name_or_path, const PredictOptions& options);
+TimedStep predict(const std::string& name_or_path, const PredictOptions& options);
 
 /// The same from a schedule on.
-Step predict(ValidSchedule schedule, const PredictOptions& options);
+TimedStep predict(ValidSchedule schedule, const PredictOptions& options);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

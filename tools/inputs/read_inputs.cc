@@ -6,7 +6,7 @@
 #include "tools/inputs/cost_sources.h"
 #include "traces/costs/cost_file.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 void expect_one_cost_source(const PredictOptions& options) {
   const CostOptions& cost = options.cost;
@@ -27,8 +27,8 @@ void expect_one_cost_source(const PredictOptions& options) {
     throw Error(fmt::format("--costs gives all costs; leave {} out", kCostFlags));
 }
 
-CostFile cost_file_of(const CostOptions& options) {
-  return options.content ? *options.content : read_cost_file(options.file);
+traces::CostFile cost_file_of(const CostOptions& options) {
+  return options.content ? *options.content : traces::read_cost_file(options.file);
 }
 
 PredictOptions read_inputs(PredictOptions options, const std::vector<std::string>& schedules) {
@@ -44,9 +44,9 @@ PredictOptions read_inputs(PredictOptions options, const std::vector<std::string
                     "but one to files",
                     fmt::join(from_stdin, " and ")));
   expect_one_cost_source(options);
-  if (!options.cost.file.empty()) options.cost.content = read_cost_file(options.cost.file);
+  if (!options.cost.file.empty()) options.cost.content = traces::read_cost_file(options.cost.file);
   if (options.model.given()) options.model.on_devices = resolve(options.model);
   return options;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

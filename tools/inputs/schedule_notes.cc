@@ -8,7 +8,7 @@
 
 #include "tools/print.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -58,4 +58,4 @@ void note_default_sizes(const ScheduleDef& def, const ShapeOptions& given) {
   note_default_size("--slices", default_slices(def, given), given.slices.has_value());
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

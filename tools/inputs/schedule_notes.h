@@ -7,7 +7,7 @@
 #include "sim/model/schedule_def.h"
 #include "tools/flags/options.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 /// Returns other schedules whose name or alias differs from `name` only in hyphens, such as zb-1p
 /// for ZB1P.
@@ -24,4 +24,4 @@ std::int32_t default_slices(const ScheduleDef& def, const ShapeOptions& given);
 /// slice.
 void note_default_sizes(const ScheduleDef& def, const ShapeOptions& given);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -8,7 +8,7 @@
 
 #include "tools/print.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -49,4 +49,4 @@ void warn_of_unused_costs(const UniformCost& cost, std::span<const Program> prog
                     cost_of.flag, cost_of.remedy);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

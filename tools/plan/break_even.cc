@@ -9,7 +9,7 @@
 
 #include "sim/model/schedule_def.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -133,8 +133,8 @@ class BreakEvenSearch {
   }
 
   /// Returns the rival that is ahead first, in the configuration in which it is.
-  std::optional<BreakEven> nearest(const std::string& parameter) {
-    std::optional<BreakEven> found;
+  std::optional<traces::BreakEven> nearest(const std::string& parameter) {
+    std::optional<traces::BreakEven> found;
     Nanos end = limit_;
     for (std::size_t runner_up = 1; runner_up < candidates_.size() && end != now_; ++runner_up) {
       const auto value = nearest(runner_up, end);
@@ -253,4 +253,4 @@ BreakEvens find_break_evens(const WhatIf& what_if, const std::vector<Plan>& rank
   return all;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

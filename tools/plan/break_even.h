@@ -6,10 +6,10 @@
 #include "tools/plan/what_if.h"
 #include "traces/plans/plan_table.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 struct BreakEvens {
-  std::vector<BreakEven> found;
+  std::vector<traces::BreakEven> found;
   std::vector<std::string> unaffected;  ///< flags whose variation does not change the best
 };
 
@@ -20,4 +20,4 @@ struct BreakEvens {
 /// other costs give another order; so is everything where costs come from a file.
 BreakEvens find_break_evens(const WhatIf& what_if, const std::vector<Plan>& ranked);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

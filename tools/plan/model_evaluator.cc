@@ -16,7 +16,7 @@
 #include "tools/inputs/predict.h"
 #include "traces/costs/megatron_layout.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -30,7 +30,7 @@ Outcome too_full(std::optional<Plan> plan, const char* what, Bytes needed, Bytes
 /// The embedding is on the first stage; the head and the multi-token prediction layers are on the
 /// last.
 std::string layout_text(const LayerCounts& layers, const Transformer& model) {
-  LayerLayout layout;
+  traces::LayerLayout layout;
   for (const std::int64_t count : layers)
     layout.push_back({0, static_cast<std::int32_t>(count), 0, 0});
   layout.front().embeddings = 1;
@@ -220,4 +220,4 @@ Outcome ModelEvaluator::evaluate(const Configuration& configuration) {
   }
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -13,7 +13,7 @@
 #include "tools/inputs/models.h"
 #include "tools/plan/model_plan.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 /// Evaluates configurations one after another, for one thread. Refers to the planner. The orders of
 /// registered schedules and their programs do not depend on costs, so both are kept for the next
@@ -67,4 +67,4 @@ class ModelEvaluator {
   std::optional<SplitChoice> split_choice_;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -16,7 +16,7 @@
 #include "tools/flags/model_options.h"
 #include "tools/plan/what_if.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -213,4 +213,4 @@ PredictOptions ModelPlanner::options_of(const Configuration& configuration) cons
   return options;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -8,7 +8,7 @@
 #include "sim/analysis/plan.h"
 #include "tools/flags/options.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 /// The axes of a model's plan. Empty ones are chosen: powers of two that fit, and for the ranks of
 /// the pipeline the divisors of the number of devices.
@@ -57,4 +57,4 @@ class ModelPlanner {
   ModelOnDevices base_;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -19,7 +19,7 @@
 #include "sim/ir/number.h"
 #include "tools/print.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -41,18 +41,18 @@ std::optional<std::size_t> environment_number(const char* name) {
 }
 
 /// The shard of a launcher's process, if both variables are set.
-std::optional<Shard> shard_of(const Launcher& launcher) {
+std::optional<traces::SweepShard> shard_of(const exec::Launcher& launcher) {
   const auto index = environment_number(launcher.rank);
   const auto count = environment_number(launcher.count);
   if (!index || !count) return {};
   if (*index >= *count)
     throw Error(fmt::format("{}={} does not go with {}={}; unset them, or give --shard K/N",
                             launcher.rank, *index, launcher.count, *count));
-  return Shard{*index, *count};
+  return traces::SweepShard{*index, *count};
 }
 
 /// Arrays may begin anywhere and have a stride.
-std::optional<Shard> shard_of_array() {
+std::optional<traces::SweepShard> shard_of_array() {
   const auto task = environment_number("SLURM_ARRAY_TASK_ID");
   const auto count = environment_number("SLURM_ARRAY_TASK_COUNT");
   if (!task || !count) return {};
@@ -64,7 +64,7 @@ std::optional<Shard> shard_of_array() {
         fmt::format("SLURM_ARRAY_TASK_ID={} is not among SLURM_ARRAY_TASK_COUNT={} tasks "
                     "from SLURM_ARRAY_TASK_MIN={}; give --shard K/N",
                     *task, *count, first));
-  return Shard{index, *count};
+  return traces::SweepShard{index, *count};
 }
 
 enum class FlagValues : std::uint8_t { kNone, kOne, kSeveral };
@@ -84,7 +84,7 @@ constexpr std::array<RunFlag, 8> kRunFlags{{{"--shard", FlagValues::kOne},
                                             {"--wide", FlagValues::kNone}}};
 
 /// Journals contain the resulting shapes, not the configurations, which are filled in here.
-std::vector<Outcome> complete(PlanJournal journal,
+std::vector<Outcome> complete(traces::PlanJournal journal,
                               const std::vector<Configuration>& configurations) {
   if (journal.owner.configurations != configurations.size())
     throw Error("these are results of another sweep; run its shards again");
@@ -102,7 +102,7 @@ std::vector<Outcome> complete(PlanJournal journal,
 }
 
 /// The number of a shard's configurations without outcome.
-std::size_t missing_of(const PlanJournal& journal, const Shard& shard) {
+std::size_t missing_of(const traces::PlanJournal& journal, const traces::SweepShard& shard) {
   const std::size_t all = journal.owner.configurations;
   const std::size_t own = shard.index < all ? (all - shard.index - 1) / shard.count + 1 : 0;
   std::size_t known = 0;
@@ -118,14 +118,14 @@ void expect_files(const std::vector<std::string>& arguments) {
           "a plan that is kept or shared out must read the same again: give a file instead of -");
 }
 
-PlanJournal with_part(PlanJournal whole, PlanJournal part) {
+traces::PlanJournal with_part(traces::PlanJournal whole, traces::PlanJournal part) {
   for (auto& [at, outcome] : part.outcomes) whole.outcomes[at] = std::move(outcome);
   return whole;
 }
 
 }  // namespace
 
-Shard parse_shard(const std::string& text) {
+traces::SweepShard parse_shard(const std::string& text) {
   const std::size_t slash = text.find('/');
   const auto index = number_of(std::string_view(text).substr(0, slash));
   const auto count = slash == std::string::npos
@@ -136,13 +136,14 @@ Shard parse_shard(const std::string& text) {
   return {*index - 1, *count};
 }
 
-std::optional<Shard> find_launched_shard() {
-  std::optional<Shard> shard;
-  for (const Launcher& launcher : {kMpiruns[0], kMpiruns[1], kSrun})
+std::optional<traces::SweepShard> find_launched_shard() {
+  std::optional<traces::SweepShard> shard;
+  for (const exec::Launcher& launcher : {exec::kMpiruns[0], exec::kMpiruns[1], exec::kSrun})
     if (!shard) shard = shard_of(launcher);
-  if (const std::optional<Shard> array = shard_of_array()) {
-    const Shard process = shard.value_or(Shard{});
-    shard = Shard{array->index * process.count + process.index, array->count * process.count};
+  if (const std::optional<traces::SweepShard> array = shard_of_array()) {
+    const traces::SweepShard process = shard.value_or(traces::SweepShard{});
+    shard = traces::SweepShard{array->index * process.count + process.index,
+                               array->count * process.count};
   }
   if (shard && shard->count == 1) return {};
   return shard;
@@ -181,20 +182,20 @@ void expect_no_file(const std::vector<std::string>& question) {
   }
 }
 
-PlanJournal merge_journals(const std::vector<std::string>& paths) {
-  std::optional<PlanJournal> whole;
+traces::PlanJournal merge_journals(const std::vector<std::string>& paths) {
+  std::optional<traces::PlanJournal> whole;
   std::vector<bool> seen;
   for (const std::string& path : paths) {
-    std::optional<PlanJournal> part = read_plan_journal(path);
+    std::optional<traces::PlanJournal> part = traces::read_plan_journal(path);
     if (!part) throw Error(path + " is not there, or holds no results; run its shard again");
-    const Shard shard = part->owner.shard;
+    const traces::SweepShard shard = part->owner.shard;
     if (const std::size_t missing = missing_of(*part, shard); missing > 0)
       throw Error(
           fmt::format("{} lacks {} of its configurations; run its shard again, it goes on "
                       "from there",
                       path, missing));
     if (!whole) {
-      whole = PlanJournal{part->owner, {}};
+      whole = traces::PlanJournal{part->owner, {}};
       seen.resize(shard.count, false);
     }
     whole->owner.shard = shard;
@@ -217,7 +218,7 @@ JournaledSweep::JournaledSweep(std::vector<std::string> arguments, SweepFiles fi
     : files_(std::move(files)) {
   if (files_.whole) {
     owner_ = files_.whole->owner;
-    if (compute_fingerprint(arguments) != owner_.fingerprint)
+    if (traces::compute_fingerprint(arguments) != owner_.fingerprint)
       throw Error(
           "a file that the plan reads has changed since its shards were written; run them "
           "again");
@@ -227,27 +228,27 @@ JournaledSweep::JournaledSweep(std::vector<std::string> arguments, SweepFiles fi
     files_.shard = find_launched_shard();
     launched_ = files_.shard.has_value();
   }
-  owner_.shard = files_.shard.value_or(Shard{});
+  owner_.shard = files_.shard.value_or(traces::SweepShard{});
   const bool keeps = owner_.shard.count > 1 || !files_.journal.empty();
   if (keeps) {
     expect_files(arguments);
-    owner_.fingerprint = compute_fingerprint(arguments);
+    owner_.fingerprint = traces::compute_fingerprint(arguments);
   }
   owner_.arguments = std::move(arguments);
 }
 
-std::string JournaledSweep::path_of(const Shard& shard) const {
+std::string JournaledSweep::path_of(const traces::SweepShard& shard) const {
   if (!files_.journal.empty() && !launched_) return files_.journal;
   const std::string stem = files_.journal.empty() ? "plan-" + owner_.fingerprint : files_.journal;
   return fmt::format("{}.{}-of-{}", stem, shard.index + 1, shard.count);
 }
 
 /// Returns what is known of a shard; empty without a journal.
-PlanJournal JournaledSweep::journal_of(const Shard& shard) const {
-  PlanJournal empty{owner_, {}};
+traces::PlanJournal JournaledSweep::journal_of(const traces::SweepShard& shard) const {
+  traces::PlanJournal empty{owner_, {}};
   empty.owner.shard = shard;
   const std::string path = path_of(shard);
-  std::optional<PlanJournal> known = read_plan_journal(path);
+  std::optional<traces::PlanJournal> known = traces::read_plan_journal(path);
   if (!known) return empty;
   if (known->owner.arguments == owner_.arguments && known->owner.shard == shard &&
       known->owner.fingerprint != owner_.fingerprint)
@@ -264,16 +265,16 @@ PlanJournal JournaledSweep::journal_of(const Shard& shard) const {
   return *std::move(known);
 }
 
-PlanJournal JournaledSweep::run_own_shard(const std::vector<Configuration>& configurations,
-                                          const MakeEvaluate& evaluate,
-                                          SweepOptions options) const {
-  PlanJournal journal = journal_of(owner_.shard);
+traces::PlanJournal JournaledSweep::run_own_shard(const std::vector<Configuration>& configurations,
+                                                  const MakeEvaluate& evaluate,
+                                                  SweepOptions options) const {
+  traces::PlanJournal journal = journal_of(owner_.shard);
   std::vector<std::size_t> left;
   std::vector<Configuration> to_evaluate;
   for (std::size_t at = owner_.shard.index; at < configurations.size(); at += owner_.shard.count)
     if (!journal.outcomes.contains(at)) left.push_back(at);
   for (const std::size_t at : left) to_evaluate.push_back(configurations[at]);
-  PlanJournalWriter writer(path_of(owner_.shard), journal);
+  traces::PlanJournalWriter writer(path_of(owner_.shard), journal);
   options.record = [&](std::size_t begin, std::span<const Outcome> outcomes) {
     for (std::size_t at = 0; at < outcomes.size(); ++at) writer.add(left[begin + at], outcomes[at]);
     writer.flush();
@@ -286,10 +287,11 @@ PlanJournal JournaledSweep::run_own_shard(const std::vector<Configuration>& conf
 
 /// Every process tries this when it is done. Among those that find all shards complete, the one
 /// that succeeds in removing the first shard shows the plan.
-std::optional<PlanJournal> JournaledSweep::merge_shards() const {
-  PlanJournal whole{owner_, {}};
-  for (Shard shard = {0, owner_.shard.count}; shard.index < shard.count; ++shard.index) {
-    PlanJournal part = journal_of(shard);
+std::optional<traces::PlanJournal> JournaledSweep::merge_shards() const {
+  traces::PlanJournal whole{owner_, {}};
+  for (traces::SweepShard shard = {0, owner_.shard.count}; shard.index < shard.count;
+       ++shard.index) {
+    traces::PlanJournal part = journal_of(shard);
     if (missing_of(part, shard) > 0) return {};
     whole = with_part(std::move(whole), std::move(part));
   }
@@ -305,13 +307,13 @@ std::optional<std::vector<Outcome>> JournaledSweep::run(
     SweepOptions options) {
   if (files_.whole) return complete(*std::move(files_.whole), configurations);
   owner_.configurations = configurations.size();
-  const Shard& shard = owner_.shard;
+  const traces::SweepShard& shard = owner_.shard;
   if (shard.count == 1 && files_.journal.empty()) return sweep(configurations, evaluate, options);
   if (shard.index > 0) options.progress = {};  // one bar is enough
-  PlanJournal own = run_own_shard(configurations, evaluate, std::move(options));
+  traces::PlanJournal own = run_own_shard(configurations, evaluate, std::move(options));
   if (shard.count == 1) return complete(std::move(own), configurations);
   if (launched_)
-    if (std::optional<PlanJournal> whole = merge_shards()) {
+    if (std::optional<traces::PlanJournal> whole = merge_shards()) {
       is_last_ = true;
       return complete(*std::move(whole), configurations);
     }
@@ -332,8 +334,8 @@ void JournaledSweep::finish() const {
     throw Error(Fault::kMachine, "the plan cannot be written; its parts are kept, run it again");
   }
   std::filesystem::remove(first + ".merged", ignored);
-  for (Shard shard = {1, owner_.shard.count}; shard.index < shard.count; ++shard.index)
+  for (traces::SweepShard shard = {1, owner_.shard.count}; shard.index < shard.count; ++shard.index)
     std::filesystem::remove(path_of(shard), ignored);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -8,16 +8,16 @@
 #include "tools/plan/sweep.h"
 #include "traces/plans/plan_journal.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 /// Parses "2/4", the second of four. Throws Error for anything else.
-Shard parse_shard(const std::string& text);
+traces::SweepShard parse_shard(const std::string& text);
 
 /// Returns the shard that a launcher's environment gives this process: mpirun (OMPI_COMM_WORLD_*,
 /// PMI_*), Slurm's arrays (SLURM_ARRAY_TASK_*), srun (SLURM_PROCID), or an array of sruns. nullopt
 /// without a launcher, or with only one process. Throws Error for an environment that contradicts
 /// itself.
-std::optional<Shard> find_launched_shard();
+std::optional<traces::SweepShard> find_launched_shard();
 
 /// Returns the question of a plan: the arguments without the flags that say how it is run, kept and
 /// shown.
@@ -28,13 +28,14 @@ void expect_no_file(const std::vector<std::string>& question);
 
 /// Merges the journals of all shards of one sweep. Throws Error where they belong to different
 /// sweeps, or are incomplete.
-PlanJournal merge_journals(const std::vector<std::string>& paths);
+traces::PlanJournal merge_journals(const std::vector<std::string>& paths);
 
 /// The shard and the files of a sweep.
 struct SweepFiles {
-  std::optional<Shard> shard;        ///< from --shard; else from the launcher, where there is one
-  std::string journal;               ///< path of --resume
-  std::optional<PlanJournal> whole;  ///< from --merge: nothing is left to evaluate
+  std::optional<traces::SweepShard>
+      shard;            ///< from --shard; else from the launcher, where there is one
+  std::string journal;  ///< path of --resume
+  std::optional<traces::PlanJournal> whole;  ///< from --merge: nothing is left to evaluate
 };
 
 /// Runs a sweep, or this process's shard of it, resuming from its journal.
@@ -52,16 +53,16 @@ class JournaledSweep {
   void finish() const;
 
  private:
-  std::string path_of(const Shard& shard) const;
-  PlanJournal journal_of(const Shard& shard) const;
-  PlanJournal run_own_shard(const std::vector<Configuration>& configurations,
-                            const MakeEvaluate& evaluate, SweepOptions options) const;
-  std::optional<PlanJournal> merge_shards() const;
+  std::string path_of(const traces::SweepShard& shard) const;
+  traces::PlanJournal journal_of(const traces::SweepShard& shard) const;
+  traces::PlanJournal run_own_shard(const std::vector<Configuration>& configurations,
+                                    const MakeEvaluate& evaluate, SweepOptions options) const;
+  std::optional<traces::PlanJournal> merge_shards() const;
 
-  JournalOwner owner_;
+  traces::JournalOwner owner_;
   SweepFiles files_;
   bool launched_ = false;  ///< by mpirun or Slurm: the last process merges all shards
   bool is_last_ = false;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

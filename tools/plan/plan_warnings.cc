@@ -16,7 +16,7 @@
 #include "tools/inputs/unused_costs.h"
 #include "tools/print.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -105,4 +105,4 @@ void warn_of_plans(const std::vector<Plan>& ranked, const PredictOptions& option
   if (options.cost.file.empty()) warn_of_unequal_backwards(orders, options.cost.uniform);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

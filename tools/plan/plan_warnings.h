@@ -7,7 +7,7 @@
 #include "tools/flags/options.h"
 #include "tools/plan/what_if.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 /// Reports the default numbers of --pp, -m and --vpp where none are given.
 void report_defaults(const Axes& axes);
@@ -17,4 +17,4 @@ void report_defaults(const Axes& axes);
 /// has. `options` are those of every plan, without its shape.
 void warn_of_plans(const std::vector<Plan>& ranked, const PredictOptions& options);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

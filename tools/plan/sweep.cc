@@ -17,7 +17,7 @@
 #include "tools/flags/words.h"
 #include "tools/print.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -156,4 +156,4 @@ Progress make_progress_bar() {
   };
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

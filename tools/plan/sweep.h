@@ -9,7 +9,7 @@
 
 #include "sim/analysis/plan.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 /// Parses the numbers of a flag: "4", "1,2,4", "2..16" (every number), "8..128:8" (steps of 8),
 /// "8..128x2" (doubling). The result is ascending and unique. Throws Error for anything else.
@@ -40,4 +40,4 @@ std::vector<Outcome> sweep(const std::vector<Configuration>& configurations,
 /// Returns a bar on stderr where that is a terminal; elsewhere nothing.
 Progress make_progress_bar();
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -15,7 +15,7 @@
 #include "tools/inputs/predict.h"
 #include "tools/inputs/schedule_notes.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 namespace {
 
@@ -214,4 +214,4 @@ Outcome WhatIf::evaluate(const Configuration& configuration, LowerBound bound) c
   }
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -13,7 +13,7 @@
 #include "tools/inputs/predict.h"
 #include "traces/costs/cost_file.h"
 
-namespace bubblescope {
+namespace bubblescope::tools {
 
 /// The axes of a sweep: every combination that a schedule supports is one configuration.
 struct Axes {
@@ -80,7 +80,7 @@ class WhatIf {
 
   PredictOptions options_;
   bool whole_model_;
-  std::optional<CostFile> file_;  ///< content of --costs
+  std::optional<traces::CostFile> file_;  ///< content of --costs
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::tools

@@ -10,7 +10,7 @@
 #include "sim/ir/error.h"
 #include "sim/ir/number.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -128,4 +128,4 @@ LayerGraph parse_aceso_profile(std::string_view text, const std::string& file,
   return graph;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -15,7 +15,7 @@
 
 #include "sim/model/layer_graph.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 bool is_aceso_profile(std::string_view text);
 
@@ -24,4 +24,4 @@ bool is_aceso_profile(std::string_view text);
 LayerGraph parse_aceso_profile(std::string_view text, const std::string& file,
                                std::int32_t repeats);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -8,7 +8,7 @@
 #include "traces/json/json_node.h"
 #include "traces/schedules/cell.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -114,4 +114,4 @@ Cluster place(const ClusterEntry& entry, const LinkSpeed& message, Bytes message
   return cluster;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

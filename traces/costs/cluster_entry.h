@@ -17,7 +17,7 @@
 #include "sim/ir/schedule.h"
 #include "sim/model/cluster.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 class JsonNode;
 
@@ -50,4 +50,4 @@ std::vector<SpeedPoint> read_bandwidths(const JsonNode& node);
 Cluster place(const ClusterEntry& entry, const LinkSpeed& message, Bytes message_bytes,
               std::int32_t ranks);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

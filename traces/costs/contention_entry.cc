@@ -9,7 +9,7 @@
 #include "traces/costs/cost_file.h"
 #include "traces/json/json_node.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -101,4 +101,4 @@ std::optional<Contention> contention(const CostFile& file, const Schedule& sched
   return made;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

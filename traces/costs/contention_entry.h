@@ -14,7 +14,7 @@
 #include "sim/ir/schedule.h"
 #include "sim/model/contention.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 class JsonNode;
 struct CostFile;
@@ -33,4 +33,4 @@ ContentionEntry read_contention(const JsonNode& node);
 /// Throws Error where an op is faster under contention than alone.
 std::optional<Contention> contention(const CostFile& file, const Schedule& schedule);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

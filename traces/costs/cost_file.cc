@@ -10,7 +10,7 @@
 #include "traces/json/json_node.h"
 #include "traces/schedules/cell.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -186,4 +186,4 @@ CostFile parse_cost_file(std::string_view text, const std::string& file) {
   return costs;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -28,7 +28,7 @@
 #include "traces/costs/cluster_entry.h"
 #include "traces/costs/contention_entry.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// The entry of one stage (for one micro-batch, whole sequence); keys that are left out are empty.
 struct StageEntry {
@@ -113,4 +113,4 @@ std::optional<Cluster> cluster(const CostFile& file, const Schedule& schedule);
 /// Error where it gives them for only some stages, or for another number of ranks.
 MemoryModel make_memory_model(const CostFile& file, const Schedule& schedule);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -10,7 +10,7 @@
 #include "sim/model/traffic.h"
 #include "traces/costs/cost_file.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -246,4 +246,4 @@ MemoryModel make_memory_model(const CostFile& file, const Schedule& schedule) {
   return model;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

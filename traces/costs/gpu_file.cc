@@ -5,7 +5,7 @@
 #include "traces/files/format.h"
 #include "traces/json/json_node.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -56,4 +56,4 @@ Gpu parse_gpu(std::string_view text, const std::string& file) {
 
 Gpu read_gpu(const std::string& path) { return parse_gpu(read_file(path), path); }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

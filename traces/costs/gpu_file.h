@@ -6,7 +6,7 @@
 
 #include "sim/model/gpu.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// Reads a device:
 ///
@@ -20,4 +20,4 @@ namespace bubblescope {
 Gpu parse_gpu(std::string_view text, const std::string& file);
 Gpu read_gpu(const std::string& path);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

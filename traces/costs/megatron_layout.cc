@@ -12,7 +12,7 @@
 #include "sim/ir/error.h"
 #include "traces/schedules/cell.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -169,4 +169,4 @@ std::vector<std::int64_t> compute_stage_weights(const LayerLayout& layout,
   return weights;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

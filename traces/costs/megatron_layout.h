@@ -15,7 +15,7 @@
 
 #include "sim/ir/units.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 struct StageLayers {
   std::int32_t embeddings = 0;
@@ -49,4 +49,4 @@ struct LayerCosts {
 /// Returns the total cost of each stage's layers. Throws Error where all are 0.
 std::vector<std::int64_t> compute_stage_weights(const LayerLayout& layout, const LayerCosts& costs);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -11,7 +11,7 @@
 #include "traces/files/format.h"
 #include "traces/json/json_node.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -180,4 +180,4 @@ Transformer parse_model(std::string_view text, const std::string& file) {
 
 Transformer read_model(const std::string& path) { return parse_model(read_file(path), path); }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -6,7 +6,7 @@
 
 #include "sim/model/transformer.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// Reads configurations of the model_type's bloom, cohere, deepseek_v2, deepseek_v3, falcon, gemma,
 /// gemma2, gpt2, gpt_neox, llama, mistral, mixtral, olmo, olmo2, opt, phi3, qwen2,
@@ -26,4 +26,4 @@ namespace bubblescope {
 Transformer parse_model(std::string_view text, const std::string& file);
 Transformer read_model(const std::string& path);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

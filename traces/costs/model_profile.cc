@@ -13,7 +13,7 @@
 #include "traces/costs/cost_file.h"
 #include "traces/files/format.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -270,4 +270,4 @@ LayerGraph read_model_profile(const std::string& path, std::int32_t repeats) {
   return graph;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -16,7 +16,7 @@
 
 #include "sim/model/layer_graph.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// Reads a profile; "-" is stdin. The stages of a cost file become a chain of layers. The rows of a
 /// layer in an Aceso profile stand for `repeats` layers. Throws Error with file, line and text of
@@ -25,4 +25,4 @@ LayerGraph read_model_profile(const std::string& path, std::int32_t repeats = 1)
 LayerGraph parse_model_profile(std::string_view text, const std::string& file,
                                std::int32_t repeats = 1);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

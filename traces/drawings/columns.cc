@@ -5,7 +5,7 @@
 #include <map>
 #include <utility>
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -127,4 +127,4 @@ PaintedRow paint(const StepRecord& record, std::span<const InstructionId> lane,
   return row;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

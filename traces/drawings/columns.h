@@ -8,7 +8,7 @@
 
 #include "traces/files/format.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// Divides [origin, origin + span) into equal columns.
 struct TimeGrid {
@@ -57,4 +57,4 @@ enum class Paint : std::uint8_t {
 PaintedRow paint(const StepRecord& record, std::span<const InstructionId> lane,
                  const TimeGrid& grid, Paint paint);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

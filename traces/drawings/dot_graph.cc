@@ -19,7 +19,7 @@
 #include "traces/drawings/time_axis.h"
 #include "traces/reports/wording.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -318,4 +318,4 @@ std::size_t count_dot_nodes(const Program& program) {
   return static_cast<std::size_t>(std::count(shown.begin(), shown.end(), Shown::kBox));
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -6,7 +6,7 @@
 
 #include "traces/files/format.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// Boxes are instructions, in a row per rank (and one more per lane that carries messages), with
 /// time to the right and widths in proportion to durations:
@@ -28,4 +28,4 @@ std::string write_dot(const StepRecord& record);
 /// Counts the boxes of the graph.
 std::size_t count_dot_nodes(const Program& program);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -16,7 +16,7 @@
 #include "traces/drawings/time_axis.h"
 #include "traces/reports/wording.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -294,4 +294,4 @@ std::string draw_timeline(const StepRecord& record, const DrawOptions& options) 
   return TimelineDrawing(record, options).draw();
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

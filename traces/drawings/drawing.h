@@ -6,7 +6,7 @@
 #include "sim/ir/error.h"
 #include "traces/files/format.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 struct DrawOptions {
   int width = 80;          ///< columns of the terminal; titles and legends may need 80
@@ -45,4 +45,4 @@ std::string draw_timeline(const StepRecord& record, const DrawOptions& options =
 std::string draw_grid(const Schedule& schedule, const Problems& problems,
                       const DrawOptions& options = {});
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

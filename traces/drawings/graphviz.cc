@@ -17,7 +17,7 @@
 #include "traces/drawings/graphviz_module.h"
 #include "traces/files/format.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -110,4 +110,4 @@ std::string render_graph(const std::string& dot, const std::string& format,
   return bytes;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -11,7 +11,7 @@
 #include "traces/drawings/shown_ranks.h"
 #include "traces/reports/wording.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -127,4 +127,4 @@ std::string draw_grid(const Schedule& schedule, const Problems& problems,
   return text;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -12,7 +12,7 @@
 #include "traces/plans/plan_table.h"
 #include "traces/reports/wording.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -219,4 +219,4 @@ std::string write_heat_map_svg(const std::vector<Plan>& ranked) {
                        ".axis { text-anchor: middle; } .note { fill: #444; }\n");
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

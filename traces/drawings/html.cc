@@ -10,7 +10,7 @@
 #include "traces/drawings/html_page.h"
 #include "traces/drawings/svg_canvas.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -52,4 +52,4 @@ const Registrar<TimelineFormat> kRegistrar{
 
 }  // namespace
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -19,7 +19,7 @@
 #include "traces/timelines/step_details.h"
 #include "traces/timelines/trace_threads.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -285,4 +285,4 @@ void write_html_data(const ReportSet& report_set, const Sink& sink) {
   sink("]}");
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -10,9 +10,9 @@
 
 #include "traces/files/format.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// Streams the json. It contains no '<', so it can be embedded in a page unchanged.
 void write_html_data(const ReportSet& report_set, const Sink& sink);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

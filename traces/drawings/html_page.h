@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// page.html, with the placeholders @TITLE@, @STYLE@, @DATA@ and @SCRIPT@.
 std::string_view html_skeleton();
@@ -14,4 +14,4 @@ std::string_view html_style();
 /// The scripts, in the order of their names.
 std::string_view html_script();
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -8,7 +8,7 @@
 #include <array>
 #include <cmath>
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -143,4 +143,4 @@ TerminalColours Palette::terminal(const Op& op) const {
   return {background, light || op.kind == OpKind::kWeightGrad ? kTerminalBlack : kTerminalWhite};
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -10,7 +10,7 @@
 
 #include "sim/ir/schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 struct Rgb {
   std::uint8_t red = 0;
@@ -66,4 +66,4 @@ class Palette {
   std::int32_t chunks_ = 1;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <set>
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -56,4 +56,4 @@ std::string describe_shown_ranks(const BubbleReport& report, bool all) {
                      report.ranks.size());
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -7,7 +7,7 @@
 
 #include "sim/analysis/report.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// The number of ranks that are shown unless all are asked for.
 inline constexpr std::int32_t kShownRanks = 16;
@@ -20,4 +20,4 @@ std::vector<std::int32_t> choose_shown_ranks(const BubbleReport& report, bool al
 /// "16 of 64 ranks; --all-ranks shows every one"; empty where all are shown.
 std::string describe_shown_ranks(const BubbleReport& report, bool all);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

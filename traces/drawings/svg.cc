@@ -22,7 +22,7 @@
 #include "traces/drawings/time_axis.h"
 #include "traces/reports/wording.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -234,4 +234,4 @@ const Registrar<TimelineFormat> kRegistrar{
 
 }  // namespace
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -6,7 +6,7 @@
 #include "sim/ir/plain_text.h"
 #include "traces/reports/wording.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 std::string escape_xml(std::string_view text) {
   std::string escaped;
@@ -60,4 +60,4 @@ std::string SvgCanvas::finish(double width, double height, std::string_view styl
       size, style, body_);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

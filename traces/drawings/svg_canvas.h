@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 struct Point {
   double x = 0;
@@ -44,4 +44,4 @@ class SvgCanvas {
   std::string body_;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

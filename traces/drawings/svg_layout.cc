@@ -7,7 +7,7 @@
 
 #include "traces/reports/wording.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -65,4 +65,4 @@ SvgLayout choose_svg_layout(const StepRecord& record) {
   return layout;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

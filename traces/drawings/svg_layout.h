@@ -7,7 +7,7 @@
 #include "traces/drawings/svg_canvas.h"
 #include "traces/files/format.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 struct SvgLayout {
   std::vector<std::vector<InstructionId>> lanes;  ///< [rank], compute ops in order
@@ -43,4 +43,4 @@ SvgLayout choose_svg_layout(const StepRecord& record);
 /// Returns the width of a text in the font of the picture's notes.
 double text_width(std::string_view text);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

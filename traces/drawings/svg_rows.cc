@@ -13,7 +13,7 @@
 #include "traces/drawings/time_axis.h"
 #include "traces/reports/wording.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -179,4 +179,4 @@ void draw_rows(SvgCanvas& canvas, const StepRecord& record, const SvgLayout& lay
   for (std::int32_t rank = 0; rank < record.program.ranks; ++rank) rows.draw(rank);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

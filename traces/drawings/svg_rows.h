@@ -6,7 +6,7 @@
 #include "traces/drawings/palette.h"
 #include "traces/drawings/svg_layout.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// The CSS class of an op's colour: "F0" is the forward of chunk 0.
 std::string colour_class(const Palette& palette, const Op& op);
@@ -16,4 +16,4 @@ std::string colour_class(const Palette& palette, const Op& op);
 void draw_rows(SvgCanvas& canvas, const StepRecord& record, const SvgLayout& layout,
                const Palette& palette);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -8,7 +8,7 @@
 
 #include "traces/reports/wording.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -64,4 +64,4 @@ Nanos choose_tick_step(Nanos min_step) {
       if (step >= min_step) return step;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

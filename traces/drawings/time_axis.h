@@ -7,7 +7,7 @@
 
 #include "sim/ir/units.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 struct TimeUnit {
   std::string_view name = "ms";
@@ -30,4 +30,4 @@ std::string format_time(Nanos duration);
 /// The smallest of 1, 2, 5, 10, 20, 50, ... nanoseconds that is at least `min_step`.
 Nanos choose_tick_step(Nanos min_step);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

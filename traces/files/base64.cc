@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -54,4 +54,4 @@ void Base64Numbers::finish() {
   sink_(last.substr(0, letters) + std::string(4 - letters, '='));
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -6,7 +6,7 @@
 
 #include "traces/files/format.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// Small numbers take few characters. A number is written 7 bits per byte, lowest bits first; the
 /// highest bit of a byte says that more follow. Signed numbers are zigzag-encoded: 0, -1, 1, -2
@@ -27,4 +27,4 @@ class Base64Numbers {
   std::string bytes_;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -4,7 +4,7 @@
 #include "sim/ir/number.h"
 #include "sim/ir/plain_text.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -39,4 +39,4 @@ std::string csv_field(std::string_view text) {
   return must ? in_quotes(field) : field;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -7,7 +7,7 @@
 #include <system_error>
 #include <utility>
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 class Descriptor {
  public:
@@ -33,4 +33,4 @@ inline std::string reason(int error_number) {
   return std::generic_category().message(error_number);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

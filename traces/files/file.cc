@@ -15,7 +15,7 @@
 #include "traces/files/gzip.h"
 #include "traces/files/replacement.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -79,4 +79,4 @@ void write_file(const std::string& path, std::string_view content) {
   write_file(path, [content](const Sink& sink) { sink(content); });
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -17,7 +17,7 @@
 #include "sim/ir/timeline.h"
 #include "sim/ir/valid_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// The assumptions under which a step was predicted or measured, for reports to state.
 struct MadeWith {
@@ -117,4 +117,4 @@ void write_file(const std::string& path, const std::function<void(const Sink&)>&
 /// Reads a schedule file in whichever format it is in. Throws Error.
 Schedule read_schedule(const std::string& path);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -13,7 +13,7 @@
 #include "sim/ir/error.h"
 #include "traces/files/input_limit.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -141,4 +141,4 @@ std::string gunzip(std::string_view packed) {
   }
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

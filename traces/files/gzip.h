@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// Compresses; the same content always gives the same bytes. Throws Error (Fault::kMachine).
 std::string gzip(std::string_view content);
@@ -33,4 +33,4 @@ class GzipWriter {
 /// name: "is no gzip file", "is cut short", ..., or that the result exceeds traces/input_limit.h.
 std::string gunzip(std::string_view packed);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

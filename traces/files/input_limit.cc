@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -46,4 +46,4 @@ std::string describe_too_large(const std::string& file, std::size_t max_size) {
                      file, max_size >> 20);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -9,7 +9,7 @@
 
 #include "sim/ir/units.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// The maximum size of an unpacked file. It is global because one flag of the command line
 /// (--max-input) sets it and every reader obeys it.
@@ -36,4 +36,4 @@ std::size_t max_parsed(std::size_t text);
 /// Returns the error text for a larger file: "FILE is larger than 4 GiB; ...".
 std::string describe_too_large(const std::string& file, std::size_t max_size);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -3,7 +3,7 @@
 
 #include <bit>
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -65,4 +65,4 @@ std::string with_length(const ProtobufMessage& message) {
   return out + message.bytes();
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// One message that is being written; fields are appended in the order of the calls.
 class ProtobufMessage {
@@ -31,4 +31,4 @@ class ProtobufMessage {
 /// Returns the message preceded by its length, as in files with several messages.
 std::string with_length(const ProtobufMessage& message);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -18,7 +18,7 @@
 #include "traces/schedules/schedule_file.h"
 #include "traces/timelines/timeline_file.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -132,4 +132,4 @@ ScheduleFile read_schedule_file(const std::string& path) {
 
 Schedule read_schedule(const std::string& path) { return read_schedule_file(path).schedule; }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -9,7 +9,7 @@
 
 #include <cerrno>
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -130,4 +130,4 @@ int Replacement::create(mode_t mode) {
   }
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

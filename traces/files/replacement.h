@@ -12,7 +12,7 @@
 #include "sim/ir/error.h"
 #include "traces/files/descriptor.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// Makes the Error for a path that is wrong (usage); later faults are the machine's.
 Error make_create_error(const std::string& path, int error_number);
@@ -63,4 +63,4 @@ class Replacement {
   bool keeps_owner_ = true;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

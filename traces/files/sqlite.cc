@@ -11,7 +11,7 @@
 
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -210,4 +210,4 @@ std::vector<std::string> SqliteDatabase::columns(const std::string& table) const
   return names;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// The columns of one result row; valid during the visit only.
 class SqliteRow {
@@ -43,4 +43,4 @@ class SqliteDatabase {
   std::unique_ptr<Connection> connection_;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

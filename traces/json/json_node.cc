@@ -15,7 +15,7 @@
 #include "traces/files/input_limit.h"
 #include "traces/schedules/cell.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -284,4 +284,4 @@ JsonFile::JsonFile(std::string_view text, const std::string& file)
 
 JsonFile::~JsonFile() = default;
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -15,7 +15,7 @@
 #include "sim/ir/error.h"
 #include "sim/ir/units.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// Parses a whole file. Throws Error: "costs.json:3:7: ...", also for a key that stands twice.
 nlohmann::json parse_json(std::string_view text, const std::string& file);
@@ -95,4 +95,4 @@ class JsonFile {
   std::string file_;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

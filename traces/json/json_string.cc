@@ -7,7 +7,7 @@
 
 #include "sim/ir/plain_text.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -48,4 +48,4 @@ std::string json_string(std::string_view text) {
   return quoted + '"';
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

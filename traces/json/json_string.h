@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// Quotes a text, escaping quotes, backslashes and control characters; invalid UTF-8 becomes
 /// U+FFFD, so that the result is always valid json.
@@ -14,4 +14,4 @@ std::string json_string(std::string_view text);
 /// is not finite, because json has no number for that.
 std::string json_number(double value);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

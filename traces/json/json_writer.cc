@@ -9,7 +9,7 @@
 
 #include "traces/json/json_string.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 void JsonWriter::separate() {
   if (follows_) out_ += ',';
@@ -83,4 +83,4 @@ JsonWriter& JsonWriter::natural(std::uint64_t value) {
   return raw({digits.data(), digits.size()});
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

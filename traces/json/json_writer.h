@@ -7,7 +7,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// Appends json to a text: `JsonWriter(out).begin_object().member("pp", 4).end_object()` appends
 /// `{"pp":4}`. The writer sets commas, colons and quotes; line breaks only where line() asks for
@@ -81,4 +81,4 @@ class JsonWriter {
   bool follows_ = false;  ///< whether a value of the same list or object stands before
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

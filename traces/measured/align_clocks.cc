@@ -8,7 +8,7 @@
 
 #include "sim/ir/units.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -129,4 +129,4 @@ ClockCorrection align_clocks(const ClockGaps& gaps) {
   return correction;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

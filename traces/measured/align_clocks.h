@@ -11,7 +11,7 @@
 #include "sim/ir/program.h"
 #include "sim/ir/timeline.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// Gaps smaller than this are ignored: clocks of one host and ends of slices are no more exact.
 inline constexpr Nanos kClocksExact = 10'000;
@@ -50,4 +50,4 @@ struct ClockCorrection {
 /// notes. Rank 0 is the reference clock.
 ClockCorrection align_clocks(const ClockGaps& gaps);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -18,7 +18,7 @@
 #include "traces/measured/step_builder.h"
 #include "traces/measured/whole_steps.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -262,4 +262,4 @@ std::vector<MeasuredStep> assemble_steps(ObservedTrace& trace) {
   return built;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -5,7 +5,7 @@
 
 #include "traces/measured/trace_format.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// Returns the steps of a trace in order of replica and step. Each is lowered as data flow: its
 /// messages are those of the trace where both ends were seen, and take no time otherwise. Where ops
@@ -15,4 +15,4 @@ namespace bubblescope {
 /// Throws Error where no step is complete, naming what is missing.
 std::vector<MeasuredStep> assemble_steps(ObservedTrace& trace);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -14,7 +14,7 @@
 #include "traces/json/json_node.h"
 #include "traces/schedules/cell.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -384,4 +384,4 @@ std::string describe_left_out(const ChromeEvents& events) {
   return text;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

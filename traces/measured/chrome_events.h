@@ -15,7 +15,7 @@
 
 #include "sim/ir/units.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// A complete event ("X"), or a begin with its end ("B", "E").
 struct ChromeSlice {
@@ -102,4 +102,4 @@ std::optional<Nanos> parse_micros(std::string_view text);
 /// Lists what a trace has instead of ops: "12 kernel, 3 slices without category".
 std::string describe_left_out(const ChromeEvents& events);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -6,7 +6,7 @@
 #include <set>
 #include <tuple>
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 std::vector<std::int32_t> find_recorder_ranks(const ObservedTrace& trace) {
   using Place = std::tuple<std::int32_t, std::int32_t, std::size_t>;
@@ -60,4 +60,4 @@ void number_microbatches(std::vector<ObservedOp>& computes) {
     observed.op.microbatch = number_of.at(observed.op.microbatch);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -8,7 +8,7 @@
 
 #include "traces/measured/trace_format.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 using StepKey = std::pair<std::int32_t, std::int64_t>;  ///< replica, step
 
@@ -30,4 +30,4 @@ std::map<StepKey, StepOps> group_by_step(std::vector<ObservedOp> ops,
 /// number are numbered in order.
 void number_microbatches(std::vector<ObservedOp>& computes);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -15,7 +15,7 @@
 #include "traces/reports/cause_text.h"
 #include "traces/reports/wording.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -265,4 +265,4 @@ std::string write_iterations_text(const Iterations& iterations) {
   return text;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

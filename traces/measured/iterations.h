@@ -33,7 +33,7 @@
 #include "traces/measured/trace_format.h"
 #include "traces/measured/trust.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 struct IterationRow {
   std::string label;
@@ -83,4 +83,4 @@ std::string write_whole_step_text(const Iterations& iterations);
 /// slow:     F of stage 3 (rank 3): 140.1 ms, 2.07 x the others' 67.63 ms
 std::string write_iterations_text(const Iterations& iterations);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -17,7 +17,7 @@
 #include "traces/schedules/cell.h"
 #include "traces/timelines/own_chrome.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -234,4 +234,4 @@ const Registrar<TraceFormat> registrar{
 
 }  // namespace
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

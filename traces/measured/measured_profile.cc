@@ -16,7 +16,7 @@
 #include "traces/measured/profile_place.h"
 #include "traces/measured/unannotated_ops.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -305,4 +305,4 @@ ObservedTrace read_profile(ChromeEvents events, const std::string& file) {
   return ProfileReader(std::move(events), file).read();
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -7,10 +7,10 @@
 #include "traces/measured/chrome_events.h"
 #include "traces/measured/trace_format.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// Returns the rank's ops without the waiting that annotations include, in the steps that
 /// ProfilerStep#N marks. Throws Error that lists what the file has instead of a pipeline's ops.
 ObservedTrace read_profile(ChromeEvents events, const std::string& file);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

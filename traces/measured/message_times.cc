@@ -10,7 +10,7 @@
 
 #include "sim/ir/depend.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -153,4 +153,4 @@ void time_messages(const Schedule& schedule, const Program& program,
   }
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

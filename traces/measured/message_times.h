@@ -5,7 +5,7 @@
 
 #include "traces/measured/trace_format.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// Fills in the messages of a Timeline whose compute ops are known; the `recorder` of an observed
 /// message is its rank. Messages without a number are assigned in order: a rank's n-th SEND_F
@@ -16,4 +16,4 @@ namespace bubblescope {
 void time_messages(const Schedule& schedule, const Program& program,
                    std::vector<ObservedOp> messages, Timeline& timeline);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

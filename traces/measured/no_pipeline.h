@@ -4,11 +4,11 @@
 
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 class NoPipeline : public Error {
  public:
   using Error::Error;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -18,7 +18,7 @@
 #include "traces/measured/op_names.h"
 #include "traces/measured/trace_format.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -193,4 +193,4 @@ const Registrar<TraceFormat> registrar{
 
 }  // namespace
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -7,7 +7,7 @@
 #include "sim/ir/number.h"
 #include "traces/schedules/cell.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -78,4 +78,4 @@ std::optional<NamedOp> parse_op_name(std::string_view name) {
   return cell(name);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -13,7 +13,7 @@
 
 #include "sim/ir/op.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// An op as a name states it; what the name leaves open must follow from the context.
 struct NamedOp {
@@ -32,4 +32,4 @@ inline bool names_op(std::string_view name) {
   return parse_op_name(name).has_value() || parse_pair_name(name).has_value();
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

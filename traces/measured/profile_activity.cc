@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -127,4 +127,4 @@ std::optional<std::pair<TimeSpan, TimeSpan>> ProfileActivity::split_pair(
                    TimeSpan{backward_start, range.end});
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

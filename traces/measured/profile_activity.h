@@ -13,7 +13,7 @@
 
 #include "traces/measured/chrome_events.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 struct TimeSpan {
   Nanos start = 0;
@@ -69,4 +69,4 @@ class ProfileActivity {
   bool has_linked_kernels_ = false;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -9,7 +9,7 @@
 
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -74,4 +74,4 @@ ProfilePlace locate_in_job(const ChromeEvents& events, const std::string& file) 
   return place;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

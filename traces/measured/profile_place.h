@@ -8,7 +8,7 @@
 
 #include "traces/measured/chrome_events.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 struct ProfilePlace {
   std::optional<std::int32_t> rank;  ///< in the pipeline; the global rank without a pipeline group
@@ -20,4 +20,4 @@ struct ProfilePlace {
 /// Throws Error for ranks that no job has; `file` is its name for messages.
 ProfilePlace locate_in_job(const ChromeEvents& events, const std::string& file);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -50,4 +50,4 @@ void separate_replicas(ObservedTrace& trace) {
   for (ObservedWork& work : trace.works) work.replica = replica[work.recorder];
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

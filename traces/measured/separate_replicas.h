@@ -3,10 +3,10 @@
 
 #include "traces/measured/trace_format.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// Where recorders do not state their replica but several ran the same stages, assigns the n-th of
 /// each, in order of rank, to replica n. Does nothing where no two ran the same stages.
 void separate_replicas(ObservedTrace& trace);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

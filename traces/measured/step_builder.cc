@@ -16,7 +16,7 @@
 #include "traces/measured/message_times.h"
 #include "traces/schedules/infer_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -188,4 +188,4 @@ void StepBuilder::trim(DraftStep& draft) {
   corrections_.trimmed.largest = std::max(corrections_.trimmed.largest, trimmed.largest);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

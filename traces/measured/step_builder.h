@@ -12,7 +12,7 @@
 #include "traces/measured/trim_waiting.h"
 #include "traces/measured/whole_steps.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// A step whose order is known, before its clocks are aligned.
 struct DraftStep {
@@ -63,4 +63,4 @@ class StepBuilder {
   Corrections& corrections_;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

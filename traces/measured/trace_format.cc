@@ -15,7 +15,7 @@
 #include "traces/files/format.h"
 #include "traces/measured/no_pipeline.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -115,4 +115,4 @@ void append(ObservedTrace& trace, ObservedTrace further) {
   move_all(trace.faults, further.faults);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

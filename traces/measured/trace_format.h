@@ -14,7 +14,7 @@
 #include "sim/ir/timeline.h"
 #include "sim/ir/valid_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// One whole step of one pipeline: the input of `analyze`.
 struct MeasuredStep {
@@ -111,4 +111,4 @@ ObservedTrace parse_trace(const TraceInput& input);
 /// where a rank repeats. Throws Error where its ops are present already.
 void append(ObservedTrace& trace, ObservedTrace further);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

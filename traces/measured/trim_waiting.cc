@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -51,4 +51,4 @@ std::optional<EarlyOp> find_earliest_op(const Program& program, const Timeline& 
   return worst;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -8,7 +8,7 @@
 #include "sim/ir/program.h"
 #include "sim/ir/timeline.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 struct TrimmedWaiting {
   std::size_t ops = 0;
@@ -33,4 +33,4 @@ struct EarlyOp {
 std::optional<EarlyOp> find_earliest_op(const Program& program, const Timeline& timeline,
                                         const std::vector<bool>& counts);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -9,7 +9,7 @@
 #include "traces/drawings/time_axis.h"
 #include "traces/json/json_string.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -72,4 +72,4 @@ std::string write_trust_text(const Trust& trust) {
   return text + "\n";
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

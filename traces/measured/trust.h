@@ -12,7 +12,7 @@
 
 #include "sim/analysis/report.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 enum class Verdict : std::uint8_t {
   kGood,     ///< what is reported stands
@@ -46,4 +46,4 @@ std::string write_trust_json(const Trust& trust);
 /// Returns the warning to print before anything else; empty for kGood.
 std::string write_trust_text(const Trust& trust);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <map>
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -141,4 +141,4 @@ UnannotatedStep find_unannotated_ops(const ChromeEvents& events, const TimeSpan&
   return Walk().run(events_of(events, step));
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -12,7 +12,7 @@
 #include "sim/ir/op.h"
 #include "traces/measured/profile_activity.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 struct UnannotatedOp {
   OpKind kind = OpKind::kForward;
@@ -31,4 +31,4 @@ struct UnannotatedStep {
 /// The ops within one step of a profile.
 UnannotatedStep find_unannotated_ops(const ChromeEvents& events, const TimeSpan& step);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

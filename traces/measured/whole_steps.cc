@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -74,4 +74,4 @@ std::vector<WholeStep> find_whole_steps(const std::vector<ObservedWork>& works,
   return found;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

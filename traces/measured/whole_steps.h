@@ -9,7 +9,7 @@
 
 #include "traces/measured/trace_format.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// The first start and the last end of one replica's ops in a step, by (replica, step).
 struct StepExtent {
@@ -24,4 +24,4 @@ using StepExtents = std::map<std::pair<std::int32_t, std::int64_t>, StepExtent>;
 std::vector<WholeStep> find_whole_steps(const std::vector<ObservedWork>& works,
                                         const StepExtents& pipelines);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -4,7 +4,7 @@
 #include "traces/json/json_writer.h"
 #include "traces/plans/plan_table.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -134,4 +134,4 @@ std::string write_plan_csv(const PlanTable& table) {
   return text;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -13,7 +13,7 @@
 #include "sim/ir/error.h"
 #include "traces/files/format.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -253,4 +253,4 @@ void PlanJournalWriter::flush() {
               fmt::format("cannot write {}: {}", path_, std::generic_category().message(errno)));
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

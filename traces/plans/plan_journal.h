@@ -19,14 +19,14 @@
 
 #include "sim/analysis/plan.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// One shard of a sweep: out of every `count` configurations the one at `index`, from 0.
-struct Shard {
+struct SweepShard {
   std::size_t index = 0;
   std::size_t count = 1;
 
-  bool operator==(const Shard&) const = default;
+  bool operator==(const SweepShard&) const = default;
 };
 
 /// The sweep to which a journal belongs.
@@ -34,7 +34,7 @@ struct JournalOwner {
   std::vector<std::string> arguments;  ///< of the plan, without those that control how it runs
   std::string fingerprint;         ///< hash of the arguments, the files they name and the program
   std::size_t configurations = 0;  ///< of the whole sweep
-  Shard shard;
+  SweepShard shard;
 
   bool operator==(const JournalOwner&) const = default;
 };
@@ -67,4 +67,4 @@ class PlanJournalWriter {
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -9,7 +9,7 @@
 #include "sim/analysis/plan.h"
 #include "sim/model/known_errors.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// The best plan's schedule remains the best, in one configuration or another, until a cost flag
 /// reaches this value; beyond it another schedule is better.
@@ -75,4 +75,4 @@ std::string write_plan_csv(const PlanTable& table);
 std::string write_heat_map_text(const std::vector<Plan>& ranked, const PlanTextOptions& options);
 std::string write_heat_map_svg(const std::vector<Plan>& ranked);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -12,7 +12,7 @@
 #include "traces/reports/known_errors_text.h"
 #include "traces/reports/wording.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -325,4 +325,4 @@ std::string write_plan_text(const PlanTable& table, const PlanTextOptions& optio
   return options.fit ? fold_lines(text, options.width) : text;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -4,7 +4,7 @@
 #include "sim/model/schedule_def.h"
 #include "sim/model/schedule_refusal.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 bool runs_in(const Configuration& configuration, const std::string& framework) {
   const ScheduleDef* def = Registry<ScheduleDef>::instance().find(configuration.schedule);
@@ -29,4 +29,4 @@ std::vector<std::string> frameworks_of(const Configuration& configuration) {
   return names;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

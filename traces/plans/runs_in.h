@@ -6,7 +6,7 @@
 
 #include "sim/analysis/plan.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// Whether the framework of a --profile ("pytorch", "megatron", ...) has it.
 bool runs_in(const Configuration& configuration, const std::string& framework);
@@ -18,4 +18,4 @@ std::vector<std::string> frameworks_of(const Configuration& configuration);
 /// All frameworks that are known.
 std::vector<std::string> known_frameworks();
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

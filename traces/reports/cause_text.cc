@@ -9,7 +9,7 @@
 #include "traces/json/json_string.h"
 #include "traces/reports/wording.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -90,4 +90,4 @@ std::string write_causes_text(const CauseReport& report, Nanos step, bool has_re
   return text.empty() ? "cause:    none that would save 1 % of the step\n" : text;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -11,7 +11,7 @@
 
 #include "sim/analysis/causes.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// The array. `step` is the mean of the whole steps.
 std::string write_causes_json(const CauseReport& report, Nanos step);
@@ -22,4 +22,4 @@ std::string write_causes_json(const CauseReport& report, Nanos step);
 /// Causes that would save under 1 % of the step are left out; that there is none is said.
 std::string write_causes_text(const CauseReport& report, Nanos step, bool has_replicas);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

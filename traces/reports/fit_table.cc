@@ -10,7 +10,7 @@
 
 #include "traces/reports/wording.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -184,4 +184,4 @@ std::string fold_lines(std::string_view text, int width) {
   return folded;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// A column of a table: its head and one cell per row.
 struct TableColumn {
@@ -42,4 +42,4 @@ std::string describe_hidden(const std::vector<std::string>& hidden);
 /// after the label, which ends at two or more spaces, or else by two columns.
 std::string fold_lines(std::string_view text, int width);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -32,4 +32,4 @@ std::string known_errors_text(const KnownErrors& errors) {
                      most);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -11,7 +11,7 @@
 #include "traces/json/json_string.h"
 #include "traces/schedules/cell.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -82,4 +82,4 @@ LowerOptions read_lowering(const Described& described, const std::string& file) 
   return options;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

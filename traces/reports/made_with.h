@@ -8,7 +8,7 @@
 
 #include "traces/files/format.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// Returns "costs", "p2p_mode", "lowering", "overlap", "optimizer", "grad_reduction",
 /// "ranks_per_host_link" and "profile", each as its flag takes it; unknown ones are left out.
@@ -22,4 +22,4 @@ std::string write_made_with_json(const MadeWith& made);
 LowerOptions read_lowering(const std::map<std::string, std::string>& described,
                            const std::string& file);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -12,7 +12,7 @@
 #include "traces/drawings/time_axis.h"
 #include "traces/reports/wording.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -114,4 +114,4 @@ std::string write_path_text(const StepRecord& record, int width) {
          wrap(entries_of(record.program, summary.segments), "  ", " → ", width);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

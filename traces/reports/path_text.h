@@ -5,7 +5,7 @@
 
 #include "traces/files/format.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// critical path: 22 ops, 6 hops:  F 11 ms  B 22 ms  messages 0 ms  most on
 /// rank 3: 24 ms
@@ -17,4 +17,4 @@ namespace bubblescope {
 /// where the report is the mean of several steps.
 std::string write_path_text(const StepRecord& record, int width);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -8,7 +8,7 @@
 #include "sim/analysis/conclusions.h"
 #include "traces/files/csv_string.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -52,4 +52,4 @@ std::string write_report_csv(const BubbleReport& report,
   return out;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -7,7 +7,7 @@
 
 #include "sim/analysis/report.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// A header row and one row per rank:
 ///   schedule,rank,busy_ns,idle_ns,first_start_ns,last_end_ns,sends,peak_chunks,peak_activations,
@@ -20,4 +20,4 @@ std::string write_report_csv(const BubbleReport& report);
 std::string write_report_csv(const BubbleReport& report,
                              const std::vector<std::pair<std::string, std::string>>& members);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -8,7 +8,7 @@
 #include "sim/analysis/conclusions.h"
 #include "traces/json/json_writer.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -145,4 +145,4 @@ std::string write_report_json(const BubbleReport& report, const Program& program
   return out + '\n';
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

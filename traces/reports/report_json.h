@@ -38,7 +38,7 @@
 #include "sim/ir/timeline.h"
 #include "traces/json/json_string.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// Fields that a command adds: name, and value as json.
 using ReportFields = std::vector<std::pair<std::string, std::string>>;
@@ -47,4 +47,4 @@ using ReportFields = std::vector<std::pair<std::string, std::string>>;
 std::string write_report_json(const BubbleReport& report, const Program& program,
                               const Timeline& timeline, const ReportFields& more = {});
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

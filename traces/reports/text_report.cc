@@ -19,7 +19,7 @@
 #include "traces/reports/path_text.h"
 #include "traces/reports/wording.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -286,4 +286,4 @@ std::string write_text_report(const StepRecord& record, const DrawOptions& optio
   return options.fit ? fold_lines(text, options.width) : text;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -5,7 +5,7 @@
 
 #include "traces/drawings/drawing.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// makespan     33 ms  ideal 24 ms (work of the busiest rank)
 /// lower bound  33 ms  reached: no order of these ops is faster
@@ -32,4 +32,4 @@ std::string write_text_report(const StepRecord& record, const DrawOptions& optio
 /// 1 % more of  F +110 us  B +220 us  rank 3 +240 us  rank 2 +210 us  rank 1 +180 us
 std::string write_sensitivity_text(const BubbleReport& report);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 std::string counted(std::int64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : noun.ends_with("h") ? "es" : "s");
@@ -61,4 +61,4 @@ std::string wrap(const std::vector<std::string>& entries, std::string_view inden
   return text + line + "\n";
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -8,7 +8,7 @@
 
 #include "sim/ir/schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// "1 rank", "4 ranks".
 std::string counted(std::int64_t count, std::string_view noun);
@@ -30,4 +30,4 @@ int measure_columns(std::string_view text);
 std::string wrap(const std::vector<std::string>& entries, std::string_view indent,
                  std::string_view separator, int width);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -11,7 +11,7 @@
 
 #include "sim/ir/registry.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -235,4 +235,4 @@ std::string quote(std::string_view text) {
   return quoted + (text.size() > kLongest ? "...'" : "'");
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

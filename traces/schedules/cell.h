@@ -14,7 +14,7 @@
 
 #include "sim/ir/schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// Larger numbers are refused: they are typing errors that would allocate gigabytes.
 inline constexpr std::int32_t kMaxStage = 65'535;
@@ -48,4 +48,4 @@ std::string_view strip(std::string_view text);
 /// Quotes a text for a message, cut to 40 characters, with unprintable ones written as \x00.
 std::string quote(std::string_view text);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -11,7 +11,7 @@
 #include "traces/files/protobuf.h"
 #include "traces/schedules/rank_jobs.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -111,4 +111,4 @@ const Registrar<ScheduleFormat> registrar{
 
 }  // namespace
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

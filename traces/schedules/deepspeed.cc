@@ -27,7 +27,7 @@
 #include "traces/schedules/cell.h"
 #include "traces/schedules/infer_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -247,4 +247,4 @@ const Registrar<ScheduleFormat> registrar{
 
 }  // namespace
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -21,7 +21,7 @@
 #include "sim/ir/plain_text.h"
 #include "traces/schedules/rank_jobs.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -84,4 +84,4 @@ const Registrar<ScheduleFormat> registrar{
 
 }  // namespace
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -10,7 +10,7 @@
 #include "sim/ir/error.h"
 #include "traces/schedules/cell.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -206,4 +206,4 @@ std::optional<std::string> explain_size(const Schedule& schedule) {
       schedule.stages(), shape.microbatches, shape.slices, schedule.op_count());
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

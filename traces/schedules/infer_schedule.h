@@ -10,7 +10,7 @@
 
 #include "sim/ir/schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// The place of a cell in its file, for messages: (rank, cell) -> "zb.csv:1:4".
 using PlaceOfCell = std::function<std::string(std::int32_t rank, std::size_t cell)>;
@@ -41,4 +41,4 @@ Schedule make_schedule_of_lists(std::vector<RankOrder> lists);
 /// that a small file would need a lot of memory; nullopt where there is no problem.
 std::optional<std::string> explain_size(const Schedule& schedule);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -8,7 +8,7 @@
 
 #include "sim/ir/recompute.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -58,4 +58,4 @@ void write_activation_keys(JsonWriter& json, const Schedule& schedule) {
   json.end_array();
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

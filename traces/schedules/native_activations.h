@@ -10,7 +10,7 @@
 #include "traces/json/json_node.h"
 #include "traces/json/json_writer.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// Reads both keys of a schedule object where they are present; its placement must be known.
 /// Throws Error with the JSON pointer of the first fault.
@@ -19,4 +19,4 @@ void read_activation_keys(const JsonNode& node, Schedule& schedule);
 /// Both keys as above, each with a comma before it; empty where everything is kept.
 void write_activation_keys(JsonWriter& json, const Schedule& schedule);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -7,7 +7,7 @@
 #include "traces/json/json_node.h"
 #include "traces/json/json_writer.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// Reads a "bubblescope-schedule/1" object. Throws Error with the JSON pointer of the first fault.
 Schedule read_schedule_object(const JsonNode& node);
@@ -15,4 +15,4 @@ Schedule read_schedule_object(const JsonNode& node);
 /// Writes such an object; no line end behind it.
 void write_schedule_object(JsonWriter& json, const Schedule& schedule);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -14,7 +14,7 @@
 #include "traces/schedules/native_json.h"
 #include "traces/schedules/native_weights.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -141,4 +141,4 @@ std::string write_native_schedule(const Schedule& schedule) {
   return out + '\n';
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

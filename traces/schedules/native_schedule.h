@@ -22,7 +22,7 @@
 
 #include "sim/ir/schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// Throws Error with the JSON pointer of the first fault: "s.json: /order/2: '0F' has no
 /// micro-batch; ...". validate() decides whether the schedule is legal.
@@ -30,4 +30,4 @@ Schedule read_native_schedule(std::string_view text, const std::string& file);
 
 std::string write_native_schedule(const Schedule& schedule);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "sim/ir/number.h"
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -75,4 +75,4 @@ void write_asynchronous(JsonWriter& json, const Schedule& schedule) {
   json.end_array();
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -14,7 +14,7 @@
 #include "traces/schedules/cell.h"
 #include "traces/schedules/infer_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -226,4 +226,4 @@ std::string write_pytorch_csv_comms(const ValidSchedule& schedule,
   return write_rows(make_pytorch_lists(schedule, options));
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

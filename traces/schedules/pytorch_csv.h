@@ -13,7 +13,7 @@
 #include "sim/ir/schedule.h"
 #include "sim/ir/valid_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// Reads either kind, strictly: every cell must be a whole action. The schedule is named after the
 /// file. Throws Error: file, row, column and text of the first fault, and what to write instead.
@@ -28,4 +28,4 @@ std::string write_pytorch_csv(const Schedule& schedule);
 std::string write_pytorch_csv_comms(const ValidSchedule& schedule,
                                     const PytorchListOptions& options = {});
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -8,7 +8,7 @@
 
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -135,4 +135,4 @@ std::optional<Nanos> find_uniform_latency(const RankJobs& ranks) {
   return latency;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -9,7 +9,7 @@
 
 #include "traces/files/format.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 enum class JobKind : std::uint8_t { kWork, kSend, kReceive };
 
@@ -33,4 +33,4 @@ RankJobs make_rank_jobs(const PricedSchedule& priced, const std::string& format)
 /// Returns the common time of all messages; nullopt where they differ or there are none.
 std::optional<Nanos> find_uniform_latency(const RankJobs& ranks);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -5,7 +5,7 @@
 
 #include "sim/ir/schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 struct ScheduleFile {
   Schedule schedule;
@@ -15,4 +15,4 @@ struct ScheduleFile {
 /// Reads a schedule or a timeline in whichever format it is in. Throws Error.
 ScheduleFile read_schedule_file(const std::string& path);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -12,7 +12,7 @@
 #include "traces/schedules/cell.h"
 #include "traces/schedules/infer_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -95,4 +95,4 @@ std::string write_schedule_text(const Schedule& schedule) {
   return out;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -11,7 +11,7 @@
 
 #include "sim/ir/schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// Reads the text form; the shape and the placement follow from the ops (infer_schedule).
 /// The schedule is named after the file. Throws Error: file, rank, op and text of the first fault.
@@ -20,4 +20,4 @@ Schedule parse_schedule_text(std::string_view text, const std::string& file = "t
 /// One line per rank.
 std::string write_schedule_text(const Schedule& schedule);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

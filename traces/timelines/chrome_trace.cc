@@ -26,7 +26,7 @@
 #include "traces/timelines/step_details.h"
 #include "traces/timelines/trace_threads.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -213,4 +213,4 @@ const Registrar<TimelineFormat> kRegistrar{
 
 }  // namespace
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

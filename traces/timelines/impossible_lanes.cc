@@ -8,7 +8,7 @@
 
 #include "sim/ir/units.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 std::optional<std::string> find_impossible_lane(const Program& program, const Timeline& timeline) {
   constexpr Nanos kLongest = std::int64_t{1} << 60;
@@ -28,4 +28,4 @@ std::optional<std::string> find_impossible_lane(const Program& program, const Ti
   return {};
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

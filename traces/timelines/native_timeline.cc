@@ -15,7 +15,7 @@
 #include "traces/timelines/impossible_lanes.h"
 #include "traces/timelines/timeline_file.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -259,4 +259,4 @@ bool is_timeline(std::string_view text) {
   return text.substr(0, 256).find("bubblescope-timeline/") != text.npos;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

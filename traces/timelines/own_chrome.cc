@@ -16,7 +16,7 @@
 #include "traces/schedules/native_schedule.h"
 #include "traces/timelines/impossible_lanes.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -90,4 +90,4 @@ MeasuredStep read_own_trace(const ChromeEvents& events, const std::string& file)
   return step;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -6,7 +6,7 @@
 #include "traces/measured/chrome_events.h"
 #include "traces/measured/trace_format.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// Whether --trace wrote the file, with the schedule in it.
 bool is_own_trace(const ChromeEvents& events);
@@ -15,4 +15,4 @@ bool is_own_trace(const ChromeEvents& events);
 /// schedule that the trace lacks.
 MeasuredStep read_own_trace(const ChromeEvents& events, const std::string& file);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -33,7 +33,7 @@
 #include "traces/timelines/step_details.h"
 #include "traces/timelines/trace_threads.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -115,7 +115,8 @@ class PerfettoStep {
     slice.annotate("source", record_.timeline.source);
     if (!record_.timeline.breakdown.empty())
       slice.annotate("breakdown", record_.timeline.breakdown);
-    for (const auto& [key, value] : bubblescope::describe(record_.made)) slice.annotate(key, value);
+    for (const auto& [key, value] : bubblescope::traces::describe(record_.made))
+      slice.annotate(key, value);
     slice.annotate("makespan_ns", report.makespan);
     if (is_conclusive(report)) {
       slice.annotate("lower_bound_ns", report.lower_bound);
@@ -312,4 +313,4 @@ const Registrar<TimelineFormat> kRegistrar{
 
 }  // namespace
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

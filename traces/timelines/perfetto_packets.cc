@@ -3,7 +3,7 @@
 
 #include <utility>
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -224,4 +224,4 @@ void PerfettoPackets::flush() {
   waiting_.clear();
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

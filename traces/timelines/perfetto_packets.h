@@ -13,7 +13,7 @@
 #include "traces/files/format.h"
 #include "traces/files/protobuf.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// A row of the viewer, with a unique id other than 0.
 struct PerfettoTrack {
@@ -91,4 +91,4 @@ class PerfettoPackets {
   PerfettoTexts texts_;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 std::string_view category(OpKind kind) {
   switch (kind) {
@@ -75,4 +75,4 @@ Bytes bytes_of(const MemoryAmount& held, std::int32_t rank, const MemoryModel& m
   return held.bytes + (memory.static_bytes.empty() ? 0 : memory.static_bytes[at]);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

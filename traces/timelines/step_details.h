@@ -7,7 +7,7 @@
 #include "sim/analysis/memory_curve.h"
 #include "traces/files/format.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 /// "forward", "input_grad", "p2p": what slices are filtered by.
 std::string_view category(OpKind kind);
@@ -28,4 +28,4 @@ Bytes bytes_of(const MemoryAmount& held, std::int32_t rank, const MemoryModel& m
 /// Whether bytes are known.
 bool has_bytes(const MemoryModel& memory);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -16,7 +16,7 @@
 #include "sim/analysis/conclusions.h"
 #include "traces/files/format.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -55,4 +55,4 @@ const Registrar<TimelineFormat> registrar{{"timeline",
 
 }  // namespace
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -15,7 +15,7 @@
 #include "traces/measured/trace_format.h"
 #include "traces/schedules/cell.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -98,4 +98,4 @@ const Registrar<TraceFormat> registrar{
 
 }  // namespace
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

@@ -27,7 +27,7 @@
 #include "sim/ir/timeline.h"
 #include "sim/ir/valid_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 struct TimelineFile {
   ValidSchedule schedule;
@@ -48,4 +48,4 @@ TimelineFile read_timeline(const std::string& path);
 /// Whether a file looks like this format, from its first bytes.
 bool is_timeline(std::string_view text);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

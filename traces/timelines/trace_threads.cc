@@ -8,7 +8,7 @@
 #include <numeric>
 #include <tuple>
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 namespace {
 
@@ -122,4 +122,4 @@ TraceThreads assign_threads(const Program& program, const Timeline& timeline) {
   return Assignment(program, timeline).run();
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

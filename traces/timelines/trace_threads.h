@@ -8,7 +8,7 @@
 #include "sim/ir/program.h"
 #include "sim/ir/timeline.h"
 
-namespace bubblescope {
+namespace bubblescope::traces {
 
 struct TraceThread {
   std::int32_t rank = 0;
@@ -34,4 +34,4 @@ struct TraceThreads {
 
 TraceThreads assign_threads(const Program& program, const Timeline& timeline);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::traces

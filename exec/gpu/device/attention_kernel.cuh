@@ -5,7 +5,7 @@
 
 #include "exec/gpu/device/query_rows.cuh"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// mixed = softmax(queries * keys^T * scale) * values for the given queries; logs: per row, the
 /// logarithm of the sum of the exponentials.
@@ -40,4 +40,4 @@ __global__ void attention_kernel(Value* mixed, float* logs, const Value* qkv, At
   if (lane == 0) logs[query_row.mixed_row * grid.heads + query_row.at.head] = largest + logf(sum);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -6,7 +6,7 @@
 #include "exec/gpu/attention_grid.h"
 #include "exec/gpu/device/dtype.cuh"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 inline constexpr int kTileRows = kWarp;  ///< one per lane
 inline constexpr int kColumnsPerLane = kMaxHeadWidth / kWarp;
@@ -94,4 +94,4 @@ __device__ void add_row(Value* row, const float* values, float scale, int width)
     add_to(row[part * kWarp + lane], scale * values[part]);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

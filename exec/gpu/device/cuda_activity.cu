@@ -13,7 +13,7 @@
 #define BUBBLESCOPE_HAS_CUPTI
 #endif
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 #ifdef BUBBLESCOPE_HAS_CUPTI
 
@@ -239,4 +239,4 @@ void add_activity_calls(BubblescopeGpu& calls) {
   calls.read_activity = read_activity;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -3,7 +3,7 @@
 #include "exec/gpu/device/cuda_calls.cuh"
 #include "exec/gpu/library_call.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -54,4 +54,4 @@ const char* check_blas(cublasStatus_t status, const char* call) {
   return store_error(function_of(call) + ": cuBLAS status " + std::to_string(static_cast<int>(status)));
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -3,7 +3,7 @@
 
 #include <cublasLt.h>
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// The functions have the library's names, which error messages show.
 struct CudaBlas {
@@ -28,10 +28,10 @@ const CudaBlas* load_cuda_blas(const char** error);
 /// Returns null for success, or "cublasLtMatmul: cuBLAS status 15" for the text of a call.
 const char* check_blas(cublasStatus_t status, const char* call);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec
 
 /// Returns from the function with the error if the call fails.
 #define BUBBLESCOPE_BLAS(call)                                                            \
   do {                                                                                    \
-    if (const char* const error = ::bubblescope::check_blas((call), #call)) return error; \
+    if (const char* const error = ::bubblescope::exec::check_blas((call), #call)) return error; \
   } while (false)

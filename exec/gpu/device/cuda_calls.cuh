@@ -8,7 +8,7 @@
 
 #include "exec/gpu/calls.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// A stream and its device, which must be current for launches.
 struct CudaStream {
@@ -35,10 +35,10 @@ void add_multiply_calls(BubblescopeGpu& calls);
 void add_label_call(BubblescopeGpu& calls);
 void add_activity_calls(BubblescopeGpu& calls);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec
 
 /// Returns from the function with the error if the call fails.
 #define BUBBLESCOPE_CUDA(call)                                                       \
   do {                                                                               \
-    if (const char* const error = ::bubblescope::check((call), #call)) return error; \
+    if (const char* const error = ::bubblescope::exec::check((call), #call)) return error; \
   } while (false)

@@ -3,7 +3,7 @@
 
 #include "exec/gpu/device/cuda_calls.cuh"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -172,10 +172,10 @@ void add_device_calls(BubblescopeGpu& calls) {
   calls.release_flag = release_flag;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec
 
 const BubblescopeGpu* bubblescope_open_gpu(const char** error) {
   static const BubblescopeGpu calls = bubblescope::make_table();
-  *error = bubblescope::find_obstacle();
+  *error = bubblescope::exec::find_obstacle();
   return *error == nullptr ? &calls : nullptr;
 }

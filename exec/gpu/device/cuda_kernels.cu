@@ -10,7 +10,7 @@
 #include "exec/gpu/device/row_kernels.cuh"
 #include "exec/gpu/device/update_kernels.cuh"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -206,4 +206,4 @@ void add_kernel_calls(BubblescopeGpu& calls) {
   calls.launch = launch;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

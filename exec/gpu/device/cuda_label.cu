@@ -6,7 +6,7 @@
 #define BUBBLESCOPE_HAS_NVTX
 #endif
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -25,4 +25,4 @@ void label(const char* text) {
 
 void add_label_call(BubblescopeGpu& calls) { calls.label = label; }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

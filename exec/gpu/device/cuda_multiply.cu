@@ -10,7 +10,7 @@
 #include "exec/gpu/device/cuda_blas.cuh"
 #include "exec/gpu/device/cuda_calls.cuh"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -283,4 +283,4 @@ void add_multiply_calls(BubblescopeGpu& calls) {
   calls.can_multiply = can_multiply;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -7,7 +7,7 @@
 
 #include "exec/gpu/device/cuda_calls.cuh"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -141,4 +141,4 @@ void add_partition_calls(BubblescopeGpu& calls) {
   calls.create_stream = create_stream;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

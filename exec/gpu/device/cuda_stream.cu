@@ -1,7 +1,7 @@
 // Streams, events, graphs and copies.
 #include "exec/gpu/device/cuda_calls.cuh"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -124,4 +124,4 @@ void add_stream_calls(BubblescopeGpu& calls) {
   calls.clear = clear;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

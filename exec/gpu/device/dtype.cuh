@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// The upper half of a float32.
 struct Bfloat16 {
@@ -57,4 +57,4 @@ __device__ inline float reduce_block(float value, Combine combine) {
   return combined;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// The thread's first entry, and the distance to its next.
 __device__ inline std::int64_t first_entry() {
@@ -13,4 +13,4 @@ __device__ inline std::int64_t entry_step() {
   return static_cast<std::int64_t>(gridDim.x) * blockDim.x;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -5,7 +5,7 @@
 #include "exec/gpu/device/dtype.cuh"
 #include "exec/gpu/kernels.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 template <class Value>
 __global__ void embed_kernel(Value* target, const Value* embedding, const Value* position,
@@ -88,4 +88,4 @@ __global__ inline void scale_kernel(float* target, float factor, std::int64_t co
   for (std::int64_t at = first_entry(); at < count; at += entry_step()) target[at] *= factor;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -3,7 +3,7 @@
 
 #include "exec/gpu/device/attention_tiles.cuh"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// Loads both tiles. Waits before, until no thread reads the old contents, and after, until they
 /// are loaded.
@@ -64,4 +64,4 @@ __global__ void key_grad_kernel(Value* grad, const float* dots, AttentionBackwar
   add_row(grad + key_entry + width, value_grad, 1, grid.width);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -3,7 +3,7 @@
 
 #include "exec/gpu/device/query_rows.cuh"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// Adds to the queries' part of `grad`, and writes to `dots` the dot product of mixed and
 /// mixed_grad of every row.
@@ -42,4 +42,4 @@ __global__ void query_grad_kernel(Value* grad, float* dots, AttentionBackward<Va
   add_row(grad + entry, query_grad, grid.scale, grid.width);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -3,7 +3,7 @@
 
 #include "exec/gpu/device/attention_tiles.cuh"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// The query of a warp and its position.
 struct QueryRow {
@@ -43,4 +43,4 @@ __device__ void load_keys_and_values(Tile& keys, Tile& values, const Value* qkv,
   __syncthreads();
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -4,7 +4,7 @@
 #include "exec/gpu/device/dtype.cuh"
 #include "exec/gpu/kernels.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// 1 / root mean square of the block's row.
 template <class Value>
@@ -111,4 +111,4 @@ __global__ void cross_entropy_grad_kernel(Value* target, const std::int32_t* tok
         from_float<Value>(scale * (to_float(row[column]) - (column == wanted ? 1.0F : 0.0F)));
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -5,7 +5,7 @@
 #include "exec/gpu/device/dtype.cuh"
 #include "exec/gpu/kernels.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 template <class Value>
 __global__ void sgd_kernel(float* weights, Value* copy, const float* grads, float rate,
@@ -46,4 +46,4 @@ __global__ void adam_kernel(float* weights, Value* copy, const float* grads, Ada
   }
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 bool ActivationPool::is_usable(const FreeBlock& block) const {
   return order_ == nullptr || !block.last_user || *block.last_user == user_ ||
@@ -37,4 +37,4 @@ void ActivationPool::forget_users() {
     for (FreeBlock& block : pieces) block.last_user.reset();
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

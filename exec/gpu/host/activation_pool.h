@@ -9,7 +9,7 @@
 #include "exec/gpu/host/gpu.h"
 #include "exec/gpu/host/happens_before.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// A memory pool. A freed block may be reused on a stream only if that stream runs after the last
 /// use of the block. On the rank's compute stream this always holds; where copies have their own
@@ -18,7 +18,8 @@ namespace bubblescope {
 class ActivationPool {
  public:
   /// `gpu` is not copied. Without a device, the memory is pinned host memory.
-  ActivationPool(const Gpu& gpu, std::optional<std::int32_t> device) : gpu_(gpu), device_(device) {}
+  ActivationPool(const GpuRuntime& gpu, std::optional<std::int32_t> device)
+      : gpu_(gpu), device_(device) {}
 
   /// The pool is used by several streams, ordered by `order`, which is not copied.
   void set_order(const HappensBefore& order) { order_ = &order; }
@@ -44,7 +45,7 @@ class ActivationPool {
 
   bool is_usable(const FreeBlock& block) const;
 
-  const Gpu& gpu_;
+  const GpuRuntime& gpu_;
   std::optional<std::int32_t> device_;
   const HappensBefore* order_ = nullptr;
   InstructionId user_ = 0;
@@ -55,4 +56,4 @@ class ActivationPool {
   Bytes reserved_ = 0;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -1,7 +1,7 @@
 // A call table in which every call succeeds and does nothing.
 #include "exec/gpu/host/counting_gpu.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -46,4 +46,4 @@ const BubblescopeGpu& counting_gpu_calls() {
   return calls;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

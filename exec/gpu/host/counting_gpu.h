@@ -3,10 +3,10 @@
 
 #include "exec/gpu/calls.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// Simulates one device. Implements the calls of GpuMachine and GpuLayers; the memory that it
 /// returns must not be accessed.
 const BubblescopeGpu& counting_gpu_calls();
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

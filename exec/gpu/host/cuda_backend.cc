@@ -6,7 +6,7 @@
 #include "exec/gpu/host/gpu_job.h"
 #include "exec/gpu/host/time_copies.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -33,4 +33,4 @@ const BackendRegistrar registrar{{"cuda",
 
 }  // namespace
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

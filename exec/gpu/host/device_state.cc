@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -193,4 +193,4 @@ std::string device_state_json(const MonitoredDevices& monitored) {
   return "\"device_state\":[" + list + "]";
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

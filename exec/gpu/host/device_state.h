@@ -12,7 +12,7 @@
 
 #include "exec/gpu/host/nvml.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// The smallest and the largest sample.
 struct StateRange {
@@ -91,4 +91,4 @@ std::string to_string(const MonitoredDevices& monitored);
 /// "slowed_by":"power cap"},"after":{...}}]`, or `"device_state":"libnvidia-ml.so.1 is not found"`.
 std::string device_state_json(const MonitoredDevices& monitored);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

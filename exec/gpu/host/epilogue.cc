@@ -1,7 +1,7 @@
 // Formats the epilogues of a run.
 #include "exec/gpu/host/epilogue.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 std::string to_string(const std::vector<EpilogueUse>& uses) {
   std::string text;
@@ -26,4 +26,4 @@ std::string epilogues_json(const std::vector<EpilogueUse>& uses) {
   return "\"epilogues\":[" + list + "]";
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 enum class Epilogue : std::uint8_t {
   kFused,     ///< fused where cuBLASLt supports it
@@ -30,4 +30,4 @@ std::string to_string(const std::vector<EpilogueUse>& uses);
 /// `"epilogues":[{"epilogue":"gelu","rows":8,"inner":8,"columns":32,"fused":true},...]`.
 std::string epilogues_json(const std::vector<EpilogueUse>& uses);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -3,7 +3,7 @@
 
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -18,12 +18,12 @@ GpuFlag::GpuFlag(const BubblescopeGpu& calls) : calls_(calls) {
   set(0);
 }
 
-void Gpu::enqueue(const char* error) const {
+void GpuRuntime::enqueue(const char* error) const {
   expect(error);
   ++commands_;
 }
 
-std::vector<BubblescopeDevice> Gpu::devices() const {
+std::vector<BubblescopeDevice> GpuRuntime::devices() const {
   std::int32_t count = 0;
   expect(calls_.count_devices(&count));
   std::vector<BubblescopeDevice> devices;
@@ -32,36 +32,36 @@ std::vector<BubblescopeDevice> Gpu::devices() const {
   return devices;
 }
 
-void Gpu::link_devices(std::int32_t from, std::int32_t to) const {
+void GpuRuntime::link_devices(std::int32_t from, std::int32_t to) const {
   expect(calls_.link_devices(first_device_ + from, first_device_ + to));
 }
 
-void Gpu::await_device(std::int32_t device) const {
+void GpuRuntime::await_device(std::int32_t device) const {
   expect(calls_.await_device(first_device_ + device));
 }
 
-GpuHandle Gpu::allocate(std::int32_t device, std::size_t bytes) const {
+GpuHandle GpuRuntime::allocate(std::int32_t device, std::size_t bytes) const {
   void* memory = nullptr;
   expect(calls_.allocate(first_device_ + device, bytes, &memory));
   return GpuHandle(memory, {calls_.release_memory});
 }
 
-GpuHandle Gpu::allocate_on_host(std::size_t bytes) const {
+GpuHandle GpuRuntime::allocate_on_host(std::size_t bytes) const {
   void* memory = nullptr;
   expect(calls_.allocate_on_host(bytes, &memory));
   return GpuHandle(memory, {calls_.release_on_host});
 }
 
-void Gpu::upload(void* to, const void* from, std::size_t bytes) const {
+void GpuRuntime::upload(void* to, const void* from, std::size_t bytes) const {
   expect(calls_.upload(to, from, bytes));
 }
 
-void Gpu::download(void* to, const void* from, std::size_t bytes) const {
+void GpuRuntime::download(void* to, const void* from, std::size_t bytes) const {
   expect(calls_.download(to, from, bytes));
 }
 
-std::vector<GpuHandle> Gpu::split(std::int32_t device, std::int32_t multiprocessors,
-                                  std::int32_t parts) const {
+std::vector<GpuHandle> GpuRuntime::split(std::int32_t device, std::int32_t multiprocessors,
+                                         std::int32_t parts) const {
   std::vector<void*> handles(static_cast<std::size_t>(parts), nullptr);
   const char* const error =
       calls_.split(first_device_ + device, multiprocessors, parts, handles.data());
@@ -72,64 +72,64 @@ std::vector<GpuHandle> Gpu::split(std::int32_t device, std::int32_t multiprocess
   return partitions;
 }
 
-GpuHandle Gpu::create_stream(std::int32_t device, void* partition) const {
+GpuHandle GpuRuntime::create_stream(std::int32_t device, void* partition) const {
   void* stream = nullptr;
   expect(calls_.create_stream(first_device_ + device, partition, &stream));
   return GpuHandle(stream, {calls_.release_stream});
 }
 
-GpuHandle Gpu::create_event(std::int32_t device, bool timed) const {
+GpuHandle GpuRuntime::create_event(std::int32_t device, bool timed) const {
   void* event = nullptr;
   expect(calls_.create_event(first_device_ + device, timed ? 1 : 0, &event));
   return GpuHandle(event, {calls_.release_event});
 }
 
-GpuHandle Gpu::create_blas_handle(const RankPlace& place) const {
+GpuHandle GpuRuntime::create_blas_handle(const RankPlace& place) const {
   void* blas_handle = nullptr;
   expect(
       calls_.create_blas_handle(first_device_ + place.device, place.multiprocessors, &blas_handle));
   return GpuHandle(blas_handle, {calls_.release_blas_handle});
 }
 
-void Gpu::record(const GpuHandle& event, const GpuHandle& stream) const {
+void GpuRuntime::record(const GpuHandle& event, const GpuHandle& stream) const {
   enqueue(calls_.record(event.get(), stream.get()));
 }
 
-void Gpu::record_in_graph(const GpuHandle& event, const GpuHandle& stream) const {
+void GpuRuntime::record_in_graph(const GpuHandle& event, const GpuHandle& stream) const {
   enqueue(calls_.record_in_graph(event.get(), stream.get()));
 }
 
-void Gpu::wait(const GpuHandle& stream, const GpuHandle& event) const {
+void GpuRuntime::wait(const GpuHandle& stream, const GpuHandle& event) const {
   enqueue(calls_.wait(stream.get(), event.get()));
 }
 
-bool Gpu::has_ended(const GpuHandle& event) const {
+bool GpuRuntime::has_ended(const GpuHandle& event) const {
   std::int32_t ended = 0;
   expect(calls_.query(event.get(), &ended));
   return ended != 0;
 }
 
-Nanos Gpu::elapsed(const GpuHandle& from, const GpuHandle& to) const {
+Nanos GpuRuntime::elapsed(const GpuHandle& from, const GpuHandle& to) const {
   double nanos = 0;
   expect(calls_.elapsed(from.get(), to.get(), &nanos));
   return static_cast<Nanos>(nanos);
 }
 
-void Gpu::begin_capture(const GpuHandle& stream) const {
+void GpuRuntime::begin_capture(const GpuHandle& stream) const {
   expect(calls_.begin_capture(stream.get()));
 }
 
-GpuHandle Gpu::end_capture(const GpuHandle& stream) const {
+GpuHandle GpuRuntime::end_capture(const GpuHandle& stream) const {
   void* graph = nullptr;
   expect(calls_.end_capture(stream.get(), &graph));
   return GpuHandle(graph, {calls_.release_graph});
 }
 
-void Gpu::launch_graph(const GpuHandle& graph, const GpuHandle& stream) const {
+void GpuRuntime::launch_graph(const GpuHandle& graph, const GpuHandle& stream) const {
   expect(calls_.launch_graph(graph.get(), stream.get()));
 }
 
-void Gpu::label(const std::string& text, const std::function<void()>& enqueue) const {
+void GpuRuntime::label(const std::string& text, const std::function<void()>& enqueue) const {
   struct End {
     const BubblescopeGpu& calls;
     ~End() { calls.label(nullptr); }
@@ -139,27 +139,28 @@ void Gpu::label(const std::string& text, const std::function<void()>& enqueue) c
   enqueue();
 }
 
-void Gpu::copy(void* to, const void* from, std::size_t bytes, void* stream) const {
+void GpuRuntime::copy(void* to, const void* from, std::size_t bytes, void* stream) const {
   enqueue(calls_.copy(to, from, bytes, stream));
 }
 
-void Gpu::clear(void* memory, std::size_t bytes, void* stream) const {
+void GpuRuntime::clear(void* memory, std::size_t bytes, void* stream) const {
   enqueue(calls_.clear(memory, bytes, stream));
 }
 
-void Gpu::spin(const BubblescopeSpin& spin, void* stream) const {
+void GpuRuntime::spin(const BubblescopeSpin& spin, void* stream) const {
   enqueue(calls_.spin(&spin, stream));
 }
 
-void Gpu::launch(const BubblescopeLaunch& launch, void* stream) const {
+void GpuRuntime::launch(const BubblescopeLaunch& launch, void* stream) const {
   enqueue(calls_.launch(&launch, stream));
 }
 
-void Gpu::multiply(const GpuHandle& blas_handle, const BubblescopeGemm& gemm, void* stream) const {
+void GpuRuntime::multiply(const GpuHandle& blas_handle, const BubblescopeGemm& gemm,
+                          void* stream) const {
   enqueue(calls_.multiply(blas_handle.get(), &gemm, stream));
 }
 
-bool Gpu::can_multiply(const GpuHandle& blas_handle, const BubblescopeGemm& gemm) const {
+bool GpuRuntime::can_multiply(const GpuHandle& blas_handle, const BubblescopeGemm& gemm) const {
   std::int32_t can = 0;
   expect(calls_.can_multiply(blas_handle.get(), &gemm, &can));
   return can != 0;
@@ -173,4 +174,4 @@ std::string describe_devices(const std::vector<BubblescopeDevice>& devices) {
          std::to_string(driver / 1000) + "." + std::to_string(driver % 1000 / 10);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

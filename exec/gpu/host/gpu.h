@@ -13,7 +13,7 @@
 #include "exec/gpu/host/place_ranks.h"
 #include "sim/ir/units.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// Releases a handle of the module.
 struct ReleaseHandle {
@@ -41,10 +41,10 @@ class GpuFlag {
 
 /// Every call throws Error (Fault::kMachine) if the module reports one. `calls` must outlive the
 /// Gpu, and the Gpu its handles.
-class Gpu {
+class GpuRuntime {
  public:
   /// `first_device` is device 0 of this object.
-  explicit Gpu(const BubblescopeGpu& calls, std::int32_t first_device = 0)
+  explicit GpuRuntime(const BubblescopeGpu& calls, std::int32_t first_device = 0)
       : calls_(calls), first_device_(first_device) {}
 
   const BubblescopeGpu& calls() const { return calls_; }
@@ -109,4 +109,4 @@ const BubblescopeGpu& open_gpu(const std::string& module_file);
 /// "2 x NVIDIA H200, CUDA driver 13.0".
 std::string describe_devices(const std::vector<BubblescopeDevice>& devices);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

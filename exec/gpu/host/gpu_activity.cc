@@ -13,7 +13,7 @@
 
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -244,4 +244,4 @@ std::string activity_json(const StepActivity& activity) {
          member("covered_ns", sums.covered) + "\"most\":[" + longest + "]}";
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

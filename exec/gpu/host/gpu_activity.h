@@ -12,7 +12,7 @@
 #include "exec/gpu/calls.h"
 #include "sim/ir/timeline.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// An owned copy of a BubblescopeActivity.
 struct ActivityRecord {
@@ -83,4 +83,4 @@ std::string to_string(const StepActivity& activity);
 /// "covered_ns":12015600,"most":[{"name":"attention_kernel<float>","ns":5400000},...]}`.
 std::string activity_json(const StepActivity& activity);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

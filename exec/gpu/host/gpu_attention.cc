@@ -3,7 +3,7 @@
 
 #include "exec/gpu/host/gpu_layers.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -206,4 +206,4 @@ void GpuLayers::grad_by_tiles(const AttentionGradOperands& back, const Attention
   drop(dots);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 GpuContexts::GpuContexts(const Schedule& schedule)
     : schedule_(schedule),
@@ -27,4 +27,4 @@ GpuSliceContext& GpuContexts::at(const Op& op) {
                                             op.microbatch)];
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -6,7 +6,7 @@
 #include "exec/gpu/host/gpu_stage.h"
 #include "sim/ir/schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 class GpuContexts {
  public:
@@ -26,4 +26,4 @@ class GpuContexts {
   std::vector<GpuSliceContext> contexts_;  ///< [stage * microbatches + microbatch]
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

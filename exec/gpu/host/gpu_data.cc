@@ -1,7 +1,7 @@
 // Stores the tokens in the order of micro-batches and slices.
 #include "exec/gpu/host/gpu_data.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -24,7 +24,7 @@ GpuData::GpuData(const GpuMachine& machine, const Schedule& schedule,
 }
 
 Positions GpuData::positions_of(std::int32_t slice) const {
-  return bubblescope::positions_of(options_.model.sequence, schedule_.shape.slices, slice);
+  return bubblescope::exec::positions_of(options_.model.sequence, schedule_.shape.slices, slice);
 }
 
 void GpuData::upload(std::int32_t step, std::int32_t copy) const {
@@ -75,4 +75,4 @@ double GpuData::sum_losses() const {
   return sum;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

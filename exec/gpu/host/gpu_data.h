@@ -7,7 +7,7 @@
 #include "exec/gpu/host/gpu_stage.h"
 #include "exec/training/training.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 class GpuData {
  public:
@@ -36,4 +36,4 @@ class GpuData {
   std::vector<GpuHandle> losses_;  ///< [device]: one per slice
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -7,7 +7,7 @@
 #include "exec/gpu/host/pool_dry_run.h"
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -101,4 +101,4 @@ void GpuEvictions::copy(const GpuBuffers& to, const GpuBuffers& from, void* stre
     gpu_.copy(to[at].data, from[at].data, from[at].bytes, stream);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

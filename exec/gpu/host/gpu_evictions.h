@@ -11,7 +11,7 @@
 #include "exec/gpu/host/gpu_layers.h"
 #include "exec/gpu/host/job.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 using GpuBuffers = std::vector<GpuBuffer>;
 
@@ -52,10 +52,10 @@ class GpuEvictions {
 
   ActivationPool& pool_of(InstructionId id, const Instruction& copy);
 
-  const Gpu& gpu_;
+  const GpuRuntime& gpu_;
   std::vector<ActivationPool> pools_;  ///< [rank]: what its offload target holds for it
   std::map<Place, GpuBuffers> kept_;
   std::map<std::int32_t, std::vector<GpuBuffers>> expected_;  ///< [stage][slice]
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -4,7 +4,7 @@
 
 #include "exec/gpu/host/gpu_layers.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -59,4 +59,4 @@ bool GpuLayers::multiply_fused(const BubblescopeGemm& gemm) {
   return can;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

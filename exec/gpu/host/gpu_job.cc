@@ -10,7 +10,7 @@
 #include "exec/gpu/host/timed_gpu_work.h"
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -92,4 +92,4 @@ Job start_gpu_job(const BubblescopeGpu& calls, const JobRequest& job, BackendReq
   return started;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

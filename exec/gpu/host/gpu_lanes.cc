@@ -5,14 +5,14 @@
 
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 GpuLanes::GpuLanes(const GpuMachine& machine, const Program& program)
     : machine_(machine),
       program_(program),
       plan_(plan_streams(program)),
       pending_(plan_.streams.size(), 0) {
-  const Gpu& gpu = machine.gpu();
+  const GpuRuntime& gpu = machine.gpu();
   for (const PlannedStream& stream : plan_.streams) {
     const std::int32_t device = machine.place(stream.rank).device;
     streams_.push_back(
@@ -23,7 +23,7 @@ GpuLanes::GpuLanes(const GpuMachine& machine, const Program& program)
 }
 
 void GpuLanes::create_events() {
-  const Gpu& gpu = machine_.gpu();
+  const GpuRuntime& gpu = machine_.gpu();
   std::vector<bool> awaited(program_.size(), false);
   for (const InstructionId id : plan_.waits) awaited[id] = true;
   for (InstructionId id = 0; id < program_.size(); ++id) {
@@ -51,7 +51,7 @@ void GpuLanes::enqueue(InstructionId id, const GpuWork& work) { put(id, work, fa
 /// During a capture, dependencies need events of their own, which become edges of the graph; timed
 /// events do not.
 void GpuLanes::put(InstructionId id, const GpuWork& work, bool in_graph) {
-  const Gpu& gpu = machine_.gpu();
+  const GpuRuntime& gpu = machine_.gpu();
   const std::int64_t before = gpu.commands();
   const std::uint32_t at = plan_.stream_of[id];
   const GpuHandle& stream = streams_[at];
@@ -93,14 +93,14 @@ void GpuLanes::abandon_capture() {
 }
 
 void GpuLanes::fork() {
-  const Gpu& gpu = machine_.gpu();
+  const GpuRuntime& gpu = machine_.gpu();
   gpu.record(joins_[0], launch_stream());
   for (std::size_t stream = 1; stream < streams_.size(); ++stream)
     gpu.wait(streams_[stream], joins_[0]);
 }
 
 void GpuLanes::join() {
-  const Gpu& gpu = machine_.gpu();
+  const GpuRuntime& gpu = machine_.gpu();
   for (std::size_t stream = 1; stream < streams_.size(); ++stream) {
     gpu.record(joins_[stream], streams_[stream]);
     gpu.wait(launch_stream(), joins_[stream]);
@@ -123,4 +123,4 @@ Nanos GpuLanes::end_of(InstructionId id, const GpuHandle& zero) const {
   return machine_.gpu().elapsed(zero, end_[id]);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

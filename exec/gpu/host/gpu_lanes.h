@@ -8,7 +8,7 @@
 #include "exec/gpu/host/gpu_machine.h"
 #include "exec/gpu/host/stream_plan.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// Enqueues the work of an instruction. Called by one thread, in the Program's order.
 using GpuWork = std::function<void(InstructionId id, void* stream)>;
@@ -60,4 +60,4 @@ class GpuLanes {
   std::vector<std::int64_t> pending_;  ///< per stream
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

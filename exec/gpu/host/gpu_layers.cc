@@ -1,7 +1,7 @@
 // Launches the layers.
 #include "exec/gpu/host/gpu_layers.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 GpuLayers::GpuLayers(const GpuMachine& machine, std::int32_t rank, const LayerOptions& options)
     : gpu_(machine.gpu()),
@@ -176,4 +176,4 @@ void GpuLayers::add(const GpuMatrix& to, const GpuMatrix& values) {
   launch(launched);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

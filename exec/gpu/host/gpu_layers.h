@@ -11,7 +11,7 @@
 #include "exec/gpu/host/layer_parts.h"
 #include "exec/gpu/kernels.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// Launches the layers of one rank. Every call only enqueues; a returned matrix is pooled and is
 /// written when the stream gets there.
@@ -82,7 +82,7 @@ class GpuLayers {
   BubblescopeLaunch order(Kernel kernel, const GpuMatrix& shape) const;
   void launch(const BubblescopeLaunch& order) { gpu_.launch(order, stream_); }
 
-  const Gpu& gpu_;
+  const GpuRuntime& gpu_;
   BubblescopeDtype dtype_;
   Attention attention_;
   Epilogue epilogue_;
@@ -92,4 +92,4 @@ class GpuLayers {
   void* stream_ = nullptr;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

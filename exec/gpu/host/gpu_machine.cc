@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -65,4 +65,4 @@ std::vector<std::string> GpuMachine::buses() const {
   return buses;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

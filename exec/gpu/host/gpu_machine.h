@@ -8,7 +8,7 @@
 
 #include "exec/gpu/host/gpu.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// The only rank of a process, where each rank has its own process and device.
 struct OwnRank {
@@ -28,7 +28,7 @@ class GpuMachine {
   /// Whether the rank runs in this process.
   bool runs(std::int32_t rank) const { return !here_ || *here_ == rank; }
 
-  const Gpu& gpu() const { return gpu_; }
+  const GpuRuntime& gpu() const { return gpu_; }
   std::int32_t ranks() const { return static_cast<std::int32_t>(places_.size()); }
   const RankPlace& place(std::int32_t rank) const {
     return places_[static_cast<std::size_t>(rank)];
@@ -49,11 +49,11 @@ class GpuMachine {
   std::vector<std::string> buses() const;
 
  private:
-  Gpu gpu_;
+  GpuRuntime gpu_;
   std::vector<BubblescopeDevice> devices_;
   std::vector<RankPlace> places_;      ///< [rank]
   std::vector<GpuHandle> partitions_;  ///< [rank]
   std::optional<std::int32_t> here_;   ///< the only rank of this process; empty: all run here
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

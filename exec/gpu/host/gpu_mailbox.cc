@@ -1,7 +1,7 @@
 // Allocates the buffers of all slots.
 #include "exec/gpu/host/gpu_mailbox.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 GpuMailbox::GpuMailbox(const GpuMachine& machine, const Schedule& schedule,
                        const TransformerShape& model, BubblescopeDtype dtype)
@@ -61,4 +61,4 @@ std::size_t GpuMailbox::index(const Slot& slot) const {
   return static_cast<std::size_t>((row * microbatches_ + slot.microbatch) * slices_ + slot.slice);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

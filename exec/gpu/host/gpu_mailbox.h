@@ -8,7 +8,7 @@
 #include "exec/training/stage.h"
 #include "sim/ir/schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// Source and target of a message. An end in another process has no data.
 struct GpuMessage {
@@ -44,4 +44,4 @@ class GpuMailbox {
   std::vector<GpuHandle> memory_;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -1,7 +1,7 @@
 // Views and GEMMs of matrices.
 #include "exec/gpu/host/gpu_matrix.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 GpuMatrix rows_of(const GpuMatrix& matrix, std::int32_t begin, std::int32_t count) {
   GpuMatrix rows = matrix;
@@ -35,4 +35,4 @@ GpuBuffer buffer_of(const GpuMatrix& matrix, std::size_t begin, std::size_t coun
   return {static_cast<char*>(matrix.data) + begin * size, count * size};
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

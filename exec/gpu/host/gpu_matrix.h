@@ -6,7 +6,7 @@
 
 #include "exec/gpu/host/precision.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// A row-major matrix on a device. It does not own its memory: drop() returns pooled memory.
 struct GpuMatrix {
@@ -19,7 +19,7 @@ struct GpuMatrix {
   std::size_t entries() const {
     return static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns);
   }
-  Bytes entry_bytes() const { return bubblescope::entry_bytes(dtype); }
+  Bytes entry_bytes() const { return bubblescope::exec::entry_bytes(dtype); }
   Bytes bytes() const { return Bytes{rows} * columns * entry_bytes(); }
 };
 
@@ -51,4 +51,4 @@ inline GpuOperand transposed(const GpuMatrix& matrix) { return {matrix, true}; }
 BubblescopeGemm gemm_of(const GpuOperand& left, const GpuOperand& right, const GpuMatrix& target,
                         const GpuMatrix& source = {});
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

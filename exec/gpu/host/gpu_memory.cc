@@ -1,7 +1,7 @@
 // Predicts the activation memory of a stage on a device.
 #include "exec/gpu/host/job.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -79,4 +79,4 @@ MemoryModel device_training_memory(const Schedule& schedule, const TrainingOptio
   return memory;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -7,7 +7,7 @@
 #include "exec/gpu/host/gpu_stage.h"
 #include "sim/ir/schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 struct GpuMicrobatch {
   std::optional<GpuActivations> saved;
@@ -26,4 +26,4 @@ struct GpuMicrobatch {
   }
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

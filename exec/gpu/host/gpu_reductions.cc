@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -124,4 +124,4 @@ void GpuReductions::await() const {
     machine_.gpu().await_device(device);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

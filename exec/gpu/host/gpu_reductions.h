@@ -10,7 +10,7 @@
 
 #include "exec/gpu/host/gpu_weights.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 class GpuReductions {
  public:
@@ -59,4 +59,4 @@ class GpuReductions {
   std::vector<GpuHandle> streams_;  ///< [device]
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

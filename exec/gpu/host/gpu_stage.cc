@@ -3,7 +3,7 @@
 
 #include <utility>
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -276,4 +276,4 @@ void drop(GpuLayers& layers, GpuActivations saved) {
   for (const GpuMatrix* const matrix : saved.matrices()) layers.drop(*matrix);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -7,7 +7,7 @@
 #include "exec/gpu/host/gpu_layers.h"
 #include "exec/training/stage.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// One weight of a stage on its device; not an owner.
 struct GpuWeight {
@@ -115,4 +115,4 @@ void make_attention(GpuLayers& layers, const GpuStage& stage, GpuActivations& sa
 /// Frees the result of a forward that has no backward.
 void drop(GpuLayers& layers, GpuActivations saved);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

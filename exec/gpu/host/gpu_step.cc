@@ -13,7 +13,7 @@
 #include "exec/runtime/step_clock.h"
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -154,7 +154,7 @@ void GpuStep::open_gate() {
 /// The graph waits for the zero events of all devices, so that no instruction starts before them.
 void GpuStep::launch() {
   if (!graph_) graph_ = lanes_.capture(ids_, work_.enqueue);
-  const Gpu& gpu = machine_.gpu();
+  const GpuRuntime& gpu = machine_.gpu();
   for (std::size_t device = 0; device < zero_.size(); ++device) {
     gpu.spin({kForever, 0, gate_.on_device()}, gate_streams_[device].get());
     gpu.record(zero_[device], gate_streams_[device]);
@@ -294,4 +294,4 @@ BlockedAt GpuStep::explain(InstructionId id) const {
   return blocked;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -15,7 +15,7 @@
 #include "exec/gpu/host/gpu_lanes.h"
 #include "exec/runtime/backend.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// The step's dealings with other processes; all empty where there are none. What they throw stops
 /// the step.
@@ -109,4 +109,4 @@ class GpuStep {
   std::int32_t failed_rank_ = 0;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

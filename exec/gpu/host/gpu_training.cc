@@ -6,7 +6,7 @@
 
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -290,7 +290,8 @@ GpuMatrix GpuTraining::input_of(const Op& op) const {
 
 /// A slice's own share of the context, which counts with the slice.
 Bytes GpuTraining::context_bytes(const Op& op) const {
-  const Bytes floats = bubblescope::context_bytes(options_.model, schedule_.shape.slices, op.slice);
+  const Bytes floats =
+      bubblescope::exec::context_bytes(options_.model, schedule_.shape.slices, op.slice);
   return floats / entry_bytes(kBubblescopeFloat32) * entry_bytes(dtype_);
 }
 
@@ -329,4 +330,4 @@ TrainingResult GpuTraining::result() const {
   return result;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -18,7 +18,7 @@
 #include "exec/gpu/host/memory_tracker.h"
 #include "exec/training/program_updates.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// What processes that train together exchange at the end of a step; empty if one process has all
 /// ranks.
@@ -109,4 +109,4 @@ class GpuTraining {
   std::vector<double> step_losses_;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -6,7 +6,7 @@
 
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -247,4 +247,4 @@ std::vector<std::vector<Matrix>> GpuWeights::download_gradients() const {
   return gradients;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

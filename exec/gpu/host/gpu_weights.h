@@ -9,7 +9,7 @@
 #include "exec/training/stage_replicas.h"
 #include "exec/training/training.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 class GpuWeights {
  public:
@@ -85,4 +85,4 @@ class GpuWeights {
   std::vector<GpuHandle> streams_;  ///< [device]
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

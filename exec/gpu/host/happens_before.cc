@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 HappensBefore::Queue HappensBefore::queue_of(OpKind kind) {
   if (kind == OpKind::kEvict) return kEvict;
@@ -39,4 +39,4 @@ bool HappensBefore::happens_before(InstructionId first, InstructionId then) cons
          place_[first] <= ended_[then][queue_of(program_.instructions[first].op.kind)];
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

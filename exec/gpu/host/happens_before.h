@@ -7,7 +7,7 @@
 
 #include "sim/ir/program.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// Covers the order that follows from direct dependencies and from lanes of one rank. The order
 /// that follows from messages and from other ranks is left out.
@@ -29,4 +29,4 @@ class HappensBefore {
   std::vector<Counts> ended_;         ///< [instruction]: those that have ended when it begins
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

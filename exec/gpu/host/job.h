@@ -18,7 +18,7 @@
 #include "sim/ir/timeline.h"
 #include "sim/ir/valid_schedule.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 struct DeviceOptions {
   Share share = Share::kGreen;
@@ -84,4 +84,4 @@ struct TimedProgram {
 std::vector<Bytes> predict_pool_bytes(const TimedProgram& step, const TrainingOptions& options,
                                       const DeviceOptions& device);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

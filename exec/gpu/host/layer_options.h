@@ -6,7 +6,7 @@
 #include "exec/gpu/attention_grid.h"
 #include "exec/gpu/host/epilogue.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// Whether cuBLASLt is told how many multiprocessors the rank has. kNothing is for comparison.
 enum class SmHint : std::uint8_t { kMultiprocessors, kNothing };
@@ -19,4 +19,4 @@ struct LayerOptions {
   Epilogue epilogue = Epilogue::kSeparate;
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

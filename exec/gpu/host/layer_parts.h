@@ -6,7 +6,7 @@
 #include "exec/gpu/host/gpu_matrix.h"
 #include "exec/training/layers.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// A range of positions in every sequence, for a matrix with `sequence` rows per sequence.
 struct SequenceRows {
@@ -52,4 +52,4 @@ struct GeluOutput {
   GpuMatrix after;   ///< gelu(before)
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -51,4 +51,4 @@ void MemoryTracker::note_step(const Times& times) {
   }
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

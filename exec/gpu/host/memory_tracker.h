@@ -7,7 +7,7 @@
 
 #include "exec/runtime/backend.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// Instructions record their allocations and frees as they are enqueued. The times at which they
 /// ran tell which of them overlapped: memory is allocated when an instruction begins and freed when
@@ -43,4 +43,4 @@ class MemoryTracker {
   std::vector<Bytes> peaks_;                  ///< [rank]
 };
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -3,7 +3,7 @@
 
 #include "exec/gpu/library_call.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -56,4 +56,4 @@ std::string describe_throttle_reasons(unsigned long long reasons) {
   return text;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// The calls that we use, with the signatures of nvml.h. Each returns 0 on success; a device need
 /// not support all of them.
@@ -43,4 +43,4 @@ Nvml open_nvml(const std::string& library);
 /// say that the device is idle, or that its clocks are set, are left out.
 std::string describe_throttle_reasons(unsigned long long reasons);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -4,7 +4,7 @@
 #include "exec/gpu/host/gpu.h"
 #include "exec/runtime/module.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -31,4 +31,4 @@ const BubblescopeGpu& open_gpu() {
   return calls;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -3,7 +3,7 @@
 
 #include "sim/ir/error.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -48,4 +48,4 @@ std::vector<RankPlace> place_ranks(const std::vector<DeviceSize>& devices, std::
   return places;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// How ranks on one device share it.
 enum class Share : std::uint8_t {
@@ -38,4 +38,4 @@ std::vector<RankPlace> place_ranks(const std::vector<DeviceSize>& devices, std::
 /// The multiprocessors of a partition must be a multiple of this on the given compute capability.
 std::int32_t partition_grain(std::int32_t capability);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -9,7 +9,7 @@
 #include "exec/gpu/host/gpu_stage.h"
 #include "sim/ir/recompute.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -156,4 +156,4 @@ std::vector<SlicePool> dry_run_stage(const Schedule& schedule, const TrainingOpt
       .run();
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

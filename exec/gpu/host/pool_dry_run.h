@@ -6,7 +6,7 @@
 
 #include "exec/gpu/host/job.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// The effect of one op on the pool.
 struct PoolChange {
@@ -31,4 +31,4 @@ struct SlicePool {
 std::vector<SlicePool> dry_run_stage(const Schedule& schedule, const TrainingOptions& options,
                                      const DeviceOptions& device, std::int32_t stage);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -5,7 +5,7 @@
 #include "exec/training/precision.h"
 #include "sim/ir/units.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 inline BubblescopeDtype dtype_of(Precision precision) {
   return precision == Precision::kBfloat16 ? kBubblescopeBfloat16 : kBubblescopeFloat32;
@@ -13,4 +13,4 @@ inline BubblescopeDtype dtype_of(Precision precision) {
 
 inline Bytes entry_bytes(BubblescopeDtype dtype) { return dtype == kBubblescopeBfloat16 ? 2 : 4; }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -4,7 +4,7 @@
 #include "exec/gpu/host/memory_tracker.h"
 #include "exec/gpu/host/pool_dry_run.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -43,4 +43,4 @@ std::vector<Bytes> predict_pool_bytes(const TimedProgram& step, const TrainingOp
   return held.peaks();
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

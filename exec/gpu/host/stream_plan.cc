@@ -5,7 +5,7 @@
 #include <map>
 #include <utility>
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -95,4 +95,4 @@ StreamPlan plan_streams(const Program& program) {
   return plan;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

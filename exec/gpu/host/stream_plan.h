@@ -9,7 +9,7 @@
 
 #include "sim/ir/program.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// An in-order queue of a device.
 struct PlannedStream {
@@ -44,4 +44,4 @@ StreamPlan plan_streams(const Program& program);
 /// other.
 inline constexpr std::size_t kMaxQueues = 32;
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -6,7 +6,7 @@
 
 #include "exec/gpu/host/gpu_machine.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -71,7 +71,7 @@ class CopyTimer {
     return gpu_.elapsed(begin_, end_);
   }
 
-  const Gpu& gpu_;
+  const GpuRuntime& gpu_;
   std::int32_t device_;
   GpuHandle from_;
   GpuHandle to_;
@@ -99,4 +99,4 @@ std::vector<MessageTime> time_host_copies(const BubblescopeGpu& calls, std::int3
   return time_all(GpuMachine(calls, ranks, share), CopyTo::kHost);
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

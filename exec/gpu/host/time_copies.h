@@ -7,7 +7,7 @@
 #include "exec/gpu/calls.h"
 #include "exec/gpu/host/job.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// Returns medians, in ascending order of size. `calls` is not copied. Throws Error; needs two
 /// ranks.
@@ -17,4 +17,4 @@ std::vector<MessageTime> time_copies(const BubblescopeGpu& calls, std::int32_t r
 std::vector<MessageTime> time_host_copies(const BubblescopeGpu& calls, std::int32_t ranks,
                                           Share share);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 GpuWork play_on_gpu(const GpuMachine& machine, const Program& program, std::vector<Nanos> durations,
                     WaitMode wait_mode) {
@@ -17,4 +17,4 @@ GpuWork play_on_gpu(const GpuMachine& machine, const Program& program, std::vect
   };
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

@@ -5,7 +5,7 @@
 
 #include "exec/training/weight_versions.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 namespace {
 
@@ -67,4 +67,4 @@ std::vector<VersionPlan> plan_versions(const Schedule& schedule) {
   return plans;
 }
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

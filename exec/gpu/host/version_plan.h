@@ -6,7 +6,7 @@
 
 #include "exec/training/stage_replicas.h"
 
-namespace bubblescope {
+namespace bubblescope::exec {
 
 /// The versions of a stage's weights in one step.
 struct VersionPlan {
@@ -18,4 +18,4 @@ struct VersionPlan {
 /// [replica of a stage].
 std::vector<VersionPlan> plan_versions(const Schedule& schedule);
 
-}  // namespace bubblescope
+}  // namespace bubblescope::exec

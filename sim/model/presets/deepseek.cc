@@ -1,7 +1,7 @@
 // DeepSeek-V3, arXiv 2412.19437, section 4.2, with its one multi-token prediction module.
 #include "sim/model/transformer.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 namespace {
 
 const ModelRegistrar kDeepSeek{{.name = "deepseek-v3",
@@ -22,4 +22,4 @@ const ModelRegistrar kDeepSeek{{.name = "deepseek-v3",
                                           .experts = Experts{256, 8, 1, 2048, 3}}}};
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -2,7 +2,7 @@
 // the vocabulary padded to a multiple of 1024 as Megatron-LM does for tensor parallelism.
 #include "sim/model/transformer.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 namespace {
 
 struct Size {
@@ -37,4 +37,4 @@ const ModelRegistrar k13{define({"gpt3-13b", 40, 5120, 40})};
 const ModelRegistrar k175{define({"gpt3-175b", 96, 12'288, 96})};
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

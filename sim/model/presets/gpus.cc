@@ -13,7 +13,7 @@
 
 #include "sim/model/gpu.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 namespace {
 
 constexpr const char* kBook = "stas00/ml-engineering@744d01e";
@@ -141,4 +141,4 @@ const GpuRegistrar kTpu4{define("tpu-v4", {}, "TPU v4 chip 32 GB, 275 TF; 50 GB/
                                 {275, 220, 32, 1.2, 50, 12.5, 15.8, 4096}, kTpuSources)};
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -2,7 +2,7 @@
 // Llama 3, Grattafiori et al., arXiv 2407.21783, table 3.
 #include "sim/model/transformer.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 namespace {
 
 struct Size {
@@ -43,4 +43,4 @@ const ModelRegistrar k3Medium{llama3({"llama3-70b", 80, 8192, 64, 8, 28'672})};
 const ModelRegistrar k3Large{llama3({"llama3-405b", 126, 16'384, 128, 8, 53'248})};
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -1,7 +1,7 @@
 // Mixtral 8x7B, Jiang et al., arXiv 2401.04088, table 1; 8x22B from its published config.json.
 #include "sim/model/transformer.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 namespace {
 
 struct Size {
@@ -34,4 +34,4 @@ const ModelRegistrar kLarge{define({"mixtral-8x22b", 56, 6144, 48, 16'384, 32'76
                                    "config.json of mistralai/Mixtral-8x22B-v0.3")};
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

@@ -1,7 +1,7 @@
 // The models of papers on pipelines: GPT style, learned positions, tied embeddings.
 #include "sim/model/transformer.h"
 
-namespace bubblescope {
+namespace bubblescope::inline sim {
 namespace {
 
 struct Size {
@@ -40,4 +40,4 @@ const ModelRegistrar kZb14{define({"zero-bubble-14.6b", 46, 40, 5120}, 1024, kZe
 const ModelRegistrar kZb28{define({"zero-bubble-28.3b", 62, 48, 6144}, 1024, kZeroBubble)};
 
 }  // namespace
-}  // namespace bubblescope
+}  // namespace bubblescope::inline sim

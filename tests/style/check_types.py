@@ -1,0 +1,102 @@
+"""Fails where a type is defined twice, or a file is outside of its folder's namespace.
+
+    check_types.py ROOT         prints every fault, exit 1 if there is any
+    check_types.py --self-test  plants faults and sees to it that exactly they are found
+"""
+
+import collections
+import pathlib
+import re
+import sys
+import tempfile
+
+UNNAMED = "(unnamed)"
+FOLDERS = ["sim", "schedules", "traces", "exec", "tools", "tests"]
+SOURCES = {".h", ".cc", ".cu", ".cuh"}
+# Comments and literals; what is left of a file is code.
+NO_CODE = re.compile(
+    r'R"([^()\\ ]{0,16})\(.*?\)\1"|//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|^[ \t]*#(?:[^\n]*\\\n)*[^\n]*',
+    re.DOTALL | re.MULTILINE,
+)
+TOKEN = re.compile(
+    r"namespace\s+(?P<namespace>[\w:\s]*?)\s*\{|"
+    r"\b(?:struct|class|union|enum(?:\s+(?:class|struct))?)\s+(?:alignas\([^)]*\)\s*)?(?P<type>\w+)(?!\s*::)(?:\s+final)?"
+    r"\s*(?::[^;{}()]*)?\{|"
+    r"(?P<open>\{)|(?P<close>\})"
+)
+
+
+def definitions(text):
+    """(namespace, name) of each type that a file defines at the scope of a namespace, unnamed ones left out."""
+    code = NO_CODE.sub(" ", text)
+    scopes = []  # a namespace's name, or None for any other brace
+    for match in TOKEN.finditer(code):
+        if match["close"]:
+            if scopes:
+                scopes.pop()
+        elif match["namespace"] is not None:
+            scopes.append(re.sub(r"inline\s+|\s", "", match["namespace"]) or UNNAMED)
+        elif match["type"]:
+            if None not in scopes and UNNAMED not in scopes:
+                yield "::".join(scopes), match["type"]
+            scopes.append(None)
+        else:
+            scopes.append(None)
+
+
+def check(root):
+    """(files read, faults as text) of the tree at `root`. Types of the product have names of their own; those of tests
+    may share one with a type of the product."""
+    faults = []
+    places = collections.defaultdict(list)
+    files = [f for folder in FOLDERS for f in sorted((root / folder).rglob("*")) if f.suffix in SOURCES]
+    for file in files:
+        path = file.relative_to(root).as_posix()
+        own = f"bubblescope::{path.split('/')[0]}"
+        for namespace, name in definitions(file.read_text()):
+            places[name if path.split("/")[0] != "tests" else f"{namespace}::{name}"].append(path)
+            if namespace != own and not namespace.startswith(own + "::"):
+                faults.append(f"{path}: {name} is defined in '{namespace}'; put it into {own}")
+    for name, where in sorted(places.items()):
+        if len(where) > 1:
+            faults.append(f"{name} is defined in {', '.join(where)}; give each its own name")
+    return len(files), faults
+
+
+BAD = [
+    {"sim/a.h": "namespace bubblescope {\nstruct A {};\n}"},
+    {"exec/a.h": "namespace bubblescope::traces {\nclass A final : public B {};\n}"},
+    {"traces/a.h": "struct A {};"},
+    {"sim/a.h": "namespace bubblescope::inline sim {\nenum class A : int { kOne };\n}",
+     "exec/a.cc": "namespace bubblescope::exec {\nstruct A { int b; };\n}"},
+    {"tests/a.h": "namespace bubblescope::tests {\nstruct A {};\n}", "tests/b.h": "namespace bubblescope::tests {\nstruct A {};\n}"},
+]
+GOOD = [
+    {"sim/a.h": "namespace bubblescope::inline sim {\nstruct A { struct B {}; };\nstruct C;\nenum class D : int { kOne };\n}",
+     "exec/a.h": "namespace bubblescope::exec {\nstruct B {};\nstruct C;\n}"},
+    {"exec/a.cc": "namespace bubblescope::exec {\nnamespace {\nstruct A {};\n}\nstruct B::Impl {};\n}",
+     "exec/b.cc": "namespace bubblescope::exec {\nnamespace {\nstruct A {};\n}\n}"},
+    {"sim/a.h": "namespace bubblescope::inline sim {\nstruct A {};\n}", "tests/a.h": "namespace bubblescope::tests {\nstruct A {};\n}"},
+    {"tools/a.cc": "namespace bubblescope::tools {\nconst char* a = \"struct B {\";  // struct B {\nvoid f(struct C c) {}\n}"},
+]
+
+
+def self_test():
+    for cases, expected in ((BAD, 1), (GOOD, 0)):
+        for case in cases:
+            with tempfile.TemporaryDirectory() as folder:
+                for path, text in case.items():
+                    file = pathlib.Path(folder, path)
+                    file.parent.mkdir(parents=True, exist_ok=True)
+                    file.write_text(text)
+                found = check(pathlib.Path(folder))[1]
+                assert len(found) == expected, f"{case}: expected {expected} fault(s), found {found}"
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--self-test"]:
+        self_test()
+    else:
+        count, found = check(pathlib.Path(sys.argv[1]))
+        print("\n".join(found) or f"{count} files: every type is defined once, in its folder's namespace")
+        sys.exit(bool(found) or count == 0)

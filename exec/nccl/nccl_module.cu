@@ -194,6 +194,6 @@ constexpr BubblescopeNccl kCalls{version, get_pci_bus_id,    get_unique_id,   jo
 
 extern "C" const BubblescopeNccl* bubblescope_open_nccl(const char** error) {
   int found = 0;
-  *error = bubblescope::check_nccl(ncclGetVersion(&found), "ncclGetVersion");
-  return *error == nullptr ? &bubblescope::kCalls : nullptr;
+  *error = bubblescope::exec::check_nccl(ncclGetVersion(&found), "ncclGetVersion");
+  return *error == nullptr ? &bubblescope::exec::kCalls : nullptr;
 }

@@ -61,21 +61,21 @@ void add(Kernels& kernels, const std::string& name, void (*kernel)(Arguments...)
 
 template <class Value>
 void add_all_of(Kernels& kernels, const std::string& value) {
-  add(kernels, "embed_kernel" + value, embed_kernel<Value>);
-  add(kernels, "embed_grad_kernel" + value, embed_grad_kernel<Value>);
-  add(kernels, "gain_grad_kernel" + value, gain_grad_kernel<Value>);
-  add(kernels, "gelu_kernel" + value, gelu_kernel<Value>);
-  add(kernels, "gelu_grad_kernel" + value, gelu_grad_kernel<Value>);
-  add(kernels, "norm_kernel" + value, norm_kernel<Value>);
-  add(kernels, "norm_grad_kernel" + value, norm_grad_kernel<Value>);
-  add(kernels, "causal_softmax_kernel" + value, causal_softmax_kernel<Value>);
-  add(kernels, "softmax_grad_kernel" + value, softmax_grad_kernel<Value>);
-  add(kernels, "cross_entropy_kernel" + value, cross_entropy_kernel<Value>);
-  add(kernels, "cross_entropy_grad_kernel" + value, cross_entropy_grad_kernel<Value>);
-  add(kernels, "sgd_kernel" + value, sgd_kernel<Value>);
-  add(kernels, "adam_kernel" + value, adam_kernel<Value>);
-  add(kernels, "attention_kernel" + value, attention_kernel<Value>);
-  add(kernels, "query_grad_kernel" + value, query_grad_kernel<Value>);
+  add(kernels, "embed_kernel" + value, exec::embed_kernel<Value>);
+  add(kernels, "embed_grad_kernel" + value, exec::embed_grad_kernel<Value>);
+  add(kernels, "gain_grad_kernel" + value, exec::gain_grad_kernel<Value>);
+  add(kernels, "gelu_kernel" + value, exec::gelu_kernel<Value>);
+  add(kernels, "gelu_grad_kernel" + value, exec::gelu_grad_kernel<Value>);
+  add(kernels, "norm_kernel" + value, exec::norm_kernel<Value>);
+  add(kernels, "norm_grad_kernel" + value, exec::norm_grad_kernel<Value>);
+  add(kernels, "causal_softmax_kernel" + value, exec::causal_softmax_kernel<Value>);
+  add(kernels, "softmax_grad_kernel" + value, exec::softmax_grad_kernel<Value>);
+  add(kernels, "cross_entropy_kernel" + value, exec::cross_entropy_kernel<Value>);
+  add(kernels, "cross_entropy_grad_kernel" + value, exec::cross_entropy_grad_kernel<Value>);
+  add(kernels, "sgd_kernel" + value, exec::sgd_kernel<Value>);
+  add(kernels, "adam_kernel" + value, exec::adam_kernel<Value>);
+  add(kernels, "attention_kernel" + value, exec::attention_kernel<Value>);
+  add(kernels, "query_grad_kernel" + value, exec::query_grad_kernel<Value>);
   add(kernels, "key_grad_kernel" + value, exec::key_grad_kernel<Value>);
 }
 
@@ -90,7 +90,7 @@ Task bind_spin(void** arguments, const LaunchShape& shape) {
 Kernels make_kernels() {
   Kernels kernels;
   add_all_of<float>(kernels, "<float>");
-  add_all_of<exec::Bfloat16>(kernels, "<bubblescope::Bfloat16>");
+  add_all_of<exec::Bfloat16>(kernels, "<bubblescope::exec::Bfloat16>");
   add(kernels, "mean_kernel", exec::mean_kernel);
   add(kernels, "add_kernel", exec::add_kernel);
   add(kernels, "scale_kernel", exec::scale_kernel);

@@ -36,12 +36,12 @@ std::map<const void*, std::string>& kernels() {
   return instance;
 }
 
-/// Returns "norm_kernel<float>(float*, int)" for "_ZN11bubblescope11norm_kernelIfEEvPT_i".
+/// Returns "norm_kernel<float>(float*, int)" for "_ZN11bubblescope4exec11norm_kernelIfEEvPT_i".
 std::string signature_of(const char* mangled) {
   const std::unique_ptr<char, decltype(&std::free)> name(
       abi::__cxa_demangle(mangled, nullptr, nullptr, nullptr), &std::free);
   std::string signature = name != nullptr ? name.get() : mangled;
-  for (const std::string prefix : {"void ", "bubblescope::", "(anonymous namespace)::"})
+  for (const std::string prefix : {"void ", "bubblescope::exec::", "(anonymous namespace)::"})
     if (signature.rfind(prefix, 0) == 0) signature.erase(0, prefix.size());
   return signature;
 }

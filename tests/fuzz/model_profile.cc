@@ -12,7 +12,7 @@
 
 namespace {
 
-using namespace bubblescope::tests;
+using namespace bubblescope;
 
 void expect_whole(const LayerGraph& graph) {
   constexpr std::int32_t kMaxLayers = 40;  // a fuzzer's patience

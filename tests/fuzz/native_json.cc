@@ -13,7 +13,7 @@
 
 namespace {
 
-using namespace bubblescope::tests;
+using namespace bubblescope;
 
 void expect_round_trip(std::string_view text) {
   if (traces::is_timeline(text)) {

@@ -15,7 +15,7 @@
 
 namespace {
 
-using namespace bubblescope::tests;
+using namespace bubblescope;
 
 constexpr std::uint64_t kLargest = 4096;
 

@@ -13,7 +13,7 @@
 
 namespace {
 
-using namespace bubblescope::tests;
+using namespace bubblescope;
 
 /// Which compute-only files leave out.
 bool has_collectives(const Schedule& schedule) {

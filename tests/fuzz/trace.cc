@@ -12,7 +12,7 @@
 
 namespace {
 
-using namespace bubblescope::tests;
+using namespace bubblescope;
 
 void read_whole(std::string_view text) {
   traces::ObservedTrace trace = traces::parse_trace({"fuzz", text});

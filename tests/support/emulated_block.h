@@ -43,7 +43,7 @@ float emulated_shuffle(float value, int bits);
 #define blockIdx ::bubblescope::tests::emulated_block()
 #define blockDim ::bubblescope::tests::emulated_block_size()
 #define gridDim ::bubblescope::tests::emulated_grid_size()
-#define __syncthreads ::bubblescope::emulated_barrier
+#define __syncthreads ::bubblescope::tests::emulated_barrier
 
 inline float __shfl_xor_sync(std::uint32_t, float value, int bits) {
   return ::bubblescope::tests::emulated_shuffle(value, bits);

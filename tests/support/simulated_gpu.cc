@@ -30,7 +30,7 @@ const BubblescopeGpu& start_simulated_gpu() {
 }  // namespace bubblescope::tests
 
 const BubblescopeGpu* bubblescope_open_gpu(const char** error) {
-  static const BubblescopeGpu& calls = bubblescope::start_simulated_gpu();
+  static const BubblescopeGpu& calls = bubblescope::tests::start_simulated_gpu();
   *error = nullptr;
   return &calls;
 }

@@ -115,8 +115,8 @@ TEST(GpuActivity, AStepWithoutRecordsHasNone) {
 }
 
 TEST(GpuActivity, KernelsHaveTheNamesOfTheirSource) {
-  EXPECT_EQ(exec::kernel_name("_ZN11bubblescope11norm_kernelIfEEvPT_i"), "norm_kernel<float>");
-  EXPECT_EQ(exec::kernel_name("_ZN11bubblescope12_GLOBAL__N_111spin_kernelElPVKj"), "spin_kernel");
+  EXPECT_EQ(exec::kernel_name("_ZN11bubblescope4exec11norm_kernelIfEEvPT_i"), "norm_kernel<float>");
+  EXPECT_EQ(exec::kernel_name("_ZN11bubblescope4exec12_GLOBAL__N_111spin_kernelElPVKj"), "spin_kernel");
   EXPECT_EQ(exec::kernel_name("nvjet_hsh_128x64_64x8_2x1_v_bz_TNN"),
             "nvjet_hsh_128x64_64x8_2x1_v_bz_TNN");
 }

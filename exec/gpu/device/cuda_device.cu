@@ -175,7 +175,7 @@ void add_device_calls(BubblescopeGpu& calls) {
 }  // namespace bubblescope::exec
 
 const BubblescopeGpu* bubblescope_open_gpu(const char** error) {
-  static const BubblescopeGpu calls = bubblescope::make_table();
+  static const BubblescopeGpu calls = bubblescope::exec::make_table();
   *error = bubblescope::exec::find_obstacle();
   return *error == nullptr ? &calls : nullptr;
 }

@@ -206,7 +206,7 @@ std::string kernel_name(const std::string& compiled) {
     depth -= name[at - 1] == '(' ? 1 : 0;
     if (depth == 0) name.resize(at - 1);
   }
-  for (const std::string prefix : {"void ", "bubblescope::", "(anonymous namespace)::"})
+  for (const std::string prefix : {"void ", "bubblescope::exec::", "(anonymous namespace)::"})
     if (name.starts_with(prefix)) name.erase(0, prefix.size());
   return name;
 }

@@ -68,7 +68,7 @@ struct StepActivity {
 /// it.
 StepActivity activity_of_step(const ActivityLog& log, std::int64_t step, const Timeline& timeline);
 
-/// Demangles "_ZN11bubblescope11norm_kernelIfEEvPT_i" to "norm_kernel<float>", without result,
+/// Demangles "_ZN11bubblescope4exec11norm_kernelIfEEvPT_i" to "norm_kernel<float>", without result,
 /// parameters and our namespace. Returns other names unchanged.
 std::string kernel_name(const std::string& compiled);
 

@@ -11,7 +11,7 @@
 #include "sim/ir/error.h"
 #include "sim/ir/registry.h"
 #include "sim/ir/units.h"
-#include "tools/commands/command.h"
+#include "tools/command.h"
 #include "tools/print.h"
 #include "traces/files/input_limit.h"
 

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "tests/support/test_paths.h"
-#include "traces/reports/wording.h"
+#include "traces/text/wording.h"
 
 namespace bubblescope::tests {
 namespace {

@@ -33,6 +33,25 @@ EXEC = {
     "nccl": ["runtime", "training", "gpu", "mpi", "nccl"],
     "calibration": ["runtime", "calibration"],
 }
+TRACES = {
+    "files": ["files"],
+    "text": ["text"],
+    "json": ["files", "json"],
+    "schedules": ["files", "json", "schedules"],
+    "timelines": ["files", "json", "text", "schedules", "timelines"],
+    "measured": ["files", "json", "text", "schedules", "timelines", "measured"],
+    "costs": ["files", "json", "schedules", "costs"],
+    "drawings": ["files", "text", "timelines", "drawings"],
+    "reports": ["files", "json", "text", "measured", "drawings", "reports"],
+    "plans": ["files", "json", "text", "drawings", "reports", "plans"],
+}
+TOOLS = {  # and every room may include what lies in tools itself
+    "flags": ["flags"],
+    "inputs": ["flags", "inputs"],
+    "plan": ["flags", "inputs", "plan"],
+    "commands": ["flags", "inputs", "plan", "commands"],
+}
+ARROWS = {"sim": SIM, "exec": EXEC, "traces": TRACES, "tools": TOOLS}
 # Headers that stay in their room: the included header, and the files that may include it.
 ROOMS = [
     (r"nlohmann/", r"(traces|tools|tests)/"),
@@ -64,10 +83,10 @@ def fault(path, quote, header):
     if target[0] in FOLDERS:
         if target[0] not in FOLDERS[own[0]]:
             return f"{own[0]} may include only {', '.join(FOLDERS[own[0]])}"
-        if own[0] == "sim" and target[1] not in SIM.get(own[1], []):
-            return f"sim/{own[1]} may include only {', '.join(SIM.get(own[1], []))}"
-        if own[0] == target[0] == "exec" and target[1] not in EXEC.get(own[1], []):
-            return f"exec/{own[1]} may include only {', '.join(EXEC.get(own[1], []))}"
+        if own[0] == target[0] and own[0] in ARROWS and (own[0] != "tools" or min(len(own), len(target)) > 2):
+            seen = ARROWS[own[0]].get(own[1], [])
+            if target[1] not in seen:
+                return f"{own[0]}/{own[1]} may include only {', '.join(seen)}"
         if own[:3] == ["exec", "gpu", "device"] and target[:3] == ["exec", "gpu", "host"]:
             return "exec/gpu/device may include of exec/gpu only device and what host and device share"
         return None
@@ -98,6 +117,8 @@ def check(root):
 
 
 BAD = """
+traces/json/a.cc "traces/schedules/a.h" | traces/drawings/a.h "traces/reports/a.h" | tools/flags/a.cc "tools/commands/a.h"
+traces/costs/a.cc "traces/timelines/a.h" | tools/plan/a.h "tools/commands/a.h" | tools/inputs/a.cc "tools/plan/a.h"
 sim/ir/a.cc "sim/engine/a.h" | sim/model/a.cc "sim/engine/a.h" | sim/engine/a.h "sim/analysis/a.h"
 sim/ir/a.h "schedules/a.h" | sim/analysis/a.cc "traces/a.h" | schedules/a.cc "traces/a.h" | schedules/a.h "tools/a.h"
 traces/a.cc "schedules/a.h" | traces/a.cc "exec/a.h" | exec/a.cc "traces/a.h" | exec/a.cu "schedules/a.h"
@@ -109,6 +130,8 @@ exec/gpu/host/a.cc <cuda_runtime.h> | exec/nccl/launch.cc <nccl.h> | exec/nccl/l
 traces/drawings/svg.cc <graphviz/gvc.h> | traces/a.h <nlohmann/json.hpp> | tools/flags/a.h <CLI/CLI.hpp> | exec/a.cc <zlib.h> | sim/ir/a.cc <gtest/gtest.h>
 """
 GOOD = """
+traces/reports/a.cc "traces/drawings/a.h" | tools/flags/a.cc "tools/print.h" | tools/commands/a.cc "tools/plan/a.h"
+tools/main.cc "tools/commands/a.h" | traces/measured/a.cc "traces/timelines/a.h"
 sim/ir/a.cc "sim/ir/a.h" | sim/analysis/a.cc "sim/engine/a.h" | sim/engine/a.cc "sim/model/a.h" | sim/ir/a.cc <vector>
 schedules/search/a.cc "schedules/search/a.h" | traces/a.cc "sim/analysis/a.h" | tools/a.cc "exec/a.h"
 tests/unit/a.cc "tools/a.h" | traces/a.cc <nlohmann/json.hpp> | traces/a.h <nlohmann/json_fwd.hpp> | tools/flags/a.cc <CLI/CLI.hpp> | exec/a.cc <thread>

@@ -79,7 +79,7 @@ inline std::vector<RankOrder> make_pytorch_lists(const Schedule& written,
 }
 inline std::string write_pytorch_csv_comms(const Schedule& written,
                                            const PytorchListOptions& options = {}) {
-  return write_pytorch_csv_comms(require_valid(written), options);
+  return traces::write_pytorch_csv_comms(require_valid(written), options);
 }
 inline BubbleReport analyze(const Schedule& written, const Program& program,
                             const Timeline& timeline, const MemoryModel& memory = {}) {

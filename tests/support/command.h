@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "tools/commands/command.h"
+#include "tools/command.h"
 
 namespace bubblescope::tests {
 

@@ -19,7 +19,7 @@ RecordedStep recorded(const std::function<double(const Op&)>& factor) {
   cost.forward = 10;
   cost.backward = 20;
   RecordedStep step = record_step("1f1b", {.ranks = 4, .microbatches = 8}, cost);
-  std::vector<Nanos> durations = durations_of(step.timeline);
+  std::vector<Nanos> durations = collect_durations(step.timeline);
   for (InstructionId id = 0; id < step.program.size(); ++id)
     durations[id] = static_cast<Nanos>(static_cast<double>(durations[id]) *
                                        factor(step.program.instructions[id].op));

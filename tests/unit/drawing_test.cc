@@ -10,8 +10,8 @@
 #include "sim/ir/validate.h"
 #include "tests/support/recorded_step.h"
 #include "traces/reports/text_report.h"
-#include "traces/reports/wording.h"
 #include "traces/schedules/text_schedule.h"
+#include "traces/text/wording.h"
 
 namespace bubblescope::tests {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "sim/ir/error.h"
 #include "sim/ir/units.h"
-#include "tools/commands/command.h"
+#include "tools/command.h"
 
 namespace bubblescope::tests {
 namespace {

@@ -12,6 +12,7 @@
 #include "tests/support/temporary_folder.h"
 #include "traces/files/format.h"
 #include "traces/files/gzip.h"
+#include "traces/timelines/schedule_file.h"
 
 namespace bubblescope::tests {
 namespace {

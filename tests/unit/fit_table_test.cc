@@ -1,5 +1,5 @@
 // Tables and lines in little space.
-#include "traces/reports/fit_table.h"
+#include "traces/text/fit_table.h"
 
 #include <gtest/gtest.h>
 

@@ -57,7 +57,7 @@ struct OnDevice {
 template <class Value>
 std::vector<Value> stored(const exec::Matrix& matrix) {
   std::vector<Value> values;
-  for (const float value : matrix.values) values.push_back(from_float<Value>(value));
+  for (const float value : matrix.values) values.push_back(exec::from_float<Value>(value));
   return values;
 }
 

@@ -32,7 +32,7 @@ void expect_near(const exec::Matrix& made, const exec::Matrix& expected, float t
 
 std::vector<exec::Bfloat16> to_halves(const exec::Matrix& matrix) {
   std::vector<exec::Bfloat16> halves;
-  for (const float value : matrix.values) halves.push_back(from_float<exec::Bfloat16>(value));
+  for (const float value : matrix.values) halves.push_back(exec::from_float<exec::Bfloat16>(value));
   return halves;
 }
 
@@ -40,12 +40,12 @@ const std::vector<std::int32_t> kTokens{3, 0, 82, 3, 41, 7};
 
 TEST(Bfloat16, RoundsToTheNearestAndTiesToEven) {
   // Seven bits follow the leading one, so the next number after 1 is 1 + 2^-7.
-  EXPECT_EQ(exec::to_float(from_float<exec::Bfloat16>(1.0F)), 1.0F);
-  EXPECT_EQ(exec::to_float(from_float<exec::Bfloat16>(1.0F + 0x1p-8F)), 1.0F);
-  EXPECT_EQ(exec::to_float(from_float<exec::Bfloat16>(1.0F + 0x1.8p-8F)), 1.0F + 0x1p-7F);
-  EXPECT_EQ(exec::to_float(from_float<exec::Bfloat16>(1.0F + 3 * 0x1p-8F)), 1.0F + 0x1p-6F);
-  EXPECT_EQ(exec::to_float(from_float<exec::Bfloat16>(-INFINITY)), -INFINITY);
-  EXPECT_TRUE(std::isnan(exec::to_float(from_float<exec::Bfloat16>(std::nanf("")))));
+  EXPECT_EQ(exec::to_float(exec::from_float<exec::Bfloat16>(1.0F)), 1.0F);
+  EXPECT_EQ(exec::to_float(exec::from_float<exec::Bfloat16>(1.0F + 0x1p-8F)), 1.0F);
+  EXPECT_EQ(exec::to_float(exec::from_float<exec::Bfloat16>(1.0F + 0x1.8p-8F)), 1.0F + 0x1p-7F);
+  EXPECT_EQ(exec::to_float(exec::from_float<exec::Bfloat16>(1.0F + 3 * 0x1p-8F)), 1.0F + 0x1p-6F);
+  EXPECT_EQ(exec::to_float(exec::from_float<exec::Bfloat16>(-INFINITY)), -INFINITY);
+  EXPECT_TRUE(std::isnan(exec::to_float(exec::from_float<exec::Bfloat16>(std::nanf("")))));
 }
 
 TEST(GpuKernels, NormEqualsTheHosts) {
@@ -209,7 +209,7 @@ TEST(GpuKernels, OptimizersEqualTheHostsAndCopyTheWeights) {
     }
     expect_near(weights, expected[0]);
     for (std::size_t at = 0; at < copy.size(); ++at)
-      EXPECT_EQ(copy[at].bits, from_float<exec::Bfloat16>(weights.values[at]).bits);
+      EXPECT_EQ(copy[at].bits, exec::from_float<exec::Bfloat16>(weights.values[at]).bits);
   }
 }
 

@@ -15,7 +15,7 @@
 #include "sim/model/schedule_def.h"
 #include "tests/support/command.h"
 #include "tests/support/test_paths.h"
-#include "tools/commands/command.h"
+#include "tools/command.h"
 #include "traces/reports/known_errors_text.h"
 
 namespace bubblescope::tests {

@@ -7,7 +7,7 @@
 #include "sim/ir/error.h"
 #include "sim/ir/units.h"
 #include "tests/support/command.h"
-#include "tools/commands/command.h"
+#include "tools/command.h"
 
 namespace bubblescope::tests {
 namespace {

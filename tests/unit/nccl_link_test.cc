@@ -134,9 +134,9 @@ TEST(NcclLink, WhoAnnouncesMoreThanTheProgramSharesIsGoneAtOnce) {
 
 TEST(NcclLink, WhoWouldShareMoreThanTheProgramAllowsSaysSo) {
   exec::SocketTransport link({0, 1}, {});
-  gather(link, exec::Blob(kSmallGather));
+  gather(link, exec::Blob(exec::kSmallGather));
   try {
-    gather(link, exec::Blob(kSmallGather + 1));
+    gather(link, exec::Blob(exec::kSmallGather + 1));
     FAIL() << "the others would refuse it";
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(),

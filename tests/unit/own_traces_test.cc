@@ -11,7 +11,7 @@
 #include "tests/support/as_written.h"
 #include "tests/support/recorded_step.h"
 #include "traces/measured/assemble_steps.h"
-#include "traces/measured/iterations.h"
+#include "traces/reports/iterations.h"
 #include "traces/reports/report_json.h"
 
 namespace bubblescope::tests {

@@ -13,7 +13,7 @@
 #include <sstream>
 
 #include "sim/ir/error.h"
-#include "tools/commands/command.h"
+#include "tools/command.h"
 #include "traces/files/format.h"
 
 namespace bubblescope::tests {

@@ -14,7 +14,7 @@
 
 #include "sim/ir/error.h"
 #include "tests/support/command.h"
-#include "tools/commands/command.h"
+#include "tools/command.h"
 #include "tools/plan/break_even.h"
 #include "tools/plan/sweep.h"
 #include "traces/plans/plan_table.h"

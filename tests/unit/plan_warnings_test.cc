@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "sim/ir/error.h"
-#include "tools/commands/command.h"
+#include "tools/command.h"
 
 namespace bubblescope::tests {
 namespace {

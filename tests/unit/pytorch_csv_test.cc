@@ -13,6 +13,7 @@
 #include "tests/support/test_paths.h"
 #include "traces/files/format.h"
 #include "traces/schedules/text_schedule.h"
+#include "traces/timelines/schedule_file.h"
 
 namespace bubblescope::tests {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "tests/support/recorded_step.h"
-#include "traces/drawings/time_axis.h"
-#include "traces/reports/wording.h"
+#include "traces/text/time_axis.h"
+#include "traces/text/wording.h"
 
 namespace bubblescope::tests {
 namespace {

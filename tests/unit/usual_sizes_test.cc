@@ -6,7 +6,7 @@
 
 #include "sim/ir/error.h"
 #include "tests/support/command.h"
-#include "tools/commands/command.h"
+#include "tools/command.h"
 #include "tools/inputs/predict.h"
 #include "tools/inputs/schedule_notes.h"
 

@@ -20,13 +20,13 @@
 #include "tools/inputs/predict.h"
 #include "tools/print.h"
 #include "tools/terminal.h"
-#include "traces/drawings/time_axis.h"
 #include "traces/measured/assemble_steps.h"
-#include "traces/measured/iterations.h"
 #include "traces/measured/trust.h"
+#include "traces/reports/iterations.h"
 #include "traces/reports/report_csv.h"
 #include "traces/reports/report_json.h"
 #include "traces/reports/text_report.h"
+#include "traces/text/time_axis.h"
 
 namespace bubblescope::tools {
 

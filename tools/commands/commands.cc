@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <string_view>
 
-#include "tools/commands/command.h"
+#include "tools/command.h"
 #include "tools/print.h"
 
 namespace bubblescope::tools {

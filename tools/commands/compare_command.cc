@@ -8,6 +8,7 @@
 #include "sim/ir/number.h"
 #include "tools/commands/compare_measured.h"
 #include "tools/commands/compare_noise.h"
+#include "tools/commands/compare_rows.h"
 #include "tools/commands/exports.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/words.h"
@@ -15,11 +16,11 @@
 #include "tools/inputs/model_report.h"
 #include "tools/print.h"
 #include "tools/terminal.h"
-#include "traces/drawings/time_axis.h"
 #include "traces/files/csv_string.h"
-#include "traces/reports/fit_table.h"
 #include "traces/reports/report_json.h"
 #include "traces/reports/text_report.h"
+#include "traces/text/fit_table.h"
+#include "traces/text/time_axis.h"
 
 namespace bubblescope::tools {
 
@@ -31,79 +32,6 @@ constexpr const char* kCompareExample =
     "'all' stands for every schedule that accepts the shape.\n"
     "With --backend every schedule is also run, and its prediction judged:\n"
     "  bubblescope compare 1f1b,zb-h1 --shapes 4x8,8x32 --f 10 --i 10 --w 9 --backend cpu\n";
-
-/// One schedule's result in one shape, or why there is none.
-struct Row {
-  std::string name;  ///< includes the shape where there are several
-  std::optional<TimedStep> step;
-  std::string refusal;
-  bool of_all = false;  ///< from 'all', not requested by name
-};
-
-bool is_all(const std::string& list) { return normalize_name(list) == "all"; }
-
-/// 'all' stands for every schedule that trains.
-std::vector<std::string> names_of(const std::string& list) {
-  std::vector<std::string> names;
-  if (is_all(list)) {
-    for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all())
-      if (def.name != "forward-only") names.push_back(def.name);
-    return names;
-  }
-  for (const std::string& name : split(list, ','))
-    if (!trim(name).empty()) names.push_back(trim(name));
-  if (names.empty()) throw Error("compare needs schedules, such as gpipe,1f1b");
-  return names;
-}
-
-/// "8x32" or "8x32x2": ranks, micro-batches and, where given, chunks.
-PredictOptions with_shape(PredictOptions options, const std::string& text) {
-  std::vector<std::int32_t> numbers;
-  for (const std::string& word : split(text, 'x')) {
-    const std::int32_t number = parse_number<std::int32_t>(word).value_or(0);
-    if (number < 1) numbers.clear();
-    numbers.push_back(number);
-  }
-  if (numbers.size() != 2 && numbers.size() != 3)
-    throw Error("'" + text + "' is no shape; --shapes takes PPxM or PPxMxVPP, such as 4x8,8x32x2");
-  options.shape.ranks = numbers[0];
-  options.shape.microbatches = numbers[1];
-  if (numbers.size() == 3) options.shape.chunks = numbers[2];
-  return options;
-}
-
-Row predict_row(const std::string& name, const PredictOptions& options) {
-  const bool file = is_schedule_file(name);
-  const PredictOptions mine = file ? options : drop_unused_flags(options, find_schedule(name));
-  try {
-    TimedStep step = predict(name, mine);
-    std::string over;
-    for (const Problem& problem : over_cap(collect_peaks(step.report), step.models.memory))
-      over = over.empty() ? problem.message : over;
-    return {name, std::move(step), over};
-  } catch (const Error& error) {
-    if (error.fault() == Fault::kMachine) throw;
-    return {name, {}, error.what()};
-  }
-}
-
-/// Predicts every schedule in every shape; from 'all' only those that accept the shape.
-std::vector<Row> predict_rows(const std::string& list, const std::vector<std::string>& shapes,
-                              const PredictOptions& options) {
-  std::vector<Row> rows;
-  const auto add = [&](const PredictOptions& mine, const std::string& shape) {
-    for (const std::string& name : names_of(list)) {
-      Row row = predict_row(name, mine);
-      row.of_all = is_all(list);
-      if (row.of_all && !row.refusal.empty()) continue;
-      if (shapes.size() > 1) row.name += " " + shape;
-      rows.push_back(std::move(row));
-    }
-  };
-  if (shapes.empty()) add(options, "");
-  for (const std::string& shape : shapes) add(with_shape(options, shape), shape);
-  return rows;
-}
 
 double highest_peak(const BubbleReport& report) {
   double peak = 0;
@@ -117,9 +45,9 @@ std::int64_t max_sends(const BubbleReport& report) {
   return sends;
 }
 
-std::vector<NamedReport> collect_reports(const std::vector<Row>& rows) {
+std::vector<NamedReport> collect_reports(const std::vector<ComparedRow>& rows) {
   std::vector<NamedReport> reports;
-  for (const Row& row : rows)
+  for (const ComparedRow& row : rows)
     if (row.step) reports.push_back({row.name, &row.step->report});
   return reports;
 }
@@ -127,9 +55,9 @@ std::vector<NamedReport> collect_reports(const std::vector<Row>& rows) {
 std::string percent(double fraction) { return fmt::format("{:.2f}%", 100 * fraction); }
 
 /// Compares schedules without flushes by their period, because they have no step.
-std::string periods_text(const std::vector<Row>& rows) {
+std::string periods_text(const std::vector<ComparedRow>& rows) {
   std::string text;
-  for (const Row& row : rows) {
+  for (const ComparedRow& row : rows) {
     if (!row.step || !row.step->report.period) continue;
     std::int32_t staleness = 0;
     for (const RankReport& rank : row.step->report.ranks)
@@ -142,8 +70,8 @@ std::string periods_text(const std::vector<Row>& rows) {
 }
 
 /// Prints the assumptions, which all rows share, and the schedules whose memory is too small.
-void report_models_notes(const std::vector<Row>& rows, bool explain) {
-  for (const Row& row : rows) {
+void report_models_notes(const std::vector<ComparedRow>& rows, bool explain) {
+  for (const ComparedRow& row : rows) {
     if (!row.step || !row.step->models.placed) continue;
     const PlacedModel& placed = *row.step->models.placed;
     if (std::exchange(explain, false)) print_assumptions(placed.on);
@@ -152,9 +80,9 @@ void report_models_notes(const std::vector<Row>& rows, bool explain) {
   }
 }
 
-std::string sensitivities_text(const std::vector<Row>& rows) {
+std::string sensitivities_text(const std::vector<ComparedRow>& rows) {
   std::string text;
-  for (const Row& row : rows)
+  for (const ComparedRow& row : rows)
     if (row.step && row.step->report.sensitivity)
       text += fmt::format("{}: {}", row.name, traces::write_sensitivity_text(row.step->report));
   return text;
@@ -167,9 +95,9 @@ std::string above(Nanos makespan, Nanos base) {
   return "+" + percent(excess);
 }
 
-std::vector<traces::TableColumn> columns_of_rows(const std::vector<Row>& rows) {
+std::vector<traces::TableColumn> columns_of_rows(const std::vector<ComparedRow>& rows) {
   Nanos best = 0;
-  for (const Row& row : rows)
+  for (const ComparedRow& row : rows)
     if (row.step && (best == 0 || row.step->report.makespan < best))
       best = row.step->report.makespan;
   std::vector<traces::TableColumn> columns;
@@ -177,30 +105,34 @@ std::vector<traces::TableColumn> columns_of_rows(const std::vector<Row>& rows) {
     traces::TableColumn& next = columns.emplace_back();
     next.head = head;
     next.importance = importance;
-    for (const Row& row : rows)
+    for (const ComparedRow& row : rows)
       if (row.step) next.cells.push_back(cell(row, row.step->report));
   };
   using Report = const BubbleReport&;
-  add("schedule", traces::kAlwaysShown, [](const Row& row, Report) { return row.name; });
+  add("schedule", traces::kAlwaysShown, [](const ComparedRow& row, Report) { return row.name; });
   columns.back().left = true;
   add("makespan", traces::kAlwaysShown,
-      [](const Row&, Report report) { return traces::format_time(report.makespan); });
-  add("vs best", 8, [&](const Row&, Report report) { return above(report.makespan, best); });
-  add("bubble", 7, [](const Row&, Report report) { return percent(report.bubble.ratio); });
-  add("span rate", 1, [](const Row&, Report report) { return percent(report.bubble.span_rate); });
+      [](const ComparedRow&, Report report) { return traces::format_time(report.makespan); });
+  add("vs best", 8,
+      [&](const ComparedRow&, Report report) { return above(report.makespan, best); });
+  add("bubble", 7, [](const ComparedRow&, Report report) { return percent(report.bubble.ratio); });
+  add("span rate", 1,
+      [](const ComparedRow&, Report report) { return percent(report.bubble.span_rate); });
   add("over bound", 5,
-      [](const Row&, Report report) { return above(report.makespan, report.lower_bound); });
-  add("peak act", 6,
-      [](const Row&, Report report) { return fmt::format("{:.4g}", highest_peak(report)); });
-  add("sends", 2, [](const Row&, Report report) { return std::to_string(max_sends(report)); });
+      [](const ComparedRow&, Report report) { return above(report.makespan, report.lower_bound); });
+  add("peak act", 6, [](const ComparedRow&, Report report) {
+    return fmt::format("{:.4g}", highest_peak(report));
+  });
+  add("sends", 2,
+      [](const ComparedRow&, Report report) { return std::to_string(max_sends(report)); });
   return columns;
 }
 
-void print_text(const std::vector<Row>& rows, const traces::DrawOptions& draw) {
+void print_text(const std::vector<ComparedRow>& rows, const traces::DrawOptions& draw) {
   const std::optional<int> width = draw.fit ? std::optional(draw.width) : std::nullopt;
   const traces::FittedTable table = traces::draw_table(columns_of_rows(rows), width);
   std::string text = table.text + traces::describe_hidden(table.hidden);
-  for (const Row& row : rows)
+  for (const ComparedRow& row : rows)
     if (!row.refusal.empty()) text += fmt::format("{:<16}  {}\n", row.name, row.refusal);
   text += periods_text(rows) + sensitivities_text(rows) +
           write_win_probability_text(collect_reports(rows));
@@ -212,13 +144,13 @@ void print_text(const std::vector<Row>& rows, const traces::DrawOptions& draw) {
   print_output("{}", draw.fit ? traces::fold_lines(text, draw.width) : text);
 }
 
-void print_csv(const std::vector<Row>& rows) {
+void print_csv(const std::vector<ComparedRow>& rows) {
   const std::vector<NamedReport> reports = collect_reports(rows);
   print_output(
       "schedule,makespan_ns,max_span_ns,ideal_ns,lower_bound_ns,bubble_ratio,bubble_overhead,"
       "bubble_span_rate,peak_activations,sends,refused,period_ns{}\n",
       write_noise_csv_header(reports));
-  for (const Row& row : rows) {
+  for (const ComparedRow& row : rows) {
     const std::string refusal = row.refusal.empty() ? "" : traces::csv_string(row.refusal);
     if (!row.step) {
       print_output("{},,,,,,,,,,{},{}\n", traces::csv_string(row.name), refusal,
@@ -235,10 +167,10 @@ void print_csv(const std::vector<Row>& rows) {
   }
 }
 
-void print_json(const std::vector<Row>& rows) {
+void print_json(const std::vector<ComparedRow>& rows) {
   std::string reports;
   std::string refused;
-  for (const Row& row : rows) {
+  for (const ComparedRow& row : rows) {
     if (row.step)
       reports += (reports.empty() ? "" : ",\n") +
                  traces::write_report_json(row.step->report, row.step->program, row.step->timeline);
@@ -273,9 +205,9 @@ struct Output {
   std::string command;
 };
 
-std::vector<NamedStep> steps_of(const std::vector<Row>& rows) {
+std::vector<NamedStep> steps_of(const std::vector<ComparedRow>& rows) {
   std::vector<NamedStep> steps;
-  for (const Row& row : rows)
+  for (const ComparedRow& row : rows)
     if (row.step) steps.push_back({row.name, *row.step});
   return steps;
 }
@@ -291,7 +223,7 @@ std::vector<NamedStep> steps_of(const std::vector<Comparison>& comparisons) {
 }
 
 /// Compares predicted and measured steps, for the rows that have a prediction.
-int compare_with_measured(std::vector<Row> rows, const Output& output,
+int compare_with_measured(std::vector<ComparedRow> rows, const Output& output,
                           const PredictOptions& options, const RunOptions& run,
                           const CommandFlags& app) {
   if (run.work == WorkKind::kTransformer && options.cost.file.empty())
@@ -303,11 +235,11 @@ int compare_with_measured(std::vector<Row> rows, const Output& output,
   if (session.processes().is_coordinator())
     warn_of_unused_run_options(app, run, options.cost.any_uniform);
   if (run.work == WorkKind::kTransformer)
-    std::erase_if(rows, [&](const Row& row) {
+    std::erase_if(rows, [&](const ComparedRow& row) {
       return row.of_all && !trains(row.step->schedule, run.training);
     });
   std::vector<Comparison> comparisons;
-  for (Row& row : rows) {
+  for (ComparedRow& row : rows) {
     if (row.step)
       comparisons.push_back(
           run_prediction(row.name, std::move(*row.step), {options, run, session.processes()}));
@@ -381,10 +313,10 @@ int run_compare(const Arguments& arguments) {
     warn_of_unused_run_options(app, run, options.cost.any_uniform);
   expect_shape(list, shapes, options);
   options = read_inputs(std::move(options), names_of(list));
-  std::vector<Row> rows = predict_rows(list, shapes, options);
+  std::vector<ComparedRow> rows = predict_rows(list, shapes, options);
   report_models_notes(rows, options.model.explain);
-  const bool refused =
-      std::any_of(rows.begin(), rows.end(), [](const Row& row) { return !row.refusal.empty(); });
+  const bool refused = std::any_of(rows.begin(), rows.end(),
+                                   [](const ComparedRow& row) { return !row.refusal.empty(); });
   const int status = refused ? 1 : 0;
   if (!run.backend.empty())
     return std::max(status, compare_with_measured(std::move(rows), output, options, run, app));

@@ -9,8 +9,8 @@
 
 #include "sim/ir/bytes_text.h"
 #include "sim/ir/quantile.h"
-#include "traces/drawings/time_axis.h"
 #include "traces/reports/report_json.h"
+#include "traces/text/time_axis.h"
 
 namespace bubblescope::tools {
 

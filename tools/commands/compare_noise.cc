@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "sim/analysis/step_times.h"
-#include "traces/drawings/time_axis.h"
 #include "traces/files/csv_string.h"
+#include "traces/text/time_axis.h"
 
 namespace bubblescope::tools {
 

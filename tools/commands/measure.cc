@@ -12,7 +12,7 @@
 #include "exec/runtime/timed_work.h"
 #include "sim/analysis/analyze.h"
 #include "sim/analysis/idle.h"
-#include "tools/commands/command.h"
+#include "tools/command.h"
 #include "traces/json/json_string.h"
 
 namespace bubblescope::tools {

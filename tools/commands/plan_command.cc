@@ -8,11 +8,11 @@
 #include <utility>
 
 #include "exec/runtime/keep_memory.h"
-#include "tools/commands/command.h"
-#include "tools/flags/plan_options.h"
+#include "tools/command.h"
 #include "tools/inputs/memory_caps.h"
 #include "tools/plan/break_even.h"
 #include "tools/plan/model_evaluator.h"
+#include "tools/plan/plan_options.h"
 #include "tools/plan/plan_warnings.h"
 #include "tools/plan/sweep.h"
 #include "tools/print.h"

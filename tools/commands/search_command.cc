@@ -17,10 +17,10 @@
 #include "tools/inputs/predict.h"
 #include "tools/print.h"
 #include "tools/terminal.h"
-#include "traces/reports/fit_table.h"
 #include "traces/reports/report_csv.h"
 #include "traces/reports/report_json.h"
 #include "traces/reports/text_report.h"
+#include "traces/text/fit_table.h"
 
 namespace bubblescope::tools {
 

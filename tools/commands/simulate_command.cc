@@ -17,11 +17,11 @@
 #include "tools/inputs/unused_costs.h"
 #include "tools/print.h"
 #include "tools/terminal.h"
-#include "traces/reports/fit_table.h"
-#include "traces/reports/made_with.h"
 #include "traces/reports/report_csv.h"
 #include "traces/reports/report_json.h"
 #include "traces/reports/text_report.h"
+#include "traces/text/fit_table.h"
+#include "traces/timelines/made_with.h"
 
 namespace bubblescope::tools {
 

@@ -11,7 +11,7 @@
 
 #include "sim/ir/error.h"
 #include "tools/flags/words.h"
-#include "traces/measured/no_pipeline.h"
+#include "traces/files/no_pipeline.h"
 
 namespace bubblescope::tools {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "traces/measured/trace_format.h"
+#include "traces/files/trace_format.h"
 
 namespace bubblescope::tools {
 

@@ -13,7 +13,7 @@
 #include "sim/ir/pytorch_release.h"
 #include "sim/model/memory_model.h"
 #include "sim/model/schedule_def.h"
-#include "tools/commands/command.h"
+#include "tools/command.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/model_options.h"
 #include "tools/flags/network_options.h"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "exec/runtime/backend.h"
-#include "tools/commands/command.h"
+#include "tools/command.h"
 #include "tools/flags/choice.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/heading.h"

@@ -13,7 +13,7 @@
 #include "tools/inputs/model_fit.h"
 #include "tools/print.h"
 #include "traces/json/json_string.h"
-#include "traces/reports/fit_table.h"
+#include "traces/text/fit_table.h"
 
 namespace bubblescope::tools {
 

@@ -31,7 +31,7 @@
 #include "tools/print.h"
 #include "traces/costs/cost_file.h"
 #include "traces/drawings/drawing.h"
-#include "traces/schedules/schedule_file.h"
+#include "traces/timelines/schedule_file.h"
 
 namespace bubblescope::tools {
 

@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "sim/ir/error.h"
+#include "traces/files/quote.h"
 #include "traces/schedules/cell.h"
 
 namespace bubblescope::traces {

@@ -15,9 +15,9 @@
 #include "sim/analysis/conclusions.h"
 #include "sim/ir/plain_text.h"
 #include "traces/drawings/columns.h"
-#include "traces/drawings/palette.h"
-#include "traces/drawings/time_axis.h"
-#include "traces/reports/wording.h"
+#include "traces/text/palette.h"
+#include "traces/text/time_axis.h"
+#include "traces/text/wording.h"
 
 namespace bubblescope::traces {
 

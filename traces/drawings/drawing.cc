@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "traces/drawings/columns.h"
-#include "traces/drawings/palette.h"
-#include "traces/drawings/shown_ranks.h"
-#include "traces/drawings/time_axis.h"
-#include "traces/reports/wording.h"
+#include "traces/text/palette.h"
+#include "traces/text/shown_ranks.h"
+#include "traces/text/time_axis.h"
+#include "traces/text/wording.h"
 
 namespace bubblescope::traces {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "traces/drawings/drawing.h"
-#include "traces/drawings/shown_ranks.h"
-#include "traces/reports/wording.h"
+#include "traces/text/shown_ranks.h"
+#include "traces/text/wording.h"
 
 namespace bubblescope::traces {
 

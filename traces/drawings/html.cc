@@ -1,5 +1,5 @@
 // Writes a self-contained html page: a timeline to zoom into, the bubbles and their causes, in one
-// file that loads nothing else. traces/html/ holds the page's own sources.
+// file that loads nothing else. traces/drawings/html/ holds the page's own sources.
 #include <fmt/format.h>
 
 #include <string>

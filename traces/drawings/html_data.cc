@@ -12,10 +12,10 @@
 
 #include "sim/analysis/conclusions.h"
 #include "sim/analysis/idle.h"
-#include "traces/drawings/palette.h"
 #include "traces/files/base64.h"
-#include "traces/reports/made_with.h"
-#include "traces/reports/wording.h"
+#include "traces/text/palette.h"
+#include "traces/text/wording.h"
+#include "traces/timelines/made_with.h"
 #include "traces/timelines/step_details.h"
 #include "traces/timelines/trace_threads.h"
 

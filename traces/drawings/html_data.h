@@ -5,7 +5,8 @@
 //    "steps":[{"label":"1f1b","ranks":[...],"threads":[[0,"compute"],...],
 //              "ops":"AAEC...","idle":"...","memory":"..."}]}
 //
-// traces/html/00_decode.js reads the lists, in the same order and with the same predictions.
+// traces/drawings/html/00_decode.js reads the lists, in the same order and with the same
+// predictions.
 #pragma once
 
 #include "traces/files/format.h"

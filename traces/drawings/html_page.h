@@ -1,4 +1,5 @@
-// The --html page without its data: traces/html/, embedded in the program when it is built.
+// The --html page without its data: traces/drawings/html/, embedded in the program when it is
+// built.
 #pragma once
 
 #include <string_view>

@@ -19,8 +19,8 @@
 
 #include "sim/analysis/conclusions.h"
 #include "traces/drawings/svg_rows.h"
-#include "traces/drawings/time_axis.h"
-#include "traces/reports/wording.h"
+#include "traces/text/time_axis.h"
+#include "traces/text/wording.h"
 
 namespace bubblescope::traces {
 

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "sim/ir/plain_text.h"
-#include "traces/reports/wording.h"
+#include "traces/text/wording.h"
 
 namespace bubblescope::traces {
 

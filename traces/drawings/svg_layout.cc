@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "traces/reports/wording.h"
+#include "traces/text/wording.h"
 
 namespace bubblescope::traces {
 

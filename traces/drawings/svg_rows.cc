@@ -10,8 +10,8 @@
 
 #include "sim/analysis/conclusions.h"
 #include "traces/drawings/columns.h"
-#include "traces/drawings/time_axis.h"
-#include "traces/reports/wording.h"
+#include "traces/text/time_axis.h"
+#include "traces/text/wording.h"
 
 namespace bubblescope::traces {
 

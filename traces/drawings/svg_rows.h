@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "traces/drawings/palette.h"
 #include "traces/drawings/svg_layout.h"
+#include "traces/text/palette.h"
 
 namespace bubblescope::traces {
 

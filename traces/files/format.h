@@ -114,7 +114,4 @@ void write_file(const std::string& path, std::string_view content);
 /// sink.
 void write_file(const std::string& path, const std::function<void(const Sink&)>& produce);
 
-/// Reads a schedule file in whichever format it is in. Throws Error.
-Schedule read_schedule(const std::string& path);
-
 }  // namespace bubblescope::traces

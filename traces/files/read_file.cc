@@ -1,4 +1,5 @@
-// Reads whole files within the limits of traces/input_limit.h; decompresses names that end in .gz.
+// Reads whole files within the limits of traces/files/input_limit.h; decompresses names that end in
+// .gz.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -15,8 +16,6 @@
 #include "traces/files/format.h"
 #include "traces/files/gzip.h"
 #include "traces/files/input_limit.h"
-#include "traces/schedules/schedule_file.h"
-#include "traces/timelines/timeline_file.h"
 
 namespace bubblescope::traces {
 
@@ -117,19 +116,5 @@ std::string read_file(const std::string& path) {
     throw Error(error.fault(), fmt::format("{} {}", path, error.what()));
   }
 }
-
-ScheduleFile read_schedule_file(const std::string& path) {
-  const std::string text = read_file(path);
-  const std::string file = path == "-" ? "stdin" : path;
-  if (is_timeline(text)) return {std::move(parse_timeline(text, file).schedule).take(), true};
-  std::string readable;
-  for (const ScheduleFormat& format : Registry<ScheduleFormat>::instance().all()) {
-    if (format.recognize && format.recognize(text)) return {format.read(text, file), false};
-    if (format.read) readable += (readable.empty() ? "" : ", ") + format.name;
-  }
-  throw Error(fmt::format("{} is in no format that holds schedules; those are {}", file, readable));
-}
-
-Schedule read_schedule(const std::string& path) { return read_schedule_file(path).schedule; }
 
 }  // namespace bubblescope::traces

@@ -13,7 +13,7 @@
 #include "sim/ir/error.h"
 #include "sim/ir/registry.h"
 #include "traces/files/input_limit.h"
-#include "traces/schedules/cell.h"
+#include "traces/files/quote.h"
 
 namespace bubblescope::traces {
 

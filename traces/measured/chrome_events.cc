@@ -11,6 +11,7 @@
 
 #include "sim/ir/error.h"
 #include "sim/ir/number.h"
+#include "traces/files/quote.h"
 #include "traces/json/json_node.h"
 #include "traces/schedules/cell.h"
 

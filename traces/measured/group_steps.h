@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "traces/measured/trace_format.h"
+#include "traces/files/trace_format.h"
 
 namespace bubblescope::traces {
 

@@ -9,13 +9,13 @@
 #include <utility>
 
 #include "sim/ir/error.h"
+#include "traces/files/no_pipeline.h"
+#include "traces/files/trace_format.h"
 #include "traces/measured/chrome_events.h"
 #include "traces/measured/measured_profile.h"
-#include "traces/measured/no_pipeline.h"
 #include "traces/measured/op_names.h"
-#include "traces/measured/trace_format.h"
+#include "traces/measured/own_chrome.h"
 #include "traces/schedules/cell.h"
-#include "traces/timelines/own_chrome.h"
 
 namespace bubblescope::traces {
 

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "sim/ir/error.h"
-#include "traces/measured/no_pipeline.h"
+#include "traces/files/no_pipeline.h"
 #include "traces/measured/op_names.h"
 #include "traces/measured/profile_activity.h"
 #include "traces/measured/profile_place.h"

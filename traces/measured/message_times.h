@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "traces/measured/trace_format.h"
+#include "traces/files/trace_format.h"
 
 namespace bubblescope::traces {
 

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "sim/ir/error.h"
+#include "traces/files/no_pipeline.h"
 #include "traces/files/sqlite.h"
-#include "traces/measured/no_pipeline.h"
+#include "traces/files/trace_format.h"
 #include "traces/measured/op_names.h"
-#include "traces/measured/trace_format.h"
 
 namespace bubblescope::traces {
 

@@ -1,7 +1,7 @@
 // Recognizes data-parallel replicas of one pipeline: several files with the same stages.
 #pragma once
 
-#include "traces/measured/trace_format.h"
+#include "traces/files/trace_format.h"
 
 namespace bubblescope::traces {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "traces/files/trace_format.h"
 #include "traces/measured/group_steps.h"
-#include "traces/measured/trace_format.h"
 #include "traces/measured/trim_waiting.h"
 #include "traces/measured/whole_steps.h"
 

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "sim/ir/quantile.h"
-#include "traces/drawings/time_axis.h"
 #include "traces/json/json_string.h"
+#include "traces/text/time_axis.h"
 
 namespace bubblescope::traces {
 

@@ -8,9 +8,9 @@
 #include "sim/ir/bytes_text.h"
 #include "traces/plans/plan_table.h"
 #include "traces/plans/runs_in.h"
-#include "traces/reports/fit_table.h"
 #include "traces/reports/known_errors_text.h"
-#include "traces/reports/wording.h"
+#include "traces/text/fit_table.h"
+#include "traces/text/wording.h"
 
 namespace bubblescope::traces {
 

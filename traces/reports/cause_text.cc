@@ -5,9 +5,9 @@
 
 #include <string_view>
 
-#include "traces/drawings/time_axis.h"
 #include "traces/json/json_string.h"
-#include "traces/reports/wording.h"
+#include "traces/text/time_axis.h"
+#include "traces/text/wording.h"
 
 namespace bubblescope::traces {
 

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "sim/analysis/critical_path.h"
-#include "traces/drawings/palette.h"
-#include "traces/drawings/time_axis.h"
-#include "traces/reports/wording.h"
+#include "traces/text/palette.h"
+#include "traces/text/time_axis.h"
+#include "traces/text/wording.h"
 
 namespace bubblescope::traces {
 

@@ -12,12 +12,12 @@
 
 #include "sim/analysis/conclusions.h"
 #include "sim/ir/bytes_text.h"
-#include "traces/drawings/palette.h"
-#include "traces/drawings/shown_ranks.h"
-#include "traces/drawings/time_axis.h"
-#include "traces/reports/fit_table.h"
 #include "traces/reports/path_text.h"
-#include "traces/reports/wording.h"
+#include "traces/text/fit_table.h"
+#include "traces/text/palette.h"
+#include "traces/text/shown_ranks.h"
+#include "traces/text/time_axis.h"
+#include "traces/text/wording.h"
 
 namespace bubblescope::traces {
 

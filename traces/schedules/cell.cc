@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/ir/registry.h"
+#include "traces/files/quote.h"
 
 namespace bubblescope::traces {
 
@@ -221,18 +222,6 @@ std::string_view strip(std::string_view text) {
   while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
   while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
   return text;
-}
-
-std::string quote(std::string_view text) {
-  constexpr std::size_t kLongest = 40;
-  std::string quoted = "'";
-  for (const char letter : text.substr(0, kLongest)) {
-    if (letter >= ' ' && letter <= '~')
-      quoted += letter;
-    else
-      quoted += fmt::format("\\x{:02x}", static_cast<unsigned char>(letter));
-  }
-  return quoted + (text.size() > kLongest ? "...'" : "'");
 }
 
 }  // namespace bubblescope::traces

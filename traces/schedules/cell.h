@@ -45,7 +45,4 @@ std::size_t count_cells(const RankOrder& ops, std::size_t count);
 /// Removes blanks (space, tab, line ends) from both ends.
 std::string_view strip(std::string_view text);
 
-/// Quotes a text for a message, cut to 40 characters, with unprintable ones written as \x00.
-std::string quote(std::string_view text);
-
 }  // namespace bubblescope::traces

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "traces/files/format.h"
+#include "traces/files/quote.h"
 #include "traces/schedules/cell.h"
 #include "traces/schedules/infer_schedule.h"
 #include "traces/schedules/native_activations.h"

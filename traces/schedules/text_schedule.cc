@@ -9,6 +9,7 @@
 
 #include "sim/ir/error.h"
 #include "traces/files/format.h"
+#include "traces/files/quote.h"
 #include "traces/schedules/cell.h"
 #include "traces/schedules/infer_schedule.h"
 

@@ -18,11 +18,11 @@
 #include <vector>
 
 #include "sim/analysis/conclusions.h"
-#include "traces/drawings/palette.h"
 #include "traces/files/format.h"
 #include "traces/json/json_writer.h"
-#include "traces/reports/made_with.h"
 #include "traces/schedules/native_schedule.h"
+#include "traces/text/palette.h"
+#include "traces/timelines/made_with.h"
 #include "traces/timelines/step_details.h"
 #include "traces/timelines/trace_threads.h"
 

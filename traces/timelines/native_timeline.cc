@@ -9,7 +9,8 @@
 
 #include "sim/ir/validate.h"
 #include "traces/files/format.h"
-#include "traces/measured/trace_format.h"
+#include "traces/files/quote.h"
+#include "traces/files/trace_format.h"
 #include "traces/schedules/cell.h"
 #include "traces/schedules/native_json.h"
 #include "traces/timelines/impossible_lanes.h"

@@ -7,10 +7,10 @@
 #include <set>
 #include <string_view>
 
-#include "traces/drawings/palette.h"
 #include "traces/drawings/svg_canvas.h"
 #include "traces/plans/plan_table.h"
-#include "traces/reports/wording.h"
+#include "traces/text/palette.h"
+#include "traces/text/wording.h"
 
 namespace bubblescope::traces {
 

@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "traces/files/trace_format.h"
 #include "traces/measured/chrome_events.h"
-#include "traces/measured/trace_format.h"
 
 namespace bubblescope::traces {
 

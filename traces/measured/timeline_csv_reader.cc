@@ -11,8 +11,9 @@
 
 #include "sim/ir/error.h"
 #include "sim/ir/number.h"
+#include "traces/files/quote.h"
+#include "traces/files/trace_format.h"
 #include "traces/measured/op_names.h"
-#include "traces/measured/trace_format.h"
 #include "traces/schedules/cell.h"
 
 namespace bubblescope::traces {

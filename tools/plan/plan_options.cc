@@ -1,5 +1,5 @@
 // Turns arguments into PlanOptions.
-#include "tools/flags/plan_options.h"
+#include "tools/plan/plan_options.h"
 
 #include <fmt/format.h>
 

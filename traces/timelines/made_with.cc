@@ -1,5 +1,5 @@
 // Converts the assumptions to names and values, and back.
-#include "traces/reports/made_with.h"
+#include "traces/timelines/made_with.h"
 
 #include <fmt/format.h>
 
@@ -8,6 +8,7 @@
 #include "sim/ir/error.h"
 #include "sim/ir/named.h"
 #include "sim/ir/number.h"
+#include "traces/files/quote.h"
 #include "traces/json/json_string.h"
 #include "traces/schedules/cell.h"
 

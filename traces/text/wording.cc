@@ -1,5 +1,5 @@
 // Formats words and numbers.
-#include "traces/reports/wording.h"
+#include "traces/text/wording.h"
 
 #include <fmt/format.h>
 

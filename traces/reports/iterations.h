@@ -9,7 +9,7 @@
 //   "stragglers":{"stages":[{"stage":3,"rank":3,"kind":"F","median_ns":...,"slowness":2.05}, ...],
 //                 "outliers":[{"iteration":12,"rank":1,"op":"1F2","duration_ns":...,
 //                              "median_ns":...}, ...]},
-//   "causes":[...], see traces/cause_text.h,
+//   "causes":[...], see traces/reports/cause_text.h,
 //   "slowdown":{"S":1.177,"by_kind":{"F":...,"B":...},
 //               "by_worker":[{"replica":0,"rank":3,"S":...}, ...],"by_stage":[...],
 //               "M_W":...,"M_S":...},
@@ -30,7 +30,7 @@
 #include "sim/analysis/causes.h"
 #include "sim/analysis/slowdown.h"
 #include "sim/analysis/stragglers.h"
-#include "traces/measured/trace_format.h"
+#include "traces/files/trace_format.h"
 #include "traces/measured/trust.h"
 
 namespace bubblescope::traces {

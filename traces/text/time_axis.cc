@@ -1,12 +1,12 @@
 // Rounds times for people.
-#include "traces/drawings/time_axis.h"
+#include "traces/text/time_axis.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
 
-#include "traces/reports/wording.h"
+#include "traces/text/wording.h"
 
 namespace bubblescope::traces {
 

@@ -1,5 +1,5 @@
 // Writes iterations and stragglers as sentences and json members.
-#include "traces/measured/iterations.h"
+#include "traces/reports/iterations.h"
 
 #include <fmt/format.h>
 
@@ -10,10 +10,10 @@
 #include <utility>
 
 #include "sim/ir/quantile.h"
-#include "traces/drawings/time_axis.h"
 #include "traces/json/json_string.h"
 #include "traces/reports/cause_text.h"
-#include "traces/reports/wording.h"
+#include "traces/text/time_axis.h"
+#include "traces/text/wording.h"
 
 namespace bubblescope::traces {
 

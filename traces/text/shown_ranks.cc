@@ -1,5 +1,5 @@
 // Picks a sample that keeps the shape of the picture and the ranks of most interest.
-#include "traces/drawings/shown_ranks.h"
+#include "traces/text/shown_ranks.h"
 
 #include <fmt/format.h>
 

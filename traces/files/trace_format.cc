@@ -1,5 +1,5 @@
 // Finds the format of a trace.
-#include "traces/measured/trace_format.h"
+#include "traces/files/trace_format.h"
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@
 
 #include "sim/ir/error.h"
 #include "traces/files/format.h"
-#include "traces/measured/no_pipeline.h"
+#include "traces/files/no_pipeline.h"
 
 namespace bubblescope::traces {
 

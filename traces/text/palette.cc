@@ -1,6 +1,6 @@
 // Colours stay distinct in print and for colour-blind readers, because they also differ in
 // lightness.
-#include "traces/drawings/palette.h"
+#include "traces/text/palette.h"
 
 #include <fmt/format.h>
 

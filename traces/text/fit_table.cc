@@ -1,5 +1,5 @@
 // Chooses columns by importance, and breaks lines between words.
-#include "traces/reports/fit_table.h"
+#include "traces/text/fit_table.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "traces/reports/wording.h"
+#include "traces/text/wording.h"
 
 namespace bubblescope::traces {
 

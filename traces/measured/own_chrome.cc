@@ -1,6 +1,6 @@
 // Lowers the schedule again. Slices give the times of what they show; the times of hidden
 // instructions (posts, and waits that blocked nothing) follow from the rule of the machine.
-#include "traces/timelines/own_chrome.h"
+#include "traces/measured/own_chrome.h"
 
 #include <fmt/format.h>
 
@@ -12,9 +12,9 @@
 
 #include "sim/ir/error.h"
 #include "sim/ir/validate.h"
-#include "traces/reports/made_with.h"
 #include "traces/schedules/native_schedule.h"
 #include "traces/timelines/impossible_lanes.h"
+#include "traces/timelines/made_with.h"
 
 namespace bubblescope::traces {
 

@@ -1,0 +1,80 @@
+// Predicts the rows of compare.
+#include "tools/commands/compare_rows.h"
+
+#include <utility>
+
+#include "sim/ir/number.h"
+#include "tools/flags/words.h"
+#include "tools/inputs/memory_caps.h"
+
+namespace bubblescope::tools {
+
+namespace {
+
+bool is_all(const std::string& list) { return normalize_name(list) == "all"; }
+
+/// "8x32" or "8x32x2": ranks, micro-batches and, where given, chunks.
+PredictOptions with_shape(PredictOptions options, const std::string& text) {
+  std::vector<std::int32_t> numbers;
+  for (const std::string& word : split(text, 'x')) {
+    const std::int32_t number = parse_number<std::int32_t>(word).value_or(0);
+    if (number < 1) numbers.clear();
+    numbers.push_back(number);
+  }
+  if (numbers.size() != 2 && numbers.size() != 3)
+    throw Error("'" + text + "' is no shape; --shapes takes PPxM or PPxMxVPP, such as 4x8,8x32x2");
+  options.shape.ranks = numbers[0];
+  options.shape.microbatches = numbers[1];
+  if (numbers.size() == 3) options.shape.chunks = numbers[2];
+  return options;
+}
+
+ComparedRow predict_row(const std::string& name, const PredictOptions& options) {
+  const bool file = is_schedule_file(name);
+  const PredictOptions mine = file ? options : drop_unused_flags(options, find_schedule(name));
+  try {
+    TimedStep step = predict(name, mine);
+    std::string over;
+    for (const Problem& problem : over_cap(collect_peaks(step.report), step.models.memory))
+      over = over.empty() ? problem.message : over;
+    return {name, std::move(step), over};
+  } catch (const Error& error) {
+    if (error.fault() == Fault::kMachine) throw;
+    return {name, {}, error.what()};
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> names_of(const std::string& list) {
+  std::vector<std::string> names;
+  if (is_all(list)) {
+    for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all())
+      if (def.name != "forward-only") names.push_back(def.name);
+    return names;
+  }
+  for (const std::string& name : split(list, ','))
+    if (!trim(name).empty()) names.push_back(trim(name));
+  if (names.empty()) throw Error("compare needs schedules, such as gpipe,1f1b");
+  return names;
+}
+
+std::vector<ComparedRow> predict_rows(const std::string& list,
+                                      const std::vector<std::string>& shapes,
+                                      const PredictOptions& options) {
+  std::vector<ComparedRow> rows;
+  const auto add = [&](const PredictOptions& mine, const std::string& shape) {
+    for (const std::string& name : names_of(list)) {
+      ComparedRow row = predict_row(name, mine);
+      row.of_all = is_all(list);
+      if (row.of_all && !row.refusal.empty()) continue;
+      if (shapes.size() > 1) row.name += " " + shape;
+      rows.push_back(std::move(row));
+    }
+  };
+  if (shapes.empty()) add(options, "");
+  for (const std::string& shape : shapes) add(with_shape(options, shape), shape);
+  return rows;
+}
+
+}  // namespace bubblescope::tools

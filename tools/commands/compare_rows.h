@@ -1,0 +1,31 @@
+// The rows of compare: every schedule in every shape.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/flags/options.h"
+#include "tools/inputs/predict.h"
+
+namespace bubblescope::tools {
+
+/// One schedule's result in one shape, or why there is none.
+struct ComparedRow {
+  std::string name;  ///< includes the shape where there are several
+  std::optional<TimedStep> step;
+  std::string refusal;
+  bool of_all = false;  ///< from 'all', not requested by name
+};
+
+/// The schedules of a list such as "gpipe,1f1b"; "all" stands for every schedule that trains.
+/// Throws Error for an empty list.
+std::vector<std::string> names_of(const std::string& list);
+
+/// Predicts every schedule of a list such as "gpipe,1f1b" or "all" in every shape such as "8x32x2";
+/// from "all" only those that accept the shape. Throws Error for what is no list or no shape.
+std::vector<ComparedRow> predict_rows(const std::string& list,
+                                      const std::vector<std::string>& shapes,
+                                      const PredictOptions& options);
+
+}  // namespace bubblescope::tools

@@ -1,0 +1,12 @@
+// Quotes pieces of files in messages.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace bubblescope::traces {
+
+/// Quotes a text for a message, cut to 40 characters, with unprintable ones written as \x00.
+std::string quote(std::string_view text);
+
+}  // namespace bubblescope::traces

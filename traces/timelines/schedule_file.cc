@@ -1,0 +1,28 @@
+// Reads schedules and the schedules of timelines.
+#include "traces/timelines/schedule_file.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "sim/ir/error.h"
+#include "traces/files/format.h"
+#include "traces/timelines/timeline_file.h"
+
+namespace bubblescope::traces {
+
+ScheduleFile read_schedule_file(const std::string& path) {
+  const std::string text = read_file(path);
+  const std::string file = path == "-" ? "stdin" : path;
+  if (is_timeline(text)) return {std::move(parse_timeline(text, file).schedule).take(), true};
+  std::string readable;
+  for (const ScheduleFormat& format : Registry<ScheduleFormat>::instance().all()) {
+    if (format.recognize && format.recognize(text)) return {format.read(text, file), false};
+    if (format.read) readable += (readable.empty() ? "" : ", ") + format.name;
+  }
+  throw Error(fmt::format("{} is in no format that holds schedules; those are {}", file, readable));
+}
+
+Schedule read_schedule(const std::string& path) { return read_schedule_file(path).schedule; }
+
+}  // namespace bubblescope::traces

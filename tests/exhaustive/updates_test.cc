@@ -19,12 +19,16 @@
 #include "tests/support/event_loop.h"
 #include "tests/support/measured_schedule.h"
 
-namespace bubblescope::tests {
+namespace bubblescope::inline sim {
 
 /// Used by gtest, which would print the bytes.
 static std::ostream& operator<<(std::ostream& out, const ScheduleDef& def) {
   return out << def.name;
 }
+
+}  // namespace bubblescope::inline sim
+
+namespace bubblescope::tests {
 
 namespace {
 

@@ -55,7 +55,7 @@ TEST_P(PublishedProfiles, AreCutAsWellAsByPipedream) {
   EXPECT_EQ(slowest, partition->period);
 }
 
-INSTANTIATE_TEST_SUITE_P(schedules::Partition, PublishedProfiles, testing::ValuesIn(kPublished),
+INSTANTIATE_TEST_SUITE_P(Partition, PublishedProfiles, testing::ValuesIn(kPublished),
                          [](const auto& test) {
                            return test.param.profile + std::to_string(test.index);
                          });

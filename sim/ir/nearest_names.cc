@@ -96,7 +96,10 @@ std::vector<std::string> nearest_names(std::string_view name,
     if (!distance || (least && *distance > *least)) continue;
     if (!least || *distance < *least) nearest.clear();
     least = distance;
-    if (nearest.size() < kMaxNames) nearest.push_back(candidate);
+    const bool is_known = std::any_of(
+        nearest.begin(), nearest.end(),
+        [&](const std::string& other) { return plain_name(other) == plain_name(candidate); });
+    if (!is_known && nearest.size() < kMaxNames) nearest.push_back(candidate);
   }
   return nearest;
 }

@@ -14,6 +14,7 @@ const Names kSchedules{"1f1b",  "dualpipe", "gpipe",        "interleaved-zb", "z
 
 TEST(NearestNames, MendTypos) {
   EXPECT_EQ(nearest_names("1f2b", kSchedules), Names{"1f1b"});
+  EXPECT_EQ(nearest_names("1f2b", {"1f1b", "1F1B", "gpipe"}), Names{"1f1b"});
   EXPECT_EQ(nearest_names("Dual-Pipe", kSchedules), Names{"dualpipe"});
   EXPECT_EQ(nearest_names("gipe", kSchedules), Names{"gpipe"});
 }

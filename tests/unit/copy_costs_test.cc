@@ -52,7 +52,7 @@ TEST(CopyCosts, ACopyTakesLongerBesideABusyRank) {
   Traffic traffic;
   for (const Instruction& instruction : program.instructions)
     traffic.fixed.push_back(is_copy(instruction.op.kind) ? 10 : 8);
-  const SharedRun run = simulate_shared(program, with_contention(traffic, program, contention));
+  const SimulatedRun run = simulate_shared(program, with_contention(traffic, program, contention));
   for (InstructionId id = 0; id < program.size(); ++id)
     EXPECT_EQ(run.timeline.end[id], is_copy(program.instructions[id].op.kind) ? 14 : 8);
 }

@@ -48,7 +48,7 @@ std::array<Nanos, 2> ends_of(Nanos forward, const Slowdown& ops, const Slowdown&
     if (is_message(instruction)) ids[0] = id;
     if (!is_message(instruction) && instruction.rank == 0) ids[1] = id;
   }
-  const SharedRun run = simulate_shared(program, with_contention(traffic, program, contention));
+  const SimulatedRun run = simulate_shared(program, with_contention(traffic, program, contention));
   return {run.timeline.end[ids[0]], run.timeline.end[ids[1]]};
 }
 

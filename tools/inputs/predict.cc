@@ -5,19 +5,11 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <functional>
-#include <map>
 #include <system_error>
 #include <utility>
 #include <variant>
 
-#include "sim/analysis/analyze.h"
-#include "sim/analysis/link_use.h"
-#include "sim/analysis/sensitivity.h"
-#include "sim/analysis/step_times.h"
-#include "sim/engine/simulate.h"
-#include "sim/engine/simulate_batch.h"
-#include "sim/engine/simulate_shared.h"
+#include "sim/analysis/analyze_run.h"
 #include "sim/ir/lower_collectives.h"
 #include "sim/ir/recompute.h"
 #include "sim/ir/shard_stages.h"
@@ -110,22 +102,6 @@ void expect_agreement(const Schedule& schedule, const PredictOptions& options,
     throw Error(
         fmt::format("{} has {} micro-batches, --global-batch-size {} makes {}; leave it out", path,
                     microbatches, *options.model.global_batch, microbatches_of(options, path)));
-}
-
-/// Simulates the same step in every scenario of the noise.
-StepTimes simulate_noise(const TimedStep& step, const NoiseOptions& options) {
-  const std::vector<Nanos>& durations = step.traffic ? step.traffic->fixed : step.durations;
-  const NoiseModel model(step.program, durations, options.noise,
-                         price_bytes(step.program, step.models.costs));
-  const auto batch = [&](std::size_t block) { return NoisyBatch(model, block); };
-  std::function<BatchDurations(std::size_t)> lengths;
-  if (options.noise.sequence_length_jitter > 0)
-    lengths = [&](std::size_t block) {
-      return [batch = NoisyBatch(model, block)](InstructionId id) { return batch.length(id); };
-    };
-  return summarize(
-      step.traffic ? simulate_batches(step.program, *step.traffic, options.seeds, batch, lengths)
-                   : simulate_batches(step.program, options.seeds, batch));
 }
 
 [[noreturn]] void refuse(const Schedule& schedule, const Problems& problems) {
@@ -258,16 +234,6 @@ ValidSchedule load_valid_schedule(const std::string& name_or_path, const Predict
   return valid_or_refused(load_schedule(name_or_path, options, use));
 }
 
-std::optional<Traffic> find_traffic(const Program& program, const Models& models,
-                                    const std::vector<Nanos>& durations) {
-  if (!models.cluster && !models.contention) return {};
-  Traffic traffic;
-  traffic.fixed = durations;
-  if (models.cluster) traffic = route_messages(program, durations, *models.cluster);
-  if (!models.contention) return traffic;
-  return with_contention(std::move(traffic), program, *models.contention);
-}
-
 Program lower_or_explain(const ValidSchedule& schedule, const LowerOptions& options) {
   std::variant<Program, Deadlock> lowered = lower(schedule, options);
   if (const auto* deadlock = std::get_if<Deadlock>(&lowered)) {
@@ -290,28 +256,19 @@ TimedStep time_step(ValidSchedule schedule, const PredictOptions& options) {
   TimedStep step{std::move(schedule)};
   step.program = lower_or_explain(step.schedule, choose_lowering(step.schedule, options));
   step.models = load_models(step.schedule, options);
-  step.durations = apply_slow_ranks(
-      step.program,
-      exec::inject(options.injections, step.program, price(step.program, step.models.costs)),
-      options.noise.slow_ranks);
-  SharedRun run;
-  step.traffic = find_traffic(step.program, step.models, step.durations);
-  if (step.traffic) {
-    run = simulate_shared(step.program, *step.traffic);
-    step.timeline = std::move(run.timeline);
-    step.timeline.uncontended = step.durations;
-  } else {
-    step.timeline = simulate(step.program, step.durations);
-  }
-  step.report = analyze(step.schedule, step.program, step.timeline, step.models.memory);
+  step.timing = make_timing(step.program,
+                            apply_slow_ranks(step.program,
+                                             exec::inject(options.injections, step.program,
+                                                          price(step.program, step.models.costs)),
+                                             options.noise.slow_ranks),
+                            step.models.cluster, step.models.contention);
+  SimulatedRun run = simulate(step.program, step.timing);
+  step.report = analyze_run(
+      {step.schedule, step.program, step.models.costs, step.models.memory, step.timing, run},
+      {options.noise.noise, options.noise.seeds, options.noise.sensitivity});
+  step.timeline = std::move(run.timeline);
   step.made = {choose_lowering(step.schedule, options), costs_text(step.models, options),
                to_string(options.shape.profile)};
-  if (step.traffic)
-    step.report.links = account_for_links(*step.traffic, run.uses, step.report.makespan);
-  if (options.noise.noise.is_random()) step.report.noise = simulate_noise(step, options.noise);
-  if (options.noise.sensitivity)
-    step.report.sensitivity =
-        find_sensitivity(step.program, step.durations, step.traffic ? &*step.traffic : nullptr);
   return step;
 }
 

@@ -9,7 +9,7 @@
 #include "sim/analysis/report.h"
 #include "sim/ir/timeline.h"
 #include "sim/ir/valid_schedule.h"
-#include "sim/model/traffic.h"
+#include "sim/model/timing.h"
 #include "tools/flags/options.h"
 #include "tools/inputs/cost_sources.h"
 #include "tools/inputs/models.h"
@@ -22,8 +22,7 @@ struct TimedStep {
   ValidSchedule schedule;
   Program program = {};
   Models models = {};
-  std::vector<Nanos> durations = {};    ///< with injected delays; of messages, without contention
-  std::optional<Traffic> traffic = {};  ///< where messages share links, or ops slow each other
+  Timing timing = {};  ///< with injected delays
   Timeline timeline = {};
   BubbleReport report = {};
   traces::MadeWith made = {};
@@ -56,10 +55,6 @@ std::variant<ValidSchedule, InvalidSchedule> load_schedule(const std::string& na
 /// the culprit marked, and Error (Fault::kProblem) is thrown.
 ValidSchedule load_valid_schedule(const std::string& name_or_path, const PredictOptions& options,
                                   CostUse use = CostUse::kPriced);
-
-/// Finds shared links and contention; nullopt where no instruction's time depends on others.
-std::optional<Traffic> find_traffic(const Program& program, const Models& models,
-                                    const std::vector<Nanos>& durations);
 
 /// Lowers a schedule. Where it deadlocks, the grid is printed to stderr with the culprit marked,
 /// and Error (Fault::kProblem) is thrown.

@@ -8,7 +8,6 @@
 #include <variant>
 
 #include "sim/engine/simulate.h"
-#include "sim/engine/simulate_shared.h"
 #include "sim/ir/saturated.h"
 #include "tools/flags/words.h"
 #include "tools/inputs/memory_caps.h"
@@ -164,12 +163,9 @@ Models WhatIf::models_of(const ValidSchedule& schedule, const Configuration& con
 namespace {
 
 Timeline timeline_of(const Program& program, const Models& models) {
-  std::vector<Nanos> durations = price(program, models.costs);
-  const std::optional<Traffic> traffic = find_traffic(program, models, durations);
-  if (!traffic) return simulate(program, durations);
-  Timeline timeline = simulate_shared(program, *traffic).timeline;
-  timeline.uncontended = std::move(durations);
-  return timeline;
+  const Timing timing =
+      make_timing(program, price(program, models.costs), models.cluster, models.contention);
+  return simulate(program, timing).timeline;
 }
 
 /// Returns `plan`, or the reason for its refusal: the first rank that exceeds its memory. `shares`

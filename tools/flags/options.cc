@@ -331,7 +331,7 @@ void add_predict_options(CommandFlags& app, PredictOptions& options) {
          "--inject",
          [&options](const std::vector<std::string>& texts) {
            for (const std::string& text : texts)
-             options.injections.push_back(exec::parse_injection(text));
+             options.injections.push_back(parse_injection(text));
          },
          "a fault: rank=R[,op=OP],delay=TIME|slow=FACTOR|die|hang|wrong-size|garbage; may be "
          "repeated")

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "exec/runtime/injection.h"
 #include "sim/ir/lower.h"
 #include "sim/ir/offload.h"
 #include "sim/ir/pytorch_release.h"
+#include "sim/model/injection.h"
 #include "sim/model/memory_model.h"
 #include "sim/model/schedule_def.h"
 #include "tools/commands/command.h"
@@ -83,9 +83,9 @@ struct PredictOptions {
   CostOptions cost;
   MemoryOptions memory;
   ActivationOptions moves;
-  exec::Injections injections;  ///< faults of ranks, predicted or injected
-  NoiseOptions noise;           ///< for predictions alone; not added by add_predict_options()
-  ModelOptions model;           ///< where given, it replaces the cost flags
+  Injections injections;  ///< faults of ranks, predicted or injected
+  NoiseOptions noise;     ///< for predictions alone; not added by add_predict_options()
+  ModelOptions model;     ///< where given, it replaces the cost flags
 };
 void add_predict_options(CommandFlags& app, PredictOptions& options);
 

@@ -258,8 +258,8 @@ TimedStep time_step(ValidSchedule schedule, const PredictOptions& options) {
   step.models = load_models(step.schedule, options);
   step.timing = make_timing(step.program,
                             apply_slow_ranks(step.program,
-                                             exec::inject(options.injections, step.program,
-                                                          price(step.program, step.models.costs)),
+                                             inject(options.injections, step.program,
+                                                    price(step.program, step.models.costs)),
                                              options.noise.slow_ranks),
                             step.models.cluster, step.models.contention);
   SimulatedRun run = simulate(step.program, step.timing);

@@ -165,10 +165,10 @@ void add_parsed(CommandFlags& app, const Flag& flag,
 
 namespace {
 
-traces::LayerCosts parse_layer_costs(const std::string& text) {
+LayerCosts parse_layer_costs(const std::string& text) {
   const std::vector<std::string> parts = split(text, ',');
   if (parts.size() != 4) throw Error("'" + text + "' must be four numbers for E,t,m,L: 0,1,1,1");
-  traces::LayerCosts costs;
+  LayerCosts costs;
   Millionths* const values[] = {&costs.embedding, &costs.transformer, &costs.prediction,
                                 &costs.loss};
   for (std::size_t at = 0; at < parts.size(); ++at) {

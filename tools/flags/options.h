@@ -38,8 +38,8 @@ struct ShapeOptions {
   std::optional<std::int32_t> in_flight;
   bool sharded = false;  ///< --fsdp
   Profile profile = Profile::kNone;
-  traces::LayerLayout layout;  ///< empty: stages are equal
-  traces::LayerCosts layer_costs;
+  LayerLayout layout;  ///< empty: stages are equal
+  LayerCosts layer_costs;
 };
 void add_shape_options(CommandFlags& app, ShapeOptions& options);
 void add_profile_option(CommandFlags& app, ShapeOptions& options);
@@ -49,11 +49,11 @@ PytorchRelease choose_release(Profile profile);
 /// The costs of ops and messages, and how they run.
 struct CostOptions {
   UniformCost uniform;
-  bool any_uniform = false;                 ///< whether a cost flag was given at all
-  bool any_update = false;                  ///< whether a flag says how the step ends
-  std::string file;                         ///< --costs; empty where not given
-  std::optional<traces::CostFile> content;  ///< content of that file, set by read_inputs()
-  std::optional<NetworkOptions> network;    ///< not added by add_cost_options()
+  bool any_uniform = false;               ///< whether a cost flag was given at all
+  bool any_update = false;                ///< whether a flag says how the step ends
+  std::string file;                       ///< --costs; empty where not given
+  std::optional<CostTable> content;       ///< content of that file, set by read_inputs()
+  std::optional<UniformNetwork> network;  ///< not added by add_cost_options()
   LowerOptions lower;
 };
 void add_cost_options(CommandFlags& app, CostOptions& options);

@@ -18,12 +18,12 @@ namespace bubblescope::tools {
 namespace {
 
 CostModel layout_costs(const Schedule& schedule, const PredictOptions& options) {
-  const traces::LayerLayout& layout = options.shape.layout;
+  const LayerLayout& layout = options.shape.layout;
   if (layout.size() != static_cast<std::size_t>(schedule.stages_per_pipeline()))
     throw Error(fmt::format("--layout has {} stages, but {} has {}; write one per stage",
                             layout.size(), schedule.name, schedule.stages_per_pipeline()));
   return spread_unevenly(options.cost.uniform, schedule,
-                         traces::compute_stage_weights(layout, options.shape.layer_costs));
+                         compute_stage_weights(layout, options.shape.layer_costs));
 }
 
 /// Comparing a full backward other than I + W with split ones would be misleading.
@@ -113,11 +113,11 @@ Models load_models(const ValidSchedule& schedule, const PredictOptions& options)
 }
 
 std::string costs_text(const Models& models, const PredictOptions& options) {
-  const traces::LayerLayout& layout = options.shape.layout;
+  const LayerLayout& layout = options.shape.layout;
   std::string text = models.placed               ? describe_model(models.placed->on)
                      : options.cost.file.empty() ? uniform_text(options.cost.uniform)
                                                  : options.cost.file;
-  if (!layout.empty()) text += ", layout " + to_string(layout);
+  if (!layout.empty()) text += ", layout " + traces::to_string(layout);
   if (options.cost.network) text += ", network " + to_string(*options.cost.network);
   return text;
 }

@@ -22,7 +22,7 @@ PredictOptions read_inputs(PredictOptions options, const std::vector<std::string
 void expect_one_cost_source(const PredictOptions& options);
 
 /// Returns the content of --costs.
-traces::CostFile cost_file_of(const CostOptions& options);
+CostTable cost_file_of(const CostOptions& options);
 
 /// Returns the memory of the flags for any schedule of this shape. Throws Error for a --cap with
 /// neither one entry nor one per rank.

@@ -13,10 +13,10 @@ namespace {
 
 /// Transformer layers per stage. The embedding is on the first stage; the head and the multi-token
 /// prediction layers are on the last, as in the model.
-std::vector<std::int64_t> layers_of(const traces::LayerLayout& layout, const Transformer& model) {
+std::vector<std::int64_t> layers_of(const LayerLayout& layout, const Transformer& model) {
   std::vector<std::int64_t> layers;
   std::int64_t predictions = 0;
-  for (const traces::StageLayers& stage : layout) {
+  for (const StageLayers& stage : layout) {
     layers.push_back(stage.transformers);
     predictions += stage.predictions;
   }

@@ -87,12 +87,12 @@ Models load_model_costs(ModelOnDevices on, const Schedule& schedule, MemoryModel
   return with_copies(with_recompute(std::move(models), schedule), schedule);
 }
 
-Models load_file_costs(const traces::CostFile& file, const Schedule& schedule, MemoryModel memory) {
-  MemoryModel bytes = traces::make_memory_model(file, schedule);
+Models load_file_costs(const CostTable& file, const Schedule& schedule, MemoryModel memory) {
+  MemoryModel bytes = make_memory_model(file, schedule);
   Models models;
-  models.costs = traces::make_cost_model(file, schedule);
-  models.cluster = traces::cluster(file, schedule);
-  models.contention = traces::contention(file, schedule);
+  models.costs = make_cost_model(file, schedule);
+  models.cluster = make_cluster(file, schedule);
+  models.contention = make_contention(file, schedule);
   models.memory = std::move(memory);
   models.memory.activation_bytes = std::move(bytes.activation_bytes);
   models.memory.weight_bytes = std::move(bytes.weight_bytes);
@@ -101,20 +101,20 @@ Models load_file_costs(const traces::CostFile& file, const Schedule& schedule, M
   return models;
 }
 
-Models load_flag_costs(const UniformCost& cost, const std::optional<NetworkOptions>& network,
+Models load_flag_costs(const UniformCost& cost, const std::optional<UniformNetwork>& network,
                        const Schedule& schedule) {
   Models models;
   models.costs = spread(cost, schedule);
   if (!network) return models;
-  models.cluster = cluster_of(*network, cost.message, schedule.shape.ranks);
+  models.cluster = make_cluster(*network, cost.message, schedule.shape.ranks);
   models.costs = with_uncontended_messages(std::move(models.costs), *models.cluster, schedule);
   return models;
 }
 
-CostModel load_costs_before_order(const traces::CostFile& file, const Shape& shape) {
+CostModel load_costs_before_order(const CostTable& file, const Shape& shape) {
   const Schedule unordered = make_unordered_schedule(shape);
-  CostModel costs = traces::make_cost_model(file, unordered);
-  const std::optional<Cluster> shared = traces::cluster(file, unordered);
+  CostModel costs = make_cost_model(file, unordered);
+  const std::optional<Cluster> shared = make_cluster(file, unordered);
   return shared ? with_uncontended_messages(std::move(costs), *shared, unordered) : costs;
 }
 

@@ -33,14 +33,14 @@ MemoryModel with_bytes(MemoryModel memory, const ModelStep& step);
 Models load_model_costs(ModelOnDevices on, const Schedule& schedule, MemoryModel memory);
 
 /// Returns everything that a cost file says; `memory` is that of the flags.
-Models load_file_costs(const traces::CostFile& file, const Schedule& schedule, MemoryModel memory);
+Models load_file_costs(const CostTable& file, const Schedule& schedule, MemoryModel memory);
 
 /// Returns the costs of flags, spread over the schedule's stages, and their network. No memory.
-Models load_flag_costs(const UniformCost& cost, const std::optional<NetworkOptions>& network,
+Models load_flag_costs(const UniformCost& cost, const std::optional<UniformNetwork>& network,
                        const Schedule& schedule);
 
 /// Returns the costs of a file for a schedule without an order; messages are priced without
 /// contention.
-CostModel load_costs_before_order(const traces::CostFile& file, const Shape& shape);
+CostModel load_costs_before_order(const CostTable& file, const Shape& shape);
 
 }  // namespace bubblescope::tools

@@ -30,13 +30,13 @@ Outcome too_full(std::optional<Plan> plan, const char* what, Bytes needed, Bytes
 /// The embedding is on the first stage; the head and the multi-token prediction layers are on the
 /// last.
 std::string layout_text(const LayerCounts& layers, const Transformer& model) {
-  traces::LayerLayout layout;
+  LayerLayout layout;
   for (const std::int64_t count : layers)
     layout.push_back({0, static_cast<std::int32_t>(count), 0, 0});
   layout.front().embeddings = 1;
   layout.back().predictions = static_cast<std::int32_t>(model.predictions);
   layout.back().losses = 1;
-  return to_string(layout);
+  return traces::to_string(layout);
 }
 
 /// A report of what ranks hold, and of nothing else.

@@ -13,6 +13,7 @@
 #include "tools/commands/measure.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/words.h"
+#include "tools/inputs/config.h"
 #include "tools/print.h"
 #include "traces/costs/contention_entry.h"
 #include "traces/costs/cost_file.h"

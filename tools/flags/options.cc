@@ -13,6 +13,7 @@
 #include "tools/flags/command_flags.h"
 #include "tools/flags/heading.h"
 #include "tools/flags/words.h"
+#include "traces/costs/megatron_layout.h"
 #include "traces/files/format.h"
 
 namespace bubblescope::tools {
@@ -41,7 +42,7 @@ Millionths parse_cap(const std::string& text) {
 }
 
 /// Parses "3" or "8,6,6" in the unit of --mem, "70GiB" or "70GiB,75GiB" in bytes.
-void parse_caps(const std::string& text, MemoryOptions& options) {
+void parse_caps(const std::string& text, UniformMemory& options) {
   options.cap.clear();
   options.cap_bytes.clear();
   for (const std::string& part : parts_of(text)) {
@@ -281,7 +282,7 @@ void add_cost_options(CommandFlags& app, CostOptions& options) {
       ->check(InRange(1, kMaxRanks));
 }
 
-void add_memory_options(CommandFlags& app, MemoryOptions& options) {
+void add_memory_options(CommandFlags& app, UniformMemory& options) {
   const Heading heading(app, kMemoryHeading);
   add_parsed(app, {"--mem", "what F, I and W add to memory, in any unit (default 1,0,-1)", "F,I,W"},
              [&options](const std::string& text) { options.unit = parse_delta(text); });

@@ -11,15 +11,13 @@
 #include "sim/ir/offload.h"
 #include "sim/ir/pytorch_release.h"
 #include "sim/model/injection.h"
-#include "sim/model/memory_model.h"
 #include "sim/model/schedule_def.h"
+#include "sim/predict/config.h"
 #include "tools/commands/command.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/model_options.h"
 #include "tools/flags/network_options.h"
 #include "tools/flags/noise_options.h"
-#include "traces/costs/cost_file.h"
-#include "traces/costs/megatron_layout.h"
 
 namespace bubblescope::tools {
 
@@ -60,15 +58,8 @@ void add_cost_options(CommandFlags& app, CostOptions& options);
 /// --network, for what is simulated.
 void add_network_option(CommandFlags& app, CostOptions& options);
 
-/// The memory that ops add, and its limit; amounts in millionths of the user's unit.
-struct MemoryOptions {
-  MemoryDelta unit{kWhole, 0, -kWhole};
-  std::vector<Millionths> cap;   ///< one for all ranks, or one per rank; empty: none
-  std::vector<Bytes> cap_bytes;  ///< the same in bytes, where activations have bytes; or `cap`
-  Release release = Release::kWeightGrad;
-  SavedFractions saved;  ///< where activations are recomputed
-};
-void add_memory_options(CommandFlags& app, MemoryOptions& options);
+/// The memory that ops add, and its limit. `per` is that of --costs-per, which these leave alone.
+void add_memory_options(CommandFlags& app, UniformMemory& options);
 
 /// Activations that a schedule's ranks do not keep until the backward.
 struct ActivationOptions {
@@ -81,7 +72,7 @@ void add_activation_options(CommandFlags& app, ActivationOptions& options);
 struct PredictOptions {
   ShapeOptions shape;
   CostOptions cost;
-  MemoryOptions memory;
+  UniformMemory memory;
   ActivationOptions moves;
   Injections injections;  ///< faults of ranks, predicted or injected
   NoiseOptions noise;     ///< for predictions alone; not added by add_predict_options()

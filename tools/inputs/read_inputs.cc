@@ -3,7 +3,7 @@
 #include <fmt/ranges.h>
 
 #include "sim/ir/error.h"
-#include "tools/inputs/cost_sources.h"
+#include "tools/inputs/config.h"
 #include "traces/costs/cost_file.h"
 
 namespace bubblescope::tools {

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include "sim/ir/error.h"
+#include "traces/costs/cluster_entry.h"
+#include "traces/costs/contention_entry.h"
 #include "traces/files/format.h"
 #include "traces/json/json_node.h"
 #include "traces/schedules/cell.h"

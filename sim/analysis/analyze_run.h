@@ -2,21 +2,12 @@
 // used, how steps differ under noise, and which rank or kind of op the step time depends on.
 #pragma once
 
-#include <cstddef>
-
 #include "sim/analysis/report.h"
 #include "sim/engine/simulate.h"
 #include "sim/ir/valid_schedule.h"
-#include "sim/model/noise.h"
+#include "sim/model/scenarios.h"
 
 namespace bubblescope::inline sim {
-
-/// What to simulate beside the step itself.
-struct Scenarios {
-  Noise noise = {};          ///< no scenarios where it is not random
-  std::size_t count = 1000;  ///< scenarios of the noise
-  bool sensitivity = false;  ///< whether every rank and kind of op gets slower once
-};
 
 /// A simulated step, by reference: the values from which its report is made.
 struct SimulatedStep {

@@ -13,7 +13,6 @@
 #include <variant>
 #include <vector>
 
-#include "sim/analysis/analyze_run.h"
 #include "sim/ir/lower.h"
 #include "sim/ir/offload.h"
 #include "sim/ir/pytorch_release.h"
@@ -21,6 +20,7 @@
 #include "sim/model/injection.h"
 #include "sim/model/layer_cost.h"
 #include "sim/model/layer_layout.h"
+#include "sim/model/scenarios.h"
 #include "sim/model/uniform_network.h"
 
 namespace bubblescope::inline sim {

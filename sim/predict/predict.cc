@@ -5,6 +5,7 @@
 #include <utility>
 #include <variant>
 
+#include "sim/analysis/analyze_run.h"
 #include "sim/engine/simulate.h"
 #include "sim/ir/error.h"
 #include "sim/predict/model_fit.h"

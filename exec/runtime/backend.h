@@ -9,13 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "exec/runtime/injection.h"
 #include "exec/runtime/limits.h"
 #include "exec/runtime/processes.h"
 #include "exec/runtime/work.h"
 #include "sim/ir/program.h"
 #include "sim/ir/registry.h"
 #include "sim/ir/units.h"
+#include "sim/model/injection.h"
 
 namespace bubblescope::exec {
 

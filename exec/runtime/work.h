@@ -5,10 +5,10 @@
 #include <span>
 
 #include "exec/runtime/blob.h"
-#include "exec/runtime/injection.h"
 #include "exec/runtime/step_clock.h"
 #include "sim/ir/program.h"
 #include "sim/ir/units.h"
+#include "sim/model/injection.h"
 
 namespace bubblescope::exec {
 

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "exec/runtime/blob.h"
-#include "exec/runtime/injection.h"
 #include "exec/training/matrix.h"
+#include "sim/model/injection.h"
 
 namespace bubblescope::exec {
 

@@ -45,24 +45,23 @@ Nanos makespan_with_slow_messages(const Program& program, Traffic traffic) {
 
 }  // namespace
 
-Sensitivity find_sensitivity(const Program& program, std::span<const Nanos> durations,
-                             const Traffic* traffic) {
-  const std::span<const Nanos> base = traffic ? std::span<const Nanos>(traffic->fixed) : durations;
+Sensitivity find_sensitivity(const Program& program, const Timing& timing) {
+  const std::vector<Nanos>& base = timing.fixed();
   const std::size_t scenarios = kFirstRank + static_cast<std::size_t>(program.ranks);
   const auto batch = [&](std::size_t block) {
     return [&, block](InstructionId id) {
       return scenario_durations(program.instructions[id], base[id], block);
     };
   };
-  const std::vector<Nanos> makespans = traffic
-                                           ? simulate_batches(program, *traffic, scenarios, batch)
-                                           : simulate_batches(program, scenarios, batch);
+  const std::vector<Nanos> makespans =
+      timing.traffic ? simulate_batches(program, *timing.traffic, scenarios, batch)
+                     : simulate_batches(program, scenarios, batch);
   Sensitivity sensitivity;
   for (std::size_t kind = 0; kind < kBusyKinds; ++kind)
     sensitivity.by_kind[kind] = makespans[1 + kind] - makespans[0];
-  if (traffic)
+  if (timing.traffic)
     sensitivity.by_kind[static_cast<std::size_t>(BusyKind::kSend)] =
-        makespan_with_slow_messages(program, *traffic) - makespans[0];
+        makespan_with_slow_messages(program, *timing.traffic) - makespans[0];
   for (std::size_t rank = kFirstRank; rank < scenarios; ++rank)
     sensitivity.by_rank.push_back(makespans[rank] - makespans[0]);
   return sensitivity;

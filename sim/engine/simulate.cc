@@ -1,4 +1,4 @@
-// The dataflow pass.
+// The dataflow pass, and the choice between it and the event loop.
 #include "sim/engine/simulate.h"
 
 #include <algorithm>
@@ -21,6 +21,13 @@ Timeline simulate(const Program& program, std::span<const Nanos> durations) {
     if (lane != kNoLane) lane_end[lane] = end[id];
   }
   return timeline;
+}
+
+SimulatedRun simulate(const Program& program, const Timing& timing) {
+  if (!timing.traffic) return {simulate(program, timing.durations)};
+  SimulatedRun run = simulate_shared(program, *timing.traffic);
+  run.timeline.uncontended = timing.durations;
+  return run;
 }
 
 }  // namespace bubblescope::inline sim

@@ -42,7 +42,7 @@ class SharedLoop {
     run_.timeline.end.assign(program_.size(), 0);
   }
 
-  SharedRun run() && {
+  SimulatedRun run() && {
     for (InstructionId id = 0; id < program_.size(); ++id)
       if (simulator_.awaited_[id] == 0) start(id);
     release_dependents();
@@ -120,7 +120,7 @@ class SharedLoop {
   std::vector<std::uint32_t> version_;  ///< per task: how often its rate has changed
   std::vector<InstructionId> ended_;    ///< their dependents are not released yet
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
-  SharedRun run_;
+  SimulatedRun run_;
 };
 
 SharedSimulator::SharedSimulator(const Program& program, const Traffic& traffic)
@@ -154,11 +154,11 @@ SharedSimulator::SharedSimulator(const Program& program, const Traffic& traffic)
     task_of_[traffic.contended_ops[op].instruction] = flows + op;
 }
 
-SharedRun SharedSimulator::run(std::span<const Nanos> fixed) const {
+SimulatedRun SharedSimulator::run(std::span<const Nanos> fixed) const {
   return SharedLoop(*this, fixed).run();
 }
 
-SharedRun simulate_shared(const Program& program, const Traffic& traffic) {
+SimulatedRun simulate_shared(const Program& program, const Traffic& traffic) {
   return SharedSimulator(program, traffic).run(traffic.fixed);
 }
 

@@ -16,9 +16,10 @@
 
 namespace bubblescope::inline sim {
 
-struct SharedRun {
+/// One simulated step.
+struct SimulatedRun {
   Timeline timeline;
-  std::vector<ResourceUse> uses;  ///< parallel to Traffic::resources
+  std::vector<ResourceUse> uses = {};  ///< parallel to Traffic::resources; empty without traffic
 };
 
 /// Runs one Program with one Traffic any number of times, each time with other fixed times. Refers
@@ -28,7 +29,7 @@ class SharedSimulator {
   SharedSimulator(const Program& program, const Traffic& traffic);
 
   /// `fixed` replaces Traffic::fixed.
-  SharedRun run(std::span<const Nanos> fixed) const;
+  SimulatedRun run(std::span<const Nanos> fixed) const;
 
  private:
   friend class SharedLoop;
@@ -45,6 +46,6 @@ class SharedSimulator {
 };
 
 /// One run.
-SharedRun simulate_shared(const Program& program, const Traffic& traffic);
+SimulatedRun simulate_shared(const Program& program, const Traffic& traffic);
 
 }  // namespace bubblescope::inline sim

@@ -37,11 +37,10 @@ TEST(Training, ADamagedMessageIsFoundAndItsSenderNamed) {
       if (!is_message(program.instructions[message])) continue;
       const Instruction& producer = program.instructions[program.dependencies_of(message)[0]];
       for (const auto& [kind, text] :
-           {std::pair{exec::Injection::Kind::kWrongSize,
-                      "sent a wrong size: 5 x 8 entries instead of"},
-            std::pair{exec::Injection::Kind::kGarbage, "sent garbage"}}) {
+           {std::pair{Injection::Kind::kWrongSize, "sent a wrong size: 5 x 8 entries instead of"},
+            std::pair{Injection::Kind::kGarbage, "sent garbage"}}) {
         exec::Training training(schedule, program, small_model());
-        const exec::Injections damage{{producer.rank, to_string(producer.op), kind}};
+        const Injections damage{{producer.rank, to_string(producer.op), kind}};
         const auto backend = exec::find_backend("cpu").make({training.work(), damage}, program);
         const exec::Execution execution = exec::execute(program, *backend, "cpu", {0, 1, {}});
         ASSERT_TRUE(execution.breakdown) << name << " " << to_string(producer.op);
@@ -72,9 +71,9 @@ Program without(const Program& program,
 
 /// Delays the producer of a message that nothing waits for any more, so that its reader comes
 /// first.
-exec::Injection delay_producer(const Program& program, InstructionId message) {
+Injection delay_producer(const Program& program, InstructionId message) {
   const Instruction& producer = program.instructions[program.dependencies_of(message)[0]];
-  return {producer.rank, to_string(producer.op), exec::Injection::Kind::kDelay, 20'000'000};
+  return {producer.rank, to_string(producer.op), Injection::Kind::kDelay, 20'000'000};
 }
 
 /// The op that reads the content of a message.
@@ -112,7 +111,7 @@ TEST(Training, AMissingDependencyFailsVerification) {
     for (InstructionId message = 0; message < program.size(); ++message) {
       if (!is_message(program.instructions[message])) continue;
       SCOPED_TRACE(std::string(name) + " " + to_string(program.instructions[message].op));
-      const exec::Injections late{delay_producer(program, message)};
+      const Injections late{delay_producer(program, message)};
       const Program leaves_early =
           without(program, [&](InstructionId id, InstructionId) { return id == message; });
       EXPECT_FALSE(train(schedule, leaves_early, small_model(), late).matches);

@@ -145,7 +145,7 @@ TEST(SharedSimulation, IsTheSameTwice) {
     const Cluster cluster = with_devices(with_links(cluster_of(program.ranks, 2), 30));
     const Traffic traffic = route_messages(program, random_durations(program, random), cluster);
     const SharedSimulator simulator(program, traffic);
-    const SharedRun first = simulator.run(traffic.fixed);
+    const SimulatedRun first = simulator.run(traffic.fixed);
     EXPECT_EQ(first.timeline.end, simulator.run(traffic.fixed).timeline.end);
     EXPECT_EQ(first.timeline.end, simulate_shared(program, traffic).timeline.end);
   }

@@ -72,7 +72,7 @@ TEST(GpuDevice, AHangIsStoppedAndTheDeviceGoesOn) {
   REQUIRE_GPU();
   const Schedule schedule = build("1f1b", 4, 4);
   const Program program = std::get<Program>(lower(schedule));
-  exec::BackendRequest request{{}, {exec::parse_injection("rank=1,op=1F2,hang")}};
+  exec::BackendRequest request{{}, {parse_injection("rank=1,op=1F2,hang")}};
   request.timeout = 300 * kMillisecond;
   const exec::Execution execution = spin(schedule, program, {}, std::move(request));
   ASSERT_TRUE(execution.breakdown);

@@ -23,6 +23,7 @@ SIM = {
     "model": ["ir", "model"],
     "engine": ["ir", "model", "engine"],
     "analysis": ["ir", "model", "engine", "analysis"],
+    "predict": ["ir", "model", "engine", "analysis", "predict"],
 }
 EXEC = {
     "runtime": ["runtime"],
@@ -123,6 +124,7 @@ sim/ir/a.cc "sim/engine/a.h" | sim/model/a.cc "sim/engine/a.h" | sim/engine/a.h 
 sim/ir/a.h "schedules/a.h" | sim/analysis/a.cc "traces/a.h" | schedules/a.cc "traces/a.h" | schedules/a.h "tools/a.h"
 traces/a.cc "schedules/a.h" | traces/a.cc "exec/a.h" | exec/a.cc "traces/a.h" | exec/a.cu "schedules/a.h"
 tools/a.cc "tests/a.h" | sim/ir/a.cc "op.h" | sim/engine/a.cc <thread> | sim/ir/a.cc <fstream> | sim/ir/a.cc <chrono>
+sim/ir/a.h "sim/predict/a.h" | sim/analysis/a.cc "sim/predict/a.h" | sim/predict/a.cc "traces/a.h" | sim/predict/a.cc <fstream>
 exec/runtime/a.cc "exec/training/a.h" | exec/training/a.cc "exec/gpu/host/a.h" | exec/mpi/a.cc "exec/nccl/a.h"
 exec/cpu/a.cc "exec/mpi/a.h" | exec/gpu/host/a.h "exec/nccl/a.h" | exec/gpu/device/a.cu "exec/gpu/host/a.h" | exec/a.cc "exec/cpu/a.h"
 sim/ir/a.cc <nlohmann/json.hpp> | schedules/a.cc <nlohmann/json.hpp> | traces/a.cc <CLI/CLI.hpp> | tools/a.cc <CLI/CLI.hpp>
@@ -133,6 +135,7 @@ GOOD = """
 traces/reports/a.cc "traces/drawings/a.h" | tools/flags/a.cc "tools/print.h" | tools/commands/a.cc "tools/plan/a.h"
 tools/main.cc "tools/commands/a.h" | traces/measured/a.cc "traces/timelines/a.h"
 sim/ir/a.cc "sim/ir/a.h" | sim/analysis/a.cc "sim/engine/a.h" | sim/engine/a.cc "sim/model/a.h" | sim/ir/a.cc <vector>
+sim/predict/a.cc "sim/analysis/a.h" | sim/predict/a.h "sim/engine/a.h" | tools/inputs/a.cc "sim/predict/a.h"
 schedules/search/a.cc "schedules/search/a.h" | traces/a.cc "sim/analysis/a.h" | tools/a.cc "exec/a.h"
 tests/unit/a.cc "tools/a.h" | traces/a.cc <nlohmann/json.hpp> | traces/a.h <nlohmann/json_fwd.hpp> | tools/flags/a.cc <CLI/CLI.hpp> | exec/a.cc <thread>
 exec/nccl/a.cc "exec/gpu/host/a.h" | exec/gpu/host/a.cc "exec/training/a.h" | exec/training/a.h "exec/runtime/a.h"

@@ -31,7 +31,7 @@ Program lowered(const Schedule& schedule, Overlap overlap) {
 }
 
 exec::Verification train(const Schedule& schedule, const Program& program,
-                         const exec::TrainingOptions& options, const exec::Injections& injections) {
+                         const exec::TrainingOptions& options, const Injections& injections) {
   exec::Training training(schedule, program, options);
   const auto backend = exec::find_backend("cpu").make({training.work(), injections}, program);
   const exec::ExecuteOptions steps{1, kVerifiedSteps - 1, [&] { training.finish_step(); }};

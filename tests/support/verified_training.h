@@ -24,7 +24,6 @@ Program lowered(const Schedule& schedule, Overlap overlap = Overlap::kAtomic);
 
 /// Returns the verification of the training; a breakdown fails the test.
 exec::Verification train(const Schedule& schedule, const Program& program,
-                         const exec::TrainingOptions& options,
-                         const exec::Injections& injections = {});
+                         const exec::TrainingOptions& options, const Injections& injections = {});
 
 }  // namespace bubblescope::tests

@@ -52,12 +52,12 @@ TEST(CopyCosts, ACopyTakesLongerBesideABusyRank) {
   Traffic traffic;
   for (const Instruction& instruction : program.instructions)
     traffic.fixed.push_back(is_copy(instruction.op.kind) ? 10 : 8);
-  const SharedRun run = simulate_shared(program, with_contention(traffic, program, contention));
+  const SimulatedRun run = simulate_shared(program, with_contention(traffic, program, contention));
   for (InstructionId id = 0; id < program.size(); ++id)
     EXPECT_EQ(run.timeline.end[id], is_copy(program.instructions[id].op.kind) ? 14 : 8);
 }
 
-traces::CostFile parse(const std::string& stage, const std::string& copy) {
+CostTable parse(const std::string& stage, const std::string& copy) {
   return traces::parse_cost_file(R"({"format": "bubblescope-costs/1", "stages": [)" + stage + "," +
                                      stage + "," + stage + "," + stage + R"(], "copy": )" + copy +
                                      "}",
@@ -70,37 +70,36 @@ constexpr const char* kStage =
 // 1000 bytes at 8 Gb/s, a byte per nanosecond, and 1 us; to other ranks 10 bytes per nanosecond,
 // and 2 us.
 TEST(CopyCosts, OfCopiesToOtherRanksAreSeparate) {
-  const traces::CostFile file = parse(kStage, R"({"latency": "1us", "bandwidth_gbps": 8,
+  const CostTable file = parse(kStage, R"({"latency": "1us", "bandwidth_gbps": 8,
       "slowdown": [1.25, 1.5], "to_rank": {"latency": "2us", "bandwidth_gbps": 80}})");
   const Schedule to_host = offloaded("1f1b");
-  EXPECT_EQ(traces::make_cost_model(file, to_host).stages[0].evict, 2000);
-  ASSERT_TRUE(contention(file, to_host));
-  EXPECT_EQ(contention(file, to_host)->copy, (Slowdown{1.25, 1.5}));
+  EXPECT_EQ(make_cost_model(file, to_host).stages[0].evict, 2000);
+  ASSERT_TRUE(make_contention(file, to_host));
+  EXPECT_EQ(make_contention(file, to_host)->copy, (Slowdown{1.25, 1.5}));
   const Schedule to_rank = build("bpipe");
-  EXPECT_EQ(traces::make_cost_model(file, to_rank).stages[0].evict, 2100);
-  EXPECT_EQ(traces::make_cost_model(file, to_rank).stages[0].load, 2100);
-  EXPECT_FALSE(contention(file, to_rank));
-  EXPECT_FALSE(contention(file, build("1f1b")));  // it copies nothing
+  EXPECT_EQ(make_cost_model(file, to_rank).stages[0].evict, 2100);
+  EXPECT_EQ(make_cost_model(file, to_rank).stages[0].load, 2100);
+  EXPECT_FALSE(make_contention(file, to_rank));
+  EXPECT_FALSE(make_contention(file, build("1f1b")));  // it copies nothing
 }
 
 TEST(CopyCosts, OfAStageTakePrecedence) {
-  const traces::CostFile file =
-      parse(R"({"forward": 1, "backward": 2, "evict": "5us", "load": "6us",
+  const CostTable file = parse(R"({"forward": 1, "backward": 2, "evict": "5us", "load": "6us",
                 "evict_to_rank": "7us"})",
-            R"({"latency": "1us", "to_rank": {"latency": "2us"}})");
-  const StageCost to_host = traces::make_cost_model(file, offloaded("1f1b")).stages[0];
+                               R"({"latency": "1us", "to_rank": {"latency": "2us"}})");
+  const StageCost to_host = make_cost_model(file, offloaded("1f1b")).stages[0];
   EXPECT_EQ(to_host.evict, 5000);
   EXPECT_EQ(to_host.load, 6000);
-  const StageCost to_rank = traces::make_cost_model(file, build("bpipe")).stages[0];
+  const StageCost to_rank = make_cost_model(file, build("bpipe")).stages[0];
   EXPECT_EQ(to_rank.evict, 7000);
   EXPECT_EQ(to_rank.load, 7000);
 }
 
 TEST(CopyCosts, EachDirectionToOtherRanksIsOptional) {
-  const traces::CostFile file = parse(R"({"forward": 1, "backward": 2, "evict": "5us",
+  const CostTable file = parse(R"({"forward": 1, "backward": 2, "evict": "5us",
                 "load_from_rank": "9us"})",
-                                      R"({"latency": "1us"})");
-  const StageCost to_rank = traces::make_cost_model(file, build("bpipe")).stages[0];
+                               R"({"latency": "1us"})");
+  const StageCost to_rank = make_cost_model(file, build("bpipe")).stages[0];
   EXPECT_EQ(to_rank.evict, 5000);
   EXPECT_EQ(to_rank.load, 9000);
 }

@@ -16,9 +16,9 @@
 namespace bubblescope::tests {
 namespace {
 
-traces::CostFile read(const std::string& text) { return traces::parse_cost_file(text, "f.json"); }
+CostTable read(const std::string& text) { return traces::parse_cost_file(text, "f.json"); }
 
-traces::CostFile with(const std::string& keys) {
+CostTable with(const std::string& keys) {
   return read("{\"format\":\"bubblescope-costs/1\"," + keys + "}");
 }
 
@@ -38,7 +38,7 @@ const Schedule& split() {
 }
 
 TEST(CostFile, ReadsNumbersAsMillisecondsAndStringsWithTheirUnit) {
-  const CostModel model = traces::make_cost_model(
+  const CostModel model = make_cost_model(
       with(R"("stages":[{"forward":0.1,"input_grad":"18.522us","weight_grad":3},)"
            R"({"forward":"1e-3s","input_grad":1,"weight_grad":1,"backward":"7ms","recompute":2}])"),
       split());
@@ -53,25 +53,25 @@ TEST(CostFile, ReadsNumbersAsMillisecondsAndStringsWithTheirUnit) {
 }
 
 TEST(CostFile, SaysWhatAnUpdateTakesAndWhatWeightsWeigh) {
-  const traces::CostFile file =
+  const CostTable file =
       with(R"("stages":[{"forward":1,"input_grad":1,"weight_grad":1,"optimizer":"3us",)"
            R"("reduce_grad":"5us","unshard":"4us","weight_bytes":"2KiB"},)"
            R"({"forward":1,"input_grad":1,"weight_grad":1,"weight_bytes":7}],"norm":"2us")");
-  const CostModel model = traces::make_cost_model(file, split());
+  const CostModel model = make_cost_model(file, split());
   EXPECT_EQ(model.norm, 2'000);
   ASSERT_EQ(model.updates.size(), 2u);
   EXPECT_EQ(model.updates[0].optimizer, 3'000);
   EXPECT_EQ(model.updates[0].reduce_grad, 5'000);
   EXPECT_EQ(model.updates[0].unshard, 4'000);
   EXPECT_EQ(model.updates[1].optimizer, 0);
-  EXPECT_EQ(traces::make_memory_model(file, split()).weight_bytes, (std::vector<Bytes>{2048, 7}));
+  EXPECT_EQ(make_memory_model(file, split()).weight_bytes, (std::vector<Bytes>{2048, 7}));
 }
 
 TEST(CostFile, GivesWeightsForAllStagesOrForNone) {
-  const traces::CostFile file =
+  const CostTable file =
       with(R"("stages":[{"forward":1,"input_grad":1,"weight_grad":1,"weight_bytes":7},)"
            R"({"forward":1,"input_grad":1,"weight_grad":1}])");
-  EXPECT_NE(error_of([&] { traces::make_memory_model(file, split()); }).find("'weight_bytes'"),
+  EXPECT_NE(error_of([&] { make_memory_model(file, split()); }).find("'weight_bytes'"),
             std::string::npos);
 }
 
@@ -80,35 +80,35 @@ constexpr const char* kTwoStages = R"("stages":[{"forward":1,"input_grad":1,"wei
 
 // 1 MiB is 8 388 608 bits; 400 Gb/s moves 400 bits in a nanosecond: 20 971.52 ns, rounded up.
 TEST(CostFile, AddsBytesOverBandwidthToTheLatency) {
-  const CostModel model = traces::make_cost_model(
-      with(std::string(kTwoStages) +
-           R"(,"message":{"latency":"10us","bytes":"1MiB","bandwidth_gbps":400})"),
-      split());
+  const CostModel model =
+      make_cost_model(with(std::string(kTwoStages) +
+                           R"(,"message":{"latency":"10us","bytes":"1MiB","bandwidth_gbps":400})"),
+                      split());
   EXPECT_EQ(model.message, 10'000 + 20'972);
   EXPECT_TRUE(model.message_between.empty());
 }
 
 TEST(CostFile, GivesLinksTheirOwnLatencyAndTheRestOfTheMessage) {
-  const CostModel model = traces::make_cost_model(
-      with(std::string(kTwoStages) +
-           R"(,"message":{"latency":"10us","bytes":1000,"bandwidth_gbps":8},)"
-           R"("links":[{"from":1,"to":0,"latency":"30us"}])"),
-      split());
+  const CostModel model =
+      make_cost_model(with(std::string(kTwoStages) +
+                           R"(,"message":{"latency":"10us","bytes":1000,"bandwidth_gbps":8},)"
+                           R"("links":[{"from":1,"to":0,"latency":"30us"}])"),
+                      split());
   EXPECT_EQ(model.message_between, (std::vector<Nanos>{11'000, 11'000, 31'000, 11'000}));
 }
 
 TEST(CostFile, CutsStagesIntoSlices) {
-  const traces::CostFile file =
+  const CostTable file =
       with(R"("stages":[{"forward":"10ns","backward":"20ns","overlapped_pair":"25ns",)"
            R"("activation_bytes":{"kept":10,"released_by_input_grad":4}}])");
   const Schedule schedule = traces::parse_schedule_text("0F0 0F0.1 0F0.2 0B0.2 0B0.1 0B0");
-  const CostModel model = traces::make_cost_model(file, schedule);
+  const CostModel model = make_cost_model(file, schedule);
   EXPECT_EQ(model.slices, 3);
   EXPECT_EQ(model.stages[0].forward, 4);
   EXPECT_EQ(model.stages[1].forward, 3);
   EXPECT_EQ(model.stages[2].backward, 6);
   EXPECT_EQ(*model.stages[0].overlapped_pair, 9);
-  const MemoryDelta bytes = traces::make_memory_model(file, schedule).activation_bytes[0];
+  const MemoryDelta bytes = make_memory_model(file, schedule).activation_bytes[0];
   EXPECT_EQ(bytes.forward, 3);
   EXPECT_EQ(bytes.forward + bytes.input_grad + bytes.weight_grad, 0);
 }
@@ -116,14 +116,14 @@ TEST(CostFile, CutsStagesIntoSlices) {
 TEST(CostFile, GivesReplicasTheCostsOfTheirOriginals) {
   const Schedule schedule = traces::parse_schedule_text("0F0 3F1 3B1 0B0 | 2F1 1F0 1B0 2B1");
   ASSERT_EQ(schedule.pipelines, 2);
-  const CostModel model = traces::make_cost_model(
+  const CostModel model = make_cost_model(
       with(R"("stages":[{"forward":1,"backward":2},{"forward":3,"backward":4}])"), schedule);
   ASSERT_EQ(model.stages.size(), 4u);
   EXPECT_EQ(model.stages[3].forward, 3'000'000);
 }
 
 TEST(CostFile, GivesMemoryInBytes) {
-  const MemoryModel model = traces::make_memory_model(
+  const MemoryModel model = make_memory_model(
       with(R"("stages":[{"forward":1,"activation_bytes":{"kept":"1GiB","released_by_input_grad":)"
            R"("512MiB"}},{"forward":1,"activation_bytes":{"kept":"1.5kB"}}],)"
            R"("memory":{"static_bytes":["2GB",7]})"),
@@ -143,21 +143,21 @@ constexpr const char* kRecomputing =
     R"("activation_bytes":{"kept":1000}}])";
 
 TEST(CostFile, GivesEachKindOfRecomputationItsTimeAndItsCheckpoint) {
-  const traces::CostFile file = with(kRecomputing);
+  const CostTable file = with(kRecomputing);
   const Schedule plain = traces::parse_schedule_text("0F0 0B0 | 1F0 1B0");
   const Schedule full = with_recompute(plain, {Recompute::kFull});
-  EXPECT_EQ(traces::make_cost_model(file, full).stages[0].recompute, 9);
-  EXPECT_EQ(traces::make_cost_model(file, full).stages[1].recompute, 10);  // forward
-  EXPECT_EQ(traces::make_memory_model(file, full).checkpoint_bytes, (std::vector<Bytes>{100, 0}));
+  EXPECT_EQ(make_cost_model(file, full).stages[0].recompute, 9);
+  EXPECT_EQ(make_cost_model(file, full).stages[1].recompute, 10);  // forward
+  EXPECT_EQ(make_memory_model(file, full).checkpoint_bytes, (std::vector<Bytes>{100, 0}));
   const Schedule selective = with_recompute(plain, {Recompute::kSelective});
-  EXPECT_EQ(traces::make_cost_model(file, selective).stages[0].recompute, 3);
-  EXPECT_EQ(traces::make_cost_model(file, selective).stages[1].recompute, 4);
-  EXPECT_EQ(traces::make_memory_model(file, selective).checkpoint_bytes,
+  EXPECT_EQ(make_cost_model(file, selective).stages[0].recompute, 3);
+  EXPECT_EQ(make_cost_model(file, selective).stages[1].recompute, 4);
+  EXPECT_EQ(make_memory_model(file, selective).checkpoint_bytes,
             (std::vector<Bytes>{400, 298}));  // 1000 * 34 / 114
   EXPECT_EQ(error_of([&] {
-              traces::make_cost_model(with(R"("stages":[{"forward":1,"backward":2}])"),
-                                      with_recompute(traces::parse_schedule_text("0F0 0B0", "one"),
-                                                     {Recompute::kSelective}));
+              make_cost_model(with(R"("stages":[{"forward":1,"backward":2}])"),
+                              with_recompute(traces::parse_schedule_text("0F0 0B0", "one"),
+                                             {Recompute::kSelective}));
             }),
             "f.json: /stages/0: lacks 'selective_recompute', but one recomputes attention there; "
             "add it");
@@ -165,63 +165,59 @@ TEST(CostFile, GivesEachKindOfRecomputationItsTimeAndItsCheckpoint) {
 
 // 1000 bytes are 8000 bits; 4 Gb/s moves 4 bits in a nanosecond.
 TEST(CostFile, GivesCopiesTheBytesThatAreKeptOverTheBandwidth) {
-  const traces::CostFile file =
+  const CostTable file =
       with(std::string(kRecomputing) + R"(,"copy":{"latency":"5ns","bandwidth_gbps":4})");
   const Schedule plain =
       traces::parse_schedule_text("0F0 0F1 0EVICT0 0B1 0LOAD0 0B0 | 1F0 1F1 1B1 1B0");
-  EXPECT_EQ(traces::make_cost_model(file, plain).stages[0].evict, 2005);
-  EXPECT_EQ(traces::make_cost_model(file, plain).stages[0].load, 2005);
+  EXPECT_EQ(make_cost_model(file, plain).stages[0].evict, 2005);
+  EXPECT_EQ(make_cost_model(file, plain).stages[0].load, 2005);
   const Schedule checkpoints = with_recompute(plain, {Recompute::kFull});
-  EXPECT_EQ(traces::make_cost_model(file, checkpoints).stages[0].evict,
+  EXPECT_EQ(make_cost_model(file, checkpoints).stages[0].evict,
             205);  // of the checkpoint alone
-  const traces::CostFile own = with(
+  const CostTable own = with(
       R"("stages":[{"forward":1,"backward":1,"evict":"7ns","load":"8ns"},{"forward":1,"backward":1}],)"
       R"("copy":{"latency":"5ns"})");
-  EXPECT_EQ(traces::make_cost_model(own, plain).stages[0].evict, 7);
-  EXPECT_EQ(traces::make_cost_model(own, plain).stages[0].load, 8);
-  EXPECT_EQ(traces::make_cost_model(own, plain).stages[1].load, 5);
+  EXPECT_EQ(make_cost_model(own, plain).stages[0].evict, 7);
+  EXPECT_EQ(make_cost_model(own, plain).stages[0].load, 8);
+  EXPECT_EQ(make_cost_model(own, plain).stages[1].load, 5);
   EXPECT_EQ(
       error_of([&] {
-        traces::make_cost_model(
-            with(R"("stages":[{"forward":1,"backward":1},{"forward":1,"backward":1}],)"
-                 R"("copy":{"bandwidth_gbps":4})"),
-            plain);
+        make_cost_model(with(R"("stages":[{"forward":1,"backward":1},{"forward":1,"backward":1}],)"
+                             R"("copy":{"bandwidth_gbps":4})"),
+                        plain);
       }),
       "f.json: /stages/0: lacks 'activation_bytes', which /copy/bandwidth_gbps needs; add it, "
       "or give 'evict' and 'load'");
 }
 
 TEST(CostFile, MustCoverTheSchedule) {
-  const traces::CostFile one = with(R"("stages":[{"forward":1}])");
-  EXPECT_EQ(error_of([&] { traces::make_cost_model(one, split()); }),
+  const CostTable one = with(R"("stages":[{"forward":1}])");
+  EXPECT_EQ(error_of([&] { make_cost_model(one, split()); }),
             "f.json: /stages: has 1 entries, but split has 2 stages (2 rank(s) x 1 chunk(s)); give "
             "one entry per stage");
-  const traces::CostFile no_split = with(R"("stages":[{"forward":1,"backward":2},{"forward":1}])");
+  const CostTable no_split = with(R"("stages":[{"forward":1,"backward":2},{"forward":1}])");
   EXPECT_EQ(
-      error_of([&] { traces::make_cost_model(no_split, split()); }),
+      error_of([&] { make_cost_model(no_split, split()); }),
       "f.json: /stages/0: lacks 'input_grad' and 'weight_grad', but split splits the backward; "
       "add them");
   EXPECT_EQ(error_of([&] {
-              traces::make_cost_model(no_split, traces::parse_schedule_text("0F0 0B0 | 1F0 1B0"));
+              make_cost_model(no_split, traces::parse_schedule_text("0F0 0B0 | 1F0 1B0"));
             }),
             "f.json: /stages/1: lacks 'backward'; add it, or 'input_grad' and 'weight_grad'");
-  EXPECT_EQ(error_of([&] {
-              traces::make_cost_model(no_split, traces::parse_schedule_text("0F0 | 1F0"));
-            }),
+  EXPECT_EQ(error_of([&] { make_cost_model(no_split, traces::parse_schedule_text("0F0 | 1F0")); }),
             "");
-  const traces::CostFile link = with(std::string(kTwoStages) + R"(,"links":[{"from":0,"to":2}])");
-  EXPECT_EQ(error_of([&] { traces::make_cost_model(link, split()); }),
+  const CostTable link = with(std::string(kTwoStages) + R"(,"links":[{"from":0,"to":2}])");
+  EXPECT_EQ(error_of([&] { make_cost_model(link, split()); }),
             "f.json: /links/0: joins ranks 0 and 2, but ranks are 0..1; remove it");
-  const traces::CostFile some =
+  const CostTable some =
       with(R"("stages":[{"forward":1,"activation_bytes":{"kept":1}},{"forward":1}],)"
            R"("memory":{"static_bytes":[1]})");
   EXPECT_EQ(
-      error_of([&] { traces::make_memory_model(some, split()); }),
+      error_of([&] { make_memory_model(some, split()); }),
       "f.json: /stages: some entries have 'activation_bytes' and some have not; give them for "
       "all stages or for none");
-  const traces::CostFile ranks =
-      with(std::string(kTwoStages) + R"(,"memory":{"static_bytes":[1]})");
-  EXPECT_EQ(error_of([&] { traces::make_memory_model(ranks, split()); }),
+  const CostTable ranks = with(std::string(kTwoStages) + R"(,"memory":{"static_bytes":[1]})");
+  EXPECT_EQ(error_of([&] { make_memory_model(ranks, split()); }),
             "f.json: /memory/static_bytes: has 1 entries for 2 ranks; give one per rank");
 }
 
@@ -232,9 +228,9 @@ std::string read_document(const std::string& name) {
 TEST(CostFile, IsReadAsItsDocumentShowsIt) {
   const std::string document = read_document("cost_file.md");
   const std::size_t begin = document.find("```json\n") + 8;
-  const traces::CostFile file = read(document.substr(begin, document.find("```", begin) - begin));
-  EXPECT_EQ(traces::make_cost_model(file, split()).stages[1].backward, 21'000'000);
-  EXPECT_EQ(traces::make_memory_model(file, split()).static_bytes.size(), 2u);
+  const CostTable file = read(document.substr(begin, document.find("```", begin) - begin));
+  EXPECT_EQ(make_cost_model(file, split()).stages[1].backward, 21'000'000);
+  EXPECT_EQ(make_memory_model(file, split()).static_bytes.size(), 2u);
 }
 
 /// Returns the reader's hint for a key that resembles no known one: "known are format, stages,
@@ -252,14 +248,14 @@ std::string keys_of(const nlohmann::ordered_json& properties) {
 
 // 1 MiB at 400 Gb/s takes 20 972 ns; 100 Gb/s, which two ranks share, four times 20 971.52.
 TEST(CostFile, PlacesRanksAndDevicesOfACluster) {
-  const traces::CostFile file =
+  const CostTable file =
       with(std::string(kTwoStages) +
            R"(,"message":{"latency":"10us","bytes":"1MiB","bandwidth_gbps":400},)"
            R"("cluster":{"ranks_per_node":1,"between_nodes":{"latency":"20us",)"
            R"("bandwidth_gbps":[["1MiB",400],["2MiB",800]]},)"
            R"("devices":[{"name":"nic","ranks_per_device":2,)"
            R"("bandwidth_gbps":100,"carries":"between_nodes"}]})");
-  const Cluster placed = *cluster(file, split());
+  const Cluster placed = *make_cluster(file, split());
   EXPECT_EQ(placed.node_of_rank, (std::vector<std::int32_t>{0, 1}));
   EXPECT_EQ(placed.message_bytes, 1 << 20);
   EXPECT_EQ(placed.within_node.latency, 10'000);
@@ -267,16 +263,16 @@ TEST(CostFile, PlacesRanksAndDevicesOfACluster) {
   EXPECT_EQ(placed.devices.size(), 1u);
   EXPECT_EQ(placed.devices[0].name, "nic 0");
   EXPECT_EQ(placed.devices[0].ranks, (std::vector<std::int32_t>{0, 1}));
-  EXPECT_EQ(traces::make_cost_model(file, split()).message_between[1], 20'000 + 83'887);
+  EXPECT_EQ(make_cost_model(file, split()).message_between[1], 20'000 + 83'887);
 }
 
 // I and W take 10 + 20 us alone and 15 + 30 us with two busy: B then takes 1.5 times as long.
 TEST(CostFile, SaysWhatOpsTakeInCompany) {
-  const traces::CostFile file =
+  const CostTable file =
       with(R"("ranks_per_device":2,"stages":[{"forward":"10us","input_grad":"10us",)"
            R"("weight_grad":"20us","in_company":{"forward":["11us","12us"],"input_grad":["15us"],)"
            R"("weight_grad":["30us"]}},{"forward":1,"input_grad":1,"weight_grad":1}])");
-  const Contention found = *traces::contention(file, split());
+  const Contention found = *make_contention(file, split());
   EXPECT_EQ(found.ranks_per_device, 2);
   const auto of = [&](std::size_t stage, OpKind kind) {
     return found.stages[stage][static_cast<std::size_t>(kind)];
@@ -285,13 +281,13 @@ TEST(CostFile, SaysWhatOpsTakeInCompany) {
   EXPECT_EQ(of(0, OpKind::kBackward), (Slowdown{1.5}));
   EXPECT_EQ(of(0, OpKind::kRecompute), (Slowdown{1.1, 1.2}));  // as the forward
   EXPECT_EQ(of(1, OpKind::kForward), Slowdown{});
-  EXPECT_FALSE(traces::contention(with(R"("stages":[{"forward":1},{"forward":1}])"), split()));
+  EXPECT_FALSE(make_contention(with(R"("stages":[{"forward":1},{"forward":1}])"), split()));
 }
 
 TEST(CostFile, RefusesOpsThatAreFasterInCompany) {
-  const traces::CostFile file =
+  const CostTable file =
       with(R"("stages":[{"forward":2,"in_company":{"forward":[3,1]}},{"forward":1}])");
-  EXPECT_EQ(error_of([&] { traces::contention(file, split()); }),
+  EXPECT_EQ(error_of([&] { make_contention(file, split()); }),
             "f.json: /stages/0/in_company/forward: 1 ms is less than the 2 ms that it takes "
             "alone; correct one of them");
 }

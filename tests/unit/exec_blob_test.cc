@@ -35,7 +35,7 @@ TEST(Blob, TooFewBytesAreRefused) {
 TEST(Payload, ArrivesAsItWasSent) {
   exec::Matrix matrix(2, 3);
   matrix.values = {1, 2, 3, 4, 5, 6};
-  const exec::Payload arrived = exec::unpack(exec::pack(exec::seal(matrix, exec::Damage::kNone)));
+  const exec::Payload arrived = exec::unpack(exec::pack(exec::seal(matrix, Damage::kNone)));
   EXPECT_EQ(arrived.matrix, matrix);
   EXPECT_EQ(exec::find_damage(arrived, 2, 3), "");
 }
@@ -46,17 +46,17 @@ TEST(Payload, TellsWhatIsWrongWithIt) {
   const auto damage = [](const exec::Blob& bytes) {
     return exec::find_damage(exec::unpack(bytes), 2, 3);
   };
-  EXPECT_EQ(damage(exec::pack(exec::seal(matrix, exec::Damage::kWrongSize))),
+  EXPECT_EQ(damage(exec::pack(exec::seal(matrix, Damage::kWrongSize))),
             "a wrong size: 3 x 3 entries instead of 2 x 3");
-  EXPECT_EQ(damage(exec::pack(exec::seal(matrix, exec::Damage::kGarbage))),
+  EXPECT_EQ(damage(exec::pack(exec::seal(matrix, Damage::kGarbage))),
             "garbage: what arrived does not have the checksum of what was sent");
-  exec::Blob short_of_one = exec::pack(exec::seal(matrix, exec::Damage::kNone));
+  exec::Blob short_of_one = exec::pack(exec::seal(matrix, Damage::kNone));
   short_of_one.pop_back();
   EXPECT_EQ(damage(short_of_one).find("a wrong size"), 0u);
   EXPECT_EQ(damage({}).find("a wrong size"), 0u);
   exec::Matrix swapped = matrix;
   std::swap(swapped.values[0], swapped.values[1]);
-  EXPECT_NE(damage(exec::pack({swapped, exec::seal(matrix, exec::Damage::kNone).checksum})), "");
+  EXPECT_NE(damage(exec::pack({swapped, exec::seal(matrix, Damage::kNone).checksum})), "");
 }
 
 }  // namespace

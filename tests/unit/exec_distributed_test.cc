@@ -90,7 +90,7 @@ TEST(DistributedBackend, ARankThatHangsIsNamedWithinTheTimeout) {
 TEST(DistributedBackend, AnInjectedDeathIsReportedByAllRanks) {
   const auto ends = run_ranks(3, [](exec::SocketTransport& link) {
     exec::BackendRequest request;
-    request.injections = {exec::parse_injection("rank=1,op=1F1,die")};
+    request.injections = {parse_injection("rank=1,op=1F1,die")};
     return train(link, build("1f1b", 3, 6), std::move(request));
   });
   for (const RankEnd& end : ends)

@@ -176,7 +176,7 @@ TEST(Execute, WhereTheOthersWereDoneSaysSo) {
 
 TEST(Execute, AHangIsStoppedByTheTimeoutAndTheCulpritNamed) {
   const Case made = lowered("1f1b", 3, 6);
-  exec::BackendRequest request{no_work(), {exec::parse_injection("rank=1,op=1B0,hang")}};
+  exec::BackendRequest request{no_work(), {parse_injection("rank=1,op=1B0,hang")}};
   request.timeout = 60 * kMillisecond;
   const exec::Execution execution = run(made.program, std::move(request));
   ASSERT_TRUE(execution.breakdown);
@@ -195,7 +195,7 @@ TEST(Execute, AHangIsStoppedByTheTimeoutAndTheCulpritNamed) {
 TEST(Execute, AnInterruptStopsEveryRank) {
   const Case made = lowered("gpipe", 2, 2);
   const std::atomic<bool> interrupted = true;
-  exec::BackendRequest request{no_work(), {exec::parse_injection("rank=0,op=0F1,hang")}};
+  exec::BackendRequest request{no_work(), {parse_injection("rank=0,op=0F1,hang")}};
   request.interrupted = &interrupted;
   const exec::Execution execution = run(made.program, std::move(request));
   ASSERT_TRUE(execution.breakdown);
@@ -205,7 +205,7 @@ TEST(Execute, AnInterruptStopsEveryRank) {
 TEST(Execute, ADelayLengthensTheOpByAsMuch) {
   const Case made = lowered("gpipe", 2, 2);
   const exec::Execution execution =
-      run(made.program, {no_work(), {exec::parse_injection("rank=1,op=1F1,delay=30ms")}});
+      run(made.program, {no_work(), {parse_injection("rank=1,op=1F1,delay=30ms")}});
   ASSERT_FALSE(execution.breakdown);
   for (InstructionId id = 0; id < made.program.size(); ++id)
     if (to_string(made.program.instructions[id].op) == "1F1") {

@@ -4,10 +4,10 @@
 #include <functional>
 #include <variant>
 
-#include "exec/runtime/injection.h"
 #include "sim/engine/simulate.h"
 #include "sim/ir/error.h"
 #include "sim/ir/lower.h"
+#include "sim/model/injection.h"
 #include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"
 
@@ -28,7 +28,7 @@ std::string message_of(const std::function<void()>& action) {
 }
 
 TEST(Injection, IsReadAndWritten) {
-  const exec::Injection delay = exec::parse_injection("rank=2,op=1F3,delay=50ms");
+  const Injection delay = parse_injection("rank=2,op=1F3,delay=50ms");
   EXPECT_EQ(delay.rank, 2);
   EXPECT_EQ(delay.op, "1F3");
   EXPECT_EQ(delay.delay, 50'000'000);
@@ -36,7 +36,7 @@ TEST(Injection, IsReadAndWritten) {
   for (const char* text :
        {"rank=0,die", "rank=1,op=1B0,hang", "rank=3,delay=7ns", "rank=3,slow=2",
         "rank=3,op=3W1,slow=1.25", "rank=0,op=0F1,wrong-size", "rank=0,op=0F1,garbage"})
-    EXPECT_EQ(to_string(exec::parse_injection(text)), text);
+    EXPECT_EQ(to_string(parse_injection(text)), text);
 }
 
 TEST(Injection, WhatIsNoFaultIsRefusedWithTheRemedy) {
@@ -44,8 +44,8 @@ TEST(Injection, WhatIsNoFaultIsRefusedWithTheRemedy) {
        {"", "rank", "rank=x,die", "rank=-1,die", "die", "rank=1", "rank=1,die,hang",
         "rank=1,op=", "rank=1,delay=", "rank=1,delay=fast", "rank=1,slow=", "rank=1,slow=0.5",
         "rank=1,garbage=1", "rank=1,sleep", "rank=99999999999,die"})
-    EXPECT_NE(message_of([&] { exec::parse_injection(text); }), "") << text;
-  EXPECT_EQ(message_of([] { exec::parse_injection("op=1F3,die"); }),
+    EXPECT_NE(message_of([&] { parse_injection(text); }), "") << text;
+  EXPECT_EQ(message_of([] { parse_injection("op=1F3,die"); }),
             "'op=1F3,die' is no fault: it names no rank; write "
             "rank=R[,op=OP],delay=TIME|slow=FACTOR|die|hang|wrong-size|garbage, such as "
             "rank=2,op=1F3,delay=50ms");
@@ -54,7 +54,7 @@ TEST(Injection, WhatIsNoFaultIsRefusedWithTheRemedy) {
 TEST(Injection, AnOpThatTheRankDoesNotRunIsNamed) {
   const Program program = lowered("gpipe");
   const auto table = [&](const char* text) {
-    return message_of([&] { exec::InjectionTable({exec::parse_injection(text)}, program); });
+    return message_of([&] { InjectionTable({parse_injection(text)}, program); });
   };
   EXPECT_EQ(table("rank=0,op=1F0,die"), "--inject rank=0,op=1F0,die: rank 0 runs no such op");
   EXPECT_EQ(table("rank=2,die"), "--inject rank=2,die: ranks are 0..1");
@@ -70,14 +70,14 @@ TEST(Injection, ADelayOfOneOpDelaysAPrediction) {
   std::vector<Nanos> durations;
   for (const Instruction& instruction : program.instructions)
     durations.push_back(is_message(instruction) ? 0 : 1);
-  const auto makespan = [&](const exec::Injections& injections) {
-    return simulate(program, exec::inject(injections, program, durations)).end.back();
+  const auto makespan = [&](const Injections& injections) {
+    return simulate(program, inject(injections, program, durations)).end.back();
   };
   EXPECT_EQ(makespan({}), 6);
-  EXPECT_EQ(makespan({exec::parse_injection("rank=0,op=0F1,delay=5ns")}), 11);
+  EXPECT_EQ(makespan({parse_injection("rank=0,op=0F1,delay=5ns")}), 11);
   // All ops of rank 0 are delayed. F0 and F1 end at 6 and 12; 1F1 1B0 1B1 end at 15. Rank 0 is free
   // at 12; 0B0 starts at 14 and ends at 20, 0B1 at 26.
-  EXPECT_EQ(makespan({exec::parse_injection("rank=0,delay=5ns")}), 26);
+  EXPECT_EQ(makespan({parse_injection("rank=0,delay=5ns")}), 26);
 }
 
 TEST(Injection, ASlowRankTakesSoManyTimesAsLong) {
@@ -88,17 +88,16 @@ TEST(Injection, ASlowRankTakesSoManyTimesAsLong) {
   for (const Instruction& instruction : program.instructions)
     durations.push_back(is_message(instruction) ? 0 : 1);
   EXPECT_EQ(
-      simulate(program, exec::inject({exec::parse_injection("rank=0,slow=3")}, program, durations))
-          .end.back(),
+      simulate(program, inject({parse_injection("rank=0,slow=3")}, program, durations)).end.back(),
       14);
 }
 
 TEST(Injection, DamageIsAFaultOfTheMessage) {
   const Program program = lowered("gpipe");
-  const exec::InjectionTable table({exec::parse_injection("rank=0,op=0F1,wrong-size")}, program);
+  const InjectionTable table({parse_injection("rank=0,op=0F1,wrong-size")}, program);
   for (InstructionId id = 0; id < program.size(); ++id) {
     const bool damaged = to_string(program.instructions[id].op) == "0SEND_F1";
-    EXPECT_EQ(table.damage(id), damaged ? exec::Damage::kWrongSize : exec::Damage::kNone);
+    EXPECT_EQ(table.damage(id), damaged ? Damage::kWrongSize : Damage::kNone);
   }
 }
 
@@ -106,8 +105,7 @@ TEST(Injection, APredictionOfADeadRankSaysWhereEveryRankIsBlocked) {
   const Program program = lowered("gpipe");
   const std::vector<Nanos> durations(program.size(), 1);
   EXPECT_EQ(
-      message_of(
-          [&] { exec::inject({exec::parse_injection("rank=1,op=1F1,die")}, program, durations); }),
+      message_of([&] { inject({parse_injection("rank=1,op=1F1,die")}, program, durations); }),
       "with --inject rank=1,op=1F1,die the step never ends: rank 1 stands at 1F1; rank 0 stands at "
       "0B0");
 }

@@ -133,16 +133,16 @@ TEST(GpuStep, EveryInstructionIsNamedForProfilers) {
 TEST(GpuStep, ADelayLengthensTheOpByAsMuch) {
   reset_fake_gpu(1);
   Case made = make_case("1f1b", 4, 8);
-  const exec::Injections injections{exec::parse_injection("rank=1,op=1F3,delay=50us")};
+  const Injections injections{parse_injection("rank=1,op=1F3,delay=50us")};
   const exec::Execution execution = run(made, {{}, injections});
-  made.durations = exec::inject(injections, made.program, made.durations);
+  made.durations = inject(injections, made.program, made.durations);
   expect_equal(execution.steps[0], simulate(made.program, made.durations));
 }
 
 TEST(GpuStep, ADeadRankIsNamedAndTheStepStopped) {
   FakeGpu& gpu = reset_fake_gpu(1);
   const exec::Execution execution =
-      run(make_case("1f1b", 4, 8), {{}, {exec::parse_injection("rank=1,op=1F1,die")}});
+      run(make_case("1f1b", 4, 8), {{}, {parse_injection("rank=1,op=1F1,die")}});
   ASSERT_TRUE(execution.breakdown);
   EXPECT_EQ(execution.breakdown->fault, Fault::kMachine);
   EXPECT_EQ(execution.breakdown->message.find("rank 1 died at 1F1, as --inject says; every rank "
@@ -157,7 +157,7 @@ TEST(GpuStep, ADeadRankIsNamedAndTheStepStopped) {
 
 TEST(GpuStep, AHangIsStoppedByTheTimeoutAndByAnInterrupt) {
   reset_fake_gpu(1);
-  exec::BackendRequest request{{}, {exec::parse_injection("rank=2,op=2B0,hang")}};
+  exec::BackendRequest request{{}, {parse_injection("rank=2,op=2B0,hang")}};
   request.timeout = 20'000'000;
   const exec::Execution execution = run(make_case("1f1b", 4, 8), std::move(request));
   ASSERT_TRUE(execution.breakdown);
@@ -166,7 +166,7 @@ TEST(GpuStep, AHangIsStoppedByTheTimeoutAndByAnInterrupt) {
             0u)
       << execution.breakdown->message;
   const std::atomic<bool> interrupted = true;
-  exec::BackendRequest other{{}, {exec::parse_injection("rank=2,op=2B0,hang")}};
+  exec::BackendRequest other{{}, {parse_injection("rank=2,op=2B0,hang")}};
   other.interrupted = &interrupted;
   const exec::Execution stopped = run(make_case("1f1b", 4, 8), std::move(other));
   EXPECT_EQ(stopped.breakdown->message.find("interrupted: "), 0u);

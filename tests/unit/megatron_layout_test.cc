@@ -13,12 +13,12 @@ namespace bubblescope::tests {
 namespace {
 
 TEST(MegatronLayout, ReadsTheExampleOfItsDocumentation) {
-  const traces::LayerLayout layout = traces::parse_layout("Et*3|(tt|)*29,m|L");
+  const LayerLayout layout = traces::parse_layout("Et*3|(tt|)*29,m|L");
   ASSERT_EQ(layout.size(), 32u);
-  EXPECT_EQ(layout[0], (traces::StageLayers{.embeddings = 1, .transformers = 3}));
-  EXPECT_EQ(layout[29], (traces::StageLayers{.transformers = 2}));
-  EXPECT_EQ(layout[30], (traces::StageLayers{.predictions = 1}));
-  EXPECT_EQ(layout[31], (traces::StageLayers{.losses = 1}));
+  EXPECT_EQ(layout[0], (StageLayers{.embeddings = 1, .transformers = 3}));
+  EXPECT_EQ(layout[29], (StageLayers{.transformers = 2}));
+  EXPECT_EQ(layout[30], (StageLayers{.predictions = 1}));
+  EXPECT_EQ(layout[31], (StageLayers{.losses = 1}));
 }
 
 TEST(MegatronLayout, IsWrittenShortAndReadsBack) {
@@ -35,9 +35,9 @@ TEST(MegatronLayout, IsWrittenShortAndReadsBack) {
       {"(Et|)*1t|tL", "Et|t|tL"},
   };
   for (const auto& one : cases) {
-    const traces::LayerLayout layout = traces::parse_layout(one.text);
-    EXPECT_EQ(to_string(layout), one.written);
-    EXPECT_EQ(traces::parse_layout(to_string(layout)), layout) << one.text;
+    const LayerLayout layout = traces::parse_layout(one.text);
+    EXPECT_EQ(traces::to_string(layout), one.written);
+    EXPECT_EQ(traces::parse_layout(traces::to_string(layout)), layout) << one.text;
   }
 }
 
@@ -71,12 +71,12 @@ TEST(MegatronLayout, SaysWhereItIsWrong) {
 }
 
 TEST(MegatronLayout, StagesCostWhatTheirLayersCost) {
-  const traces::LayerLayout layout = traces::parse_layout("Et|tt|tm|L");
-  EXPECT_EQ(traces::compute_stage_weights(layout, {}),
+  const LayerLayout layout = traces::parse_layout("Et|tt|tm|L");
+  EXPECT_EQ(compute_stage_weights(layout, {}),
             (std::vector<std::int64_t>{1'000'000, 2'000'000, 2'000'000, 1'000'000}));
-  EXPECT_EQ(traces::compute_stage_weights(layout, {500'000, 1'000'000, 2'000'000, 0}),
+  EXPECT_EQ(compute_stage_weights(layout, {500'000, 1'000'000, 2'000'000, 0}),
             (std::vector<std::int64_t>{1'500'000, 2'000'000, 3'000'000, 0}));
-  EXPECT_THROW(traces::compute_stage_weights(layout, {0, 0, 0, 0}), Error);
+  EXPECT_THROW(compute_stage_weights(layout, {0, 0, 0, 0}), Error);
 }
 
 TEST(UnevenSpread, SharesTheWorkOfAllStagesInProportion) {

@@ -48,7 +48,7 @@ std::array<Nanos, 2> ends_of(Nanos forward, const Slowdown& ops, const Slowdown&
     if (is_message(instruction)) ids[0] = id;
     if (!is_message(instruction) && instruction.rank == 0) ids[1] = id;
   }
-  const SharedRun run = simulate_shared(program, with_contention(traffic, program, contention));
+  const SimulatedRun run = simulate_shared(program, with_contention(traffic, program, contention));
   return {run.timeline.end[ids[0]], run.timeline.end[ids[1]]};
 }
 
@@ -68,7 +68,7 @@ TEST(MessageContention, AMessageMakesNoRankBusy) {
 
 constexpr const char* kStages = R"("stages": [{"forward": 1, "backward": 2}])";
 
-traces::CostFile parse(const std::string& message) {
+CostTable parse(const std::string& message) {
   return traces::parse_cost_file(R"({"format": "bubblescope-costs/1", )" + std::string(kStages) +
                                      R"(, "message": )" + message + "}",
                                  "costs.json");
@@ -88,12 +88,12 @@ TEST(MessageContention, ABandwidthDependsOnTheSize) {
 TEST(MessageContention, CostFilesGiveTheTimeOfMessages) {
   const Schedule schedule = build_schedule(find_schedule("gpipe"), {{1, 1, 1, 1, {}}, {}, {}});
   const auto made =
-      contention(parse(R"({"latency": "10us", "in_company": ["12us", "15us"]})"), schedule);
+      make_contention(parse(R"({"latency": "10us", "in_company": ["12us", "15us"]})"), schedule);
   ASSERT_TRUE(made);
   EXPECT_EQ(made->message, (Slowdown{1.2, 1.5}));
-  EXPECT_FALSE(contention(parse(R"({"latency": "10us"})"), schedule));
+  EXPECT_FALSE(make_contention(parse(R"({"latency": "10us"})"), schedule));
   try {
-    contention(parse(R"({"latency": "10us", "in_company": ["9us"]})"), schedule);
+    make_contention(parse(R"({"latency": "10us", "in_company": ["9us"]})"), schedule);
     ADD_FAILURE() << "a message that others make faster";
   } catch (const Error& error) {
     EXPECT_EQ(std::string(error.what()).find("costs.json: /message/in_company: 9"), 0u)

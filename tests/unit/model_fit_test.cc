@@ -1,6 +1,6 @@
 // The device memory available to a program, collectives over nodes, experts over tensor ranks,
 // known errors.
-#include "tools/inputs/model_fit.h"
+#include "sim/predict/model_fit.h"
 
 #include <gtest/gtest.h>
 

@@ -11,8 +11,8 @@
 #include "sim/ir/lower.h"
 #include "sim/model/schedule_def.h"
 #include "sim/model/stage_loads.h"
+#include "sim/predict/models.h"
 #include "tests/support/as_written.h"
-#include "tools/inputs/models.h"
 
 namespace bubblescope::tests {
 namespace {
@@ -283,11 +283,11 @@ TEST(ModelCopies, TakeTheLinkToTheOffloadTarget) {
   request.shape = shape_of(4, 8);
   Schedule schedule = build_schedule(find_schedule("bpipe"), request);
   const Bytes kept = compute_model_step(on, schedule).activation_bytes[1].forward;
-  const CostModel to_partner = tools::load_model_costs(on, require_valid(schedule), {}).costs;
+  const CostModel to_partner = find_model_costs(on, require_valid(schedule), {}).costs;
   EXPECT_EQ(to_partner.stages[1].evict, 500 + kept);
   EXPECT_EQ(to_partner.stages[1].load, 500 + kept);
   schedule.offload_target_of_rank = host_offload_targets(4);
-  EXPECT_EQ(tools::load_model_costs(on, require_valid(schedule), {}).costs.stages[1].evict,
+  EXPECT_EQ(find_model_costs(on, require_valid(schedule), {}).costs.stages[1].evict,
             700 + 2 * kept);
 }
 

@@ -82,7 +82,7 @@ TEST(NcclFaults, ARankThatHangsIsNamedWithinTheTimeout) {
 TEST(NcclFaults, AnInjectedDeathIsReportedByAllRanks) {
   const auto ends = run_ranks(3, [](exec::SocketTransport& link) {
     exec::BackendRequest request;
-    request.injections = {exec::parse_injection("rank=1,op=1F1,die")};
+    request.injections = {parse_injection("rank=1,op=1F1,die")};
     return breakdown_of(train_over_nccl(link, build("1f1b", 3, 6), {}, std::move(request)));
   });
   for (const RankEnd& end : ends)
@@ -95,7 +95,7 @@ TEST(NcclFaults, AnInjectedHangIsBlockedAtItsOp) {
   const auto ends = run_ranks(2, [](exec::SocketTransport& link) {
     exec::BackendRequest request;
     request.timeout = 2'000'000'000;
-    request.injections = {exec::parse_injection("rank=1,op=1B0,hang")};
+    request.injections = {parse_injection("rank=1,op=1B0,hang")};
     return breakdown_of(train_over_nccl(link, build("1f1b", 2, 4), {}, std::move(request)));
   });
   for (const RankEnd& end : ends)

@@ -264,7 +264,7 @@ TEST(StepTimes, TiesCountHalf) {
 // 0 (1 ms), 2 B and one (2 ms), 2 messages (0.1 ms).
 TEST(Sensitivity, IsAHundredthOfWhatTheCriticalPathHolds) {
   const Case made = two_ranks();
-  const Sensitivity sensitivity = find_sensitivity(made.program, made.durations, nullptr);
+  const Sensitivity sensitivity = find_sensitivity(made.program, Timing{made.durations});
   EXPECT_EQ(sensitivity.by_rank, (std::vector<Nanos>{30'000, 60'000}));
   EXPECT_EQ(sensitivity.by_kind[static_cast<std::size_t>(BusyKind::kF)], 30'000);
   EXPECT_EQ(sensitivity.by_kind[static_cast<std::size_t>(BusyKind::kB)], 60'000);

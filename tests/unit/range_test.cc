@@ -7,8 +7,8 @@
 #include <limits>
 #include <vector>
 
-#include "exec/runtime/injection.h"
 #include "sim/ir/error.h"
+#include "sim/model/injection.h"
 
 namespace bubblescope::tests {
 namespace {
@@ -43,7 +43,7 @@ TEST(Range, SumsWithoutOverflow) {
 }
 
 TEST(Range, ASlowedOpStaysInIt) {
-  const exec::Injection slow = exec::parse_injection("rank=0,slow=1000000");
+  const Injection slow = parse_injection("rank=0,slow=1000000");
   EXPECT_EQ(slow.extra(1'000'000), 999'999'000'000);
   EXPECT_EQ(slow.extra(kMaxNanos), kMaxNanos);
 }

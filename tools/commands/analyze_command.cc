@@ -132,7 +132,7 @@ Analysis remove_conclusions(Analysis analysis) {
   return analysis;
 }
 
-Analysis analyze_steps(ReadSteps read, const MemoryOptions& memory) {
+Analysis analyze_steps(ReadSteps read, const UniformMemory& memory) {
   std::vector<traces::MeasuredStep>& steps = read.steps;
   name_steps(steps);
   traces::Iterations iterations;
@@ -230,7 +230,7 @@ int run_analyze(const Arguments& arguments) {
                    "bubblescope analyze"};
   std::vector<std::string> paths;
   std::string format;
-  MemoryOptions memory;
+  UniformMemory memory;
   ExportOptions exports;
   std::vector<std::string> conditions;
   bool all_ranks = false;

@@ -13,6 +13,7 @@
 #include "tools/commands/measure.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/words.h"
+#include "tools/inputs/config.h"
 #include "tools/print.h"
 #include "traces/costs/contention_entry.h"
 #include "traces/costs/cost_file.h"
@@ -66,7 +67,7 @@ std::string key_of(const Schedule& schedule, std::size_t stage, std::size_t kind
       schedule.recompute(static_cast<std::int32_t>(stage)) == Recompute::kSelective;
   if (kind == static_cast<std::size_t>(OpKind::kRecompute) && selective)
     return "selective_recompute";
-  return traces::kCostKeys[kind];
+  return kCostKeys[kind];
 }
 
 Json stages_json(const exec::Calibration& calibration, const Schedule& schedule,
@@ -74,7 +75,7 @@ Json stages_json(const exec::Calibration& calibration, const Schedule& schedule,
   Json stages = Json::array();
   for (std::size_t stage = 0; stage < calibration.ops.size(); ++stage) {
     Json entry = Json::object();
-    for (std::size_t kind = 0; kind < traces::kCostKeys.size(); ++kind)
+    for (std::size_t kind = 0; kind < kCostKeys.size(); ++kind)
       if (const auto& known = calibration.ops[stage][kind])
         entry[key_of(schedule, stage, kind)] =
             traces::write_cost_duration(known->mean * schedule.shape.slices);
@@ -97,8 +98,8 @@ Json measured_json(const exec::Calibration& calibration, const Measurement& meas
     const auto& estimates = calibration.ops[stage];
     const exec::UpdateEstimate& update = calibration.updates[stage];
     Json entry = Json::object();
-    for (std::size_t kind = 0; kind < traces::kCostKeys.size(); ++kind)
-      if (estimates[kind]) entry[traces::kCostKeys[kind]] = confidence(*estimates[kind]);
+    for (std::size_t kind = 0; kind < kCostKeys.size(); ++kind)
+      if (estimates[kind]) entry[kCostKeys[kind]] = confidence(*estimates[kind]);
     if (update.optimizer) entry["optimizer"] = confidence(*update.optimizer);
     if (update.reduce_grad) entry["reduce_grad"] = confidence(*update.reduce_grad);
     stages.push_back(std::move(entry));

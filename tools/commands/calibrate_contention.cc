@@ -29,7 +29,7 @@ const char* find_contended_key(const Schedule& schedule, std::size_t stage, std:
   const bool selective =
       schedule.recompute(static_cast<std::int32_t>(stage)) == Recompute::kSelective;
   const bool again = kind == static_cast<std::size_t>(OpKind::kRecompute);
-  return again && selective ? "selective_recompute" : traces::kCostKeys[kind];
+  return again && selective ? "selective_recompute" : kCostKeys[kind];
 }
 
 struct MeasuredKind {
@@ -48,7 +48,7 @@ Json write_kind(Json stage, const MeasuredKind& seen, Nanos between_ops) {
   };
   stage[seen.key] = whole(times[0]);
   for (std::size_t at = 1; at < times.size(); ++at)
-    stage["in_company"][traces::kCostKeys[seen.kind]].push_back(whole(times[at]));
+    stage["in_company"][kCostKeys[seen.kind]].push_back(whole(times[at]));
   return stage;
 }
 
@@ -97,13 +97,13 @@ Json with_contention(Json costs, const std::vector<Measurement>& schedules,
   Json samples = Json::array();
   for (std::size_t stage = 0; stage < apart.size(); ++stage) {
     Json entry = Json::object();
-    for (std::size_t kind = 0; kind < traces::kCostKeys.size(); ++kind) {
+    for (std::size_t kind = 0; kind < kCostKeys.size(); ++kind) {
       const MeasuredTimes seen = choose_estimates(together[stage][kind], apart[stage][kind]);
       costs["stages"][stage] = write_kind(
           std::move(costs["stages"][stage]),
           {kind, find_contended_key(schedule, stage, kind), seen, schedule->shape.slices},
           between_ops);
-      if (!exec::fill_contention(seen).empty()) entry[traces::kCostKeys[kind]] = samples_of(seen);
+      if (!exec::fill_contention(seen).empty()) entry[kCostKeys[kind]] = samples_of(seen);
     }
     samples.push_back(std::move(entry));
   }

@@ -57,7 +57,7 @@ ValidSchedule with_offload_targets(Schedule schedule, bool by_host) {
 
 CopyEvidence measure_copies(const ValidSchedule& moved, const Measurement& measured,
                             const MemoryModel& memory, const RunContext& context) {
-  const bool by_host = !traces::offloads_to_rank(moved, 0);
+  const bool by_host = !offloads_to_rank(moved, 0);
   const Program program = exec::copies_program(moved, measured.ranks_per_device);
   const std::vector<Timeline> steps = time_program(moved, program, context);
   CopyEvidence evidence;
@@ -68,8 +68,7 @@ CopyEvidence measure_copies(const ValidSchedule& moved, const Measurement& measu
     evidence.kept.push_back(recomputes(moved, stage) ? memory.checkpoint_bytes[at]
                                                      : memory.activation_bytes[at].forward);
     const std::int32_t rank = moved->rank_of_stage[at];
-    if (!by_host && !traces::offloads_to_rank(moved, rank))
-      evidence.stages[at] = {};  // the middle rank
+    if (!by_host && !offloads_to_rank(moved, rank)) evidence.stages[at] = {};  // the middle rank
   }
   const exec::BackendDef& backend = exec::find_backend(context.run.backend);
   const auto& time = by_host ? backend.time_host_copies : backend.time_messages;

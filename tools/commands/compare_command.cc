@@ -6,13 +6,14 @@
 #include <utility>
 
 #include "sim/ir/number.h"
+#include "sim/predict/memory_caps.h"
 #include "tools/commands/compare_measured.h"
 #include "tools/commands/compare_noise.h"
 #include "tools/commands/compare_rows.h"
 #include "tools/commands/exports.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/words.h"
-#include "tools/inputs/memory_caps.h"
+#include "tools/inputs/config.h"
 #include "tools/inputs/model_report.h"
 #include "tools/print.h"
 #include "tools/terminal.h"

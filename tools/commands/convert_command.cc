@@ -4,6 +4,7 @@
 #include "sim/ir/swapped_messages.h"
 #include "tools/commands/exports.h"
 #include "tools/flags/command_flags.h"
+#include "tools/inputs/config.h"
 #include "tools/inputs/predict.h"
 #include "tools/print.h"
 

@@ -91,9 +91,10 @@ namespace {
 
 /// The bytes of each instruction's message; empty where bytes are unknown.
 std::vector<Bytes> message_bytes(const TimedStep& step) {
-  if (!step.traffic || step.traffic->flows.empty()) return {};
+  if (!step.timing.traffic || step.timing.traffic->flows.empty()) return {};
   std::vector<Bytes> bytes(step.program.size(), 0);
-  for (const Flow& flow : step.traffic->flows) bytes[flow.instruction] = flow.load / kLoadPerByte;
+  for (const Flow& flow : step.timing.traffic->flows)
+    bytes[flow.instruction] = flow.load / kLoadPerByte;
   return bytes;
 }
 

@@ -9,7 +9,8 @@
 
 #include "exec/runtime/keep_memory.h"
 #include "tools/command.h"
-#include "tools/inputs/memory_caps.h"
+#include "tools/inputs/config.h"
+#include "tools/inputs/notes.h"
 #include "tools/plan/break_even.h"
 #include "tools/plan/model_evaluator.h"
 #include "tools/plan/plan_options.h"

@@ -10,6 +10,7 @@
 #include "tools/commands/measure.h"
 #include "tools/commands/training_file.h"
 #include "tools/flags/command_flags.h"
+#include "tools/inputs/config.h"
 #include "tools/print.h"
 #include "tools/terminal.h"
 #include "traces/reports/report_csv.h"

@@ -8,11 +8,12 @@
 
 #include "schedules/search/schedule_search.h"
 #include "sim/model/model_step.h"
+#include "sim/predict/memory_caps.h"
 #include "tools/commands/exports.h"
 #include "tools/commands/gate.h"
 #include "tools/flags/choice.h"
 #include "tools/flags/command_flags.h"
-#include "tools/inputs/memory_caps.h"
+#include "tools/inputs/config.h"
 #include "tools/inputs/model_report.h"
 #include "tools/inputs/predict.h"
 #include "tools/print.h"

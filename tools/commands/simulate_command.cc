@@ -5,12 +5,12 @@
 #include <span>
 #include <utility>
 
+#include "sim/predict/memory_caps.h"
 #include "tools/commands/exports.h"
 #include "tools/commands/gate.h"
 #include "tools/commands/measure.h"
 #include "tools/flags/command_flags.h"
-#include "tools/inputs/memory_caps.h"
-#include "tools/inputs/model_fit.h"
+#include "tools/inputs/config.h"
 #include "tools/inputs/model_headline.h"
 #include "tools/inputs/model_report.h"
 #include "tools/inputs/predict.h"

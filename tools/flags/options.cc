@@ -13,6 +13,7 @@
 #include "tools/flags/command_flags.h"
 #include "tools/flags/heading.h"
 #include "tools/flags/words.h"
+#include "traces/costs/megatron_layout.h"
 #include "traces/files/format.h"
 
 namespace bubblescope::tools {
@@ -41,7 +42,7 @@ Millionths parse_cap(const std::string& text) {
 }
 
 /// Parses "3" or "8,6,6" in the unit of --mem, "70GiB" or "70GiB,75GiB" in bytes.
-void parse_caps(const std::string& text, MemoryOptions& options) {
+void parse_caps(const std::string& text, UniformMemory& options) {
   options.cap.clear();
   options.cap_bytes.clear();
   for (const std::string& part : parts_of(text)) {
@@ -165,10 +166,10 @@ void add_parsed(CommandFlags& app, const Flag& flag,
 
 namespace {
 
-traces::LayerCosts parse_layer_costs(const std::string& text) {
+LayerCosts parse_layer_costs(const std::string& text) {
   const std::vector<std::string> parts = split(text, ',');
   if (parts.size() != 4) throw Error("'" + text + "' must be four numbers for E,t,m,L: 0,1,1,1");
-  traces::LayerCosts costs;
+  LayerCosts costs;
   Millionths* const values[] = {&costs.embedding, &costs.transformer, &costs.prediction,
                                 &costs.loss};
   for (std::size_t at = 0; at < parts.size(); ++at) {
@@ -281,7 +282,7 @@ void add_cost_options(CommandFlags& app, CostOptions& options) {
       ->check(InRange(1, kMaxRanks));
 }
 
-void add_memory_options(CommandFlags& app, MemoryOptions& options) {
+void add_memory_options(CommandFlags& app, UniformMemory& options) {
   const Heading heading(app, kMemoryHeading);
   add_parsed(app, {"--mem", "what F, I and W add to memory, in any unit (default 1,0,-1)", "F,I,W"},
              [&options](const std::string& text) { options.unit = parse_delta(text); });
@@ -331,7 +332,7 @@ void add_predict_options(CommandFlags& app, PredictOptions& options) {
          "--inject",
          [&options](const std::vector<std::string>& texts) {
            for (const std::string& text : texts)
-             options.injections.push_back(exec::parse_injection(text));
+             options.injections.push_back(parse_injection(text));
          },
          "a fault: rank=R[,op=OP],delay=TIME|slow=FACTOR|die|hang|wrong-size|garbage; may be "
          "repeated")

@@ -7,19 +7,17 @@
 #include <string>
 #include <vector>
 
-#include "exec/runtime/injection.h"
 #include "sim/ir/lower.h"
 #include "sim/ir/offload.h"
 #include "sim/ir/pytorch_release.h"
-#include "sim/model/memory_model.h"
+#include "sim/model/injection.h"
 #include "sim/model/schedule_def.h"
+#include "sim/predict/config.h"
 #include "tools/command.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/model_options.h"
 #include "tools/flags/network_options.h"
 #include "tools/flags/noise_options.h"
-#include "traces/costs/cost_file.h"
-#include "traces/costs/megatron_layout.h"
 
 namespace bubblescope::tools {
 
@@ -38,8 +36,8 @@ struct ShapeOptions {
   std::optional<std::int32_t> in_flight;
   bool sharded = false;  ///< --fsdp
   Profile profile = Profile::kNone;
-  traces::LayerLayout layout;  ///< empty: stages are equal
-  traces::LayerCosts layer_costs;
+  LayerLayout layout;  ///< empty: stages are equal
+  LayerCosts layer_costs;
 };
 void add_shape_options(CommandFlags& app, ShapeOptions& options);
 void add_profile_option(CommandFlags& app, ShapeOptions& options);
@@ -49,26 +47,19 @@ PytorchRelease choose_release(Profile profile);
 /// The costs of ops and messages, and how they run.
 struct CostOptions {
   UniformCost uniform;
-  bool any_uniform = false;                 ///< whether a cost flag was given at all
-  bool any_update = false;                  ///< whether a flag says how the step ends
-  std::string file;                         ///< --costs; empty where not given
-  std::optional<traces::CostFile> content;  ///< content of that file, set by read_inputs()
-  std::optional<NetworkOptions> network;    ///< not added by add_cost_options()
+  bool any_uniform = false;               ///< whether a cost flag was given at all
+  bool any_update = false;                ///< whether a flag says how the step ends
+  std::string file;                       ///< --costs; empty where not given
+  std::optional<CostTable> content;       ///< content of that file, set by read_inputs()
+  std::optional<UniformNetwork> network;  ///< not added by add_cost_options()
   LowerOptions lower;
 };
 void add_cost_options(CommandFlags& app, CostOptions& options);
 /// --network, for what is simulated.
 void add_network_option(CommandFlags& app, CostOptions& options);
 
-/// The memory that ops add, and its limit; amounts in millionths of the user's unit.
-struct MemoryOptions {
-  MemoryDelta unit{kWhole, 0, -kWhole};
-  std::vector<Millionths> cap;   ///< one for all ranks, or one per rank; empty: none
-  std::vector<Bytes> cap_bytes;  ///< the same in bytes, where activations have bytes; or `cap`
-  Release release = Release::kWeightGrad;
-  SavedFractions saved;  ///< where activations are recomputed
-};
-void add_memory_options(CommandFlags& app, MemoryOptions& options);
+/// The memory that ops add, and its limit. `per` is that of --costs-per, which these leave alone.
+void add_memory_options(CommandFlags& app, UniformMemory& options);
 
 /// Activations that a schedule's ranks do not keep until the backward.
 struct ActivationOptions {
@@ -81,11 +72,11 @@ void add_activation_options(CommandFlags& app, ActivationOptions& options);
 struct PredictOptions {
   ShapeOptions shape;
   CostOptions cost;
-  MemoryOptions memory;
+  UniformMemory memory;
   ActivationOptions moves;
-  exec::Injections injections;  ///< faults of ranks, predicted or injected
-  NoiseOptions noise;           ///< for predictions alone; not added by add_predict_options()
-  ModelOptions model;           ///< where given, it replaces the cost flags
+  Injections injections;  ///< faults of ranks, predicted or injected
+  NoiseOptions noise;     ///< for predictions alone; not added by add_predict_options()
+  ModelOptions model;     ///< where given, it replaces the cost flags
 };
 void add_predict_options(CommandFlags& app, PredictOptions& options);
 

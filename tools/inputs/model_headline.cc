@@ -5,7 +5,7 @@
 
 #include "sim/ir/bytes_text.h"
 #include "sim/model/known_errors.h"
-#include "tools/inputs/model_fit.h"
+#include "sim/predict/model_fit.h"
 #include "traces/reports/known_errors_text.h"
 #include "traces/text/time_axis.h"
 

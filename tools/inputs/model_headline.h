@@ -14,7 +14,7 @@
 #include <string>
 
 #include "sim/analysis/report.h"
-#include "tools/inputs/model_costs.h"
+#include "sim/predict/models.h"
 
 namespace bubblescope::tools {
 

@@ -10,7 +10,8 @@
 
 #include "sim/ir/bytes_text.h"
 #include "sim/model/known_errors.h"
-#include "tools/inputs/model_fit.h"
+#include "sim/predict/model_fit.h"
+#include "tools/flags/model_options.h"
 #include "tools/print.h"
 #include "traces/json/json_string.h"
 #include "traces/text/fit_table.h"
@@ -230,6 +231,11 @@ void report_model_notes(const PlacedModel& placed, const BubbleReport& report, b
   if (explain) print_assumptions(placed.on);
   const std::string warning = describe_memory_problem(placed, report);
   if (!warning.empty()) print_message("bubblescope: {}\n", warning);
+}
+
+std::map<std::string, double> model_metrics(const PlacedModel& placed, const BubbleReport& report) {
+  return {{"mfu", compute_model_rates(placed.on, report.shape, report.makespan).mfu},
+          {"head_room_bytes", static_cast<double>(find_fit(placed, report).head_room)}};
 }
 
 }  // namespace bubblescope::tools

@@ -9,10 +9,11 @@
 // activations are those of the rank's peak; the others stay for the whole step.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "sim/analysis/report.h"
-#include "tools/inputs/model_costs.h"
+#include "sim/predict/models.h"
 #include "traces/drawings/drawing.h"
 
 namespace bubblescope::tools {
@@ -30,5 +31,9 @@ std::string describe_memory_problem(const PlacedModel& placed, const BubbleRepor
 
 /// Prints that warning to stderr, after the assumptions where they were asked for.
 void report_model_notes(const PlacedModel& placed, const BubbleReport& report, bool explain);
+
+/// The numbers that --fail-if can name of a model beside those of its report: "mfu", and
+/// "head_room_bytes", which is below zero where it does not fit.
+std::map<std::string, double> model_metrics(const PlacedModel& placed, const BubbleReport& report);
 
 }  // namespace bubblescope::tools

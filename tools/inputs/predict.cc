@@ -5,31 +5,19 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <functional>
-#include <map>
 #include <system_error>
 #include <utility>
 #include <variant>
 
-#include "sim/analysis/analyze.h"
-#include "sim/analysis/link_use.h"
-#include "sim/analysis/sensitivity.h"
-#include "sim/analysis/step_times.h"
-#include "sim/engine/simulate.h"
-#include "sim/engine/simulate_batch.h"
-#include "sim/engine/simulate_shared.h"
 #include "sim/ir/lower_collectives.h"
-#include "sim/ir/recompute.h"
-#include "sim/ir/shard_stages.h"
 #include "sim/ir/validate.h"
-#include "sim/model/uneven_spread.h"
-#include "tools/inputs/memory_caps.h"
-#include "tools/inputs/model_costs.h"
-#include "tools/inputs/model_fit.h"
+#include "sim/predict/memory_caps.h"
+#include "sim/predict/moves.h"
+#include "tools/inputs/config.h"
 #include "tools/inputs/named_costs.h"
+#include "tools/inputs/notes.h"
 #include "tools/inputs/schedule_notes.h"
 #include "tools/print.h"
-#include "traces/costs/cost_file.h"
 #include "traces/drawings/drawing.h"
 #include "traces/timelines/schedule_file.h"
 
@@ -112,22 +100,6 @@ void expect_agreement(const Schedule& schedule, const PredictOptions& options,
                     microbatches, *options.model.global_batch, microbatches_of(options, path)));
 }
 
-/// Simulates the same step in every scenario of the noise.
-StepTimes simulate_noise(const TimedStep& step, const NoiseOptions& options) {
-  const std::vector<Nanos>& durations = step.traffic ? step.traffic->fixed : step.durations;
-  const NoiseModel model(step.program, durations, options.noise,
-                         price_bytes(step.program, step.models.costs));
-  const auto batch = [&](std::size_t block) { return NoisyBatch(model, block); };
-  std::function<BatchDurations(std::size_t)> lengths;
-  if (options.noise.sequence_length_jitter > 0)
-    lengths = [&](std::size_t block) {
-      return [batch = NoisyBatch(model, block)](InstructionId id) { return batch.length(id); };
-    };
-  return summarize(
-      step.traffic ? simulate_batches(step.program, *step.traffic, options.seeds, batch, lengths)
-                   : simulate_batches(step.program, options.seeds, batch));
-}
-
 [[noreturn]] void refuse(const Schedule& schedule, const Problems& problems) {
   print_message_drawing(traces::draw_grid(schedule, problems));
   throw Error(Fault::kProblem, fmt::format("{} is not legal: {} problem(s), the first: {}",
@@ -166,12 +138,13 @@ ScheduleRequest make_request(const ScheduleDef& def, const PredictOptions& optio
   request.shape.group_size = given.group_size;
   request.profile = given.profile;
   request.cost = options.cost.uniform;
-  request.memory = make_uniform_memory(request.shape, options.memory, options.cost.uniform.per);
+  request.memory = make_uniform_memory(request.shape, choose_memory(options));
   if (def.reads_costs) {
-    request.stage_costs = load_costs_before_order(request.shape, options);
+    const Config config = make_config(options);
+    request.stage_costs = find_costs_before_order(request.shape, config);
     if (!request.memory.cap_bytes.empty())
       request.memory.cap =
-          convert_caps_to_units(load_memory_before_order(request.shape, options), request.shape);
+          convert_caps_to_units(find_memory_before_order(request.shape, config), request.shape);
   }
   request.moe_overlap = given.moe_overlap;
   request.replicas = given.replicas;
@@ -210,27 +183,9 @@ std::variant<ValidSchedule, InvalidSchedule> read_or_build(const std::string& na
   return build_schedule(def, make_request(def, options));
 }
 
-ValidSchedule wait_for_reductions(ValidSchedule given) {
-  Schedule schedule = std::move(given).take();
-  for (RankOrder& cells : schedule.posted) cells = add_reduction_waits(cells);
-  return require_valid(std::move(schedule));
-}
-
-/// Adds the requested recomputation and offload to any schedule.
-ValidSchedule with_activation_options(ValidSchedule schedule, const std::string& name_or_path,
-                                      const PredictOptions& options) {
-  const ActivationOptions& moves = options.moves;
-  // A model's backward includes the recomputation.
-  if (!moves.recompute.empty() && !options.model.given())
-    schedule = with_recompute(std::move(schedule), moves.recompute);
-  if (moves.offload) schedule = with_offload(std::move(schedule), *moves.offload);
-  if (!options.shape.sharded) return schedule;
+void expect_shardable(const Schedule& schedule, const std::string& name_or_path) {
   if (posts_messages(schedule) || posts_collectives(schedule))
     throw Error(name_or_path + " posts its own messages or collectives; leave --fsdp out");
-  schedule = shard_stages(std::move(schedule), choose_release(options.shape.profile));
-  // A release requested by name waits for its reductions; otherwise nothing does.
-  return options.shape.profile == Profile::kPytorch215 ? wait_for_reductions(std::move(schedule))
-                                                       : schedule;
 }
 
 bool has_moves(const PredictOptions& options) {
@@ -250,22 +205,14 @@ std::variant<ValidSchedule, InvalidSchedule> load_schedule(const std::string& na
                                                            CostUse use) {
   std::variant<ValidSchedule, InvalidSchedule> loaded = read_or_build(name_or_path, options, use);
   if (!has_moves(options)) return loaded;
-  return with_activation_options(valid_or_refused(std::move(loaded)), name_or_path, options);
+  ValidSchedule schedule = valid_or_refused(std::move(loaded));
+  if (options.shape.sharded) expect_shardable(schedule, name_or_path);
+  return apply_moves(std::move(schedule), choose_moves(options));
 }
 
 ValidSchedule load_valid_schedule(const std::string& name_or_path, const PredictOptions& options,
                                   CostUse use) {
   return valid_or_refused(load_schedule(name_or_path, options, use));
-}
-
-std::optional<Traffic> find_traffic(const Program& program, const Models& models,
-                                    const std::vector<Nanos>& durations) {
-  if (!models.cluster && !models.contention) return {};
-  Traffic traffic;
-  traffic.fixed = durations;
-  if (models.cluster) traffic = route_messages(program, durations, *models.cluster);
-  if (!models.contention) return traffic;
-  return with_contention(std::move(traffic), program, *models.contention);
 }
 
 Program lower_or_explain(const ValidSchedule& schedule, const LowerOptions& options) {
@@ -280,53 +227,30 @@ Program lower_or_explain(const ValidSchedule& schedule, const LowerOptions& opti
   return std::get<Program>(std::move(lowered));
 }
 
+Models load_models(const ValidSchedule& schedule, const PredictOptions& options) {
+  const Config config = make_config(options);
+  Models models = find_models(schedule, config);
+  print_notes(find_cost_notes(schedule, config), schedule, options);
+  return models;
+}
+
 TimedStep predict(const std::string& name_or_path, const PredictOptions& options) {
   return predict(load_valid_schedule(name_or_path, options), options);
 }
 
-namespace {
-
-TimedStep time_step(ValidSchedule schedule, const PredictOptions& options) {
-  TimedStep step{std::move(schedule)};
-  step.program = lower_or_explain(step.schedule, choose_lowering(step.schedule, options));
-  step.models = load_models(step.schedule, options);
-  step.durations = apply_slow_ranks(
-      step.program,
-      exec::inject(options.injections, step.program, price(step.program, step.models.costs)),
-      options.noise.slow_ranks);
-  SharedRun run;
-  step.traffic = find_traffic(step.program, step.models, step.durations);
-  if (step.traffic) {
-    run = simulate_shared(step.program, *step.traffic);
-    step.timeline = std::move(run.timeline);
-    step.timeline.uncontended = step.durations;
-  } else {
-    step.timeline = simulate(step.program, step.durations);
-  }
-  step.report = analyze(step.schedule, step.program, step.timeline, step.models.memory);
-  step.made = {choose_lowering(step.schedule, options), costs_text(step.models, options),
-               to_string(options.shape.profile)};
-  if (step.traffic)
-    step.report.links = account_for_links(*step.traffic, run.uses, step.report.makespan);
-  if (options.noise.noise.is_random()) step.report.noise = simulate_noise(step, options.noise);
-  if (options.noise.sensitivity)
-    step.report.sensitivity =
-        find_sensitivity(step.program, step.durations, step.traffic ? &*step.traffic : nullptr);
-  return step;
-}
-
-}  // namespace
-
 TimedStep predict(ValidSchedule schedule, const PredictOptions& options) {
-  TimedStep step = time_step(std::move(schedule), options);
-  if (!options.memory.cap.empty() && !step.models.memory.activation_bytes.empty())
-    warn_of_cap_unit(options.memory);
-  if (!step.models.placed || options.model.gradients) return step;
-  const auto smaller = choose_smaller_gradients(*step.models.placed, step.report);
-  if (!smaller) return step;
-  PredictOptions with_smaller = options;
-  with_smaller.model.gradients = smaller;
-  return time_step(std::move(step.schedule), with_smaller);
+  const LowerOptions lowering = choose_lowering(schedule, options);
+  Program program = lower_or_explain(schedule, lowering);
+  Prediction made = sim::predict(std::move(schedule), std::move(program), make_config(options));
+  print_notes(made.notes, made.schedule, options);
+  TimedStep step{std::move(made.schedule)};
+  step.program = std::move(made.program);
+  step.models = std::move(made.models);
+  step.timing = std::move(made.timing);
+  step.timeline = std::move(made.timeline);
+  step.report = std::move(made.report);
+  step.made = {lowering, costs_text(step.models, options), to_string(options.shape.profile)};
+  return step;
 }
 
 }  // namespace bubblescope::tools

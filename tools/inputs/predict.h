@@ -1,29 +1,26 @@
-// The walk of one prediction: name or file -> Schedule -> Program -> Timeline -> BubbleReport.
+// Predicts from options: loads the schedule, fills in the Config, calls predict() of the library
+// and prints its notes.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <variant>
-#include <vector>
 
 #include "sim/analysis/report.h"
 #include "sim/ir/timeline.h"
 #include "sim/ir/valid_schedule.h"
-#include "sim/model/traffic.h"
+#include "sim/model/schedule_def.h"
+#include "sim/predict/predict.h"
 #include "tools/flags/options.h"
-#include "tools/inputs/cost_sources.h"
-#include "tools/inputs/models.h"
 #include "traces/files/format.h"
 
 namespace bubblescope::tools {
 
-/// One training step, predicted: each value is made once, from the one before.
+/// One training step, predicted or measured, and what an export says of how it was made.
 struct TimedStep {
   ValidSchedule schedule;
   Program program = {};
   Models models = {};
-  std::vector<Nanos> durations = {};    ///< with injected delays; of messages, without contention
-  std::optional<Traffic> traffic = {};  ///< where messages share links, or ops slow each other
+  Timing timing = {};  ///< with injected delays
   Timeline timeline = {};
   BubbleReport report = {};
   traces::MadeWith made = {};
@@ -57,18 +54,18 @@ std::variant<ValidSchedule, InvalidSchedule> load_schedule(const std::string& na
 ValidSchedule load_valid_schedule(const std::string& name_or_path, const PredictOptions& options,
                                   CostUse use = CostUse::kPriced);
 
-/// Finds shared links and contention; nullopt where no instruction's time depends on others.
-std::optional<Traffic> find_traffic(const Program& program, const Models& models,
-                                    const std::vector<Nanos>& durations);
-
 /// Lowers a schedule. Where it deadlocks, the grid is printed to stderr with the culprit marked,
 /// and Error (Fault::kProblem) is thrown.
 Program lower_or_explain(const ValidSchedule& schedule, const LowerOptions& options);
 
-/// Builds or loads, lowers, simulates and analyzes.
+/// Finds the costs and memory of a schedule's ops, and prints the notes on them.
+Models load_models(const ValidSchedule& schedule, const PredictOptions& options);
+
+/// Builds or loads the schedule and predicts its step. A deadlock is reported as by
+/// lower_or_explain().
 TimedStep predict(const std::string& name_or_path, const PredictOptions& options);
 
-/// The same from a schedule on.
+/// The same from a schedule on, which has its moves already.
 TimedStep predict(ValidSchedule schedule, const PredictOptions& options);
 
 }  // namespace bubblescope::tools

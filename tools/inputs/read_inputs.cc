@@ -3,7 +3,7 @@
 #include <fmt/ranges.h>
 
 #include "sim/ir/error.h"
-#include "tools/inputs/cost_sources.h"
+#include "tools/inputs/config.h"
 #include "traces/costs/cost_file.h"
 
 namespace bubblescope::tools {
@@ -27,7 +27,7 @@ void expect_one_cost_source(const PredictOptions& options) {
     throw Error(fmt::format("--costs gives all costs; leave {} out", kCostFlags));
 }
 
-traces::CostFile cost_file_of(const CostOptions& options) {
+CostTable cost_file_of(const CostOptions& options) {
   return options.content ? *options.content : traces::read_cost_file(options.file);
 }
 

@@ -10,9 +10,9 @@
 #include "sim/engine/simulate.h"
 #include "sim/ir/bytes_text.h"
 #include "sim/ir/lower.h"
-#include "tools/inputs/memory_caps.h"
-#include "tools/inputs/model_costs.h"
-#include "tools/inputs/model_fit.h"
+#include "sim/predict/memory_caps.h"
+#include "sim/predict/model_fit.h"
+#include "tools/inputs/config.h"
 #include "tools/inputs/predict.h"
 #include "traces/costs/megatron_layout.h"
 
@@ -30,13 +30,13 @@ Outcome too_full(std::optional<Plan> plan, const char* what, Bytes needed, Bytes
 /// The embedding is on the first stage; the head and the multi-token prediction layers are on the
 /// last.
 std::string layout_text(const LayerCounts& layers, const Transformer& model) {
-  traces::LayerLayout layout;
+  LayerLayout layout;
   for (const std::int64_t count : layers)
     layout.push_back({0, static_cast<std::int32_t>(count), 0, 0});
   layout.front().embeddings = 1;
   layout.back().predictions = static_cast<std::int32_t>(model.predictions);
   layout.back().losses = 1;
-  return to_string(layout);
+  return traces::to_string(layout);
 }
 
 /// A report of what ranks hold, and of nothing else.
@@ -185,7 +185,7 @@ Outcome ModelEvaluator::simulate_plan(const Configuration& configuration,
                                       ModelOnDevices here) const {
   const ValidSchedule& schedule = ordered_->schedule;
   const auto& program = std::get<Program>(ordered_->program);
-  const Models models = load_model_costs(
+  const Models models = find_model_costs(
       here, schedule,
       make_uniform_memory(schedule->shape, planner_.options_of(configuration).memory));
   const Timeline timeline = simulate(program, price(program, models.costs));

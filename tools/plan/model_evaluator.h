@@ -10,7 +10,7 @@
 #include "sim/analysis/layer_split.h"
 #include "sim/ir/program.h"
 #include "sim/model/model_step.h"
-#include "tools/inputs/models.h"
+#include "sim/predict/models.h"
 #include "tools/plan/model_plan.h"
 
 namespace bubblescope::tools {

@@ -12,7 +12,7 @@
 #include "tools/flags/model_options.h"
 #include "tools/flags/options.h"
 #include "tools/flags/words.h"
-#include "tools/inputs/cost_sources.h"
+#include "tools/inputs/config.h"
 
 namespace bubblescope::tools {
 

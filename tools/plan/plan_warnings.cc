@@ -11,7 +11,8 @@
 
 #include "sim/analysis/asynchronous.h"
 #include "sim/ir/lower.h"
-#include "tools/inputs/model_costs.h"
+#include "sim/ir/op_kinds.h"
+#include "tools/inputs/config.h"
 #include "tools/inputs/predict.h"
 #include "tools/inputs/unused_costs.h"
 #include "tools/print.h"

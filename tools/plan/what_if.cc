@@ -8,10 +8,10 @@
 #include <variant>
 
 #include "sim/engine/simulate.h"
-#include "sim/engine/simulate_shared.h"
 #include "sim/ir/saturated.h"
+#include "sim/predict/memory_caps.h"
 #include "tools/flags/words.h"
-#include "tools/inputs/memory_caps.h"
+#include "tools/inputs/config.h"
 #include "tools/inputs/predict.h"
 #include "tools/inputs/schedule_notes.h"
 
@@ -142,7 +142,7 @@ WhatIf::Lowered WhatIf::lower_plan(const Configuration& configuration) const {
   const ScheduleDef& def = find_schedule(configuration.schedule);
   ScheduleRequest request = make_request(def, drop_unused_flags(options_of(configuration), def));
   if (file_ && def.reads_costs)
-    request.stage_costs = load_costs_before_order(*file_, request.shape);
+    request.stage_costs = make_cost_model(*file_, make_unordered_schedule(request.shape));
   Lowered lowered{build_schedule(def, std::move(request))};
   std::variant<Program, Deadlock> program = lower(lowered.schedule, options_.cost.lower);
   if (const auto* deadlock = std::get_if<Deadlock>(&program))
@@ -154,22 +154,17 @@ WhatIf::Lowered WhatIf::lower_plan(const Configuration& configuration) const {
 Models WhatIf::models_of(const ValidSchedule& schedule, const Configuration& configuration) const {
   const PredictOptions options = options_of(configuration);
   const UniformCost& cost = options.cost.uniform;
-  MemoryModel memory = make_uniform_memory(schedule->shape, options.memory, cost.per);
-  if (file_) return load_file_costs(*file_, schedule, std::move(memory));
-  Models models = load_flag_costs(cost, options.cost.network, schedule);
-  models.memory = std::move(memory);
-  return models;
+  MemoryModel memory = make_uniform_memory(schedule->shape, choose_memory(options));
+  if (file_) return find_table_costs(*file_, schedule, std::move(memory));
+  return find_uniform_costs({cost, options.cost.network}, schedule, std::move(memory));
 }
 
 namespace {
 
 Timeline timeline_of(const Program& program, const Models& models) {
-  std::vector<Nanos> durations = price(program, models.costs);
-  const std::optional<Traffic> traffic = find_traffic(program, models, durations);
-  if (!traffic) return simulate(program, durations);
-  Timeline timeline = simulate_shared(program, *traffic).timeline;
-  timeline.uncontended = std::move(durations);
-  return timeline;
+  const Timing timing =
+      make_timing(program, price(program, models.costs), models.cluster, models.contention);
+  return simulate(program, timing).timeline;
 }
 
 /// Returns `plan`, or the reason for its refusal: the first rank that exceeds its memory. `shares`
@@ -195,8 +190,8 @@ Outcome check_limits(Plan plan, const BubbleReport& report, const MemoryModel& m
 }  // namespace
 
 Nanos WhatIf::step(const Lowered& lowered, const UniformCost& cost) const {
-  const Timeline timeline =
-      timeline_of(lowered.program, load_flag_costs(cost, options_.cost.network, lowered.schedule));
+  const Timeline timeline = timeline_of(
+      lowered.program, find_uniform_costs({cost, options_.cost.network}, lowered.schedule, {}));
   return find_step_bounds(timeline).end;
 }
 

@@ -80,7 +80,7 @@ class WhatIf {
 
   PredictOptions options_;
   bool whole_model_;
-  std::optional<traces::CostFile> file_;  ///< content of --costs
+  std::optional<CostTable> file_;  ///< content of --costs
 };
 
 }  // namespace bubblescope::tools

@@ -1,7 +1,6 @@
 // Reads the "cluster" of a cost file.
 #include "traces/costs/cluster_entry.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "sim/ir/error.h"
@@ -54,19 +53,6 @@ DeviceEntry read_device(const JsonNode& node) {
   return device;
 }
 
-void add_devices(Cluster& cluster, const DeviceEntry& entry, std::int32_t ranks) {
-  for (std::int32_t first = 0; first < ranks; first += entry.ranks_per_device) {
-    SharedDevice device;
-    device.name = entry.name + " " + std::to_string(first / entry.ranks_per_device);
-    device.capacity = entry.capacity;
-    device.scope = entry.scope;
-    device.half_duplex = entry.half_duplex;
-    const std::int32_t end = std::min(ranks - first, entry.ranks_per_device) + first;
-    for (std::int32_t rank = first; rank < end; ++rank) device.ranks.push_back(rank);
-    cluster.devices.push_back(std::move(device));
-  }
-}
-
 }  // namespace
 
 std::vector<SpeedPoint> read_bandwidths(const JsonNode& node) {
@@ -100,18 +86,6 @@ ClusterEntry read_cluster(const JsonNode& node) {
     for (std::size_t at = 0; at < devices->size(); ++at)
       entry.devices.push_back(read_device((*devices)[at]));
   return entry;
-}
-
-Cluster place(const ClusterEntry& entry, const LinkSpeed& message, Bytes message_bytes,
-              std::int32_t ranks) {
-  Cluster cluster;
-  const std::int32_t per_node = entry.ranks_per_node.value_or(ranks);
-  for (std::int32_t rank = 0; rank < ranks; ++rank) cluster.node_of_rank.push_back(rank / per_node);
-  cluster.within_node = entry.within_node.value_or(message);
-  cluster.between_nodes = entry.between_nodes.value_or(cluster.within_node);
-  cluster.message_bytes = entry.message_bytes.value_or(message_bytes);
-  for (const DeviceEntry& device : entry.devices) add_devices(cluster, device, ranks);
-  return cluster;
 }
 
 }  // namespace bubblescope::traces

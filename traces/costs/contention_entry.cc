@@ -1,69 +1,9 @@
-// Converts durations under contention to slowdowns.
+// Reads the contention of a stage in a cost file.
 #include "traces/costs/contention_entry.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-
-#include "sim/ir/error.h"
-#include "traces/costs/cost_file.h"
 #include "traces/json/json_node.h"
 
 namespace bubblescope::traces {
-
-namespace {
-
-constexpr auto kBackwardAt = static_cast<std::size_t>(OpKind::kBackward);
-constexpr auto kInputGradAt = static_cast<std::size_t>(OpKind::kInputGrad);
-constexpr auto kWeightGradAt = static_cast<std::size_t>(OpKind::kWeightGrad);
-
-/// The duration of a kind without contention.
-std::optional<Nanos> uncontended(const StageEntry& entry, std::size_t kind) {
-  switch (static_cast<OpKind>(kind)) {
-    case OpKind::kForward: return entry.forward;
-    case OpKind::kBackward:
-      if (!entry.backward && entry.input_grad) return *entry.input_grad + *entry.weight_grad;
-      return entry.backward;
-    case OpKind::kInputGrad: return entry.input_grad;
-    case OpKind::kWeightGrad: return entry.weight_grad;
-    case OpKind::kRecompute: return entry.recompute ? entry.recompute : entry.selective_recompute;
-    default: return {};
-  }
-}
-
-/// A full backward without an entry takes as long as its two halves, as it does without contention.
-ContentionEntry with_backward(ContentionEntry times) {
-  const std::vector<Nanos>& first = times[kInputGradAt];
-  const std::vector<Nanos>& second = times[kWeightGradAt];
-  if (!times[kBackwardAt].empty() || first.empty() || second.empty()) return times;
-  for (std::size_t at = 0; at < std::max(first.size(), second.size()); ++at)
-    times[kBackwardAt].push_back(first[std::min(at, first.size() - 1)] +
-                                 second[std::min(at, second.size() - 1)]);
-  return times;
-}
-
-Slowdown slowdown_of(const std::vector<Nanos>& times, Nanos min_time, const std::string& where) {
-  Slowdown slowdown;
-  for (const Nanos time : times) {
-    if (time < min_time)
-      throw Error(fmt::format("{}: {} is less than the {} that it takes alone; correct one of them",
-                              where, to_text(time), to_text(min_time)));
-    slowdown.push_back(min_time == 0 ? 1
-                                     : static_cast<double>(time) / static_cast<double>(min_time));
-  }
-  return slowdown;
-}
-
-/// The slowdown of the schedule's copies, which go to other ranks or to the host.
-Slowdown copy_slowdown(const CostFile& file, const Schedule& schedule) {
-  if (schedule.offload_target_of_rank.empty()) return {};
-  bool to_rank = false;
-  for (std::int32_t rank = 0; rank < schedule.shape.ranks; ++rank)
-    to_rank = to_rank || offloads_to_rank(schedule, rank);
-  return to_rank ? file.copy_to_rank.value_or(file.copy).slowdown : file.copy.slowdown;
-}
-
-}  // namespace
 
 ContentionEntry read_contention(const JsonNode& node) {
   node.expect_keys({kCostKeys[0], kCostKeys[1], kCostKeys[2], kCostKeys[3], kCostKeys[4]});
@@ -73,32 +13,6 @@ ContentionEntry read_contention(const JsonNode& node) {
       for (std::size_t at = 0; at < list->size(); ++at)
         times[kind].push_back((*list)[at].duration());
   return times;
-}
-
-std::optional<Contention> contention(const CostFile& file, const Schedule& schedule) {
-  const bool any = std::any_of(file.stages.begin(), file.stages.end(),
-                               [](const StageEntry& entry) { return entry.contended; });
-  const Slowdown copies = copy_slowdown(file, schedule);
-  if (!any && file.contended_message.empty() && copies.empty()) return {};
-  Contention made;
-  made.ranks_per_device = file.ranks_per_device.value_or(schedule.shape.ranks);
-  for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
-    const std::size_t at = static_cast<std::size_t>(stage) % file.stages.size();
-    const StageEntry& entry = file.stages[at];
-    auto& slowdowns = made.stages.emplace_back();
-    const ContentionEntry times = with_backward(entry.contended.value_or(ContentionEntry{}));
-    for (std::size_t kind = 0; kind < times.size(); ++kind)
-      if (const std::optional<Nanos> min_time = uncontended(entry, kind))
-        slowdowns[kind] = slowdown_of(
-            times[kind], *min_time,
-            fmt::format("{}: /stages/{}/in_company/{}", file.file, at, kCostKeys[kind]));
-    auto& recompute = slowdowns[static_cast<std::size_t>(OpKind::kRecompute)];
-    if (recompute.empty()) recompute = slowdowns[static_cast<std::size_t>(OpKind::kForward)];
-  }
-  made.message = slowdown_of(file.contended_message, static_cast<Nanos>(file.message.nanos()),
-                             file.file + ": /message/in_company");
-  made.copy = copies;
-  return made;
 }
 
 }  // namespace bubblescope::traces

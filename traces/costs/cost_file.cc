@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "sim/ir/error.h"
+#include "traces/costs/cluster_entry.h"
+#include "traces/costs/contention_entry.h"
 #include "traces/files/format.h"
 #include "traces/json/json_node.h"
 #include "traces/schedules/cell.h"
@@ -72,7 +72,7 @@ StageEntry read_stage(const JsonNode& node) {
 }
 
 /// A link inherits from "message" what it does not state itself.
-Transfer read_transfer(const JsonNode& node, Transfer transfer) {
+TransferEntry read_transfer(const JsonNode& node, TransferEntry transfer) {
   constexpr double kLongest = 1e15;
   if (const auto latency = node.find("latency")) transfer.latency = latency->duration();
   if (const auto bytes = node.find("bytes")) transfer.bytes = bytes->bytes();
@@ -88,7 +88,7 @@ Transfer read_transfer(const JsonNode& node, Transfer transfer) {
   return transfer;
 }
 
-LinkEntry read_link(const JsonNode& node, const Transfer& message) {
+LinkEntry read_link(const JsonNode& node, const TransferEntry& message) {
   node.expect_keys({"from", "to", "latency", "bytes", "bandwidth_gbps"});
   LinkEntry link;
   link.from = node.at("from").integer32(0, kMaxStage);
@@ -98,8 +98,8 @@ LinkEntry read_link(const JsonNode& node, const Transfer& message) {
   return link;
 }
 
-void read_messages(const JsonNode& root, CostFile& costs) {
-  Transfer message;
+void read_messages(const JsonNode& root, CostTable& costs) {
+  TransferEntry message;
   if (const auto node = root.find("message")) {
     node->expect_keys({"latency", "bytes", "bandwidth_gbps", "in_company"});
     message = read_transfer(*node, message);
@@ -127,7 +127,7 @@ CopyEntry read_copy_entry(const JsonNode& node) {
   return copy;
 }
 
-void read_copy(const JsonNode& root, CostFile& costs) {
+void read_copy(const JsonNode& root, CostTable& costs) {
   const auto node = root.find("copy");
   if (!node) return;
   node->expect_keys({"latency", "bandwidth_gbps", "slowdown", "to_rank"});
@@ -138,7 +138,7 @@ void read_copy(const JsonNode& root, CostFile& costs) {
   costs.copy_to_rank = read_copy_entry(*to_rank);
 }
 
-void read_memory(const JsonNode& root, CostFile& costs) {
+void read_memory(const JsonNode& root, CostTable& costs) {
   const auto memory = root.find("memory");
   if (!memory) return;
   memory->expect_keys({"static_bytes"});
@@ -149,28 +149,19 @@ void read_memory(const JsonNode& root, CostFile& costs) {
 
 }  // namespace
 
-/// A bit takes 1 / bandwidth_gbps nanoseconds.
-double Transfer::nanos() const {
-  if (bandwidths.empty()) return static_cast<double>(latency);
-  const double bits = 8.0 * static_cast<double>(bytes);
-  return static_cast<double>(latency) + std::ceil(bits / speed().bandwidth_gbps(bytes));
-}
-
-LinkSpeed Transfer::speed() const { return {latency, bandwidths}; }
-
 std::string write_cost_duration(Nanos time) { return std::to_string(time) + "ns"; }
 
-CostFile read_cost_file(const std::string& path) {
+CostTable read_cost_file(const std::string& path) {
   return parse_cost_file(read_file(path), path == "-" ? "stdin" : path);
 }
 
-CostFile parse_cost_file(std::string_view text, const std::string& file) {
+CostTable parse_cost_file(std::string_view text, const std::string& file) {
   const JsonFile json(text, file);
   const JsonNode root = json.root();
   root.expect_format("bubblescope-costs/1");
   root.expect_keys({"format", "stages", "message", "norm", "copy", "links", "memory", "cluster",
                     "ranks_per_device", "measured"});
-  CostFile costs;
+  CostTable costs;
   costs.file = file;
   const JsonNode stages = root.at("stages");
   for (std::size_t stage = 0; stage < stages.size(); ++stage)

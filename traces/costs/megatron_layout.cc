@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <numeric>
 #include <optional>
 #include <system_error>
 
@@ -157,17 +156,6 @@ std::string to_string(const LayerLayout& layout) {
     at = std::max(same, at + 1);
   }
   return text;
-}
-
-std::vector<std::int64_t> compute_stage_weights(const LayerLayout& layout,
-                                                const LayerCosts& costs) {
-  std::vector<std::int64_t> weights;
-  for (const StageLayers& stage : layout)
-    weights.push_back(stage.embeddings * costs.embedding + stage.transformers * costs.transformer +
-                      stage.predictions * costs.prediction + stage.losses * costs.loss);
-  if (std::accumulate(weights.begin(), weights.end(), std::int64_t{0}) == 0)
-    throw Error("--layout has no layer that costs anything; give --layout-costs E,t,m,L");
-  return weights;
 }
 
 }  // namespace bubblescope::traces

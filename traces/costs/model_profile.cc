@@ -230,7 +230,7 @@ class GraphReader {
   std::size_t edges_ = 0;
 };
 
-LayerGraph graph_of(const CostFile& costs) {
+LayerGraph graph_of(const CostTable& costs) {
   LayerGraph graph;
   graph.source = costs.file;
   for (const StageEntry& stage : costs.stages) {

@@ -1,4 +1,6 @@
-// Derives the models of one schedule from a cost file.
+// Derives the models of one schedule from a cost table.
+#include "sim/model/cost_table.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,20 +10,19 @@
 
 #include "sim/ir/error.h"
 #include "sim/model/traffic.h"
-#include "traces/costs/cost_file.h"
 
-namespace bubblescope::traces {
+namespace bubblescope::inline sim {
 
 namespace {
 
 /// The file's stages may cover all pipelines or only one; then its replicas cost the same.
-void expect_stages(const CostFile& file, const Schedule& schedule) {
-  const auto given = static_cast<std::int32_t>(file.stages.size());
+void expect_stages(const CostTable& table, const Schedule& schedule) {
+  const auto given = static_cast<std::int32_t>(table.stages.size());
   if (given == schedule.stages() || given == schedule.stages_per_pipeline()) return;
   throw Error(
       fmt::format("{}: /stages: has {} entries, but {} has {} stages ({} rank(s) x {} "
                   "chunk(s)); give one entry per stage",
-                  file.file, given, schedule.name, schedule.stages_per_pipeline(),
+                  table.file, given, schedule.name, schedule.stages_per_pipeline(),
                   schedule.shape.ranks, schedule.shape.chunks));
 }
 
@@ -33,37 +34,37 @@ std::array<bool, kOpKinds> find_kinds(const Schedule& schedule) {
   return has;
 }
 
-void expect_durations(const CostFile& file, const Schedule& schedule) {
+void expect_durations(const CostTable& table, const Schedule& schedule) {
   const std::array<bool, kOpKinds> has = find_kinds(schedule);
   const bool full = has[static_cast<std::size_t>(OpKind::kBackward)];
   const bool split = has[static_cast<std::size_t>(OpKind::kInputGrad)];
   const bool moves = has[static_cast<std::size_t>(OpKind::kEvict)];
-  for (std::size_t stage = 0; stage < file.stages.size(); ++stage) {
-    const StageEntry& entry = file.stages[stage];
+  for (std::size_t stage = 0; stage < table.stages.size(); ++stage) {
+    const StageEntry& entry = table.stages[stage];
     if (split && !entry.input_grad)
       throw Error(
           fmt::format("{}: /stages/{}: lacks 'input_grad' and 'weight_grad', but {} splits "
                       "the backward; add them",
-                      file.file, stage, schedule.name));
+                      table.file, stage, schedule.name));
     if (full && !entry.backward && !entry.input_grad)
       throw Error(
           fmt::format("{}: /stages/{}: lacks 'backward'; add it, or 'input_grad' and "
                       "'weight_grad'",
-                      file.file, stage));
-    const bool by_bandwidth = file.copy.bandwidth_gbps.has_value() && !entry.evict;
+                      table.file, stage));
+    const bool by_bandwidth = table.copy.bandwidth_gbps.has_value() && !entry.evict;
     if (moves && by_bandwidth && !entry.activation_bytes)
       throw Error(
           fmt::format("{}: /stages/{}: lacks 'activation_bytes', which /copy/bandwidth_gbps needs; "
                       "add it, or give 'evict' and 'load'",
-                      file.file, stage));
+                      table.file, stage));
   }
   for (std::size_t stage = 0; stage < schedule.recompute_of_stage.size(); ++stage)
     if (schedule.recompute_of_stage[stage] == Recompute::kSelective &&
-        !file.stages[stage % file.stages.size()].selective_recompute)
+        !table.stages[stage % table.stages.size()].selective_recompute)
       throw Error(
           fmt::format("{}: /stages/{}: lacks 'selective_recompute', but {} recomputes attention "
                       "there; add it",
-                      file.file, stage % file.stages.size(), schedule.name));
+                      table.file, stage % table.stages.size(), schedule.name));
 }
 
 /// The bytes that a forward saves: everything, or only the input of the recomputation.
@@ -98,11 +99,11 @@ struct StageUse {
   CopyEntry copy;
 };
 
-StageUse use_of(const CostFile& file, const Schedule& schedule, std::int32_t stage) {
+StageUse use_of(const CostTable& table, const Schedule& schedule, std::int32_t stage) {
   StageUse use;
   use.recompute = schedule.recompute(stage);
   use.to_rank = offloads_to_rank(schedule, schedule.rank_of_stage[static_cast<std::size_t>(stage)]);
-  use.copy = use.to_rank ? file.copy_to_rank.value_or(file.copy) : file.copy;
+  use.copy = use.to_rank ? table.copy_to_rank.value_or(table.copy) : table.copy;
   return use;
 }
 
@@ -147,17 +148,17 @@ MemoryDelta slice_of(const MemoryDelta& stage, std::int32_t slices) {
   return {kept, -released, released - kept};
 }
 
-void set_links(CostModel& model, const CostFile& file, std::int32_t ranks) {
-  if (file.links.empty()) return;
+void set_links(CostModel& model, const CostTable& table, std::int32_t ranks) {
+  if (table.links.empty()) return;
   model.message_between.assign(static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks),
                                model.message);
   model.byte_time_between.assign(model.message_between.size(), model.byte_time);
-  for (std::size_t at = 0; at < file.links.size(); ++at) {
-    const LinkEntry& link = file.links[at];
+  for (std::size_t at = 0; at < table.links.size(); ++at) {
+    const LinkEntry& link = table.links[at];
     if (std::max(link.from, link.to) >= ranks)
       throw Error(
           fmt::format("{}: /links/{}: joins ranks {} and {}, but ranks are 0..{}; remove it",
-                      file.file, at, link.from, link.to, ranks - 1));
+                      table.file, at, link.from, link.to, ranks - 1));
     const auto pair = static_cast<std::size_t>(std::int64_t{link.from} * ranks + link.to);
     model.message_between[pair] = static_cast<Nanos>(link.transfer.nanos());
     model.byte_time_between[pair] = model.message_between[pair] - link.transfer.latency;
@@ -166,38 +167,47 @@ void set_links(CostModel& model, const CostFile& file, std::int32_t ranks) {
 
 }  // namespace
 
+/// A bit takes 1 / bandwidth_gbps nanoseconds.
+double TransferEntry::nanos() const {
+  if (bandwidths.empty()) return static_cast<double>(latency);
+  const double bits = 8.0 * static_cast<double>(bytes);
+  return static_cast<double>(latency) + std::ceil(bits / speed().bandwidth_gbps(bytes));
+}
+
+LinkSpeed TransferEntry::speed() const { return {latency, bandwidths}; }
+
 bool offloads_to_rank(const Schedule& schedule, std::int32_t rank) {
   const auto at = static_cast<std::size_t>(rank);
   return !schedule.offload_target_of_rank.empty() && schedule.offload_target_of_rank[at] != rank;
 }
 
-CostModel make_cost_model(const CostFile& file, const Schedule& schedule) {
-  expect_stages(file, schedule);
-  expect_durations(file, schedule);
+CostModel make_cost_model(const CostTable& table, const Schedule& schedule) {
+  expect_stages(table, schedule);
+  expect_durations(table, schedule);
   CostModel model;
   model.slices = schedule.shape.slices;
-  model.message = static_cast<Nanos>(file.message.nanos());
-  model.byte_time = model.message - file.message.latency;
+  model.message = static_cast<Nanos>(table.message.nanos());
+  model.byte_time = model.message - table.message.latency;
   const bool recomputes = find_kinds(schedule)[static_cast<std::size_t>(OpKind::kRecompute)];
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
-    const StageEntry& entry = file.stages[static_cast<std::size_t>(stage) % file.stages.size()];
-    StageUse use = use_of(file, schedule, stage);
+    const StageEntry& entry = table.stages[static_cast<std::size_t>(stage) % table.stages.size()];
+    StageUse use = use_of(table, schedule, stage);
     use.recomputes = recomputes;
     for (std::int32_t slice = 0; slice < model.slices; ++slice)
       model.stages.push_back(slice_of(entry, use, model.slices, slice));
     model.updates.push_back(entry.update);
   }
-  model.norm = file.norm;
-  set_links(model, file, schedule.shape.ranks);
-  const std::optional<Cluster> placed = cluster(file, schedule);
+  model.norm = table.norm;
+  set_links(model, table, schedule.shape.ranks);
+  const std::optional<Cluster> placed = make_cluster(table, schedule);
   return placed ? with_uncontended_messages(std::move(model), *placed, schedule) : model;
 }
 
-std::optional<Cluster> cluster(const CostFile& file, const Schedule& schedule) {
-  if (!file.cluster) return {};
+std::optional<Cluster> make_cluster(const CostTable& table, const Schedule& schedule) {
+  if (!table.cluster) return {};
   Cluster cluster =
-      place(*file.cluster, file.message.speed(), file.message.bytes, schedule.shape.ranks);
-  for (const LinkEntry& link : file.links)
+      place_ranks(*table.cluster, table.message.speed(), table.message.bytes, schedule.shape.ranks);
+  for (const LinkEntry& link : table.links)
     cluster.links.push_back({link.from, link.to, link.transfer.speed(), link.transfer.bytes});
   return cluster;
 }
@@ -205,26 +215,26 @@ std::optional<Cluster> cluster(const CostFile& file, const Schedule& schedule) {
 namespace {
 
 /// Returns the weight bytes of all stages; throws Error where only some stages give them.
-std::vector<Bytes> weight_bytes(const CostFile& file, const Schedule& schedule) {
+std::vector<Bytes> weight_bytes(const CostTable& table, const Schedule& schedule) {
   std::vector<Bytes> bytes;
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
-    const StageEntry& entry = file.stages[static_cast<std::size_t>(stage) % file.stages.size()];
+    const StageEntry& entry = table.stages[static_cast<std::size_t>(stage) % table.stages.size()];
     if (entry.weight_bytes) bytes.push_back(*entry.weight_bytes);
   }
   if (bytes.empty() || bytes.size() == static_cast<std::size_t>(schedule.stages())) return bytes;
   throw Error(
       fmt::format("{}: /stages: some entries have 'weight_bytes' and some have not; give them for "
                   "all stages or for none",
-                  file.file));
+                  table.file));
 }
 
 }  // namespace
 
-MemoryModel make_memory_model(const CostFile& file, const Schedule& schedule) {
-  expect_stages(file, schedule);
+MemoryModel make_memory_model(const CostTable& table, const Schedule& schedule) {
+  expect_stages(table, schedule);
   MemoryModel model;
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
-    const StageEntry& entry = file.stages[static_cast<std::size_t>(stage) % file.stages.size()];
+    const StageEntry& entry = table.stages[static_cast<std::size_t>(stage) % table.stages.size()];
     if (!entry.activation_bytes) continue;
     model.activation_bytes.push_back(slice_of(*entry.activation_bytes, schedule.shape.slices));
     model.checkpoint_bytes.push_back(saved_bytes(entry, schedule.recompute(stage)) /
@@ -235,15 +245,15 @@ MemoryModel make_memory_model(const CostFile& file, const Schedule& schedule) {
     throw Error(
         fmt::format("{}: /stages: some entries have 'activation_bytes' and some have not; "
                     "give them for all stages or for none",
-                    file.file));
-  model.weight_bytes = weight_bytes(file, schedule);
-  model.static_bytes = file.static_bytes;
-  if (!file.static_bytes.empty() &&
-      file.static_bytes.size() != static_cast<std::size_t>(schedule.shape.ranks))
+                    table.file));
+  model.weight_bytes = weight_bytes(table, schedule);
+  model.static_bytes = table.static_bytes;
+  if (!table.static_bytes.empty() &&
+      table.static_bytes.size() != static_cast<std::size_t>(schedule.shape.ranks))
     throw Error(
         fmt::format("{}: /memory/static_bytes: has {} entries for {} ranks; give one per rank",
-                    file.file, file.static_bytes.size(), schedule.shape.ranks));
+                    table.file, table.static_bytes.size(), schedule.shape.ranks));
   return model;
 }
 
-}  // namespace bubblescope::traces
+}  // namespace bubblescope::inline sim

@@ -2,14 +2,12 @@
 #pragma once
 
 #include <cstddef>
-#include <map>
 #include <optional>
-#include <string>
 
 #include "sim/analysis/report.h"
-#include "tools/inputs/model_costs.h"
+#include "sim/predict/models.h"
 
-namespace bubblescope::tools {
+namespace bubblescope::inline sim {
 
 /// The rank that comes closest to its device's memory, or exceeds it most.
 struct ModelFit {
@@ -27,8 +25,4 @@ ModelFit find_fit(const PlacedModel& placed, const BubbleReport& report);
 std::optional<Gradients> choose_smaller_gradients(const PlacedModel& placed,
                                                   const BubbleReport& report);
 
-/// What --fail-if can name of a model beside the numbers of its report: "mfu", and
-/// "head_room_bytes", which is below zero where it does not fit.
-std::map<std::string, double> model_metrics(const PlacedModel& placed, const BubbleReport& report);
-
-}  // namespace bubblescope::tools
+}  // namespace bubblescope::inline sim

@@ -1,5 +1,5 @@
 // Handles caps in bytes and caps in units.
-#include "tools/inputs/memory_caps.h"
+#include "sim/predict/memory_caps.h"
 
 #include <fmt/format.h>
 
@@ -9,19 +9,11 @@
 #include "sim/ir/bytes_text.h"
 #include "sim/ir/error.h"
 #include "sim/ir/saturated.h"
-#include "tools/print.h"
 
-namespace bubblescope::tools {
+namespace bubblescope::inline sim {
 
-void warn_of_cap_unit(const MemoryOptions& options) {
-  const bool plain = options.unit.forward == kWhole && options.unit.weight_grad == -kWhole;
-  const std::string cap = format_millionths(options.cap.front());
-  print_message("bubblescope: --cap {0} is {0} {1}, not bytes; --cap {0}GiB would be\n", cap,
-                plain ? "micro-batches of activations" : "of the unit of --mem");
-}
-
-void check_cap_unit(const MemoryOptions& options, bool has_bytes) {
-  if (!options.cap_bytes.empty() && !has_bytes)
+void check_cap_unit(const UniformMemory& memory, bool has_bytes) {
+  if (!memory.cap_bytes.empty() && !has_bytes)
     throw Error(
         "--cap is in bytes, but no activation has any here; give --model, a --costs file with "
         "memory, or a --cap in the unit of --mem, such as 3");
@@ -72,4 +64,4 @@ std::vector<Peak> collect_peaks(const BubbleReport& report) {
   return peaks;
 }
 
-}  // namespace bubblescope::tools
+}  // namespace bubblescope::inline sim

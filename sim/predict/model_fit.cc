@@ -1,9 +1,9 @@
 // Compares peaks with the memory that a device leaves to a program.
-#include "tools/inputs/model_fit.h"
+#include "sim/predict/model_fit.h"
 
 #include <algorithm>
 
-namespace bubblescope::tools {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -45,9 +45,4 @@ std::optional<Gradients> choose_smaller_gradients(const PlacedModel& placed,
   return {};
 }
 
-std::map<std::string, double> model_metrics(const PlacedModel& placed, const BubbleReport& report) {
-  return {{"mfu", compute_model_rates(placed.on, report.shape, report.makespan).mfu},
-          {"head_room_bytes", static_cast<double>(find_fit(placed, report).head_room)}};
-}
-
-}  // namespace bubblescope::tools
+}  // namespace bubblescope::inline sim

@@ -1,5 +1,5 @@
 // Injected faults: their syntax, the instructions they concern, and their effect on a prediction.
-#include "exec/runtime/injection.h"
+#include "sim/model/injection.h"
 
 #include <algorithm>
 #include <array>
@@ -11,7 +11,7 @@
 #include "sim/ir/number.h"
 #include "sim/ir/range.h"
 
-namespace bubblescope::exec {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -206,4 +206,4 @@ std::vector<Nanos> inject(const Injections& injections, const Program& program,
   return durations;
 }
 
-}  // namespace bubblescope::exec
+}  // namespace bubblescope::inline sim

@@ -10,7 +10,7 @@
 #include "sim/ir/program.h"
 #include "sim/ir/units.h"
 
-namespace bubblescope::exec {
+namespace bubblescope::inline sim {
 
 /// A fault of one rank, at one op or at all of its compute ops.
 struct Injection {
@@ -71,4 +71,4 @@ class InjectionTable {
 std::vector<Nanos> inject(const Injections& injections, const Program& program,
                           std::vector<Nanos> durations);
 
-}  // namespace bubblescope::exec
+}  // namespace bubblescope::inline sim

@@ -1,0 +1,22 @@
+// Adds the results of further simulations to a report.
+#include "sim/analysis/analyze_run.h"
+
+#include "sim/analysis/analyze.h"
+#include "sim/analysis/link_use.h"
+#include "sim/analysis/noisy_steps.h"
+#include "sim/analysis/sensitivity.h"
+
+namespace bubblescope::inline sim {
+
+BubbleReport analyze_run(const SimulatedStep& step, const Scenarios& scenarios) {
+  BubbleReport report = analyze(step.schedule, step.program, step.run.timeline, step.memory);
+  if (step.timing.traffic)
+    report.links = account_for_links(*step.timing.traffic, step.run.uses, report.makespan);
+  if (scenarios.noise.is_random())
+    report.noise =
+        simulate_noise(step.program, step.timing, step.costs, scenarios.noise, scenarios.count);
+  if (scenarios.sensitivity) report.sensitivity = find_sensitivity(step.program, step.timing);
+  return report;
+}
+
+}  // namespace bubblescope::inline sim

@@ -1,0 +1,14 @@
+// Searches a schedule for a kind of op.
+#include "sim/ir/op_kinds.h"
+
+#include <algorithm>
+
+namespace bubblescope::inline sim {
+
+bool has_kind(const Schedule& schedule, OpKind kind) {
+  return std::any_of(schedule.order.begin(), schedule.order.end(), [kind](const RankOrder& ops) {
+    return std::any_of(ops.begin(), ops.end(), [kind](const Op& op) { return op.kind == kind; });
+  });
+}
+
+}  // namespace bubblescope::inline sim

@@ -1,0 +1,11 @@
+// Which kinds of ops a schedule has.
+#pragma once
+
+#include "sim/ir/schedule.h"
+
+namespace bubblescope::inline sim {
+
+/// Whether any rank runs an op of this kind.
+bool has_kind(const Schedule& schedule, OpKind kind);
+
+}  // namespace bubblescope::inline sim

@@ -1,0 +1,108 @@
+// The cost table: durations and bytes per stage, messages, links and memory, whatever the schedule.
+//
+// A cost file is read into one. The functions below derive from it the models of one schedule.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/ir/op.h"
+#include "sim/ir/schedule.h"
+#include "sim/model/cluster_entry.h"
+#include "sim/model/contention.h"
+#include "sim/model/cost_model.h"
+#include "sim/model/memory_model.h"
+
+namespace bubblescope::inline sim {
+
+/// Durations by kind with 2, 3, ... ranks busy; empty for kinds that are not listed.
+using ContentionEntry = std::array<std::vector<Nanos>, kComputeKinds>;
+
+/// The keys of compute kinds in cost files, by kind.
+inline constexpr std::array<const char*, kComputeKinds> kCostKeys{
+    "forward", "backward", "input_grad", "weight_grad", "recompute"};
+
+/// The entry of one stage (for one micro-batch, whole sequence); keys that are left out are empty.
+struct StageEntry {
+  Nanos forward = 0;
+  std::optional<Nanos> backward;  ///< the full backward; input_grad + weight_grad unless given
+  std::optional<Nanos> input_grad;
+  std::optional<Nanos> weight_grad;
+  std::optional<Nanos> recompute;            ///< forward unless given
+  std::optional<Nanos> selective_recompute;  ///< only the attention core
+  std::optional<Nanos> overlapped_pair;
+  std::optional<Nanos> evict;  ///< of a forward's saved data; from CostTable::copy unless given
+  std::optional<Nanos> load;   ///< evict unless given
+  std::optional<Nanos> evict_to_rank;  ///< to another rank's memory; evict unless given
+  std::optional<Nanos> load_from_rank;
+  std::optional<MemoryDelta> activation_bytes;
+  UpdateCost update;                          ///< 0 unless given
+  std::optional<Bytes> weight_bytes;          ///< one copy of the weights
+  std::optional<Bytes> checkpoint;            ///< saved where the whole stage is recomputed
+  std::optional<Bytes> selective_checkpoint;  ///< saved where only attention is recomputed
+  std::optional<ContentionEntry> contended;   ///< not slowed by others on its device unless given
+};
+
+/// The time of a copy between two memories: latency, plus the saved bytes over the bandwidth.
+struct CopyEntry {
+  Nanos latency = 0;
+  std::optional<double> bandwidth_gbps;
+  std::vector<double> slowdown = {};  ///< factors with 1, 2, ... ranks busy; empty: not slowed
+};
+
+/// The time of a message: latency, plus its bytes over the bandwidth where both are given.
+struct TransferEntry {
+  Nanos latency = 0;
+  Bytes bytes = 0;
+  std::vector<SpeedPoint> bandwidths;  ///< by size
+
+  double nanos() const;
+  LinkSpeed speed() const;
+};
+
+struct LinkEntry {
+  std::int32_t from = 0;
+  std::int32_t to = 0;
+  TransferEntry transfer;
+};
+
+struct CostTable {
+  std::string file;  ///< where it comes from, for messages
+  std::vector<StageEntry> stages;
+  TransferEntry message;
+  std::vector<Nanos> contended_message;  ///< with 1, 2, ... ranks busy; empty: not slowed
+  Nanos norm = 0;
+  std::vector<LinkEntry> links;
+  std::optional<ClusterEntry> cluster;
+  std::optional<std::int32_t> ranks_per_device;  ///< all ranks share one unless given
+  CopyEntry copy;
+  std::optional<CopyEntry> copy_to_rank;  ///< to another rank's memory; copy unless given
+  std::vector<Bytes> static_bytes;        ///< [rank]; empty where not given
+};
+
+/// Returns the costs of a schedule's stages. A stage's durations are divided evenly among its
+/// slices; the first slices take the remaining nanoseconds. Replicas in a second pipeline cost the
+/// same as their originals.
+/// Throws Error where the file has another number of stages, or lacks a duration that the schedule
+/// needs (a split backward needs input_grad and weight_grad).
+CostModel make_cost_model(const CostTable& table, const Schedule& schedule);
+
+/// Whether a rank offloads to another rank instead of to the host.
+bool offloads_to_rank(const Schedule& schedule, std::int32_t rank);
+
+/// Returns the cluster of a schedule's ranks; nullopt where the file has none. An entry of `links`
+/// for a pair of ranks overrides the speeds of their nodes.
+std::optional<Cluster> make_cluster(const CostTable& table, const Schedule& schedule);
+
+/// Returns the memory of a schedule's stages and ranks, in bytes where the file gives them. Throws
+/// Error where it gives them for only some stages, or for another number of ranks.
+MemoryModel make_memory_model(const CostTable& table, const Schedule& schedule);
+
+/// Returns how a schedule's ranks slow each other; nullopt where the file says nothing about it.
+/// Throws Error where an op is faster under contention than alone.
+std::optional<Contention> make_contention(const CostTable& table, const Schedule& schedule);
+
+}  // namespace bubblescope::inline sim

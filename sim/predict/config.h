@@ -1,0 +1,97 @@
+// Config: everything that a prediction depends on beside the schedule, as plain values.
+//
+//   Config config;
+//   config.costs = UniformCosts{{.forward = 1'000'000, .input_grad = 1'000'000,
+//                                .weight_grad = 1'000'000}};
+//   Prediction step = predict(schedule, config);
+//
+// Nothing in it names a file: whoever fills it in has read what the values come from.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "sim/ir/lower.h"
+#include "sim/ir/offload.h"
+#include "sim/ir/pytorch_release.h"
+#include "sim/model/cost_table.h"
+#include "sim/model/injection.h"
+#include "sim/model/layer_cost.h"
+#include "sim/model/layer_layout.h"
+#include "sim/model/scenarios.h"
+#include "sim/model/uniform_network.h"
+
+namespace bubblescope::inline sim {
+
+/// The same costs for every stage.
+struct UniformCosts {
+  UniformCost cost = {};
+  std::optional<UniformNetwork> network = {};  ///< nullopt: a message takes cost.message
+};
+
+/// Uniform costs in total, distributed over stages in proportion to their layers.
+struct LayoutCosts {
+  UniformCost cost = {};
+  LayerLayout layout = {};  ///< one entry per stage of a pipeline
+  LayerCosts layers = {};
+};
+
+/// Costs and memory that follow from a model on devices.
+struct ModelCosts {
+  ModelOnDevices on = {};
+  /// Whether steps end as they usually do in training: gradients are reduced beside compute, and
+  /// optimizer steps wait for the norm. Replaces Config::lower.update.
+  bool default_update = true;
+  /// Whether gradients shrink to the largest type with which every rank fits, if none fits as is.
+  bool may_shrink_gradients = true;
+};
+
+/// Where the durations come from. A CostTable is what a cost file holds.
+using CostSource = std::variant<UniformCosts, LayoutCosts, CostTable, ModelCosts>;
+
+/// The same memory for every stage, in millionths of the user's own unit.
+struct UniformMemory {
+  MemoryDelta unit{kWhole, 0, -kWhole};
+  UniformCost::Per per = UniformCost::Per::kRank;  ///< the part of the model that `unit` is for
+  std::vector<Millionths> cap = {};   ///< one for all ranks, or one per rank; empty: none
+  std::vector<Bytes> cap_bytes = {};  ///< the same in bytes, where activations have bytes; or `cap`
+  Release release = Release::kWeightGrad;
+  SavedFractions saved = {};  ///< where activations are recomputed
+};
+
+/// FSDP: ranks gather the parameters of a stage before they use it, and drop them afterwards.
+struct Sharding {
+  PytorchRelease release = PytorchRelease::k2_15;  ///< whose order of gathering and dropping
+  bool waits_for_reductions = false;               ///< whether updates wait for reductions
+};
+
+/// What ranks do not keep from a forward to its backward, or from step to step. Each is added to
+/// the schedule as ops.
+struct Moves {
+  std::vector<Recompute> recompute = {};  ///< one for all stages, or one per stage; empty: none
+  std::optional<OffloadPlan> offload = {};
+  std::optional<Sharding> sharding = {};
+
+  bool any() const { return !recompute.empty() || offload || sharding; }
+};
+
+struct Config {
+  LowerOptions lower = {};  ///< how messages are sent, and how the step ends
+  CostSource costs = {};
+  UniformMemory memory = {};  ///< its amounts give way to the bytes of a CostTable or a model
+  Moves moves = {};
+  Injections injections = {};             ///< faults whose delays are added
+  std::vector<SlowRank> slow_ranks = {};  ///< slow in every scenario, and in the step itself
+  Scenarios scenarios = {};               ///< noise and sensitivity
+};
+
+/// The end of a model's step where ModelCosts::default_update asks for it. Without flushes each
+/// rank steps independently, as in Megatron-LM with --overlap-grad-reduce.
+UpdateOptions choose_model_update(const Schedule& schedule);
+
+/// The options by which a schedule is lowered under this Config.
+LowerOptions choose_lowering(const Schedule& schedule, const Config& config);
+
+}  // namespace bubblescope::inline sim

@@ -1,0 +1,26 @@
+// Caps: the memory limit of each rank, in the unit of UniformMemory or in bytes.
+#pragma once
+
+#include <vector>
+
+#include "sim/analysis/report.h"
+#include "sim/ir/validate.h"
+#include "sim/model/memory_model.h"
+#include "sim/predict/config.h"
+
+namespace bubblescope::inline sim {
+
+/// Throws Error for a cap in bytes where activations have none.
+void check_cap_unit(const UniformMemory& memory, bool has_bytes);
+
+/// Converts caps in bytes to caps in units, for schedules that search for an order under a cap: as
+/// many units as fit whatever stages a rank gets. Empty where activations have no bytes.
+std::vector<Millionths> convert_caps_to_units(const MemoryModel& memory, const Shape& shape);
+
+/// Returns one line per rank that exceeds its cap; empty where all fit.
+Problems over_cap(const std::vector<Peak>& peaks, const MemoryModel& memory);
+
+/// Returns the peak of every rank.
+std::vector<Peak> collect_peaks(const BubbleReport& report);
+
+}  // namespace bubblescope::inline sim

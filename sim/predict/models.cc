@@ -1,0 +1,195 @@
+// Fills in the models from each source of costs.
+#include "sim/predict/models.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "sim/analysis/asynchronous.h"
+#include "sim/ir/error.h"
+#include "sim/ir/op_kinds.h"
+#include "sim/model/model_step.h"
+#include "sim/model/stage_recompute.h"
+#include "sim/model/traffic.h"
+#include "sim/model/uneven_spread.h"
+#include "sim/predict/memory_caps.h"
+
+namespace bubblescope::inline sim {
+
+namespace {
+
+/// The step, with as many weight versions on each rank as the schedule holds.
+ModelStep step_of(const ModelOnDevices& on, const Schedule& schedule) {
+  ModelStep step = compute_model_step(on, schedule);
+  const std::vector<WeightReport> versions = account_for_weights(schedule, {});
+  for (std::size_t rank = 0; rank < versions.size(); ++rank)
+    step.states[rank].weights *= std::max(1, versions[rank].versions);
+  return step;
+}
+
+/// The R ops of a schedule take the time and save the bytes of their stages.
+Models with_recompute_costs(Models models, const Schedule& schedule) {
+  if (!has_kind(schedule, OpKind::kRecompute)) return models;
+  const PlacedModel& placed = *models.placed;
+  if (placed.on.parallel.recompute != Recompute::kNone)
+    throw Error(schedule.name + " recomputes in R's of its own; leave --recompute out");
+  const auto slices = static_cast<std::size_t>(schedule.shape.slices);
+  MemoryModel& memory = models.memory;
+  for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
+    const auto at = static_cast<std::size_t>(stage);
+    const StageRecompute again = estimate_stage_recompute(placed.on, placed.step, schedule, stage);
+    for (std::size_t slice = 0; slice < slices; ++slice)
+      models.costs.stages[at * slices + slice].recompute = again.time;
+    memory.checkpoint_bytes.push_back(memory.activation_bytes[at].forward - again.freed_bytes);
+  }
+  return models;
+}
+
+/// Copies move a forward's saved bytes over the link to the host's memory or to the offload target.
+Models with_copies(Models models, const Schedule& schedule) {
+  if (schedule.offload_target_of_rank.empty()) return models;
+  const ModelOnDevices& on = models.placed->on;
+  const MemoryModel& memory = models.memory;
+  const auto slices = static_cast<std::size_t>(schedule.shape.slices);
+  for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
+    const auto at = static_cast<std::size_t>(stage);
+    const std::int32_t rank = schedule.rank_of_stage[at];
+    const std::int32_t target = schedule.offload_target_of_rank[static_cast<std::size_t>(rank)];
+    const Link& link = target == rank ? on.gpu.host : find_rank_link(on, rank, target);
+    const Bytes kept = memory.checkpoint_bytes.empty() ? memory.activation_bytes[at].forward
+                                                       : memory.checkpoint_bytes[at];
+    for (std::size_t slice = 0; slice < slices; ++slice) {
+      StageCost& cost = models.costs.stages[at * slices + slice];
+      cost.evict = cost.load = link.time(static_cast<double>(kept));
+    }
+  }
+  return models;
+}
+
+/// Spreads the costs by layers.
+CostModel price_layout(const LayoutCosts& layout, const Schedule& schedule) {
+  if (layout.layout.size() != static_cast<std::size_t>(schedule.stages_per_pipeline()))
+    throw Error(fmt::format("--layout has {} stages, but {} has {}; write one per stage",
+                            layout.layout.size(), schedule.name, schedule.stages_per_pipeline()));
+  return spread_unevenly(layout.cost, schedule,
+                         compute_stage_weights(layout.layout, layout.layers));
+}
+
+}  // namespace
+
+MemoryModel make_uniform_memory(const Shape& shape, const UniformMemory& uniform) {
+  using Per = UniformCost::Per;
+  MemoryModel memory;
+  memory.release = uniform.release;
+  memory.unit = uniform.unit;
+  memory.saved = uniform.saved;
+  memory.unit_parts = (uniform.per == Per::kRank ? shape.chunks : 1) *
+                      (uniform.per == Per::kSlice ? 1 : shape.slices);
+  memory.cap = uniform.cap;
+  memory.cap_bytes = uniform.cap_bytes;
+  for (auto* caps : {&memory.cap, &memory.cap_bytes}) {
+    if (caps->size() == 1) caps->resize(static_cast<std::size_t>(shape.ranks), caps->front());
+    if (!caps->empty() && caps->size() != static_cast<std::size_t>(shape.ranks))
+      throw Error(fmt::format("--cap has {} entries for {} ranks; give one, or one per rank",
+                              caps->size(), shape.ranks));
+  }
+  return memory;
+}
+
+MemoryModel with_bytes(MemoryModel memory, const ModelStep& step) {
+  memory.activation_bytes = step.activation_bytes;
+  memory.static_bytes.clear();
+  for (const StateBytes& states : step.states) memory.static_bytes.push_back(states.total());
+  return memory;
+}
+
+Models find_uniform_costs(const UniformCosts& uniform, const Schedule& schedule,
+                          MemoryModel memory) {
+  Models models;
+  models.costs = spread(uniform.cost, schedule);
+  models.memory = std::move(memory);
+  if (!uniform.network) return models;
+  models.cluster = make_cluster(*uniform.network, uniform.cost.message, schedule.shape.ranks);
+  models.costs = with_uncontended_messages(std::move(models.costs), *models.cluster, schedule);
+  return models;
+}
+
+Models find_layout_costs(const LayoutCosts& layout, const Schedule& schedule, MemoryModel memory) {
+  Models models;
+  models.costs = price_layout(layout, schedule);
+  models.memory = std::move(memory);
+  return models;
+}
+
+Models find_table_costs(const CostTable& table, const Schedule& schedule, MemoryModel memory) {
+  MemoryModel bytes = make_memory_model(table, schedule);
+  Models models;
+  models.costs = make_cost_model(table, schedule);
+  models.cluster = make_cluster(table, schedule);
+  models.contention = make_contention(table, schedule);
+  models.memory = std::move(memory);
+  models.memory.activation_bytes = std::move(bytes.activation_bytes);
+  models.memory.weight_bytes = std::move(bytes.weight_bytes);
+  models.memory.checkpoint_bytes = std::move(bytes.checkpoint_bytes);
+  models.memory.static_bytes = std::move(bytes.static_bytes);
+  return models;
+}
+
+Models find_model_costs(ModelOnDevices on, const Schedule& schedule, MemoryModel memory) {
+  PlacedModel placed{std::move(on), {}};
+  placed.step = step_of(placed.on, schedule);
+  Models models;
+  models.costs = placed.step.costs;
+  models.memory = with_bytes(std::move(memory), placed.step);
+  models.placed = std::move(placed);
+  return with_copies(with_recompute_costs(std::move(models), schedule), schedule);
+}
+
+namespace {
+
+/// Calls the function of the source.
+Models find_source_costs(const Schedule& schedule, const Config& config) {
+  MemoryModel memory = make_uniform_memory(schedule.shape, config.memory);
+  if (const auto* uniform = std::get_if<UniformCosts>(&config.costs))
+    return find_uniform_costs(*uniform, schedule, std::move(memory));
+  if (const auto* layout = std::get_if<LayoutCosts>(&config.costs))
+    return find_layout_costs(*layout, schedule, std::move(memory));
+  if (const auto* table = std::get_if<CostTable>(&config.costs))
+    return find_table_costs(*table, schedule, std::move(memory));
+  return find_model_costs(std::get<ModelCosts>(config.costs).on, schedule, std::move(memory));
+}
+
+}  // namespace
+
+Models find_models(const Schedule& schedule, const Config& config) {
+  Models models = find_source_costs(schedule, config);
+  check_cap_unit(config.memory, !models.memory.activation_bytes.empty());
+  return models;
+}
+
+std::optional<CostModel> find_costs_before_order(const Shape& shape, const Config& config) {
+  const Schedule unordered = make_unordered_schedule(shape);
+  if (const auto* model = std::get_if<ModelCosts>(&config.costs))
+    return compute_model_step(model->on, unordered).costs;
+  if (const auto* layout = std::get_if<LayoutCosts>(&config.costs))
+    return price_layout(*layout, unordered);
+  if (const auto* table = std::get_if<CostTable>(&config.costs))
+    return make_cost_model(*table, unordered);
+  const auto& uniform = std::get<UniformCosts>(config.costs);
+  if (uniform.network) return find_uniform_costs(uniform, unordered, {}).costs;
+  return {};
+}
+
+MemoryModel find_memory_before_order(const Shape& shape, const Config& config) {
+  const Schedule unordered = make_unordered_schedule(shape);
+  MemoryModel memory = make_uniform_memory(shape, config.memory);
+  if (const auto* model = std::get_if<ModelCosts>(&config.costs))
+    return with_bytes(std::move(memory), compute_model_step(model->on, unordered));
+  if (const auto* table = std::get_if<CostTable>(&config.costs))
+    return find_table_costs(*table, unordered, std::move(memory)).memory;
+  return memory;
+}
+
+}  // namespace bubblescope::inline sim

@@ -1,0 +1,67 @@
+// Costs and memory of a schedule's ops, from each of the sources.
+//
+// There is one function per source, and each returns the same complete value. find_models() calls
+// the one that a Config asks for. Schedules that search for an order need costs before they have
+// one; the functions named ..._before_order() give what does not depend on it.
+#pragma once
+
+#include <optional>
+
+#include "sim/model/cluster.h"
+#include "sim/model/contention.h"
+#include "sim/model/cost_model.h"
+#include "sim/model/memory_model.h"
+#include "sim/model/model_step.h"
+#include "sim/predict/config.h"
+
+namespace bubblescope::inline sim {
+
+/// A model on devices, and the stages and ranks that result.
+struct PlacedModel {
+  ModelOnDevices on;
+  ModelStep step;
+};
+
+/// Costs and memory of a schedule's ops.
+struct Models {
+  CostModel costs;
+  MemoryModel memory;
+  std::optional<Cluster> cluster;        ///< where messages share links
+  std::optional<Contention> contention;  ///< where ops slow each other
+  std::optional<PlacedModel> placed;     ///< where a model gives them
+};
+
+/// Returns the memory of any schedule of this shape. Throws Error for a cap with neither one entry
+/// nor one per rank.
+MemoryModel make_uniform_memory(const Shape& shape, const UniformMemory& uniform);
+
+/// Adds the activations and states of a model, in bytes.
+MemoryModel with_bytes(MemoryModel memory, const ModelStep& step);
+
+/// Spreads uniform costs over the schedule's stages; with a network, messages share its links.
+Models find_uniform_costs(const UniformCosts& uniform, const Schedule& schedule,
+                          MemoryModel memory);
+
+/// Distributes uniform costs by layers. Throws Error for a layout of another number of stages.
+Models find_layout_costs(const LayoutCosts& layout, const Schedule& schedule, MemoryModel memory);
+
+/// Returns everything that a table says; its bytes are added to `memory`. Throws Error where it
+/// does not cover the schedule.
+Models find_table_costs(const CostTable& table, const Schedule& schedule, MemoryModel memory);
+
+/// Returns the costs of a model with the schedule's weight versions, recomputation and copies; its
+/// bytes are added to `memory`. Throws Error for what a model cannot have.
+Models find_model_costs(ModelOnDevices on, const Schedule& schedule, MemoryModel memory);
+
+/// Returns what the source of the Config says. Throws Error also for a cap in bytes where
+/// activations have none.
+Models find_models(const Schedule& schedule, const Config& config);
+
+/// Returns the costs of a schedule without an order; messages are priced without contention.
+/// nullopt where costs are uniform and need no network.
+std::optional<CostModel> find_costs_before_order(const Shape& shape, const Config& config);
+
+/// Returns the bytes of activations and states, which do not depend on the order.
+MemoryModel find_memory_before_order(const Shape& shape, const Config& config);
+
+}  // namespace bubblescope::inline sim

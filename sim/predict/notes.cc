@@ -1,0 +1,24 @@
+// Finds out what may not be meant.
+#include "sim/predict/notes.h"
+
+#include "sim/ir/op_kinds.h"
+
+namespace bubblescope::inline sim {
+
+std::vector<Note> find_cost_notes(const Schedule& schedule, const Config& config) {
+  const auto* const uniform = std::get_if<UniformCosts>(&config.costs);
+  if (uniform == nullptr || !has_kind(schedule, OpKind::kInputGrad) ||
+      has_kind(schedule, OpKind::kBackward))
+    return {};
+  // Comparing a full backward other than I + W with split ones would be misleading.
+  const UniformCost& cost = uniform->cost;
+  if (cost.full_backward() == cost.input_grad + cost.weight_grad) return {};
+  return {Note::kUnequalBackwards};
+}
+
+std::vector<Note> find_memory_notes(const MemoryModel& memory, const Config& config) {
+  if (config.memory.cap.empty() || memory.activation_bytes.empty()) return {};
+  return {Note::kCapInUnits};
+}
+
+}  // namespace bubblescope::inline sim

@@ -1,0 +1,24 @@
+// Notes: what a user should know about a prediction that is right but may not be what was meant.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/predict/models.h"
+
+namespace bubblescope::inline sim {
+
+enum class Note : std::uint8_t {
+  /// The schedule splits backwards, and its halves take other times than the full backward.
+  kUnequalBackwards,
+  /// The cap is a number of the user's unit, although activations have bytes.
+  kCapInUnits,
+};
+
+/// The notes on the costs of a schedule's ops.
+std::vector<Note> find_cost_notes(const Schedule& schedule, const Config& config);
+
+/// The notes on the memory of a prediction.
+std::vector<Note> find_memory_notes(const MemoryModel& memory, const Config& config);
+
+}  // namespace bubblescope::inline sim

@@ -1,0 +1,92 @@
+// The Config that options are turned into: one source of costs, and moves that fit it.
+#include "tools/inputs/config.h"
+
+#include <gtest/gtest.h>
+
+#include <variant>
+
+#include "sim/ir/error.h"
+
+namespace bubblescope::tests {
+namespace {
+
+using tools::make_config;
+
+tools::PredictOptions options_with_model() {
+  tools::PredictOptions options;
+  options.model.model = "llama3-8b";
+  return options;
+}
+
+const ModelCosts& model_of(const Config& config) { return std::get<ModelCosts>(config.costs); }
+
+TEST(Config, TakesCostsFromTheSourceThatFlagsName) {
+  tools::PredictOptions options;
+  EXPECT_TRUE(std::holds_alternative<UniformCosts>(make_config(options).costs));
+  options.shape.layout.resize(4);
+  EXPECT_EQ(std::get<LayoutCosts>(make_config(options).costs).layout.size(), 4U);
+  options.shape.layout.clear();
+  options.cost.file = "costs.json";
+  options.cost.content = CostTable{};
+  options.cost.content->norm = 7;
+  EXPECT_EQ(std::get<CostTable>(make_config(options).costs).norm, 7);
+  EXPECT_EQ(model_of(make_config(options_with_model())).on.model.layers, 32);
+}
+
+TEST(Config, RefusesTwoSources) {
+  tools::PredictOptions options = options_with_model();
+  options.cost.any_uniform = true;
+  EXPECT_THROW(make_config(options), Error);
+  options = {};
+  options.cost.file = "costs.json";
+  options.shape.layout.resize(4);
+  EXPECT_THROW(make_config(options), Error);
+}
+
+TEST(Config, EndsAModelsStepAsUsualUnlessAFlagSaysHow) {
+  tools::PredictOptions options = options_with_model();
+  EXPECT_TRUE(model_of(make_config(options)).default_update);
+  options.cost.any_update = true;
+  EXPECT_FALSE(model_of(make_config(options)).default_update);
+}
+
+TEST(Config, ShrinksGradientsUnlessAFlagChoosesThem) {
+  tools::PredictOptions options = options_with_model();
+  EXPECT_TRUE(model_of(make_config(options)).may_shrink_gradients);
+  options.model.gradients = Gradients::kBf16;
+  const Config config = make_config(options);
+  EXPECT_FALSE(model_of(config).may_shrink_gradients);
+  EXPECT_EQ(model_of(config).on.parallel.gradients, Gradients::kBf16);
+}
+
+// A model's backwards include what they recompute; other costs need ops of their own for it.
+TEST(Config, GivesRecomputationToTheModelOrToTheSchedule) {
+  tools::PredictOptions options;
+  options.moves.recompute = {Recompute::kFull};
+  EXPECT_EQ(make_config(options).moves.recompute, options.moves.recompute);
+  options.model = options_with_model().model;
+  const Config config = make_config(options);
+  EXPECT_TRUE(config.moves.recompute.empty());
+  EXPECT_EQ(model_of(config).on.parallel.recompute, Recompute::kFull);
+}
+
+TEST(Config, ShardsByTheRulesOfTheProfile) {
+  tools::PredictOptions options;
+  EXPECT_FALSE(make_config(options).moves.any());
+  options.shape.sharded = true;
+  EXPECT_FALSE(make_config(options).moves.sharding->waits_for_reductions);
+  options.shape.profile = Profile::kPytorch;
+  EXPECT_EQ(make_config(options).moves.sharding->release, PytorchRelease::k2_6);
+  options.shape.profile = Profile::kPytorch215;
+  EXPECT_EQ(make_config(options).moves.sharding->release, PytorchRelease::k2_15);
+  EXPECT_TRUE(make_config(options).moves.sharding->waits_for_reductions);
+}
+
+TEST(Config, MeasuresMemoryInTheUnitOfTheCosts) {
+  tools::PredictOptions options;
+  options.cost.uniform.per = UniformCost::Per::kChunk;
+  EXPECT_EQ(make_config(options).memory.per, UniformCost::Per::kChunk);
+}
+
+}  // namespace
+}  // namespace bubblescope::tests

@@ -1,0 +1,115 @@
+// Fills in the Config of a prediction from options.
+#include "tools/inputs/config.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "sim/ir/error.h"
+#include "sim/model/model_step.h"
+#include "traces/costs/megatron_layout.h"
+
+namespace bubblescope::tools {
+
+namespace {
+
+/// Transformer layers per stage. The embedding is on the first stage; the head and the multi-token
+/// prediction layers are on the last, as in the model.
+std::vector<std::int64_t> layers_of(const LayerLayout& layout, const Transformer& model) {
+  std::vector<std::int64_t> layers;
+  std::int64_t predictions = 0;
+  for (const StageLayers& stage : layout) {
+    layers.push_back(stage.transformers);
+    predictions += stage.predictions;
+  }
+  const std::int64_t on_last = layout.empty() ? 0 : layout.back().predictions;
+  if (predictions != on_last || (predictions != 0 && predictions != model.predictions))
+    throw Error(
+        fmt::format("--layout with --model: all {} m of the model stand on the last stage; "
+                    "leave m out or put it there",
+                    model.predictions));
+  return layers;
+}
+
+std::string uniform_text(const UniformCost& cost) {
+  const char* per = cost.per == UniformCost::Per::kRank    ? "rank"
+                    : cost.per == UniformCost::Per::kChunk ? "chunk"
+                                                           : "slice";
+  return fmt::format("f {}, b {}, i {}, w {} per {}, p2p {}", to_text(cost.forward),
+                     to_text(cost.full_backward()), to_text(cost.input_grad),
+                     to_text(cost.weight_grad), per, to_text(cost.message));
+}
+
+CostSource choose_cost_source(const PredictOptions& options) {
+  expect_one_cost_source(options);
+  const CostOptions& cost = options.cost;
+  const ShapeOptions& shape = options.shape;
+  if (options.model.given())
+    return ModelCosts{resolve_model(options), !cost.any_update, !options.model.gradients};
+  if (!cost.file.empty()) return cost_file_of(cost);
+  if (!shape.layout.empty()) return LayoutCosts{cost.uniform, shape.layout, shape.layer_costs};
+  return UniformCosts{cost.uniform, cost.network};
+}
+
+}  // namespace
+
+ModelOnDevices resolve_model(const PredictOptions& options) {
+  const std::vector<Recompute>& recompute = options.moves.recompute;
+  if (recompute.size() > 1)
+    throw Error("--model recomputes every stage alike; give --recompute one entry");
+  ModelOnDevices on = options.model.on_devices ? *options.model.on_devices : resolve(options.model);
+  if (!recompute.empty()) on.parallel.recompute = recompute[0];
+  if (options.model.gradients) on.parallel.gradients = *options.model.gradients;
+  on.assumptions.pairs_hide_exchange = options.cost.lower.overlap == Overlap::kFused;
+  on.parallel.layers_of_stage = layers_of(options.shape.layout, on.model);
+  return on;
+}
+
+UniformMemory choose_memory(const PredictOptions& options) {
+  UniformMemory memory = options.memory;
+  memory.per = options.cost.uniform.per;
+  return memory;
+}
+
+Moves choose_moves(const PredictOptions& options) {
+  Moves moves;
+  if (!options.model.given()) moves.recompute = options.moves.recompute;
+  moves.offload = options.moves.offload;
+  // A release requested by name waits for its reductions; otherwise nothing does.
+  const Profile profile = options.shape.profile;
+  if (options.shape.sharded)
+    moves.sharding = {choose_release(profile), profile == Profile::kPytorch215};
+  return moves;
+}
+
+Config make_config(const PredictOptions& options) {
+  const NoiseOptions& noise = options.noise;
+  Config config;
+  config.lower = options.cost.lower;
+  config.costs = choose_cost_source(options);
+  config.memory = choose_memory(options);
+  config.moves = choose_moves(options);
+  config.injections = options.injections;
+  config.slow_ranks = noise.slow_ranks;
+  config.scenarios = {noise.noise, noise.seeds, noise.sensitivity};
+  return config;
+}
+
+LowerOptions choose_lowering(const Schedule& schedule, const PredictOptions& options) {
+  LowerOptions lower = options.cost.lower;
+  if (options.model.given() && !options.cost.any_update)
+    lower.update = choose_model_update(schedule);
+  return lower;
+}
+
+std::string costs_text(const Models& models, const PredictOptions& options) {
+  const LayerLayout& layout = options.shape.layout;
+  std::string text = models.placed               ? describe_model(models.placed->on)
+                     : options.cost.file.empty() ? uniform_text(options.cost.uniform)
+                                                 : options.cost.file;
+  if (!layout.empty()) text += ", layout " + traces::to_string(layout);
+  if (options.cost.network) text += ", network " + to_string(*options.cost.network);
+  return text;
+}
+
+}  // namespace bubblescope::tools

@@ -1,0 +1,37 @@
+// Puts notes into words.
+#include "tools/inputs/notes.h"
+
+#include "tools/print.h"
+
+namespace bubblescope::tools {
+
+namespace {
+
+void warn_of_unequal_backwards(const Schedule& schedule, const UniformCost& cost) {
+  print_message("bubblescope: {} splits backwards: they take --i {} and --w {}, not --b {}\n",
+                schedule.name, to_text(cost.input_grad), to_text(cost.weight_grad),
+                to_text(cost.full_backward()));
+}
+
+}  // namespace
+
+void warn_of_cap_unit(const UniformMemory& memory) {
+  const bool plain = memory.unit.forward == kWhole && memory.unit.weight_grad == -kWhole;
+  const std::string cap = format_millionths(memory.cap.front());
+  print_message("bubblescope: --cap {0} is {0} {1}, not bytes; --cap {0}GiB would be\n", cap,
+                plain ? "micro-batches of activations" : "of the unit of --mem");
+}
+
+void print_notes(std::span<const Note> notes, const Schedule& schedule,
+                 const PredictOptions& options) {
+  for (const Note note : notes) {
+    switch (note) {
+      case Note::kUnequalBackwards:
+        warn_of_unequal_backwards(schedule, options.cost.uniform);
+        break;
+      case Note::kCapInUnits: warn_of_cap_unit(options.memory); break;
+    }
+  }
+}
+
+}  // namespace bubblescope::tools

@@ -1,0 +1,18 @@
+// Prints the notes of a prediction to stderr, in the words of the command line.
+#pragma once
+
+#include <span>
+
+#include "sim/predict/notes.h"
+#include "tools/flags/options.h"
+
+namespace bubblescope::tools {
+
+/// Prints one line per note.
+void print_notes(std::span<const Note> notes, const Schedule& schedule,
+                 const PredictOptions& options);
+
+/// Prints that a bare --cap is no number of bytes, where activations have bytes.
+void warn_of_cap_unit(const UniformMemory& memory);
+
+}  // namespace bubblescope::tools

@@ -19,7 +19,8 @@ COMMANDS = [
     f'plan {MODEL} --gpus 16 --global-batch-size 64',
     'search --pp 2 -m 4 --cap 2',
     'check 1f1b --pp 2 -m 4',
-    'diff step.json step.json',
+    'analyze slow.json',
+    'diff old.json step.json',
 ]
 
 
@@ -48,7 +49,9 @@ def printed_keys(binary):
             if done.returncode:
                 raise SystemExit(f'{" ".join(words)}: exit status {done.returncode}: {done.stderr}')
             return done.stdout
+        call('simulate gpipe --pp 4 -m 8 --save old.json'.split())
         call('simulate 1f1b --pp 4 -m 8 --save step.json'.split())
+        call('simulate 1f1b --pp 4 -m 8 --inject rank=2,delay=8ms --trace slow.json'.split())
         for command in COMMANDS:
             keys |= keys_of(json.loads(call(command.split() + ['--format', 'json'])))
     return keys

@@ -44,8 +44,8 @@ struct Transformer {
   /// Multi-token prediction modules (arXiv 2412.19437, section 2.2): each has a projection of two
   /// hidden states to one, a layer like the last, and the main model's embedding and head.
   std::int64_t predictions = 0;
-  std::optional<LatentAttention> latent;
-  std::optional<Experts> experts;
+  std::optional<LatentAttention> latent = {};
+  std::optional<Experts> experts = {};
 };
 
 /// Parameter counts of one layer, by part.

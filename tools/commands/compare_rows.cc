@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "sim/ir/number.h"
+#include "sim/predict/memory_caps.h"
 #include "tools/flags/words.h"
-#include "tools/inputs/memory_caps.h"
 
 namespace bubblescope::tools {
 

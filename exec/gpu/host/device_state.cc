@@ -55,7 +55,7 @@ std::string describe(const DeviceState& state) {
   if (state.celsius) parts.push_back(range_text(*state.celsius, plain) + " C");
   if (state.throttle_reasons) {
     const std::string slowed = describe_throttle_reasons(*state.throttle_reasons);
-    parts.push_back(slowed.empty() ? "not slowed" : "slowed by " + slowed);
+    parts.push_back(slowed.empty() ? "not throttled" : "throttled by " + slowed);
   }
   std::string text;
   for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
@@ -175,7 +175,7 @@ MonitoredDevices DeviceMonitor::finish() {
 
 std::string to_string(const MonitoredDevices& monitored) {
   if (!monitored.obstacle.empty())
-    return "clocks, power and temperature were not noted: " + monitored.obstacle;
+    return "clocks, power and temperature could not be read: " + monitored.obstacle;
   std::string text;
   for (const MonitoredDevice& device : monitored.devices)
     text += (text.empty() ? "" : "\n") + device.bus + " while measured: " + describe(device.during);

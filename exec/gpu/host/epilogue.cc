@@ -11,7 +11,7 @@ std::string to_string(const std::vector<EpilogueUse>& uses) {
     text += use.is_gradient ? "GELU's gradient " : "GELU ";
     text += use.is_fused ? "within " : "after ";
     text += std::to_string(use.rows) + " x " + k + " by " + k + " x " + std::to_string(use.columns);
-    if (!use.is_fused) text += ", for which cuBLASLt has no epilogue";
+    if (!use.is_fused) text += ", which cuBLASLt cannot fuse";
   }
   return text;
 }

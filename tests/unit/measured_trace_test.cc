@@ -214,7 +214,7 @@ TEST(MeasuredTrace, SetsClocksThatAreApart) {
     EXPECT_EQ(read.notes[0],
               "the clock of rank 1 was set " + direction + " by " +
                   to_text(Nanos{1000} * std::abs(ahead)) +
-                  ": by it, or by those beside it, ops began before what they need had ended");
+                  ": by it, or by its neighbours', ops began before their inputs ended");
   }
 }
 
@@ -232,7 +232,7 @@ TEST(MeasuredTrace, TellsThatAWholeStepCannotHaveBeenSo) {
     traces::assemble_steps(trace);
     ASSERT_EQ(trace.notes.size(), early == 0 ? 0u : 1u);
     if (early == 0) continue;
-    EXPECT_NE(trace.notes[0].find("before 0SEND_F0 on rank 0, which it needs, has ended"),
+    EXPECT_NE(trace.notes[0].find("before its input 0SEND_F0 on rank 0 has ended"),
               std::string::npos)
         << trace.notes[0];
   }
@@ -259,10 +259,9 @@ TEST(MeasuredTrace, SaysWhereNoShiftOfClocksHelps) {
   EXPECT_NE(read.notes[1].find("1 op(s) begin where their input ends, up to 80 us"),
             std::string::npos)
       << read.notes[1];
-  EXPECT_NE(
-      read.notes[0].find("an op of rank 1 begins 80 us before what it needs has ended on rank "
-                         "0, which no shift of their clocks explains"),
-      std::string::npos)
+  EXPECT_NE(read.notes[0].find("an op of rank 1 begins 80 us before its input ends on rank "
+                               "0, which no shift of their clocks explains"),
+            std::string::npos)
       << read.notes[0];
 }
 

@@ -51,7 +51,7 @@ TEST(MegatronLayout, SaysWhereItIsWrong) {
       {"EtE|L", "the only one"},
       {"Et|t", "the last layer must be L"},
       {"EL|tL", "the last layer must be L"},
-      {"Em|tL", "put every m behind the last t"},
+      {"Em|tL", "put every m after the last t"},
       {"Ex|L", "column 2: 'x' is no layer"},
       {"E(tt|L", "column 2: this ( has no )"},
       {"E(t(t)*2|)*2L", "column 4: a ( inside ( )"},

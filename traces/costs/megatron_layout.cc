@@ -66,7 +66,7 @@ class Expansion {
         at_ = begin;
         refuse("this ( has no ); add it");
       }
-      if (*letter == '(') refuse("a ( inside ( ); Megatron knows one level, write it out");
+      if (*letter == '(') refuse("a ( inside ( ); Megatron allows one level, write it out");
       if (*letter == ')') break;
       append(group, repeat(take_letter()));
     }
@@ -113,7 +113,7 @@ void expect_order(std::string_view text, const std::string& letters) {
     refuse(text, "the last layer must be L, the loss, and the only one");
   const std::size_t prediction = layers.find('m');
   if (prediction != layers.npos && layers.find('t', prediction) != layers.npos)
-    refuse(text, "a t stands behind an m; put every m behind the last t");
+    refuse(text, "a t follows an m; put every m after the last t");
 }
 
 std::string repeated(const char* letter, std::int32_t times) {

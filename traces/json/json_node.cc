@@ -148,7 +148,7 @@ Json parse_json(std::string_view text, const std::string& file) {
   WatchedParser parser(text, file);
   Json::sax_parse(text.begin(), text.end(), &parser);
   if (parser.repeated())
-    throw Error(fmt::format("{}: the key {} stands twice in one object; remove one", file,
+    throw Error(fmt::format("{}: the key {} is duplicated in one object; remove one", file,
                             quote(*parser.repeated())));
   return std::move(parser).take();
 }

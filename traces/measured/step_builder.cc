@@ -161,8 +161,8 @@ void StepBuilder::note_early_op(const DraftStep& draft,
     const Instruction& needed = program.instructions[early->needed];
     corrections_.note_largest(
         early->early, extent_of(draft.lanes),
-        fmt::format("{} on rank {} begins {} before {} on rank {}, which it needs, has ended: "
-                    "clocks that are apart, or a file that was changed",
+        fmt::format("{} on rank {} begins {} before its input {} on rank {} has ended: "
+                    "clocks differ, or the file was changed",
                     to_string(op.op), op.rank, to_text(early->early), to_string(needed.op),
                     needed.rank));
   }

@@ -225,10 +225,10 @@ std::optional<PlanJournal> read_plan_journal(const std::string& path) {
   if (end == text.npos) return {};
   try {
     std::optional<JournalOwner> owner = read_owner(first.substr(kFormat.size()));
-    if (!owner) throw Error(path + ": the first line is spoiled; remove the file to begin anew");
+    if (!owner) throw Error(path + ": the first line is corrupted; remove the file to start again");
     return read_lines(*std::move(owner), std::string_view(text).substr(end + 1));
   } catch (const nlohmann::json::exception&) {
-    throw Error(path + ": was written by another bubblescope; remove it to begin anew");
+    throw Error(path + ": was written by another bubblescope; remove it to start again");
   }
 }
 

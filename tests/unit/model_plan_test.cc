@@ -114,7 +114,7 @@ TEST(ModelPlans, ASplitThatCannotBeIsSaid) {
   const CommandOutcome printed =
       plan({"--model", "llama3-405b", "--gpus", "512", "--global-batch-size", "64", "--tp", "8",
             "--pp", "16", "--schedules", "1f1b", "--split", "even"});
-  EXPECT_NE(printed.output.find("126 layers cannot be dealt to 16 stages by --split even"),
+  EXPECT_NE(printed.output.find("126 layers cannot be assigned to 16 stages by --split even"),
             std::string::npos)
       << printed.output;
 }
@@ -163,10 +163,11 @@ TEST(ModelPlans, SayWhyNothingDivides) {
   EXPECT_EQ(refusal_of({"--model", "llama3-8b", "--gpus", "64", "--tp", "3", "--pp", "2,4",
                         "--global-batch-size", "512"}),
             "no --tp x --cp x --pp of 3 x 1 x 2,4 divides 64 devices; change one");
-  EXPECT_EQ(refusal_of({"--model", "llama3-8b", "--gpus", "14", "--pp", "2", "--global-batch-size",
-                        "512"}),
-            "the batch of 512 samples cannot be dealt to --dp 7 in micro-batches of 1,2,4; change "
-            "--global-batch-size, --gpus or --pp");
+  EXPECT_EQ(
+      refusal_of(
+          {"--model", "llama3-8b", "--gpus", "14", "--pp", "2", "--global-batch-size", "512"}),
+      "the batch of 512 samples cannot be divided among --dp 7 in micro-batches of 1,2,4; change "
+      "--global-batch-size, --gpus or --pp");
 }
 
 TEST(ModelPlans, UseDevicesThatAreNoPowerOfTwo) {

@@ -176,8 +176,8 @@ int run_calibrate(const Arguments& arguments) {
   request.run.backend = "cpu";
   request.run.work = WorkKind::kTransformer;
   request.run.steps = 10;
-  app.add_option("SCHEDULES", list, "what is run, separated by commas");
-  app.add_option("-o,--output", output, "where the costs go; - for stdout")->type_name("FILE");
+  app.add_option("SCHEDULES", list, "schedules to run, separated by commas");
+  app.add_option("-o,--output", output, "file for the costs; - for stdout")->type_name("FILE");
   add_predict_options(app, request.options);
   add_run_options(app, request.run);
   app.add_flag("!--no-company", request.contention,

@@ -92,8 +92,8 @@ int order(Nanos a, Nanos b) {
 }
 
 std::string describe(const std::optional<OpShift>& first_divergence) {
-  if (!first_divergence) return "nowhere by 1 % of the step";
-  return fmt::format("at {} of rank {}: it starts {:+.3g} ms off and takes {:+.3g} ms more",
+  if (!first_divergence) return "none above 1 % of the step";
+  return fmt::format("{} on rank {}: starts {:+.3g} ms off, takes {:+.3g} ms more",
                      to_string(first_divergence->op), first_divergence->rank,
                      static_cast<double>(first_divergence->start_shift) / 1e6,
                      static_cast<double>(first_divergence->duration_shift) / 1e6);
@@ -261,7 +261,7 @@ std::string write_comparison_text(const std::vector<Comparison>& comparisons) {
                         width, describe(comparison.measured.step.report), 100 * error.makespan,
                         100 * error.op_start_p50, 100 * error.op_start_p95, 100 * error.peak_memory,
                         traces::format_time(spread.min), traces::format_time(spread.max));
-    divergences += fmt::format("{:<{}}parts from its prediction {}\n", comparison.label, width,
+    divergences += fmt::format("{:<{}}first divergence: {}\n", comparison.label, width,
                                describe(error.first_divergence));
     if (comparison.measured.verification)
       divergences +=

@@ -45,8 +45,8 @@ std::string write_win_probability_text(const std::vector<NamedReport>& reports) 
     text += "\n";
   }
   return text +
-         "\np50, p95: of step times under the noise; columns: in how many of the same steps the "
-         "schedule\nof the row is faster than that of the column\n";
+         "\np50, p95: quantiles of the step time under noise; columns: win probability of the row's"
+         "\nschedule against the column's, over the same steps\n";
 }
 
 std::string write_noise_csv_header(const std::vector<NamedReport>& reports) {

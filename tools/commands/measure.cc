@@ -207,7 +207,8 @@ std::vector<Timeline> time_program(const ValidSchedule& schedule, const Program&
   const exec::Job job = start_job(schedule, program, models.costs, context);
   exec::Execution execution = execute_on(*job.backend, program, context.run, nullptr);
   if (execution.breakdown)
-    throw Error(execution.breakdown->fault, "ops in company: " + execution.breakdown->message);
+    throw Error(execution.breakdown->fault,
+                "ops under contention: " + execution.breakdown->message);
   return std::move(execution.steps);
 }
 

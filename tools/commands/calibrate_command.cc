@@ -50,7 +50,7 @@ Json confidence(const exec::Estimate& estimate) {
 Json bytes_json(const Schedule& schedule, const MemoryModel& memory, std::size_t stage) {
   const MemoryDelta& delta = memory.activation_bytes[stage];
   const Bytes slices = schedule.shape.slices;
-  Json bytes{{"kept", delta.forward * slices},
+  Json bytes{{"saved", delta.forward * slices},
              {"released_by_input_grad", std::max<Bytes>(0, -delta.input_grad) * slices}};
   if (schedule.recompute_of_stage.empty()) return bytes;
   const Recompute recompute = schedule.recompute_of_stage[stage];

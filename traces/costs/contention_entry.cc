@@ -89,14 +89,14 @@ std::optional<Contention> contention(const CostFile& file, const Schedule& sched
     const ContentionEntry times = with_backward(entry.contended.value_or(ContentionEntry{}));
     for (std::size_t kind = 0; kind < times.size(); ++kind)
       if (const std::optional<Nanos> min_time = uncontended(entry, kind))
-        slowdowns[kind] = slowdown_of(
-            times[kind], *min_time,
-            fmt::format("{}: /stages/{}/in_company/{}", file.file, at, kCostKeys[kind]));
+        slowdowns[kind] =
+            slowdown_of(times[kind], *min_time,
+                        fmt::format("{}: /stages/{}/contended/{}", file.file, at, kCostKeys[kind]));
     auto& recompute = slowdowns[static_cast<std::size_t>(OpKind::kRecompute)];
     if (recompute.empty()) recompute = slowdowns[static_cast<std::size_t>(OpKind::kForward)];
   }
   made.message = slowdown_of(file.contended_message, static_cast<Nanos>(file.message.nanos()),
-                             file.file + ": /message/in_company");
+                             file.file + ": /message/contended");
   made.copy = copies;
   return made;
 }

@@ -91,7 +91,8 @@ TEST(GpuActivity, IsSummedUpInTwoLines) {
             "activity: most time in b (64.3 %), a (28.6 %)");
   EXPECT_EQ(exec::activity_json(exec::activity_of_step(sample(), 3, two_ops())),
             "\"activity\":{\"kernels\":3,\"copies\":1,\"clears\":0,\"lost\":0,\"untimed\":0,"
-            "\"ops_ns\":160,\"covered_ns\":130,\"most\":[{\"name\":\"b\",\"ns\":90},"
+            "\"ops_ns\":160,\"covered_ns\":130,\"longest\":[{\"name\":\"b\",\"ns\":90},"
+            "{\"name\":\"a\",\"ns\":40}],\"most\":[{\"name\":\"b\",\"ns\":90},"
             "{\"name\":\"a\",\"ns\":40}]}");
 }
 

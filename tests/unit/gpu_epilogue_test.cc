@@ -159,8 +159,9 @@ TEST(GpuEpilogues, ArePrintedAsTextAndJson) {
             "GELU's gradient after 8 x 3 by 3 x 12, which cuBLASLt cannot fuse");
   EXPECT_EQ(exec::epilogues_json({kForward, {8, 3, 12, true, false}}),
             "\"epilogues\":["
-            "{\"epilogue\":\"gelu\",\"rows\":8,\"inner\":8,\"columns\":32,\"fused\":true},"
-            "{\"epilogue\":\"gelu_grad\",\"rows\":8,\"inner\":3,\"columns\":12,\"fused\":false}]");
+            "{\"epilogue\":\"gelu\",\"rows\":8,\"k\":8,\"inner\":8,\"columns\":32,\"fused\":true},"
+            "{\"epilogue\":\"gelu_grad\",\"rows\":8,\"k\":3,\"inner\":3,\"columns\":12,\"fused\":"
+            "false}]");
 }
 
 }  // namespace

@@ -41,15 +41,18 @@ TEST(DeviceState, IsThatOfTheDeviceAtItsAddress) {
       "\"power_milliwatts\":[650000,650000],\"power_limit_milliwatts\":"
       "[700000,700000],\"celsius\":";
   EXPECT_EQ(exec::device_state_json(seen),
-            "\"device_state\":[{\"bus\":\"0000:01:00.0\",\"before\":{\"looks\":1,\"sm_mhz\":"
+            "\"device_state\":[{\"bus\":\"0000:01:00.0\",\"before\":{\"samples\":1,\"looks\":1,"
+            "\"sm_mhz\":"
             "[1980,1980]," +
                 all +
-                "[41,41],\"slowed_by\":\"\"},\"during\":{\"looks\":1,\"sm_mhz\":"
+                "[41,41],\"throttled_by\":\"\",\"slowed_by\":\"\"},\"during\":{\"samples\":1,"
+                "\"looks\":1,\"sm_mhz\":"
                 "[1950,1950]," +
                 all +
-                "[42,42],\"slowed_by\":\"power cap\"},\"after\":{\"looks\":1,"
+                "[42,42],\"throttled_by\":\"power cap\",\"slowed_by\":\"power "
+                "cap\"},\"after\":{\"samples\":1,\"looks\":1,"
                 "\"sm_mhz\":[1920,1920]," +
-                all + "[43,43],\"slowed_by\":\"power cap\"}}]");
+                all + "[43,43],\"throttled_by\":\"power cap\",\"slowed_by\":\"power cap\"}}]");
 }
 
 TEST(DeviceState, IsLookedAtWhileStepsRun) {

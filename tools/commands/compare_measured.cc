@@ -134,12 +134,16 @@ std::string pools_json(const std::vector<Bytes>& pools) {
   return fmt::format(",\"predicted_pools\":{{\"peak_bytes\":[{}]}}", fmt::join(pools, ","));
 }
 
+/// With its old name, "parting", as well.
 std::string write_divergence_json(const std::optional<OpShift>& first_divergence) {
-  if (!first_divergence) return "\"parting\":null";
-  return fmt::format(
-      "\"parting\":{{\"rank\":{},\"op\":{},\"start_shift_ns\":{},\"duration_shift_ns\":{}}}",
-      first_divergence->rank, traces::json_string(to_string(first_divergence->op)),
-      first_divergence->start_shift, first_divergence->duration_shift);
+  const std::string value =
+      first_divergence
+          ? fmt::format("{{\"rank\":{},\"op\":{},\"start_shift_ns\":{},\"duration_shift_ns\":{}}}",
+                        first_divergence->rank,
+                        traces::json_string(to_string(first_divergence->op)),
+                        first_divergence->start_shift, first_divergence->duration_shift)
+          : "null";
+  return "\"first_divergence\":" + value + ",\"parting\":" + value;
 }
 
 std::string report_json(const TimedStep& step) {

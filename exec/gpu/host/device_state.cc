@@ -68,16 +68,19 @@ std::string range_json(const char* name, const Range& range) {
          plain(range->max_value) + "]";
 }
 
+/// With "samples" and "throttled_by" under their old names, "looks" and "slowed_by", as well.
 std::string state_json(const DeviceState& state) {
-  return "{\"looks\":" + plain(state.samples) + range_json("sm_mhz", state.sm_mhz) +
-         range_json("memory_mhz", state.memory_mhz) +
-         range_json("power_milliwatts", state.power_milliwatts) +
-         range_json("power_limit_milliwatts", state.power_limit_milliwatts) +
-         range_json("celsius", state.celsius) +
-         (state.throttle_reasons
-              ? ",\"slowed_by\":\"" + describe_throttle_reasons(*state.throttle_reasons) + "\""
-              : "") +
-         "}";
+  std::string text = "{\"samples\":" + plain(state.samples) + ",\"looks\":" + plain(state.samples) +
+                     range_json("sm_mhz", state.sm_mhz) +
+                     range_json("memory_mhz", state.memory_mhz) +
+                     range_json("power_milliwatts", state.power_milliwatts) +
+                     range_json("power_limit_milliwatts", state.power_limit_milliwatts) +
+                     range_json("celsius", state.celsius);
+  if (state.throttle_reasons) {
+    const std::string reasons = '"' + describe_throttle_reasons(*state.throttle_reasons) + '"';
+    text += ",\"throttled_by\":" + reasons + ",\"slowed_by\":" + reasons;
+  }
+  return text + "}";
 }
 
 }  // namespace

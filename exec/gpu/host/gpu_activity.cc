@@ -241,7 +241,8 @@ std::string activity_json(const StepActivity& activity) {
   return "\"activity\":{" + member("kernels", sums.kernels) + member("copies", sums.copies) +
          member("clears", sums.clears) + member("lost", activity.lost) +
          member("untimed", activity.untimed) + member("ops_ns", sums.between_events) +
-         member("covered_ns", sums.covered) + "\"most\":[" + longest + "]}";
+         member("covered_ns", sums.covered) + "\"longest\":[" + longest + "],\"most\":[" + longest +
+         "]}";  // "most" is its old name
 }
 
 }  // namespace bubblescope::exec

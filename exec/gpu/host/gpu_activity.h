@@ -80,7 +80,7 @@ std::string kernel_name(const std::string& compiled);
 std::string to_string(const StepActivity& activity);
 
 /// `"activity":{"kernels":96,"copies":12,"clears":4,"lost":0,"untimed":0,"ops_ns":12400000,
-/// "covered_ns":12015600,"most":[{"name":"attention_kernel<float>","ns":5400000},...]}`.
+/// "covered_ns":12015600,"longest":[{"name":"attention_kernel<float>","ns":5400000},...]}`.
 std::string activity_json(const StepActivity& activity);
 
 }  // namespace bubblescope::exec

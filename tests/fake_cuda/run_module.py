@@ -65,7 +65,7 @@ ACTIVITY = os.path.join(tempfile.gettempdir(), f"activity-{os.getpid()}.csv")
 # Which run makes which calls; each of its calls fails once at its first and once at its last time.
 FAILING = [
     ("spinning in a graph", ["1f1b", "--pp", "2", "-m", "2", "--graph", *SPIN], {}),
-    ("training", ["1f1b", "--pp", "2", "-m", "2", "--no-proof", "--offload", "1", *MODEL], {}),
+    ("training", ["1f1b", "--pp", "2", "-m", "2", "--no-verify", "--offload", "1", *MODEL], {}),
     ("two devices", ["1f1b", "--pp", "2", "-m", "2", *SPIN], {"DEVICES": "2"}),
     ("activity records", ["1f1b", "--pp", "2", "-m", "2", *SPIN, "--activity", ACTIVITY], {}),
 ]

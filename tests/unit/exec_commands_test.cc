@@ -132,7 +132,7 @@ TEST(AnalyzeCommand, SaysThatAStepBrokeOffAndDoesNotJudgeItsRanks) {
 
 TEST(RunCommand, SavesTheTrainingAlsoWithoutVerification) {
   const TemporaryFile saved("training.json");
-  tools::Arguments arguments = small_transformer({"1f1b", "--pp", "2", "-m", "2", "--no-proof"});
+  tools::Arguments arguments = small_transformer({"1f1b", "--pp", "2", "-m", "2", "--no-verify"});
   arguments.insert(arguments.end(), {"--save-training", saved.path()});
   EXPECT_EQ(call(tools::run_run, arguments).status, 0);
   std::ifstream file(saved.path());

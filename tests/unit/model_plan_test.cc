@@ -141,7 +141,7 @@ TEST(ModelPlans, TellTheConfigurationThatLacksLeast) {
 Bytes highest_peak(const std::string& reserved_memory) {
   const CommandOutcome printed =
       plan({"--model", "llama3-8b", "--gpus", "8", "--pp", "4", "--schedules", "1f1b",
-            "--global-batch-size", "32", "--keep-free", reserved_memory, "--format", "json"});
+            "--global-batch-size", "32", "--reserve-memory", reserved_memory, "--format", "json"});
   Bytes highest = 0;
   const Json plans = Json::parse(printed.output)["plans"];
   for (const Json& entry : plans)
@@ -189,7 +189,7 @@ TEST(ModelPlans, KeepMemoryFree) {
   EXPECT_GT(highest_peak("25%"), 0);
   EXPECT_EQ(highest_peak("25%"), highest_peak("20GiB"));
   EXPECT_THROW(tools::run_plan({"--model", "llama3-8b", "--gpus", "8", "--global-batch-size", "8",
-                                "--keep-free", "100%"}),
+                                "--reserve-memory", "100%"}),
                Error);
 }
 

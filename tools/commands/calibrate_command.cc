@@ -180,8 +180,9 @@ int run_calibrate(const Arguments& arguments) {
   app.add_option("-o,--output", output, "file for the costs; - for stdout")->type_name("FILE");
   add_predict_options(app, request.options);
   add_run_options(app, request.run);
-  app.add_flag("!--no-company", request.contention,
-               "GPUs: do not measure ops by how many ranks of their device are busy");
+  app.add_flag("!--no-contention", request.contention,
+               "GPUs: do not measure how ranks of one device slow each other");
+  app.accept_old_name("--no-company", "--no-contention");
   app.footer(kCalibrateExample);
   if (!app.parse(arguments)) return 0;
   expect_folder(output);

@@ -109,7 +109,8 @@ void add_model_options(CommandFlags& app, ModelOptions& options) {
       ->check(table);
   app.add_flag("!--no-sequence-parallel", options.parallel.sequence_parallel,
                "norms and residuals whole on every tensor rank");
-  app.add_flag("--keep-scores", options.save_scores, "attention without flash attention");
+  app.add_flag("--save-scores", options.save_scores, "save attention scores: no flash attention");
+  app.accept_old_name("--keep-scores", "--save-scores");
   app.add_flag("--full-attention", options.full_attention, "attention that is not causal");
   app.add_option("--slowdown", options.slowdown,
                  "of all compute, to calibrate against a measured step (default 1)")
@@ -125,10 +126,11 @@ void add_model_options(CommandFlags& app, ModelOptions& options) {
                  "their own, such as 12 (default 0: by W's products)")
       ->check(InRange(0.0, 100.0));
   app.add_option(
-         "--reserve-memory,--keep-free", options.reserve_memory,
+         "--reserve-memory", options.reserve_memory,
          "device memory reserved for fragmentation, besides the 2 GiB of driver and libraries "
          "that every rank counts: 4GiB, or 5% (default 0.5GiB)")
       ->type_name("SIZE|PERCENT");
+  app.accept_old_name("--keep-free", "--reserve-memory");
   add_choice<Gradients>(
       app,
       {"--gradients",

@@ -56,7 +56,8 @@ void add_sources(CommandFlags& app, NoiseOptions& options) {
             {"--p2p-jitter", "sigma of every message's (with --network, of its latency)"});
   add_sigma(app, noise.rank_jitter, {"--rank-jitter", "sigma of a rank's speed in a step"});
   add_sigma(app, noise.sequence_length_jitter,
-            {"--ragged", "sigma of a micro-batch's length; its ops scale"});
+            {"--length-jitter", "sigma of a micro-batch's sequence length; its ops scale with it"});
+  app.accept_old_name("--ragged", "--length-jitter");
   app.add_parsed_list(
          "--slow",
          [&options](const std::vector<std::string>& texts) {

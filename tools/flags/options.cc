@@ -67,7 +67,8 @@ MemoryDelta parse_delta(const std::string& text) {
 
 Millionths parse_share(const std::string& text) {
   const Millionths share = parse_millionths(text);
-  if (share < 0 || share > kWhole) throw Error("'" + text + "' is no share; write one from 0 to 1");
+  if (share < 0 || share > kWhole)
+    throw Error("'" + text + "' is not a fraction; write one from 0 to 1");
   return share;
 }
 
@@ -295,9 +296,11 @@ void add_memory_options(CommandFlags& app, MemoryOptions& options) {
       {{"w", Release::kWeightGrad}, {"i", Release::kInputGrad}, {"half", Release::kHalf}},
       [&options](Release release) { options.release = release; });
   add_parsed(app,
-             {"--kept", "share of its activations that a recomputed forward keeps (default 0,0.3)",
+             {"--saved-fraction",
+              "fraction of activations that a recomputed forward saves (default 0,0.3)",
               "FULL[,SELECTIVE]"},
              [&options](const std::string& text) { options.saved = parse_saved_fractions(text); });
+  app.accept_old_name("--kept", "--saved-fraction");
 }
 
 void add_activation_options(CommandFlags& app, ActivationOptions& options) {

@@ -45,8 +45,9 @@ void add_training_options(CommandFlags& app, RunOptions& run) {
   add_choice<Kind>(app, {"--training-optimizer", "optimizer of the training"},
                    {{"sgd", Kind::kSgd}, {"adam", Kind::kAdam}},
                    [&options](Kind kind) { options.optimizer = exec::usual_optimizer(kind); });
-  app.add_flag("!--no-proof", run.verification,
-               "do not train again on one thread to compare, which takes its time");
+  app.add_flag("!--no-verify", run.verification,
+               "skip verification, which trains again on one thread and compares gradients");
+  app.accept_old_name("--no-proof", "--no-verify");
 }
 
 void add_device_options(CommandFlags& app, exec::DeviceOptions& options) {

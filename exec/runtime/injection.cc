@@ -23,7 +23,7 @@ namespace {
 
 std::int32_t parse_rank(std::string_view text, std::string_view whole) {
   const auto rank = parse_number<std::int32_t>(text);
-  if (!rank || *rank < 0) refuse(whole, "'" + std::string(text) + "' is no rank");
+  if (!rank || *rank < 0) refuse(whole, "'" + std::string(text) + "' is not a rank");
   return *rank;
 }
 

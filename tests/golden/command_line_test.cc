@@ -66,7 +66,7 @@ TEST(CommandLine, EveryFaultIsOneLineWithItsStatus) {
       {"simulate dualpipe --pp 3 -m 8", 1, "--pp must be even"},
       {"simulate 1f1b --pp 60000 -m 16000000", 2, "the limit is"},
       {"simulate 1f1b --pp 4 -m 8 --fail-if 'bubble_ratio>0.1'", 1, "failed: bubble_ratio>0.1"},
-      {"simulate 1f1b --pp 4 -m 8 --fail-if 'bubble_ratio'", 2, "is no condition"},
+      {"simulate 1f1b --pp 4 -m 8 --fail-if 'bubble_ratio'", 2, "is not a condition"},
       {"simulate 1f1b --pp 4 -m 8 --fail-if 'buble_ratio>1'", 2, "did you mean 'bubble_ratio'?"},
       {"simulate missing.csv", 2, "cannot read missing.csv"},
       {"simulate 1f1b --pp 4 -m 8 --costs missing.json", 2, "cannot read missing.json"},
@@ -140,7 +140,7 @@ TEST(CommandLine, RefusesToHoldLessWhereThatCannotBe) {
       {"simulate forward-only --pp 4 -m 8 --recompute full", 1, "runs forward only"},
       {"simulate 1f1b --pp 4 -m 8 --saved-fraction 1.5", 2,
        "--saved-fraction: '1.5' is not a fraction"},
-      {"simulate 1f1b --pp 4 -m 8 --offload 1,0", 2, "--offload: '0' is no number of ops"},
+      {"simulate 1f1b --pp 4 -m 8 --offload 1,0", 2, "--offload: '0' is not a number of ops"},
       {"simulate bpipe --pp 4 -m 8 --offload 1", 1, "bpipe evicts already"},
       {"convert bpipe --pp 4 -m 8 --to pytorch-csv", 2, "moves activations (0EVICT"},
   };

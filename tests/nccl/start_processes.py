@@ -97,7 +97,7 @@ def by_mpirun(program):
 def refusals(program):
     """What a launcher cannot mean, and a rank that does not come."""
     cases = [
-        (2, "RANK='x' is no number", {"RANK": "x", "WORLD_SIZE": "2"}),
+        (2, "RANK='x' is not a number", {"RANK": "x", "WORLD_SIZE": "2"}),
         (2, "set MASTER_ADDR", {"RANK": "0", "WORLD_SIZE": "2"}),
         (2, "so the processes need a secret; export BUBBLESCOPE_SECRET", {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "node1"}),
         (2, "a secret of 5 characters can be guessed", {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "node1",

@@ -99,7 +99,7 @@ OffloadPlan parse_offload(const std::string& text) {
   plan.share = parse_share(parts[0]);
   if (parts.size() == 1) return plan;
   const auto ops = parse_number<std::int32_t>(parts[1]);
-  if (!ops || *ops < 1) throw Error("'" + parts[1] + "' is no number of ops; write 1 or more");
+  if (!ops || *ops < 1) throw Error("'" + parts[1] + "' is not a number of ops; write 1 or more");
   plan.ops_per_copy = *ops;
   return plan;
 }

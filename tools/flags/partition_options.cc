@@ -32,7 +32,8 @@ std::vector<std::int32_t> parse_levels(const std::string& text) {
   for (const std::string& part : split(text, 'x')) {
     const std::int32_t count = parse_number<std::int32_t>(part).value_or(0);
     if (count < 1 || count > kMaxWorkers)
-      throw Error("'" + text + "' is no hierarchy; write 4x2 for 4 workers in each of 2 machines");
+      throw Error("'" + text +
+                  "' is not a hierarchy; write 4x2 for 4 workers in each of 2 machines");
     levels.push_back(count);
     workers *= count;
     if (workers > kMaxWorkers)

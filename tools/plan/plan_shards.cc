@@ -36,7 +36,7 @@ std::optional<std::size_t> environment_number(const char* name) {
   const std::optional<std::size_t> number = number_of(text);
   if (!number)
     throw Error(
-        fmt::format("{}={} is no number of a process; unset it, or give --shard K/N", name, text));
+        fmt::format("{}={} is not a process number; unset it, or give --shard K/N", name, text));
   return number;
 }
 
@@ -131,7 +131,7 @@ traces::SweepShard parse_shard(const std::string& text) {
                          ? std::nullopt
                          : number_of(std::string_view(text).substr(slash + 1));
   if (!index || !count || *index < 1 || *index > *count)
-    throw Error("'" + text + "' is no shard; write 1/4 to 4/4 for four shards");
+    throw Error("'" + text + "' is not a shard; write 1/4 to 4/4 for four shards");
   return {*index - 1, *count};
 }
 

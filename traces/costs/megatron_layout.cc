@@ -51,7 +51,7 @@ class Expansion {
   std::string take_letter() {
     const char letter = text_[at_];
     if (kLetters.find(letter) == kLetters.npos)
-      refuse(fmt::format("{} is no layer; they are E, t, m and L, and | ends a stage",
+      refuse(fmt::format("{} is not a layer; they are E, t, m and L, and | ends a stage",
                          quote(text_.substr(at_, 1))));
     ++at_;
     return {letter};

@@ -135,7 +135,7 @@ ValidSchedule StepBuilder::order_of(const std::vector<std::vector<ObservedOp>>& 
       });
   auto validated = validate_schedule(std::move(schedule));
   if (const auto* invalid = std::get_if<InvalidSchedule>(&validated))
-    throw Error(fmt::format("{}: this is no whole step of a pipeline: {}", where(label),
+    throw Error(fmt::format("{}: this is not a complete step of a pipeline: {}", where(label),
                             invalid->problems[0].message));
   return std::get<ValidSchedule>(std::move(validated));
 }

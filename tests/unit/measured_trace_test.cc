@@ -214,7 +214,7 @@ TEST(MeasuredTrace, SetsClocksThatAreApart) {
     EXPECT_EQ(read.notes[0],
               "the clock of rank 1 was set " + direction + " by " +
                   to_text(Nanos{1000} * std::abs(ahead)) +
-                  ": by it, or by its neighbours', ops began before their inputs ended");
+                  ": ops had begun before their inputs ended");
   }
 }
 

@@ -14,7 +14,7 @@ struct NamedReport {
   const BubbleReport* report = nullptr;
 };
 
-/// 1000 steps             p50             p95  beats:  gpipe   1f1b
+/// 1000 steps             p50             p95    gpipe     1f1b
 /// gpipe               ...             ...              -  2.1 %
 ///
 /// Empty without noise.

@@ -56,7 +56,7 @@ Claims claim(const ScheduleRequest& request) {
 const ScheduleRegistrar registrar{{
     .name = "bfs",
     .aliases = {"LoopedBFS"},
-    .summary = "all micro-batches chunk by chunk: the interleaved bubble, patient with latency",
+    .summary = "all micro-batches chunk by chunk: the interleaved bubble, tolerant of latency",
     .source = "Lamy-Poirier 2023",
     .default_chunks = 2,
     .profiles = {Profile::kPytorch},

@@ -92,7 +92,7 @@ const ScheduleRegistrar registrar{{
     .name = "bpipe",
     .aliases = {"BPipe"},
     .summary =
-        "1F1B; early ranks keep activations with late ones: at most (p+2)/2, rounded up, anywhere",
+        "1F1B; early ranks offload activations to late ones: at most ceil((p+2)/2) on any rank",
     .source = "Kim et al. 2023",
     .implied_chunks = 1,
     .build = build,

@@ -10,9 +10,11 @@ namespace {
 std::vector<std::string> refuse(const ScheduleRequest& request) {
   std::vector<std::string> reasons;
   if (request.shape.ranks % 2 != 0)
-    reasons.push_back("both ways fall into one slot where --pp is odd; make it even");
+    reasons.push_back("with an odd --pp both directions use the same slot; make it even");
   if (request.shape.microbatches % 4 != 0)
-    reasons.push_back("half go each way, two at a time: -m must be a multiple of 4");
+    reasons.push_back(
+        "half of the micro-batches go in each direction, two at a time: -m must be a multiple of "
+        "4");
   return reasons;
 }
 

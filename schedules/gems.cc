@@ -46,7 +46,7 @@ Claims claim(const ScheduleRequest& request) {
 
 const ScheduleRegistrar registrar{{
     .name = "gems",
-    .summary = "two pipelines in turn: holds one micro-batch, where nothing else fits",
+    .summary = "two pipelines in turn: holds one micro-batch, for when nothing else fits",
     .source = "Jain et al. 2020",
     .implied_chunks = 1,
     .build = build,

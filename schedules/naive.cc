@@ -27,7 +27,7 @@ Claims claim(const ScheduleRequest& request) {
 
 const ScheduleRegistrar registrar{{
     .name = "naive",
-    .summary = "one micro-batch at a time: the next starts when the last has gone down and up",
+    .summary = "one micro-batch at a time: the next starts when the previous one is complete",
     .source = "model parallelism without a pipeline",
     .implied_chunks = 1,
     .build = build,

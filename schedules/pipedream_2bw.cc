@@ -22,7 +22,7 @@ std::vector<std::string> refuse(const ScheduleRequest& request) {
   const std::vector<std::int32_t> replicas = replicas_of(request);
   if (std::count(replicas.begin(), replicas.end(), replicas.front()) !=
       static_cast<std::ptrdiff_t>(replicas.size()))
-    reasons.push_back("it replicates the whole pipeline; give every stage as many --replicas");
+    reasons.push_back("the whole pipeline is replicated; give every stage the same --replicas");
   else if (batch % std::max(replicas.front(), 1) != 0)
     reasons.push_back(
         "an update takes " + std::to_string(batch) +

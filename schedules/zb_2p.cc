@@ -21,7 +21,8 @@ ScheduleRequest capped(ScheduleRequest request) {
 
 const ScheduleRegistrar registrar{{
     .name = "zb-2p",
-    .summary = "zb-auto with twice the memory of 1F1B (half of it back at I): hides all bubbles",
+    .summary =
+        "zb-auto with twice the memory of 1F1B (half of it released at I): hides all bubbles",
     .source = "Qi et al. 2024, section 3",
     .implied_chunks = 1,
     .reads_costs = true,

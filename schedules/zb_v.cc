@@ -12,7 +12,9 @@ namespace {
 
 std::vector<std::string> refuse(const ScheduleRequest& request) {
   if (request.profile == Profile::kColossalai)
-    return {"colossalai's own heuristic is not here yet; --profile pytorch has fixed phases"};
+    return {
+        "colossalai's own heuristic is not implemented; use --profile pytorch, which has fixed "
+        "phases"};
   return {};
 }
 

@@ -32,7 +32,7 @@ if $rehearses; then
   factors="2"
   # the simulated device computes nothing but fp32
   model=(--work transformer --precision fp32 --hidden-size 32 --num-attention-heads 2 --seq-length 16 --vocab-size 61
-         --no-proof --graph --warmup 2)
+         --no-verify --graph --warmup 2)
   blocks=2
 else
   build=$PWD/build/cuda
@@ -40,7 +40,7 @@ else
   ranks_tried="4 8"
   factors="2 3 4 5 6 8"
   model=(--work transformer --precision bf16 --hidden-size 1024 --num-attention-heads 16 --seq-length 1024
-         --vocab-size 2048 --no-proof --graph --warmup 3)
+         --vocab-size 2048 --no-verify --graph --warmup 3)
   blocks=2
 fi
 program=$build/bubblescope

@@ -144,7 +144,7 @@ void MpiWatchdog::watch() {
     if (now - begin > std::max(limits_.timeout, kMinMpiStart))
       return limits_.abandon("a rank does not answer: MPI waited " + in_seconds(now - begin) +
                              " for it to " + call_ +
-                             ", and no process of this host is stopped; look for it on the other "
+                             ", and no process of this host is stopped; look on the other "
                              "hosts, or give it more time with --timeout");
   }
 }

@@ -27,7 +27,7 @@ std::int32_t count_lower_on_host(const std::vector<HostInfo>& all, std::int32_t 
 std::int32_t choose_device(std::int32_t local_rank, std::int32_t devices, bool has_host_id) {
   if (devices == 0)
     throw Error(Fault::kMachine,
-                "there is no CUDA device that it may use; see nvidia-smi and CUDA_VISIBLE_DEVICES");
+                "it has no visible CUDA device; see nvidia-smi and CUDA_VISIBLE_DEVICES");
   if (devices == 1) return 0;
   if (has_host_id) return local_rank % devices;
   if (local_rank < devices) return local_rank;
@@ -48,8 +48,8 @@ std::optional<std::string> find_obstacle(const std::vector<HostInfo>& all, std::
     for (std::size_t left = 0; left < right; ++left)
       if (share_device(all[left], all[right]))
         return "the backend nccl: " + name_of(left) + " and " + name_of(right) +
-               " have one device, " + all[left].device + " of " + all[left].host +
-               "; NCCL wants one each: start fewer processes per host, or, to try it out, give "
+               " share the device " + all[left].device + " of " + all[left].host +
+               "; NCCL needs one per process: start fewer processes per host or, for a trial, give "
                "each process an NCCL_HOSTID of its own";
   return std::nullopt;
 }

@@ -22,7 +22,7 @@ struct Header {
 static_assert(sizeof(Header) == 20);
 
 [[noreturn]] void refuse(const std::string& what) {
-  throw Error(Fault::kMachine, "what came is no frame of bubblescope: " + what);
+  throw Error(Fault::kMachine, "the received data is not a bubblescope frame: " + what);
 }
 
 }  // namespace
@@ -83,9 +83,10 @@ std::optional<Frame> FrameReader::next() {
   if (there < sizeof(Header)) return std::nullopt;
   Header header;
   std::memcpy(&header, bytes_.data() + begin_, sizeof header);
-  if (std::memcmp(header.mark, Header().mark, sizeof header.mark) != 0) refuse("it has no mark");
+  if (std::memcmp(header.mark, Header().mark, sizeof header.mark) != 0)
+    refuse("its magic number is wrong");
   if (header.kind >= kFrameKinds) refuse("kind " + std::to_string(header.kind) + " is not known");
-  if (header.rank < kAllRanks) refuse("rank " + std::to_string(header.rank) + " cannot be");
+  if (header.rank < kAllRanks) refuse("rank " + std::to_string(header.rank) + " is impossible");
   const std::uint64_t size = (std::uint64_t{header.high} << 32) | header.low;
   const std::uint64_t largest =
       std::min(largest_, max_payload_bytes(static_cast<FrameKind>(header.kind)));

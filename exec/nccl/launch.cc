@@ -34,8 +34,8 @@ std::optional<std::int64_t> read_number(const Environment& environment, const ch
   const auto value = parse_number<std::int64_t>(*text);
   if (value && *value >= 0 && *value <= most) return value;
   throw Error(std::string("the backend nccl: ") + name + "='" + *text +
-              "' is no number from 0 to " + std::to_string(most) +
-              "; a launcher sets it, or unset it");
+              "' is not a number from 0 to " + std::to_string(most) +
+              "; let a launcher set it, or unset it");
 }
 
 std::optional<std::int32_t> read_rank(const Environment& environment, const char* name) {
@@ -55,7 +55,7 @@ std::optional<Launch> read_rank_info(const Environment& environment, const Launc
                 " is not; start it by torchrun, srun or mpirun, or set both");
   if (*rank >= *count)
     throw Error(std::string("the backend nccl: ") + names.rank + "=" + std::to_string(*rank) +
-                " of " + names.count + "=" + std::to_string(*count) + " processes cannot be");
+                " of " + names.count + "=" + std::to_string(*count) + " processes is impossible");
   return Launch{names.name, {*rank, *count}, read_rank(environment, names.local_rank), {}};
 }
 
@@ -144,7 +144,7 @@ Launch read_launch(const Environment& environment) {
     if (launch->rendezvous || launch->rank_info.count == 1 || launch->launcher == "mpirun")
       return *launch;
     throw Error("the backend nccl: " + std::to_string(launch->rank_info.count) +
-                " processes, and nothing says where they meet; set MASTER_ADDR to rank 0's host "
+                " processes, but no rendezvous address; set MASTER_ADDR to rank 0's host "
                 "and MASTER_PORT to a free port");
   }
   return {};

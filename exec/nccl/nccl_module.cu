@@ -113,7 +113,7 @@ const char* get_async_error(void* communicator, std::int32_t* under_way) {
   const ncclResult_t status = ncclCommGetAsyncError(of(communicator).comm, &state);
   if (const char* const error = check_nccl(status, "ncclCommGetAsyncError")) return error;
   *under_way = state == ncclInProgress ? 1 : 0;
-  return check_nccl(state, "what was under way");
+  return check_nccl(state, "an operation in progress");
 }
 
 void abort(void* communicator) {

@@ -80,7 +80,7 @@ void say(const TcpSocket& socket, FrameKind kind, Blob payload) {
 /// What a guest has said; empty while it has not. Throws Error for anything but a whole frame.
 std::optional<Frame> receive(Connection& connection) {
   const std::optional<Blob> bytes = connection.socket.read();
-  if (!bytes) throw Error(Fault::kMachine, "it left without a word");
+  if (!bytes) throw Error(Fault::kMachine, "it closed the connection without a message");
   connection.reader.take(*bytes);
   return connection.reader.next();
 }
@@ -126,7 +126,7 @@ class Reception {
     for (std::size_t rank = 1; rank < accepted_.size(); ++rank)
       if (!accepted_[rank]) text += (text.empty() ? "rank " : ", ") + std::to_string(rank);
     if (refused_ > 0)
-      text += " (" + std::to_string(refused_) + " caller(s) turned away, the last because " +
+      text += " (" + std::to_string(refused_) + " connection(s) rejected, the last because " +
               reason_ + ")";
     return text;
   }
@@ -138,7 +138,7 @@ class Reception {
       const std::optional<Frame> frame = receive(guest.connection);
       const Nanos most = guests_.size() < kMaxCallers ? kHelloTime : kCrowdedHelloTime;
       if (!frame && read_monotonic_clock() - guest.since > most)
-        throw Error(Fault::kMachine, "it did not say who it is");
+        throw Error(Fault::kMachine, "it did not identify itself");
       if (!frame) return false;
       rank_info(guest, *frame);
     } catch (const Error& error) {
@@ -163,9 +163,9 @@ class Reception {
       throw Error(Fault::kMachine, rank + " counts " + std::to_string(hello.rank_info.count) +
                                        " processes and rank 0 " + std::to_string(count));
     if (hello.rank_info.rank < 1 || hello.rank_info.rank >= count)
-      throw Error(Fault::kMachine, "there is no seat for " + rank);
+      throw Error(Fault::kMachine, "rank 0 expects no " + rank);
     std::optional<AcceptedRank>& place = accepted_[static_cast<std::size_t>(hello.rank_info.rank)];
-    if (place) throw Error(Fault::kMachine, rank + " is there already");
+    if (place) throw Error(Fault::kMachine, rank + " is already connected");
     place.emplace(AcceptedRank{std::move(guest.connection), encounter});
   }
 
@@ -173,9 +173,9 @@ class Reception {
   void expect_secret(const Guest& guest, const Digest& signature, const Encounter& encounter) {
     if (are_equal(signature, sign(door_.secret, End::kCaller, encounter))) return;
     if (door_.warn && !std::exchange(has_warned_, true))
-      door_.warn("a caller from " + peer_of(guest.connection.socket) +
-                 " does not have this run's secret and is turned away; so are others like it, "
-                 "without a word");
+      door_.warn("a connection from " + peer_of(guest.connection.socket) +
+                 " does not have this run's secret and was rejected; further ones are rejected "
+                 "silently");
     throw Error(Fault::kMachine, "its secret is not that of rank 0");
   }
 
@@ -212,7 +212,7 @@ std::optional<Frame> receive_from(const std::string& where, Connection& connecti
   try {
     return receive(connection);
   } catch (const Error& error) {
-    throw Error(Fault::kMachine, where + " does not take this process: " + error.what());
+    throw Error(Fault::kMachine, where + " rejected this process: " + error.what());
   }
 }
 
@@ -223,20 +223,21 @@ Frame await_frame(const std::string& where, Connection& connection, WaitDeadline
     std::optional<Frame> frame = receive_from(where, connection);
     if (frame && frame->kind == FrameKind::kRefusal)
       throw Error(Fault::kMachine,
-                  where + " turned this process away: " + BlobReader(frame->payload).read_text());
+                  where + " rejected this process: " + BlobReader(frame->payload).read_text());
     if (frame) return std::move(*frame);
     poll(nullptr, 0, 2);
   }
-  throw Error(Fault::kMachine, where + " has not said within --timeout that all are there");
+  throw Error(Fault::kMachine,
+              where + " did not report within --timeout that all ranks are connected");
 }
 
 Challenge read_challenge(const std::string& where, const Frame& frame) {
   if (frame.kind != FrameKind::kChallenge)
-    throw Error(Fault::kMachine, where + " answers as no bubblescope would");
+    throw Error(Fault::kMachine, where + " does not answer like bubblescope");
   BlobReader reader(frame.payload);
   Challenge challenge{reader.read<std::uint32_t>(), {}};
   if (challenge.version != kVersion)
-    throw Error(Fault::kMachine, where + " is of another version of bubblescope");
+    throw Error(Fault::kMachine, where + " runs another version of bubblescope");
   challenge.nonce = reader.read<Nonce>();
   return challenge;
 }
@@ -250,7 +251,7 @@ SocketTransport accept_ranks(const TcpSocket& listener, std::int32_t count, cons
   for (reception.look(listener); !reception.is_full(); reception.look(listener)) {
     if (waiting.has_passed())
       throw Error(Fault::kMachine, "of " + std::to_string(count) +
-                                       " processes, these have not come to rank 0 within "
+                                       " processes, these did not connect to rank 0 within "
                                        "--timeout: " +
                                        reception.describe_missing());
     poll(nullptr, 0, 2);
@@ -270,9 +271,10 @@ SocketTransport connect_to_rank_0(const Address& address, const RankInfo& rank_i
       blob_of(Hello{rank_info, encounter.nonce, sign(secret, End::kCaller, encounter)}));
   const Frame answer = await_frame(where, connection, waiting);
   if (answer.kind != FrameKind::kWelcome || answer.payload.size() != sizeof(Digest))
-    throw Error(Fault::kMachine, where + " answers as no bubblescope would");
+    throw Error(Fault::kMachine, where + " does not answer like bubblescope");
   if (!are_equal(BlobReader(answer.payload).read<Digest>(), sign(secret, End::kFirst, encounter)))
-    throw Error(Fault::kMachine, where + " does not have this run's secret; nothing is told to it");
+    throw Error(Fault::kMachine,
+                where + " does not have this run's secret; the connection is closed");
   std::vector<Connection> connections;
   connections.push_back(std::move(connection));
   return {rank_info, std::move(connections)};

@@ -48,9 +48,9 @@ std::string read_file(const std::string& path) {
   if (file.descriptor < 0) refuse(path, std::string("cannot be read: ") + std::strerror(errno));
   struct stat found {};
   if (fstat(file.descriptor, &found) != 0 || !S_ISREG(found.st_mode))
-    refuse(path, "is in no regular file");
+    refuse(path, "is not in a regular file");
   const std::string flaw = find_flaw(found);
-  if (!flaw.empty()) refuse(path, flaw + "; make it anew and chmod 600 it");
+  if (!flaw.empty()) refuse(path, flaw + "; create it again with mode 0600");
   std::array<char, kLongest> text{};
   const ssize_t count = read(file.descriptor, text.data(), text.size());
   if (count < 0) refuse(path, std::string("cannot be read: ") + std::strerror(errno));
@@ -71,8 +71,8 @@ void write_file(const std::string& path, const std::string& text) {
 /// Why a folder is not ours alone; empty: it is.
 std::string find_folder_flaw(const std::string& path) {
   struct stat found {};
-  if (lstat(path.c_str(), &found) != 0) return "is not there";
-  if (!S_ISDIR(found.st_mode)) return "is no folder";
+  if (lstat(path.c_str(), &found) != 0) return "does not exist";
+  if (!S_ISDIR(found.st_mode)) return "is not a directory";
   return find_flaw(found);
 }
 
@@ -111,7 +111,8 @@ Secret read_secret(const SecretSource& source) {
   if (!source.text.empty()) return Secret(source.text);
   if (!source.file.empty()) return Secret(read_file(source.file));
   throw Error(
-      "the backend nccl: other hosts can reach where the processes meet, so they need a secret; "
+      "the backend nccl: other hosts can reach the rendezvous address, so the processes need a "
+      "secret; "
       "export BUBBLESCOPE_SECRET=$(openssl rand -hex 32) where srun or mpirun is called, which "
       "hand "
       "it round (torchrun: the same on every host), or set BUBBLESCOPE_SECRET_FILE to a file of "
@@ -121,7 +122,7 @@ Secret read_secret(const SecretSource& source) {
 std::string find_secret_folder(const std::string& runtime_folder) {
   if (!runtime_folder.empty() && find_folder_flaw(runtime_folder).empty()) return runtime_folder;
   const std::string path = "/tmp/bubblescope-" + std::to_string(geteuid());
-  mkdir(path.c_str(), S_IRWXU);  // where it is there already, it is looked at
+  mkdir(path.c_str(), S_IRWXU);  // where it is already connected, it is looked at
   const std::string flaw = find_folder_flaw(path);
   if (flaw.empty()) return path;
   throw Error(Fault::kMachine, "the backend nccl: the folder for secrets, " + path + ", " + flaw +

@@ -40,7 +40,7 @@ Blob write_gathered(const Gathered& gathered) {
 Gathered read_gathered(const Blob& blob, std::size_t count) {
   BlobReader reader(blob);
   if (reader.read<std::size_t>() != count)
-    throw Error(Fault::kMachine, "rank 0 sent garbage: another number of ranks");
+    throw Error(Fault::kMachine, "rank 0 sent garbage: a wrong number of ranks");
   Gathered gathered{std::vector<std::optional<Blob>>(count), std::vector<bool>(count)};
   for (std::size_t rank = 0; rank < count; ++rank) {
     const bool is_there = reader.read<bool>();
@@ -260,7 +260,8 @@ void SocketTransport::read(Peer& peer) {
 
 void SocketTransport::take(const Peer& from, Frame frame) {
   const std::int32_t sender = is_root() ? from.rank : frame.rank;
-  if (frame.rank >= self().count || sender < 0) throw Error(Fault::kMachine, "a frame of no rank");
+  if (frame.rank >= self().count || sender < 0)
+    throw Error(Fault::kMachine, "a frame of an unknown rank");
   if (!is_root() && frame.kind == FrameKind::kGone) {
     const auto rank = BlobReader(frame.payload).read<std::int32_t>();
     if (rank < 0 || rank >= self().count) throw Error(Fault::kMachine, "there is no such rank");

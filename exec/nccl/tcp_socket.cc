@@ -44,7 +44,7 @@ Addresses find_addresses(const Address& address) {
   const int status = getaddrinfo(has_name ? address.host.c_str() : nullptr,
                                  std::to_string(address.port).c_str(), &hints, &found);
   if (status == 0) return Addresses(found);
-  throw Error(Fault::kMachine, "the host " + address.host + " is not known (" +
+  throw Error(Fault::kMachine, "the host " + address.host + " cannot be resolved (" +
                                    gai_strerror(status) + "); set MASTER_ADDR to rank 0's host");
 }
 
@@ -124,7 +124,7 @@ Address parse_address(const std::string& text, const std::string& what) {
                         : parse_number<std::uint16_t>(std::string_view(text).substr(colon + 1));
   address.port = port.value_or(0);
   if (!address.host.empty() && address.port != 0) return address;
-  throw Error(what + "'" + text + "' is no address; write it as host:port");
+  throw Error(what + "'" + text + "' is not an address; write host:port");
 }
 
 TcpSocket::~TcpSocket() {

@@ -26,7 +26,7 @@ Timeline gather(const Program& program, const std::vector<RankResult>& results) 
 std::string describe(const Program& program, const BlockedAt& blocked) {
   const Instruction& at = program.instructions[blocked.at];
   const std::string where = "rank " + std::to_string(at.rank) + " at " + to_string(at.op);
-  if (blocked.started) return where + " (in its own work)";
+  if (blocked.started) return where + " (running)";
   if (!blocked.awaited) return where + " (about to start)";
   const Instruction& awaited = program.instructions[*blocked.awaited];
   return where + " waits for " + to_string(awaited.op) +
@@ -51,7 +51,7 @@ std::string describe(const Program& program, const std::vector<RankResult>& resu
 
 /// If the rank's process is gone, nothing else is known about it.
 Breakdown explain_failure(const RankResult& result, const std::string& blocked_lanes) {
-  const std::string behind = blocked_lanes.empty() ? "; all others had done their part of the step"
+  const std::string behind = blocked_lanes.empty() ? "; all other ranks had finished the step"
                                                    : "; every rank was stopped: " + blocked_lanes;
   try {
     std::rethrow_exception(result.failure);

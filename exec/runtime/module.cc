@@ -18,7 +18,7 @@ std::string find_module(const std::string& name) {
 void* load_module(const ModuleFile& file) {
   if (!file.missing.empty() && !fs::exists(file.path))
     throw Error(Fault::kMachine,
-                file.user + " needs " + file.path + ", which is not there: " + file.missing);
+                file.user + " needs " + file.path + ", which does not exist: " + file.missing);
   void* const module =
       dlopen(file.path.c_str(), RTLD_NOW | (file.is_global ? RTLD_GLOBAL : RTLD_LOCAL));
   if (module != nullptr) return module;
@@ -28,7 +28,8 @@ void* load_module(const ModuleFile& file) {
 void* find_symbol(void* module, const ModuleFile& file, const char* name) {
   if (void* const found = dlsym(module, name)) return found;
   throw Error(Fault::kMachine,
-              file.path + " has no " + name + "; build and install both from one source");
+              file.path + " has no " + name +
+                  "; build and install the program and its module from the same source");
 }
 
 }  // namespace bubblescope::exec

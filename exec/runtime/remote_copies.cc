@@ -84,8 +84,9 @@ void RemoteCopies::take(const Message& message) {
                            to_bytes(header, payload_codec_.keep(header.copy, moved)));
   if (copy == nullptr || !leaves_its_rank(*copy) || copy->rank != transport_.self().rank ||
       copy->peer != message.from)
-    throw Error(Fault::kMachine, "rank " + std::to_string(message.from) +
-                                     " sent garbage: a copy that is neither its own nor ours");
+    throw Error(Fault::kMachine,
+                "rank " + std::to_string(message.from) +
+                    " sent garbage: a copy that concerns neither it nor this rank");
   const std::lock_guard lock(mutex_);
   answers_[header.copy] = std::move(moved);
 }

@@ -13,13 +13,14 @@ namespace {
 void expect_sliceable(const Schedule& schedule, const TransformerShape& model) {
   const std::int32_t slices = schedule.shape.slices;
   if (slices > model.sequence)
-    throw Error("sequences of " + std::to_string(model.sequence) + " tokens cannot be cut into " +
+    throw Error("sequences of " + std::to_string(model.sequence) + " tokens cannot be split into " +
                 std::to_string(slices) + " slices; take --seq-length " + std::to_string(slices) +
                 " or more");
   if (slices > 1 && !schedule.weights.empty())
-    throw Error(schedule.name +
-                " cuts sequences and updates without flushes, which is not trained; leave --slices "
-                "out, or use --work sleep");
+    throw Error(
+        schedule.name +
+        " slices sequences and updates without flushes, which cannot be trained; omit --slices, "
+        "or use --work sleep");
 }
 
 /// Without this, the last update of a step would lack some replicas.

@@ -54,7 +54,8 @@ const std::vector<Matrix>& GradientExchange::find(InstructionId post, Instructio
   if (found != posted_.end()) return found->second.gradients;
   const Instruction& lacking = program_.instructions[post];
   throw Error(Fault::kProblem, to_string(program_.instructions[reader].op) + " runs before rank " +
-                                   std::to_string(lacking.rank) + " has its gradients of stage " +
+                                   std::to_string(lacking.rank) +
+                                   " has posted its gradients of stage " +
                                    std::to_string(lacking.op.stage));
 }
 

@@ -10,7 +10,7 @@ namespace bubblescope::exec {
 /// Allocates the copy before it frees the original, as a real copy does.
 void Training::move_out(const Instruction& evict) {
   MicrobatchState& state = state_of(evict.op);
-  if (!state.kept) refuse_before(evict.op, "its forward was made");
+  if (!state.kept) refuse_before(evict.op, "its forward has run");
   const bool host = evict.peer == evict.rank;
   if (!host) memory_[static_cast<std::size_t>(evict.peer)].add(held_bytes(*state.kept));
   if (is_offloaded_here(evict)) state.offloaded = *state.kept;
@@ -20,7 +20,7 @@ void Training::move_out(const Instruction& evict) {
 
 void Training::move_back(const Instruction& load) {
   MicrobatchState& state = state_of(load.op);
-  if (!state.offloaded) refuse_before(load.op, "what it brings back has left");
+  if (!state.offloaded) refuse_before(load.op, "its EVICT has run");
   state.kept = *state.offloaded;
   const Bytes moved = held_bytes(*state.kept);
   set_held(load.op, moved + context_bytes(load.op));
@@ -38,7 +38,7 @@ bool Training::is_offloaded_here(const Instruction& copy) const {
 Blob Training::pack_copy(const Instruction& copy) {
   if (copy.op.kind == OpKind::kLoad) return {};
   const MicrobatchState& state = state_of(copy.op);
-  if (!state.kept) refuse_before(copy.op, "its forward was made");
+  if (!state.kept) refuse_before(copy.op, "its forward has run");
   return to_bytes(*state.kept);
 }
 

@@ -44,7 +44,7 @@ ProgramUpdates find_program_updates(const Schedule& schedule, const Program& pro
   if (schedule.replicas_of_stage.empty()) return {in_program.reduces, false};
   if (in_program.updates) return in_program;
   throw Error(schedule.name +
-              ": replicas of a stage add up their gradients in every update; ask for these with "
+              ": replicas of a stage must sum their gradients in every update; add "
               "--optimizer local");
 }
 

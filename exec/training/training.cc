@@ -168,8 +168,8 @@ Matrix Training::read(Direction direction, const Op& op) {
     return std::to_string(schedule_.rank_of(stage, op.microbatch));
   };
   throw Error(Fault::kMachine, "rank " + rank_of(producer) + " sent " + damage +
-                                   "; it is what stage " + std::to_string(producer) + " made for " +
-                                   to_string(op) + " of rank " + rank_of(op.stage));
+                                   "; it is the output of stage " + std::to_string(producer) +
+                                   " for " + to_string(op) + " of rank " + rank_of(op.stage));
 }
 
 void Training::write(Direction direction, const Op& op, Matrix matrix) {
@@ -201,7 +201,7 @@ void Training::compute_forward(const Op& op) {
 
 void Training::recompute_forward(const Op& op) {
   MicrobatchState& state = state_of(op);
-  if (!state.kept) refuse_before(op, "what it starts from is here");
+  if (!state.kept) refuse_before(op, "its input has arrived");
   const Stage& stage = weights_of(op);
   const std::optional<Slice> slice = slice_of(op);
   const Slice* const cut = slice ? &*slice : nullptr;
@@ -217,7 +217,7 @@ void Training::recompute_forward(const Op& op) {
 void Training::compute_input_grad(const Op& op) {
   const Stage& stage = weights_of(op);
   MicrobatchState& state = state_of(op);
-  if (!state.kept || !state.complete) refuse_before(op, "what its forward keeps is here, whole");
+  if (!state.kept || !state.complete) refuse_before(op, "its saved activations are complete");
   Matrix output_grad = stage.last ? Matrix() : read(Direction::kBackward, op);
   const std::optional<Slice> slice = slice_of(op);
   StageGrad result = run_input_grad(stage, std::move(state.kept->saved), std::move(output_grad),
@@ -231,7 +231,7 @@ void Training::compute_input_grad(const Op& op) {
 
 void Training::compute_weight_grad(const Op& op) {
   MicrobatchState& state = state_of(op);
-  if (!state.work) refuse_before(op, "its input gradient was made");
+  if (!state.work) refuse_before(op, "its input gradient has run");
   const StageReplica replica = stage_replicas_.find(op);
   run_weight_grad(*state.work, stages_[replica].gradients);
   state.work.reset();

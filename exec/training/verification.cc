@@ -71,7 +71,7 @@ class ToleranceCheck {
     all.all = 0;
     for (std::size_t at = 0; at < weights.reference.size(); ++at)
       all.all += difference(weights.reference[at], initial.weights[at]).squares;
-    note(all.rms(), tolerance_.change, "what updates changed" + where);
+    note(all.rms(), tolerance_.change, "total weight change" + where);
   }
 
   Verification check() && {

@@ -60,7 +60,7 @@ const Stage& WeightVersions::read(std::int32_t version, const Op& reader) const 
   const auto found = versions_.find(version);
   if (found == versions_.end())
     throw Error(Fault::kProblem, to_string(reader) + " reads version " + std::to_string(version) +
-                                     " of the weights, which is not there at that time");
+                                     " of the weights, which does not exist at that time");
   return found->second;
 }
 

@@ -146,10 +146,10 @@ std::vector<std::int32_t> counts_with_ends(std::int32_t layers, std::int32_t sta
   const std::int32_t given = (ends.first ? 1 : 0) + (ends.last ? 1 : 0);
   const std::int32_t middle = layers - ends.first.value_or(0) - ends.last.value_or(0);
   if (stages <= given || middle < 0 || middle % (stages - given) != 0)
-    throw Error(Fault::kProblem,
-                std::to_string(std::max(middle, 0)) + " layers do not divide evenly into the " +
-                    std::to_string(stages - given) +
-                    " stages between; choose other --first-layers or --last-layers");
+    throw Error(Fault::kProblem, std::to_string(std::max(middle, 0)) +
+                                     " layers do not divide evenly into the " +
+                                     std::to_string(stages - given) +
+                                     " inner stages; choose other --first-layers or --last-layers");
   std::vector<std::int32_t> counts(static_cast<std::size_t>(stages), middle / (stages - given));
   if (ends.first) counts.front() = *ends.first;
   if (ends.last) counts.back() = *ends.last;

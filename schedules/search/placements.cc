@@ -81,8 +81,8 @@ std::string refuse_chunks(PlacementChoice choice, std::int32_t chunks) {
   constexpr std::int32_t kMaxChunks = 16;
   if (chunks > kMaxChunks)
     return "--vpp is above the " + std::to_string(kMaxChunks) +
-           " chunks that a search can keep "
-           "apart; ask for fewer";
+           " chunks that a search can "
+           "distinguish; use fewer";
   if (choice == PlacementChoice::kLinear && chunks != 1)
     return "a linear placement has one stage per rank; leave --vpp out or choose --placement "
            "interleaved, v or wave";

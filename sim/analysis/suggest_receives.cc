@@ -167,8 +167,7 @@ std::string to_string(const ReceiveSuggestion& suggestion) {
   else
     text += "removes the deadlock";
   text += "; then the step takes " + to_text(suggestion.makespan);
-  if (suggestion.makespan == suggestion.dataflow_makespan)
-    text += ", as without any waiting for messages";
+  if (suggestion.makespan == suggestion.dataflow_makespan) text += ", the same as dataflow";
   return text + "\n";
 }
 

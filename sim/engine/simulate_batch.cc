@@ -107,8 +107,8 @@ class ScaledTraffic {
           static_cast<double>(whole_.flows[flow].load) * load_factors_[flow][within];
       if (load > kMaxLoad)
         throw Error(
-            "with this noise a message has more bytes than can be counted; ask for less of "
-            "--ragged, or for smaller messages");
+            "with this noise a message has too many bytes; use a smaller "
+            "--length-jitter, or smaller messages");
       traffic_.flows[flow].load = std::max<Load>(1, std::llround(load));
     }
   }

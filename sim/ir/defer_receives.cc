@@ -43,7 +43,7 @@ class Deferral {
     const std::optional<Value> value = find_carried_value(schedule_, message);
     if (!value)
       throw Error(Fault::kProblem,
-                  to_string(message) + " has no neighbour stage or micro-batch; remove it");
+                  to_string(message) + " has no adjacent stage or no such micro-batch; remove it");
     return *value;
   }
 
@@ -82,7 +82,7 @@ class Deferral {
       for (const Op& receive : receives)
         if (held_[index_(carried(receive))])
           throw Error(Fault::kProblem, to_string(receive) + " of rank " + std::to_string(rank) +
-                                           " stands behind every op that needs it; move it up");
+                                           " is after every op that needs it; move it up");
       receives.clear();
     }
   }

@@ -77,8 +77,8 @@ class DataflowLowering {
 
   void expect_offload_target(const Op& op) const {
     if (schedule_.offload_target_of_rank.size() == schedule_.order.size()) return;
-    throw Error(Fault::kProblem, to_string(op) + " has nowhere to go: " + schedule_.name +
-                                     " names no keeper for each rank; name them");
+    throw Error(Fault::kProblem, to_string(op) + " has no offload target: " + schedule_.name +
+                                     " needs one for each rank; name them");
   }
 
   void add_rank(const RankOrder& ops) {

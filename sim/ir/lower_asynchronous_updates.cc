@@ -92,9 +92,10 @@ std::variant<Program, Deadlock> lower_asynchronous_updates(const ValidSchedule& 
                                                            const Program& program,
                                                            const UpdateOptions& options) {
   if (options.optimizer != OptimizerMode::kLocal || options.reduction == GradReduction::kSerial)
-    throw Error(Fault::kProblem, schedule->name +
-                                     " updates its weights without flushes, each rank by itself; "
-                                     "ask for --optimizer local, and no serial reduction");
+    throw Error(Fault::kProblem,
+                schedule->name +
+                    " updates its weights without flushes, separately on each rank; "
+                    "ask for --optimizer local, and no serial reduction");
   return AsynchronousUpdates(schedule, program, options).run();
 }
 

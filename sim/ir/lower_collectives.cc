@@ -59,8 +59,7 @@ class PostedCollectives {
   void wait(const Op& op) {
     const auto& reduction = stages_[static_cast<std::size_t>(op.stage)].reduction;
     if (!reduction)
-      throw Error(Fault::kProblem,
-                  to_string(op) + " stands before its REDUCE_GRAD; move it behind");
+      throw Error(Fault::kProblem, to_string(op) + " is before its REDUCE_GRAD; move it after");
     awaited_.push_back(*reduction);
   }
 

@@ -204,7 +204,7 @@ class StepUpdate {
 std::variant<Program, Deadlock> lower_update(const ValidSchedule& schedule, const Program& program,
                                              const UpdateOptions& options) {
   if (schedule->forward_only)
-    throw Error(Fault::kProblem, schedule->name + " makes no gradients" + std::string(kRemedy));
+    throw Error(Fault::kProblem, schedule->name + " produces no gradients" + std::string(kRemedy));
   if (schedule->weights.empty()) return StepUpdate(schedule, program, options).run();
   return lower_asynchronous_updates(schedule, program, options);
 }

@@ -88,16 +88,16 @@ Copies place_copies(const RankOrder& ops, const OffloadPlan& plan) {
 void expect_free(const Schedule& schedule) {
   if (schedule.forward_only)
     throw Error(Fault::kProblem,
-                schedule.name + " runs forward only: nothing is kept; leave --offload out");
+                schedule.name + " runs forward only and saves no activations; leave --offload out");
   if (!schedule.offload_target_of_rank.empty())
     throw Error(Fault::kProblem, schedule.name + " evicts already; leave --offload out");
   if (schedule.fused_forwards > 1)
     throw Error(Fault::kProblem, schedule.name +
-                                     " runs several forwards as one, between which copies have no "
-                                     "place; leave --offload out, or let each run alone");
+                                     " fuses forwards, between which copies cannot be "
+                                     "placed; leave --offload out, or unfuse them");
   if (posts_messages(schedule))
     throw Error(Fault::kProblem, schedule.name +
-                                     " posts its messages, between which copies have no place; "
+                                     " posts its messages, between which copies cannot be placed; "
                                      "leave --offload out, or the messages");
 }
 

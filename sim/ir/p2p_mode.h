@@ -29,7 +29,7 @@ inline constexpr std::array<Named<P2pMode>, 7> kP2pModes{{
     {P2pMode::kRendezvous, "rendezvous", "fifo, and a send waits for its receive"},
     {P2pMode::kHostRendezvous, "host-rendezvous", "sends and receives block the rank itself"},
     {P2pMode::kHostSend, "host-send", "sends block the rank itself, receives are only posted"},
-    {P2pMode::kBatched, "batched", "neighbouring sends and receives block the rank as one group"},
+    {P2pMode::kBatched, "batched", "adjacent sends and receives block the rank as one group"},
 }};
 
 /// A mode with its slots.

@@ -102,7 +102,7 @@ class Posting {
               to_string(cells_[rank][next_[rank]]);
     }
     if (waiting > kNamed) text += ", and " + std::to_string(waiting - kNamed) + " more";
-    return "the messages cannot be placed, for these ranks wait for each other: " + text +
+    return "the messages cannot be placed, because these ranks wait for each other: " + text +
            "; reorder their ops ('bubblescope check' shows the cycle)";
   }
 

@@ -10,7 +10,7 @@ namespace bubblescope::inline sim {
 namespace {
 
 [[noreturn]] void refuse_time(const std::string& what) {
-  throw Error(what + " longer than 36 years; ask for shorter times, fewer or smaller ops");
+  throw Error(what + " longer than 36 years; use shorter times, or fewer or smaller ops");
 }
 
 bool is_in_range(double number, std::int64_t limit) {
@@ -27,7 +27,7 @@ Nanos round_nanos(double nanos, const char* what) {
 Bytes round_bytes(double bytes, const char* what) {
   if (!is_in_range(bytes, kMaxBytes))
     throw Error(std::string(what) +
-                " takes more than 2^60 bytes; ask for a smaller model or smaller micro-batches");
+                " takes more than 2^60 bytes; use a smaller model or smaller micro-batches");
   return std::llround(bytes);
 }
 
@@ -39,7 +39,7 @@ Nanos multiply(Nanos duration, std::int64_t times, const char* what) {
 }
 
 void DurationSum::expect_in_range() const {
-  if (sum_ > kMaxNanos) refuse_time("all ops together take");
+  if (sum_ > kMaxNanos) refuse_time("the sum of all ops is");
 }
 
 void expect_in_range(std::span<const Nanos> durations) {
@@ -50,7 +50,7 @@ void expect_in_range(std::span<const Nanos> durations) {
 
 void expect_in_range(Nanos step, std::int32_t ranks) {
   if (step > kMaxNanos / ranks)
-    refuse_time("the step's times on " + std::to_string(ranks) + " rank(s) are together");
+    refuse_time("the step's times on " + std::to_string(ranks) + " rank(s) together are");
 }
 
 }  // namespace bubblescope::inline sim

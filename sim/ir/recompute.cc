@@ -26,8 +26,9 @@ std::vector<Recompute> spread_over_stages(const Schedule& schedule,
 
 void expect_backwards_alone(const Schedule& schedule) {
   if (schedule.forward_only)
-    throw Error(Fault::kProblem,
-                schedule.name + " runs forward only: nothing is kept; leave --recompute out");
+    throw Error(
+        Fault::kProblem,
+        schedule.name + " runs forward only and saves no activations; leave --recompute out");
   for (const RankOrder& ops : schedule.order)
     for (const Op& op : ops)
       if (op.kind == OpKind::kRecompute)

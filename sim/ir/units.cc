@@ -107,7 +107,7 @@ Nanos parse_duration(std::string_view text) {
       }
   }
   throw Error("'" + std::string(text) +
-              "' is no duration; write a number with ns, us, ms or s, such as 18.5us (a bare "
+              "' is not a duration; write a number with ns, us, ms or s, such as 18.5us (a bare "
               "number is ms)");
 }
 
@@ -131,9 +131,10 @@ Bytes parse_bytes(std::string_view text) {
         throw Error("'" + std::string(text) + "' is more than 2^60 bytes");
       }
   }
-  throw Error("'" + std::string(text) +
-              "' is no size; write a number with B, kB, MB, GB or KiB, MiB, GiB (a bare number is "
-              "bytes)");
+  throw Error(
+      "'" + std::string(text) +
+      "' is not a size; write a number with B, kB, MB, GB or KiB, MiB, GiB (a bare number is "
+      "bytes)");
 }
 
 Millionths parse_millionths(std::string_view text) {
@@ -147,7 +148,8 @@ Millionths parse_millionths(std::string_view text) {
     throw Error("'" + std::string(text) + "' is too large; " +
                 std::to_string(kMaxMillionths / kWhole) + " is the limit");
   }
-  throw Error("'" + std::string(text) + "' is no amount; write a plain number, such as 2 or -0.5");
+  throw Error("'" + std::string(text) +
+              "' is not an amount; write a plain number, such as 2 or -0.5");
 }
 
 std::string format_millionths(Millionths amount) {

@@ -69,14 +69,14 @@ class OpChecks {
     const auto rows = static_cast<std::int32_t>(schedule_.order.size());
     if (shape.ranks < 1 || shape.microbatches < 1 || shape.slices < 1 || rows != shape.ranks)
       report({}, {},
-             "the shape says " + std::to_string(shape.ranks) + " rank(s) and " +
+             "the shape has " + std::to_string(shape.ranks) + " rank(s) and " +
                  std::to_string(shape.microbatches) + " micro-batch(es), the order has " +
                  std::to_string(rows) + " row(s); they must agree and be at least 1");
     if (schedule_.fused_forwards < 1 ||
         std::int64_t{shape.microbatches} * shape.slices % std::max(schedule_.fused_forwards, 1) !=
             0)
       report({}, {},
-             "forwards run " + std::to_string(schedule_.fused_forwards) +
+             "forwards are fused " + std::to_string(schedule_.fused_forwards) +
                  " at a time, which does not divide their number; correct one");
     if (schedule_.stages() == 0 || schedule_.pipelines < 1 ||
         schedule_.stages() % std::max(schedule_.pipelines, 1) != 0)
@@ -105,7 +105,7 @@ class OpChecks {
     const std::int64_t rows = schedule_.stages_per_pipeline() * microbatches;
     if (rows > limit || rows * schedule_.shape.slices > limit)
       report({}, {},
-             "the shape asks for " + std::to_string(schedule_.stages()) + " stage(s) x " +
+             "the shape requires " + std::to_string(schedule_.stages()) + " stage(s) x " +
                  std::to_string(microbatches) + " micro-batch(es) x " +
                  std::to_string(schedule_.shape.slices) + " slice(s), but there are only " +
                  std::to_string(schedule_.op_count()) + " ops; correct one of them");
@@ -138,7 +138,7 @@ class OpChecks {
     const std::vector<std::int32_t>& offload_targets = schedule_.offload_target_of_rank;
     if (!offload_targets.empty() && offload_targets.size() != static_cast<std::size_t>(ranks))
       report({}, {},
-             "there are " + std::to_string(offload_targets.size()) + " keeper(s) for " +
+             "there are " + std::to_string(offload_targets.size()) + " offload target(s) for " +
                  std::to_string(ranks) + " rank(s); name one for each, or none");
     for (std::size_t rank = 0; rank < offload_targets.size(); ++rank)
       if (offload_targets[rank] < 0 || offload_targets[rank] >= ranks)
@@ -177,8 +177,8 @@ class OpChecks {
                         schedule_.forward_index(ops[at - 1]) == index - 1;
     if (!behind)
       report(rank, at,
-             to_string(ops[at]) + " must stand right behind the forward before it, with which it " +
-                 "runs as one (" + std::to_string(fused) + " at a time)");
+             to_string(ops[at]) + " must directly follow the previous forward, with which it " +
+                 "is fused (" + std::to_string(fused) + " at a time)");
   }
 
   /// Checks an op without regard to the others; false if it must not be recorded.
@@ -186,25 +186,27 @@ class OpChecks {
     const Op& op = schedule_.order[rank][at];
     const Shape& shape = schedule_.shape;
     if (!occurs_in_order(op.kind)) {
-      report(rank, at, to_string(op) + " is no compute op; messages belong to the posted lists");
+      report(rank, at, to_string(op) + " is not a compute op; messages belong in the posted lists");
     } else if (is_copy(op.kind) && schedule_.offload_target_of_rank.empty()) {
-      report(rank, at,
-             to_string(op) + " has nowhere to go: no memory keeps what a rank evicts; name one");
+      report(
+          rank, at,
+          to_string(op) +
+              " has no offload target: name the rank (or host) that stores what each rank evicts");
     } else if (op.stage < 0 || op.stage >= schedule_.stages()) {
       report(rank, at,
              to_string(op) + " is on stage " + std::to_string(op.stage) + ", stages are " +
                  range_text(schedule_.stages()));
     } else if (op.microbatch < 0 || op.microbatch >= shape.microbatches) {
       report(rank, at,
-             to_string(op) + " is of micro-batch " + std::to_string(op.microbatch) +
+             to_string(op) + " belongs to micro-batch " + std::to_string(op.microbatch) +
                  ", micro-batches are " + range_text(shape.microbatches));
     } else if (op.slice < 0 || op.slice >= shape.slices) {
       report(rank, at,
-             to_string(op) + " is of slice " + std::to_string(op.slice) + ", slices are " +
+             to_string(op) + " belongs to slice " + std::to_string(op.slice) + ", slices are " +
                  range_text(shape.slices));
     } else if (schedule_.rank_of(op.stage, op.microbatch) != rank) {
       report(rank, at,
-             to_string(op) + " stands on rank " + std::to_string(rank) + ", but stage " +
+             to_string(op) + " is on rank " + std::to_string(rank) + ", but stage " +
                  std::to_string(op.stage) + " is on rank " +
                  std::to_string(schedule_.rank_of(op.stage, op.microbatch)) + "; move it there");
     } else if (!belongs(op.stage, op.microbatch)) {
@@ -212,7 +214,7 @@ class OpChecks {
              to_string(op) + ": micro-batch " + std::to_string(op.microbatch) +
                  " runs through the other pipeline's stages");
     } else if (schedule_.forward_only && op.kind != OpKind::kForward) {
-      report(rank, at, to_string(op) + " stands in a forward-only schedule");
+      report(rank, at, to_string(op) + " is in a forward-only schedule; remove it");
     } else {
       return true;
     }
@@ -256,7 +258,7 @@ class OpChecks {
       if (forward.is_present && gradient.is_present && gradient.position < forward.position)
         report(
             rank, position_of(gradient),
-            text(op, gradient) + " runs before its forward " + to_string(op) + "; move it behind");
+            text(op, gradient) + " runs before its forward " + to_string(op) + "; move it after");
     }
   }
 
@@ -279,13 +281,13 @@ class OpChecks {
              weight_text + " has no I; add " + text(op, OpKind::kInputGrad) + " before it");
     else if (gradient.full && weights.is_present)
       report(rank, position_of(weights),
-             weight_text + " repeats what " + text(op, gradient) +
-                 " does; write I for B, or remove W");
+             weight_text + " repeats the work of " + text(op, gradient) +
+                 "; write I instead of B, or remove W");
     else if (!gradient.full && !weights.is_present)
       report(rank, {}, weight_text + " is missing; add it after " + text(op, gradient));
     else if (weights.is_present && weights.position < gradient.position)
       report(rank, position_of(weights),
-             weight_text + " runs before its " + text(op, gradient) + "; move it behind");
+             weight_text + " runs before its " + text(op, gradient) + "; move it after");
   }
 
   void check_recompute(std::int32_t rank, const Op& op, const Place& forward,
@@ -295,7 +297,7 @@ class OpChecks {
     const bool planned = schedule_.recompute(op.stage) != Recompute::kNone;
     if (recomputed.is_present && !planned)
       report(rank, position_of(recomputed),
-             recomputed_text + " stands on stage " + std::to_string(op.stage) +
+             recomputed_text + " is on stage " + std::to_string(op.stage) +
                  ", which does not recompute; remove it, or let the stage recompute");
     if (!recomputed.is_present && planned && !schedule_.recompute_of_stage.empty())
       report(rank, {},
@@ -304,7 +306,7 @@ class OpChecks {
     if (!recomputed.is_present) return;
     if (forward.is_present && recomputed.position < forward.position)
       report(rank, position_of(recomputed),
-             recomputed_text + " runs before its forward; move it behind");
+             recomputed_text + " runs before its forward; move it after");
     if (gradient.is_present && gradient.position < recomputed.position)
       report(rank, position_of(recomputed),
              recomputed_text + " runs after its backward, which needs it; move it before");
@@ -318,14 +320,13 @@ class OpChecks {
     const std::string evict_text = text(op, OpKind::kEvict);
     const std::string load_text = text(op, OpKind::kLoad);
     if (evict.is_present && !load.is_present)
-      report(rank, position_of(evict), evict_text + " never comes back; add " + load_text);
+      report(rank, position_of(evict), evict_text + " is never loaded back; add " + load_text);
     if (load.is_present && !evict.is_present)
-      report(rank, position_of(load), load_text + " brings back what never left; remove it");
+      report(rank, position_of(load), load_text + " loads what was never evicted; remove it");
     if (evict.is_present && forward.is_present && evict.position < forward.position)
-      report(rank, position_of(evict), evict_text + " runs before its forward; move it behind");
+      report(rank, position_of(evict), evict_text + " runs before its forward; move it after");
     if (evict.is_present && load.is_present && load.position < evict.position)
-      report(rank, position_of(load),
-             load_text + " runs before " + evict_text + "; move it behind");
+      report(rank, position_of(load), load_text + " runs before " + evict_text + "; move it after");
     const Place& user = recomputed.is_present ? recomputed : gradient;
     if (load.is_present && user.is_present && user.position < load.position)
       report(rank, position_of(load),

@@ -34,20 +34,20 @@ class CollectiveChecks {
     }
     if (op.kind == OpKind::kOptimizer || op.kind == OpKind::kNorm)
       return report(at, to_string(op) +
-                            " is no cell of a schedule; remove it, and ask for it with "
+                            " cannot be a cell of a schedule; remove it, and request it with "
                             "--optimizer");
     if (!is_collective(op.kind)) return;
     if (!is_here(op.stage))
-      return report(at, to_string(op) + " is of a stage that rank " + std::to_string(rank_) +
+      return report(at, to_string(op) + " belongs to a stage that rank " + std::to_string(rank_) +
                             " does not hold; remove it");
     if (op.kind == OpKind::kReduceGrad && (schedule_.pipelines > 1 || !schedule_.weights.empty()))
       report(at, to_string(op) +
                      " reduces without its replica, or for many updates at once; remove "
-                     "it, and ask for --grad-reduction");
+                     "it, and use --grad-reduction");
     if (op.kind == OpKind::kUnshard && !gathered_.insert(op.stage).second)
-      report(at, to_string(op) + " gathers what is gathered; remove it");
+      report(at, to_string(op) + " gathers parameters that are gathered already; remove it");
     if (op.kind == OpKind::kReshard && gathered_.erase(op.stage) == 0)
-      report(at, to_string(op) + " drops what is not gathered; remove it");
+      report(at, to_string(op) + " drops parameters that are not gathered; remove it");
   }
 
   bool is_here(std::int32_t stage) const {

@@ -50,14 +50,16 @@ class MessageChecks {
   void record_message(std::int32_t rank, std::int32_t at) {
     const Op& op = schedule_.posted[rank][at];
     const std::optional<Value> content = find_carried_value(schedule_, op);
-    if (!content) return report(rank, at, to_string(op) + " has no neighbour stage or micro-batch");
+    if (!content)
+      return report(rank, at, to_string(op) + " has no adjacent stage or no such micro-batch");
     const std::int32_t from = schedule_.rank_of(content->stage, content->microbatch);
     const std::int32_t to =
         schedule_.rank_of(*receiving_stage(schedule_, *content), content->microbatch);
     const std::int32_t expected_rank = is_send(op.kind) ? from : to;
     if (from == to)
-      return report(rank, at,
-                    to_string(op) + " stays on rank " + std::to_string(from) + "; remove it");
+      return report(
+          rank, at,
+          to_string(op) + " would not leave rank " + std::to_string(from) + "; remove it");
     if (expected_rank != rank)
       return report(
           rank, at,
@@ -67,7 +69,7 @@ class MessageChecks {
     if (end) return report(rank, at, to_string(op) + " is posted twice; remove one");
     end = at;
     if (is_send(op.kind) && !ends.content)
-      report(rank, at, to_string(op) + " is posted before what it sends is made; move it behind");
+      report(rank, at, to_string(op) + " is posted before its data is produced; move it after");
   }
 
   void check_consumer(std::int32_t rank, const Op& op) {

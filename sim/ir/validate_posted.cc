@@ -20,7 +20,7 @@ class CellChecks {
     if (schedule_.posted.size() != schedule_.order.size())
       return {{{},
                {},
-               "the posted lists are of " + std::to_string(schedule_.posted.size()) +
+               "there are posted lists for " + std::to_string(schedule_.posted.size()) +
                    " rank(s), the order is of " + std::to_string(schedule_.order.size()) +
                    "; give each rank its list, or none"}};
     for (std::int32_t rank = 0; rank < schedule_.shape.ranks; ++rank) check_rank(rank);
@@ -39,11 +39,12 @@ class CellChecks {
         return report(rank, at,
                       to_string(cell) + " is posted where the order has " +
                           (next == order.size() ? "no further op" : to_string(order[next])) +
-                          "; write both alike");
+                          "; give both the same ops");
       ++next;
     }
     if (next < order.size())
-      report(rank, cells.size(), to_string(order[next]) + " is not among the posted cells; add it");
+      report(rank, cells.size(),
+             to_string(order[next]) + " is missing from the posted cells; add it");
   }
 
   void report(std::int32_t rank, std::size_t at, std::string message) {

@@ -22,7 +22,7 @@ class WaitChecks {
     for (const auto& [send, at] : pending_sends_)
       report(at, to_string(cells_[static_cast<std::size_t>(at)]) + " has no wait; add its WAIT_" +
                      std::string(code(cells_[static_cast<std::size_t>(at)].kind)) +
-                     " behind it, as PyTorch 2.15 asks for");
+                     " after it, as PyTorch 2.15 requires");
     if (open_reduction_) report_reduction();
     return std::move(problems_);
   }
@@ -40,8 +40,8 @@ class WaitChecks {
     if (is_send(op.kind)) pending_sends_.emplace(message_key(op), at);
     if (is_send_wait(op.kind) && pending_sends_.erase(message_key(op)) == 0)
       report(at, to_string(op) +
-                     " waits for no SEND of this rank that is still on its way; put one wait "
-                     "behind each SEND");
+                     " waits for no SEND of this rank that is still in transit; put one wait "
+                     "after each SEND");
     if (op.kind == OpKind::kReduceGrad) begin_reduction(at);
     if (op.kind == OpKind::kWaitReduceGrad) end_reduction(op, at);
   }
@@ -54,7 +54,7 @@ class WaitChecks {
   void end_reduction(const Op& op, std::int32_t at) {
     if (!open_reduction_ || cells_[static_cast<std::size_t>(*open_reduction_)].stage != op.stage)
       return report(at, to_string(op) +
-                            " waits for no REDUCE_GRAD that is under way; put it behind that of "
+                            " waits for no REDUCE_GRAD that is in progress; put it after that of "
                             "its stage");
     open_reduction_.reset();
   }
@@ -62,7 +62,7 @@ class WaitChecks {
   void report_reduction() {
     const Op& op = cells_[static_cast<std::size_t>(*open_reduction_)];
     report(*open_reduction_, to_string(op) + " has no wait before the rank's next reduction; add " +
-                                 std::to_string(op.stage) + "WAIT_REDUCE_GRAD behind it");
+                                 std::to_string(op.stage) + "WAIT_REDUCE_GRAD after it");
   }
 
   void report(std::int32_t at, std::string message) {

@@ -30,8 +30,7 @@ class WeightChecks {
       forward_read[schedule_.forward_index(op)] = use.read;
     else if (use.read != forward_read[schedule_.forward_index(op)])
       report(at, to_string(op) + reads(use.read) + ", its forward read version " +
-                     std::to_string(forward_read[schedule_.forward_index(op)]) +
-                     "; keep that one for it");
+                     std::to_string(forward_read[schedule_.forward_index(op)]) + "; use that one");
     if (!use.written) return;
     if (*use.written != newest + 1)
       report(at, to_string(op) + " writes version " + std::to_string(*use.written) +
@@ -69,8 +68,7 @@ bool match(const Schedule& schedule) {
 
 Problems validate_weights(const Schedule& schedule) {
   if (schedule.weights.empty()) return {};
-  if (!match(schedule))
-    return {{{}, {}, "the weights do not name a version for each op; give as many as ops"}};
+  if (!match(schedule)) return {{{}, {}, "the weights must name a version for each op"}};
   Problems problems;
   for (std::int32_t rank = 0; rank < schedule.shape.ranks; ++rank)
     for (Problem& problem : WeightChecks(schedule, rank).run())

@@ -43,7 +43,7 @@ std::vector<Rate> progress_rates_beside(const Slowdown& slowdown) {
 const Slowdown& slowdown_of(const Contention& contention, const Op& op) {
   const auto stage = static_cast<std::size_t>(op.stage);
   if (stage >= contention.stages.size())
-    throw Error("stage " + std::to_string(stage) + " has no costs in company (" +
+    throw Error("stage " + std::to_string(stage) + " has no contended costs (" +
                 std::to_string(contention.stages.size()) + " stages have); add them to /stages");
   return contention.stages[stage][static_cast<std::size_t>(op.kind)];
 }
@@ -63,7 +63,7 @@ class ContentionBuilder {
     if (role != Role::kWork || (!is_compute(op.kind) && !is_slowed)) return;
     if (traffic_.fixed[id] <= 0 || flows_.contains(id)) return;
     if (traffic_.fixed[id] > kMaxContendedDuration)
-      throw Error(to_string(op) + " takes over an hour, which is too long for an op in company");
+      throw Error(to_string(op) + " takes over an hour, which is too long for a contended op");
     const auto device = static_cast<std::uint32_t>(rank / contention_.ranks_per_device);
     traffic_.devices = std::max(traffic_.devices, device + 1);
     traffic_.contended_ops.push_back({id, device, row_of(op), is_compute(op.kind)});

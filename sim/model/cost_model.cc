@@ -54,8 +54,9 @@ Nanos duration_of(const CostModel& costs, const Instruction& instruction, std::i
 void expect_links(const Program& program, const CostModel& costs) {
   const std::size_t links = static_cast<std::size_t>(program.ranks) * program.ranks;
   if (!costs.message_between.empty() && costs.message_between.size() != links)
-    throw Error("the links give " + std::to_string(costs.message_between.size()) + " times for " +
-                std::to_string(links) + " pairs of ranks; give one for each");
+    throw Error("there are " + std::to_string(costs.message_between.size()) +
+                " message times for " + std::to_string(links) +
+                " pairs of ranks; give one for each");
 }
 
 [[noreturn]] void refuse_stage(const Op& op, const CostModel& costs) {

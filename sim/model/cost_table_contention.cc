@@ -79,12 +79,12 @@ std::optional<Contention> make_contention(const CostTable& table, const Schedule
       if (const std::optional<Nanos> min_time = uncontended(entry, kind))
         slowdowns[kind] = slowdown_of(
             times[kind], *min_time,
-            fmt::format("{}: /stages/{}/in_company/{}", table.file, at, kCostKeys[kind]));
+            fmt::format("{}: /stages/{}/contended/{}", table.file, at, kCostKeys[kind]));
     auto& recompute = slowdowns[static_cast<std::size_t>(OpKind::kRecompute)];
     if (recompute.empty()) recompute = slowdowns[static_cast<std::size_t>(OpKind::kForward)];
   }
   made.message = slowdown_of(table.contended_message, static_cast<Nanos>(table.message.nanos()),
-                             table.file + ": /message/in_company");
+                             table.file + ": /message/contended");
   made.copy = copies;
   return made;
 }

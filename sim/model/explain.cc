@@ -48,10 +48,10 @@ std::string gradients_text(const ModelOnDevices& on) {
                                                                : "gradients: reduced in 16 bits ";
   text += on.parallel.zero_stage >= 2 ? "beside every micro-batch's W; "
                                       : "while the last micro-batch's backward runs; ";
-  text += "the rest, at least a sixteenth, is waited for; ";
+  text += "the rest, at least a sixteenth, is exposed; ";
   text += on.parallel.zero_stage >= 3 ? "weights are gathered beside every F, and again beside I; "
                                       : "new weights are gathered while the first forward runs; ";
-  text += "micro-batches' are added up by the products of W";
+  text += "those of micro-batches are accumulated by the GEMMs of W";
   const double more = on.assumptions.accumulation_bytes;
   if (more > 0) text += " and by moving " + number(more) + " bytes per weight more";
   return text;
@@ -82,9 +82,9 @@ std::vector<std::string> explain(const ModelOnDevices& on) {
           std::to_string(on.model.hidden) + ", " + number(billions) + " billion parameters" +
           prediction_text(on.model),
       "parallel: " + parallel_text(on.parallel),
-      "products: 2 FLOPs per weight and token, in F, in I and in W; " +
+      "GEMMs: 2 FLOPs per weight and token, in F, in I and in W; " +
           number(100 * assumed.gemm_efficiency) + " % of the " +
-          number(gpu.reachable_flops / 1e12) + " TFLOP/s that are reachable, and n / (n + " +
+          number(gpu.reachable_flops / 1e12) + " TFLOP/s reachable rate, and n / (n + " +
           number(assumed.half_efficiency_size) +
           ") of that for each side n (fitted to arXiv 2401.10241, table 9)",
       std::string("attention's core: ") +
@@ -105,14 +105,14 @@ std::vector<std::string> explain(const ModelOnDevices& on) {
           " each (assumed)",
       "links: " + link_text(gpu.inside) + " in a node of " + std::to_string(gpu.per_node) + ", " +
           link_text(gpu.outside) + " between nodes, " + link_text(gpu.host) +
-          " to the host's memory; copies of activations take them too",
+          " to the host's memory; copies of activations use them too",
       "messages: " + number(100 * assumed.message_exposed) +
-          " % of one holds up the op that sends it, the rest runs beside compute",
+          " % of one blocks the op that sends it, the rest is hidden behind compute",
       "collectives: of the tensor ranks " + number(100 * assumed.tensor_exposed) +
-          " % is waited for, of the context ranks " + number(100 * assumed.context_exposed) +
+          " % is exposed, of the context ranks " + number(100 * assumed.context_exposed) +
           " %, of the experts " + number(100 * assumed.expert_exposed) +
           (assumed.pairs_hide_exchange ? " %, none in an overlapped pair" : " %") +
-          "; what is hidden takes " + number(100 * assumed.collective_sms) +
+          "; the hidden part takes " + number(100 * assumed.collective_sms) +
           " % of the compute beside it (20 of 132 SMs, arXiv 2412.19437, section 3.5.1)",
       gradients_text(on),
       "update: 46 bytes per parameter: Adam 30, the norm 4, clipping 8, clearing 4",

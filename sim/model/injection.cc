@@ -16,21 +16,21 @@ namespace bubblescope::inline sim {
 namespace {
 
 [[noreturn]] void refuse(std::string_view text, const std::string& reason) {
-  throw Error("'" + std::string(text) + "' is no fault: " + reason +
+  throw Error("'" + std::string(text) + "' is not a fault: " + reason +
               "; write rank=R[,op=OP],delay=TIME|slow=FACTOR|die|hang|wrong-size|garbage, such as "
               "rank=2,op=1F3,delay=50ms");
 }
 
 std::int32_t parse_rank(std::string_view text, std::string_view whole) {
   const auto rank = parse_number<std::int32_t>(text);
-  if (!rank || *rank < 0) refuse(whole, "'" + std::string(text) + "' is no rank");
+  if (!rank || *rank < 0) refuse(whole, "'" + std::string(text) + "' is not a rank");
   return *rank;
 }
 
 Millionths parse_factor(std::string_view text, std::string_view whole) {
   const Millionths factor = parse_millionths(text);
   if (factor < kWhole || factor > 1'000'000 * kWhole)
-    refuse(whole, "'" + std::string(text) + "' is no factor from 1 to 1000000");
+    refuse(whole, "'" + std::string(text) + "' is not a factor from 1 to 1000000");
   return factor;
 }
 
@@ -84,7 +84,7 @@ std::string describe_blocked_ranks(const Program& program, std::vector<bool> nev
     if (!never[id] || !has_lane || lane_stuck[instruction.lane]) continue;
     lane_stuck[instruction.lane] = true;
     text += (text.empty() ? "rank " : "; rank ") + std::to_string(instruction.rank) +
-            " stands at " + to_string(instruction.op);
+            " is blocked at " + to_string(instruction.op);
   }
   return text;
 }
@@ -127,7 +127,7 @@ Injection parse_injection(std::string_view text) {
       refuse(text, "'" + std::string(part) + "' is not understood");
     }
   }
-  if (!has_rank) refuse(text, "it names no rank");
+  if (!has_rank) refuse(text, "it does not name a rank");
   if (kinds != 1) refuse(text, "it needs one of delay, slow, die, hang, wrong-size and garbage");
   return injection;
 }
@@ -161,7 +161,7 @@ InjectionTable::InjectionTable(const Injections& injections, const Program& prog
     throw Error("--inject " + to_string(injection) + ": " +
                 (injection.rank >= program.ranks
                      ? "ranks are 0.." + std::to_string(program.ranks - 1)
-                 : damages(injection) ? rank + " sends nothing that such an op makes"
+                 : damages(injection) ? rank + " sends no message that such an op produces"
                                       : rank + " runs no such op"));
   }
 }

@@ -156,7 +156,7 @@ NoiseModel::NoiseModel(const Program& program, std::span<const Nanos> durations,
   double sum = 0;
   for (const Nanos duration : durations) sum += static_cast<double>(duration);
   if (sum * worst > kMaxBatchTime / 2)
-    throw Error("with this noise a step might take over 26 days; ask for less noise or fewer ops");
+    throw Error("with this noise a step might take over 26 days; use less noise or fewer ops");
   keys_.reserve(program.instructions.size());
   for (const Instruction& instruction : program.instructions) {
     microbatches_ = std::max(microbatches_, instruction.op.microbatch + 1);

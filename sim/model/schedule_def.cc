@@ -45,13 +45,13 @@ std::vector<std::string> refuse_shape(const ScheduleDef& def, const ScheduleRequ
   if (shape.group_size && !def.groups_microbatches)
     reasons.push_back(def.name + " has no groups; leave --microbatch-group-size out");
   if (shape.slices != def.implied_slices && !def.slices_sequences)
-    reasons.push_back(def.name + " does not cut sequences; leave --slices out");
+    reasons.push_back(def.name + " does not slice sequences; leave --slices out");
   if (request.moe_overlap && !def.overlaps_experts)
-    reasons.push_back(def.name + " has no turns to overlap; leave --moe-overlap out");
+    reasons.push_back(def.name + " has no pairs to overlap; leave --moe-overlap out");
   if (!request.replicas.empty() && !def.replicates_stages)
-    reasons.push_back(def.name + " has a rank for every stage; leave --replicas out");
+    reasons.push_back(def.name + " has one rank for every stage; leave --replicas out");
   if (request.in_flight && !def.limits_in_flight)
-    reasons.push_back(def.name + " fixes what is on its way; leave --in-flight out");
+    reasons.push_back(def.name + " fixes the micro-batches in flight; leave --in-flight out");
   if (const auto reason = refuse_chunks(def, shape.chunks)) reasons.push_back(*reason);
   return reasons;
 }

@@ -88,7 +88,7 @@ std::vector<std::string> find_faults(const Transformer& model) {
          "the multi-token prediction modules must be 0 to 1024");
   if (model.experts) {
     const Experts& experts = *model.experts;
-    expect(experts.count >= 1 && experts.count <= 65'536, "a model of experts needs 1 to 65536");
+    expect(experts.count >= 1 && experts.count <= 65'536, "the experts must be 1 to 65536");
     expect(experts.per_token >= 1 && experts.per_token <= experts.count,
            "a token visits at least one expert and at most all");
     expect(experts.feed_forward >= 1 && experts.feed_forward <= kLargest,

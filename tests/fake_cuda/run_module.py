@@ -59,13 +59,13 @@ BREAKDOWNS = [
 SEEDS = ("1", "2")  # orders in which the device takes what nothing holds back
 
 # Messages that do not name the call itself, but what was asked for. What breaks on the device is told by any call.
-WORDS = {"cudaMalloc": "no room", "cudaHostAlloc": "room", "cudaLaunchKernel": "the launch of",
+WORDS = {"cudaMalloc": "out of memory", "cudaHostAlloc": "pinned memory", "cudaLaunchKernel": "the launch of",
          "cudaGetLastError": "the launch of", "task": "cuda"}
 ACTIVITY = os.path.join(tempfile.gettempdir(), f"activity-{os.getpid()}.csv")
 # Which run makes which calls; each of its calls fails once at its first and once at its last time.
 FAILING = [
     ("spinning in a graph", ["1f1b", "--pp", "2", "-m", "2", "--graph", *SPIN], {}),
-    ("training", ["1f1b", "--pp", "2", "-m", "2", "--no-proof", "--offload", "1", *MODEL], {}),
+    ("training", ["1f1b", "--pp", "2", "-m", "2", "--no-verify", "--offload", "1", *MODEL], {}),
     ("two devices", ["1f1b", "--pp", "2", "-m", "2", *SPIN], {"DEVICES": "2"}),
     ("activity records", ["1f1b", "--pp", "2", "-m", "2", *SPIN, "--activity", ACTIVITY], {}),
 ]
@@ -132,7 +132,7 @@ def try_activity(program, module):
         length = int(line["end_ns"]) - int(line["start_ns"])
         expect(line["name"] == "spin_kernel" and length == (200_000 if "F" in op else 400_000), line)
         expect(abs(int(line["start_ns"]) - int(line["op_start_ns"])) < 1000, line)  # float32 milliseconds of events
-    expect("16 kernels, 0 copies, 0 clearings; their ops take 4.8 ms, 0.0 %" in text, text)
+    expect("16 kernels, 0 copies, 0 memory sets; their ops take 4.8 ms, 0.0 %" in text, text)
 
     lines, text = read_activity(program, module, ["zb-h1", "--pp", "2", "-m", "4", *MODEL], {"DEVICES": "2"})
     copies = [line for line in lines if line["kind"] == "copy"]
@@ -147,7 +147,7 @@ def try_activity(program, module):
     expect(len({line["op"] for line in lines}) == 2 * 4 * 3 + 8, "every op launches something")
 
     _, text = read_activity(program, module, ["1f1b", "--pp", "2", "-m", "4", *SPIN], {"CUPTI_DROPS": "1"})
-    expect("not whole: records lost: 1" in text, text)
+    expect("incomplete: records lost: 1" in text, text)
     calls = count_calls(program, module, ["1f1b", "--pp", "2", "-m", "4", *SPIN], {})
     expect(calls and not [name for name in calls if name.startswith("cupti")], "CUPTI is touched unasked")
     return 0

@@ -115,7 +115,7 @@ class Run:
         self.expect(("breakdown" in saved) == broken, "the timeline does not say whether the step broke down")
         self.expect(traced["otherData"].get("breakdown") == saved.get("breakdown"), "the trace tells another story")
         self.expect(not broken or told in self.messages, "the timeline's breakdown is not the message's")
-        places = r"rank \d+ at \d+[A-Z]\d+|; all others had done their part of the step$"
+        places = r"rank \d+ at \d+[A-Z]\d+|; all other ranks had finished the step$"
         self.expect(not broken or re.search(places, told), "no rank's place is told")
         self.expect_nothing_but({"step.json", "trace.json"})
 
@@ -141,7 +141,7 @@ def try_harmless(options, shape, rank, op, folder, how):
 
 def try_fatal(options, shape, rank, op, folder, kind):
     culprits = {"die": f"rank {rank} died at {re.escape(op)}", "wrong-size": f"rank {rank} sent a wrong size",
-                "hang": f"no progress within --timeout: rank {rank} at {re.escape(op)} \\(in its own work\\)",
+                "hang": f"no progress within --timeout: rank {rank} at {re.escape(op)} \\(running\\)",
                 "garbage": f"rank {rank} sent garbage"}
     extra = injected(kind, rank, op) + ["--timeout", HANG_TIMEOUT if kind == "hang" else "30s"]
     run = Run(options, shape, extra, folder).exports().start().finish()

@@ -13,7 +13,7 @@ import tempfile
 PROGRAM, MODULE = sys.argv[1:]
 MODEL = (
     "--backend cuda --work transformer --hidden-size 32 --num-attention-heads 2 --seq-length 16 --vocab-size 61 "
-    "--no-proof --warmup 2 --steps 3 --pp 4"
+    "--no-verify --warmup 2 --steps 3 --pp 4"
 ).split()
 
 

@@ -65,10 +65,10 @@ TEST(DeepSpeed, RefusesWhatItsFrameworkLacks) {
     const char* text;
     const char* said;
   } cases[] = {
-      {"LD0+F0 X1\n", "s.txt:1: step 2: 'X1' is no instruction"},
+      {"LD0+F0 X1\n", "s.txt:1: step 2: 'X1' is not an instruction"},
       {"LD0+F\n", "step 1: 'F' needs its buffer's number"},
       {"LD0+F0 OPT1\n", "'OPT1' has no buffer"},
-      {"LD0+F0+\n", "step 1: '' is no instruction"},
+      {"LD0+F0+\n", "step 1: '' is not an instruction"},
       {"LD0\n", "no compute op"},
   };
   for (const auto& one : cases) {

@@ -30,15 +30,15 @@ def expect(holds, what):
 def main():
     lines = [line for line in run(NVML).splitlines() if "while measured" in line]
     expect(len(lines) == 1 and re.match(r"0000:01:00\.0 while measured: SM \d+", lines[0]), lines)
-    expect("650.0 W of 700.0 W" in lines[0] and lines[0].endswith("slowed by power cap"), lines)
+    expect("650.0 W of 700.0 W" in lines[0] and lines[0].endswith("throttled by power cap"), lines)
     (device,) = json.loads(run(NVML, "--format", "json"))["device_state"]
-    expect(device["before"]["sm_mhz"] == [1980, 1980] and device["before"]["slowed_by"] == "", device)
-    expect(device["during"]["looks"] >= 1 and device["after"]["sm_mhz"][0] < device["during"]["sm_mhz"][0], device)
+    expect(device["before"]["sm_mhz"] == [1980, 1980] and device["before"]["throttled_by"] == "", device)
+    expect(device["during"]["samples"] >= 1 and device["after"]["sm_mhz"][0] < device["during"]["sm_mhz"][0], device)
     if not os.path.exists("/dev/nvidiactl"):
         text = run("/nowhere")
-        expect(text.count("were not noted: libnvidia-ml.so.1 is not found\n") == 1, text)
+        expect(text.count("could not be read: libnvidia-ml.so.1 was not found\n") == 1, text)
         state = json.loads(run("/nowhere", "--format", "json"))["device_state"]
-        expect(state == "libnvidia-ml.so.1 is not found", state)
+        expect(state == "libnvidia-ml.so.1 was not found", state)
     print("the state of the device is told, and its absence")
 
 

@@ -38,9 +38,9 @@ def check_record(record):
     for name, costs in measured["costs"].items():
         expect(costs["ranks_per_device"] == 4, f"{name} does not say who shares the device")
         for stage in costs["stages"]:
-            expect(len(stage["in_company"]["forward"]) == 3, f"{name} does not know ops with 2, 3 and 4 ranks busy")
+            expect(len(stage["contended"]["forward"]) == 3, f"{name} does not know ops with 2, 3 and 4 ranks busy")
         message = costs["message"]
-        expect(len(message["in_company"]) == 4, f"{name} does not know messages beside 1 to 4 busy ranks")
+        expect(len(message["contended"]) == 4, f"{name} does not know messages beside 1 to 4 busy ranks")
         expect(len(message["bandwidth_gbps"]) > 3, f"{name} does not know messages of several sizes")
     expect(any(line.startswith("the executor adds") for line in measured["figures"]), "no figures were kept")
 

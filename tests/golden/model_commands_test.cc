@@ -168,7 +168,7 @@ TEST(ModelCommands, TakeTheBatchOfAStepInsteadOfMicrobatches) {
   const std::string model = "simulate 1f1b --pp 4 --model llama3-8b --dp 8 --micro-batch-size 2 ";
   EXPECT_EQ(report_of(model + "--global-batch-size 256")["microbatches"], 16);  // 256 / (8 x 2)
   expect_says(model + "--global-batch-size 250", 2,
-              "250 is no multiple of --dp 8 times --micro-batch-size 2; give 240, or -m");
+              "250 is not a multiple of --dp 8 times --micro-batch-size 2; give 240, or -m");
   expect_says(model + "--global-batch-size 256 -m 8", 2, "makes 16 micro-batches, not 8");
 }
 

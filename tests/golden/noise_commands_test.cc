@@ -35,7 +35,7 @@ std::vector<std::string> cells(const std::string& line) {
 // probabilities add up to one, and a schedule always ties with itself.
 TEST(NoiseCommands, ComparisonsSayWhoBeatsWhom) {
   const Json comparison = json_of(kNoisy);
-  const Json& win_probability = comparison["beats"];
+  const Json& win_probability = comparison["win_probability"];
   ASSERT_EQ(win_probability.size(), 3u);
   for (std::size_t row = 0; row < 3; ++row) {
     EXPECT_EQ(win_probability[row][row], 0.5);
@@ -48,13 +48,34 @@ TEST(NoiseCommands, ComparisonsSayWhoBeatsWhom) {
   EXPECT_GT(win_probability[2][1].get<double>(), 0.99);
 }
 
+TEST(NoiseCommands, RenamedNumbersAreAlsoPrintedUnderTheirOldNames) {
+  const Json comparison = json_of(kNoisy);
+  EXPECT_EQ(comparison["beats"], comparison["win_probability"]);
+  for (const Json& report : comparison["reports"]) {
+    EXPECT_EQ(report["noise"]["least_ns"], report["noise"]["min_ns"]);
+    EXPECT_EQ(report["noise"]["most_ns"], report["noise"]["max_ns"]);
+  }
+  std::istringstream table(run_command(std::string(kNoisy) + "--format csv").output);
+  std::string line;
+  std::getline(table, line);
+  const std::vector<std::string> header = cells(line);
+  const auto column = [&](const std::string& name) {
+    return static_cast<std::size_t>(std::find(header.begin(), header.end(), name) - header.begin());
+  };
+  ASSERT_TRUE(std::getline(table, line));
+  const std::vector<std::string> values = cells(line);
+  EXPECT_EQ(values.at(column("least_ns")), values.at(column("min_ns")));
+  EXPECT_EQ(values.at(column("most_ns")), values.at(column("max_ns")));
+  EXPECT_EQ(values.at(column("beats_1f1b")), values.at(column("win_probability_1f1b")));
+}
+
 TEST(NoiseCommands, EveryReportHasItsStepTimes) {
   for (const Json& report : json_of(kNoisy)["reports"]) {
     const Json& noise = report["noise"];
     EXPECT_EQ(noise["seeds"], 200);
-    EXPECT_LE(noise["least_ns"], noise["p50_ns"]);
+    EXPECT_LE(noise["min_ns"], noise["p50_ns"]);
     EXPECT_LE(noise["p50_ns"], noise["p95_ns"]);
-    EXPECT_LE(noise["p95_ns"], noise["most_ns"]);
+    EXPECT_LE(noise["p95_ns"], noise["max_ns"]);
     EXPECT_GT(noise["mean_ns"].get<double>(), report["makespan_ns"].get<double>());
   }
 }
@@ -68,7 +89,7 @@ TEST(NoiseCommands, CsvHasTheSameNumbers) {
   const auto column = [&](const std::string& name) {
     return static_cast<std::size_t>(std::find(header.begin(), header.end(), name) - header.begin());
   };
-  ASSERT_LT(column("beats_zb-h1"), header.size()) << line;
+  ASSERT_LT(column("win_probability_zb-h1"), header.size()) << line;
   for (std::size_t row = 0; row < 3; ++row) {
     ASSERT_TRUE(std::getline(table, line));
     const std::vector<std::string> values = cells(line);
@@ -76,9 +97,9 @@ TEST(NoiseCommands, CsvHasTheSameNumbers) {
     const Json& noise = comparison["reports"][row]["noise"];
     EXPECT_EQ(std::stoll(values[column("p50_ns")]), noise["p50_ns"].get<long long>());
     EXPECT_EQ(std::stoll(values[column("p95_ns")]), noise["p95_ns"].get<long long>());
-    EXPECT_EQ(std::stoll(values[column("most_ns")]), noise["most_ns"].get<long long>());
-    EXPECT_NEAR(std::stod(values[column("beats_gpipe")]), comparison["beats"][row][0].get<double>(),
-                1e-9);
+    EXPECT_EQ(std::stoll(values[column("max_ns")]), noise["max_ns"].get<long long>());
+    EXPECT_NEAR(std::stod(values[column("win_probability_gpipe")]),
+                comparison["win_probability"][row][0].get<double>(), 1e-9);
   }
 }
 

@@ -11,7 +11,7 @@ EXPORTS = [("--trace", "o.json"), ("--perfetto", "o.pftrace"), ("--html", "o.htm
 MODES = ["fifo", "eager:2", "rendezvous", "host-rendezvous", "host-send", "batched"]
 SIMULATE = [["--format", "json"], ["--format", "csv"], ["--recompute", "full"], ["--recompute", "selective", "--format", "json"],
             ["--offload", "0.5"], ["--fsdp"], ["--network", "bytes=1MiB,link=100"], ["--jitter", "5%", "--seeds", "20"],
-            ["--ragged", "10%", "--seeds", "20", "--format", "json"], ["--sensitivity"], ["--slow", "rank=1,factor=2"],
+            ["--length-jitter", "10%", "--seeds", "20", "--format", "json"], ["--sensitivity"], ["--slow", "rank=1,factor=2"],
             ["--inject", "rank=0,delay=7ms"], ["--inject", "rank=0,slow=1e9"], ["--straggler", "probability=0.1,factor=3"],
             ["--optimizer", "barrier", "--grad-reduction", "overlap", "--optimizer-step", "1", "--reduce-grad", "1"],
             ["--optimizer", "local", "--norm", "1"], ["--overlap", "fused"], ["--overlap", "atomic"], ["--lowering", "deferred"],

@@ -38,7 +38,7 @@ def prove(program, ranks, microbatches, chunks, folder):
     reports = json.loads(done.stdout)["reports"]
     for report in reports:
         match = report["gradients_match"]
-        print(f"{report['schedule']}: {report['proof'] if match else 'WRONG'}")
+        print(f"{report['schedule']}: {report['verification'] if match else 'WRONG'}")
         if match is not True:
             sys.exit(1)
     return {report["schedule"] for report in reports}
@@ -58,7 +58,7 @@ def prove_what_messages_carry_else(program, ranks, microbatches):
                       "--format", "json", "--timeout", "60s", *MODEL)
         if done.returncode != 0 or json.loads(done.stdout)["gradients_match"] is not True:
             sys.exit(f"{' '.join(run)}: exit status {done.returncode}\n{done.stderr}{done.stdout[-2000:]}")
-        print(f"{' '.join(run)}: {json.loads(done.stdout)['proof']}")
+        print(f"{' '.join(run)}: {json.loads(done.stdout)['verification']}")
 
 
 def peaks(program, schedule):

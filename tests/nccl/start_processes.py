@@ -79,7 +79,7 @@ def with_secrets(program):
         expect_one_line("with another secret", status, err, "its secret is not that of rank 0")
         processes[0].terminate()
         err = finish(processes[0])[2]
-        if status == 0 or err.count("does not have this run's secret and is turned away") != 1:
+        if status == 0 or err.count("does not have this run's secret and was rejected") != 1:
             sys.exit(f"rank 0 says of a caller with another secret\n{err}")
 
 
@@ -97,14 +97,14 @@ def by_mpirun(program):
 def refusals(program):
     """What a launcher cannot mean, and a rank that does not come."""
     cases = [
-        (2, "RANK='x' is no number", {"RANK": "x", "WORLD_SIZE": "2"}),
+        (2, "RANK='x' is not a number", {"RANK": "x", "WORLD_SIZE": "2"}),
         (2, "set MASTER_ADDR", {"RANK": "0", "WORLD_SIZE": "2"}),
-        (2, "they need a secret; export BUBBLESCOPE_SECRET", {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "node1"}),
+        (2, "so the processes need a secret; export BUBBLESCOPE_SECRET", {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "node1"}),
         (2, "a secret of 5 characters can be guessed", {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "node1",
                                                        "BUBBLESCOPE_SECRET": "short"}),
         (3, "rank 0 does not answer at 127.0.0.1", {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
                                                     "MASTER_PORT": free_port()}),
-        (3, "have not come to rank 0 within --timeout: rank 1", {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
+        (3, "did not connect to rank 0 within --timeout: rank 1", {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
                                                                  "MASTER_PORT": free_port()}),
     ]
     for status, words, variables in cases:

@@ -96,10 +96,12 @@ TEST(ValidateCollectives, FindsAnOpWithoutItsParameters) {
 TEST(ValidateCollectives, FindsMisplacedCells) {
   EXPECT_NE(first_problem("0F0 0B0 1REDUCE_GRAD | 1F0 1B0").find("does not hold"),
             std::string::npos);
-  EXPECT_NE(first_problem("0UNSHARD 0UNSHARD 0F0 0B0").find("gathers what is gathered"),
+  EXPECT_NE(first_problem("0UNSHARD 0UNSHARD 0F0 0B0")
+                .find("gathers parameters that are gathered already"),
             std::string::npos);
-  EXPECT_NE(first_problem("0RESHARD 0UNSHARD 0F0 0B0").find("drops what is not gathered"),
-            std::string::npos);
+  EXPECT_NE(
+      first_problem("0RESHARD 0UNSHARD 0F0 0B0").find("drops parameters that are not gathered"),
+      std::string::npos);
   EXPECT_NE(first_problem("0F0 0B0 0OPT").find("--optimizer"), std::string::npos);
 }
 

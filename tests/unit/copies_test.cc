@@ -145,8 +145,8 @@ struct Broken {
 
 TEST(Copies, AreValidated) {
   const Broken cases[] = {
-      {"0F0 0F1 0EVICT0 0B1 0B0", "0EVICT0 never comes back; add 0LOAD0"},
-      {"0F0 0F1 0LOAD0 0B1 0B0", "0LOAD0 brings back what never left"},
+      {"0F0 0F1 0EVICT0 0B1 0B0", "0EVICT0 is never loaded back; add 0LOAD0"},
+      {"0F0 0F1 0LOAD0 0B1 0B0", "0LOAD0 loads what was never evicted"},
       {"0EVICT0 0F0 0F1 0B1 0LOAD0 0B0", "0EVICT0 runs before its forward"},
       {"0F0 0LOAD0 0F1 0EVICT0 0B1 0B0", "0LOAD0 runs before 0EVICT0"},
       {"0F0 0F1 0EVICT0 0B1 0B0 0LOAD0", "0LOAD0 runs after 0B0, which needs it"},
@@ -164,7 +164,7 @@ TEST(Copies, AreValidated) {
   EXPECT_NE(validate(schedule)[0].message.find("evicts to rank 1; ranks are 0..0"),
             std::string::npos);
   schedule.offload_target_of_rank.clear();
-  EXPECT_NE(validate(schedule)[0].message.find("nowhere to go"), std::string::npos);
+  EXPECT_NE(validate(schedule)[0].message.find("no offload target"), std::string::npos);
   EXPECT_THROW(lower(schedule), Error);
 }
 

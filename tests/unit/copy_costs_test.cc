@@ -65,7 +65,7 @@ CostTable parse(const std::string& stage, const std::string& copy) {
 }
 
 constexpr const char* kStage =
-    R"({"forward": 1, "backward": 2, "activation_bytes": {"kept": 1000}})";
+    R"({"forward": 1, "backward": 2, "activation_bytes": {"saved": 1000}})";
 
 // 1000 bytes at 8 Gb/s, a byte per nanosecond, and 1 us; to other ranks 10 bytes per nanosecond,
 // and 2 us.

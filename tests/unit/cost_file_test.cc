@@ -100,7 +100,7 @@ TEST(CostFile, GivesLinksTheirOwnLatencyAndTheRestOfTheMessage) {
 TEST(CostFile, CutsStagesIntoSlices) {
   const CostTable file =
       with(R"("stages":[{"forward":"10ns","backward":"20ns","overlapped_pair":"25ns",)"
-           R"("activation_bytes":{"kept":10,"released_by_input_grad":4}}])");
+           R"("activation_bytes":{"saved":10,"released_by_input_grad":4}}])");
   const Schedule schedule = traces::parse_schedule_text("0F0 0F0.1 0F0.2 0B0.2 0B0.1 0B0");
   const CostModel model = make_cost_model(file, schedule);
   EXPECT_EQ(model.slices, 3);
@@ -124,8 +124,8 @@ TEST(CostFile, GivesReplicasTheCostsOfTheirOriginals) {
 
 TEST(CostFile, GivesMemoryInBytes) {
   const MemoryModel model = make_memory_model(
-      with(R"("stages":[{"forward":1,"activation_bytes":{"kept":"1GiB","released_by_input_grad":)"
-           R"("512MiB"}},{"forward":1,"activation_bytes":{"kept":"1.5kB"}}],)"
+      with(R"("stages":[{"forward":1,"activation_bytes":{"saved":"1GiB","released_by_input_grad":)"
+           R"("512MiB"}},{"forward":1,"activation_bytes":{"saved":"1.5kB"}}],)"
            R"("memory":{"static_bytes":["2GB",7]})"),
       split());
   EXPECT_EQ(model.activation_bytes[0].forward, Bytes{1} << 30);
@@ -138,9 +138,9 @@ TEST(CostFile, GivesMemoryInBytes) {
 
 constexpr const char* kRecomputing =
     R"("stages":[{"forward":"10ns","backward":"20ns","recompute":"9ns","selective_recompute":"3ns",)"
-    R"("activation_bytes":{"kept":1000,"checkpoint":100,"selective_checkpoint":400}},)"
+    R"("activation_bytes":{"saved":1000,"checkpoint":100,"selective_checkpoint":400}},)"
     R"({"forward":"10ns","backward":"20ns","selective_recompute":"4ns",)"
-    R"("activation_bytes":{"kept":1000}}])";
+    R"("activation_bytes":{"saved":1000}}])";
 
 TEST(CostFile, GivesEachKindOfRecomputationItsTimeAndItsCheckpoint) {
   const CostTable file = with(kRecomputing);
@@ -210,7 +210,7 @@ TEST(CostFile, MustCoverTheSchedule) {
   EXPECT_EQ(error_of([&] { make_cost_model(link, split()); }),
             "f.json: /links/0: joins ranks 0 and 2, but ranks are 0..1; remove it");
   const CostTable some =
-      with(R"("stages":[{"forward":1,"activation_bytes":{"kept":1}},{"forward":1}],)"
+      with(R"("stages":[{"forward":1,"activation_bytes":{"saved":1}},{"forward":1}],)"
            R"("memory":{"static_bytes":[1]})");
   EXPECT_EQ(
       error_of([&] { make_memory_model(some, split()); }),
@@ -254,7 +254,7 @@ TEST(CostFile, PlacesRanksAndDevicesOfACluster) {
            R"("cluster":{"ranks_per_node":1,"between_nodes":{"latency":"20us",)"
            R"("bandwidth_gbps":[["1MiB",400],["2MiB",800]]},)"
            R"("devices":[{"name":"nic","ranks_per_device":2,)"
-           R"("bandwidth_gbps":100,"carries":"between_nodes"}]})");
+           R"("bandwidth_gbps":100,"scope":"between_nodes"}]})");
   const Cluster placed = *make_cluster(file, split());
   EXPECT_EQ(placed.node_of_rank, (std::vector<std::int32_t>{0, 1}));
   EXPECT_EQ(placed.message_bytes, 1 << 20);
@@ -267,10 +267,10 @@ TEST(CostFile, PlacesRanksAndDevicesOfACluster) {
 }
 
 // I and W take 10 + 20 us alone and 15 + 30 us with two busy: B then takes 1.5 times as long.
-TEST(CostFile, SaysWhatOpsTakeInCompany) {
+TEST(CostFile, SaysWhatOpsTakeUnderContention) {
   const CostTable file =
       with(R"("ranks_per_device":2,"stages":[{"forward":"10us","input_grad":"10us",)"
-           R"("weight_grad":"20us","in_company":{"forward":["11us","12us"],"input_grad":["15us"],)"
+           R"("weight_grad":"20us","contended":{"forward":["11us","12us"],"input_grad":["15us"],)"
            R"("weight_grad":["30us"]}},{"forward":1,"input_grad":1,"weight_grad":1}])");
   const Contention found = *make_contention(file, split());
   EXPECT_EQ(found.ranks_per_device, 2);
@@ -284,12 +284,33 @@ TEST(CostFile, SaysWhatOpsTakeInCompany) {
   EXPECT_FALSE(make_contention(with(R"("stages":[{"forward":1},{"forward":1}])"), split()));
 }
 
-TEST(CostFile, RefusesOpsThatAreFasterInCompany) {
+TEST(CostFile, RefusesOpsThatAreFasterUnderContention) {
   const CostTable file =
-      with(R"("stages":[{"forward":2,"in_company":{"forward":[3,1]}},{"forward":1}])");
+      with(R"("stages":[{"forward":2,"contended":{"forward":[3,1]}},{"forward":1}])");
   EXPECT_EQ(error_of([&] { make_contention(file, split()); }),
-            "f.json: /stages/0/in_company/forward: 1 ms is less than the 2 ms that it takes "
+            "f.json: /stages/0/contended/forward: 1 ms is less than the 2 ms that it takes "
             "alone; correct one of them");
+}
+
+TEST(CostFile, ReadsTheOldNamesOfKeys) {
+  const std::string text =
+      R"("ranks_per_device":2,"stages":[{"forward":"10us","backward":"20us","contended":)"
+      R"({"forward":["11us"]},"activation_bytes":{"saved":10}},{"forward":1,"backward":1}],)"
+      R"("message":{"latency":"9us","contended":["10us","12us"]},"cluster":{"devices":[)"
+      R"({"name":"nic","ranks_per_device":2,"bandwidth_gbps":100,"scope":"between_nodes"}]})";
+  std::string old = text;
+  const std::pair<std::string, std::string> names[] = {
+      {"\"contended\"", "\"in_company\""}, {"\"saved\"", "\"kept\""}, {"\"scope\"", "\"carries\""}};
+  for (const auto& [name, old_name] : names)
+    for (std::size_t at = old.find(name); at != old.npos; at = old.find(name))
+      old.replace(at, name.size(), old_name);
+  for (const CostTable& file : {with(text), with(old)}) {
+    const Contention contended = *make_contention(file, split());
+    EXPECT_EQ(contended.stages[0][static_cast<std::size_t>(OpKind::kForward)], Slowdown{1.1});
+    EXPECT_EQ(contended.message, (Slowdown{10.0 / 9, 12.0 / 9}));
+    EXPECT_EQ(file.stages[0].activation_bytes->forward, 10);
+    EXPECT_EQ(file.cluster->devices[0].scope, Scope::kBetweenNodes);
+  }
 }
 
 TEST(CostFile, HasTheKeysOfItsSchema) {
@@ -302,8 +323,8 @@ TEST(CostFile, HasTheKeysOfItsSchema) {
   EXPECT_EQ(known_keys(R"("stages":[)" + stray + "]"), keys_of(stage));
   EXPECT_EQ(known_keys(R"("stages":[{"forward":1,"activation_bytes":)" + stray + "}]"),
             keys_of(stage["activation_bytes"]["properties"]));
-  EXPECT_EQ(known_keys(R"("stages":[{"forward":1,"in_company":)" + stray + "}]"),
-            keys_of(stage["in_company"]["properties"]));
+  EXPECT_EQ(known_keys(R"("stages":[{"forward":1,"contended":)" + stray + "}]"),
+            keys_of(stage["contended"]["properties"]));
   EXPECT_EQ(known_keys(stages + R"("message":)" + stray), keys_of(file["message"]["properties"]));
   EXPECT_EQ(known_keys(stages + R"("links":[)" + stray + "]"),
             keys_of(file["links"]["items"]["properties"]));

@@ -66,7 +66,7 @@ TEST(DrawTimeline, ShowsOneFOneB) {
             "rank 1  ··F0F1F2········B0──F3B1──F4B2──F5B3──F6B4──F7B5──··B6──··B7──····\n"
             "rank 2  ····F0F1····B0──F2B1──F3B2──F4B3──F5B4──F6B5──F7B6──··B7──········\n"
             "rank 3  ······F0B0──F1B1──F2B2──F3B3──F4B4──F5B5──F6B6──F7B7──············\n"
-            "F forward  B backward  · idle  ─ goes on\n");
+            "F forward  B backward  · idle  ─ continues\n");
 }
 
 TEST(DrawTimeline, WritesOddChunksInLowerCase) {
@@ -201,7 +201,7 @@ TEST(DrawGrid, MarksTheCulprit) {
             "rank 0   0F0  0F1  0B0  0B1\n"
             "rank 1   1F0 >1B1< 1F1  1B0\n"
             "\n"
-            "rank 1, position 1: 1B1 runs before its forward 1F1; move it behind\n");
+            "rank 1, position 1: 1B1 runs before its forward 1F1; move it after\n");
 }
 
 TEST(DrawGrid, MarksRanksWhereSomethingIsMissing) {

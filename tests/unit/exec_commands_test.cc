@@ -100,7 +100,7 @@ TEST(RunCommand, ADeadRankIsTheMachinesFaultAndLeavesAPartialTimeline) {
   std::ifstream file(saved.path());
   const std::string breakdown = Json::parse(file)["breakdown"];
   EXPECT_EQ(breakdown.find("rank 1 died at 1F1, as --inject says; every rank was stopped: rank 1 "
-                           "at 1F1 (in its own work); rank 0 at "),
+                           "at 1F1 (running); rank 0 at "),
             0u)
       << breakdown;
   EXPECT_EQ(message.find("bubblescope: " + breakdown), 0u) << message;
@@ -117,7 +117,7 @@ TEST(AnalyzeCommand, SaysThatAStepBrokeOffAndDoesNotJudgeItsRanks) {
   EXPECT_THROW(tools::run_diff({whole.path(), broken.path()}), Error);
   const Json alone = call(tools::run_analyze, {broken.path(), "--format", "json"}).json();
   EXPECT_TRUE(alone["stragglers"].is_null());
-  EXPECT_EQ(alone["notes"][0].get<std::string>().find("this is no whole step, it broke off: rank 1 "
+  EXPECT_EQ(alone["notes"][0].get<std::string>().find("this step did not complete: rank 1 "
                                                       "died at 1F1"),
             0u)
       << alone["notes"];
@@ -126,14 +126,13 @@ TEST(AnalyzeCommand, SaysThatAStepBrokeOffAndDoesNotJudgeItsRanks) {
   EXPECT_EQ(both["iterations"], 1);
   EXPECT_EQ(both["per_iteration"][0]["label"], whole.path());
   EXPECT_EQ(both["makespan_ns"], 9'000'000);  // (m + p - 1) (f + b) = 3 x 3 ms
-  EXPECT_EQ(both["notes"][0].get<std::string>().find("1 step(s) left out, which broke off: rank 1"),
-            0u)
+  EXPECT_EQ(both["notes"][0].get<std::string>().find("1 incomplete step(s) left out: rank 1"), 0u)
       << both["notes"];
 }
 
 TEST(RunCommand, SavesTheTrainingAlsoWithoutVerification) {
   const TemporaryFile saved("training.json");
-  tools::Arguments arguments = small_transformer({"1f1b", "--pp", "2", "-m", "2", "--no-proof"});
+  tools::Arguments arguments = small_transformer({"1f1b", "--pp", "2", "-m", "2", "--no-verify"});
   arguments.insert(arguments.end(), {"--save-training", saved.path()});
   EXPECT_EQ(call(tools::run_run, arguments).status, 0);
   std::ifstream file(saved.path());

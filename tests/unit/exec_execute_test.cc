@@ -170,8 +170,7 @@ TEST(Execute, WhereTheOthersWereDoneSaysSo) {
   LonelyBackend backend;
   const exec::Execution execution = exec::execute(made.program, backend, "lonely", {});
   ASSERT_TRUE(execution.breakdown);
-  EXPECT_EQ(execution.breakdown->message,
-            "rank 1 is gone; all others had done their part of the step");
+  EXPECT_EQ(execution.breakdown->message, "rank 1 is gone; all other ranks had finished the step");
 }
 
 TEST(Execute, AHangIsStoppedByTheTimeoutAndTheCulpritNamed) {
@@ -181,9 +180,9 @@ TEST(Execute, AHangIsStoppedByTheTimeoutAndTheCulpritNamed) {
   const exec::Execution execution = run(made.program, std::move(request));
   ASSERT_TRUE(execution.breakdown);
   EXPECT_EQ(execution.breakdown->fault, Fault::kMachine);
-  EXPECT_EQ(execution.breakdown->message.find(
-                "no progress within --timeout: rank 1 at 1B0 (in its own work); "),
-            0u)
+  EXPECT_EQ(
+      execution.breakdown->message.find("no progress within --timeout: rank 1 at 1B0 (running); "),
+      0u)
       << execution.breakdown->message;
   EXPECT_NE(execution.breakdown->message.find("rank 0 at 0B0 waits for 1B0 of rank 1"),
             std::string::npos)

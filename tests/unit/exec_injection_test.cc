@@ -46,7 +46,7 @@ TEST(Injection, WhatIsNoFaultIsRefusedWithTheRemedy) {
         "rank=1,garbage=1", "rank=1,sleep", "rank=99999999999,die"})
     EXPECT_NE(message_of([&] { parse_injection(text); }), "") << text;
   EXPECT_EQ(message_of([] { parse_injection("op=1F3,die"); }),
-            "'op=1F3,die' is no fault: it names no rank; write "
+            "'op=1F3,die' is not a fault: it does not name a rank; write "
             "rank=R[,op=OP],delay=TIME|slow=FACTOR|die|hang|wrong-size|garbage, such as "
             "rank=2,op=1F3,delay=50ms");
 }
@@ -60,7 +60,7 @@ TEST(Injection, AnOpThatTheRankDoesNotRunIsNamed) {
   EXPECT_EQ(table("rank=2,die"), "--inject rank=2,die: ranks are 0..1");
   // The last stage's forward sends no message.
   EXPECT_EQ(table("rank=1,op=1F0,garbage"),
-            "--inject rank=1,op=1F0,garbage: rank 1 sends nothing that such an op makes");
+            "--inject rank=1,op=1F0,garbage: rank 1 sends no message that such an op produces");
 }
 
 TEST(Injection, ADelayOfOneOpDelaysAPrediction) {
@@ -104,10 +104,10 @@ TEST(Injection, DamageIsAFaultOfTheMessage) {
 TEST(Injection, APredictionOfADeadRankSaysWhereEveryRankIsBlocked) {
   const Program program = lowered("gpipe");
   const std::vector<Nanos> durations(program.size(), 1);
-  EXPECT_EQ(
-      message_of([&] { inject({parse_injection("rank=1,op=1F1,die")}, program, durations); }),
-      "with --inject rank=1,op=1F1,die the step never ends: rank 1 stands at 1F1; rank 0 stands at "
-      "0B0");
+  EXPECT_EQ(message_of([&] { inject({parse_injection("rank=1,op=1F1,die")}, program, durations); }),
+            "with --inject rank=1,op=1F1,die the step never ends: rank 1 is blocked at 1F1; rank 0 "
+            "is blocked at "
+            "0B0");
 }
 
 }  // namespace

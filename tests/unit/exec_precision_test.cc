@@ -84,7 +84,7 @@ TEST(Precision, AnUpdateThatIsLostOrHalvedIsNoRounding) {
     }
     const exec::Verification verification = exec::verify(lost, whole);
     EXPECT_FALSE(verification.matches) << verification.worst;
-    EXPECT_EQ(verification.where, "what updates changed, stage 0");
+    EXPECT_EQ(verification.where, "total weight change, stage 0");
   }
 }
 

@@ -108,13 +108,13 @@ TEST_F(Files, ThatAreDamagedAreRefused) {
     return error_of([&] { traces::read_file(path("f.gz")); }).second;
   };
   EXPECT_EQ(read_packed(packed), "");
-  EXPECT_EQ(read_packed("0F0,0B0"), path("f.gz") + " is no gzip file; rename it or pack it");
-  EXPECT_EQ(read_packed(""), path("f.gz") + " is cut short; copy it again");
+  EXPECT_EQ(read_packed("0F0,0B0"), path("f.gz") + " is not a gzip file; rename it or pack it");
+  EXPECT_EQ(read_packed(""), path("f.gz") + " is truncated; copy it again");
   for (std::size_t length = 1; length < packed.size(); ++length)
-    EXPECT_EQ(read_packed(packed.substr(0, length)), path("f.gz") + " is cut short; copy it again");
+    EXPECT_EQ(read_packed(packed.substr(0, length)), path("f.gz") + " is truncated; copy it again");
   std::string damaged = packed;
   damaged[damaged.size() - 6] ^= 1;  // in the checksum
-  EXPECT_EQ(read_packed(damaged), path("f.gz") + " is damaged; make it again");
+  EXPECT_EQ(read_packed(damaged), path("f.gz") + " is damaged; create it again");
 }
 
 TEST_F(Files, KeepTheirRightsWhenReplaced) {

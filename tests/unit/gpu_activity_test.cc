@@ -86,12 +86,13 @@ TEST(GpuActivity, TimeUnderSeveralKernelsIsCoveredOnce) {
 
 TEST(GpuActivity, IsSummedUpInTwoLines) {
   EXPECT_EQ(to_string(exec::activity_of_step(sample(), 3, two_ops())),
-            "activity: 3 kernels, 1 copies, 0 clearings; their ops take 0.00016 ms, 18.8 % of it "
-            "with none of them under way\n"
+            "activity: 3 kernels, 1 copies, 0 memory sets; their ops take 0.00016 ms, 18.8 % of it "
+            "in launch gaps\n"
             "activity: most time in b (64.3 %), a (28.6 %)");
   EXPECT_EQ(exec::activity_json(exec::activity_of_step(sample(), 3, two_ops())),
             "\"activity\":{\"kernels\":3,\"copies\":1,\"clears\":0,\"lost\":0,\"untimed\":0,"
-            "\"ops_ns\":160,\"covered_ns\":130,\"most\":[{\"name\":\"b\",\"ns\":90},"
+            "\"ops_ns\":160,\"covered_ns\":130,\"longest\":[{\"name\":\"b\",\"ns\":90},"
+            "{\"name\":\"a\",\"ns\":40}],\"most\":[{\"name\":\"b\",\"ns\":90},"
             "{\"name\":\"a\",\"ns\":40}]}");
 }
 
@@ -102,7 +103,7 @@ TEST(GpuActivity, WhatIsMissingIsSaid) {
   const exec::StepActivity activity = exec::activity_of_step(log, 3, two_ops());
   EXPECT_EQ(activity.untimed, 1);
   EXPECT_EQ(activity.activities.size(), 3u);
-  EXPECT_NE(to_string(activity).find("\nactivity: not whole: records lost: 2, without a time: 1"),
+  EXPECT_NE(to_string(activity).find("\nactivity: incomplete: records lost: 2, without a time: 1"),
             std::string::npos);
 }
 
@@ -110,13 +111,14 @@ TEST(GpuActivity, AStepWithoutRecordsHasNone) {
   const exec::StepActivity activity = exec::activity_of_step({}, 0, two_ops());
   EXPECT_TRUE(activity.activities.empty());
   EXPECT_EQ(to_string(activity),
-            "activity: 0 kernels, 0 copies, 0 clearings; their ops take 0 ms, 0.0 % of it with "
-            "none of them under way");
+            "activity: 0 kernels, 0 copies, 0 memory sets; their ops take 0 ms, 0.0 % of it in "
+            "launch gaps");
 }
 
 TEST(GpuActivity, KernelsHaveTheNamesOfTheirSource) {
   EXPECT_EQ(exec::kernel_name("_ZN11bubblescope4exec11norm_kernelIfEEvPT_i"), "norm_kernel<float>");
-  EXPECT_EQ(exec::kernel_name("_ZN11bubblescope4exec12_GLOBAL__N_111spin_kernelElPVKj"), "spin_kernel");
+  EXPECT_EQ(exec::kernel_name("_ZN11bubblescope4exec12_GLOBAL__N_111spin_kernelElPVKj"),
+            "spin_kernel");
   EXPECT_EQ(exec::kernel_name("nvjet_hsh_128x64_64x8_2x1_v_bz_TNN"),
             "nvjet_hsh_128x64_64x8_2x1_v_bz_TNN");
 }

@@ -123,8 +123,8 @@ TEST(GpuEpilogues, AreKernelsBehindTheProductWhereTheLibraryHasNone) {
   const Trained trained = train(build("zb-h1"), with(exec::Epilogue::kFused));
   EXPECT_TRUE(trained.verification.matches) << to_string(trained.verification);
   EXPECT_EQ(to_string(trained.epilogues),
-            "GELU after 8 x 8 by 8 x 32, for which cuBLASLt has no epilogue; "
-            "GELU's gradient after 8 x 8 by 8 x 32, for which cuBLASLt has no epilogue");
+            "GELU after 8 x 8 by 8 x 32, which cuBLASLt cannot fuse; "
+            "GELU's gradient after 8 x 8 by 8 x 32, which cuBLASLt cannot fuse");
 }
 
 // The width is 3 and the MLP width 12, but cuBLASLt needs rows of the GELU's input whose length is
@@ -156,11 +156,12 @@ TEST(GpuEpilogues, ArePrintedAsTextAndJson) {
   EXPECT_EQ(to_string(std::vector<exec::EpilogueUse>{}), "");
   EXPECT_EQ(to_string(std::vector<exec::EpilogueUse>{kForward, {8, 3, 12, true, false}}),
             "GELU within 8 x 8 by 8 x 32; "
-            "GELU's gradient after 8 x 3 by 3 x 12, for which cuBLASLt has no epilogue");
+            "GELU's gradient after 8 x 3 by 3 x 12, which cuBLASLt cannot fuse");
   EXPECT_EQ(exec::epilogues_json({kForward, {8, 3, 12, true, false}}),
             "\"epilogues\":["
-            "{\"epilogue\":\"gelu\",\"rows\":8,\"inner\":8,\"columns\":32,\"fused\":true},"
-            "{\"epilogue\":\"gelu_grad\",\"rows\":8,\"inner\":3,\"columns\":12,\"fused\":false}]");
+            "{\"epilogue\":\"gelu\",\"rows\":8,\"k\":8,\"inner\":8,\"columns\":32,\"fused\":true},"
+            "{\"epilogue\":\"gelu_grad\",\"rows\":8,\"k\":3,\"inner\":3,\"columns\":12,\"fused\":"
+            "false}]");
 }
 
 }  // namespace

@@ -98,7 +98,7 @@ TEST(GpuFlash, HeadsThatAreTooWideAreRefused) {
     ADD_FAILURE() << "129 columns fit nowhere";
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(),
-                 "--attention flash: heads are 129 wide, more than 128; take more "
+                 "--attention flash: heads are 129 wide, more than 128; use more "
                  "--num-attention-heads, or --attention softmax");
   }
 }

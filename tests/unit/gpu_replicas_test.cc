@@ -146,8 +146,8 @@ TEST(GpuReplicas, WithoutFlushesNeedReductionsInTheProgram) {
     error_text = error.what();
   }
   EXPECT_EQ(error_text,
-            "pipedream: replicas of a stage add up their gradients in every update; ask for these "
-            "with --optimizer local");
+            "pipedream: replicas of a stage must sum their gradients in every update; add "
+            "--optimizer local");
 }
 
 /// [instruction][other]: whether the other has always ended when the instruction begins.

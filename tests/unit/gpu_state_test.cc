@@ -36,20 +36,23 @@ TEST(DeviceState, IsThatOfTheDeviceAtItsAddress) {
   EXPECT_EQ(seen.devices[0].before.throttle_reasons, 1u);
   EXPECT_EQ(exec::to_string(seen),
             "0000:01:00.0 while measured: SM 1950 MHz, 650.0 W of 700.0 W, 42 C, "
-            "slowed by power cap");
+            "throttled by power cap");
   const std::string all =
       "\"power_milliwatts\":[650000,650000],\"power_limit_milliwatts\":"
       "[700000,700000],\"celsius\":";
   EXPECT_EQ(exec::device_state_json(seen),
-            "\"device_state\":[{\"bus\":\"0000:01:00.0\",\"before\":{\"looks\":1,\"sm_mhz\":"
+            "\"device_state\":[{\"bus\":\"0000:01:00.0\",\"before\":{\"samples\":1,\"looks\":1,"
+            "\"sm_mhz\":"
             "[1980,1980]," +
                 all +
-                "[41,41],\"slowed_by\":\"\"},\"during\":{\"looks\":1,\"sm_mhz\":"
+                "[41,41],\"throttled_by\":\"\",\"slowed_by\":\"\"},\"during\":{\"samples\":1,"
+                "\"looks\":1,\"sm_mhz\":"
                 "[1950,1950]," +
                 all +
-                "[42,42],\"slowed_by\":\"power cap\"},\"after\":{\"looks\":1,"
+                "[42,42],\"throttled_by\":\"power cap\",\"slowed_by\":\"power "
+                "cap\"},\"after\":{\"samples\":1,\"looks\":1,"
                 "\"sm_mhz\":[1920,1920]," +
-                all + "[43,43],\"slowed_by\":\"power cap\"}}]");
+                all + "[43,43],\"throttled_by\":\"power cap\",\"slowed_by\":\"power cap\"}}]");
 }
 
 TEST(DeviceState, IsLookedAtWhileStepsRun) {
@@ -78,21 +81,21 @@ TEST(DeviceState, IsNotKnownInOneLineWhereThereIsNoLibrary) {
   watch.begin();
   const exec::MonitoredDevices seen = watch.finish();
   EXPECT_EQ(exec::to_string(seen),
-            "clocks, power and temperature were not noted: libnone.so.1 is not found");
-  EXPECT_EQ(exec::device_state_json(seen), "\"device_state\":\"libnone.so.1 is not found\"");
+            "clocks, power and temperature could not be read: libnone.so.1 was not found");
+  EXPECT_EQ(exec::device_state_json(seen), "\"device_state\":\"libnone.so.1 was not found\"");
 }
 
 TEST(DeviceState, OfADeviceThatIsNotKnownIsNotMadeUp) {
   const exec::Nvml nvml = open_fake();
   exec::DeviceMonitor watch(nvml, {kBus, "0000:02:00.0"});
   EXPECT_EQ(exec::to_string(watch.finish()),
-            "clocks, power and temperature were not noted: NVML does not know the device at "
+            "clocks, power and temperature could not be read: NVML does not know the device at "
             "0000:02:00.0 (status 6)");
 }
 
 // This library is not NVML.
 TEST(DeviceState, ALibraryWithoutItsCallsIsNotCalled) {
-  EXPECT_EQ(exec::open_nvml("libdl.so.2").obstacle, "libdl.so.2 lacks a call that is needed");
+  EXPECT_EQ(exec::open_nvml("libdl.so.2").obstacle, "libdl.so.2 lacks a required function");
 }
 
 TEST(DeviceState, IsSilentWhereNoDeviceHasAnAddress) {
@@ -114,9 +117,10 @@ TEST(DeviceState, IsAskedAtTheAddressesThatDevicesHave) {
 // These are bits of nvml.h; idle devices and set clocks are not throttled.
 TEST(DeviceState, NamesWhatSlowsADevice) {
   EXPECT_EQ(exec::describe_throttle_reasons(0x1 | 0x2), "");
-  EXPECT_EQ(exec::describe_throttle_reasons(0x4 | 0x20 | 0x80), "power cap, heat, power brake");
+  EXPECT_EQ(exec::describe_throttle_reasons(0x4 | 0x20 | 0x80),
+            "power cap, thermal slowdown, power brake");
   EXPECT_EQ(exec::describe_throttle_reasons(0x8 | 0x10 | 0x40 | 0x100),
-            "hardware slowdown, sync boost, heat, in hardware, display clocks");
+            "hardware slowdown, sync boost, hardware thermal slowdown, display clocks");
 }
 
 }  // namespace

@@ -161,9 +161,9 @@ TEST(GpuStep, AHangIsStoppedByTheTimeoutAndByAnInterrupt) {
   request.timeout = 20'000'000;
   const exec::Execution execution = run(make_case("1f1b", 4, 8), std::move(request));
   ASSERT_TRUE(execution.breakdown);
-  EXPECT_EQ(execution.breakdown->message.find(
-                "no progress within --timeout: rank 2 at 2B0 (in its own work); "),
-            0u)
+  EXPECT_EQ(
+      execution.breakdown->message.find("no progress within --timeout: rank 2 at 2B0 (running); "),
+      0u)
       << execution.breakdown->message;
   const std::atomic<bool> interrupted = true;
   exec::BackendRequest other{{}, {parse_injection("rank=2,op=2B0,hang")}};

@@ -211,10 +211,9 @@ TEST(MeasuredTrace, SetsClocksThatAreApart) {
     ASSERT_EQ(read.notes.size(), ahead == 0 ? 0u : 1u);
     if (ahead == 0) continue;
     const std::string direction = ahead > 0 ? "back" : "forward";
-    EXPECT_EQ(read.notes[0],
-              "the clock of rank 1 was set " + direction + " by " +
-                  to_text(Nanos{1000} * std::abs(ahead)) +
-                  ": by it, or by those beside it, ops began before what they need had ended");
+    EXPECT_EQ(read.notes[0], "the clock of rank 1 was set " + direction + " by " +
+                                 to_text(Nanos{1000} * std::abs(ahead)) +
+                                 ": ops had begun before their inputs ended");
   }
 }
 
@@ -232,7 +231,7 @@ TEST(MeasuredTrace, TellsThatAWholeStepCannotHaveBeenSo) {
     traces::assemble_steps(trace);
     ASSERT_EQ(trace.notes.size(), early == 0 ? 0u : 1u);
     if (early == 0) continue;
-    EXPECT_NE(trace.notes[0].find("before 0SEND_F0 on rank 0, which it needs, has ended"),
+    EXPECT_NE(trace.notes[0].find("before its input 0SEND_F0 on rank 0 has ended"),
               std::string::npos)
         << trace.notes[0];
   }
@@ -259,10 +258,9 @@ TEST(MeasuredTrace, SaysWhereNoShiftOfClocksHelps) {
   EXPECT_NE(read.notes[1].find("1 op(s) begin where their input ends, up to 80 us"),
             std::string::npos)
       << read.notes[1];
-  EXPECT_NE(
-      read.notes[0].find("an op of rank 1 begins 80 us before what it needs has ended on rank "
-                         "0, which no shift of their clocks explains"),
-      std::string::npos)
+  EXPECT_NE(read.notes[0].find("an op of rank 1 begins 80 us before its input ends on rank "
+                               "0, which no shift of their clocks explains"),
+            std::string::npos)
       << read.notes[0];
 }
 
@@ -317,7 +315,7 @@ TEST(MeasuredTrace, RefusesWhatIsNoTrace) {
       {R"([{"ph":"X","name":"0F0","ts":1}])", "the event '0F0' has no \"dur\""},
       {R"([{"ph":"X","name":"0F0","dur":1}])", "the event '0F0' has no \"ts\""},
       {R"([{"ph":"X","name":"0F0","ts":1e30,"dur":1}])", "1e30, which is out of range"},
-      {R"([{"ph":"X","name":"0B0","ts":1,"dur":1}])", "no whole step"},
+      {R"([{"ph":"X","name":"0B0","ts":1,"dur":1}])", "not a complete step"},
       {R"([{"ph":"X","name":"7F0","ts":1,"dur":1}])", "no rank runs stage"},
       {"rank,lane,op,kind,stage,microbatch,start_ns,end_ns\n0,compute,x\n", "has 3 columns"},
       {"rank,lane,op,kind,stage,microbatch,start_ns,end_ns\n0,c,0F0,F,0,0,5,4\n", "column 8: '4'"},

@@ -51,13 +51,13 @@ TEST(MegatronLayout, SaysWhereItIsWrong) {
       {"EtE|L", "the only one"},
       {"Et|t", "the last layer must be L"},
       {"EL|tL", "the last layer must be L"},
-      {"Em|tL", "put every m behind the last t"},
-      {"Ex|L", "column 2: 'x' is no layer"},
+      {"Em|tL", "put every m after the last t"},
+      {"Ex|L", "column 2: 'x' is not a layer"},
       {"E(tt|L", "column 2: this ( has no )"},
       {"E(t(t)*2|)*2L", "column 4: a ( inside ( )"},
       {"Et*|L", "column 4: a number from 1 on must follow *"},
       {"Et*0L", "a number from 1 on must follow *"},
-      {"Et)L", "column 3: ')' is no layer"},
+      {"Et)L", "column 3: ')' is not a layer"},
       {"E(t*1000000)*1000000L", "more than"},
   };
   for (const auto& one : cases) {

@@ -88,15 +88,15 @@ TEST(MessageContention, ABandwidthDependsOnTheSize) {
 TEST(MessageContention, CostFilesGiveTheTimeOfMessages) {
   const Schedule schedule = build_schedule(find_schedule("gpipe"), {{1, 1, 1, 1, {}}, {}, {}});
   const auto made =
-      make_contention(parse(R"({"latency": "10us", "in_company": ["12us", "15us"]})"), schedule);
+      make_contention(parse(R"({"latency": "10us", "contended": ["12us", "15us"]})"), schedule);
   ASSERT_TRUE(made);
   EXPECT_EQ(made->message, (Slowdown{1.2, 1.5}));
   EXPECT_FALSE(make_contention(parse(R"({"latency": "10us"})"), schedule));
   try {
-    make_contention(parse(R"({"latency": "10us", "in_company": ["9us"]})"), schedule);
+    make_contention(parse(R"({"latency": "10us", "contended": ["9us"]})"), schedule);
     ADD_FAILURE() << "a message that others make faster";
   } catch (const Error& error) {
-    EXPECT_EQ(std::string(error.what()).find("costs.json: /message/in_company: 9"), 0u)
+    EXPECT_EQ(std::string(error.what()).find("costs.json: /message/contended: 9"), 0u)
         << error.what();
   }
 }
@@ -165,7 +165,7 @@ TEST(MessageContention, MeasurementsBecomeAnEntryOfTheCostFile) {
   // 1F0 of `beside` computes too, so two ranks are busy.
   EXPECT_EQ(tools::write_message_json(evidence).dump(),
             R"({"latency":"4000ns","bytes":8000,"bandwidth_gbps":[[8000,64.0]],)"
-            R"("in_company":["5300ns","5600ns"]})");
+            R"("contended":["5300ns","5600ns"]})");
 }
 
 }  // namespace

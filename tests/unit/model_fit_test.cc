@@ -56,7 +56,7 @@ TEST(ModelFit, HeadRoomIsWhatTheReserveAndTheFullestRankLeave) {
   reserved.insert(reserved.end(), {"--reserve-memory", "4GiB"});
   EXPECT_EQ(simulated(reserved)["head_room_bytes"],
             gpu("h100").memory - (Bytes{4} << 30) - peak_of(report));
-  reserved[reserved.size() - 2] = "--keep-free";
+  reserved[reserved.size() - 2] = "--reserve-memory";
   EXPECT_EQ(simulated(reserved)["fits"], true);
 }
 

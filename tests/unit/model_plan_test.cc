@@ -114,7 +114,7 @@ TEST(ModelPlans, ASplitThatCannotBeIsSaid) {
   const CommandOutcome printed =
       plan({"--model", "llama3-405b", "--gpus", "512", "--global-batch-size", "64", "--tp", "8",
             "--pp", "16", "--schedules", "1f1b", "--split", "even"});
-  EXPECT_NE(printed.output.find("126 layers cannot be dealt to 16 stages by --split even"),
+  EXPECT_NE(printed.output.find("126 layers cannot be assigned to 16 stages by --split even"),
             std::string::npos)
       << printed.output;
 }
@@ -141,7 +141,7 @@ TEST(ModelPlans, TellTheConfigurationThatLacksLeast) {
 Bytes highest_peak(const std::string& reserved_memory) {
   const CommandOutcome printed =
       plan({"--model", "llama3-8b", "--gpus", "8", "--pp", "4", "--schedules", "1f1b",
-            "--global-batch-size", "32", "--keep-free", reserved_memory, "--format", "json"});
+            "--global-batch-size", "32", "--reserve-memory", reserved_memory, "--format", "json"});
   Bytes highest = 0;
   const Json plans = Json::parse(printed.output)["plans"];
   for (const Json& entry : plans)
@@ -163,10 +163,11 @@ TEST(ModelPlans, SayWhyNothingDivides) {
   EXPECT_EQ(refusal_of({"--model", "llama3-8b", "--gpus", "64", "--tp", "3", "--pp", "2,4",
                         "--global-batch-size", "512"}),
             "no --tp x --cp x --pp of 3 x 1 x 2,4 divides 64 devices; change one");
-  EXPECT_EQ(refusal_of({"--model", "llama3-8b", "--gpus", "14", "--pp", "2", "--global-batch-size",
-                        "512"}),
-            "the batch of 512 samples cannot be dealt to --dp 7 in micro-batches of 1,2,4; change "
-            "--global-batch-size, --gpus or --pp");
+  EXPECT_EQ(
+      refusal_of(
+          {"--model", "llama3-8b", "--gpus", "14", "--pp", "2", "--global-batch-size", "512"}),
+      "the batch of 512 samples cannot be divided among --dp 7 in micro-batches of 1,2,4; change "
+      "--global-batch-size, --gpus or --pp");
 }
 
 TEST(ModelPlans, UseDevicesThatAreNoPowerOfTwo) {
@@ -188,7 +189,7 @@ TEST(ModelPlans, KeepMemoryFree) {
   EXPECT_GT(highest_peak("25%"), 0);
   EXPECT_EQ(highest_peak("25%"), highest_peak("20GiB"));
   EXPECT_THROW(tools::run_plan({"--model", "llama3-8b", "--gpus", "8", "--global-batch-size", "8",
-                                "--keep-free", "100%"}),
+                                "--reserve-memory", "100%"}),
                Error);
 }
 

@@ -69,7 +69,7 @@ TEST(ModelProfile, DropsUnusedItems) {
 TEST(ModelProfile, TakesTheStagesOfACostFileAsLayers) {
   const LayerGraph graph = parse(
       R"({"format":"bubblescope-costs/1","stages":[{"forward":1,"input_grad":1,"weight_grad":2},)"
-      R"({"forward":2,"backward":5,"activation_bytes":{"kept":7}}]})");
+      R"({"forward":2,"backward":5,"activation_bytes":{"saved":7}}]})");
   ASSERT_EQ(graph.size(), 2);
   EXPECT_EQ(graph.layers[0].backward, 3'000'000);
   EXPECT_EQ(graph.layers[1].time(), 7'000'000);

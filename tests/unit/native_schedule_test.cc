@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "sim/ir/validate.h"
 #include "sim/model/schedule_def.h"
 #include "tests/support/malformed.h"
@@ -65,6 +67,44 @@ TEST(NativeSchedule, KeepsReplicasAndVersionsOfWeights) {
   EXPECT_EQ(schedule.weights[1][1], (WeightUse{0, 1}));
   EXPECT_TRUE(validate(schedule).empty());
   EXPECT_EQ(traces::write_native_schedule(schedule), text);
+}
+
+// Files as release 0.1 wrote them, for bpipe and chimera-doubling.
+TEST(NativeSchedule, ReadsTheOldNamesOfKeys) {
+  const std::string targets = R"({"format":"bubblescope-schedule/1",
+ "name":"bpipe",
+ "shape":{"ranks":4,"chunks":1,"microbatches":4,"slices":1},
+ "pipelines":1,
+ "forward_only":false,
+ "placement":[0,1,2,3],
+ "order":["0F0 0F1 0F2 0EVICT2 0F3 0B0 0LOAD2 0B1 0B2 0B3",
+  "1F0 1F1 1F2 1B0 1F3 1B1 1B2 1B3",
+  "2F0 2F1 2B0 2F2 2B1 2F3 2B2 2B3",
+  "3F0 3B0 3F1 3B1 3F2 3B2 3F3 3B3"],
+ "keepers":[3,2,null,null]}
+)";
+  EXPECT_EQ(read(targets).offload_target_of_rank, (std::vector<std::int32_t>{3, 2, 2, 3}));
+  const std::string fused = R"({"format":"bubblescope-schedule/1",
+ "name":"chimera-doubling",
+ "shape":{"ranks":2,"chunks":1,"microbatches":4,"slices":1},
+ "pipelines":2,
+ "forward_only":false,
+ "placement":[0,1,1,0],
+ "order":["0F0 0F1 3F2 3F3 3B2 3B3 0B0 0B1",
+  "2F2 2F3 1F0 1F1 1B0 1B1 2B2 2B3"],
+ "joint_forwards":2}
+)";
+  EXPECT_EQ(read(fused).fused_forwards, 2);
+  // Both are written with the new names, and otherwise as they were.
+  for (const auto& [text, old_name, name] :
+       {std::tuple{targets, "keepers", "offload_targets"},
+        std::tuple{fused, "joint_forwards", "fused_forwards"}}) {
+    std::string expected = text;
+    expected.replace(expected.find(old_name), std::string(old_name).size(), name);
+    EXPECT_EQ(traces::write_native_schedule(read(text)), expected);
+    EXPECT_TRUE(read(expected) == read(text));
+    EXPECT_TRUE(validate(read(text)).empty());
+  }
 }
 
 TEST(NativeSchedule, LeavesIllegalSchedulesToValidate) {

@@ -132,16 +132,17 @@ TEST(NcclLaunch, OnlyAtTheLoopbackInterfaceTheRendezvousIsLocal) {
 }
 
 TEST(NcclLaunch, RefusesWhatCannotBe) {
-  EXPECT_EQ(refusal({{"RANK", "two"}, {"WORLD_SIZE", "4"}}),
-            "the backend nccl: RANK='two' is no number from 0 to 65536; a launcher sets it, or "
-            "unset it");
+  EXPECT_EQ(
+      refusal({{"RANK", "two"}, {"WORLD_SIZE", "4"}}),
+      "the backend nccl: RANK='two' is not a number from 0 to 65536; let a launcher set it, or "
+      "unset it");
   EXPECT_EQ(refusal({{"RANK", "4"}, {"WORLD_SIZE", "4"}}),
-            "the backend nccl: RANK=4 of WORLD_SIZE=4 processes cannot be");
+            "the backend nccl: RANK=4 of WORLD_SIZE=4 processes is impossible");
   EXPECT_NE(refusal({{"RANK", "1"}}).find("RANK is set and WORLD_SIZE is not"), std::string::npos);
   EXPECT_NE(refusal({{"RANK", "1"}, {"WORLD_SIZE", "2"}}).find("set MASTER_ADDR"),
             std::string::npos);
   EXPECT_NE(refusal({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"BUBBLESCOPE_RENDEZVOUS", "host"}})
-                .find("'host' is no address; write it as host:port"),
+                .find("'host' is not an address; write host:port"),
             std::string::npos);
   EXPECT_NE(refusal({{"RANK", "-1"}, {"WORLD_SIZE", "2"}}), "");
   EXPECT_NE(
@@ -164,10 +165,11 @@ TEST(NcclModule, ThatIsMissingSaysWhatToInstall) {
     FAIL() << "there is no such module";
   } catch (const Error& error) {
     EXPECT_EQ(error.fault(), Fault::kMachine);
-    EXPECT_EQ(std::string(error.what())
-                  .find("the backend nccl needs /nowhere/bubblescope_nccl.so, which is not there: "
-                        "install NCCL and the CUDA toolkit"),
-              0u);
+    EXPECT_EQ(
+        std::string(error.what())
+            .find("the backend nccl needs /nowhere/bubblescope_nccl.so, which does not exist: "
+                  "install NCCL and the CUDA toolkit"),
+        0u);
   }
 }
 
@@ -194,8 +196,8 @@ TEST(NcclDevices, WhoCannotTakePartIsNamedAndSoAreTwoOnOneDevice) {
   EXPECT_EQ(exec::find_obstacle(all, 0), std::nullopt);
   all[1].device = all[0].device;
   EXPECT_EQ(
-      exec::find_obstacle(all, 0)->find("the backend nccl: rank 0 and rank 1 have one device, "
-                                        "0000:01:00.0 of a; NCCL wants one each"),
+      exec::find_obstacle(all, 0)->find("the backend nccl: rank 0 and rank 1 share the device "
+                                        "0000:01:00.0 of a; NCCL needs one per process"),
       0u);
   all[0].host_id = "one";
   all[1].host_id = "two";

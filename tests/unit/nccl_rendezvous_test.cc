@@ -118,9 +118,10 @@ TEST(NcclRendezvous, NamesThoseWhoDoNotComeAndCountsStrangers) {
   } catch (const Error& error) {
     const std::string text = error.what();
     EXPECT_EQ(error.fault(), Fault::kMachine);
-    EXPECT_EQ(text.find("of 3 processes, these have not come to rank 0 within --timeout: rank 1, 2 "
-                        "(2 caller(s) turned away"),
-              0u)
+    EXPECT_EQ(
+        text.find("of 3 processes, these did not connect to rank 0 within --timeout: rank 1, 2 "
+                  "(2 connection(s) rejected"),
+        0u)
         << text;
   }
 }
@@ -168,7 +169,7 @@ TEST(NcclRendezvous, WhoDoesNotHaveTheSecretIsTurnedAwayWithOneWarning) {
     EXPECT_NE(
         failure_of([&] {
           exec::connect_to_rank_0(address, {1, 2}, limits_of(2'000), {[] { return kOtherSecret; }});
-        }).find("turned this process away: its secret is not that of rank 0"),
+        }).find("rejected this process: its secret is not that of rank 0"),
         std::string::npos);
   const std::string failure = failure_of([&] {
     exec::connect_to_rank_0(address, {1, 2}, limits_of(2'000), {find_secret});
@@ -178,7 +179,7 @@ TEST(NcclRendezvous, WhoDoesNotHaveTheSecretIsTurnedAwayWithOneWarning) {
   EXPECT_EQ(failure, "");
   EXPECT_EQ(failure_of_first, "");
   ASSERT_EQ(warnings.size(), 1u);
-  EXPECT_EQ(warnings[0].find("a caller from 127.0.0.1 does not have this run's secret"), 0u);
+  EXPECT_EQ(warnings[0].find("a connection from 127.0.0.1 does not have this run's secret"), 0u);
 }
 
 TEST(NcclRendezvous, ManySilentConnectionsDoNotPreventTheRendezvous) {
@@ -255,10 +256,9 @@ TEST(NcclRendezvous, TurnsAwayWhoDoesNotBelong) {
     }
     return std::string();
   };
-  EXPECT_NE(
-      refusal({1, 4}).find("turned this process away: rank 1 counts 4 processes and rank 0 3"),
-      std::string::npos);
-  EXPECT_NE(refusal({7, 3}).find("there is no seat for rank 7"), std::string::npos);
+  EXPECT_NE(refusal({1, 4}).find("rejected this process: rank 1 counts 4 processes and rank 0 3"),
+            std::string::npos);
+  EXPECT_NE(refusal({7, 3}).find("rank 0 expects no rank 7"), std::string::npos);
   interrupted = true;
   first.join();
 }

@@ -117,7 +117,7 @@ TEST(NcclSecret, IsTakenFromAFileThatIsOursAlone) {
   fs::create_symlink(file, folder.path() + "/link");
   EXPECT_NE(refusal({"", folder.path() + "/link"}).find("cannot be read"), std::string::npos);
   ASSERT_EQ(mkfifo((folder.path() + "/pipe").c_str(), 0600), 0);
-  EXPECT_NE(refusal({"", folder.path() + "/pipe"}).find("is in no regular file"),
+  EXPECT_NE(refusal({"", folder.path() + "/pipe"}).find("is not in a regular file"),
             std::string::npos);
   EXPECT_NE(refusal({"", folder.path() + "/none"}).find("cannot be read: No such file"),
             std::string::npos);

@@ -321,7 +321,7 @@ TEST_F(PlanShards, AFileThatIsEmptyBeginsAnewAndALineThatIsShortIsRefused) {
       plan(kQuestion, {"--resume", "short"});
       FAIL() << content;
     } catch (const Error& error) {
-      EXPECT_NE(std::string(error.what()).find("no journal of a plan"), std::string::npos)
+      EXPECT_NE(std::string(error.what()).find("is not a plan journal"), std::string::npos)
           << error.what();
     }
   }

@@ -107,7 +107,7 @@ TEST_F(PlanFiles, WhatIsKeptDoesNotComeFromStdin) {
                 .find("give a file instead of -"),
             std::string::npos);
   EXPECT_NE(said(tools::run_plan, {"--pp", "2", "-m", "4", "--resume", "/dev/null"})
-                .find("/dev/null is no plain file"),
+                .find("/dev/null is not a plain file"),
             std::string::npos);
   EXPECT_NE(said(tools::run_plan, {"--merge", "-"}).find("--merge reads plain files"),
             std::string::npos);

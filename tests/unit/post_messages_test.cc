@@ -64,7 +64,7 @@ TEST(PostMessages, NamesTheRanksThatWaitForEachOther) {
   } catch (const Error& error) {
     EXPECT_STREQ(
         error.what(),
-        "the messages cannot be placed, for these ranks wait for each other: rank 0 at 0B0, "
+        "the messages cannot be placed, because these ranks wait for each other: rank 0 at 0B0, "
         "rank 1 at 1F1; reorder their ops ('bubblescope check' shows the cycle)");
     EXPECT_EQ(error.fault(), Fault::kProblem);
   }

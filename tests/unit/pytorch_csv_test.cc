@@ -203,7 +203,7 @@ TEST_F(PytorchFiles, OfTheOldGrammarAreRefusedWithAHint) {
   const std::string path = folder_ + "zb1p_2rank_2stagep_compute.oldgrammar.csv";
   EXPECT_EQ(error_of([&] { traces::read_schedule(path); }),
             path +
-                ":1:7: '2W0' stands beside 2B0, as before PyTorch 2.6, when B was the input "
+                ":1:7: '2W0' is next to 2B0, as before PyTorch 2.6, when B was the input "
                 "gradient; write 2I0 for it");
 }
 

@@ -54,7 +54,7 @@ TEST(SendWaits, AreOnceForEachSendInTheOrderOfSending) {
 // Lists without any waits belong to a runtime that waits implicitly. With one, all must be there.
 TEST(ValidateWaits, FindsSendsAndReductionsWithoutOne) {
   EXPECT_EQ(first_problem("0F0 0SEND_F0 0RECV_B0 0B0 0WAIT_SEND_F0 | 1RECV_F0 1F0 1B0 1SEND_B0"),
-            "1SEND_B0 has no wait; add its WAIT_SEND_B behind it, as PyTorch 2.15 asks for");
+            "1SEND_B0 has no wait; add its WAIT_SEND_B after it, as PyTorch 2.15 requires");
   EXPECT_EQ(first_problem("0F0 0SEND_F0 0RECV_B0 0B0 | 1RECV_F0 1F0 1B0 1SEND_B0"), "");
   EXPECT_NE(first_problem("0F0 0WAIT_SEND_F0 0B0").find("waits for no SEND"), std::string::npos);
   EXPECT_NE(first_problem("0F0 0B0 0WAIT_REDUCE_GRAD").find("waits for no REDUCE_GRAD"),
@@ -88,7 +88,7 @@ TEST(SwappedMessages, AreFoundByTheirOrderBetweenTwoRanks) {
   EXPECT_EQ(swapped[0].rank, 1);
   EXPECT_EQ(swapped[0].message,
             "1RECV_F1 is message 0 expected from rank 0, which sends 0SEND_F0 there; order both "
-            "alike");
+            "the same");
 }
 
 }  // namespace

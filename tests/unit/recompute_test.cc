@@ -98,7 +98,7 @@ TEST(Recompute, IsCheckedAgainstTheStages) {
   schedule.recompute_of_stage = {Recompute::kNone, Recompute::kFull};
   const Problems superfluous = validate(schedule);
   ASSERT_EQ(superfluous.size(), 1u);
-  EXPECT_NE(superfluous[0].message.find("0R0 stands on stage 0"), std::string::npos);
+  EXPECT_NE(superfluous[0].message.find("0R0 is on stage 0"), std::string::npos);
   schedule.recompute_of_stage = {Recompute::kFull, Recompute::kFull};
   schedule.order[0].erase(schedule.order[0].begin() + 1);
   const Problems missing = validate(schedule);

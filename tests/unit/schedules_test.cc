@@ -198,7 +198,7 @@ TEST(Refusals, SayTheRule) {
       {"bfs", make_request(4, 2, 8, Profile::kMegatron), "has no such schedule (known in pytorch)"},
       {"naive", make_request(4, 1, 8, Profile::kPytorch), "leave --profile out"},
       {"forward-only", make_request(4, 2, 8, Profile::kDeepspeed), "one chunk per rank"},
-      {"gpipe", with_slices(make_request(4, 1, 8), 2), "does not cut sequences"},
+      {"gpipe", with_slices(make_request(4, 1, 8), 2), "does not slice sequences"},
   };
   for (const Refused& refused : refusals) {
     try {

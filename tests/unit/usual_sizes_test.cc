@@ -59,7 +59,7 @@ TEST(UsualSizes, AreSaidWhereNobodyGaveThem) {
   const std::string said = print_message(tools::run_simulate, {"interleaved", "--pp", "4", "-m",
                                                                "8", "--format", "json"})
                                .messages;
-  EXPECT_NE(said.find("interleaved takes --vpp 2, as none is given"), std::string::npos) << said;
+  EXPECT_NE(said.find("interleaved uses --vpp 2 by default"), std::string::npos) << said;
   const std::string nothing =
       print_message(tools::run_simulate,
                     {"interleaved", "--vpp", "2", "--pp", "4", "-m", "8", "--format", "json"})

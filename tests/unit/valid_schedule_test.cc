@@ -48,7 +48,7 @@ TEST(ValidSchedule, IsWhatWasGiven) {
 
 TEST(ValidSchedule, CollectivesOfStagesThatDoNotExistAreAProblem) {
   EXPECT_EQ(problem_of(traces::read_pytorch_csv("0F0,0B0,9REDUCE_GRAD\n", "f.csv")),
-            "9REDUCE_GRAD is of a stage that rank 0 does not hold; remove it");
+            "9REDUCE_GRAD belongs to a stage that rank 0 does not hold; remove it");
 }
 
 TEST(ValidSchedule, OpsOfStagesThatDoNotExistAreAProblem) {
@@ -64,17 +64,18 @@ TEST(ValidSchedule, PostedCellsHoldTheOpsOfTheOrder) {
   EXPECT_EQ(problem_of(right), "");
   Schedule other = right;
   other.posted[0][1].stage = 7;
-  EXPECT_EQ(problem_of(other), "7F0 is posted where the order has 0F0; write both alike");
+  EXPECT_EQ(problem_of(other), "7F0 is posted where the order has 0F0; give both the same ops");
   Schedule more = right;
   more.posted[0].push_back(backward(0, 0));
-  EXPECT_EQ(problem_of(more), "0B0 is posted where the order has no further op; write both alike");
+  EXPECT_EQ(problem_of(more),
+            "0B0 is posted where the order has no further op; give both the same ops");
   Schedule fewer = right;
   fewer.posted[0].resize(2);
-  EXPECT_EQ(problem_of(fewer), "0B0 is not among the posted cells; add it");
+  EXPECT_EQ(problem_of(fewer), "0B0 is missing from the posted cells; add it");
   Schedule ranks = right;
   ranks.posted.emplace_back();
   EXPECT_EQ(problem_of(ranks),
-            "the posted lists are of 2 rank(s), the order is of 1; give each rank its list, or "
+            "there are posted lists for 2 rank(s), the order is of 1; give each rank its list, or "
             "none");
 }
 
@@ -92,7 +93,7 @@ TEST(ValidSchedule, AFewOpsCannotClaimMillions) {
   Schedule schedule = traces::parse_schedule_text(kTwoRanks);
   schedule.shape.microbatches = std::numeric_limits<std::int32_t>::max();
   schedule.shape.slices = 32'000;
-  EXPECT_EQ(problem_of(schedule).find("the shape asks for 2 stage(s) x 2147483647"), 0u);
+  EXPECT_EQ(problem_of(schedule).find("the shape requires 2 stage(s) x 2147483647"), 0u);
 }
 
 std::int32_t strange_number(std::mt19937& random) {

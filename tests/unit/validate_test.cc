@@ -42,7 +42,7 @@ TEST(Validate, FindsEachKindOfProblem) {
       {"weight gradient first", "0F0 0F1 0W0 0I0 0B1 | 1F0 1B0 1F1 1B1", 0, 2, "before its 0I0"},
       {"backward first", "0F0 0F1 0B0 0B1 | 1B0 1F0 1F1 1B1", 1, 0, "before its forward 1F0"},
       {"full and split backward", "0F0 0F1 0B0 0W0 0B1 | 1F0 1B0 1F1 1B1", 0, 3,
-       "repeats what 0B0"},
+       "repeats the work of 0B0"},
       {"B and I of one", "0F0 0F1 0B0 0I0 0B1 | 1F0 1B0 1F1 1B1", 0, 3, "B as well as I"},
       // PyTorch's own validator counts I=W=1, B=1 for micro-batch 0 and accepts none for 1.
       {"counts that cancel", "0F0 0F1 0B0 0I0 0W0 | 1F0 1B0 1F1 1B1", 0, {}, "0B1 is missing"},
@@ -131,7 +131,7 @@ TEST(ValidateMessages, FindsEachKindOfProblem) {
       {"sent before it is made",
        "0SEND_F0 0F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1 | "
        "1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1",
-       "before what it sends is made"},
+       "before its data is produced"},
       {"received after its use",
        "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1 | "
        "1F0 1RECV_F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1",
@@ -139,7 +139,7 @@ TEST(ValidateMessages, FindsEachKindOfProblem) {
       {"another order",
        "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1 | "
        "1RECV_F1 1RECV_F0 1F0 1B0 1SEND_B0 1F1 1B1 1SEND_B1",
-       "order both alike"},
+       "order both the same"},
       {"twice",
        "0F0 0SEND_F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1 | "
        "1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1",
@@ -147,7 +147,7 @@ TEST(ValidateMessages, FindsEachKindOfProblem) {
       {"no neighbour",
        "0F0 0SEND_F0 0SEND_B0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1 | "
        "1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1",
-       "no neighbour"},
+       "no adjacent stage"},
       {"on the wrong rank",
        "0F0 0SEND_F0 0F1 0SEND_F1 1RECV_F1 0RECV_B0 0B0 0RECV_B1 0B1 | "
        "1RECV_F0 1F0 1B0 1SEND_B0 1F1 1B1 1SEND_B1",

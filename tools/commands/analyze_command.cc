@@ -71,11 +71,11 @@ ReadSteps separate_incomplete_steps(ReadSteps read) {
   const std::string why = broken->timeline.breakdown;
   const auto count = std::count_if(steps.begin(), steps.end(), is_broken);
   if (count < std::ssize(steps)) {
-    read.notes.push_back(fmt::format("{} step(s) left out, which broke off: {}", count, why));
+    read.notes.push_back(fmt::format("{} incomplete step(s) left out: {}", count, why));
     std::erase_if(steps, is_broken);
   } else {
-    read.notes.push_back("this is no whole step, it broke off: " + why +
-                         "; what never started stands at its end, with no length");
+    read.notes.push_back("this step did not complete: " + why +
+                         "; instructions that never started are at its end, with no length");
   }
   return read;
 }

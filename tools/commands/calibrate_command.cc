@@ -51,7 +51,7 @@ Json confidence(const exec::Estimate& estimate) {
 Json bytes_json(const Schedule& schedule, const MemoryModel& memory, std::size_t stage) {
   const MemoryDelta& delta = memory.activation_bytes[stage];
   const Bytes slices = schedule.shape.slices;
-  Json bytes{{"kept", delta.forward * slices},
+  Json bytes{{"saved", delta.forward * slices},
              {"released_by_input_grad", std::max<Bytes>(0, -delta.input_grad) * slices}};
   if (schedule.recompute_of_stage.empty()) return bytes;
   const Recompute recompute = schedule.recompute_of_stage[stage];
@@ -177,12 +177,13 @@ int run_calibrate(const Arguments& arguments) {
   request.run.backend = "cpu";
   request.run.work = WorkKind::kTransformer;
   request.run.steps = 10;
-  app.add_option("SCHEDULES", list, "what is run, separated by commas");
-  app.add_option("-o,--output", output, "where the costs go; - for stdout")->type_name("FILE");
+  app.add_option("SCHEDULES", list, "schedules to run, separated by commas");
+  app.add_option("-o,--output", output, "file for the costs; - for stdout")->type_name("FILE");
   add_predict_options(app, request.options);
   add_run_options(app, request.run);
-  app.add_flag("!--no-company", request.contention,
-               "GPUs: do not measure ops by how many ranks of their device are busy");
+  app.add_flag("!--no-contention", request.contention,
+               "GPUs: do not measure how ranks of one device slow each other");
+  app.accept_old_name("--no-company", "--no-contention");
   app.footer(kCalibrateExample);
   if (!app.parse(arguments)) return 0;
   expect_folder(output);

@@ -48,7 +48,7 @@ Json write_kind(Json stage, const MeasuredKind& seen, Nanos between_ops) {
   };
   stage[seen.key] = whole(times[0]);
   for (std::size_t at = 1; at < times.size(); ++at)
-    stage["in_company"][kCostKeys[seen.kind]].push_back(whole(times[at]));
+    stage["contended"][kCostKeys[seen.kind]].push_back(whole(times[at]));
   return stage;
 }
 

@@ -86,7 +86,7 @@ Json write_message_json(const MessageEvidence& evidence) {
       message["bandwidth_gbps"].push_back({point.bytes, point.bandwidth_gbps});
   }
   for (std::size_t busy = 1; busy < copies.size(); ++busy)
-    message["in_company"].push_back(traces::write_cost_duration(alone + copies[busy] - copies[0]));
+    message["contended"].push_back(traces::write_cost_duration(alone + copies[busy] - copies[0]));
   return message;
 }
 

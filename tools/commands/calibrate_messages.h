@@ -25,7 +25,7 @@ struct MessageEvidence {
 /// The "message" of a cost file:
 ///
 ///   {"latency": "11us", "bytes": 2097152, "bandwidth_gbps": [[65536, 210], [1048576, 3100]],
-///    "in_company": ["13us", "14us"]}
+///    "contended": ["13us", "14us"]}
 ///
 /// The overhead of a message beyond the copy itself does not depend on contention.
 nlohmann::ordered_json write_message_json(const MessageEvidence& evidence);

@@ -26,7 +26,7 @@ namespace bubblescope::tools {
 namespace {
 
 constexpr const char* kCheckExample =
-    "example: prove a hand-written PyTorch schedule before a thousand GPUs run it\n"
+    "example: check a hand-written PyTorch schedule before a thousand GPUs run it\n"
     "  bubblescope check my_schedule.csv\n"
     "example: the smallest deadlock of receives that are posted late, and what removes it\n"
     "  bubblescope check interleaved --pp 2 -m 2 --lowering deferred --p2p-mode rendezvous "

@@ -92,8 +92,8 @@ int order(Nanos a, Nanos b) {
 }
 
 std::string describe(const std::optional<OpShift>& first_divergence) {
-  if (!first_divergence) return "nowhere by 1 % of the step";
-  return fmt::format("at {} of rank {}: it starts {:+.3g} ms off and takes {:+.3g} ms more",
+  if (!first_divergence) return "none above 1 % of the step";
+  return fmt::format("{} on rank {}: starts {:+.3g} ms off, takes {:+.3g} ms more",
                      to_string(first_divergence->op), first_divergence->rank,
                      static_cast<double>(first_divergence->start_shift) / 1e6,
                      static_cast<double>(first_divergence->duration_shift) / 1e6);
@@ -134,12 +134,16 @@ std::string pools_json(const std::vector<Bytes>& pools) {
   return fmt::format(",\"predicted_pools\":{{\"peak_bytes\":[{}]}}", fmt::join(pools, ","));
 }
 
+/// With its old name, "parting", as well.
 std::string write_divergence_json(const std::optional<OpShift>& first_divergence) {
-  if (!first_divergence) return "\"parting\":null";
-  return fmt::format(
-      "\"parting\":{{\"rank\":{},\"op\":{},\"start_shift_ns\":{},\"duration_shift_ns\":{}}}",
-      first_divergence->rank, traces::json_string(to_string(first_divergence->op)),
-      first_divergence->start_shift, first_divergence->duration_shift);
+  const std::string value =
+      first_divergence
+          ? fmt::format("{{\"rank\":{},\"op\":{},\"start_shift_ns\":{},\"duration_shift_ns\":{}}}",
+                        first_divergence->rank,
+                        traces::json_string(to_string(first_divergence->op)),
+                        first_divergence->start_shift, first_divergence->duration_shift)
+          : "null";
+  return "\"first_divergence\":" + value + ",\"parting\":" + value;
 }
 
 std::string report_json(const TimedStep& step) {
@@ -261,7 +265,7 @@ std::string write_comparison_text(const std::vector<Comparison>& comparisons) {
                         width, describe(comparison.measured.step.report), 100 * error.makespan,
                         100 * error.op_start_p50, 100 * error.op_start_p95, 100 * error.peak_memory,
                         traces::format_time(spread.min), traces::format_time(spread.max));
-    divergences += fmt::format("{:<{}}parts from its prediction {}\n", comparison.label, width,
+    divergences += fmt::format("{:<{}}first divergence: {}\n", comparison.label, width,
                                describe(error.first_divergence));
     if (comparison.measured.verification)
       divergences +=

@@ -45,15 +45,20 @@ std::string write_win_probability_text(const std::vector<NamedReport>& reports) 
     text += "\n";
   }
   return text +
-         "\np50, p95: of step times under the noise; columns: in how many of the same steps the "
-         "schedule\nof the row is faster than that of the column\n";
+         "\np50, p95: quantiles of the step time under noise; columns: win probability of the row's"
+         "\nschedule against the column's, over the same steps\n";
 }
 
 std::string write_noise_csv_header(const std::vector<NamedReport>& reports) {
   if (!has_noise(reports)) return {};
-  std::string text = ",p50_ns,p95_ns,mean_ns,least_ns,most_ns";
-  for (const NamedReport& column : reports) text += "," + traces::csv_field("beats_" + column.name);
-  return text;
+  const auto columns_of = [&](const char* prefix) {
+    std::string columns;
+    for (const NamedReport& column : reports)
+      columns += "," + traces::csv_field(prefix + column.name);
+    return columns;
+  };
+  return ",p50_ns,p95_ns,mean_ns,min_ns,max_ns" + columns_of("win_probability_") +
+         ",least_ns,most_ns" + columns_of("beats_");
 }
 
 std::string write_noise_csv_values(const std::vector<NamedReport>& reports,
@@ -61,18 +66,17 @@ std::string write_noise_csv_values(const std::vector<NamedReport>& reports,
   if (!has_noise(reports)) return {};
   const auto row = std::find_if(reports.begin(), reports.end(),
                                 [&](const NamedReport& report) { return report.name == name; });
-  if (row == reports.end()) return std::string(5 + reports.size(), ',');
+  if (row == reports.end()) return std::string(7 + 2 * reports.size(), ',');
   const StepTimes& noise = *row->report->noise;
-  std::string text = fmt::format(",{},{},{:.0f},{},{}", noise.p50, noise.p95, noise.mean,
-                                 noise.shortest, noise.longest);
+  std::string same = fmt::format(",{},{}", noise.shortest, noise.longest);
   for (const NamedReport& column : reports)
-    text += fmt::format(",{}", win_probability(*row, column));
-  return text;
+    same += fmt::format(",{}", win_probability(*row, column));
+  return fmt::format(",{},{},{:.0f}", noise.p50, noise.p95, noise.mean) + same + same;
 }
 
 std::string write_win_probability_json(const std::vector<NamedReport>& reports) {
   if (!has_noise(reports)) return {};
-  std::string text = ",\"beats\":[";
+  std::string text = "[";
   for (const NamedReport& row : reports) {
     text += &row == &reports.front() ? "[" : ",[";
     for (const NamedReport& column : reports)
@@ -80,7 +84,8 @@ std::string write_win_probability_json(const std::vector<NamedReport>& reports) 
           fmt::format("{}{}", &column == &reports.front() ? "" : ",", win_probability(row, column));
     text += "]";
   }
-  return text + "]";
+  text += "]";
+  return ",\"win_probability\":" + text + ",\"beats\":" + text;
 }
 
 }  // namespace bubblescope::tools

@@ -22,7 +22,7 @@ PredictOptions with_shape(PredictOptions options, const std::string& text) {
     numbers.push_back(number);
   }
   if (numbers.size() != 2 && numbers.size() != 3)
-    throw Error("'" + text + "' is no shape; --shapes takes PPxM or PPxMxVPP, such as 4x8,8x32x2");
+    throw Error("'" + text + "' is not a shape; write PPxM or PPxMxVPP, such as 4x8,8x32x2");
   options.shape.ranks = numbers[0];
   options.shape.microbatches = numbers[1];
   if (numbers.size() == 3) options.shape.chunks = numbers[2];

@@ -28,7 +28,7 @@ constexpr const char* kDiffExample =
     "  bubblescope diff old.json new.json --fail-if 'makespan_ns_change>0.01'\n"
     "FILES are what --save wrote, or what --format json printed. A condition can name every "
     "number\n"
-    "of B as the table shows it, or its relative change against A with _change behind.\n";
+    "of B as in the table, or with the suffix _change its relative change against A.\n";
 constexpr std::size_t kShownShifts = 10;
 
 /// One of the two files: its values, and its step if it has one.
@@ -68,7 +68,7 @@ Side load_side(const std::string& path) {
     traces::TimelineFile file = traces::parse_timeline(text, path);
     if (!file.timeline.breakdown.empty())
       throw Error(Fault::kProblem,
-                  path + " is no whole step, it broke off: " + file.timeline.breakdown);
+                  path + " is a step that did not complete: " + file.timeline.breakdown);
     TimedStep step{std::move(file.schedule)};
     step.program = std::move(file.program);
     step.timeline = std::move(file.timeline);

@@ -43,7 +43,7 @@ Condition parse_condition(const std::string& text) {
   }
   throw Error(
       "--fail-if: '" + text +
-      "' is no condition; write NAME, a comparison and a number, such as 'bubble_ratio>0.1'");
+      "' is not a condition; write NAME, a comparison and a number, such as 'bubble_ratio>0.1'");
 }
 
 /// What a number can be at all.

@@ -207,7 +207,8 @@ std::vector<Timeline> time_program(const ValidSchedule& schedule, const Program&
   const exec::Job job = start_job(schedule, program, models.costs, context);
   exec::Execution execution = execute_on(*job.backend, program, context.run, nullptr);
   if (execution.breakdown)
-    throw Error(execution.breakdown->fault, "ops in company: " + execution.breakdown->message);
+    throw Error(execution.breakdown->fault,
+                "ops under contention: " + execution.breakdown->message);
   return std::move(execution.steps);
 }
 
@@ -226,6 +227,13 @@ std::string pools_json(const std::vector<exec::PoolUse>& pools) {
                      fmt::join(peaks, ","), fmt::join(reserved, ","));
 }
 
+/// With its old name, "proof", as well; empty if nothing was verified.
+std::string verification_json(const std::optional<exec::Verification>& verification) {
+  if (!verification) return "";
+  const std::string value = traces::json_string(to_string(*verification));
+  return ",\"verification\":" + value + ",\"proof\":" + value;
+}
+
 }  // namespace
 
 std::string write_json_members(const Measurement& measurement) {
@@ -236,10 +244,7 @@ std::string write_json_members(const Measurement& measurement) {
   return fmt::format(
       "\"work\":{},\"device\":{},\"gradients_match\":{},\"makespans_ns\":[{}]{}{}{}{}{}",
       traces::json_string(measurement.work), traces::json_string(measurement.device), match,
-      fmt::join(measurement.makespans, ","),
-      measurement.verification
-          ? ",\"proof\":" + traces::json_string(to_string(*measurement.verification))
-          : "",
+      fmt::join(measurement.makespans, ","), verification_json(measurement.verification),
       pools_json(measurement.pools),
       measurement.epilogues.empty() ? "" : "," + exec::epilogues_json(measurement.epilogues),
       has_devices ? "," + exec::device_state_json(measurement.devices) : "",

@@ -132,12 +132,12 @@ void warn_of_slow_messages(const schedules::Partition& partition, const Partitio
         schedules::compute_transfer_time(stages[at].output, speed, stages[at + 1].replicas);
     if (message <= partition.period) continue;
     print_message(
-        "bubblescope: the messages behind stage {} take {:.3f} ms per micro-batch, the "
+        "bubblescope: the messages after stage {} take {:.3f} ms per micro-batch, the "
         "slowest stage {:.3f} ms: the links are the bottleneck{}\n",
         at, static_cast<double>(message) / 1e6, static_cast<double>(partition.period) / 1e6,
         options.method == PartitionMethod::kPipedream && !options.counts_transfers
             ? "; --transfers counts them"
-            : "; cut elsewhere or give more bandwidth");
+            : "; split elsewhere or give more bandwidth");
   }
 }
 

@@ -109,7 +109,7 @@ Json stages_json(const PartitionPlan& plan, double weight_grad_share) {
     stages.push_back({{"forward", nanos(stage.forward)},
                       {"input_grad", nanos(stage.backward - weight_grad)},
                       {"weight_grad", nanos(weight_grad)},
-                      {"activation_bytes", {{"kept", stage.activations}}},
+                      {"activation_bytes", {{"saved", stage.activations}}},
                       {"weight_bytes", stage.parameters}});
   }
   return stages;

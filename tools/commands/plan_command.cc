@@ -37,8 +37,8 @@ void add_searched(PlanOptions& options) {
                                   searched.schedules.end());
   else
     print_message(
-        "bubblescope: schedules that look for an order are left out of so many "
-        "configurations; '--schedules all,searched' takes them in\n");
+        "bubblescope: schedules that search for an order are left out of so many "
+        "configurations; '--schedules all,searched' includes them\n");
 }
 
 /// Picks, of a schedule's configurations, the one that lacks the least memory; else the first.
@@ -93,7 +93,7 @@ std::vector<Outcome> use_one_gradient_type(std::vector<Outcome> outcomes) {
   if (!any_full) return outcomes;
   for (Outcome& outcome : outcomes)
     if (is_plan(outcome) && outcome.plan->gradients != Gradients::kFp32)
-      outcome.refusal = fmt::format("fits with --gradients {} alone",
+      outcome.refusal = fmt::format("fits only with --gradients {}",
                                     name_of(kGradientFormats, *outcome.plan->gradients));
   return outcomes;
 }
@@ -163,7 +163,8 @@ int plan_model(PlanOptions& options, JournaledSweep& sweep) {
   const std::vector<Configuration> configurations = planner.configurations();
   if (configurations.empty())
     throw Error(
-        "none of --schedules takes any of these shapes; 'bubblescope check' says why for one");
+        "none of --schedules accepts any of these shapes; 'bubblescope check' gives the reason for "
+        "one");
   const LowerBound bound = bound_for(options);
   const auto make_evaluate = [&]() -> Evaluate {
     return [evaluator = ModelEvaluator(planner, bound)](const Configuration& which) mutable {

@@ -69,22 +69,21 @@ void add_search_options(CommandFlags& app, SearchOptions& options) {
   add_parallel_options(app, options.predict.model);
   add_batch_option(app, options.predict.model);
   add_choice<schedules::PlacementChoice>(
-      app, {"--placement", "where the stages lie (default linear)"},
+      app, {"--placement", "placement of stages (default linear)"},
       {{"linear", schedules::PlacementChoice::kLinear},
        {"interleaved", schedules::PlacementChoice::kInterleaved},
        {"v", schedules::PlacementChoice::kV},
        {"wave", schedules::PlacementChoice::kWave},
        {"free", schedules::PlacementChoice::kFree}},
       [&options](schedules::PlacementChoice to) { options.placement = to; });
-  add_choice<schedules::Objective>(app, {"--objective", "what is to be short (default makespan)"},
+  add_choice<schedules::Objective>(app, {"--objective", "what to minimize (default makespan)"},
                                    {{"makespan", schedules::Objective::kMakespan},
                                     {"span", schedules::Objective::kSpan},
                                     {"period", schedules::Objective::kPeriod}},
                                    [&options](schedules::Objective to) { options.objective = to; });
   add_parsed(app, {"--time-limit", "end the search after this time, e.g. 60s (default 10s)"},
              [&options](const std::string& text) { options.time_limit = parse_duration(text); });
-  app.add_option("--seed", options.seed, "another seed looks elsewhere (default 1)")
-      ->type_name("N");
+  app.add_option("--seed", options.seed, "seed of the search (default 1)")->type_name("N");
 }
 
 void expect_searchable(const SearchOptions& options) {
@@ -92,7 +91,7 @@ void expect_searchable(const SearchOptions& options) {
     if (given) throw Error(fmt::format("{}: {}; leave it out", flag, why));
   };
   const ShapeOptions& shape = options.predict.shape;
-  refuse(shape.slices.value_or(1) > 1, "--slices", "a search does not cut sequences");
+  refuse(shape.slices.value_or(1) > 1, "--slices", "a search does not slice sequences");
   refuse(shape.moe_overlap, "--moe-overlap", "a search chooses the order itself");
   refuse(shape.group_size.has_value(), "--microbatch-group-size",
          "a search chooses the order itself");
@@ -103,13 +102,14 @@ void expect_searchable(const SearchOptions& options) {
   refuse(options.predict.moves.offload.has_value(), "--offload",
          "a search keeps all activations until the backward");
   refuse(options.predict.cost.network.has_value(), "--network",
-         "a search counts messages as delays; simulate what it saves on that network");
+         "a search counts messages as delays; simulate the schedule that it saves on that network");
   refuse(options.predict.cost.lower.mode != P2pMode::kDataflow, "--p2p-mode",
-         "a search counts messages as delays; simulate what it saves in that mode");
-  refuse(options.predict.cost.lower.update.any(), "--optimizer and --grad-reduction",
-         "a search ends with the gradients; simulate what it saves with the step's end");
+         "a search counts messages as delays; simulate the schedule that it saves in that mode");
+  refuse(
+      options.predict.cost.lower.update.any(), "--optimizer and --grad-reduction",
+      "a search ends with the gradients; simulate the schedule that it saves with the step's end");
   refuse(!options.predict.injections.empty(), "--inject",
-         "a search knows no faults; simulate what it saves with them");
+         "a search ignores faults; simulate the schedule that it saves with them");
 }
 
 schedules::SearchGoal goal_of(const SearchOptions& options) {
@@ -208,7 +208,7 @@ std::string verdict(const schedules::FoundSchedule& found, const SearchOptions& 
   const bool capped = options.predict.model.given() || !options.predict.memory.cap.empty();
   return fmt::format("search       {} {}, {}\n", name_of(options.objective), to_text(found.value),
                      claim(found, options)) +
-         (capped ? "             (the lower bound below knows no cap)\n" : "");
+         (capped ? "             (the lower bound below ignores the cap)\n" : "");
 }
 
 traces::ReportFields fields(const schedules::FoundSchedule& found, const SearchOptions& options) {

@@ -4,6 +4,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <deque>
+#include <iterator>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -49,6 +51,7 @@ struct CommandFlags::Parser {
   Parser(const std::string& description, const std::string& name) : app(description, name) {}
   CLI::App app;
   std::deque<CommandFlag> flags;  ///< its elements do not move when others are added
+  std::map<std::string, std::string> name_of_old_name;
 };
 
 CommandFlags::CommandFlags(const std::string& description, const std::string& name)
@@ -99,6 +102,18 @@ CommandFlag* CommandFlags::add_parsed_list(
   return keep(parser_->app.add_option_function<std::vector<std::string>>(name, read, help));
 }
 
+void CommandFlags::accept_old_name(const std::string& old_name, const std::string& name) {
+  parser_->name_of_old_name[old_name] = name;
+}
+
+/// The word with the name that its flag has now, if it is a renamed one: "--ragged=5%".
+std::string CommandFlags::current_name(const std::string& word) const {
+  const std::string flag = word.substr(0, word.find('='));
+  const auto renamed = parser_->name_of_old_name.find(flag);
+  if (renamed == parser_->name_of_old_name.end()) return word;
+  return renamed->second + word.substr(flag.size());
+}
+
 void CommandFlags::set_heading(const std::string& text) {
   parser_->app.option_defaults()->group(text);
 }
@@ -133,8 +148,11 @@ void CommandFlags::refuse_unknown_flag() const {
 bool CommandFlags::parse(const std::vector<std::string>& words) {
   CLI::App& app = parser_->app;
   app.allow_extras();
+  std::vector<std::string> backwards;  // the order that CLI11 expects
+  std::transform(words.rbegin(), words.rend(), std::back_inserter(backwards),
+                 [this](const std::string& word) { return current_name(word); });
   try {
-    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+    app.parse(std::move(backwards));
   } catch (const CLI::CallForHelp&) {
     print_output_text(app.help());
     return false;

@@ -52,8 +52,8 @@ class CommandFlag {
   CLI::Option* option_;
 };
 
-/// All flags of a command. Names are written as in "-m,--microbatches"; "!--no-proof" sets false; a
-/// name without dashes is a positional word.
+/// All flags of a command. Names are written as in "-m,--microbatches"; "!--no-verify" sets false;
+/// a name without dashes is a positional word.
 class CommandFlags {
  public:
   /// `name` precedes the flags in --help, such as "bubblescope simulate".
@@ -75,6 +75,10 @@ class CommandFlags {
                                const std::function<void(const std::vector<std::string>&)>& read,
                                const std::string& help);
 
+  /// Accepts the old name of a renamed flag as well: "--ragged" for "--length-jitter". Neither
+  /// --help nor the suggestions for unknown flags show it.
+  void accept_old_name(const std::string& old_name, const std::string& name);
+
   /// Sets the heading of --help for the flags that are added from now on.
   void set_heading(const std::string& text);
   /// Returns the current heading.
@@ -94,6 +98,7 @@ class CommandFlags {
  private:
   struct Parser;
   void refuse_unknown_flag() const;
+  std::string current_name(const std::string& word) const;
   CommandFlag* keep(CLI::Option* option);
   std::unique_ptr<Parser> parser_;
 };

@@ -27,7 +27,7 @@ KeyValues::KeyValues(std::string_view text, std::initializer_list<const char*> k
     if (equals == std::string::npos || equals + 1 == part.size())
       throw Error(fmt::format("'{}' lacks the value of {}; write {}=...", text_, key, key));
     if (!values_.emplace(key, part.substr(equals + 1)).second)
-      throw Error(fmt::format("'{}' says {} twice; leave one out", text_, key));
+      throw Error(fmt::format("'{}' gives {} twice; remove one", text_, key));
   }
 }
 

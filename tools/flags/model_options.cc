@@ -102,36 +102,39 @@ void add_model_options(CommandFlags& app, ModelOptions& options) {
       ->check(InRange(0, 3));
   const InRange table(0.0, 1000.0);
   app.add_option("--embedding-layers", options.parallel.embedding_layers,
-                 "layers that the embedding counts as in the split (default: by its time)")
+                 "weight of the embedding in the split, in layers (default: by its time)")
       ->check(table);
   app.add_option("--head-layers", options.parallel.head_layers,
                  "layers that the head counts as in the split (default: by its time)")
       ->check(table);
   app.add_flag("!--no-sequence-parallel", options.parallel.sequence_parallel,
                "norms and residuals whole on every tensor rank");
-  app.add_flag("--keep-scores", options.save_scores, "attention without flash attention");
+  app.add_flag("--save-scores", options.save_scores, "save attention scores: no flash attention");
+  app.accept_old_name("--keep-scores", "--save-scores");
   app.add_flag("--full-attention", options.full_attention, "attention that is not causal");
   app.add_option("--slowdown", options.slowdown,
                  "of all compute, to calibrate against a measured step (default 1)")
       ->check(InRange(0.01, 100.0));
   app.add_option("--tensor-exposed", options.tensor_exposed,
-                 "part of the tensor ranks' collectives that is waited for (default 1)")
+                 "exposed fraction of the tensor ranks' collectives (default 1)")
       ->check(InRange(0.0, 1.0));
   app.add_option("--message-exposed", options.message_exposed,
-                 "part of a message between pipeline ranks that holds up its sender (default 0)")
+                 "fraction of a message between pipeline ranks that blocks its sender (default 0)")
       ->check(InRange(0.0, 1.0));
   app.add_option("--accumulation-bytes", options.accumulation_bytes,
                  "moved per weight and micro-batch where gradients are added up by a kernel of "
                  "their own, such as 12 (default 0: by W's products)")
       ->check(InRange(0.0, 100.0));
-  app.add_option("--reserve-memory,--keep-free", options.reserve_memory,
-                 "of a device's memory, for fragments, beside the 2 GiB of driver and libraries "
-                 "that every rank counts: 4GiB, or 5% (default 0.5GiB)")
+  app.add_option(
+         "--reserve-memory", options.reserve_memory,
+         "device memory reserved for fragmentation, besides the 2 GiB of driver and libraries "
+         "that every rank counts: 4GiB, or 5% (default 0.5GiB)")
       ->type_name("SIZE|PERCENT");
+  app.accept_old_name("--keep-free", "--reserve-memory");
   add_choice<Gradients>(
       app,
       {"--gradients",
-       "what training keeps of gradients (bf16-lean: 10 bytes of Adam too; default: the largest "
+       "precision of gradients (bf16-lean: also 10 bytes of Adam; default: the largest "
        "that fits)"},
       choices_of(kGradientFormats),
       [&options](Gradients gradients) { options.gradients = gradients; });

@@ -54,9 +54,10 @@ void add_sources(CommandFlags& app, NoiseOptions& options) {
   add_sigma(app, noise.op_jitter, {"--jitter", "sigma of every op's duration, such as 5%"});
   add_sigma(app, noise.message_jitter,
             {"--p2p-jitter", "sigma of every message's (with --network, of its latency)"});
-  add_sigma(app, noise.rank_jitter, {"--rank-jitter", "sigma of how fast a rank is in a step"});
+  add_sigma(app, noise.rank_jitter, {"--rank-jitter", "sigma of a rank's speed in a step"});
   add_sigma(app, noise.sequence_length_jitter,
-            {"--ragged", "sigma of a micro-batch's length; its ops scale"});
+            {"--length-jitter", "sigma of a micro-batch's sequence length; its ops scale with it"});
+  app.accept_old_name("--ragged", "--length-jitter");
   app.add_parsed_list(
          "--slow",
          [&options](const std::vector<std::string>& texts) {
@@ -66,7 +67,7 @@ void add_sources(CommandFlags& app, NoiseOptions& options) {
          "a rank whose ops take longer; may be given several times")
       ->type_name("rank=R,factor=X");
   add_parsed(app,
-             {"--straggler", "now and then an op, or a rank for a whole step, takes longer",
+             {"--straggler", "random stragglers: an op, or a rank for a whole step, takes longer",
               "probability=P,factor=X[,of=op|rank]"},
              [&noise](const std::string& text) { noise.stragglers = parse_stragglers(text); });
   app.add_flag("--sensitivity", options.sensitivity,
@@ -80,13 +81,12 @@ void add_noise_options(CommandFlags& app, NoiseOptions& options) {
   const Heading heading(app, kNoiseHeading);
   Noise& noise = options.noise;
   add_choice<Distribution>(
-      app, {"--jitter-shape", "what jitter looks like (default lognormal)"},
+      app, {"--jitter-shape", "distribution of jitter (default lognormal)"},
       {{"lognormal", Distribution::kLognormal}, {"gaussian", Distribution::kGaussian}},
       [&noise](Distribution distribution) { noise.distribution = distribution; });
-  app.add_option("--seeds", options.seeds, "steps that are tried under noise (default 1000)")
+  app.add_option("--seeds", options.seeds, "number of simulated steps under noise (default 1000)")
       ->check(InRange(1, 1'000'000));
-  app.add_option("--noise-seed", noise.seed,
-                 "which noise: the same seed, the same steps (default 1)");
+  app.add_option("--noise-seed", noise.seed, "seed of the noise (default 1)");
 }
 
 void warn_without_noise(const CommandFlags& app, const NoiseOptions& options) {

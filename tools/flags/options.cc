@@ -37,7 +37,7 @@ std::vector<std::string> parts_of(const std::string& text) { return split(text, 
 
 Millionths parse_cap(const std::string& text) {
   const Millionths cap = parse_millionths(text);
-  if (cap < 0) throw Error("'" + text + "' is negative; no rank can hold less than nothing");
+  if (cap < 0) throw Error("'" + text + "' is negative; give a limit of 0 or more");
   return cap;
 }
 
@@ -68,7 +68,8 @@ MemoryDelta parse_delta(const std::string& text) {
 
 Millionths parse_share(const std::string& text) {
   const Millionths share = parse_millionths(text);
-  if (share < 0 || share > kWhole) throw Error("'" + text + "' is no share; write one from 0 to 1");
+  if (share < 0 || share > kWhole)
+    throw Error("'" + text + "' is not a fraction; write one from 0 to 1");
   return share;
 }
 
@@ -99,7 +100,7 @@ OffloadPlan parse_offload(const std::string& text) {
   plan.share = parse_share(parts[0]);
   if (parts.size() == 1) return plan;
   const auto ops = parse_number<std::int32_t>(parts[1]);
-  if (!ops || *ops < 1) throw Error("'" + parts[1] + "' is no number of ops; write 1 or more");
+  if (!ops || *ops < 1) throw Error("'" + parts[1] + "' is not a number of ops; write 1 or more");
   plan.ops_per_copy = *ops;
   return plan;
 }
@@ -188,7 +189,7 @@ void add_layout_options(CommandFlags& app, ShapeOptions& options) {
       ->type_name("LAYOUT");
   // It is not combined with --costs, where every stage has its own times.
   add_parsed(
-      app, {"--layout-costs", "what E,t,m,L cost beside each other (default 0,1,1,1)", "E,t,m,L"},
+      app, {"--layout-costs", "relative costs of E,t,m,L (default 0,1,1,1)", "E,t,m,L"},
       [&options](const std::string& text) { options.layer_costs = parse_layer_costs(text); });
 }
 
@@ -204,7 +205,7 @@ void add_shape_options(CommandFlags& app, ShapeOptions& options) {
                  "micro-batches of one step")
       ->check(microbatches);
   app.add_option("--vpp,--num-virtual-stages-per-pipeline-rank", options.chunks,
-                 "stages (chunks) per rank; schedules that imply theirs need it not")
+                 "stages (chunks) per rank; not needed by schedules with a fixed number of chunks")
       ->check(InRange(1, 1024));
   app.add_option("--microbatch-group-size,--microbatch-group-size-per-vp-stage", options.group_size,
                  "micro-batches that go through a chunk before the next one")
@@ -226,11 +227,12 @@ void add_shape_options(CommandFlags& app, ShapeOptions& options) {
 }
 
 void add_profile_option(CommandFlags& app, ShapeOptions& options) {
-  add_choice<Profile>(
-      app,
-      {"--profile",
-       "whose rules hold: without it the widest correct ones (pytorch: releases 2.6 to 2.14)"},
-      choices_of(kProfiles), [&options](Profile profile) { options.profile = profile; });
+  add_choice<Profile>(app,
+                      {"--profile",
+                       "the framework whose rules hold; without it the widest correct ones "
+                       "(pytorch: releases 2.6 to 2.14)"},
+                      choices_of(kProfiles),
+                      [&options](Profile profile) { options.profile = profile; });
 }
 
 PytorchRelease choose_release(Profile profile) {
@@ -251,17 +253,18 @@ void add_cost_options(CommandFlags& app, CostOptions& options) {
                [](UniformCost& cost, Nanos time) { cost.recompute = time; });
   add_duration(app, options, {"--r-selective", "recomputation of attention (default: 0.027 f)"},
                [](UniformCost& cost, Nanos time) { cost.selective_recompute = time; });
-  add_duration(app, options,
-               {"--copy", "what a forward keeps, to another memory or back (default 0)"},
-               [](UniformCost& cost, Nanos time) { cost.copy = time; });
+  add_duration(
+      app, options,
+      {"--copy", "a copy of a forward's activations to another memory, or back (default 0)"},
+      [](UniformCost& cost, Nanos time) { cost.copy = time; });
   add_duration(app, options, {"--p2p", "one message between two ranks (default 0)"},
                [](UniformCost& cost, Nanos time) { cost.message = time; });
   add_update_options(app, options);
   using Per = UniformCost::Per;
-  add_choice<Per>(app,
-                  {"--costs-per", "what the times are of: a rank's whole share, a chunk, a slice"},
-                  {{"rank", Per::kRank}, {"chunk", Per::kChunk}, {"slice", Per::kSlice}},
-                  [&options](Per per) { options.uniform.per = per; });
+  add_choice<Per>(
+      app, {"--costs-per", "whether times are per rank's whole share, per chunk or per slice"},
+      {{"rank", Per::kRank}, {"chunk", Per::kChunk}, {"slice", Per::kSlice}},
+      [&options](Per per) { options.uniform.per = per; });
   app.add_option("--costs", options.file, "costs per stage, links and memory (json)")
       ->type_name("FILE");
   add_choice<Overlap>(app, {"--overlap", "how an overlapped forward-backward pair runs"},
@@ -278,37 +281,39 @@ void add_cost_options(CommandFlags& app, CostOptions& options) {
                        choices_of(kLowerings),
                        [&options](Lowering posting) { options.lower.posting = posting; });
   app.add_option("--ranks-per-host-link", options.lower.ranks_per_host_link,
-                 "neighbouring ranks whose copies to the host take turns, and back (default 1)")
+                 "neighbouring ranks whose copies to and from the host share one link (default 1)")
       ->check(InRange(1, kMaxRanks));
 }
 
 void add_memory_options(CommandFlags& app, UniformMemory& options) {
   const Heading heading(app, kMemoryHeading);
-  add_parsed(app, {"--mem", "what F, I and W add to memory, in any unit (default 1,0,-1)", "F,I,W"},
+  add_parsed(app, {"--mem", "memory added by F, I and W, in any unit (default 1,0,-1)", "F,I,W"},
              [&options](const std::string& text) { options.unit = parse_delta(text); });
-  add_parsed(app,
-             {"--cap",
-              "the most that a rank may hold: 3 (units of --mem) or 70GiB (commas: per rank)", "X"},
-             [&options](const std::string& text) { parse_caps(text, options); });
+  add_parsed(
+      app, {"--cap", "memory limit of a rank: 3 (units of --mem) or 70GiB (commas: per rank)", "X"},
+      [&options](const std::string& text) { parse_caps(text, options); });
   add_choice<Release>(
-      app, {"--release", "when activations are given back (default w)"},
+      app, {"--release", "when activations are released (default w)"},
       {{"w", Release::kWeightGrad}, {"i", Release::kInputGrad}, {"half", Release::kHalf}},
       [&options](Release release) { options.release = release; });
   add_parsed(app,
-             {"--kept", "share of its activations that a recomputed forward keeps (default 0,0.3)",
+             {"--saved-fraction",
+              "fraction of activations that a recomputed forward saves (default 0,0.3)",
               "FULL[,SELECTIVE]"},
              [&options](const std::string& text) { options.saved = parse_saved_fractions(text); });
+  app.accept_old_name("--kept", "--saved-fraction");
 }
 
 void add_activation_options(CommandFlags& app, ActivationOptions& options) {
   const Heading heading(app, kMemoryHeading);
   add_parsed(app,
-             {"--recompute", "what stages make again before a backward (commas: per stage)",
+             {"--recompute", "what stages recompute before a backward (commas: per stage)",
               "none|selective|full"},
              [&options](const std::string& text) { options.recompute = parse_recomputes(text); });
   add_parsed(app,
              {"--offload",
-              "share of forwards whose activations wait in host memory, and ops beside each copy",
+              "fraction of forwards whose activations are offloaded to the host, and ops that "
+              "overlap each copy",
               "SHARE[,OPS]"},
              [&options](const std::string& text) { options.offload = parse_offload(text); });
 }

@@ -32,7 +32,8 @@ std::vector<std::int32_t> parse_levels(const std::string& text) {
   for (const std::string& part : split(text, 'x')) {
     const std::int32_t count = parse_number<std::int32_t>(part).value_or(0);
     if (count < 1 || count > kMaxWorkers)
-      throw Error("'" + text + "' is no hierarchy; write 4x2 for 4 workers in each of 2 machines");
+      throw Error("'" + text +
+                  "' is not a hierarchy; write 4x2 for 4 workers in each of 2 machines");
     levels.push_back(count);
     workers *= count;
     if (workers > kMaxWorkers)
@@ -43,7 +44,8 @@ std::vector<std::int32_t> parse_levels(const std::string& text) {
 
 void add_method_options(CommandFlags& app, PartitionOptions& options) {
   add_choice<PartitionMethod>(
-      app, {"--method", "pipedream with --workers, else minmax, the exact least bottleneck"},
+      app,
+      {"--method", "pipedream with --workers, else minmax, the exact minimum of the bottleneck"},
       {{"pipedream", PartitionMethod::kPipedream},
        {"minmax", PartitionMethod::kMinMax},
        {"blocks", PartitionMethod::kBlocks},
@@ -61,14 +63,14 @@ void add_method_options(CommandFlags& app, PartitionOptions& options) {
   app.add_option("--last-layers", options.ends.last, "megatron: layers of the last stage")
       ->check(layers);
   app.add_flag("--account-for-embedding", options.ends.counts_embedding,
-               "megatron: the embedding stands for a layer of the first stage");
+               "megatron: the embedding counts as a layer of the first stage");
   app.add_flag("--account-for-loss", options.ends.counts_loss,
-               "megatron: the loss stands for a layer of the last stage");
+               "megatron: the loss counts as a layer of the last stage");
 }
 
 void add_cost_file_options(CommandFlags& app, PartitionOptions& options) {
   app.add_option("--schedule", options.schedule,
-                 "whose micro-batches in flight the memory is counted for (default 1f1b)")
+                 "schedule whose micro-batches in flight determine memory (default 1f1b)")
       ->type_name("NAME");
   app.add_option("-m,--microbatches", options.microbatches,
                  "micro-batches of its step (default: twice the stages)")
@@ -175,7 +177,7 @@ void add_partition_options(CommandFlags& app, PartitionOptions& options) {
                  options.bytes_per_second.push_back(parse_bandwidth(part));
              });
   app.add_option("--repeat-layers", options.repeats,
-                 "how many layers stand behind the enc- and dec- rows of an Aceso profile")
+                 "layers that the enc- and dec- rows of an Aceso profile represent")
       ->check(InRange(1, 10'000));
   add_parsed(app, {"--memory", "what one worker can hold, such as 16GB", "SIZE"},
              [&options](const std::string& text) { options.memory = parse_bytes(text); });

@@ -33,34 +33,34 @@ void add_training_options(CommandFlags& app, RunOptions& run) {
   app.add_option("--vocab-size", model.vocabulary, "vocabulary")->check(InRange(2, 1 << 20));
   app.add_option("--layers-per-stage", model.blocks_per_stage, "blocks of a stage")
       ->check(InRange(1, 1024));
-  app.add_option("--seed", options.seed, "of its weights and data");
+  app.add_option("--seed", options.seed, "seed of weights and data");
   add_choice<exec::Precision>(
-      app, {"--precision", "how the transformer's numbers are stored"},
+      app, {"--precision", "dtype of the transformer"},
       {{"fp32", exec::Precision::kFloat32}, {"bf16", exec::Precision::kBfloat16}},
       [&run](exec::Precision precision) {
         run.training.model.precision = precision;
         run.device.precision = precision;
       });
   using Kind = exec::OptimizerOptions::Kind;
-  add_choice<Kind>(app, {"--training-optimizer", "what makes weights of gradients"},
+  add_choice<Kind>(app, {"--training-optimizer", "optimizer of the training"},
                    {{"sgd", Kind::kSgd}, {"adam", Kind::kAdam}},
                    [&options](Kind kind) { options.optimizer = exec::usual_optimizer(kind); });
-  app.add_flag("!--no-proof", run.verification,
-               "do not train again on one thread to compare, which takes its time");
+  app.add_flag("!--no-verify", run.verification,
+               "skip verification, which trains again on one thread and compares gradients");
+  app.accept_old_name("--no-proof", "--no-verify");
 }
 
 void add_device_options(CommandFlags& app, exec::DeviceOptions& options) {
   const Heading heading(app, kDeviceHeading);
-  add_choice<exec::Share>(app, {"--share", "ranks of one device get partitions of it, or compete"},
+  add_choice<exec::Share>(app, {"--share", "ranks of one device get partitions of it, or share it"},
                           {{"green", exec::Share::kGreen}, {"streams", exec::Share::kStreams}},
                           [&options](exec::Share share) { options.share = share; });
   add_choice<exec::Attention>(
-      app, {"--attention", "how the transformer's attention is made"},
+      app, {"--attention", "attention algorithm of the transformer"},
       {{"softmax", exec::Attention::kSoftmax}, {"flash", exec::Attention::kFlash}},
       [&options](exec::Attention attention) { options.attention = attention; });
   add_choice<exec::Epilogue>(
-      app,
-      {"--epilogue", "the GELU within the product before it (bf16 unless given), or behind it"},
+      app, {"--epilogue", "GELU fused into the GEMM before it (default with bf16), or separate"},
       {{"fused", exec::Epilogue::kFused}, {"separate", exec::Epilogue::kSeparate}},
       [&options](exec::Epilogue epilogue) { options.epilogue = epilogue; });
   app.add_flag("--graph", options.graph, "launch each step as one graph");
@@ -77,8 +77,7 @@ void add_execution_options(CommandFlags& app, RunOptions& options) {
       ->check(InRange(1, 1'000'000));
   app.add_option("--warmup", options.warmup, "steps before them that are not measured")
       ->check(InRange(0, 1'000'000));
-  add_parsed(app,
-             {"--timeout", "every rank stops when nothing has ended for so long (default 30 s)"},
+  add_parsed(app, {"--timeout", "abort when no op has ended for this long (default 30 s)"},
              [&options](const std::string& text) { options.timeout = parse_duration(text); });
 }
 
@@ -99,7 +98,8 @@ void warn_of_unused_run_options(const CommandFlags& app, const RunOptions& optio
   }
   if (options.work == WorkKind::kTransformer && costs_given)
     print_error(
-        "--f and other costs change nothing with --work transformer, which takes what it takes");
+        "--f and other costs change nothing with --work transformer, whose ops take their real "
+        "time");
   if (options.work != WorkKind::kTransformer)
     warn_of_unused(app, kTrainingHeading, "without --work transformer");
   if (!exec::find_backend(options.backend).start)

@@ -25,7 +25,7 @@ std::vector<std::int64_t> layers_of(const LayerLayout& layout, const Transformer
   const std::int64_t on_last = layout.empty() ? 0 : layout.back().predictions;
   if (predictions != on_last || (predictions != 0 && predictions != model.predictions))
     throw Error(
-        fmt::format("--layout with --model: all {} m of the model stand on the last stage; "
+        fmt::format("--layout with --model: all {} m of the model are on the last stage; "
                     "leave m out or put it there",
                     model.predictions));
   return layers;

@@ -221,7 +221,7 @@ std::string describe_memory_problem(const PlacedModel& placed, const BubbleRepor
                                   [&](const RankMemory& rank) { return rank.peak > limit; });
   return fmt::format(
       "{} of {} ranks do not fit: rank {} needs {} GiB of {} ({} of states, {} of activations); "
-      "what would hold less: {}",
+      "to need less: {}",
       over, ranks.size(), fullest - ranks.begin(), gibibytes_text(fullest->peak),
       gibibytes_text(limit), gibibytes_text(fullest->states.total()),
       gibibytes_text(fullest->activations), remedy(placed, *fullest));

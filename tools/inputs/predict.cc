@@ -50,7 +50,7 @@ std::int32_t microbatches_of(const PredictOptions& options, const std::string& s
                     batch, microbatches, samples, kMaxMicrobatches, kMaxMicrobatches * samples));
   if (batch % samples != 0)
     throw Error(
-        fmt::format("--global-batch-size {} is no multiple of --dp {} times "
+        fmt::format("--global-batch-size {} is not a multiple of --dp {} times "
                     "--micro-batch-size {}; give {}, or -m",
                     batch, parallel.data, parallel.micro_batch_size,
                     std::max<std::int64_t>(microbatches, 1) * samples));

@@ -52,7 +52,7 @@ std::int32_t default_slices(const ScheduleDef& def, const ShapeOptions& given) {
 void note_default_sizes(const ScheduleDef& def, const ShapeOptions& given) {
   const auto note_default_size = [&](const char* flag, std::int32_t usual, bool is_given) {
     if (usual > 1 && !is_given)
-      print_message("bubblescope: {} takes {} {}, as none is given\n", def.name, flag, usual);
+      print_message("bubblescope: {} uses {} {} by default\n", def.name, flag, usual);
   };
   note_default_size("--vpp", default_chunks(def, given), given.chunks || !given.layout.empty());
   note_default_size("--slices", default_slices(def, given), given.slices.has_value());

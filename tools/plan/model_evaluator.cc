@@ -137,7 +137,7 @@ const ModelEvaluator::SplitChoice& ModelEvaluator::choose_splits(
                                    [](const auto& layers) { return layers.has_value(); });
     if (none)
       split_choice_->refused.refusal = fmt::format(
-          "{} layers cannot be dealt to {} stages by --split {}", here.model.layers,
+          "{} layers cannot be assigned to {} stages by --split {}", here.model.layers,
           ordered.schedule->stages_per_pipeline(), name_of(kLayerSplits, splits.front()));
   } catch (const Error& error) {
     if (error.fault() == Fault::kMachine) throw;

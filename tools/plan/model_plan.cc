@@ -157,7 +157,7 @@ std::vector<Configuration> ModelPlanner::parallelisms() const {
   all = with_microbatches(std::move(all), axes_.global_batch);
   if (all.empty())
     throw Error(fmt::format(
-        "the batch of {} samples cannot be dealt to --dp {} in micro-batches of {}; "
+        "the batch of {} samples cannot be divided among --dp {} in micro-batches of {}; "
         "change --global-batch-size, --gpus or --pp",
         axes_.global_batch, fmt::join(data, ","), fmt::join(axes_.micro_batch_sizes, ",")));
   const auto set_expert = [](Configuration& next, auto ranks) { next.expert = ranks; };

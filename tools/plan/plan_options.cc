@@ -66,7 +66,7 @@ void add_axes(CommandFlags& app, PlanQuestion& options) {
               options.axes.microbatches);
   app.add_option("--schedules", options.schedules,
                  "names, 'all' (fixed orders that train synchronously), 'searched' (those that "
-                 "look for an order); default all")
+                 "search for an order); default all")
       ->type_name("NAMES");
   app.add_option("--slices", options.predict.shape.slices, "cuts of every sequence")
       ->check(InRange(1, 4096));
@@ -152,7 +152,7 @@ void add_run_options(CommandFlags& app, PlanRun& options) {
   app.add_option("--threads", options.threads, "threads (default: one per core)")
       ->check(InRange(1, 4096));
   app.add_option("--resume", options.journal,
-                 "keep results in this file as they come; a plan that was stopped goes on from it")
+                 "save results in this file as they come; an interrupted plan resumes from it")
       ->type_name("FILE");
   add_parsed(app, {"--shard", "evaluate only the K-th of N parts, on as many machines", "K/N"},
              [&options](const std::string& text) { options.shard = parse_shard(text); });

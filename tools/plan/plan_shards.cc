@@ -36,7 +36,7 @@ std::optional<std::size_t> environment_number(const char* name) {
   const std::optional<std::size_t> number = number_of(text);
   if (!number)
     throw Error(
-        fmt::format("{}={} is no number of a process; unset it, or give --shard K/N", name, text));
+        fmt::format("{}={} is not a process number; unset it, or give --shard K/N", name, text));
   return number;
 }
 
@@ -114,8 +114,7 @@ std::size_t missing_of(const traces::PlanJournal& journal, const traces::SweepSh
 void expect_files(const std::vector<std::string>& arguments) {
   for (const std::string& argument : arguments)
     if (argument == "-" || argument.ends_with("=-"))
-      throw Error(
-          "a plan that is kept or shared out must read the same again: give a file instead of -");
+      throw Error("a resumed or sharded plan must read its input again: give a file instead of -");
 }
 
 traces::PlanJournal with_part(traces::PlanJournal whole, traces::PlanJournal part) {
@@ -132,7 +131,7 @@ traces::SweepShard parse_shard(const std::string& text) {
                          ? std::nullopt
                          : number_of(std::string_view(text).substr(slash + 1));
   if (!index || !count || *index < 1 || *index > *count)
-    throw Error("'" + text + "' is no part of a sweep; write 1/4 to 4/4 for the parts of four");
+    throw Error("'" + text + "' is not a shard; write 1/4 to 4/4 for four shards");
   return {*index - 1, *count};
 }
 
@@ -176,8 +175,8 @@ void expect_no_file(const std::vector<std::string>& question) {
     const std::string name = argument.substr(argument.find('=') + 1);
     if (name == "-" || std::filesystem::exists(name, ignored))
       throw Error(
-          fmt::format("the shards are of a plan that reads {}, and what is read is said on "
-                      "the command line alone; give its flags again: 'plan {}'",
+          fmt::format("the shards belong to a plan that reads {}, and files are named only on "
+                      "the command line; give its flags again: 'plan {}'",
                       name, fmt::join(question, " ")));
   }
 }
@@ -191,7 +190,7 @@ traces::PlanJournal merge_journals(const std::vector<std::string>& paths) {
     const traces::SweepShard shard = part->owner.shard;
     if (const std::size_t missing = missing_of(*part, shard); missing > 0)
       throw Error(
-          fmt::format("{} lacks {} of its configurations; run its shard again, it goes on "
+          fmt::format("{} lacks {} of its configurations; run its shard again, it resumes "
                       "from there",
                       path, missing));
     if (!whole) {
@@ -319,7 +318,7 @@ std::optional<std::vector<Outcome>> JournaledSweep::run(
     }
   print_message(
       "bubblescope: shard {}/{} is in {}; {}\n", shard.index + 1, shard.count, path_of(shard),
-      launched_ ? "the last one to be done prints the plan"
+      launched_ ? "the last one to finish prints the plan"
                 : "'bubblescope plan --merge' and the files of all shards print the plan");
   return {};
 }
@@ -331,7 +330,7 @@ void JournaledSweep::finish() const {
   // What cannot be written must be there to be printed again.
   if (std::fflush(stdout) != 0) {
     std::filesystem::rename(first + ".merged", first, ignored);
-    throw Error(Fault::kMachine, "the plan cannot be written; its parts are kept, run it again");
+    throw Error(Fault::kMachine, "the plan cannot be written; its shards are kept, run it again");
   }
   std::filesystem::remove(first + ".merged", ignored);
   for (traces::SweepShard shard = {1, owner_.shard.count}; shard.index < shard.count; ++shard.index)

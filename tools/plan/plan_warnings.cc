@@ -89,7 +89,7 @@ void report_defaults(const Axes& axes) {
   if (axes.ranks.empty()) text += " --pp 4";
   if (axes.microbatches.empty()) text += " -m 8";
   if (takes_chunks) text += " --vpp 2 (of schedules that interleave)";
-  if (!text.empty()) print_message("bubblescope: planned for{}, as nothing else is given\n", text);
+  if (!text.empty()) print_message("bubblescope: planned for{} by default\n", text);
 }
 
 void warn_of_plans(const std::vector<Plan>& ranked, const PredictOptions& options) {

@@ -31,7 +31,7 @@ std::int32_t parse_number(const std::string& digits, const std::string& whole) {
   const std::int32_t value = number ? std::stoi(digits) : 0;
   if (value < 1 || value > kLargest)
     throw Error("'" + whole +
-                "' is no list of numbers; write 4, or 1,2,4, or 2..16, 8..128:8 (steps of 8), "
+                "' is not a list of numbers; write 4, or 1,2,4, or 2..16, 8..128:8 (steps of 8), "
                 "8..128x2 (doubling)");
   return value;
 }

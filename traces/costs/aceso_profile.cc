@@ -74,7 +74,7 @@ class RowReader {
     const auto number = parse_number<double>(text);
     if (number && *number >= 0 && *number <= kLongest) return *number;
     throw Error(
-        fmt::format("{}:{}: {} is '{}', which is no time or size; write a number that is "
+        fmt::format("{}:{}: {} is '{}', which is not a time or size; write a number that is "
                     "not negative",
                     file_, line, column, text));
   }

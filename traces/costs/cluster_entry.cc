@@ -30,7 +30,9 @@ LinkSpeed read_speed(const JsonNode& node) {
   return speed;
 }
 
-Scope read_carries(const JsonNode& node) {
+constexpr JsonKey kScope{"scope", "carries"};
+
+Scope read_scope(const JsonNode& node) {
   constexpr std::pair<const char*, Scope> kNames[] = {{"all", Scope::kAll},
                                                       {"within_node", Scope::kWithinNode},
                                                       {"between_nodes", Scope::kBetweenNodes}};
@@ -40,7 +42,7 @@ Scope read_carries(const JsonNode& node) {
 }
 
 DeviceEntry read_device(const JsonNode& node) {
-  node.expect_keys({"name", "ranks_per_device", "bandwidth_gbps", "carries", "half_duplex"});
+  node.expect_keys({"name", "ranks_per_device", "bandwidth_gbps", kScope, "half_duplex"});
   DeviceEntry device;
   const JsonNode name = node.at("name");
   device.name = name.text();
@@ -48,7 +50,7 @@ DeviceEntry read_device(const JsonNode& node) {
   device.ranks_per_device = ranks.integer32(1, kMaxStage);
   const JsonNode bandwidth = node.at("bandwidth_gbps");
   device.capacity = rate_of(read_bandwidth(bandwidth));
-  if (const auto scope = node.find("carries")) device.scope = read_carries(*scope);
+  if (const auto scope = node.find(kScope)) device.scope = read_scope(*scope);
   if (const auto half = node.find("half_duplex")) device.half_duplex = half->boolean();
   return device;
 }

@@ -6,7 +6,7 @@
 //     "between_nodes": {"latency": "12us",
 //                       "bandwidth_gbps": [["64KiB", 20], ["1MiB", 200], ["64MiB", 380]]},
 //     "devices": [{"name": "nic", "ranks_per_device": 2, "bandwidth_gbps": 400,
-//                  "carries": "between_nodes"}]}
+//                  "scope": "between_nodes"}]}
 #pragma once
 
 #include <vector>

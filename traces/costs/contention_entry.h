@@ -1,9 +1,9 @@
 // Contention in a cost file: how long ops take while other ranks of their device are busy.
 //
-//   {"ranks_per_device": 4, "message": {"latency": "9us", "in_company": ["10us", "11us"]},
+//   {"ranks_per_device": 4, "message": {"latency": "9us", "contended": ["10us", "11us"]},
 //    "stages": [{"forward": "1ms", "input_grad": "1ms", "weight_grad": "0.9ms",
-//                "in_company": {"forward": ["1.02ms", "1.05ms", "1.1ms"],   2, 3 and 4 ranks busy
-//                               "input_grad": ["1.03ms"]}}]}                2 or more
+//                "contended": {"forward": ["1.02ms", "1.05ms", "1.1ms"],    2, 3 and 4 ranks busy
+//                              "input_grad": ["1.03ms"]}}]}                 2 or more
 #pragma once
 
 #include "sim/model/cost_table.h"
@@ -12,7 +12,7 @@ namespace bubblescope::traces {
 
 class JsonNode;
 
-/// Reads a stage's "in_company". Throws Error with the JSON pointer of the first fault.
+/// Reads a stage's "contended". Throws Error with the JSON pointer of the first fault.
 ContentionEntry read_contention(const JsonNode& node);
 
 }  // namespace bubblescope::traces

@@ -14,33 +14,36 @@ namespace bubblescope::traces {
 
 namespace {
 
+constexpr JsonKey kSaved{"saved", "kept"};
+constexpr JsonKey kContended{"contended", "in_company"};
+
 std::optional<Nanos> read_duration(const JsonNode& node, const char* key) {
   const auto member = node.find(key);
   if (!member) return {};
   return member->duration();
 }
 
-std::optional<Bytes> read_checkpoint(const JsonNode& node, const char* key, Bytes kept) {
+std::optional<Bytes> read_checkpoint(const JsonNode& node, const char* key, Bytes saved) {
   const auto member = node.find(key);
   if (!member) return {};
-  if (member->bytes() > kept) member->refuse("must not exceed /kept: it is a part of that");
+  if (member->bytes() > saved) member->refuse("must not exceed /saved: it is a part of that");
   return member->bytes();
 }
 
 MemoryDelta read_activation_bytes(const JsonNode& node) {
-  node.expect_keys({"kept", "released_by_input_grad", "checkpoint", "selective_checkpoint"});
-  const Bytes kept = node.at("kept").bytes();
+  node.expect_keys({kSaved, "released_by_input_grad", "checkpoint", "selective_checkpoint"});
+  const Bytes saved = node.at(kSaved).bytes();
   const auto member = node.find("released_by_input_grad");
   const Bytes released = member ? member->bytes() : 0;
-  if (released > kept) member->refuse("must not exceed /kept: nothing else can be released");
-  return {kept, -released, released - kept};
+  if (released > saved) member->refuse("must not exceed /saved: nothing else can be released");
+  return {saved, -released, released - saved};
 }
 
 StageEntry read_stage(const JsonNode& node) {
   node.expect_keys({"forward", "backward", "input_grad", "weight_grad", "recompute",
                     "selective_recompute", "overlapped_pair", "evict", "load", "evict_to_rank",
                     "load_from_rank", "activation_bytes", "optimizer", "reduce_grad", "unshard",
-                    "weight_bytes", "in_company"});
+                    "weight_bytes", kContended});
   StageEntry stage;
   stage.forward = node.at("forward").duration();
   stage.backward = read_duration(node, "backward");
@@ -59,15 +62,15 @@ StageEntry read_stage(const JsonNode& node) {
     node.at("overlapped_pair").refuse("must be at least 'forward', which is a part of it");
   if (const auto bytes = node.find("activation_bytes")) {
     stage.activation_bytes = read_activation_bytes(*bytes);
-    const Bytes kept = stage.activation_bytes->forward;
-    stage.checkpoint = read_checkpoint(*bytes, "checkpoint", kept);
-    stage.selective_checkpoint = read_checkpoint(*bytes, "selective_checkpoint", kept);
+    const Bytes saved = stage.activation_bytes->forward;
+    stage.checkpoint = read_checkpoint(*bytes, "checkpoint", saved);
+    stage.selective_checkpoint = read_checkpoint(*bytes, "selective_checkpoint", saved);
   }
   stage.update.optimizer = read_duration(node, "optimizer").value_or(0);
   stage.update.reduce_grad = read_duration(node, "reduce_grad").value_or(0);
   stage.update.unshard = read_duration(node, "unshard").value_or(0);
   if (const auto bytes = node.find("weight_bytes")) stage.weight_bytes = bytes->bytes();
-  if (const auto company = node.find("in_company")) stage.contended = read_contention(*company);
+  if (const auto times = node.find(kContended)) stage.contended = read_contention(*times);
   return stage;
 }
 
@@ -101,9 +104,9 @@ LinkEntry read_link(const JsonNode& node, const TransferEntry& message) {
 void read_messages(const JsonNode& root, CostTable& costs) {
   TransferEntry message;
   if (const auto node = root.find("message")) {
-    node->expect_keys({"latency", "bytes", "bandwidth_gbps", "in_company"});
+    node->expect_keys({"latency", "bytes", "bandwidth_gbps", kContended});
     message = read_transfer(*node, message);
-    if (const auto list = node->find("in_company"))
+    if (const auto list = node->find(kContended))
       for (std::size_t at = 0; at < list->size(); ++at)
         costs.contended_message.push_back((*list)[at].duration());
   }

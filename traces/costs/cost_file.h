@@ -4,7 +4,7 @@
 //   {"format": "bubblescope-costs/1",
 //    "stages": [
 //      {"forward": "10.5ms", "input_grad": "10.1ms", "weight_grad": "9.3ms",
-//       "activation_bytes": {"kept": "1.5GiB", "released_by_input_grad": "1GiB"},
+//       "activation_bytes": {"saved": "1.5GiB", "released_by_input_grad": "1GiB"},
 //       "optimizer": "3ms", "reduce_grad": "8ms", "unshard": "4ms", "weight_bytes": "2GiB"},
 //      {"forward": 12, "backward": 21.5}],
 //    "copy": {"latency": "5us", "bandwidth_gbps": 200},
@@ -13,7 +13,7 @@
 //    "links": [{"from": 1, "to": 0, "latency": "30us"}],
 //    "memory": {"static_bytes": ["12GiB", "11GiB"]},
 //    "cluster": {...},                      nodes, and what messages share: cluster_entry.h
-//    "ranks_per_device": 4, ...             and "in_company" of stages: contention_entry.h
+//    "ranks_per_device": 4, ...             and "contended" of stages: contention_entry.h
 //    "measured": {...}}                     how it was measured (calibrate writes it); not read
 #pragma once
 

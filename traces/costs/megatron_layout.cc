@@ -51,7 +51,7 @@ class Expansion {
   std::string take_letter() {
     const char letter = text_[at_];
     if (kLetters.find(letter) == kLetters.npos)
-      refuse(fmt::format("{} is no layer; they are E, t, m and L, and | ends a stage",
+      refuse(fmt::format("{} is not a layer; they are E, t, m and L, and | ends a stage",
                          quote(text_.substr(at_, 1))));
     ++at_;
     return {letter};
@@ -66,7 +66,7 @@ class Expansion {
         at_ = begin;
         refuse("this ( has no ); add it");
       }
-      if (*letter == '(') refuse("a ( inside ( ); Megatron knows one level, write it out");
+      if (*letter == '(') refuse("a ( inside ( ); Megatron allows one level, write it out");
       if (*letter == ')') break;
       append(group, repeat(take_letter()));
     }
@@ -113,7 +113,7 @@ void expect_order(std::string_view text, const std::string& letters) {
     refuse(text, "the last layer must be L, the loss, and the only one");
   const std::size_t prediction = layers.find('m');
   if (prediction != layers.npos && layers.find('t', prediction) != layers.npos)
-    refuse(text, "a t stands behind an m; put every m behind the last t");
+    refuse(text, "a t follows an m; put every m after the last t");
 }
 
 std::string repeated(const char* letter, std::int32_t times) {

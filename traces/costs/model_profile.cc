@@ -140,7 +140,7 @@ class GraphReader {
 
   void read_edge(std::string_view line, const Place& place) {
     const std::size_t at = line.find(kSeparator);
-    if (at == line.npos) place.refuse(shown(line) + " is no edge; write 'NODE -- NODE'");
+    if (at == line.npos) place.refuse(shown(line) + " is not an edge; write 'NODE -- NODE'");
     const std::size_t from = number_of(trim(line.substr(0, at)), place);
     const std::size_t to = number_of(trim(line.substr(at + kSeparator.size())), place);
     if (from == to) place.refuse(shown(line) + " leads to itself");
@@ -151,7 +151,7 @@ class GraphReader {
   std::size_t number_of(std::string_view name, const Place& place) const {
     const auto found = number_.find(std::string(name));
     if (found == number_.end())
-      place.refuse(shown(name) + " is no node above; edges follow their nodes");
+      place.refuse(shown(name) + " is not a node above; edges follow their nodes");
     return found->second;
   }
 

@@ -249,7 +249,7 @@ class TimelineDrawing {
     for (const OpKind kind : kinds) entries.push_back(legend_of(kind));
     entries.push_back("· idle");
     const bool colour = options_.colour;
-    if (layout_.labelled && continued && !colour) entries.push_back("─ goes on");
+    if (layout_.labelled && continued && !colour) entries.push_back("─ continues");
     if (paired) entries.push_back(colour ? "underlined: overlapped pair" : "═ overlapped pair");
     if (palette_.chunks() > 1)
       entries.push_back(

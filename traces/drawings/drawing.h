@@ -22,7 +22,7 @@ struct DrawOptions {
 /// rank 1  ··F0F1F2········B0──F3B1──F4B2──F5B3──F6B4──F7B5──··B6──··B7──····
 /// rank 2  ····F0F1····B0──F2B1──F3B2──F4B3──F5B4──F6B5──F7B6──··B7──········
 /// rank 3  ······F0B0──F1B1──F2B2──F3B3──F4B4──F5B5──F6B6──F7B7──············
-/// F forward  B backward  ─ goes on  · idle
+/// F forward  B backward  · idle  ─ continues
 ///
 /// A cell is an op: its kind, its micro-batch where that fits (its last digits where it does not),
 /// and a line as long as it lasts, double for the two ops of an overlapped pair. Lower case: odd
@@ -41,7 +41,7 @@ std::string draw_timeline(const StepRecord& record, const DrawOptions& options =
 /// rank 0   0F0   0F1   0B0   0B1
 /// rank 1   1F0  >1B1<  1F1   1B0
 ///
-/// rank 1, position 1: 1B1 runs before its forward 1F1; move it behind
+/// rank 1, position 1: 1B1 runs before its forward 1F1; move it after
 std::string draw_grid(const Schedule& schedule, const Problems& problems,
                       const DrawOptions& options = {});
 

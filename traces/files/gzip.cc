@@ -133,11 +133,11 @@ std::string gunzip(std::string_view packed) {
     if (content.size() > max_size) throw Error(unpacks_too_far(max_size));
     if (status == Z_MEM_ERROR) throw Error(Fault::kMachine, "is too large to unpack in memory");
     if (status == Z_DATA_ERROR)
-      throw Error(content.empty() ? "is no gzip file; rename it or pack it"
-                                  : "is damaged; make it again");
+      throw Error(content.empty() ? "is not a gzip file; rename it or pack it"
+                                  : "is damaged; create it again");
     if (status == Z_STREAM_END && !stream.has_input()) return content;
     if (status == Z_STREAM_END) inflateReset(&stream);
-    if (status == Z_BUF_ERROR) throw Error("is cut short; copy it again");
+    if (status == Z_BUF_ERROR) throw Error("is truncated; copy it again");
   }
 }
 

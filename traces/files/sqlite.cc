@@ -157,7 +157,7 @@ struct SqliteDatabase::Connection {
       throw Error(path +
                   ": reading takes more steps than a file of its size can need; export the "
                   "trace again");
-    throw Error(fmt::format("{}: SQLite says: {}", path, functions.errmsg(database)));
+    throw Error(fmt::format("{}: SQLite reports: {}", path, functions.errmsg(database)));
   }
 };
 
@@ -168,7 +168,7 @@ SqliteDatabase::SqliteDatabase(const std::string& path)
   own.steps_left = find_max_steps(path);
   const int flags = kOpenReadOnly | kOpenUri;
   if (own.functions.open_v2(uri_of(path).c_str(), &own.database, flags, nullptr) != kOk) {
-    throw Error(fmt::format("{}: SQLite says: {}", path, own.functions.errmsg(own.database)));
+    throw Error(fmt::format("{}: SQLite reports: {}", path, own.functions.errmsg(own.database)));
   }
   for (const Limit& limit : kLimits)
     own.functions.limit(own.database, limit.number, limit.max_value);

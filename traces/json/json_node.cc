@@ -148,7 +148,7 @@ Json parse_json(std::string_view text, const std::string& file) {
   WatchedParser parser(text, file);
   Json::sax_parse(text.begin(), text.end(), &parser);
   if (parser.repeated())
-    throw Error(fmt::format("{}: the key {} stands twice in one object; remove one", file,
+    throw Error(fmt::format("{}: the key {} is duplicated in one object; remove one", file,
                             quote(*parser.repeated())));
   return std::move(parser).take();
 }
@@ -162,12 +162,16 @@ void JsonNode::refuse(const std::string& what) const {
   throw Error(fmt::format("{}: {}{}{}", *file_, pointer(), parent_ == nullptr ? "" : ": ", what));
 }
 
-void JsonNode::expect_keys(std::initializer_list<const char*> keys) const {
+void JsonNode::expect_keys(std::initializer_list<JsonKey> keys) const {
   if (!value_->is_object())
-    refuse("must be an object, as in {\"" + std::string(*keys.begin()) + "\": ...}");
-  const std::vector<std::string> known(keys.begin(), keys.end());
+    refuse("must be an object, as in {\"" + std::string(keys.begin()->name) + "\": ...}");
+  std::vector<std::string> known;
+  for (const JsonKey& each : keys) known.emplace_back(each.name);
   for (const auto& [key, _] : value_->items()) {
-    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+    const bool is_known = std::any_of(keys.begin(), keys.end(), [&key](const JsonKey& each) {
+      return key == each.name || (each.old_name != nullptr && key == each.old_name);
+    });
+    if (is_known) continue;
     const std::string nearest = find_nearest_name(key, known);
     refuse(fmt::format("unknown key {}; {}", quote(key),
                        nearest.empty() ? fmt::format("known are {}", fmt::join(known, ", "))
@@ -187,16 +191,21 @@ void JsonNode::expect_format(const std::string& format) const {
                    : fmt::format("is {}, but '{}' is needed here", quote(found), format));
 }
 
-JsonNode JsonNode::at(const char* key) const& {
+JsonNode JsonNode::at(JsonKey key) const& {
   if (auto node = find(key)) return *node;
-  refuse(fmt::format("lacks the key '{}'; add it", key));
+  refuse(fmt::format("lacks the key '{}'; add it", key.name));
 }
 
-std::optional<JsonNode> JsonNode::find(const char* key) const& {
-  if (!value_->is_object()) refuse(fmt::format("must be an object with the key '{}'", key));
-  const auto member = value_->find(key);
-  if (member == value_->end()) return {};
-  return JsonNode(*member, *this, key, 0);
+std::optional<JsonNode> JsonNode::find(JsonKey key) const& {
+  if (!value_->is_object()) refuse(fmt::format("must be an object with the key '{}'", key.name));
+  const bool has_name = value_->contains(key.name);
+  const bool has_old_name = key.old_name != nullptr && value_->contains(key.old_name);
+  if (has_name && has_old_name)
+    refuse(fmt::format("has '{}' and also '{}', its old name; remove '{}'", key.name, key.old_name,
+                       key.old_name));
+  if (!has_name && !has_old_name) return {};
+  const char* const found = has_name ? key.name : key.old_name;
+  return JsonNode(*value_->find(found), *this, found, 0);
 }
 
 std::size_t JsonNode::size() const {

@@ -24,6 +24,15 @@ nlohmann::json parse_json(std::string_view text, const std::string& file);
 Error invalid_json(std::string_view text, std::size_t byte, const std::exception& refused,
                    const std::string& file);
 
+/// A key of an object, and the spelling that it had before it was renamed: files may have either,
+/// but not both. We write the name alone.
+struct JsonKey {
+  constexpr JsonKey(const char* its_name, const char* its_old_name = nullptr)
+      : name(its_name), old_name(its_old_name) {}
+  const char* name;
+  const char* old_name;  ///< null: it was never renamed
+};
+
 /// A value in a parsed file that knows its JSON pointer. It refers to the file's json and to its
 /// parent node; both must outlive it, so members of a temporary node cannot be taken.
 class JsonNode {
@@ -43,13 +52,13 @@ class JsonNode {
   [[noreturn]] void refuse(const std::string& what) const;
 
   /// Expects an object without other keys; a mistyped key is answered with the nearest known one.
-  void expect_keys(std::initializer_list<const char*> keys) const;
+  void expect_keys(std::initializer_list<JsonKey> keys) const;
   /// Expects the format key of a file: its name and version, "bubblescope-costs/1".
   void expect_format(const std::string& format) const;
-  JsonNode at(const char* key) const&;  ///< a required member
-  JsonNode at(const char* key) const&& = delete;
-  std::optional<JsonNode> find(const char* key) const&;
-  std::optional<JsonNode> find(const char* key) const&& = delete;
+  JsonNode at(JsonKey key) const&;  ///< a required member
+  JsonNode at(JsonKey key) const&& = delete;
+  std::optional<JsonNode> find(JsonKey key) const&;
+  std::optional<JsonNode> find(JsonKey key) const&& = delete;
 
   std::size_t size() const;  ///< of an array; anything else is refused
   JsonNode operator[](std::size_t index) const&;

@@ -115,15 +115,14 @@ ClockCorrection align_clocks(const ClockGaps& gaps) {
     const Nanos shift = correction.shift[rank];
     if (shift == 0) continue;
     correction.notes.push_back(
-        fmt::format("the clock of rank {} was set {} by {}: by it, or by those beside it, ops "
-                    "began before what "
-                    "they need had ended",
+        fmt::format("the clock of rank {} was set {} by {}: ops had begun before their "
+                    "inputs ended",
                     rank, shift > 0 ? "forward" : "back", to_text(std::abs(shift))));
   }
   if (const std::optional<Fault> fault = worst_fault(gaps, correction.shift))
     correction.notes.push_back(fmt::format(
-        "an op of rank {} begins {} before what it needs has ended on rank {}, which no shift of "
-        "their clocks explains: slices that hold waiting too, or clocks that drift; idle times "
+        "an op of rank {} begins {} before its input ends on rank {}, which no shift of "
+        "their clocks explains: slices include waiting, or clocks drift; idle times "
         "between these ranks are off by as much",
         fault->to, to_text(-fault->gap), fault->from));
   return correction;

@@ -132,7 +132,7 @@ std::optional<std::string> describe_missing_rank(const DraftStep& draft) {
   if (found == draft.messages.end()) return {};
   return fmt::format(
       "{} is a message with stage {}, which no trace runs: the trace of its rank is missing, and "
-      "what waits for it is told as if it waited for nobody",
+      "what waits for it is reported as waiting for no rank",
       to_string(found->op), last + 1);
 }
 
@@ -145,8 +145,8 @@ std::optional<std::string> describe_disorder(const MeasuredStep& step) {
       const Nanos early = step.timeline.end[awaited] - step.timeline.start[id];
       if (early <= kClocksExact) continue;
       return fmt::format(
-          "{} on rank {} begins {} before {} on rank {}, which it needs, has ended: clocks that "
-          "are apart, or a file that was changed; times are taken as they are",
+          "{} on rank {} begins {} before its input {} on rank {} has ended: clocks "
+          "differ, or the file was changed; times are used as they are",
           to_string(program.instructions[id].op), program.instructions[id].rank, to_text(early),
           to_string(program.instructions[awaited].op), program.instructions[awaited].rank);
     }

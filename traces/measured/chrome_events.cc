@@ -274,7 +274,7 @@ class EventReader : public nlohmann::json_sax<nlohmann::json> {
   void keep(ChromeSlice slice) {
     if (found_.slices.size() == kMaxKept)
       throw Error(
-          fmt::format("{} has more than {} ops; cut it into several files", file_, kMaxKept));
+          fmt::format("{} has more than {} ops; split it into several files", file_, kMaxKept));
     slice.thread = thread_of(event_);
     found_.slices.push_back(std::move(slice));
   }

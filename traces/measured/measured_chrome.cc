@@ -141,8 +141,8 @@ class Reader {
   /// step n.
   [[noreturn]] void refuse_unnumbered(const ChromeSlice& slice) const {
     throw Error(fmt::format(
-        "{}: the op '{}' says neither its micro-batch (args.mb_id) nor its step (args.step), so "
-        "micro-batches cannot be told from steps; give one of them",
+        "{}: the op '{}' states neither its micro-batch (args.mb_id) nor its step (args.step), so "
+        "micro-batches and steps cannot be distinguished; give one of them",
         file_, slice.name));
   }
 

@@ -148,7 +148,7 @@ class ProfileReader {
         has_device_slices_ ? std::nullopt : activity_.split_pair(range, slice.thread);
     if (!split)
       throw Error(fmt::format(
-          "{}: '{}' is one annotation for two ops, and nothing within it tells where the forward "
+          "{}: '{}' is one annotation for two ops, and nothing within it shows where the forward "
           "ends and the backward begins; record the host's operators, too (ProfilerActivity.CPU)",
           file_, slice.name));
     for (std::size_t at = 0; at < pair.size(); ++at) {
@@ -251,7 +251,7 @@ class ProfileReader {
     if (step.receives > max_receives)
       throw Error(fmt::format(
           "{}: no op is annotated, and step {} receives {} messages for {} forwards: the rank has "
-          "several stages, which cannot be told apart; annotate the ops ('PP:0F3', by "
+          "several stages, which cannot be distinguished; annotate the ops ('PP:0F3', by "
           "record_function)",
           file_, number, step.receives, step.forwards));
   }

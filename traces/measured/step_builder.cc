@@ -135,7 +135,7 @@ ValidSchedule StepBuilder::order_of(const std::vector<std::vector<ObservedOp>>& 
       });
   auto validated = validate_schedule(std::move(schedule));
   if (const auto* invalid = std::get_if<InvalidSchedule>(&validated))
-    throw Error(fmt::format("{}: this is no whole step of a pipeline: {}", where(label),
+    throw Error(fmt::format("{}: this is not a complete step of a pipeline: {}", where(label),
                             invalid->problems[0].message));
   return std::get<ValidSchedule>(std::move(validated));
 }
@@ -161,8 +161,8 @@ void StepBuilder::note_early_op(const DraftStep& draft,
     const Instruction& needed = program.instructions[early->needed];
     corrections_.note_largest(
         early->early, extent_of(draft.lanes),
-        fmt::format("{} on rank {} begins {} before {} on rank {}, which it needs, has ended: "
-                    "clocks that are apart, or a file that was changed",
+        fmt::format("{} on rank {} begins {} before its input {} on rank {} has ended: "
+                    "clocks differ, or the file was changed",
                     to_string(op.op), op.rank, to_text(early->early), to_string(needed.op),
                     needed.rank));
   }

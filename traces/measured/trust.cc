@@ -27,7 +27,7 @@ Trust judge_trust(const BubbleReport& report, const TrustEvidence& evidence) {
   if (trust.replay_error >= kMaxReplayError)
     faults.push_back(
         fmt::format("a replay of the ops' own order and durations misses the measured span by "
-                    "{:.1f} %: time passes that no op and no message explains",
+                    "{:.1f} %: the rest is time that no op and no message explains",
                     100 * trust.replay_error));
   else if (worst >= kMaxReplayError)
     doubts.push_back(
@@ -35,7 +35,7 @@ Trust judge_trust(const BubbleReport& report, const TrustEvidence& evidence) {
   const double bound = static_cast<double>(report.lower_bound);
   if (bound > static_cast<double>(report.makespan) * (1 + kRounding))
     faults.push_back(fmt::format(
-        "the ops alone need {}, but the measured span is {}: ops overlap or hold waiting",
+        "the ops alone need {}, but the measured span is {}: ops overlap or include waiting",
         format_time(report.lower_bound), format_time(report.makespan)));
   trust.verdict = !faults.empty()   ? Verdict::kNone
                   : !doubts.empty() ? Verdict::kLimited

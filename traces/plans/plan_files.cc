@@ -76,9 +76,13 @@ void write_plan(JsonWriter& json, const Plan& plan, const std::optional<KnownErr
 
 void write_break_even(JsonWriter& json, const BreakEven& found) {
   json.begin_object().member("parameter", found.parameter).member("now_ns", found.now);
-  json.member("at_ns", found.at).key("rival").begin_object();
-  write_configuration(json, found.runner_up);
-  json.end_object().end_object();
+  json.member("at_ns", found.at);
+  for (const char* key : {"runner_up", "rival"}) {  // its name, and its old name
+    json.key(key).begin_object();
+    write_configuration(json, found.runner_up);
+    json.end_object();
+  }
+  json.end_object();
 }
 
 void write_refusal(JsonWriter& json, const Refusal& refused) {

@@ -214,21 +214,21 @@ std::string compute_fingerprint(const std::vector<std::string>& arguments) {
 std::optional<PlanJournal> read_plan_journal(const std::string& path) {
   if (!std::filesystem::exists(path)) return {};
   if (!std::filesystem::is_regular_file(path))
-    throw Error(path + " is no plain file, which a journal must be; give the name of one");
+    throw Error(path + " is not a plain file, which a journal must be; give the name of one");
   const std::string text = read_file(path);
   const std::size_t end = text.find('\n');
   const std::string_view first = std::string_view(text).substr(0, end);
   const std::string_view begin = first.substr(0, kFormat.size());
   const bool is_cut = end == text.npos && kFormat.starts_with(begin);
   if (!is_cut && begin != kFormat)
-    throw Error(path + " is no journal of a plan; give a file that is, or one that is not there");
+    throw Error(path + " is not a plan journal; give one, or a file that does not exist");
   if (end == text.npos) return {};
   try {
     std::optional<JournalOwner> owner = read_owner(first.substr(kFormat.size()));
-    if (!owner) throw Error(path + ": the first line is spoiled; remove the file to begin anew");
+    if (!owner) throw Error(path + ": the first line is corrupted; remove the file to start again");
     return read_lines(*std::move(owner), std::string_view(text).substr(end + 1));
   } catch (const nlohmann::json::exception&) {
-    throw Error(path + ": was written by another bubblescope; remove it to begin anew");
+    throw Error(path + ": was written by another bubblescope; remove it to start again");
   }
 }
 

@@ -241,7 +241,7 @@ std::string write_whole_step_text(const Iterations& iterations) {
   for (std::size_t at = 0; at < std::min(outside.size(), kShown); ++at)
     parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", outside[at].first,
                          format_time(outside[at].second));
-  text += (parts.empty() ? "" : "; besides: " + parts) + "\n";
+  text += (parts.empty() ? "" : "; outside the pipeline: " + parts) + "\n";
   if (has_replicas(iterations)) text += "             (makespan below: mean of all replicas)\n";
   return text;
 }
@@ -250,8 +250,8 @@ std::string write_iterations_text(const Iterations& iterations) {
   const std::vector<double> errors = replay_errors(iterations);
   std::string text = "\n" + spread(iterations.rows) + "\n";
   text += fmt::format(
-      "replay:   its own order and durations miss the span by {:.3g} % (median), {:.3g} % at "
-      "most\n",
+      "replay:   off by {:.3g} % (median), {:.3g} % (max) with the measured order and "
+      "durations\n",
       100 * quantile(errors, 50), 100 * quantile(errors, 100));
   if (iterations.causes)
     text += write_causes_text(*iterations.causes, compute_mean_step(iterations),

@@ -76,7 +76,7 @@ std::string write_left_out_text(const Iterations& iterations);
 std::string write_whole_step_text(const Iterations& iterations);
 
 /// 64 iterations: 1.95 s to 2.31 s; drawn is the median one, all numbers are means
-/// replay:   its own order and durations miss the span by 0.12 % (median), 0.13 % at most
+/// replay:   off by 0.12 % (median), 0.13 % (max) with the measured order and durations
 /// cause:    unequal stages: stage 3 (rank 3) has 1.41 x the mean stage's work
 ///           with the same work in equal stages, the step would be 298 ms shorter (13.5 %)
 /// slowdown: S 1.174: ...

@@ -98,7 +98,9 @@ void write_links(JsonWriter& json, const std::vector<LinkUse>& links) {
 void write_noise(JsonWriter& json, const StepTimes& times) {
   json.line(1).key("noise").begin_object().member("seeds", times.makespans.size());
   json.member("p50_ns", times.p50).member("p95_ns", times.p95).member("mean_ns", times.mean);
-  json.member("least_ns", times.shortest).member("most_ns", times.longest).end_object();
+  json.member("min_ns", times.shortest).member("max_ns", times.longest);
+  json.member("least_ns", times.shortest).member("most_ns", times.longest);  // the old names
+  json.end_object();
 }
 
 void write_sensitivity(JsonWriter& json, const Sensitivity& sensitivity) {

@@ -227,7 +227,7 @@ std::string busiest_link(const BubbleReport& report) {
 std::string noise_line(const BubbleReport& report) {
   if (!report.noise) return {};
   return fmt::format(
-      "noise        {} steps: p50 {}  p95 {}  mean {}  worst {}\n", report.noise->makespans.size(),
+      "noise        {} steps: p50 {}  p95 {}  mean {}  max {}\n", report.noise->makespans.size(),
       format_time(report.noise->p50), format_time(report.noise->p95),
       format_time(static_cast<Nanos>(report.noise->mean)), format_time(report.noise->longest));
 }

@@ -106,11 +106,11 @@ Cell parse_numbers(Op op, std::string_view rest, CellGrammar grammar) {
     if (!microbatch) return refuse(fmt::format("has a micro-batch above {}", kMaxMicrobatch));
     op.microbatch = *microbatch;
     if (!take_slice(op, rest, grammar))
-      return refuse(fmt::format("has no slice from 0 to {} behind its dot", kMaxSlice));
+      return refuse(fmt::format("has no slice from 0 to {} after its dot", kMaxSlice));
   }
   if (!rest.empty()) {
     const bool mixes_separators = rest.find('|') != rest.npos;
-    return refuse(fmt::format("goes on with {} behind {}; {}", quote(rest), to_string(op),
+    return refuse(fmt::format("continues with {} after {}; {}", quote(rest), to_string(op),
                               mixes_separators ? "between ranks that | separates, ops stand apart "
                                                  "by blanks, without commas"
                                                : "remove that"));
@@ -125,7 +125,7 @@ Cell parse_op(std::string_view text, CellGrammar grammar) {
   const auto stage = to_number(digits, kMaxStage);
   if (!stage) return refuse(fmt::format("has a stage above {}", kMaxStage));
   const std::string_view name = take(rest, is_name);
-  if (name.empty()) return refuse("has no kind behind its stage; write it as in 0F0");
+  if (name.empty()) return refuse("has no kind after its stage; write it as in 0F0");
   if (name == "BW")
     return refuse(
         fmt::format("is from before PyTorch 2.6, when BW was the full backward and B the "
@@ -155,7 +155,7 @@ Cell parse_pair(std::string_view text, CellGrammar grammar) {
   if (inside.find('(') != text.npos || text.find(')', close + 1) != text.npos)
     return refuse("has parentheses within parentheses; pairs do not nest");
   if (text.substr(close + 1) != kOverlap)
-    return refuse(fmt::format("must end in {} right behind its parenthesis", kOverlap));
+    return refuse(fmt::format("must end in {} directly after its parenthesis", kOverlap));
   const std::size_t middle = inside.find(';');
   if (middle == text.npos || inside.find(';', middle + 1) != text.npos)
     return refuse("must hold two ops with one semicolon between them, as in (0F7;7B3)OVERLAP_F_B");

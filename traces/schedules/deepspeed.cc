@@ -195,7 +195,7 @@ class LineReader {
     const auto* word = std::find_if(std::begin(kWords), std::end(kWords),
                                     [&](const Word& known) { return known.name == name; });
     if (word == std::end(kWords))
-      refuse(text, step, "is no instruction; they are LD, F, B, SA, RA, SG, RG, RTG, RGD, OPT");
+      refuse(text, step, "is not an instruction; they are LD, F, B, SA, RA, SG, RG, RTG, RGD, OPT");
     if (word->has_buffer ? !parse_number<std::int32_t>(digits) : !digits.empty())
       refuse(text, step,
              word->has_buffer ? "needs its buffer's number, as in F0" : "has no buffer");

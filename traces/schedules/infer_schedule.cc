@@ -201,7 +201,7 @@ std::optional<std::string> explain_size(const Schedule& schedule) {
   const std::int64_t rows = std::int64_t{schedule.stages()} * shape.microbatches;  // at most 2^40
   if (rows <= allowed && rows * shape.slices <= allowed) return {};
   return fmt::format(
-      "asks for {} stage(s) x {} micro-batch(es) x {} slice(s), but there are only {} ops; correct "
+      "needs {} stage(s) x {} micro-batch(es) x {} slice(s), but there are only {} ops; correct "
       "the number, or add the missing ops",
       schedule.stages(), shape.microbatches, shape.slices, schedule.op_count());
 }

@@ -31,7 +31,7 @@ void read_activation_keys(const JsonNode& node, Schedule& schedule) {
     for (std::size_t stage = 0; stage < recompute->size(); ++stage)
       schedule.recompute_of_stage.push_back(read_recompute((*recompute)[stage]));
   }
-  if (const auto targets = node.find("keepers")) {
+  if (const auto targets = node.find(kOffloadTargets)) {
     expect_size(*targets, static_cast<std::size_t>(schedule.shape.ranks), "rank");
     schedule.offload_target_of_rank = host_offload_targets(schedule.shape.ranks);
     for (std::size_t rank = 0; rank < targets->size(); ++rank) {
@@ -49,7 +49,7 @@ void write_activation_keys(JsonWriter& json, const Schedule& schedule) {
     json.end_array();
   }
   if (schedule.offload_target_of_rank.empty()) return;
-  json.line(1).key("keepers").begin_array();
+  json.line(1).key(kOffloadTargets.name).begin_array();
   for (std::size_t rank = 0; rank < schedule.offload_target_of_rank.size(); ++rank) {
     const std::int32_t target = schedule.offload_target_of_rank[rank];
     const bool host = target == static_cast<std::int32_t>(rank);

@@ -1,7 +1,7 @@
 // Recomputation and offload in native schedule files:
 //
 //   "recompute":["full","none"]            per stage: none, selective or full
-//   "keepers":[1,null]                     per rank: the rank it offloads to; null: the host
+//   "offload_targets":[1,null]             per rank: the rank it offloads to; null: the host
 #pragma once
 
 #include <string>
@@ -11,6 +11,8 @@
 #include "traces/json/json_writer.h"
 
 namespace bubblescope::traces {
+
+inline constexpr JsonKey kOffloadTargets{"offload_targets", "keepers"};
 
 /// Reads both keys of a schedule object where they are present; its placement must be known.
 /// Throws Error with the JSON pointer of the first fault.

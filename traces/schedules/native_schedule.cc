@@ -20,6 +20,7 @@ namespace bubblescope::traces {
 namespace {
 
 constexpr const char* kFormat = "bubblescope-schedule/1";
+constexpr JsonKey kFusedForwards{"fused_forwards", "joint_forwards"};
 
 Shape read_shape(const JsonNode& node) {
   node.expect_keys({"ranks", "chunks", "microbatches", "slices", "group_size"});
@@ -94,7 +95,7 @@ const Registrar<ScheduleFormat> registrar{{"native",
 Schedule read_schedule_object(const JsonNode& node) {
   node.expect_format(kFormat);
   node.expect_keys({"format", "name", "shape", "pipelines", "forward_only", "placement", "order",
-                    "joint_forwards", "replicas", "weights", "recompute", "keepers"});
+                    kFusedForwards, "replicas", "weights", "recompute", kOffloadTargets});
   const Shape shape = read_shape(node.at("shape"));
   Schedule schedule = make_schedule_of_lists(read_lists(node.at("order"), shape));
   schedule.name = node.at("name").text();
@@ -103,7 +104,7 @@ Schedule read_schedule_object(const JsonNode& node) {
     schedule.pipelines = pipelines->integer32(1, 2);
   if (const auto forward_only = node.find("forward_only"))
     schedule.forward_only = forward_only->boolean();
-  if (const auto fused = node.find("joint_forwards"))
+  if (const auto fused = node.find(kFusedForwards))
     schedule.fused_forwards = fused->integer32(1, kMaxMicrobatch + 1);
   read_placement(node.at("placement"), schedule);
   read_asynchronous(node, schedule);
@@ -124,7 +125,8 @@ void write_schedule_object(JsonWriter& json, const Schedule& schedule) {
   json.line(1).array("placement", schedule.rank_of_stage).line(1).key("order").begin_array();
   for (const RankOrder& list : get_lists(schedule)) json.line_between(2).value(write_list(list));
   json.end_array();
-  if (schedule.fused_forwards > 1) json.line(1).member("joint_forwards", schedule.fused_forwards);
+  if (schedule.fused_forwards > 1)
+    json.line(1).member(kFusedForwards.name, schedule.fused_forwards);
   write_asynchronous(json, schedule);
   write_activation_keys(json, schedule);
   json.end_object();

@@ -11,7 +11,7 @@
 //
 // placement has the rank of every stage; order has one string per rank, in the text form's words.
 // Optional keys:
-//   "joint_forwards":2             how many forwards of a stage run as one
+//   "fused_forwards":2             how many forwards of a stage run as one
 //   "replicas":[2,1]               ranks that share each stage, from its placement on
 //   "weights":["0 0 0>1 1>2",...]  per compute op, the weight version that it reads and, after >,
 //                                  the one that it writes

@@ -70,7 +70,7 @@ class CsvCells {
     const std::string_view cell = rest_.substr(1, close - 1);
     rest_.remove_prefix(close + 1);
     if (!rest_.empty() && rest_.find_first_of(",\r\n") != 0)
-      refuse(fmt::format("the cell goes on behind its closing quote with {}; remove that",
+      refuse(fmt::format("the cell continues after its closing quote with {}; remove that",
                          quote(rest_.substr(0, rest_.find_first_of(",\r\n")))));
     return cell;
   }
@@ -114,7 +114,7 @@ void refuse_old_grammar(const Schedule& schedule, const std::string& file) {
       const std::size_t gradient = index(input_gradient);
       if (!has_full[gradient] || has_split[gradient]) continue;
       throw Error(fmt::format(
-          "{}: '{}' stands beside {}, as before PyTorch 2.6, when B was the input gradient; "
+          "{}: '{}' is next to {}, as before PyTorch 2.6, when B was the input gradient; "
           "write {} for it",
           place_of(file, rank, count_cells(lists[rank], at)), to_string(op),
           to_string(backward(op.stage, op.microbatch)), to_string(input_gradient)));

@@ -58,9 +58,9 @@ class Cutter {
       const bool arrives = is_message(other) && other.peer == rank;
       const std::uint32_t job = arrives ? receive_jobs_[awaited] : send_jobs_[awaited];
       if (!arrives && other.rank != rank)
-        throw Error(fmt::format("{} cannot say that {} of rank {} waits for {} of rank {}", format_,
-                                to_string(program_.instructions[id].op), rank, to_string(other.op),
-                                other.rank));
+        throw Error(fmt::format("{} cannot express that {} of rank {} waits for {} of rank {}",
+                                format_, to_string(program_.instructions[id].op), rank,
+                                to_string(other.op), other.rank));
       waits.push_back(job);
     }
     return waits;

@@ -166,9 +166,10 @@ const char* open_cupti() {
   void* library = dlopen(("libcupti.so." + major).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) library = dlopen("libcupti.so", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr)
-    return store_error("libcupti.so." + major + " is not found; add the folder of the CUDA toolkit's CUPTI "
-                "(extras/CUPTI/lib64) to LD_LIBRARY_PATH");
-  if (!find_all(library)) return store_error("libcupti.so lacks a call that is needed");
+    return store_error("libcupti.so." + major +
+                       " was not found; add the folder of the CUDA toolkit's CUPTI "
+                       "(extras/CUPTI/lib64) to LD_LIBRARY_PATH");
+  if (!find_all(library)) return store_error("libcupti.so lacks a required function");
   std::uint32_t version = 0;
   if (const char* const error = check_cupti(cupti.get_version(&version), "cuptiGetVersion"))
     return error;
@@ -221,7 +222,8 @@ const char* read_activity(BubblescopeTakeActivity take, void* to, std::int64_t* 
 namespace {
 
 const char* start_activity() {
-  return store_error("this build has no CUPTI; install the CUDA toolkit's CUPTI and build anew");
+  return store_error(
+      "this build has no CUPTI; install CUPTI from the CUDA toolkit and build again");
 }
 const char* tag(std::uint64_t) { return nullptr; }
 const char* read_activity(BubblescopeTakeActivity, void*, std::int64_t* lost) {

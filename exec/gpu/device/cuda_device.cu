@@ -60,8 +60,9 @@ const char* allocate(std::int32_t device, std::size_t bytes, void** memory) {
   const cudaError_t status = cudaMalloc(memory, bytes);
   if (status == cudaSuccess) return nullptr;
   cudaGetLastError();  // clears the error, which does not affect later calls
-  return store_error("device " + std::to_string(device) + " has no room for " + std::to_string(bytes) +
-              " bytes more (" + cudaGetErrorString(status) + "); take a smaller model or schedule");
+  return store_error("device " + std::to_string(device) + " is out of memory: it cannot allocate " +
+                     std::to_string(bytes) + " more bytes (" + cudaGetErrorString(status) +
+                     "); use a smaller model or schedule");
 }
 
 void release_memory(void* memory) {
@@ -73,8 +74,9 @@ const char* allocate_on_host(std::size_t bytes, void** memory) {
   const cudaError_t status = cudaHostAlloc(memory, bytes, cudaHostAllocPortable);
   if (status == cudaSuccess) return nullptr;
   cudaGetLastError();
-  return store_error("the host has no room for " + std::to_string(bytes) + " bytes that stay in place (" +
-              cudaGetErrorString(status) + "); evict less, or take a smaller model");
+  return store_error("the host cannot allocate " + std::to_string(bytes) +
+                     " bytes of pinned memory (" + cudaGetErrorString(status) +
+                     "); offload less, or use a smaller model");
 }
 
 void release_on_host(void* memory) {

@@ -180,11 +180,11 @@ void launch_by_entries(Kernel kernel, const LaunchFields<Value>& o, cudaStream_t
 
 const char* launch(const BubblescopeLaunch* order, void* stream) {
   const auto* const on = static_cast<CudaStream*>(stream);
-  if (order->kernel < 0 || order->kernel >= kKernels) return store_error("there is no such kernel");
+  if (order->kernel < 0 || order->kernel >= kKernels) return store_error("unknown kernel");
   if (order->rows <= 0 || order->columns <= 0 ||
       std::max(order->rows, order->columns) > std::numeric_limits<int>::max())
-    return store_error("a kernel is asked for " + std::to_string(order->rows) + " x " +
-                std::to_string(order->columns) + " entries");
+    return store_error("a kernel was requested for " + std::to_string(order->rows) + " x " +
+                       std::to_string(order->columns) + " entries");
   if (order->attention.width > kMaxHeadWidth)
     return store_error("heads of attention are " + std::to_string(order->attention.width) +
                 " wide, more than " + std::to_string(kMaxHeadWidth));

@@ -209,9 +209,9 @@ const char* choose(const BlasLtHandle& blas_handle, const BubblescopeGemm& p, Ge
                                                        plan.left, plan.target, plan.target,
                                                        preference.handle, 1, &result, &found));
   if (found == 0 || result.state != CUBLAS_STATUS_SUCCESS)
-    return store_error("cuBLASLt knows no way to multiply " + std::to_string(p.rows) + " x " +
-                std::to_string(p.k) + " by " + std::to_string(p.k) + " x " +
-                std::to_string(p.columns));
+    return store_error("cuBLASLt has no algorithm to multiply " + std::to_string(p.rows) + " x " +
+                       std::to_string(p.k) + " by " + std::to_string(p.k) + " x " +
+                       std::to_string(p.columns));
   plan.algorithm = result.algo;
   return nullptr;
 }

@@ -55,7 +55,7 @@ std::string describe(const DeviceState& state) {
   if (state.celsius) parts.push_back(range_text(*state.celsius, plain) + " C");
   if (state.throttle_reasons) {
     const std::string slowed = describe_throttle_reasons(*state.throttle_reasons);
-    parts.push_back(slowed.empty() ? "not slowed" : "slowed by " + slowed);
+    parts.push_back(slowed.empty() ? "not throttled" : "throttled by " + slowed);
   }
   std::string text;
   for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
@@ -68,16 +68,19 @@ std::string range_json(const char* name, const Range& range) {
          plain(range->max_value) + "]";
 }
 
+/// With "samples" and "throttled_by" under their old names, "looks" and "slowed_by", as well.
 std::string state_json(const DeviceState& state) {
-  return "{\"looks\":" + plain(state.samples) + range_json("sm_mhz", state.sm_mhz) +
-         range_json("memory_mhz", state.memory_mhz) +
-         range_json("power_milliwatts", state.power_milliwatts) +
-         range_json("power_limit_milliwatts", state.power_limit_milliwatts) +
-         range_json("celsius", state.celsius) +
-         (state.throttle_reasons
-              ? ",\"slowed_by\":\"" + describe_throttle_reasons(*state.throttle_reasons) + "\""
-              : "") +
-         "}";
+  std::string text = "{\"samples\":" + plain(state.samples) + ",\"looks\":" + plain(state.samples) +
+                     range_json("sm_mhz", state.sm_mhz) +
+                     range_json("memory_mhz", state.memory_mhz) +
+                     range_json("power_milliwatts", state.power_milliwatts) +
+                     range_json("power_limit_milliwatts", state.power_limit_milliwatts) +
+                     range_json("celsius", state.celsius);
+  if (state.throttle_reasons) {
+    const std::string reasons = '"' + describe_throttle_reasons(*state.throttle_reasons) + '"';
+    text += ",\"throttled_by\":" + reasons + ",\"slowed_by\":" + reasons;
+  }
+  return text + "}";
 }
 
 }  // namespace
@@ -175,7 +178,7 @@ MonitoredDevices DeviceMonitor::finish() {
 
 std::string to_string(const MonitoredDevices& monitored) {
   if (!monitored.obstacle.empty())
-    return "clocks, power and temperature were not noted: " + monitored.obstacle;
+    return "clocks, power and temperature could not be read: " + monitored.obstacle;
   std::string text;
   for (const MonitoredDevice& device : monitored.devices)
     text += (text.empty() ? "" : "\n") + device.bus + " while measured: " + describe(device.during);

@@ -83,12 +83,13 @@ class DeviceMonitor {
 };
 
 /// One line per device: "0000:3b:00.0 while measured: SM 1755 to 1980 MHz, memory 2619 MHz, 310.5
-/// to 655.0 W of 700.0 W, 41 to 52 C, slowed by power cap". If nothing could be read, the text says
-/// why; if no device was watched, it is empty.
+/// to 655.0 W of 700.0 W, 41 to 52 C, throttled by power cap". If nothing could be read, the text
+/// says why; if no device was watched, it is empty.
 std::string to_string(const MonitoredDevices& monitored);
 
-/// `"device_state":[{"bus":...,"before":{...},"during":{"looks":12,"sm_mhz":[1755,1980],...,
-/// "slowed_by":"power cap"},"after":{...}}]`, or `"device_state":"libnvidia-ml.so.1 is not found"`.
+/// `"device_state":[{"bus":...,"before":{...},"during":{"samples":12,"sm_mhz":[1755,1980],...,
+/// "throttled_by":"power cap"},"after":{...}}]`, or `"device_state":"libnvidia-ml.so.1 was not
+/// found"`.
 std::string device_state_json(const MonitoredDevices& monitored);
 
 }  // namespace bubblescope::exec

@@ -23,11 +23,11 @@ struct EpilogueUse {
   bool operator==(const EpilogueUse&) const = default;
 };
 
-/// "GELU within 8 x 8 by 8 x 32; GELU's gradient after 8 x 8 by 8 x 32, for which cuBLASLt has no
-/// epilogue"; empty without uses.
+/// "GELU within 8 x 8 by 8 x 32; GELU's gradient after 8 x 8 by 8 x 32, which cuBLASLt cannot
+/// fuse"; empty without uses.
 std::string to_string(const std::vector<EpilogueUse>& uses);
 
-/// `"epilogues":[{"epilogue":"gelu","rows":8,"inner":8,"columns":32,"fused":true},...]`.
+/// `"epilogues":[{"epilogue":"gelu","rows":8,"k":8,"columns":32,"fused":true},...]`.
 std::string epilogues_json(const std::vector<EpilogueUse>& uses);
 
 }  // namespace bubblescope::exec

@@ -215,16 +215,16 @@ std::string to_string(const StepActivity& activity) {
   const Sums sums = sum_of(activity);
   std::string text = "activity: " + std::to_string(sums.kernels) + " kernels, " +
                      std::to_string(sums.copies) + " copies, " + std::to_string(sums.clears) +
-                     " clearings; their ops take " + milliseconds(sums.between_events) + ", " +
+                     " memory sets; their ops take " + milliseconds(sums.between_events) + ", " +
                      percent(sums.between_events - sums.covered, sums.between_events) +
-                     " of it with none of them under way";
+                     " of it in launch gaps";
   std::string longest;
   for (const auto& [name, nanos] : sums.longest)
     longest += (longest.empty() ? "\nactivity: most time in " : ", ") + name + " (" +
                percent(nanos, sums.all) + ")";
   text += longest;
   if (activity.lost + activity.untimed > 0)
-    text += "\nactivity: not whole: records lost: " + std::to_string(activity.lost) +
+    text += "\nactivity: incomplete: records lost: " + std::to_string(activity.lost) +
             ", without a time: " + std::to_string(activity.untimed);
   return text;
 }
@@ -241,7 +241,8 @@ std::string activity_json(const StepActivity& activity) {
   return "\"activity\":{" + member("kernels", sums.kernels) + member("copies", sums.copies) +
          member("clears", sums.clears) + member("lost", activity.lost) +
          member("untimed", activity.untimed) + member("ops_ns", sums.between_events) +
-         member("covered_ns", sums.covered) + "\"most\":[" + longest + "]}";
+         member("covered_ns", sums.covered) + "\"longest\":[" + longest + "],\"most\":[" + longest +
+         "]}";  // "most" is its old name
 }
 
 }  // namespace bubblescope::exec

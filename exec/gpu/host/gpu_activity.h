@@ -72,15 +72,15 @@ StepActivity activity_of_step(const ActivityLog& log, std::int64_t step, const T
 /// parameters and our namespace. Returns other names unchanged.
 std::string kernel_name(const std::string& compiled);
 
-/// "activity: 96 kernels, 12 copies, 4 clearings; their ops take 12.4 ms, 3.1 % of it with none of
-/// them under way
+/// "activity: 96 kernels, 12 copies, 4 memory sets; their ops take 12.4 ms, 3.1 % of it in
+/// launch gaps
 /// activity: most time in attention_kernel<float> (45.0 %), ...". The second line lists the three
 /// longest-running kernels with their share of all kernel time. A third line appears if records are
 /// missing.
 std::string to_string(const StepActivity& activity);
 
 /// `"activity":{"kernels":96,"copies":12,"clears":4,"lost":0,"untimed":0,"ops_ns":12400000,
-/// "covered_ns":12015600,"most":[{"name":"attention_kernel<float>","ns":5400000},...]}`.
+/// "covered_ns":12015600,"longest":[{"name":"attention_kernel<float>","ns":5400000},...]}`.
 std::string activity_json(const StepActivity& activity);
 
 }  // namespace bubblescope::exec

@@ -88,7 +88,7 @@ GpuBuffers GpuEvictions::acquire_offloaded(InstructionId id, const Instruction& 
 GpuBuffers GpuEvictions::release_offloaded(InstructionId id, const Instruction& load) {
   const auto kept = kept_.find({load.op.stage, load.op.microbatch, load.op.slice});
   if (kept == kept_.end())
-    throw Error(Fault::kProblem, to_string(load.op) + " runs before anything of it was evicted");
+    throw Error(Fault::kProblem, to_string(load.op) + " runs before its EVICT");
   GpuBuffers buffers = std::move(kept->second);
   kept_.erase(kept);
   ActivationPool& pool = pool_of(id, load);

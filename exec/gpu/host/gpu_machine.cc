@@ -49,7 +49,7 @@ GpuMachine::GpuMachine(const BubblescopeGpu& calls, std::int32_t ranks, const Ow
 
 std::string GpuMachine::describe() const {
   std::string text = describe_devices(devices_) + "; " + std::to_string(ranks()) + " rank(s), ";
-  if (here_) return text + "a process and a device each";
+  if (here_) return text + "one process and device each";
   const RankPlace& place = places_[0];
   if (place.has_partition)
     return text + std::to_string(place.multiprocessors) + " multiprocessors each (green contexts)";

@@ -36,7 +36,7 @@ const Injections& expect_possible(const Injections& injections) {
     if (injection.kind != Kind::kDelay && injection.kind != Kind::kDie &&
         injection.kind != Kind::kHang)
       throw Error("--inject " + to_string(injection) +
-                  ": on GPUs ops can be delayed, or a rank can die or hang; use --backend cpu");
+                  ": on GPUs only delay, die and hang can be injected; use --backend cpu");
   return injections;
 }
 

@@ -18,10 +18,10 @@ void expect_trainable_on_gpus(const JobRequest& job, std::int32_t copies) {
   if (job.device.attention == Attention::kFlash && model.width / model.heads > kMaxHeadWidth)
     throw Error("--attention flash: heads are " + std::to_string(model.width / model.heads) +
                 " wide, more than " + std::to_string(kMaxHeadWidth) +
-                "; take more --num-attention-heads, or --attention softmax");
+                "; use more --num-attention-heads, or --attention softmax");
   if (!schedule->weights.empty() && copies > 1)
     throw Error(schedule->name +
-                " updates without flushes, and copies of the pipeline add their gradients up after "
+                " updates without flushes, but copies of the pipeline sum their gradients after "
                 "a step: start as many processes as ranks");
 }
 
@@ -41,7 +41,7 @@ LayerOptions layer_options_of(const DeviceOptions& device) {
 }
 
 [[noreturn]] void refuse(const Op& op, const char* lack) {
-  throw Error(Fault::kProblem, to_string(op) + " runs before " + lack + " was made");
+  throw Error(Fault::kProblem, to_string(op) + " runs before " + lack + " is ready");
 }
 
 }  // namespace
@@ -196,7 +196,7 @@ void GpuTraining::compute_forward(const Op& op) {
 
 void GpuTraining::recompute_forward(const Op& op) {
   GpuMicrobatch& state = state_of(op);
-  if (!state.is_here) refuse(op, "what it starts from");
+  if (!state.is_here) refuse(op, "its input");
   const GpuStage& stage = weights_.read(op);
   state.complete = true;
   if (state.recompute == Recompute::kSelective)
@@ -211,7 +211,8 @@ void GpuTraining::recompute_forward(const Op& op) {
 void GpuTraining::compute_input_grad(const Op& op) {
   const GpuStage& stage = weights_.read(op);
   GpuMicrobatch& state = state_of(op);
-  if (!state.saved || !state.complete || !state.is_here) refuse(op, "the whole of its forward");
+  if (!state.saved || !state.complete || !state.is_here)
+    refuse(op, "the complete result of its forward");
   const auto slot = [&](std::int32_t reader) {
     return Slot{Direction::kBackward, reader, op.microbatch, op.slice};
   };
@@ -239,7 +240,7 @@ void GpuTraining::compute_weight_grad(const Op& op, void* stream) {
 /// The memory that an EVICT copies away.
 GpuBuffers GpuTraining::release_evicted(const Instruction& evict) {
   GpuMicrobatch& state = state_of(evict.op);
-  if (!std::exchange(state.is_here, false)) refuse(evict.op, "what its forward keeps");
+  if (!std::exchange(state.is_here, false)) refuse(evict.op, "the result of its forward");
   GpuBuffers left = release_for_evict(layers_of(evict.op).pool(), state.kept());
   set_held(evict.op, context_bytes(evict.op));
   return left;
@@ -248,7 +249,7 @@ GpuBuffers GpuTraining::release_evicted(const Instruction& evict) {
 /// The memory to which a LOAD copies back.
 GpuBuffers GpuTraining::acquire_loaded(const Instruction& load) {
   GpuMicrobatch& state = state_of(load.op);
-  if (std::exchange(state.is_here, true)) refuse(load.op, "the copy that it brings back");
+  if (std::exchange(state.is_here, true)) refuse(load.op, "its evicted copy");
   GpuBuffers room = acquire_for_load(layers_of(load.op).pool(), state.kept());
   set_held(load.op, bytes_of(room) + context_bytes(load.op));
   return room;

@@ -140,7 +140,7 @@ const GpuStage& GpuWeights::read(const Op& reader) const {
   const std::int32_t kept = replica_weights.newest - static_cast<std::int32_t>(versions.size());
   if (version <= kept || version > replica_weights.newest)
     throw Error(Fault::kProblem, to_string(reader) + " reads version " + std::to_string(version) +
-                                     " of the weights, which is not there at that time");
+                                     " of the weights, which does not exist at that time");
   return versions[static_cast<std::size_t>(version) % versions.size()];
 }
 

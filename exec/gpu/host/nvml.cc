@@ -25,10 +25,10 @@ struct Reason {
   const char* name;
 };
 
-constexpr Reason kReasons[] = {{0x4, "power cap"},          {0x8, "hardware slowdown"},
-                               {0x10, "sync boost"},        {0x20, "heat"},
-                               {0x40, "heat, in hardware"}, {0x80, "power brake"},
-                               {0x100, "display clocks"}};
+constexpr Reason kReasons[] = {
+    {0x4, "power cap"},         {0x8, "hardware slowdown"},          {0x10, "sync boost"},
+    {0x20, "thermal slowdown"}, {0x40, "hardware thermal slowdown"}, {0x80, "power brake"},
+    {0x100, "display clocks"}};
 
 }  // namespace
 
@@ -36,11 +36,11 @@ Nvml open_nvml(const std::string& library) {
   Nvml nvml;
   void* const opened = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (opened == nullptr)
-    nvml.obstacle = library + " is not found";
+    nvml.obstacle = library + " was not found";
   else if (!find_all(opened, nvml.calls))
-    nvml.obstacle = library + " lacks a call that is needed";
+    nvml.obstacle = library + " lacks a required function";
   else if (const int status = nvml.calls.init(); status != 0)
-    nvml.obstacle = library + " does not start (NVML status " + std::to_string(status) + ")";
+    nvml.obstacle = library + " failed to initialize (NVML status " + std::to_string(status) + ")";
   return nvml;
 }
 

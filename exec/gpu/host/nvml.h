@@ -30,7 +30,7 @@ inline constexpr int kNvmlTemperatureGpu = 0;
 /// The calls, or the reason why there are none.
 struct Nvml {
   NvmlCalls calls;
-  std::string obstacle;  ///< "libnvidia-ml.so.1 is not found"; empty: none
+  std::string obstacle;  ///< "libnvidia-ml.so.1 was not found"; empty: none
 };
 
 /// Loads and initializes the library once; it is never unloaded.
@@ -39,8 +39,8 @@ const Nvml& open_nvml();
 /// Loads another library, for tests; every call loads it again.
 Nvml open_nvml(const std::string& library);
 
-/// "power cap, heat" for the bits of throttle_reasons(); empty if there are none. Bits that only
-/// say that the device is idle, or that its clocks are set, are left out.
+/// "power cap, thermal slowdown" for the bits of throttle_reasons(); empty if there are none. Bits
+/// that only say that the device is idle, or that its clocks are set, are left out.
 std::string describe_throttle_reasons(unsigned long long reasons);
 
 }  // namespace bubblescope::exec

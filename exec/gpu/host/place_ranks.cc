@@ -14,7 +14,7 @@ std::int32_t partition_size(const DeviceSize& device, std::int32_t parts) {
     throw Error("a device of " + std::to_string(device.multiprocessors) +
                 " multiprocessors has at most " + std::to_string(device.multiprocessors / grain) +
                 " partitions, not " + std::to_string(parts) +
-                "; take fewer ranks, or share it by --share streams");
+                "; use fewer ranks, or --share streams");
   return size;
 }
 

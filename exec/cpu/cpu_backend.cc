@@ -1,4 +1,4 @@
-// The backend `cpu`: all ranks in this process, one thread per lane.
+// The backend `cpu`: all ranks run in this process, with one thread per lane.
 #include <memory>
 #include <utility>
 

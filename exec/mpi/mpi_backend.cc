@@ -1,4 +1,4 @@
-// The backend `mpi`: one process per rank, messages over MPI.
+// The backend `mpi`: one process per rank, which sends messages over MPI.
 #include <memory>
 #include <utility>
 
@@ -30,7 +30,7 @@ MpiTransport& start_mpi(const Limits& limits) {
   return open_mpi();
 }
 
-/// Where a process is gone, MPI cannot be ended properly: the launcher cleans up.
+/// Skips the end of MPI if a process is gone, since MPI would wait for it; the launcher cleans up.
 void end_mpi(MpiTransport& transport, const Limits& limits) {
   if (transport.first_gone()) return;
   const MpiWatchdog watch(limits, "end");

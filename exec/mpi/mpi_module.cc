@@ -11,13 +11,13 @@ namespace {
 
 constexpr std::size_t kMaxBytes = 0x7fffffff;
 
-/// A communicator of our own, whose errors come back instead of ending the program.
+/// A communicator of our own, which returns errors instead of ending the program.
 MPI_Comm& world() {
   static MPI_Comm communicator = MPI_COMM_NULL;
   return communicator;
 }
 
-/// The text of the last error; null for none.
+/// The text of an error code; null for success.
 const char* text_of(int code) {
   static std::array<char, MPI_MAX_ERROR_STRING + 1> text;
   if (code == MPI_SUCCESS) return nullptr;

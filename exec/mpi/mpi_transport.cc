@@ -1,4 +1,4 @@
-// Messages as MPI's transfers.
+// Sends and receives messages over MPI.
 #include "exec/mpi/mpi_transport.h"
 
 #include <algorithm>
@@ -16,7 +16,8 @@ Error failure(const std::string& what) {
 
 }  // namespace
 
-/// MPI's own plugins look for MPI's names in the whole program.
+/// MPI's own plugins look up MPI's symbols in the whole program, so the module's symbols must be
+/// global.
 MpiLibrary::MpiLibrary(const std::string& module_file) {
   const ModuleFile file{module_file, "the backend mpi", "",
                         ": its module cannot be loaded: install libopenmpi-dev and build again",
@@ -123,7 +124,7 @@ void MpiTransport::take_gathered(const Message& message, std::vector<std::option
     early_.push_back(message);
 }
 
-/// Whether everyone's is there, of those who are.
+/// Whether every rank that is not gone has answered.
 bool MpiTransport::is_complete(const std::vector<std::optional<Blob>>& all) const {
   for (std::size_t rank = 0; rank < all.size(); ++rank)
     if (!all[rank] && !is_gone(static_cast<std::int32_t>(rank))) return false;

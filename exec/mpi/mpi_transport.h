@@ -1,5 +1,8 @@
-// Messages over MPI. MPI itself is in a module, bubblescope_mpi.so, which is opened when the first
-// message is to be sent.
+// The transport over MPI. MPI itself is in a module, bubblescope_mpi.so, which is loaded when the
+// transport is first opened.
+//
+// Every message is sent directly to its receiver. MPI does not report the death of a process, so a
+// rank is known to be gone only when it has not answered a gather.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +18,9 @@
 
 namespace bubblescope::exec {
 
-/// A loaded module, and the processes that MPI has started.
+/// The functions of the loaded module.
 struct MpiLibrary {
-  /// Throws Error with what to install where it cannot be loaded.
+  /// Throws Error that says what to install if the module cannot be loaded.
   explicit MpiLibrary(const std::string& module_file);
 
   decltype(&bubblescope_mpi_send) send = nullptr;
@@ -28,7 +31,7 @@ struct MpiLibrary {
   BubblescopeMpiWorld world{};
 };
 
-/// MPI sees one call at a time. A rank is known to be gone only when it does not answer a gather.
+/// Calls MPI on one thread at a time.
 class MpiTransport : public Transport {
  public:
   explicit MpiTransport(const MpiLibrary& library);
@@ -39,11 +42,11 @@ class MpiTransport : public Transport {
   Gathered gather(Blob own, const ShouldAbort& should_abort) override;
   void wait(const PollBackoff& backoff) const override { backoff.wait(); }
 
-  /// Ends MPI; all processes must do so.
+  /// Ends MPI. All processes must call it.
   void close();
 
  private:
-  /// A message on its way: its bytes must not move.
+  /// A message that is being sent or received. Its bytes must not move.
   struct Transfer {
     void* mpi_request = nullptr;
     MessageTag tag = MessageTag::kStep;
@@ -56,15 +59,15 @@ class MpiTransport : public Transport {
   bool is_complete(const std::vector<std::optional<Blob>>& all) const;
 
   MpiLibrary library_;
-  std::mutex mutex_;  ///< guards MPI's calls and the two lists
+  std::mutex mutex_;  ///< guards calls into MPI and the two lists
   std::list<Transfer> sent_;
   std::list<Transfer> arriving_;
   std::uint64_t gathers_ = 0;
-  std::vector<Message> early_;  ///< what others give to the next gather
+  std::vector<Message> early_;  ///< payloads that other ranks sent for a later gather
 };
 
-/// The one of this process; opens the module, and starts MPI, when first called. Throws Error with
-/// what to install where it cannot.
+/// The transport of this process. The first call loads the module and starts MPI. Throws Error that
+/// says what to install if that fails.
 MpiTransport& open_mpi();
 
 }  // namespace bubblescope::exec

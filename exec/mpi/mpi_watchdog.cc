@@ -1,4 +1,4 @@
-// Waiting beside MPI, and looking at the processes of this host.
+// Waits while MPI works, and inspects the processes of this host.
 #include "exec/mpi/mpi_watchdog.h"
 
 #include <unistd.h>
@@ -24,19 +24,19 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr Nanos kAfterInterrupt = 400'000'000;
-/// Ranks speak one after the other, so that mostly the first one does.
+/// The delay between the reports of two ranks, so that usually only the lowest rank reports.
 constexpr Nanos kTurn = 200'000'000;
 constexpr std::chrono::milliseconds kPollInterval{20};
 constexpr Nanos kBetweenLooks = 500'000'000;
-/// Who looks so much later than he wanted did not run.
+/// If the watchdog wakes this late, the process itself was suspended.
 constexpr Nanos kStopped = 2'000'000'000;
 
-/// Launchers tell a process its rank and its job by one of these.
+/// The variables by which launchers set the rank, and the job.
 constexpr std::array<std::string_view, 4> kRankNames{
     "OMPI_COMM_WORLD_RANK=", "PMIX_RANK=", "PMI_RANK=", "SLURM_PROCID="};
 constexpr std::string_view kJobName = "PMIX_NAMESPACE=";
 
-/// The entries of a process's environment; none where it is not ours to read.
+/// The entries of a process's environment; none if it cannot be read.
 std::vector<std::string> read_environment(const fs::path& process) {
   std::ifstream file(process / "environ", std::ios::binary);
   std::vector<std::string> entries;
@@ -57,7 +57,7 @@ std::optional<std::string> find_rank(const std::vector<std::string>& environment
   return std::nullopt;
 }
 
-/// A field of a process's `status`, without the blanks before it.
+/// A field of a process's `status` file, without leading blanks.
 std::string read_status(const fs::path& process, std::string_view field) {
   std::ifstream file(process / "status");
   for (std::string line; std::getline(file, line);)
@@ -68,7 +68,7 @@ std::string read_status(const fs::path& process, std::string_view field) {
   return "";
 }
 
-/// Whether a process belongs to this run: by the launcher's name for it, or by its parent.
+/// Whether a process belongs to this run: it has the same job name, or without one the same parent.
 bool is_companion(const fs::path& process, const fs::path& self) {
   std::error_code unreadable;
   if (fs::read_symlink(process / "exe", unreadable) != fs::read_symlink(self / "exe", unreadable))
@@ -78,7 +78,7 @@ bool is_companion(const fs::path& process, const fs::path& self) {
   return read_status(process, "PPid:") == read_status(self, "PPid:");
 }
 
-/// T: by a signal; t: by a debugger.
+/// The state is T if a signal stopped the process, and t if a debugger did.
 bool is_stopped(const fs::path& process) {
   const std::string state = read_status(process, "State:");
   return !state.empty() && (state[0] == 'T' || state[0] == 't');
@@ -129,7 +129,7 @@ void MpiWatchdog::watch() {
   std::unique_lock lock(mutex_);
   while (!returned_.wait_for(lock, kPollInterval, [&] { return has_returned_; })) {
     const Nanos now = read_monotonic_clock();
-    if (now - last > kStopped) begin += now - last;  // it was this process that did not run
+    if (now - last > kStopped) begin += now - last;  // this process itself was suspended
     last = now;
     if (!interrupted_at && limits_.interrupted != nullptr && limits_.interrupted->load())
       interrupted_at = now + turn;

@@ -1,4 +1,8 @@
-// A way out of MPI calls that wait for other processes by themselves: its start and its end.
+// A watchdog ends the program when MPI waits forever. MPI_Init and MPI_Finalize wait for all
+// processes and cannot be cancelled, so a process that is stopped or missing would hang the others.
+//
+//   after --timeout  "rank 2 does not answer: ...", if its process is on this host and stopped
+//   after 20 s       "a rank does not answer: ...", if no stopped process is found
 #pragma once
 
 #include <condition_variable>
@@ -11,17 +15,17 @@
 
 namespace bubblescope::exec {
 
-/// MPI starts slowly on a machine with other work: less than this is not held against a process
-/// that runs.
+/// The minimum time for MPI's start if no stopped process is found, because MPI starts slowly on a
+/// busy machine.
 inline constexpr Nanos kMinMpiStart = 20'000'000'000;
 
-/// While it lives, a call into MPI may take the limits' timeout, and longer where no process of
-/// this host is seen to be stopped: kMinMpiStart at least. Then Limits::abandon() is called with
-/// a message that names the stopped one, and has to end this process; the launcher ends the others.
-/// After Ctrl-C it is called soon.
+/// Watches one call into MPI until it is destroyed. After the limits' timeout it looks for stopped
+/// processes of this run on this host, and if it finds one, calls Limits::abandon() with a message
+/// that names it. Without one it waits for kMinMpiStart at least. After Ctrl-C it calls abandon()
+/// soon.
 class MpiWatchdog {
  public:
-  /// `call` is what MPI does: "start", "end".
+  /// `call` names what MPI does: "start" or "end".
   MpiWatchdog(const Limits& limits, std::string call);
   ~MpiWatchdog();
   MpiWatchdog(const MpiWatchdog&) = delete;
@@ -38,8 +42,8 @@ class MpiWatchdog {
   std::thread thread_;
 };
 
-/// What holds up a run of several processes, as far as this host shows it: "rank 2 does not answer:
-/// its process 4711 is stopped"; empty: nothing that could be seen.
+/// Finds a stopped process of this run on this host: "rank 2 does not answer: its process 4711 is
+/// stopped". Empty if there is none.
 std::string find_stopped_process();
 
 }  // namespace bubblescope::exec

@@ -1,4 +1,4 @@
-// Dealing devices to processes.
+// Assigns devices to processes.
 #include "exec/nccl/choose_device.h"
 
 #include "sim/ir/error.h"
@@ -9,7 +9,7 @@ namespace {
 
 std::string name_of(std::size_t rank) { return "rank " + std::to_string(rank); }
 
-/// As NCCL sees it: a device of a host, and NCCL_HOSTID says what a host is.
+/// Whether NCCL takes two devices for one. It identifies hosts by NCCL_HOSTID, if that is set.
 bool share_device(const HostInfo& left, const HostInfo& right) {
   return left.host == right.host && left.device == right.device &&
          (left.host_id.empty() || right.host_id.empty() || left.host_id == right.host_id);

@@ -1,4 +1,4 @@
-// Frames to and from bytes.
+// Converts frames to bytes and back.
 #include "exec/nccl/frames.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ struct Header {
   char mark[4] = {'B', 'B', 'S', 'C'};
   std::uint32_t kind = 0;
   std::int32_t rank = 0;
-  std::uint32_t low = 0;  ///< of the size, in two halves, so that there is no gap
+  std::uint32_t low = 0;  ///< the size, in two halves, so that the header has no padding
   std::uint32_t high = 0;
 };
 static_assert(sizeof(Header) == 20);

@@ -1,6 +1,9 @@
-// What processes say to each other over a socket, as bytes: frames of a header and a payload.
+// The wire format between processes: a frame is a header and a payload.
 //
 //   "BBSC" | kind (4 bytes) | rank (4 bytes) | size (8 bytes) | payload
+//
+// Frames of a rendezvous are exchanged on a new connection; then frames carry the messages and
+// gathers of a SocketTransport.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +15,20 @@
 
 namespace bubblescope::exec {
 
-/// What a frame is: a part of the rendezvous, of a gather, or a message of a channel.
+/// The purpose of a frame.
 enum class FrameKind : std::uint32_t {
-  kHello,      ///< a process says who it is
-  kWelcome,    ///< all are there
-  kRefusal,    ///< one may not join; a text says why
-  kGather,     ///< one's bytes for everyone
-  kGathered,   ///< everyone's
-  kControl,    ///< Channel::kControl
-  kClock,      ///< Channel::kClock
-  kGone,       ///< a process that does not answer any more
-  kShutdown,   ///< Channel::kShutdown
-  kChallenge,  ///< rank 0 asks a caller to show that it has the secret
-  kStep,       ///< Channel::kStep
-  kCopy,       ///< Channel::kCopy
+  kHello,      ///< a process reports its rank and proves that it has the secret
+  kWelcome,    ///< all processes have connected
+  kRefusal,    ///< a process may not join; the payload is the reason
+  kGather,     ///< a rank's payload of a gather, for rank 0
+  kGathered,   ///< the payloads of all ranks, from rank 0
+  kControl,    ///< MessageTag::kControl
+  kClock,      ///< MessageTag::kClock
+  kGone,       ///< the payload is a rank that is gone
+  kShutdown,   ///< MessageTag::kShutdown
+  kChallenge,  ///< rank 0 asks a process to prove that it has the secret
+  kStep,       ///< MessageTag::kStep
+  kCopy,       ///< MessageTag::kCopy
 };
 inline constexpr std::uint32_t kFrameKinds = 12;
 
@@ -33,33 +36,33 @@ FrameKind kind_of(MessageTag tag);
 
 struct Frame {
   FrameKind kind = FrameKind::kHello;
-  std::int32_t rank = 0;  ///< to rank 0: whom it is for; from rank 0: who says it
+  std::int32_t rank = 0;  ///< the receiver if sent to rank 0, the sender if sent by rank 0
   Blob payload;
 };
 
-/// The rank of a frame that is for all others.
+/// The receiver of a frame for all other ranks.
 inline constexpr std::int32_t kAllRanks = -1;
 
 Blob to_bytes(const Frame& frame);
 
-/// The largest payload that a kind of frame has. Shares have no size of their own: it depends on
-/// the Program, and FrameReader is told.
+/// The maximum payload of a kind of frame. For gathers it depends on the Program, and FrameReader's
+/// own limit applies.
 std::uint64_t max_payload_bytes(FrameKind kind);
 
-/// The longest text of a failure or a refusal: whoever writes one cuts it.
+/// The longest text of a failure or a refusal. Longer ones are cut by the sender.
 inline constexpr std::size_t kMaxTextBytes = 8192;
 
-/// Takes bytes as they come and gives whole frames. Memory grows with what has come, not with what
-/// was announced.
+/// Splits a stream of bytes into frames. Its memory grows with the bytes received, not with the
+/// announced sizes.
 class FrameReader {
  public:
-  /// Frames with larger payloads are refused, and those larger than their kind can be.
+  /// Payloads larger than `largest`, or than their kind allows, are refused.
   explicit FrameReader(std::uint64_t largest) : largest_(largest) {}
 
   void take(std::span<const std::byte> bytes);
 
-  /// The next frame that has come whole. Throws Error (Fault::kMachine) where no frame of ours
-  /// begins; nothing more can be read then.
+  /// The next complete frame. Throws Error (Fault::kMachine) if the bytes are not a frame; nothing
+  /// more can be read then.
   std::optional<Frame> next();
 
   void set_largest(std::uint64_t largest) { largest_ = largest; }
@@ -67,7 +70,7 @@ class FrameReader {
  private:
   std::uint64_t largest_;
   Blob bytes_;
-  std::size_t begin_ = 0;  ///< of what was not given yet
+  std::size_t begin_ = 0;  ///< the first byte that next() has not returned
 };
 
 }  // namespace bubblescope::exec

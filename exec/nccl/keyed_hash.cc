@@ -1,4 +1,4 @@
-// SHA-256, and a key mixed in.
+// Implements SHA-256 and HMAC.
 #include "exec/nccl/keyed_hash.h"
 
 #include <algorithm>
@@ -41,7 +41,7 @@ std::array<std::uint32_t, 64> expand(std::span<const std::byte> block) {
   return words;
 }
 
-/// The letters are those of FIPS 180-4.
+/// The names of the variables are those of FIPS 180-4.
 void mix(State& state, std::span<const std::byte> block) {
   const std::array<std::uint32_t, 64> words = expand(block);
   auto [a, b, c, d, e, f, g, h] = state;
@@ -63,7 +63,7 @@ void mix(State& state, std::span<const std::byte> block) {
   for (std::size_t at = 0; at < state.size(); ++at) state[at] += mixed[at];
 }
 
-/// A one, zeros, and the number of bits, to whole blocks.
+/// Pads the message to whole blocks: a one bit, zeros, and the length in bits.
 std::vector<std::byte> pad(std::span<const std::byte> message) {
   std::vector<std::byte> padded(message.begin(), message.end());
   padded.push_back(std::byte{0x80});

@@ -1,4 +1,4 @@
-// HMAC-SHA256 (RFC 2104, FIPS 180-4): shows that someone has a key, without telling it.
+// HMAC-SHA256 (RFC 2104, FIPS 180-4), which proves the possession of a key without sending it.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ Digest hash_sha256(std::span<const std::byte> message);
 
 Digest hash_with_key(std::string_view key, std::span<const std::byte> message);
 
-/// In a time that does not depend on where they differ.
+/// Compares in constant time.
 bool are_equal(const Digest& one, const Digest& other);
 
 }  // namespace bubblescope::exec

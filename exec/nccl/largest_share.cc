@@ -1,4 +1,4 @@
-// Counting what can be shared.
+// Computes the maximum payload of a gather from the Program and the model.
 #include "exec/nccl/largest_share.h"
 
 #include <algorithm>
@@ -9,10 +9,10 @@ namespace bubblescope::exec {
 
 namespace {
 
-/// A matrix's rows, columns and number of entries stand before its entries.
+/// The bytes before a matrix's entries: rows, columns and the number of entries.
 constexpr std::uint64_t kMatrixHeader = 2 * sizeof(std::int32_t) + sizeof(std::size_t);
 
-/// A span, an arrival and a stop for every instruction.
+/// A span, an arrival and a BlockedAt for every instruction.
 std::uint64_t bytes_of_step(const Program& program) {
   return program.instructions.size() * (2 * sizeof(Span) + sizeof(BlockedAt));
 }
@@ -25,7 +25,7 @@ std::uint64_t bytes_of_weights(const TransformerShape& shape, bool first, bool l
   return bytes;
 }
 
-/// Weights and gradients, and how many there are of both.
+/// The weights and gradients of the whole model, and the count of each.
 std::uint64_t bytes_of_model(const Schedule& schedule, const TrainingOptions& options) {
   const std::int32_t stages = schedule.stages_per_pipeline();
   std::uint64_t bytes = 0;
@@ -37,8 +37,8 @@ std::uint64_t bytes_of_model(const Schedule& schedule, const TrainingOptions& op
 
 }  // namespace
 
-/// A small share has room for content whose size the Program does not set, such as a failure's
-/// text.
+/// Adds kSmallGather for content whose size does not depend on the Program, such as the text of a
+/// failure.
 std::uint64_t largest_share(const JobRequest& job) {
   const Schedule& schedule = job.schedule;
   const std::uint64_t trained =

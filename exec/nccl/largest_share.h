@@ -1,4 +1,4 @@
-// How many bytes a process can have to share with the others in a job.
+// The maximum payload of a gather in a job.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace bubblescope::exec {
 
-/// The largest of: a rank's spans, arrivals and stops in a step; the weights and gradients of the
-/// whole model, where it trains. More than this no process of the same job sends.
+/// The larger of a rank's spans, arrivals and blocked lanes of a step, and, if the job trains, the
+/// weights and gradients of the whole model. A process that announces more is disconnected.
 std::uint64_t largest_share(const JobRequest& job);
 
 }  // namespace bubblescope::exec

@@ -1,4 +1,4 @@
-// Reading a launcher's variables.
+// Reads a launcher's variables.
 #include "exec/nccl/launch.h"
 
 #include <array>
@@ -16,11 +16,11 @@ constexpr std::array<Launcher, 4> kLaunchers{kTorchrun, kMpiruns[0], kMpiruns[1]
 
 constexpr std::int32_t kMaxProcesses = 65'536;
 constexpr std::int32_t kDefaultPort = 29500;
-/// Ports that Slurm's jobs get: below those that systems hand out by themselves.
+/// The ports for Slurm jobs, below the ephemeral ports of most systems.
 constexpr std::int64_t kFirstJobPort = 16'000;
 constexpr std::int64_t kJobPorts = 12'000;
 
-/// Empty where the variable is not set, or set to nothing.
+/// Empty if the variable is not set, or set to an empty text.
 std::optional<std::string> read_text(const Environment& environment, const char* name) {
   const char* const value = environment(name);
   if (value == nullptr || *value == '\0') return std::nullopt;
@@ -43,8 +43,8 @@ std::optional<std::int32_t> read_rank(const Environment& environment, const char
   return value ? std::optional(static_cast<std::int32_t>(*value)) : std::nullopt;
 }
 
-/// Both variables, or neither: half of them is a mistake that would hang, unless the launcher is
-/// known for it.
+/// Reads rank and world size. Only one of the two would make the others wait forever, so it is an
+/// error, unless the launcher is known to set only a rank.
 std::optional<Launch> read_rank_info(const Environment& environment, const Launcher& names) {
   const auto rank = read_rank(environment, names.rank);
   const auto count = read_rank(environment, names.count);
@@ -59,7 +59,7 @@ std::optional<Launch> read_rank_info(const Environment& environment, const Launc
   return Launch{names.name, {*rank, *count}, read_rank(environment, names.local_rank), {}};
 }
 
-/// The port behind a port.
+/// The same address with the next port.
 Address after(Address address) {
   address.port = static_cast<std::uint16_t>(address.port == 65'535 ? 65'534 : address.port + 1);
   return address;
@@ -70,7 +70,7 @@ std::optional<Address> read_master(const Environment& environment) {
   if (!host) return std::nullopt;
   const auto port = read_number(environment, "MASTER_PORT", 65'535);
   const Address address{*host, static_cast<std::uint16_t>(port.value_or(kDefaultPort))};
-  // torchrun's agent listens at that port itself.
+  // torchrun's agent listens at that port.
   return read_text(environment, "TORCHELASTIC_USE_AGENT_STORE") == "True" ? after(address)
                                                                           : address;
 }
@@ -85,7 +85,7 @@ std::optional<Address> read_slurm(const Environment& environment) {
                  static_cast<std::uint16_t>(kFirstJobPort + (*job + 17 * step) % kJobPorts)};
 }
 
-/// Slurm sets PMI's variables too, where it starts the processes itself.
+/// Whether srun started this process directly; Slurm then sets PMI's variables too.
 bool is_started_by_slurm(const Environment& environment, const RankInfo& rank_info) {
   const auto slurm = read_rank_info(environment, kLaunchers.back());
   return slurm && slurm->rank_info.rank == rank_info.rank &&
@@ -102,7 +102,7 @@ std::optional<Address> find_rendezvous(const Environment& environment, const Ran
   return std::nullopt;
 }
 
-/// Whether the launcher says that no process is on another host.
+/// Whether the launcher reports that all processes are on one host.
 bool is_on_one_host(const Environment& environment, const Launch& launch) {
   const char* const here = launch.launcher == kTorchrun.name ? "LOCAL_WORLD_SIZE" : "";
   if (*here != '\0' && read_rank(environment, here) == launch.rank_info.count) return true;

@@ -1,7 +1,7 @@
-// What a launcher tells a process through environment variables: which rank it is, and where the
-// others are.
+// Reads the environment variables by which a launcher sets a process's rank and the address of rank
+// 0.
 //
-//   | launcher | rank, count, rank on its host                                         |
+//   | launcher | rank, world size, local rank                                           |
 //   |----------|------------------------------------------------------------------------|
 //   | torchrun | RANK, WORLD_SIZE, LOCAL_RANK                                           |
 //   | srun     | SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_LOCALID                      |
@@ -21,32 +21,32 @@
 namespace bubblescope::exec {
 
 struct Launch {
-  std::string launcher;  ///< "torchrun"; empty: none, this process is alone
+  std::string launcher;  ///< "torchrun"; empty if this process was started alone
   RankInfo rank_info;
-  std::optional<std::int32_t> local_rank;  ///< on its host
-  std::optional<Address> rendezvous;       ///< where rank 0 listens; empty: MPI has to tell
-  std::string interface_name = {};         ///< where rank 0 listens instead; empty: at the meeting
-  SecretSource secret = {};                ///< where the secret is, if the launcher says so
-  std::string runtime_folder = {};         ///< the user's own on this host; may be empty
+  std::optional<std::int32_t> local_rank;  ///< rank within its host
+  std::optional<Address> rendezvous;  ///< where rank 0 listens; empty: rank 0 sends it over MPI
+  std::string interface_name = {};    ///< where rank 0 listens instead; empty: as above
+  SecretSource secret = {};           ///< the secret's source, if variables name one
+  std::string runtime_folder = {};    ///< XDG_RUNTIME_DIR; may be empty
 
-  /// Whether no other host can reach the meeting.
+  /// Whether other hosts cannot reach the rendezvous.
   bool is_local() const {
     return rendezvous && is_loopback(rendezvous->host) && interface_name.empty();
   }
 };
 
-/// The value of a variable; null where it is not set.
+/// The value of a variable; null if it is not set.
 using Environment = std::function<const char*(const char* name)>;
 
-/// The first launcher of the table whose variables are there. The meeting place is, in this order,
-/// BUBBLESCOPE_RENDEZVOUS (host:port); MASTER_ADDR and MASTER_PORT (the port behind it, where
-/// torchrun's own store has that one); the port behind that of NCCL_COMM_ID; under srun the first
-/// host of SLURM_STEP_NODELIST and a port made of the job's number. Where the launcher says that
-/// all are on one host and no BUBBLESCOPE_RENDEZVOUS is set, they meet at its loopback interface.
-/// Throws Error for values that cannot be.
+/// Reads the variables of the first launcher in the table that has set its own. The rendezvous is,
+/// in this order: BUBBLESCOPE_RENDEZVOUS (host:port); MASTER_ADDR and MASTER_PORT (the next port if
+/// torchrun's own store listens at that one); the port after that of NCCL_COMM_ID; under srun, the
+/// first host of SLURM_STEP_NODELIST and a port derived from the job's number. If the launcher
+/// reports that all processes are on one host and BUBBLESCOPE_RENDEZVOUS is not set, it is at the
+/// loopback interface. Throws Error for invalid values.
 Launch read_launch(const Environment& environment);
 
-/// The first host of a list as Slurm writes it: "gpu07" of "gpu[07-09,12],login1".
+/// The first host of a Slurm host list: "gpu07" of "gpu[07-09,12],login1".
 std::string first_host(const std::string& list);
 
 }  // namespace bubblescope::exec

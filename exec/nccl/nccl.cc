@@ -1,4 +1,4 @@
-// Calling the module, and waiting for what it has begun.
+// Calls the module, and waits for its asynchronous calls.
 #include "exec/nccl/nccl.h"
 
 #include <algorithm>
@@ -11,7 +11,8 @@ namespace bubblescope::exec {
 
 namespace {
 
-/// What NCCL notices of another process is explained by it, or by its end, within this time.
+/// After an error of NCCL, how long to wait for another process to report the cause, or for its
+/// connection to end.
 constexpr Nanos kExplanation = 500'000'000;
 
 bool contains(const RankGroup& members, std::int32_t rank) {
@@ -38,7 +39,7 @@ NcclRanks::NcclRanks(const BubblescopeNccl& calls, const CommunicatorConfig& own
   for (const std::vector<std::size_t>& parts : plan_splits(groups_)) split(parts);
 }
 
-/// All ranks do this at the same time.
+/// All ranks must call this at the same time.
 void NcclRanks::split(const std::vector<std::size_t>& parts) {
   const auto mine = std::find_if(parts.begin(), parts.end(), [this](std::size_t part) {
     return contains(groups_[part], own_.rank);
@@ -55,7 +56,8 @@ void NcclRanks::split(const std::vector<std::size_t>& parts) {
   parts_[*mine] = std::move(part);
 }
 
-/// The error of a call, unless the watch knows better what has happened.
+/// Throws the error of a call, or, if another process has caused it, what the watch throws about
+/// that process.
 void NcclRanks::expect(const char* error) {
   if (error == nullptr) return;
   const std::string text = error;
@@ -145,7 +147,7 @@ void NcclRanks::run_as_group(std::optional<std::size_t> group, const std::functi
   await(group);
 }
 
-/// What follows on a stream may be put there only when NCCL has put there its own.
+/// Waits until NCCL has enqueued its own work, so that later work on the stream comes after it.
 void NcclRanks::await(std::optional<std::size_t> group) {
   if (!in_group_) await_idle(communicator(group));
 }

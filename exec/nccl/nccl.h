@@ -1,5 +1,5 @@
-// NCCL as the host uses it: the calls of its module with errors thrown, communicators owned, and
-// nothing that waits for ever.
+// NCCL for the host: communicators with owners, calls that throw errors, and waits that can be
+// aborted.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +15,19 @@
 
 namespace bubblescope::exec {
 
-/// Opens bubblescope_nccl.so. Throws Error (Fault::kMachine) that says what is missing. The module
-/// stays open for good.
+/// Loads bubblescope_nccl.so for good. Throws Error (Fault::kMachine) that says what is missing.
 const BubblescopeNccl& open_nccl();
 
-/// The same for a module in this file.
+/// Loads the module from this file.
 const BubblescopeNccl& open_nccl(const std::string& module_file);
 
 /// "2.28.9".
 std::string describe_version(const BubblescopeNccl& calls);
 
-/// Called again and again while something is under way, or has failed; throws Error to give up.
+/// Called repeatedly while a call is in progress or has failed; throws Error to abort.
 using Watch = std::function<void()>;
 
-/// What one process needs to join all others.
+/// The arguments of a process that joins the communicator of all ranks.
 struct CommunicatorConfig {
   std::int32_t rank = 0;
   std::int32_t count = 1;
@@ -36,13 +35,14 @@ struct CommunicatorConfig {
   BubblescopeNcclId id{};
 };
 
-/// All ranks' communicator, and those of groups of them. For one thread. What NCCL refuses, here or
-/// as the news of another rank, is thrown as Error (Fault::kMachine), and so is what the watch
-/// throws: everything is aborted then, before anyone gives back memory or streams that it uses.
+/// The communicator of all ranks, and one for each group of ranks. All calls must come from one
+/// thread. Errors of NCCL, on any rank, are thrown as Error (Fault::kMachine), and so are
+/// exceptions of the watch. Every communicator is aborted first, so that the memory and streams
+/// that NCCL uses can be freed safely.
 class NcclRanks {
  public:
-  /// All ranks make it at the same time, with the same groups. `calls` is not copied. Returns when
-  /// all are there, or throws what `watch` does.
+  /// All ranks must construct it at the same time, with the same groups. `calls` is not copied.
+  /// Returns when all ranks have joined, or throws what `watch` throws.
   NcclRanks(const BubblescopeNccl& calls, const CommunicatorConfig& own,
             const std::vector<RankGroup>& groups, Watch watch);
   NcclRanks(const NcclRanks&) = delete;
@@ -50,30 +50,30 @@ class NcclRanks {
 
   using Buffer = GpuBuffer;
 
-  // Each returns when it is on the stream, perhaps long before it has run. `group` is an index of
-  // the constructor's groups, to which this rank belongs; empty: all ranks.
+  // Each call returns when its work is on the stream, perhaps long before it runs. `group` is an
+  // index into the constructor's groups and must contain this rank; empty means all ranks.
   void send(std::optional<std::size_t> group, std::int32_t peer, const Buffer& from, void* stream);
   void receive(std::optional<std::size_t> group, std::int32_t peer, const Buffer& to, void* stream);
   void sum(std::size_t group, const std::vector<Buffer>& values, void* stream);
 
-  /// Neighbouring bytes that one member of a group owns.
+  /// Adjacent bytes that one member of a group owns.
   struct Piece {
     Buffer buffer;
     std::int32_t owner = 0;
   };
-  /// Each owner gets the sum of its pieces; what the others have there is lost.
+  /// Each owner gets the sum of its pieces. The values of the other members are overwritten.
   void sum_pieces(std::size_t group, const std::vector<Piece>& pieces, void* stream);
-  /// All get what the owners have.
+  /// All members get the owners' pieces.
   void gather_pieces(std::size_t group, const std::vector<Piece>& pieces, void* stream);
 
-  /// What `calls` of send() and receive() ask for starts as one.
+  /// Runs the calls of send() and receive() in `calls` as one ncclGroup.
   void run_as_group(std::optional<std::size_t> group, const std::function<void()>& calls);
 
-  /// Throws what has gone wrong since.
+  /// Throws Error if NCCL has reported an error.
   void check();
 
-  /// Ends everything that is under way, without the others. Nothing can be sent any more. Again is
-  /// nothing.
+  /// Aborts all communicators without waiting for other ranks. Nothing can be sent afterwards.
+  /// Calling it again has no effect.
   void abort();
 
  private:
@@ -97,7 +97,7 @@ class NcclRanks {
   std::vector<RankGroup> groups_;
   Watch watch_;
   Communicator all_;
-  std::vector<Communicator> parts_;  ///< by group; null where this rank is not in it
+  std::vector<Communicator> parts_;  ///< by group; null if this rank is not in it
   bool in_group_ = false;
   bool is_aborted_ = false;
 };

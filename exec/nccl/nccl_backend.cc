@@ -1,5 +1,5 @@
-// The backend `nccl`: one process per GPU, on one host or several. All that needs CUDA and NCCL
-// themselves is in modules, which are opened here, so that the program starts without them.
+// The backend `nccl`: one process per GPU, on one host or several. The code that needs CUDA and
+// NCCL is in modules that are loaded here, so that the program starts without them.
 #include <unistd.h>
 
 #include <algorithm>
@@ -35,7 +35,8 @@ void warn(const std::string& what) {
   std::fputs(("bubblescope: warning: " + what + "\n").c_str(), stderr);
 }
 
-/// The loopback interface, where all processes are on one host and no interface is named.
+/// The host name of rank 0, or the loopback interface if all processes are on one host and no
+/// interface is named.
 std::string find_host_of_rank_0(StepProtocol& protocol, const std::string& interface_name) {
   BlobWriter writer;
   writer.write_text(read_host_name());
@@ -45,7 +46,7 @@ std::string find_host_of_rank_0(StepProtocol& protocol, const std::string& inter
   return is_one && interface_name.empty() ? "127.0.0.1" : BlobReader(names[0]).read_text();
 }
 
-/// Started by mpirun, with no address given: rank 0 tells its own over MPI.
+/// The rendezvous under mpirun if no address is set: rank 0 sends its address over MPI.
 SocketTransport rendezvous_over_mpi(const Launch& launch, const Limits& limits) {
   MpiTransport& mpi = open_mpi();
   StepProtocol protocol(mpi, limits);
@@ -57,7 +58,7 @@ SocketTransport rendezvous_over_mpi(const Launch& launch, const Limits& limits) 
   writer.write(is_root ? port_of(*listener) : std::uint16_t{0});
   writer.write_text(Secret::make().text());
   const std::vector<Blob> told = protocol.gather(writer.take());
-  if (!mpi.first_gone()) mpi.close();  // nothing more goes over MPI
+  if (!mpi.first_gone()) mpi.close();  // MPI is not used any more
   BlobReader reader(told[0]);
   const Address address{host, reader.read<std::uint16_t>()};
   const Secret secret(reader.read_text());
@@ -65,7 +66,8 @@ SocketTransport rendezvous_over_mpi(const Launch& launch, const Limits& limits) 
   return connect_to_rank_0(address, launch.rank_info, limits, {[&secret] { return secret; }});
 }
 
-/// On one host without a word of the launcher, rank 0 leaves a secret in a file for the others.
+/// Rank 0's side of the rendezvous. If all processes are on one host and no secret is set, it
+/// writes one to a file for them.
 SocketTransport accept_ranks_at(const Launch& launch, const Limits& limits) {
   const bool leaves_file = launch.is_local() && launch.secret.is_empty();
   const Secret secret = leaves_file ? Secret::make() : read_secret(launch.secret);
@@ -109,7 +111,7 @@ std::vector<HostInfo> gather_hosts(StepProtocol& protocol, const HostInfo& own) 
   return all;
 }
 
-/// Opens the modules and takes a device, or says in `own` why not.
+/// Loads the modules and chooses a device. If that fails, `own.problem` gets the reason.
 std::int32_t take_device(HostInfo& own, std::int32_t local_rank) {
   try {
     const auto devices = static_cast<std::int32_t>(GpuRuntime(open_gpu()).devices().size());
@@ -125,7 +127,7 @@ std::int32_t take_device(HostInfo& own, std::int32_t local_rank) {
   }
 }
 
-/// What this process has from the rendezvous to the shutdown.
+/// The resources of this process from the rendezvous to the shutdown.
 struct NcclSession {
   NcclSession(const Launch& launch, const Limits& limits) : transport(meet(launch, limits)) {}
 

@@ -1,4 +1,4 @@
-// The backend behind a job of one process per rank.
+// Starts a job with one process per rank.
 #include <memory>
 #include <utility>
 

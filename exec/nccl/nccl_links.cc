@@ -1,4 +1,4 @@
-// Which communicator, which peer, which bytes.
+// Finds the communicator, the peer and the buffers of every transfer.
 #include "exec/nccl/nccl_links.h"
 
 #include <algorithm>
@@ -11,14 +11,14 @@ namespace bubblescope::exec {
 
 namespace {
 
-/// A token to send and one to receive, apart from each other.
+/// The size of each of the two token buffers, one for sending and one for receiving.
 constexpr std::size_t kTokenBytes = 64;
 
 std::int32_t rank_of(const Schedule& schedule, std::int32_t stage) {
   return schedule.rank_of_stage[static_cast<std::size_t>(stage)];
 }
 
-/// The processes that hold a stage or one of its replicas.
+/// The processes that hold a stage or one of its replicas, in all copies.
 RankGroup holders_of(const Schedule& schedule, const JobPart& part, std::int32_t stage) {
   const std::int32_t stages = schedule.stages_per_pipeline();
   RankGroup members;
@@ -48,7 +48,7 @@ std::vector<RankGroup> find_groups(const Schedule& schedule, const JobPart& part
   return groups;
 }
 
-/// Rank 0 makes the id, all get it.
+/// Rank 0 makes the unique id and sends it to all.
 BubblescopeNcclId share_id(const NcclPlace& place, StepProtocol& protocol) {
   BubblescopeNcclId id{};
   if (place.link.self().rank == 0)
@@ -84,7 +84,8 @@ NcclLinks::NcclLinks(const NcclPlace& place, const GpuMachine& machine, const Sc
   warm_up();
 }
 
-/// Gathers run ahead while sums wait for gradients: one communicator would put them in a row.
+/// Gathers get communicators of their own: they can run ahead while sums wait for gradients, and
+/// one communicator would run both in order.
 void NcclLinks::add_gathering_groups() {
   stage_groups_ = groups_.size() - link_groups();
   if (std::find(gathered_.begin(), gathered_.end(), true) == gathered_.end()) return;
@@ -93,8 +94,9 @@ void NcclLinks::add_gathering_groups() {
     groups_.push_back(groups_[link_groups() + group]);
 }
 
-/// The first call on a connection makes it, which takes long and may wait for the device: it must
-/// not come when a gate is closed. All ranks go through the links in the same order.
+/// Uses every communicator once. The first transfer sets up its connection, which takes long and
+/// may wait for the device, so it must not happen during a step. All ranks use the links in the
+/// same order.
 void NcclLinks::warm_up() {
   const GpuHandle stream = machine_.gpu().create_stream(0, nullptr);
   for (const PlannedLink& link : plan_.links)
@@ -126,7 +128,7 @@ void NcclLinks::warm_up() {
 void NcclLinks::warm_up_group(std::size_t group, void* stream) {
   const NcclRanks::Buffer token{tokens_.get(), sizeof(float)};
   ranks_->sum(group, {token}, stream);
-  if (groups_.size() == link_groups() + stage_groups_) return;  // nothing is gathered
+  if (groups_.size() == link_groups() + stage_groups_) return;  // no stage is gathered
   for (const std::int32_t owner : groups_[group]) {
     ranks_->sum_pieces(group, {{token, owner}}, stream);
     ranks_->gather_pieces(group, {{token, owner}}, stream);
@@ -145,7 +147,7 @@ void NcclLinks::carry(InstructionId id, const FindBuffers& find, void* stream) {
   });
 }
 
-/// What consists of several pieces starts as one.
+/// The buffers of one transfer are sent as one ncclGroup.
 void NcclLinks::carry_one(const PlannedTransfer& transfer, std::optional<std::size_t> group,
                           const FindBuffers& find, void* stream) {
   std::vector<NcclRanks::Buffer> buffers;
@@ -191,7 +193,7 @@ void NcclLinks::sum(std::int32_t stage, const std::vector<NcclRanks::Buffer>& va
   ranks_->sum(*group_of_stage(stage), values, stream);
 }
 
-/// What is given up is aborted first: the stream, and what it reads, go next.
+/// The shards of every copy, one piece for each matrix and owner.
 std::vector<NcclRanks::Piece> NcclLinks::pieces_of(std::int32_t stage,
                                                    const std::vector<GpuMatrix>& matrices) const {
   std::vector<NcclRanks::Piece> pieces;
@@ -216,6 +218,7 @@ void NcclLinks::gather_shards(std::int32_t stage, const std::vector<GpuMatrix>& 
   ranks_->gather_pieces(*group_of_stage(stage) + stage_groups_, pieces_of(stage, matrices), stream);
 }
 
+/// On failure, aborts first, since the stream and the buffers that it uses are freed next.
 void NcclLinks::await(const GpuHandle& stream) {
   const GpuHandle end = machine_.gpu().create_event(0, false);
   machine_.gpu().record(end, stream);

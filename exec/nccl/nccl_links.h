@@ -1,4 +1,8 @@
-// The messages and sums of one rank's plan over NCCL.
+// Carries out the transfers, sums and gathers of one rank's plan over NCCL.
+//
+// A directed link is the traffic of one kind from one rank to another. Each has its own
+// communicator, and so have the processes that hold the same stage, so that no transfer waits for
+// an unrelated one.
 #pragma once
 
 #include <functional>
@@ -15,38 +19,38 @@
 
 namespace bubblescope::exec {
 
-/// Where the bytes of a transfer are, at the end that is here: as many buffers, of the same sizes,
-/// as at the other end.
+/// The buffers of a transfer at this end. Both ends must have the same number of buffers, with the
+/// same sizes.
 using FindBuffers = std::function<std::vector<NcclRanks::Buffer>(const PlannedTransfer& transfer)>;
 
 class NcclLinks {
  public:
-  /// All processes make it at the same time: communicators for all ranks, for each directed link
-  /// and for the ranks that hold the same stage, on which something has been sent already when this
-  /// returns. Nothing is copied. Throws Error.
+  /// Makes the communicators, and sends something over each of them to set up its connections. All
+  /// processes must construct it at the same time. The arguments are not copied. Throws Error.
   NcclLinks(const NcclPlace& place, const GpuMachine& machine, const Schedule& schedule,
             const RankPlan& plan, StepProtocol& protocol);
 
-  /// Puts an instruction's transfers on a stream.
+  /// Enqueues an instruction's transfers on a stream.
   void carry(InstructionId id, const FindBuffers& find, void* stream);
 
   /// Whether another process has a replica of a stage.
   bool is_shared(std::int32_t stage) const { return group_of_stage(stage).has_value(); }
 
-  /// Whether copies share a stage's parameters out.
+  /// Whether the copies of the pipeline shard a stage's parameters.
   bool gathers(std::int32_t stage) const {
     return gathered_[static_cast<std::size_t>(stage)] && is_shared(stage);
   }
 
-  // What goes on a stream, in place, among the processes that hold a stage:
-  /// the sum for all,
+  // Each of these enqueues a collective, in place, among the processes that hold a stage.
+  /// All processes get the sum.
   void sum(std::int32_t stage, const std::vector<NcclRanks::Buffer>& values, void* stream);
-  /// the sum for each copy's own shards of float32 matrices,
+  /// Each copy gets the sum of its own shards of float32 matrices.
   void sum_shards(std::int32_t stage, const std::vector<GpuMatrix>& matrices, void* stream);
-  /// every copy's own shards for all.
+  /// All processes get the shards of every copy.
   void gather_shards(std::int32_t stage, const std::vector<GpuMatrix>& matrices, void* stream);
 
-  /// Waits until a stream has run all that is on it, as long as the other processes are there.
+  /// Waits until a stream has completed all its work. Throws Error if another process dies or
+  /// aborts.
   void await(const GpuHandle& stream);
 
   void check() { ranks_->check(); }
@@ -69,10 +73,10 @@ class NcclLinks {
   const RankPlan& plan_;
   StepProtocol& protocol_;
   JobPart part_;
-  std::vector<bool> gathered_;     ///< [stage]: the schedule says when
-  std::vector<RankGroup> groups_;  ///< of every copy's links, in their order; those of stages;
-  std::size_t stage_groups_ = 0;   ///< so many of these, and for gathers as many again
-  GpuHandle tokens_;  ///< memory for what carries nothing; freed when no communicator can use it
+  std::vector<bool> gathered_;     ///< [stage]: the schedule gathers its parameters
+  std::vector<RankGroup> groups_;  ///< the links of each copy, in order, then stages, then gathers
+  std::size_t stage_groups_ = 0;   ///< number of groups of stages, and of gathers if there are any
+  GpuHandle tokens_;               ///< buffer for tokens; outlives the communicators
   std::optional<NcclRanks> ranks_;
 };
 

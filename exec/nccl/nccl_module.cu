@@ -1,4 +1,4 @@
-// The module's table: NCCL's calls.
+// The NCCL module: a table of NCCL's calls.
 #include <cuda_runtime.h>
 #include <nccl.h>
 
@@ -21,7 +21,7 @@ struct Communicator {
   bool aborted = false;
 };
 
-/// How long members are waited for at the end of a communicator.
+/// How long the destruction of a communicator may wait for the other members.
 constexpr std::chrono::seconds kDestroyTimeout{5};
 
 const char* keep(std::string text) {
@@ -30,7 +30,7 @@ const char* keep(std::string text) {
   return kept.c_str();
 }
 
-/// What is under way is no error.
+/// Null for success and for a call in progress.
 const char* check_nccl(ncclResult_t status, const char* call) {
   if (status == ncclSuccess || status == ncclInProgress) return nullptr;
   std::string text = std::string("NCCL: ") + call + ": " + ncclGetErrorString(status);
@@ -47,15 +47,15 @@ const char* check_cuda(cudaError_t status, const char* call) {
 Communicator& of(void* handle) { return *static_cast<Communicator*>(handle); }
 cudaStream_t stream_of(void* handle) { return static_cast<CudaStream*>(handle)->stream; }
 
-/// A transfer that waits for its other end keeps its thread blocks busy, which are lost to compute
-/// ops; NCCL_MAX_CTAS says otherwise.
+/// The maximum thread blocks per communicator. A transfer that waits for its peer keeps its blocks
+/// busy, and compute ops cannot use them. NCCL_MAX_CTAS overrides this.
 constexpr int kMaxBlocks = 4;
 
 ncclConfig_t make_config() {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
   config.maxCTAs = kMaxBlocks;
-  config.splitShare = 0;  // links that share resources wait for each other
+  config.splitShare = 0;  // links that share resources would wait for each other
   return config;
 }
 
@@ -88,7 +88,8 @@ const char* join(std::int32_t device, std::int32_t rank, std::int32_t count,
   return nullptr;
 }
 
-/// NCCL writes the new communicator when the old one has done the split: the place must stay.
+/// NCCL stores the new communicator when the split is complete, so `part->comm` must stay in place
+/// until then.
 const char* split(void* from, std::int32_t color, std::int32_t rank, void** made) {
   *made = nullptr;
   ncclConfig_t config = make_config();
@@ -134,8 +135,9 @@ void await_destroy(ncclComm_t comm) {
     ncclCommAbort(comm);
 }
 
-/// What is still under way, or has failed, cannot be ended together. A split that is under way may
-/// still write to its place, which is left to it.
+/// Destroys a communicator together with the other members, or aborts it if a call is in progress
+/// or has failed. A split in progress may still write to its Communicator, which is then leaked on
+/// purpose.
 void release(void* communicator) {
   if (of(communicator).comm == nullptr) return;
   const std::unique_ptr<Communicator> comm(&of(communicator));
@@ -154,8 +156,7 @@ const char* group_end() { return check_nccl(ncclGroupEnd(), "ncclGroupEnd"); }
 const char* send(void* communicator, const void* from, std::size_t bytes, std::int32_t peer,
                  void* stream) {
   return check_nccl(
-      ncclSend(from, bytes, ncclUint8, peer, of(communicator).comm, stream_of(stream)),
-      "ncclSend");
+      ncclSend(from, bytes, ncclUint8, peer, of(communicator).comm, stream_of(stream)), "ncclSend");
 }
 
 const char* receive(void* communicator, void* to, std::size_t bytes, std::int32_t peer,
@@ -178,15 +179,15 @@ const char* reduce(void* communicator, void* values, std::size_t count, std::int
 }
 
 const char* broadcast(void* communicator, void* data, std::size_t bytes, std::int32_t member,
-                   void* stream) {
-  return check_nccl(ncclBroadcast(data, data, bytes, ncclUint8, member, of(communicator).comm,
-                                  stream_of(stream)),
-                    "ncclBroadcast");
+                      void* stream) {
+  return check_nccl(
+      ncclBroadcast(data, data, bytes, ncclUint8, member, of(communicator).comm, stream_of(stream)),
+      "ncclBroadcast");
 }
 
-constexpr BubblescopeNccl kCalls{version, get_pci_bus_id,    get_unique_id,   join, split,   get_async_error, abort,
-                                 release, group_start, group_end, send, receive, sum, reduce,
-                                 broadcast};
+constexpr BubblescopeNccl kCalls{
+    version,     get_pci_bus_id, get_unique_id, join,    split, get_async_error, abort,    release,
+    group_start, group_end,      send,          receive, sum,   reduce,          broadcast};
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// What a process of the backend nccl has: a device, and a link to the others.
+// The resources of a process of the backend nccl, and its part in a job.
 #pragma once
 
 #include "exec/gpu/calls.h"
@@ -8,7 +8,7 @@
 
 namespace bubblescope::exec {
 
-/// Not an owner.
+/// References to the modules, the transport and the device. Owns nothing.
 struct NcclPlace {
   const BubblescopeGpu& gpu;
   const BubblescopeNccl& nccl;
@@ -16,27 +16,28 @@ struct NcclPlace {
   std::int32_t device = 0;
 };
 
-/// The part that a process has in a job: processes are the ranks of one or several copies of the
-/// pipeline, copy by copy.
+/// The part of a process in a job. Processes are numbered copy by copy: with 4 ranks, process 6 is
+/// rank 2 of the second copy of the pipeline.
 struct JobPart {
-  std::int32_t ranks = 1;  ///< of one copy
+  std::int32_t ranks = 1;  ///< ranks per copy
   std::int32_t copies = 1;
   std::int32_t rank = 0;
   std::int32_t copy = 0;
 
-  /// The process that has a rank of a copy.
+  /// The process that runs a rank of a copy.
   std::int32_t process_of(std::int32_t other_rank, std::int32_t other_copy) const {
     return other_copy * ranks + other_rank;
   }
 };
 
-/// Throws Error where the processes do not make whole copies of so many ranks.
+/// Throws Error if the number of processes is not a multiple of `ranks`.
 JobPart find_part(const RankInfo& rank_info, std::int32_t ranks);
 
-/// A job of which this process runs the rank that its seat says, and several copies where there are
-/// as many processes: they train together, each on micro-batches of its own. All processes start
-/// the same job. Nothing is copied but the request. Throws Error where there are too few processes,
-/// they run different programs, or one of them cannot.
+/// Starts a job in which this process runs the rank given by its RankInfo. If there are several
+/// times as many processes as ranks, several copies of the pipeline train together, each on
+/// micro-batches of its own. All processes must start the same job. Only the request is copied.
+/// Throws Error if the number of processes is wrong, they run different programs, or one of them
+/// cannot take part.
 Job start_nccl_job(const NcclPlace& place, const JobRequest& job, BackendRequest request);
 
 }  // namespace bubblescope::exec

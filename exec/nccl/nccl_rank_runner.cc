@@ -1,4 +1,4 @@
-// Enqueueing this rank's plan, and gathering what all ranks did.
+// Enqueues this rank's plan, and gathers what all ranks did.
 #include "exec/nccl/nccl_rank_runner.h"
 
 #include <algorithm>
@@ -12,10 +12,11 @@ namespace bubblescope::exec {
 
 namespace {
 
-/// How often NCCL is asked whether all is well, while the host looks on.
+/// How often the host polls NCCL for errors while it waits for the device.
 constexpr Nanos kCheckEvery = 2'000'000;
 
-/// A rank of the first copy cares for its own faults; that all name something is seen to first.
+/// Keeps only the faults of this rank, in the first copy. The table is made first to check that
+/// every fault names a rank and an op of the Program.
 BackendRequest take_own(BackendRequest request, const Program& program, const JobPart& part) {
   const InjectionTable all(request.injections, program);
   std::erase_if(request.injections, [&part](const Injection& injection) {
@@ -24,7 +25,7 @@ BackendRequest take_own(BackendRequest request, const Program& program, const Jo
   return request;
 }
 
-/// What must be the same everywhere.
+/// A hash of the Program, which must be the same in all processes.
 std::uint64_t fingerprint(const Program& program) {
   std::uint64_t hash = 14'695'981'039'346'656'037U;
   const auto mix = [&hash](std::uint64_t value) { hash = (hash ^ value) * 1'099'511'628'211U; };
@@ -120,8 +121,9 @@ GpuStepWork NcclRankRunner::make_work(const JobRequest& job) {
           std::move(outside)};
 }
 
-/// Where time is only played, the sender lets the message's pass before it goes, and the rank that
-/// evicts that of its copies.
+/// Enqueues the work and the transfers of an instruction. If the ops only take time, the sender of
+/// a message also waits for the message's duration, and the rank that evicts for that of its
+/// copies.
 void NcclRankRunner::put(InstructionId id, const GpuWork& work, const FindBuffers& find,
                          void* stream) {
   const std::vector<PlannedTransfer>& transfers = plan_.transfers[id];
@@ -134,7 +136,7 @@ void NcclRankRunner::put(InstructionId id, const GpuWork& work, const FindBuffer
   nccl_links_->carry(id, find, stream);
 }
 
-/// Returns when the step begins, here as elsewhere.
+/// Returns when the step begins, at the same moment in all processes.
 void NcclRankRunner::await_begin() {
   const std::optional<StepBegin>& begin = protocol_.agree_on_begin();
   if (!begin) throw Error(Fault::kMachine, "the step did not begin");
@@ -156,7 +158,8 @@ std::vector<RankResult> NcclRankRunner::run_step() {
   protocol_.open_step();
   step_->run();
   RankPart own = translate(step_->result(part_.rank));
-  if (protocol_.stopped() != AbortReason::kNone) {  // what failed here is a consequence
+  if (protocol_.stopped() !=
+      AbortReason::kNone) {  // a failure in this process is a consequence of the abort
     own.result.failure = nullptr;
     own.result.reason = protocol_.stopped();
   }
@@ -170,7 +173,8 @@ std::vector<RankResult> NcclRankRunner::run_step() {
   return take_results(std::move(parts));
 }
 
-/// The first copy's, and what failed in another.
+/// Reduces the parts of all processes to those of the first copy, with the failures of the other
+/// copies.
 std::vector<RankPart> NcclRankRunner::fold(std::vector<RankPart> parts) const {
   for (std::size_t process = static_cast<std::size_t>(part_.ranks); process < parts.size();
        ++process) {
@@ -183,15 +187,16 @@ std::vector<RankPart> NcclRankRunner::fold(std::vector<RankPart> parts) const {
   return parts;
 }
 
-/// Whether it is an instruction of this rank's lanes: no end of a message or token, nor what this
-/// rank keeps for another.
+/// Whether a planned instruction belongs to this rank's own lanes: it is neither one end of a
+/// message or token, nor a copy that this rank serves as an offload target.
 bool NcclRankRunner::is_own(InstructionId planned) const {
   const std::vector<PlannedTransfer>& transfers = plan_.transfers[planned];
   return transfers.empty() || (transfers[0].link_kind != LinkKind::kMessages &&
                                program_.instructions[plan_.origin[planned]].rank == part_.rank);
 }
 
-/// From this device's zero to the beginning of the step, and from the plan to the whole Program.
+/// Converts times from the device's zero to the beginning of the step, and ids from the plan to the
+/// whole Program.
 RankPart NcclRankRunner::translate(RankResult result) const {
   const ZeroTime& zero = step_->zero_time();
   const Nanos shift = protocol_.begin() ? zero.earliest + (zero.latest - zero.earliest) / 2 -

@@ -1,4 +1,5 @@
-// The one rank of this process: its part of the Program on its device, step after step.
+// The backend of one process per GPU. It enqueues the RankPlan of this process's rank on its
+// device, and gathers what all ranks did.
 #pragma once
 
 #include <memory>
@@ -13,13 +14,13 @@ namespace bubblescope::exec {
 
 class NcclRankRunner : public Backend {
  public:
-  /// Nothing is copied but the request. Throws Error.
+  /// Only the request is copied. Throws Error.
   NcclRankRunner(const NcclPlace& place, const JobRequest& job, BackendRequest request);
   NcclRankRunner(const NcclRankRunner&) = delete;
   NcclRankRunner& operator=(const NcclRankRunner&) = delete;
 
   std::string describe() const;
-  /// Of this process's own device.
+  /// The PCI bus id of this process's device.
   std::vector<std::string> buses() const { return machine_.buses(); }
   std::int32_t copies() const { return part_.copies; }
   NcclTraining* training() { return training_ ? &*training_ : nullptr; }
@@ -47,7 +48,7 @@ class NcclRankRunner : public Backend {
   std::optional<NcclTraining> training_;
   std::optional<NcclLinks> nccl_links_;
   std::optional<GpuStep> step_;
-  Nanos clock_error_ = 0;  ///< the worst of all processes, when the job began
+  Nanos clock_error_ = 0;  ///< the largest of all processes, when the job began
   Nanos checked_at_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Sums of gradients, and results from everywhere.
+// Sums gradients, and gathers the results of all processes.
 #include "exec/nccl/nccl_training.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace bubblescope::exec {
 
 namespace {
 
-/// Stages whose gradients the Program reduces by itself.
+/// [stage]: whether the Program has a REDUCE_GRAD of it.
 std::vector<bool> find_reduced(const Schedule& schedule, const Program& program) {
   std::vector<bool> reduced(static_cast<std::size_t>(schedule.stages()), false);
   for (const Instruction& instruction : program.instructions)
@@ -36,7 +36,7 @@ GpuExchange NcclTraining::make_exchange(const JobPart& part) {
           part.copies};
 }
 
-/// Of a stage that this process does not have: empty.
+/// The weights of a stage; none if this process does not hold it.
 const std::vector<GpuWeight>& NcclTraining::weights_of(std::int32_t stage) const {
   const std::int32_t replica =
       part_.rank - schedule_.rank_of_stage[static_cast<std::size_t>(stage)];
@@ -65,7 +65,8 @@ std::vector<NcclRanks::Buffer> NcclTraining::find(const PlannedTransfer& transfe
   return {buffer_of(transfer.sends ? message.from : message.to)};
 }
 
-/// Of a stage whose parameters are shared out, within a step, for each owner its own.
+/// Sums the gradients of a stage. If the Program reduces a sharded stage within the step, each
+/// owner gets only the sum of its shard.
 void NcclTraining::sum(std::int32_t stage, void* stream) const {
   std::vector<GpuMatrix> gradients;
   for (const GpuWeight& weight : weights_of(stage)) gradients.push_back(weight.grad);
@@ -82,8 +83,8 @@ void NcclTraining::gather(std::int32_t stage, void* stream) const {
   nccl_links_->gather_shards(stage, values, stream);
 }
 
-/// What other copies own is overwritten: an op that runs before the next gather reads zeros, and
-/// the gradients show it.
+/// Overwrites the shards of other copies with zeros. An op that runs before the next gather then
+/// reads zeros, which shows in the gradients.
 void NcclTraining::drop(std::int32_t stage, void* stream) const {
   for (const GpuWeight& weight : weights_of(stage)) {
     const std::size_t entries = weight.value.entries();
@@ -95,7 +96,7 @@ void NcclTraining::drop(std::int32_t stage, void* stream) const {
   }
 }
 
-/// In the order of the model's stages, which all processes keep to.
+/// Sums in the order of the model's stages, which is the same in all processes.
 void NcclTraining::sum_replicas() const {
   const GpuHandle stream = machine_.gpu().create_stream(0, nullptr);
   const std::int32_t originals = schedule_.stages_per_pipeline();
@@ -139,7 +140,7 @@ TrainingResult NcclTraining::result() const {
   return result;
 }
 
-/// What a process tells: all of it, or a copy's own shards.
+/// Merges the matrices of one process into `known`: all entries, or only the shard of its copy.
 void NcclTraining::merge(std::vector<Matrix>& known, std::vector<Matrix> received,
                          std::optional<std::int32_t> copy) const {
   if (received.empty()) return;

@@ -1,4 +1,5 @@
-// Training in several processes: what goes over NCCL, and what they tell each other at the end.
+// Training in several processes: the collectives that they enqueue, and the results that they
+// gather at the end.
 #pragma once
 
 #include <optional>
@@ -11,24 +12,25 @@ namespace bubblescope::exec {
 
 class NcclTraining {
  public:
-  /// Nothing is copied. Throws Error for what cannot be trained, and where the device is full.
+  /// The arguments are not copied. Throws Error if the schedule cannot be trained, or the device's
+  /// memory is too small.
   NcclTraining(const GpuMachine& machine, const JobRequest& job, const JobPart& part,
                StepProtocol& protocol);
 
-  /// The wires are made when all processes have come this far.
+  /// Sets the links, which are made after all processes have constructed this.
   void connect(NcclLinks& nccl_links) { nccl_links_ = &nccl_links; }
 
   void begin_step() { training_.begin_step(); }
-  /// Enqueues what nothing is sent for.
+  /// Enqueues an instruction that has no transfers.
   void enqueue(InstructionId id, void* stream);
-  /// Once for every transfer, in their order.
+  /// The buffers of a transfer. Call once for every transfer, in their order.
   std::vector<NcclRanks::Buffer> find(const PlannedTransfer& transfer);
 
-  // While nothing runs; all processes call them in the same order:
+  // All processes must call these in the same order, while nothing runs.
   void finish_step() { training_.finish_step(); }
   TrainingResult result() const;
   std::vector<Bytes> peak_bytes() const;
-  /// Those of all ranks, each once.
+  /// The epilogues that any rank used, each once.
   std::vector<EpilogueUse> epilogues() const;
 
  private:
@@ -48,7 +50,7 @@ class NcclTraining {
   StepProtocol& protocol_;
   JobPart part_;
   NcclLinks* nccl_links_ = nullptr;
-  std::vector<bool> reduced_inside_;  ///< [stage]: the Program says when
+  std::vector<bool> reduced_inside_;  ///< [stage]: the Program has its REDUCE_GRAD
   GpuTraining training_;
 };
 

@@ -1,4 +1,4 @@
-// Opening the NCCL module.
+// Loads the NCCL module.
 #include "exec/nccl/nccl.h"
 #include "exec/runtime/module.h"
 

@@ -1,4 +1,4 @@
-// Cutting one rank's part out of a Program.
+// Extracts one rank's part of a Program.
 #include "exec/nccl/rank_plan.h"
 
 #include <algorithm>
@@ -19,11 +19,11 @@ bool stands_for_message(const Instruction& instruction) {
   return instruction.role != Role::kWork && is_message(instruction.op.kind);
 }
 
-/// Of one lane, in order.
+/// Instructions in the order in which they are enqueued.
 using Queue = std::vector<InstructionId>;
 
-/// The posts of each run that is followed by the waits for the same messages, in the same order:
-/// they are posted as one. [last post of the run] -> the run.
+/// Finds runs: adjacent posts of messages, followed by the waits for the same messages in the same
+/// order. Their messages become one group. [last post of the run] -> the posts.
 std::map<InstructionId, Queue> find_runs(const Program& program) {
   std::vector<Queue> queues(program.lanes.size());
   for (InstructionId id = 0; id < program.size(); ++id)
@@ -52,11 +52,11 @@ std::map<InstructionId, Queue> find_runs(const Program& program) {
   return runs;
 }
 
-/// As on streams, but the works of a reduction stand together on all its ranks, where the first of
-/// them is: all wait for the same posts, and for what stands before these in their lanes. So all
-/// ranks put their sums on streams in one order, and nothing comes between those of one reduction.
+/// The order of the streams, except that the works of one reduction are adjacent, at the place of
+/// the first. All of them wait for the same posts and what precedes these, so the dependencies
+/// allow it. All ranks thus enqueue their sums in the same order.
 std::vector<InstructionId> find_order(const Program& program, const StreamPlan& streams) {
-  std::map<Queue, Queue> works;  // by posts
+  std::map<Queue, Queue> works;  // [posts]: the works that wait for them
   const auto posts = [&](InstructionId id) {
     const Instruction& at = program.instructions[id];
     const bool reduces = at.op.kind == OpKind::kReduceGrad && at.role == Role::kWork;
@@ -76,22 +76,22 @@ std::vector<InstructionId> find_order(const Program& program, const StreamPlan& 
   return order;
 }
 
-/// What all ranks must see alike.
+/// The parts of the plan on which all ranks must agree.
 struct Wiring {
-  StreamPlan streams;                               ///< for where messages stand
-  Queue order;                                      ///< of all instructions
-  std::map<InstructionId, Queue> runs;              ///< empty: every message goes alone
-  std::vector<std::vector<InstructionId>> of_post;  ///< the message that a post stands for
+  StreamPlan streams;                               ///< gives the place of each message
+  Queue order;                                      ///< all instructions
+  std::map<InstructionId, Queue> runs;              ///< empty if every message is sent alone
+  std::vector<std::vector<InstructionId>> of_post;  ///< per post: its messages
   std::vector<std::set<std::int32_t>> told;         ///< per instruction: ranks that get a token
   std::vector<PlannedLink> links;
 };
 
-/// An eviction to another rank's memory, or the way back.
+/// Whether the instruction copies to another rank's memory, or back.
 bool crosses_ranks(const Instruction& instruction) {
   return is_copy(instruction.op.kind) && instruction.peer != instruction.rank;
 }
 
-/// From the rank that evicts to its keeper, or back.
+/// The link from the rank that evicts to its offload target, or back.
 PlannedLink link_of(const Instruction& copy) {
   if (copy.op.kind == OpKind::kEvict) return {copy.rank, copy.peer, LinkKind::kEvicted};
   return {copy.peer, copy.rank, LinkKind::kLoaded};
@@ -103,7 +103,8 @@ std::string to_string(const PlannedLink& link) {
          kKinds[static_cast<std::size_t>(link.link_kind)];
 }
 
-/// Posts and waits at the two ends of messages are NCCL's own affair.
+/// Whether a dependency on another rank needs a token. Posts and waits do not, because NCCL
+/// synchronizes the two ends of a message.
 bool asks_for_token(const Program& program, InstructionId dependency, InstructionId id) {
   const Instruction& from = program.instructions[dependency];
   const Instruction& to = program.instructions[id];
@@ -195,7 +196,8 @@ class RankCut {
     if (const auto run = wiring_.runs.find(id); run != wiring_.runs.end()) add_group(run->second);
   }
 
-  /// The keeper's end of a copy. What it sends back, it must have got before.
+  /// Adds the offload target's end of a copy. A LOAD depends on its EVICT, so activations are
+  /// received before they are sent back.
   void keep(InstructionId id) {
     const Instruction& copy = program_.instructions[id];
     const PlannedLink link = link_of(copy);
@@ -213,7 +215,7 @@ class RankCut {
     if (message.peer == rank_) add_transfer({id, false, message.rank});
   }
 
-  /// Alone, on its link.
+  /// Adds a transfer that is sent alone.
   void add_transfer(const PlannedTransfer& transfer) {
     Instruction own = program_.instructions[transfer.id];
     const bool is_token = !is_message(own);
@@ -230,7 +232,8 @@ class RankCut {
     plan_.transfers[made] = {transfer};
   }
 
-  /// Behind the last post of a run: all its messages, in the order that their other ends have too.
+  /// Adds a group after the last post of a run: all its messages, in the same order as at their
+  /// other ends.
   void add_group(const Queue& posts) {
     std::vector<PlannedTransfer> transfers;
     std::vector<InstructionId> awaited = posts;
@@ -256,7 +259,7 @@ class RankCut {
     plan_.is_group[made] = true;
   }
 
-  /// Of what is waited for, only what is in this plan remains.
+  /// Adds an instruction. Only those of its dependencies that are in this plan remain.
   InstructionId add(const Instruction& own, InstructionId origin,
                     std::span<const InstructionId> dependencies) {
     Program& program = plan_.program;
@@ -274,8 +277,8 @@ class RankCut {
   const Program& program_;
   std::int32_t rank_;
   Wiring wiring_;
-  std::vector<InstructionId> local_;  ///< by id of the whole Program
-  std::vector<std::uint32_t> lane_;   ///< by lane of the whole Program
+  std::vector<InstructionId> local_;  ///< [id in the whole Program]
+  std::vector<std::uint32_t> lane_;   ///< [lane in the whole Program]
   std::map<std::string, std::uint32_t> named_;
   RankPlan plan_;
 };

@@ -1,4 +1,4 @@
-// Hello and welcome.
+// Implements the handshake of both sides.
 #include "exec/nccl/rendezvous.h"
 
 #include <poll.h>
@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::uint32_t kVersion = 3;
 constexpr std::uint64_t kLargestHello = 1024;
-/// How long someone who has called may take to say who it is, and where so many have called that
-/// others have to wait.
+/// How long a caller may take to send its hello, normally and when the maximum number of callers is
+/// pending.
 constexpr Nanos kHelloTime = 5'000'000'000;
 constexpr Nanos kCrowdedHelloTime = 500'000'000;
 constexpr std::size_t kMaxCallers = 256;
@@ -32,7 +32,7 @@ struct Hello {
   Digest signature{};
 };
 
-/// The values that both ends of a connection know and no one else has seen before.
+/// The values that are signed: both ends of a connection know them, and the nonces are new.
 struct Encounter {
   Challenge challenge;
   RankInfo rank_info;
@@ -41,7 +41,8 @@ struct Encounter {
 
 enum class End { kFirst, kCaller };
 
-/// That this end of the connection has the secret: what one end shows does not serve the other.
+/// Proves that this end of the connection has the secret. The two ends sign different texts, so
+/// that neither can reuse the other's signature.
 Digest sign(const Secret& secret, End end, const Encounter& encounter) {
   BlobWriter writer;
   writer.write(encounter.challenge.version);
@@ -71,13 +72,13 @@ Blob blob_of(const Value& value) {
   return writer.take();
 }
 
-/// A short frame, at once: what does not go then is not waited for.
+/// Sends a short frame without waiting. If the socket does not take it at once, the rest is lost.
 void say(const TcpSocket& socket, FrameKind kind, Blob payload) {
   const Blob bytes = to_bytes({kind, 0, std::move(payload)});
   socket.write(bytes);
 }
 
-/// What a guest has said; empty while it has not. Throws Error for anything but a whole frame.
+/// The frame that a caller has sent; empty if it is not complete. Throws Error for anything else.
 std::optional<Frame> receive(Connection& connection) {
   const std::optional<Blob> bytes = connection.socket.read();
   if (!bytes) throw Error(Fault::kMachine, "it closed the connection without a message");
@@ -132,7 +133,7 @@ class Reception {
   }
 
  private:
-  /// Whether a guest has a seat, or was turned away.
+  /// Whether a caller has been accepted or refused.
   bool is_done(Guest& guest) {
     try {
       const std::optional<Frame> frame = receive(guest.connection);
@@ -169,7 +170,7 @@ class Reception {
     place.emplace(AcceptedRank{std::move(guest.connection), encounter});
   }
 
-  /// Nothing else that a caller says counts before this.
+  /// Checks the signature. This must come before any other use of the hello.
   void expect_secret(const Guest& guest, const Digest& signature, const Encounter& encounter) {
     if (are_equal(signature, sign(door_.secret, End::kCaller, encounter))) return;
     if (door_.warn && !std::exchange(has_warned_, true))
@@ -187,7 +188,8 @@ class Reception {
   std::string reason_;
 };
 
-/// A name may be known later, as that of a container that starts: it is sought less often.
+/// The pauses between attempts. A host name that cannot be resolved may be known later, when a
+/// container has started; it is tried less often.
 constexpr int kNextCallMilliseconds = 20;
 constexpr int kNextLookupMilliseconds = 200;
 
@@ -216,7 +218,7 @@ std::optional<Frame> receive_from(const std::string& where, Connection& connecti
   }
 }
 
-/// Returns what rank 0 says next. Throws Error where it turns this process away, or says nothing in
+/// Returns the next frame of rank 0. Throws Error if it refuses this process, or sends nothing in
 /// time.
 Frame await_frame(const std::string& where, Connection& connection, WaitDeadline& waiting) {
   while (!waiting.has_passed()) {

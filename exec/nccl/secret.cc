@@ -1,4 +1,4 @@
-// Reading and leaving secrets.
+// Reads and writes secrets.
 #include "exec/nccl/secret.h"
 
 #include <fcntl.h>
@@ -26,7 +26,7 @@ constexpr std::size_t kLongest = 4096;
   throw Error("the backend nccl: the secret in " + path + " " + what);
 }
 
-/// Why a file or a folder is not ours alone; empty: it is.
+/// Why others have access to a file or folder; empty if they have none.
 std::string find_flaw(const struct stat& found) {
   if (found.st_uid != geteuid()) return "belongs to another user";
   if ((found.st_mode & 077) != 0) return "can be read by others";
@@ -41,9 +41,9 @@ struct OpenFile {
   }
 };
 
-/// Without the end of its line.
+/// Reads a secret, without the newline at its end.
 std::string read_file(const std::string& path) {
-  // Whatever else is there, as a pipe, is not waited for.
+  // O_NONBLOCK: opening a pipe must not wait.
   const OpenFile file{open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)};
   if (file.descriptor < 0) refuse(path, std::string("cannot be read: ") + std::strerror(errno));
   struct stat found {};
@@ -133,7 +133,7 @@ std::string secret_path(const std::string& folder, std::uint16_t port) {
   return folder + "/bubblescope-secret-" + std::to_string(port);
 }
 
-/// Others see it whole or not at all.
+/// Writes a temporary file and renames it, so that other processes never read a part of it.
 SecretFile::SecretFile(const std::string& folder, std::uint16_t port, const Secret& secret)
     : path_(secret_path(folder, port)) {
   const std::string part = path_ + "." + std::to_string(getpid());

@@ -1,5 +1,5 @@
-// The secret that all processes of one run have, and nobody else. It never goes over a connection:
-// both ends of one show that they have it.
+// The secret of a run: a text that only its processes know. It is never sent over the connections
+// that it protects. Each end proves that it has the secret by signing the nonces of both ends.
 #pragma once
 
 #include <array>
@@ -13,19 +13,19 @@
 
 namespace bubblescope::exec {
 
-/// Numbers that nobody can guess. Throws Error where the system has none.
+/// Unpredictable bytes. Throws Error if the system has no random source.
 using Nonce = std::array<std::byte, 16>;
 Nonce make_nonce();
 
 class Secret {
  public:
-  /// Throws Error for a text that can be guessed: one of fewer than 16 characters.
+  /// Throws Error for a text of fewer than 16 characters, which might be guessed.
   explicit Secret(std::string text);
 
-  /// A new one, of 256 bits.
+  /// A new secret of 256 random bits.
   static Secret make();
 
-  /// Shows that someone has it: for one purpose and one message.
+  /// A proof of possession, for one purpose and one message.
   Digest sign(std::string_view purpose, const Blob& message) const;
 
   const std::string& text() const { return text_; }
@@ -34,7 +34,7 @@ class Secret {
   std::string text_;
 };
 
-/// Where a launcher's variables say that the secret is.
+/// The variables from which the secret is read.
 struct SecretSource {
   std::string text;  ///< BUBBLESCOPE_SECRET
   std::string file;  ///< BUBBLESCOPE_SECRET_FILE
@@ -42,20 +42,19 @@ struct SecretSource {
   bool is_empty() const { return text.empty() && file.empty(); }
 };
 
-/// Throws Error for a file that is not regular, not ours or that others may read, and where there
-/// is neither text nor file.
+/// Throws Error if neither is set, or if the file is not regular, belongs to another user or is
+/// readable by others.
 Secret read_secret(const SecretSource& source);
 
-/// The folder where processes of this user on this host leave each other secrets: XDG_RUNTIME_DIR
-/// (given here; may be empty), or else one in /tmp, which is made. Throws Error where it is not
-/// ours alone.
+/// The folder for secret files of this user on this host: XDG_RUNTIME_DIR (the argument, if it is
+/// not empty), or else a folder in /tmp, which is made. Throws Error if others have access to it.
 std::string find_secret_folder(const std::string& runtime_folder);
 
-/// A secret in a file of mode 0600, for the other processes of this host: it is there as long as
-/// this lives.
+/// A file of mode 0600 that gives the secret to the other processes of this host. The destructor
+/// removes it.
 class SecretFile {
  public:
-  /// Replaces what an earlier run has left. Throws Error.
+  /// Replaces the file of an earlier run. Throws Error.
   SecretFile(const std::string& folder, std::uint16_t port, const Secret& secret);
   ~SecretFile();
   SecretFile(const SecretFile&) = delete;
@@ -65,7 +64,7 @@ class SecretFile {
   std::string path_;
 };
 
-/// The name of such a file.
+/// The path of the secret file for a port.
 std::string secret_path(const std::string& folder, std::uint16_t port);
 
 }  // namespace bubblescope::exec

@@ -1,4 +1,4 @@
-// Cutting matrices.
+// Divides matrices into shards.
 #include "exec/nccl/shards.h"
 
 #include <algorithm>

@@ -1,5 +1,7 @@
-// Parameters that are shared out among copies of a pipeline: each copy owns a part of every matrix,
-// and has the others' only between UNSHARD and RESHARD.
+// Shards of parameters (`--fsdp`): each copy of the pipeline owns a part of every matrix, and has
+// the other parts only between UNSHARD and RESHARD.
+//
+//   7 entries, 3 owners:  owner 0 has 0..2, owner 1 has 3..4, owner 2 has 5..6
 #pragma once
 
 #include <cstddef>
@@ -10,7 +12,7 @@
 
 namespace bubblescope::exec {
 
-/// Neighbouring entries of a matrix.
+/// A range of a matrix's entries.
 struct Shard {
   std::size_t begin = 0;
   std::size_t count = 0;
@@ -18,12 +20,12 @@ struct Shard {
   std::size_t end() const { return begin + count; }
 };
 
-/// What one of `owners` has of so many entries; the first ones have one more where they cannot have
-/// the same.
+/// The shard of one of `owners`. If `entries` is not a multiple of `owners`, the first shards have
+/// one entry more.
 Shard shard_of(std::size_t entries, std::int32_t owner, std::int32_t owners);
 
-/// Per stage, whether the schedule gathers its parameters. Where pipelines run in both directions,
-/// a rank holds its stages whole.
+/// Whether the schedule gathers each stage's parameters. In bidirectional schedules a rank holds
+/// its stages whole.
 std::vector<bool> find_gathered(const Schedule& schedule);
 
 }  // namespace bubblescope::exec

@@ -1,4 +1,4 @@
-// Passing frames around.
+// Sends, receives and forwards frames.
 #include "exec/nccl/socket_transport.h"
 
 #include <poll.h>
@@ -14,9 +14,10 @@ namespace bubblescope::exec {
 namespace {
 
 constexpr int kNapMilliseconds = 1;
-/// No Program makes more, and 65,536 of these are counted in 64 bits.
+/// An upper limit that no Program reaches; 65,536 times this still fits in 64 bits.
 constexpr std::uint64_t kMaxGather = std::uint64_t{1} << 44;
-/// Before each rank's bytes in what all get: whether they are there, whether it is gone, a size.
+/// The bytes before each rank's payload in a kGathered frame: whether it has answered, whether it
+/// is gone, a size.
 constexpr std::uint64_t kGatherHeader = 2 * sizeof(bool) + sizeof(std::size_t);
 
 template <class Value>
@@ -70,7 +71,7 @@ void SocketTransport::allow_gathers(std::uint64_t bytes) {
   bound_frames();
 }
 
-/// Rank 0 gets what one process gives, the others what all do.
+/// Sets the maximum frame: rank 0 receives the payload of one process, the others those of all.
 void SocketTransport::bound_frames() {
   const auto count = static_cast<std::uint64_t>(self().count);
   const std::uint64_t all = sizeof(std::size_t) + count * (largest_gather_ + kGatherHeader);
@@ -136,14 +137,13 @@ Gathered SocketTransport::gather(Blob own, const ShouldAbort& should_abort) {
       const std::lock_guard lock(mutex_);
       send_to_all(FrameKind::kGathered, write_gathered(gathered));
     }
-    flush(
-        should_abort);  // what is not sent now waits for the next call, which may be long in coming
+    flush(should_abort);  // unsent bytes would wait for the next call, which may come late
   } else {
     gathered.payloads[static_cast<std::size_t>(self().rank)] = own;
     send(0, MessageTag::kGather, std::move(own));
     const std::optional<Blob> all = await(FrameKind::kGathered, should_abort);
     if (all) gathered = read_gathered(*all, gathers_.size());
-    if (!all) {  // of the others nothing is known
+    if (!all) {  // nothing is known of the other ranks
       lose(0);
       gathered.gone = gone();
       return gathered;
@@ -157,7 +157,7 @@ Gathered SocketTransport::gather(Blob own, const ShouldAbort& should_abort) {
   return gathered;
 }
 
-/// At rank 0: what everyone gives to the next gather.
+/// Runs at rank 0: collects the payloads of all ranks for the next gather.
 std::vector<std::optional<Blob>> SocketTransport::collect(Blob own,
                                                           const ShouldAbort& should_abort) {
   std::vector<std::optional<Blob>> all(gathers_.size());
@@ -166,7 +166,7 @@ std::vector<std::optional<Blob>> SocketTransport::collect(Blob own,
   return all;
 }
 
-/// Whether everyone's is there, of those who are.
+/// Whether every rank that is not gone has answered.
 bool SocketTransport::collect_once(std::vector<std::optional<Blob>>& all) {
   const std::lock_guard lock(mutex_);
   pump();
@@ -204,7 +204,7 @@ void SocketTransport::flush(const ShouldAbort& should_abort) {
   for (const PollBackoff backoff; !flush_once() && !should_abort();) wait(backoff);
 }
 
-/// Whether nothing waits to be sent.
+/// Whether nothing is left to send.
 bool SocketTransport::flush_once() {
   const std::lock_guard lock(mutex_);
   pump();
@@ -232,7 +232,7 @@ void SocketTransport::write(Peer& peer) {
   }
 }
 
-/// It takes nothing any more, but may have said why.
+/// Called when a write fails. The peer may have sent its last messages before that.
 void SocketTransport::drop(Peer& peer) {
   peer.outbox.clear();
   peer.sent = 0;
@@ -240,7 +240,7 @@ void SocketTransport::drop(Peer& peer) {
   if (peer.connection.socket.is_open()) lose(peer);
 }
 
-/// What came before the end is taken before it is noticed.
+/// Handles all messages that were received before the end of the connection.
 void SocketTransport::read(Peer& peer) {
   try {
     bool ended = false;
@@ -254,7 +254,7 @@ void SocketTransport::read(Peer& peer) {
       take(peer, std::move(*frame));
     if (ended) lose(peer);
   } catch (const Error&) {
-    lose(peer);  // it says what no process of ours would
+    lose(peer);  // it sent a malformed frame
   }
 }
 
@@ -283,7 +283,7 @@ void SocketTransport::put(Peer& peer, const Frame& frame) {
   write(peer);
 }
 
-/// Rank 0 tells the others.
+/// Marks a rank as gone. Rank 0 notifies the others.
 void SocketTransport::lose(Peer& peer) {
   peer.connection.socket.close();
   peer.outbox.clear();

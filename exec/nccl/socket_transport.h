@@ -1,6 +1,10 @@
-// The processes of one run, connected by TCP: all with rank 0, which passes on what the others send
-// to each other. A process that ends, or sends what no process of ours would, is gone for good, and
-// all others hear of it at once.
+// The transport over TCP. Every process has one connection, to rank 0, which forwards the messages
+// between the others.
+//
+//   rank 1 -> rank 3:   rank 1 -> rank 0 -> rank 3
+//
+// A process counts as gone for good when its connection ends or it sends a malformed frame. Rank 0
+// then notifies all others at once.
 #pragma once
 
 #include <cstdint>
@@ -15,24 +19,23 @@
 
 namespace bubblescope::exec {
 
-/// A socket, and what has come over it already.
+/// A socket and the bytes that were already received from it.
 struct Connection {
   TcpSocket socket;
   FrameReader reader;
 };
 
-/// The largest that one process gives to a gather before a Program is known.
+/// The maximum payload of a gather before a Program is known.
 inline constexpr std::uint64_t kSmallGather = std::uint64_t{1} << 20;
 
 class SocketTransport : public Transport {
  public:
-  /// Rank 0 is connected with ranks 1, 2, ..., any other with rank 0 alone; a single process with
-  /// none.
+  /// `connections`: rank 0 has one to each of the ranks 1, 2, ...; every other rank has one, to
+  /// rank 0. A single process has none.
   SocketTransport(const RankInfo& self, std::vector<Connection> connections);
 
-  /// From now on gathers have up to so many bytes from each, unless they could be larger before.
-  /// All processes call it before a gather that needs it, and gather something small in between:
-  /// whoever has that knows that rank 0 expects the larger ones.
+  /// Raises the maximum payload of gathers. All processes must call it, then gather something
+  /// small: when that gather is complete, rank 0 accepts the larger payloads.
   void allow_gathers(std::uint64_t bytes);
 
   void send(std::int32_t to, MessageTag tag, Blob payload) override;
@@ -47,7 +50,7 @@ class SocketTransport : public Transport {
     std::int32_t rank = 0;
     Connection connection;
     std::deque<Blob> outbox = {};
-    std::size_t sent = 0;  ///< of the first
+    std::size_t sent = 0;  ///< bytes of the first frame that were sent
   };
 
   bool is_root() const { return self().rank == 0; }
@@ -67,11 +70,11 @@ class SocketTransport : public Transport {
   bool collect_once(std::vector<std::optional<Blob>>& all);
   std::optional<Blob> await(FrameKind kind, const ShouldAbort& should_abort);
 
-  mutable std::mutex mutex_;  ///< guards what follows
+  mutable std::mutex mutex_;  ///< guards the members below
   std::uint64_t largest_gather_ = kSmallGather;
   std::vector<Peer> peers_;
-  std::vector<std::deque<Message>> messages_;  ///< by kind of frame
-  std::vector<std::deque<Blob>> gathers_;      ///< at rank 0, by rank: not used yet
+  std::vector<std::deque<Message>> messages_;  ///< [kind of frame]: received
+  std::vector<std::deque<Blob>> gathers_;      ///< at rank 0, by rank: received for later gathers
 };
 
 }  // namespace bubblescope::exec

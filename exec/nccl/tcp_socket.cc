@@ -1,4 +1,4 @@
-// Sockets of the system.
+// Wraps the system's sockets.
 #include "exec/nccl/tcp_socket.h"
 
 #include <fcntl.h>
@@ -29,7 +29,7 @@ struct ReleaseAddresses {
 };
 using Addresses = std::unique_ptr<addrinfo, ReleaseAddresses>;
 
-/// A host of this name: every interface of this machine.
+/// The name that selects every interface of this machine.
 const std::string kAllInterfaces = "all";
 
 Addresses find_addresses(const Address& address) {
@@ -38,8 +38,8 @@ Addresses find_addresses(const Address& address) {
   const bool is_any = address.host == kAllInterfaces;
   hints.ai_flags = AI_NUMERICSERV | (is_any ? AI_PASSIVE : 0);
   addrinfo* found = nullptr;
-  // Without a name the addresses are those of the loopback interface, or with AI_PASSIVE all.
-  // "localhost" is not looked up, as nothing says its address on a machine without /etc/hosts.
+  // Without a name, getaddrinfo() returns the loopback interface, or with AI_PASSIVE all.
+  // "localhost" is not resolved, because a machine without /etc/hosts may not know it.
   const bool has_name = !is_any && !address.host.empty() && address.host != "localhost";
   const int status = getaddrinfo(has_name ? address.host.c_str() : nullptr,
                                  std::to_string(address.port).c_str(), &hints, &found);
@@ -56,7 +56,7 @@ TcpSocket open_socket(const addrinfo& at) {
   return made;
 }
 
-/// Not open: errno says why. A wildcard address of IPv6 takes callers of IPv4, too.
+/// Not open if an error occurred (errno). An IPv6 wildcard address accepts IPv4 callers too.
 TcpSocket listen_on(const addrinfo& at) {
   const int on = 1;
   const int off = 0;
@@ -71,7 +71,7 @@ TcpSocket listen_on(const addrinfo& at) {
   return {};
 }
 
-/// The address of an interface of this machine, over IPv4 if it has one; empty: there is no such
+/// The address of an interface of this machine, IPv4 if it has one; empty if there is no such
 /// interface.
 std::string find_interface(const std::string& name) {
   ifaddrs* found = nullptr;
@@ -90,7 +90,7 @@ std::string find_interface(const std::string& name) {
   return "";
 }
 
-/// Where to listen: at the interface, if one is named.
+/// The address to listen at: that of the interface, if one is named.
 Address place_of(const Address& address, const std::string& interface_name) {
   if (interface_name.empty()) return address;
   if (interface_name == kAllInterfaces) return {kAllInterfaces, address.port};
@@ -155,8 +155,8 @@ TcpSocket listen_at(const Address& address, const std::string& interface_name) {
   const Address place = place_of(address, interface_name);
   const Addresses found = find_addresses(place);
   int error = 0;
-  // IPv6's address of all interfaces takes callers of IPv4 too; of one, more callers know the
-  // address of IPv4.
+  // The IPv6 wildcard address accepts IPv4 callers too. For a single interface IPv4 comes first,
+  // because more callers know that address.
   const bool is_any = place.host == kAllInterfaces;
   for (const int family : {is_any ? AF_INET6 : AF_INET, is_any ? AF_INET : AF_INET6})
     for (const addrinfo* at = found.get(); at != nullptr; at = at->ai_next) {

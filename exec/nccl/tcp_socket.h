@@ -1,4 +1,4 @@
-// Sockets that never block.
+// TCP sockets that never block.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace bubblescope::exec {
 
-/// Where processes meet.
+/// A host and a port.
 struct Address {
   std::string host;
   std::uint16_t port = 0;
@@ -23,7 +23,7 @@ struct Address {
 /// "host:1234".
 std::string to_string(const Address& address);
 
-/// "host:1234" or "[::1]:1234". Throws Error that begins with `what`.
+/// Parses "host:1234" or "[::1]:1234". Throws Error whose message begins with `what`.
 Address parse_address(const std::string& text, const std::string& what);
 
 /// Owns a file descriptor.
@@ -42,10 +42,11 @@ class TcpSocket {
   int descriptor() const { return descriptor_; }
   void close() { *this = TcpSocket(); }
 
-  /// Sends as much as goes now, and tells how much; nothing: the other end has gone.
+  /// Sends as many bytes as possible without blocking, and returns their number; empty if the
+  /// connection has ended.
   std::optional<std::size_t> write(std::span<const std::byte> bytes) const;
 
-  /// What has come, perhaps nothing; empty: the other end has gone.
+  /// Returns the bytes that have arrived, perhaps none; empty if the connection has ended.
   std::optional<Blob> read() const;
 
  private:
@@ -55,21 +56,20 @@ class TcpSocket {
 /// Whether a host's name or address is that of the loopback interface.
 bool is_loopback(const std::string& host);
 
-/// Listens at the address that its host's name has, and at no other of this machine: at the
-/// loopback interface alone where no host is named. With an interface, there: its name ("eth0"), an
-/// address of this machine, or "all" for every interface, over IPv4 and IPv6. Port 0: any that is
-/// free. Throws Error.
+/// Listens at the address to which the host's name resolves, or at the loopback interface if there
+/// is no name. `interface_name` selects another: "eth0", an address of this machine, or "all" for
+/// every interface, over IPv4 and IPv6. Port 0 picks a free one. Throws Error.
 TcpSocket listen_at(const Address& address, const std::string& interface_name = "");
 std::uint16_t port_of(const TcpSocket& listener);
 
-/// The next one that has called; not open: none has.
+/// Accepts the next connection; not open if there is none.
 TcpSocket accept_from(const TcpSocket& listener);
 
-/// The address of the other end, without its port; "?" where it has gone.
+/// The address of the other end, without its port; "?" if the connection has ended.
 std::string peer_of(const TcpSocket& socket);
 
-/// Not open: nobody answers there (yet). Waits for less than a second. Throws Error where the name
-/// is not known.
+/// Connects to an address, waiting for less than a second; not open if nobody answers. Throws Error
+/// if the host name cannot be resolved.
 TcpSocket call(const Address& address);
 
 }  // namespace bubblescope::exec

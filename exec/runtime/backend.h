@@ -1,4 +1,11 @@
-// What runs a Program: a Backend, whose one virtual is to run a step of it.
+// A backend runs a Program for real, one step after another. It has one virtual function,
+// run_step(), which executes every instruction once and reports when each one ran.
+//
+// A step ends early if a rank fails, nothing ends within the timeout, or the user interrupts it.
+// All ranks then abort, and every result has the same AbortReason:
+//
+//   rank 0: reason kFailure, failure: the exception that op 0F2 threw
+//   rank 1: reason kFailure, blocked at 1F2, which awaits 0F2
 #pragma once
 
 #include <cstdint>
@@ -19,46 +26,46 @@
 
 namespace bubblescope::exec {
 
-/// When one instruction ran.
+/// The time from the start to the end of an instruction, in nanoseconds since the step began.
 struct Span {
   InstructionId id = 0;
   Nanos start = 0;
   Nanos end = 0;
 };
 
-/// The state of a lane when the step was stopped.
+/// The position of a lane when its step was aborted.
 struct BlockedAt {
-  InstructionId at = 0;                  ///< the first instruction that has not ended
-  bool started = false;                  ///< its own work had begun
-  std::optional<InstructionId> awaited;  ///< what it waited for; empty: it was about to start
+  InstructionId at = 0;                  ///< the lane's first instruction that has not ended
+  bool started = false;                  ///< its work had begun
+  std::optional<InstructionId> awaited;  ///< what it waited for; empty if it was about to start
 };
 
-/// The reason why a step was stopped.
+/// The reason why a step was aborted.
 enum class AbortReason : std::uint8_t { kNone, kFailure, kTimeout, kInterrupt };
 
 /// The result of one rank in one step.
 struct RankResult {
-  std::vector<Span> spans;  ///< of instructions that started; an interrupted one ends at the stop
+  std::vector<Span> spans;  ///< instructions that started; an unfinished one ends at the abort
   std::vector<BlockedAt>
       stopped;  ///< one per lane that did not finish; empty after a complete step
-  AbortReason reason = AbortReason::kNone;  ///< the same on all ranks
+  AbortReason reason = AbortReason::kNone;  ///< the same for all ranks
   std::exception_ptr failure;               ///< the exception that this rank's work threw
 };
 
-/// What one process hears of the others while a step runs.
+/// The reports of other processes since the last poll.
 struct StepNews {
-  bool progressed = false;                ///< something has ended there
-  AbortReason stop = AbortReason::kNone;  ///< the step was stopped there
+  bool progressed = false;                ///< another process has made progress
+  AbortReason stop = AbortReason::kNone;  ///< why another process aborted the step
 };
 
-/// Runs one Program, step after step. Its threads, streams and connections are there as long as it
-/// lives.
+/// Runs one Program, step after step. It owns the threads, streams and connections that the steps
+/// use.
 class Backend {
  public:
   virtual ~Backend() = default;
 
-  /// Runs every instruction of the Program once. Returns what each rank did, by rank, when all have
-  /// done their part or were stopped.
+  /// Runs every instruction of the Program once. Returns the results by rank, when all ranks have
+  /// finished or aborted.
   virtual std::vector<RankResult> run_step() = 0;
 };
 
@@ -67,9 +74,9 @@ struct BackendRequest {
   Work work;
   Injections injections;
   PayloadCodec payload_codec = {};
-  bool high_priority = false;      ///< the work only passes time: its lanes may take priority
-  Nanos timeout = 30'000'000'000;  ///< without progress for this long, all ranks stop
-  /// All ranks also stop when this becomes true; may be null; not owned.
+  bool high_priority = false;  ///< the work only waits, so its lanes may have real-time priority
+  Nanos timeout = 30'000'000'000;  ///< all ranks abort after this long without progress
+  /// All ranks also abort when this becomes true. May be null; not owned.
   const std::atomic<bool>* interrupted = nullptr;
 };
 
@@ -78,22 +85,25 @@ struct JobRequest;
 struct MessageTime;
 struct DeviceOptions;
 
-/// A backend as the registry knows it.
+/// An entry of the registry of backends.
 struct BackendDef {
   std::string name;
   std::vector<std::string> aliases;
   std::string summary;  ///< one line for `list backends`
-  /// For backends whose work is done by the host. The Program is not copied. Throws Error.
+  /// Makes a backend whose work runs on the host. The Program is not copied. Throws Error.
   std::function<std::unique_ptr<Backend>(BackendRequest request, const Program& program)> make;
-  /// Finds the other processes; empty for backends that run all ranks in this one. Throws Error.
+  /// Connects to the other processes. Empty for backends that run all ranks in one process. Throws
+  /// Error.
   std::function<std::unique_ptr<Processes>(const Limits& limits)> join = {};
-  /// Instead, for those that enqueue it on devices; the request's work is empty. Throws Error.
+  /// Used in place of `make` by backends that enqueue work on devices; `request.work` is empty.
+  /// Throws Error.
   std::function<Job(const JobRequest& job, BackendRequest request)> start = {};
-  /// For backends with `start`: measures messages of several sizes between this many ranks; may be
-  /// empty. Throws Error.
+  /// Measures messages of several sizes between this many ranks. Only with `start`; may be empty.
+  /// Throws Error.
   std::function<std::vector<MessageTime>(std::int32_t ranks, const DeviceOptions& device)>
       time_messages = {};
-  /// Measures copies to host memory likewise; empty if activations are not offloaded to the host.
+  /// Measures copies to host memory in the same way. Empty if activations are not offloaded to the
+  /// host.
   std::function<std::vector<MessageTime>(std::int32_t ranks, const DeviceOptions& device)>
       time_host_copies = {};
 };

@@ -1,5 +1,9 @@
-// Values as bytes, for messages between the processes of one run. All processes run the same
-// program on the same kind of machine.
+// Serialization of values into messages between the processes of one run. Values are copied byte by
+// byte, since all processes run the same program on the same kind of machine.
+//
+//   BlobWriter writer;                  BlobReader reader(blob);
+//   writer.write(step);                 const auto step = reader.read<std::uint32_t>();
+//   writer.write_text("it failed");     const std::string text = reader.read_text();
 #pragma once
 
 #include <cstddef>
@@ -41,8 +45,8 @@ class BlobWriter {
   Blob bytes_;
 };
 
-/// Reads values in the order in which they were written. Throws Error (Fault::kMachine) if there
-/// are too few bytes.
+/// Reads values in the order in which they were written. Throws Error (Fault::kMachine) if too few
+/// bytes are left.
 class BlobReader {
  public:
   /// `bytes` is not copied.

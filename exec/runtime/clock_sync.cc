@@ -1,4 +1,4 @@
-// Questions to rank 0's clock.
+// Clock sync: rank 0 answers with its time, the others compute their offsets.
 #include "exec/runtime/clock_sync.h"
 
 #include <algorithm>
@@ -8,9 +8,9 @@ namespace bubblescope::exec {
 namespace {
 
 constexpr int kRounds = 20;
-/// From rank 0's decision to the beginning: enough for all to hear of it.
+/// The time from rank 0's message to the beginning of the step, long enough for all to receive it.
 constexpr Nanos kNotice = 1'000'000;
-/// Instead of a time: all questions are asked.
+/// Sent instead of a time when a process has all its samples.
 constexpr Nanos kReady = -1;
 
 Blob blob_of(Nanos time) {
@@ -21,7 +21,7 @@ Blob blob_of(Nanos time) {
 
 Nanos time_in(const Message& message) { return BlobReader(message.payload).read<Nanos>(); }
 
-/// Rank 0: answers as the questions come, until nobody has one.
+/// Rank 0: replies to requests until every other process is ready.
 std::optional<StepBegin> lead(Transport& transport, const ShouldAbort& should_abort) {
   PollBackoff backoff;
   for (std::int32_t ready = 1; ready < transport.self().count;) {
@@ -35,7 +35,7 @@ std::optional<StepBegin> lead(Transport& transport, const ShouldAbort& should_ab
       if (transport.first_gone() || should_abort()) return std::nullopt;
       transport.wait(backoff);
     } else {
-      backoff = PollBackoff();  // the next question may come at once
+      backoff = PollBackoff();  // the next request may come at once
     }
   }
   const Nanos begin = read_monotonic_clock() + (transport.self().count > 1 ? kNotice : 0);

@@ -1,5 +1,12 @@
-// One time for all processes of a step, however their hosts' clocks differ: each asks rank 0's
-// clock a number of times, then rank 0 says when the step begins.
+// Clock sync: all processes agree on the moment at which a step begins, although the clocks of
+// their hosts differ.
+//
+// Each process asks rank 0 for its time a number of times. The answer with the shortest round trip
+// gives the offset between the two clocks, which is off by at most half that round trip:
+//
+//   asked 1,000, rank 0 answered 5,000, received 1,200  =>  offset -3,900, error 100
+//
+// When all processes know their offsets, rank 0 sends them the time of the beginning.
 #pragma once
 
 #include <optional>
@@ -10,7 +17,7 @@
 
 namespace bubblescope::exec {
 
-/// A question to rank 0's clock: when it was asked and answered here, and what the answer was.
+/// One reading of rank 0's clock.
 struct ClockSample {
   Nanos asked = 0;
   Nanos there = 0;
@@ -19,22 +26,22 @@ struct ClockSample {
   Nanos took() const { return answered - asked; }
 };
 
-/// How this process's monotonic clock differs from rank 0's.
+/// The difference between this process's monotonic clock and rank 0's.
 struct ClockOffset {
-  Nanos ahead = 0;
-  Nanos error = 0;  ///< it is off by this much at most
+  Nanos ahead = 0;  ///< this clock minus rank 0's
+  Nanos error = 0;  ///< the largest possible error of `ahead`
 };
 
-/// The offset by the quickest sample, in whose middle the answer is taken to have been given: it is
-/// off by half the time that it took at most. Needs one sample at least.
+/// The offset from the sample with the shortest round trip, taking rank 0's reading to be from its
+/// middle. Needs at least one sample.
 ClockOffset find_clock_offset(const std::vector<ClockSample>& samples);
 
 struct StepBegin {
-  Nanos time = 0;  ///< the same moment for all, on this process's clock
+  Nanos time = 0;  ///< the same moment for all processes, by this process's clock
   ClockOffset clock;
 };
 
-/// All processes call this. Empty where one of them is gone, or had not answered when
+/// Every process must call this. Empty if a process is gone, or had not answered when
 /// `should_abort` became true.
 std::optional<StepBegin> agree_on_begin(Transport& transport, const ShouldAbort& should_abort);
 

@@ -1,4 +1,4 @@
-// A step of one rank among processes.
+// Runs the lanes of one rank, and exchanges messages with the other processes.
 #include "exec/runtime/distributed_backend.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace bubblescope::exec {
 
 namespace {
 
-/// Before an instruction's payload.
+/// Precedes an instruction's payload in a message.
 struct StepHeader {
   std::uint32_t step = 0;
   InstructionId id = 0;
@@ -59,13 +59,13 @@ std::vector<RankResult> DistributedBackend::run_step() {
   protocol_.open_step();
   arrivals_.clear();
   copies_.begin_step(protocol_.step());
-  // Ranks that are not done yet ask for what this one keeps.
+  // Ranks that have not finished may still load activations from this one.
   std::vector<RankPart> parts = protocol_.gather_parts(run_lanes(), [this] { copies_.serve(); });
   set_arrivals(parts, program_);
   return take_results(std::move(parts));
 }
 
-/// Also where a process is missed before the step: then nothing has started.
+/// Returns this rank's part. If a process is gone before the step begins, nothing has started.
 RankPart DistributedBackend::run_lanes() {
   pool_.await_threads();
   const std::optional<StepBegin>& begin = protocol_.agree_on_begin();
@@ -79,7 +79,7 @@ RankPart DistributedBackend::run_lanes() {
   return {pool_.result(here_), std::exchange(arrivals_, {})};
 }
 
-/// On the thread that ended the instruction.
+/// Runs on the thread that ended the instruction.
 void DistributedBackend::notify(InstructionId id, Nanos end) {
   const std::vector<std::int32_t>& receivers = receivers_[id];
   if (receivers.empty()) return;
@@ -89,7 +89,7 @@ void DistributedBackend::notify(InstructionId id, Nanos end) {
   for (const std::int32_t receiver : receivers) transport_.send(receiver, MessageTag::kStep, bytes);
 }
 
-/// On the lane of a copy.
+/// Runs on the thread of the copy's lane.
 void DistributedBackend::move(InstructionId copy) {
   const PollBackoff backoff;
   copies_.move(copy, [&] {
@@ -113,7 +113,7 @@ bool DistributedBackend::poll() {
   }
 }
 
-/// Messages of an earlier step are leftovers of an abort.
+/// Messages from an earlier step are leftovers of an abort; ignore them.
 void DistributedBackend::handle(const Message& message) {
   BlobReader reader(message.payload);
   const auto header = reader.read<StepHeader>();

@@ -1,5 +1,11 @@
-// The backend of one process per rank: the lanes of this process's rank, and their dealings with
-// the other processes.
+// The backend for one process per rank, over any Transport. A WorkerPool runs the lanes of this
+// process's rank; a StepProtocol agrees with the other processes on the beginning and the end of
+// the step.
+//
+// When an instruction ends for which another rank waits, this process sends it the instruction's
+// id, its end and its payload:
+//
+//   rank 0:  0F0 ends  ->  message (step 1, 0F0, 12,000 ns, activations)  ->  rank 1: 1F0 may start
 #pragma once
 
 #include <mutex>
@@ -15,7 +21,7 @@ namespace bubblescope::exec {
 
 class DistributedBackend : public Backend {
  public:
-  /// Nothing is copied but the request. There must be one process per rank.
+  /// Only the request is copied. There must be one process per rank.
   DistributedBackend(BackendRequest request, const Program& program, Transport& transport);
   DistributedBackend(const DistributedBackend&) = delete;
   DistributedBackend& operator=(const DistributedBackend&) = delete;
@@ -34,10 +40,11 @@ class DistributedBackend : public Backend {
   const Program& program_;
   Transport& transport_;
   std::int32_t here_;
-  std::vector<std::vector<std::int32_t>> receivers_;  ///< per instruction of this rank
+  std::vector<std::vector<std::int32_t>>
+      receivers_;  ///< [instruction]: the other ranks that wait for it
   RemoteCopies copies_;
   StepProtocol protocol_;
-  std::mutex mutex_;  ///< guards the arrivals
+  std::mutex mutex_;  ///< guards arrivals_
   std::vector<Span> arrivals_;
   WorkerPool pool_;
 };

@@ -26,14 +26,14 @@ struct Breakdown {
 };
 
 struct Execution {
-  /// The measured steps. After a breakdown, the last one is the step that broke down: instructions
-  /// that never started have no length and stand at its end.
+  /// The measured steps. After a breakdown, the last one is the aborted step: instructions that
+  /// never started have length zero at its end.
   std::vector<Timeline> steps;
   std::optional<Breakdown> breakdown;
 };
 
-/// Runs warm-up and measured steps of the backend's Program. `source` is the backend's name.
-/// Returns, with a breakdown, also when a rank fails.
+/// Runs warm-up and measured steps of the backend's Program. `source` is the backend's name. A
+/// rank's failure is returned as a breakdown.
 Execution execute(const Program& program, Backend& backend, const std::string& source,
                   const ExecuteOptions& options);
 

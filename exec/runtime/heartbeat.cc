@@ -1,4 +1,4 @@
-// A thread that tells the others, again and again.
+// The thread that sends heartbeats.
 #include "exec/runtime/heartbeat.h"
 
 #include <chrono>
@@ -9,7 +9,7 @@ namespace bubblescope::exec {
 
 namespace {
 
-/// Less than an eighth of the shortest --timeout that leaves time to start.
+/// Less than an eighth of any --timeout with which a run can start.
 constexpr std::chrono::milliseconds kBetween{100};
 
 }  // namespace
@@ -28,7 +28,7 @@ Heartbeat::~Heartbeat() {
   thread_.join();
 }
 
-/// A process that cannot be told is missed when it is next needed, and named then.
+/// If sending fails, the next gather reports the process that is gone.
 void Heartbeat::beat() {
   std::unique_lock lock(mutex_);
   while (!ended_.wait_for(lock, kBetween, [&] { return has_ended_; })) {

@@ -1,4 +1,11 @@
-// While one process works for all of them, the others must not take it for dead.
+// A heartbeat is a control message that says "this process is alive". A process that receives one
+// starts its timeout again.
+//
+// While steps run, StepProtocol sends heartbeats as instructions end. The class below sends them
+// from a thread of its own, for work between steps that may take longer than --timeout:
+//
+//   const Heartbeat heartbeat(processes);
+//   train_serial_reference();
 #pragma once
 
 #include <condition_variable>
@@ -9,10 +16,11 @@
 
 namespace bubblescope::exec {
 
-/// Heartbeats for the other processes, as long as it lives. Does nothing where there are none.
+/// Sends heartbeats to all other processes, ten per second, until it is destroyed. Does nothing if
+/// this process is alone.
 class Heartbeat {
  public:
-  /// The processes are not copied.
+  /// `processes` is not copied.
   explicit Heartbeat(const Processes& processes);
   ~Heartbeat();
   Heartbeat(const Heartbeat&) = delete;

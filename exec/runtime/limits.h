@@ -1,4 +1,4 @@
-// How long one process waits for others.
+// Limits on the time that a process waits for the other processes of its run.
 #pragma once
 
 #include <atomic>
@@ -10,10 +10,10 @@
 namespace bubblescope::exec {
 
 struct Limits {
-  Nanos timeout = 30'000'000'000;                  ///< without any news
+  Nanos timeout = 30'000'000'000;                  ///< how long to wait without any message
   const std::atomic<bool>* interrupted = nullptr;  ///< may be null; not owned
-  /// Called, on another thread, when a call into a library does not return and cannot be stopped;
-  /// `why` is a message for the user. It has to end the program. Empty: the call is waited for.
+  /// Called on another thread when a call into a library does not return and cannot be cancelled;
+  /// it must end the program. `why` is a message for the user. If empty, the call is waited for.
   std::function<void(const std::string& why)> abandon = {};
 };
 

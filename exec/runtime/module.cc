@@ -1,4 +1,4 @@
-// Loading, relative to the program's own folder.
+// Finds modules relative to the program's own folder, and loads them.
 #include "exec/runtime/module.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-// Parts of the program that are loaded only when asked for, so that it starts where what they are
-// linked to is missing.
+// A module is a shared library of ours that is loaded only when a backend needs it. Only the
+// modules are linked to CUDA, MPI and NCCL, so the program also starts on machines without them.
 #pragma once
 
 #include <string>
@@ -8,23 +8,23 @@
 
 namespace bubblescope::exec {
 
-/// A shared library of ours and the words for what goes wrong with it.
+/// A module's file, and the parts of the messages about a failure to load it.
 struct ModuleFile {
   std::string path;
-  std::string user;        ///< "the backend nccl"
-  std::string missing;     ///< where there is no such file: what to do; empty: as `unloadable`
-  std::string unloadable;  ///< where it is not loaded, before the loader's own words
-  bool is_global = false;  ///< its names are seen by libraries that are loaded later
+  std::string user;        ///< who needs it: "the backend nccl"
+  std::string missing;     ///< what to do if there is no such file; empty: `unloadable` is used
+  std::string unloadable;  ///< what to say before the loader's own message
+  bool is_global = false;  ///< libraries that are loaded later may use its symbols
 };
 
-/// The path of a module: beside the program; else where it is installed relative to the program,
-/// whether it is there or not. Never in any other folder: what is found there is run.
+/// The path of a module: beside the program if it is there, else where it is installed relative to
+/// the program. No other folder is searched, because the module's code will be run.
 std::string find_module(const std::string& name);
 
-/// Loads a module for good. Throws Error (Fault::kMachine) that says what to do.
+/// Loads a module and never unloads it. Throws Error (Fault::kMachine) that says what to do.
 void* load_module(const ModuleFile& file);
 
-/// A function of a loaded module. Throws Error where it has none of this name.
+/// Finds a function of a loaded module. Throws Error if there is none of this name.
 void* find_symbol(void* module, const ModuleFile& file, const char* name);
 
 template <class Function>
@@ -32,8 +32,8 @@ Function* find_function(void* module, const ModuleFile& file, const char* name) 
   return reinterpret_cast<Function*>(find_symbol(module, file, name));
 }
 
-/// Loads a module that consists of a table of calls, and opens it by its one function, which
-/// returns null and an error in words where it cannot run. The table stays.
+/// Loads a module that exports one function, `opener`, which returns a table of calls, or null and
+/// an error message if the module cannot run here. The table stays valid.
 template <class Table>
 const Table& open_table(const ModuleFile& file, const char* opener) {
   using Open = const Table*(const char** error);

@@ -1,4 +1,4 @@
-// What the processes of a run do together outside of steps.
+// Gathers, heartbeats and the shutdown, outside of steps.
 #include "exec/runtime/processes.h"
 
 #include <cstdio>
@@ -17,7 +17,7 @@ Processes::~Processes() {
   try {
     shutdown();
   } catch (const Error&) {
-    // Whoever wanted to know has called it.
+    // A caller that needs the error calls shutdown() itself.
   }
 }
 
@@ -61,7 +61,7 @@ std::string await_shutdown(Transport& transport, const Limits& limits) {
     if (!transport.poll(MessageTag::kControl).empty()) waiting.extend();
     if (!waiting.has_passed()) continue;
     const bool interrupted = limits.interrupted != nullptr && limits.interrupted->load();
-    if (interrupted) return "";  // the coordinator says so, and may still be at it
+    if (interrupted) return "";  // the coordinator reports the interrupt and may still be writing
     return "rank " + std::to_string(transport.coordinator()) +
            " does not answer: its process has died or hangs";
   }

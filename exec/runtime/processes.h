@@ -1,4 +1,10 @@
 // The processes that run one Program together: this one alone, or one per rank.
+//
+// The coordinator is the lowest rank that is not known to be gone, normally rank 0. It prints and
+// writes files while the others wait. A run ends with a shutdown:
+//
+//   coordinator: writes reports, sends heartbeats  ->  sends a shutdown message  ->  exits
+//   the others:  wait while heartbeats arrive      ->  receive it                ->  exit
 #pragma once
 
 #include <cstdint>
@@ -17,16 +23,17 @@ class Processes {
  public:
   /// This process alone.
   Processes() = default;
-  /// Connected by a transport, which is not copied; `close` is called at the very end.
+  /// Processes that are connected by a transport, which is not copied. `close` is called after the
+  /// shutdown.
   Processes(Transport& transport, const Limits& limits, std::function<void()> close = {});
-  /// Shuts down where nobody has, and says nothing about what became of the others.
+  /// Calls shutdown() if nobody has, and ignores its errors.
   ~Processes();
   Processes(const Processes&) = delete;
   Processes& operator=(const Processes&) = delete;
 
   std::int32_t count() const { return transport_ == nullptr ? 1 : transport_->self().count; }
 
-  /// The only rank that runs here; empty: all of them do.
+  /// The rank that runs in this process; empty if all of them do.
   std::optional<std::int32_t> here() const {
     return transport_ == nullptr ? std::nullopt : std::optional(transport_->self().rank);
   }
@@ -37,16 +44,15 @@ class Processes {
     return transport_ == nullptr || transport_->coordinator() == transport_->self().rank;
   }
 
-  /// Everyone's bytes, by rank; alone, one's own. Every process calls it, in the same order. Throws
-  /// Error where one of them does not answer.
+  /// Collects one blob from every process, by rank. All processes must call it, in the same order.
+  /// Throws Error if one of them does not answer.
   std::vector<Blob> gather(Blob own) const;
 
-  /// Tells the others to wait on. Any thread may call it while nothing is gathered.
+  /// Sends a heartbeat to all others. Any thread may call it except during gather().
   void send_heartbeat() const;
 
-  /// The end, for all: the coordinator tells the others that it is done, and they wait for that, as
-  /// long as it lives. It may still have files to write, or a serial reference to train. Throws
-  /// Error where the coordinator was lost: "rank 0 is gone: ...".
+  /// Ends the run: the coordinator notifies the others that it has finished, and they wait for
+  /// that. Throws Error if the coordinator was lost: "rank 0 is gone: ...".
   void shutdown();
 
  private:
@@ -56,8 +62,8 @@ class Processes {
   bool is_shut_down_ = false;
 };
 
-/// The shutdown over a transport. Returns what became of the coordinator where it did not tell that
-/// it was done; else nothing.
+/// Performs the shutdown over a transport. Returns what happened to the coordinator if its shutdown
+/// message did not come, else an empty text.
 std::string await_shutdown(Transport& transport, const Limits& limits);
 
 inline const Processes& this_process_alone() {

@@ -1,4 +1,4 @@
-// Results of ranks to and from bytes.
+// Converts the results of ranks to bytes and back.
 #include "exec/runtime/rank_part.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace bubblescope::exec {
 
 namespace {
 
-/// An exception in a form that can travel.
+/// An exception in a form that can be sent.
 struct Failure {
   Fault fault = Fault::kMachine;
   std::string message;

@@ -1,4 +1,4 @@
-// What one rank did in a step, as bytes for the other processes.
+// The result of one rank in one step, in a form that can be sent to the other processes.
 #pragma once
 
 #include <vector>
@@ -8,31 +8,31 @@
 
 namespace bubblescope::exec {
 
-/// A rank's own part of a step.
+/// A rank's result and the messages that it received.
 struct RankPart {
   RankResult result;
-  std::vector<Span> arrivals;  ///< of messages from other ranks; they start where they arrive
+  std::vector<Span> arrivals;  ///< messages from other ranks; start and end are the arrival
 };
 
 Blob to_bytes(const RankPart& part);
 
-/// Throws Error for bytes that are no part.
+/// The inverse of to_bytes(). Throws Error for malformed bytes.
 RankPart read_part(const Blob& bytes);
 
-/// What is known of a rank that does not answer.
+/// The part of a rank that does not answer.
 RankPart missing_part(std::int32_t rank, AbortReason reason);
 
-/// Why a step was stopped, as the first rank that was says.
+/// The reason of the lowest aborted rank; kNone if the step is complete.
 AbortReason find_abort_reason(const std::vector<RankPart>& parts);
 
-/// The parts of a stopped step, in which ranks have failed that told theirs and are gone since: who
-/// is told to stop because of a death must know whose. `gone` is by rank.
+/// Adds a failure to the parts of ranks that are gone. A rank may send its part of an aborted step
+/// and then die; without this, the message would not name it. `gone` is by rank.
 std::vector<RankPart> fail_gone_ranks(std::vector<RankPart> parts, const std::vector<bool>& gone);
 
 /// The results of all parts, by rank.
 std::vector<RankResult> take_results(std::vector<RankPart> parts);
 
-/// A message ends when it arrives.
+/// Sets the end of every message to the time at which it arrived.
 void set_arrivals(std::vector<RankPart>& parts, const Program& program);
 
 }  // namespace bubblescope::exec

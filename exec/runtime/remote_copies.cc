@@ -1,4 +1,4 @@
-// A question and an answer for each copy.
+// Sends a request and a reply for each copy.
 #include "exec/runtime/remote_copies.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace bubblescope::exec {
 
 namespace {
 
-/// Before what a copy moves.
+/// Precedes the data of a request or reply.
 struct CopyHeader {
   std::uint32_t step = 0;
   InstructionId copy = 0;
@@ -70,7 +70,8 @@ bool RemoteCopies::serve() {
   return !messages.empty();
 }
 
-/// What is of an earlier step is late news of one that was stopped.
+/// Handles a request or a reply. Messages from an earlier step are leftovers of an abort; ignore
+/// them.
 void RemoteCopies::take(const Message& message) {
   BlobReader reader(message.payload);
   const auto header = reader.read<CopyHeader>();

@@ -1,6 +1,9 @@
-// Copies of activations between the memories of two processes. The rank that copies asks its
-// keeper, which answers whenever it looks: in its lanes, and while it waits for the end of the
-// step.
+// Copies of saved activations to the memory of another process, the offload target, and back
+// (`bpipe`). The rank that copies sends a request, and waits for the reply of the offload target,
+// which polls until the last rank has ended the step.
+//
+//   evict:  rank 0 -> target: activations      target -> rank 0: empty reply
+//   load:   rank 0 -> target: empty request    target -> rank 0: activations
 #pragma once
 
 #include <functional>
@@ -14,21 +17,21 @@
 
 namespace bubblescope::exec {
 
-/// Any thread may call.
+/// Any thread may call move() and serve().
 class RemoteCopies {
  public:
-  /// Nothing is copied.
+  /// The arguments are not copied.
   RemoteCopies(const PayloadCodec& payload_codec, const Program& program, Transport& transport);
 
-  /// While no lane runs.
+  /// Call only while no lane runs.
   void begin_step(std::uint32_t step);
 
-  /// Brings what a copy carries to its keeper, or from it, if another process has that memory.
-  /// `wait` lets messages in, and is false once the step was stopped.
+  /// Performs a copy, if its memory belongs to another process. `wait` polls for messages, and
+  /// returns false once the step was aborted.
   void move(InstructionId copy, const std::function<bool()>& wait);
 
-  /// Answers who asks, and takes in what was answered. False: nothing came. Throws Error for
-  /// messages that cannot be.
+  /// Answers requests and stores replies. Returns false if no message had arrived. Throws Error for
+  /// a malformed message.
   bool serve();
 
  private:
@@ -38,7 +41,7 @@ class RemoteCopies {
   const PayloadCodec& payload_codec_;
   const Program& program_;
   Transport& transport_;
-  bool takes_part_ = false;  ///< this rank copies to another, or keeps what another copies
+  bool takes_part_ = false;  ///< this rank offloads to another, or is an offload target
   std::uint32_t step_ = 0;
   std::mutex mutex_;
   std::map<InstructionId, Blob> answers_;

@@ -20,7 +20,7 @@ namespace {
 constexpr Nanos kSecond = 1'000'000'000;
 /// A sleeping thread may wake up about this late, so it spins for the rest.
 constexpr Nanos kWakeUpLatency = 60'000;
-/// The longest sleep without a check for a stop.
+/// The longest sleep without checking whether the step was aborted.
 constexpr Nanos kMaxSleep = 20'000'000;
 constexpr Nanos kEager = 200'000;
 constexpr Nanos kMinNap = 20'000;
@@ -52,7 +52,7 @@ void StepClock::wait_until(Nanos time, WaitMode wait_mode) const {
       sleep_until(begin_ + std::min(time - kWakeUpLatency, at + kMaxSleep));
 }
 
-/// A sleep is short compared with the wait so far, and never long.
+/// Sleeps for a small part of the time waited so far, at most kMaxNap.
 void PollBackoff::wait() const {
   const Nanos waited = read_monotonic_clock() - begin_;
   if (waited < kEager)

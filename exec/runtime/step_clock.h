@@ -8,13 +8,13 @@
 
 namespace bubblescope::exec {
 
-/// How a lane passes time.
+/// How a lane waits until a given time.
 enum class WaitMode : std::uint8_t {
   kSleep,  ///< frees the core until shortly before the end
   kSpin,   ///< keeps the core busy, as real work does
 };
 
-/// Nanoseconds since the step began, and a stop flag.
+/// Measures nanoseconds since the step began, and holds the flag that aborts it.
 class StepClock {
  public:
   /// Starts the step at this time of the monotonic clock; call only between steps.
@@ -36,7 +36,7 @@ class StepClock {
 /// The system's monotonic clock, which all processes of a host share.
 Nanos read_monotonic_clock();
 
-/// Backoff for polling: at first wait() only yields the core, so that early news is seen at once;
+/// Backoff for polling: at first wait() only yields the core, so that a message is noticed at once;
 /// later it sleeps for short times.
 class PollBackoff {
  public:

@@ -1,4 +1,4 @@
-// Control messages, and waiting for others no longer than they deserve.
+// Sends and receives control messages, and decides how long to wait for other processes.
 #include "exec/runtime/step_protocol.h"
 
 #include <algorithm>
@@ -10,15 +10,17 @@ namespace bubblescope::exec {
 
 namespace {
 
-/// How long answers are waited for after an abort. A launcher that heard of a death or of Ctrl-C
-/// leaves us little time.
+/// The time to wait for answers after an abort. After a death or Ctrl-C a launcher soon kills the
+/// remaining processes, so this must be short.
 constexpr Nanos kAbortGrace = 2'000'000'000;
 constexpr Nanos kShortAbortGrace = 400'000'000;
-/// A process shows that it goes on this many times per --timeout.
+/// The most heartbeats that a process sends per --timeout.
 constexpr Nanos kHeartbeatsPerTimeout = 8;
-/// All come to the beginning of a step one after the other, which takes a busy machine a while.
+/// The minimum timeout for the beginning of a step. On a busy machine the processes reach it at
+/// different times.
 constexpr Nanos kMinBeginTimeout = 5'000'000'000;
-/// The longest text of a failure: what carries it allows no more.
+/// The longest text of a failure; a control frame cannot hold more (kMaxTextBytes in
+/// exec/nccl/frames.h).
 constexpr std::size_t kMaxFailureText = 8192;
 
 struct ControlHeader {
@@ -28,7 +30,7 @@ struct ControlHeader {
 
 struct Control {
   ControlHeader header;
-  std::string failure;  ///< why a process cannot go on
+  std::string failure;  ///< why the sender cannot continue
 };
 
 Blob to_bytes(const Control& control) {
@@ -40,7 +42,7 @@ Blob to_bytes(const Control& control) {
 
 std::string name_of(std::int32_t rank) { return "rank " + std::to_string(rank); }
 
-/// Throws Error where a process cannot go on.
+/// Throws Error if the sender reports that it cannot continue.
 ControlHeader read(const Message& message) {
   BlobReader reader(message.payload);
   const auto header = reader.read<ControlHeader>();
@@ -55,7 +57,6 @@ Nanos grace_of(AbortReason reason) {
 
 }  // namespace
 
-/// It belongs to no step.
 void send_heartbeat(Transport& transport) {
   transport.send_all(MessageTag::kControl, to_bytes(Control{}));
 }
@@ -71,7 +72,8 @@ void StepProtocol::open_step() {
   last_news_at_ = read_monotonic_clock();
 }
 
-/// Whoever hears of an abort gives up at once: the others wait for what it tells.
+/// After an abort of another process this one does not wait any longer, because the others wait for
+/// its answer.
 const std::optional<StepBegin>& StepProtocol::agree_on_begin() {
   begin_ = bubblescope::exec::agree_on_begin(
       transport_, [this] { return should_abort(kMinBeginTimeout) || deadline_.has_value(); });
@@ -99,7 +101,7 @@ StepNews StepProtocol::poll(std::uint64_t progress) {
   return news;
 }
 
-/// Aborts of an earlier step are leftovers.
+/// Aborts of an earlier step are leftovers; ignore them.
 StepNews StepProtocol::handle_control() {
   StepNews news;
   for (const Message& message : transport_.poll(MessageTag::kControl)) {
@@ -125,8 +127,8 @@ void StepProtocol::watch() {
   throw Error(Fault::kMachine, "the other ranks do not answer within --timeout");
 }
 
-/// The second gather is a liveness check: a rank that was done may have died since, and a launcher
-/// then ends the others without a word of why.
+/// The second gather is a liveness check: a rank that had finished may have died since, and then
+/// the launcher kills the others before they have named it.
 std::vector<RankPart> StepProtocol::gather_parts(const RankPart& own,
                                                  const std::function<void()>& meanwhile) {
   const AbortReason reason = own.result.reason;
@@ -168,12 +170,13 @@ void StepProtocol::notify_failure(const std::string& what) {
   transport_.flush([end] { return read_monotonic_clock() > end; });
 }
 
-/// Where rank 0 relays, it waits for the others first, and they for what it has heard.
+/// If rank 0 relays messages, the other ranks wait longer: rank 0 needs its whole grace period
+/// before it can forward what it has received.
 Nanos StepProtocol::grace(Nanos of_first) const {
   return transport_.is_relayed() && transport_.self().rank != 0 ? of_first * 3 / 2 : of_first;
 }
 
-/// While this process has nothing to do but to wait for others.
+/// Whether to stop waiting for the answers of other processes.
 bool StepProtocol::should_abort(Nanos min_timeout) {
   handle_control();
   const Nanos now = read_monotonic_clock();

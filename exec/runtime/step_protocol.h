@@ -1,5 +1,13 @@
-// How the processes of a run go through a step together: when it begins, heartbeats while it runs,
-// the abort that one of them tells the others, and what every rank did in it.
+// The step protocol: how the processes of a run, one per rank, begin a step, notice failures and
+// end it together. It needs only a Transport, so it is the same over MPI and sockets.
+//
+//   open_step()       starts the next step; messages of earlier steps are ignored from now on
+//   agree_on_begin()  syncs the clocks and agrees on the moment at which the step begins
+//   poll()            while the step runs: sends and receives heartbeats, receives aborts
+//   gather_parts()    notifies the others of an abort, if any, and collects every rank's result
+//
+// A process counts as dead if its connection ends, or if it does not answer within --timeout. After
+// an abort, answers are awaited for 2 s, or for 0.4 s after Ctrl-C.
 #pragma once
 
 #include <cstdint>
@@ -17,47 +25,47 @@
 
 namespace bubblescope::exec {
 
-/// Tells the other processes to wait on, while this one does what takes long.
+/// Sends a heartbeat that belongs to no step.
 void send_heartbeat(Transport& transport);
 
-/// For one thread, but for poll().
+/// Only poll() may be called on several threads.
 class StepProtocol {
  public:
   /// `transport` is not copied.
   StepProtocol(Transport& transport, const Limits& limits);
 
-  /// All processes begin their steps in the same order.
+  /// Starts the next step. All processes must start their steps in the same order.
   void open_step();
   std::uint32_t step() const { return step_; }
 
-  /// When the step begins, the same moment for all. Empty: one of them is gone, does not answer or
-  /// has aborted, and stopped() says why.
+  /// Agrees with all processes on when the step begins. Empty if one of them is gone, does not
+  /// answer or has aborted; then stopped() gives the reason.
   const std::optional<StepBegin>& agree_on_begin();
-  /// The same again; empty where the step has not begun.
+  /// The result of the last agree_on_begin(); empty if the step has not begun.
   const std::optional<StepBegin>& begin() const { return begin_; }
 
-  /// What has come since, while a step runs. When `progress` has changed, the others get a
-  /// heartbeat now and then. Throws Error that names a process that is gone. Any thread may call;
-  /// while one does, the others hear nothing.
+  /// Receives control messages while a step runs. If `progress` has changed, it also sends a
+  /// heartbeat, eight per timeout at most. Throws Error that names a process that is gone. Does
+  /// nothing while another thread polls.
   StepNews poll(std::uint64_t progress);
 
-  /// The same while this thread waits for something else: throws Error when it need not wait any
-  /// more, because of an abort or a failure elsewhere, Ctrl-C, or --timeout.
+  /// Polls while this thread waits for something else. Throws Error once waiting is useless: after
+  /// an abort or a failure of another process, Ctrl-C, or --timeout without a message.
   void watch();
 
-  /// Why the step was stopped, where it was not by a failure here.
+  /// Why the step was aborted, unless it failed in this process.
   AbortReason stopped() const { return stopped_; }
 
-  /// What every rank did; a rank that does not answer is said to, and so is one that has died
-  /// since. An abort here is told to the others first. `meanwhile` is called while others are
-  /// waited for.
+  /// Collects what every rank did. A rank that does not answer, or that has died since, gets a
+  /// failure that says so. `meanwhile` is called again and again while this process waits.
   std::vector<RankPart> gather_parts(const RankPart& own,
                                      const std::function<void()>& meanwhile = {});
 
-  /// Everyone's bytes, by rank. Throws Error that names a rank that does not answer.
+  /// Collects one blob from every process, by rank. Throws Error that names a rank that does not
+  /// answer.
   std::vector<Blob> gather(Blob own);
 
-  /// This process cannot go on, and the others need not wait for it.
+  /// Notifies the other processes that this one cannot continue, so that they do not wait for it.
   void notify_failure(const std::string& what);
 
  private:
@@ -74,8 +82,8 @@ class StepProtocol {
   std::uint32_t step_ = 0;
   std::optional<StepBegin> begin_;
   AbortReason stopped_ = AbortReason::kNone;
-  Nanos last_news_at_;             ///< when something was last heard
-  std::optional<Nanos> deadline_;  ///< when answers are waited for no more, once there is an abort
+  Nanos last_news_at_;             ///< when the last control message came
+  std::optional<Nanos> deadline_;  ///< when to stop waiting for answers; set by an abort
   std::uint64_t reported_ = 0;     ///< the progress at the last heartbeat
   Nanos reported_at_ = 0;
 };

@@ -16,7 +16,7 @@ namespace {
 
 enum State : std::uint8_t { kNotStarted, kStarted, kEnded };
 
-/// An instruction need not count dependencies in its own lane, which precede it anyway.
+/// Dependencies in an instruction's own lane need not be counted: they precede it anyway.
 bool same_lane(const Program& program, InstructionId left, InstructionId right) {
   const std::uint32_t lane = program.instructions[left].lane;
   return lane != kNoLane && lane == program.instructions[right].lane;
@@ -112,7 +112,7 @@ bool StepRun::await(InstructionId id) {
   return !stopped();
 }
 
-/// A waiting thread receives messages itself, so no other thread has to wake it.
+/// A waiting thread receives messages itself, so that no other thread has to wake it.
 bool StepRun::await_polling(InstructionId id) {
   const PollBackoff backoff;
   while (missing_[id].load(std::memory_order_acquire) != 0) {

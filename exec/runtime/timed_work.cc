@@ -1,4 +1,4 @@
-// Passes time.
+// Waits for the duration of each instruction.
 #include "exec/runtime/timed_work.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Who is still there.
+// Keeps track of the ranks that are gone.
 #include "exec/runtime/transport.h"
 
 namespace bubblescope::exec {

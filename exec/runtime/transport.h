@@ -1,5 +1,12 @@
-// How the processes of one run talk to each other, whatever connects them: messages between any two
-// of them, and gathers of everyone's bytes. MPI is one transport, sockets are another.
+// A transport sends messages between the processes of one run, over MPI (exec/mpi) or TCP sockets
+// (exec/nccl). StepProtocol and the shutdown use nothing else.
+//
+// A message has a sender, a tag and a payload. Messages of one sender with the same tag arrive in
+// the order in which they were sent. A gather collects one payload from every process and gives all
+// of them to each:
+//
+//   rank 0: gather("a")   rank 1: gather("b")   rank 2 has died
+//   both get: payloads {"a", "b", empty}, gone {false, false, true}
 #pragma once
 
 #include <cstdint>
@@ -13,20 +20,20 @@
 
 namespace bubblescope::exec {
 
-/// A process's place among those of its run.
+/// The rank of a process and the number of processes.
 struct RankInfo {
   std::int32_t rank = 0;
   std::int32_t count = 1;
 };
 
-/// What a message is about. Those of one channel arrive in the order in which they were sent.
+/// The subject of a message.
 enum class MessageTag : std::uint8_t {
-  kStep,      ///< instructions that have ended, with their payloads
-  kCopy,      ///< copies of activations to the memory of another process, and back
+  kStep,      ///< the end of an instruction, with its payload
+  kCopy,      ///< activations that are copied to or from an offload target
   kControl,   ///< heartbeats and aborts
-  kClock,     ///< clock sync, and when a step begins
-  kGather,    ///< everyone's bytes for everyone
-  kShutdown,  ///< the coordinator is done
+  kClock,     ///< clock sync, and the time at which a step begins
+  kGather,    ///< payloads of a gather
+  kShutdown,  ///< the coordinator has finished
 };
 
 struct Message {
@@ -34,17 +41,18 @@ struct Message {
   Blob payload;
 };
 
-/// Asked again and again while something is awaited.
+/// Called repeatedly while something is awaited; true ends the wait.
 using ShouldAbort = std::function<bool()>;
 
-/// Everyone's bytes.
+/// The result of a gather.
 struct Gathered {
-  std::vector<std::optional<Blob>> payloads;  ///< by rank; empty: it has not answered
-  /// By rank: it was gone when everything was there. Who has left since in good order is not.
+  std::vector<std::optional<Blob>> payloads;  ///< by rank; empty if the rank has not answered
+  /// By rank: whether it was gone when the gather ended. A rank that shut down after that is not.
   std::vector<bool> gone;
 };
 
-/// Any thread may call, unless said otherwise. Throws Error for what the connection refuses.
+/// Any thread may call, except where a function says otherwise. Throws Error if the connection
+/// fails.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -55,26 +63,28 @@ class Transport {
   virtual void send(std::int32_t to, MessageTag tag, Blob payload) = 0;
   virtual void send_all(MessageTag tag, const Blob& payload) = 0;
 
-  /// All messages that have arrived on a channel. None, too, while another thread polls.
+  /// Returns all messages with this tag that have arrived; none if another thread is polling.
   virtual std::vector<Message> poll(MessageTag tag) = 0;
 
-  /// Every process calls it, in the same order, on one thread. A rank that has not answered when
-  /// `should_abort` becomes true is gone from then on.
+  /// Collects a payload from every process. All processes must call it, in the same order, on one
+  /// thread. A rank that has not answered when `should_abort` becomes true counts as gone from then
+  /// on.
   virtual Gathered gather(Blob own, const ShouldAbort& should_abort) = 0;
 
-  /// Returns when something has arrived, or soon. A patience begins with each wait for news.
+  /// Waits briefly, at most until something arrives. Use a new PollBackoff for each wait.
   virtual void wait(const PollBackoff& backoff) const = 0;
 
-  /// Returns when all that was sent is on its way, for transports that do not see to it themselves.
+  /// Returns when everything has been sent. Does nothing for transports that send in the
+  /// background.
   virtual void flush(const ShouldAbort& should_abort) { static_cast<void>(should_abort); }
 
   const RankInfo& self() const { return self_; }
 
-  /// Whether rank 0 passes on what the others send to each other: without it nobody is heard.
+  /// Whether rank 0 forwards the messages of the other ranks, so that they are cut off if it dies.
   bool is_relayed() const { return is_relayed_; }
 
   bool is_gone(std::int32_t rank) const;
-  /// The rank that went first; empty: all are there.
+  /// The first rank that was found to be gone; empty if none was.
   std::optional<std::int32_t> first_gone() const;
   /// The lowest rank that is not known to be gone: it prints and writes files.
   std::int32_t coordinator() const;
@@ -82,14 +92,14 @@ class Transport {
  protected:
   Transport(const RankInfo& self, bool is_relayed);
 
-  /// False: it was known.
+  /// Returns false if it was known.
   bool note_gone(std::int32_t rank);
   std::vector<bool> gone() const;
 
  private:
   RankInfo self_;
   bool is_relayed_;
-  mutable std::mutex gone_mutex_;  ///< guards what follows
+  mutable std::mutex gone_mutex_;  ///< guards the members below
   std::vector<bool> gone_;         ///< by rank
   std::optional<std::int32_t> first_gone_;
 };

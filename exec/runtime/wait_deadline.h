@@ -1,4 +1,4 @@
-// How long one waits for other processes.
+// A deadline for waiting that every message extends.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace bubblescope::exec {
 
-/// Gives up when nothing has come for so long, or soon after Ctrl-C.
+/// Passes when no message has come within the timeout, or 0.4 s after Ctrl-C.
 class WaitDeadline {
  public:
   explicit WaitDeadline(const Limits& limits)
@@ -21,7 +21,7 @@ class WaitDeadline {
     return now > end_;
   }
 
-  /// There are news: it begins again.
+  /// Starts the timeout again. Call it when a message has come.
   void extend() { end_ = std::max(end_, read_monotonic_clock() + limits_.timeout); }
 
  private:

@@ -1,4 +1,4 @@
-// The work of instructions on a backend, and the payloads of their messages.
+// The work that instructions do on a host backend, and the payloads of their messages.
 #pragma once
 
 #include <functional>
@@ -15,25 +15,25 @@ namespace bubblescope::exec {
 /// An instruction that may run now, on the thread of its lane.
 struct WorkItem {
   InstructionId id = 0;
-  Nanos ready = 0;  ///< when its last dependency ended, possibly a little ago
+  Nanos ready = 0;  ///< when its last dependency ended
   const StepClock& clock;
-  Damage damage = Damage::kNone;  ///< for messages: damage to inject
+  Damage damage = Damage::kNone;  ///< damage to inject into a message
 };
 
 /// Performs an instruction and returns the time at which it ended. An instruction without a lane
-/// may return a future time: a message that is still in flight. Called by many threads at once; an
-/// exception stops all ranks.
+/// may return a future time, for a message that is still in flight. Many threads call it at once.
+/// An exception aborts the step on all ranks.
 using Work = std::function<Nanos(const WorkItem& item)>;
 
-/// Serializes the payloads of messages and copies between processes. Empty functions: there is no
-/// payload.
+/// Serializes the payloads of messages and of copies between processes. Empty functions mean that
+/// there is no payload.
 struct PayloadCodec {
-  /// On the sender: the payload of a message, after its work; or the data that a copy sends to its
-  /// offload target.
+  /// On the sender: makes the payload of a message, or the data that a copy sends to its offload
+  /// target.
   std::function<Blob(InstructionId)> pack;
-  /// On the receiver of a message, or on the copying rank for the offload target's reply.
+  /// On the receiver: stores the payload of a message, or the offload target's reply to a copy.
   std::function<void(InstructionId, std::span<const std::byte>)> unpack;
-  /// On the offload target: takes the data of a copy and returns the reply.
+  /// On the offload target: handles the data of a copy and returns the reply.
   std::function<Blob(InstructionId copy, std::span<const std::byte>)> keep = {};
 };
 

@@ -1,4 +1,4 @@
-// Steps of a pool of threads.
+// Runs steps on the threads of a pool.
 #include "exec/runtime/worker_pool.h"
 
 #include <chrono>
@@ -9,15 +9,15 @@ namespace bubblescope::exec {
 
 namespace {
 
-/// How often the waiting main thread looks whether it is to stop.
+/// How often the waiting main thread checks for a timeout or an interrupt.
 constexpr std::chrono::microseconds kStopPollInterval{20'000};
-/// The same where it also takes in messages while all lanes are at work.
+/// The same if it also receives messages, while all lanes are busy.
 constexpr std::chrono::microseconds kMessagePollInterval{500};
 
 }  // namespace
 
-/// A lane's instructions and the thread that runs them. The pool must have been closed when it
-/// goes.
+/// A lane's instructions and the thread that runs them. The pool must be closed before this is
+/// destroyed.
 class WorkerPool::LaneThread {
  public:
   LaneThread(WorkerPool& pool, std::vector<InstructionId> queue)
@@ -26,9 +26,9 @@ class WorkerPool::LaneThread {
   LaneThread(const LaneThread&) = delete;
   LaneThread& operator=(const LaneThread&) = delete;
 
-  // Only while no lane runs:
+  // Call these only while no lane runs.
   void rewind() { ended_ = 0; }
-  /// The instruction at its head; empty: all have ended.
+  /// The first instruction that has not ended; empty if all have.
   std::optional<InstructionId> head() const {
     return ended_ == queue_.size() ? std::nullopt : std::optional(queue_[ended_]);
   }

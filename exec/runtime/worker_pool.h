@@ -1,5 +1,6 @@
-// The threads of one process that run a Program: one per lane, which works its instructions off in
-// their order, step after step.
+// A worker pool has one thread per lane of the ranks that run in this process. In every step, each
+// thread runs the instructions of its lane in order. The thread that calls run_step() waits for
+// them and watches for a timeout, Ctrl-C and messages of other processes.
 #pragma once
 
 #include <atomic>
@@ -17,7 +18,7 @@ namespace bubblescope::exec {
 
 class WorkerPool {
  public:
-  /// Starts a thread for every lane of the ranks that run here: all of them, or with `remote` one.
+  /// Starts a thread for every lane: of all ranks, or with `remote` only of the rank that it names.
   /// `request` and `program` are not copied.
   WorkerPool(const BackendRequest& request, const Program& program,
              std::optional<RemoteHooks> remote = std::nullopt);
@@ -27,29 +28,29 @@ class WorkerPool {
 
   StepRun& run() { return run_; }
 
-  /// Returns when the thread of every lane runs: before, a step could not begin on time.
+  /// Returns when the threads of all lanes run. Before that, a step could not begin on time.
   void await_threads() const;
 
-  /// Runs a step whose time 0 is this one of the monotonic clock, and returns why it was stopped. A
-  /// step that makes no progress for the request's timeout is.
+  /// Runs a step that begins at this time of the monotonic clock, and returns why it was aborted
+  /// (kNone: it was not). A step without progress for the request's timeout is aborted.
   AbortReason run_step(Nanos begin);
 
-  /// The next results are those of a step that did not begin.
+  /// Makes result() describe a step that did not begin.
   void skip_step();
 
-  /// Stops the step, and lets run_step() return this reason, if it is the first.
+  /// Aborts the step. run_step() returns the reason of the first call.
   void stop(AbortReason reason);
 
-  /// What a rank that runs here did in the last step.
+  /// The result of a rank of this process in the last step.
   RankResult result(std::int32_t rank) const;
 
  private:
   class LaneThread;
 
   void open_step();
-  /// A lane's thread runs.
+  /// Counts a lane's thread that has started.
   void arrive();
-  /// Waits for the step after the given one. False when there will be none.
+  /// Waits for the step after the given one. Returns false if the pool is closed instead.
   bool await_step(std::uint32_t last);
   void leave_step();
   AbortReason await_idle();
@@ -62,10 +63,10 @@ class WorkerPool {
   std::atomic<AbortReason> reason_ = AbortReason::kNone;
   std::mutex mutex_;
   std::condition_variable idle_;
-  std::atomic<int> arrived_ = 0;  ///< lanes whose threads run
+  std::atomic<int> arrived_ = 0;  ///< lanes whose threads have started
   int busy_ = 0;
-  std::vector<std::unique_ptr<LaneThread>> lanes_;  ///< [lane]; null for those of other processes
-  int lane_count_ = 0;                              ///< of those that are here
+  std::vector<std::unique_ptr<LaneThread>> lanes_;  ///< [lane]; null for lanes of other processes
+  int lane_count_ = 0;                              ///< lanes of this process
 };
 
 }  // namespace bubblescope::exec

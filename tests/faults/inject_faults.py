@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Injects faults into runs of schedules and sees that each ends as it should.
+"""Injects faults into runs of schedules and checks how each run ends.
 
   inject_faults.py PROGRAM [--count 40] [--seed 1] [--backend cpu|mpi]
 
-Kinds: delay, slow, die, hang, wrong-size, garbage, full-disk, interrupt and, with several processes, kill, freeze and
-kill-done, of a rank whose part of the step is done. After each: the program has ended (a run that does not is a hang), with the exit status that docs/executor.md promises; the
-culprit is the first that is named; every file is whole, and says where the ranks stood; nothing else is left behind.
+Kinds: delay, slow, die, hang, wrong-size, garbage, full-disk and interrupt; with several processes also kill, freeze
+and kill-done, which kills a process after it has finished its part of the step. Each run must end, with the exit
+status that docs/executor.md promises. The culprit must be named first, every file must be complete and say where the
+ranks were blocked, and no other file may be left.
 """
 import argparse
 import json
@@ -34,7 +35,7 @@ def flags_of(shape):
 
 
 def ops_of(program, shape):
-    """[(rank, op, whether it sends)] of a schedule, from the program's own prediction."""
+    """Returns [(rank, op, whether it sends)] of a schedule, from the program's own prediction."""
     arguments = [program, "simulate", shape[0], *flags_of(shape), "--format", "json"]
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         subprocess.run(arguments + ["--save", file.name], check=True, capture_output=True)
@@ -44,7 +45,7 @@ def ops_of(program, shape):
 
 
 def is_alive(process):
-    """Whether it has not ended; a zombie has, and only waits for its parent to notice."""
+    """Whether a process is running; a zombie has ended, and only waits for its parent."""
     try:
         return pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
@@ -52,13 +53,13 @@ def is_alive(process):
 
 
 def children_of(launcher):
-    """All that it started and has not been told the end of, by whichever of its threads."""
+    """Returns the children of all threads of the launcher for which it has not yet waited."""
     lists = pathlib.Path(f"/proc/{launcher}/task").glob("*/children")
     return sorted({int(child) for children in lists for child in read_if_there(children).split()})
 
 
 def read_if_there(path):
-    """The text of a file of /proc; nothing where its thread has just ended."""
+    """Returns the text of a file of /proc; empty if its thread has just ended."""
     try:
         return path.read_text()
     except OSError:
@@ -68,7 +69,7 @@ def read_if_there(path):
 class Run:
     """One run of the program in a folder of its own."""
 
-    stuck_launchers = 0  # of all runs: every process of ours had ended, and mpirun did not notice
+    stuck_launchers = 0  # in all runs: how often mpirun hung although all processes had ended
 
     def __init__(self, options, shape, extra, folder):
         schedule, ranks, microbatches = shape
@@ -108,7 +109,7 @@ class Run:
         assert condition, f"{what}\n  status {self.status}\n  {self.stderr.strip()}"
 
     def expect_files(self, broken):
-        """Both files are whole, and tell of the breakdown what the message told; nothing else lies there."""
+        """Both files are complete and contain the message of the breakdown; there are no other files."""
         saved = json.loads(self.saved.read_text())
         traced = json.loads(self.traced.read_text())
         told = "bubblescope: " + saved.get("breakdown", "")
@@ -152,11 +153,11 @@ def try_fatal(options, shape, rank, op, folder, kind):
 
 
 def try_full_disk(options, shape, rank, op, folder, with_death):
-    """The file that was there stays as it was; a death that came first is still told."""
+    """The previous file is unchanged, and an earlier death is still reported."""
     run = Run(options, shape, injected("die", rank, op) if with_death else [], folder).exports()
     run.saved.write_text("{}")
     run.traced.write_text("{}")
-    if run.launched:  # mpirun itself needs files; it is the export that has no room
+    if run.launched:  # mpirun itself writes files, so only the export gets a full disk
         run.command[run.command.index(str(run.saved))] = "/dev/full"
     run.start(limit_files=not run.launched).finish()
     run.expect(run.status == 3, "a full disk is the machine's fault: the exit status must be 3")
@@ -168,7 +169,7 @@ def try_full_disk(options, shape, rank, op, folder, with_death):
 
 
 def try_interrupt(options, shape, rank, op, folder, delay):
-    """Ctrl-C at any time: before it runs nothing is written, afterwards everything is."""
+    """Ctrl-C at any time: nothing is written if the step has not begun, and everything if it has."""
     run = Run(options, shape, injected("hang", rank, op) + ["--timeout", "50s"], folder).exports().start()
     time.sleep(delay)
     run.process.send_signal(signal.SIGINT)
@@ -183,7 +184,7 @@ def try_interrupt(options, shape, rank, op, folder, delay):
 
 
 def await_processes(launcher, count):
-    """The launcher's processes, once all of them are there."""
+    """Waits for all of the launcher's processes and returns them."""
     for _ in range(3000):
         children = children_of(launcher)
         if len(children) == count:
@@ -193,7 +194,7 @@ def await_processes(launcher, count):
 
 
 def await_hang(process, op):
-    """Returns when one of its threads stands in the op: it is named after it."""
+    """Returns when a thread of the process hangs in the op; the thread is named after it."""
     for _ in range(5000):
         if any(name.strip() == f"hangs at {op}" for name in map(read_if_there, pathlib.Path(f"/proc/{process}/task").glob("*/comm"))):
             return
@@ -202,7 +203,7 @@ def await_hang(process, op):
 
 
 def try_kill_done(options, folder):
-    """A process that is killed when it has done its part: the last op of all is where rank 0 hangs, and waits for all."""
+    """Kills a process after it has finished its part: rank 0 hangs at the last op, when the others have finished."""
     ranks, microbatches = 3, 6
     last = f"0B{microbatches - 1}"
     run = Run(options, ("1f1b", ranks, microbatches), injected("hang", 0, last) + ["--timeout", "50s"], folder).exports().start()
@@ -216,7 +217,7 @@ def try_kill_done(options, folder):
 
 
 def try_signal(options, shape, rank, op, folder, number):
-    """A process that is killed or frozen from outside, at any time from its start on."""
+    """Kills or freezes a process at any time after its start."""
     timeout = "3s" if number == signal.SIGSTOP else "50s"
     run = Run(options, shape, injected("hang", rank, op) + ["--timeout", timeout], folder).exports().start()
     victim = options.random.randrange(shape[1])
@@ -227,7 +228,7 @@ def try_signal(options, shape, rank, op, folder, number):
     run.expect(run.status != 0, "the exit status tells of no death")
     told = run.messages[0] if run.messages else ""
     named = f"rank {victim} does not answer" in told
-    if not run.saved.exists():  # of a process that dies while MPI starts it is the launcher that tells
+    if not run.saved.exists():  # if a process dies while MPI starts, the launcher reports it
         run.expect(named or number == signal.SIGKILL, "the culprit is not named")
         return run.expect_nothing_but(set())
     run.expect(named, "the culprit is not named")

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Every schedule trains the same over MPI, one process per rank, as a single rank would.
+"""Every schedule gets the same training results over MPI, with one process per rank, as on a single rank.
 
   train_over_mpi.py PROGRAM [RANKS [MICROBATCHES]]
 
-One start of mpirun per number of stages: `compare all` runs every schedule that accepts the shape, and proves each.
+mpirun is started once per number of stages: `compare all` runs and verifies every schedule that accepts the shape.
 """
 import json
 import os
@@ -15,20 +15,20 @@ MODEL = ["--work", "transformer", "--hidden-size", "8", "--seq-length", "4", "--
 
 
 def launch(ranks, program, *arguments):
-    """The finished run."""
+    """Runs the program over MPI and returns the completed process."""
     command = ["mpirun", "--oversubscribe", "--allow-run-as-root", "-np", str(ranks), program, *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
 
 
 def write_costs(path, stages):
-    """Compare wants a prediction; this one is not judged here."""
+    """Writes costs for the prediction that compare needs; it is not checked here."""
     stage = {"forward": "100us", "input_grad": "100us", "weight_grad": "100us"}
     with open(path, "w") as file:
         json.dump({"format": "bubblescope-costs/1", "stages": [stage] * stages}, file)
 
 
 def prove(program, ranks, microbatches, chunks, folder):
-    """The schedules that were proven; exits where one is not."""
+    """Returns the schedules that passed verification; exits if one did not."""
     costs = os.path.join(folder, "costs.json")
     write_costs(costs, ranks * chunks)
     done = launch(ranks, program, "compare", "all", "--pp", str(ranks), "-m", str(microbatches), "--vpp", str(chunks),
@@ -45,10 +45,10 @@ def prove(program, ranks, microbatches, chunks, folder):
 
 
 def prove_what_messages_carry_else(program, ranks, microbatches):
-    """Slices of sequences, activations that others keep, and gradients that ranks add up within the step."""
+    """Runs slices, offloading to other ranks, and gradients that ranks reduce within the step."""
     runs = [["seq1f1b", "--slices", "2"],
             ["pipedream", "--replicas", {2: "1,1", 3: "2,1", 4: "2,2"}[ranks], "--optimizer", "local"]]
-    if ranks >= 4:  # smaller ones evict nothing
+    if ranks >= 4:  # with fewer ranks nothing is evicted
         runs += [["bpipe", "--optimizer", "local"], ["bpipe", "--recompute", "selective"]]
     if ranks % 2 == 0 and microbatches % ranks == 0:
         runs.append(["chimera", "--optimizer", "local", "--grad-reduction", "overlap"])
@@ -62,7 +62,7 @@ def prove_what_messages_carry_else(program, ranks, microbatches):
 
 
 def peaks(program, schedule):
-    """The most that each of four ranks held, in bytes of activations."""
+    """Returns the peak bytes of activations of each of four ranks."""
     done = launch(4, program, "run", schedule, "--pp", "4", "-m", "8", "--backend", "mpi", "--format", "json", *MODEL)
     if done.returncode != 0:
         sys.exit(f"{schedule}: exit status {done.returncode}\n{done.stderr}")
@@ -70,8 +70,8 @@ def peaks(program, schedule):
 
 
 def evict(program):
-    """Of four micro-batches that 1F1B's first rank holds on four ranks, bpipe's holds three: what is moved is in the
-    last rank's process, beside what that holds itself."""
+    """On four ranks, the first rank of 1F1B holds four micro-batches and that of bpipe three: the fourth is in the
+    process of the last rank, with those that this rank holds itself."""
     plain = peaks(program, "1f1b")
     moved = peaks(program, "bpipe")
     print(f"peaks in bytes: 1f1b {plain}, bpipe {moved}")
@@ -82,7 +82,7 @@ def evict(program):
 
 
 def refuse(program):
-    """One process too few is refused, with what to start instead."""
+    """One process too few is refused, with the command to use instead."""
     done = launch(2, program, "run", "gpipe", "--pp", "3", "-m", "3", "--backend", "mpi")
     if done.returncode != 2 or "mpirun -np 3 bubblescope" not in done.stderr:
         sys.exit(f"2 processes for 3 ranks: exit status {done.returncode}\n{done.stderr}")
@@ -98,7 +98,7 @@ def main():
     evict(program)
     refuse(program)
     print(f"{len(proven)} schedules proven over MPI with {ranks} processes")
-    if ranks == 4 and len(proven) < 20:  # smaller and odd shapes suit fewer
+    if ranks == 4 and len(proven) < 20:  # fewer schedules accept smaller and odd shapes
         sys.exit("too few schedules were run")
     if "bpipe" not in proven:
         sys.exit("bpipe was not proven")

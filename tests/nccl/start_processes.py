@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Processes of the backend nccl find each other, however they were started, and say in one line what is missing.
+"""Processes of the backend nccl connect under every launcher, and report in one line what is missing.
 
   start_processes.py PROGRAM
 
-Where there is a GPU for each, they run; elsewhere they must all say which of them lacks what, and end with status 3.
+With a GPU for each they run; otherwise all of them must report what is missing and where, and exit with status 3.
 """
 import os
 import shutil
@@ -18,7 +18,7 @@ RUN = ["run", "1f1b", "--pp", "2", "-m", "2", "--backend", "nccl", "--f", "100us
 
 
 def environment(**variables):
-    """Ours without what a launcher may have set, and these."""
+    """Returns our environment without launchers' variables, and with the given ones."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHERS)}
     return kept | variables
 
@@ -64,7 +64,7 @@ def by_hand(program):
 
 
 def with_secrets(program):
-    """Over another interface they meet with one secret, and with two they do not."""
+    """Over another interface two processes connect with the same secret, and not with different ones."""
     for secrets in (("a secret of the tests",) * 2, ("a secret of the tests", "another secret of them")):
         port = free_port()
         processes = [start(program, environment(RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.2", MASTER_PORT=port,
@@ -95,7 +95,7 @@ def by_mpirun(program):
 
 
 def refusals(program):
-    """What a launcher cannot mean, and a rank that does not come."""
+    """Invalid variables, and a rank that does not connect, are errors."""
     cases = [
         (2, "RANK='x' is not a number", {"RANK": "x", "WORLD_SIZE": "2"}),
         (2, "set MASTER_ADDR", {"RANK": "0", "WORLD_SIZE": "2"}),
@@ -115,7 +115,7 @@ def refusals(program):
 
 
 def unknown_name(program):
-    """A name may be known later: it is sought until the timeout."""
+    """A host name that cannot be resolved is tried again until the timeout."""
     variables = environment(RANK="1", WORLD_SIZE="2", MASTER_ADDR="rank-0.invalid", MASTER_PORT=free_port(),
                             BUBBLESCOPE_SECRET="a secret of the tests")
     begin = time.monotonic()

@@ -1,4 +1,4 @@
-// Communicators over sockets.
+// Simulates communicators over sockets.
 #include "tests/support/fake_nccl.h"
 
 #include <poll.h>
@@ -23,7 +23,7 @@ namespace {
 
 struct FakeCommunicator {
   std::uint64_t id = 0;
-  std::vector<std::int32_t> members;  ///< of all processes
+  std::vector<std::int32_t> members;  ///< ids among all processes
   std::uint64_t splits = 0;
   /// Operations in progress, in order; each returns whether it is done.
   std::deque<std::function<bool()>> pending;
@@ -39,7 +39,7 @@ struct Neighbour {
   int socket = -1;
   bool is_gone = false;
   exec::Blob coming;
-  std::map<std::uint64_t, std::deque<exec::Blob>> come;  ///< by communicator
+  std::map<std::uint64_t, std::deque<exec::Blob>> come;  ///< received, by communicator
 };
 
 struct State {
@@ -86,7 +86,7 @@ void receive_all() {
     if (from.socket >= 0 && !from.is_gone) receive_from(from);
 }
 
-/// Sends all of it; the other processes receive whenever they wait.
+/// Sends all bytes. The other processes receive whenever they wait.
 void post(std::int32_t to, std::uint64_t communicator, const void* data, std::size_t size) {
   const Head head{communicator, size};
   exec::Blob bytes(sizeof head + size);
@@ -118,8 +118,7 @@ std::optional<exec::Blob> take(std::int32_t from, std::uint64_t communicator) {
 
 FakeCommunicator& of(void* handle) { return *static_cast<FakeCommunicator*>(handle); }
 
-/// Waits for one message of every other member, and then calls an action with all messages, by
-/// member.
+/// Waits for one message of every other member, then calls `then` with all messages, by member.
 std::function<bool()> await_all(FakeCommunicator& at,
                                 const std::function<void(const std::vector<exec::Blob>&)>& then) {
   auto got = std::make_shared<std::map<std::int32_t, exec::Blob>>();

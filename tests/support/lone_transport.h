@@ -1,4 +1,5 @@
-// A process that tests see alone: the others give to a gather what it gives itself, and are done.
+// A transport without other processes: in a gather they give the same payload as this process, and
+// they have always shut down.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// A job as the backend nccl starts it.
+// Starts jobs as the backend nccl does.
 #include "tests/support/nccl_trained.h"
 
 #include <utility>

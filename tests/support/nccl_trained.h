@@ -1,4 +1,4 @@
-// Training in processes that were forked from a test, over the fake NCCL, and its proof.
+// Training in processes that a test has forked, over the simulated NCCL, with verification.
 #pragma once
 
 #include <string>
@@ -12,22 +12,22 @@ namespace bubblescope::tests {
 
 struct NcclTrained {
   exec::Execution execution;
-  std::string verification;  ///< "right" or what was wrong; rank 0's
+  std::string verification;  ///< "right" or what was wrong; only at rank 0
   std::string device;
 };
 
-/// Two steps, of which one warms up, of this process's part. Throws Error for what cannot be
-/// trained.
+/// Runs this process's part of a warm-up step and a measured step. Throws Error if the program
+/// cannot be trained.
 NcclTrained train_program_over_nccl(exec::SocketTransport& link, const Schedule& schedule,
                                     const Program& program, exec::BackendRequest request = {},
                                     const BubblescopeGpu& gpu = fake_gpu_calls());
 
-/// Of what the schedule is lowered to.
+/// The same for a schedule, which is lowered first.
 NcclTrained train_over_nccl(exec::SocketTransport& link, const Schedule& schedule,
                             const LowerOptions& lowering = {}, exec::BackendRequest request = {},
                             const BubblescopeGpu& gpu = fake_gpu_calls());
 
-/// "none" where it went through.
+/// The message of the breakdown; "none" if there was none.
 std::string breakdown_of(const NcclTrained& trained);
 
 }  // namespace bubblescope::tests

@@ -1,4 +1,4 @@
-// Values as bytes: they are read as they were written, and bytes that are too few are refused.
+// Serialization: values are read as they were written, and truncated blobs are refused.
 #include <gtest/gtest.h>
 
 #include "exec/runtime/blob.h"

@@ -1,4 +1,4 @@
-// Costs from measured steps: the estimates are the costs that the steps were made from.
+// Costs from measured steps: the estimates equal the costs from which the steps were made.
 #include <gtest/gtest.h>
 
 #include <variant>

@@ -1,4 +1,4 @@
-// One process per rank whose lanes are threads, over sockets: what the backend mpi does over MPI.
+// DistributedBackend over sockets: one process per rank, with a thread per lane.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -22,7 +22,8 @@ Schedule build(const std::string& name, std::int32_t ranks, std::int32_t microba
   return build_schedule(find_schedule(name), {{ranks, 1, microbatches, 1, {}}, {}, {}});
 }
 
-/// "right", what was wrong, or why it broke down. `at` is called before the 20th op of this rank.
+/// Trains in this process. Returns "right", or what was wrong or failed. `at` is called before the
+/// 20th op of this rank.
 std::string train(exec::SocketTransport& link, const Schedule& schedule,
                   exec::BackendRequest request = {}, void (*at)() = nullptr) {
   const Program program = lowered(schedule);
@@ -46,7 +47,8 @@ std::string train(exec::SocketTransport& link, const Schedule& schedule,
 }
 
 TEST(DistributedBackend, EveryProcessTrainsRight) {
-  // Messages; split backwards; copies to another process and back; two replicas of each stage.
+  // These cover messages, split backwards, copies to another process and back, and two replicas per
+  // stage.
   for (const auto& [name, ranks] : {std::pair{"1f1b", 3}, std::pair{"zb-h1", 3},
                                     std::pair{"bpipe", 4}, std::pair{"dualpipe", 4}}) {
     SCOPED_TRACE(name);

@@ -1,5 +1,5 @@
-// The executor keeps the rule of the machine: an instruction starts when it heads its lane and all
-// its dependencies have ended.
+// The executor follows the Program's rule: an instruction starts when it is first in its lane and
+// all its dependencies have ended.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -1,4 +1,5 @@
-// What of the backend mpi can be tested without MPI: its clocks, its results, its absence.
+// The parts of the backend mpi that can be tested without MPI: clock offsets, ranks' results,
+// heartbeats and the error if the module is missing.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -28,8 +29,8 @@ std::string message_of(const std::exception_ptr& failure) {
 }
 
 TEST(ClockOffset, TrustsTheQuickestAnswer) {
-  // This clock is 1000 ahead. The second question took 4, its answer came in the middle: at 2002
-  // here it was 1002 there. The others took longer on one of the ways.
+  // This clock is 1000 ahead. The second sample took 4, so rank 0's reading of 1002 is taken to be
+  // from 2002 here. The others were delayed in one direction.
   EXPECT_EQ(
       exec::find_clock_offset({{1100, 150, 1200}, {2000, 1002, 2004}, {3000, 2001, 3100}}).ahead,
       1000);
@@ -37,7 +38,7 @@ TEST(ClockOffset, TrustsTheQuickestAnswer) {
   EXPECT_EQ(exec::find_clock_offset({{1100, 150, 1200}, {2000, 1002, 2005}}).error, 3);
 }
 
-/// What a second child of this process sees of the first.
+/// Whether a second child of this process finds the first one stopped.
 bool sees_stopped(pid_t first) {
   const pid_t second = fork();
   if (second == 0) {
@@ -77,7 +78,7 @@ TEST(Heartbeat, IsSentToOthersWhileItLasts) {
   const int at_the_end = shown;
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   EXPECT_EQ(shown, at_the_end);
-  const exec::Heartbeat alone(exec::this_process_alone());  // and nobody to show them to
+  const exec::Heartbeat alone(exec::this_process_alone());  // there are no others
 }
 
 TEST(MpiTransport, WithoutItsModuleSaysWhatToInstall) {

@@ -1,4 +1,4 @@
-// The end of a run, in processes: all wait for rank 0, as long as it lives.
+// The shutdown of a run of several processes: all wait for rank 0 as long as it is alive.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -19,7 +19,7 @@ void sleep_for(int milliseconds) {
   std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
 }
 
-/// What a process hears at the end, within this --timeout, and whether it waited for so long.
+/// Returns the error of shutdown() with this timeout, and whether it took at least this long.
 std::string wait_for_end(exec::SocketTransport& link, Nanos timeout, Nanos least) {
   const Nanos begin = exec::read_monotonic_clock();
   std::string heard;
@@ -32,7 +32,7 @@ std::string wait_for_end(exec::SocketTransport& link, Nanos timeout, Nanos least
   return heard.empty() ? "well" : heard;
 }
 
-/// As long a serial reference as three timeouts.
+/// Rank 0 is busy for three times the timeout, and sends heartbeats.
 TEST(Shutdown, WaitsForAReferenceThatTakesLongerThanTheTimeout) {
   const auto ends = run_ranks(3, [](exec::SocketTransport& link) -> std::string {
     if (link.self().rank != 0) return wait_for_end(link, 1'000'000'000, 2'500'000'000);
@@ -53,7 +53,7 @@ TEST(Shutdown, NamesRankZeroWhereItDiesMeanwhile) {
   });
   EXPECT_FALSE(ends[0].ended);
   for (const std::size_t rank : {1u, 2u}) {
-    EXPECT_TRUE(ends[rank].ended);  // some seconds behind rank 0 at most
+    EXPECT_TRUE(ends[rank].ended);  // at most some seconds after rank 0
     EXPECT_EQ(ends[rank].said, "rank 0 is gone: its process has died before all was done");
   }
 }

@@ -1,5 +1,5 @@
-// Processes that train together and die, hang, or fail: with a device that computes on the host and
-// an NCCL made of sockets.
+// Processes that train together and die, hang or fail. The GPU is simulated on the host, and NCCL
+// over sockets.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -20,7 +20,7 @@ Schedule build(const std::string& name, std::int32_t ranks, std::int32_t microba
   return build_schedule(find_schedule(name), {{ranks, 1, microbatches, 1, {}}, {}, {}});
 }
 
-/// Products of which one does something else instead, in the second step.
+/// A GPU whose GEMM calls `at` once, in the second step.
 const BubblescopeGpu& calls_with(void (*at)()) {
   static void (*action)() = nullptr;
   static int products = 0;
@@ -117,7 +117,7 @@ TEST(NcclFaults, EveryCallOfNcclThatFailsStopsAll) {
   }
 }
 
-/// While the links are tried out, in a sum after the step, and in a step.
+/// The fault occurs in the warm-up of the links, and in a step.
 TEST(NcclFaults, WhatIsUnderWayIsAbortedBeforeItsMemoryGoes) {
   for (const bool in_step : {false, true}) {
     const auto ends = run_ranks(2, [in_step](exec::SocketTransport& link) -> std::string {

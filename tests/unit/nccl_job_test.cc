@@ -1,4 +1,4 @@
-// What a job of several processes tells of its devices and of how its products were made.
+// A job of several processes reports its devices, and which GEMMs used epilogues.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -17,7 +17,8 @@
 namespace bubblescope::tests {
 namespace {
 
-/// "0000:01:00.0; GELU within ...", as every process knows it after two steps of 1F1B.
+/// Runs two steps of 1F1B and returns the description of the device and the epilogues:
+/// "0000:01:00.0; GELU within ...".
 std::string tell_of_job(exec::SocketTransport& link) {
   FakeGpu& gpu = reset_fake_gpu(1);
   const std::string bus = "0000:0" + std::to_string(link.self().rank + 1) + ":00.0";
@@ -39,8 +40,8 @@ std::string tell_of_job(exec::SocketTransport& link) {
   return told + to_string(job.epilogues());
 }
 
-// Rank 1's device has no products with epilogues and rank 0's has: both kinds are told, and in both
-// processes. Each watches its own device.
+// The devices of ranks 0 and 1 differ in whether they have GEMMs with epilogues. Both processes
+// report both kinds, and each reports its own device.
 TEST(NcclJob, ReportsItsDeviceAndTheEpiloguesOfAllRanks) {
   const std::vector<RankEnd> ends = run_ranks(2, tell_of_job);
   ASSERT_EQ(ends.size(), 2u);

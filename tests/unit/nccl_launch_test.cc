@@ -1,4 +1,4 @@
-// What launchers say, and which devices processes get.
+// The variables of launchers, and the choice of devices.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -69,7 +69,7 @@ TEST(NcclLaunch, SrunNamesTheFirstHostAndAPortOfItsJob) {
 TEST(NcclLaunch, ABatchScriptOfSlurmIsAlone) {
   Variables variables{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}, {"SLURM_JOB_ID", "4211"}};
   EXPECT_EQ(read(variables).rank_info.count, 1);
-  variables["OMPI_COMM_WORLD_RANK"] = "1";  // and what mpirun starts in it is mpirun's
+  variables["OMPI_COMM_WORLD_RANK"] = "1";  // mpirun within a batch script
   variables["OMPI_COMM_WORLD_SIZE"] = "2";
   EXPECT_EQ(read(variables).launcher, "mpirun");
 }
@@ -88,7 +88,7 @@ TEST(NcclLaunch, MpirunNeedsNoAddressAsMpiTellsIt) {
 
 TEST(NcclLaunch, OneCanSayWhereToMeetOneself) {
   Variables variables{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"NCCL_COMM_ID", "[::1]:7000"}};
-  EXPECT_EQ(read(variables).rendezvous, (exec::Address{"::1", 7001}));  // NCCL itself has 7000
+  EXPECT_EQ(read(variables).rendezvous, (exec::Address{"::1", 7001}));  // NCCL itself uses 7000
   variables["MASTER_ADDR"] = "a";
   EXPECT_EQ(read(variables).rendezvous, (exec::Address{"a", 29500}));
   variables["BUBBLESCOPE_RENDEZVOUS"] = "b:1234";
@@ -178,7 +178,8 @@ TEST(NcclDevices, GoToProcessesInTheirOrderOnAHost) {
   EXPECT_EQ(exec::count_lower_on_host(all, 2), 1);
   EXPECT_EQ(exec::count_lower_on_host(all, 1), 0);
   EXPECT_EQ(exec::choose_device(1, 4, false), 1);
-  EXPECT_EQ(exec::choose_device(3, 1, false), 0);  // a launcher has given each its own
+  EXPECT_EQ(exec::choose_device(3, 1, false),
+            0);  // only one is visible, so it is this process's own
   EXPECT_EQ(exec::choose_device(5, 4, true), 1);
   EXPECT_THROW(exec::choose_device(0, 0, false), Error);
   try {

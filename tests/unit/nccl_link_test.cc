@@ -1,4 +1,5 @@
-// The link between processes: frames, letters, deaths, clocks, the end. Here each end is a thread.
+// SocketTransport and the step protocol over it: frames, messages, deaths, clock sync and shutdown.
+// Each rank is a thread.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
@@ -40,7 +41,7 @@ std::vector<std::optional<exec::Blob>> gather(exec::SocketTransport& link, exec:
   return link.gather(std::move(own), kNever).payloads;
 }
 
-/// Runs `one` as every rank; returns what each threw, or "".
+/// Runs `one` as every rank. Returns the exception text of each, "" if there was none.
 std::vector<std::string> meet(std::int32_t count,
                               const std::function<void(exec::SocketTransport&)>& one) {
   const exec::TcpSocket listener = exec::listen_at({"127.0.0.1", 0});
@@ -92,7 +93,7 @@ TEST(NcclFrames, GarbageIsRefused) {
     reader.take(bytes);
     EXPECT_THROW(reader.next(), Error);
   };
-  for (const std::size_t at : {0u, 3u, 5u, 9u, 17u}) {  // mark, mark, line, rank, size
+  for (const std::size_t at : {0u, 3u, 5u, 9u, 17u}) {  // magic, magic, kind, rank, size
     exec::Blob bytes = good;
     bytes[at] = std::byte{0xfe};
     if (at == 9) bytes[11] = std::byte{0xff};
@@ -182,7 +183,7 @@ TEST(NcclLink, LargeSharesGetThroughAlthoughAllSendAtOnce) {
   EXPECT_EQ(meet(3,
                  [](exec::SocketTransport& link) {
                    link.allow_gathers(std::uint64_t{3} << 20);
-                   gather(link, {});  // now all expect it
+                   gather(link, {});  // now all accept larger payloads
                    const exec::Blob own(std::size_t{3} << 20, std::byte(link.self().rank));
                    const auto all = gather(link, own);
                    for (std::size_t rank = 0; rank < 3; ++rank) {
@@ -196,7 +197,7 @@ TEST(NcclLink, LargeSharesGetThroughAlthoughAllSendAtOnce) {
 TEST(NcclLink, WhoLeavesIsGoneForAllOthers) {
   EXPECT_EQ(meet(3,
                  [](exec::SocketTransport& link) {
-                   if (link.self().rank == 1) return;  // its socket closes
+                   if (link.self().rank == 1) return;  // its socket is closed
                    const auto all = gather(link, blob_of("here"));
                    EXPECT_FALSE(all[1]);
                    EXPECT_TRUE(all[0] && all[2]);
@@ -205,7 +206,7 @@ TEST(NcclLink, WhoLeavesIsGoneForAllOthers) {
             kNothingThrown3);
 }
 
-/// Rank 2 says its part and dies before rank 1 has said its own; then the others leave in any
+/// Rank 2 sends its payload and dies before rank 1 has sent its own. Then the others leave in any
 /// order.
 TEST(NcclLink, AllKnowWhoHadGoneWhenEverythingWasThere) {
   EXPECT_EQ(meet(4,
@@ -231,7 +232,8 @@ TEST(NcclLink, WithoutRankZeroNobodyWaits) {
             kNothingThrown3);
 }
 
-/// The other end says something, then resets the connection: what it has not read makes it do so.
+/// The other end sends a message and then resets the connection, because it has not read what was
+/// sent to it.
 TEST(NcclLink, LastMessagesArriveAlthoughNothingCanBeSentAnyMore) {
   const exec::TcpSocket listener = exec::listen_at({"127.0.0.1", 0});
   exec::TcpSocket there = exec::call({"127.0.0.1", exec::port_of(listener)});
@@ -261,11 +263,11 @@ TEST(NcclLink, WithoutRankZeroAnotherRankIsTheCoordinator) {
             kNothingThrown3);
 }
 
-/// Rank 0 trains a serial reference for longer than the others would wait for a silent one.
+/// Rank 0 is busy for longer than the timeout of the others, and sends heartbeats.
 TEST(Shutdown, TakesAsLongAsRankZeroShowsThatItLives) {
   EXPECT_EQ(meet(3,
                  [](exec::SocketTransport& link) {
-                   gather(link, {});  // all begin now
+                   gather(link, {});  // all ranks start together
                    if (link.self().rank == 0) {
                      for (int turn = 0; turn < 20; ++turn) {
                        std::this_thread::sleep_for(std::chrono::milliseconds(200));
@@ -281,10 +283,10 @@ TEST(Shutdown, NamesRankZeroWhereItIsGoneAtOnce) {
   EXPECT_EQ(meet(3,
                  [](exec::SocketTransport& link) {
                    gather(link, {});
-                   if (link.self().rank == 0) return;  // its sockets close
+                   if (link.self().rank == 0) return;  // its sockets are closed
                    const Nanos begin = exec::read_monotonic_clock();
                    const std::string lost = exec::await_shutdown(link, limits_of(30'000));
-                   // Rank 1 speaks itself where it has noticed before.
+                   // Rank 1 becomes the coordinator if it notices the death first.
                    if (link.self().rank == 2 || !lost.empty()) {
                      EXPECT_EQ(lost, "rank 0 is gone: its process has died before all was done");
                    }
@@ -314,7 +316,7 @@ TEST(ClockSync, AllBeginAtOneMomentOfOneClock) {
                    gather(link, {});
                  }),
             kNothingThrown3);
-  // Threads have one clock: offsets are errors, and within what is said of them.
+  // Threads share one clock, so an offset is an error, and must be within the reported one.
   for (const auto& begin : begins) {
     ASSERT_TRUE(begin);
     EXPECT_LE(std::abs(begin->clock.ahead), begin->clock.error);
@@ -360,7 +362,7 @@ TEST(StepProtocol, SignsOfLifeLetOthersWait) {
   EXPECT_EQ(meet(2,
                  [](exec::SocketTransport& link) {
                    exec::StepProtocol protocol(link, limits_of(1500));
-                   gather(link, {});  // both begin now
+                   gather(link, {});  // both ranks start together
                    const Nanos end = exec::read_monotonic_clock() + 3'000'000'000;
                    for (std::size_t ended = 0; exec::read_monotonic_clock() < end; ++ended) {
                      if (link.self().rank == 0)

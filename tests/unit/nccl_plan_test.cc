@@ -1,5 +1,5 @@
-// The plan that each process of the backend nccl enqueues: together the plans are the Program, both
-// ends of every link have the same order, and transfers that wait for their peer do not deadlock.
+// The plan of each rank of the backend nccl. Together the plans contain the whole Program, both
+// ends of every link have the same order, and transfers that wait for their peers do not deadlock.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,8 +33,8 @@ Plans plan_all(const Program& program) {
   return plans;
 }
 
-/// Simulates NCCL: a stream is a queue, and a transfer completes when both of its ends are at the
-/// head of theirs.
+/// Simulates NCCL. A stream is a queue, and a transfer completes when both of its ends are at the
+/// head of their streams.
 class Wire {
  public:
   explicit Wire(const Plans& plans) : plans_(plans) {
@@ -44,7 +44,7 @@ class Wire {
     }
   }
 
-  /// Returns whether everything completes.
+  /// Returns whether all instructions complete.
   bool runs() {
     for (bool moves = true; moves;) {
       moves = false;
@@ -96,11 +96,11 @@ class Wire {
   std::vector<std::vector<bool>> started_;
 };
 
-/// [sender, receiver and kind].
+/// [sender, receiver, kind]: the transfers of a link, in order.
 using Sequences =
     std::map<std::tuple<std::int32_t, std::int32_t, exec::LinkKind>, std::vector<InstructionId>>;
 
-/// The transfers of each directed link, in the order of one end.
+/// The transfers of each directed link, in the order at one of its ends.
 Sequences sequences_of(const Plans& plans, bool sends) {
   Sequences all;
   for (std::int32_t rank = 0; rank < static_cast<std::int32_t>(plans.size()); ++rank)
@@ -112,7 +112,7 @@ Sequences sequences_of(const Plans& plans, bool sends) {
   return all;
 }
 
-/// Whether it is a message, or a copy to another rank or back.
+/// Whether the instruction is a message, or a copy to another rank or back.
 bool crosses(const Instruction& instruction) {
   return is_message(instruction) ||
          (is_copy(instruction.op.kind) && instruction.peer != instruction.rank);
@@ -138,7 +138,7 @@ void expect_sound(const Program& program) {
 TEST(NcclPlan, OfTwoRanksHasALanePerDirectedLink) {
   const Program program = std::get<Program>(lower(build("1f1b", 2, 1)));
   const Plans plans = plan_all(program);
-  // Rank 0 has 0F0, its output out, its gradient in, 0B0.
+  // Rank 0 has 0F0, a send of its output, a receive of its gradient, and 0B0.
   ASSERT_EQ(plans[0].program.size(), 4u);
   EXPECT_EQ(plans[0].program.lanes[0].name, "compute");
   EXPECT_EQ(plans[0].program.lanes[1].name, "0>1");
@@ -164,14 +164,14 @@ TEST(NcclPlan, IsTheProgramAndGetsThroughInEveryScheduleAndMode) {
         if (std::holds_alternative<Deadlock>(lowered)) continue;
         expect_sound(std::get<Program>(lowered));
         ++sound;
-      } catch (const Error&) {  // refuses this shape
+      } catch (const Error&) {  // the schedule does not support this shape
       }
     }
   EXPECT_GE(sound, 80);
 }
 
-// Rank 0 of two offloads to rank 1. Its copies stay in their lanes, and rank 1 has lanes for them
-// beside those of messages.
+// Rank 0 of four offloads to rank 3. Its copies stay in their own lanes, and rank 3 has lanes for
+// them apart from those of messages.
 TEST(NcclPlan, OffloadTargetsHaveLanesForTheirCopies) {
   const Schedule schedule = build("bpipe", 4, 8);
   ASSERT_EQ(schedule.offload_target_of_rank[0], 3);
@@ -191,7 +191,7 @@ TEST(NcclPlan, OffloadTargetsHaveLanesForTheirCopies) {
   EXPECT_EQ(copies.size(), 4u);
 }
 
-// Whatever is sent back was received before, and the sender's end of a LOAD waits for it.
+// Activations are received before they are sent back, and the sending end of a LOAD waits for that.
 TEST(NcclPlan, WhatIsLoadedWasKept) {
   const Program program = std::get<Program>(lower(build("bpipe", 4, 8)));
   const exec::RankPlan target_plan = exec::plan_rank(program, 3);
@@ -243,7 +243,7 @@ TEST(NcclPlan, CollectivesWaitForOtherRanksByTokens) {
   options.update = {OptimizerMode::kBarrier, GradReduction::kNone};
   const Program program = std::get<Program>(lower(build("1f1b", 3, 6), options));
   expect_sound(program);
-  // The norm is summed when all 3 ranks have posted: 2 notify rank 0, which notifies 2.
+  // The norm is summed when all 3 ranks have posted: 2 ranks notify rank 0, which notifies 2.
   std::size_t tokens = 0;
   for (const auto& [link, ids] : sequences_of(plan_all(program), true))
     for (const InstructionId id : ids)
@@ -253,7 +253,7 @@ TEST(NcclPlan, CollectivesWaitForOtherRanksByTokens) {
 
 TEST(NcclPlan, SplitsHoldEveryGroupOnceAndNoRankTwice) {
   const std::vector<exec::RankGroup> groups{{0, 1}, {0, 1}, {1, 2}, {2, 3}, {0, 3}, {0, 1, 2, 3}};
-  // {0,1} goes together with {2,3}; the other {0,1} is alone; {0,3} and {1,2} take a third split.
+  // {0,1} shares a split with {2,3}. The other {0,1} has one alone; {0,3} and {1,2} take a third.
   const auto splits = exec::plan_splits(groups);
   std::vector<int> seen(groups.size(), 0);
   for (const auto& split : splits) {

@@ -1,4 +1,4 @@
-// How processes find each other, and strangers who call. Here each end is a thread.
+// The rendezvous of processes, and connections of foreign callers. Each end is a thread.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
@@ -45,7 +45,7 @@ bool answers(const exec::TcpSocket& listener, const std::string& host) {
 }
 
 TEST(NcclRendezvous, ListensAtTheLoopbackInterfaceUnlessAnotherIsNamed) {
-  // 127.0.0.2 stands for another interface: a listener at all of them answers there.
+  // 127.0.0.2 represents another interface: only a listener at all interfaces answers there.
   for (const char* host : {"", "localhost", "127.0.0.1"}) {
     const exec::TcpSocket listener = exec::listen_at({host, 0});
     EXPECT_TRUE(answers(listener, "127.0.0.1")) << host;
@@ -65,7 +65,7 @@ TEST(NcclRendezvous, ListensAtTheInterfaceThatIsNamed) {
 
 TEST(NcclRendezvous, AnAddressOfAnotherMachineNeedsAnInterface) {
   try {
-    exec::listen_at({"192.0.2.1", 0});  // for documents, RFC 5737
+    exec::listen_at({"192.0.2.1", 0});  // reserved for documentation, RFC 5737
     FAIL() << "this machine cannot have it";
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("set BUBBLESCOPE_INTERFACE to"), std::string::npos)
@@ -164,7 +164,7 @@ TEST(NcclRendezvous, WhoDoesNotHaveTheSecretIsTurnedAwayWithOneWarning) {
       exec::accept_ranks(listener, 2, {20'000'000'000, &interrupted}, door);
     });
   });
-  // Rank 0 may have ended by now if it let a stranger in, so no call waits for it for long.
+  // Rank 0 would have ended if it had accepted a foreign caller, so no attempt may wait for long.
   for (int turn = 0; turn < 3; ++turn)
     EXPECT_NE(
         failure_of([&] {
@@ -192,7 +192,7 @@ TEST(NcclRendezvous, ManySilentConnectionsDoNotPreventTheRendezvous) {
   exec::connect_to_rank_0(address, {1, 2}, limits_of(20'000), {find_secret});
   first.join();
   EXPECT_LT(exec::read_monotonic_clock() - begin,
-            4'000'000'000);  // less than a silent one may take
+            4'000'000'000);  // less than a silent caller may take
 }
 
 std::optional<exec::Frame> read_frame(const exec::TcpSocket& socket, exec::FrameReader& reader) {
@@ -204,8 +204,8 @@ std::optional<exec::Frame> read_frame(const exec::TcpSocket& socket, exec::Frame
   return std::nullopt;
 }
 
-/// Someone who hears what the caller says can tell it to rank 0, and rank 0's words to the caller,
-/// but a hello serves one connection alone; and only rank 0 can say welcome.
+/// An impostor can relay the caller's hello to rank 0 and rank 0's frames to the caller. But a
+/// hello is valid for one connection only, and only rank 0 can sign the welcome.
 TEST(NcclRendezvous, AnotherRankZeroIsNotBelievedAndAHelloServesOnce) {
   const exec::TcpSocket impostor = exec::listen_at({"127.0.0.1", 0});
   std::string failure;
@@ -266,7 +266,7 @@ TEST(NcclRendezvous, TurnsAwayWhoDoesNotBelong) {
 TEST(NcclRendezvous, WithoutRankZeroSaysWhereItWasSought) {
   std::uint16_t port = 0;
   {
-    port = exec::port_of(exec::listen_at({"127.0.0.1", 0}));  // free again
+    port = exec::port_of(exec::listen_at({"127.0.0.1", 0}));  // the port is free again
   }
   try {
     exec::connect_to_rank_0({"127.0.0.1", port}, {1, 2}, limits_of(100), {find_secret});

@@ -1,4 +1,4 @@
-// The secret of a run: how it is proven, and which files it is taken from.
+// The secret of a run: proofs of possession, and the files from which it is read.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -36,7 +36,7 @@ std::string hash(const std::string& key, const std::string& text) {
   return hex(exec::hash_with_key(key, std::as_bytes(std::span(text))));
 }
 
-/// A folder of mode 0700 that is gone with this.
+/// A temporary folder of mode 0700, removed by the destructor.
 class OwnFolder {
  public:
   OwnFolder() {
@@ -66,7 +66,7 @@ std::string refusal(const exec::SecretSource& source) {
   return "";
 }
 
-// FIPS 180-4's examples, and a length at which the padding takes a block of its own.
+// The examples of FIPS 180-4, and a length at which the padding takes a block of its own.
 TEST(NcclSecret, HashesAsTheStandardSays) {
   EXPECT_EQ(hash(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
   EXPECT_EQ(hash("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
@@ -156,7 +156,7 @@ TEST(NcclSecret, IsLeftInAFileOfMode0600AsLongAsItIsNeeded) {
   EXPECT_TRUE(fs::is_empty(folder.path()));
 }
 
-/// A process that finds the secret in the file; another one that has an earlier run's.
+/// One process finds the secret in the file; another has the secret of an earlier run.
 TEST(NcclSecret, ProcessesMeetByTheFile) {
   const OwnFolder folder;
   const exec::TcpSocket listener = exec::listen_at({"127.0.0.1", 0});
@@ -178,7 +178,7 @@ TEST(NcclSecret, ProcessesMeetByTheFile) {
   const pid_t other = call_as([&] {
     return exec::read_secret({"", exec::secret_path(folder.path(), port)});
   });
-  usleep(50'000);  // both have called; the file is there before rank 0 answers
+  usleep(50'000);  // both have connected; the file is written before rank 0 answers
   const exec::Secret secret = exec::Secret::make();
   std::optional<exec::SecretFile> file(std::in_place, folder.path(), port, secret);
   const exec::SocketTransport link =

@@ -1,4 +1,4 @@
-// How copies of a pipeline shard matrices.
+// Shards of matrices among the copies of a pipeline.
 #include <gtest/gtest.h>
 
 #include "exec/nccl/shards.h"

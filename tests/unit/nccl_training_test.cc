@@ -1,5 +1,5 @@
-// Processes that train together, with a device that computes on the host and an NCCL made of
-// sockets: what they enqueue, send, sum and gather makes what a single rank makes.
+// Processes that train together get the results of a single rank. The GPU is simulated on the host,
+// and NCCL over sockets.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -29,7 +29,7 @@ Schedule build(const std::string& name, std::int32_t ranks, std::int32_t chunks,
   return build_schedule(find_schedule(name), {{ranks, chunks, microbatches, 1, {}}, {}, {}});
 }
 
-/// Says how many schedules were proven, or the first that was not.
+/// Returns how many schedules passed verification, or the first one that did not.
 std::string train_every_schedule(exec::SocketTransport& link) {
   int verified = 0;
   for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all())
@@ -60,8 +60,8 @@ TEST(NcclTraining, EqualsTheSerialReferenceInEverySchedule) {
   }
 }
 
-/// To the partner that bpipe pairs a rank with, and to the host; with slices, and where activations
-/// are made again.
+/// Schedules that offload to bpipe's partner rank and to the host, with slices and with
+/// recomputation.
 std::vector<Schedule> evicting_schedules() {
   const Schedule sliced = build_schedule(find_schedule("seq1f1b"), {{4, 1, 8, 2, {}}, {}, {}});
   return {build("bpipe", 4, 1, 8),
@@ -103,7 +103,8 @@ TEST(NcclTraining, EvictionsGoThroughInEveryModeOfMessages) {
   for (const RankEnd& end : ends) EXPECT_EQ(end.said, "right");
 }
 
-// Rank 3 of four holds one micro-batch of its own at a time, and one that rank 0 evicted beside it.
+// Rank 3 of four holds one micro-batch of its own at a time, and one more that rank 0 evicted to
+// it.
 TEST(NcclTraining, OffloadedActivationsCountOnTheirTarget) {
   const Schedule schedule = build("bpipe", 4, 1, 8);
   const exec::TrainingOptions options = small_model(2);
@@ -121,7 +122,7 @@ TEST(NcclTraining, OffloadedActivationsCountOnTheirTarget) {
     EXPECT_GE(std::stoll(end.said), memory[3].forward + memory[0].forward);
 }
 
-/// Without flushes, with replicas and with both: whatever trains on one machine trains here.
+/// Schedules without flushes, with replicas and with both train as on one machine.
 TEST(NcclTraining, RanksThatShareAStageAddUpTheirGradientsInEveryUpdate) {
   const auto ends = run_ranks(4, [](exec::SocketTransport& link) -> std::string {
     LowerOptions local;
@@ -206,7 +207,7 @@ TEST(NcclTraining, CopiesOfAPipelineTrainTogetherOnDataOfTheirOwn) {
   for (const RankEnd& end : ends) EXPECT_EQ(end.said, "right");
 }
 
-/// Two or three copies, of which each has its own shards between RESHARD and UNSHARD.
+/// With two or three copies, each has only its own shards between RESHARD and UNSHARD.
 TEST(NcclTraining, CopiesShareTheirParametersOutWhereTheScheduleGathersThem) {
   for (const std::int32_t ranks : {2, 3}) {
     const auto ends = run_ranks(6, [ranks](exec::SocketTransport& link) -> std::string {

@@ -149,7 +149,7 @@ void read_memory(const JsonNode& root, CostFile& costs) {
 
 }  // namespace
 
-/// A bit takes 1 / bandwidth_gbps nanoseconds.
+/// At bandwidth_gbps gigabits per second, one bit takes 1 / bandwidth_gbps nanoseconds.
 double Transfer::nanos() const {
   if (bandwidths.empty()) return static_cast<double>(latency);
   const double bits = 8.0 * static_cast<double>(bytes);

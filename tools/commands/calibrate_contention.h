@@ -10,9 +10,9 @@
 
 namespace bubblescope::tools {
 
-/// Runs ops with 1, 2, ... ranks of their device busy, and adds their durations to a cost file:
-/// alone as each stage's durations, with others as its "in_company". Measurements of whole
-/// schedules take precedence over those of single ops. Throws Error where a run fails.
+/// Runs ops with 1, 2, ... busy ranks on their device, and adds their durations to a cost file: the
+/// durations without contention to each stage, the others to its "in_company". Measurements of
+/// whole schedules take precedence over those of single ops. Throws Error if a run fails.
 nlohmann::ordered_json with_contention(nlohmann::ordered_json costs,
                                        const std::vector<Measurement>& schedules,
                                        const RunContext& context);

@@ -1,4 +1,4 @@
-// Handles caps in bytes and caps in units.
+// Converts memory caps in bytes to caps in units.
 #include "tools/inputs/memory_caps.h"
 
 #include <fmt/format.h>

@@ -92,7 +92,7 @@ std::int32_t chunks_of_layout(const ScheduleDef& def, const ShapeOptions& given,
   return stages / ranks;
 }
 
-/// A file states its own shape; flags that repeat it must agree.
+/// Throws Error if a flag disagrees with the shape that the schedule's file states.
 void expect_agreement(const Schedule& schedule, const PredictOptions& options,
                       const std::string& path) {
   const ShapeOptions& given = options.shape;
@@ -216,7 +216,7 @@ ValidSchedule wait_for_reductions(ValidSchedule given) {
   return require_valid(std::move(schedule));
 }
 
-/// Adds the requested recomputation and offload to any schedule.
+/// Adds the requested recomputation and offload to a schedule.
 ValidSchedule with_activation_options(ValidSchedule schedule, const std::string& name_or_path,
                                       const PredictOptions& options) {
   const ActivationOptions& moves = options.moves;

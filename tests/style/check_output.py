@@ -61,5 +61,5 @@ if __name__ == "__main__":
         self_test()
     else:
         count, found = check(pathlib.Path(sys.argv[1]))
-        print("\n".join(found) or f"{count} files print through tools/say")
+        print("\n".join(found) or f"{count} files print through tools/print.h")
         sys.exit(bool(found) or count == 0)

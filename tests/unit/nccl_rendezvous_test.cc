@@ -1,4 +1,5 @@
-// How processes find each other, and strangers who call. Here each end is a thread.
+// Tests how processes find each other and how they reject unknown callers. Each process is a thread
+// here.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
@@ -45,7 +46,7 @@ bool answers(const exec::TcpSocket& listener, const std::string& host) {
 }
 
 TEST(NcclRendezvous, ListensAtTheLoopbackInterfaceUnlessAnotherIsNamed) {
-  // 127.0.0.2 stands for another interface: a listener at all of them answers there.
+  // 127.0.0.2 represents another interface: a listener on all interfaces would answer there.
   for (const char* host : {"", "localhost", "127.0.0.1"}) {
     const exec::TcpSocket listener = exec::listen_at({host, 0});
     EXPECT_TRUE(answers(listener, "127.0.0.1")) << host;
@@ -65,7 +66,7 @@ TEST(NcclRendezvous, ListensAtTheInterfaceThatIsNamed) {
 
 TEST(NcclRendezvous, AnAddressOfAnotherMachineNeedsAnInterface) {
   try {
-    exec::listen_at({"192.0.2.1", 0});  // for documents, RFC 5737
+    exec::listen_at({"192.0.2.1", 0});  // reserved for documentation, RFC 5737
     FAIL() << "this machine cannot have it";
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("set BUBBLESCOPE_INTERFACE to"), std::string::npos)
@@ -163,7 +164,8 @@ TEST(NcclRendezvous, WhoDoesNotHaveTheSecretIsTurnedAwayWithOneWarning) {
       exec::accept_ranks(listener, 2, {20'000'000'000, &interrupted}, door);
     });
   });
-  // Rank 0 may have ended by now if it let a stranger in, so no call waits for it for long.
+  // Rank 0 may have ended by now if it accepted an unknown caller, so no call waits for it for
+  // long.
   for (int turn = 0; turn < 3; ++turn)
     EXPECT_NE(
         failure_of([&] {
@@ -191,7 +193,7 @@ TEST(NcclRendezvous, ManySilentConnectionsDoNotPreventTheRendezvous) {
   exec::connect_to_rank_0(address, {1, 2}, limits_of(20'000), {find_secret});
   first.join();
   EXPECT_LT(exec::read_monotonic_clock() - begin,
-            4'000'000'000);  // less than a silent one may take
+            4'000'000'000);  // less than the time limit of a silent caller
 }
 
 std::optional<exec::Frame> read_frame(const exec::TcpSocket& socket, exec::FrameReader& reader) {
@@ -203,8 +205,8 @@ std::optional<exec::Frame> read_frame(const exec::TcpSocket& socket, exec::Frame
   return std::nullopt;
 }
 
-/// Someone who hears what the caller says can tell it to rank 0, and rank 0's words to the caller,
-/// but a hello serves one connection alone; and only rank 0 can say welcome.
+/// An eavesdropper can relay the caller's hello to rank 0 and the reply to the caller, but a hello
+/// is valid for one connection only, and only rank 0 can produce the welcome.
 TEST(NcclRendezvous, AnotherRankZeroIsNotBelievedAndAHelloServesOnce) {
   const exec::TcpSocket impostor = exec::listen_at({"127.0.0.1", 0});
   std::string failure;

@@ -1,11 +1,11 @@
-# Runs steps against one deadline, for .ci/run and its test. It is sourced, and starts nothing itself.
+# Runs steps against one deadline, for .ci/run and its test. Sourcing it starts nothing.
 #
-# A step passes, fails, is cut off at the deadline, or is left out: because little time is left, or because it says so
-# itself with exit status 77. Steps that failed, or hung beyond their own limit, fail the run; the others are named at
-# the end.
+# A step passes, fails, is cut off at the deadline, or is left out, either because too little time remains or because it
+# exits with status 77. Steps that fail or exceed their own limit fail the run; steps that were cut off or left out are
+# named at the end.
 
-deadline=${deadline:-4980}      # seconds after the start when everything has ended, reports included: 83 minutes
-least_time=${least_time:-60}    # seconds below which no step is begun
+deadline=${deadline:-4980}      # seconds after the start by which everything has ended, reports included: 83 minutes
+least_time=${least_time:-60}    # a step starts only if this many seconds remain
 on_trial=""                     # yes: a step that fails is named, but does not fail the run
 failed=""
 missed=""
@@ -17,11 +17,11 @@ note_failed() {  # NAME
 
 note_missed() { missed+="${missed:+; }$1"; }
 
-in_time() {  # SECONDS COMMAND...: in a group of processes of its own, which is ended as a whole
+in_time() {  # SECONDS COMMAND...: runs it in a process group, which is killed as a whole
   timeout --kill-after=10 "$1" bash -o pipefail -c '"$@"' bash "${@:2}" < /dev/null
 }
 
-step() {  # NAME LIMIT COMMAND...: within its limit, and within what is left for all
+step() {  # NAME LIMIT COMMAND...: runs it within its limit and the remaining time
   local name=$1 limit=$2 start=$SECONDS status=0 left=$((deadline - SECONDS)) took load
   shift 2
   printf '\n=== %s\n' "$name"
@@ -51,7 +51,7 @@ step() {  # NAME LIMIT COMMAND...: within its limit, and within what is left for
   esac
 }
 
-report() {  # what every step took, what was not checked, what failed; its status is that of the run
+report() {  # prints times, what was not checked and what failed; returns the status of the run
   printf '\n=== times, of %d s in all\n%s' "$SECONDS" "$times"
   [ -z "$failed" ] || echo "FAILED:$failed"
   echo "NOT CHECKED WHOLE: ${missed:-nothing}"

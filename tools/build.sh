@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Configures and builds one preset, quietly: output is shown only where it fails or on a terminal.
+# Configures and builds one preset, quietly: output is shown only on failure or on a terminal.
 #   bash tools/build.sh PRESET [TARGET...]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -10,7 +10,7 @@ mkdir -p "build/$preset"
 log=build/$preset/configure.log
 from_nothing=()
 if [ ! -e "build/$preset/CMakeCache.txt" ] && [ "$preset" != dev ] && [ "$preset" != fuzz ]; then
-  # Groups of sources take half the time; whoever changes one file after another configures the preset without them.
+  # Unity groups halve the time of a full build. For many small changes, configure the preset without them.
   from_nothing=(-DBUBBLESCOPE_UNITY=ON)
 fi
 if ! cmake --preset "$preset" "${from_nothing[@]}" > "$log" 2>&1; then

@@ -1,4 +1,4 @@
-// Runs rounds of one forward and one input gradient.
+// Builds an order in rounds of one forward and one input gradient per rank.
 #include "schedules/search/arrival_greedy.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ class ArrivalGreedy {
   }
 
  private:
-  /// False if the order breaks a cap or is too long.
+  /// Returns false if the order breaks a cap or is too long.
   bool run_all() {
     for (std::int32_t rank = 0; rank < problem_.ranks; ++rank)
       if (!prefix_.free_memory(rank, kForward) || !prefix_.put(rank, kForward)) return false;
@@ -55,8 +55,8 @@ class ArrivalGreedy {
     return false;
   }
 
-  /// Runs W's while the rank would wait for its next op. The last one may overrun the wait where
-  /// the rule says so or where waiting would make this the rank with the most idle time.
+  /// Runs W's while the rank would wait for its next op. The last W may overrun the wait if the
+  /// rule allows that, or if waiting would make this the rank with the most idle time.
   void fill_wait(std::int32_t rank, Token token) {
     const Nanos ready = prefix_.arrival(rank, token).value_or(0);
     if (!prefix_.fill_wait(rank, ready)) return;
@@ -64,8 +64,8 @@ class ArrivalGreedy {
     if (!may_wait || rule_.weights_first) prefix_.run_weight(rank);
   }
 
-  /// Counts the F's that a rank can run before its first I can start at `gradient`. Returns when
-  /// the rank is free.
+  /// Counts the F's that a rank can run before `gradient`, when its first I can start. Returns the
+  /// time at which the rank is free.
   Nanos count_warm_up(std::int32_t rank, Nanos gradient, std::int32_t& forwards) {
     Nanos free = prefix_.at(rank).free;
     std::int64_t held = prefix_.at(rank).held + memory(rank, kForward);
@@ -79,7 +79,7 @@ class ArrivalGreedy {
     return free;
   }
 
-  /// Runs the warm-ups, each shorter than that of the previous rank.
+  /// Runs the warm-up of every rank, each shorter than that of the previous rank.
   void warm_up() {
     const std::int32_t last = problem_.ranks - 1;
     std::vector<std::int32_t> forwards(static_cast<std::size_t>(problem_.ranks), 0);
@@ -97,7 +97,7 @@ class ArrivalGreedy {
         prefix_.put(rank, kForward);
   }
 
-  /// True if an F now would delay the next rank's I by more than idling costs.
+  /// Whether an F now would delay the next rank's I by more than idling costs.
   bool delays_forward(std::int32_t rank) {
     if (!rule_.delays_forwards || rank + 1 == problem_.ranks) return false;
     if (count(rank, kForward) < count(rank + 1, kForward) + 2) return false;
@@ -113,8 +113,8 @@ class ArrivalGreedy {
     return end > gradient && gradient - free(rank) <= bearable_wait(rank);
   }
 
-  /// Runs at most one F per rank, only on ranks before which none was delayed; false if a cap
-  /// breaks.
+  /// Runs at most one F per rank, and none on ranks before one whose F is delayed. Returns false if
+  /// a cap breaks.
   bool run_forwards() {
     std::vector<char> runs(static_cast<std::size_t>(problem_.ranks));
     for (std::int32_t rank = 0; rank < problem_.ranks; ++rank)
@@ -130,7 +130,7 @@ class ArrivalGreedy {
     return true;
   }
 
-  /// Runs one I per rank, from the last rank on; false if a cap breaks.
+  /// Runs one I per rank, starting at the last rank. Returns false if a cap breaks.
   bool run_gradients() {
     for (std::int32_t rank = problem_.ranks - 1; rank >= 0; --rank) {
       if (count(rank, kGradient) == count(rank, kForward)) return false;
@@ -145,7 +145,7 @@ class ArrivalGreedy {
   const SearchProblem& problem_;
   const GreedyRule& rule_;
   GreedyPrefix prefix_;
-  std::vector<Nanos> too_idle_;  ///< [rank]: with so much idle time the order is too long
+  std::vector<Nanos> too_idle_;  ///< [rank]: idle time from which the order is too long
 };
 
 }  // namespace

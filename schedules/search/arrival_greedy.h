@@ -1,5 +1,5 @@
-// The zero-bubble authors' heuristic for one stage per rank, which decides by the arrival times of
-// inputs (Qi et al., "Zero Bubble Pipeline Parallelism", 2024, section 3 and appendix).
+// The heuristic of the zero-bubble authors for one stage per rank. It decides by the arrival times
+// of inputs (Qi et al., "Zero Bubble Pipeline Parallelism", 2024, section 3 and appendix).
 #pragma once
 
 #include <array>
@@ -22,9 +22,9 @@ constexpr std::array<GreedyRule, 8> all_greedy_rules() {
   return rules;
 }
 
-/// Warm-up F's on every rank until its first I can arrive; then, per round, at most one F and one I
-/// on every rank, with W's where they fit or where the cap requires memory. Stops early when a
-/// rank's span reaches `too_long`. One stage per rank, split backwards. O(ops).
+/// Every rank first runs warm-up F's until its first I can arrive. Then each round runs at most one
+/// F and one I on every rank, with W's where they fit or where the cap requires memory. Stops early
+/// when a rank's span reaches `too_long`. Requires one stage per rank and split backwards. O(ops).
 GreedyOrder greedy_by_arrivals(const SearchProblem& problem, const GreedyRule& rule,
                                Nanos too_long);
 

@@ -23,7 +23,7 @@ namespace bubblescope::schedules {
 
 namespace {
 
-// Efforts in timed ops; one takes about ten nanoseconds.
+// Efforts are counted in timed ops; timing one takes about ten nanoseconds.
 constexpr std::int64_t kBlockOps = 600'000;
 constexpr std::int64_t kFollowOps = 250'000;
 constexpr std::int64_t kReorderedOps = 1'500'000;
@@ -34,7 +34,8 @@ constexpr std::int64_t kSearchPerLevel = 2'000'000;
 constexpr int kAllRules = std::numeric_limits<int>::max();
 constexpr Nanos kAnyIdle = std::numeric_limits<Nanos>::max();
 
-/// Offers the paper's own V-shaped blocks, packed as its authors do it: the same under all caps.
+/// Offers the V-shaped blocks of the paper, packed as its authors pack them. They do not depend on
+/// the caps.
 void offer_published_orders(OrderPool& pool) {
   const SearchProblem& problem = pool.problem();
   if (!is_v_placement(problem)) return;
@@ -47,12 +48,12 @@ void offer_published_orders(OrderPool& pool) {
     pool.offer(pack_block_twice(problem, make_v_block(shape)));
 }
 
-/// Enough micro-batches to reach a V's steady state and to leave it.
+/// The number of micro-batches that a V needs to reach and leave its steady state.
 std::int32_t brief_microbatches(const SearchProblem& problem) {
   return std::min(problem.microbatches, 2 * problem.ranks + 2);
 }
 
-/// The most chunks that a rank of a V holds.
+/// The largest number of chunks that a rank of a V holds.
 std::int64_t peak_of(const SearchProblem& problem, const TokenOrder& order) {
   std::int64_t peak = 0;
   for (std::size_t at = 0, held = 0; at < order.size(); ++at) {
@@ -63,7 +64,7 @@ std::int64_t peak_of(const SearchProblem& problem, const TokenOrder& order) {
   return peak;
 }
 
-/// False if a rank holds more than its cap while the block repeats.
+/// Whether every rank stays within its cap while the block repeats.
 bool steady_state_fits(const SearchProblem& problem, const BlockRows& block) {
   const std::vector<std::int32_t> peaks = peaks_of(repeat_block(block, problem.ranks + 2));
   for (std::int32_t rank = 0; rank < problem.ranks; ++rank)
@@ -73,8 +74,8 @@ bool steady_state_fits(const SearchProblem& problem, const BlockRows& block) {
   return true;
 }
 
-/// The blocks that give the shortest brief steps, a few for every peak, so that they are the same
-/// under all caps.
+/// The blocks that give the shortest brief steps: a few for each peak, so that the selection does
+/// not depend on the caps.
 std::vector<const BlockRows*> shortest_blocks(const SearchProblem& problem,
                                               const std::vector<const BlockRows*>& blocks) {
   constexpr std::size_t kPerPeak = 3;
@@ -96,8 +97,9 @@ std::vector<const BlockRows*> shortest_blocks(const SearchProblem& problem,
   return shortest;
 }
 
-/// The blocks that the authors' automatic schedule tries, reordered: the same under all caps. Of
-/// more than can be afforded, a selection; of a long step, those that are best in a brief one.
+/// Offers the blocks of the authors' automatic schedule, reordered; they do not depend on the caps.
+/// If there are too many, only a selection is tried. If the step is long, only the blocks that are
+/// best in a brief step are tried.
 void offer_reordered_blocks(OrderPool& pool) {
   const SearchProblem& problem = pool.problem();
   if (!is_v_placement(problem) || problem.fused || problem.ranks == 1) return;
@@ -138,7 +140,7 @@ class OrderSearch {
       min_work_ = std::min(min_work_, sum_work(problem, rank));
   }
 
-  /// Long V's repeat what short ones do, for which everything can be tried.
+  /// Long V's repeat what short ones do, and for short ones everything can be tried.
   OrderPool run() && {
     const bool v = is_v_placement(problem_);
     offer_dispatched(is_light() ? 1 : kAllRules);
@@ -149,7 +151,7 @@ class OrderSearch {
     if (problem_.chunks == 1) fill(make_linear_skeletons(problem_));
     if (v && !problem_.fused) offer_packed_published();
     if (is_long_) stretch_brief_orders();
-    // Where one rule comes close to what blocks give, others may be better.
+    // If one rule comes close to the best block, other rules may be better.
     if (is_light() && dispatched - best_idle() / 4 <= pool_.best().score.span)
       offer_dispatched(kAllRules);
     if (v && !is_long_) {
@@ -163,15 +165,15 @@ class OrderSearch {
   }
 
  private:
-  /// An order of the brief step, and the moment around which it is repeated.
+  /// An order of the brief step, and the time around which it is repeated.
   struct Stretched {
     Nanos span = 0;  ///< with a few micro-batches more
     const TimedOrder* order = nullptr;
     Nanos moment = 0;
   };
 
-  /// Repeats every order around many moments for a few micro-batches more, and those that are
-  /// shortest then for all of them.
+  /// Extends every order to a few more micro-batches by repeating it around many moments, then
+  /// extends the shortest results to all micro-batches.
   void stretch_brief_orders() {
     constexpr std::size_t kStretched = 8;
     SearchProblem brief = problem_;
@@ -231,7 +233,7 @@ class OrderSearch {
     return tokens;
   }
 
-  /// By so many rules at most.
+  /// Offers list schedules of at most this many rules.
   void offer_dispatched(int max_held) {
     DispatchRule rule;
     rule.max_in_flight = problem_.microbatches;
@@ -246,7 +248,7 @@ class OrderSearch {
         }
   }
 
-  /// Idle budgets from zero, over the bound's, to the best order's, and without limit.
+  /// The idle budgets to try: zero, the bound's, fractions of the best order's, and no limit.
   std::vector<Nanos> idle_budgets() const {
     const int parts = is_light() ? 3 : 8;
     std::vector<Nanos> budgets{0, bound_ - min_work_, kAnyIdle};
@@ -262,7 +264,7 @@ class OrderSearch {
       }
   }
 
-  /// Converts an effort in timed ops to a number of orders.
+  /// The number of orders that an effort in timed ops allows.
   std::size_t orders_for(std::int64_t ops) const {
     return static_cast<std::size_t>(1 + ops / problem_.ops());
   }
@@ -284,7 +286,7 @@ class OrderSearch {
       if (!done()) offer_packed(make_v_block(shape));
   }
 
-  /// Offers the packed block as it is, and with the W where they delay nothing.
+  /// Offers the packed block as it is, and with each W moved to where it delays nothing.
   void offer_packed(const BuildingBlock& block) {
     const TokenOrder packed = pack_block(problem_, block);
     pool_.offer(packed);
@@ -292,8 +294,8 @@ class OrderSearch {
     for (const Nanos budget : idle_budgets()) pool_.offer(fill_weights(problem_, skeleton, budget));
   }
 
-  /// Lets ranks run ahead of the block, a little or a lot. This packs the warm-up and the
-  /// cool-down, in which a block leaves slots empty.
+  /// Offers orders in which ranks run ahead of the block by various amounts. This fills the slots
+  /// that a block leaves empty in the warm-up and the cool-down.
   void follow(std::vector<std::int32_t> turns) {
     DispatchRule rule;
     rule.preference = preference(false);
@@ -315,7 +317,7 @@ class OrderSearch {
   OrderPool pool_;
   Nanos bound_;
   Nanos goal_;
-  bool is_long_;  ///< a V that is searched by way of a brief step
+  bool is_long_;  ///< whether a V is searched through a brief step
   Nanos min_work_ = 0;
 };
 

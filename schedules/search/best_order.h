@@ -5,21 +5,21 @@
 
 namespace bubblescope::schedules {
 
-/// A lower bound on the span of any order within the caps: a rank's work and, on linear placements,
-/// the wait for its first gradient that its forwards cannot fill.
+/// A lower bound on the span of any order within the caps: a rank's work and, for linear
+/// placements, the part of the wait for its first gradient that forwards cannot fill.
 Nanos span_lower_bound(const SearchProblem& problem);
 
-/// The start and the end of a search.
+/// Where a search starts and when it may stop.
 struct SearchPlan {
   SearchEffort effort = {};
   Nanos bound = 0;                     ///< a span this short is good enough
   std::vector<TokenOrder> known = {};  ///< orders to start from, besides the heuristics' own
-  bool is_level = false;               ///< one of many caps: what is the same under all is left out
+  bool is_level = false;  ///< one of many caps; skips orders that do not depend on them
 };
 
-/// The best orders found, the best first. Tries families of orders (list scheduling for any
-/// placement, all warm-up lengths for linear ones, V-shaped building blocks), then improves the
-/// best by local search. Every cap must be at least least_cap(); then there is always an order.
+/// The best orders found, the best first. The search tries families of orders (list scheduling for
+/// any placement, all warm-up lengths for linear ones, V-shaped building blocks), then improves the
+/// best by local search. Every cap must be at least least_cap(), so that an order exists.
 OrderPool search_orders(const SearchProblem& problem, const SearchPlan& plan);
 
 /// The best order found under the caps or under smaller ones (CapLadder): a larger cap never gives

@@ -15,12 +15,12 @@ constexpr std::int32_t kPeriod = 6;
 constexpr std::int32_t kTokens = 2 * kSteps;
 constexpr std::int32_t kStrides = 5;
 
-/// The order of a micro-batch's passes, then W1 and W0.
+/// The tokens of a micro-batch's passes in order, then W1 and W0.
 constexpr std::array<Token, 6> kTokenOfPass{0, 3, 4, 1, 5, 2};
 
 bool moves_away(Token token) { return token == 0 || token == 4 || token == 5; }
 
-/// Sets the W; false if two passes are in the same slot.
+/// Places both W; false if two passes are in the same slot.
 bool add_weights(std::array<std::int32_t, 6>& row) {
   unsigned taken = 0;
   for (int pass = 0; pass < 4; ++pass) {
@@ -46,7 +46,7 @@ bool add_rank(BlockRows& rows, std::int32_t stride) {
   return true;
 }
 
-/// The slot of each op of micro-batch 0: the first possible one after the previous rank's.
+/// The slot of each op of micro-batch 0: the first slot after the same op of the previous rank.
 struct FirstSlots {
   std::vector<std::array<std::int32_t, 6>> of_pass;  ///< [rank]
 

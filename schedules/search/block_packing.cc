@@ -109,7 +109,7 @@ class BlockPacking {
   void place(std::int32_t rank, std::int32_t slot) {
     RankSlots& own = ranks_[rank];
     const Token token = *own.ops[static_cast<std::size_t>(slot)];
-    // True for ops of stage 0.
+    // Whether the op belongs to stage 0.
     const bool of_first = rank == 0 && token < kSteps;
     if (of_first && step_of(token) == Step::kInputGrad) is_steady_ = forwards_left();
     const std::int32_t to = is_steady_ ? slot : best_slot(rank, slot, token);

@@ -1,4 +1,4 @@
-// Depth-first search with a memory of failures.
+// Depth-first search that remembers failed prefixes.
 #include "schedules/search/exact_search.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace bubblescope::schedules {
 
 namespace {
 
-/// The value that an order must keep to, and how long to look for one.
+/// The value that an order must not exceed, and the effort that may be spent on finding one.
 struct Question {
   Nanos value;
   std::int64_t ops;
@@ -42,7 +42,7 @@ class BranchAndBound {
   }
 
  private:
-  /// `bounding`: a problem that no order of `problem` solves in less time than its best.
+  /// `bounding` is a relaxation: no order of `problem` is shorter than its best order.
   BranchAndBound(const SearchProblem& problem, const SearchProblem& bounding,
                  const Question& question)
       : problem_(problem),
@@ -68,13 +68,13 @@ class BranchAndBound {
     Nanos end = 0;
   };
 
-  /// The state that running an op changes, besides counts.
+  /// The state to restore when an op is undone, besides counts.
   struct Before {
     Nanos free;
     unsigned long long refused;
   };
 
-  /// The row of a token's op; that of its I for a full backward.
+  /// The row of a token's op. A full backward has the row of its I.
   std::size_t row(std::int32_t rank, Token token) const {
     const Token half = without_whole(token);
     return static_cast<std::size_t>(problem_.stage(rank, half)) * kSteps + half % kSteps;
@@ -88,7 +88,7 @@ class BranchAndBound {
   std::int64_t memory_of(std::int32_t rank, Token token) const {
     return problem_of(token).memory_of(rank, without_whole(token));
   }
-  /// The place of a token's bit in a mask.
+  /// The position of a token's bit in a mask.
   int bit_of(Token token) const {
     return is_whole(token) ? problem_.tokens() + chunk_of(without_whole(token)) : token;
   }
@@ -97,8 +97,8 @@ class BranchAndBound {
                          static_cast<std::size_t>(microbatch)];
   }
 
-  /// When the inputs of the rank's next op of this kind arrive; empty if they have not been
-  /// produced, if there is no such op left, or if there is no memory for it.
+  /// The time at which the inputs of the rank's next op of this kind arrive. Empty if they have not
+  /// been produced, if no such op is left, or if there is no memory for it.
   std::optional<Nanos> arrival(std::int32_t rank, Token token) const {
     const std::size_t own = row(rank, token);
     const std::int32_t next = progress_.count[own];
@@ -130,8 +130,9 @@ class BranchAndBound {
     return found;
   }
 
-  /// Whether the op could be put in front for free: an I whose W takes longer than the full
-  /// backward could not, where a best order has the full backward; that one could itself.
+  /// Whether the op could be moved to the front at no cost. An I could not if its W takes longer
+  /// than the full backward and a best order contains the full backward; then the full backward
+  /// could be moved itself.
   bool can_come_first(const Candidate& candidate) const {
     if (mixed_ == nullptr || candidate.token % kSteps != 1 || is_whole(candidate.token))
       return true;
@@ -140,7 +141,7 @@ class BranchAndBound {
            mixed_->full.duration_of(candidate.rank, candidate.token);
   }
 
-  /// The ops among which the next one of some rank can be chosen; gradients first, W last.
+  /// The ops among which one rank's next op can be chosen: gradients first, W last.
   std::vector<Candidate> find_conflict_set(std::vector<Candidate> all) const {
     const auto first =
         std::min_element(all.begin(), all.end(), [this](const Candidate& a, const Candidate& b) {
@@ -208,7 +209,7 @@ class BranchAndBound {
     chosen_[rank].pop_back();
   }
 
-  /// True if an order was found; it is then in chosen_.
+  /// Returns true if an order was found; it is then in chosen_.
   bool descend() {
     if (ops_left_ == 0) return test_.passes(progress_);
     effort_left_ -= ops_left_;
@@ -245,8 +246,8 @@ class BranchAndBound {
   }
 
   const SearchProblem& problem_;
-  const MixedProblem* mixed_ = nullptr;  ///< where backwards may be full too
-  std::vector<Token> tokens_;            ///< every op that a rank can choose
+  const MixedProblem* mixed_ = nullptr;  ///< null unless backwards may be full too
+  std::vector<Token> tokens_;            ///< the tokens that a rank can choose from
   const StopRequest& stop_;
   std::int64_t effort_left_;
   DeadlineTest test_;

@@ -12,9 +12,9 @@ namespace bubblescope::schedules {
 
 /// The result of an exact search.
 struct ExactAnswer {
-  std::optional<MixedOrder> order;  ///< one that takes at most the value asked for
+  std::optional<MixedOrder> order;  ///< an order that takes at most `value`
   std::int64_t ops = 0;             ///< the effort it took
-  bool complete = false;  ///< whether all orders were looked at: then no order means there is none
+  bool complete = false;  ///< whether the search finished: then no order means that none exists
 };
 
 /// True if the search can be complete: each rank's first op starts at a time that no order changes,
@@ -32,10 +32,10 @@ bool can_be_exact(const SearchProblem& problem);
 ExactAnswer find_order_within(const SearchProblem& problem, Nanos value, std::int64_t ops,
                               const StopRequest& stop = {});
 
-/// The same where every backward may be full or split. A full backward counts as its I and the
-/// oldest W that is left: these are alike, so that counts still say everything about a prefix. Of
-/// the two choices for a gradient, one could be put in front for free in place of the other. The
-/// DeadlineTest is that of MixedProblem::relaxed().
+/// The same search for problems in which every backward may be full or split. A full backward
+/// counts as its I and the oldest W that is left; all W are alike, so counts still describe a
+/// prefix completely. Of the two choices for a gradient, one could replace the other at the front
+/// at no cost. Prefixes are pruned by the DeadlineTest of MixedProblem::relaxed().
 ExactAnswer find_mixed_order_within(const MixedProblem& problem, Nanos value, std::int64_t ops,
                                     const StopRequest& stop = {});
 

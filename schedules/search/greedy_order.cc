@@ -1,4 +1,4 @@
-// The bookkeeping of the greedy heuristics.
+// Implements the state that greedy heuristics share.
 #include "schedules/search/greedy_order.h"
 
 #include <algorithm>

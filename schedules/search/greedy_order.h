@@ -1,5 +1,5 @@
-// The result of a greedy heuristic under memory caps, and what such a heuristic keeps of an order
-// while it writes it.
+// The result of a greedy heuristic under memory caps, and the partial order that such a heuristic
+// extends op by op.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@ namespace bubblescope::schedules {
 
 struct GreedyOrder {
   std::optional<TokenOrder> order;  ///< empty if a cap cannot be kept or the order is too long
-  /// The largest amount of memory on a rank that passed a cap test: any cap between this and the
-  /// problem's own gives the same order.
+  /// The largest amount of memory that passed a cap test on any rank. Every cap from this amount up
+  /// to the problem's own gives the same order.
   std::int64_t max_fitted = 0;
 };
 
-/// The beginning of an order with split backwards, timed. Every rank runs its W in the order of
-/// their I.
+/// A timed prefix of an order with split backwards. Every rank runs its W's in the order of its
+/// I's.
 class GreedyPrefix {
  public:
   struct Rank {
@@ -36,32 +36,34 @@ class GreedyPrefix {
   bool has_left(std::int32_t rank, Token token) const {
     return count(rank, token) < problem_.microbatches;
   }
-  /// W's that could run.
+  /// The number of W's that could run now.
   std::size_t pending(std::int32_t rank) const {
     const Weights& own = weights_[static_cast<std::size_t>(rank)];
     return own.due.size() - own.run;
   }
 
-  /// When the next op's input from another rank is there; empty: it has not been made. 0 where the
-  /// op needs none from another rank.
+  /// The time at which the next op's input from another rank arrives. Empty if it has not been
+  /// produced; 0 if the op needs no input from another rank.
   std::optional<Nanos> arrival(std::int32_t rank, Token token) const;
 
-  /// Whether a rank may hold so much.
+  /// Whether a rank may hold this much memory; records the amount in max_fitted if so.
   bool fits(std::int32_t rank, std::int64_t held);
 
-  /// Runs an op as soon as it can; false where no micro-batch is left, no input or no room.
+  /// Runs an op as early as possible. Returns false if no micro-batch is left, its input has not
+  /// been produced, or it does not fit into memory.
   bool put(std::int32_t rank, Token token);
 
-  /// Runs W's until an op fits; false if there are too few.
+  /// Runs W's until an op fits into memory. Returns false if there are too few.
   bool free_memory(std::int32_t rank, Token token);
 
-  /// Runs the W's that end before `ready`; true if the rank still waits then and one is left.
+  /// Runs the W's that end before `ready`. Returns true if the rank is still waiting then and a W
+  /// is left.
   bool fill_wait(std::int32_t rank, Nanos ready);
 
   void run_weight(std::int32_t rank);
   void run_all_weights(std::int32_t rank);
 
-  /// The order if it is complete.
+  /// Returns the order; it is empty if `complete` is false.
   GreedyOrder finish(bool complete) &&;
 
  private:

@@ -1,4 +1,5 @@
-// Heuristics, branch and bound and local search on one problem; mixes of two kinds of backwards.
+// Combines heuristics, branch and bound and local search on one problem, and mixes full and split
+// backwards.
 #include "schedules/search/level_search.h"
 
 #include <algorithm>
@@ -18,7 +19,7 @@ constexpr std::int64_t kFirstClimb = 2'000'000;
 constexpr std::int64_t kRoundOfClimbing = 6'000'000;
 constexpr std::int64_t kMaxExactOps = 1'000;  ///< larger steps are never searched exactly
 
-/// The unit of which all times of a step are multiples.
+/// The greatest common divisor of all times of a step.
 Nanos granularity(const SearchProblem& problem) {
   Nanos common = 0;
   for (const auto& durations : problem.duration)
@@ -137,7 +138,7 @@ void LevelSearch::refine(std::int64_t effort) {
   if (mixed_ && bound() < value()) mix(share);
 }
 
-/// The effort that it took.
+/// Searches all mixes exactly, as far as `effort` allows. Returns the effort spent.
 std::int64_t LevelSearch::look_at_all_mixes(std::int64_t effort) {
   if (!can_be_exact(mixed_->split) || mixed_->split.ops() > kMaxExactOps) return 0;
   const Nanos step = std::gcd(granularity(mixed_->split), granularity(mixed_->full));
@@ -153,7 +154,8 @@ std::int64_t LevelSearch::look_at_all_mixes(std::int64_t effort) {
   return effort - left;
 }
 
-/// Climbs from the best order of either kind, and from the relaxed one with all backwards split.
+/// Runs local search from the best order of either kind, from the best order of the relaxed problem
+/// with all its backwards split, and from the best mix so far.
 void LevelSearch::mix(std::int64_t effort) {
   std::vector<MixedOrder> starts;
   for (const OrderRefinement& kind : kinds_)

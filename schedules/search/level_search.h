@@ -1,4 +1,4 @@
-// The search on one placement at one memory level.
+// Searches one placement at one memory level.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,8 @@
 
 namespace bubblescope::schedules {
 
-/// The search for orders with one kind of backward: heuristics at once, more when refined.
+/// Searches for orders with one kind of backward. The constructor runs the heuristics; refine()
+/// searches longer.
 class OrderRefinement {
  public:
   OrderRefinement(SearchProblem problem, const ScheduleRequest& request, const SearchGoal& goal);
@@ -20,7 +21,8 @@ class OrderRefinement {
   Nanos value() const { return best_.score.span; }
   Nanos bound() const { return bound_; }  ///< no order of this problem is shorter
 
-  /// Searches for better orders; half of the effort goes into the exact search, if that can end.
+  /// Searches for better orders. Half of the effort goes into the exact search if that can be
+  /// complete.
   void refine(std::int64_t effort);
 
  private:
@@ -41,17 +43,17 @@ struct LevelProblem {
   std::optional<SearchProblem> split;  ///< if the times of the halves are known
   std::optional<SearchProblem> full;   ///< if full backwards can pay
 
-  /// The problem from whose caps to derive levels.
+  /// The problem whose caps define the memory levels.
   const SearchProblem& any() const { return split ? *split : *full; }
-  /// The problem that bounds all kinds of backwards and their mixes.
+  /// A problem whose bound holds for split and full backwards and for their mixes.
   SearchProblem relaxed() const;
   /// Whether the caps allow one micro-batch.
   bool has_order() const;
-  /// The same with these caps.
+  /// The same problems with these caps.
   LevelProblem with_caps(const std::vector<std::int64_t>& caps) const;
 };
 
-/// Searches both kinds of backwards and, where that can pay, mixes of them.
+/// Searches both kinds of backwards, and mixes of them if mixing can pay.
 class LevelSearch {
  public:
   LevelSearch(const LevelProblem& problem, const ScheduleRequest& request, const SearchGoal& goal);
@@ -67,12 +69,12 @@ class LevelSearch {
   void take(MixedOrder order);
 
   const SearchGoal& goal_;
-  std::vector<OrderRefinement> kinds_;      ///< split, full: those that are searched
+  std::vector<OrderRefinement> kinds_;      ///< the searches with split and with full backwards
   std::optional<MixedProblem> mixed_;       ///< if mixing can pay
   std::optional<OrderRefinement> relaxed_;  ///< bounds the mixed orders
   MixedOrder mixed_order_;
   Nanos mixed_value_ = 0;
-  Nanos mixed_bound_ = 0;  ///< no mix is shorter, as far as mixes were looked at themselves
+  Nanos mixed_bound_ = 0;  ///< a bound that the search of mixes proved
 };
 
 }  // namespace bubblescope::schedules

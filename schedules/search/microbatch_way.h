@@ -1,5 +1,5 @@
-// The way of a micro-batch: F on every stage down the model, I on every stage back up, and each W
-// behind its I.
+// The path of a micro-batch through the stages: F on every stage from first to last, I on every
+// stage back to the first, and each W after its I.
 #pragma once
 
 #include <optional>
@@ -13,8 +13,8 @@ struct StageOp {
   Step step = Step::kForward;
 };
 
-/// The op whose result an op needs; empty for the first stage's F. That a stage's F comes before
-/// its I follows: the way leads through both.
+/// The op whose result an op needs; empty for the first stage's F. An I need not name the F of its
+/// own stage, because that F comes earlier on the same path.
 inline std::optional<StageOp> input_of(StageOp op, std::int32_t stages) {
   switch (op.step) {
     case Step::kForward:
@@ -28,13 +28,13 @@ inline std::optional<StageOp> input_of(StageOp op, std::int32_t stages) {
   return std::nullopt;
 }
 
-/// An op of a V of two chunks per rank.
+/// An op of a V-shaped placement with two chunks per rank.
 struct VOp {
   std::size_t rank = 0;
   Token token = 0;
 };
 
-/// The same on a V.
+/// The same for a V-shaped placement.
 inline std::optional<VOp> input_of(VOp op, std::size_t ranks) {
   const auto stages = static_cast<std::int32_t>(2 * ranks);
   const auto rank = static_cast<std::int32_t>(op.rank);

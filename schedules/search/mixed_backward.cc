@@ -1,4 +1,4 @@
-// Timing and local search of mixed orders.
+// Times mixed orders and improves them by local search.
 #include "schedules/search/mixed_backward.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ Effect effect_of(const MixedProblem& problem, std::int32_t rank, Token token) {
   return {of.duration_of(rank, without_whole(token)), of.memory_of(rank, without_whole(token))};
 }
 
-/// Whether a rank keeps its cap and runs no W before its I.
+/// Whether a rank stays within its cap and runs every W after its I.
 bool is_legal(const MixedProblem& problem, std::int32_t rank, const std::vector<Token>& tokens) {
   std::int64_t held = 0;
   std::vector<std::int32_t> pending(static_cast<std::size_t>(problem.split.chunks), 0);
@@ -36,7 +36,7 @@ bool is_legal(const MixedProblem& problem, std::int32_t rank, const std::vector<
   return true;
 }
 
-/// Repeatedly runs every rank as far as its inputs allow.
+/// Times an order by repeatedly running every rank as far as its inputs allow.
 class MixedTimer {
  public:
   MixedTimer(const MixedProblem& problem, const MixedOrder& order)
@@ -110,14 +110,14 @@ class MixedTimer {
   std::vector<Nanos> first_;
 };
 
-/// Random changes of one rank's tokens.
+/// Generates random changes of one rank's tokens.
 class MoveGenerator {
  public:
   explicit MoveGenerator(std::uint64_t seed) : random_(seed) {}
 
   std::size_t below(std::size_t bound) { return random_.below(bound); }
 
-  /// Empty if nothing changed.
+  /// Returns the changed tokens; empty if nothing changed.
   std::optional<std::vector<Token>> change(std::vector<Token> tokens) {
     const std::size_t at = random_.below(tokens.size());
     const bool is_gradient = step_of(without_whole(tokens[at])) == Step::kInputGrad;
@@ -131,7 +131,7 @@ class MoveGenerator {
     return tokens.begin() + static_cast<std::ptrdiff_t>(at);
   }
 
-  /// Merges the next W of the same chunk into its I.
+  /// Merges an I with the next W of the same chunk into a full backward.
   std::optional<std::vector<Token>> join(std::vector<Token> tokens, std::size_t at) {
     const auto weight = std::find(place(tokens, at), tokens.end(), Token(tokens[at] + 1));
     if (weight == tokens.end()) return std::nullopt;
@@ -214,7 +214,8 @@ MixedOrder improve_mixed(const MixedProblem& problem, MixedOrder order,
   if (!value) return order;
   MixedOrder best = order;
   Nanos best_so_far = *value;
-  // Late acceptance, as in local_search.
+  // Late acceptance, as in local_search: a change is accepted if it is no worse than an earlier
+  // value.
   std::array<Nanos, 50> history;
   history.fill(*value);
   MoveGenerator changer(effort.seed);

@@ -1,5 +1,4 @@
-// Repeats and compacts the block, rewrites the warm-up and the cool-down, and fills the empty
-// cells.
+// Repeats and compacts the block, rewrites its warm-up and cool-down, and fills the empty cells.
 #include "schedules/search/reordered_block.h"
 
 #include <algorithm>
@@ -36,8 +35,8 @@ void make_even(BlockCells& cells) {
   for (Row& row : cells) row.resize(width, kEmptyCell);
 }
 
-/// Before a rank's first I0: F0's until the F1's return, then both in turn, then an I1, its W1 and
-/// a forward in turn. No rank holds more than `peak`.
+/// Rewrites the ops before a rank's first I0: F0's until the F1's return, then F0 and F1 in turn,
+/// then I1, its W1 and a forward in turn. No rank holds more than `peak`.
 void write_warm_up(Row& row, std::int32_t rank, std::int32_t ranks, std::int32_t peak) {
   Counts left{};
   for (Token& token : row) {
@@ -81,7 +80,7 @@ std::int32_t take_last(Row& row, Token token, std::int32_t count) {
   return taken;
 }
 
-/// Removes W's from the tail: at least as many as gradients were removed, and `peak` in all.
+/// Removes W's from the tail: at least as many as gradients were removed, and `peak` in total.
 void take_weights(Row& row, std::int32_t first, std::int32_t second, std::int32_t peak) {
   std::int32_t taken1 = 0;
   std::int32_t taken0 = 0;
@@ -93,7 +92,7 @@ void take_weights(Row& row, std::int32_t first, std::int32_t second, std::int32_
   }
 }
 
-/// Puts every missing W after the last one into empty cells, chunk 1's first.
+/// Puts the missing W's into the empty cells after the last W, those of chunk 1 first.
 void restore_weights(Row& row) {
   std::int32_t last = -1;
   for (std::size_t slot = 0; slot < row.size(); ++slot)
@@ -114,8 +113,8 @@ void restore_weights(Row& row) {
   for (; due0 > 0; --due0) row.push_back(kW0);
 }
 
-/// After the last F1: I1's and I0's in turn, as tight as their inputs allow. False if they do not
-/// fit.
+/// Rewrites the ops after the last F1: I1's and I0's in turn, as early as their inputs allow.
+/// Returns false if they do not fit.
 bool write_cool_down(BlockCells& cells, std::int32_t microbatches) {
   const auto ranks = static_cast<std::int32_t>(cells.size());
   const std::int32_t peak = peak_of(cells);
@@ -147,7 +146,7 @@ bool write_cool_down(BlockCells& cells, std::int32_t microbatches) {
   return true;
 }
 
-/// Fills empty cells, from the first on, with the rank's next op that could run there.
+/// Fills empty cells in order, each with the rank's next op that could run there.
 class Filling {
  public:
   explicit Filling(BlockCells& cells) : cells_(cells), ranks_(cells.size()), peak_(peak_of(cells)) {
@@ -180,7 +179,8 @@ class Filling {
     if (step_of(token) == Step::kWeightGrad) --state.held;
   }
 
-  /// Moves the first op that could run in this slot; an F only if the rank never exceeds the peak.
+  /// Moves the first op that could run in this slot forward. An F is only moved if the rank stays
+  /// within the peak.
   void pull_forward(std::size_t rank, std::size_t slot) {
     const RankState& state = ranks_[rank];
     unsigned open = 0;
@@ -216,7 +216,7 @@ class Filling {
   std::int32_t peak_;
 };
 
-/// Puts the W into the order of their I. False if one has none.
+/// Sorts the W's in the order of their I's. Returns false if an I has no W.
 bool sort_weights(Row& row) {
   std::deque<Token> due;
   for (Token& token : row) {

@@ -1,4 +1,4 @@
-// Packs a V-shaped block twice, and compacts it in between.
+// Packs a V-shaped block twice, with compaction in between.
 #include "schedules/search/twice_packed.h"
 
 #include <algorithm>
@@ -53,7 +53,7 @@ std::vector<std::size_t> cells_of(const Rows& rows) {
   return cells;
 }
 
-/// A rank's memory if the W run in the remaining slots.
+/// A rank's memory if its W's run in the remaining slots.
 struct SlotMemory {
   std::int32_t chunks = 0;
   std::int32_t weights = 0;  ///< W that could run
@@ -69,7 +69,7 @@ struct SlotMemory {
   auto operator<=>(const SlotMemory&) const = default;
 };
 
-/// Adds the W, each in the first free slot after its I.
+/// Adds the W's, each in the first free slot after its I.
 void add_weights(Rows& rows) {
   std::int32_t weights = 0;
   const std::vector<std::size_t> cells = cells_of(rows);
@@ -85,12 +85,12 @@ void add_weights(Rows& rows) {
   for (; weights > 0; --weights) rows[kW].push_back(slot++);
 }
 
-/// The slots in which every op's inputs end, if all ops are one slot long.
+/// The slots in which the inputs of every op end, if all ops take one slot.
 class Inputs {
  public:
   explicit Inputs(const std::vector<Rows>& ranks) : ranks_(ranks) {}
 
-  /// The last slot of the op's inputs; -1 if it has none. Ignores W.
+  /// The last slot of the op's inputs, not counting W; -1 if it has no inputs.
   std::int32_t last(const Visit& op) const {
     std::int32_t slot = op.n > 0 ? at(op.rank, op.pass, op.n - 1) : -1;
     if (op.pass == kW) return slot;
@@ -106,7 +106,7 @@ class Inputs {
   const std::vector<Rows>& ranks_;
 };
 
-/// Moves every op to the first slot after its inputs and after the op before it on its rank.
+/// Moves every op to the first slot after its inputs and after the previous op of its rank.
 void compact(std::vector<Rows>& ranks) {
   const std::vector<Visit> visits = in_slot_order(ranks);
   const Inputs inputs(ranks);
@@ -118,8 +118,8 @@ void compact(std::vector<Rows>& ranks) {
   }
 }
 
-/// Moves ops to earlier slots. `with_weights`: the W have slots, and the warm-up is packed too;
-/// otherwise they run in the remaining slots.
+/// Moves ops to earlier slots. With `with_weights`, W's have slots of their own and the warm-up is
+/// packed too; without it, W's run in the remaining slots.
 class Packing {
  public:
   Packing(std::vector<Rows>& ranks, bool with_weights)
@@ -174,7 +174,7 @@ class Packing {
       if (cells_[op.rank][static_cast<std::size_t>(slot)] == kNoPass && try_slot(op, slot)) return;
   }
 
-  /// The first slot from which on all slots up to the op's have memory for one more chunk.
+  /// The first slot from which all slots up to the op's own have memory for one more chunk.
   std::int32_t first_roomy(const Visit& op) const {
     std::int32_t slot = op.slot;
     while (slot > 0 && behind_[op.rank][static_cast<std::size_t>(slot - 1)].chunks < max_chunks_)
@@ -182,7 +182,7 @@ class Packing {
     return slot;
   }
 
-  /// Moves the op there if that does not raise the peak.
+  /// Moves the op to `slot` if that does not raise the peak.
   bool try_slot(const Visit& op, std::int32_t slot) {
     std::vector<std::size_t>& cells = cells_[op.rank];
     const auto from = static_cast<std::size_t>(op.slot);
@@ -202,7 +202,7 @@ class Packing {
     return true;
   }
 
-  /// Whether a rank's cells, which have changed between two slots, stay within the peak.
+  /// Whether a rank stays within the peak after its cells between two slots have changed.
   bool keeps_peak(std::size_t rank, std::size_t from, std::size_t to) const {
     SlotMemory held = from > 0 ? behind_[rank][from - 1] : SlotMemory{};
     for (std::size_t at = from; at < cells_[rank].size(); ++at) {
@@ -222,7 +222,7 @@ class Packing {
   std::int32_t max_chunks_ = 0;
 };
 
-/// Appends the rank's tokens. If a W could be of either chunk, chunk 1's comes first.
+/// Appends the rank's tokens. If a W could belong to either chunk, chunk 1's comes first.
 void append(TokenOrder& order, const Rows& rows) {
   std::array<std::int32_t, 2> weights{};  // [chunk]
   const auto add_weight = [&] {

@@ -1,4 +1,4 @@
-// Runs rounds of one input gradient and one forward on a V.
+// Builds an order for a V-shaped placement in rounds of one input gradient and one forward.
 #include "schedules/search/v_greedy.h"
 
 #include <algorithm>
@@ -10,7 +10,8 @@ namespace {
 
 class VGreedy {
  public:
-  /// `idle_before` [rank] is from an earlier run; its maximum limits how idle other ranks may be.
+  /// `idle_before` [rank] is each rank's idle time in an earlier run. Its maximum limits how long
+  /// other ranks may be idle.
   VGreedy(const SearchProblem& problem, const VGreedyRule& rule,
           const std::vector<Nanos>& idle_before)
       : problem_(problem),
@@ -23,7 +24,7 @@ class VGreedy {
       granted_[rank] = max_before - idle_before[rank];
   }
 
-  /// To be called once.
+  /// Builds the order. May be called only once.
   GreedyOrder run() {
     const bool complete = run_all();
     max_idle_ = prefix_.max_idle();
@@ -67,8 +68,8 @@ class VGreedy {
     if (ready - state.free > bearable) prefix_.run_weight(rank);
   }
 
-  /// Runs chunk 0's F's down the ranks, as many as fit before chunk 1's first F returns; then F's
-  /// of both chunks until no rank is behind the previous one.
+  /// Runs F's of chunk 0 on each rank in turn, as many as fit before the first F of chunk 1
+  /// returns; then F's of both chunks until no rank is behind the previous one.
   bool warm_up() {
     for (std::int32_t rank = 0; rank < problem_.ranks; ++rank)
       if (!put_forward(rank, 0)) return false;
@@ -88,8 +89,8 @@ class VGreedy {
     return true;
   }
 
-  /// Whether one more F of chunk 0 ends before chunk 1's first F arrives, and leaves memory for
-  /// what the ranks above must hold by then.
+  /// Whether one more F of chunk 0 ends before the first F of chunk 1 arrives, and leaves enough
+  /// memory for what earlier ranks must hold by then.
   bool has_time_before_return(std::int32_t rank) {
     const Token token = token_of(0, Step::kForward);
     const GreedyPrefix::Rank& state = prefix_.at(rank);
@@ -108,7 +109,7 @@ class VGreedy {
             forwards(rank - 1, 1) < problem_.microbatches);
   }
 
-  /// Chunk 1's I, until chunk 0's can follow it.
+  /// The chunk of the next I: chunk 1 until an I of chunk 0 can follow it.
   std::int32_t gradient_chunk(std::int32_t rank) const {
     if (count(rank, 0, Step::kInputGrad) >= count(rank, 1, Step::kInputGrad)) return 1;
     const bool can_follow = has_arrived(rank, token_of(0, Step::kInputGrad));
@@ -121,8 +122,8 @@ class VGreedy {
     return prefix_.put(rank, token);
   }
 
-  /// Runs one I per rank: those of chunk 0 from the last rank on, then those of chunk 1 from the
-  /// first.
+  /// Runs one I per rank: those of chunk 0 starting at the last rank, then those of chunk 1
+  /// starting at the first.
   bool run_gradients() {
     std::vector<std::int32_t> chunk;
     for (std::int32_t rank = 0; rank < problem_.ranks; ++rank) {
@@ -136,7 +137,8 @@ class VGreedy {
     return true;
   }
 
-  /// Chunk 1's F if its input has been produced, else chunk 0's; empty: neither.
+  /// The next F: chunk 1's if its input has been produced, otherwise chunk 0's; empty if neither
+  /// can run.
   std::optional<Token> next_forward(std::int32_t rank) const {
     const Token away = token_of(0, Step::kForward);
     const Token back = token_of(1, Step::kForward);

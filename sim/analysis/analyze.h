@@ -12,11 +12,12 @@ namespace bubblescope::inline sim {
 BubbleReport analyze(const ValidSchedule& schedule, const Program& program,
                      const Timeline& timeline, const MemoryModel& memory = {});
 
-/// Whether a brief report has its lower bound, which takes a third of a plan's time.
+/// Whether a brief report includes the lower bound. Computing it takes a third of the time that
+/// `plan` spends on a configuration.
 enum class LowerBound : bool { kSkip, kFind };
 
-/// The report by which plans are compared: without the critical path and the slack of every
-/// instruction, which are for one step to look into.
+/// A report for comparing plans. It leaves out the critical path and the slack of every
+/// instruction, which only matter when a single step is examined.
 BubbleReport analyze_briefly(const ValidSchedule& schedule, const Program& program,
                              const Timeline& timeline, const MemoryModel& memory = {},
                              LowerBound bound = LowerBound::kFind);

@@ -1,4 +1,4 @@
-// Lanes, dependencies and the two ends of messages, looked at backwards.
+// Finds blockers from lanes, dependencies and the ranks at the two ends of messages.
 #include "sim/analysis/blocker.h"
 
 #include <algorithm>

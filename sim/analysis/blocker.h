@@ -1,11 +1,12 @@
-// Why an instruction did not start earlier: its holder, the last to end of all that it waited for.
+// The blocker of an instruction is the one that kept it from starting earlier: of everything that
+// it waited for, the one that ended last.
 //
-// By the rule of the machine that is what stands before it in its lane, or a dependency. A measured
-// instruction may start later than all of these have ended, for a reason that no dependency says:
-//   - A message waits until its sender and its receiver are there. Its holder is the op of these
+// In a simulated step that is the previous instruction in its lane, or a dependency. A measured
+// instruction may start later than all of these ended, for a reason that no dependency states:
+//   - A message waits until its sender and its receiver are ready. Its blocker is the op of these
 //     ranks that ended nearest to its start: here 1B0, not 0F3.
-//   - A blocking send keeps its rank from going on. Where the message of an op arrives before the
-//     rank's next op, it is that one's holder: here 0SEND_F3 holds up 0B0.
+//   - A blocking send keeps its rank from continuing. If the message of an op arrives before the
+//     rank's next op starts, the message blocks that op: here 0SEND_F3 blocks 0B0.
 //
 //   rank 0   |== 0F3 ==|                      |== 0B0 ==|
 //   message                      |- 0SEND_F3 -|
@@ -21,19 +22,22 @@
 
 namespace bubblescope::inline sim {
 
-/// Finds the blocker of any instruction. Refers to the Program and the Timeline.
+/// Finds the blocker of any instruction. It refers to the Program and the Timeline, which must
+/// outlive it.
 class Blockers {
  public:
   Blockers(const Program& program, const Timeline& timeline);
 
-  /// Whatever ended last of all that `id` waited for, its own lane first; nothing where it waited
-  /// for nothing. What began after `id` did not hold it up, whatever the Program says.
+  /// The instruction that `id` waited for and that ended last; empty if it waited for nothing. The
+  /// previous instruction in its lane wins ties. An instruction that started after `id` cannot have
+  /// blocked it, even if the Program says that `id` depends on it.
   std::optional<InstructionId> blocker(InstructionId id) const;
 
   /// The dependency of `id` that ended last; empty if it has none.
   std::optional<InstructionId> find_last_dependency(InstructionId id) const;
 
-  /// Calls visit(earlier) for everything that `id` waited for, its own lane first.
+  /// Calls visit(earlier) for everything that `id` waited for, starting with the previous
+  /// instruction in its lane.
   template <class Visit>
   void for_each_awaited(InstructionId id, Visit visit) const {
     const auto visit_if_earlier = [&](InstructionId other) {
@@ -45,12 +49,13 @@ class Blockers {
     if (!unsaid_.empty()) visit_if_earlier(unsaid_[id]);
   }
 
-  /// Orders instructions so that each comes behind all that it waited for.
+  /// A strict order in which each instruction comes after everything that it waited for.
   bool begins_before(InstructionId left, InstructionId right) const {
     return std::tie(timeline_.start[left], left) < std::tie(timeline_.start[right], right);
   }
 
-  /// Whether something waited for what no dependency says, so that ids are no such order.
+  /// Whether any instruction has a blocker that no dependency states. The order of ids is then not
+  /// topological.
   bool has_unsaid() const { return !unsaid_.empty(); }
 
  private:
@@ -64,9 +69,9 @@ class Blockers {
   const Timeline& timeline_;
   std::vector<InstructionId> previous_in_lane_;
   std::vector<std::vector<InstructionId>> computes_;  ///< [rank], in the order of its lane
-  std::vector<InstructionId> sent_;  ///< per op, which of its messages arrived last
-  /// Per instruction, what held it up that no dependency says; empty where there is nothing such,
-  /// as in every simulated step.
+  std::vector<InstructionId> sent_;                   ///< [op]: the last of its messages to arrive
+  /// The blocker of each instruction that no dependency states; empty if no instruction has one, as
+  /// in every simulated step.
   std::vector<InstructionId> unsaid_;
 };
 

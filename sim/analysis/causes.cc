@@ -1,4 +1,4 @@
-// Replays of all replicas with one thing mended at a time.
+// Estimates what each cause costs by replaying all replicas with that cause removed.
 #include "sim/analysis/causes.h"
 
 #include <algorithm>
@@ -21,15 +21,15 @@ namespace {
 
 constexpr double kSlow = 1.02;
 constexpr double kGrowTogether = 0.9;
-constexpr double kMostDropped = 0.02;  ///< of the step
+constexpr double kMostDropped = 0.02;  ///< as a fraction of the step
 constexpr std::size_t kMaxWorkers = 3;
 constexpr std::size_t kFewestSamples = 8;
 
 using StageKind = std::pair<std::int32_t, OpKind>;
-/// The durations of one replica in one step, mended.
+/// The durations of one replica's instructions in one step, with a cause removed.
 using Durations = std::vector<Nanos>;
 
-/// Sums that become means.
+/// A running mean.
 struct Mean {
   double sum = 0;
   double count = 0;
@@ -50,8 +50,8 @@ void for_each_compute(const ObservedStep& step, Visit visit) {
     if (is_compute(step.program.instructions[id].op.kind)) visit(id, step.program.instructions[id]);
 }
 
-/// Lets messages arrive at once that are seen to end when their receiver ended what it computed:
-/// they waited for it, and had it been faster, they would have taken less.
+/// Sets messages that end exactly when an op of their receiver ends to take no time: they waited
+/// for the receiver, and a faster receiver would have taken them sooner.
 void drop_waiting(const ObservedStep& step, Durations& durations) {
   std::set<std::pair<std::int32_t, Nanos>> ends;
   for_each_compute(step, [&](InstructionId id, const Instruction& one) {
@@ -65,8 +65,8 @@ void drop_waiting(const ObservedStep& step, Durations& durations) {
 
 enum class Waiting : std::uint8_t { kKept, kDropped };
 
-/// The mean over the steps of their slowest replica's makespan, where `mend(step)` returns the
-/// durations of each of its replicas.
+/// The mean step time when every replica is replayed with the durations that `mend(step)` returns.
+/// A step takes as long as its slowest replica.
 double mean_time(std::span<const ReplicatedStep> steps, Waiting waiting,
                  const std::function<std::vector<Durations>(const ReplicatedStep&)>& mend) {
   double sum = 0;
@@ -89,7 +89,8 @@ std::vector<Durations> as_measured(const ReplicatedStep& step) {
   return durations;
 }
 
-/// Every compute op takes the mean of those that have the same key, over all replicas of the step.
+/// Gives every compute op the mean duration of the ops with the same key, over all replicas of the
+/// step.
 template <class KeyOf>
 std::vector<Durations> with_means(const ReplicatedStep& step, KeyOf key_of) {
   std::map<decltype(key_of(std::size_t{}, Op{})), Mean> means;
@@ -116,7 +117,7 @@ std::vector<Durations> with_equal_lengths(const ReplicatedStep& step) {
       step, [](std::size_t, const Op& op) { return std::tuple(op.kind, op.stage, op.slice); });
 }
 
-/// The stage with the most work, and how much more it has than the mean one.
+/// The stage with the most work, and its work relative to the mean over the stages.
 Cause largest_stage(std::span<const ReplicatedStep> steps) {
   std::map<std::int32_t, double> work;
   std::map<std::int32_t, std::int32_t> rank_of;
@@ -138,8 +139,8 @@ Cause largest_stage(std::span<const ReplicatedStep> steps) {
   return cause;
 }
 
-/// How forwards and backwards of the same micro-batches vary together, from -1 to 1; nothing where
-/// there are too few, or neither varies.
+/// The correlation between the forward and backward times of a micro-batch, from -1 to 1; empty if
+/// there are too few micro-batches or their times do not vary.
 std::optional<double> correlation(std::span<const ReplicatedStep> steps) {
   std::vector<std::pair<double, double>> samples;
   for (const ReplicatedStep& step : steps)
@@ -171,7 +172,8 @@ std::optional<double> correlation(std::span<const ReplicatedStep> steps) {
   return both / std::sqrt(forwards * backwards);
 }
 
-/// The times of every worker, and those of the same stages in the other replicas.
+/// The op durations of every worker, and how they compare with those of the same stage in other
+/// replicas.
 class Workers {
  public:
   explicit Workers(std::span<const ReplicatedStep> steps)
@@ -187,7 +189,7 @@ class Workers {
         factors_[{replica, place}] = compare(of_replicas, replica);
   }
 
-  /// Those that are over 2 % slower, the slowest first.
+  /// The workers that are more than 2 % slower, the slowest first.
   std::vector<Cause> slow() const {
     std::vector<Cause> causes;
     for (std::size_t replica = 0; replica < replicas_; ++replica)
@@ -216,7 +218,8 @@ class Workers {
   }
 
  private:
-  /// The median of one replica over that of all others; 1 where nothing can be compared.
+  /// The median of one replica relative to the median of all others; 1 if there is nothing to
+  /// compare.
   static double compare(const std::vector<std::vector<Nanos>>& of_replicas, std::size_t replica) {
     std::vector<Nanos> others;
     for (std::size_t other = 0; other < of_replicas.size(); ++other)
@@ -232,7 +235,7 @@ class Workers {
     return factors_.at({replica, StageKind{op.stage, op.kind}});
   }
 
-  /// The worker's time over what it would be at the others' pace.
+  /// The worker's total time relative to its time at the speed of the other replicas.
   double slowness(const Cause& worker) const {
     double own = 0;
     double usual = 0;
@@ -247,7 +250,8 @@ class Workers {
     return usual == 0 ? 1 : own / usual;
   }
 
-  /// Step by step, the worker against the mean of the same rank in the other replicas.
+  /// The number of steps in which the worker is slower than the mean of the same rank in the other
+  /// replicas.
   std::int64_t count_slow_steps(const Cause& worker) const {
     std::int64_t count = 0;
     for (const ReplicatedStep& step : steps_) {
@@ -274,7 +278,8 @@ class Workers {
 
 CauseReport find_causes(std::span<const ReplicatedStep> steps) {
   CauseReport report;
-  // Messages that leave later than their op ended need the waiting to make up for that.
+  // If messages leave some time after their op ended, only the waiting time keeps the replay as
+  // long as the measured step. Without it, the replay says nothing about causes.
   const double as_it_was = mean_time(steps, Waiting::kKept, as_measured);
   const double replayed = mean_time(steps, Waiting::kDropped, as_measured);
   const Waiting waiting = Waiting::kDropped;

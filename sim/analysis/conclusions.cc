@@ -1,4 +1,4 @@
-// Taking back what a report concludes.
+// Removes the conclusions from a report.
 #include "sim/analysis/conclusions.h"
 
 #include <cmath>

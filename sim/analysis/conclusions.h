@@ -1,7 +1,8 @@
-// A report on measured steps that their ops do not explain: what was seen, and nothing concluded.
+// Reports without conclusions, for measured steps whose length the measured ops do not explain.
+// Such a report keeps what was observed.
 //
-// Its bubble ratios are not a number, and bubble time, idle causes, lower bound, critical path and
-// slack are empty. Every writer asks is_conclusive() before it shows one of these.
+// Its bubble ratios are NaN, and its bubble time, idle causes, lower bound, critical path and slack
+// are empty. Every writer calls is_conclusive() before it shows one of these.
 #pragma once
 
 #include "sim/analysis/report.h"
@@ -11,7 +12,7 @@ namespace bubblescope::inline sim {
 /// The report without its conclusions: ranks keep their busy and idle times.
 BubbleReport remove_conclusions(BubbleReport report);
 
-/// False of what remove_conclusions() returned.
+/// False for a report that remove_conclusions() returned.
 bool is_conclusive(const BubbleReport& report);
 
 }  // namespace bubblescope::inline sim

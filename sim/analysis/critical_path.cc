@@ -1,4 +1,4 @@
-// Walks a Program backwards.
+// Walks a Program backwards, from the instruction that ends last.
 #include "sim/analysis/critical_path.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace bubblescope::inline sim {
 
 namespace {
 
-/// Every instruction behind those that hold it up or that wait for nothing.
+/// All instructions in reverse order: each comes after everything that it blocks.
 std::vector<InstructionId> backwards(const Program& program, const Blockers& blockers) {
   std::vector<InstructionId> order(program.size());
   std::iota(order.rbegin(), order.rend(), InstructionId{0});

@@ -1,14 +1,15 @@
-// The critical path: the chain of instructions that makes the step as long as it is, and how much
-// later everything else could end without making it longer.
+// The critical path is the chain of instructions that determines the length of the step. The slack
+// of an instruction is how much later it could end without making the step longer.
 //
-// The path leads backwards from the last end of the step, from each instruction to its holder
-// (sim/analysis/holder.h). In a measured step an instruction may start some time after its holder
-// has ended: launches, the host, a message that nobody saw. Such a gap belongs to the instruction
-// and stays what it is, whatever else moves. So the path explains the whole step:
+// The path is found backwards from the last instruction to end, from each instruction to its
+// blocker (sim/analysis/blocker.h). In a measured step an instruction may start some time after its
+// blocker ended, because of kernel launches, the host or an unrecorded message. Such a gap belongs
+// to the instruction and keeps its length when other instructions move, so the path explains the
+// whole step:
 //
 //   |== 0F0 ==|  gap  |- 0SEND_F0 -|== 1F0 ==|       durations + gaps = makespan
 //
-// and everything on it has a slack of 0.
+// Every instruction on the path has a slack of 0.
 #pragma once
 
 #include <vector>
@@ -18,24 +19,24 @@
 
 namespace bubblescope::inline sim {
 
-/// One longest chain, in time order. Among equal ones, stays on its rank as long as possible.
-/// Leaves out the posts and waits of messages, which take no time.
+/// The critical path in time order. Among equally long chains, the one returned stays on the same
+/// rank as long as possible. Posts and waits of messages take no time and are left out.
 std::vector<InstructionId> find_critical_path(const Program& program, const Timeline& timeline);
 
-/// A stretch of the critical path.
+/// One instruction of the critical path, with the gap before it.
 struct PathPart {
   InstructionId id = 0;
-  Nanos gap = 0;   ///< since the end of the part before, or since the start of the step
-  Nanos time = 0;  ///< of the instruction itself, without what overlaps the part before
+  Nanos gap = 0;   ///< since the end of the previous part, or since the start of the step
+  Nanos time = 0;  ///< time of the instruction that does not overlap the previous part
 };
 
-/// The path with its gaps, which fill the step from its first start to its last end.
+/// Adds the gaps to a path. Gaps and times together cover the step from its first start to its last
+/// end.
 std::vector<PathPart> measure_path(const std::vector<InstructionId>& path,
                                    const Timeline& timeline);
 
-/// Per instruction, how much later it could end while the step ends when it does: what it holds up
-/// moves with it, and gaps stay. Zero on every longest chain, not only on the one that
-/// find_critical_path returns.
+/// The slack of every instruction, if everything that it blocks moves with it and gaps keep their
+/// length. It is zero on every longest chain, not only on the one that find_critical_path returns.
 std::vector<Nanos> compute_slack(const Program& program, const Timeline& timeline);
 
 }  // namespace bubblescope::inline sim

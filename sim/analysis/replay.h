@@ -10,8 +10,8 @@ namespace bubblescope::inline sim {
 /// The duration of every instruction.
 std::vector<Nanos> collect_durations(const Timeline& timeline);
 
-/// Simulates the step with the durations of `timeline`. Time that is missing from the replay
-/// belongs to no op and no message: launches, the host, clocks.
+/// Simulates the step with the durations of `timeline`. The difference to the measured makespan is
+/// time that belongs to no op and no message, such as kernel launches, host work or clock errors.
 Timeline replay(const Program& program, const Timeline& timeline);
 
 /// |makespan of the replay - measured makespan| / measured makespan.

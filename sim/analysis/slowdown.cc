@@ -18,7 +18,7 @@ constexpr double kFixedWorkers = 0.03;
 
 double ratio(double part, double whole) { return whole == 0 ? 1 : part / whole; }
 
-/// The fixed duration of every kind of op, in one step.
+/// The fixed duration of every kind of op in one step.
 std::map<OpKind, Nanos> fixed_durations(const ReplicatedStep& replicas) {
   std::map<OpKind, std::vector<Nanos>> durations;
   for (const ObservedStep& replica : replicas)
@@ -36,7 +36,7 @@ std::map<OpKind, Nanos> fixed_durations(const ReplicatedStep& replicas) {
   return fixed;
 }
 
-/// The makespan of one replica with all ops fixed for which `is_fixed` holds.
+/// The makespan of one replica if the ops for which `is_fixed` holds are fixed.
 template <class IsFixed>
 double compute_makespan(const ObservedStep& replica, const std::map<OpKind, Nanos>& fixed,
                         IsFixed is_fixed) {
@@ -49,7 +49,7 @@ double compute_makespan(const ObservedStep& replica, const std::map<OpKind, Nano
   return static_cast<double>(bounds.end - bounds.start);
 }
 
-/// The times of one step in every counterfactual, or their sums over steps.
+/// The times of one step in each counterfactual, or their sums over the steps.
 struct CounterfactualTimes {
   double replayed = 0;
   double fixed = 0;
@@ -107,7 +107,7 @@ class Counterfactuals {
   }
 
  private:
-  /// With all but one worker fixed, only its own replica can be late.
+  /// With all workers but one fixed, only the replica of that worker has to be replayed.
   std::vector<double> evaluate_workers(double all_fixed) const {
     std::vector<double> times;
     for (const ObservedStep& replica : replicas_)
@@ -122,7 +122,7 @@ class Counterfactuals {
   std::map<OpKind, Nanos> fixed_;
 };
 
-/// The slowest 3 % of the workers, at least one, the slowest first.
+/// The slowest 3 % of the workers, but at least one; the slowest comes first.
 std::vector<std::size_t> slowest_workers(const std::vector<double>& all_but_worker) {
   std::vector<std::size_t> order(all_but_worker.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -135,7 +135,7 @@ std::vector<std::size_t> slowest_workers(const std::vector<double>& all_but_work
   return order;
 }
 
-/// The time of a step in which only these workers are fixed.
+/// The time of a step if only these workers are fixed.
 double time_with_fixed(const ReplicatedStep& replicas, const std::vector<std::size_t>& workers) {
   const std::map<OpKind, Nanos> fixed = fixed_durations(replicas);
   const auto ranks = static_cast<std::size_t>(replicas.front().program.ranks);

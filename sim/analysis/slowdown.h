@@ -6,7 +6,7 @@
 // the mean duration of its kind in the step, over all replicas and stages; fixing a message gives
 // it the median of its kind. The mean conserves work, so it is what balancing can reach.
 //   S        T over the time with all ops fixed
-//   S of x   the time with all ops but those of x fixed, over the time with all fixed
+//   S of x   the time with all ops but those of x fixed, over the time with all ops fixed
 //   M_W      the part of T's excess that vanishes when the slowest 3 % of the workers are fixed
 //   M_S      the same for the last stage
 #pragma once
@@ -21,7 +21,7 @@
 
 namespace bubblescope::inline sim {
 
-/// One step: its replicas, which synchronize at its end. All have the same ranks.
+/// The data-parallel replicas of one step, which synchronize at its end. All have the same ranks.
 using ReplicatedStep = std::vector<ObservedStep>;
 
 struct WorkerSlowdown {
@@ -41,7 +41,8 @@ struct SlowdownReport {
   double M_S = 0;
 };
 
-/// Means over the steps. There must be at least one, and all must have the same number of replicas.
+/// Averages over the steps. Requires at least one step, and the same number of replicas in every
+/// step.
 SlowdownReport find_slowdown(std::span<const ReplicatedStep> steps);
 
 }  // namespace bubblescope::inline sim

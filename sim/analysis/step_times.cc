@@ -1,4 +1,4 @@
-// Quantiles by sorting, and comparison by counting.
+// Computes quantiles and compares distributions of step times.
 #include "sim/analysis/step_times.h"
 
 #include <algorithm>

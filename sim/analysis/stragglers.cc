@@ -1,4 +1,4 @@
-// Medians by stage and kind.
+// Finds stragglers by comparing medians.
 #include "sim/analysis/stragglers.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ constexpr double kOutlierFactor = 1.5;
 
 using StageKind = std::pair<std::int32_t, OpKind>;
 
-/// 0 of nothing.
+/// The median; 0 if there are no values.
 Nanos median_of(std::vector<Nanos> values) {
   return values.empty() ? 0 : quantile(std::move(values), 50);
 }
@@ -54,7 +54,7 @@ class StageTimes {
   }
 
  private:
-  /// The median of the other stages' medians; the stage's own if there is no other.
+  /// The median of the other stages' medians, or the stage's own median if there is no other stage.
   Nanos others(const StageKind& place) const {
     std::vector<Nanos> medians;
     for (const auto& [other, median] : medians_)

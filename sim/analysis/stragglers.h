@@ -1,5 +1,6 @@
-// Who is slow: medians by stage and kind, and the ops that are far from them. What a step would
-// take otherwise is in sim/analysis/causes.h.
+// Finds stragglers: stages that are slower than the others, and single ops that took much longer
+// than the other ops of their stage and kind. sim/analysis/causes.h estimates the time that they
+// cost.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +12,13 @@
 
 namespace bubblescope::inline sim {
 
-/// One measured step; refers to its Program and Timeline.
+/// One measured step. It refers to its Program and Timeline.
 struct ObservedStep {
   const Program& program;
   const Timeline& timeline;
 };
 
-/// A stage's speed for one kind of op, compared with all other stages.
+/// The speed of a stage for one kind of op, compared with all other stages.
 struct StageSpeed {
   std::int32_t stage = 0;
   std::int32_t rank = 0;
@@ -35,11 +36,11 @@ struct Outlier {
   std::int32_t rank = 0;
   Op op;
   Nanos duration = 0;
-  Nanos median = 0;  ///< of its stage and kind
+  Nanos median = 0;  ///< the median of its stage and kind
 };
 
 struct StragglerReport {
-  std::vector<StageSpeed> stages;  ///< by stage and kind
+  std::vector<StageSpeed> stages;  ///< sorted by stage and kind
   std::vector<Outlier> outliers;   ///< the worst first, at most ten
 };
 

@@ -1,4 +1,4 @@
-// Uses integers only, like units.
+// Formats amounts of memory with integer arithmetic only, so that rounding is exact.
 #include "sim/ir/bytes_text.h"
 
 #include <array>
@@ -10,10 +10,10 @@ namespace bubblescope::inline sim {
 
 namespace {
 
-/// "16.4", "9.87": in a unit, with two decimals below ten of it and one from there on.
+/// The amount in a unit, with two decimals below ten units and one from ten on: "9.87", "16.4".
 std::string in_unit_of(Bytes bytes, Bytes size) {
   const std::int64_t places = bytes < 10 * size ? 100 : 10;
-  // Divided first: a size times 100 need not fit.
+  // The remainder is taken first, because `bytes` times 100 may not fit into 64 bits.
   const std::int64_t rest = (bytes % size * places + size / 2) / size;
   const std::int64_t parts = bytes / size * places + rest;
   const std::string fraction = std::to_string(places + parts % places).substr(1);

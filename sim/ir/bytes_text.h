@@ -1,4 +1,4 @@
-// Text for amounts of memory.
+// Formats amounts of memory.
 #pragma once
 
 #include <string>
@@ -7,11 +7,12 @@
 
 namespace bubblescope::inline sim {
 
-/// "512 B", "12.3 MiB", "1.25 GiB": the largest unit of 1024 that fits, with at least three digits.
-/// Every table and sentence that shows bytes uses it.
+/// The amount in the largest fitting unit of 1024, with at least three digits: "512 B", "12.3 MiB",
+/// "1.25 GiB". All tables and sentences that show bytes use this.
 std::string format_bytes(Bytes bytes);
 
-/// "12.3", "0.05": in GiB, rounded as format_bytes rounds, for columns whose head says GiB.
+/// The amount in GiB without the unit, rounded as format_bytes rounds: "12.3", "0.05". For columns
+/// whose heading states the unit.
 std::string gibibytes_text(Bytes bytes);
 
 }  // namespace bubblescope::inline sim

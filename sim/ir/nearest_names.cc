@@ -1,4 +1,4 @@
-// Names by edits, beginnings, words and initials.
+// Compares names by edit distance, prefix, words and initials.
 #include "sim/ir/nearest_names.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ std::size_t edit_distance(std::string_view left, std::string_view right) {
 
 using Tokens = std::vector<std::string_view>;
 
-/// "micro", "batch" and "size" of "--micro-batch-size".
+/// Splits a name into its words: "--micro-batch-size" into "micro", "batch" and "size".
 Tokens tokens_of(std::string_view name) {
   Tokens tokens;
   for (std::size_t begin = 0; begin < name.size();) {
@@ -44,8 +44,8 @@ std::string initials_of(const Tokens& tokens) {
   return initials;
 }
 
-/// Whether each token begins a token of the other name, in the same order: "llama 70b" and "llama3
-/// instruct 70b".
+/// Whether each wanted token is a prefix of a candidate token, in the same order: "llama 70b"
+/// matches "llama3 instruct 70b".
 bool begin_tokens(const Tokens& wanted, const Tokens& candidate) {
   std::size_t at = 0;
   for (const std::string_view token : candidate)
@@ -57,9 +57,9 @@ bool has_token(const Tokens& tokens, std::string_view wanted) {
   return std::find(tokens.begin(), tokens.end(), wanted) != tokens.end();
 }
 
-/// How little a candidate is like the wanted name, both normalized and without leading dashes. A
-/// typo is nearest, then a name that begins so, then one of the same words or initials, then one
-/// that holds it, then whatever has half of its letters.
+/// How far a candidate is from the wanted name, both normalized and without leading dashes; empty
+/// if it is too far. Typos are nearest, then names that start with the wanted one, names with the
+/// same words or initials, names that contain it, and names that share half of its letters.
 std::optional<std::size_t> distance_of(std::string_view wanted, std::string_view candidate) {
   constexpr std::size_t kTier = 1000;
   const std::size_t edits = edit_distance(wanted, candidate);

@@ -1,5 +1,5 @@
-// The known names that a mistyped, shortened or otherwise ordered one may mean: "mbs" is near
-// "micro-batch-size", "llama-70b" near "llama3-70b".
+// Finds the known names that a mistyped, abbreviated or reordered name may mean: "mbs" is near
+// "micro-batch-size", "llama-70b" is near "llama3-70b".
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace bubblescope::inline sim {
 
-/// At most four, in their order; empty if none is near.
+/// The nearest of the known names: at most four, in the order of `known`; empty if none is near.
 std::vector<std::string> nearest_names(std::string_view name,
                                        const std::vector<std::string>& known);
 
-/// Of a registry, names before aliases.
+/// The nearest names in a registry; names come before aliases.
 template <class Def>
 std::vector<std::string> nearest_names(std::string_view name, const Registry<Def>& registry) {
   std::vector<std::string> known;
@@ -24,7 +24,8 @@ std::vector<std::string> nearest_names(std::string_view name, const Registry<Def
   return nearest_names(name, known);
 }
 
-/// "; did you mean 'zb-h1' or 'zb-h2'?"; empty if there are none.
+/// The suggestion at the end of an error message: "; did you mean 'zb-h1' or 'zb-h2'?". Empty if
+/// `nearest` is empty.
 std::string suggestion(const std::vector<std::string>& nearest);
 
 }  // namespace bubblescope::inline sim

@@ -1,4 +1,5 @@
-// The quantiles of all reports: nearest ranks, so that each is a value that occurred.
+// Quantiles by the nearest-rank method, so that each is a value that occurred. All reports use
+// them.
 #pragma once
 
 #include <algorithm>
@@ -7,8 +8,9 @@
 
 namespace bubblescope::inline sim {
 
-/// The least of the values that `percent` % of them do not exceed; of an even number of values, the
-/// median is the lower middle one. Takes at least one value.
+/// The `percent` % quantile: the smallest value that at least `percent` % of the values do not
+/// exceed. The median of an even number of values is the lower of the middle two. Requires at least
+/// one value.
 template <class Value>
 Value quantile(std::vector<Value> values, std::size_t percent) {
   const std::size_t rank = (values.size() * percent + 99) / 100;

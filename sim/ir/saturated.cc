@@ -1,4 +1,4 @@
-// Limits instead of overflow.
+// Implements saturating arithmetic.
 #include "sim/ir/saturated.h"
 
 #include <cmath>
@@ -19,7 +19,7 @@ std::int64_t saturated_product(std::int64_t left, std::int64_t right) {
 }
 
 std::int64_t round_saturated(double number) {
-  constexpr double kBeyond = 0x1p63;  // a double cannot say 2^63 - 1
+  constexpr double kBeyond = 0x1p63;  // a double cannot represent 2^63 - 1
   if (std::isnan(number)) return 0;
   if (number >= kBeyond) return Limits::max();
   return number < -kBeyond ? Limits::min() : std::llround(number);

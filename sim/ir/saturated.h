@@ -1,15 +1,15 @@
-// Arithmetic that stops at the ends of 64 bits, for caps: where the most is as good as no cap.
-// Times and sizes go through range.h, which refuses what is too large.
+// Saturating 64-bit arithmetic, for caps: a cap at the limit of 64 bits is as good as none. Times
+// and sizes use range.h instead, which refuses values that are too large.
 #pragma once
 
 #include <cstdint>
 
 namespace bubblescope::inline sim {
 
-/// left * right, or what is nearest to it in 64 bits.
+/// left * right, clamped to 64 bits.
 std::int64_t saturated_product(std::int64_t left, std::int64_t right);
 
-/// The integer nearest to `number`, or what is nearest to that in 64 bits; 0 for what is no number.
+/// The integer nearest to `number`, clamped to 64 bits; 0 for NaN.
 std::int64_t round_saturated(double number);
 
 }  // namespace bubblescope::inline sim

@@ -1,5 +1,5 @@
-// The table of docs/accuracy_published.md ("Without calibration, by device"), which a test holds
-// against this one.
+// The table "Without calibration, by device" of docs/accuracy_published.md. A test checks that both
+// agree.
 #include "sim/model/known_errors.h"
 
 #include <algorithm>

@@ -11,7 +11,8 @@ Bytes peak_of(const PlacedModel& placed, const BubbleReport& report, std::size_t
   return report.ranks[rank].peak.bytes.value_or(placed.step.states[rank].total());
 }
 
-/// Smaller gradients save 2 of 4 bytes, and a lean master weight 2 of Adam's 12.
+/// The bytes that smaller gradients save: 2 of 4 bytes per parameter, and a lean master weight 2 of
+/// Adam's 12.
 Bytes saved_by(Gradients gradients, const StateBytes& states) {
   switch (gradients) {
     case Gradients::kFp32: return 0;

@@ -1,4 +1,4 @@
-// Whether a model's ranks fit their devices, and with which gradients.
+// Checks whether a model's ranks fit into their devices, and with which gradients.
 #pragma once
 
 #include <cstddef>
@@ -13,15 +13,16 @@ namespace bubblescope::inline sim {
 struct ModelFit {
   std::size_t rank = 0;
   Bytes peak = 0;
-  Bytes head_room = 0;  ///< what is left of the usable memory; negative: what is lacking
+  Bytes head_room = 0;  ///< usable memory that is left; negative if some is missing
 
   bool fits() const { return head_room >= 0; }
 };
 
 ModelFit find_fit(const PlacedModel& placed, const BubbleReport& report);
 
-/// Where 32-bit gradients do not fit: the largest smaller ones with which every rank fits. nullopt
-/// where all fit already, or nothing does. Activations do not depend on it.
+/// If 32-bit gradients do not fit, returns the largest smaller ones with which every rank fits.
+/// nullopt if all ranks fit already or no gradients are small enough. Activations do not depend on
+/// this choice.
 std::optional<Gradients> choose_smaller_gradients(const PlacedModel& placed,
                                                   const BubbleReport& report);
 

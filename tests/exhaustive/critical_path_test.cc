@@ -1,5 +1,6 @@
-// Checks the critical path and the slack of random programs against their definitions: an unbroken
-// chain from the first start to the last end, and how much longer every instruction could take.
+// Checks the critical path and the slack of random programs against their definitions: the path is
+// an unbroken chain from the first start to the last end, and the slack is how much longer an
+// instruction could take.
 #include "sim/analysis/critical_path.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +30,7 @@ Case random_case(std::mt19937& random) {
   return made;
 }
 
-/// Whether one instruction waits for the other, by a dependency or in their lane.
+/// Whether one instruction waits for the other, through a dependency or in their lane.
 bool waits_for(const Program& program, InstructionId later, InstructionId earlier) {
   const auto dependencies = program.dependencies_of(later);
   if (std::find(dependencies.begin(), dependencies.end(), earlier) != dependencies.end())
@@ -80,7 +81,7 @@ TEST(Slack, IsExactlyHowMuchLongerAnInstructionCouldTakeForFree) {
   }
 }
 
-/// A measured step: everything but messages starts some time after it could.
+/// A measured step: everything except messages may start later than it could.
 struct MeasuredCase {
   Program program;
   std::vector<Nanos> durations;
@@ -102,7 +103,8 @@ struct MeasuredCase {
   }
 };
 
-/// Messages that end in a gap look like blocking sends, which no dependency says.
+/// Whether an instruction has a blocker that no dependency states: a message that ends in a gap
+/// looks like a blocking send.
 bool has_unsaid(const MeasuredCase& made) {
   return Blockers(made.program, made.run(made.durations)).has_unsaid();
 }
@@ -134,8 +136,8 @@ TEST(MeasuredCriticalPath, ExplainsTheStepToTheNanosecondWithItsGaps) {
   }
 }
 
-// In a replay, which has no gaps, what is critical may end later by as much as all gaps of the path
-// together, but not by more.
+// A replay has no gaps. So an instruction of the critical path may have slack there, but no more
+// than the sum of the path's gaps.
 TEST(MeasuredCriticalPath, HasLessSlackInAReplayThanItHasGaps) {
   std::mt19937 random(20261123);
   int counted = 0;

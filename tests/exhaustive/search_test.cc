@@ -1,5 +1,5 @@
-// Optimal search results are those of trying every order, on small problems of all placements;
-// bounds also hold on larger ones.
+// Optimal search results equal the best of all orders, on small problems with every placement.
+// Bounds also hold on larger problems.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -80,7 +80,7 @@ ScheduleRequest drawn(Draw& draw, const Small& small) {
   return request;
 }
 
-/// The minimum over split backwards, and full ones if those are shorter; excludes mixes.
+/// The best order with split backwards, or with full ones if it is shorter; excludes mixes.
 Nanos shortest(const ScheduleRequest& request, const schedules::SearchGoal& goal) {
   Nanos least = 0;
   for (const bool fused : {false, true})
@@ -138,8 +138,8 @@ void add_orders(std::vector<std::vector<schedules::Token>>& found,
   if (done[2] < split) next(2, {done[0], done[1], done[2] + 1}, split);
 }
 
-// Two ranks, two micro-batches: every pair of orders is timed. The best mix is found and proved
-// each time.
+// Two ranks, two micro-batches: the test times every pair of orders. The search must find the best
+// mix and prove that it is the best.
 TEST(Search, ProvesTheBestMixOfBackwards) {
   std::vector<std::vector<schedules::Token>> orders;
   add_orders(orders, {}, {}, 0);
@@ -168,8 +168,8 @@ TEST(Search, ProvesTheBestMixOfBackwards) {
   }
 }
 
-// Full backwards are shorter, but split ones let rank 0 start its own sooner: the best step has
-// both.
+// Full backwards are shorter, but split ones let rank 0 start its own backwards sooner, so the best
+// step contains both.
 TEST(Search, MixesFullAndSplitBackwards) {
   ScheduleRequest request;
   request.shape = shape_of({schedules::PlacementChoice::kLinear, 2, 1, 4});
@@ -190,7 +190,7 @@ TEST(Search, MixesFullAndSplitBackwards) {
   EXPECT_TRUE(has_full && has_split);
 }
 
-// Ranges of caps, without a time limit.
+// Runs the search over a range of caps, without a time limit.
 TEST(Search, FindsNothingLongerWithMoreMemory) {
   Draw draw;
   for (int turn = 0; turn < 4; ++turn) {
@@ -215,7 +215,7 @@ TEST(Search, FindsNothingLongerWithMoreMemory) {
   }
 }
 
-// The whole step can be repeated, so no period is longer than its time per micro-batch.
+// The whole step can be repeated, so a period is at most the step's time per micro-batch.
 TEST(Search, PeriodIsNoLongerThanTheStepsShare) {
   ScheduleRequest request;
   request.shape = shape_of({schedules::PlacementChoice::kLinear, 8, 1, 32});
@@ -231,7 +231,8 @@ TEST(Search, PeriodIsNoLongerThanTheStepsShare) {
   EXPECT_LE(found.bound, found.value);
 }
 
-// A device's memory is a cap: two of three micro-batches' bytes fit.
+// The memory of a device is a cap. Here it has room for the bytes of two of the three
+// micro-batches.
 TEST(Search, KeepsWithinTheBytesOfDevices) {
   ScheduleRequest request;
   request.shape = shape_of({schedules::PlacementChoice::kLinear, 3, 1, 5});
@@ -263,8 +264,8 @@ TEST(Search, ReachesTheUnitOptimaUnderCaps) {
       }
 }
 
-// Any assignment of the stages may be chosen, so none can be better: two ranks with two chunks have
-// three assignments that differ by more than names.
+// A free placement may choose any assignment of stages, so no other placement can be better. Two
+// ranks with two chunks have three assignments that differ in more than names.
 TEST(Search, FreePlacementIsTheBestOfAllAssignments) {
   Draw draw;
   for (int turn = 0; turn < 10; ++turn) {

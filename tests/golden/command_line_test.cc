@@ -1,5 +1,5 @@
-// The program as scripts see it: exit statuses, one clear line for every fault, nothing
-// half-written.
+// Tests the program as scripts see it: exit statuses, one clear line for every fault, and no
+// half-written files.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -118,7 +118,7 @@ TEST(CommandLine, SaysWhatIsMeantAndWhatCannotBe) {
   for (const Case& test : cases) expect_outcome(test);
 }
 
-// A file needs no dot in its name to be one.
+// A file is recognized even if its name has no dot.
 TEST(CommandLine, ReadsSchedulesOfAnyName) {
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path() / ("bubblescope-name-" + std::to_string(getpid()));
@@ -172,7 +172,7 @@ TEST(CommandLine, SaysWhichFlagsChangeNothing) {
       {"search --pp 2 -m 2 -o found.csv", 2, "a search writes our own json"},
   };
   for (const Case& test : cases) expect_outcome(test);
-  const std::string dealt =  // 16 samples in micro-batches of 2 on 2 pipelines are 4
+  const std::string dealt =  // 16 samples / (2 per micro-batch x 2 pipelines) = 4
       run_with_messages("simulate 1f1b --pp 4 --global-batch-size 16 --dp 2 --micro-batch-size 2")
           .output;
   EXPECT_EQ(dealt.find("1f1b: 4 ranks, 4 micro-batches"), 0u) << dealt;
@@ -192,8 +192,8 @@ TEST(CommandLine, EveryCommandHelpsWithAnExample) {
   EXPECT_EQ(run_with_messages("--version").output.rfind("bubblescope ", 0), 0u);
 }
 
-/// libsqlite3 is opened when a database is read. Where it is not installed, the database is refused
-/// and nothing else: a file that is no library stands in its place here.
+/// libsqlite3 is opened only when a database is read. If it is not installed, only databases are
+/// refused. Here a file that is not a library takes its place.
 TEST(CommandLine, ADatabaseIsRefusedWhereItsLibraryIsMissing) {
   namespace fs = std::filesystem;
   const fs::path folder = fs::temp_directory_path() / ("no-sqlite-" + std::to_string(getpid()));

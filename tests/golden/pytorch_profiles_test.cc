@@ -1,4 +1,4 @@
-// Profiles as PyTorch's pipelining writes them, compared with what really ran inside the stages.
+// Compares profiles that PyTorch's pipelining writes with times recorded inside the stages.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,13 +18,13 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Means over the steps of what was measured inside the stages.
+/// Means over the steps of the times that were recorded inside the stages.
 struct Truth {
   double step_ns = 0;
   double bubble = 0;
 };
 
-/// A step's extent, and how long its ranks were busy.
+/// The length of a step, and the time for which its ranks were busy.
 struct StepTruth {
   std::int64_t start = std::numeric_limits<std::int64_t>::max();
   std::int64_t end = 0;
@@ -80,7 +80,7 @@ TEST_P(PytorchProfiles, GiveTheTrueBubbleStepAndSchedule) {
   EXPECT_EQ(report["iterations"], 2);
 }
 
-/// "1.152 s" behind `word` in a report, in seconds; 0 where the word is not there.
+/// The time after `word` in a report, such as "1.152 s", in seconds; 0 if the word is missing.
 double seconds_behind(const std::string& text, const std::string& word) {
   const std::size_t at = text.find(word);
   if (at == text.npos) return 0;
@@ -90,8 +90,8 @@ double seconds_behind(const std::string& text, const std::string& word) {
   return unit.starts_with("ms") ? value / 1e3 : unit.starts_with("us") ? value / 1e6 : value;
 }
 
-// All four processes share a host: messages take under a millisecond, and sends that wait for their
-// receiver are not on their way.
+// All four processes share a host, so messages take less than a millisecond. The time in which a
+// send waits for its receiver must not count as travel time.
 TEST_P(PytorchProfiles, CriticalPathsAreComputing) {
   const std::string folder = std::string("traces/pytorch/") + GetParam().folder;
   if (const std::string missing = missing_reference(folder + "/rank0.json.gz"); !missing.empty())

@@ -1,4 +1,4 @@
-// A production trace (StragglerAnalysis) and PyTorch profiles without pipelines.
+// Tests a production trace (StragglerAnalysis) and PyTorch profiles without pipelines.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,7 +42,7 @@ TEST(StragglerTrace, HasThePublishedIterationsAndBubble) {
   EXPECT_EQ(mean.shape.microbatches, 4);
   // 51.4 % from first forward to last backward (against (p-1)/(m+p-1) = 42.9 %).
   EXPECT_NEAR(mean.bubble.ratio, 0.514, 0.001);
-  // Without the time of messages a replay misses 0.25 %; with it, less.
+  // A replay without message times misses the makespan by 0.25 %; with them, by less.
   EXPECT_LT(*std::max_element(errors.begin(), errors.end()), 0.002);
 }
 
@@ -53,7 +53,7 @@ TEST(StragglerTrace, TheLastStageIsSlow) {
   std::vector<ObservedStep> observed;
   for (const traces::MeasuredStep& step : steps) observed.push_back({step.program, step.timeline});
   const StragglerReport report = find_stragglers(observed);
-  // ST is a stage imbalance: the last stage also has the loss.
+  // The cause is a stage imbalance: the last stage also computes the loss.
   const auto slowest = std::max_element(report.stages.begin(), report.stages.end(),
                                         [](const StageSpeed& left, const StageSpeed& right) {
                                           return left.slowness() < right.slowness();
@@ -63,8 +63,8 @@ TEST(StragglerTrace, TheLastStageIsSlow) {
   EXPECT_GT(slowest->slowness(), 2);
 }
 
-// Every op that is called critical is so in a replay, too: it could end later by no more than what
-// the path has of gaps and messages.
+// Every op on the critical path is critical in a replay, too: its slack there is at most the sum of
+// the path's gaps and messages.
 TEST(StragglerTrace, ItsCriticalPathsAreCriticalInReplays) {
   if (const std::string missing = missing_reference(kTrace); !missing.empty())
     GTEST_SKIP() << missing;
@@ -89,8 +89,8 @@ TEST(StragglerTrace, ItsCriticalPathsAreCriticalInReplays) {
   }
 }
 
-// The last stage is the first cause. Equal stages keep the work: not 26 %, as with the medians of
-// the other stages, but under 15 % of the pipeline's 2.011 s.
+// The last stage is the first cause. Equal stages keep the total work, so they save under 15 % of
+// the pipeline's 2.011 s, not the 26 % that the medians of the other stages would suggest.
 TEST(StragglerTrace, ItsFirstCauseIsTheLastStage) {
   if (const std::string missing = missing_reference(kTrace); !missing.empty())
     GTEST_SKIP() << missing;

@@ -1,4 +1,4 @@
-// Folders of traces with something else in them: what is left out, and what is refused.
+// Tests folders that contain other files besides traces: some are left out, others refused.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -24,7 +24,7 @@ class TraceFolders : public TemporaryFolder {
     traces::write_file(path(name), content);
   }
 
-  /// The process is the stage.
+  /// A slice whose process id is the stage.
   static std::string slice(const std::string& op, int start, int duration) {
     return R"({"ph":"X","tid":0,"pid":)" + op.substr(0, 1) + R"(,"name":"PP:)" + op + R"(","ts":)" +
            std::to_string(start) + R"(,"dur":)" + std::to_string(duration) + "}";

@@ -1,7 +1,7 @@
-"""Fails where the program prints past tools/say: what is printed must not act on a terminal.
+"""Finds code that prints without tools/print.h, which keeps printed text from acting on a terminal.
 
-    check_output.py ROOT         prints the lines that do, exit 1 if there is any
-    check_output.py --self-test  looks at planted code
+    check_output.py ROOT         prints the lines that do so, and exits with 1 if there is any
+    check_output.py --self-test  checks that planted violations are found
 """
 
 import pathlib
@@ -20,7 +20,7 @@ PRINTS = re.compile(
 
 
 def faults_of(text):
-    """(line, what prints) of every place in code."""
+    """Returns (line, function) for every call in the code that prints."""
     code = COMMENT_OR_STRING.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), text)
     return [(code.count("\n", 0, m.start()) + 1, m[0].strip("( ")) for m in PRINTS.finditer(code)]
 
@@ -61,5 +61,5 @@ if __name__ == "__main__":
         self_test()
     else:
         count, found = check(pathlib.Path(sys.argv[1]))
-        print("\n".join(found) or f"{count} files print through tools/say")
+        print("\n".join(found) or f"{count} files print through tools/print.h")
         sys.exit(bool(found) or count == 0)

@@ -1,11 +1,11 @@
-// Chrome traces, written shortly for tests of those who read them.
+// Short notation for Chrome traces, for tests of their readers.
 #pragma once
 
 #include <string>
 
 namespace bubblescope::tests {
 
-/// Events of a Chrome trace, written shortly.
+/// Builds the events of a Chrome trace.
 class Events {
  public:
   Events& thread(int pid, int tid, const std::string& name) {
@@ -33,13 +33,13 @@ class Events {
   std::string events_;
 };
 
-/// The arguments by which StragglerAnalysis says whose op a slice is.
+/// The arguments with which StragglerAnalysis identifies the op of a slice.
 inline std::string step_args(int step, int microbatch, int chunk = 0) {
   return "\"step\":" + std::to_string(step) + ",\"mb_id\":" + std::to_string(microbatch) +
          ",\"model_chunk\":" + std::to_string(chunk);
 }
 
-/// The threads of two ranks in process `pid`, each with one for its messages.
+/// Names the threads of two ranks in process `pid`; each rank has a second thread for its messages.
 inline void name_threads(Events& events, int pid) {
   const int first = pid * 100;
   events.thread(pid, first, "PP rank 0, TP rank 0, compute")

@@ -1,4 +1,4 @@
-// What mending saves, on steps whose answers are known.
+// Tests the causes of long steps on steps whose answers are known.
 #include "sim/analysis/causes.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,8 @@
 namespace bubblescope::tests {
 namespace {
 
-/// 1F1B, p = 4, m = 8, F = 10, B = 20, messages free, each op times `factor(op)`.
+/// 1F1B with p = 4, m = 8, F = 10, B = 20 and free messages; each op takes factor(op) times as
+/// long.
 RecordedStep recorded(const std::function<double(const Op&)>& factor) {
   UniformCost cost;
   cost.forward = 10;
@@ -45,8 +46,8 @@ TEST(Causes, AreNoneWhereAllIsEven) {
   EXPECT_TRUE(report.causes.empty());
 }
 
-// Stage 3 takes 3 times as long in both replicas. Its work can be moved, not deleted: equal stages
-// take (1+1+1+3)/4 = 1.5 times as long each, so the step takes 11 * 45 = 495.
+// Stage 3 takes 3 times as long in both replicas. Its work can be moved but not deleted: with equal
+// stages each takes (1+1+1+3)/4 = 1.5 times as long, so the step takes 11 * 45 = 495.
 TEST(Causes, EqualStagesKeepTheWork) {
   const RecordedStep step = recorded([](const Op& op) { return op.stage == 3 ? 3.0 : 1.0; });
   const std::vector<ReplicatedStep> steps{{observe(step), observe(step)}};
@@ -61,7 +62,8 @@ TEST(Causes, EqualStagesKeepTheWork) {
   EXPECT_EQ(find(report, CauseKind::kWorker), nullptr);
 }
 
-// Rank 1 of replica 1 alone takes twice as long: mended, the step is that of the other replica.
+// Only rank 1 of replica 1 takes twice as long. Without that, the step is as long as that of the
+// other replica.
 TEST(Causes, ASlowWorkerIsFoundAgainstItsStageElsewhere) {
   const RecordedStep step = recorded(even);
   const RecordedStep late = recorded([](const Op& op) { return op.stage == 1 ? 2.0 : 1.0; });
@@ -78,15 +80,16 @@ TEST(Causes, ASlowWorkerIsFoundAgainstItsStageElsewhere) {
   EXPECT_EQ(report.replayed - worker.saves, 330);
 }
 
-// Both replicas have the same slow rank: mending one of them leaves the step as long as it is.
+// Both replicas have the same slow rank, so speeding up one of them leaves the step as long as it
+// is.
 TEST(Causes, OneWorkerOfTwoThatAreSlowSavesNothing) {
   const RecordedStep late = recorded([](const Op& op) { return op.stage == 1 ? 2.0 : 1.0; });
   const std::vector<ReplicatedStep> steps{{observe(late), observe(late)}};
   EXPECT_EQ(find(find_causes(steps), CauseKind::kWorker), nullptr);
 }
 
-// Micro-batches 0 to 7 take 1, 2, 1, 2 ... times as long, forwards and backwards alike: in the mean
-// 1.5, so equal ones take 495. Where only forwards vary, lengths are not the cause.
+// Micro-batches 0 to 7 take 1, 2, 1, 2 ... times as long, both forwards and backwards: 1.5 on
+// average, so equal ones take 495. If only the forwards vary, sequence lengths are not the cause.
 TEST(Causes, SequenceLengthsShowInForwardsAndBackwards) {
   const auto length = [](const Op& op) { return 1.0 + op.microbatch % 2; };
   const RecordedStep step = recorded(length);

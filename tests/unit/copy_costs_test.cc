@@ -1,5 +1,5 @@
-// Copies of activations: their costs in cost files, contention, and the calibration of a device
-// with a known law.
+// Tests the costs of copying activations: their entries in cost files, contention, and the
+// calibration of a simulated device whose copy times follow a known formula.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -40,8 +40,8 @@ Schedule with_offload_targets(Schedule schedule, bool by_host) {
   return schedule;
 }
 
-// An eviction of 10 begins with an op of 8 on the same rank. At half the rate it has 6 left at 8,
-// and then continues at the full rate: 14. The op is not slowed.
+// An eviction of 10 starts together with an op of 8 on the same rank. At half the rate it has 6
+// left at 8, and then continues at the full rate until 14. The op is not slowed down.
 TEST(CopyCosts, ACopyTakesLongerBesideABusyRank) {
   ProgramDraft draft(1, 2);
   const std::uint32_t lane = draft.add_lane({0, "evict"});
@@ -67,8 +67,8 @@ CostTable parse(const std::string& stage, const std::string& copy) {
 constexpr const char* kStage =
     R"({"forward": 1, "backward": 2, "activation_bytes": {"saved": 1000}})";
 
-// 1000 bytes at 8 Gb/s, a byte per nanosecond, and 1 us; to other ranks 10 bytes per nanosecond,
-// and 2 us.
+// 1000 bytes at 8 Gb/s, which is a byte per nanosecond, after a latency of 1 us. To other ranks it
+// is 10 bytes per nanosecond, after 2 us.
 TEST(CopyCosts, OfCopiesToOtherRanksAreSeparate) {
   const CostTable file = parse(kStage, R"({"latency": "1us", "bandwidth_gbps": 8,
       "slowdown": [1.25, 1.5], "to_rank": {"latency": "2us", "bandwidth_gbps": 80}})");
@@ -132,10 +132,11 @@ std::vector<exec::CopyCosts> measure(const Schedule& schedule, std::int32_t rank
   return exec::find_copy_costs({program, execution.steps}, {schedule.stages(), ranks_per_device});
 }
 
-// A stage in the middle keeps 9 matrices, its input among them, the last one 3 more: each is a copy
-// of 100 ns, and 2 ns per byte. Of 8 rows: 8 columns each of input, norm, mixed, middle and second
-// norm, 24 of queries, keys and values, 2 x 4 of attention's weights, 32 each around the gelu: 136,
-// of 4 bytes; 13 of probabilities and 8 each of the head's input and norm on the last.
+// A stage in the middle keeps 9 matrices, its input among them; the last one keeps 3 more. Each
+// takes a copy of 100 ns, plus 2 ns per byte. A matrix has 8 rows of 4-byte values. The columns are
+// 8 each for input, norm, mixed, middle and second norm, 24 for queries, keys and values, 2 x 4 for
+// the weights of attention, and 32 each before and after the GELU: 136 in all. The last stage adds
+// 13 for probabilities, and 8 each for the head's input and norm.
 TEST(CopyCosts, FindTheLawOfTheDevice) {
   constexpr Nanos kMiddle = 9 * 100 + 2 * 8 * 136 * 4;
   constexpr Nanos kLast = 12 * 100 + 2 * 8 * (136 + 29) * 4;
@@ -152,7 +153,7 @@ TEST(CopyCosts, FindTheLawOfTheDevice) {
       ASSERT_EQ(seen->size(), 5u);
       for (std::size_t busy = 0; busy < seen->size(); ++busy) {
         ASSERT_TRUE((*seen)[busy]) << busy;
-        // An op that begins or ends meanwhile counts for up to a quarter of a rank.
+        // An op that begins or ends during the copy counts for up to a quarter of a rank.
         EXPECT_NEAR(static_cast<double>((*seen)[busy]->mean), kMiddle * factors[busy],
                     0.03 * kMiddle)
             << busy;
@@ -172,7 +173,7 @@ TEST(CopyCosts, AreFoundWithoutContentionIfRanksHaveTheirOwnDevices) {
   EXPECT_EQ(costs[1].evict[0]->mean, 900);
 }
 
-// 4 KiB to 64 MiB at 2 ns a byte, and 100 ns each.
+// Copies of 4 KiB to 64 MiB take 100 ns and 2 ns per byte.
 TEST(CopyCosts, ToTheHostAreTimedBySize) {
   FakeGpu& gpu = reset_fake_gpu(1);
   gpu.times.nanos_per_copy = 100;
@@ -185,8 +186,9 @@ TEST(CopyCosts, ToTheHostAreTimedBySize) {
 
 exec::Estimate mean_of(Nanos nanos) { return {nanos, 0, 0, 8}; }
 
-// 2 ns a byte are 4 Gb/s. Evictions of 1000 bytes in 2300 and of 2000 in 4500 take 300 and 500
-// beyond that: 400. Beside one rank they take 1.5 times as long; beside two, nothing was seen.
+// 2 ns per byte are 4 Gb/s. Evictions of 1000 bytes in 2300 and of 2000 in 4500 take 300 and 500
+// more than that, 400 on average. With one busy rank they take 1.5 times as long; with two, nothing
+// was measured.
 TEST(CopyCosts, AreWrittenAsLatencyBandwidthAndSlowdown) {
   tools::CopyEvidence evidence;
   evidence.by_size = {{1 << 10, 5000}, {1 << 20, 2 << 20}, {1 << 21, 2 << 21}};

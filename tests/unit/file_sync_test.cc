@@ -1,5 +1,5 @@
-// A file is on the disk before it takes the place of another. The test stands between the program
-// and the C library: calls of fsync and rename are recorded here, and fsync fails on demand.
+// A file must be on disk before it replaces another. The test replaces the C library's fsync and
+// rename with functions that record their calls; fsync fails on request.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -20,7 +20,7 @@
 
 namespace {
 
-/// One call: which file it was about, and how long that file was.
+/// A recorded call: the file, and its length at that time.
 struct FileCall {
   std::string name;
   ino_t file = 0;

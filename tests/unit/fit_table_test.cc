@@ -1,4 +1,4 @@
-// Tables and lines in little space.
+// Tests tables and lines that must fit a narrow terminal.
 #include "traces/text/fit_table.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ TEST(Table, LeavesOutWhatMattersLeast) {
   EXPECT_EQ(traces::draw_table(kColumns, 1).text, "name\none\ntwo\n");
 }
 
-// "same" is as important as "time", but tells no rows apart.
+// "same" is as important as "time", but it is the same in every row.
 TEST(Table, KeepsWhatTellsRowsApart) {
   std::vector<traces::TableColumn> columns = kColumns;
   columns.push_back({"same", {"1", "1"}, false, 5});
@@ -50,7 +50,7 @@ std::vector<traces::TableColumn> parts_of_ten() {
           {"third", {"7", "14"}, false, 2, true}};
 }
 
-/// Of each row 1, 2 or 7 tenths, by the heads that are folded.
+/// The sum of the folded parts: "first" is 1 tenth of each row, "second" 2 and "third" 7.
 traces::TableColumn folded(const std::vector<std::string>& heads) {
   int tenths = 0;
   for (const std::string& head : heads) tenths += head == "first" ? 1 : head == "second" ? 2 : 7;
@@ -68,7 +68,7 @@ TEST(Table, FoldsPartsThatDoNotFitSoThatRowsAddUp) {
             "one    10      1      9\n"
             "two    20      2     18\n");
   EXPECT_EQ(table.hidden, (std::vector<std::string>{"second", "third"}));
-  // No part is left: what is other is all.
+  // No part is left, so "other" would repeat "all".
   EXPECT_EQ(traces::draw_table(parts_of_ten(), 12, folded).text,
             "name  all\none    10\ntwo    20\n");
 }

@@ -1,4 +1,4 @@
-// The words of compare --backend about noise.
+// Tests the wording of compare --backend about noise.
 #include <gtest/gtest.h>
 
 #include "sim/ir/bytes_text.h"
@@ -53,7 +53,8 @@ TEST(BytesText, ShowsTheNumberInAUnitThatFits) {
   EXPECT_EQ(format_bytes((Bytes{79} << 30) + (Bytes{102} << 20)), "79.1 GiB");
   EXPECT_EQ(format_bytes(Bytes{3} << 40), "3.00 TiB");
   EXPECT_EQ(format_bytes(-2048), "-2.00 KiB");
-  // 9.995 GiB and a little more, and the least that is nearer to 10.1 than to 10.0.
+  // The first amount is just above 9.995 GiB. The second is the smallest that is nearer to 10.1
+  // than to 10.0 GiB.
   EXPECT_EQ(format_bytes(10'732'049'531), "10.00 GiB");
   EXPECT_EQ(format_bytes((Bytes{10} << 30) + 53'687'092), "10.1 GiB");
   EXPECT_EQ(gibibytes_text(10'732'049'531), "10.00");

@@ -1,4 +1,4 @@
-// Critical paths of measured steps, as their readers time messages.
+// Tests critical paths of measured steps whose messages are timed by the readers of traces.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -36,8 +36,8 @@ std::string path_of(const traces::MeasuredStep& step) {
   return path;
 }
 
-/// Two ranks, two micro-batches. Rank 1 is slow: it posts the receive of 0F1, which has been ready
-/// since 20, when it has ended 1B0, at 100; the send of 1B0 is on its way from 100 to 102.
+/// Two ranks, two micro-batches. Rank 1 is slow: it posts the receive of 0F1 at 100, after 1B0,
+/// although 0F1 has been ready since 20. The send of 1B0 takes from 100 to 102.
 std::string slow_receiver() {
   Events events;
   name_threads(events, 0);
@@ -60,13 +60,13 @@ std::string slow_receiver() {
   return events.list();
 }
 
-// 0F1 ends 80 us before its message starts: it is the receiver that was not there.
+// 0F1 ends 80 us before its message starts, because the receiver was not ready.
 TEST(MeasuredPath, LeadsToTheReceiverThatWasBusy) {
   EXPECT_EQ(path_of(read(slow_receiver())[0]), "0F0 1F0 1B0 1F1 1B1 0B1");
 }
 
-/// 0F0 0F1 | 1F0 1F1: rank 1 runs 1F0 from 10 to 110 and 1F1 from `taken` on, for which it waited
-/// since 110; the receive of 0F1, ready at 20, was posted at 10.
+/// The arrival of the second message of "0F0 0F1 | 1F0 1F1". Rank 1 runs 1F0 from 10 to 110, waits,
+/// and runs 1F1 from `taken`. The receive of 0F1, which is ready at 20, was posted at 10.
 Nanos arrival_of_second(bool by_host, Nanos taken) {
   const ValidSchedule schedule = std::get<ValidSchedule>(
       validate_schedule(traces::parse_schedule_text("0F0 0F1 | 1F0 1F1", "two")));
@@ -91,16 +91,16 @@ Nanos arrival_of_second(bool by_host, Nanos taken) {
   return -1;
 }
 
-// gloo shows a receive until its rank takes the message. That it took 1 of 91 says that the message
-// was there when the rank came for it; 40 of 130, that the rank waited.
+// With gloo, a receive ends when its rank takes the message. If the rank waited for only 1 of the
+// 91 ns since the message was ready, it had arrived before; if it waited for 40 of 130, it had not.
 TEST(MessageTimes, DoNotTakeForTravelWhatAReceiverWasBusy) {
   EXPECT_EQ(arrival_of_second(true, 111), 110);
   EXPECT_EQ(arrival_of_second(true, 150), 150);
   EXPECT_EQ(arrival_of_second(false, 111), 111);  // a device shows when it arrived
 }
 
-/// A simulated step as others would have recorded it: every op and message at its time, receives
-/// posted at the start of the step.
+/// A simulated step as another program would have recorded it: every op and message at its time,
+/// all receives posted at the start of the step.
 std::string as_recorded(const RecordedStep& step) {
   Events events;
   const auto number = [](const char* key, std::int64_t value) {

@@ -1,5 +1,5 @@
-// PyTorch profiles as the profiler writes them: annotations that include waiting, pairs, none at
-// all.
+// Tests PyTorch profiles as the profiler writes them: with annotations that include waiting, with
+// annotations of pairs, and without annotations.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -32,7 +32,7 @@ class RankProfile {
     return event("cpu_op", "autograd::engine::evaluate_function: MmBackward0", start, duration,
                  thread);
   }
-  /// A call whose gradient function is evaluated later.
+  /// Adds a call whose gradient function is evaluated later.
   RankProfile& forward_call(int start, int duration) {
     call("aten::mm", start, duration);
     return add(R"({"ph":"s","cat":"fwdbwd","name":"fwdbwd","id":1,"pid":7,"tid":1,"ts":)" +
@@ -89,7 +89,7 @@ TEST(MeasuredProfile, AnOpThatDoesNotWaitIsItsAnnotation) {
   EXPECT_EQ(op_of(trace, "1F0").start, 10'000);
 }
 
-// GPipe's annotations also include the receive, and the send after the computation.
+// GPipe's annotations also include the receive before the computation and the send after it.
 TEST(MeasuredProfile, AnOpEndsWhereItPostsItsResult) {
   const traces::ObservedTrace trace = RankProfile(1)
                                           .annotation("Forward 0", 0, 100)
@@ -215,7 +215,7 @@ TEST(MeasuredProfile, RanksOfOneHostHaveOneClock) {
                  RankProfile(1).annotation("PP:1F0", 1, 39).annotation("PP:1B0", 40, 40).read());
   const std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace);
   ASSERT_EQ(steps.size(), 1u);
-  // 1F0 waits for 0F0 until 10, 0B0 for 1B0 until 80; no clock is moved.
+  // 1F0 waits for 0F0 until 10, and 0B0 waits for 1B0 until 80. No clock is shifted.
   const Timeline& timeline = steps[0].timeline;
   const Program& program = steps[0].program;
   for (InstructionId id = 0; id < program.size(); ++id) {
@@ -259,7 +259,7 @@ TEST(ProfilePlace, IsThatInThePipelineGroup) {
 }
 
 TEST(ProfilePlace, RefusesRanksThatNoJobHas) {
-  // 4294967298 is 2 in 32 bits.
+  // 4294967298 would be 2 if it were cut to 32 bits.
   for (const std::int64_t rank : {std::int64_t{4294967298}, std::int64_t{-1}}) {
     traces::ChromeEvents events;
     events.distributed_rank = rank;

@@ -1,4 +1,4 @@
-// Traces of other programs, assembled into steps.
+// Tests that traces of other programs are assembled into steps.
 #include <gtest/gtest.h>
 
 #include "sim/analysis/analyze.h"
@@ -11,7 +11,8 @@
 namespace bubblescope::tests {
 namespace {
 
-/// Two ranks, one micro-batch: F takes 10 us, B 20; messages take 1 us. `late` delays rank 1.
+/// Adds a step of two ranks and one micro-batch: F takes 10 us, B 20 us and messages 1 us. `late`
+/// delays rank 1.
 void add_step(Events& events, int pid, int step, int origin, int late = 0) {
   const int first = pid * 100;
   events.slice("forward-compute", pid, first, origin, 10, step_args(step, 0))
@@ -52,8 +53,8 @@ TEST(MeasuredTrace, HasAStepPerReplicaAndStep) {
   ASSERT_EQ(steps.size(), 4u);
   EXPECT_EQ(steps[0].label, "dp 0 step 7");
   EXPECT_EQ(steps[3].label, "dp 1 step 9");
-  // The step takes 10 + 1 + 10 + 20 + 1 + 20 us, of which each rank is busy for 30 us. In rank 0's
-  // wait, the message that ends it took 1 us.
+  // The step takes 10 + 1 + 10 + 20 + 1 + 20 us, of which each rank is busy for 30 us. The message
+  // that ends rank 0's wait took 1 us.
   const BubbleReport report = analyze(steps[0].schedule, steps[0].program, steps[0].timeline);
   EXPECT_EQ(report.makespan, 62'000);
   EXPECT_EQ(report.ranks[0].busy, 30'000);
@@ -146,7 +147,7 @@ TEST(MeasuredTrace, ASplitBackwardIsInputAndWeightGradient) {
             (RankOrder{forward(0, 0), input_grad(0, 0), weight_grad(0, 0)}));
 }
 
-/// One rank of PyTorch's profiler: the call on the host, and what ran on two streams.
+/// The profile of one rank: a call on the host, and its kernels on two streams.
 std::string profiled_rank(int rank, int start) {
   const std::string forward = "PP:" + std::to_string(rank) + "F0";
   const std::string backward = "PP:" + std::to_string(rank) + "B0";
@@ -175,8 +176,8 @@ TEST(MeasuredTrace, PutsThePyTorchProfilesOfTheRanksTogether) {
   EXPECT_EQ(step.timeline.end[0], 12'000);  // on both streams
 }
 
-/// Rank `rank` of 1f1b with two stages and one micro-batch: F takes 10 us, B 20, a message 1 us
-/// each way; its clock is `ahead` us ahead.
+/// The profile of one rank of 1f1b with two stages and one micro-batch: F takes 10 us, B 20 us, a
+/// message 1 us each way. Its clock is `ahead` us ahead.
 std::string rank_of_two(int rank, int ahead) {
   Events events;
   const std::string stage = std::to_string(rank);
@@ -252,8 +253,8 @@ TEST(MeasuredTrace, SaysWhereNoShiftOfClocksHelps) {
   Events first;
   first.slice("PP:0F0", 0, 0, 100, 10).slice("PP:0B0", 0, 0, 142, 20);
   const ReadFiles read = read_ranks({first.kineto(0), early.kineto(1)});
-  // It may be a clock, or waiting within the annotation: both are reported, and the waiting is
-  // removed.
+  // The cause may be a clock or waiting within the annotation. Both are reported, and the waiting
+  // is removed.
   ASSERT_EQ(read.notes.size(), 2u);
   EXPECT_NE(read.notes[1].find("1 op(s) begin where their input ends, up to 80 us"),
             std::string::npos)

@@ -1,4 +1,5 @@
-// Contention of messages: they slow down beside computing ranks, and calibration finds it.
+// Tests the contention of messages: busy ranks slow them down, and calibration measures by how
+// much.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -24,7 +25,7 @@
 namespace bubblescope::tests {
 namespace {
 
-/// 0F0 beside a message from rank 0 that 1F0 waits for.
+/// A program in which 0F0 runs at the same time as a message from rank 0 that 1F0 waits for.
 Program make_program() {
   ProgramDraft draft(2, 3);
   draft.add({{0, 0, 0, OpKind::kForward}, 0, 0, 0});
@@ -34,7 +35,7 @@ Program make_program() {
   return std::get<Program>(std::move(draft).finish());
 }
 
-/// When the message and 0F0 end; alone they take 10 and `forward`.
+/// The end times of the message and of 0F0. Without contention they take 10 and `forward`.
 std::array<Nanos, 2> ends_of(Nanos forward, const Slowdown& ops, const Slowdown& messages) {
   const Program program = make_program();
   Traffic traffic;
@@ -55,14 +56,15 @@ std::array<Nanos, 2> ends_of(Nanos forward, const Slowdown& ops, const Slowdown&
 TEST(MessageContention, AMessageTakesLongerBesideABusyRank) {
   EXPECT_EQ(ends_of(100, {}, {})[0], 10);
   EXPECT_EQ(ends_of(100, {}, {2})[0], 20);
-  // Half the rate for 10 leaves 5 of 10: 15.
+  // At half the rate, 5 of the message's 10 remain at 10, so it ends at 15.
   EXPECT_EQ(ends_of(10, {}, {2})[0], 15);
 }
 
-// 0F0 is alone until the message has arrived at 10; its remaining 10 of 20 are beside 1F0.
+// 0F0 has no contention until the message arrives at 10; its other 10 of 20 run at the same time as
+// 1F0.
 TEST(MessageContention, AMessageMakesNoRankBusy) {
   EXPECT_EQ(ends_of(20, {1.5}, {1})[1], 25);
-  // A message that takes 20 lets it end before.
+  // If the message takes 20, 0F0 ends before 1F0 starts.
   EXPECT_EQ(ends_of(20, {1.5}, {2})[1], 20);
 }
 
@@ -101,7 +103,7 @@ TEST(MessageContention, CostFilesGiveTheTimeOfMessages) {
   }
 }
 
-/// Steps in which the ranks of a training take turns on a device that slows copies.
+/// Runs steps in which the ranks of a training job take turns on a device that slows copies down.
 std::vector<Timeline> take_turns(const Schedule& schedule, const Program& program) {
   const exec::TrainingOptions options = small_model(2);
   const ValidSchedule valid = require_valid(schedule);
@@ -112,7 +114,7 @@ std::vector<Timeline> take_turns(const Schedule& schedule, const Program& progra
   return std::move(execution.steps);
 }
 
-// 2 sequences of 4 tokens and 8 columns of 4 bytes: 256 bytes, of 10 ns each.
+// A message has 2 sequences of 4 tokens and 8 columns of 4 bytes: 256 bytes at 10 ns each.
 TEST(MessageContention, FindsTheLawOfTheDevice) {
   FakeGpu& gpu = reset_fake_gpu(1);
   gpu.times.nanos_per_byte = 10;
@@ -127,7 +129,7 @@ TEST(MessageContention, FindsTheLawOfTheDevice) {
   const double factors[] = {1, 1.2, 1.5, 1.75, 2};
   for (std::size_t busy = 0; busy < costs.size(); ++busy) {
     ASSERT_TRUE(costs[busy]) << busy;
-    // An op that begins or ends meanwhile counts for up to a quarter of a rank.
+    // An op that begins or ends during the message counts for up to a quarter of a rank.
     EXPECT_NEAR(static_cast<double>(costs[busy]->mean), 2560 * factors[busy], 0.03 * 2560) << busy;
   }
 }
@@ -144,9 +146,9 @@ TEST(MessageContention, CopiesAreTimedBySize) {
   EXPECT_EQ(gpu.handles, 0);
 }
 
-// A copy of 8000 bytes takes 1000 + 1000 ns: 64 Gb/s beyond the smallest one. From producer to
-// consumer it takes 5000, so 3000 are besides the copy. In turns copies took 2000 alone and 2600
-// beside a busy rank.
+// A copy of 8000 bytes takes 1000 + 1000 ns, which is 64 Gb/s beyond the smallest copy. From
+// producer to consumer a message takes 5000, so 3000 are spent outside the copy. When ranks took
+// turns, copies took 2000 without contention and 2600 with one busy rank.
 TEST(MessageContention, MeasurementsBecomeAnEntryOfTheCostFile) {
   const Program program = make_program();
   Timeline beside;

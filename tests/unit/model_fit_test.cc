@@ -38,7 +38,7 @@ Bytes peak_of(const Json& report) {
   return peak;
 }
 
-// PyTorch's out-of-memory messages on H100 and A100 of 80 GB: 79.1 to 79.25 GiB in total.
+// PyTorch's out-of-memory messages on H100 and A100 of 80 GB state 79.1 to 79.25 GiB in total.
 TEST(Devices, LeaveAProgramLessThanTheyAreSoldWith) {
   for (const char* name : {"h100", "a100", "h800"}) {
     EXPECT_GE(gpu(name).memory, Bytes{79} << 30) << name;
@@ -60,8 +60,8 @@ TEST(ModelFit, HeadRoomIsWhatTheReserveAndTheFullestRankLeave) {
   EXPECT_EQ(simulated(reserved)["fits"], true);
 }
 
-// DGX Cloud benchmarking 24.11.1 ran 340B on 128 H100 with these ranks; with 32-bit gradients it
-// needs 94 GiB.
+// DGX Cloud benchmarking 24.11.1 ran 340B on 128 H100 with these ranks. With 32-bit gradients it
+// would need 94 GiB.
 TEST(ModelFit, GradientsAreSmallerWhereOnlyThenAllFits) {
   const tools::Arguments run{"1f1b",    "--pp",        "4",    "-m",    "32",
                              "--model", "llama3-70b",  "--tp", "4",     "--dp",
@@ -96,7 +96,7 @@ TEST(ModelFit, PlansHaveHeadRoom) {
   }
 }
 
-// 8 of a node's devices communicate through 8 NICs of 45 GB/s: 360 of the 376 GB/s inside.
+// The 8 devices of a node communicate through 8 NICs of 45 GB/s: 360 GB/s, against 376 GB/s inside.
 TEST(GroupLink, UsesTheNicsOfAllMembersInANode) {
   const Gpu& device = gpu("h100");
   EXPECT_EQ(find_group_link(device, 8, 1).bytes_per_second, device.inside.bytes_per_second);
@@ -107,12 +107,12 @@ TEST(GroupLink, UsesTheNicsOfAllMembersInANode) {
   EXPECT_DOUBLE_EQ(find_group_link(device, 16, 8).bytes_per_second,
                    device.outside.bytes_per_second);
   EXPECT_EQ(find_group_link(device, 16, 1).latency, device.outside.latency);
-  // On a GB200 72 devices are one domain.
+  // On GB200, 72 devices form one NVLink domain.
   EXPECT_EQ(find_group_link(gpu("gb200"), 64, 1).bytes_per_second,
             gpu("gb200").inside.bytes_per_second);
 }
 
-// Each of 16 ranks in two nodes sends 7 sixteenths inside and 8 sixteenths through its own NIC.
+// Each of the 16 ranks in two nodes sends 7/16 inside its node and 8/16 through its own NIC.
 TEST(ExchangeTime, IsThatOfTheSlowerOfBothWays) {
   const Gpu& device = gpu("h100");
   const double bytes = 1e9;
@@ -136,7 +136,8 @@ Shape shape_of(std::int32_t ranks) {
   return shape;
 }
 
-// Megatron-Bridge's DeepSeek-V3 on 256 GB200: tp 2, pp 4, ep 64 over dp 32 and both tensor ranks.
+// Megatron-Bridge runs DeepSeek-V3 on 256 GB200 with tp 2 and pp 4; ep 64 spans dp 32 and both
+// tensor ranks.
 TEST(Experts, ReachOverTensorRanks) {
   ModelOnDevices on = deepseek();
   on.parallel.tensor = 2;
@@ -151,7 +152,7 @@ TEST(Experts, ReachOverTensorRanks) {
   EXPECT_THROW(compute_model_step(on, shape_of(4)), Error);
 }
 
-// All ranks together hold each expert as often as there are groups, however it is split.
+// However experts are split, all ranks together hold each of them once per group.
 TEST(Experts, WeighTheSameHoweverTheyAreCut) {
   ModelOnDevices on = deepseek();
   on.parallel.tensor = 4;
@@ -185,7 +186,7 @@ TEST(KnownErrors, AreOfTheDeviceAndOfUncalibratedPredictionsAlone) {
   EXPECT_FALSE(errors->experts);
   EXPECT_LT(errors->lowest, errors->highest);
   const StepInterval interval = compute_interval(1'000'000'000, *errors);
-  EXPECT_GT(interval.low, 1'000'000'000);  // all of them were predicted too short
+  EXPECT_GT(interval.low, 1'000'000'000);  // all of these predictions were too short
   EXPECT_GT(interval.high, interval.low);
   on.assumptions.slowdown = 1.3;
   EXPECT_EQ(find_nearest_errors(on), nullptr);
@@ -194,7 +195,7 @@ TEST(KnownErrors, AreOfTheDeviceAndOfUncalibratedPredictionsAlone) {
   EXPECT_EQ(find_nearest_errors(on), nullptr);
 }
 
-/// "| h100 | dense | 22 | -20 % | -5 % | 4 % | -1 % | ..." of the document.
+/// The rows of the document's table: "| h100 | dense | 22 | -20 % | -5 % | 4 % | -1 % | ...".
 std::vector<std::vector<std::string>> documented_errors() {
   std::ifstream document(source_folder() + "/docs/accuracy_published.md");
   std::vector<std::vector<std::string>> rows;
@@ -229,7 +230,7 @@ TEST(KnownErrors, AreThoseOfTheDocument) {
   }
 }
 
-// 22 runs, all from 1 to 20 % too short: they took from 1 to 25 % longer.
+// All 22 predictions were 1 to 20 % too short, so the runs took 1 to 25 % longer.
 TEST(KnownErrors, SayWhyThePredictionLiesOutsideOfThem) {
   KnownErrors errors{"h100", false, 22, -0.20, -0.05, 0.04, -0.01, ""};
   EXPECT_EQ(
@@ -255,7 +256,7 @@ TEST(ModelHeadline, SaysFirstWhatToExpect) {
   EXPECT_NE(text.find("MFU"), std::string::npos) << text;
 }
 
-// Both tables have the peak of rank 0, "30.8" and "30.8 GiB".
+// Both tables show the peak of rank 0: "30.8" and "30.8 GiB".
 TEST(ModelHeadline, MemoryIsTheSameInAllTables) {
   const std::string text = call_command(tools::run_simulate, {"1f1b", "--pp", "8", "-m", "64",
                                                               "--model", "llama3-70b", "--tp", "8"})

@@ -1,4 +1,4 @@
-// Names that were meant: typos, beginnings, words, initials.
+// Tests suggestions for typos, prefixes, words and initials.
 #include "sim/ir/nearest_names.h"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ TEST(NearestNames, AreNoneWhereNothingIsNear) {
   EXPECT_EQ(nearest_names("quux", kSchedules), Names{});
   EXPECT_EQ(nearest_names("x", kSchedules), Names{});
   EXPECT_EQ(nearest_names("", kSchedules), Names{});
-  EXPECT_EQ(nearest_names("--mbs", {"--b"}), Names{});  // two of three letters are others
+  EXPECT_EQ(nearest_names("--mbs", {"--b"}), Names{});  // two of three letters differ
 }
 
 TEST(Suggestion, NamesAllThatAreNear) {

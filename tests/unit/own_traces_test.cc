@@ -1,4 +1,4 @@
-// A step that this program wrote is read back whole: the same report, to the nanosecond.
+// A step that this program wrote is read back completely: the report is the same to the nanosecond.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -98,8 +98,8 @@ TEST(OwnTraces, AMissingSliceIsNamed) {
   }
 }
 
-// What this program wrote holds no whole step beside the pipeline's part, so there is no mean of
-// one.
+// Traces of this program contain nothing outside the pipeline's ops, so there is no mean of whole
+// steps.
 TEST(OwnTraces, SayNothingOfWholeSteps) {
   traces::Iterations iterations;
   iterations.rows.resize(1);

@@ -1,4 +1,4 @@
-// Caps that would go round 64 bits are the largest instead.
+// Caps that would overflow 64 bits become the largest value instead.
 #include "sim/ir/saturated.h"
 
 #include <gtest/gtest.h>

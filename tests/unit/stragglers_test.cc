@@ -1,4 +1,4 @@
-// Means, medians and replays of steps whose answers are known.
+// Tests means, medians and replays of steps whose answers are known.
 #include "sim/analysis/stragglers.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 namespace bubblescope::tests {
 namespace {
 
-/// 1F1B, p = 4, m = 8, F = 10, B = 20, with rank `slow` at twice the time.
+/// 1F1B with p = 4, m = 8, F = 10, B = 20, in which rank `slow` takes `factor` times as long.
 RecordedStep with_slow_rank(std::int32_t slow, Nanos factor = 2) {
   UniformCost cost;
   cost.forward = 10;

@@ -1,17 +1,17 @@
-# Groups sources that may be compiled as one, for BUBBLESCOPE_UNITY: those whose names do not collide.
+# Groups sources into unity builds for BUBBLESCOPE_UNITY, such that no names collide.
 #
-# Sources in one group share a translation unit, and with it the names in their unnamed namespaces. A source joins a group
-# if no name that it has for itself is mentioned in the group, and none of the group's in it; so a source compiles to the
-# same code there as alone, and nobody has to think of it when a name is chosen. Sources that include a library which takes
-# seconds to compile form groups of their own, so that all others are spared it.
+# The sources of a group share one translation unit, including the names in their unnamed namespaces. A source joins a
+# group only if the group mentions none of the source's own names and the source mentions none of the group's. So it
+# compiles to the same code as alone, and nobody has to avoid names that other files use. Sources that include a library
+# which takes seconds to compile form groups of their own.
 set(unity_heavy_library "nlohmann/json.hpp")
-set(unity_group_bytes 90000)  # of source: larger groups would leave a second processor waiting for the last of them
+set(unity_group_bytes 90000)  # larger groups would leave a second processor idle at the end
 
-# Sets names to those that `text` declares in unnamed namespaces, where our lines are not indented. An alias sets alias_NAME
-# to its line: two sources that agree on what it stands for may both have it.
+# Sets names to the names that `text` declares in unnamed namespaces, where this project's lines are not indented. An
+# alias sets alias_NAME to its line: two sources with the same alias for the same thing may share a group.
 macro(read_own_names)
   foreach(name IN LISTS names)
-    unset(alias_${name})  # of the source before
+    unset(alias_${name})  # left from the previous source
   endforeach()
   string(REGEX MATCHALL "\n[A-Za-z}][^\n]*" lines "${text}")
   set(names "")
@@ -35,7 +35,7 @@ macro(read_own_names)
   list(REMOVE_DUPLICATES names)
 endmacro()
 
-# The folders whose headers sources of a folder may include, as tests/style/check_layers.py has it.
+# Returns the folders whose headers the sources of a folder may include, as tests/style/check_layers.py defines them.
 function(list_visible_folders folder result)
   set(visible sim ${folder})
   if(folder MATCHES "^(tools|tests)$")
@@ -45,8 +45,8 @@ function(list_visible_folders folder result)
   set(${result} ${visible} PARENT_SCOPE)
 endfunction()
 
-# Sets shared_NAME for every name that a header declares which sources of the folder may include: a source with a name
-# like that for itself can share no translation unit with one that means the header's.
+# Sets shared_NAME for every name in a header that sources of the folder may include. A source that declares such a name
+# for itself cannot share a translation unit with one that uses the header's.
 function(read_shared_names folder)
   list_visible_folders(${folder} patterns)
   list(TRANSFORM patterns REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/\\1/*.h")
@@ -63,7 +63,8 @@ function(read_shared_names folder)
   endforeach()
 endfunction()
 
-# Sets for a source: names, its own; words, all that it mentions; alias_NAME; bytes; kind, heavy or light; is_alone.
+# Sets these for a source: names, its own; words, all that it mentions; alias_NAME; bytes; kind, heavy or light;
+# is_alone.
 macro(read_source source)
   file(READ ${source} text)
   string(LENGTH "${text}" bytes)
@@ -72,7 +73,7 @@ macro(read_source source)
   if(found GREATER_EQUAL 0)
     set(kind heavy)
   endif()
-  string(REGEX REPLACE "[;\\[]|]" "=" text "\n${text}")  # CMake's lists know these
+  string(REGEX REPLACE "[;\\[]|]" "=" text "\n${text}")  # these are special in CMake's lists
   read_own_names()
   string(REGEX REPLACE "//[^\n]*|\"[^\"\n]*\"" "" text "${text}")
   string(REGEX MATCHALL "[A-Za-z_][A-Za-z0-9_]*" words "${text}")
@@ -85,7 +86,7 @@ macro(read_source source)
   endforeach()
 endmacro()
 
-# Sets clash: whether the name means one thing in the source that was read and another in the group.
+# Sets clash: whether the name means different things in the current source and in the group.
 macro(compare_name group name)
   set(clash TRUE)
   if(DEFINED alias_${name} AND DEFINED alias_${group}_${name} AND alias_${name} STREQUAL alias_${group}_${name})
@@ -93,7 +94,7 @@ macro(compare_name group name)
   endif()
 endmacro()
 
-# Sets fits: whether the source that was read can share a translation unit with the group.
+# Sets fits: whether the current source can share a translation unit with the group.
 macro(try_group group)
   set(clash FALSE)
   foreach(name IN LISTS names)
@@ -113,7 +114,7 @@ macro(try_group group)
   endif()
 endmacro()
 
-# Sets home: the first group that the source that was read fits into, or a new one.
+# Sets home: the first group that the current source fits into, or a new one.
 macro(find_home)
   set(home "")
   foreach(group IN LISTS groups)
@@ -131,7 +132,7 @@ macro(find_home)
   endif()
 endmacro()
 
-# Adds what the source that was read has and mentions to the group that is its home.
+# Adds the names and words of the current source to its group.
 macro(join_home)
   math(EXPR bytes_${home} "${bytes_${home}} + ${bytes}")
   foreach(name IN LISTS names)
@@ -145,7 +146,7 @@ macro(join_home)
   endforeach()
 endmacro()
 
-# Gives every source of the target that lies in the folder a group, or says that it is compiled alone.
+# Assigns every source of the target in the folder to a group, or marks it to be compiled alone.
 function(group_sources target folder)
   read_shared_names(${folder})
   get_target_property(sources ${target} SOURCES)
@@ -178,7 +179,7 @@ function(group_sources target folder)
   message(STATUS "${target}: compiled in ${count} groups")
 endfunction()
 
-# Needs all sources of the targets, which include what those of the folder may.
+# Call this after the targets have all their sources and the folder has all its headers.
 function(compile_together folder)
   if(BUBBLESCOPE_UNITY)
     foreach(target ${ARGN})

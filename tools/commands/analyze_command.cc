@@ -1,4 +1,4 @@
-// analyze: reports measured steps like predicted ones, and names stragglers.
+// Implements analyze, which reports measured steps like predicted ones and names stragglers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -47,13 +47,13 @@ constexpr const char* kAnalyzeExample =
 struct Analysis {
   TimedStep shown;
   traces::Iterations iterations = {};
-  BubbleReport median = {};       ///< of the step that is drawn
+  BubbleReport median = {};       ///< report of the drawn step
   std::string median_label = {};  ///< "dp 0 step 23"
 };
 
 bool is_broken(const traces::MeasuredStep& step) { return !step.timeline.breakdown.empty(); }
 
-/// The steps that files hold, and notes on what was left out or corrected.
+/// The steps in the files, and notes on what was left out or corrected.
 struct ReadSteps {
   std::vector<traces::MeasuredStep> steps;
   std::vector<traces::WholeStep> whole_steps;
@@ -63,7 +63,7 @@ struct ReadSteps {
   std::vector<std::string> faults;
 };
 
-/// Steps that did not complete are left out where others are whole; otherwise they are marked.
+/// Leaves out incomplete steps. If no step is complete, marks them all instead.
 ReadSteps separate_incomplete_steps(ReadSteps read) {
   std::vector<traces::MeasuredStep>& steps = read.steps;
   const auto broken = std::find_if(steps.begin(), steps.end(), is_broken);
@@ -124,7 +124,8 @@ bool is_trusted(const Analysis& analysis) {
   return analysis.iterations.trust.verdict != traces::Verdict::kNone;
 }
 
-/// Here alone, so that no report, picture or file says what the trace does not explain.
+/// Removes everything that the trace does not explain. This is the only place, so that no report,
+/// drawing or file can differ.
 Analysis remove_conclusions(Analysis analysis) {
   analysis.iterations = remove_conclusions(std::move(analysis.iterations));
   analysis.shown.report = remove_conclusions(std::move(analysis.shown.report));
@@ -201,8 +202,8 @@ std::string print_report(const Analysis& analysis, const std::string& format,
   return print_text(analysis, draw);
 }
 
-/// The label of the drawn step in files, which show it with its own numbers: "zb-h1: median of 64
-/// iterations (dp 0 step 23), whole step 2.21 s".
+/// The label of the drawn step in exported files, which show the step's own numbers: "zb-h1: median
+/// of 64 iterations (dp 0 step 23), whole step 2.21 s".
 std::string label_of(const Analysis& analysis) {
   const traces::Iterations& iterations = analysis.iterations;
   std::string label = analysis.shown.schedule->name;

@@ -1,4 +1,4 @@
-// Measures costs by the number of busy ranks.
+// Measures costs as a function of the number of busy ranks.
 #include "tools/commands/calibrate_contention.h"
 
 #include <fmt/format.h>
@@ -39,7 +39,7 @@ struct MeasuredKind {
   std::int64_t slices = 1;  ///< cost files contain the sum over slices
 };
 
-/// The launch of the next op is part of each op's time, so it is not part of a message's.
+/// Each op's time includes the launch of the next op, so a message's time does not.
 Json write_kind(Json stage, const MeasuredKind& seen, Nanos between_ops) {
   const std::vector<Nanos> times = exec::fill_contention(seen.by_busy);
   if (times.empty()) return stage;

@@ -15,7 +15,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The slowdown of every eviction and load; its first entry is the time without contention.
+/// The slowdown of each eviction and load by the number of busy ranks. The first entry is the time
+/// without contention.
 Slowdown find_slowdown(const std::vector<exec::CopyCosts>& stages) {
   std::vector<double> sums;
   std::vector<double> alone;
@@ -47,7 +48,7 @@ double nanos_per_byte(const std::vector<exec::MessageTime>& by_size) {
          static_cast<double>(largest.bytes - less.bytes);
 }
 
-/// Offloads the activations of every stage, to the host or to the rank at the other end.
+/// Offloads the activations of every stage, to the host or to the opposite rank of the pipeline.
 ValidSchedule with_offload_targets(Schedule schedule, bool by_host) {
   schedule.offload_target_of_rank.clear();
   for (std::int32_t rank = 0; rank < schedule.shape.ranks; ++rank)

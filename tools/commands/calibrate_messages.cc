@@ -25,7 +25,8 @@ MeasuredTimes copies_of(const MessageEvidence& evidence) {
                           in_turns);
 }
 
-/// The time that bytes add to the smallest copy, as a bandwidth, which cost files can state.
+/// The bandwidth of a link in the form that cost files use, from the time by which larger copies
+/// exceed the smallest one.
 LinkSpeed speed_of(const std::vector<exec::MessageTime>& by_size) {
   LinkSpeed speed;
   const auto quickest = std::min_element(
@@ -40,7 +41,7 @@ LinkSpeed speed_of(const std::vector<exec::MessageTime>& by_size) {
   return speed;
 }
 
-/// The bytes of a message in training; 0 without training.
+/// The size of a message in training; 0 if nothing is trained.
 Bytes message_bytes(const Schedule& schedule, const RunOptions& run) {
   if (run.work != WorkKind::kTransformer) return 0;
   const Bytes bytes_per_entry = exec::entry_bytes(exec::dtype_of(run.device.precision));

@@ -1,4 +1,5 @@
-// check: is a schedule legal, in which message modes can it deadlock, how much memory does it need.
+// Implements check, which reports whether a schedule is legal, in which message modes it can
+// deadlock, and how much memory it needs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -34,7 +35,7 @@ constexpr const char* kCheckExample =
     "exit status: 1 if a schedule is not legal, deadlocks in the mode of --p2p-mode (with\n"
     "--all-modes: in any, or where messages are swapped), or holds more than --cap\n";
 
-/// The findings about one schedule; those that require a run are empty if it cannot run.
+/// The findings about one schedule. Those that require a run are empty if it cannot run.
 struct Verdict {
   std::string name;
   bool forward_only = false;
@@ -52,7 +53,7 @@ struct Verdict {
     return std::any_of(modes.begin(), modes.end(),
                        [](const ModeVerdict& verdict) { return verdict.deadlock.has_value(); });
   }
-  /// The requested mode; otherwise the first that deadlocks, or rendezvous.
+  /// The mode to fix: the requested one, else the first that deadlocks, else rendezvous.
   P2pMode choose_mode_to_fix(P2pMode asked) const {
     if (asked != P2pMode::kDataflow) return asked;
     for (const ModeVerdict& verdict : modes)
@@ -68,7 +69,8 @@ struct Verdict {
 
 using Loaded = std::variant<ValidSchedule, InvalidSchedule, Verdict>;
 
-/// A refused shape is a problem of the schedule, not a failure of check.
+/// Loads a schedule. A refused shape counts as a problem of the schedule, not as a failure of
+/// check.
 Loaded load(const std::string& name, const PredictOptions& options) {
   try {
     return std::visit([](auto loaded) -> Loaded { return loaded; },
@@ -82,7 +84,7 @@ Loaded load(const std::string& name, const PredictOptions& options) {
   }
 }
 
-/// The Program is not kept, because there is memory for only one at a time.
+/// Lowers the schedule and discards the Program, because there is memory for only one at a time.
 std::optional<Deadlock> deadlock_of_ops(const ValidSchedule& schedule) {
   auto lowered = lower(schedule);
   if (auto* const deadlock = std::get_if<Deadlock>(&lowered)) return std::move(*deadlock);
@@ -218,8 +220,8 @@ void print_text(const Verdict& verdict, const Schedule* schedule, const LowerOpt
   }
 }
 
-/// Whether an order is legal does not depend on what its ops cost, and what it holds is counted in
-/// micro-batches here.
+/// Refuses a model. Whether an order is legal does not depend on costs, and check counts memory in
+/// micro-batches.
 void expect_no_model(const Arguments& arguments) {
   for (const std::string& argument : arguments)
     for (const std::string_view flag : {"--model", "--gpu"})

@@ -1,4 +1,4 @@
-// compare: shows predictions side by side.
+// Implements compare, which shows predictions side by side.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -55,7 +55,7 @@ std::vector<NamedReport> collect_reports(const std::vector<ComparedRow>& rows) {
 
 std::string percent(double fraction) { return fmt::format("{:.2f}%", 100 * fraction); }
 
-/// Compares schedules without flushes by their period, because they have no step.
+/// Compares schedules without flushes by their period, because they have no separate steps.
 std::string periods_text(const std::vector<ComparedRow>& rows) {
   std::string text;
   for (const ComparedRow& row : rows) {

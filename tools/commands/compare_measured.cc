@@ -23,7 +23,7 @@ double ratio(Nanos part, Nanos whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
-/// The error of the fullest rank's peak: in bytes where both have them, else in chunks.
+/// The error of the fullest rank's peak: in bytes if both reports have them, otherwise in chunks.
 double peak_error(const BubbleReport& predicted, const BubbleReport& measured) {
   double expected = 0;
   double held = 0;
@@ -36,7 +36,7 @@ double peak_error(const BubbleReport& predicted, const BubbleReport& measured) {
   return expected == 0 ? 0 : (held - expected) / expected;
 }
 
-/// The pools of the fullest ranks.
+/// The predicted and the measured pool of the fullest rank.
 struct FullestPools {
   Bytes predicted = 0;
   exec::PoolUse measured;

@@ -10,14 +10,14 @@
 
 namespace bubblescope::tools {
 
-/// The error of a prediction, as fractions.
+/// The error of a prediction; all members are fractions.
 struct PredictionError {
   double makespan = 0;      ///< relative to the predicted makespan
   double bubble_ratio = 0;  ///< a difference of ratios
   double op_start_p50 = 0;  ///< relative to the predicted step
   double op_start_p95 = 0;
   double peak_memory = 0;  ///< relative to the peak of the fullest rank
-  /// The same for the fullest pool; empty where activations have no pools.
+  /// The same for the fullest pool; empty if activations have no pools.
   std::optional<double> peak_pool;
   /// The first divergence: the first op that is off by a hundredth of the step or more.
   std::optional<OpShift> first_divergence;
@@ -27,11 +27,11 @@ struct Comparison {
   std::string label;
   TimedStep predicted;
   Measurement measured;
-  std::vector<Bytes> predicted_pools = {};  ///< per rank; empty where activations have no pools
+  std::vector<Bytes> predicted_pools = {};  ///< [rank]; empty if activations have no pools
   PredictionError error = {};
 };
 
-/// Runs a predicted step. Throws Error where the run fails.
+/// Runs a predicted step. Throws Error if the run fails.
 Comparison run_prediction(const std::string& label, TimedStep predicted, const RunContext& context);
 
 /// The distribution of one schedule's measured step times.
@@ -48,7 +48,7 @@ struct StepSpread {
   }
 };
 
-/// The quartiles are nearest ranks. There is at least one makespan.
+/// Computes quartiles by the nearest-rank method. Requires at least one makespan.
 StepSpread compute_spread(const std::vector<Nanos>& makespans);
 
 /// Whether two schedules' measured steps differ by more than noise: the middle halves of their
@@ -58,16 +58,16 @@ bool are_apart(const StepSpread& left, const StepSpread& right);
 /// The agreement between predicted and measured order of schedules.
 struct OrderAgreement {
   std::int64_t pairs = 0;    ///< pairs whose predictions are over a thousandth apart
-  std::int64_t counted = 0;  ///< those whose measured steps are apart, too
-  /// Kendall's tau over the counted pairs: 1 where all are in the measured order, -1 where none is.
-  /// Empty without counted pairs.
+  std::int64_t counted = 0;  ///< those of them whose measured steps differ, too
+  /// Kendall's tau over the counted pairs: 1 if all are in the measured order, -1 if none is. Empty
+  /// if there are no counted pairs.
   std::optional<double> tau;
 };
 
 OrderAgreement compute_order_agreement(const std::vector<Comparison>& comparisons);
 
-/// Returns the warning to print before any number where noise hides the differences: steps of one
-/// schedule vary by over a tenth, or schedules cannot be told apart. Empty otherwise.
+/// Returns the warning to print before any number if noise hides the differences: the steps of one
+/// schedule vary by more than a tenth, or schedules cannot be told apart. Empty otherwise.
 std::string describe_noise_problem(const std::vector<Comparison>& comparisons);
 
 /// Writes the table for people.

@@ -46,7 +46,7 @@ Condition parse_condition(const std::string& text) {
       "' is not a condition; write NAME, a comparison and a number, such as 'bubble_ratio>0.1'");
 }
 
-/// What a number can be at all.
+/// The values that a metric can have.
 struct Range {
   double least = -HUGE_VAL;
   double most = HUGE_VAL;
@@ -73,7 +73,8 @@ std::string range_text(const Range& range) {
   return range.least < 0 ? "is a fraction, never below -1" : "is never below 0";
 }
 
-/// A condition that no number can meet would let everything pass, one that all meet nothing.
+/// Throws Error for a condition that always or never holds: a gate with it would fail always or
+/// never.
 void expect_possible(const Condition& condition) {
   const Range range = range_of(condition.metric);
   const double limit = condition.limit;
@@ -81,7 +82,8 @@ void expect_possible(const Condition& condition) {
   const bool never_holds = (condition.comparison == ">" && limit == range.most) ||
                            (condition.comparison == "<" && limit == range.least);
   if (is_inside && !never_holds) return;
-  // Beyond its range a limit parts nothing, so that any number that is in it tells.
+  // A limit outside the range gives the same answer for every value in the range, so one value
+  // decides.
   const bool always_holds = !never_holds && holds(condition, std::max(range.least, 0.0));
   throw Error(fmt::format("--fail-if: '{}' {} holds, because {} {}{}", condition.text,
                           always_holds ? "always" : "never", condition.metric, range_text(range),

@@ -1,4 +1,4 @@
-// Gates: conditions on the values of a report that turn a command's exit status into 1.
+// A gate is a condition on a value of the report. If it holds, the command exits with status 1.
 #pragma once
 
 #include <map>
@@ -10,8 +10,8 @@
 
 namespace bubblescope::tools {
 
-/// The numbers that a condition can name: makespan_ns, bubble_ratio, lower_bound_ns, ...;
-/// peak_memory_bytes only where a cost file or a model gives bytes.
+/// The values that a condition can name: makespan_ns, bubble_ratio, lower_bound_ns, ...;
+/// peak_memory_bytes only if a cost file or a model gives bytes.
 using Metrics = std::map<std::string, double>;
 Metrics collect_metrics(const BubbleReport& report);
 
@@ -26,14 +26,15 @@ struct Condition {
 /// Adds `--fail-if CONDITION`, which may be given several times.
 void add_gate_option(CommandFlags& app, std::vector<std::string>& conditions);
 
-/// Throws Error for a text that is no condition.
+/// Parses conditions. Throws Error for a text that is not a condition.
 std::vector<Condition> parse_conditions(const std::vector<std::string>& texts);
 
-/// Throws Error for a condition on a number that is not among the metrics, and for one that always
-/// or never holds because its limit is none that the number can have.
+/// Throws Error for a condition on an unknown metric, and for one that always or never holds
+/// because its limit is outside the metric's range.
 void expect_known(const std::vector<Condition>& conditions, const Metrics& metrics);
 
-/// Reports the conditions that hold on stderr; true if any does. Throws what expect_known throws.
+/// Reports the conditions that hold on stderr; returns true if any does. Throws Error as
+/// expect_known does.
 bool report_failures(const std::vector<Condition>& conditions, const Metrics& metrics);
 
 }  // namespace bubblescope::tools

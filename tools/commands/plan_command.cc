@@ -1,4 +1,4 @@
-// plan: ranks many configurations and explains the ranking.
+// Implements plan, which ranks many configurations and explains the ranking.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -24,10 +24,11 @@ namespace bubblescope::tools {
 
 namespace {
 
-/// A sweep includes up to this many searched configurations without being asked.
+/// The number of searched configurations up to which a sweep includes them without being asked.
 constexpr std::size_t kMaxSearchedUnasked = 64;
 
-/// A search takes tenths of a second per configuration: a few are included, many only on request.
+/// Adds searched schedules. A search takes tenths of a second per configuration, so a few are
+/// included by default and many only on request.
 void add_searched(PlanOptions& options) {
   if (options.schedules != "all") return;
   Axes searched = options.axes;
@@ -41,7 +42,8 @@ void add_searched(PlanOptions& options) {
         "configurations; '--schedules all,searched' includes them\n");
 }
 
-/// Picks, of a schedule's configurations, the one that lacks the least memory; else the first.
+/// Groups the refusals of each schedule. Shows the configuration that lacks the least memory, or
+/// else the first.
 std::vector<traces::Refusal> group_refusals(const std::vector<Configuration>& configurations,
                                             const std::vector<Outcome>& outcomes) {
   std::map<std::string, traces::Refusal> of_schedule;
@@ -65,8 +67,8 @@ std::vector<traces::Refusal> group_refusals(const std::vector<Configuration>& co
   return refusals;
 }
 
-/// On one rank every schedule except GPipe gives the same plan: of plans that agree in everything
-/// else, the first stays.
+/// Drops plans that agree in everything but the schedule; the first stays. On one rank, every
+/// schedule except GPipe gives the same plan.
 std::vector<Plan> drop_duplicates(std::vector<Plan> ranked) {
   std::set<std::string> seen;
   std::erase_if(ranked, [&](const Plan& plan) {
@@ -81,8 +83,8 @@ std::vector<Plan> drop_duplicates(std::vector<Plan> ranked) {
   return ranked;
 }
 
-/// Where some plans fit with 32-bit gradients, the others are refused, unless flags choose the
-/// gradients, because their precision is up to the training code.
+/// If some plans fit with 32-bit gradients, refuses those that do not, because the precision of
+/// gradients is up to the training code. Flags that choose the gradients override this.
 std::vector<Outcome> use_one_gradient_type(std::vector<Outcome> outcomes) {
   const auto is_plan = [](const Outcome& outcome) {
     return outcome.plan && outcome.refusal.empty();
@@ -134,7 +136,8 @@ int show_plans(traces::PlanTable table, const PlanOptions& options) {
   return status;
 }
 
-/// Text has no lower bounds; journals keep them for whoever prints the plan.
+/// Whether to compute lower bounds. Text does not show them; journals keep them for the command
+/// that prints the plan.
 LowerBound bound_for(const PlanOptions& options) {
   const bool keeps = !options.journal.empty() || options.shard || find_launched_shard();
   return options.format == "text" && !keeps ? LowerBound::kSkip : LowerBound::kFind;
@@ -202,7 +205,7 @@ int plan_shapes(PlanOptions& options, JournaledSweep& sweep) {
   auto outcomes = sweep.run(configurations, make_evaluate, sweep_options(options));
   if (!outcomes) return 0;
   traces::PlanTable table = tabulate(configurations, *std::move(outcomes));
-  if (options.format != "csv") {  // which has no place for them
+  if (options.format != "csv") {  // CSV has no break-even points
     BreakEvens break_evens = find_break_evens(what_if, table.plans);
     table.break_evens = std::move(break_evens.found);
     table.unaffected = std::move(break_evens.unaffected);
@@ -221,7 +224,8 @@ int run_sweep(PlanOptions options, const Arguments& question,
   return status;
 }
 
-/// The question may come from the journals; everything else comes from the command line.
+/// Merges journals. The question may come from the journals; everything else comes from the command
+/// line.
 int merge(PlanOptions options, const Arguments& asked) {
   traces::PlanJournal whole = merge_journals(options.parts);
   const Arguments question = whole.owner.arguments;

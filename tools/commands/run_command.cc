@@ -1,4 +1,4 @@
-// run: executes a schedule and reports the measured step like a predicted one.
+// Implements run, which executes a schedule and reports the measured step like a predicted one.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ constexpr const char* kRunExample =
     "  bubblescope run 1f1b --pp 4 -m 8 --f 10 --b 20 --backend cpu\n"
     "  bubblescope run zb-h1 --pp 2 -m 8 --backend cpu --work transformer --hidden-size 128\n";
 
-/// Describes how it was run, and whether the training was verified.
+/// Describes how the schedule was run, and whether the training was verified.
 std::string describe(const Measurement& measurement) {
   std::vector<Nanos> sorted = measurement.makespans;
   std::sort(sorted.begin(), sorted.end());
@@ -86,7 +86,7 @@ void add_options(CommandFlags& app, RunCommand& command) {
   add_export_options(app, command.exports);
 }
 
-/// What flags ask for together, before anything runs.
+/// Checks combinations of flags before anything runs.
 void expect_sound_run(RunCommand& command) {
   if (!command.training_file.empty() && command.run.work != WorkKind::kTransformer)
     throw Error("--save-training writes what was trained; add --work transformer");
@@ -139,7 +139,7 @@ int run_run(const Arguments& arguments) {
     warn_of_unused_run_options(app, command.run, options.cost.any_uniform);
   const Measurement measurement =
       measure(schedule, program, {options, command.run, session.processes()});
-  // A failure's status would make the launcher end the one that tells of it.
+  // Exit with 0: on a failure status the launcher would end the process that reports the error.
   if (!session.reports()) return 0;
   if (measurement.breakdown) print_error(measurement.breakdown->message);
   write_files(command, measurement, schedule, arguments);

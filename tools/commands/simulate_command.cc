@@ -1,4 +1,4 @@
-// simulate: times one schedule and explains its bubbles.
+// Implements simulate, which times one schedule and explains its bubbles.
 #include <fmt/format.h>
 
 #include <optional>
@@ -66,7 +66,7 @@ struct SimulateOptions {
   bool wide = false;
 };
 
-/// Nothing where --help was asked for.
+/// Parses the command line; empty if --help was given.
 std::optional<SimulateOptions> parse_simulate_options(const Arguments& arguments) {
   CommandFlags app{"Time one schedule: drawing, bubbles by cause, memory peaks, critical path",
                    "bubblescope simulate"};

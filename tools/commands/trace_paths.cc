@@ -1,4 +1,4 @@
-// Reads folders as profilers write them: one file per rank, and perhaps other files.
+// Reads folders as profilers write them: one file per rank, and possibly other files.
 #include "tools/commands/trace_paths.h"
 
 #include <fmt/format.h>
@@ -76,34 +76,36 @@ void append_file(traces::ObservedTrace& trace, traces::ObservedTrace further,
 
 std::string name_of(const std::string& path) { return fs::path(path).filename().string(); }
 
-/// Names of the files of one job differ in their numbers: "rank3.json.gz" and "rank12.json.gz".
+/// The name without its digits, which is the same for all files of a job: "rank3.json.gz" and
+/// "rank12.json.gz".
 std::string without_digits(std::string name) {
   std::erase_if(name, [](char letter) { return letter >= '0' && letter <= '9'; });
   return name;
 }
 
-/// Whether a file has the ending of a format in which traces come.
+/// Whether a file has the extension of a trace format.
 bool has_trace_ending(const std::string& path) {
   std::string name = to_lower(name_of(path));
   if (name.ends_with(".gz")) name.resize(name.size() - 3);
   return name.ends_with(".json") || name.ends_with(".sqlite") || name.ends_with(".csv");
 }
 
-/// A file of a folder that is no trace, or cannot be read.
+/// A file of a folder that is not a trace or cannot be read.
 struct Unread {
   std::string path;
   std::string reason;
-  bool is_sound = false;  ///< it was read, but holds no pipeline
+  bool is_sound = false;  ///< a valid file that contains no pipeline
 };
 
-/// What is named like a trace of this folder is one, and damaged files with the ending of traces
-/// may be: without them the report would be about a part of the job.
+/// Whether a file may be left out of the job. A file named like the traces of its folder may not,
+/// and neither may a damaged file with the extension of a trace: without it, the report would cover
+/// only part of the job.
 bool may_be_left_out(const Unread& unread, const std::set<std::string>& names_of_traces) {
   if (names_of_traces.contains(without_digits(name_of(unread.path)))) return false;
   return unread.is_sound || !has_trace_ending(unread.path);
 }
 
-/// Reads the traces of a folder; what clearly is none is told.
+/// Reads the traces of a folder, and notes which files are clearly not traces.
 void append_folder(ReadTraces& read, const std::string& folder) {
   std::set<std::string> names_of_traces;
   std::vector<Unread> unread;

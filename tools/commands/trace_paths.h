@@ -8,16 +8,16 @@
 
 namespace bubblescope::tools {
 
-/// The content of all files.
+/// The content of all files, and the files that were left out.
 struct ReadTraces {
   traces::ObservedTrace trace;
-  std::vector<std::string> left_out;  ///< which files of which folder, in sentences
+  std::vector<std::string> left_out;  ///< sentences that name the files and their folder
 };
 
-/// Reads every file, and of every folder those that hold a trace, in order of name. Files of a
-/// folder that are clearly no traces are left out. Throws Error where a trace is given twice, a
-/// file cannot be read, a folder has none, or a file of a folder is damaged, or named like its
-/// traces without being one.
+/// Reads every file, and all traces of every folder in order of name. Files of a folder that are
+/// clearly not traces are left out. Throws Error if a trace is given twice, a file cannot be read,
+/// or a folder has no trace, and if a file of a folder is damaged or is named like its traces
+/// without being one.
 ReadTraces read_traces(const std::vector<std::string>& paths);
 
 }  // namespace bubblescope::tools

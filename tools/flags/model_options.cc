@@ -28,7 +28,8 @@ const Def& find_known(const std::string& name, const char* what) {
                           what, name, suggestion(nearest_names(name, registry))));
 }
 
-/// Whether a name means a file: by its looks, or as a file that is there and no preset.
+/// Whether a name is that of a file: it looks like a path, or it is no preset and such a file
+/// exists.
 template <class Def>
 bool is_file(const std::string& name) {
   if (name == "-" || name.find('/') != std::string::npos || name.ends_with(".json")) return true;

@@ -1,4 +1,4 @@
-// Three lines: predicted, expected, held.
+// Writes the predicted step, the expected range and the memory of the fullest rank.
 #include "tools/inputs/model_headline.h"
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@ std::string rate_text(double rate) {
   return rate < 100 ? fmt::format("{:.3g}", rate) : fmt::format("{:.0f}", rate);
 }
 
-/// Where the step may lie, and why the predicted one may not.
+/// The range in which the step is expected, and why the predicted step may lie outside it.
 std::string expected_line(const PlacedModel& placed, Nanos step, double mfu) {
   if (placed.on.assumptions.slowdown != 1) return "";
   const KnownErrors* errors = find_nearest_errors(placed.on);

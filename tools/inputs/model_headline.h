@@ -1,4 +1,4 @@
-// What a model's step comes to, said before everything else:
+// Writes the summary of a model's step, which comes before everything else:
 //
 //   llama3-70b on h100, tp 8, cp 1, ep 1, dp 1, micro-batch size 1, 8192 tokens, ...
 //   predicted    24.75 s per step, MFU 42.3 %, 331 tokens/s per device
@@ -6,9 +6,10 @@
 //                took longer than predicted, by 1 to 25 %
 //   memory       fits: rank 0 holds 60.1 GiB of 78.6 GiB, which leaves 18.5 GiB
 //
-// expect: where the step lies if it is as far off as the published runs that are nearest, by device
-// and by whether the model has experts. They tell what a prediction of this kind leaves out, so
-// that the predicted step may lie outside of it.
+// "expect" is the range of the step if its prediction is as far off as those of the nearest
+// published runs, which have the same device and the same type of model: dense, or mixture of
+// experts. The predicted step may lie outside it, because predictions leave out some costs that
+// every run has.
 #pragma once
 
 #include <string>
@@ -18,7 +19,7 @@
 
 namespace bubblescope::tools {
 
-/// The lines above.
+/// Returns the lines above.
 std::string write_model_headline(const PlacedModel& placed, const BubbleReport& report);
 
 }  // namespace bubblescope::tools

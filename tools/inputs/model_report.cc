@@ -1,4 +1,4 @@
-// Writes the model's table, json object and warning.
+// Writes the table, the JSON object and the warning of a model.
 #include "tools/inputs/model_report.h"
 
 #include <fmt/format.h>
@@ -54,7 +54,8 @@ std::vector<RankMemory> memory_of(const PlacedModel& placed, const BubbleReport&
   return ranks;
 }
 
-/// "9 8*30 7": equal neighbours once, as Megatron's layouts repeat.
+/// The layers of every stage, with repeated values written once as in Megatron's layouts: "9 8*30
+/// 7".
 std::string layers_text(const std::vector<std::int64_t>& first_layer) {
   std::string text;
   for (std::size_t stage = 0; stage + 1 < first_layer.size();) {
@@ -77,7 +78,7 @@ traces::TableColumn rank_column(std::string head, std::size_t ranks, const Cell&
   return column;
 }
 
-/// The parts with these names together.
+/// The sum of the parts with these names, as one column.
 traces::TableColumn other_parts(const std::vector<RankMemory>& ranks,
                                 const std::vector<std::string>& names) {
   return rank_column("other", ranks.size(), [&](std::size_t rank) {
@@ -89,7 +90,8 @@ traces::TableColumn other_parts(const std::vector<RankMemory>& ranks,
   });
 }
 
-/// Per rank what its memory is made of, its peak, and the part of what is usable.
+/// The columns of the memory table: each rank's parts, its peak, and the peak as a percentage of
+/// the usable memory.
 std::vector<traces::TableColumn> memory_columns(const std::vector<RankMemory>& ranks, Bytes limit) {
   std::vector<traces::TableColumn> columns;
   const auto add = [&](std::string head, int importance, auto&& cell) {
@@ -143,7 +145,8 @@ std::string states_text(Gradients gradients) {
   return "";
 }
 
-/// "with 32-bit gradients; 79.1 GiB of the device for a program, 0.50 GiB of it reserved".
+/// The line below the table: "with 32-bit gradients; 79.1 GiB of the device for a program, 0.50 GiB
+/// of it reserved".
 std::string basis_text(const ModelOnDevices& on) {
   return fmt::format("with {}; {} of the device for a program, {} of it reserved\n",
                      states_text(on.parallel.gradients), format_bytes(on.gpu.memory),

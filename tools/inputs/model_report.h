@@ -6,7 +6,7 @@
 //   rank 0     4.32       8.64       25.9     0.10     2.00         20.0  61.0     78 %
 //   with 32-bit gradients; 79.1 GiB of the device for a program, 0.50 GiB of it reserved
 //
-// activations are those of the rank's peak; the others stay for the whole step.
+// "activations" are those at the rank's peak; the other parts are held during the whole step.
 #pragma once
 
 #include <map>
@@ -25,11 +25,11 @@ std::string write_model_text(const PlacedModel& placed, const BubbleReport& repo
 /// `"model":{"name":...,"layers_per_stage":[...],"gpu_memory_bytes":...,"ranks":[{"weights":...}]}`
 std::string write_model_json(const PlacedModel& placed, const BubbleReport& report);
 
-/// Names the ranks that do not fit the device, by how much, and what would need less; empty where
-/// all fit.
+/// Names the ranks that do not fit the device, how much they lack, and what would reduce it; empty
+/// if all fit.
 std::string describe_memory_problem(const PlacedModel& placed, const BubbleReport& report);
 
-/// Prints that warning to stderr, after the assumptions where they were asked for.
+/// Prints that warning to stderr, after the assumptions if `explain` is set.
 void report_model_notes(const PlacedModel& placed, const BubbleReport& report, bool explain);
 
 /// The numbers that --fail-if can name of a model beside those of its report: "mfu", and

@@ -80,7 +80,7 @@ std::int32_t chunks_of_layout(const ScheduleDef& def, const ShapeOptions& given,
   return stages / ranks;
 }
 
-/// A file states its own shape; flags that repeat it must agree.
+/// Throws Error if a flag disagrees with the shape that the schedule's file states.
 void expect_agreement(const Schedule& schedule, const PredictOptions& options,
                       const std::string& path) {
   const ShapeOptions& given = options.shape;

@@ -1,4 +1,4 @@
-// Opens the files that flags name, each once.
+// Opens the files that flags name, each only once.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

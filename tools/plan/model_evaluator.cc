@@ -39,7 +39,7 @@ std::string layout_text(const LayerCounts& layers, const Transformer& model) {
   return traces::to_string(layout);
 }
 
-/// A report of what ranks hold, and of nothing else.
+/// A report that contains only the memory peaks of the ranks.
 BubbleReport held_alone(const std::vector<Peak>& peaks) {
   BubbleReport report;
   report.ranks.resize(peaks.size());
@@ -68,7 +68,7 @@ const ModelEvaluator::Ordered& ModelEvaluator::order(const Configuration& config
     return *ordered_;
   const PredictOptions options = planner_.options_of(configuration);
   PredictOptions fitting = drop_unused_flags(options, def);
-  fitting.model = {};  // its costs before the order are those of this configuration
+  fitting.model = {};  // request.stage_costs below are those of this configuration
   ScheduleRequest request = make_request(def, fitting);
   if (def.reads_costs) {
     request.stage_costs = unordered.costs;
@@ -189,7 +189,7 @@ Outcome ModelEvaluator::simulate_plan(const Configuration& configuration,
       here, schedule,
       make_uniform_memory(schedule->shape, planner_.options_of(configuration).memory));
   const Timeline timeline = simulate(program, price(program, models.costs));
-  // What does not fit need not be looked into.
+  // A configuration that does not fit needs no further analysis.
   const BubbleReport held = held_alone(find_peaks(schedule, program, timeline, models.memory));
   if (planner_.may_shrink_gradients())
     if (const auto smaller = choose_smaller_gradients(*models.placed, held)) {

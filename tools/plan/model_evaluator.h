@@ -15,17 +15,17 @@
 
 namespace bubblescope::tools {
 
-/// Evaluates configurations one after another, for one thread. Refers to the planner. The orders of
-/// registered schedules and their programs do not depend on costs, so both are kept for the next
-/// configuration of the same schedule and shape.
+/// Evaluates configurations one after another, for one thread. It refers to the planner, which must
+/// outlive it. The orders and programs of registered schedules do not depend on costs, so the last
+/// ones are reused if the next configuration has the same schedule and shape.
 class ModelEvaluator {
  public:
   explicit ModelEvaluator(const ModelPlanner& planner, LowerBound bound = LowerBound::kFind)
       : planner_(planner), bound_(bound) {}
 
-  /// Builds, lowers, simulates and analyzes, unless the states alone do not fit, or another split
-  /// covers this one. The step includes what is not overlapped of the gradients' reduction and the
-  /// optimizer.
+  /// Builds, lowers, simulates and analyzes a configuration, unless its states alone do not fit or
+  /// another split covers it. The step includes the parts of the gradients' reduction and of the
+  /// optimizer that are not overlapped.
   Outcome evaluate(const Configuration& configuration);
 
  private:
@@ -36,17 +36,17 @@ class ModelEvaluator {
     std::variant<Program, Deadlock> program;
   };
 
-  /// Shared by the splits of one configuration.
+  /// The choices that all splits of one configuration share.
   struct SplitChoice {
     Configuration first;
-    Outcome refused;                                 ///< why all of them are no plans
-    std::vector<std::optional<LayerCounts>> layers;  ///< [split]; nullopt: not worth a try
+    Outcome refused;                                 ///< why none of them became a plan
+    std::vector<std::optional<LayerCounts>> layers;  ///< [split]; nullopt if not worth trying
   };
 
   const SplitChoice& choose_splits(const Configuration& configuration);
-  /// Returns what the fullest rank needs where the only split that is worth a try does not fit even
-  /// with the smallest states: then nothing needs to be timed. nullopt where copies change what is
-  /// held.
+  /// Returns the memory that the fullest rank needs if only one split is worth trying and even the
+  /// smallest states do not fit, so that nothing needs to be timed. nullopt if they fit, or if
+  /// copies change what is held.
   static std::optional<Bytes> find_excess_alone(const ModelOnDevices& with_smallest_states,
                                                 const LayerAssigner& assigner,
                                                 const ValidSchedule& schedule,
@@ -55,7 +55,7 @@ class ModelEvaluator {
   Outcome simulate_plan(const Configuration& configuration, const LayerCounts& layers) const;
   /// Uses the largest gradients that fit, unless the flags choose.
   Outcome simulate_plan(const Configuration& configuration, ModelOnDevices here) const;
-  /// Why what a rank holds at the most is too much; nothing where all fits.
+  /// Refuses a configuration whose fullest rank exceeds its memory; empty if all ranks fit.
   std::optional<Outcome> refuse_memory(const Configuration& configuration,
                                        const ModelOnDevices& here, const Models& models,
                                        const BubbleReport& held) const;

@@ -73,7 +73,8 @@ void add_axes(CommandFlags& app, PlanQuestion& options) {
   add_profile_option(app, options.predict.shape);
 }
 
-/// With a model, the numbers of ranks of every kind vary; micro-batches follow from the batch.
+/// Adds the axes of a model: the number of ranks of every kind. The micro-batches follow from the
+/// batch.
 void add_model_axes(CommandFlags& app, PlanQuestion& options) {
   ModelAxes& axes = options.model_axes;
   add_model_options(app, options.predict.model);
@@ -107,7 +108,7 @@ void add_model_axes(CommandFlags& app, PlanQuestion& options) {
              [&axes](const std::string& text) { axes.splits = parse_splits(text); });
 }
 
-/// --total-f and similar flags: a whole model's times, to be divided among the stages.
+/// Adds --total-f and similar flags: a whole model's times, which are divided among the stages.
 void add_totals(CommandFlags& app, PlanQuestion& options) {
   using Set = void (*)(UniformCost&, Nanos);
   const auto add = [&](const char* flag, const char* help, Set set) {
@@ -138,7 +139,7 @@ void expect_one_kind_of_cost(const CommandFlags& app, const PlanQuestion& option
       throw Error(fmt::format("{} is missing; the other --total times divide a whole model", flag));
 }
 
-/// Micro-batches of a model are what its samples make.
+/// Refuses -m, because the number of micro-batches of a model follows from its samples.
 void expect_no_microbatches(const CommandFlags& app, const PlanQuestion& options) {
   if (options.predict.model.given() && app.count("-m") > 0)
     throw Error(
@@ -146,7 +147,7 @@ void expect_no_microbatches(const CommandFlags& app, const PlanQuestion& options
         "--model; leave it out");
 }
 
-/// Adds flags that say how the sweep is run, stored and shown.
+/// Adds the flags that control how the sweep is run, stored and shown.
 void add_run_options(CommandFlags& app, PlanRun& options) {
   app.add_option("--top", options.top, "plans to show (default 20 in text, all in csv and json)");
   app.add_option("--threads", options.threads, "threads (default: one per core)")

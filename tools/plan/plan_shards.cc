@@ -51,7 +51,7 @@ std::optional<traces::SweepShard> shard_of(const exec::Launcher& launcher) {
   return traces::SweepShard{*index, *count};
 }
 
-/// Arrays may begin anywhere and have a stride.
+/// The shard of a task of a job array. Arrays may begin at any index and have a stride.
 std::optional<traces::SweepShard> shard_of_array() {
   const auto task = environment_number("SLURM_ARRAY_TASK_ID");
   const auto count = environment_number("SLURM_ARRAY_TASK_COUNT");
@@ -69,7 +69,7 @@ std::optional<traces::SweepShard> shard_of_array() {
 
 enum class FlagValues : std::uint8_t { kNone, kOne, kSeveral };
 
-/// A flag of how a sweep is run or shown, which is not part of its question.
+/// A flag that controls how a sweep is run or shown and is not part of its question.
 struct RunFlag {
   std::string_view name;
   FlagValues values;
@@ -83,7 +83,7 @@ constexpr std::array<RunFlag, 8> kRunFlags{{{"--shard", FlagValues::kOne},
                                             {"--svg", FlagValues::kOne},
                                             {"--wide", FlagValues::kNone}}};
 
-/// Journals contain the resulting shapes, not the configurations, which are filled in here.
+/// Adds the configurations to outcomes from journals, which contain only the resulting shapes.
 std::vector<Outcome> complete(traces::PlanJournal journal,
                               const std::vector<Configuration>& configurations) {
   if (journal.owner.configurations != configurations.size())
@@ -110,7 +110,7 @@ std::size_t missing_of(const traces::PlanJournal& journal, const traces::SweepSh
   return own - known;
 }
 
-/// Input from stdin cannot be checked again.
+/// Throws Error for input from stdin, because it cannot be checked again.
 void expect_files(const std::vector<std::string>& arguments) {
   for (const std::string& argument : arguments)
     if (argument == "-" || argument.ends_with("=-"))
@@ -242,7 +242,7 @@ std::string JournaledSweep::path_of(const traces::SweepShard& shard) const {
   return fmt::format("{}.{}-of-{}", stem, shard.index + 1, shard.count);
 }
 
-/// Returns what is known of a shard; empty without a journal.
+/// Returns the journal of a shard; its outcomes are empty if there is no file.
 traces::PlanJournal JournaledSweep::journal_of(const traces::SweepShard& shard) const {
   traces::PlanJournal empty{owner_, {}};
   empty.owner.shard = shard;
@@ -284,8 +284,8 @@ traces::PlanJournal JournaledSweep::run_own_shard(const std::vector<Configuratio
   return journal;
 }
 
-/// Every process tries this when it is done. Among those that find all shards complete, the one
-/// that succeeds in removing the first shard shows the plan.
+/// Merges all shards if they are complete. Every process tries this at its end; of those that find
+/// all shards complete, the one that succeeds in renaming the first journal shows the plan.
 std::optional<traces::PlanJournal> JournaledSweep::merge_shards() const {
   traces::PlanJournal whole{owner_, {}};
   for (traces::SweepShard shard = {0, owner_.shard.count}; shard.index < shard.count;
@@ -327,7 +327,7 @@ void JournaledSweep::finish() const {
   if (!is_last_) return;
   const std::string first = path_of({0, owner_.shard.count});
   std::error_code ignored;
-  // What cannot be written must be there to be printed again.
+  // If the plan cannot be written, its journals must remain so that it can be printed again.
   if (std::fflush(stdout) != 0) {
     std::filesystem::rename(first + ".merged", first, ignored);
     throw Error(Fault::kMachine, "the plan cannot be written; its shards are kept, run it again");

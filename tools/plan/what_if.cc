@@ -22,14 +22,16 @@ namespace {
 /// Divides a time among ranks, rounded to the nearest nanosecond.
 Nanos share_of(Nanos whole, std::int32_t ranks) { return (whole + ranks / 2) / ranks; }
 
-/// A schedule that slices sequences equals another schedule when there are no slices.
+/// Whether a schedule is part of the sweep. A schedule that slices sequences equals another one if
+/// there is only one slice.
 bool is_planned(const ScheduleDef& def, bool searched, bool sliced) {
   const bool trains_synchronously =
       def.name != "forward-only" && !def.name.starts_with("pipedream");
   return trains_synchronously && def.reads_costs == searched && (sliced || !def.slices_sequences);
 }
 
-/// With fewer chunks or slices than usual, a schedule equals another one; it is left out.
+/// The chunks to try for a schedule. Numbers of chunks or slices for which it equals another
+/// schedule are left out.
 std::vector<std::int32_t> chunks_for(const ScheduleDef& def, const Axes& axes) {
   if (def.default_slices > 1 && axes.slices && *axes.slices < def.default_slices) return {};
   if (!def.implied_chunks) {

@@ -15,27 +15,27 @@
 
 namespace bubblescope::tools {
 
-/// The axes of a sweep: every combination that a schedule supports is one configuration.
+/// The axes of a sweep. Every combination that a schedule supports is one configuration.
 struct Axes {
   std::vector<std::string> schedules;
   std::vector<std::int32_t> ranks;
   std::vector<std::int32_t> chunks;  ///< empty: each schedule's default
   std::vector<std::int32_t> microbatches;
-  std::optional<std::int32_t> slices = {};  ///< for all; nullopt: each schedule's default
+  std::optional<std::int32_t> slices = {};  ///< for all schedules; nullopt: each schedule's default
 };
 
 /// A sweep of this size takes minutes and half a gigabyte.
 inline constexpr std::size_t kMaxConfigurations = 1'000'000;
 
-/// Throws Error for more; called before they are made.
+/// Throws Error for more than kMaxConfigurations. Call it before creating them.
 void expect_plannable(std::size_t configurations);
 
-/// Returns an upper bound on the configurations that combine() makes.
+/// Returns an upper bound on the number of configurations that combine() creates.
 std::size_t count_configurations(const Axes& axes);
 
-/// Makes all configurations. Schedules with a fixed number of chunks have one per ranks and
-/// micro-batches; those that equal another schedule with few chunks or slices have none there.
-/// Throws Error for more than kMaxConfigurations.
+/// Creates all configurations. A schedule with a fixed number of chunks has one configuration per
+/// number of ranks and micro-batches. A schedule that equals another one with few chunks or slices
+/// has none there. Throws Error for more than kMaxConfigurations.
 std::vector<Configuration> combine(const Axes& axes);
 
 /// Expands a list of schedules: names, separated by commas; "all" is every synchronous schedule
@@ -50,22 +50,22 @@ class WhatIf {
   /// those of one micro-batch through all stages, and are divided by --pp.
   WhatIf(PredictOptions options, bool whole_model);
 
-  /// The whole walk: build, lower, simulate, analyze.
+  /// Builds, lowers, simulates and analyzes a configuration.
   Outcome evaluate(const Configuration& configuration, LowerBound bound = LowerBound::kFind) const;
 
-  /// A configuration's schedule and program, to be timed under several costs.
+  /// The schedule and program of a configuration, to be timed with several costs.
   struct Lowered {
     ValidSchedule schedule;
     Program program = {};
   };
-  /// Throws Error where it cannot be built.
+  /// Builds and lowers a configuration. Throws Error if it cannot be built.
   Lowered lower_plan(const Configuration& configuration) const;
   /// Simulates the step, with the links that messages share under --network.
   Nanos step(const Lowered& lowered, const UniformCost& cost) const;
 
   /// Returns the costs of one rank's share in this configuration.
   UniformCost cost_of(const Configuration& configuration) const;
-  /// Returns the flags as given: for one rank's share, or for the whole model.
+  /// The costs from the flags: those of one rank's share, or of the whole model.
   const UniformCost& flags() const { return options_.cost.uniform; }
   /// Returns the costs of one rank's share under other flags.
   UniformCost share_of_rank(UniformCost flags, const Configuration& configuration) const;

@@ -1,4 +1,4 @@
-// Reads a device, starting from a preset's numbers.
+// Reads a device. Values that the file does not give come from a preset.
 #include "traces/costs/gpu_file.h"
 
 #include "sim/ir/error.h"
@@ -34,7 +34,7 @@ Gpu parse_gpu(std::string_view text, const std::string& file) {
                     "host"});
   const auto like = node.find("like");
   Gpu gpu = like ? preset_of(*like) : Gpu{};
-  /// Returns a key of the file; a missing key must come from the preset.
+  /// Returns a member of the file; a missing one must come from the preset.
   const auto given = [&](const char* key) -> std::optional<JsonNode> {
     return like ? node.find(key) : node.at(key);
   };

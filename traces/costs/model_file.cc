@@ -76,7 +76,7 @@ class Config {
     return member && !member->is_null() ? member->boolean() : otherwise;
   }
 
-  /// Whether the first of these rates that is present is above 0.
+  /// Whether the first of these dropout rates that is present is above 0.
   bool drops(std::initializer_list<const char*> keys, bool otherwise) const {
     for (const char* key : keys)
       if (const auto member = node_.find(key); member && member->number())
@@ -130,7 +130,8 @@ std::optional<LatentAttention> latent_of(const Config& config) {
                          config.required({"qk_rope_head_dim"}), config.required({"v_head_dim"})};
 }
 
-/// Falcon has three forms: one for all heads, as many as heads, or some.
+/// Falcon has three variants: one key-value head for all heads, one per head, or a number in
+/// between.
 std::int64_t key_value_heads_of(const Config& config, std::int64_t heads) {
   if (config.flag("multi_query", false) && !config.flag("new_decoder_architecture", false))
     return 1;

@@ -34,7 +34,7 @@ constexpr double kPointsPerInch = 72;
 constexpr double kArrow = 6;    ///< length of an arrow head
 constexpr double kGutter = 20;  ///< between a row and an edge that passes it
 constexpr double kCharacter = 7;
-constexpr double kLatencyOffset = 22;  ///< of a latency, from the middle of its edge
+constexpr double kLatencyOffset = 22;  ///< from the middle of an edge to its latency
 
 struct Point {
   double x = 0;
@@ -149,7 +149,8 @@ class DotGraph {
     return before_in_path_[to] == from;
   }
 
-  /// The shortest quarter of the ops may be too narrow for their names, the others may not.
+  /// Chooses the scale so that the names of all but the shortest quarter of the ops fit into their
+  /// boxes.
   void choose_scale() {
     std::vector<Nanos> durations;
     for (const auto& [key, ids] : rows_)

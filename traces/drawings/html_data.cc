@@ -1,5 +1,5 @@
-// Numbers are stored as differences from a prediction: the same lane, the end of the previous op
-// there, the duration of the last op of its kind.
+// Writes the data of the HTML page. Numbers are stored as differences from a prediction: the same
+// lane, the end of the previous op there, the duration of the last op of its kind.
 #include "traces/drawings/html_data.h"
 
 #include <fmt/format.h>
@@ -25,7 +25,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Names come from files: invalid UTF-8 is replaced, and no tag can begin in the page.
+/// Escapes a name from a file: invalid UTF-8 is replaced, and no HTML tag can begin in it.
 std::string text_of(const Json& json) {
   std::string text = json.dump(-1, ' ', true, Json::error_handler_t::replace);
   for (std::size_t at = text.find('<'); at != text.npos; at = text.find('<', at))

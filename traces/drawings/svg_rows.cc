@@ -1,4 +1,4 @@
-// Draws ops as cells, or as columns where there are too many.
+// Draws the ops of a row as cells, or as columns if there are too many for cells.
 #include "traces/drawings/svg_rows.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// What a reader says of a sound file that is no trace of a pipeline: in a folder of traces it may
-// be left out, where a damaged file may not.
+// The error for a valid file that contains no trace of a pipeline. Such a file may be left out of a
+// folder of traces; a damaged file may not.
 #pragma once
 
 #include "sim/ir/error.h"

@@ -1,4 +1,4 @@
-// Reads json values strictly.
+// Reads JSON values strictly.
 #include "traces/json/json_node.h"
 
 #include <fmt/format.h>
@@ -31,7 +31,8 @@ std::string place_of(std::string_view text, std::size_t byte, const std::string&
   return fmt::format("{}:{}:{}", file, line, before.size() - line_begin + 1);
 }
 
-/// What nlohmann says behind "[json.exception...] parse error at line 1, column 2: ".
+/// The message of nlohmann's parser without its prefix, "[json.exception...] parse error at line 1,
+/// column 2: ".
 std::string parser_message(const std::exception& error) {
   std::string_view what = error.what();
   what.remove_prefix(std::min(what.size(), what.find("] ") + 2));
@@ -39,9 +40,9 @@ std::string parser_message(const std::exception& error) {
   return std::string(what);
 }
 
-/// Builds the values, and watches: stops what nests or grows beyond all files of ours, and notes a
-/// key that stands twice. (A callback of Json::parse could watch too, but with one it looks through
-/// all of a list at the end of each of its entries.)
+/// Builds the values while limiting nesting and memory, and notes the first repeated key. A
+/// callback of Json::parse could do the same, but with a callback nlohmann searches the whole list
+/// at the end of each of its entries.
 class WatchedParser final : public nlohmann::json_sax<Json> {
  public:
   WatchedParser(std::string_view text, const std::string& file)
@@ -57,7 +58,7 @@ class WatchedParser final : public nlohmann::json_sax<Json> {
   bool string(std::string& value) override {
     return add(kNodeMemory + value.size(), std::move(value));
   }
-  bool binary(Json::binary_t&) override { return false; }  // not in texts
+  bool binary(Json::binary_t&) override { return false; }  // text formats have no binary values
   bool start_object(std::size_t) override {
     keys_.emplace_back();
     return open(Json::value_t::object);
@@ -81,20 +82,20 @@ class WatchedParser final : public nlohmann::json_sax<Json> {
   bool parse_error(std::size_t, const std::string&, const Json::exception& refused) override {
     if (const auto* fault = dynamic_cast<const Json::parse_error*>(&refused))
       throw invalid_json(text_, fault->byte, refused, file_);
-    // It is a number that no double holds.
+    // The only other error is a number that does not fit into a double.
     throw Error(fmt::format("{}: no valid json: {}", file_, parser_message(refused)));
   }
 
-  /// What was read; once it all was.
+  /// Returns the parsed value; call it only after parsing has succeeded.
   Json take() && { return std::move(root_); }
   const std::optional<std::string>& repeated() const { return repeated_; }
 
  private:
-  // About what a value in a list takes, and what a text, a list, an object or a key does.
+  // The approximate memory of a value in a list, and of a string, a list, an object or a key.
   static constexpr std::size_t kValueMemory = 24;
   static constexpr std::size_t kNodeMemory = 96;
 
-  /// Puts a value where the parser stands: at the end of a list, behind a key, or as the whole.
+  /// Adds a value at the parser's position: at the end of a list, after a key, or as the root.
   template <class Value>
   Json& place(Value&& value) {
     if (open_.empty()) return root_ = Json(std::forward<Value>(value));
@@ -128,11 +129,11 @@ class WatchedParser final : public nlohmann::json_sax<Json> {
   std::size_t max_memory_;
   std::size_t memory_ = 0;
   Json root_;
-  /// The lists and objects that are open: none moves before it is closed, because only the
-  /// innermost one grows.
+  /// The lists and objects that are still open, from the root to the innermost. Only the innermost
+  /// one grows, so none of them moves before it is closed.
   std::vector<Json*> open_;
   Json* member_ = nullptr;                   ///< the value behind the last key
-  std::vector<std::set<std::string>> keys_;  ///< of the objects that are open
+  std::vector<std::set<std::string>> keys_;  ///< the keys of each open object
   std::optional<std::string> repeated_;
 };
 

@@ -1,4 +1,4 @@
-// Strict reading of json files: every fault is reported with its JSON pointer.
+// Strict reading of JSON files: every fault is reported with its JSON pointer.
 #pragma once
 
 #include <cstddef>
@@ -17,10 +17,11 @@
 
 namespace bubblescope::traces {
 
-/// Parses a whole file. Throws Error: "costs.json:3:7: ...", also for a key that stands twice.
+/// Parses a whole file. Throws Error, such as "costs.json:3:7: ...", for a syntax error and for a
+/// repeated key.
 nlohmann::json parse_json(std::string_view text, const std::string& file);
 
-/// Makes the Error for what a json parser refused at a byte: "costs.json:3:7: no valid json: ...".
+/// Returns the Error for a byte that a JSON parser refused: "costs.json:3:7: no valid json: ...".
 Error invalid_json(std::string_view text, std::size_t byte, const std::exception& refused,
                    const std::string& file);
 
@@ -45,7 +46,7 @@ class JsonNode {
   bool is_null() const;
   bool is_array() const;
   bool is_integer() const;
-  std::optional<double> number() const;                   ///< empty where it is anything else
+  std::optional<double> number() const;                   ///< empty for anything else
   std::optional<std::uint64_t> unsigned_integer() const;  ///< likewise
 
   /// Throws Error: "costs.json: /stages/2/forward: must be ...".
@@ -60,7 +61,7 @@ class JsonNode {
   std::optional<JsonNode> find(JsonKey key) const&;
   std::optional<JsonNode> find(JsonKey key) const&& = delete;
 
-  std::size_t size() const;  ///< of an array; anything else is refused
+  std::size_t size() const;  ///< length of an array; throws Error for anything else
   JsonNode operator[](std::size_t index) const&;
   JsonNode operator[](std::size_t index) const&& = delete;
 
@@ -83,11 +84,11 @@ class JsonNode {
   const Json* value_;
   const std::string* file_;
   const JsonNode* parent_ = nullptr;
-  const char* key_ = nullptr;  ///< of a member; else the node is entry index_ of an array
+  const char* key_ = nullptr;  ///< name of a member; null for entry index_ of an array
   std::size_t index_ = 0;
 };
 
-/// A parsed file, for readers that need nothing of the library itself.
+/// A parsed file, for readers that do not use the JSON library themselves.
 class JsonFile {
  public:
   /// Throws Error as parse_json() does.

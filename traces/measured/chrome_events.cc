@@ -1,4 +1,4 @@
-// Reads Chrome's trace events through json's event interface; only requested data is kept in
+// Reads Chrome's trace events through a streaming JSON parser and keeps only the requested data in
 // memory.
 #include "traces/measured/chrome_events.h"
 
@@ -224,7 +224,7 @@ class EventReader : public nlohmann::json_sax<nlohmann::json> {
         {start, start + std::max<Nanos>(0, duration), number, thread_of(event_), activity});
   }
 
-  /// Records a profiler event that is no op.
+  /// Records a profiler event that is not an op.
   void note_activity() {
     const std::string& name = event_.slice.name;
     const std::optional<Activity> activity = classify_activity(event_.slice.category, name);

@@ -1,4 +1,5 @@
-// Reads Chrome traces of other programs: StragglerAnalysis, and any trace with args.op.
+// Reads Chrome traces of other programs: those of StragglerAnalysis, and any trace whose slices
+// have args.op.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -121,7 +122,7 @@ class Reader {
     trace_.ops.push_back(observed);
   }
 
-  /// Adds work of a step other than ops, on the ranks that are shown.
+  /// Adds work that belongs to a step but is not an op, on the ranks that are shown.
   void add_work(const ChromeSlice& slice) {
     const std::optional<PipelinePlace>& place = places_[slice.thread];
     if (!place || is_tensor_duplicate(slice)) return;
@@ -137,8 +138,8 @@ class Reader {
         file_, slice.name));
   }
 
-  /// It is ambiguous: the n-th op of a rank may be micro-batch n of one step, or one micro-batch of
-  /// step n.
+  /// Refuses slices without a step, because they are ambiguous: the n-th op of a rank may be
+  /// micro-batch n of one step, or one micro-batch of step n.
   [[noreturn]] void refuse_unnumbered(const ChromeSlice& slice) const {
     throw Error(fmt::format(
         "{}: the op '{}' states neither its micro-batch (args.mb_id) nor its step (args.step), so "
@@ -183,7 +184,7 @@ class Reader {
           static_cast<std::int32_t>(std::min<std::int64_t>(microbatch, kMaxMicrobatch));
   }
 
-  /// Without a given step, the n-th time that a thread runs an op is step n.
+  /// If no step is given, the n-th time that a thread runs an op is step n.
   std::int64_t occurrence(const ChromeSlice& slice, const ObservedOp& observed) {
     return occurrences_[{slice.thread, to_string(observed.op), observed.chunk.value_or(-1)}]++;
   }

@@ -1,4 +1,4 @@
-// Cuts annotations down to their computation, or groups calls and gradient functions into ops.
+// Reduces annotations to their computation, or groups calls and gradient functions into ops.
 #include "traces/measured/measured_profile.h"
 
 #include <fmt/format.h>
@@ -79,7 +79,7 @@ class ProfileReader {
   }
 
  private:
-  /// Host annotations lead to their kernels; device annotations are only used where no host one
+  /// Host annotations lead to their kernels. Device annotations are used only if no host annotation
   /// exists.
   void sort_slices() {
     const auto on_device = [](const ChromeSlice& slice) { return slice.category == kOnDevice; };
@@ -113,7 +113,7 @@ class ProfileReader {
       keep_arrival(observed, slice.start, slice);
   }
 
-  /// The message that an op waited for arrived when the waiting ended.
+  /// Records the message that an op waited for: it arrived when the waiting ended.
   void keep_arrival(const ObservedOp& op, Nanos waited_from, const ChromeSlice& slice) {
     ObservedOp message = op;
     if (op.op.kind == OpKind::kForward)
@@ -185,7 +185,7 @@ class ProfileReader {
     trace_.ops.push_back(observed);
   }
 
-  /// On a device, one op may run on several streams: their parts are joined.
+  /// Joins the parts of an op that ran on several streams of a device.
   bool join_part(const ObservedOp& part) {
     const auto [found, is_new] =
         parts_.emplace(std::pair(part.step, to_string(part.op)), trace_.ops.size());
@@ -200,7 +200,7 @@ class ProfileReader {
     if (!trace_.recorders[0].rank) return;  // its stage is unknown
     for (const ProfiledEvent& mark : marks_.marks()) {
       const UnannotatedStep step = find_unannotated_ops(events_, {mark.start, mark.end});
-      // Other trainings have forwards and backwards, too, but no messages between stages.
+      // Other kinds of training have forwards and backwards too, but no messages between stages.
       if (step.forwards == 0 || step.sends + step.receives == 0) continue;
       expect_one_stage(step, mark.number);
       Nanos free_from = mark.start;
@@ -230,7 +230,7 @@ class ProfileReader {
       return keep(observed, slice);
     }
     observed.may_hold_waiting = observed.start_is_observed = true;
-    // The first op would include the waiting for the step to begin.
+    // Otherwise the first op would include the wait for the step to begin.
     const Nanos arrival = activity_.find_waiting_end(free_from, op.span.start);
     const bool has_waited = arrival > free_from;
     if (has_waited) observed.start = arrival;
@@ -238,7 +238,7 @@ class ProfileReader {
     if (has_waited) keep_arrival(observed, free_from, slice);
   }
 
-  /// Forwards and backwards come in the order of micro-batches only with one stage per rank.
+  /// Forwards and backwards are in the order of micro-batches only if each rank has one stage.
   void expect_one_stage(const UnannotatedStep& step, std::int64_t number) const {
     if (step.forwards != step.backwards)
       throw Error(fmt::format(
@@ -291,7 +291,7 @@ class ProfileReader {
   StepMarks marks_;
   ProfileActivity activity_;
   std::int32_t replica_ = 0;
-  std::int64_t ranks_ = 0;  ///< of the pipeline; 0 where unknown
+  std::int64_t ranks_ = 0;  ///< number of ranks of the pipeline; 0 if unknown
   bool has_device_slices_ = false;
   std::size_t outside_marks_ = 0;
   std::map<std::pair<std::uint32_t, std::string>, std::int64_t> occurrences_;

@@ -1,4 +1,4 @@
-// Matches the two ends of every message, and fits it between its producer and its consumer.
+// Matches the two ends of every message, and places it between its producer and its consumer.
 #include "traces/measured/message_times.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 struct Ends {
   std::optional<Nanos> send_start, send_end;
   std::optional<Nanos> receive_start, receive_end;
-  bool is_taken_by_host = false;  ///< the receive is seen to end when its rank takes the message
+  bool is_taken_by_host = false;  ///< the recorded receive ends when its rank takes the message
 };
 
 bool wants_forward(OpKind message) {
@@ -76,7 +76,8 @@ class Matching {
   }
 
  private:
-  /// Some runtimes record messages that were never sent, one per op; those are skipped.
+  /// Assigns the values to the recorded messages in order. Some runtimes record a message for every
+  /// op, even where none was sent; those are skipped.
   void deal(std::vector<std::optional<Value>> values, const std::vector<ObservedOp>& list) {
     if (values.size() != list.size()) std::erase(values, std::nullopt);
     if (values.size() != list.size()) return;
@@ -90,7 +91,7 @@ class Matching {
       ends.send_start = message.start;
       ends.send_end = message.end;
     } else {
-      // It may be recorded twice: where it was posted, and where it was waited for.
+      // A receive may be recorded twice: where it was posted, and where it was waited for.
       ends.receive_start = std::min(ends.receive_start.value_or(message.start), message.start);
       ends.receive_end = std::max(ends.receive_end.value_or(message.end), message.end);
       ends.is_taken_by_host = ends.is_taken_by_host || message.may_hold_waiting;
@@ -102,7 +103,8 @@ class Matching {
   std::vector<Ends> ends_;
 };
 
-/// Per message, when the receiver ended what it computed before the op that takes the message.
+/// For each message, the time at which the receiver ended the op before the one that consumes the
+/// message.
 std::vector<Nanos> receivers_free(const Program& program, const Timeline& timeline) {
   std::vector<Nanos> free(program.size(), std::numeric_limits<Nanos>::min());
   std::vector<std::optional<InstructionId>> before(program.lanes.size());
@@ -117,10 +119,11 @@ std::vector<Nanos> receivers_free(const Program& program, const Timeline& timeli
   return free;
 }
 
-/// When a message arrived that its rank took at `taken`. Where the rank was busy while the message
-/// travelled and then went on almost at once, it had arrived: the rank held itself up.
+/// The arrival time of a message that its rank took at `taken`. If the rank was busy while the
+/// message travelled and took it almost immediately afterwards, the message had arrived by then:
+/// the rank itself was late.
 Nanos arrival(Nanos start, Nanos taken, Nanos receiver_free) {
-  constexpr Nanos kNoticeable = 50;  // a part of the travel, 2 %
+  constexpr Nanos kNoticeable = 50;  // 1/50 of the travel time, 2 %
   const bool was_busy = receiver_free > start && receiver_free < taken;
   const bool waited = (taken - receiver_free) * kNoticeable > taken - start;
   return was_busy && !waited ? receiver_free : taken;

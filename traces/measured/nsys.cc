@@ -25,7 +25,7 @@ namespace {
 /// The low 24 bits of a globalTid are the thread; the bits above are the process.
 constexpr std::int64_t kThreadMask = 0xffffff;
 
-/// Times count from the start of a recording, which lasts less than a year.
+/// Times are relative to the start of a recording, which lasts less than a year.
 constexpr Nanos kLatest = std::int64_t{1} << 55;
 
 std::int64_t process_of(std::int64_t global_tid) { return global_tid & ~kThreadMask; }
@@ -128,7 +128,8 @@ class Reader {
     }
   }
 
-  /// From the first to the last kernel of a range; nothing where it launched none.
+  /// From the start of the first kernel of a range to the end of the last; empty if it launched
+  /// none.
   std::optional<Span> device_span(const Range& range) const {
     const auto calls = calls_.find(range.thread);
     if (calls == calls_.end()) return {};

@@ -23,8 +23,8 @@ std::string words_of(const std::string& description) {
   return words + " ";
 }
 
-/// The group of this kind that contains `rank`; groups over several kinds ("..._AND_...") are
-/// others.
+/// The group of this kind that contains `rank`. Groups over several kinds ("..._AND_...") do not
+/// count.
 const ProcessGroup* find_group(const ChromeEvents& events, std::int64_t rank, const char* mesh,
                                const char* megatron) {
   for (const ProcessGroup& group : events.groups) {
@@ -38,7 +38,7 @@ const ProcessGroup* find_group(const ChromeEvents& events, std::int64_t rank, co
   return nullptr;
 }
 
-/// Global ranks count the devices of a job; what no job can have is no rank.
+/// Returns a global rank. Throws Error for numbers beyond the devices of any job.
 std::int32_t rank_of(std::int64_t value, const std::string& file) {
   constexpr std::int64_t kMost = 1 << 24;
   if (value < 0 || value > kMost)

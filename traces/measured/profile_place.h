@@ -11,13 +11,13 @@
 namespace bubblescope::traces {
 
 struct ProfilePlace {
-  std::optional<std::int32_t> rank;  ///< in the pipeline; the global rank without a pipeline group
+  std::optional<std::int32_t> rank;     ///< in the pipeline, or the global rank without a group
   std::optional<std::int32_t> replica;  ///< the lowest global rank of its pipeline group
-  std::int64_t ranks = 0;               ///< of the pipeline; 0 where unknown
+  std::int64_t ranks = 0;               ///< number of ranks of the pipeline; 0 if unknown
   bool is_tensor_peer = false;          ///< not the first of its tensor-parallel group
 };
 
-/// Throws Error for ranks that no job has; `file` is its name for messages.
+/// Throws Error for ranks that no job can have. `file` is the name for messages.
 ProfilePlace locate_in_job(const ChromeEvents& events, const std::string& file);
 
 }  // namespace bubblescope::traces

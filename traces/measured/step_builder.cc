@@ -1,4 +1,4 @@
-// Builds steps: order, overlaps, clocks and waiting.
+// Builds steps: determines the order of ops, removes overlaps, aligns clocks and removes waiting.
 #include "traces/measured/step_builder.h"
 
 #include <fmt/format.h>
@@ -24,7 +24,8 @@ bool earlier(const ObservedOp& left, const ObservedOp& right) {
   return std::tie(left.start, left.end) < std::tie(right.start, right.end);
 }
 
-/// A rank's ops have the same order in its lane and in its schedule.
+/// Copies the times of compute ops. A rank's ops have the same order in its lane and in its
+/// schedule.
 void time_computes(DraftStep& draft) {
   const Program& program = draft.step.program;
   Timeline& timeline = draft.step.timeline;
@@ -89,7 +90,8 @@ MeasuredStep StepBuilder::finish(DraftStep draft) {
   return std::move(draft.step);
 }
 
-/// One rank computes one op at a time; device clocks are exact to about a microsecond.
+/// Removes overlaps, because one rank computes one op at a time. Device clocks are exact to about a
+/// microsecond.
 void StepBuilder::cut_overlaps(std::vector<std::vector<ObservedOp>>& lanes,
                                const std::string& label) {
   for (std::size_t rank = 0; rank < lanes.size(); ++rank) {
@@ -141,7 +143,8 @@ ValidSchedule StepBuilder::order_of(const std::vector<std::vector<ObservedOp>>& 
 }
 
 Program StepBuilder::lower_measured(const ValidSchedule& schedule, const std::string& label) const {
-  // In an overlapped pair, a forward with its input need not have waited for the backward's.
+  // In an overlapped pair, a forward whose input has arrived need not have waited for the input of
+  // the backward.
   LowerOptions options;
   options.overlap = Overlap::kSerial;
   std::variant<Program, Deadlock> lowered = lower(schedule, options);
@@ -168,7 +171,7 @@ void StepBuilder::note_early_op(const DraftStep& draft,
   }
 }
 
-/// Removes the waiting inside host ranges, and looks for ops that are still too early.
+/// Removes the waiting inside host ranges, and reports ops that still begin too early.
 void StepBuilder::trim(DraftStep& draft) {
   const Program& program = draft.step.program;
   Timeline& timeline = draft.step.timeline;

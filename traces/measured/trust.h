@@ -15,20 +15,20 @@
 namespace bubblescope::traces {
 
 enum class Verdict : std::uint8_t {
-  kGood,     ///< what is reported stands
-  kLimited,  ///< it stands with the reservations of `why`
-  kNone,     ///< the ops do not explain the step: reports are without_conclusions()
+  kGood,     ///< the report can be trusted
+  kLimited,  ///< the report can be trusted with the reservations in `why`
+  kNone,     ///< the ops do not explain the step: see remove_conclusions()
 };
 
 struct Trust {
   double replay_error = 0;  ///< median over the steps, a fraction of the makespan
   Verdict verdict = Verdict::kGood;
-  std::vector<std::string> why;  ///< whole sentences, the gravest first
+  std::vector<std::string> why;  ///< whole sentences, the most serious first
 };
 
 /// Evidence on measured steps besides their reports.
 struct TrustEvidence {
-  std::vector<double> replay_errors;  ///< of each step, at least one
+  std::vector<double> replay_errors;  ///< [step], at least one
   std::vector<std::string> doubts;    ///< from the reader
   std::vector<std::string> faults;    ///< from the reader; each alone leads to kNone
 };

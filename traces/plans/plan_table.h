@@ -23,29 +23,30 @@ struct BreakEven {
 /// Why configurations of one schedule did not become plans.
 struct Refusal {
   std::string schedule;
-  std::string reason;  ///< of the configuration closest to fitting, or of the first
+  std::string reason;  ///< why the configuration closest to fitting, or the first, failed
   std::int64_t configurations = 0;
   std::optional<Configuration> closest;  ///< the one that lacks the least memory
 };
 
 struct PlanTable {
-  std::vector<Plan> plans;  ///< that fit, ranked
-  /// For a model: how far predictions of the nearest published runs were off; empty without any.
+  std::vector<Plan> plans;  ///< the plans that fit, ranked
+  /// For a model, the errors of predictions for the nearest published runs; empty if there are
+  /// none.
   std::optional<KnownErrors> errors;
   bool modelled = false;
   bool any_framework = true;  ///< the plans are not restricted to one framework's
   std::vector<Refusal> refusals;
   std::vector<BreakEven> break_evens;
   std::vector<std::string> unaffected;  ///< parameters whose variation changes nothing
-  std::int64_t configurations = 0;      ///< that were tried
-  std::int64_t covered = 0;             ///< not tried, because one with another split is no worse
+  std::int64_t configurations = 0;      ///< number of configurations that were tried
+  std::int64_t covered = 0;             ///< number not tried, because another split is no worse
 };
 
 struct PlanTextOptions {
   int width = 80;
   bool colour = false;
-  bool fit = false;       ///< no line is wider: the least important columns are left out
-  std::size_t rows = 20;  ///< of the ranked table
+  bool fit = false;       ///< leaves out the least important columns to fit `width`
+  std::size_t rows = 20;  ///< number of rows of the ranked table
 };
 
 /// Writes the plan for people:
@@ -62,7 +63,7 @@ std::string write_plan_text(const PlanTable& table, const PlanTextOptions& optio
 /// {"format":"bubblescope-plan/1","plans":[{"schedule":"zb-h2","pp":4,...},...],"pareto":[0,3],...}
 std::string write_plan_json(const PlanTable& table);
 
-/// One line per plan, best first, with the json's names.
+/// Writes one line per plan, best first, under the names of the JSON members.
 std::string write_plan_csv(const PlanTable& table);
 
 /// Draws the best plan over two free axes: pipeline sizes and micro-batch counts, or for a model

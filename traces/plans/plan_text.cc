@@ -16,7 +16,7 @@ namespace bubblescope::traces {
 
 namespace {
 
-/// Three or four significant digits: "52.3 ms".
+/// Formats a time with three or four significant digits: "52.3 ms".
 std::string format_plan_time(double nanos) {
   const double size = std::abs(nanos);
   if (size >= 1e9) return fmt::format("{:.4g} s", nanos / 1e9);
@@ -30,14 +30,15 @@ std::string memory_text(const Plan& plan) {
   return format_bytes(*plan.peak_bytes);
 }
 
-/// Whether the fullest rank leaves less than predictions of memory are off.
+/// Whether the fullest rank leaves less memory free than the error of predicted memory.
 bool is_tight(const Plan& plan) {
   return plan.head_room && plan.peak_bytes &&
          static_cast<double>(*plan.head_room) <
              kMemoryError * static_cast<double>(*plan.peak_bytes);
 }
 
-/// What the fullest rank leaves of a device's usable memory, in GiB; marked where that is little.
+/// The memory that the fullest rank leaves free, in GiB; "!" marks plans for which is_tight()
+/// holds.
 std::string free_text(const Plan& plan) {
   if (!plan.head_room) return "-";
   return (is_tight(plan) ? "!" : "") + gibibytes_text(*plan.head_room);
@@ -50,8 +51,9 @@ std::string frameworks_text(const Plan& plan) {
 /// A column that is shown only where its values differ.
 struct PlanColumn {
   std::string title;
-  /// Of columns that do not fit the terminal, the least goes first. Which plan it is comes before
-  /// what it reaches; the numbers of data ranks and micro-batches follow from the others.
+  /// If columns do not fit the terminal, the least important one is left out first. Columns that
+  /// identify the plan are more important than its results; the numbers of data ranks and
+  /// micro-batches follow from other columns.
   int importance = 0;
   std::string (*cell)(const Plan&);
   bool shown = true;
@@ -106,10 +108,11 @@ std::size_t name_width(const PlanTable& table) {
   return width;
 }
 
-/// The rows of the table: the first of the ranking, then those of the Pareto front that follow.
+/// The plans that the table shows: the first of the ranking, then those of the Pareto front that
+/// are not among them.
 struct ShownPlans {
   std::vector<std::size_t> rows;
-  std::size_t ranked = 0;  ///< how many of them are the first of the ranking
+  std::size_t ranked = 0;  ///< how many of them come from the top of the ranking
 };
 
 ShownPlans shown_plans(const PlanTable& table, const std::vector<std::size_t>& front,
@@ -148,7 +151,7 @@ std::vector<TableColumn> table_of(const PlanTable& table, const std::vector<std:
   return columns;
 }
 
-/// How far to trust the times, by the published runs that are nearest.
+/// States how far the times can be trusted, from the errors of the nearest published runs.
 std::string write_errors(const PlanTable& table) {
   if (!table.modelled) return "";
   if (!table.errors)
@@ -170,7 +173,7 @@ std::string write_errors(const PlanTable& table) {
   return text;
 }
 
-/// "! 3 plans leave less memory free than ...": they may not fit.
+/// The warning about plans that may not fit: "! 3 plans leave less than ...".
 std::string write_tight(const PlanTable& table) {
   const auto tight = std::count_if(table.plans.begin(), table.plans.end(), is_tight);
   if (tight == 0) return "";
@@ -181,7 +184,8 @@ std::string write_tight(const PlanTable& table) {
       format_percent(kMemoryError), tight == 1 ? "its" : "their", tight == 1 ? "it" : "they");
 }
 
-/// Per framework the first plan that it can run by name, where the first of all is not that.
+/// Names the frameworks that have the best plan's schedule by name and, for every other framework,
+/// the best plan that it has.
 std::string write_frameworks(const PlanTable& table) {
   if (!table.any_framework) return "";
   const std::vector<std::string> best = frameworks_of(table.plans[0].configuration);
@@ -223,7 +227,7 @@ std::string write_ranking(const PlanTable& table, const std::vector<std::size_t>
   return layout.empty() ? text : text + "layers of #1: --layout '" + layout + "'\n";
 }
 
-/// Compares a plan with the best, per sample and rank: "+12.3 %  dependency +1.2 ms, drain +0.4
+/// Compares a plan with the best one, per sample and rank: "+12.3 %  dependency +1.2 ms, drain +0.4
 /// ms".
 std::string write_loss(const Plan& loser, const Plan& best) {
   const auto per_sample = [](const Plan& plan, Nanos time) {

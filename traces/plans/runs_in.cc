@@ -1,4 +1,4 @@
-// The rules of the profiles, asked one by one.
+// Asks the rules of each profile whether they refuse the schedule.
 #include "traces/plans/runs_in.h"
 
 #include "sim/model/schedule_def.h"

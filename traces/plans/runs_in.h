@@ -1,4 +1,4 @@
-// Which frameworks have a plan's schedule by name, in its shape.
+// Finds the frameworks that can run a plan's schedule by name, in its shape.
 #pragma once
 
 #include <string>
@@ -8,14 +8,15 @@
 
 namespace bubblescope::traces {
 
-/// Whether the framework of a --profile ("pytorch", "megatron", ...) has it.
+/// Whether the framework of a --profile ("pytorch", "megatron", ...) has the configuration's
+/// schedule.
 bool runs_in(const Configuration& configuration, const std::string& framework);
 
-/// All that have it, in the order of --profile. The releases of PyTorch have the same schedules and
-/// count once.
+/// The frameworks that have the schedule, in the order of --profile. All releases of PyTorch have
+/// the same schedules and count as one.
 std::vector<std::string> frameworks_of(const Configuration& configuration);
 
-/// All frameworks that are known.
+/// The names of all known frameworks.
 std::vector<std::string> known_frameworks();
 
 }  // namespace bubblescope::traces

@@ -1,4 +1,4 @@
-// A sentence for each kind of cause.
+// Writes a sentence for each kind of cause.
 #include "traces/reports/cause_text.h"
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@ namespace bubblescope::traces {
 
 namespace {
 
-constexpr double kMinReported = 0.01;  ///< of the step
+constexpr double kMinReported = 0.01;  ///< as a fraction of the step
 
 double share_of(const Cause& cause, Nanos step) {
   return step == 0 ? 0 : static_cast<double>(cause.saves) / static_cast<double>(step);

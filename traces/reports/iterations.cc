@@ -19,7 +19,7 @@ namespace bubblescope::traces {
 
 namespace {
 
-constexpr double kMinReported = 0.02;  ///< of a duration
+constexpr double kMinReported = 0.02;  ///< as a fraction of a duration
 constexpr std::size_t kShown = 5;
 
 std::vector<double> replay_errors(const Iterations& iterations) {
@@ -69,7 +69,7 @@ std::string rows_json(const std::vector<IterationRow>& rows) {
   return out + "]";
 }
 
-/// The mean over the steps of the work outside the pipeline's ops, the longest first.
+/// The mean time per step of each kind of work outside the pipeline, the longest first.
 std::vector<std::pair<std::string, Nanos>> mean_outside(const std::vector<WholeStep>& steps) {
   std::map<std::string, Nanos> sums;
   for (const WholeStep& step : steps)

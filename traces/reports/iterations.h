@@ -1,5 +1,5 @@
-// Measured iterations, which `analyze` adds to the bubble report: each iteration, the replay error,
-// and stragglers.
+// Writes what `analyze` adds to the bubble report of measured steps: each iteration, the replay
+// error, stragglers and causes.
 //
 // As json, at the end of a report:
 //   "iterations":64,
@@ -18,9 +18,9 @@
 //   "steps":[{"step":23,"step_ns":...,"pipeline_ns":...}, ...],
 //   "outside_pipeline_ns":{"grads-reduce-scatter":...,"optimizer":...},
 //   "trust":{"replay_error":0.0021,"verdict":"good","why":[]}
-// Of a step that broke off, "stragglers", "causes" and "slowdown" are null; where nothing may be
-// concluded, "bubble_ratio" is, too. "step_ns" is the mean over the steps of the slowest replica's
-// whole step; where a trace has nothing besides the pipeline's ops, it is their makespan.
+// "stragglers", "causes" and "slowdown" are null if steps are incomplete; "bubble_ratio" is null,
+// too, if the report has no conclusions. "step_ns" is the mean over the steps of the slowest
+// replica's whole step, or of its makespan if the trace has only the pipeline's ops.
 #pragma once
 
 #include <optional>
@@ -38,41 +38,42 @@ namespace bubblescope::traces {
 struct IterationRow {
   std::string label;
   Nanos makespan = 0;
-  std::optional<double> bubble_ratio;  ///< nothing where nothing may be concluded
+  std::optional<double> bubble_ratio;  ///< empty if there are no conclusions
   double replay_error = 0;             ///< a fraction of the makespan
 };
 
 /// All measured steps of one pipeline.
 struct Iterations {
   std::vector<IterationRow> rows;  ///< at least one
-  /// Nothing of steps that broke off, or from which nothing may be concluded.
+  /// Empty if steps are incomplete, or if there are no conclusions.
   std::optional<StragglerReport> stragglers;
-  std::optional<SlowdownReport> slowdown;  ///< the same; and nothing where steps lack a replica
-  std::optional<CauseReport> causes;       ///< the same
-  std::vector<std::string> left_out;       ///< files that are no traces, in sentences
-  std::vector<std::string> notes;          ///< of the reader, in sentences
-  std::vector<WholeStep> whole_steps;      ///< empty of whole steps that files hold
+  std::optional<SlowdownReport> slowdown;  ///< also empty if steps lack a replica
+  std::optional<CauseReport> causes;       ///< also empty if steps lack a replica
+  std::vector<std::string> left_out;       ///< sentences about files that are not traces
+  std::vector<std::string> notes;          ///< sentences from the reader
+  std::vector<WholeStep> whole_steps;      ///< empty if files hold only the pipeline's ops
   Trust trust;
 };
 
-/// The mean of the whole steps, or of the makespans where there are none.
+/// The mean time of the whole steps, or of the makespans if there are no whole steps.
 Nanos compute_mean_step(const Iterations& iterations);
 
-/// The same without bubbles, stragglers and slowdown, for a verdict of none.
+/// Removes bubbles, stragglers and slowdown, for reports with the verdict kNone.
 Iterations remove_conclusions(Iterations iterations);
 
 /// Writes the members above, without braces around them.
 std::string write_iterations_json(const Iterations& iterations);
 
-/// What the report begins with where files were left out; empty elsewhere.
+/// Writes the first lines of the report, which name the files that were left out; empty if there
+/// are none.
 std::string write_left_out_text(const Iterations& iterations);
 
 /// step         2.214 s  whole, of the slowest replica: mean of 32 steps
 /// pipeline     2.013 s  of it, from the first op to the last; besides: optimizer 43.22 ms, ...
 ///              (makespan below: mean of all replicas)
 ///
-/// The first lines of the totals; empty where steps are what the report shows anyway: a single
-/// replica's ops, and nothing besides them.
+/// Writes the first lines of the totals. Empty if a step is just the ops of a single replica, which
+/// the report shows anyway.
 std::string write_whole_step_text(const Iterations& iterations);
 
 /// 64 iterations: 1.95 s to 2.31 s; drawn is the median one, all numbers are means

@@ -1,4 +1,4 @@
-// One sentence about the nearest published runs.
+// Writes a sentence about the nearest published runs.
 #include "traces/reports/known_errors_text.h"
 
 #include <fmt/format.h>
@@ -9,7 +9,7 @@ namespace bubblescope::traces {
 
 namespace {
 
-/// How much longer than predicted a run took, in whole percent: below zero where it was shorter.
+/// How much longer than predicted a run took, in whole percent; negative if it was shorter.
 int longer_percent(double error) { return static_cast<int>(std::lround(100 / (1 + error) - 100)); }
 
 std::string range_text(int low, int high) {

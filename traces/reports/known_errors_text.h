@@ -1,4 +1,4 @@
-// What published runs say about predictions, in words.
+// Writes known errors as a sentence.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace bubblescope::traces {
 
-/// "all 22 published runs of dense models on h100 took longer than predicted, by 1 to 25 %". Says
-/// why a predicted time lies outside of the range of those runs, where it does.
+/// Writes a sentence such as "all 22 published runs of dense models on h100 took longer than
+/// predicted, by 1 to 25 %". It explains why the predicted time may lie outside the expected range.
 std::string known_errors_text(const KnownErrors& errors);
 
 }  // namespace bubblescope::traces

@@ -26,11 +26,11 @@ struct Segment {
   Nanos time = 0;
 };
 
-/// The composition of the path.
+/// The time on the path by kind of op and by rank.
 struct PathSummary {
   std::vector<Segment> segments;
   std::int64_t ops = 0;
-  std::map<OpKind, Nanos> by_letter;  ///< under the first kind of those that share a letter
+  std::map<OpKind, Nanos> by_letter;  ///< keyed by the first kind of those that share a letter
   std::map<std::int32_t, Nanos> by_rank;
   Nanos messages = 0;
   Nanos waiting = 0;
@@ -57,7 +57,8 @@ PathSummary summarize(const StepRecord& record) {
   return summary;
 }
 
-/// Means over several steps have the path of one of them, which is not as long as the mean.
+/// The heading of the path. If the report is the mean of several steps, the path is that of the
+/// drawn step, whose makespan differs from the mean.
 std::string title(const StepRecord& record) {
   const Nanos makespan = compute_makespan(record.timeline);
   if (makespan == record.report.makespan) return "critical path";
@@ -90,7 +91,7 @@ std::string segment_text(const Program& program, const Segment& segment) {
                      format_time(segment.time));
 }
 
-/// The entries of the second line, without the middle of a long path.
+/// The entries of the second line. The middle of a long path is left out.
 std::vector<std::string> entries_of(const Program& program, const std::vector<Segment>& segments) {
   std::vector<std::string> entries;
   const std::size_t left_out =

@@ -19,7 +19,7 @@ void write_by_name(JsonWriter& json, const std::array<Nanos, kCount>& values) {
   json.end_object();
 }
 
-/// Per rank, the largest slack of its instructions; empty where the report has none.
+/// The largest slack of each rank's instructions; empty if the report has no slack.
 std::vector<Nanos> find_max_slack(const BubbleReport& report, const Program& program) {
   if (report.slack.size() != program.instructions.size()) return {};
   std::vector<Nanos> largest(report.ranks.size(), 0);

@@ -1,4 +1,4 @@
-// The bubble report as json: the contract of docs/cli.md, "bubblescope-report/1".
+// The bubble report as JSON: the contract of docs/cli.md, "bubblescope-report/1".
 //
 //   {"format":"bubblescope-report/1","source":"simulated","schedule":"1f1b","pp":2,...,
 //    "makespan_ns":9000000,
@@ -16,12 +16,12 @@
 //     ...],
 //    "lower_bound_ns":9000000}
 //
-// Of a report without conclusions, bubble, idle_by_cause_ns, critical_path and lower_bound_ns are
-// null. Beyond the contract: `peak_at`, the op at which peak_chunks is first reached;
-// `max_slack_ns`, the most that any of the rank's instructions could end later for free; without
-// flushes, per rank "warmup":3,"staleness":3,"weight_versions":4 and, where the cost file gives
-// them, "weight_bytes" of all these versions; before lower_bound_ns, `period_ns`; where messages
-// share links, before lower_bound_ns, the most utilized first,
+// If the report has no conclusions, bubble, idle_by_cause_ns, critical_path and lower_bound_ns are
+// null. Members beyond the contract: `peak_at` is the op at which peak_chunks is first reached.
+// `max_slack_ns` is the largest slack of the rank's instructions. Schedules without flushes have
+// "warmup":3,"staleness":3,"weight_versions":4 per rank, "weight_bytes" of all these versions if
+// the cost file gives them, and `period_ns` before lower_bound_ns. If messages share links, these
+// come before lower_bound_ns, the most utilized first:
 //    "links":[{"name":"nic 0 out","bytes":8388608,"busy_ns":190000,"shared_ns":40000,
 //              "utilization":0.21},...]
 // With noise and with --sensitivity:
@@ -40,10 +40,11 @@
 
 namespace bubblescope::traces {
 
-/// Fields that a command adds: name, and value as json.
+/// Members that a command adds: a name, and a value in JSON.
 using ReportFields = std::vector<std::pair<std::string, std::string>>;
 
-/// Writes the whole report, with a line end. Linear in ranks and critical path.
+/// Writes the whole report, which ends with a newline. Takes time linear in ranks and critical
+/// path.
 std::string write_report_json(const BubbleReport& report, const Program& program,
                               const Timeline& timeline, const ReportFields& more = {});
 

@@ -23,7 +23,7 @@ namespace bubblescope::traces {
 
 namespace {
 
-/// Short heads, so that all of them fit side by side.
+/// Short headings, so that all columns fit side by side.
 constexpr std::array<std::string_view, kIdleCauses> kCauseHeads{"warmup", "imbal", "depend", "comm",
                                                                 "memory", "drain", "sync"};
 
@@ -66,7 +66,7 @@ class RankTable {
   }
 
  private:
-  /// The idle time of all causes with these heads.
+  /// The total idle time of the causes with these headings, as one column.
   TableColumn others(const std::vector<std::string>& heads) const {
     return time_column("other", [&](const RankReport& rank) {
       Nanos sum = 0;
@@ -77,7 +77,8 @@ class RankTable {
     });
   }
 
-  /// Where not all columns fit: how much is idle and held says more than why, and when.
+  /// The importance of a column if not all fit: the amounts of idle time and memory matter more
+  /// than their causes and times.
   int importance_of(std::string_view head) const {
     constexpr std::array<std::string_view, 5> kFirst{"sends", "at", "units", "sync", "warmup"};
     if (head == unit_.name) return kAlwaysShown;
@@ -232,7 +233,8 @@ std::string noise_line(const BubbleReport& report) {
       format_time(static_cast<Nanos>(report.noise->mean)), format_time(report.noise->longest));
 }
 
-/// Signed: where messages share links, a slower op can make a step shorter.
+/// Formats a change with its sign, because a slower op can make a step shorter if messages share
+/// links.
 std::string format_change(Nanos change) { return (change < 0 ? "" : "+") + format_time(change); }
 
 std::string highest_peak(const StepRecord& record) {

@@ -23,11 +23,11 @@ namespace bubblescope::traces {
 ///
 /// Idle time is split by cause (docs/bubble.md); causes that no rank has are left out. `peak`
 /// counts the micro-batches whose activations a rank holds at once, first at the op of `at`. Times
-/// are rounded for reading: the json report is exact. Of a report without conclusions only the
-/// makespan is said.
+/// are rounded for reading: the JSON report is exact. A report without conclusions shows only the
+/// makespan.
 std::string write_text_report(const StepRecord& record, const DrawOptions& options = {});
 
-/// Writes one line where sensitivity was asked for: kinds, then the most sensitive ranks.
+/// Writes one line if sensitivity was requested: kinds, then the most sensitive ranks.
 ///
 /// 1 % more of  F +110 us  B +220 us  rank 3 +240 us  rank 2 +210 us  rank 1 +180 us
 std::string write_sensitivity_text(const BubbleReport& report);

@@ -27,7 +27,7 @@ namespace {
 
 constexpr int kMessageCpu = 1;
 
-/// Lane 0 computes on cpu 0; the other lanes stand behind the cpu of messages.
+/// Lane 0 computes on cpu 0. The other lanes have the cpus after that of the messages.
 std::int32_t cpu_of(const RankJob& job) { return job.lane == 0 ? 0 : job.lane + kMessageCpu; }
 
 void append_job(fmt::memory_buffer& out, std::size_t label, const RankJob& job) {

@@ -1,4 +1,4 @@
-// Reading and writing the native schedule object.
+// Reads and writes the native schedule object.
 #include "traces/schedules/native_schedule.h"
 
 #include <fmt/format.h>

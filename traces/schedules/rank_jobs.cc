@@ -50,7 +50,7 @@ class Cutter {
                     format_, to_string(instruction.op), instruction.rank));
   }
 
-  /// The jobs on `rank` that an instruction waits for; a message is represented by its receive.
+  /// The jobs on `rank` that an instruction waits for. A message is represented by its receive.
   std::vector<std::uint32_t> waits_on(InstructionId id, std::int32_t rank) const {
     std::vector<std::uint32_t> waits;
     for (const InstructionId awaited : program_.dependencies_of(id)) {

@@ -17,20 +17,20 @@ struct RankJob {
   JobKind kind = JobKind::kWork;
   Op op;
   std::int32_t lane = 0;  ///< the lane within its rank, the compute lane first; messages have none
-  std::int32_t peer = 0;  ///< of a message: the other rank
-  std::uint32_t tag = 0;  ///< of a message: the same at both ends, and unique
-  Nanos duration = 0;     ///< of a message, from its send's start to its receive's end
+  std::int32_t peer = 0;  ///< for a message, the other rank
+  std::uint32_t tag = 0;  ///< for a message, the same at both ends and unique
+  Nanos duration = 0;     ///< for a message, from its send's start to its receive's end
   std::vector<std::uint32_t> waits_for;  ///< jobs of the same rank, by index, all before this one
 };
 
-/// [rank]: its jobs in an order in which each stands behind all that it waits for.
+/// The jobs of each rank, in an order in which each job comes after everything that it waits for.
 using RankJobs = std::vector<std::vector<RankJob>>;
 
-/// Throws Error where the Program has posts and waits of messages, for which `format`'s simulator
-/// has its own rules.
+/// Throws Error if the Program has posts and waits of messages, because the simulator of `format`
+/// has its own rules for them.
 RankJobs make_rank_jobs(const PricedSchedule& priced, const std::string& format);
 
-/// Returns the common time of all messages; nullopt where they differ or there are none.
+/// Returns the common time of all messages; nullopt if they differ or there are none.
 std::optional<Nanos> find_uniform_latency(const RankJobs& ranks);
 
 }  // namespace bubblescope::traces

@@ -1,4 +1,4 @@
-// Reading and writing the text form.
+// Reads and writes the text form.
 #include "traces/schedules/text_schedule.h"
 
 #include <fmt/format.h>
@@ -23,7 +23,8 @@ std::string place_of(const std::string& file, std::size_t rank, std::size_t posi
   return fmt::format("{}: rank {}, position {}", file, rank, position);
 }
 
-/// Removes everything up to and including `separator` from the front, and returns it without that.
+/// Removes the front of the text, up to and including `separator`, and returns what came before the
+/// separator.
 std::string_view take_until(std::string_view& text, char separator) {
   const std::string_view front = text.substr(0, text.find(separator));
   text.remove_prefix(std::min(text.size(), front.size() + 1));

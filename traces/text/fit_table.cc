@@ -38,7 +38,8 @@ bool tells_rows_apart(const TableColumn& column) {
                      [&](const std::string& cell) { return cell != column.cells.front(); });
 }
 
-/// Columns go before others that stand higher: those that tell no rows apart before all that do.
+/// The rank of a column when columns are left out; the lowest goes first. Columns with the same
+/// cell in every row rank below all others.
 std::pair<bool, int> standing(const TableColumn& column) {
   const bool always = column.importance >= kAlwaysShown;
   return {always || tells_rows_apart(column), column.importance};
@@ -70,8 +71,8 @@ std::vector<std::string> hidden_heads(const std::vector<TableColumn>& columns,
   return heads;
 }
 
-/// `columns` with one column for the parts of these heads, behind the parts that are left; without
-/// it where none are, as it would say what the whole says.
+/// Returns `columns` with one column in place of the parts with these heads, after the parts that
+/// are left. If no part is left, there is no such column, because it would repeat the total.
 std::vector<TableColumn> fold_columns(const std::vector<TableColumn>& columns,
                                       const std::vector<std::string>& heads,
                                       const FoldParts& fold) {
@@ -91,7 +92,8 @@ std::vector<TableColumn> fold_columns(const std::vector<TableColumn>& columns,
   return folded;
 }
 
-/// Where the text behind a line's label begins; two columns in where there is none.
+/// The indent of continuation lines: where the text after the label begins, or two columns if there
+/// is no label.
 std::size_t indent_of(std::string_view line) {
   constexpr std::size_t kMaxLabel = 20;
   const std::size_t first = line.find_first_not_of(' ');
@@ -127,7 +129,7 @@ std::string fold_line(std::string_view line, int width) {
   return text + current;
 }
 
-/// The heads, then a line per row.
+/// Draws the heads, then one line per row.
 std::string draw_rows(const std::vector<const TableColumn*>& shown) {
   std::string text;
   const std::size_t rows = shown.front()->cells.size() + 1;

@@ -1,5 +1,5 @@
-// Tables and lines that fit a terminal: the least important columns are left out, and nothing
-// wraps.
+// Fits tables and text to the width of a terminal. Tables lose their least important columns
+// instead of wrapping.
 #pragma once
 
 #include <functional>
@@ -14,9 +14,9 @@ namespace bubblescope::traces {
 struct TableColumn {
   std::string head;
   std::vector<std::string> cells;
-  bool left = false;   ///< its cells begin below each other; else they end so
-  int importance = 0;  ///< of columns in a table too wide, the least goes first; of equals the last
-  bool is_part = false;  ///< one of the columns that add up to another one
+  bool left = false;     ///< aligned to the left; otherwise to the right
+  int importance = 0;    ///< the least important is left out first; ties: the last one
+  bool is_part = false;  ///< one of several columns that add up to another
 };
 
 inline constexpr int kAlwaysShown = 1000;  ///< the importance of columns that are never left out
@@ -26,16 +26,16 @@ struct FittedTable {
   std::vector<std::string> hidden;  ///< heads of the columns that were left out, in order
 };
 
-/// The column that stands for all parts with these heads together.
+/// Returns the column that replaces all parts with these heads.
 using FoldParts = std::function<TableColumn(const std::vector<std::string>& heads)>;
 
-/// All columns, or those that fit `width`. Columns whose rows are all alike go first: what tells
-/// rows apart stays. With `fold`, the parts that are left out appear as one column, so that every
-/// row still adds up.
+/// Draws all columns, or those that fit `width`. Columns with the same cell in every row are left
+/// out first, so that what distinguishes the rows stays. With `fold`, the parts that are left out
+/// become one column, so that every row still adds up.
 FittedTable draw_table(const std::vector<TableColumn>& columns, std::optional<int> width = {},
                        const FoldParts& fold = {});
 
-/// "not shown: at, sends (--wide shows them)\n"; empty where nothing is hidden.
+/// Writes which columns are hidden: "not shown: at, sends (--wide shows them)\n". Empty if none is.
 std::string describe_hidden(const std::vector<std::string>& hidden);
 
 /// Breaks lines wider than `width` between words. Continuation lines are indented to the first word

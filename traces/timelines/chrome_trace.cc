@@ -6,8 +6,8 @@
 // A process is a rank, a thread one of its lanes: 1 computes, the others are links to other ranks.
 // Flows (s, f) lead from a message to the op that waits for it; a counter (C) has the stage chunks
 // whose activations a rank holds. Times are microseconds with three decimals: exact nanoseconds.
-// otherData says what the step was made with and has the schedule in our own json, as a text, so
-// that `analyze` gives the very report back.
+// otherData states how the step was made and contains the schedule in our own JSON, as a string, so
+// that `analyze` reproduces the same report.
 #include <fmt/compile.h>
 #include <fmt/format.h>
 
@@ -151,7 +151,7 @@ class ChromeTrace {
     json_.end_object().end_object();
   }
 
-  /// Who sends and who receives is told under the names that PyTorch's profiler gives them.
+  /// Sender and receiver have the names that PyTorch's profiler gives them.
   void write_arguments(InstructionId id) {
     const Instruction& instruction = program_.instructions[id];
     const Op& op = instruction.op;
@@ -176,7 +176,7 @@ class ChromeTrace {
       if (consumer_[dependency] == slice.id) write_flow_end(dependency, slice, FlowEnd::kFinish);
   }
 
-  /// Bound to the slice at whose start it stands.
+  /// Writes one end of a flow, at the start of the slice that it belongs to.
   void write_flow_end(InstructionId message, const TraceSlice& at, FlowEnd end) {
     json_.line(0).begin_object().member("ph", end == FlowEnd::kStart ? "s" : "f");
     if (end == FlowEnd::kFinish) json_.member("bp", "e");

@@ -1,4 +1,4 @@
-// Reading and writing the native timeline file.
+// Reads and writes the native timeline file.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -58,7 +58,7 @@ class RowReader {
     node.refuse("must be 'post' or 'wait'");
   }
 
-  /// Throws Error unless every op of the schedule had its row.
+  /// Throws Error unless every op of the schedule had a row.
   void finish(const JsonNode& rows) {
     for (std::size_t rank = 0; rank < next_.size(); ++rank)
       for (const Queue queue : {kCompute, kEvict, kLoad})
@@ -96,8 +96,8 @@ class RowReader {
     return static_cast<std::uint32_t>(lane);
   }
 
-  /// Ops must be in their lane in the order of the schedule, which knows the pairs: compute ops in
-  /// their rank's order, copies in that of their direction.
+  /// Checks that ops follow the order of the schedule: compute ops that of their rank, copies that
+  /// of their direction. The schedule also knows which op each op is paired with.
   void match_order(const JsonNode& row, Instruction& instruction) {
     const auto rank = static_cast<std::size_t>(instruction.rank);
     if (is_compute(instruction.op.kind) && instruction.lane != rank)
@@ -140,7 +140,7 @@ class RowReader {
   Program& program_;
   Timeline& timeline_;
   const Schedule& schedule_;
-  std::vector<std::array<std::size_t, kQueues>> next_;  ///< per rank and queue, into its order
+  std::vector<std::array<std::size_t, kQueues>> next_;  ///< [rank][queue]: into its order
 };
 
 std::vector<Lane> read_lanes(const JsonNode& node, std::int32_t ranks) {
@@ -195,7 +195,7 @@ const Registrar<TimelineFormat> registrar{{"save",
                                            },
                                            {".json"}}};
 
-/// Reports state times from the beginning of the step, so a step must not begin before 0.
+/// Shifts the step to begin at 0, because reports state times from the beginning of the step.
 void begin_at_zero(Timeline& timeline) {
   const Nanos early = std::min<Nanos>(0, find_step_bounds(timeline).start);
   for (Nanos& start : timeline.start) start -= early;

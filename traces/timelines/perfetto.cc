@@ -1,5 +1,5 @@
 // Perfetto's own trace format, which ui.perfetto.dev opens and trace_processor queries: protobuf
-// packets with exact nanoseconds, a quarter of the size of Chrome's json.
+// packets with exact nanoseconds, a quarter of the size of Chrome's JSON.
 //
 //   1f1b: 4 ranks, 8 micro-batches    the step: one slice with what it was made with and came to
 //     critical path                   0F0 0SEND_F0 1F0 ...
@@ -44,7 +44,7 @@ struct Numbers {
   std::int32_t process = 0;
 };
 
-/// A slice that has begun.
+/// A slice that has begun but not ended.
 struct OpenSlice {
   Nanos end = 0;
   std::uint64_t track = 0;
@@ -80,7 +80,7 @@ class PerfettoStep {
   }
 
  private:
-  /// The viewer has no time before 0.
+  /// Shifts a time so that none is negative; the viewer shows nothing before 0.
   Nanos at(Nanos time) const { return time + shift_; }
 
   std::uint64_t describe(const std::string& name, std::uint64_t parent, std::int32_t place) {
@@ -213,15 +213,15 @@ class PerfettoStep {
       slice.annotate("bytes", step_.message_bytes[id]);
   }
 
-  /// Annotates what the rank waited for before this op, and how long.
+  /// Annotates the slice with the cause and length of the wait before this op.
   void annotate_wait(PerfettoSlice& slice, InstructionId id) {
     for (std::size_t gap = first_gap_[id]; gap < gaps_.size() && gaps_[gap].before == id; ++gap)
       slice.annotate(fmt::format("idle_{}_ns", name(gaps_[gap].cause)),
                      gaps_[gap].end - gaps_[gap].start);
   }
 
-  /// Pairs of ops and the messages that carry their values, where a message waits for its op and
-  /// not for a queue.
+  /// Pairs each op with the messages that carry its value, if these wait for the op and not for a
+  /// queue.
   std::vector<std::pair<InstructionId, InstructionId>> find_produced() const {
     std::vector<std::pair<InstructionId, InstructionId>> made;
     for (InstructionId id = 0; id < program_.size(); ++id) {

@@ -5,8 +5,8 @@
 //   0,compute,0F0,F,0,0,0,1000000,0,1
 //   0,,0SEND_F0,SEND_F,0,0,1000000,1100000,0,1
 //
-// lane is blank for a message that occupies nothing. critical is 1 on the critical path; it and
-// slack_ns are blank where the report has no conclusions.
+// lane is blank for a message that occupies no lane. critical is 1 on the critical path. critical
+// and slack_ns are blank if the report has no conclusions.
 #include <fmt/compile.h>
 #include <fmt/format.h>
 

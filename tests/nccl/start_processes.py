@@ -122,7 +122,7 @@ def unknown_name(program):
     done = subprocess.run([program, *RUN[:-1], "1s"], env=variables, capture_output=True, text=True, timeout=60,
                           check=False)
     took = time.monotonic() - begin
-    if done.returncode != 3 or "the host rank-0.invalid is not known" not in done.stderr or took < 1:
+    if done.returncode != 3 or "the host rank-0.invalid cannot be resolved" not in done.stderr or took < 1:
         sys.exit(f"an unknown name: exit status {done.returncode} after {took:.1f} s, and it says\n{done.stderr}")
 
 

@@ -13,7 +13,8 @@ const BubblescopeNccl& open_nccl(const std::string& module_file) {
 }
 
 const BubblescopeNccl& open_nccl() {
-  static const BubblescopeNccl& calls = open_nccl(find_module(BUBBLESCOPE_NCCL_MODULE));
+  static const std::string file = find_module(BUBBLESCOPE_NCCL_MODULE);
+  static const BubblescopeNccl& calls = open_nccl(file);
   return calls;
 }
 

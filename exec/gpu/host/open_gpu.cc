@@ -1,4 +1,4 @@
-// Opening the CUDA module.
+// Loads the CUDA module.
 #include <cstdlib>
 
 #include "exec/gpu/host/gpu.h"
@@ -27,7 +27,8 @@ const BubblescopeGpu& open_gpu(const std::string& module_file) {
 }
 
 const BubblescopeGpu& open_gpu() {
-  static const BubblescopeGpu& calls = open_gpu(find_gpu_module());
+  static const std::string file = find_gpu_module();
+  static const BubblescopeGpu& calls = open_gpu(file);
   return calls;
 }
 

@@ -94,8 +94,8 @@ const char* split(void* from, std::int32_t color, std::int32_t rank, void** made
   *made = nullptr;
   ncclConfig_t config = make_config();
   if (color == kBubblescopeNoColor) {
-    static ncclComm_t nobody = nullptr;
-    return check_nccl(ncclCommSplit(of(from).comm, NCCL_SPLIT_NOCOLOR, rank, &nobody, &config),
+    static ncclComm_t no_comm = nullptr;
+    return check_nccl(ncclCommSplit(of(from).comm, NCCL_SPLIT_NOCOLOR, rank, &no_comm, &config),
                       "ncclCommSplit");
   }
   std::unique_ptr<Communicator> part(new (std::nothrow)

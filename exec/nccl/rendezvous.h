@@ -27,7 +27,7 @@ struct RendezvousServer {
 SocketTransport accept_ranks(const TcpSocket& listener, std::int32_t count, const Limits& limits,
                              const RendezvousServer& door);
 
-/// Connects to an address. The result is not open if nobody answers there. Throws Error if the host
+/// Connects to an address. The result is not open if there is no answer. Throws Error if the host
 /// name cannot be resolved.
 using Connect = std::function<TcpSocket(const Address&)>;
 

@@ -68,8 +68,8 @@ TcpSocket accept_from(const TcpSocket& listener);
 /// The address of the other end, without its port; "?" if the connection has ended.
 std::string peer_of(const TcpSocket& socket);
 
-/// Connects to an address, waiting for less than a second; not open if nobody answers. Throws Error
-/// if the host name cannot be resolved.
+/// Connects to an address, waiting for less than a second; not open if there is no answer. Throws
+/// Error if the host name cannot be resolved.
 TcpSocket call(const Address& address);
 
 }  // namespace bubblescope::exec

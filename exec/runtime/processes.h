@@ -26,7 +26,7 @@ class Processes {
   /// Processes that are connected by a transport, which is not copied. `close` is called after the
   /// shutdown.
   Processes(Transport& transport, const Limits& limits, std::function<void()> close = {});
-  /// Calls shutdown() if nobody has, and ignores its errors.
+  /// Calls shutdown() unless it was called, and ignores its errors.
   ~Processes();
   Processes(const Processes&) = delete;
   Processes& operator=(const Processes&) = delete;

@@ -21,7 +21,7 @@ namespace {
 
 constexpr double kSlow = 1.02;
 constexpr double kGrowTogether = 0.9;
-constexpr double kMostDropped = 0.02;  ///< as a fraction of the step
+constexpr double kMaxDropped = 0.02;  ///< as a fraction of the step
 constexpr std::size_t kMaxWorkers = 3;
 constexpr std::size_t kFewestSamples = 8;
 
@@ -283,7 +283,7 @@ CauseReport find_causes(std::span<const ReplicatedStep> steps) {
   const double as_it_was = mean_time(steps, Waiting::kKept, as_measured);
   const double replayed = mean_time(steps, Waiting::kDropped, as_measured);
   const Waiting waiting = Waiting::kDropped;
-  report.is_known = std::abs(replayed - as_it_was) <= kMostDropped * as_it_was;
+  report.is_known = std::abs(replayed - as_it_was) <= kMaxDropped * as_it_was;
   report.replayed = std::llround(replayed);
   if (!report.is_known) return report;
   const auto add = [&](Cause cause, double mended) {

@@ -15,7 +15,7 @@ BusyKind classify_busy(OpKind kind);
 
 /// One entry per rank, complete except for its peak. A gap between two ops is communication while
 /// the message that ended it was in transit, memory while a copy was, and dependency before that.
-/// Of the dependency time, the rank's difference in work to the busiest rank counts as imbalance.
+/// Dependency time counts as imbalance up to the rank's difference in work to the busiest rank.
 std::vector<RankReport> account_for_time(const Program& program, const Timeline& timeline);
 
 /// A period in which a rank's compute lane is idle for one cause.

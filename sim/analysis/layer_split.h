@@ -79,7 +79,7 @@ class LayerAssigner {
   const Schedule& schedule_;
   std::int32_t stages_;
   StageLoads loads_;
-  /// Of one pipeline; a rank appears once per stage.
+  /// The ranks and stages of one pipeline; a rank appears once per stage.
   std::vector<std::vector<std::int32_t>> stages_of_rank_;
   std::vector<std::vector<std::int32_t>> ranks_of_stage_;
   std::vector<std::int32_t> versions_;  ///< [rank]: weight versions held

@@ -7,7 +7,7 @@
 
 namespace bubblescope::inline sim {
 
-/// What to simulate beside the step itself.
+/// Variations of a step that are simulated in addition to the step itself.
 struct Scenarios {
   Noise noise = {};          ///< no scenarios where it is not random
   std::size_t count = 1000;  ///< scenarios of the noise

@@ -5,7 +5,7 @@
 //                                .weight_grad = 1'000'000}};
 //   Prediction step = predict(schedule, config);
 //
-// Nothing in it names a file: whoever fills it in has read what the values come from.
+// Nothing in it names a file: the caller has read all files before.
 #pragma once
 
 #include <cstdint>
@@ -67,8 +67,8 @@ struct Sharding {
   bool waits_for_reductions = false;               ///< whether updates wait for reductions
 };
 
-/// What ranks do not keep from a forward to its backward, or from step to step. Each is added to
-/// the schedule as ops.
+/// Ways to save memory: recomputation, offload and sharded parameters. Each is added to the
+/// schedule as ops.
 struct Moves {
   std::vector<Recompute> recompute = {};  ///< one for all stages, or one per stage; empty: none
   std::optional<OffloadPlan> offload = {};

@@ -1,5 +1,5 @@
-// What the published generators make for costs, shapes and memory of their authors' tables, by an
-// interpreter of their descriptions: ours are never longer with as much memory. And more memory
+// The results of the published generators for costs, shapes and memory of their authors' tables, by
+// an interpreter of their descriptions: ours are never longer with as much memory. And more memory
 // never makes a searched schedule longer.
 #include <gtest/gtest.h>
 

@@ -17,7 +17,7 @@ namespace bubblescope::tests {
 
 namespace {
 
-/// Of a process, and a moment for those that were killed by it.
+/// The limit of a process, with a moment for those that were killed by it.
 constexpr unsigned kMaxSeconds = 120;
 constexpr Nanos kAfterFirst = 3'000'000'000;
 

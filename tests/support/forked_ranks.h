@@ -10,7 +10,7 @@
 
 namespace bubblescope::tests {
 
-/// What became of one process.
+/// How one process ended.
 struct RankEnd {
   bool ended = false;  ///< by itself
   std::string said;

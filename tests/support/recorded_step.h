@@ -51,11 +51,11 @@ std::vector<RecordedStep> every_schedule(const UniformCost& cost, const LowerOpt
 /// Every registered schedule, 1F1B in some message modes, and random ones.
 std::vector<RecordedStep> many_steps(const UniformCost& cost);
 
-/// What a registered timeline format writes; `file` is the name it is asked to write for.
+/// The file that a registered timeline format writes; `file` is the name it is asked to write for.
 std::string write_as(const std::string& format, const RecordedStep& step,
                      const std::string& file = "file");
 
-/// What a format that streams gives out, put together.
+/// The whole output of a format that streams.
 std::string write_report_set(const std::string& format, const traces::ReportSet& report_set);
 
 }  // namespace bubblescope::tests

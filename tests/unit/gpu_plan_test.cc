@@ -52,7 +52,7 @@ TEST(PlaceRanks, NeighboursShareADeviceWhereThereAreFewer) {
   const auto places = exec::place_ranks({{132, 90}, {132, 90}}, 4, exec::Share::kGreen);
   EXPECT_EQ(places, (std::vector<exec::RankPlace>{
                         {0, 64, 0, true}, {0, 64, 1, true}, {1, 64, 0, true}, {1, 64, 1, true}}));
-  // Of three ranks on two devices, two share the first and the third has the second to itself.
+  // Three ranks on two devices: two share the first, and the third has the second to itself.
   const auto three = exec::place_ranks({{132, 90}, {132, 90}}, 3, exec::Share::kGreen);
   EXPECT_EQ(three,
             (std::vector<exec::RankPlace>{{0, 64, 0, true}, {0, 64, 1, true}, {1, 132, 0, false}}));

@@ -73,7 +73,7 @@ TEST(Random, IsSplitMix64) {
   EXPECT_EQ(draw(1234567, 2), 9817491932198370423u);
 }
 
-// Of 32 000 draws with sigma 10 % the mean is within 4 x 0.1 / sqrt(32 000) = 0.0023 of 1. The
+// The mean of 32 000 draws with sigma 10 % is within 4 x 0.1 / sqrt(32 000) = 0.0023 of 1. The
 // median of a lognormal with mean 1 is exp(-sigma^2 / 2) = 0.995; its 95th percentile is
 // 0.995 exp(1.645 sigma) = 1.173, a gaussian's 1.164.
 TEST(Noise, JitterHasItsMeanAndSigma) {

@@ -2,7 +2,7 @@
 #
 # The sources of a group share one translation unit, including the names in their unnamed namespaces. A source joins a
 # group only if the group mentions none of the source's own names and the source mentions none of the group's. So it
-# compiles to the same code as alone, and nobody has to avoid names that other files use. Sources that include a library
+# compiles to the same code as alone, and no file has to avoid names that others use. Sources that include a library
 # which takes seconds to compile form groups of their own.
 set(unity_heavy_library "nlohmann/json.hpp")
 set(unity_group_bytes 90000)  # larger groups would leave a second processor idle at the end

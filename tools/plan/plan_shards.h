@@ -23,7 +23,7 @@ std::optional<traces::SweepShard> find_launched_shard();
 /// shown.
 std::vector<std::string> extract_question(const std::vector<std::string>& arguments);
 
-/// Throws Error where a question from a journal, which nobody typed, names a file.
+/// Throws Error where a question from a journal names a file, because the user did not type it.
 void expect_no_file(const std::vector<std::string>& question);
 
 /// Merges the journals of all shards of one sweep. Throws Error where they belong to different

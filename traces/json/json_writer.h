@@ -48,7 +48,7 @@ class JsonWriter {
   /// A number with this many digits behind its point.
   JsonWriter& fixed(double value, int digits);
 
-  /// What is json already.
+  /// Appends a text that is json already.
   JsonWriter& raw(std::string_view json);
 
   template <class Value>

@@ -23,7 +23,7 @@ struct GpuRemoteHooks {
   std::function<void()> await_begin;  ///< returns when the step may begin, here as elsewhere
   std::function<StepNews(std::size_t ended)> poll;  ///< told how much has ended here
   std::function<void()>
-      abort_messages;  ///< after a stop: ends the messages that nobody will answer
+      abort_messages;  ///< after a stop: aborts the messages whose other end is gone
 };
 
 /// Bounds for the moment when a device passed the zero event of a step, on the host's monotonic
@@ -52,7 +52,7 @@ class GpuStep {
   /// Runs one step: every instruction of the Program once.
   void run();
 
-  /// What became of a rank in the step that has run.
+  /// Returns the result of a rank in the step that has run.
   RankResult result(std::int32_t rank) const;
 
   /// When an instruction ran in the last step; empty if it did not.

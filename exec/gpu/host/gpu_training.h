@@ -20,8 +20,8 @@
 
 namespace bubblescope::exec {
 
-/// What processes that train together exchange at the end of a step; empty if one process has all
-/// ranks.
+/// The sums that processes which train together exchange at the end of a step. The functions are
+/// empty if one process has all ranks.
 struct GpuExchange {
   std::function<double(double)> sum_losses;
   std::function<void()> sum_replicas;  ///< of other processes, after steps without sums

@@ -60,7 +60,8 @@ void set_order(StreamPlan& plan, const Program& program) {
   }
 }
 
-/// Of several instructions on one stream, a wait for the last covers the others.
+/// Adds a wait for an instruction. A wait for the last instruction of a stream covers all before
+/// it.
 void add_wait(StreamPlan& plan, InstructionId id) {
   const auto begin = plan.waits.begin() + plan.wait_begin.back();
   const auto same = std::find_if(begin, plan.waits.end(), [&](InstructionId other) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "exec/gpu/host/stream_plan.h"
+#include "exec/runtime/remote_copies.h"
 #include "exec/training/program_updates.h"
 
 namespace bubblescope::exec {
@@ -85,11 +86,6 @@ struct Wiring {
   std::vector<std::set<std::int32_t>> told;         ///< per instruction: ranks that get a token
   std::vector<PlannedLink> links;
 };
-
-/// Whether the instruction copies to another rank's memory, or back.
-bool crosses_ranks(const Instruction& instruction) {
-  return is_copy(instruction.op.kind) && instruction.peer != instruction.rank;
-}
 
 /// The link from the rank that evicts to its offload target, or back.
 PlannedLink link_of(const Instruction& copy) {

@@ -24,11 +24,11 @@ Blob to_bytes(const CopyHeader& header, const Blob& moved) {
   return writer.take();
 }
 
-bool leaves_its_rank(const Instruction& instruction) {
+}  // namespace
+
+bool crosses_ranks(const Instruction& instruction) {
   return is_copy(instruction.op.kind) && instruction.peer != instruction.rank;
 }
-
-}  // namespace
 
 RemoteCopies::RemoteCopies(const PayloadCodec& payload_codec, const Program& program,
                            Transport& transport)
@@ -36,7 +36,7 @@ RemoteCopies::RemoteCopies(const PayloadCodec& payload_codec, const Program& pro
   takes_part_ = payload_codec.keep &&
                 std::any_of(program.instructions.begin(), program.instructions.end(),
                             [here = transport.self().rank](const Instruction& instruction) {
-                              return leaves_its_rank(instruction) &&
+                              return crosses_ranks(instruction) &&
                                      (instruction.rank == here || instruction.peer == here);
                             });
 }
@@ -48,7 +48,7 @@ void RemoteCopies::begin_step(std::uint32_t step) {
 
 void RemoteCopies::move(InstructionId copy, const std::function<bool()>& wait) {
   const Instruction& instruction = program_.instructions[copy];
-  if (!takes_part_ || !leaves_its_rank(instruction)) return;
+  if (!takes_part_ || !crosses_ranks(instruction)) return;
   transport_.send(instruction.peer, MessageTag::kCopy,
                   to_bytes({step_, copy}, payload_codec_.pack(copy)));
   std::optional<Blob> answer;
@@ -79,11 +79,11 @@ void RemoteCopies::take(const Message& message) {
   Blob moved = reader.read_all<std::byte>();
   const Instruction* const copy =
       header.copy < program_.size() ? &program_.instructions[header.copy] : nullptr;
-  if (copy != nullptr && leaves_its_rank(*copy) && copy->rank == message.from &&
+  if (copy != nullptr && crosses_ranks(*copy) && copy->rank == message.from &&
       copy->peer == transport_.self().rank)
     return transport_.send(message.from, MessageTag::kCopy,
                            to_bytes(header, payload_codec_.keep(header.copy, moved)));
-  if (copy == nullptr || !leaves_its_rank(*copy) || copy->rank != transport_.self().rank ||
+  if (copy == nullptr || !crosses_ranks(*copy) || copy->rank != transport_.self().rank ||
       copy->peer != message.from)
     throw Error(Fault::kMachine,
                 "rank " + std::to_string(message.from) +

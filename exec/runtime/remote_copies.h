@@ -17,6 +17,9 @@
 
 namespace bubblescope::exec {
 
+/// Whether the instruction copies to another rank's memory, or back.
+bool crosses_ranks(const Instruction& instruction);
+
 /// Any thread may call move() and serve().
 class RemoteCopies {
  public:

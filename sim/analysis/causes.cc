@@ -40,21 +40,11 @@ struct Mean {
   double value() const { return sum / count; }
 };
 
-Nanos duration_of(const ObservedStep& step, InstructionId id) {
-  return step.timeline.end[id] - step.timeline.start[id];
-}
-
-template <class Visit>
-void for_each_compute(const ObservedStep& step, Visit visit) {
-  for (InstructionId id = 0; id < step.program.size(); ++id)
-    if (is_compute(step.program.instructions[id].op.kind)) visit(id, step.program.instructions[id]);
-}
-
 /// Sets messages that end exactly when an op of their receiver ends to take no time: they waited
 /// for the receiver, and a faster receiver would have taken them sooner.
 void drop_waiting(const ObservedStep& step, Durations& durations) {
   std::set<std::pair<std::int32_t, Nanos>> ends;
-  for_each_compute(step, [&](InstructionId id, const Instruction& one) {
+  step.for_each_compute([&](InstructionId id, const Instruction& one) {
     ends.emplace(one.rank, step.timeline.end[id]);
   });
   for (InstructionId id = 0; id < step.program.size(); ++id) {
@@ -95,12 +85,12 @@ template <class KeyOf>
 std::vector<Durations> with_means(const ReplicatedStep& step, KeyOf key_of) {
   std::map<decltype(key_of(std::size_t{}, Op{})), Mean> means;
   for (std::size_t replica = 0; replica < step.size(); ++replica)
-    for_each_compute(step[replica], [&](InstructionId id, const Instruction& one) {
-      means[key_of(replica, one.op)].add(static_cast<double>(duration_of(step[replica], id)));
+    step[replica].for_each_compute([&](InstructionId id, const Instruction& one) {
+      means[key_of(replica, one.op)].add(static_cast<double>(step[replica].duration_of(id)));
     });
   std::vector<Durations> durations = as_measured(step);
   for (std::size_t replica = 0; replica < step.size(); ++replica)
-    for_each_compute(step[replica], [&](InstructionId id, const Instruction& one) {
+    step[replica].for_each_compute([&](InstructionId id, const Instruction& one) {
       durations[replica][id] = std::llround(means.at(key_of(replica, one.op)).value());
     });
   return durations;
@@ -123,8 +113,8 @@ Cause largest_stage(std::span<const ReplicatedStep> steps) {
   std::map<std::int32_t, std::int32_t> rank_of;
   for (const ReplicatedStep& step : steps)
     for (const ObservedStep& replica : step)
-      for_each_compute(replica, [&](InstructionId id, const Instruction& one) {
-        work[one.op.stage] += static_cast<double>(duration_of(replica, id));
+      replica.for_each_compute([&](InstructionId id, const Instruction& one) {
+        work[one.op.stage] += static_cast<double>(replica.duration_of(id));
         rank_of[one.op.stage] = one.rank;
       });
   const auto most = std::max_element(
@@ -146,10 +136,10 @@ std::optional<double> correlation(std::span<const ReplicatedStep> steps) {
   for (const ReplicatedStep& step : steps)
     for (const ObservedStep& replica : step) {
       std::map<std::int32_t, std::pair<double, double>> of_microbatch;
-      for_each_compute(replica, [&](InstructionId id, const Instruction& one) {
+      replica.for_each_compute([&](InstructionId id, const Instruction& one) {
         auto& [forward, backward] = of_microbatch[one.op.microbatch];
         (one.op.kind == OpKind::kForward ? forward : backward) +=
-            static_cast<double>(duration_of(replica, id));
+            static_cast<double>(replica.duration_of(id));
       });
       for (const auto& [_, times] : of_microbatch) samples.push_back(times);
     }
@@ -180,9 +170,9 @@ class Workers {
       : steps_(steps), replicas_(steps.front().size()) {
     for (const ReplicatedStep& step : steps)
       for (std::size_t replica = 0; replica < replicas_; ++replica)
-        for_each_compute(step[replica], [&](InstructionId id, const Instruction& one) {
+        step[replica].for_each_compute([&](InstructionId id, const Instruction& one) {
           times_[{one.op.stage, one.op.kind}].resize(replicas_);
-          times_[{one.op.stage, one.op.kind}][replica].push_back(duration_of(step[replica], id));
+          times_[{one.op.stage, one.op.kind}][replica].push_back(step[replica].duration_of(id));
         });
     for (const auto& [place, of_replicas] : times_)
       for (std::size_t replica = 0; replica < replicas_; ++replica)
@@ -209,7 +199,7 @@ class Workers {
   std::vector<Durations> mend(const ReplicatedStep& step, const Cause& worker) const {
     std::vector<Durations> durations = as_measured(step);
     const auto replica = static_cast<std::size_t>(worker.replica);
-    for_each_compute(step[replica], [&](InstructionId id, const Instruction& one) {
+    step[replica].for_each_compute([&](InstructionId id, const Instruction& one) {
       if (one.rank == worker.rank)
         durations[replica][id] =
             std::llround(static_cast<double>(durations[replica][id]) / factor(replica, one.op));
@@ -241,9 +231,9 @@ class Workers {
     double usual = 0;
     const auto replica = static_cast<std::size_t>(worker.replica);
     for (const ReplicatedStep& step : steps_)
-      for_each_compute(step[replica], [&](InstructionId id, const Instruction& one) {
+      step[replica].for_each_compute([&](InstructionId id, const Instruction& one) {
         if (one.rank != worker.rank) return;
-        const auto time = static_cast<double>(duration_of(step[replica], id));
+        const auto time = static_cast<double>(step[replica].duration_of(id));
         own += time;
         usual += time / factor(replica, one.op);
       });
@@ -257,9 +247,9 @@ class Workers {
     for (const ReplicatedStep& step : steps_) {
       std::vector<double> busy(replicas_, 0);
       for (std::size_t replica = 0; replica < replicas_; ++replica)
-        for_each_compute(step[replica], [&](InstructionId id, const Instruction& one) {
+        step[replica].for_each_compute([&](InstructionId id, const Instruction& one) {
           if (one.rank == worker.rank)
-            busy[replica] += static_cast<double>(duration_of(step[replica], id));
+            busy[replica] += static_cast<double>(step[replica].duration_of(id));
         });
       const double own = busy[static_cast<std::size_t>(worker.replica)];
       const double others = std::accumulate(busy.begin(), busy.end(), -own);

@@ -21,24 +21,14 @@ Nanos median_of(std::vector<Nanos> values) {
   return values.empty() ? 0 : quantile(std::move(values), 50);
 }
 
-Nanos duration_of(const ObservedStep& step, InstructionId id) {
-  return step.timeline.end[id] - step.timeline.start[id];
-}
-
-template <class Visit>
-void for_each_compute(const ObservedStep& step, Visit visit) {
-  for (InstructionId id = 0; id < step.program.size(); ++id)
-    if (is_compute(step.program.instructions[id].op.kind)) visit(id, step.program.instructions[id]);
-}
-
 /// All durations of every stage and kind, over all steps.
 class StageTimes {
  public:
   explicit StageTimes(std::span<const ObservedStep> steps) {
     for (const ObservedStep& step : steps)
-      for_each_compute(step, [&](InstructionId id, const Instruction& instruction) {
+      step.for_each_compute([&](InstructionId id, const Instruction& instruction) {
         const StageKind place{instruction.op.stage, instruction.op.kind};
-        times_[place].push_back(duration_of(step, id));
+        times_[place].push_back(step.duration_of(id));
         ranks_[place] = instruction.rank;
       });
     for (auto& [place, times] : times_) medians_[place] = median_of(std::move(times));
@@ -70,8 +60,8 @@ class StageTimes {
 std::vector<Outlier> find_outliers(std::span<const ObservedStep> steps, const StageTimes& times) {
   std::vector<Outlier> outliers;
   for (std::size_t at = 0; at < steps.size(); ++at)
-    for_each_compute(steps[at], [&](InstructionId id, const Instruction& instruction) {
-      const Nanos duration = duration_of(steps[at], id);
+    steps[at].for_each_compute([&](InstructionId id, const Instruction& instruction) {
+      const Nanos duration = steps[at].duration_of(id);
       const Nanos median = times.median(instruction.op);
       if (static_cast<double>(duration) > kOutlierFactor * static_cast<double>(median))
         outliers.push_back({at, instruction.rank, instruction.op, duration, median});

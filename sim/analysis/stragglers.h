@@ -16,6 +16,15 @@ namespace bubblescope::inline sim {
 struct ObservedStep {
   const Program& program;
   const Timeline& timeline;
+
+  Nanos duration_of(InstructionId id) const { return timeline.end[id] - timeline.start[id]; }
+
+  /// Calls visit(id, instruction) for every compute op, in the Program's order.
+  template <class Visit>
+  void for_each_compute(Visit visit) const {
+    for (InstructionId id = 0; id < program.size(); ++id)
+      if (is_compute(program.instructions[id].op.kind)) visit(id, program.instructions[id]);
+  }
 };
 
 /// The speed of a stage for one kind of op, compared with all other stages.

@@ -1,4 +1,4 @@
-// Queries the terminal.
+// Queries the terminal, and folds what is printed to it.
 #include "tools/terminal.h"
 
 #include <sys/ioctl.h>
@@ -7,8 +7,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
+#include <string>
 
 #include "exec/runtime/launchers.h"
+#include "tools/print.h"
+#include "traces/text/fit_table.h"
 
 namespace bubblescope::tools {
 
@@ -36,6 +39,13 @@ traces::DrawOptions detect_draw_options() {
     options.width = size.ws_col;
   options.fit = true;
   return options;
+}
+
+void print_fitted(std::string_view lines, bool folds) {
+  if (folds)
+    print_output_text(traces::fold_lines(lines, detect_draw_options().width));
+  else
+    print_output_text(lines);
 }
 
 }  // namespace bubblescope::tools

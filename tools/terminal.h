@@ -1,5 +1,10 @@
-// Detects what the terminal can show.
+// Detects what the terminal can show, and fits text to it.
 #pragma once
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <utility>
 
 #include "traces/drawings/drawing.h"
 
@@ -8,5 +13,14 @@ namespace bubblescope::tools {
 /// Returns width and colour of stdout: colour on a terminal unless NO_COLOR is set; 80 columns
 /// elsewhere, and under mpirun, whose terminals are not where the output ends up.
 traces::DrawOptions detect_draw_options();
+
+/// Prints whole lines as results. With `folds`, those that are wider than the terminal are folded.
+void print_fitted(std::string_view lines, bool folds);
+
+/// The same, with `folds` on a terminal.
+template <class... Values>
+void print_folded(fmt::format_string<Values...> format, Values&&... values) {
+  print_fitted(fmt::format(format, std::forward<Values>(values)...), detect_draw_options().fit);
+}
 
 }  // namespace bubblescope::tools

@@ -253,7 +253,7 @@ int run_analyze(const Arguments& arguments) {
   write_files(analysis, exports, arguments);
   traces::DrawOptions draw = detect_draw_options();
   draw.all_ranks = all_ranks;
-  print_output("{}", print_report(analysis, format, draw));
+  print_fitted(print_report(analysis, format, draw), draw.fit && format == "text");
   if (!gate.empty() && !is_trusted(analysis)) {
     print_error("--fail-if has nothing to go by: " + analysis.iterations.trust.why.front());
     return 1;

@@ -20,6 +20,7 @@
 #include "tools/inputs/config.h"
 #include "tools/inputs/predict.h"
 #include "tools/print.h"
+#include "tools/terminal.h"
 #include "traces/drawings/drawing.h"
 
 namespace bubblescope::tools {
@@ -175,26 +176,26 @@ nlohmann::ordered_json json_of(const Verdict& verdict) {
 }
 
 void print_illegal(const Verdict& verdict, const Schedule* schedule) {
-  print_output("{}: not legal, {} problem(s)\n", verdict.name, verdict.problems.size());
+  print_folded("{}: not legal, {} problem(s)\n", verdict.name, verdict.problems.size());
   if (schedule != nullptr) {
     print_output("{}", traces::draw_grid(*schedule, verdict.problems));
   } else {
-    print_output("  {}\n", verdict.problems[0].message);
+    print_folded("  {}\n", verdict.problems[0].message);
   }
 }
 
 void print_modes(const Verdict& verdict, const LowerOptions& options) {
   for (const ModeVerdict& mode : verdict.modes) {
     const std::string name = to_string(mode.mode, options.eager_slots);
-    print_output("  {:<16} {}\n", name,
+    print_folded("  {:<16} {}\n", name,
                  mode.deadlock ? "DEADLOCK: " + to_string(*mode.deadlock) : "cannot deadlock");
   }
-  print_output("  eager slots needed: {}\n",
+  print_folded("  eager slots needed: {}\n",
                verdict.eager_slots ? std::to_string(*verdict.eager_slots) : "no number is enough");
   if (verdict.swapped.empty()) return;
   const Problem& first = verdict.swapped.front();
-  print_output("  messages SWAPPED: rank {}: {}\n", *first.rank, first.message);
-  print_output(
+  print_folded("  messages SWAPPED: rank {}: {}\n", *first.rank, first.message);
+  print_folded(
       "  (between {} pair(s) of ranks; a runtime that takes messages in their order, as PyTorch\n"
       "  does, computes with the wrong ones)\n",
       verdict.swapped.size());
@@ -202,20 +203,20 @@ void print_modes(const Verdict& verdict, const LowerOptions& options) {
 
 void print_text(const Verdict& verdict, const Schedule* schedule, const LowerOptions& options) {
   if (!verdict.legal()) return print_illegal(verdict, schedule);
-  print_output(
+  print_folded(
       "{}: legal{}\n", verdict.name,
       verdict.forward_only ? ", forwards alone: it has no backwards and trains nothing" : "");
   print_modes(verdict, options);
-  print_output("  activations held at the peak, rank by rank:");
-  for (const Peak& peak : verdict.peaks) print_output(" {:g}", peak.activations);
-  print_output("\n");
-  for (const Problem& problem : verdict.over_cap) print_output("  {}\n", problem.message);
+  std::string peaks;
+  for (const Peak& peak : verdict.peaks) peaks += fmt::format(" {:g}", peak.activations);
+  print_folded("  activations held at the peak, rank by rank:{}\n", peaks);
+  for (const Problem& problem : verdict.over_cap) print_folded("  {}\n", problem.message);
   if (verdict.suggested_mode.empty()) return;
   if (!verdict.suggestion) {
-    print_output("no suggestion for {}: no other places of receives that were tried are better\n",
+    print_folded("no suggestion for {}: no other places of receives that were tried are better\n",
                  verdict.suggested_mode);
   } else {
-    print_output("suggestion for {}:\n{}\n", verdict.suggested_mode,
+    print_folded("suggestion for {}:\n{}\n", verdict.suggested_mode,
                  to_string(*verdict.suggestion));
   }
 }

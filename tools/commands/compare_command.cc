@@ -142,7 +142,7 @@ void print_text(const std::vector<ComparedRow>& rows, const traces::DrawOptions&
       "bound:\n"
       "above the lower bound; peak act: micro-batches held on the fullest rank; sends: of the "
       "busiest\n";
-  print_output("{}", draw.fit ? traces::fold_lines(text, draw.width) : text);
+  print_fitted(text, draw.fit);
 }
 
 void print_csv(const std::vector<ComparedRow>& rows) {
@@ -204,6 +204,7 @@ struct Output {
   std::string format;
   ExportOptions exports;
   std::string command;
+  std::optional<int> columns = {};  ///< that tables must fit
 };
 
 std::vector<NamedStep> steps_of(const std::vector<ComparedRow>& rows) {
@@ -255,7 +256,7 @@ int compare_with_measured(std::vector<ComparedRow> rows, const Output& output,
   else if (output.format == "csv")
     print_output("{}", write_comparison_csv(comparisons));
   else
-    print_output("{}", write_comparison_text(comparisons));
+    print_fitted(write_comparison_text(comparisons, output.columns), output.columns.has_value());
   return gradients_match(comparisons) ? 0 : 1;
 }
 
@@ -319,11 +320,12 @@ int run_compare(const Arguments& arguments) {
   const bool refused = std::any_of(rows.begin(), rows.end(),
                                    [](const ComparedRow& row) { return !row.refusal.empty(); });
   const int status = refused ? 1 : 0;
+  traces::DrawOptions draw = detect_draw_options();
+  draw.fit = draw.fit && !wide;
+  if (draw.fit) output.columns = draw.width;
   if (!run.backend.empty())
     return std::max(status, compare_with_measured(std::move(rows), output, options, run, app));
   write_exports(steps_of(rows), output.exports, output.command);
-  traces::DrawOptions draw = detect_draw_options();
-  draw.fit = draw.fit && !wide;
   if (output.format == "json")
     print_json(rows);
   else if (output.format == "csv")

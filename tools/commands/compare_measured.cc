@@ -10,6 +10,7 @@
 #include "sim/ir/bytes_text.h"
 #include "sim/ir/quantile.h"
 #include "traces/reports/report_json.h"
+#include "traces/text/fit_table.h"
 #include "traces/text/time_axis.h"
 
 namespace bubblescope::tools {
@@ -99,11 +100,6 @@ std::string describe(const std::optional<OpShift>& first_divergence) {
                      static_cast<double>(first_divergence->duration_shift) / 1e6);
 }
 
-std::string describe(const BubbleReport& report) {
-  return fmt::format("{:>12.6g}{:>9.2f}", static_cast<double>(report.makespan) / 1e6,
-                     100 * report.bubble.ratio);
-}
-
 PredictionError largest(const std::vector<Comparison>& comparisons) {
   PredictionError worst;
   for (const Comparison& comparison : comparisons) {
@@ -174,6 +170,41 @@ std::string match_json(const std::vector<Comparison>& comparisons) {
     return each.measured.verification.has_value();
   });
   return !any ? "null" : gradients_match(comparisons) ? "true" : "false";
+}
+
+/// A row with the prediction and one with the measurement of each schedule.
+traces::FittedTable draw_errors(const std::vector<Comparison>& comparisons,
+                                std::optional<int> width) {
+  std::vector<traces::TableColumn> columns{{"schedule", {}, true, traces::kAlwaysShown},
+                                           {"", {}, true, traces::kAlwaysShown},
+                                           {"makespan ms", {}, false, traces::kAlwaysShown},
+                                           {"bubble %", {}, false, 80},
+                                           {"error %", {}, false, 90},
+                                           {"p50 %", {}, false, 40},
+                                           {"p95 %", {}, false, 50},
+                                           {"peak %", {}, false, 60},
+                                           {"steps took", {}, true, 70}};
+  const auto add = [&columns](const std::vector<std::string>& cells) {
+    for (std::size_t at = 0; at < columns.size(); ++at)
+      columns[at].cells.push_back(at < cells.size() ? cells[at] : "");
+  };
+  const auto step = [](const BubbleReport& report) {
+    return fmt::format("{:.6g}", static_cast<double>(report.makespan) / 1e6);
+  };
+  const auto percent = [](double ratio) { return fmt::format("{:.2f}", 100 * ratio); };
+  const auto change = [](double ratio) { return fmt::format("{:+.2f}", 100 * ratio); };
+  for (const Comparison& comparison : comparisons) {
+    const PredictionError& error = comparison.error;
+    const BubbleReport& predicted = comparison.predicted.report;
+    const BubbleReport& measured = comparison.measured.step.report;
+    const StepSpread spread = compute_spread(comparison.measured.makespans);
+    add({comparison.label, "predicted", step(predicted), percent(predicted.bubble.ratio)});
+    add({"", "measured", step(measured), percent(measured.bubble.ratio), change(error.makespan),
+         percent(error.op_start_p50), percent(error.op_start_p95), change(error.peak_memory),
+         fmt::format("{} to {}", traces::format_time(spread.min),
+                     traces::format_time(spread.max))});
+  }
+  return traces::draw_table(columns, width);
 }
 
 }  // namespace
@@ -247,24 +278,17 @@ std::string describe_noise_problem(const std::vector<Comparison>& comparisons) {
          "more --steps\n";
 }
 
-std::string write_comparison_text(const std::vector<Comparison>& comparisons) {
+std::string write_comparison_text(const std::vector<Comparison>& comparisons,
+                                  std::optional<int> columns) {
   std::size_t width = 16;
   for (const Comparison& comparison : comparisons)
     width = std::max(width, comparison.label.size() + 2);
-  std::string text = describe_noise_problem(comparisons);
-  text += fmt::format("{:<{}}{:<10}{:>12}{:>9}{:>9}{:>9}{:>9}{:>9}\n", "schedule", width, "",
-                      "makespan ms", "bubble %", "error %", "p50 %", "p95 %", "peak %");
-  text.insert(text.size() - 1, "  steps took");
+  const traces::FittedTable table = draw_errors(comparisons, columns);
+  std::string text =
+      describe_noise_problem(comparisons) + table.text + traces::describe_hidden(table.hidden);
   std::string divergences;
   for (const Comparison& comparison : comparisons) {
     const PredictionError& error = comparison.error;
-    const StepSpread spread = compute_spread(comparison.measured.makespans);
-    text += fmt::format("{:<{}}predicted {}\n", comparison.label, width,
-                        describe(comparison.predicted.report));
-    text += fmt::format("{:<{}}measured  {}{:>+9.2f}{:>9.2f}{:>9.2f}{:>+9.2f}  {} to {}\n", "",
-                        width, describe(comparison.measured.step.report), 100 * error.makespan,
-                        100 * error.op_start_p50, 100 * error.op_start_p95, 100 * error.peak_memory,
-                        traces::format_time(spread.min), traces::format_time(spread.max));
     divergences += fmt::format("{:<{}}first divergence: {}\n", comparison.label, width,
                                describe(error.first_divergence));
     if (comparison.measured.verification)

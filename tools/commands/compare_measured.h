@@ -71,7 +71,8 @@ OrderAgreement compute_order_agreement(const std::vector<Comparison>& comparison
 std::string describe_noise_problem(const std::vector<Comparison>& comparisons);
 
 /// Writes the table for people.
-std::string write_comparison_text(const std::vector<Comparison>& comparisons);
+std::string write_comparison_text(const std::vector<Comparison>& comparisons,
+                                  std::optional<int> columns);
 
 /// Writes one row per schedule.
 std::string write_comparison_csv(const std::vector<Comparison>& comparisons);

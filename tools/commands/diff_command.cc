@@ -13,6 +13,7 @@
 #include "tools/commands/gate.h"
 #include "tools/flags/command_flags.h"
 #include "tools/print.h"
+#include "tools/terminal.h"
 #include "traces/files/format.h"
 #include "traces/json/json_node.h"
 #include "traces/timelines/timeline_file.h"
@@ -101,11 +102,11 @@ void add_op_metrics(const TimelineDifference& difference, Metrics& metrics) {
 }
 
 void print_metrics(const Metrics& before, const Metrics& after) {
-  print_output("{:<20}{:>18}{:>18}{:>12}\n", "", "A", "B", "change");
+  print_folded("{:<20}{:>18}{:>18}{:>12}\n", "", "A", "B", "change");
   for (const auto& [name, value] : after) {
     const auto found = before.find(name);
     if (found == before.end()) continue;
-    print_output("{:<20}{:>18.10g}{:>18.10g}{:>+11.3f}%\n", name, found->second, value,
+    print_folded("{:<20}{:>18.10g}{:>18.10g}{:>+11.3f}%\n", name, found->second, value,
                  100 * change(found->second, value));
   }
 }
@@ -114,15 +115,16 @@ void print_op_lists(const TimelineDifference& difference) {
   for (const auto& [name, ops] :
        {std::pair("A", &difference.only_in_a), std::pair("B", &difference.only_in_b)}) {
     if (ops->empty()) continue;
-    print_output("{} op(s) only in {}:", ops->size(), name);
+    std::string listed;
     for (std::size_t at = 0; at < std::min(ops->size(), kShownShifts); ++at)
-      print_output(" {} (rank {})", to_string((*ops)[at].op), (*ops)[at].rank);
-    print_output("{}\n", ops->size() > kShownShifts ? " ..." : "");
+      listed += fmt::format(" {} (rank {})", to_string((*ops)[at].op), (*ops)[at].rank);
+    print_folded("{} op(s) only in {}:{}{}\n", ops->size(), name, listed,
+                 ops->size() > kShownShifts ? " ..." : "");
   }
 }
 
 void print_ops(const TimelineDifference& difference) {
-  print_output(
+  print_folded(
       "\n{} op(s) in both; starts differ by {} (half of them less), {} (95 % less), {} at most\n",
       difference.shifts.size(), to_text(compute_start_shift_quantile(difference, 0.5)),
       to_text(compute_start_shift_quantile(difference, 0.95)),
@@ -130,17 +132,17 @@ void print_ops(const TimelineDifference& difference) {
   print_op_lists(difference);
   const std::optional<OpShift> first = find_first_divergence(difference, 0);
   if (!first) return;
-  print_output("they first part at {} on rank {}, {} into the step\n", to_string(first->op),
+  print_folded("they first part at {} on rank {}, {} into the step\n", to_string(first->op),
                first->rank, to_text(first->start));
   std::vector<OpShift> shifts = difference.shifts;
   std::stable_sort(shifts.begin(), shifts.end(), [](const OpShift& a, const OpShift& b) {
     return std::abs(a.start_shift) > std::abs(b.start_shift);
   });
   shifts.resize(std::min(shifts.size(), kShownShifts));
-  print_output("\n{:<8}{:<12}{:>16}{:>16}{:>16}\n", "rank", "op", "start in A", "starts later",
+  print_folded("\n{:<8}{:<12}{:>16}{:>16}{:>16}\n", "rank", "op", "start in A", "starts later",
                "takes longer");
   for (const OpShift& shift : shifts)
-    print_output("{:<8}{:<12}{:>16}{:>16}{:>16}\n", shift.rank, to_string(shift.op),
+    print_folded("{:<8}{:<12}{:>16}{:>16}{:>16}\n", shift.rank, to_string(shift.op),
                  to_text(shift.start), to_text(shift.start_shift), to_text(shift.duration_shift));
 }
 

@@ -10,6 +10,7 @@
 #include "tools/flags/command_flags.h"
 #include "tools/flags/options.h"
 #include "tools/print.h"
+#include "tools/terminal.h"
 #include "traces/files/format.h"
 
 namespace bubblescope::tools {
@@ -102,10 +103,10 @@ void print_text(const std::vector<Entry>& entries) {
   std::size_t width = 0;
   for (const Entry& entry : entries) width = std::max(width, entry.name.size());
   for (const Entry& entry : entries) {
-    print_output("{:<{}}  {}\n", entry.name, width, entry.summary);
+    print_folded("{:<{}}  {}\n", entry.name, width, entry.summary);
     if (!entry.aliases.empty())
-      print_output("{:<{}}    also: {}\n", "", width, fmt::join(entry.aliases, ", "));
-    if (!entry.source.empty()) print_output("{:<{}}    from: {}\n", "", width, entry.source);
+      print_folded("{:<{}}    also: {}\n", "", width, fmt::join(entry.aliases, ", "));
+    if (!entry.source.empty()) print_folded("{:<{}}    from: {}\n", "", width, entry.source);
   }
 }
 

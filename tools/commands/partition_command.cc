@@ -9,6 +9,7 @@
 #include "tools/flags/partition_options.h"
 #include "tools/inputs/predict.h"
 #include "tools/print.h"
+#include "tools/terminal.h"
 #include "traces/costs/model_profile.h"
 
 namespace bubblescope::tools {
@@ -162,7 +163,11 @@ int run_partition(const Arguments& arguments) {
     traces::write_file(*output, write_partition_costs(planned, options));
     if (*output != "-") print_message("wrote {}\n", *output);
   }
-  if (output != "-") print_output("{}", write_partition(planned, format));
+  if (output == "-") return 0;
+  if (format == "text")
+    print_folded("{}", write_partition(planned, format));
+  else
+    print_output("{}", write_partition(planned, format));
   return 0;
 }
 

@@ -109,7 +109,8 @@ void write_files(const RunCommand& command, const Measurement& measurement,
 
 int report(const RunCommand& command, const Measurement& measurement) {
   if (measurement.breakdown) return status_of(measurement);
-  print_output("{}", print_report(measurement, command.format));
+  print_fitted(print_report(measurement, command.format),
+               command.format == "text" && detect_draw_options().fit);
   const int status = status_of(measurement);
   if (status != 0) print_error(to_string(*measurement.verification));
   return report_failures(command.gate, collect_metrics(measurement.step.report)) ? 1 : status;

@@ -21,7 +21,6 @@
 #include "traces/reports/report_csv.h"
 #include "traces/reports/report_json.h"
 #include "traces/reports/text_report.h"
-#include "traces/text/fit_table.h"
 
 namespace bubblescope::tools {
 
@@ -35,12 +34,14 @@ constexpr const char* kSearchExample =
 /// Effort is counted in ops, so that the result does not depend on the load of the machine. A slow
 /// core evaluates this many per second; on faster ones the search ends before its time.
 constexpr std::int64_t kOpsPerSecond = 10'000'000;
+constexpr Nanos kTimeLimit = 10'000'000'000;
 
 struct SearchOptions {
   PredictOptions predict;
   schedules::PlacementChoice placement = schedules::PlacementChoice::kLinear;
   schedules::Objective objective = schedules::Objective::kMakespan;
-  Nanos time_limit = 10'000'000'000;
+  std::optional<Nanos> time_limit;
+  std::optional<std::int64_t> effort;  ///< in timed ops, without a time limit
   std::uint64_t seed = 1;
 };
 
@@ -83,10 +84,16 @@ void add_search_options(CommandFlags& app, SearchOptions& options) {
                                    [&options](schedules::Objective to) { options.objective = to; });
   add_parsed(app, {"--time-limit", "end the search after this time, e.g. 60s (default 10s)"},
              [&options](const std::string& text) { options.time_limit = parse_duration(text); });
+  app.add_option("--effort", options.effort,
+                 "end the search after timing this many ops, at any speed, instead of --time-limit "
+                 "(10000000 stand for 1s)")
+      ->check(InRange(std::int64_t{1}, std::int64_t{1} << 50));
   app.add_option("--seed", options.seed, "seed of the search (default 1)")->type_name("N");
 }
 
 void expect_searchable(const SearchOptions& options) {
+  if (options.effort && options.time_limit)
+    throw Error("--effort: a search has this or --time-limit; leave one of them out");
   const auto refuse = [](bool given, const char* flag, const char* why) {
     if (given) throw Error(fmt::format("{}: {}; leave it out", flag, why));
   };
@@ -114,16 +121,17 @@ void expect_searchable(const SearchOptions& options) {
 
 schedules::SearchGoal goal_of(const SearchOptions& options) {
   using Clock = std::chrono::steady_clock;
+  const Nanos time_limit = options.time_limit.value_or(kTimeLimit);
   // The rest of the time is for writing the result.
-  const Clock::time_point end =
-      Clock::now() + std::chrono::nanoseconds(options.time_limit / 10 * 8);
+  const Clock::time_point end = Clock::now() + std::chrono::nanoseconds(time_limit / 10 * 8);
   schedules::SearchGoal goal;
   goal.placement = options.placement;
   goal.objective = options.objective;
   goal.seed = options.seed;
-  goal.effort = static_cast<std::int64_t>(static_cast<double>(options.time_limit) / 1e9 *
-                                          static_cast<double>(kOpsPerSecond));
-  goal.stop = [end] { return interrupted != 0 || Clock::now() >= end; };
+  goal.effort = options.effort.value_or(static_cast<std::int64_t>(
+      static_cast<double>(time_limit) / 1e9 * static_cast<double>(kOpsPerSecond)));
+  const bool has_limit = !options.effort;
+  goal.stop = [end, has_limit] { return interrupted != 0 || (has_limit && Clock::now() >= end); };
   if (isatty(STDERR_FILENO) != 0)
     goal.on_progress = [](const schedules::SearchProgress& news) {
       draw_progress(
@@ -231,9 +239,7 @@ std::string print_found(const schedules::FoundSchedule& found, const TimedStep& 
                                      fields(found, options));
   if (format == "csv") return traces::write_report_csv(step.report);
   const traces::DrawOptions draw = detect_draw_options();
-  const std::string proved = verdict(found, options);
-  return traces::draw_timeline(step.record(), draw) + "\n" +
-         (draw.fit ? traces::fold_lines(proved, draw.width) : proved) +
+  return traces::draw_timeline(step.record(), draw) + "\n" + verdict(found, options) +
          traces::write_text_report(step.record(), draw);
 }
 
@@ -285,7 +291,9 @@ int run_search(const Arguments& arguments) {
   expect_known(gate, collect_metrics(step.report));
   write_exports(step, exports, format_command_line("search", arguments));
   if (output) write_and_report(*output, native(found.schedule));
-  if (output != "-") print_output("{}", print_found(found, step, options, format));
+  if (output != "-")
+    print_fitted(print_found(found, step, options, format),
+                 format == "text" && detect_draw_options().fit);
   return report_failures(gate, collect_metrics(step.report)) ? 1 : 0;
 }
 

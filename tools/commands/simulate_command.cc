@@ -120,7 +120,7 @@ int run_simulate(const Arguments& arguments) {
   traces::DrawOptions draw = detect_draw_options();
   draw.all_ranks = options.all_ranks;
   draw.fit = draw.fit && !options.wide;
-  print_output("{}", print_report(step, options.format, draw));
+  print_fitted(print_report(step, options.format, draw), draw.fit && options.format == "text");
   const Problems problems = over_cap(collect_peaks(step.report), step.models.memory);
   for (const Problem& problem : problems) print_message("bubblescope: {}\n", problem.message);
   const bool failed = report_failures(options.gate, metrics);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "traces/drawings/columns.h"
+#include "traces/text/fit_table.h"
 #include "traces/text/palette.h"
 #include "traces/text/shown_ranks.h"
 #include "traces/text/time_axis.h"
@@ -274,7 +275,8 @@ class TimelineDrawing {
           format_time(layout_.grid.span / layout_.grid.columns));
     if (!layout_.whole_names) text += "short cells hold the last digits of their micro-batch\n";
     const std::string left_out = describe_shown_ranks(record_.report, options_.all_ranks);
-    return left_out.empty() ? text : text + left_out + "\n";
+    if (!left_out.empty()) text += left_out + "\n";
+    return options_.fit ? fold_lines(text, options_.width) : text;
   }
 
   const StepRecord& record_;

@@ -131,6 +131,17 @@ TEST(BreakEvens, GpipeOvertakes1F1BWithTheFirstNanosecondOfMessages) {
   EXPECT_EQ(break_evens.unaffected, std::vector<std::string>({"i", "w"}));
 }
 
+TEST(BreakEvens, NameTheSchedulesThatAreNotCompared) {
+  // Every cost gives V-Half another order, so it may be ahead at another --p2p.
+  const tools::WhatIf what_if(tools::PredictOptions{}, false);
+  std::vector<Plan> plans;
+  for (const char* schedule : {"zb-h1", "gpipe", "v-half"})
+    plans.push_back(*what_if.evaluate(configuration_of(schedule, 4, 8)).plan);
+  const std::vector<Plan> ranked = rank_plans(std::move(plans));
+  ASSERT_EQ(ranked[0].configuration.schedule, "zb-h1");
+  EXPECT_EQ(tools::find_break_evens(what_if, ranked).left_out, std::vector<std::string>{"v-half"});
+}
+
 TEST(BreakEvens, AreWhereTheOrderOfTwoSchedulesTurns) {
   tools::PredictOptions options;
   UniformCost& cost = options.cost.uniform;

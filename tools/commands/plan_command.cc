@@ -209,6 +209,7 @@ int plan_shapes(PlanOptions& options, JournaledSweep& sweep) {
     BreakEvens break_evens = find_break_evens(what_if, table.plans);
     table.break_evens = std::move(break_evens.found);
     table.unaffected = std::move(break_evens.unaffected);
+    table.not_compared = std::move(break_evens.left_out);
   }
   return show_plans(std::move(table), options);
 }

@@ -218,6 +218,17 @@ class BreakEvenSearch {
   Nanos now_ = 0;
 };
 
+std::vector<std::string> list_searched(const std::vector<Plan>& ranked) {
+  std::vector<std::string> names;
+  for (const Plan& plan : ranked) {
+    const std::string& name = plan.configuration.schedule;
+    if (find_schedule(name).reads_costs &&
+        std::find(names.begin(), names.end(), name) == names.end())
+      names.push_back(name);
+  }
+  return names;
+}
+
 }  // namespace
 
 BreakEvens find_break_evens(const WhatIf& what_if, const std::vector<Plan>& ranked) {
@@ -225,6 +236,7 @@ BreakEvens find_break_evens(const WhatIf& what_if, const std::vector<Plan>& rank
   if (ranked.empty() || what_if.has_cost_file()) return all;
   const std::vector<BreakEvenCandidate> candidates = find_candidates(ranked);
   if (candidates.size() < 2) return all;
+  all.left_out = list_searched(ranked);
   const UniformCost of_rank = what_if.cost_of(ranked[0].configuration);
   const UniformCost& flags = what_if.flags();
   const auto max_of = [](const UniformCost& cost) {

@@ -11,13 +11,15 @@ namespace bubblescope::tools {
 struct BreakEvens {
   std::vector<traces::BreakEven> found;
   std::vector<std::string> unaffected;  ///< flags whose variation does not change the best
+  std::vector<std::string> left_out;    ///< schedules that were not compared
 };
 
 /// Varies --p2p, --i and --w, one at a time, in both directions, between 0 and eight times a
 /// micro-batch's work. Finds the nearest value, to the nanosecond, at which another schedule, in
 /// its best configuration there, is ahead of the first plan's schedule in its best. Finds nothing
 /// where that needs too many simulations. Schedules that search for an order are left out, because
-/// other costs give another order; so is everything where costs come from a file.
+/// other costs give another order, and are named if there is anything else to compare; so is
+/// everything where costs come from a file.
 BreakEvens find_break_evens(const WhatIf& what_if, const std::vector<Plan>& ranked);
 
 }  // namespace bubblescope::tools

@@ -38,8 +38,10 @@ struct PlanTable {
   std::vector<Refusal> refusals;
   std::vector<BreakEven> break_evens;
   std::vector<std::string> unaffected;  ///< parameters whose variation changes nothing
-  std::int64_t configurations = 0;      ///< number of configurations that were tried
-  std::int64_t covered = 0;             ///< number not tried, because another split is no worse
+  /// Schedules without break-even points, because other costs give them another order.
+  std::vector<std::string> not_compared;
+  std::int64_t configurations = 0;  ///< number of configurations that were tried
+  std::int64_t covered = 0;         ///< number not tried, because another split is no worse
 };
 
 struct PlanTextOptions {

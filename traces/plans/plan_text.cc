@@ -243,8 +243,8 @@ std::string write_loss(const Plan& loser, const Plan& best) {
     add(loser.mean_idle[cause], best.mean_idle[cause], name(static_cast<IdleCause>(cause)));
   std::stable_sort(causes.begin(), causes.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
-  std::string text =
-      fmt::format("+{:<8}", format_percent(loser.nanos_per_sample() / best.nanos_per_sample() - 1));
+  std::string text = fmt::format(
+      "+{:<7} ", format_percent(loser.nanos_per_sample() / best.nanos_per_sample() - 1));
   for (std::size_t at = 0; at < causes.size() && at < 3; ++at)
     text += fmt::format("{}{} +{}", at == 0 ? "" : ", ", causes[at].second,
                         format_plan_time(causes[at].first));
@@ -306,7 +306,11 @@ std::string write_break_evens(const PlanTable& table) {
   if (!table.unaffected.empty())
     text += fmt::format("  whatever --{} is\n", fmt::join(table.unaffected, " or --"));
   if (text.empty()) return text;
-  return fmt::format("\n{} is best\n", table.plans[0].configuration.schedule) + text;
+  const std::string& best = table.plans[0].configuration.schedule;
+  if (table.not_compared.empty()) return fmt::format("\n{} is best\n", best) + text;
+  return fmt::format("\n{} is the best fixed order\n", best) + text +
+         fmt::format("  (not compared: {}, which other costs give another order)\n",
+                     fmt::join(table.not_compared, ", "));
 }
 
 }  // namespace

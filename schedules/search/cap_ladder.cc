@@ -45,12 +45,12 @@ CapLadder::CapLadder(const SearchProblem& problem) : problem_(problem) {
   const std::int64_t common = common_memory(problem);
   skips_levels_ = common * kMaxLevelsPerForward < forward;
   step_ = skips_levels_ ? std::max<std::int64_t>(forward / kMaxLevelsPerForward, 1) : common;
-  const std::int64_t max_level = 3 * std::int64_t{problem.ranks} * problem.chunks * forward;
+  max_level_ = 3 * std::int64_t{problem.ranks} * problem.chunks * forward;
   const std::int64_t affordable =
       std::max<std::int64_t>(kMinLevels, kOpsOfAllLevels / problem.ops());
-  if (problem.chunks > 1) step_ *= (max_level / step_ - 1) / affordable + 1;
-  without_caps_ = largest >= max_level;
-  level_ = std::min(largest, max_level) / step_ * step_;
+  if (problem.chunks > 1) step_ *= (max_level_ / step_ - 1) / affordable + 1;
+  without_caps_ = largest >= max_level_;
+  level_ = std::min(largest, max_level_) / step_ * step_;
 }
 
 std::int64_t CapLadder::levels_per_forward() const {

@@ -20,6 +20,9 @@ class CapLadder {
   /// orders count only if they fit the problem's own.
   std::optional<SearchProblem> next();
 
+  std::int64_t step() const { return step_; }
+  std::int64_t max_level() const { return max_level_; }
+
   /// Independent of the caps, so that the effort per level may depend on it.
   std::int64_t levels_per_forward() const;
 
@@ -30,9 +33,10 @@ class CapLadder {
   SearchProblem cap_at_level(std::int64_t level) const;
 
   const SearchProblem& problem_;
-  std::int64_t step_ = 1;      ///< between levels
-  std::int64_t level_ = 0;     ///< the next one
-  bool without_caps_ = false;  ///< whether the level without caps comes next
+  std::int64_t step_ = 1;       ///< between levels
+  std::int64_t max_level_ = 0;  ///< the highest besides the one without a limit
+  std::int64_t level_ = 0;      ///< the next one
+  bool without_caps_ = false;   ///< whether the level without caps comes next
   bool skips_levels_ = false;
   bool is_done_ = false;
 };

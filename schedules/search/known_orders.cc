@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "schedules/search/best_order.h"
 #include "sim/model/schedule_refusal.h"
 
 namespace bubblescope::schedules {
@@ -63,6 +64,21 @@ std::optional<TokenOrder> order_of(const SearchProblem& problem, const Schedule&
 }
 
 }  // namespace
+
+std::vector<TokenOrder> collect_searched_orders(const SearchProblem& problem,
+                                                const ScheduleRequest& request) {
+  if (problem.chunks > 2 ||
+      problem.rank_of_stage != zigzag_placement(problem.ranks, problem.chunks))
+    return {};
+  std::vector<TokenOrder> orders{find_best_order(problem)};
+  for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all()) {
+    if (!def.reads_costs || def.implied_chunks != problem.chunks) continue;
+    if (!refuse_schedule(def, request).empty()) continue;
+    if (std::optional<TokenOrder> order = order_of(problem, build_schedule(def, request)))
+      orders.push_back(std::move(*order));
+  }
+  return orders;
+}
 
 std::vector<TokenOrder> collect_known_orders(const SearchProblem& problem,
                                              const ScheduleRequest& request) {

@@ -13,4 +13,10 @@ namespace bubblescope::schedules {
 std::vector<TokenOrder> collect_known_orders(const SearchProblem& problem,
                                              const ScheduleRequest& request);
 
+/// The orders of the registered schedules that search for one, under the request's costs and caps,
+/// and the best that the same heuristics find for the problem itself. Only for one stage per rank
+/// and for V's, because those schedules have these placements.
+std::vector<TokenOrder> collect_searched_orders(const SearchProblem& problem,
+                                                const ScheduleRequest& request);
+
 }  // namespace bubblescope::schedules

@@ -8,6 +8,7 @@
 #include "schedules/search/cap_ladder.h"
 #include "schedules/search/known_orders.h"
 #include "schedules/search/level_search.h"
+#include "schedules/search/order_pool.h"
 #include "schedules/search/steady_state.h"
 #include "sim/ir/range.h"
 
@@ -118,7 +119,11 @@ class StepSearch {
     const std::int64_t effort =
         goal_.effort / (kLevelsInTime * static_cast<std::int64_t>(problems.size()));
     for (LevelSearch& search : searches) refine(search, effort);
-    for (std::size_t at = 0; at < searches.size(); ++at) search_lower_levels(problems[at], effort);
+    for (std::size_t at = 0; at < searches.size(); ++at) {
+      search_lower_levels(problems[at], effort);
+      search_lower_ranks(problems[at], effort);
+      if (searches[at].bound() < found_.value) take_searched(problems[at]);
+    }
     found_.bound = found_.value;
     for (const LevelSearch& search : searches)
       found_.bound = std::min(found_.bound, search.bound());
@@ -152,11 +157,49 @@ class StepSearch {
       // Skips the problem's own caps, and none.
       if (level->cap >= problem.any().cap) continue;
       if (stopped(goal_.stop)) return;
-      const LevelProblem lower = problem.with_caps(level->cap);
-      if (!lower.has_order() || !may_be_shorter(lower.relaxed(), found_.value)) return;
-      LevelSearch search(lower, request_, goal_);
-      take(search);
-      refine(search, effort);
+      if (!search_level(problem.with_caps(level->cap), effort)) return;
+    }
+  }
+
+  /// Returns false if the level, and with it every lower one, is of no use.
+  bool search_level(const LevelProblem& lower, std::int64_t effort) {
+    if (!lower.has_order() || !may_be_shorter(lower.relaxed(), found_.value)) return false;
+    LevelSearch search(lower, request_, goal_);
+    take(search);
+    refine(search, effort);
+    return true;
+  }
+
+  /// If caps differ: lowers the cap of one rank at a time, so that more memory for a single rank
+  /// seldom gives a longer order.
+  void search_lower_ranks(const LevelProblem& problem, std::int64_t effort) {
+    const std::vector<std::int64_t> caps = problem.any().cap;
+    if (std::adjacent_find(caps.begin(), caps.end(), std::not_equal_to<>()) == caps.end()) return;
+    const std::int64_t step = CapLadder(problem.any()).step();
+    const std::int64_t max_level = CapLadder(problem.any()).max_level();
+    for (std::int32_t rank = 0; rank < problem.any().ranks; ++rank) {
+      const std::int64_t own = caps[static_cast<std::size_t>(rank)];
+      const std::int64_t least = min_cap(problem.any(), rank);
+      for (std::int64_t cap = (std::min(own, max_level) - 1) / step * step; cap >= least;
+           cap -= step) {
+        if (stopped(goal_.stop)) return;
+        std::vector<std::int64_t> lower = caps;
+        lower[static_cast<std::size_t>(rank)] = cap;
+        if (!search_level(problem.with_caps(lower), effort)) break;
+      }
+    }
+  }
+
+  /// Takes the best order of the registered schedules that search. It is taken last, and not
+  /// improved, so that a smaller cap, where it is no candidate, cannot lead to a shorter order.
+  void take_searched(const LevelProblem& problem) {
+    for (const std::optional<SearchProblem>& kind : {problem.split, problem.full}) {
+      if (!kind || !min_caps_hold(*kind) || stopped(goal_.stop)) continue;
+      OrderPool pool(*kind);
+      for (const TokenOrder& order : collect_searched_orders(*kind, request_)) pool.offer(order);
+      if (pool.empty() || pool.best().score.span >= found_.value) continue;
+      found_.value = pool.best().score.span;
+      found_.schedule = to_schedule(*kind, pool.best().order);
     }
   }
 

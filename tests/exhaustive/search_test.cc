@@ -300,6 +300,29 @@ TEST(Search, TheSameSeedFindsTheSame) {
   EXPECT_EQ(first.bound, second.bound);
 }
 
+// With little effort, the schedules that search for themselves may find shorter orders.
+TEST(Search, IsNoWorseThanSchedulesThatSearch) {
+  for (const std::int32_t microbatches : {9, 15}) {
+    ScheduleRequest request;
+    request.shape = shape_of({schedules::PlacementChoice::kV, 5, 2, microbatches});
+    request.cost.forward = 13;
+    request.cost.input_grad = 15;
+    request.cost.weight_grad = 8;
+    request.cost.message = 1;
+    schedules::SearchGoal goal;
+    goal.placement = schedules::PlacementChoice::kV;
+    goal.effort = 1'000;
+    for (const std::int64_t cap : {6, 10}) {  // V-Half holds 6 chunks
+      request.memory.cap.assign(5, cap * kUnit);
+      for (const char* name : {"v-auto", "v-half"}) {
+        const Schedule schedule = build_schedule(find_schedule(name), request);
+        const Nanos known = simulate_times(schedule, request.cost).makespan;
+        EXPECT_LE(schedules::search_schedule(request, goal).value, known) << name << " cap " << cap;
+      }
+    }
+  }
+}
+
 // A bound must hold however early the search ends: half the value of an order must not be provable,
 // and the exact search must find nothing below the bound.
 TEST(Search, BoundsHoldForLargerSteps) {

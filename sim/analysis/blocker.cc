@@ -27,21 +27,19 @@ bool starts_when_free(const Program& program, const Timeline& timeline, Instruct
 }  // namespace
 
 Blockers::Blockers(const Program& program, const Timeline& timeline)
-    : program_(program),
-      timeline_(timeline),
-      previous_in_lane_(program.size(), kNoInstruction),
-      computes_(static_cast<std::size_t>(program.ranks)),
-      sent_(program.size(), kNoInstruction) {
+    : program_(program), timeline_(timeline), previous_in_lane_(program.size(), kNoInstruction) {
   std::vector<InstructionId> last(program.lanes.size(), kNoInstruction);
+  bool all_said = true;
   for (InstructionId id = 0; id < program.size(); ++id) {
     const Instruction& instruction = program.instructions[id];
-    if (is_message(instruction)) note_sender(id);
-    if (instruction.lane == kNoLane) continue;
-    previous_in_lane_[id] = last[instruction.lane];
-    last[instruction.lane] = id;
-    if (is_compute(instruction.op.kind)) computes_[instruction.rank].push_back(id);
+    if (instruction.lane != kNoLane) {
+      previous_in_lane_[id] = last[instruction.lane];
+      last[instruction.lane] = id;
+    }
+    all_said = all_said && (starts_when_free(program, timeline, previous_in_lane_[id], id) ||
+                            !blocker(id).has_value());
   }
-  find_unsaid();
+  if (!all_said) find_unsaid();
 }
 
 void Blockers::note_sender(InstructionId message) {
@@ -52,9 +50,16 @@ void Blockers::note_sender(InstructionId message) {
 }
 
 void Blockers::find_unsaid() {
+  computes_.resize(static_cast<std::size_t>(program_.ranks));
+  sent_.resize(program_.size(), kNoInstruction);
+  for (InstructionId id = 0; id < program_.size(); ++id) {
+    const Instruction& instruction = program_.instructions[id];
+    if (is_message(instruction)) note_sender(id);
+    if (instruction.lane != kNoLane && is_compute(instruction.op.kind))
+      computes_[instruction.rank].push_back(id);
+  }
   std::vector<InstructionId> found;
   for (InstructionId id = 0; id < program_.size(); ++id) {
-    if (starts_when_free(program_, timeline_, previous_in_lane_[id], id)) continue;
     const InstructionId unsaid = unsaid_holder(id);
     if (unsaid == kNoInstruction) continue;
     found.resize(program_.size(), kNoInstruction);

@@ -182,8 +182,9 @@ std::string print_csv(const Analysis& analysis) {
 
 std::string print_json(const Analysis& analysis) {
   const TimedStep& step = analysis.shown;
-  return append_members(traces::write_report_json(step.report, step.program, step.timeline),
-                        traces::write_iterations_json(analysis.iterations));
+  return traces::write_report_json(
+      step.report, step.program, step.timeline,
+      [&](traces::JsonWriter& json) { traces::write_iterations_json(json, analysis.iterations); });
 }
 
 std::string print_text(const Analysis& analysis, const traces::DrawOptions& draw) {

@@ -169,19 +169,25 @@ void print_csv(const std::vector<ComparedRow>& rows) {
 }
 
 void print_json(const std::vector<ComparedRow>& rows) {
-  std::string reports;
-  std::string refused;
-  for (const ComparedRow& row : rows) {
+  std::string text;
+  traces::JsonWriter json(text);
+  json.begin_object().member("format", "bubblescope-comparison/1").key("reports").begin_array();
+  const std::vector<NamedReport> reports = collect_reports(rows);
+  if (reports.empty()) json.line(0);
+  for (const ComparedRow& row : rows)
     if (row.step)
-      reports += (reports.empty() ? "" : ",\n") +
-                 traces::write_report_json(row.step->report, row.step->program, row.step->timeline);
-    if (!row.refusal.empty())
-      refused += fmt::format("{}{{\"schedule\":{},\"reason\":{}}}", refused.empty() ? "" : ",\n",
-                             traces::json_string(row.name), traces::json_string(row.refusal));
+      json.line(0).raw(
+          traces::write_report_json(row.step->report, row.step->program, row.step->timeline));
+  json.end_array().key("refused").begin_array();
+  for (const ComparedRow& row : rows) {
+    if (row.refusal.empty()) continue;
+    json.line_between(0).begin_object().member("schedule", row.name);
+    json.member("reason", row.refusal).end_object();
   }
-  print_output(
-      "{{\"format\":\"bubblescope-comparison/1\",\"reports\":[\n{}],\"refused\":[{}]{}}}\n",
-      reports, refused, write_win_probability_json(collect_reports(rows)));
+  json.end_array();
+  write_win_probability_json(json, reports);
+  json.end_object();
+  print_output("{}\n", text);
 }
 
 bool trains(const Schedule& schedule, const exec::TrainingOptions& options) {

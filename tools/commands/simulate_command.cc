@@ -35,12 +35,12 @@ constexpr const char* kSimulateExample =
 std::string print_report(const TimedStep& step, const std::string& format,
                          const traces::DrawOptions& draw) {
   const std::optional<PlacedModel>& placed = step.models.placed;
-  if (format == "json") {
-    std::string members = traces::write_made_with_json(step.made);
-    if (placed) members += "," + write_model_json(*placed, step.report);
-    return append_members(traces::write_report_json(step.report, step.program, step.timeline),
-                          members);
-  }
+  if (format == "json")
+    return traces::write_report_json(step.report, step.program, step.timeline,
+                                     [&](traces::JsonWriter& json) {
+                                       traces::write_made_with_json(json.line(1), step.made);
+                                       if (placed) write_model_json(json, *placed, step.report);
+                                     });
   if (format == "csv") return traces::write_report_csv(step.report);
   const std::string text = traces::draw_timeline(step.record(), draw) + "\n" +
                            traces::write_text_report(step.record(), draw);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -21,6 +20,7 @@
 #include "tools/inputs/predict.h"
 #include "tools/print.h"
 #include "traces/drawings/drawing.h"
+#include "traces/json/json_writer.h"
 
 namespace bubblescope::tools {
 
@@ -140,38 +140,39 @@ const Schedule* drawn(const Loaded& loaded) {
   return nullptr;
 }
 
-nlohmann::ordered_json json_of(const Problem& problem) {
-  nlohmann::ordered_json item;
-  item["rank"] = problem.rank ? nlohmann::ordered_json(*problem.rank) : nullptr;
-  item["position"] = problem.position ? nlohmann::ordered_json(*problem.position) : nullptr;
-  item["message"] = problem.message;
-  return item;
+void write_problems(traces::JsonWriter& json, const char* name, const Problems& problems) {
+  json.key(name).begin_array();
+  for (const Problem& problem : problems) {
+    json.begin_object().member_or_null("rank", problem.rank);
+    json.member_or_null("position", problem.position).member("message", problem.message);
+    json.end_object();
+  }
+  json.end_array();
 }
 
-nlohmann::ordered_json json_of(const Verdict& verdict) {
-  nlohmann::ordered_json json{{"format", "bubblescope-check/1"},
-                              {"schedule", verdict.name},
-                              {"legal", verdict.legal()},
-                              {"forward_only", verdict.forward_only},
-                              {"problems", nlohmann::ordered_json::array()},
-                              {"deadlock", nlohmann::ordered_json::object()},
-                              {"deadlock_cycle", nlohmann::ordered_json::object()},
-                              {"eager_slots_needed", nullptr},
-                              {"peak_activations", nlohmann::ordered_json::array()}};
-  for (const Problem& problem : verdict.problems) json["problems"].push_back(json_of(problem));
-  for (const ModeVerdict& mode : verdict.modes) {
-    const std::string name = name_of(kP2pModes, mode.mode);
-    json["deadlock"][name] = mode.deadlock.has_value();
-    if (mode.deadlock) json["deadlock_cycle"][name] = to_string(*mode.deadlock);
-  }
-  json["swapped_messages"] = nlohmann::ordered_json::array();
-  for (const Problem& problem : verdict.swapped)
-    json["swapped_messages"].push_back(json_of(problem));
-  if (verdict.eager_slots) json["eager_slots_needed"] = *verdict.eager_slots;
-  for (const Peak& peak : verdict.peaks) json["peak_activations"].push_back(peak.activations);
-  if (verdict.suggestion) json["suggestion"] = to_string(*verdict.suggestion);
-  for (const Problem& problem : verdict.over_cap) json["over_cap"].push_back(json_of(problem));
-  return json;
+void write_deadlocks(traces::JsonWriter& json, const std::vector<ModeVerdict>& modes) {
+  json.key("deadlock").begin_object();
+  for (const ModeVerdict& mode : modes)
+    json.member(name_of(kP2pModes, mode.mode), mode.deadlock.has_value());
+  json.end_object().key("deadlock_cycle").begin_object();
+  for (const ModeVerdict& mode : modes)
+    if (mode.deadlock) json.member(name_of(kP2pModes, mode.mode), to_string(*mode.deadlock));
+  json.end_object();
+}
+
+void write_verdict(traces::JsonWriter& json, const Verdict& verdict) {
+  json.begin_object().member("format", "bubblescope-check/1").member("schedule", verdict.name);
+  json.member("legal", verdict.legal()).member("forward_only", verdict.forward_only);
+  write_problems(json, "problems", verdict.problems);
+  write_deadlocks(json, verdict.modes);
+  json.member_or_null("eager_slots_needed", verdict.eager_slots);
+  json.key("peak_activations").begin_array();
+  for (const Peak& peak : verdict.peaks) json.value(peak.activations);
+  json.end_array();
+  write_problems(json, "swapped_messages", verdict.swapped);
+  if (verdict.suggestion) json.member("suggestion", to_string(*verdict.suggestion));
+  if (!verdict.over_cap.empty()) write_problems(json, "over_cap", verdict.over_cap);
+  json.end_object();
 }
 
 void print_illegal(const Verdict& verdict, const Schedule* schedule) {
@@ -256,13 +257,15 @@ int run_check(const Arguments& arguments) {
         "check is about orders, which --inject does not change; try it with simulate or run");
   options = read_inputs(std::move(options), names);
   bool sound = true;
-  nlohmann::ordered_json reports = nlohmann::ordered_json::array();
+  std::string text;
+  traces::JsonWriter json(text, {.ascii = true});
+  if (names.size() != 1) json.begin_array();
   for (const std::string& name : names) {
     const Loaded loaded = load(name, options);
     const Schedule* const schedule = drawn(loaded);
     const Verdict verdict = check_schedule(loaded, options, suggest);
     if (format == "json") {
-      reports.push_back(json_of(verdict));
+      write_verdict(json, verdict);
     } else {
       print_text(verdict, schedule, options.cost.lower);
     }
@@ -270,11 +273,8 @@ int run_check(const Arguments& arguments) {
                                  : verdict.deadlocks_in(options.cost.lower.mode);
     sound = sound && verdict.legal() && verdict.over_cap.empty() && !fails;
   }
-  if (format == "json")
-    print_output("{}\n",
-                 reports.size() == 1
-                     ? reports[0].dump(-1, ' ', true, nlohmann::json::error_handler_t::replace)
-                     : reports.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
+  if (names.size() != 1) json.end_array();
+  if (format == "json") print_output("{}\n", text);
   return sound ? 0 : 1;
 }
 

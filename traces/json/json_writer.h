@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -91,5 +92,8 @@ class JsonWriter {
   bool follows_ = false;  ///< whether a value of the same list or object stands before
   bool has_key_ = false;  ///< whether a key waits for its value
 };
+
+/// Writes what a caller adds to an object that a function writes.
+using WriteMembers = std::function<void(JsonWriter&)>;
 
 }  // namespace bubblescope::traces

@@ -29,7 +29,6 @@
 //    "sensitivity":{"more":0.01,"by_rank_ns":[180000,...],"by_kind_ns":{"F":110000,...}}
 #pragma once
 
-#include <functional>
 #include <string>
 
 #include "sim/analysis/report.h"
@@ -39,11 +38,8 @@
 
 namespace bubblescope::traces {
 
-/// Writes the members that a command adds to the end of a report.
-using WriteMembers = std::function<void(JsonWriter&)>;
-
-/// Writes the whole report, which ends with a newline. Takes time linear in ranks and critical
-/// path.
+/// Writes the whole report, which ends with a newline. `write_more` adds a command's members at its
+/// end. Takes time linear in ranks and critical path.
 std::string write_report_json(const BubbleReport& report, const Program& program,
                               const Timeline& timeline, const WriteMembers& write_more = {});
 

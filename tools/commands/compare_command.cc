@@ -91,9 +91,7 @@ std::string sensitivities_text(const std::vector<ComparedRow>& rows) {
 
 /// Formats by how much a makespan exceeds another time.
 std::string above(Nanos makespan, Nanos base) {
-  const double excess =
-      base == 0 ? 0.0 : static_cast<double>(makespan - base) / static_cast<double>(base);
-  return "+" + percent(excess);
+  return "+" + percent(fraction(makespan - base, base));
 }
 
 std::vector<traces::TableColumn> columns_of_rows(const std::vector<ComparedRow>& rows) {

@@ -20,10 +20,6 @@ namespace {
 constexpr double kMinDivergence = 0.01;
 constexpr double kEqual = 0.001;
 
-double ratio(Nanos part, Nanos whole) {
-  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
-}
-
 /// The error of the fullest rank's peak: in bytes if both reports have them, otherwise in chunks.
 double peak_error(const BubbleReport& predicted, const BubbleReport& measured) {
   double expected = 0;
@@ -58,7 +54,7 @@ FullestPools fullest_pools(const Comparison& comparison) {
 std::optional<double> pool_error(const Comparison& comparison) {
   if (comparison.measured.pools.empty()) return std::nullopt;
   const FullestPools pools = fullest_pools(comparison);
-  return ratio(pools.measured.peak - pools.predicted, pools.predicted);
+  return fraction(pools.measured.peak - pools.predicted, pools.predicted);
 }
 
 /// "pool of the fullest rank: 12.1 MiB predicted, 12.1 MiB measured (+0.00 %), 13.0 MiB reserved".
@@ -75,10 +71,10 @@ PredictionError find_error(const TimedStep& predicted, const TimedStep& measured
       compare_timelines(predicted.program, predicted.timeline, measured.program, measured.timeline);
   const Nanos step = predicted.report.makespan;
   PredictionError error;
-  error.makespan = ratio(measured.report.makespan - step, step);
+  error.makespan = fraction(measured.report.makespan - step, step);
   error.bubble_ratio = measured.report.bubble.ratio - predicted.report.bubble.ratio;
-  error.op_start_p50 = ratio(compute_start_shift_quantile(difference, 0.50), step);
-  error.op_start_p95 = ratio(compute_start_shift_quantile(difference, 0.95), step);
+  error.op_start_p50 = fraction(compute_start_shift_quantile(difference, 0.50), step);
+  error.op_start_p95 = fraction(compute_start_shift_quantile(difference, 0.95), step);
   error.peak_memory = peak_error(predicted.report, measured.report);
   error.first_divergence = find_first_divergence(
       difference, static_cast<Nanos>(kMinDivergence * static_cast<double>(step)));

@@ -14,9 +14,7 @@ namespace {
 
 constexpr double kMinReported = 0.01;  ///< as a fraction of the step
 
-double share_of(const Cause& cause, Nanos step) {
-  return step == 0 ? 0 : static_cast<double>(cause.saves) / static_cast<double>(step);
-}
+double share_of(const Cause& cause, Nanos step) { return fraction(cause.saves, step); }
 
 std::string_view code_of(CauseKind kind) {
   switch (kind) {

@@ -143,7 +143,7 @@ Analysis analyze_steps(ReadSteps read, const UniformMemory& memory) {
   for (const traces::MeasuredStep& step : steps) {
     const BubbleReport& report =
         reports.emplace_back(analyze(step.schedule, step.program, step.timeline, model));
-    iterations.rows.push_back({step.label, report.makespan, report.bubble.ratio,
+    iterations.rows.push_back({step.label, report.makespan, report.bubble->ratio,
                                replay_error(step.program, step.timeline)});
     observed.push_back({step.program, step.timeline});
   }

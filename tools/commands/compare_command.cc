@@ -114,9 +114,9 @@ std::vector<traces::TableColumn> columns_of_rows(const std::vector<ComparedRow>&
       [](const ComparedRow&, Report report) { return traces::format_time(report.makespan); });
   add("vs best", 8,
       [&](const ComparedRow&, Report report) { return above(report.makespan, best); });
-  add("bubble", 7, [](const ComparedRow&, Report report) { return percent(report.bubble.ratio); });
+  add("bubble", 7, [](const ComparedRow&, Report report) { return percent(report.bubble->ratio); });
   add("span rate", 1,
-      [](const ComparedRow&, Report report) { return percent(report.bubble.span_rate); });
+      [](const ComparedRow&, Report report) { return percent(report.bubble->span_rate); });
   add("over bound", 5,
       [](const ComparedRow&, Report report) { return above(report.makespan, report.lower_bound); });
   add("peak act", 6, [](const ComparedRow&, Report report) {
@@ -160,7 +160,7 @@ void print_csv(const std::vector<ComparedRow>& rows) {
     const std::string period = report.period ? std::to_string(*report.period) : "";
     print_output("{},{},{},{},{},{},{},{},{},{},{},{}{}\n", traces::csv_string(row.name),
                  report.makespan, report.max_span, report.ideal, report.lower_bound,
-                 report.bubble.ratio, report.bubble.overhead, report.bubble.span_rate,
+                 report.bubble->ratio, report.bubble->overhead, report.bubble->span_rate,
                  highest_peak(report), max_sends(report), refusal, period,
                  write_noise_csv_values(reports, row.name));
   }

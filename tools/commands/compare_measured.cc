@@ -72,7 +72,7 @@ PredictionError find_error(const TimedStep& predicted, const TimedStep& measured
   const Nanos step = predicted.report.makespan;
   PredictionError error;
   error.makespan = fraction(measured.report.makespan - step, step);
-  error.bubble_ratio = measured.report.bubble.ratio - predicted.report.bubble.ratio;
+  error.bubble_ratio = measured.report.bubble->ratio - predicted.report.bubble->ratio;
   error.op_start_p50 = fraction(compute_start_shift_quantile(difference, 0.50), step);
   error.op_start_p95 = fraction(compute_start_shift_quantile(difference, 0.95), step);
   error.peak_memory = peak_error(predicted.report, measured.report);
@@ -98,7 +98,7 @@ std::string describe(const std::optional<OpShift>& first_divergence) {
 
 std::string describe(const BubbleReport& report) {
   return fmt::format("{:>12.6g}{:>9.2f}", static_cast<double>(report.makespan) / 1e6,
-                     100 * report.bubble.ratio);
+                     100 * report.bubble->ratio);
 }
 
 PredictionError largest(const std::vector<Comparison>& comparisons) {
@@ -304,7 +304,7 @@ std::string write_comparison_csv(const std::vector<Comparison>& comparisons) {
     const std::optional<bool> match = find_match({comparison});
     text += fmt::format(
         "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", comparison.label, predicted.makespan,
-        measured.makespan, predicted.bubble.ratio, measured.bubble.ratio, error.makespan,
+        measured.makespan, predicted.bubble->ratio, measured.bubble->ratio, error.makespan,
         error.bubble_ratio, error.op_start_p50, error.op_start_p95, error.peak_memory,
         match ? fmt::format("{}", *match) : "null", predicted.shape.ranks, predicted.shape.chunks,
         predicted.shape.microbatches, spread.min, spread.max);

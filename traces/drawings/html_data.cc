@@ -65,9 +65,9 @@ void write_report(JsonWriter& json, const BubbleReport& report) {
   json.member("makespan", report.makespan).member("maxSpan", report.max_span);
   json.member("ideal", report.ideal).member("isConclusive", is_conclusive(report));
   if (is_conclusive(report)) {
-    json.member("lowerBound", report.lower_bound).member("ratio", report.bubble.ratio);
-    json.member("overhead", report.bubble.overhead);
-    json.member("spanRate", report.bubble.span_rate);
+    json.member("lowerBound", report.lower_bound).member("ratio", report.bubble->ratio);
+    json.member("overhead", report.bubble->overhead);
+    json.member("spanRate", report.bubble->span_rate);
   }
   json.key("ranks").begin_array();
   for (const RankReport& rank : report.ranks) write_rank(json, rank);

@@ -115,9 +115,9 @@ void write_bubble(JsonWriter& json, const BubbleReport& report) {
     json.null();
     return;
   }
-  json.begin_object().member("ratio", report.bubble.ratio);
-  json.member("overhead", report.bubble.overhead).member("span_rate", report.bubble.span_rate);
-  json.member("time_ns", report.bubble.time).end_object();
+  json.begin_object().member("ratio", report.bubble->ratio);
+  json.member("overhead", report.bubble->overhead).member("span_rate", report.bubble->span_rate);
+  json.member("time_ns", report.bubble->time).end_object();
 }
 
 }  // namespace

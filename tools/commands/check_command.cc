@@ -221,6 +221,18 @@ void print_text(const Verdict& verdict, const Schedule* schedule, const LowerOpt
   }
 }
 
+/// What makes a schedule fail the check.
+struct Standard {
+  P2pMode mode = P2pMode::kDataflow;
+  bool all_modes = false;
+
+  bool is_met_by(const Verdict& verdict) const {
+    const bool fails = all_modes ? verdict.deadlocks_in_any() || !verdict.swapped.empty()
+                                 : verdict.deadlocks_in(mode);
+    return verdict.legal() && verdict.over_cap.empty() && !fails;
+  }
+};
+
 /// Refuses a model. Whether an order is legal does not depend on costs, and check counts memory in
 /// micro-batches.
 void expect_no_model(const Arguments& arguments) {
@@ -244,8 +256,8 @@ int run_check(const Arguments& arguments) {
   PredictOptions options;
   app.add_option("SCHEDULE", names, "names ('bubblescope list') or files, - for stdin")->required();
   add_predict_options(app, options);
-  bool all_modes = false;
-  app.add_flag("--all-modes", all_modes,
+  Standard standard;
+  app.add_flag("--all-modes", standard.all_modes,
                "exit 1 if it deadlocks in any message mode, or swaps messages: a gate for CI");
   app.add_flag("--suggest", suggest, "print receives in better places, and what they gain");
   add_format_option(app, format, {"text", "json"});
@@ -256,6 +268,7 @@ int run_check(const Arguments& arguments) {
     throw Error(
         "check is about orders, which --inject does not change; try it with simulate or run");
   options = read_inputs(std::move(options), names);
+  standard.mode = options.cost.lower.mode;
   bool sound = true;
   std::string text;
   traces::JsonWriter json(text, {.ascii = true});
@@ -269,9 +282,7 @@ int run_check(const Arguments& arguments) {
     } else {
       print_text(verdict, schedule, options.cost.lower);
     }
-    const bool fails = all_modes ? verdict.deadlocks_in_any() || !verdict.swapped.empty()
-                                 : verdict.deadlocks_in(options.cost.lower.mode);
-    sound = sound && verdict.legal() && verdict.over_cap.empty() && !fails;
+    sound = sound && standard.is_met_by(verdict);
   }
   if (names.size() != 1) json.end_array();
   if (format == "json") print_output("{}\n", text);

@@ -16,6 +16,7 @@
 #include "sim/ir/validate.h"
 #include "sim/predict/memory_caps.h"
 #include "tools/flags/command_flags.h"
+#include "tools/flags/field_names.h"
 #include "tools/inputs/config.h"
 #include "tools/inputs/predict.h"
 #include "tools/print.h"
@@ -79,7 +80,7 @@ Loaded load(const std::string& name, const PredictOptions& options) {
     if (error.fault() != Fault::kProblem) throw;
     Verdict refused;
     refused.name = name;
-    refused.problems = {{{}, {}, error.what()}};
+    refused.problems = {{{}, {}, name_flags(error.what())}};
     return refused;
   }
 }
@@ -112,7 +113,7 @@ Verdict check_valid_schedule(const ValidSchedule& schedule, const PredictOptions
   const Models models = load_models(schedule, options);
   const Timeline timeline = simulate(program, models.costs);
   verdict.peaks = find_peaks(schedule, program, timeline, models.memory);
-  verdict.over_cap = over_cap(verdict.peaks, models.memory);
+  verdict.over_cap = name_flags(over_cap(verdict.peaks, models.memory));
   if (suggest) {
     LowerOptions suggested = lower_options;
     suggested.mode = verdict.choose_mode_to_fix(lower_options.mode);
@@ -129,7 +130,7 @@ Verdict check_schedule(const Loaded& loaded, const PredictOptions& options, bool
   const auto& invalid = std::get<InvalidSchedule>(loaded);
   Verdict verdict;
   verdict.name = invalid.schedule.name;
-  verdict.problems = invalid.problems;
+  verdict.problems = name_flags(invalid.problems);
   return verdict;
 }
 

@@ -10,6 +10,7 @@
 #include "tools/commands/gate.h"
 #include "tools/commands/measure.h"
 #include "tools/flags/command_flags.h"
+#include "tools/flags/field_names.h"
 #include "tools/inputs/config.h"
 #include "tools/inputs/model_headline.h"
 #include "tools/inputs/model_report.h"
@@ -122,7 +123,8 @@ int run_simulate(const Arguments& arguments) {
   draw.fit = draw.fit && !options.wide;
   print_output("{}", print_report(step, options.format, draw));
   const Problems problems = over_cap(collect_peaks(step.report), step.models.memory);
-  for (const Problem& problem : problems) print_message("bubblescope: {}\n", problem.message);
+  for (const Problem& problem : problems)
+    print_message("bubblescope: {}\n", name_flags(problem.message));
   const bool failed = report_failures(options.gate, metrics);
   return problems.empty() && !failed ? 0 : 1;
 }

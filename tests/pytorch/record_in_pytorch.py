@@ -71,7 +71,7 @@ def work(rank, port, folder, schedule_name, hooked):
     from torch.distributed import pipelining
     from torch.profiler import ProfilerActivity, profile, schedule as plan
 
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    os.environ.update(KINETO_LOG_LEVEL="99", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     torch.set_num_threads(1)
     dist.init_process_group("gloo", rank=rank, world_size=RANKS)
     notes = []

@@ -14,7 +14,6 @@ The names are those of PyTorch's own pipelining: PP:2F5 is the forward of micro-
 backward), I (input gradient), W (weight gradient). They appear in profiles of torch.profiler and, as NVTX ranges, in
 those of Nsight Systems. Record whole steps on all ranks, with torch.profiler's `step()` after each.
 """
-import collections
 import contextlib
 import functools
 import inspect
@@ -70,44 +69,45 @@ def annotate_pytorch():
     _wrap(base, "backward_weight_one_chunk", lambda call: ("W", call["self"].stage_index, call["bwd_chunk_id"]))
 
 
-class _Counter:
-    """Numbers the calls of each chunk within a step: Megatron-LM's backwards do not say which micro-batch they are."""
-
-    def __init__(self):
-        self.counts = collections.Counter()
-
-    def next(self, kind, chunk):
-        number = self.counts[kind, chunk]
-        self.counts[kind, chunk] += 1
-        return number
+def _tensors(output):
+    """The tensors of a stage's output: one, or a list of them."""
+    return output if isinstance(output, (list, tuple)) else [output]
 
 
 def annotate_megatron():
-    """Names forward_step and backward_step of megatron.core, which run in the order of micro-batches per chunk."""
+    """Names forward_step and backward_step of megatron.core. A backward belongs to the forward whose output it gets."""
     from megatron.core import parallel_state
     from megatron.core.pipeline_parallel import schedules
 
-    counter = _Counter()
+    if hasattr(schedules.forward_step, "bubblescope_wraps"):
+        return
+    places = {}  # id of an output tensor, which lives until its backward -> stage, micro-batch
+    forward_step, backward_step = schedules.forward_step, schedules.backward_step
+    signature = inspect.signature(forward_step)
+    backward_signature = inspect.signature(backward_step)
 
-    def place(kind):
-        chunk = parallel_state.get_virtual_pipeline_model_parallel_rank() or 0
-        ranks = parallel_state.get_pipeline_model_parallel_world_size()
-        stage = chunk * ranks + parallel_state.get_pipeline_model_parallel_rank()
-        return kind, stage, counter.next(kind, chunk)
+    @functools.wraps(forward_step)
+    def forward(*args, **kwargs):
+        call = signature.bind(*args, **kwargs)
+        call.apply_defaults()
+        chunk = call.arguments.get("vp_stage")
+        if chunk is None and "vp_stage" not in signature.parameters:
+            chunk = parallel_state.get_virtual_pipeline_model_parallel_rank()
+        stage = ((chunk or 0) * parallel_state.get_pipeline_model_parallel_world_size() +
+                 parallel_state.get_pipeline_model_parallel_rank())
+        microbatch = call.arguments.get("current_microbatch") or 0
+        with op("F", stage, microbatch):
+            result = forward_step(*args, **kwargs)
+        output = result[0] if isinstance(result, tuple) else result
+        places.update({id(tensor): (stage, microbatch) for tensor in _tensors(output)})
+        return result
 
-    _wrap(schedules, "forward_step", lambda call: place("F"))
-    _wrap(schedules, "backward_step", lambda call: place("B"))
-    get_function = schedules.get_forward_backward_func
+    @functools.wraps(backward_step)
+    def backward(*args, **kwargs):
+        output = backward_signature.bind(*args, **kwargs).arguments["output_tensor"]
+        found = [places.pop(id(tensor)) for tensor in _tensors(output) if id(tensor) in places]
+        with op("B", *found[0]) if found else contextlib.nullcontext():
+            return backward_step(*args, **kwargs)
 
-    @functools.wraps(get_function)
-    def begins_step(*args, **kwargs):
-        run = get_function(*args, **kwargs)
-
-        @functools.wraps(run)
-        def step(*inner, **more):
-            counter.counts.clear()
-            return run(*inner, **more)
-
-        return step
-
-    schedules.get_forward_backward_func = begins_step
+    forward.bubblescope_wraps, backward.bubblescope_wraps = forward_step, backward_step
+    schedules.forward_step, schedules.backward_step = forward, backward

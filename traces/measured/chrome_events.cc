@@ -13,6 +13,7 @@
 #include "traces/files/quote.h"
 #include "traces/json/json_node.h"
 #include "traces/json/scan_json.h"
+#include "traces/measured/chrome_keys.h"
 #include "traces/measured/overlap_parts.h"
 #include "traces/schedules/cell.h"
 
@@ -79,12 +80,16 @@ class EventReader : public JsonVisitor {
   bool is_in_bare_list() const { return places_.size() == 1 && places_[0] == Place::kEvents; }
 
   bool visit_key(std::string_view name) override {
-    key_ = name;
+    key_id_ = key_of(name);
+    const bool in_event =
+        !places_.empty() && (places_.back() == Place::kEvent || places_.back() == Place::kArgs);
+    if (!in_event) key_ = name;
     return matters();
   }
   void visit_string(std::string_view value) override { scalar(value); }
   void visit_number(std::string_view text) override {
-    if (!places_.empty() && places_.back() == Place::kEvent && (key_ == "ts" || key_ == "dur"))
+    if (!places_.empty() && places_.back() == Place::kEvent &&
+        (key_id_ == EventKey::kStart || key_id_ == EventKey::kDuration))
       return take_time(text);
     scalar(text);
   }
@@ -124,7 +129,7 @@ class EventReader : public JsonVisitor {
   Place inside(Place outer) const {
     if (outer == Place::kGroups) return Place::kGroup;
     if (outer == Place::kEvents) return Place::kEvent;
-    if (outer == Place::kEvent && key_ == "args") return Place::kArgs;
+    if (outer == Place::kEvent && key_id_ == EventKey::kArgs) return Place::kArgs;
     if (outer == Place::kRoot && key_ == "otherData") return Place::kOtherData;
     if (outer == Place::kRoot && key_ == "distributedInfo") return Place::kInfo;
     return Place::kElsewhere;
@@ -134,12 +139,8 @@ class EventReader : public JsonVisitor {
   bool matters() const {
     if (places_.empty()) return true;
     switch (places_.back()) {
-      case Place::kEvent:
-        return key_ == "name" || key_ == "cat" || key_ == "ph" || key_ == "pid" || key_ == "tid" ||
-               key_ == "ts" || key_ == "dur" || key_ == "args";
-      case Place::kArgs:
-        return key_ == "correlation" || key_ == "op" || key_ == "name" || key_ == "step" ||
-               key_ == "mb_id" || key_ == "microbatch" || key_ == "model_chunk" || key_ == "chunk";
+      case Place::kEvent: return key_id_ != EventKey::kOther && key_id_ <= EventKey::kArgs;
+      case Place::kArgs: return key_id_ == EventKey::kName || key_id_ >= EventKey::kCorrelation;
       case Place::kElsewhere: return false;
       case Place::kRoot:
       case Place::kEvents:
@@ -155,7 +156,7 @@ class EventReader : public JsonVisitor {
   void take_time(std::string_view text) {
     const std::optional<Nanos> time = parse_micros(text);
     if (!time) event_.bad_time = text;
-    (key_ == "ts" ? event_.start : event_.duration) = time;
+    (key_id_ == EventKey::kStart ? event_.start : event_.duration) = time;
   }
 
   void scalar(std::string_view value) {
@@ -189,22 +190,27 @@ class EventReader : public JsonVisitor {
   }
 
   void take_field(std::string_view value) {
-    if (key_ == "name") event_.slice.name = value;
-    if (key_ == "cat") event_.slice.category = value;
-    if (key_ == "ph") event_.phase = value;
-    if (key_ == "pid") event_.pid = value;
-    if (key_ == "tid") event_.tid = value;
+    switch (key_id_) {
+      case EventKey::kName: event_.slice.name = value; break;
+      case EventKey::kCategory: event_.slice.category = value; break;
+      case EventKey::kPhase: event_.phase = value; break;
+      case EventKey::kProcess: event_.pid = value; break;
+      case EventKey::kThread: event_.tid = value; break;
+      default: break;
+    }
   }
 
   void take_argument(std::string_view value) {
-    if (key_ == "op") event_.slice.op = value;
-    if (key_ == "name") event_.given_name = value;
-    if (key_ == "step") event_.slice.step = parse_number<std::int64_t>(value);
-    if (key_ == "mb_id" || key_ == "microbatch")
-      event_.slice.microbatch = parse_number<std::int64_t>(value);
-    if (key_ == "model_chunk" || key_ == "chunk")
-      event_.slice.chunk = parse_number<std::int64_t>(value);
-    if (key_ == "correlation") event_.correlation = parse_number<std::int64_t>(value).value_or(0);
+    const auto number = [value] { return parse_number<std::int64_t>(value); };
+    switch (key_id_) {
+      case EventKey::kOp: event_.slice.op = value; break;
+      case EventKey::kName: event_.given_name = value; break;
+      case EventKey::kStep: event_.slice.step = number(); break;
+      case EventKey::kMicrobatch: event_.slice.microbatch = number(); break;
+      case EventKey::kChunk: event_.slice.chunk = number(); break;
+      case EventKey::kCorrelation: event_.correlation = number().value_or(0); break;
+      default: break;
+    }
   }
 
   std::uint32_t thread_of(const Event& event) {
@@ -347,7 +353,8 @@ class EventReader : public JsonVisitor {
   const std::string& file_;
   NameMatcher& names_;
   std::vector<Place> places_;
-  std::string key_;
+  std::string key_;  ///< of what is no event
+  EventKey key_id_ = EventKey::kOther;
   Event event_;
   std::map<std::pair<std::string, std::string>, std::uint32_t> threads_;
   std::map<std::uint32_t, std::vector<ChromeSlice>> open_;  ///< begun on each thread

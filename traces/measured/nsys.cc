@@ -51,6 +51,12 @@ class Reader {
       of_process[process_of(range.thread)].push_back(range);
     for (const auto& [process, ranges] : of_process) add_process(process, ranges);
     if (trace_.ops.empty()) refuse();
+    for (const auto& [process, works] : recording_.works)
+      if (!with_ops_.contains(process))
+        doubt(
+            fmt::format("{} ran {} kernel(s), but has no range of an op: the ops of its rank are "
+                        "missing",
+                        where(process), works.size()));
     add_notes();
     return std::move(trace_);
   }
@@ -74,6 +80,7 @@ class Reader {
     const auto computes = [](const OpRange& op) { return is_compute(op.named.op.kind); };
     if (std::none_of(ops.begin(), ops.end(), computes)) ops = ops_between_messages(process, ranges);
     if (ops.empty()) return;
+    with_ops_.insert(process);
     assign_steps(ops, ranges);
     NsysProcess device(recording_, process);
     for (const OpRange& op : ops) add(op, device);
@@ -340,6 +347,7 @@ class Reader {
   SeenNames seen_;
   NsysRecording recording_;
   std::map<std::pair<std::int64_t, std::int32_t>, std::int32_t> recorders_;  ///< [process, rank]
+  std::set<std::int64_t> with_ops_;
   std::set<std::int64_t> overlaps_;
   std::size_t on_host_ = 0;
   std::size_t outside_steps_ = 0;

@@ -122,6 +122,8 @@ std::optional<std::array<Op, 2>> parse_pair_name(std::string_view name) {
 }
 
 std::optional<NamedOp> parse_op_name(std::string_view name) {
+  constexpr std::size_t kLongest = 160;  // with the module of a function; kernels' are longer
+  if (name.size() > kLongest) return {};
   name = without_suffix(name);
   for (const Word& word : kWords)
     if (name == word.name) {

@@ -13,6 +13,7 @@
 
 #include "sim/ir/error.h"
 #include "tools/commands/read_in_parallel.h"
+#include "tools/flags/field_names.h"
 #include "tools/flags/words.h"
 #include "traces/files/format.h"
 #include "traces/files/no_pipeline.h"
@@ -115,9 +116,9 @@ Unread describe_failure(const std::string& path, const std::exception_ptr& faile
   try {
     std::rethrow_exception(failed);
   } catch (const traces::NoPipeline& error) {
-    return {path, error.what(), true};
+    return {path, name_flags(error.what()), true};
   } catch (const Error& error) {
-    return {path, error.what(), false};
+    return {path, name_flags(error.what()), false};
   }
 }
 

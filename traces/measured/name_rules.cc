@@ -171,14 +171,14 @@ Number number_of(const Rule& rule, const char* key, const NumberSource& source, 
     const bool fits = found && *found <= most + std::abs(source.value);
     if (!fits)
       throw Error(
-          fmt::format("--rules: the rule for {} takes \"{}\" from {}, which is no number "
+          fmt::format("`rules`: the rule for {} takes \"{}\" from {}, which is no number "
                       "from 0 to {}; correct the rule",
                       quote(rule.text), key, quote(std::string(text)), most));
     number += *found;
   }
   if (number < 0 || number > most)
     throw Error(
-        fmt::format("--rules: the rule for {} makes \"{}\" {}, but it must be 0 to {}; "
+        fmt::format("`rules`: the rule for {} makes \"{}\" {}, but it must be 0 to {}; "
                     "correct the rule",
                     quote(rule.text), key, number, most));
   return static_cast<Number>(number);
@@ -190,7 +190,7 @@ OpKind kind_in(const Rule& rule, const Match& match) {
   const auto kind = kind_of(text);
   if (!kind)
     throw Error(
-        fmt::format("--rules: the rule for {} takes its kind from {}, which is none of F, "
+        fmt::format("`rules`: the rule for {} takes its kind from {}, which is none of F, "
                     "B, I, W, R, forward, backward; correct the rule",
                     quote(rule.text), quote(std::string(text))));
   return *kind;

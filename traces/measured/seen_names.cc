@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "traces/files/quote.h"
-#include "traces/json/json_string.h"
+#include "traces/json/json_writer.h"
 
 namespace bubblescope::traces {
 
@@ -153,17 +153,18 @@ std::string SeenNames::describe() const {
   };
   const auto best = std::find_if(order.begin(), order.end(), fits);
   const Group& example = best != order.end() ? **best : *order.front();
-  return text + "; a rule in --rules FILE can say what they mean: " + suggest_rule(example.example);
+  return text + "; a rule in `rules` can say what they mean: " + suggest_rule(example.example);
 }
 
 std::string suggest_rule(std::string_view name) {
   const Pattern pattern = pattern_of(name);
   const char* const kind = guess_kind(lower(name));
-  std::string rule =
-      fmt::format("{{\"match\":{},\"kind\":\"{}\"", json_string(pattern.text), kind ? kind : "F");
-  for (const auto& [key, group] : pattern.numbers)
-    rule += fmt::format(",\"{}\":\"${}\"", key, group);
-  return rule + "}";
+  std::string rule;
+  JsonWriter json(rule);
+  json.begin_object().member("match", pattern.text).member("kind", kind ? kind : "F");
+  for (const auto& [key, group] : pattern.numbers) json.member(key, fmt::format("${}", group));
+  json.end_object();
+  return rule;
 }
 
 }  // namespace bubblescope::traces

@@ -11,7 +11,7 @@
 #include "sim/ir/number.h"
 #include "traces/files/csv_string.h"
 #include "traces/files/quote.h"
-#include "traces/json/json_string.h"
+#include "traces/json/json_writer.h"
 #include "traces/schedules/cell.h"
 
 namespace bubblescope::traces {
@@ -259,22 +259,29 @@ std::string write_timer_log_text(const TimerLog& log) {
 }
 
 std::string write_timer_log_json(const TimerLog& log) {
-  std::string timers;
+  std::string text;
+  JsonWriter json(text);
+  json.begin_object().member("format", "bubblescope-timers/1");
+  json.member("source", log.is_deepspeed ? "deepspeed" : "megatron");
+  json.member("reports", log.reports).member_or_null("iteration_ms", log.iteration_ms);
+  if (const std::optional<ShareRange> share = find_share_outside(log))
+    json.key("outside_compute")
+        .begin_object()
+        .member("low", share->low)
+        .member("high", share->high)
+        .end_object();
+  else
+    json.key("outside_compute").null();
+  json.key("timers").begin_array();
   for (const LoggedTimer& timer : log.timers) {
-    std::string ranks;
+    json.line(1).begin_object().member("name", timer.name).member("min_ms", timer.min_ms);
+    json.member("max_ms", timer.max_ms).key("ranks").begin_array();
     for (const auto& [rank, time] : timer.by_rank)
-      ranks += fmt::format("{}{{\"rank\":{},\"ms\":{}}}", ranks.empty() ? "" : ",", rank, time);
-    timers += fmt::format("{}{{\"name\":{},\"min_ms\":{},\"max_ms\":{},\"ranks\":[{}]}}",
-                          timers.empty() ? "" : ",", json_string(timer.name), timer.min_ms,
-                          timer.max_ms, ranks);
+      json.begin_object().member("rank", rank).member("ms", time).end_object();
+    json.end_array().end_object();
   }
-  const std::optional<ShareRange> share = find_share_outside(log);
-  return fmt::format(
-      "{{\"format\":\"bubblescope-timers/1\",\"source\":\"{}\",\"reports\":{},\"iteration_ms\":{},"
-      "\"outside_compute\":{},\"timers\":[{}],\"bubble\":null}}\n",
-      log.is_deepspeed ? "deepspeed" : "megatron", log.reports,
-      log.iteration_ms ? fmt::format("{}", *log.iteration_ms) : "null",
-      share ? fmt::format("{{\"low\":{},\"high\":{}}}", share->low, share->high) : "null", timers);
+  json.end_array().key("bubble").null().end_object();
+  return text + "\n";
 }
 
 std::string write_timer_log_csv(const TimerLog& log) {

@@ -9,6 +9,8 @@
 #include "sim/ir/error.h"
 #include "tests/support/as_written.h"
 #include "traces/measured/assemble_steps.h"
+#include "traces/measured/name_rules.h"
+#include "traces/measured/timer_log.h"
 
 namespace {
 
@@ -24,12 +26,24 @@ void read_whole(std::string_view text) {
   }
 }
 
+void read_log(std::string_view text) {
+  if (!traces::is_timer_log(text)) return;
+  const traces::TimerLog log = traces::read_timer_log(text, "fuzz");
+  traces::write_timer_log_text(log);
+  traces::write_timer_log_json(log);
+}
+
+void read_rules(std::string_view text) {
+  const traces::NameRules rules = traces::NameRules::parse(text, "fuzz");
+  for (const char* name : {"F1 of 2", "fwd mb3", "step 4", ""}) rules.find(name);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  try {
-    read_whole({reinterpret_cast<const char*>(data), size});
-  } catch (const Error&) {  // refused
-  }
+  for (const auto read : {read_whole, read_log, read_rules}) try {
+      read({reinterpret_cast<const char*>(data), size});
+    } catch (const Error&) {  // refused
+    }
   return 0;
 }

@@ -23,7 +23,8 @@ READERS = [["check", "FILE"], ["simulate", "FILE"], ["convert", "FILE", "--to", 
            ["partition", "FILE", "--stages", "2"], ["plan", "--merge", "FILE", "--threads", "1"],
            ["simulate", "1f1b", "--pp", "2", "-m", "4", "--costs", "FILE"],
            ["simulate", "1f1b", "--pp", "2", "-m", "4", "--model", "FILE"],
-           ["simulate", "1f1b", "--pp", "2", "-m", "4", "--model", "llama3-8b", "--gpu", "FILE"]]
+           ["simulate", "1f1b", "--pp", "2", "-m", "4", "--model", "llama3-8b", "--gpu", "FILE"],
+           ["analyze", "FILE", "--rules", "FILE"]]
 FEW = [0, 3, 6, 7]  # for files that take long to refuse
 
 

@@ -47,6 +47,54 @@ def nsys_database(path):
     database.close()
 
 
+def megatron_database(path):
+    """1F1B of two ranks and two micro-batches, with names of messages only."""
+    module = "megatron.core.pipeline_parallel.p2p_communication."
+    orders = [["recv_forward", "F", "send_forward", "recv_forward", "F", "send_forward_recv_backward", "B", "send_backward",
+               "recv_backward", "B", "send_backward"],
+              ["recv_forward", "F", "send_forward_recv_backward", "B", "send_backward_recv_forward", "F",
+               "send_forward_recv_backward", "B", "send_backward"]]
+    with sqlite3.connect(path) as database:
+        database.executescript("""
+            CREATE TABLE StringIds(id INTEGER PRIMARY KEY, value TEXT);
+            CREATE TABLE NVTX_EVENTS(start INTEGER, end INTEGER, eventType INTEGER, textId INTEGER, globalTid INTEGER);
+            CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME(start INTEGER, correlationId INTEGER, globalTid INTEGER, nameId INTEGER);
+            CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL(start INTEGER, end INTEGER, correlationId INTEGER, globalPid INTEGER,
+                                                    shortName INTEGER);
+            CREATE TABLE TARGET_INFO_SESSION_START_TIME(utcEpochNs INTEGER);
+            INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES(1750000000000000000);
+            INSERT INTO StringIds VALUES(1, 'cudaLaunchKernel_v7000');
+            INSERT INTO StringIds VALUES(2, 'gemm');""")
+        for rank, order in enumerate(orders):
+            thread = (rank + 1) << 24
+            for at, name in enumerate(order):
+                begin = 100000 * at + 100000 * rank
+                number = 10 + 100 * rank + at
+                if name in "FB":
+                    database.execute("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES(?, ?, ?, 1)", (begin + 5, number, thread + 2))
+                    database.execute("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES(?, ?, ?, ?, 2)",
+                                     (begin + 50, begin + 90000, number, thread))
+                else:
+                    database.execute("INSERT INTO StringIds VALUES(?, ?)", (number, module + name))
+                    database.execute("INSERT INTO NVTX_EVENTS VALUES(?, ?, 59, ?, ?)", (begin, begin + 99000, number, thread + 1))
+    database.close()
+
+
+RULES = b"""{"format": "bubblescope-rules/1", "rules": [
+  {"match": "(F|B)(\\\\d+) of (\\\\d+)", "kind": "$1", "microbatch": "$2-1", "stage": "$3"},
+  {"match": "step (.*)", "kind": "step", "step": "$1"}, {"match": "x+", "kind": "ignore"}]}"""
+LOG = b""" iteration 10/ 100 | elapsed time per iteration (ms): 1000.0 | learning rate: 1.0E-04 |
+(min, max) time across ranks (ms):
+    forward-compute ................................: (200.00, 260.00)
+    backward-compute ...............................: (400.00, 520.00)
+times across ranks (ms):
+  forward-recv:
+     rank  0: 0.10
+     rank  1: 3.10
+[Rank 0] time (ms) | fwd: 3859.30 | bwd: 11267.97 | step: 829.19
+"""
+
+
 def exporting(words):
     return [words + [flag, name] for flag, name in EXPORTS]
 
@@ -61,6 +109,15 @@ def schedule_commands(name):
 def trace_commands(name):
     commands = [["analyze", name, *more] for more in ([], ["--format", "json"], ["--format", "csv"], ["--cap", "2"])]
     return commands + exporting(["analyze", name]) + [["diff", name, name], ["check", name], ["simulate", name]]
+
+
+def rules_commands(name):
+    """The rules are read first; then the same file is refused as a trace."""
+    return [["analyze", name, "--rules", name]]
+
+
+def log_commands(name):
+    return [["analyze", name, *more] for more in ([], ["--format", "json"], ["--format", "csv"])]
 
 
 def costs_commands(name):
@@ -97,7 +154,7 @@ def journal_commands(name):
 
 
 KINDS = {"schedule": schedule_commands, "trace": trace_commands, "costs": costs_commands, "profile": profile_commands,
-         "model": model_commands, "gpu": device_commands, "journal": journal_commands}
+         "model": model_commands, "gpu": device_commands, "journal": journal_commands, "rules": rules_commands, "log": log_commands}
 
 
 def make_seeds(binary, folder, corpus):
@@ -119,6 +176,10 @@ def make_seeds(binary, folder, corpus):
     keep("trace", "t.json.gz", gzip.compress((folder / "t.json").read_bytes(), mtime=0))
     nsys_database(folder / "n.sqlite")
     keep("trace", "n.sqlite", (folder / "n.sqlite").read_bytes())
+    megatron_database(folder / "megatron.sqlite")
+    keep("trace", "megatron.sqlite", (folder / "megatron.sqlite").read_bytes())
+    keep("rules", "rules.json", RULES)
+    keep("log", "train.log", LOG)
     run(binary, ["plan", *QUESTION, "--resume", "p.journal"], folder)
     keep("journal", "p.journal", (folder / "p.journal").read_bytes())
     keep("model", "m.json", b'{"hidden_size": 1024, "num_hidden_layers": 8, "num_attention_heads": 8, "num_key_value_heads": 4,'

@@ -29,4 +29,5 @@ timeout 300 "$venv/bin/python" tests/pytorch/train_in_pytorch.py "$program"
 trained=$?
 [ $trained = 124 ] && echo "PyTorch: not trained to the end within 300 s"
 [ $trained = 0 ] || status=1
+timeout 200 "$venv/bin/python" tests/pytorch/record_in_pytorch.py "$program" || status=1
 exit $status

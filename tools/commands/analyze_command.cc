@@ -15,6 +15,7 @@
 #include "tools/commands/gate.h"
 #include "tools/commands/measure.h"
 #include "tools/commands/recognize_schedule.h"
+#include "tools/commands/timer_logs.h"
 #include "tools/commands/trace_paths.h"
 #include "tools/flags/command_flags.h"
 #include "tools/inputs/predict.h"
@@ -80,8 +81,8 @@ ReadSteps separate_incomplete_steps(ReadSteps read) {
   return read;
 }
 
-ReadSteps read_steps(const std::vector<std::string>& paths) {
-  auto [trace, left_out] = read_traces(paths);
+ReadSteps read_steps(const std::vector<std::string>& paths, const std::string& rules) {
+  auto [trace, left_out] = read_traces(paths, rules);
   std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace);
   for (const traces::MeasuredStep& step : steps)
     if (step.program.ranks != steps.front().program.ranks)
@@ -231,12 +232,14 @@ int run_analyze(const Arguments& arguments) {
   CommandFlags app{"Report on a measured trace: bubbles, iterations, stragglers",
                    "bubblescope analyze"};
   std::vector<std::string> paths;
+  std::string rules;
   std::string format;
   UniformMemory memory;
   ExportOptions exports;
   std::vector<std::string> conditions;
   bool all_ranks = false;
   app.add_option("TRACE", paths, "trace files or folders of them, - for stdin")->required();
+  app.add_option("--rules", rules, "a file that says what the names in the traces mean");
   add_memory_options(app, memory);
   add_format_option(app, format, {"text", "json", "csv"});
   add_export_options(app, exports);
@@ -247,7 +250,13 @@ int run_analyze(const Arguments& arguments) {
   if (!app.parse(arguments)) return 0;
   const std::vector<Condition> gate = parse_conditions(conditions);
   check_export_paths(exports, format != "text");
-  ReadSteps read = read_steps(paths);
+  if (const std::optional<std::string> timers = report_timer_log(paths, format)) {
+    if (!gate.empty())
+      throw Error(paths[0] + " is a log of timers, which has no bubble; --fail-if needs a trace");
+    print_output("{}", *timers);
+    return 0;
+  }
+  ReadSteps read = read_steps(paths, rules);
   const Analysis analysis = analyze_steps(std::move(read), memory);
   const Metrics metrics = collect_metrics(analysis.shown.report);
   expect_known(gate, metrics);

@@ -4,15 +4,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <filesystem>
+#include <iterator>
 #include <set>
 #include <system_error>
 #include <utility>
 
 #include "sim/ir/error.h"
+#include "tools/commands/read_in_parallel.h"
 #include "tools/flags/field_names.h"
 #include "tools/flags/words.h"
+#include "traces/files/format.h"
 #include "traces/files/no_pipeline.h"
+#include "traces/measured/name_rules.h"
 
 namespace bubblescope::tools {
 
@@ -106,23 +111,30 @@ bool may_be_left_out(const Unread& unread, const std::set<std::string>& names_of
   return unread.is_sound || !has_trace_ending(unread.path);
 }
 
+/// Why a file could not be read.
+Unread describe_failure(const std::string& path, const std::exception_ptr& failed) {
+  try {
+    std::rethrow_exception(failed);
+  } catch (const traces::NoPipeline& error) {
+    return {path, name_flags(error.what()), true};
+  } catch (const Error& error) {
+    return {path, name_flags(error.what()), false};
+  }
+}
+
 /// Reads the traces of a folder, and notes which files are clearly not traces.
-void append_folder(ReadTraces& read, const std::string& folder) {
+void append_folder(ReadTraces& read, const std::string& folder, const traces::NameRules& rules) {
   std::set<std::string> names_of_traces;
   std::vector<Unread> unread;
-  for (const std::string& path : files_in(folder)) {
-    traces::ObservedTrace further;
-    try {
-      further = traces::read_trace(path);
-    } catch (const traces::NoPipeline& error) {
-      unread.push_back({path, name_flags(error.what()), true});
-      continue;
-    } catch (const Error& error) {
-      unread.push_back({path, name_flags(error.what()), false});
+  const std::vector<std::string> files = files_in(folder);
+  std::vector<ReadOutcome> outcomes = read_in_parallel(files, rules);
+  for (std::size_t at = 0; at < files.size(); ++at) {
+    if (outcomes[at].failed) {
+      unread.push_back(describe_failure(files[at], outcomes[at].failed));
       continue;
     }
-    names_of_traces.insert(without_digits(name_of(path)));
-    append_file(read.trace, std::move(further), path, false);
+    names_of_traces.insert(without_digits(name_of(files[at])));
+    append_file(read.trace, std::move(outcomes[at].trace), files[at], false);
   }
   if (names_of_traces.empty())
     throw Error(folder + " has no trace of a pipeline" +
@@ -141,15 +153,29 @@ void append_folder(ReadTraces& read, const std::string& folder) {
 
 }  // namespace
 
-ReadTraces read_traces(const std::vector<std::string>& paths) {
+ReadTraces read_traces(const std::vector<std::string>& paths, const std::string& rules_file) {
+  traces::NameRules rules;
+  if (!rules_file.empty())
+    rules = traces::NameRules::parse(traces::read_file(rules_file), rules_file);
   expect_different(paths);
   ReadTraces read;
-  for (const std::string& path : paths) {
+  const auto is_folder = [](const std::string& path) {
     std::error_code ignored;
-    if (path != "-" && fs::is_directory(path, ignored))
-      append_folder(read, path);
-    else
-      append_file(read.trace, traces::read_trace(path), path, paths.size() == 1);
+    return path != "-" && fs::is_directory(path, ignored);
+  };
+  std::vector<std::string> files;
+  std::copy_if(paths.begin(), paths.end(), std::back_inserter(files),
+               [&](const std::string& path) { return !is_folder(path); });
+  std::vector<ReadOutcome> outcomes = read_in_parallel(files, rules);
+  std::size_t next = 0;
+  for (const std::string& path : paths) {
+    if (is_folder(path)) {
+      append_folder(read, path, rules);
+      continue;
+    }
+    ReadOutcome& outcome = outcomes[next++];
+    if (outcome.failed) std::rethrow_exception(outcome.failed);
+    append_file(read.trace, std::move(outcome.trace), path, paths.size() == 1);
   }
   return read;
 }

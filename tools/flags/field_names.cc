@@ -13,7 +13,7 @@ struct FieldFlag {
   std::string_view flag;
 };
 
-constexpr std::array<FieldFlag, 31> kFlags{{
+constexpr std::array<FieldFlag, 32> kFlags{{
     {"cap", "--cap"},
     {"costs", "--costs"},
     {"cp", "--cp"},
@@ -40,6 +40,7 @@ constexpr std::array<FieldFlag, 31> kFlags{{
     {"profile", "--profile"},
     {"recompute", "--recompute"},
     {"replicas", "--replicas"},
+    {"rules", "--rules"},
     {"seq_length", "--seq-length"},
     {"slices", "--slices"},
     {"slow", "--slow"},

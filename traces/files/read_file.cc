@@ -3,12 +3,14 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <memory>
 #include <utility>
 
 #include "sim/ir/error.h"
@@ -50,9 +52,22 @@ std::size_t read_some(const Input& input, char* begin, std::size_t room) {
   }
 }
 
+/// Asks for large pages where a text of this size is about to be written: touching a gigabyte in
+/// pages of 4 KiB takes as long as parsing a third of it.
+void prefer_large_pages([[maybe_unused]] std::string& content) {
+#ifdef MADV_HUGEPAGE
+  constexpr std::size_t kPage = std::size_t{2} << 20;
+  void* begin = content.data();
+  std::size_t room = content.capacity();
+  if (room >= 8 * kPage && std::align(kPage, kPage, begin, room) != nullptr)
+    ::madvise(begin, room / kPage * kPage, MADV_HUGEPAGE);
+#endif
+}
+
 std::string read_all(const Input& input, std::string content = {}) {
   if (input.size > input.max_size) throw Error(describe_too_large(input.name, input.max_size));
   content.reserve(input.size);
+  prefer_large_pages(content);
   std::array<char, 1 << 16> chunk;
   while (const std::size_t count = read_some(input, chunk.data(), chunk.size())) {
     const std::string_view piece(chunk.data(), count);

@@ -77,13 +77,13 @@ ObservedTrace parse_trace(const TraceInput& input) {
       fmt::format("{} is in no format that holds traces; those are {}", input.path, readable));
 }
 
-ObservedTrace read_trace(const std::string& path) {
+ObservedTrace read_trace(const std::string& path, const NameRules* rules) {
   if (path != "-") {
     const std::string begin = first_bytes(path);
-    if (begin == kDatabase) return parse_trace({path, begin});
+    if (begin == kDatabase) return parse_trace({path, begin, rules});
   }
   const std::string text = read_file(path);
-  return parse_trace({path == "-" ? "stdin" : path, text});
+  return parse_trace({path == "-" ? "stdin" : path, text, rules});
 }
 
 void append(ObservedTrace& trace, ObservedTrace further) {

@@ -41,6 +41,7 @@ struct ObservedOp {
   std::int32_t recorder = 0;  ///< index into ObservedTrace::recorders
   std::int32_t replica = 0;   ///< which of several equal pipelines (data parallelism)
   std::int64_t step = 0;
+  bool has_step = true;  ///< false: the step follows from the order, as op.microbatch counts on
   std::optional<std::int32_t> chunk;  ///< where the trace gives this instead of op.stage
   bool numbered = true;               ///< false: op.microbatch follows from the order in the step
   bool may_hold_waiting = false;      ///< it is a host range, which may first wait for its input
@@ -84,10 +85,13 @@ struct ObservedTrace {
   std::vector<std::string> faults;     ///< the same where its times support no conclusion
 };
 
+class NameRules;
+
 /// An input file: its whole text, or of a database only the first bytes.
 struct TraceInput {
   std::string path;
   std::string_view text;
+  const NameRules* rules = nullptr;  ///< what names mean besides their usual meaning; may be null
 };
 
 /// A format that `analyze` reads. The first that recognizes a file reads it.
@@ -101,8 +105,8 @@ struct TraceFormat {
   std::function<ObservedTrace(const TraceInput& input)> read;
 };
 
-/// Reads one file; "-" is stdin, .gz is unpacked. Throws Error.
-ObservedTrace read_trace(const std::string& path);
+/// Reads one file; "-" is stdin, .gz is unpacked. `rules` may be null. Throws Error.
+ObservedTrace read_trace(const std::string& path, const NameRules* rules = nullptr);
 
 /// The same for a text already in memory.
 ObservedTrace parse_trace(const TraceInput& input);

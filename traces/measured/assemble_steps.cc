@@ -13,6 +13,7 @@
 
 #include "sim/ir/error.h"
 #include "traces/measured/align_clocks.h"
+#include "traces/measured/complete_ops.h"
 #include "traces/measured/group_steps.h"
 #include "traces/measured/separate_replicas.h"
 #include "traces/measured/step_builder.h"
@@ -194,6 +195,25 @@ void report_clocks(const std::map<std::int32_t, ClockCorrection>& clocks, const 
   }
 }
 
+/// Clocks of hosts differ by milliseconds. A shift by a good part of a step rather means that the
+/// ranks began to record at different steps, so that the wrong ones were put together.
+void report_large_shifts(const std::map<std::int32_t, ClockCorrection>& clocks,
+                         const std::map<StepKey, DraftStep>& drafts, ObservedTrace& trace) {
+  if (trace.source != "nsys" && trace.source != "kineto") return;
+  for (const auto& [key, draft] : drafts) {
+    const StepExtent extent = extent_of(draft.lanes);
+    const std::vector<Nanos>& shift = clocks.at(key.first).shift;
+    for (std::size_t rank = 0; rank < shift.size(); ++rank)
+      if (std::abs(shift[rank]) > (extent.end - extent.start) / 4) {
+        trace.doubts.push_back(fmt::format(
+            "the clock of rank {} differs by {}, a good part of a step: if that rank began to "
+            "record at another step, steps that do not belong together were compared",
+            rank, to_text(std::abs(shift[rank]))));
+        return;
+      }
+  }
+}
+
 /// Shifts the clock of every rank by its replica's correction, in everything that it recorded.
 void set_clocks(const std::map<std::int32_t, ClockCorrection>& clocks,
                 const std::vector<std::int32_t>& rank_of_recorder,
@@ -230,6 +250,8 @@ std::vector<MeasuredStep> assemble_steps(ObservedTrace& trace) {
       trace.notes.push_back((step.label.empty() ? "" : step.label + ": ") + *fault_found);
   if (trace.ops.empty()) return built;
   expect_times(trace);
+  split_steps(trace);
+  rank_recorders(trace);
   separate_replicas(trace);
   const std::vector<std::int32_t> rank_of_recorder = find_recorder_ranks(trace);
   const std::int32_t ranks =
@@ -249,6 +271,7 @@ std::vector<MeasuredStep> assemble_steps(ObservedTrace& trace) {
   const std::map<std::int32_t, ClockCorrection> clocks =
       find_clocks(drafts, ranks, are_on_one_host(trace));
   report_clocks(clocks, labels, trace);
+  report_large_shifts(clocks, drafts, trace);
   set_clocks(clocks, rank_of_recorder, drafts, trace.works);
   StepExtents extents;
   for (const auto& [key, draft] : drafts) extents[key] = extent_of(draft.lanes);

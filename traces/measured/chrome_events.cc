@@ -5,23 +5,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <nlohmann/json.hpp>
+#include <array>
 #include <system_error>
 
 #include "sim/ir/error.h"
 #include "sim/ir/number.h"
 #include "traces/files/quote.h"
 #include "traces/json/json_node.h"
+#include "traces/json/scan_json.h"
+#include "traces/measured/chrome_keys.h"
+#include "traces/measured/overlap_parts.h"
 #include "traces/schedules/cell.h"
 
 namespace bubblescope::traces {
 
 namespace {
 
-constexpr Nanos kLatest = std::int64_t{1} << 62;
 constexpr std::size_t kMaxKept = 100'000'000;
-constexpr std::string_view kStepMark = "ProfilerStep#";
 constexpr std::size_t kMaxNesting = 200;
 
 /// The fields of the event that is being read.
@@ -35,6 +35,19 @@ struct Event {
   std::optional<Nanos> start;
   std::optional<Nanos> duration;
   std::string bad_time;  ///< the text of a time that does not fit
+
+  /// Keeps the memory of the texts for the next event.
+  void clear() {
+    for (std::string* text :
+         {&slice.name, &slice.category, &slice.op, &phase, &pid, &tid, &given_name, &bad_time})
+      text->clear();
+    slice.step.reset();
+    slice.microbatch.reset();
+    slice.chunk.reset();
+    correlation = 0;
+    start.reset();
+    duration.reset();
+  }
 };
 
 /// The parser's position in the structure of the file, as far as it matters.
@@ -51,60 +64,51 @@ enum class Place : std::uint8_t {
   kElsewhere
 };
 
-class EventReader : public nlohmann::json_sax<nlohmann::json> {
+/// Collects events from either parser: the fast one, or the full one that explains faults.
+class EventReader : public JsonVisitor {
  public:
-  EventReader(std::string_view text, const std::string& file, bool (*names_op)(std::string_view))
-      : text_(text), file_(file), names_op_(names_op) {}
+  EventReader(const std::string& file, NameMatcher& names) : file_(file), names_(names) {}
 
   ChromeEvents take() && {
     for (const auto& [thread, open] : open_)
       if (!open.empty()) found_.left_out["begun and never ended"] += std::ssize(open);
+    add_base();
     return std::move(found_);
   }
 
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(number_integer_t value) override { return number(std::to_string(value)); }
-  bool number_unsigned(number_unsigned_t value) override { return number(std::to_string(value)); }
-  bool number_float(number_float_t, const string_t& text) override { return number(text); }
-  bool string(string_t& value) override { return scalar(value); }
-  bool binary(binary_t&) override { return true; }
-  bool key(string_t& name) override {
-    key_ = name;
-    return true;
-  }
+  /// Chrome allows the last bracket of a bare list to be missing.
+  bool is_in_bare_list() const { return places_.size() == 1 && places_[0] == Place::kEvents; }
 
-  bool start_object(std::size_t) override {
+  bool visit_key(std::string_view name) override {
+    key_id_ = key_of(name);
+    const bool in_event =
+        !places_.empty() && (places_.back() == Place::kEvent || places_.back() == Place::kArgs);
+    if (!in_event) key_ = name;
+    return matters();
+  }
+  void visit_string(std::string_view value) override { scalar(value); }
+  void visit_number(std::string_view text) override {
+    if (!places_.empty() && places_.back() == Place::kEvent &&
+        (key_id_ == EventKey::kStart || key_id_ == EventKey::kDuration))
+      return take_time(text);
+    scalar(text);
+  }
+  void begin_object() override {
     expect_shallow();
     const Place place = places_.empty() ? Place::kRoot : inside(places_.back());
-    if (place == Place::kEvent) event_ = {};
+    if (place == Place::kEvent) event_.clear();
     if (place == Place::kGroup) found_.groups.emplace_back();
     places_.push_back(place);
-    return true;
   }
-  bool end_object() override {
+  void end_object() override {
     if (places_.back() == Place::kEvent) finish_event();
     places_.pop_back();
-    return true;
   }
-  bool start_array(std::size_t) override {
+  void begin_array() override {
     expect_shallow();
     places_.push_back(list_inside(places_.empty() ? Place::kElsewhere : places_.back()));
-    return true;
   }
-  bool end_array() override {
-    places_.pop_back();
-    return true;
-  }
-
-  /// Chrome allows the last bracket of a bare list to be missing.
-  bool parse_error(std::size_t byte, const std::string&,
-                   const nlohmann::detail::exception& error) override {
-    const bool list_lacks_end =
-        byte > text_.size() && places_.size() == 1 && places_[0] == Place::kEvents;
-    if (!list_lacks_end) throw invalid_json(text_, byte, error, file_);
-    return false;
-  }
+  void end_array() override { places_.pop_back(); }
 
  private:
   /// The place of a list that begins in `outer` under the current key.
@@ -125,27 +129,38 @@ class EventReader : public nlohmann::json_sax<nlohmann::json> {
   Place inside(Place outer) const {
     if (outer == Place::kGroups) return Place::kGroup;
     if (outer == Place::kEvents) return Place::kEvent;
-    if (outer == Place::kEvent && key_ == "args") return Place::kArgs;
+    if (outer == Place::kEvent && key_id_ == EventKey::kArgs) return Place::kArgs;
     if (outer == Place::kRoot && key_ == "otherData") return Place::kOtherData;
     if (outer == Place::kRoot && key_ == "distributedInfo") return Place::kInfo;
     return Place::kElsewhere;
   }
 
-  bool number(const std::string& text) {
-    if (!places_.empty() && places_.back() == Place::kEvent && (key_ == "ts" || key_ == "dur"))
-      return take_time(text);
-    return scalar(text);
-  }
-
-  bool take_time(const std::string& text) {
-    const std::optional<Nanos> time = parse_micros(text);
-    if (!time) event_.bad_time = text;
-    (key_ == "ts" ? event_.start : event_.duration) = time;
+  /// Whether the value of the current key is needed; most arguments of kernels are not.
+  bool matters() const {
+    if (places_.empty()) return true;
+    switch (places_.back()) {
+      case Place::kEvent: return key_id_ != EventKey::kOther && key_id_ <= EventKey::kArgs;
+      case Place::kArgs: return key_id_ == EventKey::kName || key_id_ >= EventKey::kCorrelation;
+      case Place::kElsewhere: return false;
+      case Place::kRoot:
+      case Place::kEvents:
+      case Place::kOtherData:
+      case Place::kInfo:
+      case Place::kGroups:
+      case Place::kGroup:
+      case Place::kGroupRanks: return true;
+    }
     return true;
   }
 
-  bool scalar(const std::string& value) {
-    if (places_.empty()) return true;
+  void take_time(std::string_view text) {
+    const std::optional<Nanos> time = parse_micros(text);
+    if (!time) event_.bad_time = text;
+    (key_id_ == EventKey::kStart ? event_.start : event_.duration) = time;
+  }
+
+  void scalar(std::string_view value) {
+    if (places_.empty()) return;
     switch (places_.back()) {
       case Place::kRoot: take_root(value); break;
       case Place::kEvent: take_field(value); break;
@@ -166,56 +181,82 @@ class EventReader : public nlohmann::json_sax<nlohmann::json> {
       case Place::kGroups:
       case Place::kElsewhere: break;
     }
-    return true;
   }
 
-  void take_root(const std::string& value) {
+  void take_root(std::string_view value) {
     found_.is_kineto = found_.is_kineto || key_ == "schemaVersion";
+    if (key_ == "baseTimeNanoseconds") base_ = parse_number<Nanos>(value).value_or(0);
     if (key_ == "host_name") found_.host = value;
   }
 
-  void take_field(const std::string& value) {
-    if (key_ == "name") event_.slice.name = value;
-    if (key_ == "cat") event_.slice.category = value;
-    if (key_ == "ph") event_.phase = value;
-    if (key_ == "pid") event_.pid = value;
-    if (key_ == "tid") event_.tid = value;
+  void take_field(std::string_view value) {
+    switch (key_id_) {
+      case EventKey::kName: event_.slice.name = value; break;
+      case EventKey::kCategory: event_.slice.category = value; break;
+      case EventKey::kPhase: event_.phase = value; break;
+      case EventKey::kProcess: event_.pid = value; break;
+      case EventKey::kThread: event_.tid = value; break;
+      default: break;
+    }
   }
 
-  void take_argument(const std::string& value) {
-    if (key_ == "op") event_.slice.op = value;
-    if (key_ == "name") event_.given_name = value;
-    if (key_ == "step") event_.slice.step = parse_number<std::int64_t>(value);
-    if (key_ == "mb_id" || key_ == "microbatch")
-      event_.slice.microbatch = parse_number<std::int64_t>(value);
-    if (key_ == "model_chunk" || key_ == "chunk")
-      event_.slice.chunk = parse_number<std::int64_t>(value);
-    if (key_ == "correlation") event_.correlation = parse_number<std::int64_t>(value).value_or(0);
+  void take_argument(std::string_view value) {
+    const auto number = [value] { return parse_number<std::int64_t>(value); };
+    switch (key_id_) {
+      case EventKey::kOp: event_.slice.op = value; break;
+      case EventKey::kName: event_.given_name = value; break;
+      case EventKey::kStep: event_.slice.step = number(); break;
+      case EventKey::kMicrobatch: event_.slice.microbatch = number(); break;
+      case EventKey::kChunk: event_.slice.chunk = number(); break;
+      case EventKey::kCorrelation: event_.correlation = number().value_or(0); break;
+      default: break;
+    }
   }
 
   std::uint32_t thread_of(const Event& event) {
+    // Events of one thread mostly follow each other.
+    if (last_thread_ < found_.threads.size() && found_.threads[last_thread_].id == event.tid &&
+        found_.threads[last_thread_].process == event.pid)
+      return last_thread_;
     const auto [found, is_new] = threads_.emplace(std::pair(event.pid, event.tid),
                                                   static_cast<std::uint32_t>(threads_.size()));
     if (is_new) found_.threads.push_back({event.pid, event.tid, ""});
-    return found->second;
+    last_thread_ = found->second;
+    return last_thread_;
+  }
+
+  /// Times are relative to the base, which may differ between the files of a job.
+  void add_base() {
+    constexpr Nanos kLatestBase = std::int64_t{1} << 61;
+    if (base_ <= 0 || base_ > kLatestBase) return;
+    const auto shift = [this](auto& events) {
+      for (auto& event : events) {
+        event.start += base_;
+        event.end += base_;
+      }
+    };
+    shift(found_.slices);
+    shift(found_.parts);
+    shift(found_.other_slices);
+    shift(found_.profiled);
   }
 
   void finish_event() {
     if (event_.phase == "M" && event_.slice.name == "thread_name")
       found_.threads[thread_of(event_)].name = event_.given_name;
     if (event_.phase == "X") finish_slice();
-    if (event_.phase == "B" && names_op_(event_.slice.name)) begin_slice();
+    if (event_.phase == "B" && names_.names_op(event_.slice.name)) begin_slice();
     if (event_.phase == "E") end_slice();
     if (event_.phase == "s" && event_.slice.category == "fwdbwd")
       record_activity(Activity::kGradientFlow, event_.correlation, 0);
   }
 
-  void keep_other_slice() {
+  void keep_other_slice(std::vector<ChromeSlice>& kept) {
     ChromeSlice slice = std::move(event_.slice);
     slice.thread = thread_of(event_);
     slice.start = time(event_.start, "ts");
     slice.end = slice.start + std::max<Nanos>(0, time(event_.duration, "dur"));
-    found_.other_slices.push_back(std::move(slice));
+    kept.push_back(std::move(slice));
   }
 
   void record_activity(Activity activity, std::int64_t number, Nanos duration) {
@@ -237,13 +278,35 @@ class EventReader : public nlohmann::json_sax<nlohmann::json> {
     record_activity(*activity, number, time(event_.duration, "dur"));
   }
 
-  bool is_op() const { return !event_.slice.op.empty() || names_op_(event_.slice.name); }
+  /// Kernels and calls are named by libraries; annotations by the program that was traced.
+  static bool is_named_by_user(const std::string& category) {
+    constexpr std::array<std::string_view, 9> kOfLibraries{
+        "cpu_op",     "kernel",          "cuda_runtime", "cuda_driver", "gpu_memcpy",
+        "gpu_memset", "python_function", "overhead",     "cuda_sync"};
+    return std::find(kOfLibraries.begin(), kOfLibraries.end(), category) == kOfLibraries.end();
+  }
+
+  bool is_op() { return !event_.slice.op.empty() || names_.names_op(event_.slice.name); }
+
+  /// Records a slice that a rule calls a step; false for any other.
+  bool take_step() {
+    const NameMeaning& meaning = names_.find(event_.slice.name);
+    if (!meaning.is_step) return false;
+    record_activity(Activity::kStep, meaning.step.value_or(ruled_steps_++),
+                    time(event_.duration, "dur"));
+    return true;
+  }
 
   void finish_slice() {
+    if (take_step()) return;
     if (!is_op()) {
       ++found_.left_out[event_.slice.category];
+      if (is_named_by_user(event_.slice.category)) found_.names.add(event_.slice.name);
       note_activity();
-      if (event_.slice.step) keep_other_slice();
+      if (event_.slice.step)
+        keep_other_slice(found_.other_slices);
+      else if (event_.slice.category == "user_annotation" && is_part_name(event_.slice.name))
+        keep_other_slice(found_.parts);
       return;
     }
     const Nanos start = time(event_.start, "ts");
@@ -287,93 +350,36 @@ class EventReader : public nlohmann::json_sax<nlohmann::json> {
                                 : "has the time " + event_.bad_time + ", which is out of range"));
   }
 
-  std::string_view text_;
   const std::string& file_;
-  bool (*names_op_)(std::string_view);
+  NameMatcher& names_;
   std::vector<Place> places_;
-  std::string key_;
+  std::string key_;  ///< of what is no event
+  EventKey key_id_ = EventKey::kOther;
   Event event_;
   std::map<std::pair<std::string, std::string>, std::uint32_t> threads_;
   std::map<std::uint32_t, std::vector<ChromeSlice>> open_;  ///< begun on each thread
+  std::uint32_t last_thread_ = 0;
+  Nanos base_ = 0;
+  std::int64_t ruled_steps_ = 0;  ///< that a rule found without a number
   ChromeEvents found_;
 };
 
-bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
-
-/// With an exponent, which only small numbers have in practice, a double is exact enough.
-std::optional<Nanos> parse_scientific(std::string_view text) {
-  const auto micros = parse_number<double>(text);
-  if (!micros) return {};
-  const double nanos = std::round(*micros * 1000);
-  if (!(std::abs(nanos) < static_cast<double>(kLatest))) return {};
-  return static_cast<Nanos>(nanos);
-}
-
 }  // namespace
-
-std::optional<Nanos> parse_micros(std::string_view text) {
-  if (text.find_first_of("eE") != text.npos) return parse_scientific(text);
-  const bool negative = text.starts_with('-');
-  if (negative) text.remove_prefix(1);
-  const std::string_view whole = text.substr(0, text.find('.'));
-  const std::string_view fraction = text.substr(std::min(text.size(), whole.size() + 1));
-  if (whole.empty() || !std::all_of(whole.begin(), whole.end(), is_digit)) return {};
-  if (!std::all_of(fraction.begin(), fraction.end(), is_digit)) return {};
-  Nanos nanos = 0;
-  for (const char digit : whole) {
-    if (nanos > kLatest / 10'000) return {};
-    nanos = nanos * 10 + (digit - '0');
-  }
-  for (std::size_t place = 0; place < 3; ++place)
-    nanos = nanos * 10 + (place < fraction.size() ? fraction[place] - '0' : 0);
-  if (fraction.size() > 3 && fraction[3] >= '5') ++nanos;
-  return negative ? -nanos : nanos;
-}
-
-std::optional<Activity> classify_activity(std::string_view category, std::string_view name) {
-  const auto has = [&](std::string_view part) { return name.find(part) != name.npos; };
-  if (category == "cpu_op") {
-    if (name.starts_with("autograd::engine::evaluate_function")) return Activity::kAutograd;
-    if (name.starts_with("c10d::") && has("send")) return Activity::kSend;
-    if (name.starts_with("c10d::") && has("recv")) return Activity::kReceive;
-    if (name.starts_with("c10d::barrier")) return Activity::kBarrier;
-    // The buffer of a message is allocated like any other tensor, right before its receive.
-    if (name.starts_with("c10d::") || name.starts_with("aten::empty")) return {};
-    return Activity::kCall;
-  }
-  if (category == "user_annotation") {
-    if (name.starts_with(kStepMark)) return Activity::kStep;
-    if (name.starts_with("gloo:recv")) return Activity::kPendingReceive;
-    if (name.starts_with("Optimizer.") || name.starts_with("enumerate(DataLoader)"))
-      return Activity::kOutside;
-    return {};
-  }
-  if (category == "kernel" || category == "gpu_memcpy" || category == "gpu_memset")
-    return name.starts_with("nccl") && has("SendRecv") ? Activity::kMessageKernel
-                                                       : Activity::kKernel;
-  if (category == "cuda_runtime" || category == "cuda_driver") {
-    if (has("Launch") || has("Memcpy") || has("Memset")) return Activity::kLaunch;
-  }
-  return {};
-}
-
-std::string describe_negative_durations(std::int64_t slices) {
-  return fmt::format(
-      "{} slice(s) have a duration below zero, as what had not ended when the trace did: they are "
-      "taken to have none, and what they did is missing from busy times",
-      slices);
-}
 
 bool is_chrome_trace(std::string_view text) {
   const std::string_view begin = strip(text.substr(0, 96));
   if (begin.starts_with('[')) return true;
-  return begin.starts_with('{') && begin.find("bubblescope-") == begin.npos;
+  const bool is_other =
+      begin.find("bubblescope-") != begin.npos || begin.find("\"resourceSpans\"") != begin.npos;
+  return begin.starts_with('{') && !is_other;
 }
 
 ChromeEvents read_chrome_events(std::string_view text, const std::string& file,
-                                bool (*names_op)(std::string_view name)) {
-  EventReader reader(text, file, names_op);
-  nlohmann::json::sax_parse(text.begin(), text.end(), &reader);
+                                NameMatcher& names) {
+  EventReader fast(file, names);
+  if (scan_json(text, fast)) return std::move(fast).take();
+  EventReader reader(file, names);
+  parse_json_into(text, file, reader, [&reader] { return reader.is_in_bare_list(); });
   return std::move(reader).take();
 }
 

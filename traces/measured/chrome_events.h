@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "sim/ir/units.h"
+#include "traces/measured/name_rules.h"
+#include "traces/measured/seen_names.h"
 
 namespace bubblescope::traces {
 
@@ -35,6 +37,9 @@ struct ChromeThread {
   std::string id;       ///< the tid
   std::string name;     ///< from the metadata; empty where there is none
 };
+
+/// What the annotation of a step begins with; the number of the step follows.
+inline constexpr std::string_view kStepMark = "ProfilerStep#";
 
 /// The kind of a PyTorch profiler event that is no op of the pipeline but shows what a rank did.
 enum class Activity : std::uint8_t {
@@ -76,11 +81,13 @@ struct ChromeEvents {
   std::optional<std::int64_t> world_size;
   std::string host;  ///< host_name of PyTorch's profiler
   std::vector<ChromeSlice> slices;
+  std::vector<ChromeSlice> parts;                 ///< annotations such as attn(F)
   std::vector<ChromeSlice> other_slices;          ///< no ops, but args.step names their step
   std::map<std::string, std::string> other_data;  ///< the scalars of "otherData"
   bool is_kineto = false;                         ///< written by PyTorch's profiler
   std::optional<std::int64_t> distributed_rank;   ///< of PyTorch's distributedInfo
   std::map<std::string, std::int64_t> left_out;   ///< category -> number of slices that are no ops
+  SeenNames names;                                ///< of annotations that are no ops
   std::int64_t negative_durations = 0;  ///< slices with a negative duration, which count as empty
 };
 
@@ -90,10 +97,9 @@ std::string describe_negative_durations(std::int64_t slices);
 /// Whether the first bytes of a text look like a Chrome trace.
 bool is_chrome_trace(std::string_view text);
 
-/// Keeps the slices for which `names_op` returns true, and those with args.op. Throws Error with
+/// Keeps the slices whose names are those of ops, and those with args.op. Throws Error with
 /// line and column for invalid json, and names an event with a bad time.
-ChromeEvents read_chrome_events(std::string_view text, const std::string& file,
-                                bool (*names_op)(std::string_view name));
+ChromeEvents read_chrome_events(std::string_view text, const std::string& file, NameMatcher& names);
 
 /// Parses microseconds as json writes them ("1204.5"), rounded to the nearest nanosecond; nullopt
 /// where the text is no number or does not fit.

@@ -6,7 +6,33 @@
 #include <set>
 #include <tuple>
 
+#include "traces/measured/complete_ops.h"
+
 namespace bubblescope::traces {
+
+namespace {
+
+/// The first start of a forward by [rank][chunk]; empty lists where ops state their stage.
+std::vector<std::vector<Nanos>> find_first_forwards(const std::vector<ObservedOp>& ops,
+                                                    std::int32_t ranks) {
+  constexpr std::int32_t kMaxChunks = 2;  ///< more are not placed in a V
+  std::vector<std::vector<Nanos>> first(static_cast<std::size_t>(ranks));
+  for (const ObservedOp& observed : ops) {
+    if (observed.op.kind != OpKind::kForward) continue;
+    if (!observed.chunk || *observed.chunk >= kMaxChunks) return {};
+    const auto chunk = static_cast<std::size_t>(*observed.chunk);
+    std::vector<Nanos>& starts = first[observed.recorder];
+    if (starts.size() <= chunk) starts.resize(chunk + 1, std::numeric_limits<Nanos>::max());
+    starts[chunk] = std::min(starts[chunk], observed.start);
+  }
+  return first;
+}
+
+std::int32_t stage_of(std::int32_t chunk, std::int32_t rank, std::int32_t ranks, bool in_v) {
+  return in_v && chunk == 1 ? 2 * ranks - 1 - rank : chunk * ranks + rank;
+}
+
+}  // namespace
 
 std::vector<std::int32_t> find_recorder_ranks(const ObservedTrace& trace) {
   using Place = std::tuple<std::int32_t, std::int32_t, std::size_t>;
@@ -36,9 +62,11 @@ std::map<StepKey, StepOps> group_by_step(std::vector<ObservedOp> ops,
   std::int32_t ranks = 0;
   for (const std::int32_t rank : rank_of_recorder) ranks = std::max(ranks, rank + 1);
   std::map<StepKey, StepOps> steps;
+  for (ObservedOp& observed : ops) observed.recorder = rank_of_recorder[observed.recorder];
+  const bool in_v = ranks > 1 && is_placed_in_v(find_first_forwards(ops, ranks));
   for (ObservedOp& observed : ops) {
-    observed.recorder = rank_of_recorder[observed.recorder];
-    if (observed.chunk) observed.op.stage = *observed.chunk * ranks + observed.recorder;
+    if (observed.chunk)
+      observed.op.stage = stage_of(*observed.chunk, observed.recorder, ranks, in_v);
     StepOps& step = steps[{observed.replica, observed.step}];
     (is_compute(observed.op.kind) ? step.computes : step.messages).push_back(observed);
   }

@@ -16,6 +16,7 @@
 #include "traces/measured/measured_profile.h"
 #include "traces/measured/op_names.h"
 #include "traces/measured/own_chrome.h"
+#include "traces/measured/step_marks.h"
 #include "traces/schedules/cell.h"
 
 namespace bubblescope::traces {
@@ -44,10 +45,6 @@ std::optional<PipelinePlace> place_of(const std::string& thread_name) {
   return PipelinePlace{*pp, parse_number_after(thread_name, "TP rank ").value_or(0)};
 }
 
-std::optional<NamedOp> op_of(const ChromeSlice& slice) {
-  return parse_op_name(slice.op.empty() ? slice.name : slice.op);
-}
-
 /// Numbers keys in order of appearance.
 template <class Key>
 class Numbering {
@@ -63,8 +60,8 @@ class Numbering {
 
 class Reader {
  public:
-  Reader(ChromeEvents events, std::string file)
-      : events_(std::move(events)), file_(std::move(file)) {
+  Reader(ChromeEvents events, std::string file, NameMatcher& names)
+      : events_(std::move(events)), file_(std::move(file)), names_(names), marks_(events_) {
     for (const ChromeThread& thread : events_.threads) places_.push_back(place_of(thread.name));
     for (std::size_t at = 0; at < places_.size(); ++at)
       if (places_[at]) {
@@ -73,7 +70,8 @@ class Reader {
         if (!is_new) first->second = std::min(first->second, places_[at]->tp);
       }
     for (const ChromeSlice& slice : events_.slices) {
-      splits_backward_ = splits_backward_ || slice.name == "backward-wgrad-compute";
+      const std::optional<NamedOp> named = op_of(slice);
+      splits_backward_ = splits_backward_ || (named && named->op.kind == OpKind::kWeightGrad);
     }
   }
 
@@ -103,22 +101,28 @@ class Reader {
     for (const auto& [pid, _] : pids) replica_(pid.second);
   }
 
+  std::optional<NamedOp> op_of(const ChromeSlice& slice) {
+    return slice.op.empty() ? names_.find(slice.name).op : parse_op_name(slice.op);
+  }
+
   void add(const ChromeSlice& slice) {
-    if (parse_pair_name(slice.name)) refuse_pair(slice);
     const std::optional<NamedOp> named = op_of(slice);
+    if (!named && parse_pair_name(slice.name)) refuse_pair(slice);
     if (!named || is_tensor_duplicate(slice)) return;
     ObservedOp observed;
     observed.op = named->op;
     observed.start = slice.start;
     observed.end = slice.end;
-    observed.recorder = recorder_of(slice);
+    observed.recorder = recorder_of(slice, named->rank);
     const std::optional<PipelinePlace>& place = places_[slice.thread];
     if (place) observed.replica = replica_(events_.threads[slice.thread].process);
-    if (!named->has_stage) observed.chunk = chunk_of(slice);
+    if (!named->has_stage) observed.chunk = named->chunk ? named->chunk : chunk_of(slice);
     if (!named->has_microbatch) number(observed, slice);
-    if (splits_backward_ && slice.name == "backward-compute") observed.op.kind = OpKind::kInputGrad;
-    if (!slice.step && !observed.numbered && is_compute(observed.op.kind)) refuse_unnumbered(slice);
-    observed.step = slice.step ? *slice.step : occurrence(slice, observed);
+    observed.op.kind = kind_in_trace(*named, splits_backward_);
+    std::optional<std::int64_t> step = named->step ? named->step : slice.step;
+    if (!step) step = marks_.step_at(slice.start);
+    if (!step && !observed.numbered && is_compute(observed.op.kind)) refuse_unnumbered(slice);
+    observed.step = step ? *step : occurrence(slice, observed);
     trace_.ops.push_back(observed);
   }
 
@@ -158,14 +162,15 @@ class Reader {
   }
 
   /// A process is a rank, unless the thread's name states the rank.
-  std::int32_t recorder_of(const ChromeSlice& slice) {
+  std::int32_t recorder_of(const ChromeSlice& slice, std::optional<std::int32_t> rank = {}) {
     const std::optional<PipelinePlace>& place = places_[slice.thread];
     const ChromeThread& thread = events_.threads[slice.thread];
-    std::string key = place ? fmt::format("PP {}", place->pp) : thread.process;
+    if (place) rank = place->pp;
+    std::string key = rank ? fmt::format("PP {}", *rank) : thread.process;
     if (!recorder_.has(key)) {
       Recorder recorder;
       recorder.where = file_;
-      recorder.rank = place ? place->pp : parse_number_after(thread.process, "");
+      recorder.rank = rank ? rank : parse_number_after(thread.process, "");
       trace_.recorders.push_back(recorder);
     }
     return recorder_(key);
@@ -199,12 +204,14 @@ class Reader {
     const std::string others = describe_left_out(events_);
     throw NoPipeline(fmt::format(
         "{}: there is no pipeline op in this trace{}; name each op in its trace, as PyTorch's "
-        "pipelining does ('PP:0F3', by record_function or an NVTX range), or give args.op",
-        file_, others.empty() ? "" : " (it has " + others + ")"));
+        "pipelining does ('PP:0F3', by record_function or an NVTX range), or give args.op{}",
+        file_, others.empty() ? "" : " (it has " + others + ")", events_.names.describe()));
   }
 
   ChromeEvents events_;
   std::string file_;
+  NameMatcher& names_;
+  StepMarks marks_;
   std::vector<std::optional<PipelinePlace>> places_;                       ///< [thread]
   std::map<std::pair<std::string, std::int32_t>, std::int32_t> first_tp_;  ///< [pid, pp]
   bool splits_backward_ = false;
@@ -216,14 +223,15 @@ class Reader {
 };
 
 ObservedTrace read_chrome(const TraceInput& input) {
-  ChromeEvents events = read_chrome_events(input.text, input.path, names_op);
+  NameMatcher names(input.rules);
+  ChromeEvents events = read_chrome_events(input.text, input.path, names);
   if (is_own_trace(events)) {
     ObservedTrace trace;
     trace.steps.push_back(read_own_trace(events, input.path));
     return trace;
   }
-  if (events.is_kineto) return read_profile(std::move(events), input.path);
-  return Reader(std::move(events), input.path).read();
+  if (events.is_kineto) return read_profile(std::move(events), input.path, names);
+  return Reader(std::move(events), input.path, names).read();
 }
 
 const Registrar<TraceFormat> registrar{

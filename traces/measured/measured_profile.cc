@@ -12,8 +12,10 @@
 #include "sim/ir/error.h"
 #include "traces/files/no_pipeline.h"
 #include "traces/measured/op_names.h"
+#include "traces/measured/overlap_parts.h"
 #include "traces/measured/profile_activity.h"
 #include "traces/measured/profile_place.h"
+#include "traces/measured/step_marks.h"
 #include "traces/measured/unannotated_ops.h"
 
 namespace bubblescope::traces {
@@ -22,37 +24,14 @@ namespace {
 
 constexpr std::string_view kOnDevice = "gpu_user_annotation";
 
-/// The steps that a profile marks.
-class StepMarks {
- public:
-  explicit StepMarks(const ChromeEvents& events) {
-    for (const ProfiledEvent& event : events.profiled)
-      if (event.activity == Activity::kStep) marks_.push_back(event);
-    std::sort(marks_.begin(), marks_.end(),
-              [](const ProfiledEvent& left, const ProfiledEvent& right) {
-                return left.start < right.start;
-              });
-  }
-
-  const std::vector<ProfiledEvent>& marks() const { return marks_; }
-
-  /// The number of the step that contains `time`; nullopt outside all steps.
-  std::optional<std::int64_t> step_at(Nanos time) const {
-    const auto next = std::upper_bound(
-        marks_.begin(), marks_.end(), time,
-        [](Nanos wanted, const ProfiledEvent& mark) { return wanted < mark.start; });
-    if (next == marks_.begin() || time > std::prev(next)->end) return {};
-    return std::prev(next)->number;
-  }
-
- private:
-  std::vector<ProfiledEvent> marks_;
-};
-
 class ProfileReader {
  public:
-  ProfileReader(ChromeEvents events, const std::string& file)
-      : events_(std::move(events)), file_(file), marks_(events_), activity_(events_) {}
+  ProfileReader(ChromeEvents events, const std::string& file, NameMatcher& names)
+      : events_(std::move(events)),
+        file_(file),
+        names_(names),
+        marks_(events_),
+        activity_(events_) {}
 
   ObservedTrace read() && {
     trace_.source = "kineto";
@@ -70,7 +49,9 @@ class ProfileReader {
     if (events_.slices.empty()) {
       add_unannotated();
     } else {
+      has_weight_grads_ = names_weight_grads();
       for (const ChromeSlice& slice : events_.slices) add(slice);
+      named_step_.reset();
     }
     if (trace_.ops.empty()) refuse();
     add_works();
@@ -92,25 +73,83 @@ class ProfileReader {
     } else if (has_device_slices_) {
       std::erase_if(events_.slices, on_host);
     }
-    std::stable_sort(
-        events_.slices.begin(), events_.slices.end(),
-        [](const ChromeSlice& left, const ChromeSlice& right) { return left.start < right.start; });
+    std::stable_sort(events_.slices.begin(), events_.slices.end(),
+                     [](const ChromeSlice& left, const ChromeSlice& right) {
+                       return std::tuple(left.start, -left.end) <
+                              std::tuple(right.start, -right.end);
+                     });
+    erase_outer_slices();
+  }
+
+  /// An op may be named twice, by its runtime and by a hook inside of it (tools/hooks). The inner
+  /// slice is closer to the computation.
+  void erase_outer_slices() {
+    std::map<std::uint32_t, std::size_t> last;  // by thread
+    std::vector<bool> is_outer(events_.slices.size(), false);
+    for (std::size_t at = 0; at < events_.slices.size(); ++at) {
+      const ChromeSlice& slice = events_.slices[at];
+      const auto [found, is_first] = last.emplace(slice.thread, at);
+      const ChromeSlice& before = events_.slices[found->second];
+      if (!is_first && slice.end <= before.end && name_same_op(before, slice))
+        is_outer[found->second] = true;
+      found->second = at;
+    }
+    std::size_t at = 0;
+    std::erase_if(events_.slices, [&](const ChromeSlice&) { return is_outer[at++]; });
+  }
+
+  bool name_same_op(const ChromeSlice& left, const ChromeSlice& right) {
+    const std::optional<NamedOp> outer = op_of(left);
+    const std::optional<NamedOp> inner = op_of(right);
+    return outer && inner && outer->op.kind == inner->op.kind &&
+           outer->op.microbatch == inner->op.microbatch &&
+           (!outer->has_stage || outer->op.stage == inner->op.stage);
+  }
+
+  std::optional<NamedOp> op_of(const ChromeSlice& slice) {
+    return slice.op.empty() ? names_.find(slice.name).op : parse_op_name(slice.op);
+  }
+
+  bool names_weight_grads() {
+    return std::any_of(events_.slices.begin(), events_.slices.end(), [&](const ChromeSlice& slice) {
+      const std::optional<NamedOp> named = op_of(slice);
+      return named && named->op.kind == OpKind::kWeightGrad;
+    });
   }
 
   void add(const ChromeSlice& slice) {
-    const std::string& name = slice.op.empty() ? slice.name : slice.op;
-    if (const auto pair = parse_pair_name(name)) return add_pair(*pair, slice);
-    const std::optional<NamedOp> named = parse_op_name(name);
-    if (!named) return;
+    const std::optional<NamedOp> named = op_of(slice);
+    if (!named) {
+      if (const auto pair = parse_pair_name(slice.op.empty() ? slice.name : slice.op))
+        add_pair(*pair, slice);
+      return;
+    }
+    Recorder& recorder = trace_.recorders[0];
+    if (named->rank && !recorder.rank) recorder.rank = named->rank;
     ObservedOp observed;
     observed.op = named->op;
-    if (!named->has_stage) observed.chunk = 0;
+    observed.op.kind = kind_in_trace(*named, has_weight_grads_);
+    observed.numbered = named->has_microbatch;
+    if (!named->has_stage) observed.chunk = named->chunk.value_or(0);
+    if (!observed.numbered && is_compute(observed.op.kind) && !named->step &&
+        marks_.marks().empty())
+      refuse_unnumbered(slice);
+    named_step_ = named->step;
     observed.start = slice.start;
     observed.end = slice.end;
     if (!has_device_slices_) set_times(observed, {slice.start, slice.end}, slice.thread);
     keep(observed, slice);
     if (observed.start > slice.start && observed.may_hold_waiting)
       keep_arrival(observed, slice.start, slice);
+  }
+
+  /// Refuses ops without micro-batch and step, because they are ambiguous: the n-th op of a rank
+  /// may be micro-batch n of one step, or one micro-batch of step n.
+  [[noreturn]] void refuse_unnumbered(const ChromeSlice& slice) const {
+    throw Error(fmt::format(
+        "{}: the op '{}' states no micro-batch, and the profile marks no step (ProfilerStep#N), so "
+        "micro-batches and steps cannot be distinguished; call profiler.step() after each step",
+        file_, slice.name));
   }
 
   /// Records the message that an op waited for: it arrived when the waiting ended.
@@ -173,7 +212,9 @@ class ProfileReader {
 
   void keep(ObservedOp& observed, const ChromeSlice& slice) {
     observed.replica = replica_;
-    if (marks_.marks().empty()) {
+    if (named_step_) {
+      observed.step = *named_step_;
+    } else if (marks_.marks().empty()) {
       observed.step = occurrences_[{slice.thread, to_string(observed.op)}]++;
     } else if (const auto step = marks_.step_at(slice.start)) {
       observed.step = *step;
@@ -279,20 +320,26 @@ class ProfileReader {
 
   [[noreturn]] void refuse() const {
     const std::string others = describe_left_out(events_);
+    if (const std::string parts = describe_parts(events_.parts, activity_); !parts.empty())
+      throw NoPipeline(file_ + ": there is no pipeline op in this trace of PyTorch's profiler" +
+                       parts);
     throw NoPipeline(fmt::format(
         "{}: there is no pipeline op in this trace of PyTorch's profiler{}; name each op in its "
         "trace, as PyTorch's pipelining does ('PP:0F3', by record_function or an NVTX range), or "
-        "give args.op",
-        file_, others.empty() ? "" : " (it has " + others + ")"));
+        "give args.op{}",
+        file_, others.empty() ? "" : " (it has " + others + ")", events_.names.describe()));
   }
 
   ChromeEvents events_;
   const std::string& file_;
+  NameMatcher& names_;
   StepMarks marks_;
   ProfileActivity activity_;
   std::int32_t replica_ = 0;
   std::int64_t ranks_ = 0;  ///< number of ranks of the pipeline; 0 if unknown
   bool has_device_slices_ = false;
+  bool has_weight_grads_ = false;
+  std::optional<std::int64_t> named_step_;  ///< that the current annotation states
   std::size_t outside_marks_ = 0;
   std::map<std::pair<std::uint32_t, std::string>, std::int64_t> occurrences_;
   std::map<std::pair<std::int64_t, std::string>, std::size_t> parts_;
@@ -301,8 +348,8 @@ class ProfileReader {
 
 }  // namespace
 
-ObservedTrace read_profile(ChromeEvents events, const std::string& file) {
-  return ProfileReader(std::move(events), file).read();
+ObservedTrace read_profile(ChromeEvents events, const std::string& file, NameMatcher& names) {
+  return ProfileReader(std::move(events), file, names).read();
 }
 
 }  // namespace bubblescope::traces

@@ -11,6 +11,6 @@ namespace bubblescope::traces {
 
 /// Returns the rank's ops without the waiting that annotations include, in the steps that
 /// ProfilerStep#N marks. Throws Error that lists what the file has instead of a pipeline's ops.
-ObservedTrace read_profile(ChromeEvents events, const std::string& file);
+ObservedTrace read_profile(ChromeEvents events, const std::string& file, NameMatcher& names);
 
 }  // namespace bubblescope::traces

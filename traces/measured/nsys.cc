@@ -1,196 +1,367 @@
-// Nsight Systems' sqlite export: NVTX ranges that name ops, and the kernels launched inside them.
-//
-// A range is the time in which the host launches an op; the op itself runs from the first to the
-// last of its kernels. They are joined as Nsight Systems records them: a runtime call lies in the
-// range of its own thread (globalTid), and its kernel has the same correlation id in the same
-// process. Tables and columns depend on what was recorded, so each one is optional.
+// Nsight Systems' sqlite export: NVTX ranges that name ops, or Megatron-LM's that name messages,
+// and the kernels launched inside them.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
-#include <tuple>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "sim/ir/error.h"
 #include "traces/files/no_pipeline.h"
-#include "traces/files/sqlite.h"
 #include "traces/files/trace_format.h"
-#include "traces/measured/op_names.h"
+#include "traces/measured/message_ranges.h"
+#include "traces/measured/name_rules.h"
+#include "traces/measured/nsys_ops.h"
+#include "traces/measured/nsys_recording.h"
+#include "traces/measured/seen_names.h"
 
 namespace bubblescope::traces {
 
 namespace {
 
-/// The low 24 bits of a globalTid are the thread; the bits above are the process.
-constexpr std::int64_t kThreadMask = 0xffffff;
-
-/// Times are relative to the start of a recording, which lasts less than a year.
-constexpr Nanos kLatest = std::int64_t{1} << 55;
-
-std::int64_t process_of(std::int64_t global_tid) { return global_tid & ~kThreadMask; }
-
-struct Range {
+/// The host range of an op, or of two overlapped ones.
+struct OpRange {
   std::int64_t thread = 0;
-  Nanos start = 0;
-  Nanos end = 0;
+  TimeSpan host;
   NamedOp named;
+  std::optional<Op> second = {};  ///< the backward of a pair
+  TimeSpan received = {};         ///< the call that received its input; empty where unknown
+  std::int64_t step = 0;
+  bool has_step = true;
 };
 
-struct Call {
-  Nanos start = 0;
-  std::int64_t correlation = 0;
-};
+bool is_unnumbered(const OpRange& range) { return !range.named.has_microbatch; }
 
-struct Span {
-  Nanos start = 0;
-  Nanos end = 0;
-};
+bool is_same_op(const OpRange& left, const OpRange& right) {
+  return left.named.op == right.named.op && left.named.chunk == right.named.chunk &&
+         left.second == right.second;
+}
 
 class Reader {
  public:
-  explicit Reader(const std::string& path) : path_(path), database_(path) {}
+  explicit Reader(const TraceInput& input) : path_(input.path), names_(input.rules) {}
 
   ObservedTrace read() && {
     trace_.source = "nsys";
-    const std::vector<Range> ranges = read_ranges();
-    if (ranges.empty()) refuse();
-    read_calls();
-    read_kernels();
-    for (const Range& range : ranges) add(range);
-    if (on_host_ > 0)
-      trace_.notes.push_back(fmt::format(
-          "{} op(s) launched no kernel: shown is the time of their range on the host", on_host_));
+    recording_ = read_nsys(path_, [this](std::string_view name) { return matters(name); });
+    std::map<std::int64_t, std::vector<HostRange>> of_process;
+    for (const HostRange& range : recording_.ranges)
+      of_process[process_of(range.thread)].push_back(range);
+    for (const auto& [process, ranges] : of_process) add_process(process, ranges);
+    if (trace_.ops.empty()) refuse();
+    for (const auto& [process, works] : recording_.works)
+      if (!with_ops_.contains(process))
+        doubt(
+            fmt::format("{} ran {} kernel(s), but has no range of an op: the ops of its rank are "
+                        "missing",
+                        where(process), works.size()));
+    add_notes();
     return std::move(trace_);
   }
 
  private:
-  bool has(const std::string& table, const std::vector<std::string>& wanted) const {
-    const std::vector<std::string> columns = database_.columns(table);
-    return std::all_of(wanted.begin(), wanted.end(), [&](const std::string& column) {
-      return std::find(columns.begin(), columns.end(), column) != columns.end();
+  bool matters(std::string_view name) {
+    const NameMeaning& meaning = names_.find(name);
+    if (meaning.op || meaning.is_step) return true;
+    if (meaning.is_ruled) return false;
+    if (parse_pair_name(name) || parse_message_call(name)) return true;
+    seen_.add(name);
+    return false;
+  }
+
+  std::string where(std::int64_t process) const {
+    return fmt::format("{}: process {}", path_, (process >> 24) & 0xffffff);
+  }
+
+  void add_process(std::int64_t process, const std::vector<HostRange>& ranges) {
+    std::vector<OpRange> ops = named_ops(process, ranges);
+    const auto computes = [](const OpRange& op) { return is_compute(op.named.op.kind); };
+    if (std::none_of(ops.begin(), ops.end(), computes)) ops = ops_between_messages(process, ranges);
+    if (ops.empty()) return;
+    with_ops_.insert(process);
+    assign_steps(ops, ranges);
+    NsysProcess device(recording_, process);
+    for (const OpRange& op : ops) add(op, device);
+    for (std::string& doubt : device.find_doubts(spans_by_step(ops), where(process)))
+      trace_.doubts.push_back(std::move(doubt));
+  }
+
+  /// The ranges that name ops. A range within another one of the same op is that op again.
+  std::vector<OpRange> named_ops(std::int64_t process, const std::vector<HostRange>& ranges) {
+    std::vector<OpRange> all;
+    for (const HostRange& range : ranges) {
+      const std::string& name = recording_.names[range.name];
+      OpRange op{range.thread, {range.start, range.end}, {}};
+      if (const std::optional<NamedOp> named = names_.find(name).op) {
+        op.named = *named;
+      } else if (const auto pair = parse_pair_name(name)) {
+        op.named.op = pair->front();
+        op.second = pair->back();
+      } else {
+        continue;
+      }
+      all.push_back(op);
+    }
+    const bool any_numbered =
+        std::any_of(all.begin(), all.end(), [](const OpRange& op) { return !is_unnumbered(op); });
+    if (any_numbered) std::erase_if(all, is_unnumbered);
+    std::vector<OpRange> ops;
+    for (const OpRange& op : all) {
+      const bool is_inner = !ops.empty() && op.host.end <= ops.back().host.end;
+      if (is_inner && is_same_op(ops.back(), op)) continue;
+      if (!ops.empty() && op.host.start < ops.back().host.end && is_compute(op.named.op.kind) &&
+          is_compute(ops.back().named.op.kind))
+        overlaps_.insert(process);
+      ops.push_back(op);
+    }
+    set_kinds(ops);
+    return ops;
+  }
+
+  static void set_kinds(std::vector<OpRange>& ops) {
+    const bool has_weight_grads = std::any_of(ops.begin(), ops.end(), [](const OpRange& op) {
+      return op.named.op.kind == OpKind::kWeightGrad;
     });
+    for (OpRange& op : ops) op.named.op.kind = kind_in_trace(op.named, has_weight_grads);
   }
 
-  Nanos time_of(const SqliteRow& row, int column) const {
-    const Nanos time = row.integer(column).value_or(0);
-    if (time < -kLatest || time > kLatest)
-      throw Error(fmt::format("{}: has the time {} ns, which is out of range; export it again",
-                              path_, time));
-    return time;
+  std::vector<OpRange> ops_between_messages(std::int64_t process,
+                                            const std::vector<HostRange>& ranges) {
+    std::map<std::int64_t, std::vector<TimedCall>> by_thread;
+    for (const HostRange& range : ranges)
+      if (const auto call = parse_message_call(recording_.names[range.name]))
+        by_thread[range.thread].push_back({*call, range.start, range.end});
+    if (by_thread.empty()) return {};
+    if (by_thread.size() > 1)
+      throw Error(
+          fmt::format("{}: {} threads have messages, so that what lies between them cannot "
+                      "be distinguished; annotate the ops",
+                      where(process), by_thread.size()));
+    const auto& [thread, calls] = *by_thread.begin();
+    std::vector<OpRange> ops;
+    for (const BetweenCalls& found : find_ops_between(calls, where(process))) {
+      OpRange op{thread, {found.start, found.end}, {{}, false, false}};
+      op.named.op.kind = found.kind;
+      op.received = {calls[found.received].start, calls[found.received].end};
+      ops.push_back(op);
+    }
+    between_messages_ = true;
+    return ops;
   }
 
-  std::vector<Range> read_ranges() const {
-    std::vector<Range> ranges;
-    if (!has("NVTX_EVENTS", {"start", "end", "text", "globalTid"})) return ranges;
-    const bool interned = has("NVTX_EVENTS", {"textId"}) && has("StringIds", {"id", "value"});
-    const std::string name =
-        interned ? "COALESCE(text, (SELECT value FROM StringIds WHERE id = textId))" : "text";
-    database_.query(
-        "SELECT start, end, globalTid, " + name + " FROM NVTX_EVENTS WHERE end IS NOT NULL",
-        [&](const SqliteRow& row) {
-          const std::optional<NamedOp> named = parse_op_name(row.text(3));
-          if (!named || !named->has_microbatch) return;
-          const Nanos start = time_of(row, 0);
-          ranges.push_back(
-              {row.integer(2).value_or(0), start, std::max(start, time_of(row, 1)), *named});
+  /// By the step that the name states, by the range of a step, or by occurrence.
+  void assign_steps(std::vector<OpRange>& ops, const std::vector<HostRange>& ranges) {
+    std::vector<std::pair<TimeSpan, std::int64_t>> marks;
+    for (const HostRange& range : ranges)
+      if (const NameMeaning& meaning = names_.find(recording_.names[range.name]); meaning.is_step)
+        marks.push_back({{range.start, range.end}, meaning.step.value_or(std::ssize(marks))});
+    if (!marks.empty()) {
+      const std::size_t count = ops.size();
+      std::erase_if(ops, [&](OpRange& op) {
+        const auto mark = std::find_if(marks.begin(), marks.end(), [&](const auto& at) {
+          return op.host.start >= at.first.start && op.host.start <= at.first.end;
         });
-    // SQLite would sort them on disk, or hold all columns in memory.
-    std::stable_sort(ranges.begin(), ranges.end(), [](const Range& left, const Range& right) {
-      return std::tuple(left.start, left.end) < std::tuple(right.start, right.end);
-    });
-    return ranges;
-  }
-
-  void read_calls() {
-    if (!has("CUPTI_ACTIVITY_KIND_RUNTIME", {"start", "correlationId", "globalTid"})) return;
-    database_.query("SELECT start, correlationId, globalTid FROM CUPTI_ACTIVITY_KIND_RUNTIME",
-                    [&](const SqliteRow& row) {
-                      calls_[row.integer(2).value_or(0)].push_back(
-                          {time_of(row, 0), row.integer(1).value_or(0)});
-                    });
-    for (auto& [thread, calls] : calls_)
-      std::stable_sort(calls.begin(), calls.end(), [](const Call& left, const Call& right) {
-        return left.start < right.start;
+        if (mark != marks.end()) op.step = mark->second;
+        return mark == marks.end();
       });
-  }
-
-  void read_kernels() {
-    for (const char* table : {"CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY",
-                              "CUPTI_ACTIVITY_KIND_MEMSET"}) {
-      if (!has(table, {"start", "end", "correlationId", "globalPid"})) continue;
-      database_.query(
-          std::string("SELECT start, end, correlationId, globalPid FROM ") + table,
-          [&](const SqliteRow& row) {
-            kernels_[{process_of(row.integer(3).value_or(0)), row.integer(2).value_or(0)}] = {
-                time_of(row, 0), time_of(row, 1)};
-          });
+      outside_steps_ += count - ops.size();
+      return;
+    }
+    if (!ops.empty() && ops.front().named.step) {
+      for (OpRange& op : ops) op.step = op.named.step.value_or(0);
+    } else if (!ops.empty() && is_unnumbered(ops.front())) {
+      count_unnumbered(ops);
+    } else {
+      count_occurrences(ops);
     }
   }
 
-  /// From the start of the first kernel of a range to the end of the last; empty if it launched
-  /// none.
-  std::optional<Span> device_span(const Range& range) const {
-    const auto calls = calls_.find(range.thread);
-    if (calls == calls_.end()) return {};
-    const auto earlier = [](const Call& call, Nanos time) { return call.start < time; };
-    auto call = std::lower_bound(calls->second.begin(), calls->second.end(), range.start, earlier);
-    std::optional<Span> span;
-    for (; call != calls->second.end() && call->start <= range.end; ++call) {
-      const auto kernel = kernels_.find({process_of(range.thread), call->correlation});
-      if (kernel == kernels_.end()) continue;
-      if (!span) span = kernel->second;
-      span->start = std::min(span->start, kernel->second.start);
-      span->end = std::max(span->end, kernel->second.end);
+  /// Counts ops of a kind over the whole file; steps follow when all ranks are known.
+  static void count_unnumbered(std::vector<OpRange>& ops) {
+    std::map<OpKind, std::int32_t> next;
+    for (OpRange& op : ops) {
+      op.named.op.microbatch = next[op.named.op.kind]++;
+      op.has_step = false;
     }
-    return span;
   }
 
-  void add(const Range& range) {
-    const std::optional<Span> device = device_span(range);
-    if (!device && !kernels_.empty()) ++on_host_;
-    const Span span = device.value_or(Span{range.start, range.end});
+  /// The n-th time that an op runs is step n. Where ops are missing, that would mix steps: then a
+  /// step begins where one of its ops runs again.
+  void count_occurrences(std::vector<OpRange>& ops) {
+    std::map<std::string, std::int64_t> times;
+    for (OpRange& op : ops) op.step = times[name_of(op)]++;
+    const bool all_equal = std::all_of(times.begin(), times.end(), [&](const auto& count) {
+      return count.second == times.begin()->second;
+    });
+    if (all_equal) return;
+    uneven_ = true;
+    std::set<std::string> in_step;
+    std::int64_t step = 0;
+    for (OpRange& op : ops) {
+      if (!in_step.insert(name_of(op)).second) {
+        in_step = {name_of(op)};
+        ++step;
+      }
+      op.step = step;
+    }
+  }
+
+  static std::string name_of(const OpRange& op) {
+    return fmt::format("{} {} {}", to_string(op.named.op), op.named.chunk.value_or(-1),
+                       op.second ? to_string(*op.second) : "");
+  }
+
+  /// The ops of each step, by start. What an unnumbered op's step is follows later: until then, a
+  /// step ends wherever every micro-batch has come back.
+  static std::vector<std::vector<TimeSpan>> spans_by_step(const std::vector<OpRange>& ops) {
+    std::map<std::int64_t, std::vector<TimeSpan>> steps;
+    std::int64_t unnumbered_step = 0;
+    std::int64_t in_flight = 0;
+    for (const OpRange& op : ops) {
+      if (!is_compute(op.named.op.kind)) continue;
+      steps[op.has_step ? op.step : unnumbered_step].push_back(op.host);
+      in_flight += op.named.op.kind == OpKind::kForward ? 1 : 0;
+      in_flight -= gives_input_grad(op.named.op.kind) ? 1 : 0;
+      if (in_flight <= 0) ++unnumbered_step;
+    }
+    std::vector<std::vector<TimeSpan>> found;
+    for (auto& [_, spans] : steps) found.push_back(std::move(spans));
+    return found;
+  }
+
+  void add(const OpRange& range, NsysProcess& device) {
+    if (range.second) return add_pair(range, device);
+    ObservedOp observed = observe(range);
+    const bool computes = is_compute(range.named.op.kind);
+    const std::optional<TimeSpan> span = device.find_works(range.host, !computes);
+    if (!span && !computes && device.has_works()) return;  // nothing shows when it was in transit
+    if (!span && computes) {
+      ++on_host_;
+      observed.may_hold_waiting = true;
+    }
+    if (span) set_times(observed, *span);
+    keep(observed, range);
+    if (range.received.end > range.received.start) add_arrival(observed, range, device);
+  }
+
+  ObservedOp observe(const OpRange& range) {
     ObservedOp observed;
     observed.op = range.named.op;
-    if (!range.named.has_stage) observed.chunk = 0;
-    observed.recorder = recorder_of(process_of(range.thread));
+    if (!range.named.has_stage) observed.chunk = range.named.chunk.value_or(0);
+    observed.numbered = range.named.has_microbatch;
+    observed.step = range.step;
+    observed.has_step = range.has_step;
+    set_times(observed, range.host);
+    return observed;
+  }
+
+  static void set_times(ObservedOp& observed, const TimeSpan& span) {
     observed.start = span.start;
     observed.end = std::max(span.start, span.end);
-    observed.step = occurrences_[{range.thread, to_string(observed.op)}]++;
+  }
+
+  void keep(ObservedOp& observed, const OpRange& range) {
+    observed.recorder = recorder_of(process_of(range.thread), range.named.rank);
     trace_.ops.push_back(observed);
   }
 
-  /// A process is a rank.
-  std::int32_t recorder_of(std::int64_t process) {
+  /// The message that brought an op's input.
+  void add_arrival(const ObservedOp& op, const OpRange& range, NsysProcess& device) {
+    const std::optional<TimeSpan> message = device.find_works(range.received, true);
+    if (!message) return;
+    ObservedOp arrival = op;
+    arrival.op.kind = op.op.kind == OpKind::kForward ? OpKind::kRecvForward : OpKind::kRecvBackward;
+    set_times(arrival, *message);
+    keep(arrival, range);
+  }
+
+  /// Splits a pair at the first launch of the autograd engine, which runs the backward.
+  void add_pair(const OpRange& range, NsysProcess& device) {
+    const auto split = device.first_launch_by_others(range.host, range.thread);
+    const auto forward =
+        split ? device.find_works({range.host.start, *split}, false, LaunchedBy::kOwn, range.thread)
+              : std::nullopt;
+    const auto backward = device.find_works(range.host, false, LaunchedBy::kOthers, range.thread);
+    if (!forward || !backward)
+      throw Error(fmt::format(
+          "{}: '({};{})' is one range for two ops, and no launch within it shows where the forward "
+          "ends and the backward begins; give each op a range of its own",
+          path_, to_string(range.named.op), to_string(*range.second)));
+    ObservedOp observed = observe(range);
+    set_times(observed, *forward);
+    keep(observed, range);
+    observed.op = *range.second;
+    set_times(observed, *backward);
+    keep(observed, range);
+  }
+
+  /// A process is a rank, unless a rule states the rank. All processes of a file share one clock.
+  std::int32_t recorder_of(std::int64_t process, std::optional<std::int32_t> rank) {
     const auto [found, is_new] =
-        recorders_.emplace(process, static_cast<std::int32_t>(recorders_.size()));
-    if (is_new) trace_.recorders.push_back({path_, {}});
+        recorders_.emplace(std::pair(rank ? 0 : process, rank.value_or(-1)),
+                           static_cast<std::int32_t>(recorders_.size()));
+    if (is_new) trace_.recorders.push_back({path_, rank, path_});
     return found->second;
   }
+
+  void add_notes() {
+    if (between_messages_)
+      trace_.notes.emplace_back(
+          "no op is named: forwards and backwards are what was launched between a receive and the "
+          "next send, and micro-batches are counted in order");
+    if (on_host_ > 0)
+      doubt(
+          fmt::format("{} op(s) launched no kernel: shown is the time of their range on the host, "
+                      "which is not when a device computes",
+                      on_host_));
+    for (const std::int64_t process : overlaps_)
+      doubt(
+          fmt::format("{}: ranges of ops overlap, so that their kernels may be taken for those of "
+                      "another op",
+                      where(process)));
+    if (uneven_)
+      doubt(path_ +
+            ": some ops were seen more often than others: ranges are missing, or were "
+            "renamed, and steps begin where an op runs again");
+    if (recording_.unclosed > 0)
+      doubt(
+          fmt::format("{}: {} range(s) have no end and were left out", path_, recording_.unclosed));
+    if (outside_steps_ > 0)
+      trace_.notes.push_back(
+          fmt::format("{}: {} op(s) left out, which lie in no step", path_, outside_steps_));
+  }
+
+  void doubt(std::string text) { trace_.doubts.push_back(std::move(text)); }
 
   [[noreturn]] void refuse() const {
     throw NoPipeline(
         fmt::format("{}: there is no NVTX range that names a pipeline op; give each op a "
-                    "range such as 'PP:0F3' and export it with 'nsys export --type sqlite'",
-                    path_));
+                    "range such as 'PP:0F3' and export it with 'nsys export --type sqlite'{}",
+                    path_, seen_.describe()));
   }
 
   std::string path_;
-  SqliteDatabase database_;
-  std::map<std::int64_t, std::vector<Call>> calls_;                ///< [globalTid], by start
-  std::map<std::pair<std::int64_t, std::int64_t>, Span> kernels_;  ///< [process, correlation]
-  std::map<std::int64_t, std::int32_t> recorders_;                 ///< [process]
-  std::map<std::pair<std::int64_t, std::string>, std::int64_t> occurrences_;
+  NameMatcher names_;
+  SeenNames seen_;
+  NsysRecording recording_;
+  std::map<std::pair<std::int64_t, std::int32_t>, std::int32_t> recorders_;  ///< [process, rank]
+  std::set<std::int64_t> with_ops_;
+  std::set<std::int64_t> overlaps_;
   std::size_t on_host_ = 0;
+  std::size_t outside_steps_ = 0;
+  bool between_messages_ = false;
+  bool uneven_ = false;
   ObservedTrace trace_;
 };
 
 const Registrar<TraceFormat> registrar{
     {"nsys",
      {"sqlite"},
-     "Nsight Systems' sqlite export with NVTX ranges that name ops",
+     "Nsight Systems' sqlite export with NVTX ranges that name ops, or Megatron-LM's messages",
      [](std::string_view first_bytes) { return first_bytes.starts_with("SQLite format 3"); },
-     [](const TraceInput& input) { return Reader(input.path).read(); }}};
+     [](const TraceInput& input) { return Reader(input).read(); }}};
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 // Matches names against a table, and against the grammar of cells.
 #include "traces/measured/op_names.h"
 
+#include <algorithm>
 #include <array>
 #include <system_error>
 
@@ -16,7 +17,7 @@ struct Word {
   OpKind kind;
 };
 
-constexpr std::array<Word, 7> kWords{{
+constexpr std::array<Word, 9> kWords{{
     {"forward-compute", OpKind::kForward},
     {"backward-compute", OpKind::kBackward},
     {"backward-wgrad-compute", OpKind::kWeightGrad},
@@ -24,6 +25,23 @@ constexpr std::array<Word, 7> kWords{{
     {"forward-recv", OpKind::kRecvForward},
     {"backward-send", OpKind::kSendBackward},
     {"backward-recv", OpKind::kRecvBackward},
+    {"DeepSpeedEngine.forward", OpKind::kForward},
+    {"DeepSpeedEngine.backward", OpKind::kBackward},
+}};
+
+/// Functions, whose names begin with their module: "megatron.core...schedules.forward_step".
+constexpr std::array<Word, 2> kFunctions{{
+    {"forward_step", OpKind::kForward},
+    {"backward_step", OpKind::kBackward},
+}};
+
+/// The zero-bubble fork's names begin with these; "B" is a full backward if no weight gradient is
+/// named.
+constexpr std::array<Word, 4> kLetters{{
+    {"F", OpKind::kForward},
+    {"BW", OpKind::kBackward},
+    {"B", OpKind::kBackward},
+    {"W", OpKind::kWeightGrad},
 }};
 
 constexpr std::array<Word, 2> kNumberedWords{{
@@ -50,6 +68,45 @@ std::optional<NamedOp> cell(std::string_view name) {
   return NamedOp{cell.ops[0]};
 }
 
+NamedOp unnumbered(OpKind kind) {
+  NamedOp named{{}, false, false};
+  named.op.kind = kind;
+  return named;
+}
+
+/// Splits "3.1.0" into its numbers; nullopt for anything else.
+std::optional<std::array<std::int32_t, 3>> three_numbers(std::string_view text) {
+  std::array<std::int32_t, 3> numbers{};
+  for (std::size_t at = 0; at < numbers.size(); ++at) {
+    const std::size_t dot = at + 1 < numbers.size() ? text.find('.') : text.size();
+    if (dot == text.npos) return {};
+    const auto number = parse_number<std::int32_t>(text.substr(0, dot));
+    if (!number || *number < 0) return {};
+    numbers[at] = *number;
+    text.remove_prefix(std::min(text.size(), dot + 1));
+  }
+  return numbers;
+}
+
+/// "F3.1.0", the micro-batch, chunk and slice.
+std::optional<NamedOp> zero_bubble(std::string_view name) {
+  for (const Word& letter : kLetters) {
+    if (!name.starts_with(letter.name)) continue;
+    const auto numbers = three_numbers(name.substr(letter.name.size()));
+    if (!numbers) continue;
+    const auto [microbatch, chunk, slice] = *numbers;
+    if (microbatch > kMaxMicrobatch || chunk > kMaxStage || slice > kMaxSlice) return {};
+    NamedOp named = unnumbered(letter.kind);
+    named.op.microbatch = microbatch;
+    named.op.slice = static_cast<std::int16_t>(slice);
+    named.has_microbatch = true;
+    named.chunk = chunk;
+    named.may_be_input_grad = letter.name == "B";
+    return named;
+  }
+  return {};
+}
+
 /// "PP:0F3, op_id = 11" without what emit_nvtx appended.
 std::string_view without_suffix(std::string_view name) { return name.substr(0, name.find(", ")); }
 
@@ -65,13 +122,19 @@ std::optional<std::array<Op, 2>> parse_pair_name(std::string_view name) {
 }
 
 std::optional<NamedOp> parse_op_name(std::string_view name) {
+  constexpr std::size_t kLongest = 160;  // with the module of a function; kernels' are longer
+  if (name.size() > kLongest) return {};
   name = without_suffix(name);
   for (const Word& word : kWords)
     if (name == word.name) {
-      NamedOp named{{}, false, false};
-      named.op.kind = word.kind;
+      NamedOp named = unnumbered(word.kind);
+      named.may_be_input_grad = word.name == "backward-compute";
       return named;
     }
+  const std::string_view function = name.substr(name.rfind('.') + 1);
+  for (const Word& word : kFunctions)
+    if (function == word.name) return unnumbered(word.kind);
+  if (std::optional<NamedOp> named = zero_bubble(name)) return named;
   for (const Word& word : kNumberedWords)
     if (name.starts_with(word.name)) return numbered(name.substr(word.name.size()), word.kind);
   if (name.starts_with("PP:")) name.remove_prefix(3);

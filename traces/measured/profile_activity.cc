@@ -74,6 +74,15 @@ std::optional<TimeSpan> ProfileActivity::find_kernels(const TimeSpan& range, boo
   return span;
 }
 
+Nanos ProfileActivity::sum_kernels(const TimeSpan& range) const {
+  Nanos sum = 0;
+  auto launch = std::lower_bound(launches_.begin(), launches_.end(), range.start, starts_before);
+  for (; launch != launches_.end() && launch->start <= range.end; ++launch)
+    if (const auto found = kernels_.find(launch->number); found != kernels_.end())
+      for (const Kernel& kernel : found->second) sum += kernel.span.end - kernel.span.start;
+  return sum;
+}
+
 std::optional<Nanos> ProfileActivity::first_gradient(Nanos from, Nanos before) const {
   return first_start(gradients_, from, before);
 }

@@ -33,6 +33,9 @@ class ProfileActivity {
   /// they wait. nullopt where none was launched.
   std::optional<TimeSpan> find_kernels(const TimeSpan& range, bool messages) const;
 
+  /// The time of all kernels that any thread launched within `range`, added up.
+  Nanos sum_kernels(const TimeSpan& range) const;
+
   /// The computation within a range of a thread: from the end of the receive that it waited for to
   /// the first message that it posts afterwards. nullopt where the profile shows neither receives
   /// nor computation within the range.

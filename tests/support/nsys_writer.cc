@@ -1,0 +1,252 @@
+// Writes exports of Nsight Systems.
+#include "tests/support/nsys_writer.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <map>
+#include <utility>
+
+namespace bubblescope::tests {
+
+namespace {
+
+constexpr Nanos kMicro = 1'000;
+constexpr Nanos kAhead = 40 * kMicro;  ///< the host launches an op this long before it runs
+constexpr Nanos kLaunching = 20 * kMicro;
+constexpr Nanos kTail = 300 * kMicro;  ///< the optimizer
+
+struct TimedOp {
+  Op op;
+  Nanos start = 0;
+  Nanos end = 0;
+};
+
+std::vector<std::vector<TimedOp>> ops_by_rank(const RecordedStep& step) {
+  std::vector<std::vector<TimedOp>> ranks(step.schedule->order.size());
+  for (InstructionId id = 0; id < step.program.size(); ++id) {
+    const Instruction& instruction = step.program.instructions[id];
+    if (is_compute(instruction.op.kind))
+      ranks[instruction.rank].push_back(
+          {instruction.op, step.timeline.start[id], step.timeline.end[id]});
+  }
+  return ranks;
+}
+
+class Writer {
+ public:
+  Writer(const RecordedStep& step, const NsysJob& job)
+      : job_(job), ranks_(static_cast<std::int32_t>(step.schedule->order.size())) {
+    // Recordings begin long before their first step.
+    Nanos origin = 5'000 * kMicro;
+    const std::vector<std::vector<TimedOp>> ops = ops_by_rank(step);
+    for (int at = 0; at < job.steps; ++at) {
+      for (rank_ = 0; rank_ < ranks_; ++rank_) add_step(ops[rank_], origin);
+      origin += step.report.makespan + 2 * kTail;
+    }
+  }
+
+  NsysEvents take() && { return std::move(events_); }
+
+ private:
+  std::int64_t process() const { return nsys_process(rank_); }
+  std::int64_t main_thread() const { return process() + 17; }
+  std::int64_t engine_thread() const { return process() + 18; }
+
+  void add_step(const std::vector<TimedOp>& ops, Nanos origin) {
+    for (std::size_t at = 0; at < ops.size(); ++at) {
+      TimedOp op = ops[at];
+      op.start += origin;
+      op.end += origin;
+      add_op(op);
+      if (job_.names == NsysNames::kMegatron) {
+        if (at == 0) call("recv_forward", op, {}, nullptr, &op);
+        const TimedOp* const next = at + 1 < ops.size() ? &ops[at + 1] : nullptr;
+        add_calls_between(op, next, origin);
+      }
+    }
+    const Nanos end = ops.back().end + origin;
+    launch(main_thread(), end, end + kTail / 2, end + kTail, "multi_tensor_apply_kernel");
+  }
+
+  void add_op(const TimedOp& op) {
+    const Nanos host = op.start - kAhead;
+    const bool forward = op.op.kind == OpKind::kForward;
+    const std::int64_t thread = forward || !job_.autograd_thread ? main_thread() : engine_thread();
+    const Nanos third = (op.end - op.start) / 3;
+    launch(thread, host + 4 * kMicro, op.start, op.start + third, "gemm");
+    launch(thread, host + 8 * kMicro, op.start + third, op.start + 2 * third, "softmax");
+    launch(thread, host + 12 * kMicro, op.start + 2 * third, op.end, "gemm");
+    const std::string name = name_of(op.op);
+    if (!name.empty()) {
+      range(host, host + kLaunching, name);
+      range(host + kMicro, host + 15 * kMicro, "aten::linear, op_id = 7");
+    }
+  }
+
+  std::string name_of(const Op& op) const {
+    const bool forward = op.kind == OpKind::kForward;
+    switch (job_.names) {
+      case NsysNames::kOps: return "PP:" + to_string(op);
+      case NsysNames::kEmitNvtx:
+        return fmt::format("PP:{}, op_id = {}", to_string(op), 11 + op.microbatch);
+      case NsysNames::kZeroBubble: {
+        const char* const letter = forward ? "F" : op.kind == OpKind::kWeightGrad ? "W" : "B";
+        return fmt::format("{}{}.{}.0", letter, op.microbatch, op.stage / ranks_);
+      }
+      case NsysNames::kMegatron: return "";
+      case NsysNames::kFunctions:
+        return fmt::format("megatron.core.pipeline_parallel.schedules.{}_step",
+                           forward ? "forward" : "backward");
+    }
+    return "";
+  }
+
+  /// Megatron's non-interleaved 1F1B names what it does between two ops.
+  void add_calls_between(const TimedOp& op, const TimedOp* next, Nanos origin) {
+    const bool forward = op.op.kind == OpKind::kForward;
+    if (!next) return call("send_backward", {}, op, &op, nullptr);
+    TimedOp after = *next;
+    after.start += origin;
+    const bool to_forward = after.op.kind == OpKind::kForward;
+    if (forward != to_forward) {
+      const std::string name =
+          forward ? "send_forward_recv_backward" : "send_backward_recv_forward";
+      return call(name, after, op, &op, &after);
+    }
+    call(forward ? "send_forward" : "send_backward", {}, op, &op, nullptr);
+    call(forward ? "recv_forward" : "recv_backward", after, {}, nullptr, &after);
+  }
+
+  /// A call that sends the result of `sent` and receives the input of `received`; each may be null.
+  void call(const std::string& name, const TimedOp& to, const TimedOp& from, const TimedOp* sent,
+            const TimedOp* received) {
+    const Nanos begin = sent ? from.start - kAhead + kLaunching : to.start - kAhead - 6 * kMicro;
+    const Nanos end = received ? to.start - kAhead : begin + 5 * kMicro;
+    range(begin, end, "megatron.core.pipeline_parallel.p2p_communication." + name);
+    const bool sends = sent && (sent->op.kind == OpKind::kForward ? sent->op.stage + 1 < ranks_
+                                                                  : sent->op.stage > 0);
+    const bool receives =
+        received && (received->op.kind == OpKind::kForward ? received->op.stage > 0
+                                                           : received->op.stage + 1 < ranks_);
+    if (!sends && !receives) return;
+    const Nanos finish = receives ? to.start : from.end + 3 * kMicro;
+    launch(main_thread(), begin + kMicro, finish - 2 * kMicro, finish,
+           "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage)");
+  }
+
+  void range(Nanos start, Nanos end, const std::string& name) {
+    events_.ranges.push_back({main_thread(), start, end, name});
+  }
+
+  void launch(std::int64_t thread, Nanos call, Nanos start, Nanos end, const std::string& name) {
+    // Every process counts on its own.
+    const std::int64_t correlation = ++correlations_[rank_];
+    events_.calls.push_back({thread, call, correlation});
+    events_.kernels.push_back({process(), start, end, correlation, name});
+  }
+
+  NsysJob job_;
+  std::int32_t ranks_;
+  std::int32_t rank_ = 0;
+  std::map<std::int32_t, std::int64_t> correlations_;
+  NsysEvents events_;
+};
+
+constexpr const char* kTables2021 =
+    "CREATE TABLE StringIds(id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL);"
+    "CREATE TABLE NVTX_EVENTS(start INTEGER, end INTEGER, eventType INTEGER, text TEXT, "
+    "globalTid INTEGER);"
+    "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME(start INTEGER, end INTEGER, eventClass INTEGER, "
+    "globalTid INTEGER, correlationId INTEGER, nameId INTEGER, returnValue INTEGER);"
+    "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL(start INTEGER, end INTEGER, deviceId INTEGER, "
+    "streamId INTEGER, correlationId INTEGER, globalPid INTEGER, demangledName INTEGER, shortName "
+    "INTEGER);";
+
+constexpr const char* kMore2023 =
+    "ALTER TABLE NVTX_EVENTS ADD COLUMN textId INTEGER;"
+    "ALTER TABLE NVTX_EVENTS ADD COLUMN rangeId INTEGER;"
+    "ALTER TABLE NVTX_EVENTS ADD COLUMN category INTEGER;"
+    "ALTER TABLE NVTX_EVENTS ADD COLUMN domainId INTEGER;"
+    "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL ADD COLUMN graphNodeId INTEGER;";
+
+/// Numbers the texts of a database.
+class Strings {
+ public:
+  std::size_t operator()(const std::string& text) {
+    return numbers_.emplace(text, numbers_.size() + 1).first->second;
+  }
+  std::string rows() const {
+    std::string sql;
+    for (const auto& [text, number] : numbers_)
+      sql += fmt::format("INSERT INTO StringIds VALUES({},'{}');", number, text);
+    return sql;
+  }
+
+ private:
+  std::map<std::string, std::size_t> numbers_;
+};
+
+}  // namespace
+
+NsysEvents record_nsys(const RecordedStep& step, const NsysJob& job) {
+  return Writer(step, job).take();
+}
+
+NsysEvents of_rank(const NsysEvents& events, std::int32_t rank) {
+  NsysEvents kept = events;
+  const std::int64_t process = nsys_process(rank);
+  const auto elsewhere = [process](std::int64_t thread) {
+    return (thread & ~std::int64_t{0xffffff}) != process;
+  };
+  std::erase_if(kept.ranges, [&](const auto& range) { return elsewhere(range.thread); });
+  std::erase_if(kept.calls, [&](const auto& call) { return elsewhere(call.thread); });
+  std::erase_if(kept.kernels, [&](const auto& kernel) { return elsewhere(kernel.process); });
+  return kept;
+}
+
+std::string write_nsys_sql(const NsysEvents& events, NsysSchema schema, std::int64_t epoch) {
+  const bool has_ids = schema != NsysSchema::k2021;
+  std::string sql = std::string("BEGIN;") + kTables2021;
+  if (has_ids) sql += kMore2023;
+  Strings strings;
+  for (const NsysEvents::Range& range : events.ranges)
+    sql += fmt::format(
+        "INSERT INTO NVTX_EVENTS(start,end,eventType,{},globalTid) VALUES({},{},59,{},{});",
+        has_ids ? "textId" : "text", range.start, range.end,
+        has_ids ? std::to_string(strings(range.name)) : "'" + range.name + "'", range.thread);
+  for (const NsysEvents::Call& call : events.calls)
+    sql += fmt::format("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES({},{},0,{},{},{},0);",
+                       call.start, call.start + kMicro, call.thread, call.correlation,
+                       strings("cudaLaunchKernel_v7000"));
+  for (const NsysEvents::Kernel& kernel : events.kernels)
+    sql += fmt::format(
+        "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL(start,end,deviceId,streamId,correlationId,"
+        "globalPid,demangledName,shortName) VALUES({},{},0,7,{},{},{},{});",
+        kernel.start, kernel.end, kernel.correlation, kernel.process, strings(kernel.name),
+        strings(kernel.name));
+  if (schema == NsysSchema::k2025)
+    sql += fmt::format(
+        "CREATE TABLE TARGET_INFO_SESSION_START_TIME(utcEpochNs INTEGER, utcTime TEXT, localTime "
+        "TEXT);INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES({},'','');",
+        epoch);
+  return sql + strings.rows() + "COMMIT;";
+}
+
+bool write_database(const std::string& path, const std::string& sql) {
+  std::filesystem::remove(path);
+  void* const library = dlopen("libsqlite3.so.0", RTLD_NOW);
+  if (library == nullptr) return false;
+  const auto open = reinterpret_cast<int (*)(const char*, void**)>(dlsym(library, "sqlite3_open"));
+  const auto run = reinterpret_cast<int (*)(void*, const char*, void*, void*, char**)>(
+      dlsym(library, "sqlite3_exec"));
+  const auto close = reinterpret_cast<int (*)(void*)>(dlsym(library, "sqlite3_close"));
+  void* database = nullptr;
+  const bool made = open(path.c_str(), &database) == 0 &&
+                    run(database, sql.c_str(), nullptr, nullptr, nullptr) == 0;
+  close(database);
+  return made;
+}
+
+}  // namespace bubblescope::tests

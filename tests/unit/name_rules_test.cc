@@ -1,0 +1,104 @@
+#include "traces/measured/name_rules.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "sim/ir/error.h"
+#include "traces/measured/seen_names.h"
+
+namespace bubblescope::tests {
+namespace {
+
+traces::NameRules parse(const std::string& rules) {
+  return traces::NameRules::parse(R"({"format":"bubblescope-rules/1","rules":[)" + rules + "]}",
+                                  "rules.json");
+}
+
+std::string refusal(const std::string& rules) {
+  try {
+    parse(rules);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(NameRules, TakeNumbersFromGroups) {
+  const traces::NameRules rules = parse(
+      R"x({"match":"fwd mb(\\d+) chunk (\\d+)","kind":"F","microbatch":"$1-1","chunk":"$2"})x");
+  const auto meaning = rules.find("fwd mb12 chunk 1");
+  ASSERT_TRUE(meaning && meaning->op);
+  EXPECT_EQ(meaning->op->op.kind, OpKind::kForward);
+  EXPECT_EQ(meaning->op->op.microbatch, 11);
+  EXPECT_EQ(meaning->op->chunk, 1);
+  EXPECT_FALSE(meaning->op->has_stage);
+  EXPECT_FALSE(rules.find("my fwd mb12 chunk 1"));  // the whole name must match
+}
+
+TEST(NameRules, TakeTheKindFromAGroup) {
+  const traces::NameRules rules =
+      parse(R"x({"match":"(forward|bwd|W)-(\\d+)","kind":"$1","stage":3,"microbatch":"$2"})x");
+  EXPECT_EQ(rules.find("bwd-4")->op->op, backward(3, 4));
+  EXPECT_EQ(rules.find("W-0")->op->op, weight_grad(3, 0));
+}
+
+TEST(NameRules, TheFirstThatMatchesDecides) {
+  const traces::NameRules rules = parse(
+      R"x({"match":"PP:0F0","kind":"ignore"},{"match":"(\\d+) done","kind":"step","step":"$1"})x");
+  traces::NameMatcher matcher(&rules);
+  EXPECT_FALSE(matcher.names_op("PP:0F0"));
+  EXPECT_TRUE(matcher.names_op("PP:0F1"));  // no rule: the usual meaning
+  EXPECT_TRUE(matcher.find("17 done").is_step);
+  EXPECT_EQ(matcher.find("17 done").step, 17);
+}
+
+TEST(NameRules, AreCheckedWithTheirPlace) {
+  EXPECT_NE(refusal(R"({"match":"a(","kind":"F"})").find("/rules/0/match"), std::string::npos);
+  EXPECT_NE(refusal(R"({"match":"a","kind":"X"})").find("/rules/0/kind"), std::string::npos);
+  EXPECT_NE(refusal(R"({"match":"a","kind":"F","stage":"$1"})").find("has 0 group(s)"),
+            std::string::npos);
+  EXPECT_NE(refusal(R"x({"match":"(a)","kind":"F","stage":"1"})x").find("$1-1"), std::string::npos);
+  EXPECT_NE(refusal(R"({"match":"a","kind":"F","stage":0,"chunk":0})").find("one of them"),
+            std::string::npos);
+  EXPECT_NE(refusal(R"({"match":"a","kynd":"F"})").find("kind"), std::string::npos);
+  EXPECT_NE(refusal("").find("1 to 1000 rules"), std::string::npos);
+}
+
+TEST(NameRules, RefuseNumbersThatNoOpHas) {
+  const traces::NameRules rules = parse(R"x({"match":"F(.*)","kind":"F","microbatch":"$1"})x");
+  EXPECT_THROW(rules.find("Fx"), Error);
+  EXPECT_THROW(rules.find("F99999999999"), Error);
+  EXPECT_EQ(rules.find("F7")->op->op.microbatch, 7);
+}
+
+TEST(NameRules, TakeNoExponentialTime) {
+  // With a backtracking matcher this name would take longer than the universe is old.
+  const traces::NameRules rules = parse(R"x({"match":"(a*)*b","kind":"F"})x");
+  EXPECT_FALSE(rules.find(std::string(400, 'a')));
+}
+
+TEST(SeenNames, AreListedByFrequencyWithARuleThatFits) {
+  traces::SeenNames names;
+  names.add("dataloader", 3);
+  for (int microbatch = 0; microbatch < 8; ++microbatch)
+    names.add("chunk0 forward mb " + std::to_string(microbatch));
+  names.add("recv_forward", 50);
+  const std::string text = names.describe();
+  EXPECT_LT(text.find("'recv_forward' (50 like it)"), text.find("(8 like it)")) << text;
+  EXPECT_TRUE(text.ends_with(
+      R"x({"match":"chunk(\\d+) forward mb (\\d+)","kind":"F","chunk":"$1","microbatch":"$2"})x"))
+      << text;
+}
+
+TEST(SeenNames, SuggestRulesThatParseAndMatch) {
+  for (const char* name :
+       {"fwd_3", "a.b(c) [4]* backward 2", "iter 7 bwd_wgrad microbatch=3", "x"}) {
+    const traces::NameRules rules = parse(traces::suggest_rule(name));
+    const auto meaning = rules.find(name);
+    ASSERT_TRUE(meaning && meaning->op) << name << ": " << traces::suggest_rule(name);
+  }
+}
+
+}  // namespace
+}  // namespace bubblescope::tests

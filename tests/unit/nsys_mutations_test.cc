@@ -1,0 +1,190 @@
+// Damages exports of Nsight Systems in every way that an event can be lost, renamed or moved: the
+// report must be right, or the file refused, or the first line says that something is wrong.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "sim/ir/error.h"
+#include "tests/support/command.h"
+#include "tests/support/nsys_writer.h"
+#include "tests/support/temporary_folder.h"
+#include "traces/json/json_node.h"
+
+namespace bubblescope::tests {
+namespace {
+
+enum class Outcome : std::uint8_t { kRight, kSaid, kRefused, kSilent };
+
+/// A change of one event, chosen by `random`.
+struct Mutation {
+  std::string name;
+  std::function<void(NsysEvents&, std::mt19937&)> apply;
+};
+
+template <class List>
+auto& any_of(List& list, std::mt19937& random) {
+  return list[random() % list.size()];
+}
+
+template <class List>
+void remove_any(List& list, std::mt19937& random) {
+  list.erase(list.begin() + static_cast<std::ptrdiff_t>(random() % list.size()));
+}
+
+bool is_of_interest(const std::string& name) { return !name.starts_with("aten"); }
+
+NsysEvents::Range& any_range(NsysEvents& events, std::mt19937& random) {
+  for (;;) {
+    NsysEvents::Range& range = any_of(events.ranges, random);
+    if (is_of_interest(range.name)) return range;
+  }
+}
+
+void shift(NsysEvents::Range& range, Nanos by) {
+  range.start += by;
+  range.end += by;
+}
+
+std::vector<Mutation> losses_and_names() {
+  std::vector<Mutation> all;
+  all.push_back({"remove a range", [](NsysEvents& events, std::mt19937& random) {
+                   any_range(events, random).name = "aten::nothing";
+                 }});
+  all.push_back({"remove a launch", [](NsysEvents& events, std::mt19937& random) {
+                   remove_any(events.calls, random);
+                 }});
+  all.push_back({"remove a kernel", [](NsysEvents& events, std::mt19937& random) {
+                   remove_any(events.kernels, random);
+                 }});
+  all.push_back({"rename a range to another", [](NsysEvents& events, std::mt19937& random) {
+                   any_range(events, random).name = any_range(events, random).name;
+                 }});
+  all.push_back({"swap two names", [](NsysEvents& events, std::mt19937& random) {
+                   std::swap(any_range(events, random).name, any_range(events, random).name);
+                 }});
+  all.push_back({"rename all of a kind", [](NsysEvents& events, std::mt19937& random) {
+                   const std::string name = any_range(events, random).name;
+                   for (NsysEvents::Range& range : events.ranges)
+                     if (range.name == name) range.name = "something else";
+                 }});
+  return all;
+}
+
+std::vector<Mutation> shifts() {
+  std::vector<Mutation> all;
+  for (const Nanos by : {Nanos{9'000}, Nanos{-9'000}, Nanos{700'000}, Nanos{-3'000'000}})
+    all.push_back(
+        {fmt::format("shift a range by {} us", by / 1000),
+         [by](NsysEvents& events, std::mt19937& random) { shift(any_range(events, random), by); }});
+  for (const Nanos by : {Nanos{200'000}, Nanos{-2'000'000}, Nanos{40'000'000}})
+    all.push_back({fmt::format("shift a process by {} us", by / 1000),
+                   [by](NsysEvents& events, std::mt19937& random) {
+                     const auto process =
+                         nsys_process(static_cast<std::int32_t>(random() % 4)) >> 24;
+                     for (NsysEvents::Range& range : events.ranges)
+                       if (range.thread >> 24 == process) shift(range, by);
+                     for (NsysEvents::Call& call : events.calls)
+                       if (call.thread >> 24 == process) call.start += by;
+                     for (NsysEvents::Kernel& kernel : events.kernels)
+                       if (kernel.process >> 24 == process) {
+                         kernel.start += by;
+                         kernel.end += by;
+                       }
+                   }});
+  return all;
+}
+
+std::vector<Mutation> cuts() {
+  std::vector<Mutation> all;
+  all.push_back({"lose a process", [](NsysEvents& events, std::mt19937& random) {
+                   const auto process = nsys_process(static_cast<std::int32_t>(random() % 4)) >> 24;
+                   std::erase_if(events.ranges, [&](const NsysEvents::Range& range) {
+                     return range.thread >> 24 == process;
+                   });
+                 }});
+  all.push_back({"begin late on a rank", [](NsysEvents& events, std::mt19937& random) {
+                   const auto process = nsys_process(static_cast<std::int32_t>(random() % 4)) >> 24;
+                   const Nanos from = any_range(events, random).start;
+                   std::erase_if(events.ranges, [&](const NsysEvents::Range& range) {
+                     return range.thread >> 24 == process && range.start < from;
+                   });
+                 }});
+  all.push_back({"end early on all ranks", [](NsysEvents& events, std::mt19937& random) {
+                   const Nanos end = any_range(events, random).start;
+                   std::erase_if(events.ranges,
+                                 [&](const NsysEvents::Range& range) { return range.start > end; });
+                 }});
+  return all;
+}
+
+std::vector<Mutation> mutations() {
+  std::vector<Mutation> all = losses_and_names();
+  for (const std::vector<Mutation>& more : {shifts(), cuts()})
+    all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+class NsysMutations : public TemporaryFolder {
+ protected:
+  Outcome judge(const NsysEvents& events, const RecordedStep& truth) {
+    if (!write_database(path("job.sqlite"), write_nsys_sql(events, NsysSchema::k2023)))
+      throw Error("there is no libsqlite3");
+    const CommandOutcome outcome =
+        run_command("analyze " + path("job.sqlite") + " --format json 2> /dev/null");
+    if (outcome.status == 2) return Outcome::kRefused;
+    if (outcome.status != 0) throw Error("analyze failed otherwise");
+    const traces::JsonFile json(outcome.output, "report");
+    const traces::JsonNode root = json.root();
+    const traces::JsonNode trust = root.at("trust");
+    if (trust.at("verdict").text() != "good") return Outcome::kSaid;
+    const double makespan = *root.at("makespan_ns").number();
+    const traces::JsonNode bubble = root.at("bubble");
+    const double expected = static_cast<double>(truth.report.makespan);
+    const bool is_right =
+        root.at("pp").integer(1, 100) == 4 && std::abs(makespan - expected) < 0.005 * expected &&
+        std::abs(*bubble.at("ratio").number() - truth.report.bubble.ratio) < 0.005;
+    if (!is_right) last_ = fmt::format("makespan {} for {}", makespan, expected);
+    return is_right ? Outcome::kRight : Outcome::kSilent;
+  }
+
+  std::string last_;
+};
+
+TEST_F(NsysMutations, NoneIsMisreadSilently) {
+  const RecordedStep step =
+      record_step("1f1b", {.ranks = 4, .microbatches = 8}, uneven_cost(10'000));
+  std::map<Outcome, int> count;
+  for (const NsysNames names :
+       {NsysNames::kOps, NsysNames::kZeroBubble, NsysNames::kMegatron, NsysNames::kFunctions}) {
+    const NsysEvents sound = record_nsys(step, {names});
+    if (!write_database(path("probe.sqlite"), "CREATE TABLE a(b);"))
+      GTEST_SKIP() << "there is no libsqlite3";
+    EXPECT_EQ(judge(sound, step), Outcome::kRight) << last_;
+    for (const Mutation& mutation : mutations())
+      for (std::uint32_t seed = 0; seed < 4; ++seed) {
+        std::mt19937 random(seed);
+        NsysEvents mutant = sound;
+        mutation.apply(mutant, random);
+        const Outcome outcome = judge(mutant, step);
+        ++count[outcome];
+        EXPECT_NE(outcome, Outcome::kSilent) << mutation.name << ", seed " << seed << ", names "
+                                             << static_cast<int>(names) << ": " << last_;
+      }
+  }
+  // The test must not pass because everything is refused.
+  EXPECT_GT(count[Outcome::kRight], 20);
+  EXPECT_GT(count[Outcome::kSaid], 20);
+  EXPECT_GT(count[Outcome::kRefused], 20);
+  RecordProperty("right", count[Outcome::kRight]);
+  RecordProperty("said", count[Outcome::kSaid]);
+  RecordProperty("refused", count[Outcome::kRefused]);
+}
+
+}  // namespace
+}  // namespace bubblescope::tests

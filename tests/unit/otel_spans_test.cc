@@ -1,0 +1,65 @@
+// OpenTelemetry spans of Megatron-LM.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "sim/ir/error.h"
+#include "traces/measured/assemble_steps.h"
+
+namespace bubblescope::tests {
+namespace {
+
+std::string span(const std::string& name, int start_us, int end_us, int microbatch) {
+  return fmt::format(
+      R"({{"name":"{}","startTimeUnixNano":"1750000000{:09d}","endTimeUnixNano":"1750000000{:09d}","attributes":[{{"key":"megatron.microbatch_id","value":{{"intValue":"{}"}}}}]}})",
+      name, 1000 * start_us, 1000 * end_us, microbatch);
+}
+
+std::string rank(int rank, const std::string& spans) {
+  return fmt::format(
+      R"({{"resourceSpans":[{{"resource":{{"attributes":[{{"key":"dl.rank","value":{{"intValue":"{}"}}}},{{"key":"host.name","value":{{"stringValue":"a"}}}}]}},"scopeSpans":[{{"spans":[{}]}}]}}]}})",
+      rank, spans);
+}
+
+const std::string kForward = "megatron.microbatch.forward";
+const std::string kBackward = "megatron.microbatch.backward";
+
+TEST(OtelSpans, ShowTheOrderButSupportNoConclusion) {
+  // Rank 1, whose first backward follows one forward, is given first.
+  const std::string text =
+      rank(1, span(kForward, 20, 30, 0) + "," + span(kBackward, 40, 50, 0) + "," +
+                  span(kForward, 60, 70, 1) + "," + span(kBackward, 80, 90, 1)) +
+      "\n" +
+      rank(0, span(kForward, 10, 15, 0) + "," + span(kForward, 20, 25, 1) + "," +
+                  span(kBackward, 60, 65, 0) + "," + span(kBackward, 95, 99, 1)) +
+      "\n";
+  traces::ObservedTrace trace = traces::parse_trace({"spans.jsonl", text});
+  const auto steps = traces::assemble_steps(trace);
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(steps[0].schedule->order[0],
+            (RankOrder{forward(0, 0), forward(0, 1), backward(0, 0), backward(0, 1)}));
+  EXPECT_EQ(steps[0].schedule->order[1],
+            (RankOrder{forward(1, 0), backward(1, 0), forward(1, 1), backward(1, 1)}));
+  ASSERT_FALSE(trace.faults.empty());
+  EXPECT_NE(trace.faults[0].find("not when the device ran them"), std::string::npos);
+}
+
+TEST(OtelSpans, WithoutMicrobatchesAreRefusedWithTheirNames) {
+  try {
+    traces::parse_trace({"spans.json", rank(0, span("megatron.optimizer_step", 1, 2, 0))});
+    FAIL() << "was read";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("megatron.optimizer_step"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("MEGATRON_OTEL_SPAN_GROUPS=all"), std::string::npos);
+  }
+}
+
+TEST(OtelSpans, DamagedOnesAreRefused) {
+  const std::string sound = rank(0, span(kForward, 1, 2, 0));
+  EXPECT_THROW(traces::parse_trace({"spans", sound.substr(0, sound.size() - 9)}), Error);
+  EXPECT_THROW(traces::parse_trace({"spans", rank(0, span(kForward, 2, 1, 0))}), Error);
+}
+
+}  // namespace
+}  // namespace bubblescope::tests

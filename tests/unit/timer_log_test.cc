@@ -1,0 +1,88 @@
+#include "traces/measured/timer_log.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "sim/ir/error.h"
+
+namespace bubblescope::tests {
+namespace {
+
+const std::string kMegatron = R"(
+ [2025-03-02 10:11:12] iteration       10/     100 | consumed samples: 640 | elapsed time per iteration (ms): 1000.0 | learning rate: 1.0E-04 |
+(min, max) time across ranks (ms):
+    forward-backward ...............................: (940.00, 941.00)
+    forward-compute ................................: (200.00, 260.00)
+    backward-compute ...............................: (400.00, 520.00)
+    forward-recv ...................................: (0.02, 90.00)
+    optimizer ......................................: (30.00, 31.00)
+ [2025-03-02 10:11:22] iteration       20/     100 | elapsed time per iteration (ms): 1000.0 |
+)";
+
+TEST(TimerLog, BoundsWhatEveryRankComputes) {
+  const traces::TimerLog log = traces::read_timer_log(kMegatron, "train.log");
+  ASSERT_NE(log.find("forward-recv"), nullptr);
+  EXPECT_EQ(log.find("forward-recv")->max_ms, 90);
+  EXPECT_EQ(log.iteration_ms, 1000);
+  // A rank computes at least 200 + 400 and at most 260 + 520 of 1000 ms.
+  const auto share = traces::find_share_outside(log);
+  ASSERT_TRUE(share);
+  EXPECT_DOUBLE_EQ(share->low, 0.22);
+  EXPECT_DOUBLE_EQ(share->high, 0.4);
+  const std::string text = traces::write_timer_log_text(log);
+  EXPECT_NE(text.find("22.0 to 40.0 %"), std::string::npos) << text;
+  EXPECT_NE(text.find("no timeline"), std::string::npos) << text;
+  EXPECT_NE(text.find("synchronize the device"), std::string::npos) << text;
+}
+
+TEST(TimerLog, NamesRanksWhereTheLogDoes) {
+  const traces::TimerLog log = traces::read_timer_log(
+      "elapsed time per iteration (ms): 500.0 |\n"
+      "times across ranks (ms):\n  forward-compute:\n     rank  0: 100.00\n     rank  1: 150.00\n"
+      "  backward-compute:\n     rank  0: 200.00\n     rank  1: 300.00\n",
+      "train.log");
+  EXPECT_EQ(log.find("backward-compute")->by_rank.at(1), 300);
+  const std::string text = traces::write_timer_log_text(log);
+  EXPECT_NE(text.find("rank 1: computes 450.0 ms, 90.0 % of an iteration"), std::string::npos)
+      << text;
+}
+
+TEST(TimerLog, TakesMediansOfReports) {
+  std::string text;
+  for (const char* time : {"9000.00", "10.00", "11.00", "12.00", "10.50"})
+    text += std::string("max time across ranks (ms):\n    forward-compute ....: ") + time + "\n";
+  const traces::TimerLog log = traces::read_timer_log(text, "train.log");
+  EXPECT_EQ(log.reports, 5u);
+  EXPECT_EQ(log.timers[0].max_ms, 11);
+  EXPECT_FALSE(traces::find_share_outside(log));
+}
+
+TEST(TimerLog, ReadsDeepSpeedsBreakdown) {
+  const traces::TimerLog log = traces::read_timer_log(
+      "[2024-04-21 02:45:24,652] [INFO] [logging.py:96:log_dist] [Rank 0] time (ms) | fwd: 3859.30 "
+      "| bwd: 11267.97 | step: 829.19\n",
+      "ds.log");
+  EXPECT_TRUE(log.is_deepspeed);
+  EXPECT_EQ(log.find("bwd")->max_ms, 11267.97);
+  EXPECT_NE(traces::write_timer_log_text(log).find("mostly rank 0"), std::string::npos);
+}
+
+TEST(TimerLog, RefusesWhatIsNoTime) {
+  for (const char* value : {"(abc, 1.00)", "(-1.00, 1.00)", "(3.00, 1.00)", "(nan, 1.00)"})
+    EXPECT_THROW(
+        traces::read_timer_log(
+            "(min, max) time across ranks (ms):\n    forward-compute ...: " + std::string(value),
+            "train.log"),
+        Error)
+        << value;
+}
+
+TEST(TimerLog, IsNotSeenInTraces) {
+  EXPECT_TRUE(traces::is_timer_log(kMegatron));
+  EXPECT_FALSE(traces::is_timer_log(R"({"traceEvents":[{"name":"time (ms) |"}]})"));
+  EXPECT_FALSE(traces::is_timer_log("iteration 10 | loss 3.2"));
+}
+
+}  // namespace
+}  // namespace bubblescope::tests

@@ -1,0 +1,23 @@
+// Reads the files of a job on all processors.
+#pragma once
+
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "traces/files/trace_format.h"
+
+namespace bubblescope::tools {
+
+/// The content of one file, or what refused it.
+struct ReadOutcome {
+  traces::ObservedTrace trace;
+  std::exception_ptr failed;  ///< null where the file was read
+};
+
+/// Reads files at once, as many as there are processors and as memory allows. Returns their
+/// outcomes in the order of `paths`.
+std::vector<ReadOutcome> read_in_parallel(const std::vector<std::string>& paths,
+                                          const traces::NameRules& rules);
+
+}  // namespace bubblescope::tools

@@ -1,0 +1,82 @@
+// What the names and times of trace events mean.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/ir/number.h"
+#include "traces/measured/chrome_events.h"
+
+namespace bubblescope::traces {
+
+namespace {
+
+constexpr Nanos kLatest = std::int64_t{1} << 62;
+
+bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
+
+/// With an exponent, which only small numbers have in practice, a double is exact enough.
+std::optional<Nanos> parse_scientific(std::string_view text) {
+  const auto micros = parse_number<double>(text);
+  if (!micros) return {};
+  const double nanos = std::round(*micros * 1000);
+  if (!(std::abs(nanos) < static_cast<double>(kLatest))) return {};
+  return static_cast<Nanos>(nanos);
+}
+
+}  // namespace
+
+std::optional<Nanos> parse_micros(std::string_view text) {
+  if (text.find_first_of("eE") != text.npos) return parse_scientific(text);
+  const bool negative = text.starts_with('-');
+  if (negative) text.remove_prefix(1);
+  const std::string_view whole = text.substr(0, text.find('.'));
+  const std::string_view fraction = text.substr(std::min(text.size(), whole.size() + 1));
+  if (whole.empty() || !std::all_of(whole.begin(), whole.end(), is_digit)) return {};
+  if (!std::all_of(fraction.begin(), fraction.end(), is_digit)) return {};
+  Nanos nanos = 0;
+  for (const char digit : whole) {
+    if (nanos > kLatest / 10'000) return {};
+    nanos = nanos * 10 + (digit - '0');
+  }
+  for (std::size_t place = 0; place < 3; ++place)
+    nanos = nanos * 10 + (place < fraction.size() ? fraction[place] - '0' : 0);
+  if (fraction.size() > 3 && fraction[3] >= '5') ++nanos;
+  return negative ? -nanos : nanos;
+}
+
+std::optional<Activity> classify_activity(std::string_view category, std::string_view name) {
+  const auto has = [&](std::string_view part) { return name.find(part) != name.npos; };
+  if (category == "cpu_op") {
+    if (name.starts_with("autograd::engine::evaluate_function")) return Activity::kAutograd;
+    if (name.starts_with("c10d::") && has("send")) return Activity::kSend;
+    if (name.starts_with("c10d::") && has("recv")) return Activity::kReceive;
+    if (name.starts_with("c10d::barrier")) return Activity::kBarrier;
+    // The buffer of a message is allocated like any other tensor, right before its receive.
+    if (name.starts_with("c10d::") || name.starts_with("aten::empty")) return {};
+    return Activity::kCall;
+  }
+  if (category == "user_annotation") {
+    if (name.starts_with(kStepMark)) return Activity::kStep;
+    if (name.starts_with("gloo:recv")) return Activity::kPendingReceive;
+    if (name.starts_with("Optimizer.") || name.starts_with("enumerate(DataLoader)"))
+      return Activity::kOutside;
+    return {};
+  }
+  if (category == "kernel" || category == "gpu_memcpy" || category == "gpu_memset")
+    return name.starts_with("nccl") && has("SendRecv") ? Activity::kMessageKernel
+                                                       : Activity::kKernel;
+  if (category == "cuda_runtime" || category == "cuda_driver") {
+    if (has("Launch") || has("Memcpy") || has("Memset")) return Activity::kLaunch;
+  }
+  return {};
+}
+
+std::string describe_negative_durations(std::int64_t slices) {
+  return fmt::format(
+      "{} slice(s) have a duration below zero, as what had not ended when the trace did: they are "
+      "taken to have none, and what they did is missing from busy times",
+      slices);
+}
+
+}  // namespace bubblescope::traces

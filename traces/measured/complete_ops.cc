@@ -1,0 +1,211 @@
+// Compares the orders of all recorders.
+#include "traces/measured/complete_ops.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "sim/ir/error.h"
+
+namespace bubblescope::traces {
+
+namespace {
+
+using Ops = std::vector<const ObservedOp*>;
+
+/// The compute ops of every recorder, by start.
+std::vector<Ops> computes_by_recorder(const ObservedTrace& trace) {
+  std::vector<Ops> by_recorder(trace.recorders.size());
+  for (const ObservedOp& observed : trace.ops)
+    if (is_compute(observed.op.kind)) by_recorder[observed.recorder].push_back(&observed);
+  for (Ops& ops : by_recorder)
+    std::stable_sort(ops.begin(), ops.end(), [](const ObservedOp* left, const ObservedOp* right) {
+      return left->start < right->start;
+    });
+  return by_recorder;
+}
+
+/// The numbers of micro-batches after which none is in flight.
+std::set<std::int32_t> find_empty_times(const Ops& ops, const std::string& where) {
+  std::set<std::int32_t> empty;
+  std::int32_t forwards = 0;
+  std::int32_t backwards = 0;
+  for (const ObservedOp* observed : ops) {
+    forwards += observed->op.kind == OpKind::kForward ? 1 : 0;
+    backwards += gives_input_grad(observed->op.kind) ? 1 : 0;
+    if (backwards > forwards)
+      throw Error(where +
+                  ": a backward precedes its forward: the recording begins within a step; record "
+                  "whole steps");
+    if (backwards == forwards) empty.insert(forwards);
+  }
+  if (forwards != backwards)
+    throw Error(fmt::format(
+        "{}: there are {} forwards but {} backwards, so that steps cannot be distinguished: ops "
+        "are missing, or have no range of their own (DeepSpeed names backwards on the last stage "
+        "only); annotate them (tools/hooks/bubblescope_hooks.py)",
+        where, forwards, backwards));
+  return empty;
+}
+
+std::string where_of(const ObservedTrace& trace, std::size_t recorder) {
+  std::size_t of_file = 0;
+  for (std::size_t at = 0; at < recorder; ++at)
+    of_file += trace.recorders[at].where == trace.recorders[recorder].where ? 1 : 0;
+  const std::string& file = trace.recorders[recorder].where;
+  return of_file == 0 ? file : fmt::format("{}, its process {}", file, of_file + 1);
+}
+
+/// The micro-batch counts at which steps end on all recorders.
+std::vector<std::int32_t> find_step_ends(const ObservedTrace& trace,
+                                         const std::vector<Ops>& by_recorder) {
+  std::set<std::int32_t> ends;
+  for (std::size_t at = 0; at < by_recorder.size(); ++at) {
+    const std::set<std::int32_t> empty = find_empty_times(by_recorder[at], where_of(trace, at));
+    if (at == 0) {
+      ends = empty;
+      continue;
+    }
+    if (empty.empty() || *empty.rbegin() != *ends.rbegin())
+      throw Error(
+          fmt::format("{} has {} micro-batches, but {} has {}: record the same steps on all "
+                      "ranks",
+                      where_of(trace, at), empty.empty() ? 0 : *empty.rbegin(), where_of(trace, 0),
+                      *ends.rbegin()));
+    std::set<std::int32_t> common;
+    std::set_intersection(ends.begin(), ends.end(), empty.begin(), empty.end(),
+                          std::inserter(common, common.end()));
+    ends = std::move(common);
+  }
+  return {ends.begin(), ends.end()};
+}
+
+/// Forwards before the first backward, in the recorder's first step.
+std::int32_t count_warmup(const Ops& ops) {
+  std::int32_t forwards = 0;
+  for (const ObservedOp* observed : ops) {
+    if (observed->step != ops.front()->step || gives_input_grad(observed->op.kind)) break;
+    forwards += observed->op.kind == OpKind::kForward ? 1 : 0;
+  }
+  return forwards;
+}
+
+void set_ranks(ObservedTrace& trace, const std::vector<std::size_t>& order) {
+  for (std::size_t rank = 0; rank < order.size(); ++rank)
+    trace.recorders[order[rank]].rank = static_cast<std::int32_t>(rank);
+}
+
+/// In 1F1B the last rank runs one forward before its first backward, and each rank before it one
+/// more.
+void report_missing(ObservedTrace& trace, const std::vector<std::int32_t>& warmups) {
+  const bool one_apart =
+      std::adjacent_find(warmups.begin(), warmups.end(), [](std::int32_t left, std::int32_t right) {
+        return left != right + 1;
+      }) == warmups.end();
+  if (one_apart && warmups.back() > 1)
+    trace.faults.push_back(fmt::format(
+        "the last of the ranks runs {} forwards before its first backward, where the last stage "
+        "runs one: {} trace(s) of further ranks are missing",
+        warmups.back(), warmups.back() - 1));
+}
+
+/// The first stage receives no activation, and the last one no gradient.
+void report_received_at_ends(ObservedTrace& trace) {
+  const auto last = static_cast<std::int32_t>(trace.recorders.size()) - 1;
+  for (const ObservedOp& observed : trace.ops) {
+    const std::int32_t rank = trace.recorders[observed.recorder].rank.value_or(0);
+    const bool at_first = rank == 0 && observed.op.kind == OpKind::kRecvForward;
+    const bool at_last = rank == last && observed.op.kind == OpKind::kRecvBackward;
+    if (!at_first && !at_last) continue;
+    trace.faults.push_back(
+        fmt::format("rank {} receives from a rank {} it, whose trace is missing: give the traces "
+                    "of all ranks",
+                    rank, at_first ? "before" : "after"));
+    return;
+  }
+}
+
+bool share_one_clock(const ObservedTrace& trace) {
+  const std::string& host = trace.recorders.front().host;
+  return !host.empty() &&
+         std::all_of(trace.recorders.begin(), trace.recorders.end(),
+                     [&](const Recorder& recorder) { return recorder.host == host; });
+}
+
+/// Sorts recorders by their first forwards; false unless each begins after the one before ended.
+bool sort_by_first_forward(const std::vector<Ops>& by_recorder, std::vector<std::size_t>& order) {
+  constexpr Nanos kExact = 10'000;
+  const auto first = [&](std::size_t at) { return by_recorder[at].front(); };
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t left, std::size_t right) {
+    return first(left)->start < first(right)->start;
+  });
+  for (std::size_t at = 1; at < order.size(); ++at)
+    if (first(order[at])->start < first(order[at - 1])->end - kExact) return false;
+  return true;
+}
+
+bool all_ranks_open(const ObservedTrace& trace) {
+  const auto is_open = [](const Recorder& recorder) { return !recorder.rank; };
+  return std::all_of(trace.recorders.begin(), trace.recorders.end(), is_open) &&
+         std::all_of(trace.ops.begin(), trace.ops.end(), [](const ObservedOp& observed) {
+           return observed.chunk || !is_compute(observed.op.kind);
+         });
+}
+
+}  // namespace
+
+void split_steps(ObservedTrace& trace) {
+  const auto lacks_step = [](const ObservedOp& observed) { return !observed.has_step; };
+  if (std::none_of(trace.ops.begin(), trace.ops.end(), lacks_step)) return;
+  if (!std::all_of(trace.ops.begin(), trace.ops.end(), lacks_step))
+    throw Error(trace.recorders.front().where +
+                ": the ops of some ranks are numbered and those of others are not; record all "
+                "ranks alike");
+  if (trace.recorders.size() < 2)
+    throw Error(trace.recorders.front().where +
+                ": its ops have no numbers, and it is the only rank: where a step ends shows only "
+                "if all ranks are given");
+  const std::vector<std::int32_t> ends = find_step_ends(trace, computes_by_recorder(trace));
+  for (ObservedOp& observed : trace.ops) {
+    const auto end = std::upper_bound(ends.begin(), ends.end(), observed.op.microbatch);
+    observed.step = end - ends.begin();
+  }
+}
+
+void rank_recorders(ObservedTrace& trace) {
+  if (trace.recorders.size() < 2 || !all_ranks_open(trace)) return;
+  const std::vector<Ops> by_recorder = computes_by_recorder(trace);
+  const auto is_empty = [](const Ops& ops) { return ops.empty(); };
+  if (std::any_of(by_recorder.begin(), by_recorder.end(), is_empty)) return;
+  std::vector<std::int32_t> warmups;
+  for (const Ops& ops : by_recorder) warmups.push_back(count_warmup(ops));
+  std::vector<std::size_t> order(by_recorder.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const bool differ = std::set(warmups.begin(), warmups.end()).size() == warmups.size();
+  if (differ) {
+    std::sort(order.begin(), order.end(),
+              [&](std::size_t left, std::size_t right) { return warmups[left] > warmups[right]; });
+    std::sort(warmups.rbegin(), warmups.rend());
+    report_missing(trace, warmups);
+  } else if (!share_one_clock(trace) || !sort_by_first_forward(by_recorder, order)) {
+    trace.doubts.emplace_back(
+        "nothing tells which rank of the pipeline each trace is of: they are taken in the order in "
+        "which they were given");
+    std::iota(order.begin(), order.end(), std::size_t{0});
+  }
+  set_ranks(trace, order);
+  report_received_at_ends(trace);
+}
+
+bool is_placed_in_v(const std::vector<std::vector<Nanos>>& first_forwards) {
+  if (first_forwards.size() < 2) return false;
+  for (const std::vector<Nanos>& chunks : first_forwards)
+    if (chunks.size() != 2) return false;
+  return first_forwards.back()[1] < first_forwards.front()[1];
+}
+
+}  // namespace bubblescope::traces

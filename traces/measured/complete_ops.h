@@ -1,0 +1,24 @@
+// Completes ops whose names leave open which step, rank or stage they belong to, from the order in
+// which all ranks ran them.
+#pragma once
+
+#include "traces/files/trace_format.h"
+
+namespace bubblescope::traces {
+
+/// Assigns steps to ops without (has_step is false, op.microbatch counts on over the file): a step
+/// ends where no micro-batch is in flight on any rank. Throws Error where the ranks contradict each
+/// other, and for a single rank, whose last stage is empty after every micro-batch.
+void split_steps(ObservedTrace& trace);
+
+/// Assigns ranks to recorders if no op states its stage and no recorder its rank: by the number of
+/// forwards before the first backward, where it differs (1F1B), else by the time of the first
+/// forward, if all ranks share one clock. Notes a doubt where neither decides, and a fault where
+/// ranks are missing.
+void rank_recorders(ObservedTrace& trace);
+
+/// Whether chunks are placed in a V: the first of two chunks on ranks 0 to p-1, the second back
+/// from p-1 to 0. `first_forwards` is the start of the first forward by [rank][chunk].
+bool is_placed_in_v(const std::vector<std::vector<Nanos>>& first_forwards);
+
+}  // namespace bubblescope::traces

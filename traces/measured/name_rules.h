@@ -1,0 +1,76 @@
+// Rules that say what the names of a trace mean, where they are not those of a known framework.
+//
+//   {"format": "bubblescope-rules/1",
+//    "rules": [
+//      {"match": "fwd mb(\\d+) chunk(\\d+)", "kind": "F", "microbatch": "$1", "chunk": "$2"},
+//      {"match": "(send|recv)_grad.*", "kind": "ignore"},
+//      {"match": "iteration (\\d+)", "kind": "step", "step": "$1"}]}
+//
+// "match" is a regular expression (ECMAScript, without back references) for the whole name. The
+// first rule that matches decides; names that no rule matches keep their usual meaning. A number is
+// given as itself or as a group: "$1", "$1-1", "$2+4".
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "traces/measured/op_names.h"
+
+namespace bubblescope::traces {
+
+/// The meaning of a name: an op, a whole step, or neither.
+struct NameMeaning {
+  std::optional<NamedOp> op = {};
+  bool is_step = false;
+  std::optional<std::int64_t> step = {};  ///< the number of the step, where the name has one
+  bool is_ruled = false;                  ///< a rule decided, not the usual names
+};
+
+/// A set of rules; cheap to copy.
+class NameRules {
+ public:
+  /// Without rules, names have their usual meaning.
+  NameRules() = default;
+
+  /// Parses a file of rules. Throws Error with the place of the first fault.
+  static NameRules parse(std::string_view text, const std::string& file);
+
+  /// The meaning of a name by the first rule that matches it; nullopt where none does. Throws Error
+  /// where the rule finds a text that is no number, or a number that no op has.
+  std::optional<NameMeaning> find(std::string_view name) const;
+
+  bool empty() const { return rules_ == nullptr; }
+
+ private:
+  struct Rules;
+  std::shared_ptr<const Rules> rules_;
+};
+
+/// The rules behind a pointer that may be null.
+inline NameRules rules_or_none(const NameRules* rules) { return rules ? *rules : NameRules(); }
+
+/// Looks names up, first in the rules and then among the known ones. Remembers the answers, because
+/// traces repeat their names.
+class NameMatcher {
+ public:
+  explicit NameMatcher(const NameRules* rules = nullptr) : rules_(rules_or_none(rules)) {}
+
+  /// Valid until the next call.
+  const NameMeaning& find(std::string_view name);
+
+  /// Whether the name is an op's, or that of two overlapped ops.
+  bool names_op(std::string_view name) {
+    const NameMeaning& meaning = find(name);
+    return meaning.op.has_value() || (!meaning.is_ruled && parse_pair_name(name).has_value());
+  }
+
+ private:
+  NameRules rules_;
+  NameMeaning usual_;
+  std::unordered_map<std::string, NameMeaning> ruled_;
+};
+
+}  // namespace bubblescope::traces

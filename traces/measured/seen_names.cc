@@ -1,0 +1,170 @@
+// Generalizes names and guesses what their words and numbers mean.
+#include "traces/measured/seen_names.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <utility>
+#include <vector>
+
+#include "traces/files/quote.h"
+#include "traces/json/json_writer.h"
+
+namespace bubblescope::traces {
+
+namespace {
+
+constexpr std::size_t kMaxGroups = 10'000;
+constexpr std::size_t kShown = 8;
+constexpr std::size_t kMaxName = 200;
+
+bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& letter : result)
+    letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  return result;
+}
+
+std::string without_numbers(std::string_view name) {
+  std::string general;
+  for (std::size_t at = 0; at < name.size(); ++at)
+    if (!is_digit(name[at]))
+      general += name[at];
+    else if (at == 0 || !is_digit(name[at - 1]))
+      general += '#';
+  return general;
+}
+
+struct Guess {
+  const char* word;
+  const char* meaning;
+};
+
+/// More specific words come first: "bwd_weight" is a weight gradient.
+constexpr std::array<Guess, 10> kKindWords{{{"wgrad", "W"},
+                                            {"weight", "W"},
+                                            {"dgrad", "I"},
+                                            {"input_grad", "I"},
+                                            {"recompute", "R"},
+                                            {"backward", "B"},
+                                            {"bwd", "B"},
+                                            {"forward", "F"},
+                                            {"fwd", "F"},
+                                            {"fw", "F"}}};
+
+constexpr std::array<Guess, 8> kNumberWords{{{"chunk", "chunk"},
+                                             {"vpp", "chunk"},
+                                             {"stage", "stage"},
+                                             {"iter", "step"},
+                                             {"step", "step"},
+                                             {"rank", "rank"},
+                                             {"slice", "slice"},
+                                             {"seq", "slice"}}};
+
+/// The last of the words that occurs in a text decides; nullptr where none does.
+template <std::size_t Count>
+const char* guess(const std::array<Guess, Count>& words, const std::string& text) {
+  const Guess* found = nullptr;
+  std::size_t last = 0;
+  for (const Guess& word : words)
+    if (const std::size_t at = text.rfind(word.word); at != text.npos && (!found || at > last)) {
+      found = &word;
+      last = at;
+    }
+  return found ? found->meaning : nullptr;
+}
+
+const char* guess_kind(const std::string& name) {
+  for (const Guess& word : kKindWords)
+    if (name.find(word.word) != name.npos) return word.meaning;
+  return nullptr;
+}
+
+bool mentions_messages(const std::string& name) {
+  return name.find("recv") != name.npos || name.find("send") != name.npos;
+}
+
+/// A name as a regular expression with a group for every number, and what the numbers mean.
+struct Pattern {
+  std::string text;
+  std::vector<std::pair<std::string, int>> numbers;  ///< key and group
+};
+
+Pattern pattern_of(std::string_view name) {
+  Pattern pattern;
+  std::string before;
+  int groups = 0;
+  const auto is_taken = [&](const std::string& key) {
+    return std::any_of(pattern.numbers.begin(), pattern.numbers.end(),
+                       [&](const auto& number) { return number.first == key; });
+  };
+  for (std::size_t at = 0; at < name.size(); ++at) {
+    if (!is_digit(name[at])) {
+      if (std::string_view(".()[]{}*+?^$|\\").find(name[at]) != std::string_view::npos)
+        pattern.text += '\\';
+      pattern.text += name[at];
+      before += name[at];
+      continue;
+    }
+    while (at + 1 < name.size() && is_digit(name[at + 1])) ++at;
+    pattern.text += "(\\d+)";
+    ++groups;
+    const char* const meaning = guess(kNumberWords, lower(before));
+    const std::string key = meaning ? meaning : "microbatch";
+    if (!is_taken(key)) pattern.numbers.emplace_back(key, groups);
+    before.clear();
+  }
+  return pattern;
+}
+
+}  // namespace
+
+void SeenNames::add(std::string_view name, std::size_t times) {
+  if (name.empty() || name.size() > kMaxName) return;
+  const std::string general = without_numbers(name);
+  const auto found = groups_.find(general);
+  if (found != groups_.end()) {
+    found->second.count += times;
+  } else if (groups_.size() < kMaxGroups) {
+    groups_.emplace(general, Group{std::string(name), times});
+  }
+}
+
+std::string SeenNames::describe() const {
+  if (empty()) return {};
+  std::vector<const Group*> order;
+  for (const auto& [_, group] : groups_) order.push_back(&group);
+  std::stable_sort(order.begin(), order.end(), [](const Group* left, const Group* right) {
+    return left->count > right->count;
+  });
+  std::string text = "; its names: ";
+  for (std::size_t at = 0; at < std::min(order.size(), kShown); ++at)
+    text += fmt::format("{}{} ({} like it)", at == 0 ? "" : ", ", quote(order[at]->example),
+                        order[at]->count);
+  if (order.size() > kShown) text += fmt::format(" and {} other(s)", order.size() - kShown);
+  // A name that speaks of a forward or a backward is the best example, if there is one.
+  const auto fits = [](const Group* group) {
+    const std::string name = lower(group->example);
+    return guess_kind(name) != nullptr && !mentions_messages(name);
+  };
+  const auto best = std::find_if(order.begin(), order.end(), fits);
+  const Group& example = best != order.end() ? **best : *order.front();
+  return text + "; a rule in `rules` can say what they mean: " + suggest_rule(example.example);
+}
+
+std::string suggest_rule(std::string_view name) {
+  const Pattern pattern = pattern_of(name);
+  const char* const kind = guess_kind(lower(name));
+  std::string rule;
+  JsonWriter json(rule);
+  json.begin_object().member("match", pattern.text).member("kind", kind ? kind : "F");
+  for (const auto& [key, group] : pattern.numbers) json.member(key, fmt::format("${}", group));
+  json.end_object();
+  return rule;
+}
+
+}  // namespace bubblescope::traces

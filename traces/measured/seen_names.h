@@ -1,0 +1,35 @@
+// The names in a trace that names no op: what a refusal lists, and the rule that would fit.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace bubblescope::traces {
+
+/// Counts names that differ only in their numbers together: "fwd 3" and "fwd 12" are both "fwd #".
+class SeenNames {
+ public:
+  void add(std::string_view name, std::size_t times = 1);
+
+  bool empty() const { return groups_.empty(); }
+
+  /// Lists the most frequent names and gives a rule that would fit; empty where no name was seen:
+  ///   ; its names: 'fwd mb 3' (64 like it), 'bwd mb 3' (64 like it); a rule in --rules FILE can
+  ///   say what they mean: {"match":"fwd mb (\\d+)","kind":"F","microbatch":"$1"}
+  std::string describe() const;
+
+ private:
+  struct Group {
+    std::string example;
+    std::size_t count = 0;
+  };
+  std::map<std::string, Group, std::less<>> groups_;  ///< by name with '#' for every number
+};
+
+/// Returns a rule for names like this one, as json: its kind by its words, and its numbers by the
+/// words before them.
+std::string suggest_rule(std::string_view name);
+
+}  // namespace bubblescope::traces

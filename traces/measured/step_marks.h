@@ -1,0 +1,25 @@
+// The steps that a profile marks, by time.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "traces/measured/chrome_events.h"
+
+namespace bubblescope::traces {
+
+class StepMarks {
+ public:
+  explicit StepMarks(const ChromeEvents& events);
+
+  const std::vector<ProfiledEvent>& marks() const { return marks_; }
+
+  /// The number of the step that contains `time`; nullopt outside all steps.
+  std::optional<std::int64_t> step_at(Nanos time) const;
+
+ private:
+  std::vector<ProfiledEvent> marks_;  ///< by start
+};
+
+}  // namespace bubblescope::traces

@@ -1,0 +1,294 @@
+// Reads the timers that training logs print.
+#include "traces/measured/timer_log.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "sim/ir/error.h"
+#include "sim/ir/number.h"
+#include "traces/files/csv_string.h"
+#include "traces/files/quote.h"
+#include "traces/json/json_writer.h"
+#include "traces/schedules/cell.h"
+
+namespace bubblescope::traces {
+
+namespace {
+
+constexpr std::string_view kMinMax = "(min, max) time across ranks (ms):";
+constexpr std::string_view kMax = "max time across ranks (ms):";
+constexpr std::string_view kAll = "times across ranks (ms):";
+constexpr std::string_view kDeepSpeed = "time (ms) |";
+constexpr std::string_view kElapsed = "elapsed time per iteration (ms):";
+
+/// The values of one timer, one per report.
+struct Values {
+  std::vector<double> min;
+  std::vector<double> max;
+  std::map<std::int32_t, std::vector<double>> by_rank;
+};
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+class Reader {
+ public:
+  Reader(std::string_view text, const std::string& file) : text_(text) { log_.file = file; }
+
+  TimerLog read() && {
+    while (!text_.empty()) {
+      const std::size_t end = std::min(text_.find('\n'), text_.size());
+      ++line_;
+      take(strip(text_.substr(0, end)));
+      text_.remove_prefix(std::min(text_.size(), end + 1));
+    }
+    for (auto& [name, values] : values_) finish(name, values);
+    if (!elapsed_.empty()) log_.iteration_ms = median(elapsed_);
+    return std::move(log_);
+  }
+
+ private:
+  enum class Block : std::uint8_t { kNone, kRange, kLargest, kEveryRank };
+
+  void take(std::string_view line) {
+    if (const std::size_t at = line.find(kElapsed); at != line.npos)
+      elapsed_.push_back(leading_number(line.substr(at + kElapsed.size())));
+    if (const std::size_t at = line.find(kDeepSpeed); at != line.npos)
+      return take_deepspeed(line.substr(at + kDeepSpeed.size()));
+    if (line.ends_with(kMinMax)) {
+      block_ = Block::kRange;
+    } else if (line.ends_with(kAll)) {
+      block_ = Block::kEveryRank;
+    } else if (line.ends_with(kMax)) {
+      block_ = Block::kLargest;
+    } else if (block_ != Block::kNone && !take_timer(line)) {
+      block_ = Block::kNone;
+    }
+  }
+
+  /// "forward-compute ......: (310.02, 402.11)"; false for any other line.
+  bool take_timer(std::string_view line) {
+    const std::size_t colon = line.rfind(':');
+    if (colon == line.npos || colon == 0) return false;
+    std::string_view name = strip(line.substr(0, colon));
+    const std::string_view value = strip(line.substr(colon + 1));
+    name = strip(name.substr(0, name.find_last_not_of('.') + 1));
+    if (block_ == Block::kEveryRank) return take_rank(name, value);
+    if (name.empty() || name.find(' ') != name.npos || value.empty()) return false;
+    Values& values = values_[std::string(name)];
+    if (block_ == Block::kLargest) {
+      values.max.push_back(whole_number(value));
+      return true;
+    }
+    const std::size_t comma = value.find(',');
+    if (!value.starts_with('(') || !value.ends_with(')') || comma == value.npos) return false;
+    values.min.push_back(whole_number(value.substr(1, comma - 1)));
+    values.max.push_back(whole_number(value.substr(comma + 1, value.size() - comma - 2)));
+    if (values.min.back() > values.max.back()) refuse(value);
+    return true;
+  }
+
+  bool take_rank(std::string_view name, std::string_view value) {
+    if (value.empty()) {
+      timer_ = std::string(name);
+      return !timer_.empty() && timer_.find(' ') == timer_.npos;
+    }
+    if (!name.starts_with("rank") || timer_.empty()) return false;
+    const auto rank = parse_number<std::int32_t>(strip(name.substr(4)));
+    if (!rank || *rank < 0) return false;
+    values_[timer_].by_rank[*rank].push_back(whole_number(value));
+    return true;
+  }
+
+  /// "fwd: 6567.66 | bwd: 17950.35"
+  void take_deepspeed(std::string_view rest) {
+    log_.is_deepspeed = true;
+    while (!rest.empty()) {
+      const std::string_view field = strip(rest.substr(0, rest.find('|')));
+      rest.remove_prefix(
+          std::min(rest.size(), rest.find('|') == rest.npos ? rest.size() : rest.find('|') + 1));
+      const std::size_t colon = field.find(':');
+      if (colon == field.npos) continue;
+      Values& values = values_[std::string(strip(field.substr(0, colon)))];
+      values.min.push_back(leading_number(field.substr(colon + 1)));
+      values.max.push_back(values.min.back());
+    }
+  }
+
+  double leading_number(std::string_view text) const {
+    text = strip(text);
+    return whole_number(text.substr(0, text.find_first_of(" |\t")));
+  }
+
+  double whole_number(std::string_view text) const {
+    text = strip(text);
+    const auto number = parse_number<double>(text);
+    if (!number || !std::isfinite(*number) || *number < 0) refuse(text);
+    return *number;
+  }
+
+  [[noreturn]] void refuse(std::string_view text) const {
+    throw Error(fmt::format("{}:{}: {} is no time in milliseconds; correct the log, or cut it",
+                            log_.file, line_, quote(text)));
+  }
+
+  void finish(const std::string& name, const Values& values) {
+    LoggedTimer timer{name, 0, 0, {}};
+    std::size_t reports = values.max.size();
+    for (const auto& [rank, of_rank] : values.by_rank) {
+      timer.by_rank[rank] = median(of_rank);
+      reports = std::max(reports, of_rank.size());
+    }
+    timer.max_ms = median(values.max);
+    timer.min_ms = values.min.empty() ? 0 : median(values.min);
+    if (!timer.by_rank.empty()) {
+      timer.min_ms = timer.by_rank.begin()->second;
+      for (const auto& [_, time] : timer.by_rank) {
+        timer.min_ms = std::min(timer.min_ms, time);
+        timer.max_ms = std::max(timer.max_ms, time);
+      }
+    }
+    log_.reports = std::max(log_.reports, reports);
+    log_.timers.push_back(std::move(timer));
+  }
+
+  std::string_view text_;
+  TimerLog log_;
+  std::size_t line_ = 0;
+  Block block_ = Block::kNone;
+  std::string timer_;
+  std::map<std::string, Values> values_;
+  std::vector<double> elapsed_;
+};
+
+std::string describe_missing(const TimerLog& log) {
+  const std::string common =
+      "not in the log: when each op ran and in which order. So there is no timeline, no schedule, "
+      "no "
+      "bubble by cause and no critical path; a profile has them (docs/traces.md).\n";
+  if (log.is_deepspeed)
+    return "The times are those of the rank that printed them, mostly rank 0; other stages may "
+           "differ.\n" +
+           common;
+  const bool has_ranks =
+      std::any_of(log.timers.begin(), log.timers.end(),
+                  [](const LoggedTimer& timer) { return !timer.by_rank.empty(); });
+  return (has_ranks ? ""
+                    : "Which rank is the fastest or the slowest is not in the log, either; "
+                      "--timing-log-option all prints every rank.\n") +
+         common +
+         "Timers of level 2 synchronize the device at every op, so that the run was slower than "
+         "without them.\n";
+}
+
+std::string write_ranks(const TimerLog& log) {
+  const LoggedTimer* const forward = log.find("forward-compute");
+  const LoggedTimer* const backward = log.find("backward-compute");
+  if (!forward || !backward || !log.iteration_ms) return {};
+  std::string text;
+  for (const auto& [rank, time] : forward->by_rank) {
+    const auto other = backward->by_rank.find(rank);
+    if (other == backward->by_rank.end()) continue;
+    text += fmt::format("rank {}: computes {:.1f} ms, {:.1f} % of an iteration\n", rank,
+                        time + other->second, 100 * (time + other->second) / *log.iteration_ms);
+  }
+  return text.empty() ? text : "\n" + text;
+}
+
+}  // namespace
+
+const LoggedTimer* TimerLog::find(std::string_view name) const {
+  const auto found = std::find_if(timers.begin(), timers.end(),
+                                  [&](const LoggedTimer& timer) { return timer.name == name; });
+  return found == timers.end() ? nullptr : &*found;
+}
+
+bool is_timer_log(std::string_view text) {
+  const std::string_view begin = strip(text.substr(0, 96));
+  if (begin.starts_with('{') || begin.starts_with("SQLite")) return false;
+  return text.find("across ranks (ms):") != text.npos || text.find(kDeepSpeed) != text.npos;
+}
+
+TimerLog read_timer_log(std::string_view text, const std::string& file) {
+  TimerLog log = Reader(text, file).read();
+  if (log.timers.empty())
+    throw Error(file + ": it announces timers, but has none; give the whole log");
+  return log;
+}
+
+std::optional<ShareRange> find_share_outside(const TimerLog& log) {
+  const LoggedTimer* const forward = log.find("forward-compute");
+  const LoggedTimer* const backward = log.find("backward-compute");
+  if (!forward || !backward || !log.iteration_ms || *log.iteration_ms <= 0) return {};
+  const double least = (forward->min_ms + backward->min_ms) / *log.iteration_ms;
+  const double most = (forward->max_ms + backward->max_ms) / *log.iteration_ms;
+  // Medians of different reports may not belong together.
+  if (least > 1) return {};
+  return ShareRange{std::max(0.0, 1 - most), 1 - least};
+}
+
+std::string write_timer_log_text(const TimerLog& log) {
+  std::string text = fmt::format(
+      "timers of {}: no trace, only the times that {} prints; medians of {} report(s)\n\n",
+      log.file, log.is_deepspeed ? "DeepSpeed" : "Megatron-LM", log.reports);
+  std::size_t width = 9;
+  for (const LoggedTimer& timer : log.timers) width = std::max(width, timer.name.size());
+  text += log.is_deepspeed
+              ? fmt::format("{:<{}}  {:>12}\n", "timer", width, "time")
+              : fmt::format("{:<{}}  {:>12}  {:>12}\n", "timer", width, "least rank", "most rank");
+  for (const LoggedTimer& timer : log.timers)
+    text += log.is_deepspeed ? fmt::format("{:<{}}  {:>9.2f} ms\n", timer.name, width, timer.max_ms)
+                             : fmt::format("{:<{}}  {:>9.2f} ms  {:>9.2f} ms\n", timer.name, width,
+                                           timer.min_ms, timer.max_ms);
+  if (log.iteration_ms)
+    text += fmt::format("{:<{}}  {:>9.2f} ms\n", "iteration", width, *log.iteration_ms);
+  text += write_ranks(log);
+  if (const std::optional<ShareRange> share = find_share_outside(log))
+    text += fmt::format(
+        "\nEvery rank spends {:.1f} to {:.1f} % of an iteration outside forward and backward: "
+        "waiting, messages, reducing gradients, the optimizer.\n",
+        100 * share->low, 100 * share->high);
+  return text + "\n" + describe_missing(log);
+}
+
+std::string write_timer_log_json(const TimerLog& log) {
+  std::string text;
+  JsonWriter json(text);
+  json.begin_object().member("format", "bubblescope-timers/1");
+  json.member("source", log.is_deepspeed ? "deepspeed" : "megatron");
+  json.member("reports", log.reports).member_or_null("iteration_ms", log.iteration_ms);
+  if (const std::optional<ShareRange> share = find_share_outside(log))
+    json.key("outside_compute")
+        .begin_object()
+        .member("low", share->low)
+        .member("high", share->high)
+        .end_object();
+  else
+    json.key("outside_compute").null();
+  json.key("timers").begin_array();
+  for (const LoggedTimer& timer : log.timers) {
+    json.line(1).begin_object().member("name", timer.name).member("min_ms", timer.min_ms);
+    json.member("max_ms", timer.max_ms).key("ranks").begin_array();
+    for (const auto& [rank, time] : timer.by_rank)
+      json.begin_object().member("rank", rank).member("ms", time).end_object();
+    json.end_array().end_object();
+  }
+  json.end_array().key("bubble").null().end_object();
+  return text + "\n";
+}
+
+std::string write_timer_log_csv(const TimerLog& log) {
+  std::string text = "timer,min_ms,max_ms\n";
+  for (const LoggedTimer& timer : log.timers)
+    text += fmt::format("{},{},{}\n", csv_string(timer.name), timer.min_ms, timer.max_ms);
+  return text;
+}
+
+}  // namespace bubblescope::traces

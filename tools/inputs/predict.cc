@@ -38,6 +38,9 @@ std::int32_t required(const std::optional<std::int32_t>& value, const std::strin
 /// Returns -m, or the number that follows from --global-batch-size.
 std::int32_t microbatches_of(const PredictOptions& options, const std::string& schedule) {
   const std::optional<std::int32_t>& given = options.shape.microbatches;
+  const std::size_t listed = std::max(options.model.lengths.size(), options.arrivals.size());
+  if (listed > 0 && !given && !options.model.global_batch)
+    return static_cast<std::int32_t>(std::min<std::size_t>(listed, kMaxMicrobatches));
   if (!options.model.global_batch) return required(given, schedule, "-m");
   const std::int64_t batch = *options.model.global_batch;
   const Parallelism& parallel = options.model.parallel;

@@ -27,13 +27,11 @@ enum class IdleCause : std::uint8_t {
   kArrival,        ///< waiting for a micro-batch to arrive
 };
 inline constexpr int kIdleCauses = 8;
-
 std::string_view name(IdleCause cause);
 
 /// The kinds of busy time; "send" is the time for which messages occupy the rank itself.
 enum class BusyKind : std::uint8_t { kF, kI, kW, kB, kR, kSend, kOptimizer };
 inline constexpr int kBusyKinds = 7;
-
 std::string_view name(BusyKind kind);
 
 /// A rank's memory peak and the op that reaches it.
@@ -102,10 +100,10 @@ struct BubbleReport {
   std::string source;  ///< of the Timeline
   std::string schedule;
   Shape shape;
-  Nanos makespan = 0;  ///< first start anywhere to last end anywhere
-  Nanos max_span = 0;  ///< largest time from a rank's first start to its own last end
-  Nanos ideal = 0;     ///< busy time of the busiest rank
-  Bubble bubble;
+  Nanos makespan = 0;            ///< first start anywhere to last end anywhere
+  Nanos max_span = 0;            ///< largest time from a rank's first start to its own last end
+  Nanos ideal = 0;               ///< busy time of the busiest rank
+  std::optional<Bubble> bubble;  ///< empty without conclusions: see conclusions.h
   /// Steady-state time per micro-batch; empty with flushes and for too few micro-batches.
   std::optional<Nanos> period;
   std::vector<RankReport> ranks;

@@ -126,8 +126,9 @@ void expect_list_lengths(const CostTable& table, const Schedule& schedule) {
   };
   for (std::size_t stage = 0; stage < table.lists.size(); ++stage)
     for (const CostList& list : table.lists[stage]) {
-      expect(stage, "per micro-batch", list.microbatches, schedule.shape.microbatches, "-m");
-      expect(stage, "per slice", list.slices, schedule.shape.slices, "--slices");
+      expect(stage, "per micro-batch", list.microbatches, schedule.shape.microbatches,
+             "`microbatches`");
+      expect(stage, "per slice", list.slices, schedule.shape.slices, "`slices`");
     }
 }
 

@@ -15,7 +15,7 @@ void expect_one_each(const Schedule& schedule, std::span<const Nanos> arrivals) 
   const auto microbatches = static_cast<std::size_t>(schedule.shape.microbatches);
   if (arrivals.size() != microbatches)
     throw Error(
-        fmt::format("--arrivals has {} times, but {} has {} micro-batches; give one for "
+        fmt::format("`arrivals` has {} times, but {} has {} micro-batches; give one for "
                     "each",
                     arrivals.size(), schedule.name, microbatches));
 }

@@ -86,15 +86,15 @@ void expect_lengths(const ModelOnDevices& on, const Schedule& schedule) {
   const auto microbatches = static_cast<std::size_t>(schedule.shape.microbatches);
   if (lengths.size() != microbatches)
     throw Error(
-        fmt::format("--lengths has {} sequence lengths, but {} has {} micro-batches; give "
+        fmt::format("`lengths` has {} sequence lengths, but {} has {} micro-batches; give "
                     "one for each",
                     lengths.size(), schedule.name, microbatches));
   const std::int64_t parts = std::int64_t{on.parallel.context} * on.parallel.tensor;
   for (std::size_t at = 0; at < lengths.size(); ++at)
     if (lengths[at] % parts != 0)
       throw Error(
-          fmt::format("--lengths: the {} tokens of micro-batch {} cannot be divided by --cp times "
-                      "--tp, {}; pad them to {}",
+          fmt::format("`lengths`: the {} tokens of micro-batch {} cannot be divided by `cp` times "
+                      "`tp`, {}; pad them to {}",
                       lengths[at], at, parts, (lengths[at] / parts + 1) * parts));
 }
 

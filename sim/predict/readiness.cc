@@ -20,10 +20,10 @@ namespace {
 
 void expect_reorderable(const Schedule& schedule, const Config& config) {
   const auto refuse = [&](const std::string& what) {
-    throw Error(fmt::format("--policy ready cannot reorder {}: {}", schedule.name, what));
+    throw Error(fmt::format("`policy` ready cannot reorder {}: {}", schedule.name, what));
   };
   if (config.lower.mode != P2pMode::kDataflow)
-    refuse("messages are posted in an order of their own; leave --p2p-mode out");
+    refuse("messages are posted in an order of their own; leave `p2p_mode` out");
   if (!schedule.posted.empty()) refuse("it says itself where messages are posted and ranks idle");
   if (!schedule.weights.empty()) refuse("its ops read weights of certain versions");
   if (!schedule.offload_target_of_rank.empty()) refuse("its activations are copied out and back");
@@ -112,7 +112,7 @@ ReadyStep run_by_readiness(const ValidSchedule& schedule, const Config& config) 
       predict(schedule, lower_or_refuse(schedule, choose_lowering(schedule, config)), quiet);
   if (fixed.timing.traffic)
     throw Error(
-        "--policy ready needs ops and messages that do not slow each other; leave --network, and "
+        "`policy` ready needs ops and messages that do not slow each other; leave `network`, and "
         "'cluster' and 'contended' of a cost file, out");
   const std::vector<Nanos>& durations = fixed.timing.durations;
   const ReadyRules rules{

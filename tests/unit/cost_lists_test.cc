@@ -161,11 +161,13 @@ TEST(CostLists, OfAnotherLengthThanTheScheduleAreRefused) {
   const CostTable file = with(R"("stages":[{"forward":{"per_microbatch":[1,2,3]},"backward":1},)"
                               R"({"forward":{"per_microbatch":[1,2,3]},"backward":1}])");
   EXPECT_EQ(error_of([&] { make_cost_model(file, two_by_two()); }),
-            "f.json: /stages/0: has lists of 3 entries per micro-batch, but two has 2 (-m); give "
+            "f.json: /stages/0: has lists of 3 entries per micro-batch, but two has 2 "
+            "(`microbatches`); give "
             "one entry for each");
   const CostTable one = with(R"("forward":{"per_microbatch":[[1],[2]]},"backward":1)");
   EXPECT_EQ(error_of([&] { make_cost_model(one, two_by_two()); }),
-            "f.json: /stages/0: has lists of 1 entries per micro-batch, but two has 2 (-m); give "
+            "f.json: /stages/0: has lists of 1 entries per micro-batch, but two has 2 "
+            "(`microbatches`); give "
             "one entry for each");
 }
 
@@ -184,9 +186,10 @@ TEST(CostLists, OfDifferentLengthsAreRefusedWithBothPlaces) {
 }
 
 TEST(CostLists, AreRefusedWhereTheyMeanNothing) {
-  EXPECT_EQ(error_of([] { with(R"("stages":[{"forward":[1,2],"backward":1}])"); }),
-            "f.json: /stages/0/forward: is a list; write {\"per_microbatch\": [...]} or "
-            "{\"per_slice\": [...]}");
+  EXPECT_EQ(
+      error_of([] { with(R"("stages":[{"forward":[1,2],"backward":1}])"); }),
+      "f.json: /stages/0/forward: is a list; make it the 'per_microbatch' or 'per_slice' of an "
+      "object");
   EXPECT_EQ(error_of([] { with(R"("forward":{"per_microbatch":[[1,[2]]]},"backward":1)"); }),
             "f.json: /forward/per_microbatch/0/1: is a list of slices where others are not; give "
             "lists for all or for none");

@@ -13,6 +13,7 @@
 #include "sim/ir/validate.h"
 #include "sim/predict/memory_caps.h"
 #include "sim/predict/moves.h"
+#include "tools/flags/field_names.h"
 #include "tools/inputs/config.h"
 #include "tools/inputs/named_costs.h"
 #include "tools/inputs/notes.h"
@@ -104,7 +105,7 @@ void expect_agreement(const Schedule& schedule, const PredictOptions& options,
 }
 
 [[noreturn]] void refuse(const Schedule& schedule, const Problems& problems) {
-  print_message_drawing(traces::draw_grid(schedule, problems));
+  print_message_drawing(traces::draw_grid(schedule, name_flags(problems)));
   throw Error(Fault::kProblem, fmt::format("{} is not legal: {} problem(s), the first: {}",
                                            schedule.name, problems.size(), problems[0].message));
 }
@@ -183,7 +184,9 @@ std::variant<ValidSchedule, InvalidSchedule> read_or_build(const std::string& na
   const ScheduleDef& def = find_schedule(name_or_path);
   note_similar_names(name_or_path);
   note_default_sizes(def, options.shape);
-  return build_schedule(def, make_request(def, options));
+  ScheduleRequest request = make_request(def, options);
+  note_promise(def, request.shape);
+  return build_schedule(def, std::move(request));
 }
 
 void expect_shardable(const Schedule& schedule, const std::string& name_or_path) {

@@ -34,8 +34,8 @@ void read_lengths(ModelOptions& model) {
   if (model.lengths_file.empty()) return;
   if (!model.given())
     throw Error(
-        "--lengths needs --model, which has times for every length; without one, write lists "
-        "{\"per_microbatch\": [...]} into a --costs file");
+        "--lengths needs --model, which has times for every length; without one, write "
+        "'per_microbatch' lists into a --costs file");
   if (model.sequence)
     throw Error("--lengths has the length of every sequence; leave --seq-length out");
   model.lengths = traces::read_lengths(model.lengths_file);

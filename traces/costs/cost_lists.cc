@@ -106,7 +106,7 @@ bool is_list(const JsonNode& node) { return node.is_array() || node.is_object();
 void read_value(const JsonNode& node, CostKey key, StageDraft& draft, ListLengths& lengths) {
   if (!node.is_object()) {
     if (node.is_array() && !draft.in_root)
-      node.refuse("is a list; write {\"per_microbatch\": [...]} or {\"per_slice\": [...]}");
+      node.refuse("is a list; make it the 'per_microbatch' or 'per_slice' of an object");
     return read_shared(node, draft, [&](const JsonNode& value) {
       set_value(draft.entry, key, read_number(value, key));
     });

@@ -64,6 +64,7 @@ const ScheduleRegistrar registrar{{
         "than it from m = 4p on; twice the weights",
     .source = "Li and Hoefler 2021",
     .implied_chunks = 1,
+    .promised_groups = 1,
     .refuse = refuse,
     .build = build,
     .claims = claim,

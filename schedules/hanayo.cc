@@ -53,6 +53,7 @@ const ScheduleRegistrar registrar{{
     .source = "Liu et al. 2023",
     .implied_chunks = 2,
     .repeats_chunks = true,
+    .promised_groups = 2,
     .build = build,
     .claims = claim,
 }};

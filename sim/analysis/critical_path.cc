@@ -31,7 +31,8 @@ std::vector<InstructionId> find_critical_path(const Program& program, const Time
   const auto last = std::max_element(timeline.end.begin(), timeline.end.end());
   std::optional<InstructionId> id = static_cast<InstructionId>(last - timeline.end.begin());
   for (; id; id = blockers.blocker(*id))
-    if (program.instructions[*id].role == Role::kWork) path.push_back(*id);
+    if (program.instructions[*id].role == Role::kWork && !is_arrival(program.instructions[*id]))
+      path.push_back(*id);
   std::reverse(path.begin(), path.end());
   return path;
 }

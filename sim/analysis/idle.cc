@@ -18,6 +18,7 @@ std::string_view name(IdleCause cause) {
     case IdleCause::kMemory: return "memory";
     case IdleCause::kDrain: return "drain";
     case IdleCause::kSync: return "sync";
+    case IdleCause::kArrival: return "arrival";
   }
   return "?";
 }
@@ -61,6 +62,14 @@ BusyKind classify_busy(OpKind kind) {
   return BusyKind::kOptimizer;
 }
 
+std::size_t count_idle_causes(const BubbleReport& report) {
+  constexpr auto kArrivals = static_cast<std::size_t>(IdleCause::kArrival);
+  const bool waited =
+      std::any_of(report.ranks.begin(), report.ranks.end(),
+                  [](const RankReport& rank) { return rank.idle_by_cause[kArrivals] != 0; });
+  return waited ? kIdleCauses : kArrivals;
+}
+
 namespace {
 
 Nanos& at(RankReport& rank, IdleCause cause) {
@@ -81,6 +90,9 @@ struct GapTimes {
   Nanos messages = 0;
   Nanos copies = 0;  ///< activations copied out of a memory, or back
   Nanos collectives = 0;
+  Nanos arrivals = 0;  ///< of micro-batches
+
+  Nanos total() const { return messages + copies + collectives + arrivals; }
 };
 
 /// The cause of waiting for such an instruction; empty for compute ops.
@@ -88,6 +100,7 @@ std::optional<IdleCause> cause_of(const Instruction& instruction) {
   if (is_message(instruction)) return IdleCause::kCommunication;
   if (is_copy(instruction.op.kind)) return IdleCause::kMemory;
   if (is_collective(instruction.op.kind)) return IdleCause::kSync;
+  if (is_arrival(instruction)) return IdleCause::kArrival;
   return {};
 }
 
@@ -121,6 +134,7 @@ GapTimes measure_gap(const Program& program, const Timeline& timeline, const Blo
     if (cause == IdleCause::kCommunication) gap_times.messages += end - start;
     if (cause == IdleCause::kMemory) gap_times.copies += end - start;
     if (cause == IdleCause::kSync) gap_times.collectives += end - start;
+    if (cause == IdleCause::kArrival) gap_times.arrivals += end - start;
   });
   return gap_times;
 }
@@ -165,14 +179,15 @@ std::vector<RankReport> account_for_time(const Program& program, const Timeline&
       rank.first_start = timeline.start[id];
       const GapTimes gap_times = measure_gap(program, timeline, blockers, {id, rank.last_end});
       at(rank, IdleCause::kSync) = gap_times.collectives;
-      at(rank, IdleCause::kWarmup) = gap - gap_times.collectives;
+      at(rank, IdleCause::kArrival) = gap_times.arrivals;
+      at(rank, IdleCause::kWarmup) = gap - gap_times.collectives - gap_times.arrivals;
     } else if (gap > 0) {
       const GapTimes gap_times = measure_gap(program, timeline, blockers, {id, rank.last_end});
       at(rank, IdleCause::kCommunication) += gap_times.messages;
       at(rank, IdleCause::kMemory) += gap_times.copies;
       at(rank, IdleCause::kSync) += gap_times.collectives;
-      at(rank, IdleCause::kDependency) +=
-          gap - gap_times.messages - gap_times.copies - gap_times.collectives;
+      at(rank, IdleCause::kArrival) += gap_times.arrivals;
+      at(rank, IdleCause::kDependency) += gap - gap_times.total();
     }
     rank.last_end = timeline.end[id];
     const Nanos duration = timeline.end[id] - timeline.start[id];
@@ -228,7 +243,7 @@ class GapFinder {
     std::vector<IdleGap> pieces;
     visit_gap_parts(program_, timeline_, blockers_, {id, idle_from_[at]},
                     [&](IdleCause cause, Nanos start, Nanos end) {
-                      if (!first || cause == IdleCause::kSync)
+                      if (!first || cause == IdleCause::kSync || cause == IdleCause::kArrival)
                         pieces.push_back({rank, cause, start, end, id});
                     });
     for (auto piece = pieces.rbegin(); piece != pieces.rend(); ++piece) {

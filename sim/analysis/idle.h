@@ -1,6 +1,7 @@
 // Accounts for every rank's time: busy time by kind, idle time by cause.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -12,6 +13,9 @@ namespace bubblescope::inline sim {
 
 /// The kind of busy time to which an op counts.
 BusyKind classify_busy(OpKind kind);
+
+/// The number of causes that a report shows: arrivals only where a rank waited for one.
+std::size_t count_idle_causes(const BubbleReport& report);
 
 /// One entry per rank, complete except for its peak. A gap between two ops is communication while
 /// the message that ended it was in transit, memory while a copy was, and dependency before that.

@@ -25,6 +25,7 @@ bool is_activation(OpKind kind) { return kind == OpKind::kForward || kind == OpK
 /// neither. Copies also wait to keep memory in bounds, which another order would do differently:
 /// only copies of the same activations count as data.
 bool needs(const Op& op, const Op& producer) {
+  if (producer.kind == OpKind::kIdle) return true;
   const bool copies = is_copy(op.kind) || is_copy(producer.kind);
   if (!copies && !is_compute(op.kind) && !is_send(op.kind)) return true;
   if (op.microbatch != producer.microbatch) return false;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "sim/ir/depend.h"
@@ -38,25 +39,24 @@ class Amounts {
 
   /// The amount that a compute op adds to its rank's memory.
   MemoryAmount of(const Op& op) const {
-    if (recomputed_.empty()) return whole(op.stage, op.kind);
+    if (recomputed_.empty()) return whole(op, op.kind);
     if (op.kind == OpKind::kForward) return saved(op);
     if (op.kind == OpKind::kRecompute) {
-      MemoryAmount rest = whole(op.stage, OpKind::kForward);
+      MemoryAmount rest = whole(op, OpKind::kForward);
       return rest += negative(saved(op));
     }
-    return whole(op.stage, op.kind);
+    return whole(op, op.kind);
   }
 
   /// The amount that the forward of an op's stage and micro-batch saves.
   MemoryAmount saved(const Op& op) const {
-    MemoryAmount held = whole(op.stage, OpKind::kForward);
+    MemoryAmount held = whole(op, OpKind::kForward);
     if (recomputed_.empty() || !recomputed_[forward_of(op)]) return held;
-    const Millionths share = share_of(op.stage);
-    const auto stage = static_cast<std::size_t>(op.stage);
+    const std::optional<Bytes> bytes = checkpoint_bytes(op);
+    const Millionths share = share_of(op.stage, held.bytes, bytes);
     held.chunk_millionths = held.chunk_millionths * share / kWhole;
     held.unit_millionths = held.unit_millionths * share / kWhole;
-    held.bytes = memory_.checkpoint_bytes.empty() ? held.bytes * share / kWhole
-                                                  : memory_.checkpoint_bytes[stage];
+    held.bytes = bytes ? *bytes : held.bytes * share / kWhole;
     return held;
   }
 
@@ -70,18 +70,24 @@ class Amounts {
             memory_.activation_bytes.empty() ? 0 : memory_.activation_bytes[stage](kind)};
   }
 
-  const MemoryAmount& whole(std::int32_t stage, OpKind kind) const {
-    return whole_[static_cast<std::size_t>(stage) * kComputeKinds + static_cast<std::size_t>(kind)];
+  MemoryAmount whole(const Op& op, OpKind kind) const {
+    MemoryAmount amount =
+        whole_[static_cast<std::size_t>(op.stage) * kComputeKinds + static_cast<std::size_t>(kind)];
+    if (!memory_.by_microbatch.empty()) amount.bytes = memory_.by_microbatch(op).activations(kind);
+    return amount;
+  }
+
+  /// What a forward saves if the rest is recomputed; nullopt where no cost file says it.
+  std::optional<Bytes> checkpoint_bytes(const Op& op) const {
+    if (!memory_.by_microbatch.empty()) return memory_.by_microbatch(op).checkpoint;
+    if (memory_.checkpoint_bytes.empty()) return {};
+    return memory_.checkpoint_bytes[static_cast<std::size_t>(op.stage)];
   }
 
   /// The fraction that a forward saves; from the bytes of a cost file if it gives them.
-  Millionths share_of(std::int32_t stage) const {
-    const auto at = static_cast<std::size_t>(stage);
-    if (memory_.checkpoint_bytes.empty() || memory_.activation_bytes[at].forward == 0)
-      return memory_.saved.of(schedule_.recompute(stage));
-    const double share = static_cast<double>(memory_.checkpoint_bytes[at]) /
-                         static_cast<double>(memory_.activation_bytes[at].forward);
-    return std::llround(share * kWhole);
+  Millionths share_of(std::int32_t stage, Bytes all, const std::optional<Bytes>& saved) const {
+    if (!saved || all == 0) return memory_.saved.of(schedule_.recompute(stage));
+    return std::llround(static_cast<double>(*saved) / static_cast<double>(all) * kWhole);
   }
 
   const Schedule& schedule_;

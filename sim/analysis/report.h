@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/analysis/serving_report.h"
 #include "sim/ir/program.h"
 #include "sim/ir/units.h"
 #include "sim/model/memory_model.h"
@@ -23,15 +24,14 @@ enum class IdleCause : std::uint8_t {
   kMemory,         ///< waiting for free memory, or for activations to be loaded back
   kDrain,          ///< after the rank's last op, while the pipeline empties
   kSync,           ///< waiting for a collective or the optimizer's barrier
+  kArrival,        ///< waiting for a micro-batch to arrive
 };
-inline constexpr int kIdleCauses = 7;
-
+inline constexpr int kIdleCauses = 8;
 std::string_view name(IdleCause cause);
 
 /// The kinds of busy time; "send" is the time for which messages occupy the rank itself.
 enum class BusyKind : std::uint8_t { kF, kI, kW, kB, kR, kSend, kOptimizer };
 inline constexpr int kBusyKinds = 7;
-
 std::string_view name(BusyKind kind);
 
 /// A rank's memory peak and the op that reaches it.
@@ -113,6 +113,7 @@ struct BubbleReport {
   std::vector<LinkUse> links;                ///< busiest first; empty without a cluster
   std::optional<StepTimes> noise;            ///< if there is noise
   std::optional<Sensitivity> sensitivity;    ///< if requested
+  std::optional<ServingReport> serving;      ///< of forward-only schedules with arrivals
   Nanos lower_bound = 0;                     ///< no order of these ops on these ranks is faster
 };
 

@@ -31,7 +31,7 @@ enum class OpKind : std::uint8_t {
   kNorm,              ///< NORM: sum the gradient norm over ranks, of which this is a stage
   kOptimizer,         ///< OPT: updates the stage's weights (no micro-batch)
   kWaitReduceGrad,    ///< WAIT_REDUCE_GRAD: blocks the rank until its REDUCE_GRAD is done
-  kIdle,              ///< an empty cell of a grid
+  kIdle,              ///< an empty cell of a grid; in a Program, the wait for a micro-batch
 };
 inline constexpr int kOpKinds = 20;
 inline constexpr int kComputeKinds = 5;

@@ -14,4 +14,10 @@ std::string to_string(const Deadlock& deadlock) {
   return text;
 }
 
+std::string to_string(const Instruction& instruction) {
+  const Op& op = instruction.op;
+  if (!is_arrival(instruction)) return to_string(op);
+  return std::to_string(op.stage) + "ARRIVE" + std::to_string(op.microbatch);
+}
+
 }  // namespace bubblescope::inline sim

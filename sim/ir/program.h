@@ -67,6 +67,14 @@ inline bool is_message(const Instruction& instruction) {
   return instruction.role == Role::kWork && is_message(instruction.op.kind);
 }
 
+/// True for the wait until a micro-batch arrives, which occupies no rank.
+inline bool is_arrival(const Instruction& instruction) {
+  return instruction.op.kind == OpKind::kIdle && instruction.role == Role::kWork;
+}
+
+/// The op, or "0ARRIVE2" for the wait until micro-batch 2 arrives at stage 0.
+std::string to_string(const Instruction& instruction);
+
 /// An instruction in a lane that can never start, and the instruction in a lane that it waits for,
 /// possibly through a message that only the latter could release.
 struct Wait {

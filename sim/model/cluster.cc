@@ -50,4 +50,10 @@ Bytes Cluster::bytes(std::int32_t from, std::int32_t to) const {
   return own ? own->bytes : message_bytes;
 }
 
+Bytes Cluster::bytes(const Op& send, std::int32_t from, std::int32_t to) const {
+  if (sizes.empty()) return bytes(from, to);
+  const MessageSizes& size = sizes(send);
+  return send.kind == OpKind::kSendForward ? size.forward : size.backward;
+}
+
 }  // namespace bubblescope::inline sim

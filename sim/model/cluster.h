@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/ir/units.h"
+#include "sim/model/cost_tensor.h"
 
 namespace bubblescope::inline sim {
 
@@ -61,6 +62,13 @@ struct OwnLink {
   Bytes bytes = 0;  ///< size of a message on it
 };
 
+/// The sizes of the two messages that a micro-batch's ops on a stage send: the activation to the
+/// next stage, and the gradient to the previous one.
+struct MessageSizes {
+  Bytes forward = 0;
+  Bytes backward = 0;
+};
+
 struct Cluster {
   std::vector<std::int32_t> node_of_rank;  ///< [rank]
   LinkSpeed within_node;
@@ -68,6 +76,7 @@ struct Cluster {
   std::vector<OwnLink> links;
   std::vector<SharedDevice> devices;
   Bytes message_bytes = 0;
+  CostTensor<MessageSizes> sizes = {};  ///< if present, replaces the sizes of links and messages
 
   bool same_node(std::int32_t from, std::int32_t to) const {
     return node_of_rank[from] == node_of_rank[to];
@@ -75,6 +84,8 @@ struct Cluster {
   const OwnLink* own_link(std::int32_t from, std::int32_t to) const;
   const LinkSpeed& speed(std::int32_t from, std::int32_t to) const;
   Bytes bytes(std::int32_t from, std::int32_t to) const;
+  /// The size of one message: that of its SEND's micro-batch, or of its link.
+  Bytes bytes(const Op& send, std::int32_t from, std::int32_t to) const;
 };
 
 }  // namespace bubblescope::inline sim

@@ -11,10 +11,20 @@ namespace bubblescope::inline sim {
 
 namespace {
 
-Nanos message_duration(const CostModel& costs, const Instruction& message, std::int32_t ranks) {
+Nanos link_duration(const CostModel& costs, const Instruction& message, std::int32_t ranks) {
   if (costs.message_between.empty()) return costs.message;
   return costs
       .message_between[static_cast<std::size_t>(std::int64_t{message.rank} * ranks + message.peer)];
+}
+
+bool carries_activation(OpKind kind) {
+  return kind == OpKind::kSendForward || kind == OpKind::kRecvForward;
+}
+
+Nanos message_duration(const CostModel& costs, const Instruction& message, std::int32_t ranks) {
+  if (costs.messages.empty()) return link_duration(costs, message, ranks);
+  const MessageCost& cost = costs.messages(message.op);
+  return carries_activation(message.op.kind) ? cost.forward : cost.backward;
 }
 
 constexpr UpdateCost kNoUpdate{};
@@ -40,7 +50,7 @@ Nanos duration_of(const CostModel& costs, const Instruction& instruction, std::i
     case OpKind::kReduceGrad: return update.reduce_grad;
     case OpKind::kNorm:
       return instruction.peer == instruction.rank ? costs.norm
-                                                  : message_duration(costs, instruction, ranks);
+                                                  : link_duration(costs, instruction, ranks);
     case OpKind::kOptimizer: return update.optimizer;
     case OpKind::kReshard:
     case OpKind::kWaitSendForward:
@@ -59,7 +69,17 @@ void expect_links(const Program& program, const CostModel& costs) {
                 " pairs of ranks; give one for each");
 }
 
-[[noreturn]] void refuse_stage(const Op& op, const CostModel& costs) {
+bool covers(const CostModel& costs, const Op& op, std::int64_t stages) {
+  if (op.stage >= stages || op.slice >= costs.slices) return false;
+  if (!has_microbatch(op.kind)) return true;
+  return (costs.by_microbatch.empty() || costs.by_microbatch.covers(op)) &&
+         (costs.messages.empty() || costs.messages.covers(op));
+}
+
+[[noreturn]] void refuse_op(const Op& op, const CostModel& costs) {
+  if (op.stage < static_cast<std::int64_t>(costs.stages.size()) / costs.slices)
+    throw Error("there is no cost for " + to_string(op) +
+                "; give one for every micro-batch and slice");
   throw Error("stage " + std::to_string(op.stage) + " has no cost (" +
               std::to_string(costs.stages.size()) + " stages have); add it to /stages");
 }
@@ -113,7 +133,10 @@ namespace {
 class PriceTable {
  public:
   PriceTable(const CostModel& costs, std::int32_t ranks)
-      : costs_(costs), ranks_(ranks), same_links_(costs.message_between.empty()) {
+      : costs_(costs),
+        ranks_(ranks),
+        same_ops_(costs.by_microbatch.empty()),
+        same_messages_(costs.message_between.empty() && costs.messages.empty()) {
     for (const StageCost& cost : costs.stages)
       for (const Nanos price : {cost.forward, cost.backward, cost.input_grad, cost.weight_grad,
                                 cost.recompute, costs.message, Nanos{0}, costs.message, Nanos{0}})
@@ -122,7 +145,7 @@ class PriceTable {
 
   Nanos operator()(const Instruction& instruction) const {
     const OpKind kind = instruction.op.kind;
-    const bool listed = is_compute(kind) || (is_send(kind) && same_links_);
+    const bool listed = is_compute(kind) ? same_ops_ : is_send(kind) && same_messages_;
     if (!listed || instruction.role != Role::kWork) return duration_of(costs_, instruction, ranks_);
     const std::int64_t stage = std::int64_t{instruction.op.stage} * costs_.slices;
     return prices_[static_cast<std::size_t>((stage + instruction.op.slice) * kListed) +
@@ -134,7 +157,8 @@ class PriceTable {
 
   const CostModel& costs_;
   std::int32_t ranks_;
-  bool same_links_;
+  bool same_ops_;       ///< all micro-batches take the same times
+  bool same_messages_;  ///< all messages do
   std::vector<Nanos> prices_;
 };
 
@@ -151,7 +175,7 @@ std::vector<Nanos> price(const Program& program, const CostModel& costs) {
   std::vector<std::optional<Nanos>> pair(program.ranks);
   for (const Instruction& instruction : program.instructions) {
     const Op& op = instruction.op;
-    if (op.stage >= stages || op.slice >= costs.slices) refuse_stage(op, costs);
+    if (!covers(costs, op, stages)) refuse_op(op, costs);
     Nanos duration = price_of(instruction);
     if (op.pairing == Pairing::kFirst) {
       forward_of_pair[instruction.rank] = duration;
@@ -168,6 +192,20 @@ std::vector<Nanos> price(const Program& program, const CostModel& costs) {
   return durations;
 }
 
+namespace {
+
+Nanos byte_time_of(const CostModel& costs, const Instruction& message, std::int32_t ranks) {
+  if (!costs.messages.empty()) {
+    const MessageCost& cost = costs.messages(message.op);
+    return carries_activation(message.op.kind) ? cost.forward_bytes : cost.backward_bytes;
+  }
+  if (costs.byte_time_between.empty()) return costs.byte_time;
+  return costs.byte_time_between[static_cast<std::size_t>(std::int64_t{message.rank} * ranks +
+                                                          message.peer)];
+}
+
+}  // namespace
+
 std::vector<Nanos> price_bytes(const Program& program, const CostModel& costs) {
   std::vector<Nanos> bytes;
   bytes.reserve(program.instructions.size());
@@ -177,10 +215,7 @@ std::vector<Nanos> price_bytes(const Program& program, const CostModel& costs) {
     if (kind == OpKind::kEvict || kind == OpKind::kLoad)
       time = duration_of(costs, instruction, program.ranks);
     else if (is_message(instruction))
-      time = costs.byte_time_between.empty()
-                 ? costs.byte_time
-                 : costs.byte_time_between[static_cast<std::size_t>(
-                       std::int64_t{instruction.rank} * program.ranks + instruction.peer)];
+      time = byte_time_of(costs, instruction, program.ranks);
     bytes.push_back(time);
   }
   return bytes;

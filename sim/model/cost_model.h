@@ -7,6 +7,7 @@
 
 #include "sim/ir/program.h"
 #include "sim/ir/units.h"
+#include "sim/model/cost_tensor.h"
 
 namespace bubblescope::inline sim {
 
@@ -30,19 +31,33 @@ struct UpdateCost {
   Nanos unshard = 0;
 };
 
+/// Durations of the two messages that a micro-batch's ops on a stage send: the activation to the
+/// next stage, and the gradient to the previous one.
+struct MessageCost {
+  Nanos forward = 0;
+  Nanos forward_bytes = 0;  ///< the part of `forward` that its bytes take, without latency
+  Nanos backward = 0;
+  Nanos backward_bytes = 0;
+};
+
 struct CostModel {
   std::int32_t slices = 1;
   std::vector<StageCost> stages;  ///< [stage * slices + slice]
-  Nanos message = 0;              ///< one message between two ranks
-  Nanos byte_time = 0;            ///< the part of `message` that its bytes take, without latency
+  /// If present, replaces `stages`, which then holds the means over micro-batches.
+  CostTensor<StageCost> by_microbatch = {};
+  Nanos message = 0;    ///< one message between two ranks
+  Nanos byte_time = 0;  ///< the part of `message` that its bytes take, without latency
   /// [from * ranks + to]; if present, replaces `message`.
   std::vector<Nanos> message_between;
   /// If present, replaces `byte_time`.
   std::vector<Nanos> byte_time_between;
+  /// If present, replaces all of these for what ops send.
+  CostTensor<MessageCost> messages = {};
   std::vector<UpdateCost> updates;  ///< [stage]; empty: updates take no time
   Nanos norm = 0;                   ///< the gradient norm, summed over all ranks
 
   const StageCost& stage_cost(const Op& op) const {
+    if (!by_microbatch.empty()) return by_microbatch(op);
     return stages[static_cast<std::size_t>(std::int64_t{op.stage} * slices + op.slice)];
   }
 };

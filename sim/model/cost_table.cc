@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sim/ir/error.h"
+#include "sim/model/cost_lists.h"
 #include "sim/model/traffic.h"
 
 namespace bubblescope::inline sim {
@@ -23,7 +24,8 @@ std::string_view name_of(const Schedule& schedule) {
 /// The file's stages may cover all pipelines or only one; then its replicas cost the same.
 void expect_stages(const CostTable& table, const Schedule& schedule) {
   const auto given = static_cast<std::int32_t>(table.stages.size());
-  if (given == schedule.stages() || given == schedule.stages_per_pipeline()) return;
+  if (given == schedule.stages() || given == schedule.stages_per_pipeline() || table.same_stages)
+    return;
   throw Error(
       fmt::format("{}: /stages: has {} entries, but {} has {} stages ({} rank(s) x {} "
                   "chunk(s)); give one entry per stage",
@@ -146,6 +148,51 @@ StageCost slice_of(const StageEntry& entry, const StageUse& use, std::int32_t sl
   return cost;
 }
 
+/// The mean of every `step`-th cost from `first` on.
+StageCost mean_of(const std::vector<StageCost>& costs, std::size_t first, std::size_t step) {
+  StageCost mean = costs[first];
+  const auto average = [&](auto member) {
+    double sum = 0;
+    std::size_t count = 0;
+    for (std::size_t at = first; at < costs.size(); at += step, ++count)
+      sum += static_cast<double>(costs[at].*member);
+    mean.*member = std::llround(sum / static_cast<double>(count));
+  };
+  if (costs.size() > step)
+    for (const auto member :
+         {&StageCost::forward, &StageCost::backward, &StageCost::input_grad,
+          &StageCost::weight_grad, &StageCost::recompute, &StageCost::evict, &StageCost::load})
+      average(member);
+  return mean;
+}
+
+/// Appends the costs of a stage: one for each slice, and one for each micro-batch where they
+/// differ.
+void add_stage(CostModel& model, const CostTable& table, const Schedule& schedule,
+               std::int32_t stage, const StageUse& use) {
+  const std::vector<CostList>& lists = lists_of(table, stage);
+  const std::int32_t microbatches = varies_by_microbatch(lists) ? schedule.shape.microbatches : 1;
+  const std::int32_t slices = model.slices;
+  std::vector<StageCost> costs;
+  for (std::int32_t microbatch = 0; microbatch < microbatches; ++microbatch) {
+    const StageEntry whole = entry_of_sequence(table, stage, microbatch);
+    for (std::int32_t slice = 0; slice < slices; ++slice) {
+      if (!varies_by_slice(lists)) {
+        costs.push_back(slice_of(whole, use, slices, slice));
+        continue;
+      }
+      StageUse part = use;
+      part.copy.latency = part_of(use.copy.latency, slices, slice);
+      costs.push_back(
+          slice_of(entry_of_slice(table, stage, microbatch, slices, slice), part, 1, 0));
+    }
+  }
+  for (std::int32_t slice = 0; slice < slices; ++slice)
+    model.stages.push_back(
+        mean_of(costs, static_cast<std::size_t>(slice), static_cast<std::size_t>(slices)));
+  if (has_lists(table)) model.by_microbatch.add_stage(costs);
+}
+
 /// One slice's share of the memory deltas; rounded so that they still sum to 0.
 MemoryDelta slice_of(const MemoryDelta& stage, std::int32_t slices) {
   const std::int64_t kept = stage.forward / slices;
@@ -153,33 +200,7 @@ MemoryDelta slice_of(const MemoryDelta& stage, std::int32_t slices) {
   return {kept, -released, released - kept};
 }
 
-void set_links(CostModel& model, const CostTable& table, std::int32_t ranks) {
-  if (table.links.empty()) return;
-  model.message_between.assign(static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks),
-                               model.message);
-  model.byte_time_between.assign(model.message_between.size(), model.byte_time);
-  for (std::size_t at = 0; at < table.links.size(); ++at) {
-    const LinkEntry& link = table.links[at];
-    if (std::max(link.from, link.to) >= ranks)
-      throw Error(
-          fmt::format("{}: /links/{}: joins ranks {} and {}, but ranks are 0..{}; remove it",
-                      table.file, at, link.from, link.to, ranks - 1));
-    const auto pair = static_cast<std::size_t>(std::int64_t{link.from} * ranks + link.to);
-    model.message_between[pair] = static_cast<Nanos>(link.transfer.nanos());
-    model.byte_time_between[pair] = model.message_between[pair] - link.transfer.latency;
-  }
-}
-
 }  // namespace
-
-/// A bit takes 1 / bandwidth_gbps nanoseconds.
-double TransferEntry::nanos() const {
-  if (bandwidths.empty()) return static_cast<double>(latency);
-  const double bits = 8.0 * static_cast<double>(bytes);
-  return static_cast<double>(latency) + std::ceil(bits / speed().bandwidth_gbps(bytes));
-}
-
-LinkSpeed TransferEntry::speed() const { return {latency, bandwidths}; }
 
 bool offloads_to_rank(const Schedule& schedule, std::int32_t rank) {
   const auto at = static_cast<std::size_t>(rank);
@@ -189,21 +210,20 @@ bool offloads_to_rank(const Schedule& schedule, std::int32_t rank) {
 CostModel make_cost_model(const CostTable& table, const Schedule& schedule) {
   expect_stages(table, schedule);
   expect_durations(table, schedule);
+  expect_list_lengths(table, schedule);
   CostModel model;
   model.slices = schedule.shape.slices;
-  model.message = static_cast<Nanos>(table.message.nanos());
-  model.byte_time = model.message - table.message.latency;
+  if (has_lists(table)) model.by_microbatch = CostTensor<StageCost>(model.slices);
   const bool recomputes = find_kinds(schedule)[static_cast<std::size_t>(OpKind::kRecompute)];
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
     const StageEntry& entry = table.stages[static_cast<std::size_t>(stage) % table.stages.size()];
     StageUse use = use_of(table, schedule, stage);
     use.recomputes = recomputes;
-    for (std::int32_t slice = 0; slice < model.slices; ++slice)
-      model.stages.push_back(slice_of(entry, use, model.slices, slice));
+    add_stage(model, table, schedule, stage, use);
     model.updates.push_back(entry.update);
   }
   model.norm = table.norm;
-  set_links(model, table, schedule.shape.ranks);
+  set_message_times(model, table, schedule);
   const std::optional<Cluster> placed = make_cluster(table, schedule);
   return placed ? with_uncontended_messages(std::move(model), *placed, schedule) : model;
 }
@@ -214,10 +234,47 @@ std::optional<Cluster> make_cluster(const CostTable& table, const Schedule& sche
       place_ranks(*table.cluster, table.message.speed(), table.message.bytes, schedule.shape.ranks);
   for (const LinkEntry& link : table.links)
     cluster.links.push_back({link.from, link.to, link.transfer.speed(), link.transfer.bytes});
+  cluster.sizes = make_message_sizes(table, schedule, cluster);
   return cluster;
 }
 
 namespace {
+
+/// Throws Error where a micro-batch releases or recomputes more than it saves.
+void expect_parts_of_saved(const CostTable& table, const StageEntry& entry, const Op& op) {
+  const Bytes saved = entry.activation_bytes->forward;
+  const auto expect = [&](const char* key, Bytes part) {
+    if (part > saved)
+      throw Error(fmt::format(
+          "{}: /stages/{}/activation_bytes: {} of micro-batch {} is {} bytes, more than the {} "
+          "that it saves; correct one of them",
+          table.file, op.stage, key, op.microbatch, part, saved));
+  };
+  expect("released_by_input_grad", -entry.activation_bytes->input_grad);
+  expect("checkpoint", entry.checkpoint.value_or(0));
+  expect("selective_checkpoint", entry.selective_checkpoint.value_or(0));
+}
+
+/// Appends the bytes of a stage: those of its slices, and of each micro-batch where they differ.
+void add_stage(MemoryModel& model, const CostTable& table, const Schedule& schedule,
+               std::int32_t stage) {
+  const std::vector<CostList>& lists = lists_of(table, stage);
+  const std::int32_t slices = schedule.shape.slices;
+  const std::int32_t microbatches = varies_by_microbatch(lists) ? schedule.shape.microbatches : 1;
+  if (model.by_microbatch.empty()) model.by_microbatch = CostTensor<SliceBytes>(slices);
+  std::vector<SliceBytes> bytes;
+  for (std::int32_t microbatch = 0; microbatch < microbatches; ++microbatch)
+    for (std::int32_t slice = 0; slice < slices; ++slice) {
+      const bool by_slice = varies_by_slice(lists);
+      const StageEntry entry = by_slice ? entry_of_slice(table, stage, microbatch, slices, slice)
+                                        : entry_of_sequence(table, stage, microbatch);
+      expect_parts_of_saved(table, entry, {stage, microbatch, static_cast<std::int16_t>(slice)});
+      const std::int32_t parts = by_slice ? 1 : slices;
+      bytes.push_back({slice_of(*entry.activation_bytes, parts),
+                       saved_bytes(entry, schedule.recompute(stage)) / parts});
+    }
+  model.by_microbatch.add_stage(bytes);
+}
 
 /// Returns the weight bytes of all stages; throws Error where only some stages give them.
 std::vector<Bytes> weight_bytes(const CostTable& table, const Schedule& schedule) {
@@ -237,6 +294,7 @@ std::vector<Bytes> weight_bytes(const CostTable& table, const Schedule& schedule
 
 MemoryModel make_memory_model(const CostTable& table, const Schedule& schedule) {
   expect_stages(table, schedule);
+  expect_list_lengths(table, schedule);
   MemoryModel model;
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
     const StageEntry& entry = table.stages[static_cast<std::size_t>(stage) % table.stages.size()];
@@ -244,6 +302,7 @@ MemoryModel make_memory_model(const CostTable& table, const Schedule& schedule) 
     model.activation_bytes.push_back(slice_of(*entry.activation_bytes, schedule.shape.slices));
     model.checkpoint_bytes.push_back(saved_bytes(entry, schedule.recompute(stage)) /
                                      schedule.shape.slices);
+    if (has_lists(table)) add_stage(model, table, schedule, stage);
   }
   const auto given = static_cast<std::int32_t>(model.activation_bytes.size());
   if (given != 0 && given != schedule.stages())

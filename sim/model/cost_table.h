@@ -3,7 +3,6 @@
 // A cost file is read into one. The functions below derive from it the models of one schedule.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -15,36 +14,9 @@
 #include "sim/model/contention.h"
 #include "sim/model/cost_model.h"
 #include "sim/model/memory_model.h"
+#include "sim/model/stage_entry.h"
 
 namespace bubblescope::inline sim {
-
-/// Durations by kind with 2, 3, ... ranks busy; empty for kinds that are not listed.
-using ContentionEntry = std::array<std::vector<Nanos>, kComputeKinds>;
-
-/// The keys of compute kinds in cost files, by kind.
-inline constexpr std::array<const char*, kComputeKinds> kCostKeys{
-    "forward", "backward", "input_grad", "weight_grad", "recompute"};
-
-/// The entry of one stage (for one micro-batch, whole sequence); keys that are left out are empty.
-struct StageEntry {
-  Nanos forward = 0;
-  std::optional<Nanos> backward;  ///< the full backward; input_grad + weight_grad unless given
-  std::optional<Nanos> input_grad;
-  std::optional<Nanos> weight_grad;
-  std::optional<Nanos> recompute;            ///< forward unless given
-  std::optional<Nanos> selective_recompute;  ///< only the attention core
-  std::optional<Nanos> overlapped_pair;
-  std::optional<Nanos> evict;  ///< of a forward's saved data; from CostTable::copy unless given
-  std::optional<Nanos> load;   ///< evict unless given
-  std::optional<Nanos> evict_to_rank;  ///< to another rank's memory; evict unless given
-  std::optional<Nanos> load_from_rank;
-  std::optional<MemoryDelta> activation_bytes;
-  UpdateCost update;                          ///< 0 unless given
-  std::optional<Bytes> weight_bytes;          ///< one copy of the weights
-  std::optional<Bytes> checkpoint;            ///< saved where the whole stage is recomputed
-  std::optional<Bytes> selective_checkpoint;  ///< saved where only attention is recomputed
-  std::optional<ContentionEntry> contended;   ///< not slowed by others on its device unless given
-};
 
 /// The time of a copy between two memories: latency, plus the saved bytes over the bandwidth.
 struct CopyEntry {
@@ -70,8 +42,11 @@ struct LinkEntry {
 };
 
 struct CostTable {
-  std::string file;  ///< where it comes from, for messages
-  std::vector<StageEntry> stages;
+  std::string file;                ///< where it comes from, for messages
+  std::vector<StageEntry> stages;  ///< where values differ, their mean; of bytes, the largest
+  /// [stage]: the values that differ by micro-batch or slice; empty if none does.
+  std::vector<std::vector<CostList>> lists = {};
+  bool same_stages = false;  ///< the one entry of `stages` is that of every stage
   TransferEntry message;
   std::vector<Nanos> contended_message;  ///< with 1, 2, ... ranks busy; empty: not slowed
   Nanos norm = 0;
@@ -82,6 +57,9 @@ struct CostTable {
   std::optional<CopyEntry> copy_to_rank;  ///< to another rank's memory; copy unless given
   std::vector<Bytes> static_bytes;        ///< [rank]; empty where not given
 };
+
+/// Whether values differ by micro-batch or slice.
+inline bool has_lists(const CostTable& table) { return !table.lists.empty(); }
 
 /// Returns the costs of a schedule's stages. A stage's durations are divided evenly among its
 /// slices; the first slices take the remaining nanoseconds. Replicas in a second pipeline cost the

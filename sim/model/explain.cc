@@ -1,4 +1,5 @@
 // Describes the assumptions behind a model's costs.
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <string>
@@ -24,15 +25,25 @@ std::string link_text(const Link& link) {
   return to_text(link.latency) + " and " + number(link.bytes_per_second / 1e9) + " GB/s one way";
 }
 
-std::string parallel_text(const Parallelism& parallel) {
+/// "4096 tokens", "2048 to 8192 tokens".
+std::string tokens_text(const ModelOnDevices& on) {
+  const std::vector<std::int64_t>& lengths = on.sequence_lengths;
+  if (lengths.empty()) return std::to_string(on.parallel.sequence) + " tokens";
+  const auto [shortest, longest] = std::minmax_element(lengths.begin(), lengths.end());
+  const std::string text = std::to_string(*longest) + " tokens";
+  return *shortest == *longest ? text : std::to_string(*shortest) + " to " + text;
+}
+
+std::string parallel_text(const ModelOnDevices& on) {
+  const Parallelism& parallel = on.parallel;
   return "tp " + std::to_string(parallel.tensor) + ", cp " + std::to_string(parallel.context) +
          ", ep " + std::to_string(parallel.expert) +
          (parallel.expert > 1 && parallel.expert_split() != parallel.tensor
               ? ", etp " + std::to_string(parallel.expert_split())
               : "") +
          ", dp " + std::to_string(parallel.data) + ", micro-batch size " +
-         std::to_string(parallel.micro_batch_size) + ", " + std::to_string(parallel.sequence) +
-         " tokens, recompute " + std::string(name(parallel.recompute)) + ", ZeRO stage " +
+         std::to_string(parallel.micro_batch_size) + ", " + tokens_text(on) + ", recompute " +
+         std::string(name(parallel.recompute)) + ", ZeRO stage " +
          std::to_string(parallel.zero_stage);
 }
 
@@ -124,15 +135,13 @@ std::string activations_text(const Parallelism& parallel) {
 
 }  // namespace
 
-std::string describe_model(const ModelOnDevices& on) {
-  return on.name + ", " + parallel_text(on.parallel);
-}
+std::string describe_model(const ModelOnDevices& on) { return on.name + ", " + parallel_text(on); }
 
 std::vector<std::string> explain(const ModelOnDevices& on) {
   const CostAssumptions& assumed = on.assumptions;
   std::vector<std::string> lines{
       model_text(on.model),
-      "parallel: " + parallel_text(on.parallel),
+      "parallel: " + parallel_text(on),
       gemm_text(on),
       attention_text(on),
       elementwise_text(on),

@@ -356,14 +356,20 @@ double compute_model_flops_per_sample(const Transformer& model, std::int64_t seq
 ModelRates compute_model_rates(const ModelOnDevices& on, const Shape& shape, Nanos step) {
   const Parallelism& parallel = on.parallel;
   const double seconds = static_cast<double>(step) / 1e9;
-  const double samples =
-      static_cast<double>(shape.microbatches) * parallel.micro_batch_size * parallel.data;
+  const double samples = static_cast<double>(parallel.micro_batch_size) * parallel.data;
+  double tokens = 0;
+  double flops = 0;
+  const auto add = [&](std::int64_t sequence, double sequences) {
+    tokens += static_cast<double>(sequence) * sequences;
+    flops += compute_model_flops_per_sample(on.model, sequence, on.assumptions.causal) * sequences;
+  };
+  if (on.sequence_lengths.empty()) add(parallel.sequence, samples * shape.microbatches);
+  for (const std::int64_t sequence : on.sequence_lengths) add(sequence, samples);
   ModelRates rates;
   rates.devices =
       static_cast<double>(parallel.tensor) * parallel.context * shape.ranks * parallel.data;
-  rates.tokens_per_second = samples * static_cast<double>(parallel.sequence) / seconds;
-  rates.mfu = compute_model_flops_per_sample(on.model, parallel.sequence, on.assumptions.causal) *
-              samples / (seconds * rates.devices * on.gpu.peak_flops);
+  rates.tokens_per_second = tokens / seconds;
+  rates.mfu = flops / (seconds * rates.devices * on.gpu.peak_flops);
   return rates;
 }
 

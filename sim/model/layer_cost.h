@@ -71,6 +71,8 @@ struct ModelOnDevices {
   std::string device = {};                ///< "h100", a preset's name, or a file
   std::vector<std::string> sources = {};  ///< where the model's and the device's numbers come from
   Bytes reserved_memory = 0;              ///< device memory reserved for what is not counted
+  /// [microbatch]: the tokens of its sequences; empty: all have parallel.sequence.
+  std::vector<std::int64_t> sequence_lengths = {};
 
   Bytes usable_memory() const { return gpu.memory - reserved_memory; }
 };

@@ -8,6 +8,7 @@
 
 #include "sim/ir/schedule.h"
 #include "sim/ir/units.h"
+#include "sim/model/cost_tensor.h"
 
 namespace bubblescope::inline sim {
 
@@ -49,6 +50,12 @@ struct SavedFractions {
   }
 };
 
+/// The bytes of one micro-batch's slice on a stage.
+struct SliceBytes {
+  MemoryDelta activations;
+  Bytes checkpoint = 0;  ///< what its forward saves if the rest is recomputed
+};
+
 struct MemoryModel {
   Release release = Release::kWeightGrad;
   /// In millionths of the user's own unit, per chunk and times `unit_parts`.
@@ -59,6 +66,9 @@ struct MemoryModel {
   std::vector<Bytes> weight_bytes;            ///< [stage]: one copy of its weights; may be empty
   /// [stage]: what a forward saves if the rest is recomputed; empty: `saved` decides.
   std::vector<Bytes> checkpoint_bytes;
+  /// If present, replaces `activation_bytes` and `checkpoint_bytes`, which then hold the largest of
+  /// a stage's micro-batches.
+  CostTensor<SliceBytes> by_microbatch = {};
   std::vector<Bytes> static_bytes;  ///< [rank]: weights, gradients, optimizer
   std::vector<std::int64_t> cap;    ///< [rank], in millionths of the unit; empty: none
   std::vector<Bytes> cap_bytes;     ///< [rank], including static memory; empty: none

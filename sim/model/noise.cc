@@ -219,6 +219,11 @@ Batch NoisyBatch::operator()(InstructionId id) const {
   const auto alone = static_cast<double>(model_.durations_[id]);
   if (alone == 0) return Batch{};
   const Instruction& instruction = model_.program_.instructions[id];
+  if (is_arrival(instruction)) {
+    Batch fixed;
+    fixed.fill(alone);
+    return fixed;
+  }
   const bool compute = is_compute(instruction.op.kind);
   const FactorTable& jitter = compute ? model_.op_table_ : model_.message_table_;
   const std::uint64_t key = model_.keys_[id];

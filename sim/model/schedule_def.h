@@ -78,6 +78,8 @@ struct ScheduleDef {
   std::int32_t default_slices = 1;   ///< the default of --slices
   std::int32_t implied_slices = 1;   ///< slices that the schedule creates itself
   bool repeats_chunks = false;       ///< whether --vpp may be any multiple of the implied chunks
+  /// The most micro-batches per rank for which its paper's bubble holds; 0: any number.
+  std::int32_t promised_groups = 0;
   bool groups_microbatches = false;  ///< whether it takes --microbatch-group-size
   bool slices_sequences = false;     ///< whether it takes --slices above 1
   bool overlaps_experts = false;     ///< whether it takes --moe-overlap

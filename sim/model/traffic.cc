@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sim/ir/error.h"
+#include "sim/model/message_costs.h"
 
 namespace bubblescope::inline sim {
 
@@ -27,7 +28,7 @@ class Router {
         devices_of_rank_[rank].push_back(at);
   }
 
-  /// The common properties of all messages between two ranks.
+  /// The common properties of all messages of one size between two ranks.
   struct Route {
     Nanos latency = 0;
     Load load = 0;
@@ -35,35 +36,42 @@ class Router {
     std::uint32_t path = 0;
   };
 
-  const Route& route(std::int32_t from, std::int32_t to) {
-    const auto [known, is_new] = routes_.try_emplace({from, to});
+  Route route(std::int32_t from, std::int32_t to, Bytes bytes) {
+    if (bytes > kMaxMessageBytes)
+      throw Error("a message of over 10 TB cannot be sent through a cluster; correct its bytes");
+    const auto [known, is_new] = paths_.try_emplace({from, to});
     if (is_new) known->second = lay(from, to);
-    return known->second;
+    const Path& path = known->second;
+    const LinkSpeed& speed = *path.speed;
+    if (path.capacity == 0) return {speed.latency, 0, 0, path.number};
+    Route route{speed.latency, bytes * kLoadPerByte, path.capacity, path.number};
+    if (!speed.points.empty()) route.max_rate = std::min(route.max_rate, speed.rate(bytes));
+    return route;
   }
 
  private:
-  Route lay(std::int32_t from, std::int32_t to) {
+  /// The resources between two ranks, whatever the message.
+  struct Path {
+    const LinkSpeed* speed = nullptr;
+    Rate capacity = 0;  ///< the smallest of its resources; 0: there are none
+    std::uint32_t number = 0;
+  };
+
+  Path lay(std::int32_t from, std::int32_t to) {
     const LinkSpeed& speed = cluster_.speed(from, to);
-    const Bytes bytes = cluster_.bytes(from, to);
-    if (bytes > kMaxMessageBytes)
-      throw Error("a message of over 10 TB cannot be sent through a cluster; correct its bytes");
     std::vector<std::uint32_t> path;
-    Route route{speed.latency, bytes * kLoadPerByte, 0, 0};
-    if (!speed.points.empty()) {
-      route.max_rate = speed.rate(bytes);
+    if (!speed.points.empty())
       path.push_back(add_resource(
           {"link " + std::to_string(from) + ">" + std::to_string(to), speed.capacity()}));
-    }
     add_devices(from, to, path);
-    if (path.empty()) route.load = 0;
+    Path laid{&speed, 0, static_cast<std::uint32_t>(traffic_.path_begin.size() - 1)};
     for (const std::uint32_t resource : path) {
       const Rate capacity = traffic_.resources[resource].capacity;
-      route.max_rate = route.max_rate == 0 ? capacity : std::min(route.max_rate, capacity);
+      laid.capacity = laid.capacity == 0 ? capacity : std::min(laid.capacity, capacity);
     }
-    route.path = static_cast<std::uint32_t>(traffic_.path_begin.size() - 1);
     traffic_.path_resources.insert(traffic_.path_resources.end(), path.begin(), path.end());
     traffic_.path_begin.push_back(static_cast<std::uint32_t>(traffic_.path_resources.size()));
-    return route;
+    return laid;
   }
 
   void add_devices(std::int32_t from, std::int32_t to, std::vector<std::uint32_t>& path) {
@@ -99,7 +107,7 @@ class Router {
   const Cluster& cluster_;
   Traffic& traffic_;
   std::vector<std::vector<std::size_t>> devices_of_rank_;
-  std::map<std::pair<std::int32_t, std::int32_t>, Route> routes_;  ///< by source, destination
+  std::map<std::pair<std::int32_t, std::int32_t>, Path> paths_;  ///< by source, destination
   std::map<std::pair<std::size_t, Direction>, std::uint32_t> device_resources_;
 };
 
@@ -116,7 +124,9 @@ Traffic route_messages(const Program& program, std::span<const Nanos> durations,
   for (InstructionId id = 0; id < program.size(); ++id) {
     const Instruction& instruction = program.instructions[id];
     if (!is_message(instruction)) continue;
-    const Router::Route& route = router.route(instruction.rank, instruction.peer);
+    const std::int32_t from = instruction.rank;
+    const std::int32_t to = instruction.peer;
+    const Router::Route route = router.route(from, to, cluster.bytes(instruction.op, from, to));
     traffic.fixed[id] = route.latency;
     if (route.load > 0) traffic.flows.push_back({id, route.load, route.max_rate, route.path});
   }
@@ -124,8 +134,13 @@ Traffic route_messages(const Program& program, std::span<const Nanos> durations,
 }
 
 Nanos uncontended_message_time(const Cluster& cluster, std::int32_t from, std::int32_t to) {
+  return uncontended_message_time(cluster, from, to, cluster.bytes(from, to));
+}
+
+Nanos uncontended_message_time(const Cluster& cluster, std::int32_t from, std::int32_t to,
+                               Bytes bytes) {
   Traffic scratch;
-  const Router::Route route = Router(cluster, scratch).route(from, to);
+  const Router::Route route = Router(cluster, scratch).route(from, to, bytes);
   return route.latency + (route.load > 0 ? uncontended_time(route.load, route.max_rate) : 0);
 }
 
@@ -150,6 +165,20 @@ CostModel with_uncontended_messages(CostModel costs, const Cluster& cluster,
   // Bytes are flows.
   costs.byte_time = 0;
   costs.byte_time_between.clear();
+  costs.messages = {};
+  if (cluster.sizes.empty()) return costs;
+  Traffic scratch;
+  Router router(cluster, scratch);
+  costs.messages = make_message_tensor<MessageCost>(
+      schedule, true, [&](MessageCost& cost, const StageMessage& message) {
+        Op send = message.producer;
+        send.stage += message.forward ? 0 : 1;
+        send.kind = message.forward ? OpKind::kSendForward : OpKind::kSendBackward;
+        const Router::Route route =
+            router.route(message.from, message.to, cluster.bytes(send, message.from, message.to));
+        (message.forward ? cost.forward : cost.backward) =
+            route.latency + (route.load > 0 ? uncontended_time(route.load, route.max_rate) : 0);
+      });
   return costs;
 }
 

@@ -68,6 +68,9 @@ Traffic route_messages(const Program& program, std::span<const Nanos> durations,
 
 /// The duration of a message between two ranks with nothing shared.
 Nanos uncontended_message_time(const Cluster& cluster, std::int32_t from, std::int32_t to);
+/// The same for a message of this size.
+Nanos uncontended_message_time(const Cluster& cluster, std::int32_t from, std::int32_t to,
+                               Bytes bytes);
 
 /// Sets the message durations of a schedule to those with nothing shared. Pairs of ranks without
 /// messages keep theirs.

@@ -22,6 +22,7 @@
 #include "sim/model/layer_layout.h"
 #include "sim/model/scenarios.h"
 #include "sim/model/uniform_network.h"
+#include "sim/predict/ready_priority.h"
 
 namespace bubblescope::inline sim {
 
@@ -84,7 +85,10 @@ struct Config {
   Moves moves = {};
   Injections injections = {};             ///< faults whose delays are added
   std::vector<SlowRank> slow_ranks = {};  ///< slow in every scenario, and in the step itself
-  Scenarios scenarios = {};               ///< noise and sensitivity
+  std::vector<Nanos> arrivals = {};       ///< [microbatch], from the step's start; empty: all at 0
+  /// How ranks choose among the ops that are ready; nullopt: they keep the schedule's order.
+  std::optional<ReadyPriority> policy = {};
+  Scenarios scenarios = {};  ///< noise and sensitivity
 };
 
 /// The end of a model's step where ModelCosts::default_update asks for it. Without flushes each

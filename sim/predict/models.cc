@@ -14,6 +14,7 @@
 #include "sim/model/stage_recompute.h"
 #include "sim/model/traffic.h"
 #include "sim/model/uneven_spread.h"
+#include "sim/predict/lengths.h"
 #include "sim/predict/memory_caps.h"
 
 namespace bubblescope::inline sim {
@@ -133,6 +134,7 @@ Models find_table_costs(const CostTable& table, const Schedule& schedule, Memory
   models.memory.activation_bytes = std::move(bytes.activation_bytes);
   models.memory.weight_bytes = std::move(bytes.weight_bytes);
   models.memory.checkpoint_bytes = std::move(bytes.checkpoint_bytes);
+  models.memory.by_microbatch = std::move(bytes.by_microbatch);
   models.memory.static_bytes = std::move(bytes.static_bytes);
   return models;
 }
@@ -158,7 +160,9 @@ Models find_source_costs(const Schedule& schedule, const Config& config) {
     return find_layout_costs(*layout, schedule, std::move(memory));
   if (const auto* table = std::get_if<CostTable>(&config.costs))
     return find_table_costs(*table, schedule, std::move(memory));
-  return find_model_costs(std::get<ModelCosts>(config.costs).on, schedule, std::move(memory));
+  const ModelOnDevices& on = std::get<ModelCosts>(config.costs).on;
+  return on.sequence_lengths.empty() ? find_model_costs(on, schedule, std::move(memory))
+                                     : find_length_costs(on, schedule, std::move(memory));
 }
 
 }  // namespace

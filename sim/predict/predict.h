@@ -30,6 +30,9 @@ struct Prediction {
   std::vector<Note> notes = {};  ///< in the order in which they concern the walk
 };
 
+/// Lowers a schedule. Throws Error (Fault::kProblem) with the cycle where it deadlocks.
+Program lower_or_refuse(const ValidSchedule& schedule, const LowerOptions& options);
+
 /// Predicts a step. Throws Error (Fault::kProblem) where the schedule deadlocks or an injected
 /// fault keeps the step from ending, and Error where the Config does not fit the schedule.
 Prediction predict(ValidSchedule schedule, const Config& config);

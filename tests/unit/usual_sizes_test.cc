@@ -67,6 +67,21 @@ TEST(UsualSizes, AreSaidWhereNobodyGaveThem) {
   EXPECT_EQ(nothing, "");
 }
 
+TEST(PaperPromises, AreSaidToHoldForFewMicrobatchesOnly) {
+  const auto said = [](const std::string& schedule, const std::string& microbatches) {
+    return print_message(tools::run_simulate,
+                         {schedule, "--pp", "4", "-m", microbatches, "--format", "json"})
+        .messages;
+  };
+  EXPECT_EQ(said("chimera", "4"), "");
+  EXPECT_NE(said("chimera", "8").find("holds for up to 4 micro-batches on 4 ranks"),
+            std::string::npos);
+  EXPECT_EQ(said("hanayo", "8"), "");
+  EXPECT_NE(said("hanayo", "12").find("holds for up to 8 micro-batches on 4 ranks"),
+            std::string::npos);
+  EXPECT_EQ(said("1f1b", "64"), "");
+}
+
 TEST(UsualSizes, ArePlannedAndNoSmallerOnes) {
   const auto chunks_of = [](const tools::Arguments& more) {
     tools::Arguments arguments{"--pp",     "4",   "-m", "8", "--schedules", "interleaved,bfs,1f1b",

@@ -70,6 +70,19 @@ std::string periods_text(const std::vector<ComparedRow>& rows) {
   return text;
 }
 
+/// Says how soon forward-only schedules answer micro-batches that arrive.
+std::string serving_text(const std::vector<ComparedRow>& rows) {
+  std::string text;
+  for (const ComparedRow& row : rows) {
+    if (!row.step || !row.step->report.serving) continue;
+    const ServingReport& serving = *row.step->report.serving;
+    text += fmt::format("{}: time to first token p50 {}, p95 {}; {:.4g} micro-batches per second\n",
+                        row.name, to_text(serving.first_token_p50),
+                        to_text(serving.first_token_p95), serving.microbatches_per_second);
+  }
+  return text;
+}
+
 /// Prints the assumptions, which all rows share, and the schedules whose memory is too small.
 void report_models_notes(const std::vector<ComparedRow>& rows, bool explain) {
   for (const ComparedRow& row : rows) {
@@ -133,7 +146,7 @@ void print_text(const std::vector<ComparedRow>& rows, const traces::DrawOptions&
   std::string text = table.text + traces::describe_hidden(table.hidden);
   for (const ComparedRow& row : rows)
     if (!row.refusal.empty()) text += fmt::format("{:<16}  {}\n", row.name, row.refusal);
-  text += periods_text(rows) + sensitivities_text(rows) +
+  text += periods_text(rows) + serving_text(rows) + sensitivities_text(rows) +
           write_win_probability_text(collect_reports(rows));
   text +=
       "\nbubble: idle share of all ranks' time; span rate: the zero-bubble papers' rate; over "
@@ -268,8 +281,9 @@ int compare_with_measured(std::vector<ComparedRow> rows, const Output& output,
 void expect_shape(const std::string& list, const std::vector<std::string>& shapes,
                   const PredictOptions& options) {
   const std::vector<std::string> names = names_of(list);
-  const bool given =
-      options.shape.ranks && (options.shape.microbatches || options.model.global_batch);
+  const bool given = options.shape.ranks &&
+                     (options.shape.microbatches || options.model.global_batch ||
+                      !options.model.lengths_file.empty() || !options.arrivals_file.empty());
   if (given || !shapes.empty() || std::all_of(names.begin(), names.end(), is_schedule_file)) return;
   throw Error("compare needs --pp and -m, or --shapes; for example 'bubblescope compare " + list +
               " --pp 4 -m 8'");
@@ -302,7 +316,9 @@ void add_compare_options(CommandFlags& app, CompareOptions& options) {
       ->type_name("SHAPE");
   add_predict_options(app, options.predict);
   add_noise_options(app, options.predict.noise);
+  add_arrival_options(app, options.predict);
   add_model_options(app, options.predict.model);
+  add_lengths_option(app, options.predict.model);
   add_parallel_options(app, options.predict.model);
   add_run_options(app, options.run);
   add_format_option(app, options.output.format, {"text", "json", "csv"});
@@ -324,6 +340,8 @@ void check_options(const CommandFlags& app, const CompareOptions& options) {
   if (predicts_only && !model.given() && !model.global_batch)
     warn_of_unused_run_options(app, options.run, options.predict.cost.any_uniform);
   expect_shape(options.list, options.shapes, options.predict);
+  if (!predicts_only && (!options.predict.arrivals_file.empty() || options.predict.policy))
+    throw Error("--arrivals and --policy are simulated, not run; leave them or --backend out");
 }
 
 void print_rows(const std::vector<ComparedRow>& rows, const CompareOptions& options) {

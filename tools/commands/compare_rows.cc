@@ -64,13 +64,19 @@ std::vector<ComparedRow> predict_rows(const std::string& list,
                                       const std::vector<std::string>& shapes,
                                       const PredictOptions& options) {
   std::vector<ComparedRow> rows;
+  const auto add_row = [&](std::string name, ComparedRow row, const std::string& shape) {
+    row.name = std::move(name);
+    row.of_all = is_all(list);
+    if (row.of_all && !row.refusal.empty()) return;
+    if (shapes.size() > 1) row.name += " " + shape;
+    rows.push_back(std::move(row));
+  };
   const auto add = [&](const PredictOptions& mine, const std::string& shape) {
+    PredictOptions fixed = mine;
+    fixed.policy.reset();
     for (const std::string& name : names_of(list)) {
-      ComparedRow row = predict_row(name, mine);
-      row.of_all = is_all(list);
-      if (row.of_all && !row.refusal.empty()) continue;
-      if (shapes.size() > 1) row.name += " " + shape;
-      rows.push_back(std::move(row));
+      add_row(name, predict_row(name, fixed), shape);
+      if (mine.policy) add_row(name + " ready", predict_row(name, mine), shape);
     }
   };
   if (shapes.empty()) add(options, "");

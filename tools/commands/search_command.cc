@@ -163,6 +163,11 @@ schedules::FoundSchedule find(const SearchOptions& options) {
   def.name = "search";
   def.implied_chunks = schedules::default_chunks(options.placement);
   def.reads_costs = true;
+  if (options.predict.cost.content && has_lists(*options.predict.cost.content))
+    throw Error(
+        options.predict.cost.file +
+        " has lists per micro-batch or slice, but search needs costs that all micro-batches "
+        "share; give their means");
   const ScheduleRequest request = make_request(def, options.predict);
   schedules::SearchGoal goal = goal_of(options);
   if (options.predict.model.given()) limit_to_devices(goal, request, options.predict);

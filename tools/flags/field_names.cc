@@ -13,7 +13,8 @@ struct FieldFlag {
   std::string_view flag;
 };
 
-constexpr std::array<FieldFlag, 32> kFlags{{
+constexpr auto kFlags = std::to_array<FieldFlag>({
+    {"arrivals", "--arrivals"},
     {"cap", "--cap"},
     {"costs", "--costs"},
     {"cp", "--cp"},
@@ -28,14 +29,18 @@ constexpr std::array<FieldFlag, 32> kFlags{{
     {"layout", "--layout"},
     {"layout_costs", "--layout-costs"},
     {"length_jitter", "--length-jitter"},
+    {"lengths", "--lengths"},
     {"mem", "--mem"},
     {"microbatch_group_size", "--microbatch-group-size"},
     {"microbatches", "-m"},
     {"model", "--model"},
     {"moe_overlap", "--moe-overlap"},
+    {"network", "--network"},
     {"offload", "--offload"},
     {"optimizer", "--optimizer"},
+    {"p2p_mode", "--p2p-mode"},
     {"placement", "--placement"},
+    {"policy", "--policy"},
     {"pp", "--pp"},
     {"profile", "--profile"},
     {"recompute", "--recompute"},
@@ -46,7 +51,7 @@ constexpr std::array<FieldFlag, 32> kFlags{{
     {"slow", "--slow"},
     {"tp", "--tp"},
     {"vpp", "--vpp"},
-}};
+});
 
 /// The flag of a field, or the field in its backquotes if there is none.
 std::string_view flag_of(std::string_view quoted) {

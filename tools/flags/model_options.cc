@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 
@@ -171,6 +172,11 @@ void add_sequence_option(CommandFlags& app, ModelOptions& options) {
       ->check(InRange(1, 1 << 24));
 }
 
+void add_lengths_option(CommandFlags& app, ModelOptions& options) {
+  app.add_option("--lengths", options.lengths_file,
+                 "with --model, a file with the sequence length of every micro-batch, in tokens");
+}
+
 void add_expert_tensor_option(CommandFlags& app, ModelOptions& options) {
   const Heading heading(app, kModelHeading);
   app.add_option("--etp,--expert-tensor-parallel-size", options.parallel.expert_tensor,
@@ -219,6 +225,9 @@ ModelOnDevices resolve(const ModelOptions& options) {
   on.parallel = options.parallel;
   on.parallel.gradients = options.gradients.value_or(Gradients::kFp32);
   on.parallel.sequence = options.sequence.value_or(on.model.sequence);
+  on.sequence_lengths = options.lengths;
+  if (!options.lengths.empty())
+    on.parallel.sequence = *std::max_element(options.lengths.begin(), options.lengths.end());
   on.parallel.flash_attention = !options.save_scores;
   on.assumptions.causal = !options.full_attention;
   on.assumptions.slowdown = options.slowdown;

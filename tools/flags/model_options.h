@@ -18,6 +18,8 @@ struct ModelOptions {
   std::string gpu = "h100";
   Parallelism parallel;
   std::optional<std::int64_t> sequence;
+  std::string lengths_file;           ///< --lengths; empty where not given
+  std::vector<std::int64_t> lengths;  ///< content of that file, set by read_inputs()
   std::optional<std::int32_t> per_node;
   std::optional<std::int64_t> global_batch;  ///< samples of a step, from which -m follows
   bool save_scores = false;                  ///< no flash attention
@@ -38,6 +40,8 @@ struct ModelOptions {
 void add_model_options(CommandFlags& app, ModelOptions& options);
 /// --seq-length.
 void add_sequence_option(CommandFlags& app, ModelOptions& options);
+/// --lengths.
+void add_lengths_option(CommandFlags& app, ModelOptions& options);
 /// --etp.
 void add_expert_tensor_option(CommandFlags& app, ModelOptions& options);
 /// --tp, --cp, --ep, --dp: one value each; --global-batch-size.

@@ -74,11 +74,16 @@ struct PredictOptions {
   CostOptions cost;
   UniformMemory memory;
   ActivationOptions moves;
-  Injections injections;  ///< faults of ranks, predicted or injected
-  NoiseOptions noise;     ///< for predictions alone; not added by add_predict_options()
-  ModelOptions model;     ///< where given, it replaces the cost flags
+  Injections injections;        ///< faults of ranks, predicted or injected
+  NoiseOptions noise;           ///< for predictions alone; not added by add_predict_options()
+  std::string arrivals_file;    ///< --arrivals; likewise; empty where not given
+  std::vector<Nanos> arrivals;  ///< content of that file, set by read_inputs()
+  std::optional<ReadyPriority> policy;  ///< --policy; likewise; nullopt: fixed
+  ModelOptions model;                   ///< where given, it replaces the cost flags
 };
 void add_predict_options(CommandFlags& app, PredictOptions& options);
+/// --arrivals and --policy, for what is simulated.
+void add_arrival_options(CommandFlags& app, PredictOptions& options);
 
 /// Files to write: timeline format name -> path.
 using ExportOptions = std::map<std::string, std::optional<std::string>>;

@@ -90,6 +90,8 @@ Config make_config(const PredictOptions& options) {
   config.memory = choose_memory(options);
   config.moves = choose_moves(options);
   config.injections = options.injections;
+  config.arrivals = options.arrivals;
+  config.policy = options.policy;
   config.slow_ranks = noise.slow_ranks;
   config.scenarios = {noise.noise, noise.seeds, noise.sensitivity};
   return config;

@@ -39,6 +39,9 @@ std::int32_t required(const std::optional<std::int32_t>& value, const std::strin
 /// Returns -m, or the number that follows from --global-batch-size.
 std::int32_t microbatches_of(const PredictOptions& options, const std::string& schedule) {
   const std::optional<std::int32_t>& given = options.shape.microbatches;
+  const std::size_t listed = std::max(options.model.lengths.size(), options.arrivals.size());
+  if (listed > 0 && !given && !options.model.global_batch)
+    return static_cast<std::int32_t>(std::min<std::size_t>(listed, kMaxMicrobatches));
   if (!options.model.global_batch) return required(given, schedule, "-m");
   const std::int64_t batch = *options.model.global_batch;
   const Parallelism& parallel = options.model.parallel;
@@ -181,7 +184,9 @@ std::variant<ValidSchedule, InvalidSchedule> read_or_build(const std::string& na
   const ScheduleDef& def = find_schedule(name_or_path);
   note_similar_names(name_or_path);
   note_default_sizes(def, options.shape);
-  return build_schedule(def, make_request(def, options));
+  ScheduleRequest request = make_request(def, options);
+  note_promise(def, request.shape);
+  return build_schedule(def, std::move(request));
 }
 
 void expect_shardable(const Schedule& schedule, const std::string& name_or_path) {

@@ -5,6 +5,7 @@
 #include "sim/ir/error.h"
 #include "tools/inputs/config.h"
 #include "traces/costs/cost_file.h"
+#include "traces/costs/value_list.h"
 
 namespace bubblescope::tools {
 
@@ -27,6 +28,21 @@ void expect_one_cost_source(const PredictOptions& options) {
     throw Error(fmt::format("--costs gives all costs; leave {} out", kCostFlags));
 }
 
+namespace {
+
+void read_lengths(ModelOptions& model) {
+  if (model.lengths_file.empty()) return;
+  if (!model.given())
+    throw Error(
+        "--lengths needs --model, which has times for every length; without one, write "
+        "'per_microbatch' lists into a --costs file");
+  if (model.sequence)
+    throw Error("--lengths has the length of every sequence; leave --seq-length out");
+  model.lengths = traces::read_lengths(model.lengths_file);
+}
+
+}  // namespace
+
 CostTable cost_file_of(const CostOptions& options) {
   return options.content ? *options.content : traces::read_cost_file(options.file);
 }
@@ -38,6 +54,8 @@ PredictOptions read_inputs(PredictOptions options, const std::vector<std::string
   if (options.cost.file == "-") from_stdin.emplace_back("--costs");
   if (options.model.model == "-") from_stdin.emplace_back("--model");
   if (options.model.gpu == "-") from_stdin.emplace_back("--gpu");
+  if (options.model.lengths_file == "-") from_stdin.emplace_back("--lengths");
+  if (options.arrivals_file == "-") from_stdin.emplace_back("--arrivals");
   if (from_stdin.size() > 1)
     throw Error(
         fmt::format("- is stdin, which can be read once, but it is given for {}; write all "
@@ -45,6 +63,9 @@ PredictOptions read_inputs(PredictOptions options, const std::vector<std::string
                     fmt::join(from_stdin, " and ")));
   expect_one_cost_source(options);
   if (!options.cost.file.empty()) options.cost.content = traces::read_cost_file(options.cost.file);
+  read_lengths(options.model);
+  if (!options.arrivals_file.empty())
+    options.arrivals = traces::read_release_times(options.arrivals_file);
   if (options.model.given()) options.model.on_devices = resolve(options.model);
   return options;
 }

@@ -58,4 +58,14 @@ void note_default_sizes(const ScheduleDef& def, const ShapeOptions& given) {
   note_default_size("--slices", default_slices(def, given), given.slices.has_value());
 }
 
+void note_promise(const ScheduleDef& def, const Shape& shape) {
+  const std::int32_t groups = def.promised_groups;
+  if (groups == 0 || shape.microbatches <= std::int64_t{groups} * shape.ranks) return;
+  print_message(
+      "bubblescope: the bubble that the paper of {} promises holds for up to {} micro-batches on "
+      "{} "
+      "ranks; with {} other schedules, such as 1f1b, may have less\n",
+      def.name, groups * shape.ranks, shape.ranks, shape.microbatches);
+}
+
 }  // namespace bubblescope::tools

@@ -24,4 +24,8 @@ std::int32_t default_slices(const ScheduleDef& def, const ShapeOptions& given);
 /// slice.
 void note_default_sizes(const ScheduleDef& def, const ShapeOptions& given);
 
+/// Says where a shape has more micro-batches than those for which the schedule's paper states its
+/// bubble.
+void note_promise(const ScheduleDef& def, const Shape& shape);
+
 }  // namespace bubblescope::tools

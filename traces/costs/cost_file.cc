@@ -3,9 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
 #include "sim/ir/error.h"
 #include "traces/costs/cluster_entry.h"
-#include "traces/costs/contention_entry.h"
+#include "traces/costs/cost_lists.h"
+#include "traces/costs/stage_entries.h"
 #include "traces/files/format.h"
 #include "traces/json/json_node.h"
 #include "traces/schedules/cell.h"
@@ -14,71 +19,15 @@ namespace bubblescope::traces {
 
 namespace {
 
-constexpr JsonKey kSaved{"saved", "kept"};
 constexpr JsonKey kContended{"contended", "in_company"};
-
-std::optional<Nanos> read_duration(const JsonNode& node, const char* key) {
-  const auto member = node.find(key);
-  if (!member) return {};
-  return member->duration();
-}
-
-std::optional<Bytes> read_checkpoint(const JsonNode& node, const char* key, Bytes saved) {
-  const auto member = node.find(key);
-  if (!member) return {};
-  if (member->bytes() > saved) member->refuse("must not exceed /saved: it is a part of that");
-  return member->bytes();
-}
-
-MemoryDelta read_activation_bytes(const JsonNode& node) {
-  node.expect_keys({kSaved, "released_by_input_grad", "checkpoint", "selective_checkpoint"});
-  const Bytes saved = node.at(kSaved).bytes();
-  const auto member = node.find("released_by_input_grad");
-  const Bytes released = member ? member->bytes() : 0;
-  if (released > saved) member->refuse("must not exceed /saved: nothing else can be released");
-  return {saved, -released, released - saved};
-}
-
-StageEntry read_stage(const JsonNode& node) {
-  node.expect_keys({"forward", "backward", "input_grad", "weight_grad", "recompute",
-                    "selective_recompute", "overlapped_pair", "evict", "load", "evict_to_rank",
-                    "load_from_rank", "activation_bytes", "optimizer", "reduce_grad", "unshard",
-                    "weight_bytes", kContended});
-  StageEntry stage;
-  stage.forward = node.at("forward").duration();
-  stage.backward = read_duration(node, "backward");
-  stage.input_grad = read_duration(node, "input_grad");
-  stage.weight_grad = read_duration(node, "weight_grad");
-  stage.recompute = read_duration(node, "recompute");
-  stage.selective_recompute = read_duration(node, "selective_recompute");
-  stage.overlapped_pair = read_duration(node, "overlapped_pair");
-  stage.evict = read_duration(node, "evict");
-  stage.load = read_duration(node, "load");
-  stage.evict_to_rank = read_duration(node, "evict_to_rank");
-  stage.load_from_rank = read_duration(node, "load_from_rank");
-  if (stage.input_grad.has_value() != stage.weight_grad.has_value())
-    node.refuse("has one of 'input_grad' and 'weight_grad'; give both, or neither");
-  if (stage.overlapped_pair && *stage.overlapped_pair < stage.forward)
-    node.at("overlapped_pair").refuse("must be at least 'forward', which is a part of it");
-  if (const auto bytes = node.find("activation_bytes")) {
-    stage.activation_bytes = read_activation_bytes(*bytes);
-    const Bytes saved = stage.activation_bytes->forward;
-    stage.checkpoint = read_checkpoint(*bytes, "checkpoint", saved);
-    stage.selective_checkpoint = read_checkpoint(*bytes, "selective_checkpoint", saved);
-  }
-  stage.update.optimizer = read_duration(node, "optimizer").value_or(0);
-  stage.update.reduce_grad = read_duration(node, "reduce_grad").value_or(0);
-  stage.update.unshard = read_duration(node, "unshard").value_or(0);
-  if (const auto bytes = node.find("weight_bytes")) stage.weight_bytes = bytes->bytes();
-  if (const auto times = node.find(kContended)) stage.contended = read_contention(*times);
-  return stage;
-}
 
 /// A link inherits from "message" what it does not state itself.
 TransferEntry read_transfer(const JsonNode& node, TransferEntry transfer) {
   constexpr double kLongest = 1e15;
-  if (const auto latency = node.find("latency")) transfer.latency = latency->duration();
-  if (const auto bytes = node.find("bytes")) transfer.bytes = bytes->bytes();
+  const auto latency = node.find("latency");
+  if (latency && !is_list(*latency)) transfer.latency = latency->duration();
+  const auto bytes = node.find("bytes");
+  if (bytes && !is_list(*bytes)) transfer.bytes = bytes->bytes();
   if (const auto bandwidth = node.find("bandwidth_gbps"))
     transfer.bandwidths = bandwidth->is_array()
                               ? read_bandwidths(*bandwidth)
@@ -91,29 +40,64 @@ TransferEntry read_transfer(const JsonNode& node, TransferEntry transfer) {
   return transfer;
 }
 
-LinkEntry read_link(const JsonNode& node, const TransferEntry& message) {
+bool any_stage_has(const CostTable& costs, const std::optional<std::int64_t> StageEntry::*value) {
+  return std::any_of(costs.stages.begin(), costs.stages.end(),
+                     [&](const StageEntry& stage) { return (stage.*value).has_value(); });
+}
+
+/// The mean size of the messages of all stages, for what asks for one size.
+Bytes mean_message_bytes(const CostTable& costs) {
+  double sum = 0;
+  for (const StageEntry& stage : costs.stages)
+    sum += static_cast<double>(stage.message_bytes.value_or(costs.message.bytes));
+  return std::llround(sum / static_cast<double>(costs.stages.size()));
+}
+
+LinkEntry read_link(const JsonNode& node, const CostTable& costs) {
   node.expect_keys({"from", "to", "latency", "bytes", "bandwidth_gbps"});
   LinkEntry link;
   link.from = node.at("from").integer32(0, kMaxStage);
   link.to = node.at("to").integer32(0, kMaxStage);
   if (link.from == link.to) node.refuse("must join two ranks, not one to itself");
-  link.transfer = read_transfer(node, message);
+  const auto refuse_both = [&](const char* key, bool by_stage) {
+    const auto member = node.find(key);
+    if (member && by_stage)
+      member->refuse("is of a link, but stages say it too; remove one of them");
+  };
+  refuse_both("bytes", any_stage_has(costs, &StageEntry::message_bytes));
+  refuse_both("latency", any_stage_has(costs, &StageEntry::message_latency));
+  link.transfer = read_transfer(node, costs.message);
   return link;
 }
 
+/// Throws Error where messages of several sizes go with what needs one size.
+void expect_priced_messages(const JsonNode& root, const JsonNode& message, const CostTable& costs) {
+  const bool has_bytes = any_stage_has(costs, &StageEntry::message_bytes);
+  const bool has_latency = any_stage_has(costs, &StageEntry::message_latency);
+  if (has_bytes && costs.message.bandwidths.empty() && !root.find("cluster"))
+    message.refuse("lacks 'bandwidth_gbps', but stages give the bytes of messages; add it");
+  if (has_latency && root.find("cluster"))
+    message.refuse(
+        "has latencies of stages, but the links of 'cluster' have their own; remove one");
+  if (!costs.contended_message.empty() && (has_bytes || has_latency))
+    message.refuse("has 'contended', which needs messages that are all alike; remove it");
+}
+
 void read_messages(const JsonNode& root, CostTable& costs) {
-  TransferEntry message;
-  if (const auto node = root.find("message")) {
-    node->expect_keys({"latency", "bytes", "bandwidth_gbps", kContended});
-    message = read_transfer(*node, message);
-    if (const auto list = node->find(kContended))
+  const auto message = root.find("message");
+  if (message) {
+    message->expect_keys({"latency", "bytes", "bandwidth_gbps", kContended});
+    costs.message = read_transfer(*message, {});
+    if (const auto list = message->find(kContended))
       for (std::size_t at = 0; at < list->size(); ++at)
         costs.contended_message.push_back((*list)[at].duration());
   }
-  costs.message = message;
+  expect_priced_messages(root, message ? *message : root, costs);
+  if (any_stage_has(costs, &StageEntry::message_bytes))
+    costs.message.bytes = mean_message_bytes(costs);
   if (const auto links = root.find("links"))
     for (std::size_t at = 0; at < links->size(); ++at)
-      costs.links.push_back(read_link((*links)[at], message));
+      costs.links.push_back(read_link((*links)[at], costs));
 }
 
 CopyEntry read_copy_entry(const JsonNode& node) {
@@ -160,16 +144,37 @@ CostTable parse_cost_file(std::string_view text, const std::string& file) {
   const JsonFile json(text, file);
   const JsonNode root = json.root();
   root.expect_format("bubblescope-costs/1");
-  root.expect_keys({"format", "stages", "message", "norm", "copy", "links", "memory", "cluster",
-                    "ranks_per_device", "measured"});
+  root.expect_keys({"format",
+                    "stages",
+                    "forward",
+                    "backward",
+                    "input_grad",
+                    "weight_grad",
+                    "recompute",
+                    "selective_recompute",
+                    "overlapped_pair",
+                    "evict",
+                    "load",
+                    "evict_to_rank",
+                    "load_from_rank",
+                    "activation_bytes",
+                    "optimizer",
+                    "reduce_grad",
+                    "unshard",
+                    "weight_bytes",
+                    "message",
+                    "norm",
+                    "copy",
+                    "links",
+                    "memory",
+                    "cluster",
+                    "ranks_per_device",
+                    "measured"});
   CostTable costs;
   costs.file = file;
-  const JsonNode stages = root.at("stages");
-  for (std::size_t stage = 0; stage < stages.size(); ++stage)
-    costs.stages.push_back(read_stage(stages[stage]));
-  if (costs.stages.empty()) stages.refuse("is empty; give one object per stage");
+  read_stages(root, costs);
   read_messages(root, costs);
-  costs.norm = read_duration(root, "norm").value_or(0);
+  if (const auto norm = root.find("norm")) costs.norm = norm->duration();
   read_copy(root, costs);
   read_memory(root, costs);
   if (const auto cluster = root.find("cluster")) costs.cluster = read_cluster(*cluster);

@@ -196,7 +196,7 @@ class DotGraph {
   void write_node(InstructionId id) {
     const Op& op = instruction(id).op;
     const double width = right(id) - left(id);
-    const std::string name = to_string(op);
+    const std::string name = to_string(instruction(id));
     const bool fits = kCharacter * static_cast<double>(name.size()) <= width;
     const Rgb colour = palette_.colour(op);
     print(

@@ -233,6 +233,8 @@ bool JsonNode::is_null() const { return value_->is_null(); }
 
 bool JsonNode::is_array() const { return value_->is_array(); }
 
+bool JsonNode::is_object() const { return value_->is_object(); }
+
 bool JsonNode::is_integer() const { return value_->is_number_integer(); }
 
 std::optional<double> JsonNode::number() const {

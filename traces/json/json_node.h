@@ -45,10 +45,12 @@ class JsonNode {
   const Json& value() const { return *value_; }
   bool is_null() const;
   bool is_array() const;
+  bool is_object() const;
   bool is_integer() const;
   std::optional<double> number() const;                   ///< empty for anything else
   std::optional<std::uint64_t> unsigned_integer() const;  ///< likewise
 
+  std::string pointer() const;  ///< "/stages/2/forward"; of the root ""
   /// Throws Error: "costs.json: /stages/2/forward: must be ...".
   [[noreturn]] void refuse(const std::string& what) const;
 
@@ -78,8 +80,6 @@ class JsonNode {
  private:
   JsonNode(const Json& value, const JsonNode& parent, const char* key, std::size_t index)
       : value_(&value), file_(parent.file_), parent_(&parent), key_(key), index_(index) {}
-
-  std::string pointer() const;
 
   const Json* value_;
   const std::string* file_;

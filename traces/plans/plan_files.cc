@@ -10,7 +10,9 @@ namespace {
 
 void write_idle(JsonWriter& json, const Plan& plan) {
   json.key("mean_idle_by_cause_ns").begin_object();
-  for (std::size_t cause = 0; cause < kIdleCauses; ++cause)
+  // Plans have no arrivals.
+  constexpr auto kCauses = static_cast<std::size_t>(IdleCause::kArrival);
+  for (std::size_t cause = 0; cause < kCauses; ++cause)
     json.member(name(static_cast<IdleCause>(cause)), plan.mean_idle[cause]);
   json.end_object();
 }

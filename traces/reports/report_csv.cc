@@ -6,19 +6,20 @@
 #include <iterator>
 
 #include "sim/analysis/conclusions.h"
+#include "sim/analysis/idle.h"
 #include "traces/files/csv_string.h"
 
 namespace bubblescope::traces {
 
 namespace {
 
-std::string header() {
+std::string header(std::size_t causes) {
   std::string out =
       "schedule,rank,busy_ns,idle_ns,first_start_ns,last_end_ns,sends,peak_chunks,"
       "peak_activations,peak_units,peak_memory_bytes";
   for (int kind = 0; kind < kBusyKinds; ++kind)
     out += fmt::format(",busy_{}_ns", name(static_cast<BusyKind>(kind)));
-  for (int cause = 0; cause < kIdleCauses; ++cause)
+  for (std::size_t cause = 0; cause < causes; ++cause)
     out += fmt::format(",idle_{}_ns", name(static_cast<IdleCause>(cause)));
   return out + '\n';
 }
@@ -29,7 +30,8 @@ std::string write_report_csv(const BubbleReport& report) { return write_report_c
 
 std::string write_report_csv(const BubbleReport& report,
                              const std::vector<std::pair<std::string, std::string>>& members) {
-  std::string out = header();
+  const std::size_t causes = count_idle_causes(report);
+  std::string out = header(causes);
   std::string values;
   out.pop_back();
   for (const auto& [name, value] : members) {
@@ -45,8 +47,8 @@ std::string write_report_csv(const BubbleReport& report,
                    row.peak.activations, row.peak.units,
                    row.peak.bytes ? fmt::format("{}", *row.peak.bytes) : "");
     for (const Nanos busy : row.busy_by_kind) fmt::format_to(std::back_inserter(out), ",{}", busy);
-    for (const Nanos idle : row.idle_by_cause)
-      out += is_conclusive(report) ? fmt::format(",{}", idle) : ",";
+    for (std::size_t cause = 0; cause < causes; ++cause)
+      out += is_conclusive(report) ? fmt::format(",{}", row.idle_by_cause[cause]) : ",";
     out += values + '\n';
   }
   return out;

@@ -6,15 +6,17 @@
 #include <vector>
 
 #include "sim/analysis/conclusions.h"
+#include "sim/analysis/idle.h"
 
 namespace bubblescope::traces {
 
 namespace {
 
 template <class Enum, std::size_t kCount>
-void write_by_name(JsonWriter& json, const std::array<Nanos, kCount>& values) {
+void write_by_name(JsonWriter& json, const std::array<Nanos, kCount>& values,
+                   std::size_t count = kCount) {
   json.begin_object();
-  for (std::size_t at = 0; at < kCount; ++at) json.member(name(static_cast<Enum>(at)), values[at]);
+  for (std::size_t at = 0; at < count; ++at) json.member(name(static_cast<Enum>(at)), values[at]);
   json.end_object();
 }
 
@@ -47,6 +49,7 @@ void write_weights(JsonWriter& json, const WeightReport& weights) {
 
 void write_ranks(JsonWriter& json, const BubbleReport& report, const Program& program) {
   const std::vector<Nanos> max_slack = find_max_slack(report, program);
+  const std::size_t causes = count_idle_causes(report);
   json.line(1).key("ranks").begin_array();
   for (std::size_t rank = 0; rank < report.ranks.size(); ++rank) {
     const RankReport& row = report.ranks[rank];
@@ -57,7 +60,7 @@ void write_ranks(JsonWriter& json, const BubbleReport& report, const Program& pr
     write_by_name<BusyKind>(json.line(2).key("busy_by_kind_ns"), row.busy_by_kind);
     json.line(2).key("idle_by_cause_ns");
     if (is_conclusive(report))
-      write_by_name<IdleCause>(json, row.idle_by_cause);
+      write_by_name<IdleCause>(json, row.idle_by_cause, causes);
     else
       json.null();
     if (row.weights) write_weights(json, *row.weights);
@@ -102,6 +105,14 @@ void write_noise(JsonWriter& json, const StepTimes& times) {
   json.end_object();
 }
 
+void write_serving(JsonWriter& json, const ServingReport& serving) {
+  json.line(1).key("serving").begin_object().key("time_to_first_token").begin_object();
+  json.member("p50_ns", serving.first_token_p50).member("p95_ns", serving.first_token_p95);
+  json.member("mean_ns", serving.first_token_mean).member("max_ns", serving.first_token_max);
+  json.end_object().array("time_to_first_token_ns", serving.first_token);
+  json.member("microbatches_per_second", serving.microbatches_per_second).end_object();
+}
+
 void write_sensitivity(JsonWriter& json, const Sensitivity& sensitivity) {
   json.line(1).key("sensitivity").begin_object().member("more", 0.01);
   json.array("by_rank_ns", sensitivity.by_rank).key("by_kind_ns");
@@ -138,6 +149,7 @@ std::string write_report_json(const BubbleReport& report, const Program& program
   write_critical_path(json, report, program, timeline);
   if (!report.links.empty()) write_links(json, report.links);
   if (report.noise) write_noise(json, *report.noise);
+  if (report.serving) write_serving(json, *report.serving);
   if (report.sensitivity) write_sensitivity(json, *report.sensitivity);
   json.line(1).key("lower_bound_ns");
   is_conclusive(report) ? json.value(report.lower_bound) : json.null();

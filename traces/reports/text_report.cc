@@ -24,8 +24,8 @@ namespace bubblescope::traces {
 namespace {
 
 /// Short headings, so that all columns fit side by side.
-constexpr std::array<std::string_view, kIdleCauses> kCauseHeads{"warmup", "imbal", "depend", "comm",
-                                                                "memory", "drain", "sync"};
+constexpr std::array<std::string_view, kIdleCauses> kCauseHeads{
+    "warmup", "imbal", "depend", "comm", "memory", "drain", "sync", "arrive"};
 
 std::string format_amount(double amount) { return trim_zeros(fmt::format("{:.2f}", amount)); }
 
@@ -233,6 +233,18 @@ std::string noise_line(const BubbleReport& report) {
       format_time(static_cast<Nanos>(report.noise->mean)), format_time(report.noise->longest));
 }
 
+/// Writes one line where a forward-only schedule serves micro-batches that arrive, none elsewhere.
+std::string serving_line(const BubbleReport& report) {
+  if (!report.serving) return {};
+  const ServingReport& serving = *report.serving;
+  return fmt::format(
+      "serving      time to first token p50 {}  p95 {}  mean {}  max {}; {:.4g} micro-batches per "
+      "second\n",
+      format_time(serving.first_token_p50), format_time(serving.first_token_p95),
+      format_time(static_cast<Nanos>(serving.first_token_mean)),
+      format_time(serving.first_token_max), serving.microbatches_per_second);
+}
+
 /// Formats a change with its sign, because a slower op can make a step shorter if messages share
 /// links.
 std::string format_change(Nanos change) { return (change < 0 ? "" : "+") + format_time(change); }
@@ -280,7 +292,7 @@ std::string write_text_report(const StepRecord& record, const DrawOptions& optio
                        format_time(record.report.makespan));
   std::string text = costs_line(record) + totals(record.report) + asynchronous(record.report) +
                      busiest_link(record.report) + noise_line(record.report) +
-                     write_sensitivity_text(record.report) + "\n" +
+                     serving_line(record.report) + write_sensitivity_text(record.report) + "\n" +
                      RankTable(record, options).draw();
   const std::string left_out = describe_shown_ranks(record.report, options.all_ranks);
   if (!left_out.empty()) text += left_out + "\n";

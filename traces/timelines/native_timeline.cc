@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "sim/ir/number.h"
 #include "sim/ir/validate.h"
 #include "traces/files/format.h"
 #include "traces/files/quote.h"
@@ -70,19 +72,36 @@ class RowReader {
 
  private:
   Op read_op(const JsonNode& node) const {
+    if (const std::optional<Op> arrival = parse_arrival(node.text()))
+      return expect_in_shape(node, *arrival);
     const Cell cell = parse_cell(node.text(), CellGrammar::kOwn);
     if (!cell.sound()) node.refuse(fmt::format("{} {}", quote(node.text()), cell.fault));
     const Op& op = cell.ops[0];
-    const Shape& shape = schedule_.shape;
     if (cell.count != 1 || op.kind == OpKind::kIdle)
       node.refuse(
           fmt::format("{} must be one op; give each half of a pair its row", quote(node.text())));
+    return expect_in_shape(node, op);
+  }
+
+  /// Parses "0ARRIVE2", as to_string() writes the arrival of a micro-batch.
+  static std::optional<Op> parse_arrival(std::string_view text) {
+    constexpr std::string_view kArrive = "ARRIVE";
+    const std::size_t at = text.find(kArrive);
+    if (at == text.npos) return {};
+    const auto stage = parse_number<std::int32_t>(text.substr(0, at));
+    const auto microbatch = parse_number<std::int32_t>(text.substr(at + kArrive.size()));
+    if (!stage || !microbatch || *stage < 0 || *microbatch < 0) return {};
+    return Op{*stage, *microbatch, 0, OpKind::kIdle};
+  }
+
+  Op expect_in_shape(const JsonNode& node, const Op& op) const {
+    const Shape& shape = schedule_.shape;
     if (op.stage >= schedule_.stages() || op.microbatch >= shape.microbatches ||
         op.slice >= shape.slices)
       node.refuse(
           fmt::format("{} is not of this schedule, which has {} stages, {} micro-batches, "
                       "{} slices",
-                      to_string(op), schedule_.stages(), shape.microbatches, shape.slices));
+                      node.text(), schedule_.stages(), shape.microbatches, shape.slices));
     return op;
   }
 
@@ -175,7 +194,7 @@ void expect_columns(const JsonNode& node) {
 void write_row(JsonWriter& json, const Program& program, const Timeline& timeline,
                InstructionId id) {
   const Instruction& instruction = program.instructions[id];
-  json.line(1).begin_array().value(instruction.rank).value(to_string(instruction.op));
+  json.line(1).begin_array().value(instruction.rank).value(to_string(instruction));
   json.value(timeline.start[id]).value(timeline.end[id]);
   instruction.lane == kNoLane ? json.null() : json.value(instruction.lane);
   json.value(instruction.peer).begin_array();

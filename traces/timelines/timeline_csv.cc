@@ -37,8 +37,8 @@ std::string write_timeline_csv(const StepRecord& record, const std::string&) {
     const std::string_view lane =
         instruction.lane == kNoLane ? "" : std::string_view(program.lanes[instruction.lane].name);
     fmt::format_to(end, FMT_COMPILE("{},{},{},{},{},{},{},{},"), instruction.rank, lane,
-                   to_string(op), code(op.kind), op.stage, op.microbatch, record.timeline.start[id],
-                   record.timeline.end[id]);
+                   to_string(instruction), is_arrival(instruction) ? "ARRIVE" : code(op.kind),
+                   op.stage, op.microbatch, record.timeline.start[id], record.timeline.end[id]);
     if (has_slack) fmt::format_to(end, FMT_COMPILE("{}"), report.slack[id]);
     out.push_back(',');
     if (is_conclusive(report)) out.push_back(critical[id]);

@@ -1,0 +1,196 @@
+// Runs a Program in time order and lets free ranks choose.
+#include "sim/engine/ready_run.h"
+
+#include <algorithm>
+#include <functional>
+#include <queue>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "sim/engine/memory_bound.h"
+
+namespace bubblescope::inline sim {
+
+namespace {
+
+bool computes(const Program& program, InstructionId id) {
+  return program.instructions[id].lane < static_cast<std::uint32_t>(program.ranks);
+}
+
+}  // namespace
+
+ReadySimulator::ReadySimulator(const Program& program, const ReadyRules& rules)
+    : program_(program),
+      rules_(rules),
+      units_(static_cast<std::size_t>(program.ranks)),
+      unit_of_(program.size(), 0),
+      awaited_(program.size(), 0) {
+  add_units();
+  add_waiters();
+}
+
+void ReadySimulator::add_units() {
+  for (InstructionId id = 0; id < program_.size(); ++id) {
+    if (!computes(program_, id)) continue;
+    const Instruction& instruction = program_.instructions[id];
+    std::vector<Unit>& units = units_[static_cast<std::size_t>(instruction.rank)];
+    if (instruction.op.pairing != Pairing::kSecond) units.push_back({id, id, 0, 0});
+    Unit& unit = units.back();
+    unit.last = id;
+    unit.net += rules_.memory[id];
+    unit.peak = std::max(unit.peak, unit.net);
+    unit_of_[id] = static_cast<std::uint32_t>(units.size() - 1);
+  }
+}
+
+/// A pair's second half counts as its first, so that the pair waits for the inputs of both.
+void ReadySimulator::add_waiters() {
+  std::vector<std::pair<InstructionId, InstructionId>> edges;
+  std::vector<InstructionId> last_in_lane(program_.lanes.size(), kNoInstruction);
+  for (InstructionId id = 0; id < program_.size(); ++id) {
+    const Instruction& instruction = program_.instructions[id];
+    InstructionId waiter = id;
+    if (computes(program_, id))
+      waiter = units_[static_cast<std::size_t>(instruction.rank)][unit_of_[id]].first;
+    for (const InstructionId awaited : program_.dependencies_of(id))
+      if (awaited != waiter) edges.emplace_back(awaited, waiter);
+    if (instruction.lane == kNoLane || computes(program_, id)) continue;
+    InstructionId& last = last_in_lane[instruction.lane];
+    if (last != kNoInstruction) edges.emplace_back(last, id);
+    last = id;
+  }
+  waiter_begin_.assign(program_.size() + std::size_t{1}, 0);
+  for (const auto& [awaited, waiter] : edges) {
+    ++waiter_begin_[awaited + 1];
+    ++awaited_[waiter];
+  }
+  for (InstructionId id = 0; id < program_.size(); ++id) waiter_begin_[id + 1] += waiter_begin_[id];
+  waiters_.resize(edges.size());
+  std::vector<std::uint32_t> next(waiter_begin_.begin(), waiter_begin_.end() - 1);
+  for (const auto& [awaited, waiter] : edges) waiters_[next[awaited]++] = waiter;
+}
+
+/// One run.
+class ReadyLoop {
+ public:
+  ReadyLoop(const ReadySimulator& simulator, std::span<const Nanos> durations)
+      : simulator_(simulator),
+        program_(simulator.program_),
+        durations_(durations),
+        awaited_(simulator.awaited_),
+        ready_(simulator.units_.size()),
+        busy_(simulator.units_.size(), false) {
+    run_.timeline.source = "simulated";
+    run_.timeline.start.assign(program_.size(), 0);
+    run_.timeline.end.assign(program_.size(), 0);
+    run_.order.resize(simulator.units_.size());
+    for (const std::vector<ReadySimulator::Unit>& units : simulator.units_) {
+      std::vector<MemoryStep> steps;
+      for (const ReadySimulator::Unit& unit : units) steps.push_back({unit.peak, unit.net});
+      memory_.emplace_back(steps);
+    }
+  }
+
+  ReadyRun run() && {
+    for (InstructionId id = 0; id < program_.size(); ++id)
+      if (awaited_[id] == 0 && !is_second_half(id)) become_ready(id);
+    choose();
+    while (!ends_.empty()) {
+      now_ = ends_.top().first;
+      while (!ends_.empty() && ends_.top().first == now_) {
+        const InstructionId id = ends_.top().second;
+        ends_.pop();
+        end(id);
+      }
+      choose();
+    }
+    return std::move(run_);
+  }
+
+ private:
+  /// The order in which a rank prefers its units: by priority, then by place.
+  using Choice = std::pair<std::int64_t, std::uint32_t>;
+
+  const ReadySimulator::Unit& unit_of(InstructionId id) const {
+    const auto rank = static_cast<std::size_t>(program_.instructions[id].rank);
+    return simulator_.units_[rank][simulator_.unit_of_[id]];
+  }
+
+  bool is_second_half(InstructionId id) const {
+    return computes(program_, id) && unit_of(id).first != id;
+  }
+
+  void become_ready(InstructionId id) {
+    if (!computes(program_, id)) return start(id, now_);
+    const auto rank = static_cast<std::size_t>(program_.instructions[id].rank);
+    ready_[rank].emplace(simulator_.rules_.priority[id], simulator_.unit_of_[id]);
+    touched_.insert(rank);
+  }
+
+  void start(InstructionId id, Nanos time) {
+    run_.timeline.start[id] = time;
+    run_.timeline.end[id] = time + durations_[id];
+    ends_.emplace(run_.timeline.end[id], id);
+  }
+
+  void end(InstructionId id) {
+    if (computes(program_, id) && unit_of(id).last == id) {
+      const auto rank = static_cast<std::size_t>(program_.instructions[id].rank);
+      busy_[rank] = false;
+      touched_.insert(rank);
+    }
+    for (std::uint32_t at = simulator_.waiter_begin_[id]; at < simulator_.waiter_begin_[id + 1];
+         ++at)
+      if (--awaited_[simulator_.waiters_[at]] == 0) become_ready(simulator_.waiters_[at]);
+  }
+
+  void choose() {
+    for (const std::size_t rank : std::exchange(touched_, {})) {
+      if (busy_[rank]) continue;
+      const auto best =
+          std::find_if(ready_[rank].begin(), ready_[rank].end(),
+                       [&](const Choice& choice) { return memory_[rank].allows(choice.second); });
+      if (best == ready_[rank].end()) continue;
+      const ReadySimulator::Unit& unit = simulator_.units_[rank][best->second];
+      memory_[rank].take(best->second);
+      ready_[rank].erase(best);
+      busy_[rank] = true;
+      run_.order[rank].push_back(unit.first);
+      start(unit.first, now_);
+      if (unit.last == unit.first) continue;
+      run_.order[rank].push_back(unit.last);
+      start(unit.last, run_.timeline.end[unit.first]);
+    }
+  }
+
+  const ReadySimulator& simulator_;
+  const Program& program_;
+  std::span<const Nanos> durations_;
+  std::vector<std::uint32_t> awaited_;
+  std::vector<std::set<Choice>> ready_;  ///< [rank]
+  std::vector<bool> busy_;               ///< [rank]
+  std::vector<MemoryBound> memory_;      ///< [rank]
+  std::set<std::size_t> touched_;        ///< ranks that may have a choice to make
+  std::priority_queue<std::pair<Nanos, InstructionId>, std::vector<std::pair<Nanos, InstructionId>>,
+                      std::greater<>>
+      ends_;
+  Nanos now_ = 0;
+  ReadyRun run_;
+};
+
+ReadyRun ReadySimulator::run(std::span<const Nanos> durations) const {
+  return ReadyLoop(*this, durations).run();
+}
+
+std::vector<Nanos> find_remaining_paths(const Program& program, std::span<const Nanos> durations) {
+  std::vector<Nanos> path(program.size(), 0);
+  for (InstructionId id = program.size(); id-- > 0;) {
+    path[id] += durations[id];
+    for (const InstructionId awaited : program.dependencies_of(id))
+      path[awaited] = std::max(path[awaited], path[id]);
+  }
+  return path;
+}
+
+}  // namespace bubblescope::inline sim

@@ -1,0 +1,73 @@
+// The engine of ready policies: a rank's order is a hint.
+//
+// At every moment, first all instructions that end then have ended. Then each free rank runs one of
+// its ops whose dependencies have ended: the one with the best priority that keeps the rank's
+// memory bound. The two ops of an overlapped pair run together, once both are ready.
+//
+// The memory bound is the most that the rank holds in its own order. An op may run early only if
+// the rest of the order still keeps the bound afterwards. So the order itself always remains
+// possible, and a policy cannot deadlock where the order does not:
+//
+//   order 0F0 0F1 0B0 0F2 0B1 0B2, bound 2:  0F2 may not run before 0B0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sim/ir/program.h"
+#include "sim/ir/timeline.h"
+#include "sim/ir/units.h"
+
+namespace bubblescope::inline sim {
+
+/// What ranks prefer, and how much memory ops add. Both are indexed by instruction; only the
+/// entries of compute lanes matter.
+struct ReadyRules {
+  std::vector<std::int64_t> priority;  ///< the lowest runs first; ties go to the lower id
+  std::vector<std::int64_t> memory;    ///< added at the start, or if negative released at the end
+};
+
+struct ReadyRun {
+  Timeline timeline;
+  std::vector<std::vector<InstructionId>> order;  ///< [rank]: what its compute lane ran
+};
+
+/// Runs a Program whose compute lanes may be reordered; its other lanes keep their order. Refers to
+/// the Program and the rules.
+class ReadySimulator {
+ public:
+  ReadySimulator(const Program& program, const ReadyRules& rules);
+
+  ReadyRun run(std::span<const Nanos> durations) const;
+
+ private:
+  friend class ReadyLoop;
+
+  /// What a rank runs at once: an op, or the two ops of a pair.
+  struct Unit {
+    InstructionId first = kNoInstruction;
+    InstructionId last = kNoInstruction;  ///< the first, or the second of a pair
+    std::int64_t peak = 0;                ///< memory that it adds while it runs, at most
+    std::int64_t net = 0;                 ///< memory that it adds in the end
+  };
+
+  void add_units();
+  void add_waiters();
+
+  const Program& program_;
+  const ReadyRules& rules_;
+  std::vector<std::vector<Unit>> units_;  ///< [rank], in its order
+  std::vector<std::uint32_t> unit_of_;    ///< per instruction of a compute lane
+  /// Per instruction: its dependencies and, outside compute lanes, its lane predecessor. For a
+  /// pair, the first half has those of both.
+  std::vector<std::uint32_t> awaited_;
+  std::vector<std::uint32_t> waiter_begin_;  ///< per instruction, and the end
+  std::vector<InstructionId> waiters_;
+};
+
+/// The longest path from the start of every instruction to the end of the step, along dependencies
+/// alone.
+std::vector<Nanos> find_remaining_paths(const Program& program, std::span<const Nanos> durations);
+
+}  // namespace bubblescope::inline sim

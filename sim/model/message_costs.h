@@ -1,0 +1,51 @@
+// Values of the messages between stages, for every micro-batch and slice.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "sim/ir/schedule.h"
+#include "sim/model/cost_tensor.h"
+
+namespace bubblescope::inline sim {
+
+/// One message between a stage and the next one, in either direction.
+struct StageMessage {
+  std::int32_t from = 0;  ///< the sending rank
+  std::int32_t to = 0;
+  Op producer;          ///< on the earlier of the two stages, whichever sends
+  bool forward = true;  ///< carries an activation; else a gradient
+};
+
+/// Makes a tensor with the value of every stage's messages; `set(value, message)` sets one of them.
+/// Ops that send nothing to another rank keep Value{}.
+template <class Value, class Set>
+CostTensor<Value> make_message_tensor(const Schedule& schedule, bool by_microbatch, Set set) {
+  const Shape& shape = schedule.shape;
+  CostTensor<Value> tensor(shape.slices);
+  const std::int32_t microbatches =
+      by_microbatch || !schedule.replicas_of_stage.empty() ? shape.microbatches : 1;
+  std::vector<Value> values;
+  for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
+    values.assign(static_cast<std::size_t>(std::int64_t{microbatches} * shape.slices), Value{});
+    const auto add = [&](bool forward, std::int32_t other) {
+      for (std::int32_t microbatch = 0; microbatch < microbatches; ++microbatch) {
+        const std::int32_t from = schedule.rank_of(stage, microbatch);
+        const std::int32_t to = schedule.rank_of(other, microbatch);
+        if (from == to) continue;
+        for (std::int32_t slice = 0; slice < shape.slices; ++slice) {
+          const Op producer{std::min(stage, other), microbatch, static_cast<std::int16_t>(slice)};
+          set(values[static_cast<std::size_t>(std::int64_t{microbatch} * shape.slices + slice)],
+              StageMessage{from, to, producer, forward});
+        }
+      }
+    };
+    if (!schedule.is_last(stage)) add(true, stage + 1);
+    if (!schedule.is_first(stage)) add(false, stage - 1);
+    tensor.add_stage(values);
+  }
+  return tensor;
+}
+
+}  // namespace bubblescope::inline sim

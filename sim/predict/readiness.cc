@@ -1,0 +1,132 @@
+// Derives the rules of a policy from a priced Program.
+#include "sim/predict/readiness.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+#include <variant>
+
+#include "sim/analysis/memory_curve.h"
+#include "sim/analysis/step_times.h"
+#include "sim/engine/ready_run.h"
+#include "sim/engine/simulate.h"
+#include "sim/engine/simulate_batch.h"
+#include "sim/ir/error.h"
+#include "sim/predict/predict.h"
+
+namespace bubblescope::inline sim {
+
+namespace {
+
+void expect_reorderable(const Schedule& schedule, const Config& config) {
+  const auto refuse = [&](const std::string& what) {
+    throw Error(fmt::format("`policy` ready cannot reorder {}: {}", schedule.name, what));
+  };
+  if (config.lower.mode != P2pMode::kDataflow)
+    refuse("messages are posted in an order of their own; leave `p2p_mode` out");
+  if (!schedule.posted.empty()) refuse("it says itself where messages are posted and ranks idle");
+  if (!schedule.weights.empty()) refuse("its ops read weights of certain versions");
+  if (!schedule.offload_target_of_rank.empty()) refuse("its activations are copied out and back");
+  if (schedule.fused_forwards > 1) refuse("its forwards are fused");
+}
+
+/// The lowest number is the best priority.
+std::int64_t rank_kind(OpKind kind) {
+  if (gives_input_grad(kind) || kind == OpKind::kRecompute) return 0;
+  if (kind == OpKind::kForward) return 1;
+  return kind == OpKind::kWeightGrad ? 2 : 3;
+}
+
+std::vector<std::int64_t> find_priorities(const Program& program,
+                                          const std::vector<Nanos>& durations,
+                                          ReadyPriority policy) {
+  std::vector<std::int64_t> priority(program.size(), 0);
+  switch (policy) {
+    case ReadyPriority::kOrder: break;
+    case ReadyPriority::kBackward:
+      for (InstructionId id = 0; id < program.size(); ++id)
+        priority[id] = rank_kind(program.instructions[id].op.kind);
+      break;
+    case ReadyPriority::kPath:
+      priority = find_remaining_paths(program, durations);
+      for (std::int64_t& path : priority) path = -path;
+      break;
+  }
+  return priority;
+}
+
+/// What every op adds to its rank's memory: bytes where activations have them, else chunks.
+std::vector<std::int64_t> find_memory(const ValidSchedule& schedule, const Program& program,
+                                      const Timeline& timeline, const MemoryModel& memory) {
+  std::vector<std::int64_t> added(program.size(), 0);
+  std::vector<std::int64_t> held(static_cast<std::size_t>(program.ranks), 0);
+  for (const MemoryPoint& point : compute_memory_curve(schedule, program, timeline, memory)) {
+    const std::int64_t now =
+        memory.activation_bytes.empty() ? point.held.chunk_millionths : point.held.bytes;
+    std::int64_t& before = held[static_cast<std::size_t>(point.rank)];
+    added[point.by] = now - before;
+    before = now;
+  }
+  return added;
+}
+
+Schedule reorder(const ValidSchedule& schedule, const Program& program, const ReadyRun& run) {
+  Schedule reordered = schedule;
+  for (std::size_t rank = 0; rank < reordered.order.size(); ++rank) {
+    RankOrder& order = reordered.order[rank];
+    order.clear();
+    for (const InstructionId id : run.order[rank])
+      if (is_compute(program.instructions[id].op.kind))
+        order.push_back(program.instructions[id].op);
+  }
+  return reordered;
+}
+
+StepTimes run_scenarios(const Program& program, const ReadySimulator& simulator,
+                        const NoiseModel& noise, std::size_t scenarios) {
+  std::vector<Nanos> makespans;
+  std::vector<Batch> durations(program.size());
+  std::vector<Nanos> scenario(program.size());
+  while (makespans.size() < scenarios) {
+    const std::size_t within = makespans.size() % kBatchWidth;
+    if (within == 0) {
+      const NoisyBatch batch(noise, makespans.size() / kBatchWidth);
+      for (InstructionId id = 0; id < program.size(); ++id) durations[id] = batch(id);
+    }
+    for (InstructionId id = 0; id < program.size(); ++id)
+      scenario[id] = static_cast<Nanos>(durations[id][within]);
+    const std::vector<Nanos> ends = simulator.run(scenario).timeline.end;
+    makespans.push_back(ends.empty() ? 0 : *std::max_element(ends.begin(), ends.end()));
+  }
+  return summarize(std::move(makespans));
+}
+
+}  // namespace
+
+ReadyStep run_by_readiness(const ValidSchedule& schedule, const Config& config) {
+  expect_reorderable(schedule, config);
+  Config quiet = config;
+  quiet.policy.reset();
+  quiet.scenarios = {};
+  const Prediction fixed =
+      predict(schedule, lower_or_refuse(schedule, choose_lowering(schedule, config)), quiet);
+  if (fixed.timing.traffic)
+    throw Error(
+        "`policy` ready needs ops and messages that do not slow each other; leave `network`, and "
+        "'cluster' and 'contended' of a cost file, out");
+  const std::vector<Nanos>& durations = fixed.timing.durations;
+  const ReadyRules rules{
+      find_priorities(fixed.program, durations, *config.policy),
+      find_memory(fixed.schedule, fixed.program, fixed.timeline, fixed.models.memory)};
+  const ReadySimulator simulator(fixed.program, rules);
+  ReadyStep step{require_valid(reorder(schedule, fixed.program, simulator.run(durations))), {}};
+  const Noise& noise = config.scenarios.noise;
+  if (noise.is_random())
+    step.noise = run_scenarios(
+        fixed.program, simulator,
+        NoiseModel(fixed.program, durations, noise, price_bytes(fixed.program, fixed.models.costs)),
+        config.scenarios.count);
+  return step;
+}
+
+}  // namespace bubblescope::inline sim

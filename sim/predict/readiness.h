@@ -1,0 +1,23 @@
+// Ready policies: the order that results where ranks run what is ready, and what noise does to it.
+#pragma once
+
+#include <optional>
+
+#include "sim/analysis/report.h"
+#include "sim/ir/valid_schedule.h"
+#include "sim/predict/config.h"
+
+namespace bubblescope::inline sim {
+
+/// A schedule under a ready policy.
+struct ReadyStep {
+  ValidSchedule schedule;          ///< in the order that ranks choose without noise
+  std::optional<StepTimes> noise;  ///< under the noise of the Config: ranks choose in each scenario
+};
+
+/// Lets ranks choose by the policy of the Config; the order of the schedule is their hint. Throws
+/// Error for what a policy cannot reorder, such as posted messages, copies and asynchronous
+/// updates, and where the times of ops depend on others.
+ReadyStep run_by_readiness(const ValidSchedule& schedule, const Config& config);
+
+}  // namespace bubblescope::inline sim

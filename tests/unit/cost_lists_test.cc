@@ -1,0 +1,243 @@
+// Lists in cost files: values per stage, micro-batch and slice, and what files may not say.
+#include "sim/model/cost_lists.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+#include "sim/analysis/memory_curve.h"
+#include "sim/engine/simulate.h"
+#include "sim/ir/error.h"
+#include "sim/ir/validate.h"
+#include "sim/model/message_costs.h"
+#include "sim/predict/predict.h"
+#include "traces/costs/cost_file.h"
+#include "traces/costs/value_list.h"
+#include "traces/schedules/text_schedule.h"
+
+namespace bubblescope::tests {
+namespace {
+
+CostTable with(const std::string& keys) {
+  return traces::parse_cost_file("{\"format\":\"bubblescope-costs/1\"," + keys + "}", "f.json");
+}
+
+std::string error_of(const std::function<void()>& run) {
+  try {
+    run();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+/// Two stages on two ranks, two micro-batches.
+const Schedule& two_by_two() {
+  static const Schedule schedule =
+      traces::parse_schedule_text("0F0 0F1 0B0 0B1 | 1F0 1B0 1F1 1B1", "two");
+  return schedule;
+}
+
+/// One stage, two micro-batches of two slices.
+const Schedule& sliced() {
+  static const Schedule schedule =
+      traces::parse_schedule_text("0F0.0 0F0.1 0B0.1 0B0.0 0F1.0 0F1.1 0B1.1 0B1.0", "sliced");
+  return schedule;
+}
+
+Op op(OpKind kind, std::int32_t stage, std::int32_t microbatch, std::int16_t slice = 0) {
+  return {stage, microbatch, slice, kind};
+}
+
+constexpr const char* kPerMicrobatch =
+    R"("stages":[{"forward":{"per_microbatch":["1ns","2ns"]},"backward":"7ns"},)"
+    R"({"forward":"5ns","backward":{"per_microbatch":["3ns","4ns"]}}])";
+
+TEST(CostLists, GiveEveryMicrobatchItsTime) {
+  const CostModel model = make_cost_model(with(kPerMicrobatch), two_by_two());
+  EXPECT_EQ(model.stage_cost(forward(0, 0)).forward, 1);
+  EXPECT_EQ(model.stage_cost(forward(0, 1)).forward, 2);
+  EXPECT_EQ(model.stage_cost(forward(0, 1)).backward, 7);
+  EXPECT_EQ(model.stage_cost(forward(1, 1)).forward, 5);
+  EXPECT_EQ(model.stage_cost(forward(1, 0)).backward, 3);
+  EXPECT_EQ(model.stage_cost(forward(1, 1)).backward, 4);
+}
+
+// 0F0 ends at 1, 0F1 at 3; 1F0 1..6, 1B0 6..9, 1F1 9..14, 1B1 14..18; 0B0 9..16, 0B1 18..25.
+TEST(CostLists, AreWhatTheSimulatorRuns) {
+  Config config;
+  config.costs = with(kPerMicrobatch);
+  EXPECT_EQ(predict(require_valid(two_by_two()), config).report.makespan, 25);
+}
+
+TEST(CostLists, InTheRootHaveOneListPerStage) {
+  const CostModel model = make_cost_model(
+      with(
+          R"("forward":{"per_microbatch":[["1ns","2ns"],["5ns","5ns"]]},"backward":["7ns","3ns"])"),
+      two_by_two());
+  EXPECT_EQ(model.stage_cost(forward(0, 1)).forward, 2);
+  EXPECT_EQ(model.stage_cost(forward(1, 1)).forward, 5);
+  EXPECT_EQ(model.stage_cost(forward(1, 0)).backward, 3);
+}
+
+TEST(CostLists, NumbersInTheRootAreThoseOfEveryStage) {
+  const CostTable file = with(R"("forward":"4ns","backward":"6ns")");
+  const CostModel model = make_cost_model(file, two_by_two());
+  EXPECT_EQ(model.stage_cost(forward(1, 1)).forward, 4);
+  EXPECT_EQ(model.stage_cost(forward(1, 1)).backward, 6);
+}
+
+TEST(CostLists, InTheRootCompleteTheObjectsOfStages) {
+  const CostModel model =
+      make_cost_model(with(R"("stages":[{"forward":"1ns"},{"forward":"2ns"}],)"
+                           R"("backward":{"per_microbatch":[["7ns","8ns"],["3ns","4ns"]]})"),
+                      two_by_two());
+  EXPECT_EQ(model.stage_cost(forward(1, 0)).forward, 2);
+  EXPECT_EQ(model.stage_cost(forward(1, 1)).backward, 4);
+}
+
+TEST(CostLists, GiveSlicesTheirOwnTimes) {
+  const CostModel model =
+      make_cost_model(with(R"("stages":[{"forward":{"per_slice":["4ns","3ns"]},)"
+                           R"("backward":{"per_microbatch":[["9ns","8ns"],["7ns","6ns"]]}}])"),
+                      sliced());
+  EXPECT_EQ(model.stage_cost(op(OpKind::kForward, 0, 1, 0)).forward, 4);
+  EXPECT_EQ(model.stage_cost(op(OpKind::kForward, 0, 1, 1)).forward, 3);
+  EXPECT_EQ(model.stage_cost(op(OpKind::kForward, 0, 0, 1)).backward, 8);
+  EXPECT_EQ(model.stage_cost(op(OpKind::kForward, 0, 1, 0)).backward, 7);
+}
+
+TEST(CostLists, OfWholeSequencesAreDividedAmongSlices) {
+  const CostModel model = make_cost_model(
+      with(R"("stages":[{"forward":{"per_microbatch":["5ns","8ns"]},"backward":"7ns"}])"),
+      sliced());
+  EXPECT_EQ(model.stage_cost(op(OpKind::kForward, 0, 0, 0)).forward, 3);
+  EXPECT_EQ(model.stage_cost(op(OpKind::kForward, 0, 0, 1)).forward, 2);
+  EXPECT_EQ(model.stage_cost(op(OpKind::kForward, 0, 1, 1)).forward, 4);
+}
+
+// Bytes x 8 / 8 Gb/s = bytes in nanoseconds, plus the latency of 2 ns.
+TEST(CostLists, GiveMessagesTheSizeOfTheirMicrobatchInBothDirections) {
+  const std::string stages = R"("forward":"1ns","backward":["1ns","1ns"],)";
+  const CostModel model =
+      make_cost_model(with(stages + R"("message":{"latency":"2ns","bandwidth_gbps":8,)"
+                                    R"("bytes":{"per_microbatch":[[10,20],[0,0]]}})"),
+                      two_by_two());
+  EXPECT_EQ(model.messages(forward(0, 0)).forward, 12);
+  EXPECT_EQ(model.messages(forward(0, 1)).forward, 22);
+  EXPECT_EQ(model.messages(forward(1, 1)).backward, 22);
+  EXPECT_EQ(model.messages(forward(1, 1)).backward_bytes, 20);
+  EXPECT_EQ(model.messages(forward(1, 1)).forward, 0);  // the last stage sends no activation
+}
+
+TEST(CostLists, GiveMessagesOfAClusterTheirSize) {
+  const CostTable file = with(R"("forward":"1ns","backward":["1ns","1ns"],)"
+                              R"("message":{"bytes":{"per_microbatch":[[10,20],[0,0]]}},)"
+                              R"("cluster":{"within_node":{"latency":"3ns","bandwidth_gbps":8}})");
+  Config config;
+  config.costs = file;
+  const Prediction step = predict(require_valid(two_by_two()), config);
+  for (InstructionId id = 0; id < step.program.size(); ++id) {
+    const Instruction& instruction = step.program.instructions[id];
+    if (!is_message(instruction)) continue;
+    EXPECT_EQ(step.timing.durations[id], instruction.op.microbatch == 0 ? 13 : 23);
+    EXPECT_GE(step.timeline.end[id] - step.timeline.start[id], step.timing.durations[id]);
+  }
+}
+
+// Rank 0 holds both micro-batches at once, rank 1 one after the other.
+TEST(CostLists, GiveMicrobatchesTheirBytes) {
+  const CostTable file = with(R"("forward":"1ns","backward":"1ns",)"
+                              R"("activation_bytes":{"saved":{"per_microbatch":[[10,30],[5,7]]}})");
+  Config config;
+  config.costs = file;
+  const Prediction step = predict(require_valid(two_by_two()), config);
+  EXPECT_EQ(step.report.ranks[0].peak.bytes, 40);
+  EXPECT_EQ(step.report.ranks[1].peak.bytes, 7);
+}
+
+TEST(CostLists, OfAnotherLengthThanTheScheduleAreRefused) {
+  const CostTable file = with(R"("stages":[{"forward":{"per_microbatch":[1,2,3]},"backward":1},)"
+                              R"({"forward":{"per_microbatch":[1,2,3]},"backward":1}])");
+  EXPECT_EQ(error_of([&] { make_cost_model(file, two_by_two()); }),
+            "f.json: /stages/0: has lists of 3 entries per micro-batch, but two has 2 "
+            "(`microbatches`); give "
+            "one entry for each");
+  const CostTable one = with(R"("forward":{"per_microbatch":[[1],[2]]},"backward":1)");
+  EXPECT_EQ(error_of([&] { make_cost_model(one, two_by_two()); }),
+            "f.json: /stages/0: has lists of 1 entries per micro-batch, but two has 2 "
+            "(`microbatches`); give "
+            "one entry for each");
+}
+
+TEST(CostLists, OfDifferentLengthsAreRefusedWithBothPlaces) {
+  EXPECT_EQ(error_of([] {
+              with(R"("stages":[{"forward":{"per_microbatch":[1,2]},)"
+                   R"("backward":{"per_microbatch":[1,2,3]}}])");
+            }),
+            "f.json: /stages/0/backward/per_microbatch: has 3 entries, but "
+            "/stages/0/forward/per_microbatch has 2; give both one per micro-batch");
+  EXPECT_EQ(error_of([] { with(R"("forward":[1,2],"backward":[1,2,3])"); }),
+            "f.json: /backward: has 3 entries, but /forward has 2; give both one per stage");
+  EXPECT_EQ(error_of([] { with(R"("forward":{"per_microbatch":[[[1,2],[1]]]},"backward":1)"); }),
+            "f.json: /forward/per_microbatch/0/1: has 1 entries, but /forward/per_microbatch/0/0 "
+            "has 2; give both one per slice");
+}
+
+TEST(CostLists, AreRefusedWhereTheyMeanNothing) {
+  EXPECT_EQ(
+      error_of([] { with(R"("stages":[{"forward":[1,2],"backward":1}])"); }),
+      "f.json: /stages/0/forward: is a list; make it the 'per_microbatch' or 'per_slice' of an "
+      "object");
+  EXPECT_EQ(error_of([] { with(R"("forward":{"per_microbatch":[[1,[2]]]},"backward":1)"); }),
+            "f.json: /forward/per_microbatch/0/1: is a list of slices where others are not; give "
+            "lists for all or for none");
+  EXPECT_EQ(error_of([] { with(R"("forward":{"per_stage":[1]},"backward":1)"); }),
+            "f.json: /forward: unknown key 'per_stage'; did you mean 'per_slice'?");
+  EXPECT_EQ(error_of([] { with(R"("stages":[{"forward":1}],"forward":1,"backward":1)"); }),
+            "f.json: /stages/0/forward: is also in the root of the file, for all stages; remove "
+            "one of them");
+  EXPECT_NE(error_of([] {
+              with(R"("forward":[1,2],"backward":1,"message":{"bytes":[1,2]})");
+            }).find("lacks 'bandwidth_gbps'"),
+            std::string::npos);
+  EXPECT_NE(error_of([] {
+              with(R"("stages":[{"forward":{"per_microbatch":[1]},"backward":1,)"
+                   R"("contended":{"forward":[2]}}])");
+            }).find("/stages/0/contended: goes with values that all micro-batches share"),
+            std::string::npos);
+}
+
+TEST(CostLists, ReleaseAtMostWhatTheyHold) {
+  const CostTable file = with(
+      R"("forward":1,"backward":1,"activation_bytes":{"saved":{"per_microbatch":[[10,30],[5,7]]},)"
+      R"("released_by_input_grad":{"per_microbatch":[[10,30],[5,8]]}})");
+  EXPECT_EQ(error_of([&] { make_memory_model(file, two_by_two()); }),
+            "f.json: /stages/1/activation_bytes: released_by_input_grad of micro-batch 1 is 8 "
+            "bytes, more than the 7 that it saves; correct one of them");
+}
+
+TEST(ValueList, ReadsWordsLinesAndJson) {
+  const std::vector<std::int64_t> lengths{8192, 4096, 12};
+  EXPECT_EQ(traces::parse_lengths("# tokens\n8192 4096\n12  # short\n", "l"), lengths);
+  EXPECT_EQ(traces::parse_lengths("8192,4096,12", "l"), lengths);
+  EXPECT_EQ(traces::parse_lengths(" [8192, 4096, 12]", "l"), lengths);
+  const std::vector<Nanos> times{0, 1'500'000, 20};
+  EXPECT_EQ(traces::parse_release_times("0 1.5\n20ns", "t"), times);
+  EXPECT_EQ(traces::parse_release_times("[0, 1.5, \"20ns\"]", "t"), times);
+}
+
+TEST(ValueList, SaysWhereAValueIsWrong) {
+  EXPECT_EQ(error_of([] { traces::parse_lengths("12\n  4k", "l.txt"); }),
+            "l.txt:2:3: '4k' is not a number of tokens; write a whole number above 0");
+  EXPECT_NE(error_of([] { traces::parse_release_times("1 -2", "t.txt"); }).find("t.txt:1:3: "),
+            std::string::npos);
+  EXPECT_NE(error_of([] { traces::parse_lengths("[12, 0]", "l.json"); }).find("l.json: /1: "),
+            std::string::npos);
+  EXPECT_EQ(error_of([] { traces::parse_lengths("# none\n", "l"); }),
+            "l has no values; write one per micro-batch");
+}
+
+}  // namespace
+}  // namespace bubblescope::tests

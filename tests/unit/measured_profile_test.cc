@@ -6,6 +6,7 @@
 
 #include "sim/ir/error.h"
 #include "traces/measured/assemble_steps.h"
+#include "traces/measured/name_rules.h"
 #include "traces/measured/profile_place.h"
 
 namespace bubblescope::tests {
@@ -239,6 +240,73 @@ TEST(MeasuredProfile, FilesOfTheSameStagesAreReplicas) {
   ASSERT_EQ(steps.size(), 2u);
   EXPECT_EQ(steps[1].label, "dp 1");
   EXPECT_EQ(steps[0].program.ranks, 2);
+}
+
+// tools/hooks/bubblescope_hooks.py names ops within the names of PyTorch's runtime.
+TEST(MeasuredProfile, OfTwoNamesForAnOpTheInnerCounts) {
+  const traces::ObservedTrace trace = RankProfile(1)
+                                          .annotation("ProfilerStep#2", 0, 500)
+                                          .annotation("Forward 0", 10, 200)
+                                          .annotation("PP:1F0", 110, 90)
+                                          .call("aten::mm", 111, 80)
+                                          .read();
+  ASSERT_EQ(trace.ops.size(), 1u);
+  EXPECT_EQ(to_string(trace.ops[0].op), "1F0");
+  EXPECT_FALSE(trace.ops[0].chunk);
+  EXPECT_GE(trace.ops[0].start, 110'000);
+}
+
+std::string refusal_of(const RankProfile& profile, const traces::NameRules* rules = nullptr) {
+  try {
+    traces::parse_trace({"rank0.json", profile.text(), rules});
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "read";
+}
+
+TEST(MeasuredProfile, PartsOfOverlappedOpsAreNamedInTheRefusal) {
+  RankProfile profile(0);
+  for (const int start : {100, 200})
+    profile.annotation("attn(F)", start, 50)
+        .event("cuda_runtime", "cudaLaunchKernel", start + 1, 2, 9,
+               "\"correlation\":" + std::to_string(start))
+        .event("kernel", "gemm", start + 500, 4000, 70, "\"correlation\":" + std::to_string(start));
+  const std::string said = refusal_of(profile);
+  EXPECT_NE(said.find("attn(F) 2 times (4.00 ms of kernels each)"), std::string::npos) << said;
+  EXPECT_NE(said.find("no stage and no micro-batch"), std::string::npos) << said;
+}
+
+TEST(MeasuredProfile, OpsWithoutMicrobatchNeedStepsThatAreMarked) {
+  const traces::NameRules rules = traces::NameRules::parse(
+      R"({"format":"bubblescope-rules/1","rules":[{"match":"fwd","kind":"F"},)"
+      R"({"match":"bwd","kind":"B"}]})",
+      "rules");
+  RankProfile profile(0);
+  profile.annotation("fwd", 10, 10).annotation("bwd", 30, 20);
+  EXPECT_NE(refusal_of(profile, &rules).find("marks no step"), std::string::npos);
+  profile.annotation("ProfilerStep#4", 0, 100);
+  const traces::ObservedTrace trace = traces::parse_trace({"rank0.json", profile.text(), &rules});
+  ASSERT_EQ(trace.ops.size(), 2u);
+  EXPECT_EQ(trace.ops[0].step, 4);
+  EXPECT_FALSE(trace.ops[0].numbered);
+}
+
+TEST(MeasuredProfile, ARefusalListsAnnotationsAndARule) {
+  RankProfile profile(0);
+  profile.annotation("my forward 3", 10, 10).call("aten::mm", 11, 1);
+  const std::string said = refusal_of(profile);
+  EXPECT_NE(said.find("'my forward 3' (1 like it)"), std::string::npos) << said;
+  EXPECT_NE(said.find(R"x("kind":"F","microbatch":"$1")x"), std::string::npos) << said;
+  EXPECT_EQ(said.find("'aten::mm'"), std::string::npos) << said;
+}
+
+TEST(MeasuredProfile, TimesAreRelativeToTheBaseOfTheFile) {
+  std::string text = RankProfile(0).annotation("PP:0F0", 10, 10).call("aten::mm", 11, 8).text();
+  text.insert(1, R"("baseTimeNanoseconds":1790857026000000000,)");
+  const traces::ObservedTrace trace = traces::parse_trace({"rank0.json", text});
+  EXPECT_GE(trace.ops.at(0).start, 1'790'857'026'000'010'000);
+  EXPECT_LE(trace.ops.at(0).end, 1'790'857'026'000'020'000);
 }
 
 TEST(ProfilePlace, IsThatInThePipelineGroup) {

@@ -148,7 +148,7 @@ class NsysMutations : public TemporaryFolder {
     const double expected = static_cast<double>(truth.report.makespan);
     const bool is_right =
         root.at("pp").integer(1, 100) == 4 && std::abs(makespan - expected) < 0.005 * expected &&
-        std::abs(*bubble.at("ratio").number() - truth.report.bubble.ratio) < 0.005;
+        std::abs(*bubble.at("ratio").number() - truth.report.bubble->ratio) < 0.005;
     if (!is_right) last_ = fmt::format("makespan {} for {}", makespan, expected);
     return is_right ? Outcome::kRight : Outcome::kSilent;
   }

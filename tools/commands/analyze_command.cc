@@ -42,7 +42,9 @@ constexpr const char* kAnalyzeExample =
     "as PyTorch's pipelining does), an Nsight Systems sqlite export with such NVTX ranges, or "
     "what\n"
     "--save or --timeline wrote. Several files are the ranks of one pipeline, or more "
-    "iterations.\n";
+    "iterations.\n"
+    "Where names are your own, --rules FILE says what they mean. A log with Megatron-LM's or\n"
+    "DeepSpeed's timers is reported as far as it tells. docs/traces.md has all formats.\n";
 
 /// Everything about the measured steps: the mean report, and the representative step.
 struct Analysis {

@@ -43,6 +43,38 @@ std::string prediction_text(const Transformer& model) {
          " more tokens, on the last stage";
 }
 
+std::string gemms_text(const ModelOnDevices& on) {
+  const KernelRates& kernels = on.gpu.kernels;
+  std::string text = "GEMMs: 2 FLOPs per weight and token, in F, in I and in W; " +
+                     number(on.gpu.sustained_flops() / 1e12) +
+                     " TFLOP/s sustained (sustained_teraflops), and n / (n + " +
+                     number(kernels.half_size) + ") of that for each side n (half_size)";
+  if (on.matrices == MatrixType::kFp8)
+    text += "; in 8 bits " + number(kernels.fp8_gain) + " times as fast (fp8_gain), with " +
+            number(on.assumptions.cast_bytes) + " bytes moved to cast a number (cast_bytes)";
+  if (on.model.experts)
+    text += "; grouped ones of experts at " + number(100 * on.assumptions.grouped_efficiency) +
+            " % (grouped_efficiency) times n / (n + " + number(on.assumptions.grouped_half_rows) +
+            ") for n tokens per expert (grouped_half_rows)";
+  return text;
+}
+
+std::string attention_text(const ModelOnDevices& on) {
+  const CostAssumptions& assumed = on.assumptions;
+  if (!on.parallel.flash_attention)
+    return "attention's core: scores written, masked, put through softmax and read; its backward "
+           "is all in I, 2 times F";
+  const KernelRates& kernels = on.gpu.kernels;
+  return std::string("attention's core: ") +
+         (assumed.causal ? "causal, half of the scores; " : "") + "at most " +
+         number(100 * kernels.attention_forward) + " % of the peak in F and " +
+         number(100 * kernels.attention_backward) +
+         " % in I (attention_forward, attention_backward), times " +
+         number(assumed.attention_quality) +
+         " in this runtime (attention_quality); its backward, " + number(assumed.flash_backward) +
+         " times the FLOPs of F, is all in I";
+}
+
 std::string gradients_text(const ModelOnDevices& on) {
   std::string text = on.parallel.gradients == Gradients::kFp32 ? "gradients: reduced in 32 bits "
                                                                : "gradients: reduced in 16 bits ";
@@ -82,27 +114,20 @@ std::vector<std::string> explain(const ModelOnDevices& on) {
           std::to_string(on.model.hidden) + ", " + number(billions) + " billion parameters" +
           prediction_text(on.model),
       "parallel: " + parallel_text(on.parallel),
-      "GEMMs: 2 FLOPs per weight and token, in F, in I and in W; " +
-          number(100 * assumed.gemm_efficiency) + " % of the " +
-          number(gpu.reachable_flops / 1e12) + " TFLOP/s reachable rate, and n / (n + " +
-          number(assumed.half_efficiency_size) +
-          ") of that for each side n (fitted to arXiv 2401.10241, table 9)",
-      std::string("attention's core: ") +
-          (!on.parallel.flash_attention
-               ? std::string("scores written, masked, put through softmax and read; ")
-           : assumed.causal ? "causal, half of the scores; "
-                            : "") +
-          number(100 * assumed.core_efficiency) +
-          " % of the reachable rate; its backward is all in I, " +
-          number(on.parallel.flash_attention ? assumed.flash_backward : 2) +
-          " times F (rates of arXiv 2307.08691 and 2407.08608)",
-      "elementwise work: what unfused kernels read and write, over " +
+      "runtime: " + on.runtime + " sets the assumptions below; --assume NAME=VALUE replaces one",
+      gemms_text(on),
+      attention_text(on),
+      "elementwise work: " + number(assumed.elementwise_traffic) +
+          " times what the kernels of arXiv 2205.05198 read and write (elementwise_traffic), "
+          "over " +
           number(100 * assumed.elementwise_efficiency) + " % of " +
           number(gpu.memory_bytes_per_second / 1e12) +
           " TB/s (fitted to arXiv 2401.10241, table 9, and 2205.05198, table 4)",
       "launches: " + number(assumed.forward_kernels) +
           " kernels of a layer in F and in I, 4 in W, " + to_text(assumed.launch) +
-          " each (assumed)",
+          " each (assumed); a layer's F, backward or recomputation takes the host at least " +
+          to_text(assumed.host_layer) + " (host_layer_us), with tensor ranks " +
+          to_text(assumed.host_tensor) + " more (host_tensor_us)",
       "links: " + link_text(gpu.inside) + " in a node of " + std::to_string(gpu.per_node) + ", " +
           link_text(gpu.outside) + " between nodes, " + link_text(gpu.host) +
           " to the host's memory; copies of activations use them too",

@@ -1,33 +1,48 @@
 // The cost of a model's layers on a device: FLOPs, bytes, kernel launches and collectives.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "sim/ir/named.h"
 #include "sim/model/gpu.h"
 #include "sim/model/parallelism.h"
 #include "sim/model/transformer.h"
 
 namespace bubblescope::inline sim {
 
-/// Assumptions that are not in the devices' tables. --explain prints each of them.
+/// Precision of the GEMMs with weights. The core of attention and the head always compute in 16
+/// bits.
+enum class MatrixType : std::uint8_t { kBf16, kFp16, kFp8 };
+
+inline constexpr std::array<Named<MatrixType>, 3> kMatrixTypes{{
+    {MatrixType::kBf16, "bf16"},
+    {MatrixType::kFp16, "fp16"},
+    {MatrixType::kFp8, "fp8"},
+}};
+
+/// Assumptions that are not in the devices' tables. A runtime sets them together, --assume each
+/// one, and --explain prints them.
 struct CostAssumptions {
-  /// GEMM efficiency: the fraction of the reachable rate that consecutive GEMMs reach, times n / (n
-  /// + half) for each side n. Both are fitted to the weight gradients of arXiv 2401.10241, table 9,
-  /// and match them within 2 %.
-  double gemm_efficiency = 0.95;
-  double half_efficiency_size = 50;
   double memory_efficiency =
       0.9;  ///< fraction of the stated memory bandwidth for GEMMs and optimizers
-  /// The same for norms, biases, dropout and activation functions: fitted to F and I of the same
-  /// table 9 and of arXiv 2205.05198, table 4.
+  /// The same for norms, biases, dropout and activation functions: fitted to F and I of arXiv
+  /// 2401.10241, table 9, and of arXiv 2205.05198, table 4.
   double elementwise_efficiency = 0.67;
+  /// Bytes moved between GEMMs over those of the kernels that arXiv 2205.05198 counts: above 1
+  /// where kernels are not fused.
+  double elementwise_traffic = 1;
   Nanos launch = 4'000;         ///< per kernel: the time to occupy all SMs and to drain them
   double forward_kernels = 18;  ///< per layer; its input gradient has as many, W four
-  double flash_backward = 2.5;  ///< attention core, backward over forward; 2 if scores are saved
-  /// Flash attention relative to plain GEMMs (arXiv 2307.08691 and 2407.08608, head size 128).
-  double core_efficiency = 0.75;
+  /// The host's time to launch a layer's F, its recomputation or its backward. Device and host work
+  /// side by side: a stage takes the longer of both.
+  Nanos host_layer = 0;
+  Nanos host_tensor = 0;        ///< the same, in addition, for the tensor ranks' collectives
+  double flash_backward = 2.5;  ///< attention core, FLOPs of the backward over the forward
+  /// Rate of the runtime's flash attention over the device's best.
+  double attention_quality = 1;
   bool causal = true;            ///< half of the scores are never computed
   double tensor_exposed = 1;     ///< fraction of the tensor ranks' collectives that is not hidden
   double context_exposed = 0.5;  ///< the same for the context ranks' key and value exchange
@@ -42,6 +57,16 @@ struct CostAssumptions {
   /// The fraction of the device's SMs that a collective occupies while it runs beside compute,
   /// which it slows down accordingly: 20 of an H800's 132 (arXiv 2412.19437, section 3.5.1).
   double collective_sms = 20.0 / 132;
+  /// Grouped GEMMs of experts: their rate over plain ones, and the rows per expert at which they
+  /// reach half of it.
+  double grouped_efficiency = 0.8;
+  double grouped_half_rows = 128;
+  double expert_imbalance = 1;  ///< tokens of the busiest expert rank over the mean
+  /// Bytes moved per number to cast the inputs of 8-bit GEMMs: 2 read, 1 written, and 1 transposed.
+  double cast_bytes = 4;
+  /// Selective recomputation saves every second GEMM's output and recomputes the others
+  /// (torchtitan), instead of the core of attention only.
+  bool recomputes_products = false;
   /// Each op of an overlapped pair hides the other's exchange (--overlap fused).
   bool pairs_hide_exchange = false;
   double slowdown = 1;  ///< of all compute: calibrates against a measured step
@@ -67,6 +92,8 @@ struct ModelOnDevices {
   Gpu gpu;
   Parallelism parallel;
   CostAssumptions assumptions = {};
+  std::string runtime = "megatron";  ///< that set the assumptions
+  MatrixType matrices = MatrixType::kBf16;
   std::string name;                       ///< "llama3-70b on h100"
   std::string device = {};                ///< "h100", a preset's name, or a file
   std::vector<std::string> sources = {};  ///< where the model's and the device's numbers come from

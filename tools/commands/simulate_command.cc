@@ -78,6 +78,7 @@ std::optional<SimulateOptions> parse_simulate_options(const Arguments& arguments
   add_predict_options(app, options.predict);
   add_noise_options(app, options.predict.noise);
   add_model_options(app, options.predict.model);
+  add_matrix_option(app, options.predict.model);
   add_sequence_option(app, options.predict.model);
   add_parallel_options(app, options.predict.model);
   add_batch_option(app, options.predict.model);

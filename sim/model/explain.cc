@@ -80,7 +80,8 @@ std::string gradients_text(const ModelOnDevices& on) {
                                                                : "gradients: reduced in 16 bits ";
   text += on.parallel.zero_stage >= 2 ? "beside every micro-batch's W; "
                                       : "while the last micro-batch's backward runs; ";
-  text += "the rest, at least a sixteenth, is exposed; ";
+  text += "the rest, at least " + number(100 * on.assumptions.gradients_exposed) +
+          " %, is exposed (gradients_exposed); ";
   text += on.parallel.zero_stage >= 3 ? "weights are gathered beside every F, and again beside I; "
                                       : "new weights are gathered while the first forward runs; ";
   text += "those of micro-batches are accumulated by the GEMMs of W";
@@ -127,7 +128,10 @@ std::vector<std::string> explain(const ModelOnDevices& on) {
           " kernels of a layer in F and in I, 4 in W, " + to_text(assumed.launch) +
           " each (assumed); a layer's F, backward or recomputation takes the host at least " +
           to_text(assumed.host_layer) + " (host_layer_us), with tensor ranks " +
-          to_text(assumed.host_tensor) + " more (host_tensor_us)",
+          to_text(assumed.host_tensor) +
+          " more for every doubling of their number (host_tensor_us), and a micro-batch on a "
+          "stage " +
+          to_text(assumed.host_pass) + " more (host_pass_us)",
       "links: " + link_text(gpu.inside) + " in a node of " + std::to_string(gpu.per_node) + ", " +
           link_text(gpu.outside) + " between nodes, " + link_text(gpu.host) +
           " to the host's memory; copies of activations use them too",

@@ -39,10 +39,17 @@ struct CostAssumptions {
   /// The host's time to launch a layer's F, its recomputation or its backward. Device and host work
   /// side by side: a stage takes the longer of both.
   Nanos host_layer = 0;
-  Nanos host_tensor = 0;        ///< the same, in addition, for the tensor ranks' collectives
+  /// The same, in addition, for the collectives of tensor ranks, at every doubling of their number:
+  /// each waits for the slowest host.
+  Nanos host_tensor = 0;
+  Nanos host_pass =
+      0;  ///< the same for a micro-batch's forward or backward on a stage, beside its layers
   double flash_backward = 2.5;  ///< attention core, FLOPs of the backward over the forward
   /// Rate of the runtime's flash attention over the device's best.
   double attention_quality = 1;
+  /// Flash attention 2, which does not use the matrix units of devices after Ampere as they are
+  /// meant to be: 1 / 1.75 of the rate there (arXiv 2407.08608: 1.5 to 2.0 times slower).
+  bool flash_attention_2 = false;
   bool causal = true;            ///< half of the scores are never computed
   double tensor_exposed = 1;     ///< fraction of the tensor ranks' collectives that is not hidden
   double context_exposed = 0.5;  ///< the same for the context ranks' key and value exchange
@@ -54,13 +61,16 @@ struct CostAssumptions {
   /// The fraction of a message between pipeline ranks that blocks the op that sends it; 1 if a
   /// runtime waits for its sends, like Megatron-LM without --overlap-p2p-communication.
   double message_exposed = 0;
+  /// The fraction of the gradients' reduction that no backward hides: a sixteenth is the last
+  /// bucket; 1 where a runtime reduces after the last backward.
+  double gradients_exposed = 1.0 / 16;
   /// The fraction of the device's SMs that a collective occupies while it runs beside compute,
   /// which it slows down accordingly: 20 of an H800's 132 (arXiv 2412.19437, section 3.5.1).
   double collective_sms = 20.0 / 132;
   /// Grouped GEMMs of experts: their rate over plain ones, and the rows per expert at which they
   /// reach half of it.
-  double grouped_efficiency = 0.8;
-  double grouped_half_rows = 128;
+  double grouped_efficiency = 1;
+  double grouped_half_rows = 200;
   double expert_imbalance = 1;  ///< tokens of the busiest expert rank over the mean
   /// Bytes moved per number to cast the inputs of 8-bit GEMMs: 2 read, 1 written, and 1 transposed.
   double cast_bytes = 4;
@@ -105,8 +115,13 @@ struct ModelOnDevices {
 /// The time that a layer's F, and again its I, waits for the experts' all-to-all.
 double exposed_exchange_time(const ModelOnDevices& on, std::int64_t layer);
 
-/// The times of layer 0..layers-1. Every weight costs 2 FLOPs per token in F, in I and in W. The
-/// core of attention has no weights: its whole backward is in I, and so is recomputation.
+/// The times of a stage's ops when the host limits them. Device and host work side by side, so F
+/// and the backward take the longer of both; what the host takes longer counts for F and for I.
+PhaseTimes apply_host_limit(const ModelOnDevices& on, PhaseTimes times, std::int64_t layers);
+
+/// The times of layer 0..layers-1, by the device alone. Every weight costs 2 FLOPs per token in F,
+/// in I and in W. The core of attention has no weights: its whole backward is in I, and so is
+/// recomputation.
 PhaseTimes estimate_layer_times(const ModelOnDevices& on, std::int64_t layer);
 PhaseTimes estimate_embedding_times(const ModelOnDevices& on);
 PhaseTimes estimate_head_times(const ModelOnDevices& on);
@@ -131,9 +146,16 @@ ModelRates compute_model_rates(const ModelOnDevices& on, const Shape& shape, Nan
 /// `stride` devices. If the group spans nodes, the NICs of all its members in a node carry it
 /// together, as in NCCL's rings: one channel leaves the node through each.
 Link find_group_link(const Gpu& gpu, std::int32_t ranks, std::int32_t stride);
-/// Time of an all-to-all: each rank keeps 1/n of its bytes and sends the rest pairwise, within its
-/// node and to other nodes at the same time.
-Nanos estimate_exchange_time(const Gpu& gpu, double bytes, std::int32_t ranks, std::int32_t stride);
+/// Time to send every token to its experts, `bytes` per copy of all tokens, within its node and to
+/// other nodes at the same time. A token passes the network once for every node that holds some of
+/// its experts (DeepEP), at most `max_nodes` of them if that is not 0.
+struct Dispatch {
+  double bytes_per_copy = 0;
+  std::int64_t copies = 1;
+  std::int64_t max_nodes = 0;
+};
+Nanos estimate_exchange_time(const Gpu& gpu, const Dispatch& dispatch, std::int32_t ranks,
+                             std::int32_t stride);
 /// The link between two ranks of a pipeline; devices are numbered as in model_step().
 const Link& find_rank_link(const ModelOnDevices& on, std::int32_t from, std::int32_t to);
 

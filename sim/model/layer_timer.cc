@@ -26,10 +26,14 @@ double score_bytes_forward(const Transformer& model) { return model.dropout ? 9 
 /// The gradient of softmax reads two tensors and writes one; dropout as in the forward.
 double score_bytes_backward(const Transformer& model) { return model.dropout ? 11 : 6; }
 
-double LayerTimer::gemm_rate(double rows, double inputs, double outputs) const {
-  double rate = on_.gpu.sustained_flops();
+double LayerTimer::gain() const {
+  return on_.matrices == MatrixType::kFp8 ? on_.gpu.kernels.fp8_gain : 1;
+}
+
+double LayerTimer::gemm_rate(double gain, double rows, double inputs, double outputs) const {
+  double rate = gain * on_.gpu.sustained_flops();
   for (const double side : {rows, inputs, outputs})
-    rate *= side / (side + on_.gpu.kernels.half_size);
+    rate *= side / (side + gain * on_.gpu.kernels.half_size);
   return rate;
 }
 
@@ -40,20 +44,18 @@ double LayerTimer::gemm_time(double rate, double rows, double inputs, double out
 }
 
 double LayerTimer::gemm16(double rows, double inputs, double outputs) const {
-  return gemm_time(gemm_rate(rows, inputs, outputs), rows, inputs, outputs);
+  return gemm_time(gemm_rate(1, rows, inputs, outputs), rows, inputs, outputs);
 }
 
 double LayerTimer::gemm(double rows, double inputs, double outputs) const {
-  const double gain = on_.matrices == MatrixType::kFp8 ? on_.gpu.kernels.fp8_gain : 1;
-  return gemm_time(gain * gemm_rate(rows, inputs, outputs), rows, inputs, outputs);
+  return gemm_time(gemm_rate(gain(), rows, inputs, outputs), rows, inputs, outputs);
 }
 
 double LayerTimer::grouped_gemm(double experts, double rows, double inputs, double outputs,
                                 bool weight_grad) const {
   const CostAssumptions& assumed = on_.assumptions;
-  const double gain = on_.matrices == MatrixType::kFp8 ? on_.gpu.kernels.fp8_gain : 1;
-  const double rate = gain * assumed.grouped_efficiency * rows /
-                      (rows + assumed.grouped_half_rows) * gemm_rate(1e9, inputs, outputs);
+  const double rate = assumed.grouped_efficiency * rows / (rows + assumed.grouped_half_rows) *
+                      gemm_rate(gain(), 1e9, inputs, outputs);
   const double bytes =
       2 * (rows * inputs + rows * outputs) + (weight_grad ? 8 : 2) * inputs * outputs;
   return experts * std::max(2 * rows * inputs * outputs / rate * 1e9, memory(bytes)) *
@@ -83,8 +85,10 @@ double LayerTimer::core_time(double flops, double fraction, double half_blocks) 
                         kQueriesOfBlock / gpu.kernels.multiprocessors;
   const auto size = static_cast<double>(on_.model.head_size);
   const double of_size = size / (size + kHalfHeadSize) * (128 + kHalfHeadSize) / 128;
-  const double rate = gpu.peak_flops * fraction * on_.assumptions.attention_quality * blocks /
-                      (blocks + half_blocks) * of_size;
+  const bool old = on_.assumptions.flash_attention_2 && gpu.generation != "ampere";
+  const double quality = on_.assumptions.attention_quality / (old ? 1.75 : 1);
+  const double rate =
+      gpu.peak_flops * fraction * quality * blocks / (blocks + half_blocks) * of_size;
   return flops / rate * 1e9 * on_.assumptions.slowdown;
 }
 
@@ -154,11 +158,12 @@ double LayerTimer::context_collectives() const {
 
 double LayerTimer::expert_exchange() const {
   const Parallelism& parallel = on_.parallel;
-  const double bytes = 2 * per_tensor_rank(tokens()) * static_cast<double>(on_.model.hidden) *
-                       static_cast<double>(on_.model.experts->per_token);
+  const Experts& experts = *on_.model.experts;
   if (parallel.expert <= 1) return 0;
+  const double bytes = 2 * per_tensor_rank(tokens()) * static_cast<double>(on_.model.hidden);
   return static_cast<double>(
-      2 * estimate_exchange_time(on_.gpu, bytes, parallel.expert, parallel.expert_split()));
+      2 * estimate_exchange_time(on_.gpu, {bytes, experts.per_token, experts.max_groups},
+                                 parallel.expert, parallel.expert_split()));
 }
 
 double LayerTimer::exposed_time(Nanos collective, double exposed) const {

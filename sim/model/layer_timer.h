@@ -69,7 +69,8 @@ class LayerTimer {
   double context_collectives() const;
 
  private:
-  double gemm_rate(double rows, double inputs, double outputs) const;
+  double gain() const;  ///< rate of the GEMMs with weights over 16-bit ones
+  double gemm_rate(double gain, double rows, double inputs, double outputs) const;
   double gemm_time(double rate, double rows, double inputs, double outputs) const;
   double core_flops() const;
   double core_time(double flops, double fraction, double half_blocks) const;

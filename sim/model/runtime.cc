@@ -39,6 +39,8 @@ const std::vector<Assumption>& all_assumptions() {
       time_of_runtime("launch_us", &CostAssumptions::launch),
       time_of_runtime("host_layer_us", &CostAssumptions::host_layer),
       time_of_runtime("host_tensor_us", &CostAssumptions::host_tensor),
+      time_of_runtime("host_pass_us", &CostAssumptions::host_pass),
+      of_runtime("gradients_exposed", &CostAssumptions::gradients_exposed),
       of_runtime("attention_quality", &CostAssumptions::attention_quality),
       of_runtime("flash_backward", &CostAssumptions::flash_backward),
       of_runtime("tensor_exposed", &CostAssumptions::tensor_exposed),

@@ -79,6 +79,28 @@ MODELS = {
         'vocab_size': 151936,
     },
 }
+# deepseek-ai/DeepSeek-V3, config.json, without its multi-token prediction.
+MODELS['deepseek-v3 without MTP'] = {
+    'model_type': 'deepseek_v3',
+    'hidden_size': 7168,
+    'num_hidden_layers': 61,
+    'num_attention_heads': 128,
+    'num_key_value_heads': 128,
+    'intermediate_size': 18432,
+    'moe_intermediate_size': 2048,
+    'n_routed_experts': 256,
+    'n_shared_experts': 1,
+    'num_experts_per_tok': 8,
+    'topk_group': 4,
+    'first_k_dense_replace': 3,
+    'q_lora_rank': 1536,
+    'kv_lora_rank': 512,
+    'qk_rope_head_dim': 64,
+    'qk_nope_head_dim': 128,
+    'v_head_dim': 128,
+    'vocab_size': 129280,
+    'num_nextn_predict_layers': 0,
+}
 MODELS['nemotron-340b'] = MODELS['nemotron4-340b']
 EXPERTS = {'deepseek-v3', 'grok1-314b', 'gpt-oss-120b', 'qwen3-235b-a22b'}
 # mosaicml/llm-foundry, scripts/train/yamls/pretrain: hidden size, heads, layers.
@@ -122,7 +144,8 @@ def mpt(size):
 
 
 def layered_model(run):
-    model = MODELS[run['model']]
+    bare = run.get('note') == 'without MTP'
+    model = MODELS[run['model'] + (' without MTP' if bare else '')]
     return dict(model, num_hidden_layers=run['layers']) if 'layers' in run else model
 
 
@@ -164,6 +187,7 @@ def nvidia_runs(entry, source, device):
 def torchtitan_flags(run):
     words = ['--dp', run['fsdp'], '--tp', run['tp'], '--cp', run['cp'], '--seq-length', run['seq']]
     words += ['--recompute', run['recompute'].split()[0]]
+    words += ['--tensor-exposed', 0.5] if run.get('async_tp') else []
     if run['pp'] == 1:
         return ['1f1b', '--pp', 1, '-m', 1, '--micro-batch-size', run['local_batch'], '--zero', 3, *words]
     # Its default then: as many micro-batches as ranks; and two chunks per rank where interleaved.
@@ -180,7 +204,7 @@ def torchtitan_runs(entry):
             'name': f"{run['model']}, {run['gpus']} h100, {run['precision']}, tp {run['tp']}, pp {run['pp']}, "
             f"{run.get('schedule', 'fsdp')}{', compiled' if run['compile'] else ''}",
             'runtime': 'torchtitan' if run['compile'] else 'fsdp',
-            'device': 'h100',
+            'device': 'h100-hbm2e',
             'precision': run['precision'],
             'kind': 'dense',
             'model': MODELS[run['model']],

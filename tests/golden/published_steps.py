@@ -31,12 +31,22 @@ def model_file(model, folder):
     return path
 
 
+def groups_of(run):
+    """What an assumption may be limited to: a runtime, a generation of devices, models with experts."""
+    generation = {'a': 'ampere', 'h': 'hopper', 'b': 'blackwell', 'g': 'blackwell'}[run['device'][0]]
+    return {'all', run['runtime'], generation, run['device'], run['kind'], run['precision']}
+
+
 def words_of(run, folder, old, more):
     model = run['model'] if isinstance(run['model'], str) else model_file(run['model'], folder)
     words = ['simulate', *run['flags'], '--model', model, '--gpu', run['device'], '--format', 'json']
     if old:
         return [*words, *OLD_RUNTIMES.get(run['runtime'], [])]
-    return [*words, '--runtime', run['runtime'], '--precision', run['precision'], *more]
+    words += ['--runtime', run['runtime'], '--precision', run['precision']]
+    for condition, assumption in more:
+        if condition in groups_of(run):
+            words += ['--assume', assumption]
+    return words
 
 
 def predict(binary, run, folder, old, more):
@@ -47,10 +57,10 @@ def predict(binary, run, folder, old, more):
     report = json.loads(done.stdout)
     result = dict(run, predicted=report['makespan_ns'] / 1e9)
     result['error'] = result['predicted'] / run['seconds'] - 1
-    interval = report.get('model', {}).get('expected_ns')
+    interval = report['interval']
     if interval:
-        result['inside'] = interval[0] <= run['seconds'] * 1e9 <= interval[1]
-    peaks = [rank.get('peak_bytes', 0) or 0 for rank in report['ranks']]
+        result['inside'] = interval['low_ns'] <= run['seconds'] * 1e9 <= interval['high_ns']
+    peaks = [rank.get('peak_memory_bytes') or 0 for rank in report['ranks']]
     if 'bytes' in run and max(peaks) > 0:
         result['memory_error'] = max(peaks) / run['bytes'] - 1
     return result
@@ -109,13 +119,13 @@ def main():
     parser.add_argument('--json', metavar='FILE')
     parser.add_argument('--old', action='store_true', help='for programs without --runtime and --precision')
     parser.add_argument('--source', help='only sources whose name contains this')
-    parser.add_argument('more', nargs='*', help='more flags of simulate')
+    parser.add_argument('--assume', action='append', default=[], metavar='GROUP:NAME=VALUE')
     args = parser.parse_args()
     if not os.path.exists(os.path.join(args.folder, 'published_2.json')):
         print(f'skipped: {args.folder} has no published_2.json')
         return 77
     runs = [run for run in published_runs.find_runs(args.folder) if not args.source or args.source in run['source']]
-    results = predict_all(args.binary, runs, args.old, args.more)
+    results = predict_all(args.binary, runs, args.old, [tuple(text.split(':')) for text in args.assume])
     if args.runs:
         for run in results:
             said = percent(run['error']) if 'error' in run else run['refused']

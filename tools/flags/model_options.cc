@@ -29,14 +29,14 @@ const Def& find_known(const std::string& name, const char* what) {
                           what, name, suggestion(nearest_names(name, registry))));
 }
 
-/// Whether a name is that of a file: it looks like a path, or it is no preset and such a file
-/// exists.
+/// Whether a name is that of a file: it is no preset (whose Hugging Face id looks like a path), and
+/// looks like a path or is an existing file.
 template <class Def>
 bool is_file(const std::string& name) {
+  if (Registry<Def>::instance().find(name) != nullptr) return false;
   if (name == "-" || name.find('/') != std::string::npos || name.ends_with(".json")) return true;
   std::error_code unreadable;
-  return Registry<Def>::instance().find(name) == nullptr &&
-         std::filesystem::is_regular_file(name, unreadable);
+  return std::filesystem::is_regular_file(name, unreadable);
 }
 
 void set_model(ModelOnDevices& on, const std::string& name) {

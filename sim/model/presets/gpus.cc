@@ -52,8 +52,8 @@ Kernels with_rate(Kernels kernels, double teraflops) {
 // (docs/accuracy_published.md); the root of the power limit carries them to a generation's others,
 // as from an A100 of 400 W to one of 300 W (0.87 and 0.75 of the peak).
 const Kernels kAmpere{"ampere", 257, {0, 50, 0, 0.65, 0.52, 108}};
-const Kernels kHopper{"hopper", 640, {0, 80, 1.7, 0.65, 0.5, 132}};
-const Kernels kBlackwell{"blackwell", 1150, {0, 100, 1.7, 0.55, 0.425, 148}};
+const Kernels kHopper{"hopper", 640, {0, 140, 1.9, 0.55, 0.48, 132}};
+const Kernels kBlackwell{"blackwell", 1190, {0, 110, 1.88, 0.55, 0.425, 148}};
 
 /// The sources of those numbers that differ between devices.
 struct Sources {
@@ -165,14 +165,14 @@ const GpuRegistrar kB200{define("b200", {}, "B200 180 GB, 2250 TF, 1000 W",
                                 {2250, 1745, 180, 8.0, 900, 50, 63, 8, 178.3}, kBlackwell)};
 const GpuRegistrar kB300{define("b300", {}, "B300 288 GB, 2250 TF, 1100 W",
                                 {2250, 1745, 288, 8.0, 900, 100, 63, 8, 268},
-                                with_rate(kBlackwell, 1206), {.reachable = "as the B200"})};
+                                with_rate(kBlackwell, 1248), {.reachable = "as the B200"})};
 const GpuRegistrar kGb200{
     define("gb200", {}, "GB200 186 GB, 2500 TF, 1200 W; NVLink domain of 72, in trays of 4",
-           {2500, 1822, 186, 8.0, 900, 50, 450, 72, 184.3}, with_rate(kBlackwell, 1260),
+           {2500, 1822, 186, 8.0, 900, 50, 450, 72, 184.3}, with_rate(kBlackwell, 1304),
            {.host = "NVIDIA's GB200 data sheet (NVLink-C2C, 900 GB/s both ways)"})};
 const GpuRegistrar kGb300{
     define("gb300", {}, "GB300 288 GB, 2500 TF, 1400 W; NVLink domain of 72, in trays of 4",
-           {2500, 1822, 288, 8.0, 900, 100, 450, 72, 276}, with_rate(kBlackwell, 1361),
+           {2500, 1822, 288, 8.0, 900, 100, 450, 72, 276}, with_rate(kBlackwell, 1408),
            {.base = kSheet,
             .reachable = "as the GB200",
             .host = "NVIDIA's GB200 data sheet (NVLink-C2C, 900 GB/s both ways)"})};

@@ -8,7 +8,7 @@ namespace {
 CostAssumptions megatron() {
   CostAssumptions assumed;
   assumed.host_layer = 400'000;
-  assumed.host_tensor = 100'000;
+  assumed.host_tensor = 50'000;
   return assumed;
 }
 
@@ -17,28 +17,35 @@ CostAssumptions megatron_2021() {
   CostAssumptions assumed;
   assumed.message_exposed = 1;
   assumed.accumulation_bytes = 12;
+  assumed.gradients_exposed = 1;
+  assumed.flash_attention_2 = true;
   assumed.host_layer = 800'000;
-  assumed.host_tensor = 250'000;
+  assumed.host_tensor = 150'000;
   return assumed;
 }
 
 CostAssumptions nemo() {
   CostAssumptions assumed = megatron();
-  assumed.tensor_exposed = 0.4;
+  assumed.tensor_exposed = 0.36;
   assumed.context_exposed = 0.3;
+  assumed.elementwise_traffic = 0.62;
   return assumed;
 }
 
 CostAssumptions deepspeed() {
   CostAssumptions assumed = megatron_2021();
-  assumed.host_layer = 1'000'000;
+  assumed.host_layer = 1'100'000;
+  assumed.host_tensor = 0;
+  assumed.host_pass = 1'000'000;
   return assumed;
 }
 
 CostAssumptions fsdp() {
   CostAssumptions assumed;
-  assumed.elementwise_traffic = 1.3;
-  assumed.attention_quality = 0.75;
+  assumed.elementwise_traffic = 1.27;
+  assumed.attention_quality = 0.67;
+  assumed.flash_attention_2 = true;
+  assumed.recomputes_products = true;
   assumed.host_layer = 500'000;
   return assumed;
 }
@@ -46,8 +53,7 @@ CostAssumptions fsdp() {
 CostAssumptions torchtitan() {
   CostAssumptions assumed;
   assumed.recomputes_products = true;
-  assumed.attention_quality = 0.75;
-  assumed.tensor_exposed = 0.5;
+  assumed.flash_attention_2 = true;
   assumed.host_layer = 300'000;
   return assumed;
 }

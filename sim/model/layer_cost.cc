@@ -160,19 +160,16 @@ MovedNumbers moved_backward(const Transformer& model, std::int64_t layer) {
 
 }  // namespace
 
-/// Collectives and all-to-alls inside a node over a message between two devices: 0.70 and 0.60 of
-/// the stated rate (B200, and A100 over PCI Express: SimuMax's measured networks) over the latter's
-/// 0.836.
-constexpr double kCollectiveShare = 0.70 / 0.836;
+/// All-to-alls inside a node reach 0.60 of the stated rate (B200, and A100 over PCI Express:
+/// SimuMax's measured networks), messages between two devices 0.836.
 constexpr double kExchangeShare = 0.60 / 0.836;
 
 Link find_group_link(const Gpu& gpu, std::int32_t ranks, std::int32_t stride) {
-  const Link inside{gpu.inside.latency, kCollectiveShare * gpu.inside.bytes_per_second};
-  if (std::int64_t{ranks} * stride <= gpu.per_node) return inside;
+  if (std::int64_t{ranks} * stride <= gpu.per_node) return gpu.inside;
   const double members = std::max(1, gpu.per_node / stride);
-  return {gpu.outside.latency,
-          members == 1 ? gpu.outside.bytes_per_second
-                       : std::min(inside.bytes_per_second, members * gpu.outside.bytes_per_second)};
+  return {gpu.outside.latency, members == 1 ? gpu.outside.bytes_per_second
+                                            : std::min(gpu.inside.bytes_per_second,
+                                                       members * gpu.outside.bytes_per_second)};
 }
 
 Nanos estimate_exchange_time(const Gpu& gpu, const Dispatch& dispatch, std::int32_t ranks,

@@ -14,6 +14,10 @@ constexpr double kHalfBlocksBackward = 0.7;
 constexpr double kQueriesOfBlock = 128;
 /// A head of d numbers reaches d / (d + 32) of the rate of large ones.
 constexpr double kHalfHeadSize = 32;
+/// Latent attention, whose queries are longer than its values, over attention with equal ones: the
+/// same kernels of SimuMax, heads of 192 and 128.
+constexpr double kLatentForward = 0.93;
+constexpr double kLatentBackward = 0.8;
 
 }  // namespace
 
@@ -94,7 +98,9 @@ double LayerTimer::core_time(double flops, double fraction, double half_blocks) 
 
 double LayerTimer::core_forward() const {
   if (on_.parallel.flash_attention)
-    return core_time(core_flops(), on_.gpu.kernels.attention_forward, kHalfBlocksForward);
+    return core_time(core_flops(),
+                     on_.gpu.kernels.attention_forward * (on_.model.latent ? kLatentForward : 1),
+                     kHalfBlocksForward);
   // Plain GEMMs, over all scores.
   const double time = core_flops() / (0.75 * on_.gpu.reachable_flops) * 1e9;
   return std::max(time * on_.assumptions.slowdown, scores(4));
@@ -103,7 +109,8 @@ double LayerTimer::core_forward() const {
 double LayerTimer::core_backward() const {
   if (!on_.parallel.flash_attention) return 2 * core_forward();
   return core_time(on_.assumptions.flash_backward * core_flops(),
-                   on_.gpu.kernels.attention_backward, kHalfBlocksBackward);
+                   on_.gpu.kernels.attention_backward * (on_.model.latent ? kLatentBackward : 1),
+                   kHalfBlocksBackward);
 }
 
 double LayerTimer::scores(double bytes) const {

@@ -26,7 +26,7 @@ CostAssumptions megatron_2021() {
 
 CostAssumptions nemo() {
   CostAssumptions assumed = megatron();
-  assumed.tensor_exposed = 0.36;
+  assumed.tensor_exposed = 0.4;
   assumed.context_exposed = 0.3;
   assumed.elementwise_traffic = 0.62;
   return assumed;

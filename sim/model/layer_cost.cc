@@ -10,6 +10,20 @@ namespace bubblescope::inline sim {
 
 namespace {
 
+/// The GEMMs of latent attention that give queries, keys and values their full size.
+double up_projection_time(const ModelOnDevices& on, const LayerTimer& timer) {
+  const Transformer& model = on.model;
+  const LatentAttention& latent = *model.latent;
+  const auto split = [&](std::int64_t width) {
+    return timer.per_tensor_rank(static_cast<double>(width));
+  };
+  const std::int64_t from = latent.query_rank > 0 ? latent.query_rank : model.hidden;
+  return timer.gemm(timer.tokens(), static_cast<double>(from),
+                    split(model.heads * (model.head_size + latent.rotary_size))) +
+         timer.gemm(timer.tokens(), static_cast<double>(latent.key_value_rank),
+                    split(model.heads * (model.head_size + latent.value_size)));
+}
+
 /// The GEMMs around the core of attention in F.
 double attention_gemm_time(const ModelOnDevices& on, const LayerTimer& timer) {
   const Transformer& model = on.model;
@@ -23,15 +37,10 @@ double attention_gemm_time(const ModelOnDevices& on, const LayerTimer& timer) {
                       split(model.head_size * (model.heads + 2 * model.key_value_heads))) +
            timer.gemm(rows, split(model.head_size * model.heads), hidden);
   const LatentAttention& latent = *model.latent;
-  const double queries = split(model.heads * (model.head_size + latent.rotary_size));
   const auto query_rank = static_cast<double>(latent.query_rank);
-  const auto key_value_rank = static_cast<double>(latent.key_value_rank);
-  const double up = latent.query_rank > 0 ? timer.gemm(rows, hidden, query_rank) +
-                                                timer.gemm(rows, query_rank, queries)
-                                          : timer.gemm(rows, hidden, queries);
-  return up + timer.gemm(rows, hidden, key_value_rank + static_cast<double>(latent.rotary_size)) +
-         timer.gemm(rows, key_value_rank,
-                    split(model.heads * (model.head_size + latent.value_size))) +
+  const double down = latent.query_rank > 0 ? timer.gemm(rows, hidden, query_rank) : 0;
+  return down + up_projection_time(on, timer) +
+         timer.gemm(rows, hidden, static_cast<double>(latent.key_value_rank + latent.rotary_size)) +
          timer.gemm(rows, split(model.heads * latent.value_size), hidden);
 }
 
@@ -215,8 +224,9 @@ double recompute_time(const ModelOnDevices& on, const LayerTimer& timer, const G
                       std::int64_t layer, double forward) {
   if (on.parallel.recompute == Recompute::kNone) return 0;
   if (on.parallel.recompute == Recompute::kFull) return forward;
-  if (on.assumptions.recomputes_products)
+  if (on.parallel.recomputes_products)
     return gemms.forward / 2 + timer.elementwise(moved_forward(on.model, layer));
+  if (on.model.latent && on.parallel.flash_attention) return up_projection_time(on, timer);
   return timer.core_forward() + timer.scores(score_bytes_forward(on.model));
 }
 

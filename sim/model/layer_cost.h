@@ -74,9 +74,6 @@ struct CostAssumptions {
   double expert_imbalance = 1;  ///< tokens of the busiest expert rank over the mean
   /// Bytes moved per number to cast the inputs of 8-bit GEMMs: 2 read, 1 written, and 1 transposed.
   double cast_bytes = 4;
-  /// Selective recomputation saves every second GEMM's output and recomputes the others
-  /// (torchtitan), instead of the core of attention only.
-  bool recomputes_products = false;
   /// Each op of an overlapped pair hides the other's exchange (--overlap fused).
   bool pairs_hide_exchange = false;
   double slowdown = 1;  ///< of all compute: calibrates against a measured step

@@ -69,6 +69,8 @@ void set_assumptions(ModelOnDevices& on, const ModelOptions& options) {
   on.runtime = runtime.name;
   on.assumptions = runtime.assumptions;
   on.parallel.zero_stage = options.zero_stage.value_or(runtime.zero_stage);
+  on.parallel.recomputes_products = runtime.recomputes_products;
+  on.parallel.logit_bytes = runtime.logit_bytes;
   CostAssumptions& assumed = on.assumptions;
   assumed.tensor_exposed = options.tensor_exposed.value_or(assumed.tensor_exposed);
   assumed.message_exposed = options.message_exposed.value_or(assumed.message_exposed);
@@ -90,6 +92,7 @@ void set_assumptions(ModelOnDevices& on, const ModelOptions& options) {
 /// Refuses 8-bit products on devices that have none.
 void set_matrices(ModelOnDevices& on, MatrixType matrices) {
   on.matrices = matrices;
+  on.parallel.fp8_inputs = matrices == MatrixType::kFp8;
   if (matrices != MatrixType::kFp8 || on.gpu.kernels.fp8_gain > 0) return;
   throw Error(Fault::kProblem, "--precision fp8: " + on.device +
                                    " has no 8-bit products; leave it out, or give a device that "

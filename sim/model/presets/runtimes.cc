@@ -45,14 +45,12 @@ CostAssumptions fsdp() {
   assumed.elementwise_traffic = 1.27;
   assumed.attention_quality = 0.67;
   assumed.flash_attention_2 = true;
-  assumed.recomputes_products = true;
   assumed.host_layer = 500'000;
   return assumed;
 }
 
 CostAssumptions torchtitan() {
   CostAssumptions assumed;
-  assumed.recomputes_products = true;
   assumed.flash_attention_2 = true;
   assumed.host_layer = 300'000;
   return assumed;
@@ -92,7 +90,9 @@ const RuntimeRegistrar kFsdp{{"fsdp",
                               "PyTorch FSDP, eager: weights gathered ahead, kernels not fused",
                               "PyTorch FSDP; mosaicml/llm-foundry",
                               fsdp(),
-                              3}};
+                              3,
+                              true,
+                              10}};
 const RuntimeRegistrar kTorchtitan{
     {"torchtitan",
      {},
@@ -100,7 +100,9 @@ const RuntimeRegistrar kTorchtitan{
      "--recompute selective",
      "pytorch/torchtitan, docs and distributed/activation_checkpoint.py",
      torchtitan(),
-     3}};
+     3,
+     true,
+     10}};
 
 }  // namespace
 }  // namespace bubblescope::inline sim

@@ -134,47 +134,6 @@ TEST(Models, AreTheseAndNoOthers) {
                                           "torchtitan"}));
 }
 
-// Two passes of a host that takes longer than the device: F takes its time, and F and the backward
-// of two layers take what the host needs; a fast host changes nothing.
-TEST(LayerCosts, AreTheLongerOfHostAndDevice) {
-  ModelOnDevices on = on_devices("llama3-8b", "h100");
-  const PhaseTimes device{100, 100, 50};
-  EXPECT_EQ(apply_host_limit(on, device, 2).forward, 100);
-  on.assumptions.host_layer = 90;
-  on.assumptions.host_pass = 20;
-  const PhaseTimes limited = apply_host_limit(on, device, 2);
-  EXPECT_EQ(limited.forward, 200);
-  EXPECT_EQ(limited.input_grad + limited.weight_grad, 200);
-  on.parallel.tensor = 4;  // two doublings
-  on.assumptions.host_tensor = 5;
-  EXPECT_EQ(apply_host_limit(on, device, 2).forward, 220);
-  on.parallel.recompute = Recompute::kFull;
-  const PhaseTimes recomputed = apply_host_limit(on, device, 2);
-  EXPECT_EQ(recomputed.input_grad + recomputed.weight_grad, 440);
-}
-
-TEST(LayerCosts, In8BitsAreFasterInProductsAlone) {
-  ModelOnDevices on = on_devices("llama3-8b", "h100");
-  const PhaseTimes in16 = estimate_layer_times(on, 0);
-  const PhaseTimes head = estimate_head_times(on);
-  on.matrices = MatrixType::kFp8;
-  const PhaseTimes in8 = estimate_layer_times(on, 0);
-  EXPECT_LT(in8.weight_grad, 0.65 * in16.weight_grad);
-  EXPECT_GT(in8.weight_grad, in16.weight_grad / on.gpu.kernels.fp8_gain);
-  EXPECT_LT(in8.forward, in16.forward);
-  EXPECT_EQ(estimate_head_times(on).forward, head.forward);
-}
-
-TEST(Assumptions, AreSetByNameAndRefuseOthers) {
-  ModelOnDevices on = on_devices("llama3-8b", "h100");
-  assume(on, "host_layer_us", 250);
-  EXPECT_EQ(on.assumptions.host_layer, 250'000);
-  assume(on, "sustained_teraflops", 500);
-  EXPECT_EQ(on.gpu.sustained_flops(), 500e12);
-  EXPECT_THROW(assume(on, "host_layers_us", 250), Error);
-  EXPECT_THROW(assume(on, "fp8_gain", -1), Error);
-}
-
 TEST(Activations, AreTheFormulasOf220505198) {
   const std::int64_t s = 2048;
   const std::int64_t b = 2;

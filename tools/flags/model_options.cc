@@ -116,6 +116,16 @@ Bytes parse_part(const std::string& text, Bytes memory) {
                   static_cast<double>(memory) / (1 << 30)));
 }
 
+void add_runtime_options(CommandFlags& app, ModelOptions& options) {
+  app.add_option("--runtime", options.runtime,
+                 "the framework: what it hides, fuses, shards and launches ('bubblescope list "
+                 "runtimes', default megatron)")
+      ->type_name("NAME");
+  app.add_option("--assume", options.assumed,
+                 "replaces an assumption by its name in --explain; may be repeated")
+      ->type_name("NAME=VALUE");
+}
+
 }  // namespace
 
 Recompute parse_recompute(const std::string& text) {
@@ -133,13 +143,7 @@ void add_model_options(CommandFlags& app, ModelOptions& options) {
   app.add_option("--gpu", options.gpu,
                  "the device: a name ('bubblescope list gpus', default h100) or a file of its own")
       ->type_name("NAME|FILE");
-  app.add_option("--runtime", options.runtime,
-                 "the framework: what it hides, fuses, shards and launches ('bubblescope list "
-                 "runtimes', default megatron)")
-      ->type_name("NAME");
-  app.add_option("--assume", options.assumed,
-                 "replaces an assumption by its name in --explain; may be repeated")
-      ->type_name("NAME=VALUE");
+  add_runtime_options(app, options);
   app.add_option("--gpus-per-node", options.per_node, "devices of a node (default: the device's)")
       ->check(InRange(1, 1024));
   app.add_option("--zero", options.zero_stage,

@@ -43,7 +43,7 @@ std::string prediction_text(const Transformer& model) {
          " more tokens, on the last stage";
 }
 
-std::string gemms_text(const ModelOnDevices& on) {
+std::string gemm_text(const ModelOnDevices& on) {
   const KernelRates& kernels = on.gpu.kernels;
   std::string text = "GEMMs: 2 FLOPs per weight and token, in F, in I and in W; " +
                      number(on.gpu.sustained_flops() / 1e12) +
@@ -100,6 +100,41 @@ std::string states_text(const ModelOnDevices& on) {
          " that a device has for a program reserved";
 }
 
+std::string model_text(const Transformer& model) {
+  const double billions = static_cast<double>(count_total_parameters(model)) / 1e9;
+  return "model: " + std::to_string(model.layers) + " layers of " + std::to_string(model.hidden) +
+         ", " + number(billions) + " billion parameters" + prediction_text(model);
+}
+
+std::string elementwise_text(const ModelOnDevices& on) {
+  return "elementwise work: " + number(on.assumptions.elementwise_traffic) +
+         " times what the kernels of arXiv 2205.05198 read and write (elementwise_traffic), over " +
+         number(100 * on.assumptions.elementwise_efficiency) + " % of " +
+         number(on.gpu.memory_bytes_per_second / 1e12) +
+         " TB/s (fitted to arXiv 2401.10241, table 9, and 2205.05198, table 4)";
+}
+
+std::string links_text(const Gpu& gpu) {
+  return "links: " + link_text(gpu.inside) + " in a node of " + std::to_string(gpu.per_node) +
+         ", " + link_text(gpu.outside) + " between nodes, " + link_text(gpu.host) +
+         " to the host's memory; copies of activations use them too";
+}
+
+std::string collectives_text(const CostAssumptions& assumed) {
+  return "collectives: of the tensor ranks " + number(100 * assumed.tensor_exposed) +
+         " % is exposed, of the context ranks " + number(100 * assumed.context_exposed) +
+         " %, of the experts " + number(100 * assumed.expert_exposed) +
+         (assumed.pairs_hide_exchange ? " %, none in an overlapped pair" : " %") +
+         "; the hidden part takes " + number(100 * assumed.collective_sms) +
+         " % of the compute beside it (20 of 132 SMs, arXiv 2412.19437, section 3.5.1)";
+}
+
+std::string activations_text(const Parallelism& parallel) {
+  return std::string("activations: 16 bits, tensor by tensor (arXiv 2205.05198)") +
+         (parallel.flash_attention ? ", no scores (flash attention)" : "") +
+         (parallel.sequence_parallel ? ", split over the tensor ranks throughout" : "");
+}
+
 }  // namespace
 
 std::string describe_model(const ModelOnDevices& on) {
@@ -108,22 +143,13 @@ std::string describe_model(const ModelOnDevices& on) {
 
 std::vector<std::string> explain(const ModelOnDevices& on) {
   const CostAssumptions& assumed = on.assumptions;
-  const Gpu& gpu = on.gpu;
-  const double billions = static_cast<double>(count_total_parameters(on.model)) / 1e9;
   std::vector<std::string> lines{
-      "model: " + std::to_string(on.model.layers) + " layers of " +
-          std::to_string(on.model.hidden) + ", " + number(billions) + " billion parameters" +
-          prediction_text(on.model),
+      model_text(on.model),
       "parallel: " + parallel_text(on.parallel),
-      "runtime: " + on.runtime + " sets the assumptions below; --assume NAME=VALUE replaces one",
-      gemms_text(on),
+      "runtime: " + on.runtime + " sets the assumptions below; a name in brackets can be replaced (--assume NAME=VALUE)",
+      gemm_text(on),
       attention_text(on),
-      "elementwise work: " + number(assumed.elementwise_traffic) +
-          " times what the kernels of arXiv 2205.05198 read and write (elementwise_traffic), "
-          "over " +
-          number(100 * assumed.elementwise_efficiency) + " % of " +
-          number(gpu.memory_bytes_per_second / 1e12) +
-          " TB/s (fitted to arXiv 2401.10241, table 9, and 2205.05198, table 4)",
+      elementwise_text(on),
       "launches: " + number(assumed.forward_kernels) +
           " kernels of a layer in F and in I, 4 in W, " + to_text(assumed.launch) +
           " each (assumed); a layer's F, backward or recomputation takes the host at least " +
@@ -132,23 +158,14 @@ std::vector<std::string> explain(const ModelOnDevices& on) {
           " more for every doubling of their number (host_tensor_us), and a micro-batch on a "
           "stage " +
           to_text(assumed.host_pass) + " more (host_pass_us)",
-      "links: " + link_text(gpu.inside) + " in a node of " + std::to_string(gpu.per_node) + ", " +
-          link_text(gpu.outside) + " between nodes, " + link_text(gpu.host) +
-          " to the host's memory; copies of activations use them too",
+      links_text(on.gpu),
       "messages: " + number(100 * assumed.message_exposed) +
           " % of one blocks the op that sends it, the rest is hidden behind compute",
-      "collectives: of the tensor ranks " + number(100 * assumed.tensor_exposed) +
-          " % is exposed, of the context ranks " + number(100 * assumed.context_exposed) +
-          " %, of the experts " + number(100 * assumed.expert_exposed) +
-          (assumed.pairs_hide_exchange ? " %, none in an overlapped pair" : " %") +
-          "; the hidden part takes " + number(100 * assumed.collective_sms) +
-          " % of the compute beside it (20 of 132 SMs, arXiv 2412.19437, section 3.5.1)",
+      collectives_text(assumed),
       gradients_text(on),
       "update: 46 bytes per parameter: Adam 30, the norm 4, clipping 8, clearing 4",
       states_text(on),
-      std::string("activations: 16 bits, tensor by tensor (arXiv 2205.05198)") +
-          (on.parallel.flash_attention ? ", no scores (flash attention)" : "") +
-          (on.parallel.sequence_parallel ? ", split over the tensor ranks throughout" : ""),
+      activations_text(on.parallel),
   };
   for (const std::string& source : on.sources) lines.push_back("source: " + source);
   return lines;

@@ -67,7 +67,7 @@ const std::vector<Assumption>& all_assumptions() {
 
 void assume(ModelOnDevices& on, std::string_view name, double value) {
   if (!std::isfinite(value) || value < 0)
-    throw Error("--assume " + std::string(name) + ": give a number of 0 or more");
+    throw Error("`assume` " + std::string(name) + ": give a number of 0 or more");
   std::vector<std::string> names;
   for (const Assumption& known : all_assumptions()) {
     if (known.name == name) return known.set(on, value);

@@ -109,6 +109,7 @@ def main():
     parser.add_argument('binary')
     parser.add_argument('folder')
     parser.add_argument('--json', metavar='FILE')
+    parser.add_argument('--limit', type=float, help='exit 1 where the mean of medians, each source left out, is above')
     parser.add_argument('--every', type=int, default=1, help="only every n-th of a source's runs, where it has over 100")
     parser.add_argument('--constants', default=os.path.join(os.path.dirname(__file__), 'published_constants.json'))
     args = parser.parse_args()
@@ -142,7 +143,8 @@ def main():
     if args.json:
         with open(args.json, 'w') as file:
             json.dump(results, file, indent=1)
-    return 0
+    mean = statistics.mean(row['median'] for row in rows_of(results))
+    return 1 if args.limit is not None and mean > args.limit else 0
 
 
 def report(title, runs, base, columns, moves_of, used):

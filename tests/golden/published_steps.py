@@ -3,6 +3,7 @@
     published_steps.py BINARY FOLDER                 the table of sources
     published_steps.py BINARY FOLDER --runs          every run as well
     published_steps.py BINARY FOLDER --json FILE     the same as json
+    published_steps.py BINARY FOLDER --check         exit 1 above a limit
 
 The error of a run is the predicted over the published step time, less 1.
 """
@@ -17,6 +18,9 @@ import sys
 import tempfile
 
 import published_runs
+
+# Of the medians of absolute errors: their mean over sources, and any source's.
+LIMITS = (0.06, 0.12)
 
 # What the program knew of runtimes before it had --runtime: the flags of a framework's user then.
 OLD_RUNTIMES = {'megatron-2021': ['--message-exposed', 1, '--accumulation-bytes', 12, '--zero', 0]}
@@ -111,12 +115,23 @@ def table(rows):
     return text + f'\nMean of the sources\' medians: {100 * statistics.mean(medians):.1f} %.\n'
 
 
+def find_breaches(rows):
+    """What is above its limit, or refused, in a sentence each."""
+    medians = [row['median'] for row in rows if row['median'] is not None]
+    found = [f"{row['source']}: {row['refused']} runs refused" for row in rows if row['refused']]
+    if statistics.mean(medians) > LIMITS[0]:
+        found.append(f'the mean of the medians is {100 * statistics.mean(medians):.1f} %')
+    found += [f"{row['source']}: median {100 * row['median']:.1f} %" for row in rows if (row['median'] or 0) > LIMITS[1]]
+    return found
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('binary')
     parser.add_argument('folder')
     parser.add_argument('--runs', action='store_true', help='print every run')
     parser.add_argument('--json', metavar='FILE')
+    parser.add_argument('--check', action='store_true', help='exit 1 above a limit')
     parser.add_argument('--old', action='store_true', help='for programs without --runtime and --precision')
     parser.add_argument('--source', help='only sources whose name contains this')
     parser.add_argument('--assume', action='append', default=[], metavar='GROUP:NAME=VALUE')
@@ -133,8 +148,12 @@ def main():
     if args.json:
         with open(args.json, 'w') as file:
             json.dump(results, file, indent=1)
-    print(table(rows_of(results)))
-    return 0
+    rows = rows_of(results)
+    print(table(rows))
+    breaches = find_breaches(rows) if args.check else []
+    for breach in breaches:
+        print(f'ABOVE its limit: {breach}')
+    return 1 if breaches else 0
 
 
 if __name__ == '__main__':

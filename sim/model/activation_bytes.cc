@@ -1,6 +1,10 @@
 // Activations take two bytes per number, dropout masks one.
 #include "sim/model/activation_bytes.h"
 
+#include <algorithm>
+#include <initializer_list>
+#include <string_view>
+
 namespace bubblescope::inline sim {
 
 namespace {
@@ -93,6 +97,39 @@ Bytes held_for_weight_gradient(const Transformer& model, const Parallelism& para
   return attention + feed_forward;
 }
 
+constexpr std::string_view kHeadsInput = "input of queries, keys and values";
+constexpr std::string_view kOutputInput = "input of the output projection";
+constexpr std::string_view kNetworkInput = "input of the network";
+constexpr std::string_view kNetworkActivation = "activation of the network";
+constexpr std::string_view kGate = "gate of the network";
+constexpr std::string_view kInner = "inner of the network";
+
+bool is_any(std::string_view name, std::initializer_list<std::string_view> names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// Whether selective recomputation drops a tensor: the scores alone (arXiv 2205.05198); or every
+/// second GEMM's output and what lies between (torchtitan); or, with latent attention, its
+/// up-projections, the norms before GEMMs and the activation function (arXiv 2412.19437, section
+/// 3.2.3).
+bool drops(const Transformer& model, const Parallelism& parallel, std::string_view name) {
+  if (parallel.recomputes_products)
+    return is_any(name, {kHeadsInput, "keys", kNetworkInput, kNetworkActivation}) ||
+           (model.gated && name == kInner);
+  if (model.latent)
+    return is_any(name, {kHeadsInput, "queries", "keys", "values", kNetworkActivation});
+  return name.find("scores") != std::string_view::npos;
+}
+
+/// Whether a tensor is saved in 8 bits: the inputs of GEMMs with weights, and of the activation
+/// function where selective recomputation gives its output again (arXiv 2412.19437, section 3.3.3).
+bool saved_in_8_bits(const Transformer& model, const Parallelism& parallel, std::string_view name) {
+  if (!parallel.fp8_inputs) return false;
+  const bool again = model.latent && parallel.recompute == Recompute::kSelective;
+  return is_any(name, {kHeadsInput, kOutputInput, kNetworkInput, kNetworkActivation}) ||
+         (again && is_any(name, {kGate, kInner}));
+}
+
 }  // namespace
 
 std::vector<SavedTensor> saved_tensors(const Transformer& model, const Parallelism& parallel,
@@ -124,10 +161,9 @@ MemoryDelta estimate_layer_memory(const Transformer& model, const Parallelism& p
     saved = Sizes(model, parallel).around_norms(model.hidden);
   } else {
     const bool selective = parallel.recompute == Recompute::kSelective;
-    for (const SavedTensor& tensor : saved_tensors(model, parallel, layer)) {
-      const bool core = tensor.name.find("scores") != std::string::npos;
-      if (!core || !selective) saved += tensor.bytes;
-    }
+    for (const SavedTensor& tensor : saved_tensors(model, parallel, layer))
+      if (!selective || !drops(model, parallel, tensor.name))
+        saved += saved_in_8_bits(model, parallel, tensor.name) ? tensor.bytes / 2 : tensor.bytes;
   }
   const Bytes held = held_for_weight_gradient(model, parallel, layer);
   return {saved, held - saved, -held};
@@ -138,7 +174,8 @@ MemoryDelta estimate_head_memory(const Transformer& model, const Parallelism& pa
   // The head's input and the input of its norm.
   const Bytes input = 2 * Sizes(model, parallel).around_norms(model.hidden);
   const Bytes held = 2 * logits + input / 2;
-  return {4 * logits + input, held - 4 * logits - input, -held};
+  const Bytes taken = parallel.logit_bytes * logits + input;
+  return {taken, held - taken, -held};
 }
 
 MemoryDelta estimate_prediction_memory(const Transformer& model, const Parallelism& parallel) {

@@ -54,12 +54,45 @@ std::string prediction_text(const Transformer& model) {
          " more tokens, on the last stage";
 }
 
+std::string gemm_text(const ModelOnDevices& on) {
+  const KernelRates& kernels = on.gpu.kernels;
+  std::string text = "GEMMs: 2 FLOPs per weight and token, in F, in I and in W; " +
+                     number(on.gpu.sustained_flops() / 1e12) +
+                     " TFLOP/s sustained (sustained_teraflops), and n / (n + " +
+                     number(kernels.half_size) + ") of that for each side n (half_size)";
+  if (on.matrices == MatrixType::kFp8)
+    text += "; in 8 bits " + number(kernels.fp8_gain) + " times as fast (fp8_gain), with " +
+            number(on.assumptions.cast_bytes) + " bytes moved to cast a number (cast_bytes)";
+  if (on.model.experts)
+    text += "; grouped ones of experts at " + number(100 * on.assumptions.grouped_efficiency) +
+            " % (grouped_efficiency) times n / (n + " + number(on.assumptions.grouped_half_rows) +
+            ") for n tokens per expert (grouped_half_rows)";
+  return text;
+}
+
+std::string attention_text(const ModelOnDevices& on) {
+  const CostAssumptions& assumed = on.assumptions;
+  if (!on.parallel.flash_attention)
+    return "attention's core: scores written, masked, put through softmax and read; its backward "
+           "is all in I, 2 times F";
+  const KernelRates& kernels = on.gpu.kernels;
+  return std::string("attention's core: ") +
+         (assumed.causal ? "causal, half of the scores; " : "") + "at most " +
+         number(100 * kernels.attention_forward) + " % of the peak in F and " +
+         number(100 * kernels.attention_backward) +
+         " % in I (attention_forward, attention_backward), times " +
+         number(assumed.attention_quality) +
+         " in this runtime (attention_quality); its backward, " + number(assumed.flash_backward) +
+         " times the FLOPs of F, is all in I";
+}
+
 std::string gradients_text(const ModelOnDevices& on) {
   std::string text = on.parallel.gradients == Gradients::kFp32 ? "gradients: reduced in 32 bits "
                                                                : "gradients: reduced in 16 bits ";
   text += on.parallel.zero_stage >= 2 ? "beside every micro-batch's W; "
                                       : "while the last micro-batch's backward runs; ";
-  text += "the rest, at least a sixteenth, is exposed; ";
+  text += "the rest, at least " + number(100 * on.assumptions.gradients_exposed) +
+          " %, is exposed (gradients_exposed); ";
   text += on.parallel.zero_stage >= 3 ? "weights are gathered beside every F, and again beside I; "
                                       : "new weights are gathered while the first forward runs; ";
   text += "those of micro-batches are accumulated by the GEMMs of W";
@@ -84,29 +117,9 @@ std::string model_text(const Transformer& model) {
          ", " + number(billions) + " billion parameters" + prediction_text(model);
 }
 
-std::string gemm_text(const ModelOnDevices& on) {
-  return "GEMMs: 2 FLOPs per weight and token, in F, in I and in W; " +
-         number(100 * on.assumptions.gemm_efficiency) + " % of the " +
-         number(on.gpu.reachable_flops / 1e12) + " TFLOP/s reachable rate, and n / (n + " +
-         number(on.assumptions.half_efficiency_size) +
-         ") of that for each side n (fitted to arXiv 2401.10241, table 9)";
-}
-
-std::string attention_text(const ModelOnDevices& on) {
-  const bool flash = on.parallel.flash_attention;
-  std::string text = "attention's core: ";
-  if (!flash)
-    text += "scores written, masked, put through softmax and read; ";
-  else if (on.assumptions.causal)
-    text += "causal, half of the scores; ";
-  return text + number(100 * on.assumptions.core_efficiency) +
-         " % of the reachable rate; its backward is all in I, " +
-         number(flash ? on.assumptions.flash_backward : 2) +
-         " times F (rates of arXiv 2307.08691 and 2407.08608)";
-}
-
 std::string elementwise_text(const ModelOnDevices& on) {
-  return "elementwise work: what unfused kernels read and write, over " +
+  return "elementwise work: " + number(on.assumptions.elementwise_traffic) +
+         " times what the kernels of arXiv 2205.05198 read and write (elementwise_traffic), over " +
          number(100 * on.assumptions.elementwise_efficiency) + " % of " +
          number(on.gpu.memory_bytes_per_second / 1e12) +
          " TB/s (fitted to arXiv 2401.10241, table 9, and 2205.05198, table 4)";
@@ -142,12 +155,18 @@ std::vector<std::string> explain(const ModelOnDevices& on) {
   std::vector<std::string> lines{
       model_text(on.model),
       "parallel: " + parallel_text(on),
+      "runtime: " + on.runtime + " sets the assumptions below; a name in brackets can be replaced (--assume NAME=VALUE)",
       gemm_text(on),
       attention_text(on),
       elementwise_text(on),
       "launches: " + number(assumed.forward_kernels) +
           " kernels of a layer in F and in I, 4 in W, " + to_text(assumed.launch) +
-          " each (assumed)",
+          " each (assumed); a layer's F, backward or recomputation takes the host at least " +
+          to_text(assumed.host_layer) + " (host_layer_us), with tensor ranks " +
+          to_text(assumed.host_tensor) +
+          " more for every doubling of their number (host_tensor_us), and a micro-batch on a "
+          "stage " +
+          to_text(assumed.host_pass) + " more (host_pass_us)",
       links_text(on.gpu),
       "messages: " + number(100 * assumed.message_exposed) +
           " % of one blocks the op that sends it, the rest is hidden behind compute",

@@ -22,6 +22,19 @@ struct Link {
   }
 };
 
+/// How fast the kernels of a device generation are in a training step, where the power limit, not
+/// the best measured product, sets the rate.
+struct KernelRates {
+  /// GEMMs that follow each other, in FLOPs per second; 0: 95 % of Gpu::reachable_flops.
+  double sustained_flops = 0;
+  double half_size = 50;  ///< a side n of a GEMM reaches n / (n + half_size) of that
+  double fp8_gain = 0;    ///< rate of 8-bit GEMMs over 16-bit ones; 0: the device has none
+  /// Flash attention of head size 128 on a full device: fractions of Gpu::peak_flops.
+  double attention_forward = 0.6;
+  double attention_backward = 0.45;
+  double multiprocessors = 132;
+};
+
 struct Gpu {
   double peak_flops = 1;               ///< dense, 16-bit, per second, as the vendor states it
   double reachable_flops = 1;          ///< the highest rate measured for large GEMMs
@@ -31,6 +44,12 @@ struct Gpu {
   Link inside;   ///< between two devices of a node, one way; measured if the source says so
   Link outside;  ///< between nodes, one way, per device
   Link host;     ///< to the host's memory, one way
+  KernelRates kernels = {};
+  std::string generation = {};  ///< "hopper": devices that share kernels
+
+  double sustained_flops() const {
+    return kernels.sustained_flops > 0 ? kernels.sustained_flops : 0.95 * reachable_flops;
+  }
 };
 
 /// A known device, registered by one of the files in presets/.

@@ -1,5 +1,4 @@
-// The table "Without calibration, by device" of docs/accuracy_published.md. A test checks that both
-// agree.
+// The table "Intervals" of docs/accuracy_steps.md. A test checks that both agree.
 #include "sim/model/known_errors.h"
 
 #include <algorithm>
@@ -9,18 +8,28 @@ namespace bubblescope::inline sim {
 
 namespace {
 
-constexpr std::string_view kSc21 = "SC21, arXiv 2205.05198, 2201.11990 and 2211.05100";
-constexpr std::string_view kNemo = "NVIDIA DGX Cloud benchmarking 24.11.1 and arXiv 2407.21783";
-constexpr std::string_view kNemoExperts = "NVIDIA DGX Cloud benchmarking 24.11.1, Megatron-Bridge";
-constexpr std::string_view kBlackwell = "NVIDIA DGX Cloud benchmarking 25.05.05, Megatron-Bridge";
-
-constexpr std::array<KnownErrors, 5> kErrors{{
-    {"a100", false, 28, -0.23, -0.04, 0.03, 0.08, kSc21},
-    {"h100", false, 22, -0.20, -0.05, 0.04, -0.01, kNemo},
-    {"h100", true, 9, -0.43, -0.20, 0.01, -0.18, kNemoExperts},
-    {"gb200", false, 4, -0.21, -0.16, 0.01, -0.15, kBlackwell},
-    {"gb200", true, 3, -0.72, -0.48, 0.24, -0.14, kBlackwell},
+/// From the nearest classes to the widest.
+constexpr std::array<KnownErrors, 15> kErrors{{
+    {"ampere", "deepspeed", false, "bf16", 388, -0.22, -0.01, 0.05, 0.15},
+    {"ampere", "megatron-2021", false, "bf16", 21, -0.20, 0.00, 0.04, 0.09},
+    {"hopper", "fsdp", false, "bf16", 20, -0.08, 0.05, 0.03, 0.15},
+    {"hopper", "nemo", false, "fp8", 21, -0.08, 0.04, 0.07, 0.13},
+    {"hopper", "nemo", true, "bf16", 9, -0.28, -0.08, 0.01, 0.05},
+    {"ampere", "", false, "bf16", 450, -0.22, -0.02, 0.05, 0.13},
+    {"hopper", "", false, "bf16", 46, -0.05, 0.06, 0.04, 0.13},
+    {"hopper", "", false, "fp8", 26, -0.08, 0.08, 0.05, 0.21},
+    {"hopper", "", true, "bf16", 9, -0.28, -0.08, 0.01, 0.05},
+    {"ampere", "", false, "", 450, -0.22, -0.02, 0.05, 0.13},
+    {"blackwell", "", false, "", 10, -0.15, -0.07, 0.05, 0.13},
+    {"hopper", "", false, "", 72, -0.05, 0.05, 0.05, 0.13},
+    {"hopper", "", true, "", 11, -0.28, -0.08, 0.02, 0.05},
+    {"", "", false, "", 532, -0.20, 0.00, 0.06, 0.13},
+    {"", "", true, "", 16, -0.65, -0.08, 0.02, 0.17},
 }};
+
+bool matches(std::string_view wanted, std::string_view given) {
+  return wanted.empty() || wanted == given;
+}
 
 Nanos scaled(Nanos step, double error) {
   return static_cast<Nanos>(static_cast<double>(step) / (1 + error));
@@ -28,13 +37,20 @@ Nanos scaled(Nanos step, double error) {
 
 }  // namespace
 
-std::string KnownErrors::from() const { return std::string(device) + "/megatron/bf16"; }
+std::string KnownErrors::from() const {
+  std::string text;
+  for (const std::string_view part : {generation, runtime, precision})
+    if (!part.empty()) text += std::string(part) + "/";
+  return text + (experts ? "expert" : "dense");
+}
 
 const KnownErrors* find_nearest_errors(const ModelOnDevices& on) {
-  if (on.assumptions.slowdown != 1) return nullptr;
+  if (on.assumptions.slowdown != 1 || on.gpu.generation.empty()) return nullptr;
   const bool experts = on.model.experts.has_value();
+  const std::string_view precision = on.matrices == MatrixType::kFp8 ? "fp8" : "bf16";
   const auto found = std::find_if(kErrors.begin(), kErrors.end(), [&](const KnownErrors& errors) {
-    return errors.device == on.device && errors.experts == experts;
+    return matches(errors.generation, on.gpu.generation) && errors.experts == experts &&
+           matches(errors.runtime, on.runtime) && matches(errors.precision, precision);
   });
   return found == kErrors.end() ? nullptr : &*found;
 }

@@ -5,47 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "sim/model/cost_assumptions.h"
 #include "sim/model/gpu.h"
 #include "sim/model/parallelism.h"
 #include "sim/model/transformer.h"
 
 namespace bubblescope::inline sim {
-
-/// Assumptions that are not in the devices' tables. --explain prints each of them.
-struct CostAssumptions {
-  /// GEMM efficiency: the fraction of the reachable rate that consecutive GEMMs reach, times n / (n
-  /// + half) for each side n. Both are fitted to the weight gradients of arXiv 2401.10241, table 9,
-  /// and match them within 2 %.
-  double gemm_efficiency = 0.95;
-  double half_efficiency_size = 50;
-  double memory_efficiency =
-      0.9;  ///< fraction of the stated memory bandwidth for GEMMs and optimizers
-  /// The same for norms, biases, dropout and activation functions: fitted to F and I of the same
-  /// table 9 and of arXiv 2205.05198, table 4.
-  double elementwise_efficiency = 0.67;
-  Nanos launch = 4'000;         ///< per kernel: the time to occupy all SMs and to drain them
-  double forward_kernels = 18;  ///< per layer; its input gradient has as many, W four
-  double flash_backward = 2.5;  ///< attention core, backward over forward; 2 if scores are saved
-  /// Flash attention relative to plain GEMMs (arXiv 2307.08691 and 2407.08608, head size 128).
-  double core_efficiency = 0.75;
-  bool causal = true;            ///< half of the scores are never computed
-  double tensor_exposed = 1;     ///< fraction of the tensor ranks' collectives that is not hidden
-  double context_exposed = 0.5;  ///< the same for the context ranks' key and value exchange
-  double expert_exposed = 1;     ///< the same for the experts' all-to-all
-  /// Bytes moved per weight and micro-batch if a separate kernel accumulates gradients; otherwise
-  /// W's GEMMs do it. 10 to 12 if 16-bit gradients are added to 32-bit ones (Megatron-LM without
-  /// gradient accumulation fusion).
-  double accumulation_bytes = 0;
-  /// The fraction of a message between pipeline ranks that blocks the op that sends it; 1 if a
-  /// runtime waits for its sends, like Megatron-LM without --overlap-p2p-communication.
-  double message_exposed = 0;
-  /// The fraction of the device's SMs that a collective occupies while it runs beside compute,
-  /// which it slows down accordingly: 20 of an H800's 132 (arXiv 2412.19437, section 3.5.1).
-  double collective_sms = 20.0 / 132;
-  /// Each op of an overlapped pair hides the other's exchange (--overlap fused).
-  bool pairs_hide_exchange = false;
-  double slowdown = 1;  ///< of all compute: calibrates against a measured step
-};
 
 /// The time of one micro-batch on a rank.
 struct PhaseTimes {
@@ -67,6 +32,8 @@ struct ModelOnDevices {
   Gpu gpu;
   Parallelism parallel;
   CostAssumptions assumptions = {};
+  std::string runtime = "megatron";  ///< that set the assumptions
+  MatrixType matrices = MatrixType::kBf16;
   std::string name;                       ///< "llama3-70b on h100"
   std::string device = {};                ///< "h100", a preset's name, or a file
   std::vector<std::string> sources = {};  ///< where the model's and the device's numbers come from
@@ -80,8 +47,13 @@ struct ModelOnDevices {
 /// The time that a layer's F, and again its I, waits for the experts' all-to-all.
 double exposed_exchange_time(const ModelOnDevices& on, std::int64_t layer);
 
-/// The times of layer 0..layers-1. Every weight costs 2 FLOPs per token in F, in I and in W. The
-/// core of attention has no weights: its whole backward is in I, and so is recomputation.
+/// The times of a stage's ops when the host limits them. Device and host work side by side, so F
+/// and the backward take the longer of both; what the host takes longer counts for F and for I.
+PhaseTimes apply_host_limit(const ModelOnDevices& on, PhaseTimes times, std::int64_t layers);
+
+/// The times of layer 0..layers-1, by the device alone. Every weight costs 2 FLOPs per token in F,
+/// in I and in W. The core of attention has no weights: its whole backward is in I, and so is
+/// recomputation.
 PhaseTimes estimate_layer_times(const ModelOnDevices& on, std::int64_t layer);
 PhaseTimes estimate_embedding_times(const ModelOnDevices& on);
 PhaseTimes estimate_head_times(const ModelOnDevices& on);
@@ -106,9 +78,16 @@ ModelRates compute_model_rates(const ModelOnDevices& on, const Shape& shape, Nan
 /// `stride` devices. If the group spans nodes, the NICs of all its members in a node carry it
 /// together, as in NCCL's rings: one channel leaves the node through each.
 Link find_group_link(const Gpu& gpu, std::int32_t ranks, std::int32_t stride);
-/// Time of an all-to-all: each rank keeps 1/n of its bytes and sends the rest pairwise, within its
-/// node and to other nodes at the same time.
-Nanos estimate_exchange_time(const Gpu& gpu, double bytes, std::int32_t ranks, std::int32_t stride);
+/// Time to send every token to its experts, `bytes` per copy of all tokens, within its node and to
+/// other nodes at the same time. A token passes the network once for every node that holds some of
+/// its experts (DeepEP), at most `max_nodes` of them if that is not 0.
+struct Dispatch {
+  double bytes_per_copy = 0;
+  std::int64_t copies = 1;
+  std::int64_t max_nodes = 0;
+};
+Nanos estimate_exchange_time(const Gpu& gpu, const Dispatch& dispatch, std::int32_t ranks,
+                             std::int32_t stride);
 /// The link between two ranks of a pipeline; devices are numbered as in model_step().
 const Link& find_rank_link(const ModelOnDevices& on, std::int32_t from, std::int32_t to);
 

@@ -45,6 +45,13 @@ struct Parallelism {
       1;  ///< sharded over the data ranks: 1 optimizer, 2 gradients, 3 weights
 
   Gradients gradients = Gradients::kFp32;
+  bool fp8_inputs = false;  ///< the inputs of GEMMs with weights are saved in 8 bits
+  /// Selective recomputation recomputes every second GEMM, and what lies between, from the others'
+  /// outputs (torchtitan).
+  bool recomputes_products = false;
+  /// Held per logit of the last stage: 4 for 32-bit logits; 10 where their 16-bit original and the
+  /// gradient of the loss stand beside them.
+  std::int32_t logit_bytes = 4;
 
   /// How many layers the embedding and the head count as when layers are split; unless given, by
   /// their cost.

@@ -98,6 +98,7 @@ StageLoad StageLoads::load(std::int32_t stage, std::int64_t first, std::int64_t 
     add_head(sum);
     add_predictions(sum);
   }
+  if (sum.layers > 0) sum.times = apply_host_limit(on_, sum.times, sum.layers);
   return sum;
 }
 

@@ -15,7 +15,7 @@ constexpr double kWeightBytes = 2;
 /// Bytes moved per parameter of an update: Adam reads 16 and writes 14; the gradient is also read
 /// for the norm, scaled for clipping (8), and cleared.
 constexpr double kUpdateBytes = 46;
-constexpr Nanos kLastBucket = 16;  ///< a sixteenth of a collective cannot be hidden
+constexpr double kLastBucket = 1.0 / 16;  ///< of a collective cannot be hidden
 
 double count_gradient_bytes(const Parallelism& parallel) {
   return parallel.gradients == Gradients::kFp32 ? 4 : 2;
@@ -87,9 +87,10 @@ UpdateTimes times_of(const ModelOnDevices& on, const StageParameters& parameters
 }
 
 /// The exposed part of a collective beside so much compute, including the slowdown of that compute.
-Nanos exposed(Nanos collective, double compute, const CostAssumptions& assumptions) {
-  const Nanos waited =
-      std::max(collective / kLastBucket, collective - round_nanos(compute, "a stage's compute"));
+Nanos exposed(Nanos collective, double compute, const CostAssumptions& assumptions,
+              double least = kLastBucket) {
+  const Nanos waited = std::max<Nanos>(std::llround(least * static_cast<double>(collective)),
+                                       collective - round_nanos(compute, "a stage's compute"));
   return waited +
          std::llround(assumptions.collective_sms * static_cast<double>(collective - waited));
 }
@@ -133,7 +134,8 @@ UpdateCost estimate_update_cost(const ModelOnDevices& on, const StageParameters&
   const double rate = on.gpu.memory_bytes_per_second * on.assumptions.memory_efficiency;
   UpdateCost cost;
   if (sharing.by_schedule || zero_stage < 2)
-    cost.reduce_grad = exposed(all.reduce, times.input_grad + times.weight_grad, on.assumptions);
+    cost.reduce_grad = exposed(all.reduce, times.input_grad + times.weight_grad, on.assumptions,
+                               on.assumptions.gradients_exposed);
   cost.optimizer = round_nanos(kUpdateBytes * all.updated / rate * 1e9, "an optimizer step");
   if (zero_stage >= 1 && (sharing.by_schedule || zero_stage < 3))
     cost.optimizer += exposed(all.gather, times.forward, on.assumptions);

@@ -26,6 +26,8 @@ struct Experts {
   std::int64_t shared = 0;        ///< experts that every token visits
   std::int64_t feed_forward = 0;  ///< inner size of one expert
   std::int64_t dense_layers = 0;  ///< the first layers, which have a dense network instead
+  /// A token's experts are in at most so many groups, each on a node of its own; 0: anywhere.
+  std::int64_t max_groups = 0;
 };
 
 struct Transformer {

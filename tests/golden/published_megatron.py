@@ -106,8 +106,6 @@ def korthikanti_steps(program, published):
             ms(program.simulate(*words, '--recompute', 'selective')) / 1e3,
             selective,
         )
-    for name, _, _, error in source.cells:
-        source.add_uncalibrated('a100', name, error)
     return source
 
 
@@ -161,8 +159,6 @@ def add_sc21(program, source, rows):
             continue
         source.add(f'{row[0]}B on {row[7]} GPUs', sc21_teraflops(program, row, slowdown), row[-1])
     free = [sc21_teraflops(program, row) / row[-1] - 1 for row in rows]
-    for row, error in zip(rows, free):
-        source.add_uncalibrated('a100', f'{row[0]}B on {row[7]} GPUs', 1 / (1 + error) - 1)
     source.remark = (
         f'The slowdown is {slowdown:.3f}. Without it, ab initio, all {len(rows)} cells: median {100 * statistics.median(free):+.1f} %, '
         f'from {100 * min(free):+.1f} to {100 * max(free):+.1f} %.'
@@ -255,8 +251,6 @@ def llama3(program, published):
     for row in rows[1:]:
         source.add(f"{row['gpus']} GPUs, {row['seq']} tokens", teraflops(row, slowdown), row['tflops'])
     free = [teraflops(row, 1.0) / row['tflops'] - 1 for row in rows]
-    for row, error in zip(rows, free):
-        source.add_uncalibrated('h100', f"llama3-405b, {row['gpus']} h100, {row['seq']} tokens", 1 / (1 + error) - 1)
     source.remark = f'The slowdown is {slowdown:.3f}. Without it, ab initio, the three cells are {", ".join(f"{100 * error:+.0f} %" for error in free)} off.'
     return source
 
@@ -303,8 +297,6 @@ def mt_nlg(program, published):
         ]
         return ms(program.simulate(*words)) / 1e3
 
-    for data, measured in MT_NLG:
-        source.add_uncalibrated('a100', f'MT-NLG 530B, {35 * data} nodes', seconds(data, 1.0) / measured - 1)
     return fit_steps(source, seconds, [(f'{35 * data} nodes', data, measured) for data, measured in MT_NLG])
 
 
@@ -400,7 +392,6 @@ def single_runs(program, published):
     )
     flops = 96 * 2048 * 2048 * 70 * 14336**2 * (1 + 2048 / (6 * 14336) + 250880 / (16 * 70 * 14336))
     source.add('BLOOM 176B, 384 A100, all recomputed', flops / (ms(report) / 1e3) / 384 / 1e12, 156)
-    source.add_uncalibrated('a100', 'BLOOM 176B, 384 GPUs', 1 / (1 + source.cells[-1][-1]) - 1)
     # NVIDIA/Megatron-LM, README: 175B with 131,072 tokens, 1,152 sequences of 4,096 on 96 H100s at an MFU of 47 %. How it was spread
     # is not said: tensor 8, pipeline 12 with a layer per chunk.
     config = dict(GPT_KEYS, n_positions=4096, vocab_size=131072, n_embd=12288, n_layer=96, n_head=96, n_inner=49152)

@@ -68,14 +68,9 @@ class Source:
         self.title, self.kind, self.calibration = title, kind, calibration
         self.cells = []
         self.remark = ''
-        self.uncalibrated = []
 
     def add(self, name, predicted, measured):
         self.cells.append((name, predicted, measured, predicted / measured - 1))
-
-    def add_uncalibrated(self, device, name, error):
-        """A dense model's step, predicted with nothing fitted, over the measured one, less 1."""
-        self.uncalibrated.append((device, 'dense', name, error))
 
     def errors(self):
         return [abs(error) for *_, error in self.cells]

@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -112,13 +114,22 @@ TEST(GroupLink, UsesTheNicsOfAllMembersInANode) {
             gpu("gb200").inside.bytes_per_second);
 }
 
-// Each of the 16 ranks in two nodes sends 7/16 inside its node and 8/16 through its own NIC.
+// All-to-alls inside a node reach 0.60 of the stated rate where messages reach 0.836. A token with
+// one copy visits one of the nodes, so half of all tokens leave one of two nodes; with 8 copies
+// over two nodes, 1 - 1/2^8 of them visit each.
 TEST(ExchangeTime, IsThatOfTheSlowerOfBothWays) {
   const Gpu& device = gpu("h100");
   const double bytes = 1e9;
-  EXPECT_EQ(estimate_exchange_time(device, bytes, 16, 1), device.outside.time(bytes * 8 / 16));
-  EXPECT_EQ(estimate_exchange_time(device, bytes, 8, 1), device.inside.time(bytes * 7 / 8));
-  EXPECT_EQ(estimate_exchange_time(device, bytes, 4, 8), device.outside.time(bytes * 3 / 4));
+  const Link inside{device.inside.latency, 0.60 / 0.836 * device.inside.bytes_per_second};
+  EXPECT_EQ(estimate_exchange_time(device, {bytes, 1, 0}, 16, 1), device.outside.time(bytes / 2));
+  EXPECT_EQ(estimate_exchange_time(device, {bytes, 1, 0}, 8, 1), inside.time(bytes * 7 / 8));
+  EXPECT_EQ(estimate_exchange_time(device, {bytes, 1, 0}, 4, 8),
+            device.outside.time(bytes * 3 / 4));
+  const double visited = 2 * (1 - 1.0 / 256);
+  EXPECT_EQ(estimate_exchange_time(device, {bytes, 8, 0}, 16, 1),
+            std::max(device.outside.time(bytes * visited / 2), inside.time(8 * bytes * 7 / 8)));
+  EXPECT_EQ(estimate_exchange_time(device, {bytes, 8, 1}, 16, 1),
+            std::max(device.outside.time(bytes / 2), inside.time(8 * bytes * 7 / 8)));
 }
 
 ModelOnDevices deepseek() {
@@ -177,72 +188,89 @@ TEST(Experts, ExchangeBesideThePairsOtherHalfWhereOverlapIsFused) {
   EXPECT_LT(step("fused"), 0.95 * static_cast<double>(step("atomic")));
 }
 
-TEST(KnownErrors, AreOfTheDeviceAndOfUncalibratedPredictionsAlone) {
+TEST(KnownErrors, AreOfTheNearestClassAndOfUncalibratedPredictionsAlone) {
   ModelOnDevices on;
   on.model = Registry<ModelDef>::instance().find("llama3-405b")->model;
-  on.device = "h100";
+  on.gpu = gpu("h100");
+  on.runtime = "nemo";
+  on.matrices = MatrixType::kFp8;
   const KnownErrors* errors = find_nearest_errors(on);
   ASSERT_NE(errors, nullptr);
-  EXPECT_FALSE(errors->experts);
-  EXPECT_LT(errors->lowest, errors->highest);
+  EXPECT_EQ(errors->from(), "hopper/nemo/fp8/dense");
+  EXPECT_LT(errors->lowest, 0);
+  EXPECT_GT(errors->highest, 0);
   const StepInterval interval = compute_interval(1'000'000'000, *errors);
-  EXPECT_GT(interval.low, 1'000'000'000);  // all of these predictions were too short
-  EXPECT_GT(interval.high, interval.low);
+  EXPECT_LT(interval.low, 1'000'000'000);
+  EXPECT_GT(interval.high, 1'000'000'000);
+  on.runtime = "torchtitan";  // too few runs for a class of their own
+  EXPECT_EQ(find_nearest_errors(on)->from(), "hopper/fp8/dense");
+  on.model = Registry<ModelDef>::instance().find("mixtral-8x7b")->model;
+  on.gpu = gpu("b200");
+  EXPECT_EQ(find_nearest_errors(on)->from(), "expert");
   on.assumptions.slowdown = 1.3;
   EXPECT_EQ(find_nearest_errors(on), nullptr);
   on.assumptions.slowdown = 1;
-  on.device = "tpu-v3";
+  on.gpu = gpu("tpu-v3");
   EXPECT_EQ(find_nearest_errors(on), nullptr);
 }
 
-/// The rows of the document's table: "| h100 | dense | 22 | -20 % | -5 % | 4 % | -1 % | ...".
+/// The rows of the document's table, cell by cell: "| hopper | nemo | dense | fp8 | 21 | 3 | ...".
 std::vector<std::vector<std::string>> documented_errors() {
-  std::ifstream document(source_folder() + "/docs/accuracy_published.md");
+  std::ifstream document(source_folder() + "/docs/accuracy_steps.md");
   std::vector<std::vector<std::string>> rows;
   bool inside = false;
   for (std::string line; std::getline(document, line);) {
-    inside = line.starts_with("## ") ? line == "## Without calibration, by device" : inside;
+    inside = line.starts_with("## ") ? line == "## Intervals" : inside;
     std::vector<std::string> cells;
     std::istringstream parts(line);
-    for (std::string cell; std::getline(parts, cell, '|');) cells.push_back(cell);
-    if (inside && cells.size() == 9 && cells[3].find_first_of("0123456789") != std::string::npos)
+    for (std::string cell; std::getline(parts, cell, '|');)
+      cells.push_back(cell.size() > 2 ? cell.substr(1, cell.size() - 2) : cell);
+    if (inside && cells.size() == 11 && cells[5].find_first_of("0123456789") != std::string::npos)
       rows.push_back(cells);
   }
   return rows;
 }
 
+/// A model on devices that belongs to a row of the document.
+ModelOnDevices model_of_row(const std::vector<std::string>& row) {
+  const std::map<std::string, std::string> devices{
+      {"ampere", "a100"}, {"hopper", "h100"}, {"blackwell", "b200"}, {"all", "mi300x"}};
+  ModelOnDevices on;
+  on.gpu = gpu(devices.at(row[1]).c_str());
+  on.runtime = row[2] == "all" ? "none" : row[2];
+  on.model =
+      Registry<ModelDef>::instance().find(row[3] == "expert" ? "mixtral-8x7b" : "llama3-8b")->model;
+  on.matrices = row[4] == "fp8" ? MatrixType::kFp8 : MatrixType::kBf16;
+  return on;
+}
+
 TEST(KnownErrors, AreThoseOfTheDocument) {
   const std::vector<std::vector<std::string>> rows = documented_errors();
-  ASSERT_EQ(rows.size(), 5U);
-  ModelOnDevices on;
+  ASSERT_GE(rows.size(), 10U);
   for (const std::vector<std::string>& row : rows) {
-    on.device = row[1].substr(1, row[1].size() - 2);
-    const bool experts = row[2] == " expert ";
-    on.model = Registry<ModelDef>::instance().find(experts ? "mixtral-8x7b" : "llama3-8b")->model;
-    const KnownErrors* errors = find_nearest_errors(on);
-    ASSERT_NE(errors, nullptr) << on.device;
-    EXPECT_EQ(errors->runs, std::stoi(row[3])) << on.device;
-    EXPECT_DOUBLE_EQ(100 * errors->lowest, std::stod(row[4])) << on.device;
-    EXPECT_DOUBLE_EQ(100 * errors->middle, std::stod(row[5])) << on.device;
-    EXPECT_DOUBLE_EQ(100 * errors->spread, std::stod(row[6])) << on.device;
-    EXPECT_DOUBLE_EQ(100 * errors->highest, std::stod(row[7])) << on.device;
-    EXPECT_EQ(" " + std::string(errors->source) + " ", row[8]) << on.device;
+    const KnownErrors* errors = find_nearest_errors(model_of_row(row));
+    ASSERT_NE(errors, nullptr) << row[1];
+    // A wider class with the same runs may lie behind a nearer one.
+    if (row[4] == "all" && !errors->precision.empty()) continue;
+    EXPECT_EQ(errors->runs, std::stoi(row[5])) << errors->from();
+    EXPECT_DOUBLE_EQ(100 * errors->lowest, std::stod(row[7])) << errors->from();
+    EXPECT_DOUBLE_EQ(100 * errors->middle, std::stod(row[8])) << errors->from();
+    EXPECT_DOUBLE_EQ(100 * errors->spread, std::stod(row[9])) << errors->from();
+    EXPECT_DOUBLE_EQ(100 * errors->highest, std::stod(row[10])) << errors->from();
   }
 }
 
-// All 22 predictions were 1 to 20 % too short, so the runs took 1 to 25 % longer.
+// Nine in ten predictions were 1 to 20 % too short, so the runs took 1 to 25 % longer.
 TEST(KnownErrors, SayWhyThePredictionLiesOutsideOfThem) {
-  KnownErrors errors{"h100", false, 22, -0.20, -0.05, 0.04, -0.01, ""};
-  EXPECT_EQ(
-      traces::known_errors_text(errors),
-      "all 22 published runs of dense models on h100 took longer than predicted, by 1 to 25 %");
+  KnownErrors errors{"hopper", "nemo", false, "bf16", 22, -0.20, -0.05, 0.04, -0.01};
+  const std::string runs =
+      "nine in ten of 22 published runs of dense models on hopper devices under nemo in bf16 took ";
+  EXPECT_EQ(traces::known_errors_text(errors), runs + "longer than predicted, by 1 to 25 %");
   errors.highest = 0.25;
   EXPECT_EQ(traces::known_errors_text(errors),
-            "22 published runs of dense models on h100 took between 20 % less and 25 % more time "
-            "than predicted");
+            runs + "between 20 % less and 25 % more time than predicted");
   errors.lowest = 0.25;
-  EXPECT_EQ(traces::known_errors_text(errors),
-            "all 22 published runs of dense models on h100 took less time than predicted, by 20 %");
+  EXPECT_EQ(traces::known_errors_text(errors), runs + "less time than predicted, by 20 %");
 }
 
 TEST(ModelHeadline, SaysFirstWhatToExpect) {
@@ -294,7 +322,7 @@ TEST(KnownErrors, MakeTiesOfPlans) {
   for (const Json& plan : plans) {
     EXPECT_GE(plan["tie_group"], group);
     group = plan["tie_group"];
-    EXPECT_EQ(plan["interval"]["from"], "h100/megatron/bf16");
+    EXPECT_EQ(plan["interval"]["from"], "hopper/bf16/dense");
     EXPECT_LE(plan["interval"]["low_ns"], plan["interval"]["high_ns"]);
   }
   EXPECT_GT(group, 1);

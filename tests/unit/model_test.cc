@@ -8,6 +8,7 @@
 #include "sim/ir/recompute.h"
 #include "sim/model/activation_bytes.h"
 #include "sim/model/model_step.h"
+#include "sim/model/runtime.h"
 #include "sim/model/schedule_def.h"
 #include "sim/model/stage_recompute.h"
 #include "tests/support/as_written.h"
@@ -54,6 +55,24 @@ TEST(Models, HaveTheParametersThatTheirPapersState) {
       {"llama3-405b", 405.853, 0.001},    // 405,853,388,800
       {"mixtral-8x7b", 46.703, 0.001},    // 46,702,792,704
       {"deepseek-v3", 671.0, 0.002},      // 2412.19437, abstract
+      {"deepseek-v2", 236.0, 0.01},       // 2405.04434, abstract
+      {"deepseek-v2-lite", 15.7, 0.01},   // 2405.04434, appendix B
+      {"kimi-k2", 1026.0, 0.01},          // 2507.20534: 1.04 trillion with its attention's biases
+      {"llama3.2-1b", 1.236, 0.002},      // 1,235,814,400
+      {"llama3.2-3b", 3.213, 0.002},      // 3,212,749,824
+      {"llama4-scout", 107.8, 0.01},      // 109 billion with its images' encoder
+      {"qwen2.5-7b", 7.616, 0.002},       // 7,615,616,512
+      {"qwen2.5-72b", 72.7, 0.002},       // its page
+      {"qwen3-8b", 8.191, 0.002},         // 8,190,735,360
+      {"qwen3-32b", 32.762, 0.002},       // 32,762,123,264
+      {"qwen3-30b-a3b", 30.5, 0.005},     // 2505.09388, table 2
+      {"qwen3-235b-a22b", 235.0, 0.005},  // the same
+      {"mistral-7b", 7.248, 0.002},       // 7,248,023,552
+      {"mistral-large-123b", 122.6, 0.005},
+      {"gpt-oss-20b", 20.9, 0.01},        // 2508.10925, table 1
+      {"gpt-oss-120b", 116.8, 0.01},      // the same
+      {"grok1-314b", 316, 0.01},          // xai-org/grok-1: 314 billion
+      {"nemotron4-340b", 341, 0.01},      // 2406.11704
       {"megatron-530b", 529.6, 0.01},     // 2205.05198, table 3
       {"zero-bubble-14.6b", 14.6, 0.02},  // 2401.10241, table 3
   };
@@ -89,17 +108,30 @@ TEST(Models, AreTheseAndNoOthers) {
   for (const ModelDef& def : Registry<ModelDef>::instance().all()) names.insert(def.name);
   EXPECT_EQ(names,
             (std::set<std::string>{
-                "deepseek-v3",     "gpt3-1.3b",        "gpt3-125m",         "gpt3-13b",
-                "gpt3-175b",       "gpt3-2.7b",        "gpt3-350m",         "gpt3-6.7b",
-                "gpt3-760m",       "llama2-13b",       "llama2-70b",        "llama2-7b",
-                "llama3-405b",     "llama3-70b",       "llama3-8b",         "megatron-175b",
-                "megatron-1t",     "megatron-22b",     "megatron-530b",     "mixtral-8x22b",
-                "mixtral-8x7b",    "zero-bubble-1.5b", "zero-bubble-14.6b", "zero-bubble-28.3b",
-                "zero-bubble-6.2b"}));
+                "deepseek-v2",       "deepseek-v2-lite",   "deepseek-v3",      "gemma3-12b",
+                "gemma3-1b",         "gemma3-27b",         "gemma3-4b",        "gpt-oss-120b",
+                "gpt-oss-20b",       "gpt3-1.3b",          "gpt3-125m",        "gpt3-13b",
+                "gpt3-175b",         "gpt3-2.7b",          "gpt3-350m",        "gpt3-6.7b",
+                "gpt3-760m",         "grok1-314b",         "kimi-k2",          "llama2-13b",
+                "llama2-70b",        "llama2-7b",          "llama3-405b",      "llama3-70b",
+                "llama3-8b",         "llama3.2-1b",        "llama3.2-3b",      "llama4-scout",
+                "megatron-175b",     "megatron-1t",        "megatron-22b",     "megatron-530b",
+                "mistral-7b",        "mistral-large-123b", "mistral-nemo-12b", "mistral-small-24b",
+                "mixtral-8x22b",     "mixtral-8x7b",       "nemotron4-15b",    "nemotron4-340b",
+                "qwen2.5-0.5b",      "qwen2.5-1.5b",       "qwen2.5-14b",      "qwen2.5-32b",
+                "qwen2.5-3b",        "qwen2.5-72b",        "qwen2.5-7b",       "qwen3-0.6b",
+                "qwen3-1.7b",        "qwen3-14b",          "qwen3-235b-a22b",  "qwen3-30b-a3b",
+                "qwen3-32b",         "qwen3-4b",           "qwen3-8b",         "zero-bubble-1.5b",
+                "zero-bubble-14.6b", "zero-bubble-28.3b",  "zero-bubble-6.2b"}));
   names.clear();
   for (const GpuDef& def : Registry<GpuDef>::instance().all()) names.insert(def.name);
-  EXPECT_EQ(names, (std::set<std::string>{"a100", "a100-40", "b200", "gb200", "h100", "h200",
-                                          "h800", "mi300x", "p100", "tpu-v3", "tpu-v4", "v100"}));
+  EXPECT_EQ(names, (std::set<std::string>{"a100", "a100-40", "b200", "b300", "gb200", "gb300",
+                                          "h100", "h100-hbm2e", "h20", "h200", "h800", "l40s",
+                                          "mi300x", "mi325x", "p100", "tpu-v3", "tpu-v4", "v100"}));
+  names.clear();
+  for (const RuntimeDef& def : Registry<RuntimeDef>::instance().all()) names.insert(def.name);
+  EXPECT_EQ(names, (std::set<std::string>{"deepspeed", "fsdp", "megatron", "megatron-2021", "nemo",
+                                          "torchtitan"}));
 }
 
 TEST(Activations, AreTheFormulasOf220505198) {

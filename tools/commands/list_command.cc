@@ -5,6 +5,7 @@
 
 #include "exec/runtime/backend.h"
 #include "sim/model/gpu.h"
+#include "sim/model/runtime.h"
 #include "sim/model/transformer.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/options.h"
@@ -82,10 +83,12 @@ std::vector<Entry> entries_of(const std::string& what) {
   if (what == "backends") return list_backends();
   if (what == "models") return list_known<ModelDef>();
   if (what == "gpus") return list_known<GpuDef>();
-  const std::string nearest = find_nearest_name(
-      what, {"schedules", "formats", "profiles", "modes", "models", "gpus", "backends"});
-  throw Error("list shows schedules, formats, profiles, modes, models, gpus or backends, not '" +
-              what + "'" + suggestion(nearest));
+  if (what == "runtimes") return list_known<RuntimeDef>();
+  const std::string nearest = find_nearest_name(what, {"schedules", "formats", "profiles", "modes",
+                                                       "models", "gpus", "runtimes", "backends"});
+  throw Error(
+      "list shows schedules, formats, profiles, modes, models, gpus, runtimes or backends, not '" +
+      what + "'" + suggestion(nearest));
 }
 
 void print_json(const std::vector<Entry>& entries) {
@@ -119,7 +122,8 @@ int run_list(const Arguments& arguments) {
   CommandFlags app{"What is known, one line each", "bubblescope list"};
   std::string what = "schedules";
   std::string format;
-  app.add_option("WHAT", what, "schedules, formats, profiles, modes, models, gpus or backends");
+  app.add_option("WHAT", what,
+                 "schedules, formats, profiles, modes, models, gpus, runtimes or backends");
   add_format_option(app, format, {"text", "json", "names"});
   app.footer(
       "example: every schedule name, for a script\n  bubblescope list schedules --format names\n");

@@ -66,6 +66,7 @@ class InterruptCatcher {
 void add_search_options(CommandFlags& app, SearchOptions& options) {
   add_predict_options(app, options.predict);
   add_model_options(app, options.predict.model);
+  add_matrix_option(app, options.predict.model);
   add_sequence_option(app, options.predict.model);
   add_parallel_options(app, options.predict.model);
   add_batch_option(app, options.predict.model);

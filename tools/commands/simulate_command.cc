@@ -80,6 +80,7 @@ std::optional<SimulateOptions> parse_simulate_options(const Arguments& arguments
   add_noise_options(app, options.predict.noise);
   add_arrival_options(app, options.predict);
   add_model_options(app, options.predict.model);
+  add_matrix_option(app, options.predict.model);
   add_sequence_option(app, options.predict.model);
   add_lengths_option(app, options.predict.model);
   add_parallel_options(app, options.predict.model);

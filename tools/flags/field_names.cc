@@ -15,6 +15,7 @@ struct FieldFlag {
 
 constexpr auto kFlags = std::to_array<FieldFlag>({
     {"arrivals", "--arrivals"},
+    {"assume", "--assume"},
     {"cap", "--cap"},
     {"costs", "--costs"},
     {"cp", "--cp"},

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <system_error>
 
@@ -29,14 +30,14 @@ const Def& find_known(const std::string& name, const char* what) {
                           what, name, suggestion(nearest_names(name, registry))));
 }
 
-/// Whether a name is that of a file: it looks like a path, or it is no preset and such a file
-/// exists.
+/// Whether a name is that of a file: it is no preset (whose Hugging Face id looks like a path), and
+/// looks like a path or is an existing file.
 template <class Def>
 bool is_file(const std::string& name) {
+  if (Registry<Def>::instance().find(name) != nullptr) return false;
   if (name == "-" || name.find('/') != std::string::npos || name.ends_with(".json")) return true;
   std::error_code unreadable;
-  return Registry<Def>::instance().find(name) == nullptr &&
-         std::filesystem::is_regular_file(name, unreadable);
+  return std::filesystem::is_regular_file(name, unreadable);
 }
 
 void set_model(ModelOnDevices& on, const std::string& name) {
@@ -63,6 +64,42 @@ std::string set_gpu(ModelOnDevices& on, const std::string& name) {
   return def.name;
 }
 
+/// Sets what the runtime and then single flags say.
+void set_assumptions(ModelOnDevices& on, const ModelOptions& options) {
+  const RuntimeDef& runtime = find_known<RuntimeDef>(options.runtime, "runtime");
+  on.runtime = runtime.name;
+  on.assumptions = runtime.assumptions;
+  on.parallel.zero_stage = options.zero_stage.value_or(runtime.zero_stage);
+  on.parallel.recomputes_products = runtime.recomputes_products;
+  on.parallel.logit_bytes = runtime.logit_bytes;
+  CostAssumptions& assumed = on.assumptions;
+  assumed.tensor_exposed = options.tensor_exposed.value_or(assumed.tensor_exposed);
+  assumed.message_exposed = options.message_exposed.value_or(assumed.message_exposed);
+  assumed.accumulation_bytes = options.accumulation_bytes.value_or(assumed.accumulation_bytes);
+  assumed.causal = !options.full_attention;
+  assumed.slowdown = options.slowdown;
+  on.sources.push_back("runtime " + runtime.name + ": " + runtime.source);
+  for (const std::string& text : options.assumed) {
+    const std::size_t equals = text.find('=');
+    double value = 0;
+    const char* end = text.data() + text.size();
+    if (equals == std::string::npos ||
+        std::from_chars(text.data() + equals + 1, end, value).ptr != end)
+      throw Error("--assume " + text + ": write NAME=NUMBER, such as tensor_exposed=0.5");
+    assume(on, text.substr(0, equals), value);
+  }
+}
+
+/// Refuses 8-bit products on devices that have none.
+void set_matrices(ModelOnDevices& on, MatrixType matrices) {
+  on.matrices = matrices;
+  on.parallel.fp8_inputs = matrices == MatrixType::kFp8;
+  if (matrices != MatrixType::kFp8 || on.gpu.kernels.fp8_gain > 0) return;
+  throw Error(Fault::kProblem, "--precision fp8: " + on.device +
+                                   " has no 8-bit products; leave it out, or give a device that "
+                                   "does, such as --gpu h100");
+}
+
 /// Parses "4GiB", or "5%" of `memory`.
 Bytes parse_part(const std::string& text, Bytes memory) {
   const bool is_share = text.ends_with('%');
@@ -78,6 +115,16 @@ Bytes parse_part(const std::string& text, Bytes memory) {
   throw Error(
       fmt::format("--reserve-memory {} leaves nothing of the device's {:.1f} GiB; give less", text,
                   static_cast<double>(memory) / (1 << 30)));
+}
+
+void add_runtime_options(CommandFlags& app, ModelOptions& options) {
+  app.add_option("--runtime", options.runtime,
+                 "the framework: what it hides, fuses, shards and launches ('bubblescope list "
+                 "runtimes', default megatron)")
+      ->type_name("NAME");
+  app.add_option("--assume", options.assumed,
+                 "replaces an assumption by its name in --explain; may be repeated")
+      ->type_name("NAME=VALUE");
 }
 
 }  // namespace
@@ -99,14 +146,16 @@ void add_device_options(CommandFlags& app, ModelOptions& options) {
   app.add_option("--gpu", options.gpu,
                  "the device: a name ('bubblescope list gpus', default h100) or a file of its own")
       ->type_name("NAME|FILE");
+  add_runtime_options(app, options);
   app.add_option("--gpus-per-node", options.per_node, "devices of a node (default: the device's)")
       ->check(InRange(1, 1024));
 }
 
 /// Adds how the model is divided, besides the numbers of ranks.
 void add_split_options(CommandFlags& app, ModelOptions& options) {
-  app.add_option("--zero", options.parallel.zero_stage,
-                 "states sharded over data ranks: 0 none, 1 optimizer, 2 gradients, 3 weights")
+  app.add_option("--zero", options.zero_stage,
+                 "states sharded over data ranks: 0 none, 1 optimizer, 2 gradients, 3 weights "
+                 "(default: the runtime's)")
       ->check(InRange(0, 3));
   const InRange table(0.0, 1000.0);
   app.add_option("--embedding-layers", options.parallel.embedding_layers,
@@ -128,14 +177,15 @@ void add_assumption_options(CommandFlags& app, ModelOptions& options) {
                  "of all compute, to calibrate against a measured step (default 1)")
       ->check(InRange(0.01, 100.0));
   app.add_option("--tensor-exposed", options.tensor_exposed,
-                 "exposed fraction of the tensor ranks' collectives (default 1)")
+                 "exposed fraction of the tensor ranks' collectives (default: the runtime's)")
       ->check(InRange(0.0, 1.0));
   app.add_option("--message-exposed", options.message_exposed,
-                 "fraction of a message between pipeline ranks that blocks its sender (default 0)")
+                 "fraction of a message between pipeline ranks that blocks its sender (default: "
+                 "the runtime's)")
       ->check(InRange(0.0, 1.0));
   app.add_option("--accumulation-bytes", options.accumulation_bytes,
                  "moved per weight and micro-batch where gradients are added up by a kernel of "
-                 "their own, such as 12 (default 0: by W's products)")
+                 "their own, such as 12 (default: the runtime's; 0: by W's products)")
       ->check(InRange(0.0, 100.0));
 }
 
@@ -164,6 +214,13 @@ void add_model_options(CommandFlags& app, ModelOptions& options) {
   add_assumption_options(app, options);
   add_state_options(app, options);
   app.add_flag("--explain", options.explain, "print every assumption (to stderr)");
+}
+
+void add_matrix_option(CommandFlags& app, ModelOptions& options) {
+  const Heading heading(app, kModelHeading);
+  add_choice<MatrixType>(
+      app, {"--precision", "of products with weights; attention and the head have 16 bits"},
+      choices_of(kMatrixTypes), [&options](MatrixType type) { options.matrices = type; });
 }
 
 void add_sequence_option(CommandFlags& app, ModelOptions& options) {
@@ -229,11 +286,8 @@ ModelOnDevices resolve(const ModelOptions& options) {
   if (!options.lengths.empty())
     on.parallel.sequence = *std::max_element(options.lengths.begin(), options.lengths.end());
   on.parallel.flash_attention = !options.save_scores;
-  on.assumptions.causal = !options.full_attention;
-  on.assumptions.slowdown = options.slowdown;
-  on.assumptions.tensor_exposed = options.tensor_exposed;
-  on.assumptions.message_exposed = options.message_exposed;
-  on.assumptions.accumulation_bytes = options.accumulation_bytes;
+  set_assumptions(on, options);
+  set_matrices(on, options.matrices);
   return on;
 }
 

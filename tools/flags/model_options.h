@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/model/layer_cost.h"
+#include "sim/model/runtime.h"
 #include "tools/flags/command_flags.h"
 
 namespace bubblescope::tools {
@@ -25,10 +26,14 @@ struct ModelOptions {
   bool save_scores = false;                  ///< no flash attention
   bool full_attention = false;
   bool explain = false;
+  std::string runtime{kDefaultRuntime};
+  MatrixType matrices = MatrixType::kBf16;
+  std::vector<std::string> assumed;  ///< "name=value"
+  std::optional<std::int32_t> zero_stage;
   double slowdown = 1;
-  double tensor_exposed = 1;
-  double message_exposed = 0;
-  double accumulation_bytes = 0;
+  std::optional<double> tensor_exposed;
+  std::optional<double> message_exposed;
+  std::optional<double> accumulation_bytes;
   std::string reserve_memory = "0.5GiB";     ///< of a device's memory: bytes, or "5%"
   std::optional<Gradients> gradients;        ///< nullopt: the first that fits
   std::optional<ModelOnDevices> on_devices;  ///< resolve() of the above, set by read_inputs()
@@ -46,6 +51,8 @@ void add_lengths_option(CommandFlags& app, ModelOptions& options);
 void add_expert_tensor_option(CommandFlags& app, ModelOptions& options);
 /// --tp, --cp, --ep, --dp: one value each; --global-batch-size.
 void add_parallel_options(CommandFlags& app, ModelOptions& options);
+/// --precision, where a command has no --precision of its own.
+void add_matrix_option(CommandFlags& app, ModelOptions& options);
 /// --micro-batch-size.
 void add_batch_option(CommandFlags& app, ModelOptions& options);
 

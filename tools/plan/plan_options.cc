@@ -78,6 +78,7 @@ void add_axes(CommandFlags& app, PlanQuestion& options) {
 void add_model_axes(CommandFlags& app, PlanQuestion& options) {
   ModelAxes& axes = options.model_axes;
   add_model_options(app, options.predict.model);
+  add_matrix_option(app, options.predict.model);
   add_sequence_option(app, options.predict.model);
   const Heading heading(app, kModelHeading);
   app.add_option("--gpus", axes.gpus, "devices to use, all of them")->check(InRange(1, 1 << 24));

@@ -19,15 +19,18 @@ std::string range_text(int low, int high) {
 }  // namespace
 
 std::string known_errors_text(const KnownErrors& errors) {
-  const std::string runs = fmt::format("{} published runs of {} models on {}", errors.runs,
-                                       errors.experts ? "expert" : "dense", errors.device);
+  const std::string under = errors.runtime.empty() ? "" : fmt::format(" under {}", errors.runtime);
+  const std::string in = errors.precision.empty() ? "" : fmt::format(" in {}", errors.precision);
+  const std::string runs =
+      fmt::format("nine in ten of {} published runs of {} models on {} devices{}{}", errors.runs,
+                  errors.experts ? "expert" : "dense",
+                  errors.generation.empty() ? "all" : errors.generation, under, in);
   const int least = longer_percent(errors.highest);
   const int most = longer_percent(errors.lowest);
   if (errors.highest < 0)
-    return fmt::format("all {} took longer than predicted, by {}", runs, range_text(least, most));
+    return fmt::format("{} took longer than predicted, by {}", runs, range_text(least, most));
   if (errors.lowest > 0)
-    return fmt::format("all {} took less time than predicted, by {}", runs,
-                       range_text(-most, -least));
+    return fmt::format("{} took less time than predicted, by {}", runs, range_text(-most, -least));
   return fmt::format("{} took between {} % less and {} % more time than predicted", runs, -least,
                      most);
 }

@@ -31,8 +31,14 @@ ModelDef define(const Size& size, std::int64_t vocabulary, std::int64_t sequence
 }
 
 ModelDef llama2(const Size& size) { return define(size, 32'000, 4096, "arXiv 2307.09288"); }
+/// Llama 3.1 has the same sizes.
 ModelDef llama3(const Size& size) {
-  return define(size, 128'256, 8192, "arXiv 2407.21783, table 3");
+  ModelDef def = define(size, 128'256, 8192, "arXiv 2407.21783, table 3");
+  const std::string billions = std::string(size.name).substr(std::string("llama3-").size());
+  std::string upper = billions;
+  upper.back() = 'B';
+  def.aliases = {"llama3.1-" + billions, "meta-llama/Llama-3.1-" + upper};
+  return def;
 }
 
 const ModelRegistrar k2Small{llama2({"llama2-7b", 32, 4096, 32, 32, 11'008})};

@@ -1,0 +1,78 @@
+// Assumptions about kernels, hosts and communication that devices' tables do not hold.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "sim/ir/named.h"
+#include "sim/ir/units.h"
+
+namespace bubblescope::inline sim {
+
+/// Precision of the GEMMs with weights. The core of attention and the head always compute in 16
+/// bits.
+enum class MatrixType : std::uint8_t { kBf16, kFp16, kFp8 };
+
+inline constexpr std::array<Named<MatrixType>, 3> kMatrixTypes{{
+    {MatrixType::kBf16, "bf16"},
+    {MatrixType::kFp16, "fp16"},
+    {MatrixType::kFp8, "fp8"},
+}};
+
+/// Assumptions that are not in the devices' tables. A runtime sets them together, --assume each
+/// one, and --explain prints them.
+struct CostAssumptions {
+  double memory_efficiency =
+      0.9;  ///< fraction of the stated memory bandwidth for GEMMs and optimizers
+  /// The same for norms, biases, dropout and activation functions: fitted to F and I of arXiv
+  /// 2401.10241, table 9, and of arXiv 2205.05198, table 4.
+  double elementwise_efficiency = 0.67;
+  /// Bytes moved between GEMMs over those of the kernels that arXiv 2205.05198 counts: above 1
+  /// where kernels are not fused.
+  double elementwise_traffic = 1;
+  Nanos launch = 4'000;         ///< per kernel: the time to occupy all SMs and to drain them
+  double forward_kernels = 18;  ///< per layer; its input gradient has as many, W four
+  /// The host's time to launch a layer's F, its recomputation or its backward. Device and host work
+  /// side by side: a stage takes the longer of both.
+  Nanos host_layer = 0;
+  /// The same, in addition, for the collectives of tensor ranks, at every doubling of their number:
+  /// each waits for the slowest host.
+  Nanos host_tensor = 0;
+  Nanos host_pass =
+      0;  ///< the same for a micro-batch's forward or backward on a stage, beside its layers
+  double flash_backward = 2.5;  ///< attention core, FLOPs of the backward over the forward
+  /// Rate of the runtime's flash attention over the device's best.
+  double attention_quality = 1;
+  /// Flash attention 2, which does not use the matrix units of devices after Ampere as they are
+  /// meant to be: 1 / 1.75 of the rate there (arXiv 2407.08608: 1.5 to 2.0 times slower).
+  bool flash_attention_2 = false;
+  bool causal = true;            ///< half of the scores are never computed
+  double tensor_exposed = 1;     ///< fraction of the tensor ranks' collectives that is not hidden
+  double context_exposed = 0.5;  ///< the same for the context ranks' key and value exchange
+  double expert_exposed = 1;     ///< the same for the experts' all-to-all
+  /// Bytes moved per weight and micro-batch if a separate kernel accumulates gradients; otherwise
+  /// W's GEMMs do it. 10 to 12 if 16-bit gradients are added to 32-bit ones (Megatron-LM without
+  /// gradient accumulation fusion).
+  double accumulation_bytes = 0;
+  /// The fraction of a message between pipeline ranks that blocks the op that sends it; 1 if a
+  /// runtime waits for its sends, like Megatron-LM without --overlap-p2p-communication.
+  double message_exposed = 0;
+  /// The fraction of the gradients' reduction that no backward hides: a sixteenth is the last
+  /// bucket; 1 where a runtime reduces after the last backward.
+  double gradients_exposed = 1.0 / 16;
+  /// The fraction of the device's SMs that a collective occupies while it runs beside compute,
+  /// which it slows down accordingly: 20 of an H800's 132 (arXiv 2412.19437, section 3.5.1).
+  double collective_sms = 20.0 / 132;
+  /// Grouped GEMMs of experts: their rate over plain ones, and the rows per expert at which they
+  /// reach half of it.
+  double grouped_efficiency = 1;
+  double grouped_half_rows = 200;
+  double expert_imbalance = 1;  ///< tokens of the busiest expert rank over the mean
+  /// Bytes moved per number to cast the inputs of 8-bit GEMMs: 2 read, 1 written, and 1 transposed.
+  double cast_bytes = 4;
+  /// Each op of an overlapped pair hides the other's exchange (--overlap fused).
+  bool pairs_hide_exchange = false;
+  double slowdown = 1;  ///< of all compute: calibrates against a measured step
+};
+
+}  // namespace bubblescope::inline sim

@@ -1,0 +1,181 @@
+// Kernels by a roofline, collectives by their rings.
+#include "sim/model/layer_timer.h"
+
+#include <algorithm>
+
+namespace bubblescope::inline sim {
+
+namespace {
+
+/// Blocks of 128 queries per SM at which flash attention reaches half of its best rate, forward and
+/// backward: fitted to 64 kernels of B200 and 24 of A100 (SimuMax, data of version 2025).
+constexpr double kHalfBlocksForward = 2.3;
+constexpr double kHalfBlocksBackward = 0.7;
+constexpr double kQueriesOfBlock = 128;
+/// A head of d numbers reaches d / (d + 32) of the rate of large ones.
+constexpr double kHalfHeadSize = 32;
+/// Latent attention, whose queries are longer than its values, over attention with equal ones: the
+/// same kernels of SimuMax, heads of 192 and 128.
+constexpr double kLatentForward = 0.93;
+constexpr double kLatentBackward = 0.8;
+
+}  // namespace
+
+bool has_experts(const Transformer& model, std::int64_t layer) {
+  return model.experts && layer >= model.experts->dense_layers;
+}
+
+/// Mask and softmax read 2 bytes and write 2; dropout does the same and writes a mask.
+double score_bytes_forward(const Transformer& model) { return model.dropout ? 9 : 4; }
+/// The gradient of softmax reads two tensors and writes one; dropout as in the forward.
+double score_bytes_backward(const Transformer& model) { return model.dropout ? 11 : 6; }
+
+double LayerTimer::gain() const {
+  return on_.matrices == MatrixType::kFp8 ? on_.gpu.kernels.fp8_gain : 1;
+}
+
+double LayerTimer::gemm_rate(double gain, double rows, double inputs, double outputs) const {
+  double rate = gain * on_.gpu.sustained_flops();
+  for (const double side : {rows, inputs, outputs})
+    rate *= side / (side + gain * on_.gpu.kernels.half_size);
+  return rate;
+}
+
+double LayerTimer::gemm_time(double rate, double rows, double inputs, double outputs) const {
+  const double bytes = 2 * (rows * inputs + inputs * outputs + rows * outputs);
+  return std::max(2 * rows * inputs * outputs / rate * 1e9, memory(bytes)) *
+         on_.assumptions.slowdown;
+}
+
+double LayerTimer::gemm16(double rows, double inputs, double outputs) const {
+  return gemm_time(gemm_rate(1, rows, inputs, outputs), rows, inputs, outputs);
+}
+
+double LayerTimer::gemm(double rows, double inputs, double outputs) const {
+  return gemm_time(gemm_rate(gain(), rows, inputs, outputs), rows, inputs, outputs);
+}
+
+double LayerTimer::grouped_gemm(double experts, double rows, double inputs, double outputs,
+                                bool weight_grad) const {
+  const CostAssumptions& assumed = on_.assumptions;
+  const double rate = assumed.grouped_efficiency * rows / (rows + assumed.grouped_half_rows) *
+                      gemm_rate(gain(), 1e9, inputs, outputs);
+  const double bytes =
+      2 * (rows * inputs + rows * outputs) + (weight_grad ? 8 : 2) * inputs * outputs;
+  return experts * std::max(2 * rows * inputs * outputs / rate * 1e9, memory(bytes)) *
+         assumed.slowdown;
+}
+
+double LayerTimer::memory(double bytes) const {
+  return bytes / (on_.gpu.memory_bytes_per_second * on_.assumptions.memory_efficiency) * 1e9;
+}
+
+double LayerTimer::moved(double bytes) const {
+  return memory(bytes) * on_.assumptions.memory_efficiency / on_.assumptions.elementwise_efficiency;
+}
+
+double LayerTimer::core_flops() const {
+  const Transformer& model = on_.model;
+  const double rotary = model.latent ? static_cast<double>(model.latent->rotary_size) : 0;
+  const double width =
+      static_cast<double>(model.heads) * (2 * static_cast<double>(model.head_size) + rotary);
+  const double share = on_.assumptions.causal && on_.parallel.flash_attention ? 0.5 : 1;
+  return share * 2 * tokens() * static_cast<double>(on_.parallel.sequence) * per_tensor_rank(width);
+}
+
+double LayerTimer::core_time(double flops, double fraction, double half_blocks) const {
+  const Gpu& gpu = on_.gpu;
+  const double blocks = tokens() * per_tensor_rank(static_cast<double>(on_.model.heads)) /
+                        kQueriesOfBlock / gpu.kernels.multiprocessors;
+  const auto size = static_cast<double>(on_.model.head_size);
+  const double of_size = size / (size + kHalfHeadSize) * (128 + kHalfHeadSize) / 128;
+  const bool old = on_.assumptions.flash_attention_2 && gpu.generation != "ampere";
+  const double quality = on_.assumptions.attention_quality / (old ? 1.75 : 1);
+  const double rate =
+      gpu.peak_flops * fraction * quality * blocks / (blocks + half_blocks) * of_size;
+  return flops / rate * 1e9 * on_.assumptions.slowdown;
+}
+
+double LayerTimer::core_forward() const {
+  if (on_.parallel.flash_attention)
+    return core_time(core_flops(),
+                     on_.gpu.kernels.attention_forward * (on_.model.latent ? kLatentForward : 1),
+                     kHalfBlocksForward);
+  // Plain GEMMs, over all scores.
+  const double time = core_flops() / (0.75 * on_.gpu.reachable_flops) * 1e9;
+  return std::max(time * on_.assumptions.slowdown, scores(4));
+}
+
+double LayerTimer::core_backward() const {
+  if (!on_.parallel.flash_attention) return 2 * core_forward();
+  return core_time(on_.assumptions.flash_backward * core_flops(),
+                   on_.gpu.kernels.attention_backward * (on_.model.latent ? kLatentBackward : 1),
+                   kHalfBlocksBackward);
+}
+
+double LayerTimer::scores(double bytes) const {
+  if (on_.parallel.flash_attention) return 0;
+  const auto heads = static_cast<double>(on_.model.heads);
+  return moved(tokens() * static_cast<double>(on_.parallel.sequence) * per_tensor_rank(heads) *
+               bytes);
+}
+
+double LayerTimer::elementwise(const MovedNumbers& numbers) const {
+  return on_.assumptions.elementwise_traffic *
+         moved(2 * tokens() * (per_norm_rank(numbers.around) + per_tensor_rank(numbers.split)));
+}
+
+double LayerTimer::cast(const MovedNumbers& numbers) const {
+  if (on_.matrices != MatrixType::kFp8) return 0;
+  return moved(on_.assumptions.cast_bytes * tokens() *
+               (per_norm_rank(numbers.around) + per_tensor_rank(numbers.split)));
+}
+
+double LayerTimer::launches(double share) const {
+  return share * on_.assumptions.forward_kernels * static_cast<double>(on_.assumptions.launch);
+}
+
+double LayerTimer::tensor_collectives(bool around_network) const {
+  const double bytes = 2 * tokens() * static_cast<double>(on_.model.hidden);
+  const Link link = find_group_link(on_.gpu, on_.parallel.tensor, 1);
+  return exposed_time(
+      (around_network ? 2 : 1) * estimate_all_reduce_time(bytes, on_.parallel.tensor, link),
+      on_.assumptions.tensor_exposed);
+}
+
+double LayerTimer::expert_collectives() const {
+  return exposed_time(static_cast<Nanos>(expert_exchange()), on_.assumptions.expert_exposed);
+}
+
+double LayerTimer::regather_time() const {
+  if (!on_.parallel.sequence_parallel) return 0;
+  const double bytes = 2 * tokens() * static_cast<double>(on_.model.hidden);
+  const Link link = find_group_link(on_.gpu, on_.parallel.tensor, 1);
+  return exposed_time(2 * estimate_all_gather_time(bytes, on_.parallel.tensor, link), 0);
+}
+
+double LayerTimer::context_collectives() const {
+  const Parallelism& parallel = on_.parallel;
+  const double width = 2 * static_cast<double>(on_.model.key_value_heads * on_.model.head_size);
+  const double bytes = 2 * per_tensor_rank(width) * tokens() * parallel.context;
+  const Link link = find_group_link(on_.gpu, parallel.context, parallel.tensor);
+  return exposed_time(estimate_all_gather_time(bytes, parallel.context, link),
+                      on_.assumptions.context_exposed);
+}
+
+double LayerTimer::expert_exchange() const {
+  const Parallelism& parallel = on_.parallel;
+  const Experts& experts = *on_.model.experts;
+  if (parallel.expert <= 1) return 0;
+  const double bytes = 2 * per_tensor_rank(tokens()) * static_cast<double>(on_.model.hidden);
+  return static_cast<double>(
+      2 * estimate_exchange_time(on_.gpu, {bytes, experts.per_token, experts.max_groups},
+                                 parallel.expert, parallel.expert_split()));
+}
+
+double LayerTimer::exposed_time(Nanos collective, double exposed) const {
+  return static_cast<double>(collective) *
+         (exposed + (1 - exposed) * on_.assumptions.collective_sms);
+}
+
+}  // namespace bubblescope::inline sim

@@ -1,0 +1,83 @@
+// The times of one layer's kernels and collectives on a device.
+//
+// A roofline: a GEMM takes the longer of the times for its FLOPs and for its bytes. Its rate is
+// what the device sustains, less for short sides; attention's rate depends on how many blocks of
+// queries there are for every SM.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/model/layer_cost.h"
+
+namespace bubblescope::inline sim {
+
+/// Whether a layer has routed experts.
+bool has_experts(const Transformer& model, std::int64_t layer);
+
+/// 16-bit numbers that the kernels between a layer's GEMMs read and write per token: those around
+/// the norms, which sequence parallelism splits, and those between split GEMMs.
+struct MovedNumbers {
+  double around = 0;
+  double split = 0;
+};
+
+/// Bytes per score of mask and softmax, with dropout where the model has it.
+double score_bytes_forward(const Transformer& model);
+double score_bytes_backward(const Transformer& model);
+
+/// Times of one layer's parts, in nanoseconds. Refers to the ModelOnDevices.
+class LayerTimer {
+ public:
+  explicit LayerTimer(const ModelOnDevices& on) : on_(on) {}
+
+  double tokens() const { return static_cast<double>(on_.parallel.tokens()); }
+  double per_tensor_rank(double amount) const { return amount / on_.parallel.tensor; }
+  double per_norm_rank(double amount) const { return amount / on_.parallel.norm_split(); }
+
+  /// A GEMM of `rows` tokens with a matrix. Its F, I and W sum over different sides but have the
+  /// same sides, so they take the same time.
+  double gemm(double rows, double inputs, double outputs) const;
+  /// The same in 16 bits, whatever the other GEMMs compute in.
+  double gemm16(double rows, double inputs, double outputs) const;
+  /// So many experts' GEMMs with `rows` tokens each. W also reads and writes every 32-bit gradient.
+  double grouped_gemm(double experts, double rows, double inputs, double outputs,
+                      bool weight_grad) const;
+  double memory(double bytes) const;
+  /// The time of kernels that are limited by memory bandwidth.
+  double moved(double bytes) const;
+
+  /// The core of attention: scores and weighted values, 2 GEMMs of s^2 a d each in F. If scores are
+  /// saved, all of them are computed, written and read (2 bytes each), and then masked.
+  double core_forward() const;
+  double core_backward() const;
+  /// The time of the kernels that pass over scores, by their bytes per score; 0 for flash
+  /// attention.
+  double scores(double bytes) const;
+
+  double elementwise(const MovedNumbers& numbers) const;
+  /// The casts of these numbers to 8 bits; 0 if GEMMs compute in 16.
+  double cast(const MovedNumbers& numbers) const;
+  double launches(double share) const;
+
+  /// Two collectives, around attention and around the network, in F and again in I. There is only
+  /// one if every expert is whole on its rank, which then processes its own part of the sequence.
+  double tensor_collectives(bool around_network) const;
+  double expert_collectives() const;
+  /// With sequence parallelism, inputs are saved in parts and gathered again in I, beside a GEMM.
+  double regather_time() const;
+  /// All keys and values of the sequence are gathered in F; their gradients are scattered in I.
+  double context_collectives() const;
+
+ private:
+  double gain() const;  ///< rate of the GEMMs with weights over 16-bit ones
+  double gemm_rate(double gain, double rows, double inputs, double outputs) const;
+  double gemm_time(double rate, double rows, double inputs, double outputs) const;
+  double core_flops() const;
+  double core_time(double flops, double fraction, double half_blocks) const;
+  double expert_exchange() const;
+  double exposed_time(Nanos collective, double exposed) const;
+
+  const ModelOnDevices& on_;
+};
+
+}  // namespace bubblescope::inline sim

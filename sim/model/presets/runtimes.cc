@@ -1,0 +1,108 @@
+// Runtimes. Rules come from each framework's source or documentation; the numbers that are fitted
+// are listed, with what they were fitted to, in docs/accuracy_published.md.
+#include "sim/model/runtime.h"
+
+namespace bubblescope::inline sim {
+namespace {
+
+CostAssumptions megatron() {
+  CostAssumptions assumed;
+  assumed.host_layer = 400'000;
+  assumed.host_tensor = 50'000;
+  return assumed;
+}
+
+/// Sends block, gradients are added by a kernel of their own, scores are often saved.
+CostAssumptions megatron_2021() {
+  CostAssumptions assumed;
+  assumed.message_exposed = 1;
+  assumed.accumulation_bytes = 12;
+  assumed.gradients_exposed = 1;
+  assumed.flash_attention_2 = true;
+  assumed.host_layer = 800'000;
+  assumed.host_tensor = 150'000;
+  return assumed;
+}
+
+CostAssumptions nemo() {
+  CostAssumptions assumed = megatron();
+  assumed.tensor_exposed = 0.4;
+  assumed.context_exposed = 0.3;
+  assumed.elementwise_traffic = 0.62;
+  return assumed;
+}
+
+CostAssumptions deepspeed() {
+  CostAssumptions assumed = megatron_2021();
+  assumed.host_layer = 1'100'000;
+  assumed.host_tensor = 0;
+  assumed.host_pass = 1'000'000;
+  return assumed;
+}
+
+CostAssumptions fsdp() {
+  CostAssumptions assumed;
+  assumed.elementwise_traffic = 1.27;
+  assumed.attention_quality = 0.67;
+  assumed.flash_attention_2 = true;
+  assumed.host_layer = 500'000;
+  return assumed;
+}
+
+CostAssumptions torchtitan() {
+  CostAssumptions assumed;
+  assumed.flash_attention_2 = true;
+  assumed.host_layer = 300'000;
+  return assumed;
+}
+
+const RuntimeRegistrar kMegatron{
+    {"megatron",
+     {"megatron-lm", "megatron-core"},
+     "Megatron-LM since 2023: fused gradients, sharded optimizer, flash attention",
+     "NVIDIA/Megatron-LM, megatron/core",
+     megatron(),
+     1}};
+const RuntimeRegistrar kMegatron2021{
+    {"megatron-2021",
+     {},
+     "Megatron-LM of 2019 to 2022: sends block, gradients added by a kernel of their own, no "
+     "sharded optimizer",
+     "NVIDIA/Megatron-LM v2.x; arXiv 2104.04473 and 2205.05198",
+     megatron_2021(),
+     0}};
+const RuntimeRegistrar kNemo{
+    {"nemo",
+     {"megatron-bridge"},
+     "NeMo and Megatron-Bridge: Megatron-Core with overlapped tensor-parallel communication",
+     "NVIDIA NeMo performance guide (tp_comm_overlap)",
+     nemo(),
+     1}};
+const RuntimeRegistrar kDeepSpeed{
+    {"deepspeed",
+     {"megatron-deepspeed"},
+     "Megatron-DeepSpeed, eager: sends block, ZeRO stage 0 unless given",
+     "microsoft/DeepSpeed, runtime/pipe/engine.py",
+     deepspeed(),
+     0}};
+const RuntimeRegistrar kFsdp{{"fsdp",
+                              {"llm-foundry"},
+                              "PyTorch FSDP, eager: weights gathered ahead, kernels not fused",
+                              "PyTorch FSDP; mosaicml/llm-foundry",
+                              fsdp(),
+                              3,
+                              true,
+                              10}};
+const RuntimeRegistrar kTorchtitan{
+    {"torchtitan",
+     {},
+     "torchtitan with torch.compile: FSDP2, fused kernels, every second product recomputed with "
+     "--recompute selective",
+     "pytorch/torchtitan, docs and distributed/activation_checkpoint.py",
+     torchtitan(),
+     3,
+     true,
+     10}};
+
+}  // namespace
+}  // namespace bubblescope::inline sim

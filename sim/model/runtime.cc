@@ -1,0 +1,80 @@
+// Assumptions by name.
+#include "sim/model/runtime.h"
+
+#include <cmath>
+#include <functional>
+
+#include "sim/ir/error.h"
+#include "sim/ir/range.h"
+
+namespace bubblescope::inline sim {
+
+namespace {
+
+struct Assumption {
+  const char* name;
+  std::function<void(ModelOnDevices&, double)> set;
+};
+
+Assumption of_runtime(const char* name, double CostAssumptions::*member) {
+  return {name, [member](ModelOnDevices& on, double value) { on.assumptions.*member = value; }};
+}
+
+Assumption time_of_runtime(const char* name, Nanos CostAssumptions::*member) {
+  return {name, [member](ModelOnDevices& on, double value) {
+            on.assumptions.*member = round_nanos(value * 1e3, "an assumed time");
+          }};
+}
+
+Assumption of_device(const char* name, double KernelRates::*member) {
+  return {name, [member](ModelOnDevices& on, double value) { on.gpu.kernels.*member = value; }};
+}
+
+const std::vector<Assumption>& all_assumptions() {
+  static const std::vector<Assumption> all{
+      of_runtime("memory_efficiency", &CostAssumptions::memory_efficiency),
+      of_runtime("elementwise_efficiency", &CostAssumptions::elementwise_efficiency),
+      of_runtime("elementwise_traffic", &CostAssumptions::elementwise_traffic),
+      of_runtime("forward_kernels", &CostAssumptions::forward_kernels),
+      time_of_runtime("launch_us", &CostAssumptions::launch),
+      time_of_runtime("host_layer_us", &CostAssumptions::host_layer),
+      time_of_runtime("host_tensor_us", &CostAssumptions::host_tensor),
+      time_of_runtime("host_pass_us", &CostAssumptions::host_pass),
+      of_runtime("gradients_exposed", &CostAssumptions::gradients_exposed),
+      of_runtime("attention_quality", &CostAssumptions::attention_quality),
+      of_runtime("flash_backward", &CostAssumptions::flash_backward),
+      of_runtime("tensor_exposed", &CostAssumptions::tensor_exposed),
+      of_runtime("context_exposed", &CostAssumptions::context_exposed),
+      of_runtime("expert_exposed", &CostAssumptions::expert_exposed),
+      of_runtime("message_exposed", &CostAssumptions::message_exposed),
+      of_runtime("accumulation_bytes", &CostAssumptions::accumulation_bytes),
+      of_runtime("collective_sms", &CostAssumptions::collective_sms),
+      of_runtime("grouped_efficiency", &CostAssumptions::grouped_efficiency),
+      of_runtime("grouped_half_rows", &CostAssumptions::grouped_half_rows),
+      of_runtime("expert_imbalance", &CostAssumptions::expert_imbalance),
+      of_runtime("cast_bytes", &CostAssumptions::cast_bytes),
+      {"sustained_teraflops",
+       [](ModelOnDevices& on, double value) { on.gpu.kernels.sustained_flops = value * 1e12; }},
+      of_device("half_size", &KernelRates::half_size),
+      of_device("fp8_gain", &KernelRates::fp8_gain),
+      of_device("attention_forward", &KernelRates::attention_forward),
+      of_device("attention_backward", &KernelRates::attention_backward),
+  };
+  return all;
+}
+
+}  // namespace
+
+void assume(ModelOnDevices& on, std::string_view name, double value) {
+  if (!std::isfinite(value) || value < 0)
+    throw Error("`assume` " + std::string(name) + ": give a number of 0 or more");
+  std::vector<std::string> names;
+  for (const Assumption& known : all_assumptions()) {
+    if (known.name == name) return known.set(on, value);
+    names.emplace_back(known.name);
+  }
+  throw Error("no assumption is called '" + std::string(name) + "'" +
+              suggestion(find_nearest_name(name, names)) + "; --explain names them");
+}
+
+}  // namespace bubblescope::inline sim

@@ -1,0 +1,38 @@
+// Runtimes: frameworks by what they hide, fuse, shard and launch.
+//
+// A runtime sets together which communication is exposed, how gradients add up, what is sharded,
+// how long the host takes to launch a layer, and how well its kernels are fused. --runtime chooses
+// one; single flags and --assume replace what it sets.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/ir/registry.h"
+#include "sim/model/layer_cost.h"
+
+namespace bubblescope::inline sim {
+
+/// A known runtime, registered by a file in presets/.
+struct RuntimeDef {
+  std::string name;
+  std::vector<std::string> aliases = {};
+  std::string summary;
+  std::string source;  ///< where its rules come from
+  CostAssumptions assumptions = {};
+  std::int32_t zero_stage = 1;       ///< unless --zero says otherwise
+  bool recomputes_products = false;  ///< Parallelism::recomputes_products
+  std::int32_t logit_bytes = 4;      ///< Parallelism::logit_bytes
+};
+
+using RuntimeRegistrar = Registrar<RuntimeDef>;
+
+/// The runtime of models without --runtime.
+inline constexpr std::string_view kDefaultRuntime = "megatron";
+
+/// Sets one assumption, of the runtime's or of the device's kernels, by its name in --explain
+/// ("elementwise_traffic"). Throws Error for an unknown name and for a value below 0.
+void assume(ModelOnDevices& on, std::string_view name, double value);
+
+}  // namespace bubblescope::inline sim

@@ -1,0 +1,83 @@
+// Runtimes, precisions and assumptions by name.
+#include "sim/model/runtime.h"
+
+#include <gtest/gtest.h>
+
+#include "sim/ir/error.h"
+#include "sim/model/activation_bytes.h"
+
+namespace bubblescope::tests {
+namespace {
+
+ModelOnDevices on_devices(const char* model, const char* gpu) {
+  ModelOnDevices on;
+  on.model = Registry<ModelDef>::instance().find(model)->model;
+  on.gpu = Registry<GpuDef>::instance().find(gpu)->gpu;
+  on.parallel.sequence = on.model.sequence;
+  return on;
+}
+
+// Two passes of a host that takes longer than the device: F takes its time, and F and the backward
+// of two layers take what the host needs; a fast host changes nothing.
+TEST(HostLimit, IsTheLongerOfHostAndDevice) {
+  ModelOnDevices on = on_devices("llama3-8b", "h100");
+  const PhaseTimes device{100, 100, 50};
+  EXPECT_EQ(apply_host_limit(on, device, 2).forward, 100);
+  on.assumptions.host_layer = 90;
+  on.assumptions.host_pass = 20;
+  const PhaseTimes limited = apply_host_limit(on, device, 2);
+  EXPECT_EQ(limited.forward, 200);
+  EXPECT_EQ(limited.input_grad + limited.weight_grad, 200);
+  on.parallel.tensor = 4;  // two doublings
+  on.assumptions.host_tensor = 5;
+  EXPECT_EQ(apply_host_limit(on, device, 2).forward, 220);
+  on.parallel.recompute = Recompute::kFull;
+  const PhaseTimes recomputed = apply_host_limit(on, device, 2);
+  EXPECT_EQ(recomputed.input_grad + recomputed.weight_grad, 440);
+}
+
+TEST(MatrixTypes, In8BitsAreFasterInProductsAlone) {
+  ModelOnDevices on = on_devices("llama3-8b", "h100");
+  const PhaseTimes in16 = estimate_layer_times(on, 0);
+  const PhaseTimes head = estimate_head_times(on);
+  on.matrices = MatrixType::kFp8;
+  const PhaseTimes in8 = estimate_layer_times(on, 0);
+  EXPECT_LT(in8.weight_grad, 0.65 * in16.weight_grad);
+  EXPECT_GT(in8.weight_grad, in16.weight_grad / on.gpu.kernels.fp8_gain);
+  EXPECT_LT(in8.forward, in16.forward);
+  EXPECT_EQ(estimate_head_times(on).forward, head.forward);
+}
+
+TEST(Assumptions, AreSetByNameAndRefuseOthers) {
+  ModelOnDevices on = on_devices("llama3-8b", "h100");
+  assume(on, "host_layer_us", 250);
+  EXPECT_EQ(on.assumptions.host_layer, 250'000);
+  assume(on, "sustained_teraflops", 500);
+  EXPECT_EQ(on.gpu.sustained_flops(), 500e12);
+  EXPECT_THROW(assume(on, "host_layers_us", 250), Error);
+  EXPECT_THROW(assume(on, "fp8_gain", -1), Error);
+}
+
+// Per token and layer of DeepSeek-V3: the inputs of two norms (2 x 7168 numbers of 2 bytes),
+// latents (2112 of 2), a sum per head (128 of 4); in 8 bits the output projection's input (16384),
+// the input of 9 experts (7168 each), and gates and inner values (9 x 2048 each).
+TEST(SavedActivations, OfDeepSeeksSelectiveRecomputationAreInBytes) {
+  ModelOnDevices on = on_devices("deepseek-v3", "h800");
+  on.parallel.recompute = Recompute::kSelective;
+  on.parallel.fp8_inputs = true;
+  const Bytes token = 4 * 7168 + 2 * 2112 + 4 * 128 + 16'384 + 9 * 7168 + 2 * 9 * 2048;
+  EXPECT_EQ(estimate_layer_memory(on.model, on.parallel, 60).forward, 4096 * token);
+}
+
+// Of Llama 3 8B torchtitan saves, in 16 bits: the inputs of two norms, queries, values, the gate
+// and the core's output with its 32-bit sums.
+TEST(SavedActivations, OfEverySecondProductAreHalf) {
+  ModelOnDevices on = on_devices("llama3-8b", "h100");
+  on.parallel.recompute = Recompute::kSelective;
+  on.parallel.recomputes_products = true;
+  const Bytes token = 2 * (4 * 4096 + 1024 + 14'336) + 4 * 32;
+  EXPECT_EQ(estimate_layer_memory(on.model, on.parallel, 0).forward, on.parallel.tokens() * token);
+}
+
+}  // namespace
+}  // namespace bubblescope::tests

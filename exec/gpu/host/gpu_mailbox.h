@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "exec/gpu/host/device_slabs.h"
 #include "exec/gpu/host/gpu_layers.h"
 #include "exec/training/mailbox.h"
 #include "exec/training/stage.h"
@@ -34,14 +35,15 @@ class GpuMailbox {
 
  private:
   std::size_t index(const Slot& slot) const;
-  void add(const GpuMachine& machine, const Schedule& schedule, const Slot& slot, GpuMatrix shape);
+  void add(const GpuMachine& machine, const Schedule& schedule, const Slot& slot,
+           const GpuMatrix& shape);
 
   std::int32_t stages_;
   std::int32_t microbatches_;
   std::int32_t slices_;
   std::vector<GpuMatrix> inbox_;
   std::vector<GpuMatrix> outbox_;  ///< empty if the producer writes to the inbox
-  std::vector<GpuHandle> memory_;
+  DeviceSlabs memory_;
 };
 
 }  // namespace bubblescope::exec

@@ -72,6 +72,7 @@ struct LinkEntry {
 struct CostTable {
   std::string file;  ///< where it comes from, for messages
   std::vector<StageEntry> stages;
+  std::vector<StageEntry> stage_kinds;  ///< the first stage, each between, the last; or empty
   TransferEntry message;
   std::vector<Nanos> contended_message;  ///< with 1, 2, ... ranks busy; empty: not slowed
   Nanos norm = 0;

@@ -7,7 +7,7 @@
 
 #include "sim/ir/number.h"
 #include "sim/predict/memory_caps.h"
-#include "tools/commands/compare_measured.h"
+#include "tools/commands/compare_backend.h"
 #include "tools/commands/compare_noise.h"
 #include "tools/commands/compare_rows.h"
 #include "tools/commands/exports.h"
@@ -184,26 +184,12 @@ void print_json(const std::vector<ComparedRow>& rows) {
       reports, refused, write_win_probability_json(collect_reports(rows)));
 }
 
-bool trains(const Schedule& schedule, const exec::TrainingOptions& options) {
-  try {
-    exec::expect_trainable(schedule, options);
-  } catch (const Error&) {
-    return false;
-  }
-  return true;
-}
-
-std::string shape_flags(const ShapeOptions& shape) {
-  const std::string chunks = shape.chunks ? fmt::format(" --vpp {}", *shape.chunks) : "";
-  return fmt::format(" --pp {} -m {}{}", shape.ranks.value_or(2), shape.microbatches.value_or(8),
-                     chunks);
-}
-
 /// The outputs besides the rows.
 struct Output {
   std::string format;
   ExportOptions exports;
   std::string command;
+  std::string results;  ///< file for the results of --backend as they come
 };
 
 std::vector<NamedStep> steps_of(const std::vector<ComparedRow>& rows) {
@@ -227,26 +213,12 @@ std::vector<NamedStep> steps_of(const std::vector<Comparison>& comparisons) {
 int compare_with_measured(std::vector<ComparedRow> rows, const Output& output,
                           const PredictOptions& options, const RunOptions& run,
                           const CommandFlags& app) {
-  if (run.work == WorkKind::kTransformer && options.cost.file.empty())
-    throw Error(fmt::format(
-        "nothing is known of what a transformer's ops cost here; measure it: 'bubblescope "
-        "calibrate{} -o costs.json', with the flags of the transformer, then --costs costs.json",
-        shape_flags(options.shape)));
   BackendSession session(run);
   if (session.processes().is_coordinator())
     warn_of_unused_run_options(app, run, options.cost.any_uniform);
-  if (run.work == WorkKind::kTransformer)
-    std::erase_if(rows, [&](const ComparedRow& row) {
-      return row.of_all && !trains(row.step->schedule, run.training);
-    });
-  std::vector<Comparison> comparisons;
-  for (ComparedRow& row : rows) {
-    if (row.step)
-      comparisons.push_back(
-          run_prediction(row.name, std::move(*row.step), {options, run, session.processes()}));
-    else
-      print_message("bubblescope: {}\n", row.refusal);
-  }
+  const RunContext context{options, run, session.processes()};
+  const std::vector<Comparison> comparisons =
+      compare_rows(std::move(rows), {options, context, output.results});
   if (comparisons.empty()) return 1;
   if (!session.reports()) return 0;
   write_exports(steps_of(comparisons), output.exports, output.command);
@@ -297,6 +269,9 @@ int run_compare(const Arguments& arguments) {
   add_model_options(app, options.model);
   add_parallel_options(app, options.model);
   add_run_options(app, run);
+  app.add_option("--results", output.results,
+                 "with --backend: a line of json per schedule, as soon as it is measured")
+      ->type_name("FILE");
   add_format_option(app, output.format, {"text", "json", "csv"});
   add_export_options(app, output.exports);
   bool wide = false;
@@ -309,6 +284,10 @@ int run_compare(const Arguments& arguments) {
                      is_one ? Steps::kOne : Steps::kSeveral);
   warn_without_model(app, options.model);
   warn_without_noise(app, options.noise);
+  if (!run.backend.empty()) choose_measured_work(app, run);
+  if (run.backend.empty() && !output.results.empty())
+    throw Error("--results is written while schedules run; add --backend");
+  expect_folder(output.results);
   copy_shared_sizes(app, options.model, run.training.model);
   if (run.backend.empty() && !options.model.given() && !options.model.global_batch)
     warn_of_unused_run_options(app, run, options.cost.any_uniform);

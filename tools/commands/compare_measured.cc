@@ -153,8 +153,9 @@ std::string report_json(const TimedStep& step) {
 std::string spread_json(const StepSpread& spread) {
   return fmt::format(
       "\"step_spread\":{{\"min_ns\":{},\"lower_quartile_ns\":{},\"median_ns\":{},"
-      "\"upper_quartile_ns\":{},\"max_ns\":{}}}",
-      spread.min, spread.lower_quartile, spread.median, spread.upper_quartile, spread.max);
+      "\"upper_quartile_ns\":{},\"max_ns\":{},\"drift_ns\":{}}}",
+      spread.min, spread.lower_quartile, spread.median, spread.upper_quartile, spread.max,
+      spread.drift);
 }
 
 std::string order_text(const OrderAgreement& agreement) {
@@ -169,6 +170,22 @@ std::string order_text(const OrderAgreement& agreement) {
       agreement.counted < agreement.pairs ? "; the others are within the steps' noise" : "");
 }
 
+/// How many predictions the measurements cannot tell from the truth, and how far the machine
+/// drifted.
+std::string within_text(const std::vector<Comparison>& comparisons) {
+  std::size_t within = 0;
+  double drift = 0;
+  for (const Comparison& comparison : comparisons) {
+    const StepSpread spread = compute_spread(comparison.measured);
+    within += is_within_spread(comparison) ? 1 : 0;
+    drift = std::max(drift, ratio(spread.drift, spread.median));
+  }
+  return fmt::format(
+      "predicted steps within the spread of the measured ones: {} of {}; between two blocks of "
+      "steps the median moved by up to {:.1f} %\n",
+      within, comparisons.size(), 100 * drift);
+}
+
 std::string match_json(const std::vector<Comparison>& comparisons) {
   const bool any = std::any_of(comparisons.begin(), comparisons.end(), [](const Comparison& each) {
     return each.measured.verification.has_value();
@@ -176,20 +193,29 @@ std::string match_json(const std::vector<Comparison>& comparisons) {
   return !any ? "null" : gradients_match(comparisons) ? "true" : "false";
 }
 
+/// The measured report with its prediction and its error.
+std::string comparison_json(const Comparison& comparison) {
+  const std::string members =
+      write_json_members(comparison.measured) + ",\n " +
+      spread_json(compute_spread(comparison.measured)) +
+      (is_within_spread(comparison) ? ",\"within_spread\":true," : ",\"within_spread\":false,") +
+      error_json(comparison.error) + "," +
+      write_divergence_json(comparison.error.first_divergence) +
+      pools_json(comparison.predicted_pools) +
+      ",\n \"predicted\":" + report_json(comparison.predicted);
+  return append_members(report_json(comparison.measured.step), members);
+}
+
 }  // namespace
 
-Comparison run_prediction(const std::string& label, TimedStep predicted,
-                          const RunContext& context) {
-  Measurement measured = measure(predicted.schedule, predicted.program, context);
+Comparison judge_prediction(const std::string& label, TimedStep predicted, Measurement measured,
+                            const RunOptions& run) {
   Comparison comparison{label, std::move(predicted), std::move(measured)};
   const TimedStep& step = comparison.predicted;
-  if (comparison.measured.breakdown)
-    throw Error(comparison.measured.breakdown->fault,
-                label + ": " + comparison.measured.breakdown->message);
   comparison.error = find_error(step, comparison.measured.step);
   if (!comparison.measured.pools.empty())
     comparison.predicted_pools = exec::predict_pool_bytes(
-        {step.schedule, step.program, step.timeline}, context.run.training, context.run.device);
+        {step.schedule, step.program, step.timeline}, run.training, run.device);
   comparison.error.peak_pool = pool_error(comparison);
   return comparison;
 }
@@ -199,9 +225,26 @@ StepSpread compute_spread(const std::vector<Nanos>& makespans) {
           quantile(makespans, 75), quantile(makespans, 100)};
 }
 
+StepSpread compute_spread(const Measurement& measurement) {
+  const std::vector<Nanos>& all = measurement.makespans;
+  StepSpread spread = compute_spread(all);
+  if (measurement.first_block == 0) return spread;
+  const auto second = all.begin() + static_cast<std::ptrdiff_t>(measurement.first_block);
+  spread.drift = std::abs(quantile(std::vector<Nanos>(all.begin(), second), 50) -
+                          quantile(std::vector<Nanos>(second, all.end()), 50));
+  return spread;
+}
+
+bool is_within_spread(const Comparison& comparison) {
+  const StepSpread spread = compute_spread(comparison.measured);
+  const Nanos predicted = comparison.predicted.report.makespan;
+  return spread.min <= predicted && predicted <= spread.max;
+}
+
 bool are_apart(const StepSpread& left, const StepSpread& right) {
-  const bool overlap =
-      left.lower_quartile <= right.upper_quartile && right.lower_quartile <= left.upper_quartile;
+  const Nanos drift = std::max(left.drift, right.drift);
+  const bool overlap = left.lower_quartile <= right.upper_quartile + drift &&
+                       right.lower_quartile <= left.upper_quartile + drift;
   return !overlap && order(left.median, right.median) != 0;
 }
 
@@ -214,8 +257,8 @@ OrderAgreement compute_order_agreement(const std::vector<Comparison>& comparison
                                   comparisons[right].predicted.report.makespan);
       if (predicted == 0) continue;
       ++agreement.pairs;
-      const StepSpread one = compute_spread(comparisons[left].measured.makespans);
-      const StepSpread other = compute_spread(comparisons[right].measured.makespans);
+      const StepSpread one = compute_spread(comparisons[left].measured);
+      const StepSpread other = compute_spread(comparisons[right].measured);
       if (!are_apart(one, other)) continue;
       ++agreement.counted;
       sum += predicted * order(one.median, other.median);
@@ -230,7 +273,7 @@ std::string describe_noise_problem(const std::vector<Comparison>& comparisons) {
   StepSpread widest;
   std::string label;
   for (const Comparison& comparison : comparisons) {
-    const StepSpread spread = compute_spread(comparison.measured.makespans);
+    const StepSpread spread = compute_spread(comparison.measured);
     if (!label.empty() && spread.relative() <= widest.relative()) continue;
     widest = spread;
     label = comparison.label;
@@ -258,7 +301,7 @@ std::string write_comparison_text(const std::vector<Comparison>& comparisons) {
   std::string divergences;
   for (const Comparison& comparison : comparisons) {
     const PredictionError& error = comparison.error;
-    const StepSpread spread = compute_spread(comparison.measured.makespans);
+    const StepSpread spread = compute_spread(comparison.measured);
     text += fmt::format("{:<{}}predicted {}\n", comparison.label, width,
                         describe(comparison.predicted.report));
     text += fmt::format("{:<{}}measured  {}{:>+9.2f}{:>9.2f}{:>9.2f}{:>+9.2f}  {} to {}\n", "",
@@ -274,6 +317,7 @@ std::string write_comparison_text(const std::vector<Comparison>& comparisons) {
       divergences += fmt::format("{:<{}}{}\n", "", width, describe_pools(comparison));
   }
   text += "\n" + divergences;
+  text += within_text(comparisons);
   text += order_text(compute_order_agreement(comparisons));
   const Measurement& first = comparisons[0].measured;
   return text +
@@ -289,7 +333,7 @@ std::string write_comparison_csv(const std::vector<Comparison>& comparisons) {
     const BubbleReport& predicted = comparison.predicted.report;
     const BubbleReport& measured = comparison.measured.step.report;
     const PredictionError& error = comparison.error;
-    const StepSpread spread = compute_spread(comparison.measured.makespans);
+    const StepSpread spread = compute_spread(comparison.measured);
     text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", comparison.label,
                         predicted.makespan, measured.makespan, predicted.bubble.ratio,
                         measured.bubble.ratio, error.makespan, error.bubble_ratio,
@@ -300,18 +344,16 @@ std::string write_comparison_csv(const std::vector<Comparison>& comparisons) {
   return text;
 }
 
+std::string write_result_line(const Comparison& comparison) {
+  std::string line = comparison_json(comparison);
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  return line + "\n";
+}
+
 std::string write_comparison_json(const std::vector<Comparison>& comparisons) {
   std::string reports;
-  for (const Comparison& comparison : comparisons) {
-    const std::string members = write_json_members(comparison.measured) + ",\n " +
-                                spread_json(compute_spread(comparison.measured.makespans)) + "," +
-                                error_json(comparison.error) + "," +
-                                write_divergence_json(comparison.error.first_divergence) +
-                                pools_json(comparison.predicted_pools) +
-                                ",\n \"predicted\":" + report_json(comparison.predicted);
-    reports += (reports.empty() ? "" : ",\n") +
-               append_members(report_json(comparison.measured.step), members);
-  }
+  for (const Comparison& comparison : comparisons)
+    reports += (reports.empty() ? "" : ",\n") + comparison_json(comparison);
   const OrderAgreement agreement = compute_order_agreement(comparisons);
   const std::string warning = describe_noise_problem(comparisons);
   return fmt::format(

@@ -163,13 +163,18 @@ CostTable parse_cost_file(std::string_view text, const std::string& file) {
   const JsonNode root = json.root();
   root.expect_format("bubblescope-costs/1");
   root.expect_keys({"format", "stages", "message", "norm", "copy", "links", "memory", "cluster",
-                    "ranks_per_device", "measured"});
+                    "ranks_per_device", "measured", "stage_kinds"});
   CostTable costs;
   costs.file = file;
   const JsonNode stages = root.at("stages");
   for (std::size_t stage = 0; stage < stages.size(); ++stage)
     costs.stages.push_back(read_stage(stages[stage]));
   if (costs.stages.empty()) stages.refuse("is empty; give one object per stage");
+  if (const auto kinds = root.find("stage_kinds")) {
+    kinds->expect_keys({"first", "middle", "last"});
+    for (const char* const kind : {"first", "middle", "last"})
+      costs.stage_kinds.push_back(read_stage(kinds->at(kind)));
+  }
   read_messages(root, costs);
   costs.norm = read_duration(root, "norm").value_or(0);
   read_copy(root, costs);

@@ -94,7 +94,10 @@ void choose_measured_work(const CommandFlags& app, RunOptions& options) {
   constexpr Nanos kWarmup = 2'000'000'000;
   constexpr std::int32_t kMinSteps = 8;
   if (options.work == WorkKind::kSleep) return;
-  if (app.count("--warmup") == 0) options.warmup_time = kWarmup;
+  if (app.count("--warmup") == 0) {
+    options.warmup = std::max(options.warmup, 2);  // a GPU captures its graph in the second step
+    options.warmup_time = kWarmup;
+  }
   if (app.count("--steps") == 0) options.steps = std::max(options.steps, kMinSteps);
   if (options.work != WorkKind::kTransformer) return;
   for (const char* const size : {"--hidden-size", "--num-attention-heads", "--seq-length",

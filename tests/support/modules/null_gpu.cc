@@ -11,6 +11,9 @@ namespace bubblescope::tests {
 
 namespace {
 
+/// The latest flag that a kernel waits for. Until it is set, nothing has ended.
+const volatile std::uint32_t* gate = nullptr;
+
 void* next_address(std::size_t bytes) {
   static std::atomic<std::uintptr_t> next{std::uintptr_t{1} << 40};
   return reinterpret_cast<void*>(next.fetch_add((bytes + 511) / 256 * 256));
@@ -54,7 +57,10 @@ void add_memory(BubblescopeGpu& calls) {
     *on_device = *on_host = new std::uint32_t(0);
     return nullptr;
   };
-  calls.release_flag = [](std::uint32_t* on_host) { delete on_host; };
+  calls.release_flag = [](std::uint32_t* on_host) {
+    if (gate == on_host) gate = nullptr;
+    delete on_host;
+  };
 }
 
 void add_devices(BubblescopeGpu& calls) {
@@ -85,7 +91,7 @@ void add_streams(BubblescopeGpu& calls) {
   calls.record = calls.record_in_graph = [](void*, void*) -> const char* { return nullptr; };
   calls.wait = [](void*, void*) -> const char* { return nullptr; };
   calls.query = [](void*, std::int32_t* ended) -> const char* {
-    *ended = 1;
+    *ended = gate == nullptr || *gate != 0 ? 1 : 0;
     return nullptr;
   };
   calls.elapsed = [](void*, void*, double* nanos) -> const char* {
@@ -108,7 +114,10 @@ void add_work(BubblescopeGpu& calls) {
   };
   calls.copy = [](void*, const void*, std::size_t, void*) -> const char* { return nullptr; };
   calls.clear = [](void*, std::size_t, void*) -> const char* { return nullptr; };
-  calls.spin = [](const BubblescopeSpin*, void*) -> const char* { return nullptr; };
+  calls.spin = [](const BubblescopeSpin* spin, void*) -> const char* {
+    if (spin->awaits_stop != 0) gate = spin->stop;
+    return nullptr;
+  };
   calls.launch = [](const BubblescopeLaunch*, void*) -> const char* { return nullptr; };
   calls.create_blas_handle = [](std::int32_t, std::int32_t, void** made) { return create(made); };
   calls.release_blas_handle = release;

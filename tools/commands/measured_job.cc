@@ -17,13 +17,15 @@ std::string describe_device(const exec::Processes& processes) {
   return processes.here() ? std::to_string(processes.count()) + " processes; " + host : host;
 }
 
-std::unique_ptr<exec::Backend> make_player(const TimedStep& step, const RunContext& context) {
-  const std::vector<Nanos> durations = price(step.program, step.models.costs);
+/// The durations are not copied.
+std::unique_ptr<exec::Backend> make_player(const Program& program,
+                                           const std::vector<Nanos>& durations,
+                                           const RunContext& context) {
   const exec::WaitMode wait_mode = wait_mode_of(context.run.work);
   exec::BackendRequest request =
-      make_backend_request(exec::play(step.program, durations, wait_mode), context);
+      make_backend_request(exec::play(program, durations, wait_mode), context);
   request.high_priority = wait_mode == exec::WaitMode::kSleep;
-  return exec::find_backend(context.run.backend).make(std::move(request), step.program);
+  return exec::find_backend(context.run.backend).make(std::move(request), program);
 }
 
 }  // namespace
@@ -54,7 +56,8 @@ MeasuredJob::MeasuredJob(const ValidSchedule& schedule, const Program& program,
     measurement_.device += "; products by " + exec::gemm_library();
     after_step = [this] { training_->finish_step(); };
   } else {
-    own_backend_ = make_player(step, context);
+    durations_ = price(step.program, step.models.costs);
+    own_backend_ = make_player(step.program, durations_, context);
   }
   series_.emplace(step.program, job_ ? *job_->backend : *own_backend_, def.name,
                   std::move(after_step));

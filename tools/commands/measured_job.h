@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "exec/training/serial_references.h"
 #include "tools/commands/measure.h"
@@ -34,6 +35,7 @@ class MeasuredJob {
 
   const RunContext& context_;
   Measurement measurement_;
+  std::vector<Nanos> durations_;  ///< of ops that only take their time
   std::unique_ptr<exec::Training> training_;
   std::optional<exec::Job> job_;
   std::unique_ptr<exec::Backend> own_backend_;

@@ -9,8 +9,8 @@
 #include "sim/ir/error.h"
 #include "sim/model/cost_table.h"
 #include "sim/model/schedule_def.h"
-#include "tools/commands/calibrate_costs.h"
 #include "traces/costs/cost_file.h"
+#include "traces/costs/cost_file_writer.h"
 
 namespace bubblescope::tests {
 namespace {
@@ -57,18 +57,36 @@ TEST(StageKinds, AllThreeAreNeeded) {
 }
 
 TEST(StageKinds, TheMiddleIsTheMeanOfWhatAllStagesBetweenHave) {
-  const Json stages = Json::parse(R"([
+  const CostTable table = traces::parse_cost_file(
+      R"({"format": "bubblescope-costs/1", "stages": [
     {"forward": "10ns", "activation_bytes": {"saved": 8}, "contended": {"forward": ["12ns"]}},
     {"forward": "20ns", "activation_bytes": {"saved": 4}, "contended": {"forward": ["22ns"]},
-     "optimizer": "1ns"},
+     "backward": "9ns", "optimizer": "2ns"},
     {"forward": "30ns", "activation_bytes": {"saved": 6}, "contended": {"forward": ["36ns"]}},
-    {"forward": "90ns", "activation_bytes": {"saved": 9}, "contended": {"forward": ["92ns"]}}])");
-  const Json kinds = tools::write_stage_kinds(stages);
-  EXPECT_EQ(kinds["first"], stages[0]);
-  EXPECT_EQ(kinds["middle"], Json::parse(R"({"forward": "25ns", "activation_bytes": {"saved": 5},
-                                             "contended": {"forward": ["29ns"]}})"));
-  EXPECT_EQ(kinds["last"], stages[3]);
-  EXPECT_TRUE(tools::write_stage_kinds(Json::parse("[{}, {}]")).is_null());
+    {"forward": "90ns", "activation_bytes": {"saved": 9}, "contended": {"forward": ["92ns"]}}]})",
+      "costs.json");
+  const std::vector<StageEntry> kinds = make_stage_kinds(table.stages);
+  ASSERT_EQ(kinds.size(), 3u);
+  EXPECT_EQ(kinds[0].forward, 10);
+  EXPECT_EQ(kinds[2].forward, 90);
+  const StageEntry& middle = kinds[1];
+  EXPECT_EQ(middle.forward, 25);
+  EXPECT_FALSE(middle.backward);
+  EXPECT_EQ(middle.update.optimizer, 1);
+  EXPECT_EQ(middle.activation_bytes->forward, 5);
+  EXPECT_EQ(middle.activation_bytes->weight_grad, -5);
+  EXPECT_EQ((*middle.contended)[0], (std::vector<Nanos>{29}));
+  EXPECT_TRUE(make_stage_kinds({table.stages.begin(), table.stages.begin() + 2}).empty());
+}
+
+TEST(StageKinds, AreWrittenAsTheyAreRead) {
+  const CostTable table = traces::parse_cost_file(kFile, "costs.json");
+  const CostTable again = traces::parse_cost_file(traces::write_cost_file(table), "again.json");
+  ASSERT_EQ(again.stage_kinds.size(), 3u);
+  for (std::size_t kind = 0; kind < 3; ++kind) {
+    EXPECT_EQ(again.stage_kinds[kind].forward, table.stage_kinds[kind].forward);
+    EXPECT_EQ(again.stage_kinds[kind].weight_grad, table.stage_kinds[kind].weight_grad);
+  }
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "tools/commands/calibrate_costs.h"
@@ -12,13 +11,12 @@
 #include "tools/flags/words.h"
 #include "tools/inputs/config.h"
 #include "tools/print.h"
+#include "traces/costs/cost_file_writer.h"
 #include "traces/files/format.h"
 
 namespace bubblescope::tools {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr const char* kCalibrateExample =
     "example: measure two stages, then judge the prediction of another shape\n"
@@ -67,7 +65,7 @@ std::vector<Calibrated> load(const std::vector<std::string>& names, const Reques
 }
 
 /// The measurements of the schedules, and after them those of schedules with more chunks, if any.
-Json measure_costs(Request request, const exec::Processes& processes) {
+CalibratedCosts measure_costs(Request request, const exec::Processes& processes) {
   std::vector<Calibrated> runs = load(request.schedules, request);
   const std::size_t own = runs.size();
   if (needs_middle_stages(request, runs[0].schedule)) {
@@ -90,7 +88,7 @@ Json measure_costs(Request request, const exec::Processes& processes) {
   std::move(measurements.begin() + static_cast<std::ptrdiff_t>(own), measurements.end(),
             std::back_inserter(wider));
   measurements.erase(measurements.begin() + static_cast<std::ptrdiff_t>(own), measurements.end());
-  return write_measured_costs(measurements, wider, {context, request.contention});
+  return make_measured_costs(measurements, wider, {context, request.contention});
 }
 
 }  // namespace
@@ -121,10 +119,11 @@ int run_calibrate(const Arguments& arguments) {
   BackendSession session(request.run);
   if (session.processes().is_coordinator())
     warn_of_unused_run_options(app, request.run, request.options.cost.any_uniform);
-  const Json costs = measure_costs(std::move(request), session.processes());
+  const CalibratedCosts costs = measure_costs(std::move(request), session.processes());
   if (session.reports())
-    write_and_report(output,
-                     costs.dump(1, ' ', true, nlohmann::json::error_handler_t::replace) + "\n");
+    write_and_report(output, traces::write_cost_file(costs.table, [&](traces::JsonWriter& json) {
+                       write_evidence_json(json, costs.measured);
+                     }));
   return 0;
 }
 

@@ -5,13 +5,11 @@
 
 #include <algorithm>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "tools/commands/calibrate_costs.h"
 #include "tools/commands/measure_together.h"
 #include "tools/print.h"
-#include "traces/costs/cost_file.h"
 
 namespace bubblescope::tools {
 
@@ -134,8 +132,8 @@ class CalibratedRun {
     measurements.erase(split, measurements.end());
     options.cost.file = "costs measured beside the schedules";
     options.cost.any_uniform = false;
-    options.cost.content = traces::parse_cost_file(
-        write_measured_costs(measurements, wide, {context_, false}).dump(), options.cost.file);
+    options.cost.content = make_measured_costs(measurements, wide, {context_, false}).table;
+    options.cost.content->file = options.cost.file;
     return options;
   }
 

@@ -1,10 +1,11 @@
 """Sums up what tools/gpu_run.sh measured.
 
-    gpu_summary.py OUTDIR WORKDIR   reads WORKDIR's comparisons and costs, writes OUTDIR/summary.md and runs.json
+    gpu_summary.py SECTION      reads the comparisons and costs of a section's folder, writes its summary.md and runs.json
+    gpu_summary.py --merge OUT  joins the sections in OUT into OUT/summary.md and OUT/runs.json
     gpu_summary.py --accuracy RUNS.json...   writes what docs/accuracy.md says of GPUs (tools/accuracy.py puts it there)
 
 runs.json is "bubblescope-measured/1": the machine, its state, figures, the costs by name, and per run its shape, what was predicted and
-what was measured, in nanoseconds. tests/golden/measured_runs_test.cc predicts each run again from it.
+what was measured, in nanoseconds. Of a comparison that was cut short, the schedules that it had measured count. tests/golden/measured_runs_test.cc predicts each run again from it.
 """
 
 import csv
@@ -19,14 +20,29 @@ def read_costs(work):
     return {file.stem: json.loads(file.read_text()) for file in sorted(work.glob("costs-*.json"))}
 
 
+def read_reports(file):
+    """What a comparison wrote at its end or, if it was cut short, schedule by schedule, the last of each."""
+    whole = file.with_suffix(".json")
+    if whole.exists():
+        return json.loads(whole.read_text())["reports"]
+    reports = {}
+    for line in file.read_text().splitlines():
+        try:
+            report = json.loads(line)
+        except ValueError:
+            continue  # the line that was being written
+        reports[report["schedule"]] = report
+    return list(reports.values())
+
+
 def read_runs(work):
     """One entry per schedule and shape that was compared."""
     runs = []
-    for file in sorted(work.glob("*.json")):
+    for file in sorted(work.glob("*.jsonl")):
         name = re.fullmatch(r"(run|spin|spin-graph)-(\d+)(?:x(\d+))?(?:-(\d+))?", file.stem)
         if not name:
             continue
-        for report in json.loads(file.read_text())["reports"]:
+        for report in read_reports(file):
             predicted = report["predicted"]
             runs.append(
                 {
@@ -41,6 +57,7 @@ def read_runs(work):
                     "predicted_bubble_ratio": predicted["bubble"]["ratio"],
                     "measured_bubble_ratio": report["bubble"]["ratio"],
                     "error": report["error"],
+                    "step_spread": report.get("step_spread"),
                     "device_state": report.get("device_state"),
                 }
             )
@@ -146,29 +163,68 @@ def state_text(out, runs):
     return text
 
 
-def sum_up(out, work):
-    machine = (out / "machine.txt").read_text()
-    runs = read_runs(work)
-    log = (out / "run.log").read_text()
-    ends = "\n".join(line for line in log.splitlines() if re.search(r": (passed|FAILED|left out)|is not here", line))
-    figures = "\n".join(re.findall(r"^figure: (.*)", log, re.MULTILINE))
-    state = state_text(out, runs)
-    measured = {
+def steps_of(folder):
+    """[(name, how it ended, seconds)], and the names of the steps that have not ended at all."""
+    ends = [tuple(line.split("\t")) for line in read_text(folder / "steps.tsv").splitlines()]
+    planned = read_text(folder / "planned.txt").splitlines()
+    return ends, [name for name in planned if name not in {end[0] for end in ends}]
+
+
+def read_text(file):
+    return file.read_text(errors="replace") if file.exists() else ""
+
+
+def steps_text(folder):
+    ends, missing = steps_of(folder)
+    lines = [f"{name}: {how}, {seconds} s" for name, how, seconds in ends]
+    lines += [f"{name}: MISSING" for name in missing]
+    failed = [name for name, how, _ in ends if how != "passed"]
+    count = f"{len(ends) - len(failed)} of {len(ends) + len(missing)} steps passed"
+    return count + (f"; failed: {', '.join(failed)}" if failed else "") + \
+        (f"; missing: {', '.join(missing)}" if missing else "") + "\n\n```\n" + "\n".join(lines) + "\n```"
+
+
+def sum_up(folder):
+    machine = read_text(folder / "machine.txt")
+    runs = read_runs(folder)
+    figures = re.findall(r"^figure: (.*)", read_text(folder / "run.log"), re.MULTILINE)
+    state = state_text(folder, runs)
+    write_record(folder, {
         "format": "bubblescope-measured/1",
         "machine": machine,
         "state": state.splitlines(),
-        "figures": figures.splitlines(),
-        "costs": read_costs(work),
+        "figures": figures,
+        "costs": read_costs(folder),
         "runs": runs,
-    }
-    (out / "runs.json").write_text(json.dumps(measured, indent=1) + "\n")
-    parts = [f"# GPU run\n\n```\n{machine}```", f"```\n{state}```", f"```\n{ends}\n```"]
-    if figures:
-        parts.append(f"```\n{figures}\n```")
-    if runs:
-        parts.append(verdict(runs) + "\n\n" + tables(runs))
-    (out / "summary.md").write_text("\n\n".join(parts))
-    print(f"{len(runs)} runs; see summary.md. {verdict(runs)}")
+    }, [steps_text(folder)])
+    print(f"{steps_text(folder).splitlines()[0]}. {verdict(runs)}")
+
+
+def write_record(folder, measured, steps):
+    (folder / "runs.json").write_text(json.dumps(measured, indent=1) + "\n")
+    state = "\n".join(measured["state"])
+    parts = ["# GPU run", *steps, f"```\n{measured['machine']}```", f"```\n{state}\n```"]
+    if measured["figures"]:
+        parts.append("```\n" + "\n".join(measured["figures"]) + "\n```")
+    if measured["runs"]:
+        parts.append(verdict(measured["runs"]) + "\n\n" + tables(measured["runs"]))
+    (folder / "summary.md").write_text("\n\n".join(parts) + "\n")
+
+
+def merge(out):
+    """The sections in the order in which they were run."""
+    records = sorted(out.glob("*/runs.json"), key=lambda file: (file.parent / "machine.txt").stat().st_mtime)
+    merged = {"format": "bubblescope-measured/1", "machine": "", "state": [], "figures": [], "costs": {}, "runs": []}
+    steps = []
+    for file in records:
+        part = json.loads(file.read_text())
+        merged["machine"] = merged["machine"] or part["machine"]
+        merged["state"] += [f"{file.parent.name}: {line}" for line in part["state"]]
+        merged["figures"] += part["figures"]
+        merged["costs"].update(part["costs"])
+        merged["runs"] += part["runs"]
+        steps.append(f"## {file.parent.name}\n\n" + steps_text(file.parent))
+    write_record(out, merged, steps)
 
 
 def write_accuracy(files):
@@ -185,5 +241,7 @@ def write_accuracy(files):
 if __name__ == "__main__":
     if sys.argv[1] == "--accuracy":
         write_accuracy(sys.argv[2:])
+    elif sys.argv[1] == "--merge":
+        merge(pathlib.Path(sys.argv[2]))
     else:
-        sum_up(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]))
+        sum_up(pathlib.Path(sys.argv[1]))

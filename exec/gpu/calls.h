@@ -41,6 +41,9 @@ struct BubblescopeGpu {
   const char* (*create_flag)(std::uint32_t** on_host, const std::uint32_t** on_device);
   void (*release_flag)(std::uint32_t* on_host);
 
+  /// How many partitions with at least this many multiprocessors a device can be split into.
+  const char* (*count_partitions)(std::int32_t device, std::int32_t multiprocessors,
+                                  std::int32_t* parts);
   /// Splits a device into partitions with the same number of multiprocessors, one handle each.
   const char* (*split)(std::int32_t device, std::int32_t multiprocessors, std::int32_t parts,
                        void** partitions);

@@ -64,8 +64,11 @@ enum class Kernel : std::int32_t {
   /// Adds the gradients of keys and values to target, for all positions before the end of the
   /// queries; reads extra[0].
   kKeyGrad,
+  /// Entry `at` becomes scalars[1] + scalars[0] * draw_entry(period, at), see draw_entry.h; in
+  /// target: numbers, and in extra[0]: floats. Either may be null.
+  kDraw,
 };
-inline constexpr int kKernels = 20;
+inline constexpr int kKernels = 21;
 
 // Constants of the norm, the GELU and Adam; the same as on the host.
 inline constexpr float kNormEpsilon = 1e-5F;

@@ -70,9 +70,10 @@ struct BubblescopeLaunch {
 
 /// A kernel that passes time on a device, or waits for the host.
 struct BubblescopeSpin {
-  std::int64_t nanos;         ///< after its start; it ends sooner once *stop is not 0
-  std::int32_t blocks;        ///< busy thread blocks; 0: one thread that sleeps
-  const std::uint32_t* stop;  ///< device address of a host flag
+  std::int64_t nanos;            ///< after its start; it ends sooner once *stop is not 0
+  std::int32_t blocks;           ///< busy thread blocks; 0: one thread that sleeps
+  const std::uint32_t* stop;     ///< device address of a host flag
+  std::int32_t awaits_stop = 0;  ///< 1: it waits for `stop`, and `nanos` is only a bound
 };
 
 }  // extern "C"

@@ -95,8 +95,9 @@ NcclRankRunner::NcclRankRunner(const NcclPlace& place, const JobRequest& job,
 std::string NcclRankRunner::describe() const {
   const std::string copies =
       part_.copies > 1 ? "; " + std::to_string(part_.copies) + " copies" : "";
-  return machine_.describe() + copies + "; NCCL " + describe_version(place_.nccl) +
-         "; clocks within " + std::to_string((clock_error_ + 999) / 1000) + " us";
+  return machine_.describe() + step_->describe_limits() + copies + "; NCCL " +
+         describe_version(place_.nccl) + "; clocks within " +
+         std::to_string((clock_error_ + 999) / 1000) + " us";
 }
 
 GpuStepWork NcclRankRunner::make_work(const JobRequest& job) {

@@ -78,25 +78,27 @@ std::optional<Breakdown> find_breakdown(const Program& program,
 
 }  // namespace
 
+bool StepSeries::run(bool is_measured) {
+  const std::vector<RankResult> results = backend_.run_step();
+  execution_.breakdown = find_breakdown(program_, results);
+  if (is_measured || execution_.breakdown) {
+    execution_.steps.push_back(gather(program_, results));
+    execution_.steps.back().source = source_;
+  }
+  if (execution_.breakdown) {
+    execution_.steps.back().breakdown = execution_.breakdown->message;
+    return false;
+  }
+  if (after_step_) after_step_();
+  return true;
+}
+
 Execution execute(const Program& program, Backend& backend, const std::string& source,
                   const ExecuteOptions& options) {
-  Execution execution;
-  for (std::int32_t step = -options.warmup; step < options.steps; ++step) {
-    const std::vector<RankResult> results = backend.run_step();
-    execution.breakdown = find_breakdown(program, results);
-    if (step < 0 && !execution.breakdown) {
-      if (options.after_step) options.after_step();
-      continue;
-    }
-    execution.steps.push_back(gather(program, results));
-    execution.steps.back().source = source;
-    if (execution.breakdown) {
-      execution.steps.back().breakdown = execution.breakdown->message;
-      break;
-    }
-    if (options.after_step) options.after_step();
-  }
-  return execution;
+  StepSeries series(program, backend, source, options.after_step);
+  for (std::int32_t step = -options.warmup; step < options.steps; ++step)
+    if (!series.run(step >= 0)) break;
+  return std::move(series).take();
 }
 
 const Timeline& median_step(const std::vector<Timeline>& steps) {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "exec/runtime/backend.h"
@@ -30,6 +31,33 @@ struct Execution {
   /// never started have length zero at its end.
   std::vector<Timeline> steps;
   std::optional<Breakdown> breakdown;
+};
+
+/// Runs the steps of a backend's Program one at a time, so that other work can run between them.
+class StepSeries {
+ public:
+  /// The references are not copied. `source` is the backend's name. `after_step` is as in
+  /// ExecuteOptions.
+  StepSeries(const Program& program, Backend& backend, std::string source,
+             std::function<void()> after_step)
+      : program_(program),
+        backend_(backend),
+        source_(std::move(source)),
+        after_step_(std::move(after_step)) {}
+
+  /// Runs a step, and keeps it if it is measured. Returns false if it broke down; then no other
+  /// step may run.
+  bool run(bool is_measured);
+
+  const Execution& execution() const { return execution_; }
+  Execution take() && { return std::move(execution_); }
+
+ private:
+  const Program& program_;
+  Backend& backend_;
+  std::string source_;
+  std::function<void()> after_step_;
+  Execution execution_;
 };
 
 /// Runs warm-up and measured steps of the backend's Program. `source` is the backend's name. A

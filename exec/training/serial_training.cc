@@ -20,7 +20,7 @@ class SerialTraining {
         update_scales_(update_scales(schedule)) {
     const std::int32_t stages = schedule.stages_per_pipeline();
     for (std::int32_t stage = 0; stage < stages; ++stage)
-      versions_.push_back({make_stage({options.model, stage, stages, options.seed})});
+      versions_.push_back({make_stage(plan_of(schedule, options, stage))});
     for (const std::vector<Stage>& versions : versions_) result_.initial.push_back(versions[0]);
     for (const std::vector<Stage>& versions : versions_)
       gradients_.push_back(zeros_like(versions[0].weights));
@@ -107,6 +107,11 @@ class SerialTraining {
 };
 
 }  // namespace
+
+StagePlan plan_of(const Schedule& schedule, const TrainingOptions& options, std::int32_t stage) {
+  const std::int32_t stages = schedule.stages_per_pipeline();
+  return {options.model, stage % stages, stages, options.seed};
+}
 
 TrainingResult train_serially(const Schedule& schedule, const TrainingOptions& options,
                               std::int32_t steps) {

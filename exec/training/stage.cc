@@ -1,27 +1,38 @@
 // Generates initial weights.
 #include "exec/training/stage.h"
 
+#include <algorithm>
 #include <cmath>
-#include <random>
+#include <thread>
 #include <utility>
+
+#include "exec/training/draw_entry.h"
 
 namespace bubblescope::exec {
 
 namespace {
 
-/// Draws from a normal distribution by sums of uniform numbers, because std::normal_distribution
-/// differs between systems.
-float draw(std::mt19937_64& random) {
-  double sum = 0;
-  for (int at = 0; at < 12; ++at) sum += static_cast<double>(random() >> 11) * 0x1p-53;
-  return static_cast<float>(sum - 6);
+/// Below this, starting threads takes longer than drawing.
+constexpr std::size_t kEntriesPerThread = std::size_t{1} << 18;
+
+void fill(float* values, const WeightDraw& draw, std::size_t begin, std::size_t end) {
+  for (std::size_t at = begin; at < end; ++at) values[at] = draw.scale * draw_entry(draw.key, at);
 }
 
-/// The variance is such that a product over `columns` entries keeps its scale.
-Matrix make_weight(const WeightOutline& outline, std::mt19937_64& random) {
+Matrix make_weight(const WeightOutline& outline, const WeightDraw& draw) {
   Matrix weight(outline.rows, outline.columns);
-  const float scale = 1 / std::sqrt(static_cast<float>(outline.rows));
-  for (float& value : weight.values) value = outline.is_gain ? 1 : scale * draw(random);
+  float* const values = weight.values.data();
+  const std::size_t count = weight.values.size();
+  if (outline.is_gain) {
+    std::fill_n(values, count, 1.0F);
+    return weight;
+  }
+  const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
+  const std::size_t parts = std::clamp<std::size_t>(count / kEntriesPerThread, 1, cores);
+  std::vector<std::jthread> threads;
+  for (std::size_t part = 1; part < parts; ++part)
+    threads.emplace_back(fill, values, draw, count * part / parts, count * (part + 1) / parts);
+  fill(values, draw, 0, count / parts);
   return weight;
 }
 
@@ -49,15 +60,24 @@ std::vector<WeightOutline> outline_weights(const TransformerShape& shape, bool f
   return weights;
 }
 
+WeightDraw draw_of(const StagePlan& plan, std::size_t weight, const WeightOutline& outline) {
+  const std::uint64_t stage = plan.seed * 1'000'003 + static_cast<std::uint64_t>(plan.stage);
+  return {scramble(scramble(stage) + weight), 1 / std::sqrt(static_cast<float>(outline.rows))};
+}
+
+std::vector<WeightOutline> outline_weights(const StagePlan& plan) {
+  return outline_weights(plan.shape, plan.stage == 0, plan.stage + 1 == plan.stages);
+}
+
 Stage make_stage(const StagePlan& plan) {
-  std::mt19937_64 random(plan.seed * 1'000'003 + static_cast<std::uint64_t>(plan.stage));
   Stage stage;
   stage.shape = plan.shape;
   stage.first = plan.stage == 0;
   stage.last = plan.stage + 1 == plan.stages;
-  for (const WeightOutline& outline : outline_weights(plan.shape, stage.first, stage.last)) {
+  for (const WeightOutline& outline : outline_weights(plan)) {
+    const WeightDraw draw = draw_of(plan, stage.weights.size(), outline);
     stage.names.push_back(outline.name);
-    stage.weights.push_back(make_weight(outline, random));
+    stage.weights.push_back(make_weight(outline, draw));
   }
   return stage;
 }

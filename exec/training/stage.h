@@ -51,7 +51,19 @@ struct WeightOutline {
 /// All weights of a stage, in their order.
 std::vector<WeightOutline> outline_weights(const TransformerShape& shape, bool first, bool last);
 
-/// The same plan gives the same weights, bit for bit.
+std::vector<WeightOutline> outline_weights(const StagePlan& plan);
+
+/// How the entries of a weight are drawn: entry `at` is scale * draw_entry(key, at). The variance
+/// is such that a product over `rows` entries keeps its scale. Gains are not drawn but 1.
+struct WeightDraw {
+  std::uint64_t key = 0;
+  float scale = 1;
+};
+
+/// The draw of the stage's weight with this index.
+WeightDraw draw_of(const StagePlan& plan, std::size_t weight, const WeightOutline& outline);
+
+/// The same plan gives the same weights, bit for bit. Draws large matrices with several threads.
 Stage make_stage(const StagePlan& plan);
 
 /// The stage with its weights rounded as GEMMs read them.

@@ -1,19 +1,10 @@
 // Generates training data.
 #include <cstdint>
 
+#include "exec/training/draw_entry.h"
 #include "exec/training/serial_training.h"
 
 namespace bubblescope::exec {
-
-namespace {
-
-std::uint64_t scramble(std::uint64_t value) {
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111ebULL;
-  return value ^ (value >> 31);
-}
-
-}  // namespace
 
 Tokens make_tokens(const TrainingOptions& options, std::int32_t step, std::int32_t microbatch) {
   Tokens tokens;

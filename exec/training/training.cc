@@ -26,11 +26,6 @@ Slot inbox_slot(const Op& message) {
   return {direction_of(message), message.stage + step, message.microbatch, message.slice};
 }
 
-StagePlan plan_of(const Schedule& schedule, const TrainingOptions& options, std::int32_t stage) {
-  const std::int32_t stages = schedule.stages_per_pipeline();
-  return {options.model, stage % stages, stages, options.seed};
-}
-
 }  // namespace
 
 Training::Training(const Schedule& schedule, const Program& program, const TrainingOptions& options,

@@ -76,12 +76,11 @@ class StageDryRun {
 
 /// Slices need different amounts for attention, so the memory of an op is the mean over slices.
 MemoryModel training_memory(const Schedule& schedule, const TrainingOptions& options) {
-  const std::int32_t stages = schedule.stages_per_pipeline();
   const std::int32_t slices = schedule.shape.slices;
   const Tokens tokens = make_tokens(options, 0, 0);
   MemoryModel memory;
   for (std::int32_t at = 0; at < schedule.stages(); ++at) {
-    const Stage stage = make_stage({options.model, at % stages, stages, options.seed});
+    const Stage stage = make_stage(plan_of(schedule, options, at));
     const HeldBytes held = StageDryRun(stage, slices, tokens).run(schedule.recompute(at));
     const Bytes kept = held.kept / slices;
     const Bytes left = held.left / slices;

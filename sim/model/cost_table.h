@@ -46,7 +46,8 @@ struct CostTable {
   std::vector<StageEntry> stages;  ///< where values differ, their mean; of bytes, the largest
   /// [stage]: the values that differ by micro-batch or slice; empty if none does.
   std::vector<std::vector<CostList>> lists = {};
-  bool same_stages = false;  ///< the one entry of `stages` is that of every stage
+  std::vector<StageEntry> stage_kinds = {};  ///< the first stage, each between, the last; or empty
+  bool same_stages = false;                  ///< the one entry of `stages` is that of every stage
   TransferEntry message;
   std::vector<Nanos> contended_message;  ///< with 1, 2, ... ranks busy; empty: not slowed
   Nanos norm = 0;

@@ -77,12 +77,13 @@ CUresult split(CUdevResource* result, unsigned int* groups, const CUdevResource*
     const Cut* const whole = cut_of(*input);
     if (whole == nullptr) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
     if (whole->was_split) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
-    if (result == nullptr || groups == nullptr || flags != 0 || least > input->sm.smCount)
+    if (groups == nullptr || flags != 0 || least > input->sm.smCount)
       return CUDA_ERROR_INVALID_VALUE;
     const Cut of = *whole;
     const unsigned int size =
         std::max((least + kGranularity - 1) / kGranularity * kGranularity, kGranularity);
     *groups = std::min(*groups, input->sm.smCount / size);
+    if (result == nullptr) return CUDA_SUCCESS;  // it was only counted
     for (unsigned int group = 0; group < *groups; ++group)
       result[group] = make_resource(size, {of.device, of.first + group * size, true});
     if (remaining != nullptr)

@@ -72,6 +72,7 @@ void add_all_of(Kernels& kernels, const std::string& value) {
   add(kernels, "softmax_grad_kernel" + value, exec::softmax_grad_kernel<Value>);
   add(kernels, "cross_entropy_kernel" + value, exec::cross_entropy_kernel<Value>);
   add(kernels, "cross_entropy_grad_kernel" + value, exec::cross_entropy_grad_kernel<Value>);
+  add(kernels, "draw_kernel" + value, exec::draw_kernel<Value>);
   add(kernels, "sgd_kernel" + value, exec::sgd_kernel<Value>);
   add(kernels, "adam_kernel" + value, exec::adam_kernel<Value>);
   add(kernels, "attention_kernel" + value, exec::attention_kernel<Value>);

@@ -11,7 +11,8 @@ import subprocess
 import sys
 import tempfile
 
-MODEL = ["--work", "transformer", "--hidden-size", "8", "--seq-length", "4", "--vocab-size", "13", "--steps", "1"]
+MODEL = ["--work", "transformer", "--hidden-size", "8", "--seq-length", "4", "--vocab-size", "13", "--warmup", "1",
+         "--steps", "1"]
 
 
 def launch(ranks, program, *arguments):

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
-#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -132,10 +131,12 @@ void add_memory(BubblescopeGpu& calls) {
   };
   calls.upload = [](void* to, const void* from, std::size_t bytes) {
     std::memcpy(to, from, bytes);
+    state().gpu.uploaded_bytes += static_cast<std::int64_t>(bytes);
     return answer("upload");
   };
   calls.download = [](void* to, const void* from, std::size_t bytes) {
     std::memcpy(to, from, bytes);
+    state().gpu.downloaded_bytes += static_cast<std::int64_t>(bytes);
     return answer("download");
   };
   calls.create_flag = [](std::uint32_t** on_host, const std::uint32_t** on_device) {
@@ -146,6 +147,11 @@ void add_memory(BubblescopeGpu& calls) {
 }
 
 void add_streams(BubblescopeGpu& calls) {
+  calls.count_partitions = [](std::int32_t, std::int32_t size, std::int32_t* parts) {
+    *parts = 0;
+    for (const std::int32_t cluster : state().gpu.clusters) *parts += cluster / size;
+    return answer("count_partitions");
+  };
   calls.split = [](std::int32_t, std::int32_t multiprocessors, std::int32_t parts,
                    void** partitions) {
     for (std::int32_t part = 0; part < parts; ++part) {
@@ -265,7 +271,8 @@ const char* spin(const BubblescopeSpin* order, void* stream) {
   auto* const on = static_cast<Stream*>(stream);
   perform_work(stream, {kBubblescopeKernel, "spin_kernel", 0}, [spin = *order, on] {
     DeviceClock& clock = state().clock;
-    if (spin.nanos == std::numeric_limits<Nanos>::max()) return clock.block(on->at, spin.stop);
+    if (spin.awaits_stop != 0 && state().gpu.gates_expire) return;
+    if (spin.awaits_stop != 0) return clock.block(on->at, spin.stop);
     clock.run(on->at, static_cast<double>(spin.nanos),
               spin.blocks > 0 ? &state().gpu.times.products : nullptr);
   });
@@ -380,6 +387,7 @@ FakeGpu& reset_fake_gpu(std::int32_t devices, std::int32_t multiprocessors) {
   state() = State{};
   BubblescopeDevice device{"Fake GPU", multiprocessors, 90, 13000, std::int64_t{1} << 36, ""};
   state().gpu.devices.assign(static_cast<std::size_t>(devices), device);
+  state().gpu.clusters = {multiprocessors};
   return state().gpu;
 }
 

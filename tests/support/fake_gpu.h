@@ -31,6 +31,11 @@ struct FakeGpu {
   std::int64_t launches = 0;
   std::int64_t graph_launches = 0;
   std::vector<std::int32_t> partition_sizes;
+  /// Groups of multiprocessors within which a device can be split; one unless a test says more.
+  std::vector<std::int32_t> clusters;
+  bool gates_expire = false;        ///< what waits for a host flag ends at once
+  std::int64_t uploaded_bytes = 0;  ///< by synchronous copies
+  std::int64_t downloaded_bytes = 0;
   bool was_abandoned = false;
   bool knows_epilogues = true;      ///< whether GEMMs support epilogues
   std::vector<std::string> labels;  ///< in the order in which they began

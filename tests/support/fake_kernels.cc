@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "exec/gpu/kernels.h"
+#include "exec/training/draw_entry.h"
 #include "exec/training/layers.h"
 #include "exec/training/matrix.h"
 #include "tests/support/fake_attention.h"
@@ -135,6 +136,16 @@ void update(const BubblescopeLaunch& launch, const HostLaunch& host, bool adam) 
   }
 }
 
+void draw_weights(const BubblescopeLaunch& launch, const HostLaunch& host) {
+  for (std::int64_t at = 0; at < launch.rows * launch.columns; ++at) {
+    const float drawn =
+        exec::draw_entry(static_cast<std::uint64_t>(launch.period), static_cast<std::uint64_t>(at));
+    const float value = launch.scalars[1] + launch.scalars[0] * drawn;
+    if (launch.extra[0] != nullptr) host.extra(0)[at] = value;
+    if (launch.target != nullptr) static_cast<float*>(launch.target)[at] = value;
+  }
+}
+
 void count_step(const HostLaunch& host) {
   float* const steps = host.extra(0);
   steps[0] += 1;
@@ -204,6 +215,7 @@ void run_on_host(const BubblescopeLaunch& launch) {
     case exec::Kernel::kAttention:
     case exec::Kernel::kQueryGrad:
     case exec::Kernel::kKeyGrad: return attend_on_host(launch);
+    case exec::Kernel::kDraw: return draw_weights(launch, host);
   }
 }
 

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <utility>
 #include <variant>
 
+#include "exec/gpu/host/gpu_gate.h"
 #include "exec/gpu/host/gpu_job.h"
 #include "exec/gpu/host/gpu_layers.h"
 #include "exec/gpu/host/gpu_training.h"
@@ -37,7 +37,7 @@ class StopWatch {
       : gpu_(machine.gpu()),
         device_(machine.place(0).device),
         stream_(stream),
-        gate_(gpu_.calls()),
+        gate_(gpu_),
         begin_(gpu_.create_event(device_, true)),
         end_(gpu_.create_event(device_, true)) {}
 
@@ -46,12 +46,13 @@ class StopWatch {
     for (int at = 0; at < kWarmups + kRepetitions; ++at) {
       // In the first round the gate is open, because loading kernels and allocating memory must not
       // wait for it.
-      gate_.set(at == 0 ? 1 : 0);
-      gpu_.spin({std::numeric_limits<Nanos>::max(), 0, gate_.on_device()}, stream_.get());
+      at == 0 ? gate_.open() : gate_.close();
+      gate_.hold(stream_);
       gpu_.record(begin_, stream_);
       enqueue();
       gpu_.record(end_, stream_);
-      gate_.set(1);
+      if (at > 0) gate_.expect_held_back(begin_, "while work was enqueued");
+      gate_.open();
       gpu_.await_device(device_);
       if (at >= kWarmups) times.push_back(gpu_.elapsed(begin_, end_));
     }
@@ -62,7 +63,7 @@ class StopWatch {
   const exec::GpuRuntime& gpu_;
   std::int32_t device_;
   const exec::GpuHandle& stream_;
-  exec::GpuFlag gate_;
+  exec::GpuGate gate_;
   exec::GpuHandle begin_;
   exec::GpuHandle end_;
 };

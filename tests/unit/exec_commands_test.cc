@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "sim/ir/error.h"
 #include "sim/ir/units.h"
@@ -32,8 +33,9 @@ Outcome call(int (*command)(const tools::Arguments&), const tools::Arguments& ar
 }
 
 tools::Arguments small_transformer(tools::Arguments arguments) {
-  for (const char* word : {"--backend", "cpu", "--work", "transformer", "--hidden-size", "8",
-                           "--seq-length", "4", "--vocab-size", "13", "--steps", "1"})
+  for (const char* word :
+       {"--backend", "cpu", "--work", "transformer", "--hidden-size", "8", "--seq-length", "4",
+        "--vocab-size", "13", "--warmup", "1", "--steps", "1"})
     arguments.emplace_back(word);
   return arguments;
 }
@@ -171,8 +173,35 @@ TEST(CompareCommand, GivesTheErrorsOfThePrediction) {
   EXPECT_NE(text.output.find("measured"), std::string::npos);
 }
 
-TEST(CompareCommand, ATransformerNeedsMeasuredCosts) {
-  EXPECT_THROW(tools::run_compare(small_transformer({"1f1b", "--pp", "2", "-m", "2"})), Error);
+TEST(CompareCommand, ATransformerIsCalibratedBesideTheSchedules) {
+  const TemporaryFile results("results.jsonl");
+  tools::Arguments arguments = small_transformer(
+      {"1f1b,zb-h1,zb-v", "--pp", "2", "-m", "4", "--results", results.path(), "--format", "json"});
+  arguments.back() = "4";  // steps
+  const Outcome outcome = call(tools::run_compare, arguments);
+  EXPECT_EQ(outcome.status, 0);
+  const Json comparison = outcome.json();
+  EXPECT_EQ(comparison["gradients_match"], true);
+  ASSERT_EQ(comparison["reports"].size(), 3u);
+  for (const Json& report : comparison["reports"]) {
+    EXPECT_EQ(report["makespans_ns"].size(), 4u);
+    EXPECT_TRUE(report["within_spread"].is_boolean());
+    EXPECT_GE(report["step_spread"]["drift_ns"].get<Nanos>(), 0);
+    // Costs of the same ops were measured in the same minute: far from the default of 1 ms per op.
+    EXPECT_LT(report["predicted"]["makespan_ns"].get<double>(),
+              20 * report["makespan_ns"].get<double>());
+    EXPECT_GT(report["predicted"]["makespan_ns"].get<double>(),
+              0.05 * report["makespan_ns"].get<double>());
+  }
+  std::ifstream file(results.path());
+  std::vector<std::string> schedules;
+  for (std::string line; std::getline(file, line);)
+    schedules.push_back(Json::parse(line)["schedule"].get<std::string>());
+  EXPECT_EQ(schedules, (std::vector<std::string>{"1f1b", "zb-h1", "zb-v"}));
+}
+
+TEST(CompareCommand, ShapesOfSeveralSizesNeedACostFile) {
+  EXPECT_THROW(tools::run_compare(small_transformer({"1f1b", "--shapes", "2x2,2x4"})), Error);
 }
 
 TEST(CalibrateCommand, WritesCostsThatPredict) {

@@ -7,6 +7,7 @@
 
 #include "exec/training/layers.h"
 #include "exec/training/optimizer.h"
+#include "exec/training/stage.h"
 #include "tests/support/emulated_block.h"
 #include "tests/support/test_matrix.h"
 // The kernels need the CUDA emulation above.
@@ -114,6 +115,26 @@ TEST(GpuKernels, CausalSoftmaxAndItsGradientEqualTheHosts) {
   emulate(static_cast<unsigned int>(grad.rows), kThreads, FiberOrder::kDown,
           [&] { exec::softmax_grad_kernel(grad.values.data(), expected.values.data(), kLength); });
   expect_near(grad, expected_grad);
+}
+
+TEST(GpuKernels, DrawnWeightsEqualTheHostsBitForBit) {
+  const exec::StagePlan plan{{1, 32, 2, 61, 16, 1, {}}, 0, 1, 5};
+  const exec::Stage stage = exec::make_stage(plan);
+  const std::vector<exec::WeightOutline> outlines = exec::outline_weights(plan);
+  for (std::size_t at = 0; at < outlines.size(); ++at) {
+    const exec::Matrix& expected = stage.weights[at];
+    const exec::WeightDraw draw = exec::draw_of(plan, at, outlines[at]);
+    const bool gain = outlines[at].is_gain;
+    exec::Matrix weights = unwritten(expected.rows, expected.columns);
+    std::vector<exec::Bfloat16> halves(expected.values.size());
+    emulate(3, kThreads, FiberOrder::kDown, [&] {
+      exec::draw_kernel(weights.values.data(), halves.data(), draw.key, gain ? 0 : draw.scale,
+                        gain ? 1.0F : 0, static_cast<std::int64_t>(expected.values.size()));
+    });
+    EXPECT_EQ(weights, expected) << outlines[at].name;
+    for (std::size_t entry = 0; entry < halves.size(); ++entry)
+      ASSERT_EQ(halves[entry].bits, exec::from_float<exec::Bfloat16>(expected.values[entry]).bits);
+  }
 }
 
 TEST(GpuKernels, CrossEntropyAndItsGradientEqualTheHosts) {

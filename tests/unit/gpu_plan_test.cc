@@ -102,7 +102,8 @@ TEST(PlanStreams, AnInstructionWaitsOncePerOtherStreamForTheLastOfIt) {
 
 TEST(PlanStreams, EightRanksNeedNoMoreQueuesThanTheDriverHas) {
   for (const char* name : {"1f1b", "gpipe", "interleaved", "zb-h2", "zb-v", "dualpipev", "v-half"})
-    EXPECT_LE(exec::plan_streams(lowered(name, 8, 16)).streams.size(), exec::kMaxQueues) << name;
+    EXPECT_LE(exec::plan_streams(lowered(name, 8, 16)).streams.size() + 3, exec::kMaxQueues)
+        << name;
 }
 
 }  // namespace

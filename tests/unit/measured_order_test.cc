@@ -40,6 +40,31 @@ TEST(MeasuredOrder, CountsOnlyPairsThatAreApart) {
   EXPECT_NE(warning.find("1 of 3 pairs"), std::string::npos) << warning;
 }
 
+TEST(MeasuredOrder, WhatDriftsBetweenBlocksIsNotApart) {
+  tools::Comparison steady = comparison_of(100, {100, 101, 102, 100, 101, 102});
+  tools::Comparison moved = comparison_of(105, {105, 106, 107, 107, 108, 109});
+  EXPECT_TRUE(tools::are_apart(tools::compute_spread(steady.measured),
+                               tools::compute_spread(moved.measured)));
+  steady.measured.first_block = 3;
+  moved.measured.first_block = 3;
+  EXPECT_EQ(tools::compute_spread(steady.measured).drift, 0);
+  EXPECT_EQ(tools::compute_spread(moved.measured).drift, 2);
+  EXPECT_TRUE(tools::are_apart(tools::compute_spread(steady.measured),
+                               tools::compute_spread(moved.measured)));
+  // The machine has become slower by more than what lies between the schedules.
+  moved.measured.makespans = {105, 106, 107, 115, 116, 117};
+  EXPECT_EQ(tools::compute_spread(moved.measured).drift, 10);
+  EXPECT_FALSE(tools::are_apart(tools::compute_spread(steady.measured),
+                                tools::compute_spread(moved.measured)));
+}
+
+TEST(MeasuredOrder, APredictionBetweenTheShortestAndTheLongestStepIsWithinTheSpread) {
+  EXPECT_TRUE(tools::is_within_spread(comparison_of(100, {100, 101, 102})));
+  EXPECT_TRUE(tools::is_within_spread(comparison_of(102, {100, 101, 102})));
+  EXPECT_FALSE(tools::is_within_spread(comparison_of(99, {100, 101, 102})));
+  EXPECT_FALSE(tools::is_within_spread(comparison_of(103, {100, 101, 102})));
+}
+
 TEST(MeasuredOrder, NothingIsSaidOfAQuietMachine) {
   EXPECT_EQ(tools::describe_noise_problem({comparison_of(100, {100, 101, 102})}), "");
   EXPECT_NE(tools::describe_noise_problem({comparison_of(100, {100, 101, 202})}), "");

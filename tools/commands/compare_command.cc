@@ -7,7 +7,7 @@
 
 #include "sim/ir/number.h"
 #include "sim/predict/memory_caps.h"
-#include "tools/commands/compare_measured.h"
+#include "tools/commands/compare_backend.h"
 #include "tools/commands/compare_noise.h"
 #include "tools/commands/compare_rows.h"
 #include "tools/commands/exports.h"
@@ -201,27 +201,13 @@ void print_json(const std::vector<ComparedRow>& rows) {
   print_output("{}\n", text);
 }
 
-bool trains(const Schedule& schedule, const exec::TrainingOptions& options) {
-  try {
-    exec::expect_trainable(schedule, options);
-  } catch (const Error&) {
-    return false;
-  }
-  return true;
-}
-
-std::string shape_flags(const ShapeOptions& shape) {
-  const std::string chunks = shape.chunks ? fmt::format(" --vpp {}", *shape.chunks) : "";
-  return fmt::format(" --pp {} -m {}{}", shape.ranks.value_or(2), shape.microbatches.value_or(8),
-                     chunks);
-}
-
 /// The outputs besides the rows.
 struct Output {
   std::string format;
   ExportOptions exports;
   std::string command;
   std::optional<int> columns = {};  ///< that tables must fit
+  std::string results;  ///< file for the results of --backend as they come
 };
 
 std::vector<NamedStep> steps_of(const std::vector<ComparedRow>& rows) {
@@ -245,26 +231,12 @@ std::vector<NamedStep> steps_of(const std::vector<Comparison>& comparisons) {
 int compare_with_measured(std::vector<ComparedRow> rows, const Output& output,
                           const PredictOptions& options, const RunOptions& run,
                           const CommandFlags& app) {
-  if (run.work == WorkKind::kTransformer && options.cost.file.empty())
-    throw Error(fmt::format(
-        "nothing is known of what a transformer's ops cost here; measure it: 'bubblescope "
-        "calibrate{} -o costs.json', with the flags of the transformer, then --costs costs.json",
-        shape_flags(options.shape)));
   BackendSession session(run);
   if (session.processes().is_coordinator())
     warn_of_unused_run_options(app, run, options.cost.any_uniform);
-  if (run.work == WorkKind::kTransformer)
-    std::erase_if(rows, [&](const ComparedRow& row) {
-      return row.of_all && !trains(row.step->schedule, run.training);
-    });
-  std::vector<Comparison> comparisons;
-  for (ComparedRow& row : rows) {
-    if (row.step)
-      comparisons.push_back(
-          run_prediction(row.name, std::move(*row.step), {options, run, session.processes()}));
-    else
-      print_message("bubblescope: {}\n", row.refusal);
-  }
+  const RunContext context{options, run, session.processes()};
+  const std::vector<Comparison> comparisons =
+      compare_rows(std::move(rows), {options, context, output.results});
   if (comparisons.empty()) return 1;
   if (!session.reports()) return 0;
   write_exports(steps_of(comparisons), output.exports, output.command);
@@ -321,6 +293,9 @@ void add_compare_options(CommandFlags& app, CompareOptions& options) {
   add_lengths_option(app, options.predict.model);
   add_parallel_options(app, options.predict.model);
   add_run_options(app, options.run);
+  app.add_option("--results", options.output.results,
+                 "with --backend: a line of json per schedule, as soon as it is measured")
+      ->type_name("FILE");
   add_format_option(app, options.output.format, {"text", "json", "csv"});
   add_export_options(app, options.output.exports);
   app.add_flag("--wide", options.wide,
@@ -334,6 +309,9 @@ void check_options(const CommandFlags& app, const CompareOptions& options) {
   const Output& output = options.output;
   check_export_paths(output.exports, output.format != "text",
                      options.has_one_schedule() && predicts_only ? Steps::kOne : Steps::kSeveral);
+  if (predicts_only && !output.results.empty())
+    throw Error("--results is written while schedules run; add --backend");
+  expect_folder(output.results);
   const ModelOptions& model = options.predict.model;
   warn_without_model(app, model);
   warn_without_noise(app, options.predict.noise);
@@ -367,6 +345,7 @@ int run_compare(const Arguments& arguments) {
   output.command = format_command_line("compare", arguments);
   const traces::DrawOptions terminal = detect_draw_options();
   if (terminal.fit && !options.wide) output.columns = terminal.width;
+  if (!options.run.backend.empty()) choose_measured_work(app, options.run);
   copy_shared_sizes(app, options.predict.model, options.run.training.model);
   check_options(app, options);
   const PredictOptions predict = read_inputs(std::move(options.predict), names_of(options.list));

@@ -145,13 +145,14 @@ void write_spread(traces::JsonWriter& json, const StepSpread& spread) {
   json.key("step_spread").begin_object().member("min_ns", spread.min);
   json.member("lower_quartile_ns", spread.lower_quartile).member("median_ns", spread.median);
   json.member("upper_quartile_ns", spread.upper_quartile).member("max_ns", spread.max);
-  json.end_object();
+  json.member("drift_ns", spread.drift).end_object();
 }
 
 /// Writes what a measured report has beside its own numbers.
 void write_comparison(traces::JsonWriter& json, const Comparison& comparison) {
   write_measurement_json(json.line(1), comparison.measured);
-  write_spread(json.line(1), compute_spread(comparison.measured.makespans));
+  write_spread(json.line(1), compute_spread(comparison.measured));
+  json.member("within_spread", is_within_spread(comparison));
   write_error(json, comparison.error);
   write_divergence(json, comparison.error.first_divergence);
   if (!comparison.predicted_pools.empty())
@@ -160,6 +161,11 @@ void write_comparison(traces::JsonWriter& json, const Comparison& comparison) {
         .array("peak_bytes", comparison.predicted_pools)
         .end_object();
   json.line(1).key("predicted").raw(report_json(comparison.predicted));
+}
+
+std::string comparison_json(const Comparison& comparison) {
+  return report_json(comparison.measured.step,
+                     [&](traces::JsonWriter& more) { write_comparison(more, comparison); });
 }
 
 std::string order_text(const OrderAgreement& agreement) {
@@ -172,6 +178,22 @@ std::string order_text(const OrderAgreement& agreement) {
       "order of the schedules: Kendall's tau {:.2f} over {} of {} pairs{}\n", *agreement.tau,
       agreement.counted, agreement.pairs,
       agreement.counted < agreement.pairs ? "; the others are within the steps' noise" : "");
+}
+
+/// How many predictions the measurements cannot tell from the truth, and how far the machine
+/// drifted.
+std::string within_text(const std::vector<Comparison>& comparisons) {
+  std::size_t within = 0;
+  double drift = 0;
+  for (const Comparison& comparison : comparisons) {
+    const StepSpread spread = compute_spread(comparison.measured);
+    within += is_within_spread(comparison) ? 1 : 0;
+    drift = std::max(drift, fraction(spread.drift, spread.median));
+  }
+  return fmt::format(
+      "predicted steps within the spread of the measured ones: {} of {}; between two blocks of "
+      "steps the median moved by up to {:.1f} %\n",
+      within, comparisons.size(), 100 * drift);
 }
 
 /// Empty if nothing was verified.
@@ -208,7 +230,7 @@ traces::FittedTable draw_errors(const std::vector<Comparison>& comparisons,
     const PredictionError& error = comparison.error;
     const BubbleReport& predicted = comparison.predicted.report;
     const BubbleReport& measured = comparison.measured.step.report;
-    const StepSpread spread = compute_spread(comparison.measured.makespans);
+    const StepSpread spread = compute_spread(comparison.measured);
     add({comparison.label, "predicted", step(predicted), percent(predicted.bubble->ratio)});
     add({"", "measured", step(measured), percent(measured.bubble->ratio), change(error.makespan),
          percent(error.op_start_p50), percent(error.op_start_p95), change(error.peak_memory),
@@ -220,18 +242,14 @@ traces::FittedTable draw_errors(const std::vector<Comparison>& comparisons,
 
 }  // namespace
 
-Comparison run_prediction(const std::string& label, TimedStep predicted,
-                          const RunContext& context) {
-  Measurement measured = measure(predicted.schedule, predicted.program, context);
+Comparison judge_prediction(const std::string& label, TimedStep predicted, Measurement measured,
+                            const RunOptions& run) {
   Comparison comparison{label, std::move(predicted), std::move(measured)};
   const TimedStep& step = comparison.predicted;
-  if (comparison.measured.breakdown)
-    throw Error(comparison.measured.breakdown->fault,
-                label + ": " + comparison.measured.breakdown->message);
   comparison.error = find_error(step, comparison.measured.step);
   if (!comparison.measured.pools.empty())
     comparison.predicted_pools = exec::predict_pool_bytes(
-        {step.schedule, step.program, step.timeline}, context.run.training, context.run.device);
+        {step.schedule, step.program, step.timeline}, run.training, run.device);
   comparison.error.peak_pool = pool_error(comparison);
   return comparison;
 }
@@ -241,9 +259,26 @@ StepSpread compute_spread(const std::vector<Nanos>& makespans) {
           quantile(makespans, 75), quantile(makespans, 100)};
 }
 
+StepSpread compute_spread(const Measurement& measurement) {
+  const std::vector<Nanos>& all = measurement.makespans;
+  StepSpread spread = compute_spread(all);
+  if (measurement.first_block == 0) return spread;
+  const auto second = all.begin() + static_cast<std::ptrdiff_t>(measurement.first_block);
+  spread.drift = std::abs(quantile(std::vector<Nanos>(all.begin(), second), 50) -
+                          quantile(std::vector<Nanos>(second, all.end()), 50));
+  return spread;
+}
+
+bool is_within_spread(const Comparison& comparison) {
+  const StepSpread spread = compute_spread(comparison.measured);
+  const Nanos predicted = comparison.predicted.report.makespan;
+  return spread.min <= predicted && predicted <= spread.max;
+}
+
 bool are_apart(const StepSpread& left, const StepSpread& right) {
-  const bool overlap =
-      left.lower_quartile <= right.upper_quartile && right.lower_quartile <= left.upper_quartile;
+  const Nanos drift = std::max(left.drift, right.drift);
+  const bool overlap = left.lower_quartile <= right.upper_quartile + drift &&
+                       right.lower_quartile <= left.upper_quartile + drift;
   return !overlap && order(left.median, right.median) != 0;
 }
 
@@ -256,8 +291,8 @@ OrderAgreement compute_order_agreement(const std::vector<Comparison>& comparison
                                   comparisons[right].predicted.report.makespan);
       if (predicted == 0) continue;
       ++agreement.pairs;
-      const StepSpread one = compute_spread(comparisons[left].measured.makespans);
-      const StepSpread other = compute_spread(comparisons[right].measured.makespans);
+      const StepSpread one = compute_spread(comparisons[left].measured);
+      const StepSpread other = compute_spread(comparisons[right].measured);
       if (!are_apart(one, other)) continue;
       ++agreement.counted;
       sum += predicted * order(one.median, other.median);
@@ -272,7 +307,7 @@ std::string describe_noise_problem(const std::vector<Comparison>& comparisons) {
   StepSpread widest;
   std::string label;
   for (const Comparison& comparison : comparisons) {
-    const StepSpread spread = compute_spread(comparison.measured.makespans);
+    const StepSpread spread = compute_spread(comparison.measured);
     if (!label.empty() && spread.relative() <= widest.relative()) continue;
     widest = spread;
     label = comparison.label;
@@ -309,6 +344,7 @@ std::string write_comparison_text(const std::vector<Comparison>& comparisons,
       divergences += fmt::format("{:<{}}{}\n", "", width, describe_pools(comparison));
   }
   text += "\n" + divergences;
+  text += within_text(comparisons);
   text += order_text(compute_order_agreement(comparisons));
   const Measurement& first = comparisons[0].measured;
   return text +
@@ -324,7 +360,7 @@ std::string write_comparison_csv(const std::vector<Comparison>& comparisons) {
     const BubbleReport& predicted = comparison.predicted.report;
     const BubbleReport& measured = comparison.measured.step.report;
     const PredictionError& error = comparison.error;
-    const StepSpread spread = compute_spread(comparison.measured.makespans);
+    const StepSpread spread = compute_spread(comparison.measured);
     const std::optional<bool> match = find_match({comparison});
     text += fmt::format(
         "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", comparison.label, predicted.makespan,
@@ -334,6 +370,12 @@ std::string write_comparison_csv(const std::vector<Comparison>& comparisons) {
         predicted.shape.microbatches, spread.min, spread.max);
   }
   return text;
+}
+
+std::string write_result_line(const Comparison& comparison) {
+  std::string line = comparison_json(comparison);
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  return line + "\n";
 }
 
 std::string write_comparison_json(const std::vector<Comparison>& comparisons) {
@@ -353,10 +395,7 @@ std::string write_comparison_json(const std::vector<Comparison>& comparisons) {
   json.member("of", agreement.pairs).end_object().key("noise");
   warning.empty() ? json.null() : json.value(warning);
   json.line(0).key("reports").begin_array();
-  for (const Comparison& comparison : comparisons)
-    json.line(0).raw(report_json(comparison.measured.step, [&](traces::JsonWriter& more) {
-      write_comparison(more, comparison);
-    }));
+  for (const Comparison& comparison : comparisons) json.line(0).raw(comparison_json(comparison));
   json.end_array().end_object();
   return text + '\n';
 }

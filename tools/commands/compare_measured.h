@@ -31,8 +31,9 @@ struct Comparison {
   PredictionError error = {};
 };
 
-/// Runs a predicted step. Throws Error if the run fails.
-Comparison run_prediction(const std::string& label, TimedStep predicted, const RunContext& context);
+/// Judges a prediction by what was measured.
+Comparison judge_prediction(const std::string& label, TimedStep predicted, Measurement measured,
+                            const RunOptions& run);
 
 /// The distribution of one schedule's measured step times.
 struct StepSpread {
@@ -41,6 +42,7 @@ struct StepSpread {
   Nanos median = 0;
   Nanos upper_quartile = 0;
   Nanos max = 0;
+  Nanos drift = 0;  ///< between the medians of the two blocks in which the steps were measured
 
   /// (max - min) / median.
   double relative() const { return fraction(max - min, median); }
@@ -48,9 +50,14 @@ struct StepSpread {
 
 /// Computes quartiles by the nearest-rank method. Requires at least one makespan.
 StepSpread compute_spread(const std::vector<Nanos>& makespans);
+StepSpread compute_spread(const Measurement& measurement);
+
+/// Whether the predicted step lies between the shortest and the longest measured one.
+bool is_within_spread(const Comparison& comparison);
 
 /// Whether two schedules' measured steps differ by more than noise: the middle halves of their
-/// steps do not overlap, and their medians are more than a thousandth apart.
+/// steps, widened by the drift between blocks, do not overlap, and their medians are more than a
+/// thousandth apart.
 bool are_apart(const StepSpread& left, const StepSpread& right);
 
 /// The agreement between predicted and measured order of schedules.
@@ -67,6 +74,9 @@ OrderAgreement compute_order_agreement(const std::vector<Comparison>& comparison
 /// Returns the warning to print before any number if noise hides the differences: the steps of one
 /// schedule vary by more than a tenth, or schedules cannot be told apart. Empty otherwise.
 std::string describe_noise_problem(const std::vector<Comparison>& comparisons);
+
+/// Writes one schedule's measurement and its prediction as one line of json, as soon as it exists.
+std::string write_result_line(const Comparison& comparison);
 
 /// Writes the table for people.
 std::string write_comparison_text(const std::vector<Comparison>& comparisons,

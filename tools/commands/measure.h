@@ -26,16 +26,17 @@ struct Measurement {
   std::string work = {};
   std::string device = {};
   std::int32_t ranks_per_device = 1;
-  std::vector<Timeline> steps = {};       ///< every measured step
-  std::vector<Nanos> makespans = {};      ///< of every measured step
+  std::vector<Timeline> steps = {};   ///< every measured step
+  std::vector<Nanos> makespans = {};  ///< of every measured step
+  std::size_t first_block = 0;  ///< how many of them came before a pause; 0: they are one block
   std::vector<Bytes> peak_bytes = {};     ///< of activations, per rank; empty: none were held
   std::vector<exec::PoolUse> pools = {};  ///< per rank; empty where activations have no pools
   std::vector<exec::EpilogueUse> epilogues = {};    ///< as requested, where the library has them
   exec::MonitoredDevices devices = {};              ///< clocks, power and temperature
   std::optional<exec::StepActivity> activity = {};  ///< of the step that is shown, where asked for
   std::optional<exec::Verification> verification =
-      {};  ///< of what was trained; empty without training
-  exec::TrainingResult trained = {};
+      {};                             ///< of what was trained; empty without training
+  exec::TrainingResult trained = {};  ///< on devices only if it was verified or is to be kept
   std::optional<exec::Breakdown> breakdown = {};
 };
 
@@ -70,6 +71,16 @@ class BackendSession {
 
 /// Runs a legal schedule's program on the selected backend. Ctrl-C counts as a breakdown.
 Measurement measure(const ValidSchedule& schedule, const Program& program,
+                    const RunContext& context);
+
+/// How ops of a kind of work pass their time.
+exec::WaitMode wait_mode_of(WorkKind work);
+
+/// The request for a backend that runs this work; Ctrl-C interrupts it.
+exec::BackendRequest make_backend_request(exec::Work work, const RunContext& context);
+
+/// Starts a program on a backend that enqueues work on devices. Throws Error.
+exec::Job start_job(const ValidSchedule& schedule, const Program& program, const CostModel& costs,
                     const RunContext& context);
 
 /// Times the steps of a Program with a schedule's ops, which need not be the schedule's own, on a

@@ -92,6 +92,7 @@ void add_options(CommandFlags& app, RunCommand& command) {
 void expect_sound_run(RunCommand& command) {
   if (!command.training_file.empty() && command.run.work != WorkKind::kTransformer)
     throw Error("--save-training writes what was trained; add --work transformer");
+  command.run.keeps_weights = !command.training_file.empty();
   command.run.device.activity = !command.activity_file.empty();
   if (command.run.device.activity) expect_activity(command.activity_file, command.run.backend);
   check_export_paths(command.exports, command.format != "text");

@@ -1,6 +1,7 @@
 // Turns arguments into run options.
 #include "tools/flags/run_options.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "exec/runtime/backend.h"
@@ -87,6 +88,25 @@ void add_run_options(CommandFlags& app, RunOptions& options) {
   add_execution_options(app, options);
   add_training_options(app, options);
   add_device_options(app, options.device);
+}
+
+void choose_measured_work(const CommandFlags& app, RunOptions& options) {
+  constexpr Nanos kWarmup = 2'000'000'000;
+  constexpr std::int32_t kMinSteps = 8;
+  if (options.work == WorkKind::kSleep) return;
+  if (app.count("--warmup") == 0) {
+    options.warmup = std::max(options.warmup, 2);  // a GPU captures its graph in the second step
+    options.warmup_time = kWarmup;
+  }
+  if (app.count("--steps") == 0) options.steps = std::max(options.steps, kMinSteps);
+  if (options.work != WorkKind::kTransformer) return;
+  for (const char* const size : {"--hidden-size", "--num-attention-heads", "--seq-length",
+                                 "--micro-batch-size", "--vocab-size", "--layers-per-stage"})
+    if (app.count(size) > 0) return;
+  exec::TransformerShape& model = options.training.model;
+  model.width = 256;
+  model.heads = 4;
+  model.sequence = 128;
 }
 
 void warn_of_unused_run_options(const CommandFlags& app, const RunOptions& options,

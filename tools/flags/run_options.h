@@ -22,12 +22,19 @@ struct RunOptions {
   std::string backend;  ///< empty: nothing is run
   WorkKind work = WorkKind::kSleep;
   std::int32_t warmup = 1;
+  Nanos warmup_time = 0;  ///< compare and calibrate warm up at least this long
   std::int32_t steps = 3;
   Nanos timeout = 30'000'000'000;
   exec::TrainingOptions training;
-  bool verification = true;  ///< train again on one thread, and compare
+  bool verification = true;    ///< train again on one thread, and compare
+  bool keeps_weights = false;  ///< what was trained is needed even if it is not verified
   exec::DeviceOptions device;
 };
+
+/// For commands that compare times: chooses what flags leave open so that a measurement can be
+/// believed. A transformer has ops of several milliseconds, the warm-up lasts two seconds, and more
+/// steps are measured.
+void choose_measured_work(const CommandFlags& app, RunOptions& options);
 
 /// --backend, --work, --steps, --warmup, --timeout and the flags of the transformer.
 void add_run_options(CommandFlags& app, RunOptions& options);

@@ -169,10 +169,16 @@ CostTable parse_cost_file(std::string_view text, const std::string& file) {
                     "memory",
                     "cluster",
                     "ranks_per_device",
-                    "measured"});
+                    "measured",
+                    "stage_kinds"});
   CostTable costs;
   costs.file = file;
   read_stages(root, costs);
+  if (const auto kinds = root.find("stage_kinds")) {
+    kinds->expect_keys({"first", "middle", "last"});
+    for (const char* const kind : {"first", "middle", "last"})
+      costs.stage_kinds.push_back(read_stage(kinds->at(kind)));
+  }
   read_messages(root, costs);
   if (const auto norm = root.find("norm")) costs.norm = norm->duration();
   read_copy(root, costs);

@@ -7,6 +7,7 @@
 //       "activation_bytes": {"saved": "1.5GiB", "released_by_input_grad": "1GiB"},
 //       "optimizer": "3ms", "reduce_grad": "8ms", "unshard": "4ms", "weight_bytes": "2GiB"},
 //      {"forward": 12, "backward": 21.5}],
+//    "stage_kinds": {"first": {...}, "middle": {...}, "last": {...}},  other numbers of stages
 //    "copy": {"latency": "5us", "bandwidth_gbps": 200},
 //    "message": {"latency": "12us", "bytes": "64MiB", "bandwidth_gbps": 400},
 //    "norm": "150us",

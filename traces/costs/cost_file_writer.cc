@@ -63,6 +63,17 @@ void write_stage(JsonWriter& json, const StageEntry& stage) {
   json.end_object();
 }
 
+void write_stage_kinds(JsonWriter& json, const CostTable& table) {
+  if (table.stage_kinds.empty()) return;
+  json.key("stage_kinds").begin_object();
+  const char* const kinds[] = {"first", "middle", "last"};
+  for (std::size_t kind = 0; kind < table.stage_kinds.size(); ++kind) {
+    json.key(kinds[kind]);
+    write_stage(json, table.stage_kinds[kind]);
+  }
+  json.end_object();
+}
+
 void write_bandwidths(JsonWriter& json, const std::vector<SpeedPoint>& points) {
   if (points.empty()) return;
   json.key("bandwidth_gbps");
@@ -129,11 +140,14 @@ std::string write_cost_duration(Nanos time) { return std::to_string(time) + "ns"
 
 std::string write_cost_file(const CostTable& table, const WriteMembers& write_measured) {
   if (table.cluster) throw Error(table.file + ": a cluster cannot be written to a cost file");
+  if (!table.lists.empty())
+    throw Error(table.file + ": costs that differ by micro-batch cannot be written to a cost file");
   std::string text;
   JsonWriter json(text, {.indented = true, .ascii = true});
   json.begin_object().member("format", "bubblescope-costs/1").key("stages").begin_array();
   for (const StageEntry& stage : table.stages) write_stage(json, stage);
   json.end_array();
+  write_stage_kinds(json, table);
   write_message(json, table);
   if (write_measured) write_measured(json.key("measured"));
   write_positive_time(json, "norm", table.norm);

@@ -175,6 +175,16 @@ std::optional<std::size_t> count_stages(const JsonNode& root) {
 
 }  // namespace
 
+StageEntry read_stage(const JsonNode& node) {
+  StageDraft draft;
+  ListLengths lengths;
+  read_own_values(node, draft, lengths);
+  if (!draft.lists.empty())
+    node.refuse("has lists, which only /stages may have; give values that all micro-batches share");
+  expect_complete(node, draft, node.find("forward").has_value());
+  return draft.entry;
+}
+
 void read_stages(const JsonNode& root, CostTable& costs) {
   const std::optional<std::size_t> count = count_stages(root);
   const auto stages = root.find("stages");

@@ -10,4 +10,7 @@ namespace bubblescope::traces {
 /// the first fault.
 void read_stages(const JsonNode& root, CostTable& costs);
 
+/// Reads a stage on its own, whose values all micro-batches share. Refuses lists.
+StageEntry read_stage(const JsonNode& node);
+
 }  // namespace bubblescope::traces

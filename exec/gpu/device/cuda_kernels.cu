@@ -59,6 +59,7 @@ struct LaunchFields {
         rows(static_cast<unsigned int>(launch.rows)),
         columns(static_cast<int>(launch.columns)),
         period(static_cast<int>(launch.period)),
+        key(static_cast<std::uint64_t>(launch.period)),
         count(launch.rows * launch.columns),
         attention(launch.attention),
         launch_(launch) {}
@@ -73,6 +74,7 @@ struct LaunchFields {
   unsigned int rows;
   int columns;
   int period;
+  std::uint64_t key;
   std::int64_t count;
   AttentionGrid attention;
 
@@ -173,6 +175,10 @@ void launch_by_entries(Kernel kernel, const LaunchFields<Value>& o, cudaStream_t
       adam_kernel<<<blocks, kThreads, 0, stream>>>(o.extra(0), o.target, o.floats(0), adam,
                                                    o.scalar(0), o.count);
       return;
+    case Kernel::kDraw:
+      draw_kernel<<<blocks, kThreads, 0, stream>>>(o.extra(0), o.target, o.key, o.scalar(0),
+                                                   o.scalar(1), o.count);
+      return;
     case Kernel::kAdamStep: adam_step_kernel<<<1, kWarp, 0, stream>>>(o.extra(0)); return;
     default: return launch_by_rows(kernel, o, stream);
   }
@@ -187,7 +193,7 @@ const char* launch(const BubblescopeLaunch* order, void* stream) {
                        std::to_string(order->columns) + " entries");
   if (order->attention.width > kMaxHeadWidth)
     return store_error("heads of attention are " + std::to_string(order->attention.width) +
-                " wide, more than " + std::to_string(kMaxHeadWidth));
+                       " wide, more than " + std::to_string(kMaxHeadWidth));
   BUBBLESCOPE_CUDA(cudaSetDevice(on->device));
   cudaGetLastError();  // clears errors of earlier calls
   const auto kernel = static_cast<Kernel>(order->kernel);

@@ -126,12 +126,10 @@ const char* create_layouts(const CudaBlas& blas, const BubblescopeGemm& p, GemmP
   const char* error =
       create_layout(blas, shape_of(p.left, p.dtype, p.rows, p.k), p.batch, plan.left);
   if (!error)
-    error =
-        create_layout(blas, shape_of(p.right, p.dtype, p.k, p.columns), p.batch, plan.right);
+    error = create_layout(blas, shape_of(p.right, p.dtype, p.k, p.columns), p.batch, plan.right);
   if (!error)
-    error =
-        create_layout(blas, {p.target_dtype, p.columns, p.rows, p.target_stride, p.target_step},
-                      p.batch, plan.target);
+    error = create_layout(blas, {p.target_dtype, p.columns, p.rows, p.target_stride, p.target_step},
+                          p.batch, plan.target);
   return error;
 }
 
@@ -145,8 +143,8 @@ const char* set_epilogue(const CudaBlas& blas, const BubblescopeGemm& p,
   BUBBLESCOPE_BLAS(blas.cublasLtMatmulDescSetAttribute(gemm, CUBLASLT_MATMUL_DESC_EPILOGUE,
                                                        &epilogue, sizeof epilogue));
   if (p.aux == nullptr) return nullptr;
-  BUBBLESCOPE_BLAS(blas.cublasLtMatmulDescSetAttribute(
-      gemm, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &p.target_stride, sizeof p.target_stride));
+  BUBBLESCOPE_BLAS(blas.cublasLtMatmulDescSetAttribute(gemm, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD,
+                                                       &p.target_stride, sizeof p.target_stride));
   BUBBLESCOPE_BLAS(blas.cublasLtMatmulDescSetAttribute(
       gemm, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &p.aux, sizeof p.aux));
   return nullptr;
@@ -154,7 +152,7 @@ const char* set_epilogue(const CudaBlas& blas, const BubblescopeGemm& p,
 
 /// cuBLASLt's first operand is our right one.
 const char* create_matmul(const CudaBlas& blas, const BubblescopeGemm& p,
-                           std::int32_t multiprocessors, GemmPlan& plan) {
+                          std::int32_t multiprocessors, GemmPlan& plan) {
   BUBBLESCOPE_BLAS(blas.cublasLtMatmulDescCreate(&plan.gemm, CUBLAS_COMPUTE_32F, CUDA_R_32F));
   const cublasOperation_t first = p.right.transposed != 0 ? CUBLAS_OP_T : CUBLAS_OP_N;
   const cublasOperation_t second = p.left.transposed != 0 ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -162,9 +160,8 @@ const char* create_matmul(const CudaBlas& blas, const BubblescopeGemm& p,
                                                        &first, sizeof first));
   BUBBLESCOPE_BLAS(blas.cublasLtMatmulDescSetAttribute(plan.gemm, CUBLASLT_MATMUL_DESC_TRANSB,
                                                        &second, sizeof second));
-  BUBBLESCOPE_BLAS(blas.cublasLtMatmulDescSetAttribute(plan.gemm,
-                                                       CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET,
-                                                       &multiprocessors, sizeof multiprocessors));
+  BUBBLESCOPE_BLAS(blas.cublasLtMatmulDescSetAttribute(
+      plan.gemm, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, &multiprocessors, sizeof multiprocessors));
   return set_epilogue(blas, p, plan.gemm);
 }
 
@@ -216,8 +213,7 @@ const char* choose(const BlasLtHandle& blas_handle, const BubblescopeGemm& p, Ge
   return nullptr;
 }
 
-const char* make_plan(const BlasLtHandle& blas_handle, const BubblescopeGemm& p,
-                      GemmPlan& plan) {
+const char* make_plan(const BlasLtHandle& blas_handle, const BubblescopeGemm& p, GemmPlan& plan) {
   plan.blas = blas_handle.blas;
   const char* error = create_matmul(*plan.blas, p, blas_handle.multiprocessors, plan);
   if (!error) error = create_layouts(*plan.blas, p, plan);
@@ -240,9 +236,23 @@ const char* can_multiply(void* blas_handle, const BubblescopeGemm* p, std::int32
   return nullptr;
 }
 
+/// Choosing an algorithm may launch and allocate, which does not belong into a graph.
+const char* expect_chosen(const BlasLtHandle& with, const BubblescopeGemm& p, cudaStream_t stream) {
+  if (with.plans.contains(key_of(p))) return nullptr;
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  BUBBLESCOPE_CUDA(cudaStreamIsCapturing(stream, &status));
+  if (status == cudaStreamCaptureStatusNone) return nullptr;
+  return store_error("a GEMM of " + std::to_string(p.rows) + " x " + std::to_string(p.k) + " by " +
+                     std::to_string(p.k) + " x " + std::to_string(p.columns) +
+                     " occurs for the first time while a graph is captured, so that its algorithm "
+                     "would be chosen in the capture; omit --graph");
+}
+
 const char* multiply(void* blas_handle, const BubblescopeGemm* p, void* stream) {
   auto& with = *static_cast<BlasLtHandle*>(blas_handle);
   BUBBLESCOPE_CUDA(cudaSetDevice(with.device));
+  if (const char* const error = expect_chosen(with, *p, static_cast<CudaStream*>(stream)->stream))
+    return error;
   const GemmPlan& plan = find_plan(with, *p);
   if (!plan.error.empty()) return store_error(plan.error);
   if (p->aux != nullptr)
@@ -251,9 +261,9 @@ const char* multiply(void* blas_handle, const BubblescopeGemm* p, void* stream) 
   const float keep = p->source != nullptr ? 1.0F : 0.0F;
   const void* const source = p->source != nullptr ? p->source : p->target;
   BUBBLESCOPE_BLAS(with.blas->cublasLtMatmul(
-      with.handle, plan.gemm, &p->scale, p->right.data, plan.right, p->left.data, plan.left,
-      &keep, source, plan.target, p->target, plan.target, &plan.algorithm, with.workspace,
-      kWorkspaceBytes, static_cast<CudaStream*>(stream)->stream));
+      with.handle, plan.gemm, &p->scale, p->right.data, plan.right, p->left.data, plan.left, &keep,
+      source, plan.target, p->target, plan.target, &plan.algorithm, with.workspace, kWorkspaceBytes,
+      static_cast<CudaStream*>(stream)->stream));
   return nullptr;
 }
 

@@ -55,6 +55,30 @@ struct Partition {
   CUgreenCtx context = nullptr;
 };
 
+/// Without a result, the driver only counts. It counts all groups if it is asked for any number.
+const char* count_partitions(std::int32_t device, std::int32_t multiprocessors,
+                             std::int32_t* parts) {
+  Driver driver;
+  BUBBLESCOPE_CUDA(cudaSetDevice(device));
+  BUBBLESCOPE_CUDA(cudaFree(nullptr));  // creates the primary context
+  if (const char* const error = load(driver)) return error;
+  CUdevice handle = 0;
+  if (const char* const error = check_driver(driver.device_get(&handle, device), "cuDeviceGet"))
+    return error;
+  CUdevResource whole{};
+  if (const char* const error = check_driver(
+          driver.get_resource(handle, &whole, CU_DEV_RESOURCE_TYPE_SM), "cuDeviceGetDevResource"))
+    return error;
+  unsigned int groups = whole.sm.smCount;
+  if (const char* const error =
+          check_driver(driver.split_by_count(nullptr, &groups, &whole, nullptr, 0,
+                                             static_cast<unsigned int>(multiprocessors)),
+                       "cuDevSmResourceSplitByCount"))
+    return error;
+  *parts = static_cast<std::int32_t>(groups);
+  return nullptr;
+}
+
 /// Splits the multiprocessors of a device, and checks the number of parts.
 const char* cut(const Driver& driver, CUdevice device, unsigned int multiprocessors,
                 std::vector<CUdevResource>& parts) {
@@ -84,9 +108,10 @@ const char* create_partition(const Driver& driver, CUdevice device, CUdevResourc
     return error;
   auto created = std::make_unique<Partition>();
   created->driver = driver;
-  if (const char* const error = check_driver(
-          driver.create_context(&created->context, description, device, CU_GREEN_CTX_DEFAULT_STREAM),
-          "cuGreenCtxCreate"))
+  if (const char* const error =
+          check_driver(driver.create_context(&created->context, description, device,
+                                             CU_GREEN_CTX_DEFAULT_STREAM),
+                       "cuGreenCtxCreate"))
     return error;
   *partition = created.release();
   return nullptr;
@@ -136,6 +161,7 @@ const char* create_stream(std::int32_t device, void* partition, void** stream) {
 }  // namespace
 
 void add_partition_calls(BubblescopeGpu& calls) {
+  calls.count_partitions = count_partitions;
   calls.split = split;
   calls.release_partition = release_partition;
   calls.create_stream = create_stream;

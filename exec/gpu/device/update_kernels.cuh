@@ -1,11 +1,23 @@
-// Kernels that update weights from gradients. kernels.h describes each.
+// Kernels that draw weights, and update them from gradients. kernels.h describes each.
 #pragma once
 
-#include "exec/gpu/device/entries.cuh"
 #include "exec/gpu/device/dtype.cuh"
+#include "exec/gpu/device/entries.cuh"
 #include "exec/gpu/kernels.h"
+#include "exec/training/draw_entry.h"
 
 namespace bubblescope::exec {
+
+/// Either `weights` or `copy` may be null.
+template <class Value>
+__global__ void draw_kernel(float* weights, Value* copy, std::uint64_t key, float scale,
+                            float offset, std::int64_t count) {
+  for (std::int64_t at = first_entry(); at < count; at += entry_step()) {
+    const float value = offset + scale * draw_entry(key, static_cast<std::uint64_t>(at));
+    if (weights != nullptr) weights[at] = value;
+    if (copy != nullptr) copy[at] = from_float<Value>(value);
+  }
+}
 
 template <class Value>
 __global__ void sgd_kernel(float* weights, Value* copy, const float* grads, float rate,

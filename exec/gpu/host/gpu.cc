@@ -60,6 +60,12 @@ void GpuRuntime::download(void* to, const void* from, std::size_t bytes) const {
   expect(calls_.download(to, from, bytes));
 }
 
+std::int32_t GpuRuntime::count_partitions(std::int32_t device, std::int32_t multiprocessors) const {
+  std::int32_t parts = 0;
+  expect(calls_.count_partitions(first_device_ + device, multiprocessors, &parts));
+  return parts;
+}
+
 std::vector<GpuHandle> GpuRuntime::split(std::int32_t device, std::int32_t multiprocessors,
                                          std::int32_t parts) const {
   std::vector<void*> handles(static_cast<std::size_t>(parts), nullptr);

@@ -59,6 +59,7 @@ class GpuRuntime {
   void upload(void* to, const void* from, std::size_t bytes) const;
   void download(void* to, const void* from, std::size_t bytes) const;
 
+  std::int32_t count_partitions(std::int32_t device, std::int32_t multiprocessors) const;
   std::vector<GpuHandle> split(std::int32_t device, std::int32_t multiprocessors,
                                std::int32_t parts) const;
   /// `partition` may be null for the whole device.

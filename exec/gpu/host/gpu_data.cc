@@ -57,19 +57,29 @@ GpuTokens GpuData::tokens_of(const Op& op) const {
           losses + schedule_.forward_index(op), positions};
 }
 
-/// The loss of a slice is the mean over its own tokens.
+/// The loss of a slice is the mean over its own tokens. Each device's losses are read at once.
 double GpuData::sum_losses() const {
+  std::vector<std::vector<float>> losses(losses_.size());
+  const auto read = [&](std::int32_t rank, std::int64_t at) {
+    const auto device = static_cast<std::size_t>(machine_.place(rank).device);
+    std::vector<float>& known = losses[device];
+    if (known.empty()) {
+      known.resize(count_slices(schedule_));
+      machine_.gpu().download(known.data(), losses_[device].get(), known.size() * sizeof(float));
+    }
+    return double{known[static_cast<std::size_t>(at)]};
+  };
   double sum = 0;
   const std::int32_t stages = schedule_.stages_per_pipeline();
   for (std::int32_t microbatch = 0; microbatch < schedule_.shape.microbatches; ++microbatch) {
     const std::int32_t last = (schedule_.pipeline_of_microbatch(microbatch) + 1) * stages - 1;
-    if (!machine_.runs(schedule_.rank_of(last, microbatch))) continue;
+    const std::int32_t rank = schedule_.rank_of(last, microbatch);
+    if (!machine_.runs(rank)) continue;
     for (std::int32_t slice = 0; slice < schedule_.shape.slices; ++slice) {
       Op op = forward(last, microbatch);
       op.slice = static_cast<std::int16_t>(slice);
-      float loss = 0;
-      machine_.gpu().download(&loss, tokens_of(op).loss, sizeof loss);
-      sum += double{loss} * positions_of(slice).count / options_.model.sequence;
+      sum += read(rank, schedule_.forward_index(op)) * positions_of(slice).count /
+             options_.model.sequence;
     }
   }
   return sum;

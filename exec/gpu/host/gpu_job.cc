@@ -42,6 +42,7 @@ class GpuBackend : public Backend {
   }
 
   const GpuMachine& machine() const { return machine_; }
+  std::string describe() const { return machine_.describe() + step_->describe_limits(); }
   GpuTraining* training() { return training_ ? &*training_ : nullptr; }
   void finish_step() {
     training_->finish_step([this](InstructionId id) { return step_->span_of(id); });
@@ -73,7 +74,7 @@ class GpuBackend : public Backend {
 Job start_gpu_job(const BubblescopeGpu& calls, const JobRequest& job, BackendRequest request) {
   auto backend = std::make_unique<GpuBackend>(calls, job, std::move(request));
   Job started;
-  started.device = backend->machine().describe();
+  started.device = backend->describe();
   started.buses = backend->machine().buses();
   started.ranks_per_device = backend->machine().ranks_per_device();
   if (job.device.activity)

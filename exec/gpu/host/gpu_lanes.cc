@@ -38,6 +38,13 @@ std::int32_t GpuLanes::device_of(std::uint32_t stream) const {
   return machine_.place(plan_.streams[stream].rank).device;
 }
 
+std::size_t GpuLanes::count_streams(std::int32_t device) const {
+  std::size_t count = 0;
+  for (std::uint32_t stream = 0; stream < streams_.size(); ++stream)
+    if (device_of(stream) == device) ++count;
+  return count;
+}
+
 void GpuLanes::begin(const std::vector<GpuHandle>& begin_of_device) {
   for (std::uint32_t stream = 0; stream < streams_.size(); ++stream) {
     machine_.gpu().wait(streams_[stream],

@@ -21,6 +21,8 @@ class GpuLanes {
   const StreamPlan& plan() const { return plan_; }
   std::int32_t device_of(std::uint32_t stream) const;
 
+  std::size_t count_streams(std::int32_t device) const;
+
   /// Makes all streams wait for the start event of their device.
   void begin(const std::vector<GpuHandle>& begin_of_device);
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/ir/error.h"
+
 namespace bubblescope::exec {
 
 namespace {
@@ -25,17 +27,36 @@ GpuMachine::GpuMachine(const BubblescopeGpu& calls, std::int32_t ranks, Share sh
   for (std::size_t rank = 0; rank < places_.size(); ++rank) {
     const RankPlace& place = places_[rank];
     if (!place.has_partition || place.partition != 0) continue;
-    const auto parts = std::count_if(places_.begin(), places_.end(), [&](const RankPlace& other) {
-      return other.device == place.device;
-    });
-    std::vector<GpuHandle> handles =
-        gpu_.split(place.device, place.multiprocessors, static_cast<std::int32_t>(parts));
+    const auto parts = static_cast<std::int32_t>(
+        std::count_if(places_.begin(), places_.end(),
+                      [&](const RankPlace& other) { return other.device == place.device; }));
+    fit_partitions(rank, parts);
+    std::vector<GpuHandle> handles = gpu_.split(place.device, place.multiprocessors, parts);
     for (std::size_t part = 0; part < handles.size(); ++part)
       partitions_[rank + part] = std::move(handles[part]);  // neighbouring ranks share a device
   }
   for (std::int32_t from = 0; from < device_count(); ++from)
     for (std::int32_t to = 0; to < device_count(); ++to)
       if (from != to) gpu_.link_devices(from, to);
+}
+
+/// Multiprocessors lie in clusters of unequal sizes, so fewer partitions may exist than their
+/// number allows. Takes smaller ones then.
+void GpuMachine::fit_partitions(std::size_t first_rank, std::int32_t parts) {
+  const std::int32_t device = places_[first_rank].device;
+  const std::int32_t planned = places_[first_rank].multiprocessors;
+  const std::int32_t grain = partition_grain(devices_[static_cast<std::size_t>(device)].capability);
+  std::int32_t size = planned;
+  while (size > 0 && gpu_.count_partitions(device, size) < parts) size -= grain;
+  if (size <= 0)
+    throw Error(Fault::kMachine, "the driver cannot split device " + std::to_string(device) +
+                                     " into " + std::to_string(parts) +
+                                     " partitions of its multiprocessors; use fewer ranks, or "
+                                     "--share streams");
+  if (size == planned) return;
+  planned_size_ = planned;
+  for (RankPlace& place : places_)
+    if (place.device == device) place.multiprocessors = size;
 }
 
 GpuMachine::GpuMachine(const BubblescopeGpu& calls, std::int32_t ranks, const OwnRank& own)
@@ -56,7 +77,11 @@ std::string GpuMachine::describe() const {
   if (here_) return text + "one process and device each";
   const RankPlace& place = places_[0];
   if (place.has_partition)
-    return text + std::to_string(place.multiprocessors) + " multiprocessors each (green contexts)";
+    return text + std::to_string(place.multiprocessors) + " multiprocessors each (green contexts" +
+           (planned_size_ > 0
+                ? "; the driver has too few groups of " + std::to_string(planned_size_)
+                : "") +
+           ")";
   const bool alone = device_count() == ranks();
   return text + (alone ? "a device each" : "sharing all multiprocessors");
 }

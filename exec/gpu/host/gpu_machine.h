@@ -52,10 +52,13 @@ class GpuMachine {
   std::vector<std::string> buses() const;
 
  private:
+  void fit_partitions(std::size_t first_rank, std::int32_t parts);
+
   GpuRuntime gpu_;
   std::vector<BubblescopeDevice> devices_;
   std::vector<RankPlace> places_;      ///< [rank]
   std::vector<GpuHandle> partitions_;  ///< [rank]
+  std::int32_t planned_size_ = 0;      ///< of partitions that the driver could not make; 0: none
   std::optional<std::int32_t> here_;   ///< the only rank of this process; empty: all run here
 };
 

@@ -5,7 +5,7 @@ namespace bubblescope::exec {
 
 GpuMailbox::GpuMailbox(const GpuMachine& machine, const Schedule& schedule,
                        const TransformerShape& model, BubblescopeDtype dtype)
-    : index_(schedule), inbox_(index_.size()), outbox_(index_.size()) {
+    : index_(schedule), inbox_(index_.size()), outbox_(index_.size()), memory_(machine) {
   const Shape& whole = schedule.shape;
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage)
     for (std::int32_t microbatch = 0; microbatch < whole.microbatches; ++microbatch) {
@@ -20,18 +20,13 @@ GpuMailbox::GpuMailbox(const GpuMachine& machine, const Schedule& schedule,
           add(machine, schedule, {Direction::kBackward, stage, microbatch, slice}, shape);
       }
     }
+  memory_.clear();
 }
 
 void GpuMailbox::add(const GpuMachine& machine, const Schedule& schedule, const Slot& slot,
-                     GpuMatrix shape) {
+                     const GpuMatrix& shape) {
   const auto place_in = [&](std::int32_t stage) {
-    const std::int32_t rank = schedule.rank_of(stage, slot.microbatch);
-    const auto bytes = static_cast<std::size_t>(shape.bytes());
-    memory_.push_back(machine.gpu().allocate(machine.place(rank).device, bytes));
-    const std::vector<char> zeros(bytes, 0);
-    machine.gpu().upload(memory_.back().get(), zeros.data(), bytes);
-    shape.data = memory_.back().get();
-    return shape;
+    return memory_.place(machine.place(schedule.rank_of(stage, slot.microbatch)).device, shape);
   };
   const std::int32_t producer = slot.stage + (slot.direction == Direction::kForward ? -1 : 1);
   const std::int32_t from = schedule.rank_of(producer, slot.microbatch);

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "exec/gpu/host/device_slabs.h"
 #include "exec/gpu/host/gpu_layers.h"
 #include "exec/training/mailbox.h"
 #include "exec/training/stage.h"
@@ -33,12 +34,13 @@ class GpuMailbox {
   GpuMessage find(const Op& op) const;
 
  private:
-  void add(const GpuMachine& machine, const Schedule& schedule, const Slot& slot, GpuMatrix shape);
+  void add(const GpuMachine& machine, const Schedule& schedule, const Slot& slot,
+           const GpuMatrix& shape);
 
   SlotIndex index_;
   std::vector<GpuMatrix> inbox_;
   std::vector<GpuMatrix> outbox_;  ///< empty if the producer writes to the inbox
-  std::vector<GpuHandle> memory_;
+  DeviceSlabs memory_;
 };
 
 }  // namespace bubblescope::exec

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <limits>
 #include <numeric>
 #include <thread>
 #include <utility>
 
 #include "exec/gpu/host/gpu_activity.h"
+#include "exec/gpu/host/gpu_environment.h"
 #include "exec/runtime/find_awaited.h"
 #include "exec/runtime/step_clock.h"
 #include "sim/ir/error.h"
@@ -25,7 +25,8 @@ constexpr std::chrono::seconds kDrainTimeout{20};
 /// A stream holds about a thousand commands before enqueueing blocks. It must not block on a gate
 /// that the same host thread has to open.
 constexpr std::int64_t kMaxQueuedCommands = 400;
-constexpr Nanos kForever = std::numeric_limits<Nanos>::max();
+/// The streams of a device besides those of the plan: of the gate, weights and reductions.
+constexpr std::size_t kOwnStreams = 3;
 /// The longest time for which the host polls for the opening of the gate.
 constexpr Nanos kMaxGatePoll = 5'000'000;
 
@@ -50,18 +51,33 @@ GpuStep::GpuStep(const GpuMachine& machine, const Program& program, const Backen
       work_(std::move(work)),
       injections_(expect_possible(request.injections), program),
       lanes_(machine, program),
-      gate_(machine.gpu().calls()),
+      gate_(machine.gpu()),
       stop_(machine.gpu().calls()),
       queues_(lanes_.plan().streams.size()),
       enqueued_(queues_.size(), 0),
       ended_(queues_.size(), 0),
-      state_(program.size(), State::kWaits) {
+      state_(program.size(), State::kWaits),
+      blocking_tool_(find_blocking_tool()) {
   for (std::int32_t device = 0; device < machine.device_count(); ++device) {
     gate_streams_.push_back(machine.gpu().create_stream(device, nullptr));
     zero_.push_back(machine.gpu().create_event(device, true));
   }
   graph_end_ = machine.gpu().create_event(lanes_.device_of(0), false);
   arrange();
+}
+
+std::string GpuStep::describe_limits() const {
+  std::string text;
+  if (!blocking_tool_.empty())
+    text += "; steps are not held back until they are enqueued (" + blocking_tool_ +
+            "), so times say nothing of the schedule";
+  std::size_t most = 0;
+  for (std::int32_t device = 0; device < machine_.device_count(); ++device)
+    most = std::max(most, lanes_.count_streams(device) + kOwnStreams);
+  if (most > kMaxQueues)
+    text += "; " + std::to_string(most) + " streams of a device share its " +
+            std::to_string(kMaxQueues) + " queues, so lanes may wait for each other";
+  return text;
 }
 
 RankResult GpuStep::result(std::int32_t rank) const {
@@ -92,13 +108,15 @@ void GpuStep::run() {
   // A graph cannot be stopped at an op, so faults are injected without a graph.
   in_graph_ = work_.uses_graph && steps_ > 0 && request_.injections.empty();
   stop_.set(0);
-  gate_.set(0);
+  gate_.close();
   gate_is_open_ = false;
+  is_held_ = false;
   try {
     if (work_.begin) work_.begin();
-    if (steps_ == 0) begin_with_others();
+    const bool holds_back = steps_ > 0 && blocking_tool_.empty();
+    if (!holds_back) begin_with_others();
     in_graph_ ? launch() : enqueue_behind_gate();
-    if (steps_ != 0) begin_with_others();
+    if (holds_back) begin_with_others();
     while (read_monotonic_clock() < zero_time_.earliest + kMaxGatePoll &&
            !machine_.gpu().has_ended(zero_[0])) {
     }
@@ -125,10 +143,8 @@ void GpuStep::arrange() {
 }
 
 void GpuStep::enqueue_behind_gate() {
-  for (std::size_t device = 0; device < zero_.size(); ++device) {
-    machine_.gpu().spin({kForever, 0, gate_.on_device()}, gate_streams_[device].get());
-    machine_.gpu().record(zero_[device], gate_streams_[device]);
-  }
+  for (std::size_t device = 0; device < zero_.size(); ++device) close_gate(device);
+  is_held_ = !gate_is_open_;
   lanes_.begin(zero_);
   for (const InstructionId id : ids_) enqueue_one(id);
 }
@@ -147,8 +163,26 @@ void GpuStep::begin_with_others() {
 
 void GpuStep::open_gate() {
   if (std::exchange(gate_is_open_, true)) return;
+  if (is_held_) expect_held_back();
   zero_time_.earliest = read_monotonic_clock();
-  gate_.set(1);
+  gate_.open();
+}
+
+/// Enqueues a device's gate, and the zero event after it.
+void GpuStep::close_gate(std::size_t device) {
+  gate_.hold(gate_streams_[device]);
+  machine_.gpu().record(zero_[device], gate_streams_[device]);
+}
+
+/// A gate that ended by itself let the step begin before it was enqueued, so its times are wrong.
+void GpuStep::expect_held_back() const {
+  const std::size_t done = std::accumulate(enqueued_.begin(), enqueued_.end(), std::size_t{0});
+  const std::string progress =
+      in_graph_ ? "before the step's graph was launched"
+                : "when " + std::to_string(done) + " of " + std::to_string(ids_.size()) +
+                      " instructions were enqueued" +
+                      (work_.remote.await_begin ? " and other processes were awaited" : "");
+  for (const GpuHandle& zero : zero_) gate_.expect_held_back(zero, progress);
 }
 
 /// The graph waits for the zero events of all devices, so that no instruction starts before them.
@@ -156,10 +190,10 @@ void GpuStep::launch() {
   if (!graph_) graph_ = lanes_.capture(ids_, work_.enqueue);
   const GpuRuntime& gpu = machine_.gpu();
   for (std::size_t device = 0; device < zero_.size(); ++device) {
-    gpu.spin({kForever, 0, gate_.on_device()}, gate_streams_[device].get());
-    gpu.record(zero_[device], gate_streams_[device]);
+    close_gate(device);
     gpu.wait(lanes_.launch_stream(), zero_[device]);
   }
+  is_held_ = !gate_is_open_;
   gpu.launch_graph(graph_, lanes_.launch_stream());
   gpu.record(graph_end_, lanes_.launch_stream());
 }
@@ -181,10 +215,11 @@ void GpuStep::do_work(InstructionId id, void* stream) {
 /// op's work.
 void GpuStep::do_injected_work(InstructionId id, void* stream) {
   const Injection* const injection = injections_.find(id);
-  if (is_blocked_by_fault(id)) machine_.gpu().spin({kForever, 0, stop_.on_device()}, stream);
+  const Nanos bound = request_.timeout + std::chrono::nanoseconds(kDrainTimeout).count();
+  if (is_blocked_by_fault(id)) machine_.gpu().spin({bound, 0, stop_.on_device(), 1}, stream);
   work_.enqueue(id, stream);
   if (injection != nullptr && injection->delay > 0)
-    machine_.gpu().spin({injection->delay, 0, stop_.on_device()}, stream);
+    machine_.gpu().spin({injection->delay, 0, stop_.on_device(), 0}, stream);
 }
 
 void GpuStep::watch() {
@@ -245,7 +280,7 @@ void GpuStep::stop(AbortReason reason) {
   try {
     record_states();
     stop_.set(1);
-    gate_.set(1);
+    gate_.open();
     if (work_.remote.abort_messages) work_.remote.abort_messages();
     drain();
   } catch (const Error&) {

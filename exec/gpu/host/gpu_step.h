@@ -10,8 +10,10 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "exec/gpu/host/gpu_gate.h"
 #include "exec/gpu/host/gpu_lanes.h"
 #include "exec/runtime/backend.h"
 
@@ -52,6 +54,8 @@ class GpuStep {
   /// Runs one step: every instruction of the Program once.
   void run();
 
+  /// What limits the measurement on this machine: "; ..." for each limit, or nothing.
+  std::string describe_limits() const;
   /// Returns the result of a rank in the step that has run.
   RankResult result(std::int32_t rank) const;
 
@@ -69,7 +73,9 @@ class GpuStep {
   void enqueue_one(InstructionId id);
   void launch();
   void begin_with_others();
+  void close_gate(std::size_t device);
   void open_gate();
+  void expect_held_back() const;
   bool is_blocked_by_fault(InstructionId id) const;
   void do_work(InstructionId id, void* stream);
   void do_injected_work(InstructionId id, void* stream);
@@ -88,7 +94,7 @@ class GpuStep {
   GpuStepWork work_;
   InjectionTable injections_;
   GpuLanes lanes_;
-  GpuFlag gate_;
+  GpuGate gate_;
   GpuFlag stop_;
   std::vector<GpuHandle> gate_streams_;  ///< [device]
   std::vector<GpuHandle> zero_;          ///< [device]
@@ -101,7 +107,9 @@ class GpuStep {
   std::vector<State> state_;                        ///< [instruction]: at the end of the step
   std::int64_t steps_ = 0;
   ZeroTime zero_time_;
+  std::string blocking_tool_;  ///< why steps cannot be held back; empty: they can
   bool gate_is_open_ = false;
+  bool is_held_ = false;    ///< all gates of this step are enqueued, and were not open then
   bool in_graph_ = false;   ///< this step
   bool is_broken_ = false;  ///< the device does not answer any more
   AbortReason reason_ = AbortReason::kNone;

@@ -1,20 +1,11 @@
-// Uploads weights, downloads gradients, and runs the optimizer.
+// Draws weights, downloads gradients, and runs the optimizer.
 #include "exec/gpu/host/gpu_weights.h"
-
-#include <algorithm>
-#include <bit>
 
 #include "sim/ir/error.h"
 
 namespace bubblescope::exec {
 
 namespace {
-
-/// Converts as the device does.
-std::uint16_t to_bfloat16(float value) {
-  return static_cast<std::uint16_t>(
-      std::bit_cast<std::uint32_t>(stored(value, Precision::kBfloat16)) >> 16);
-}
 
 /// A launch of a kernel that changes a float32 matrix.
 BubblescopeLaunch launch_of(Kernel kernel, const GpuMatrix& changed) {
@@ -34,69 +25,73 @@ GpuWeights::GpuWeights(const GpuMachine& machine, const Schedule& schedule,
       options_(options),
       dtype_(dtype),
       stage_replicas_(schedule),
-      uses_(weight_uses(schedule)) {
+      uses_(weight_uses(schedule)),
+      memory_(machine) {
   for (std::int32_t device = 0; device < machine.device_count(); ++device)
     streams_.push_back(machine.gpu().create_stream(device, nullptr));
   const std::vector<VersionPlan> plans = plan_versions(schedule);
   const std::vector<float> scales = update_scales(schedule);
-  const std::int32_t stages = schedule.stages_per_pipeline();
   for (StageReplica replica = 0; replica < stage_replicas_.size(); ++replica) {
-    const std::int32_t stage = stage_replicas_.stage(replica);
-    const Stage initial = make_stage({options.model, stage % stages, stages, options.seed});
     ReplicaWeights& created = replica_weights_.emplace_back();
     created.plan = plans[replica];
-    created.scale = scales[static_cast<std::size_t>(stage)];
-    created.names = initial.names;
-    created.versions.assign(static_cast<std::size_t>(created.plan.live_versions),
-                            {initial.shape, initial.first, initial.last, {}});
-    if (machine.runs(stage_replicas_.rank(replica)))
-      add_weights(created, device_of(replica), initial);
+    created.scale = scales[static_cast<std::size_t>(stage_replicas_.stage(replica))];
+    const StagePlan plan = plan_of(schedule, options, stage_replicas_.stage(replica));
+    const GpuStage stage{plan.shape, plan.stage == 0, plan.stage + 1 == plan.stages, {}};
+    created.versions.assign(static_cast<std::size_t>(created.plan.live_versions), stage);
+    for (const WeightOutline& outline : outline_weights(plan))
+      created.names.push_back(outline.name);
+    if (machine.runs(stage_replicas_.rank(replica))) add_weights(created, device_of(replica), plan);
   }
+  memory_.clear();
+  for (StageReplica replica = 0; replica < stage_replicas_.size(); ++replica)
+    if (machine.runs(stage_replicas_.rank(replica)))
+      draw(replica_weights_[replica], device_of(replica),
+           plan_of(schedule, options, stage_replicas_.stage(replica)));
+  machine.await();
+}
+
+void GpuWeights::add_weights(ReplicaWeights& created, std::int32_t device, const StagePlan& plan) {
+  if (options_.optimizer.kind == OptimizerOptions::Kind::kAdam)
+    created.steps = memory_.place(device, {nullptr, 1, 3, kBubblescopeFloat32});
+  for (const WeightOutline& outline : outline_weights(plan)) add_weight(created, device, outline);
 }
 
 /// In float32 with a single version, GEMMs read the master itself.
-void GpuWeights::add_weights(ReplicaWeights& created, std::int32_t device, const Stage& initial) {
-  const bool adam = options_.optimizer.kind == OptimizerOptions::Kind::kAdam;
-  if (adam) created.steps = place_zeros(device, Matrix(1, 3));
-  for (const Matrix& values : initial.weights) {
-    GpuWeight weight;
-    weight.master = place(device, values, kBubblescopeFloat32);
-    weight.grad = place_zeros(device, values);
-    for (GpuStage& version : created.versions) {
-      const bool apart = dtype_ != kBubblescopeFloat32 || created.versions.size() > 1;
-      weight.value = apart ? place(device, values, dtype_) : weight.master;
-      upload(weight, values);
-      version.weights.push_back(weight);
-    }
-    if (created.plan.leaves_gradients) created.last_grads.push_back(place_zeros(device, values));
-    if (!adam) continue;
-    created.mean.push_back(place_zeros(device, values));
-    created.square.push_back(place_zeros(device, values));
+void GpuWeights::add_weight(ReplicaWeights& created, std::int32_t device,
+                            const WeightOutline& outline) {
+  const GpuMatrix floats{nullptr, outline.rows, outline.columns, kBubblescopeFloat32};
+  GpuMatrix numbers = floats;
+  numbers.dtype = dtype_;
+  GpuWeight weight;
+  weight.master = memory_.place(device, floats);
+  weight.grad = memory_.place(device, floats);
+  for (GpuStage& version : created.versions) {
+    const bool apart = dtype_ != kBubblescopeFloat32 || created.versions.size() > 1;
+    weight.value = apart ? memory_.place(device, numbers) : weight.master;
+    version.weights.push_back(weight);
   }
+  if (created.plan.leaves_gradients) created.last_grads.push_back(memory_.place(device, floats));
+  if (created.steps.data == nullptr) return;
+  created.mean.push_back(memory_.place(device, floats));
+  created.square.push_back(memory_.place(device, floats));
 }
 
-GpuMatrix GpuWeights::place(std::int32_t device, const Matrix& shape, BubblescopeDtype dtype) {
-  GpuMatrix matrix{nullptr, shape.rows, shape.columns, dtype};
-  memory_.push_back(machine_.gpu().allocate(device, static_cast<std::size_t>(matrix.bytes())));
-  matrix.data = memory_.back().get();
-  return matrix;
-}
-
-GpuMatrix GpuWeights::place_zeros(std::int32_t device, const Matrix& shape) {
-  const GpuMatrix matrix = place(device, shape, kBubblescopeFloat32);
-  const Matrix zeros(shape.rows, shape.columns);
-  machine_.gpu().upload(matrix.data, zeros.values.data(), static_cast<std::size_t>(zeros.bytes()));
-  return matrix;
-}
-
-void GpuWeights::upload(const GpuWeight& weight, const Matrix& values) {
-  const auto bytes = static_cast<std::size_t>(values.bytes());
-  machine_.gpu().upload(weight.master.data, values.values.data(), bytes);
-  if (dtype_ == kBubblescopeFloat32)
-    return machine_.gpu().upload(weight.value.data, values.values.data(), bytes);
-  std::vector<std::uint16_t> halves(values.values.size());
-  std::transform(values.values.begin(), values.values.end(), halves.begin(), to_bfloat16);
-  machine_.gpu().upload(weight.value.data, halves.data(), halves.size() * sizeof(std::uint16_t));
+void GpuWeights::draw(const ReplicaWeights& created, std::int32_t device, const StagePlan& plan) {
+  void* const stream = streams_[static_cast<std::size_t>(device)].get();
+  const std::vector<WeightOutline> outlines = outline_weights(plan);
+  for (std::size_t at = 0; at < outlines.size(); ++at) {
+    const WeightDraw how = draw_of(plan, at, outlines[at]);
+    for (const GpuStage& version : created.versions) {
+      const GpuWeight& weight = version.weights[at];
+      BubblescopeLaunch launch = launch_of(Kernel::kDraw, weight.master);
+      launch.dtype = dtype_;
+      launch.target = weight.value.data == weight.master.data ? nullptr : weight.value.data;
+      launch.period = static_cast<std::int64_t>(how.key);
+      launch.scalars[0] = outlines[at].is_gain ? 0 : how.scale;
+      launch.scalars[1] = outlines[at].is_gain ? 1 : 0;
+      machine_.gpu().launch(launch, stream);
+    }
+  }
 }
 
 std::int32_t GpuWeights::device_of(StageReplica replica) const {

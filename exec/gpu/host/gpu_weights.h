@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "exec/gpu/host/device_slabs.h"
 #include "exec/gpu/host/gpu_stage.h"
 #include "exec/gpu/host/version_plan.h"
 #include "exec/training/stage_replicas.h"
@@ -13,8 +14,8 @@ namespace bubblescope::exec {
 
 class GpuWeights {
  public:
-  /// Uploads the initial weights of exec/training. Nothing is copied. Throws Error if a device is
-  /// out of memory.
+  /// Draws the initial weights of exec/training on the devices, bit for bit. Nothing is copied.
+  /// Throws Error if a device is out of memory.
   GpuWeights(const GpuMachine& machine, const Schedule& schedule, const TrainingOptions& options,
              BubblescopeDtype dtype);
 
@@ -61,10 +62,9 @@ class GpuWeights {
     std::vector<GpuMatrix> last_grads;  ///< only if more gradients follow the last update
   };
 
-  void add_weights(ReplicaWeights& created, std::int32_t device, const Stage& initial);
-  GpuMatrix place(std::int32_t device, const Matrix& shape, BubblescopeDtype dtype);
-  GpuMatrix place_zeros(std::int32_t device, const Matrix& shape);
-  void upload(const GpuWeight& weight, const Matrix& values);
+  void add_weights(ReplicaWeights& created, std::int32_t device, const StagePlan& plan);
+  void add_weight(ReplicaWeights& created, std::int32_t device, const WeightOutline& outline);
+  void draw(const ReplicaWeights& created, std::int32_t device, const StagePlan& plan);
   Matrix download(const GpuMatrix& matrix) const;
   void scale(const ReplicaWeights& replica_weights, void* stream);
   void count_step(const GpuMatrix& steps, void* stream);
@@ -80,7 +80,7 @@ class GpuWeights {
   StageReplicas stage_replicas_;
   std::vector<std::vector<WeightUse>> uses_;  ///< [stage][microbatch]
   std::vector<ReplicaWeights> replica_weights_;
-  std::vector<GpuHandle> memory_;
+  DeviceSlabs memory_;
   std::vector<GpuHandle> streams_;  ///< [device]
 };
 

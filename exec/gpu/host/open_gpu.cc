@@ -2,6 +2,7 @@
 #include <cstdlib>
 
 #include "exec/gpu/host/gpu.h"
+#include "exec/gpu/host/gpu_environment.h"
 #include "exec/runtime/module.h"
 
 namespace bubblescope::exec {
@@ -18,8 +19,7 @@ std::string find_gpu_module() {
 }  // namespace
 
 const BubblescopeGpu& open_gpu(const std::string& module_file) {
-  // Lanes need queues of their own, and the driver reads this once, when it starts.
-  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+  set_queues();  // the driver reads this once, when it starts
   return open_table<BubblescopeGpu>(
       {module_file, "the cuda backend", "install the CUDA toolkit and build with the preset cuda",
        " cannot be loaded"},

@@ -2,8 +2,9 @@
 #include "exec/gpu/host/time_copies.h"
 
 #include <algorithm>
-#include <limits>
 
+#include "exec/gpu/host/gpu_environment.h"
+#include "exec/gpu/host/gpu_gate.h"
 #include "exec/gpu/host/gpu_machine.h"
 
 namespace bubblescope::exec {
@@ -31,7 +32,7 @@ class CopyTimer {
         stream_(gpu_.create_stream(device_, nullptr)),
         begin_(gpu_.create_event(device_, true)),
         end_(gpu_.create_event(device_, true)),
-        gate_(gpu_.calls()) {}
+        gate_(gpu_) {}
 
   Nanos time(Bytes bytes) {
     std::vector<Nanos> times;
@@ -47,13 +48,13 @@ class CopyTimer {
   /// Opens the gate even if enqueueing throws: work behind a closed gate would never end.
   class GateOpener {
    public:
-    explicit GateOpener(GpuFlag& gate) : gate_(gate) {}
-    ~GateOpener() { gate_.set(1); }
+    explicit GateOpener(GpuGate& gate) : gate_(gate) {}
+    ~GateOpener() { gate_.open(); }
     GateOpener(const GateOpener&) = delete;
     GateOpener& operator=(const GateOpener&) = delete;
 
    private:
-    GpuFlag& gate_;
+    GpuGate& gate_;
   };
 
   /// A gate holds the copy back until everything is enqueued. In the first run the gate is open,
@@ -61,11 +62,13 @@ class CopyTimer {
   Nanos time_once(Bytes bytes, bool open) {
     {
       const GateOpener opened(gate_);
-      gate_.set(open ? 1 : 0);
-      gpu_.spin({std::numeric_limits<Nanos>::max(), 0, gate_.on_device()}, stream_.get());
+      const bool holds = !open && blocking_tool_.empty();
+      holds ? gate_.close() : gate_.open();
+      gate_.hold(stream_);
       gpu_.record(begin_, stream_);
       gpu_.copy(to_.get(), from_.get(), static_cast<std::size_t>(bytes), stream_.get());
       gpu_.record(end_, stream_);
+      if (holds) gate_.expect_held_back(begin_, "while a copy was enqueued");
     }
     gpu_.await_device(device_);
     return gpu_.elapsed(begin_, end_);
@@ -78,7 +81,8 @@ class CopyTimer {
   GpuHandle stream_;
   GpuHandle begin_;
   GpuHandle end_;
-  GpuFlag gate_;
+  GpuGate gate_;
+  std::string blocking_tool_ = find_blocking_tool();
 };
 
 std::vector<MessageTime> time_all(const GpuMachine& machine, CopyTo to) {

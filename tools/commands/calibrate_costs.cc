@@ -1,0 +1,114 @@
+// Turns estimates into the entries of a cost table.
+#include "tools/commands/calibrate_costs.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "exec/calibration/calibrate.h"
+#include "sim/model/stage_kinds.h"
+#include "tools/commands/calibrate_contention.h"
+#include "tools/commands/calibrate_copies.h"
+#include "tools/commands/calibrate_messages.h"
+
+namespace bubblescope::tools {
+
+namespace {
+
+/// Sets the bytes of a stage's activations, and what a recomputed forward saves. Cost tables refer
+/// to whole sequences.
+void set_bytes(StageEntry& entry, const Schedule& schedule, const MemoryModel& memory,
+               std::size_t stage) {
+  const MemoryDelta& delta = memory.activation_bytes[stage];
+  const Bytes slices = schedule.shape.slices;
+  const Bytes saved = delta.forward * slices;
+  const Bytes released = std::max<Bytes>(0, -delta.input_grad) * slices;
+  entry.activation_bytes = MemoryDelta{saved, -released, released - saved};
+  if (schedule.recompute_of_stage.empty()) return;
+  const Recompute recompute = schedule.recompute_of_stage[stage];
+  if (recompute == Recompute::kFull) entry.checkpoint = memory.checkpoint_bytes[stage] * slices;
+  if (recompute == Recompute::kSelective)
+    entry.selective_checkpoint = memory.checkpoint_bytes[stage] * slices;
+}
+
+std::vector<StageEntry> stage_costs(const exec::Calibration& calibration, const Schedule& schedule,
+                                    const MemoryModel& memory) {
+  std::vector<StageEntry> stages(calibration.ops.size());
+  for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+    const Recompute recompute = schedule.recompute(static_cast<std::int32_t>(stage));
+    for (std::size_t kind = 0; kind < kCostKeys.size(); ++kind)
+      if (const auto& known = calibration.ops[stage][kind])
+        set_duration(stages[stage], static_cast<OpKind>(kind), recompute,
+                     known->mean * schedule.shape.slices);
+    const exec::UpdateEstimate& update = calibration.updates[stage];
+    if (update.optimizer) stages[stage].update.optimizer = update.optimizer->mean;
+    if (update.reduce_grad) stages[stage].update.reduce_grad = update.reduce_grad->mean;
+    if (!memory.activation_bytes.empty()) set_bytes(stages[stage], schedule, memory, stage);
+  }
+  return stages;
+}
+
+/// The memory of a transformer's ops; empty if nothing is trained.
+MemoryModel measured_memory(const Schedule& schedule, const RunOptions& run) {
+  if (run.work != WorkKind::kTransformer) return {};
+  const bool on_device = static_cast<bool>(exec::find_backend(run.backend).start);
+  return on_device ? exec::device_training_memory(schedule, run.training, run.device)
+                   : exec::training_memory(schedule, run.training);
+}
+
+/// The stages of schedules, without contention.
+std::vector<StageEntry> stages_of(const std::vector<Measurement>& measurements,
+                                  const RunOptions& run) {
+  const std::vector<exec::Observation> observations = collect_observations(measurements);
+  const ValidSchedule& schedule = measurements[0].step.schedule;
+  return stage_costs(exec::calibrate(observations, schedule->stages()), schedule,
+                     measured_memory(schedule, run));
+}
+
+/// Adds messages and, on devices that ranks share, contention.
+CalibratedCosts with_company(CalibratedCosts costs, const std::vector<Measurement>& measurements,
+                             const CostRequest& request) {
+  const RunOptions& run = request.context.run;
+  if (request.contention && measurements[0].ranks_per_device > 1)
+    return with_contention(std::move(costs), measurements, request.context);
+  const auto& message = costs.measured.calibration.message;
+  if (!exec::find_backend(run.backend).time_messages || !message) return costs;
+  const Nanos effective = message->mean;
+  return with_messages(std::move(costs), {collect_observations(measurements), {}, 1, effective},
+                       measurements[0].step.schedule, run);
+}
+
+}  // namespace
+
+LowerOptions choose_calibration_lowering(const PredictOptions& predict, const RunOptions& run,
+                                         const Schedule& schedule) {
+  LowerOptions options = predict.cost.lower;
+  const bool trains =
+      run.work == WorkKind::kTransformer && !schedule.forward_only && schedule.weights.empty();
+  if (trains && options.update.optimizer == OptimizerMode::kNone)
+    options.update.optimizer = OptimizerMode::kLocal;
+  return options;
+}
+
+CalibratedCosts make_measured_costs(const std::vector<Measurement>& measurements,
+                                    const std::vector<Measurement>& wider,
+                                    const CostRequest& request) {
+  const RunOptions& run = request.context.run;
+  const std::vector<exec::Observation> observations = collect_observations(measurements);
+  const ValidSchedule& schedule = measurements[0].step.schedule;
+  const exec::Calibration calibration = exec::calibrate(observations, schedule->stages());
+  const MemoryModel memory = measured_memory(schedule, run);
+  CalibratedCosts costs;
+  costs.table.stages = stage_costs(calibration, schedule, memory);
+  if (calibration.message)
+    costs.table.message.latency = std::max<Nanos>(0, calibration.message->mean);
+  costs.measured = {measurements[0].backend, measurements[0].work, measurements[0].device,
+                    calibration};
+  costs.table = with_copies(std::move(costs.table), measurements[0], memory, request.context);
+  costs = with_company(std::move(costs), measurements, request);
+  if (schedule->pipelines == 1)
+    costs.table.stage_kinds =
+        make_stage_kinds(wider.empty() ? costs.table.stages : stages_of(wider, run));
+  return costs;
+}
+
+}  // namespace bubblescope::tools

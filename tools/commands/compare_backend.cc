@@ -1,0 +1,197 @@
+// Measures schedules together with those that calibrate their costs.
+#include "tools/commands/compare_backend.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <utility>
+
+#include "tools/commands/calibrate_costs.h"
+#include "tools/commands/measure_together.h"
+#include "tools/print.h"
+
+namespace bubblescope::tools {
+
+namespace {
+
+/// A schedule that is run to measure costs.
+struct Calibrator {
+  ValidSchedule schedule;
+  Program program;
+};
+
+std::string shape_flags(const ShapeOptions& shape) {
+  const std::string chunks = shape.chunks ? fmt::format(" --vpp {}", *shape.chunks) : "";
+  return fmt::format(" --pp {} -m {}{}", shape.ranks.value_or(2), shape.microbatches.value_or(8),
+                     chunks);
+}
+
+bool trains(const Schedule& schedule, const exec::TrainingOptions& options) {
+  try {
+    exec::expect_trainable(schedule, options);
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
+}
+
+bool lacks_costs(const MeasuredComparison& request) {
+  return request.context.run.work == WorkKind::kTransformer && request.options.cost.file.empty();
+}
+
+/// Costs can be measured beside the schedules where all of them have the same ranks, and ranks do
+/// not share a device.
+void expect_calibratable(const std::vector<ComparedRow>& rows, const MeasuredComparison& request) {
+  const exec::BackendDef& def = exec::find_backend(request.context.run.backend);
+  const bool is_one_shape =
+      request.options.shape.ranks && request.options.shape.microbatches &&
+      std::all_of(rows.begin(), rows.end(), [&](const ComparedRow& row) {
+        return !row.step || (row.step->schedule->shape.ranks == *request.options.shape.ranks &&
+                             row.step->schedule->shape.slices == 1);
+      });
+  if (!def.start && is_one_shape) return;
+  throw Error(fmt::format(
+      "nothing is known of what a transformer's ops cost here; measure it: 'bubblescope "
+      "calibrate{} -o costs.json', with the flags of the transformer, then --costs costs.json",
+      shape_flags(request.options.shape)));
+}
+
+/// The schedules that measure all kinds of ops, with other numbers of micro-batches than those that
+/// are compared.
+std::vector<Calibrator> load_calibrators(std::int32_t chunks, const MeasuredComparison& request) {
+  PredictOptions options = request.options;
+  options.injections = {};
+  options.shape.chunks = chunks > 1 ? std::optional(chunks) : std::nullopt;
+  const std::int32_t ranks = *options.shape.ranks;
+  options.shape.microbatches = (*options.shape.microbatches / ranks + 1) * ranks;
+  std::vector<Calibrator> calibrators;
+  for (const char* const name :
+       {chunks > 1 ? "interleaved" : "1f1b", chunks > 1 ? "interleaved-zb" : "zb-h1"}) {
+    ValidSchedule schedule = load_valid_schedule(name, options, CostUse::kOrderOnly);
+    Program program = lower_or_explain(
+        schedule, choose_calibration_lowering(options, request.context.run, schedule));
+    calibrators.push_back({std::move(schedule), std::move(program)});
+  }
+  return calibrators;
+}
+
+/// Appends lines to the file of results, each complete when it is there.
+class ResultsFile {
+ public:
+  explicit ResultsFile(const std::string& path) {
+    if (path.empty()) return;
+    file_.open(path, std::ios::trunc);
+    if (!file_) throw Error("--results " + path + ": the file cannot be written");
+  }
+
+  void write(const Comparison& comparison) {
+    if (!file_.is_open()) return;
+    file_ << write_result_line(comparison) << std::flush;
+    if (!file_) throw Error(Fault::kMachine, "--results: the file cannot be written any more");
+  }
+
+ private:
+  std::ofstream file_;
+};
+
+/// The run without its injected faults, whose ops measure costs.
+class CalibratedRun {
+ public:
+  CalibratedRun(const std::vector<ComparedRow>& rows, const MeasuredComparison& request)
+      : request_(request), clean_(request.options) {
+    clean_.injections = {};
+    if (!lacks_costs(request)) return;
+    expect_calibratable(rows, request);
+    const auto has = [&](std::int32_t chunks) {
+      return std::any_of(rows.begin(), rows.end(), [&](const ComparedRow& row) {
+        return row.step && row.step->schedule->stages_per_pipeline() ==
+                               row.step->schedule->shape.ranks * chunks;
+      });
+    };
+    if (has(1)) narrow_ = load_calibrators(1, request);
+    if (has(2)) wide_ = load_calibrators(2, request);
+    if (narrow_.empty()) std::swap(narrow_, wide_);
+  }
+
+  void add_to(std::vector<Measurable>& programs) const {
+    for (const std::vector<Calibrator>* const group : {&narrow_, &wide_})
+      for (const Calibrator& each : *group)
+        programs.push_back({each.schedule, each.program, context_});
+  }
+
+  std::size_t size() const { return narrow_.size() + wide_.size(); }
+
+  /// Takes the measurements of the calibrators and returns the options with their costs.
+  PredictOptions price(std::vector<Measurement> measurements) const {
+    PredictOptions options = request_.options;
+    if (size() == 0) return options;
+    const auto split = measurements.begin() + static_cast<std::ptrdiff_t>(narrow_.size());
+    std::vector<Measurement> wide(std::make_move_iterator(split),
+                                  std::make_move_iterator(measurements.end()));
+    measurements.erase(split, measurements.end());
+    options.cost.file = "costs measured beside the schedules";
+    options.cost.any_uniform = false;
+    options.cost.content = make_measured_costs(measurements, wide, {context_, false}).table;
+    options.cost.content->file = options.cost.file;
+    return options;
+  }
+
+ private:
+  const MeasuredComparison& request_;
+  PredictOptions clean_;
+  RunContext context_{clean_, request_.context.run, request_.context.processes};
+  std::vector<Calibrator> narrow_;  ///< measure the costs of the stages
+  std::vector<Calibrator> wide_;    ///< and of those between, for more chunks per rank
+};
+
+void expect_unbroken(const std::vector<Measurement>& measurements) {
+  if (measurements.empty() || !measurements.back().breakdown) return;
+  const exec::Breakdown& breakdown = *measurements.back().breakdown;
+  throw Error(breakdown.fault, measurements.back().step.schedule->name + ": " + breakdown.message);
+}
+
+}  // namespace
+
+std::vector<Comparison> compare_rows(std::vector<ComparedRow> rows,
+                                     const MeasuredComparison& request) {
+  const RunOptions& run = request.context.run;
+  std::erase_if(rows, [&](const ComparedRow& row) {
+    return run.work == WorkKind::kTransformer && row.of_all &&
+           !trains(row.step->schedule, run.training);
+  });
+  for (const ComparedRow& row : rows)
+    if (!row.step) print_message("bubblescope: {}\n", row.refusal);
+  std::erase_if(rows, [](const ComparedRow& row) { return !row.step; });
+  if (rows.empty()) return {};
+  const CalibratedRun calibrated(rows, request);
+  std::vector<Measurable> programs;
+  calibrated.add_to(programs);
+  for (const ComparedRow& row : rows)
+    programs.push_back({row.step->schedule, row.step->program, request.context});
+  const bool reports = request.context.processes.is_coordinator();
+  ResultsFile results(reports ? request.results_file : "");
+  const std::size_t first = calibrated.size();
+  std::vector<Measurement> measurements =
+      measure_together(programs, [&](std::size_t index, const Measurement& measurement) {
+        if (first == 0 && reports)
+          results.write(judge_prediction(rows[index].name, *rows[index].step, measurement, run));
+      });
+  expect_unbroken(measurements);
+  std::vector<Measurement> own(
+      std::make_move_iterator(measurements.begin() + static_cast<std::ptrdiff_t>(first)),
+      std::make_move_iterator(measurements.end()));
+  measurements.erase(measurements.begin() + static_cast<std::ptrdiff_t>(first), measurements.end());
+  const PredictOptions options = calibrated.price(std::move(measurements));
+  std::vector<Comparison> comparisons;
+  for (std::size_t at = 0; at < rows.size(); ++at) {
+    TimedStep predicted =
+        first == 0 ? std::move(*rows[at].step) : predict(rows[at].step->schedule, options);
+    comparisons.push_back(
+        judge_prediction(rows[at].name, std::move(predicted), std::move(own[at]), run));
+    if (first > 0 && reports) results.write(comparisons.back());
+  }
+  return comparisons;
+}
+
+}  // namespace bubblescope::tools

@@ -1,0 +1,136 @@
+// Makes the work of a schedule, runs its steps and collects what they left.
+#include "tools/commands/measured_job.h"
+
+#include <utility>
+
+#include "exec/runtime/device.h"
+#include "exec/runtime/timed_work.h"
+#include "sim/analysis/analyze.h"
+#include "sim/analysis/idle.h"
+
+namespace bubblescope::tools {
+
+namespace {
+
+std::string describe_device(const exec::Processes& processes) {
+  const std::string host = exec::describe_host();
+  return processes.here() ? std::to_string(processes.count()) + " processes; " + host : host;
+}
+
+/// The durations are not copied.
+std::unique_ptr<exec::Backend> make_player(const Program& program,
+                                           const std::vector<Nanos>& durations,
+                                           const RunContext& context) {
+  const exec::WaitMode wait_mode = wait_mode_of(context.run.work);
+  exec::BackendRequest request =
+      make_backend_request(exec::play(program, durations, wait_mode), context);
+  request.high_priority = wait_mode == exec::WaitMode::kSleep;
+  return exec::find_backend(context.run.backend).make(std::move(request), program);
+}
+
+}  // namespace
+
+MeasuredJob::MeasuredJob(const ValidSchedule& schedule, const Program& program,
+                         const RunContext& context)
+    : context_(context), measurement_{{schedule}} {
+  const exec::BackendDef& def = exec::find_backend(context.run.backend);
+  TimedStep& step = measurement_.step;
+  step.program = program;
+  step.models = load_models(schedule, context.options);
+  measurement_.backend = def.name;
+  measurement_.work = to_string(context.run.work);
+  measurement_.device = describe_device(context.processes);
+  std::function<void()> after_step;
+  if (def.start) {
+    job_.emplace(start_job(step.schedule, step.program, step.models.costs, context));
+    measurement_.device = job_->device;
+    measurement_.ranks_per_device = job_->ranks_per_device;
+    monitor_.emplace(exec::open_nvml(), job_->buses);
+    after_step = job_->after_step;
+  } else if (context.run.work == WorkKind::kTransformer) {
+    training_ = std::make_unique<exec::Training>(step.schedule, step.program, context.run.training,
+                                                 context.processes);
+    exec::BackendRequest request = make_backend_request(training_->work(), context);
+    request.payload_codec = training_->payload_codec();
+    own_backend_ = def.make(std::move(request), step.program);
+    measurement_.device += "; products by " + exec::gemm_library();
+    after_step = [this] { training_->finish_step(); };
+  } else {
+    durations_ = price(step.program, step.models.costs);
+    own_backend_ = make_player(step.program, durations_, context);
+  }
+  series_.emplace(step.program, job_ ? *job_->backend : *own_backend_, def.name,
+                  std::move(after_step));
+}
+
+MeasuredJob::~MeasuredJob() = default;
+
+bool MeasuredJob::run_step(bool is_measured) {
+  if (is_measured && measured_ == 0 && monitor_) monitor_->begin();
+  ++(is_measured ? measured_ : warmups_);
+  return series_->run(is_measured);
+}
+
+/// The activity is that of the step that is shown.
+exec::Execution MeasuredJob::take_steps() {
+  if (monitor_) measurement_.devices = monitor_->finish();
+  const exec::Execution& execution = series_->execution();
+  if (job_ && job_->activity && !execution.breakdown) {
+    const Timeline& shown = exec::median_step(execution.steps);
+    measurement_.activity = job_->activity(warmups_ + (&shown - execution.steps.data()), shown);
+  }
+  return std::move(*series_).take();
+}
+
+void MeasuredJob::verify(exec::SerialReferences* references, std::int32_t copies) {
+  if (references == nullptr || !context_.run.verification || !context_.processes.is_coordinator())
+    return;
+  const exec::Heartbeat others_wait(context_.processes);
+  Schedule whole = measurement_.step.schedule;
+  whole.shape.microbatches *= copies;
+  measurement_.verification = exec::verify(
+      measurement_.trained, references->find(whole, context_.run.training, steps_run()));
+}
+
+void MeasuredJob::collect_training(exec::SerialReferences* references) {
+  measurement_.peak_bytes = training_->peak_bytes();
+  measurement_.trained = training_->result();
+  verify(references, 1);
+}
+
+/// Weights are downloaded only if someone needs them.
+void MeasuredJob::collect_job(exec::SerialReferences* references) {
+  if (!job_->result) return;
+  measurement_.peak_bytes = job_->peak_bytes();
+  if (job_->pools) measurement_.pools = job_->pools();
+  if (job_->epilogues) measurement_.epilogues = job_->epilogues();
+  const bool verifies = references != nullptr && context_.run.verification;
+  if (!verifies && !context_.run.keeps_weights) return;
+  measurement_.trained = job_->result();
+  verify(references, job_->copies);
+}
+
+Measurement MeasuredJob::finish(exec::SerialReferences* references) && {
+  exec::Execution execution = take_steps();
+  for (const Timeline& timeline : execution.steps)
+    measurement_.makespans.push_back(compute_makespan(timeline));
+  measurement_.breakdown = std::move(execution.breakdown);
+  TimedStep& step = measurement_.step;
+  step.timeline =
+      measurement_.breakdown ? execution.steps.back() : exec::median_step(execution.steps);
+  measurement_.steps = std::move(execution.steps);
+  if (!measurement_.breakdown) {
+    if (training_) collect_training(references);
+    if (job_) collect_job(references);
+  }
+  series_.reset();
+  own_backend_.reset();
+  job_.reset();
+  training_.reset();
+  step.report = analyze(step.schedule, step.program, step.timeline, step.models.memory);
+  for (std::size_t rank = 0; rank < measurement_.peak_bytes.size(); ++rank)
+    step.report.ranks[rank].peak.bytes = measurement_.peak_bytes[rank];
+  return std::move(measurement_);
+}
+
+}  // namespace bubblescope::tools

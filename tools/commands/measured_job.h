@@ -1,0 +1,48 @@
+// One schedule on a backend, ready to run steps: its work, its results and its verification.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "exec/training/serial_references.h"
+#include "tools/commands/measure.h"
+
+namespace bubblescope::tools {
+
+class MeasuredJob {
+ public:
+  /// `context` is not copied. Throws Error if the backend cannot run the program.
+  MeasuredJob(const ValidSchedule& schedule, const Program& program, const RunContext& context);
+  ~MeasuredJob();
+  MeasuredJob(const MeasuredJob&) = delete;
+  MeasuredJob& operator=(const MeasuredJob&) = delete;
+
+  /// Runs a step, and keeps it if it is measured. Returns false if the run broke down; then no
+  /// other step may run.
+  bool run_step(bool is_measured);
+
+  /// Ends the run and collects its results; without a verification if `references` is null. At
+  /// least one step must have been measured, or have broken down.
+  Measurement finish(exec::SerialReferences* references) &&;
+
+ private:
+  exec::Execution take_steps();
+  void collect_training(exec::SerialReferences* references);
+  void collect_job(exec::SerialReferences* references);
+  void verify(exec::SerialReferences* references, std::int32_t copies);
+  std::int32_t steps_run() const { return warmups_ + measured_; }
+
+  const RunContext& context_;
+  Measurement measurement_;
+  std::vector<Nanos> durations_;  ///< of ops that only take their time
+  std::unique_ptr<exec::Training> training_;
+  std::optional<exec::Job> job_;
+  std::unique_ptr<exec::Backend> own_backend_;
+  std::optional<exec::DeviceMonitor> monitor_;
+  std::optional<exec::StepSeries> series_;
+  std::int32_t warmups_ = 0;
+  std::int32_t measured_ = 0;
+};
+
+}  // namespace bubblescope::tools

@@ -83,11 +83,19 @@ struct LinkUse {
 /// Step times under noise.
 struct StepTimes {
   std::vector<Nanos> makespans;  ///< per scenario
-  Nanos p50 = 0;                 ///< half of the scenarios take at most this long
+  Nanos p5 = 0;
+  Nanos p50 = 0;  ///< half of the scenarios take at most this long
   Nanos p95 = 0;
   Nanos shortest = 0;
   Nanos longest = 0;
   double mean = 0;  ///< in nanoseconds
+};
+
+/// The step that users wait for, where costs tell more of it than one pipeline.
+struct JobStep {
+  std::int32_t replicas = 1;   ///< data-parallel pipelines; the step ends with the slowest
+  Nanos outside_pipeline = 0;  ///< what runs before and after the pipelines
+  Nanos step = 0;              ///< the whole step: its mean under noise
 };
 
 /// The increase of the step time when something takes 1 % longer.
@@ -111,9 +119,10 @@ struct BubbleReport {
   std::vector<InstructionId> critical_path;  ///< in time order
   std::vector<Nanos> slack;                  ///< per instruction, see critical_path.h
   std::vector<LinkUse> links;                ///< busiest first; empty without a cluster
-  std::optional<StepTimes> noise;            ///< if there is noise
-  std::optional<Sensitivity> sensitivity;    ///< if requested
-  Nanos lower_bound = 0;                     ///< no order of these ops on these ranks is faster
+  std::optional<StepTimes> noise;            ///< if there is noise; of the slowest replica
+  std::optional<JobStep> job;              ///< if costs have replicas or work outside the pipeline
+  std::optional<Sensitivity> sensitivity;  ///< if requested
+  Nanos lower_bound = 0;                   ///< no order of these ops on these ranks is faster
 };
 
 }  // namespace bubblescope::inline sim

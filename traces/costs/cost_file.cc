@@ -6,6 +6,7 @@
 #include "sim/ir/error.h"
 #include "traces/costs/cluster_entry.h"
 #include "traces/costs/contention_entry.h"
+#include "traces/costs/noise_entry.h"
 #include "traces/files/format.h"
 #include "traces/json/json_node.h"
 #include "traces/schedules/cell.h"
@@ -150,6 +151,32 @@ void read_memory(const JsonNode& root, CostTable& costs) {
     costs.static_bytes.push_back(bytes[rank].bytes());
 }
 
+std::vector<StageEntry> read_stages(const JsonNode& list) {
+  std::vector<StageEntry> stages;
+  for (std::size_t stage = 0; stage < list.size(); ++stage)
+    stages.push_back(read_stage(list[stage]));
+  if (stages.empty()) list.refuse("is empty; give one object per stage");
+  return stages;
+}
+
+/// What measured files say beside the stages: replicas, noise, and the step around the pipeline.
+void read_measured_step(const JsonNode& root, CostTable& costs) {
+  if (const auto replicas = root.find("replicas")) {
+    if (replicas->size() == 0) replicas->refuse("is empty; give one object per replica");
+    for (std::size_t replica = 0; replica < replicas->size(); ++replica) {
+      const JsonNode node = (*replicas)[replica];
+      node.expect_keys({"stages"});
+      const JsonNode stages = node.at("stages");
+      costs.replicas.push_back(read_stages(stages));
+      if (costs.replicas.back().size() != costs.stages.size())
+        stages.refuse("must have as many entries as /stages");
+    }
+  }
+  if (const auto noise = root.find("noise")) costs.noise = read_noise(*noise);
+  costs.outside_pipeline = read_duration(root, "outside_pipeline").value_or(0);
+  if (const auto divisible = root.find("divisible")) costs.divisible = divisible->boolean();
+}
+
 }  // namespace
 
 std::string write_cost_duration(Nanos time) { return std::to_string(time) + "ns"; }
@@ -163,13 +190,13 @@ CostTable parse_cost_file(std::string_view text, const std::string& file) {
   const JsonNode root = json.root();
   root.expect_format("bubblescope-costs/1");
   root.expect_keys({"format", "stages", "message", "norm", "copy", "links", "memory", "cluster",
-                    "ranks_per_device", "measured"});
+                    "ranks_per_device", "replicas", "noise", "outside_pipeline", "divisible",
+                    "measured"});
   CostTable costs;
   costs.file = file;
   const JsonNode stages = root.at("stages");
-  for (std::size_t stage = 0; stage < stages.size(); ++stage)
-    costs.stages.push_back(read_stage(stages[stage]));
-  if (costs.stages.empty()) stages.refuse("is empty; give one object per stage");
+  costs.stages = read_stages(stages);
+  read_measured_step(root, costs);
   read_messages(root, costs);
   costs.norm = read_duration(root, "norm").value_or(0);
   read_copy(root, costs);

@@ -3,15 +3,25 @@
 // As json, after "stragglers":
 //   "causes":[{"cause":"stage","where":"stage 3 (rank 3)","saves_ns":298000000,"share":0.1346},
 //   ...]
-// "cause" is worker, stage or sequence_lengths. "share" is the fraction of the whole step that
-// removing the cause would save.
+// "cause" is worker, stage, sequence_lengths, communication, launch, pause or drift. "share" is the
+// fraction of the whole step that removing the cause would save.
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "sim/analysis/causes.h"
 
 namespace bubblescope::traces {
+
+/// "stage"
+std::string_view cause_code(CauseKind kind);
+
+/// "stage 3 (rank 3)"
+std::string cause_place(const Cause& cause);
+
+/// "unequal stages (stage 3)": a name for a table.
+std::string cause_name(const Cause& cause);
 
 /// Writes the array. `step` is the mean time of the whole steps.
 std::string write_causes_json(const CauseReport& report, Nanos step);

@@ -123,8 +123,8 @@ void split_table(FittedCosts& fitted, const FitOptions& options) {
   if (!part) return;
   if (measured && options.split_backward)
     fitted.notes.push_back(
-        "the steps have split backwards, whose measured halves count: --split-b changes only "
-        "stages that never split theirs");
+        "the steps have split backwards: their measured halves count, also for stages that never "
+        "split theirs");
   const bool first_has_none = first_lacks_input_grad(table.stages, *part);
   const bool any = split_backwards(table.stages, *part);
   for (std::vector<StageEntry>& stages : table.replicas) split_backwards(stages, *part);

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/analysis/job_step.h"
 #include "sim/ir/program.h"
 #include "sim/ir/units.h"
 #include "sim/model/memory_model.h"
@@ -82,20 +83,11 @@ struct LinkUse {
 
 /// Step times under noise.
 struct StepTimes {
-  std::vector<Nanos> makespans;  ///< per scenario
-  Nanos p5 = 0;
-  Nanos p50 = 0;  ///< half of the scenarios take at most this long
-  Nanos p95 = 0;
+  std::vector<Nanos> makespans;    ///< per scenario
+  Nanos p5 = 0, p50 = 0, p95 = 0;  ///< 5 %, 50 % and 95 % of the scenarios take at most this long
   Nanos shortest = 0;
   Nanos longest = 0;
   double mean = 0;  ///< in nanoseconds
-};
-
-/// The step that users wait for, where costs tell more of it than one pipeline.
-struct JobStep {
-  std::int32_t replicas = 1;   ///< data-parallel pipelines; the step ends with the slowest
-  Nanos outside_pipeline = 0;  ///< what runs before and after the pipelines
-  Nanos step = 0;              ///< the whole step: its mean under noise
 };
 
 /// The increase of the step time when something takes 1 % longer.
@@ -108,10 +100,10 @@ struct BubbleReport {
   std::string source;  ///< of the Timeline
   std::string schedule;
   Shape shape;
-  Nanos makespan = 0;  ///< first start anywhere to last end anywhere
-  Nanos max_span = 0;  ///< largest time from a rank's first start to its own last end
-  Nanos ideal = 0;     ///< busy time of the busiest rank
-  Bubble bubble;
+  Nanos makespan = 0;            ///< first start anywhere to last end anywhere
+  Nanos max_span = 0;            ///< largest time from a rank's first start to its own last end
+  Nanos ideal = 0;               ///< busy time of the busiest rank
+  std::optional<Bubble> bubble;  ///< empty without conclusions: see conclusions.h
   /// Steady-state time per micro-batch; empty with flushes and for too few micro-batches.
   std::optional<Nanos> period;
   std::vector<RankReport> ranks;

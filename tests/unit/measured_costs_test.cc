@@ -5,7 +5,7 @@
 #include "sim/model/schedule_def.h"
 #include "sim/predict/predict.h"
 #include "traces/costs/cost_file.h"
-#include "traces/costs/write_costs.h"
+#include "traces/costs/cost_file_writer.h"
 
 namespace bubblescope::tests {
 namespace {
@@ -39,8 +39,7 @@ ValidSchedule build(const std::string& name) {
 
 TEST(MeasuredCosts, ReadBackAsTheyWereWritten) {
   const CostTable table = measured_table();
-  const CostTable read = traces::parse_cost_file(
-      traces::write_measured_costs(table, {{"source", "\"run 7\""}}), "costs.json");
+  const CostTable read = traces::parse_cost_file(traces::write_cost_file(table), "costs.json");
   ASSERT_EQ(read.stages.size(), 2u);
   EXPECT_EQ(read.stages[1].forward, 1'000'003);
   EXPECT_EQ(read.stages[1].backward, 2'000'001);

@@ -78,12 +78,13 @@ const CauseReport* causes_of(const Analysis& analysis) {
 
 std::string print_json(const Analysis& analysis, bool tries) {
   const TimedStep& step = analysis.shown;
-  std::string members = traces::write_iterations_json(analysis.iterations);
-  if (tries)
-    members += traces::write_tries_json(tries_of(analysis), causes_of(analysis),
-                                        traces::compute_mean_step(analysis.iterations));
-  return append_members(traces::write_report_json(step.report, step.program, step.timeline),
-                        members);
+  return traces::write_report_json(
+      step.report, step.program, step.timeline, [&](traces::JsonWriter& json) {
+        traces::write_iterations_json(json, analysis.iterations);
+        if (tries)
+          traces::write_tries_json(json, tries_of(analysis), causes_of(analysis),
+                                   traces::compute_mean_step(analysis.iterations));
+      });
 }
 
 std::string print_tries(const Analysis& analysis) {

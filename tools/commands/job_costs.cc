@@ -9,8 +9,7 @@
 #include <utility>
 
 #include "sim/analysis/coupled_replay.h"
-#include "traces/costs/write_costs.h"
-#include "traces/json/json_string.h"
+#include "traces/costs/cost_file_writer.h"
 #include "traces/text/wording.h"
 
 namespace bubblescope::tools {
@@ -78,14 +77,11 @@ JobCosts fit_job_costs(std::span<const ReplicatedStep> steps,
 }
 
 std::string write_job_costs(const JobCosts& costs, const std::string& source, double replay_error) {
-  std::string notes;
-  for (const std::string& note : costs.notes)
-    notes += (notes.empty() ? "" : ",") + traces::json_string(note);
-  return traces::write_measured_costs(
-      costs.fitted.table, {{"source", traces::json_string(source)},
-                           {"step_ns", fmt::format("{}", std::llround(costs.measured_step))},
-                           {"replay_error", fmt::format("{:.6f}", replay_error)},
-                           {"notes", "[" + notes + "]"}});
+  return traces::write_cost_file(costs.fitted.table, [&](traces::JsonWriter& json) {
+    json.begin_object().member("source", source);
+    json.member("step_ns", std::llround(costs.measured_step));
+    json.key("replay_error").fixed(replay_error, 6).array("notes", costs.notes).end_object();
+  });
 }
 
 }  // namespace bubblescope::tools

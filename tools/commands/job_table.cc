@@ -58,7 +58,7 @@ std::string write_job_row(const std::string& job, const Analysis& analysis) {
                      traces::csv_field(report.schedule), report.shape.ranks,
                      report.shape.microbatches, iterations.rows.size(),
                      traces::compute_mean_step(iterations), report.makespan,
-                     is_conclusive(report) ? fmt::format("{:.6f}", report.bubble.ratio) : "",
+                     is_conclusive(report) ? fmt::format("{:.6f}", report.bubble->ratio) : "",
                      iterations.trust.replay_error, to_string(iterations.trust.verdict),
                      iterations.slowdown ? fmt::format("{:.6f}", iterations.slowdown->S) : "",
                      cause == nullptr ? "" : traces::cause_code(cause->kind),

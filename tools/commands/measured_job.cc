@@ -84,7 +84,7 @@ traces::Iterations compare_steps(const ReadSteps& read, const std::vector<Bubble
   std::vector<ObservedStep> observed;
   for (const traces::MeasuredStep& step : read.steps) {
     const BubbleReport& report = reports[observed.size()];
-    iterations.rows.push_back({step.label, report.makespan, report.bubble.ratio,
+    iterations.rows.push_back({step.label, report.makespan, report.bubble->ratio,
                                replay_error(step.program, step.timeline)});
     observed.push_back({step.program, step.timeline});
   }

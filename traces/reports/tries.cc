@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "traces/json/json_writer.h"
 #include "traces/reports/cause_text.h"
 #include "traces/text/time_axis.h"
 
@@ -74,18 +73,19 @@ std::string row_text(const TryRow& row, bool is_measured) {
 
 }  // namespace
 
-std::string write_tries_json(const std::optional<Tries>& tries, const CauseReport* causes,
-                             Nanos step) {
-  if (!tries) return ",\n \"tries\":null";
-  std::string out;
-  JsonWriter json(out);
-  json.begin_object().line(1).key("tries").begin_array();
+void write_tries_json(JsonWriter& json, const std::optional<Tries>& tries,
+                      const CauseReport* causes, Nanos step) {
+  json.line(1).key("tries");
+  if (!tries) {
+    json.null();
+    return;
+  }
+  json.begin_array();
   for (const TryRow& row : tries->rows) write_row(json, row, &row == &tries->rows.front());
   json.end_array();
   write_without(json, causes, step);
   json.line(1).key("fit_error").fixed(tries->fit_error, 6);
-  json.line(1).array("try_notes", tries->notes).end_object();
-  return "," + out.substr(1, out.size() - 2);
+  json.line(1).array("try_notes", tries->notes);
 }
 
 std::string write_tries_text(const Tries& tries, const CauseReport* causes, Nanos step) {

@@ -20,6 +20,7 @@
 
 #include "sim/analysis/causes.h"
 #include "sim/ir/units.h"
+#include "traces/json/json_writer.h"
 
 namespace bubblescope::traces {
 
@@ -49,8 +50,8 @@ struct Tries {
 };
 
 /// Writes the members above. `causes` are those of the same steps, `step` their mean time.
-std::string write_tries_json(const std::optional<Tries>& tries, const CauseReport* causes,
-                             Nanos step);
+void write_tries_json(JsonWriter& json, const std::optional<Tries>& tries,
+                      const CauseReport* causes, Nanos step);
 
 /// try                  m        step   change      p5 to p95     memory
 /// 1f1b (measured)      8    2.201 s

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -123,6 +124,25 @@ TEST_F(JobCosts, EachTraceIsARow) {
   EXPECT_EQ(outcome.status, 1);
   EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 3);
   EXPECT_NE(outcome.output.find("run.json,1f1b,4,8,1,"), std::string::npos) << outcome.output;
+}
+
+// Every op is said to take half of its time, so that a replay takes half as long as the step.
+TEST_F(JobCosts, NothingIsPredictedFromStepsThatTheOpsDoNotExplain) {
+  record(std::string("1f1b") + kCosts);
+  Json trace = Json::parse(traces::read_file(path("run.json")));
+  trace.erase("otherData");
+  for (Json& event : trace["traceEvents"])
+    if (event.contains("dur")) event["dur"] = event["dur"].get<double>() / 2;
+  std::ofstream(path("halved.json")) << trace.dump();
+  const std::string analyze = "analyze " + path("halved.json") + " --try zb-h1 --split-b 0.5" +
+                              " --costs-out " + path("halved_costs.json");
+  const CommandOutcome outcome = run_command(analyze + " --format json");
+  EXPECT_EQ(outcome.status, 1);
+  const Json report = Json::parse(outcome.output);
+  EXPECT_EQ(report["trust"]["verdict"], "none");
+  EXPECT_TRUE(report["tries"].is_null());
+  EXPECT_FALSE(std::filesystem::exists(path("halved_costs.json")));
+  EXPECT_EQ(run_command(analyze).output.find("without:"), std::string::npos);
 }
 
 /// The steps of StragglerAnalysis' trace whose rank in time is at least `first` and below `last`.

@@ -3,31 +3,26 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <optional>
-#include <set>
 #include <tuple>
 #include <utility>
 
-#include "sim/analysis/replay.h"
-#include "sim/engine/simulate.h"
+#include "sim/analysis/coupled_replay.h"
+#include "sim/analysis/fit_noise.h"
+#include "sim/analysis/pauses.h"
+#include "sim/analysis/slow_workers.h"
 #include "sim/ir/quantile.h"
 
 namespace bubblescope::inline sim {
 
 namespace {
 
-constexpr double kSlow = 1.02;
 constexpr double kGrowTogether = 0.9;
 constexpr double kMaxDropped = 0.02;  ///< as a fraction of the step
-constexpr std::size_t kMaxWorkers = 3;
 constexpr std::size_t kFewestSamples = 8;
-
-using StageKind = std::pair<std::int32_t, OpKind>;
-/// The durations of one replica's instructions in one step, with a cause removed.
-using Durations = std::vector<Nanos>;
 
 /// A running mean.
 struct Mean {
@@ -39,45 +34,6 @@ struct Mean {
   }
   double value() const { return sum / count; }
 };
-
-/// Sets messages that end exactly when an op of their receiver ends to take no time: they waited
-/// for the receiver, and a faster receiver would have taken them sooner.
-void drop_waiting(const ObservedStep& step, Durations& durations) {
-  std::set<std::pair<std::int32_t, Nanos>> ends;
-  step.for_each_compute([&](InstructionId id, const Instruction& one) {
-    ends.emplace(one.rank, step.timeline.end[id]);
-  });
-  for (InstructionId id = 0; id < step.program.size(); ++id) {
-    const Instruction& one = step.program.instructions[id];
-    if (is_message(one) && ends.contains({one.peer, step.timeline.end[id]})) durations[id] = 0;
-  }
-}
-
-enum class Waiting : std::uint8_t { kKept, kDropped };
-
-/// The mean step time when every replica is replayed with the durations that `mend(step)` returns.
-/// A step takes as long as its slowest replica.
-double mean_time(std::span<const ReplicatedStep> steps, Waiting waiting,
-                 const std::function<std::vector<Durations>(const ReplicatedStep&)>& mend) {
-  double sum = 0;
-  for (const ReplicatedStep& step : steps) {
-    std::vector<Durations> durations = mend(step);
-    Nanos longest = 0;
-    for (std::size_t replica = 0; replica < step.size(); ++replica) {
-      if (waiting == Waiting::kDropped) drop_waiting(step[replica], durations[replica]);
-      longest =
-          std::max(longest, compute_makespan(simulate(step[replica].program, durations[replica])));
-    }
-    sum += static_cast<double>(longest);
-  }
-  return sum / static_cast<double>(steps.size());
-}
-
-std::vector<Durations> as_measured(const ReplicatedStep& step) {
-  std::vector<Durations> durations;
-  for (const ObservedStep& replica : step) durations.push_back(collect_durations(replica.timeline));
-  return durations;
-}
 
 /// Gives every compute op the mean duration of the ops with the same key, over all replicas of the
 /// step.
@@ -105,6 +61,14 @@ std::vector<Durations> with_equal_stages(const ReplicatedStep& step) {
 std::vector<Durations> with_equal_lengths(const ReplicatedStep& step) {
   return with_means(
       step, [](std::size_t, const Op& op) { return std::tuple(op.kind, op.stage, op.slice); });
+}
+
+std::vector<Durations> with_free_messages(const ReplicatedStep& step) {
+  std::vector<Durations> durations = as_measured(step);
+  for (std::size_t replica = 0; replica < step.size(); ++replica)
+    for (InstructionId id = 0; id < durations[replica].size(); ++id)
+      if (is_message(step[replica].program.instructions[id])) durations[replica][id] = 0;
+  return durations;
 }
 
 /// The stage with the most work, and its work relative to the mean over the stages.
@@ -162,106 +126,127 @@ std::optional<double> correlation(std::span<const ReplicatedStep> steps) {
   return both / std::sqrt(forwards * backwards);
 }
 
-/// The op durations of every worker, and how they compare with those of the same stage in other
-/// replicas.
-class Workers {
+/// Collects causes by replaying with each of them removed.
+class CauseFinder {
  public:
-  explicit Workers(std::span<const ReplicatedStep> steps)
-      : steps_(steps), replicas_(steps.front().size()) {
-    for (const ReplicatedStep& step : steps)
-      for (std::size_t replica = 0; replica < replicas_; ++replica)
-        step[replica].for_each_compute([&](InstructionId id, const Instruction& one) {
-          times_[{one.op.stage, one.op.kind}].resize(replicas_);
-          times_[{one.op.stage, one.op.kind}][replica].push_back(step[replica].duration_of(id));
-        });
-    for (const auto& [place, of_replicas] : times_)
-      for (std::size_t replica = 0; replica < replicas_; ++replica)
-        factors_[{replica, place}] = compare(of_replicas, replica);
+  explicit CauseFinder(std::span<const ReplicatedStep> steps)
+      : steps_(steps), replayed_(replay_steps(steps, Waiting::kDropped, as_measured)) {}
+
+  double replayed() const { return mean_of(replayed_); }
+
+  void add(const Cause& cause, const Mend& mend) {
+    compare(cause, replayed_, replay_steps(steps_, Waiting::kDropped, mend));
   }
 
-  /// The workers that are more than 2 % slower, the slowest first.
-  std::vector<Cause> slow() const {
-    std::vector<Cause> causes;
-    for (std::size_t replica = 0; replica < replicas_; ++replica)
-      for (std::int32_t rank = 0; rank < steps_.front().front().program.ranks; ++rank) {
-        Cause cause{CauseKind::kWorker, static_cast<std::int32_t>(replica), rank};
-        cause.factor = slowness(cause);
-        if (cause.factor > kSlow) causes.push_back(cause);
-      }
-    std::stable_sort(causes.begin(), causes.end(), [](const Cause& left, const Cause& right) {
-      return left.factor > right.factor;
-    });
-    if (causes.size() > kMaxWorkers) causes.resize(kMaxWorkers);
-    for (Cause& cause : causes) cause.steps = count_slow_steps(cause);
-    return causes;
+  void find_unequal_work() {
+    add(largest_stage(steps_), with_equal_stages);
+    const std::optional<double> together = correlation(steps_);
+    if (!together || *together < kGrowTogether) return;
+    Cause cause{CauseKind::kSequenceLengths};
+    cause.factor = *together;
+    add(cause, with_equal_lengths);
   }
 
-  std::vector<Durations> mend(const ReplicatedStep& step, const Cause& worker) const {
-    std::vector<Durations> durations = as_measured(step);
-    const auto replica = static_cast<std::size_t>(worker.replica);
-    step[replica].for_each_compute([&](InstructionId id, const Instruction& one) {
-      if (one.rank == worker.rank)
-        durations[replica][id] =
-            std::llround(static_cast<double>(durations[replica][id]) / factor(replica, one.op));
+  void find_slow_workers() {
+    if (steps_.front().size() < 2) return;
+    const Workers workers(steps_);
+    for (const Cause& worker : workers.slow())
+      add(worker, [&](const ReplicatedStep& step) { return workers.mend(step, worker); });
+  }
+
+  void find_messages() { add(Cause{CauseKind::kCommunication}, with_free_messages); }
+
+  /// Gaps make the steps longer than their replay, so they have a baseline of their own.
+  void find_gaps() {
+    const auto replay_with = [&](Gaps gaps) {
+      return replay_steps(steps_, Waiting::kDropped,
+                          [gaps](const ReplicatedStep& step) { return with_gaps(step, gaps); });
+    };
+    const std::vector<double> all = replay_with(Gaps::kAll);
+    Cause launch{CauseKind::kLaunch};
+    const std::vector<Nanos> sums = sum_launch_gaps(steps_);
+    const auto most = std::max_element(sums.begin(), sums.end());
+    launch.rank = static_cast<std::int32_t>(most - sums.begin());
+    launch.factor = static_cast<double>(*most) / (total(all) * replicas());
+    compare(launch, all, replay_with(Gaps::kOnlyPauses));
+    Cause pauses{CauseKind::kPause};
+    pauses.count = count_pauses(steps_);
+    if (pauses.count > 0) compare(pauses, all, replay_with(Gaps::kOnlyLaunches));
+  }
+
+  /// Single ops that take far longer than others, and a lasting change of speed.
+  void find_changes() {
+    const std::vector<OpSample> samples =
+        collect_samples(steps_, std::numeric_limits<std::int32_t>::max());
+    const FittedNoise noise = fit_noise(samples);
+    Cause pauses{CauseKind::kPause};
+    pauses.within_ops = true;
+    pauses.count = std::count(noise.is_straggler.begin(), noise.is_straggler.end(), true);
+    pauses.factor = noise.noise.stragglers.factor;
+    if (pauses.count > 0)
+      add(pauses, shorten(samples, [&](std::size_t at) {
+            return noise.is_straggler[at] ? noise.excess[at] : 1;
+          }));
+    const std::optional<Drift> drift = find_drift(samples);
+    if (!drift || drift->change <= 0) return;
+    Cause change{CauseKind::kDrift};
+    change.factor = 1 + drift->change;
+    change.steps = static_cast<std::int64_t>(drift->first_step);
+    add(change, shorten(samples, [&](std::size_t at) {
+          return samples[at].step < drift->first_step ? 1 : change.factor;
+        }));
+  }
+
+  std::vector<Cause> ranked() && {
+    std::stable_sort(causes_.begin(), causes_.end(), [](const Cause& left, const Cause& right) {
+      return left.saves > right.saves;
     });
-    return durations;
+    return std::move(causes_);
   }
 
  private:
-  /// The median of one replica relative to the median of all others; 1 if there is nothing to
-  /// compare.
-  static double compare(const std::vector<std::vector<Nanos>>& of_replicas, std::size_t replica) {
-    std::vector<Nanos> others;
-    for (std::size_t other = 0; other < of_replicas.size(); ++other)
-      if (other != replica)
-        others.insert(others.end(), of_replicas[other].begin(), of_replicas[other].end());
-    if (others.empty() || of_replicas[replica].empty()) return 1;
-    const Nanos usual = quantile(std::move(others), 50);
-    const Nanos own = quantile(of_replicas[replica], 50);
-    return usual <= 0 || own <= 0 ? 1 : static_cast<double>(own) / static_cast<double>(usual);
+  static double total(const std::vector<double>& times) {
+    return std::accumulate(times.begin(), times.end(), 0.0);
+  }
+  double replicas() const { return static_cast<double>(steps_.front().size()); }
+
+  /// Keeps a cause whose removal makes the mean step shorter.
+  void compare(Cause cause, const std::vector<double>& with, const std::vector<double>& without) {
+    cause.saves = std::llround(mean_of(with) - mean_of(without));
+    if (cause.saves <= 0) return;
+    std::vector<double> saved;
+    for (std::size_t at = 0; at < with.size(); ++at) saved.push_back(with[at] - without[at]);
+    cause.saves_p5 = std::llround(quantile(saved, 5));
+    cause.saves_p95 = std::llround(quantile(saved, 95));
+    causes_.push_back(cause);
   }
 
-  double factor(std::size_t replica, const Op& op) const {
-    return factors_.at({replica, StageKind{op.stage, op.kind}});
-  }
-
-  /// The worker's total time relative to its time at the speed of the other replicas.
-  double slowness(const Cause& worker) const {
-    double own = 0;
-    double usual = 0;
-    const auto replica = static_cast<std::size_t>(worker.replica);
-    for (const ReplicatedStep& step : steps_)
-      step[replica].for_each_compute([&](InstructionId id, const Instruction& one) {
-        if (one.rank != worker.rank) return;
-        const auto time = static_cast<double>(step[replica].duration_of(id));
-        own += time;
-        usual += time / factor(replica, one.op);
-      });
-    return usual == 0 ? 1 : own / usual;
-  }
-
-  /// The number of steps in which the worker is slower than the mean of the same rank in the other
-  /// replicas.
-  std::int64_t count_slow_steps(const Cause& worker) const {
-    std::int64_t count = 0;
-    for (const ReplicatedStep& step : steps_) {
-      std::vector<double> busy(replicas_, 0);
-      for (std::size_t replica = 0; replica < replicas_; ++replica)
-        step[replica].for_each_compute([&](InstructionId id, const Instruction& one) {
-          if (one.rank == worker.rank)
-            busy[replica] += static_cast<double>(step[replica].duration_of(id));
-        });
-      const double own = busy[static_cast<std::size_t>(worker.replica)];
-      const double others = std::accumulate(busy.begin(), busy.end(), -own);
-      if (own * static_cast<double>(replicas_ - 1) > kSlow * others) ++count;
+  /// Divides the durations of every sample's ops by factor_of(index of the sample).
+  template <class FactorOf>
+  Mend shorten(const std::vector<OpSample>& samples, FactorOf factor_of) const {
+    using Key = std::tuple<std::size_t, std::int32_t, std::int32_t, OpKind>;
+    std::vector<std::map<Key, double>> factors(steps_.size());
+    for (std::size_t at = 0; at < samples.size(); ++at) {
+      const OpSample& one = samples[at];
+      factors[one.step][{one.replica, one.stage, one.microbatch, one.kind}] = factor_of(at);
     }
-    return count;
+    return [this, factors = std::move(factors)](const ReplicatedStep& step) {
+      const auto number = static_cast<std::size_t>(&step - steps_.data());
+      std::vector<Durations> durations = as_measured(step);
+      for (std::size_t replica = 0; replica < step.size(); ++replica)
+        step[replica].for_each_compute([&](InstructionId id, const Instruction& one) {
+          const double factor =
+              factors[number].at({replica, one.op.stage, one.op.microbatch, one.op.kind});
+          durations[replica][id] =
+              std::llround(static_cast<double>(durations[replica][id]) / factor);
+        });
+      return durations;
+    };
   }
 
   std::span<const ReplicatedStep> steps_;
-  std::size_t replicas_;
-  std::map<StageKind, std::vector<std::vector<Nanos>>> times_;  ///< [replica]
-  std::map<std::pair<std::size_t, StageKind>, double> factors_;
+  std::vector<double> replayed_;
+  std::vector<Cause> causes_;
 };
 
 }  // namespace
@@ -270,32 +255,17 @@ CauseReport find_causes(std::span<const ReplicatedStep> steps) {
   CauseReport report;
   // If messages leave some time after their op ended, only the waiting time keeps the replay as
   // long as the measured step. Without it, the replay says nothing about causes.
-  const double as_it_was = mean_time(steps, Waiting::kKept, as_measured);
-  const double replayed = mean_time(steps, Waiting::kDropped, as_measured);
-  const Waiting waiting = Waiting::kDropped;
-  report.is_known = std::abs(replayed - as_it_was) <= kMaxDropped * as_it_was;
-  report.replayed = std::llround(replayed);
+  const double as_it_was = mean_of(replay_steps(steps, Waiting::kKept, as_measured));
+  CauseFinder finder(steps);
+  report.is_known = std::abs(finder.replayed() - as_it_was) <= kMaxDropped * as_it_was;
+  report.replayed = std::llround(finder.replayed());
   if (!report.is_known) return report;
-  const auto add = [&](Cause cause, double mended) {
-    cause.saves = std::llround(replayed - mended);
-    if (cause.saves > 0) report.causes.push_back(cause);
-  };
-  add(largest_stage(steps), mean_time(steps, waiting, with_equal_stages));
-  if (const std::optional<double> together = correlation(steps);
-      together && *together >= kGrowTogether) {
-    Cause cause{CauseKind::kSequenceLengths};
-    cause.factor = *together;
-    add(cause, mean_time(steps, waiting, with_equal_lengths));
-  }
-  if (steps.front().size() > 1) {
-    const Workers workers(steps);
-    for (const Cause& worker : workers.slow())
-      add(worker, mean_time(steps, waiting, [&](const ReplicatedStep& step) {
-            return workers.mend(step, worker);
-          }));
-  }
-  std::stable_sort(report.causes.begin(), report.causes.end(),
-                   [](const Cause& left, const Cause& right) { return left.saves > right.saves; });
+  finder.find_unequal_work();
+  finder.find_slow_workers();
+  finder.find_messages();
+  finder.find_gaps();
+  finder.find_changes();
+  report.causes = std::move(finder).ranked();
   return report;
 }
 

@@ -11,17 +11,33 @@
 //   sequence lengths  Some micro-batches have more work than others. Each op gets the mean duration
 //                     of its stage and kind over all micro-batches and replicas. This counts as a
 //                     cause only if forward and backward times of micro-batches correlate.
+//   communication     Messages between ranks take no time; or, outside the pipeline, a collective
+//                     takes none.
+//   launch, pause     Ops start as soon as they could: without many small gaps between them, or
+//                     without a few long ones. Pauses within ops are shortened to the usual time of
+//                     their stage, kind and micro-batch (sim/analysis/pauses.h).
+//   drift             All ops of the later steps take as long as those of the earlier ones, where
+//                     the speed has changed for good (find_drift).
 #pragma once
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "sim/analysis/slowdown.h"
 
 namespace bubblescope::inline sim {
 
-enum class CauseKind : std::uint8_t { kWorker, kStage, kSequenceLengths };
+enum class CauseKind : std::uint8_t {
+  kWorker,
+  kStage,
+  kSequenceLengths,
+  kCommunication,
+  kLaunch,
+  kPause,
+  kDrift,
+};
 
 struct Cause {
   CauseKind kind = CauseKind::kStage;
@@ -29,10 +45,18 @@ struct Cause {
   std::int32_t rank = 0;     ///< the worker's or stage's
   std::int32_t stage = 0;    ///< the stage with the most work
   /// For a worker, its time relative to its stage in other replicas; for a stage, its work relative
-  /// to the mean stage; for sequence lengths, the correlation of forward and backward times.
+  /// to the mean stage; for sequence lengths, the correlation of forward and backward times; for
+  /// launches, the gaps' fraction of the rank's time; for pauses within ops and for a drift, how
+  /// many times as long ops take.
   double factor = 1;
-  std::int64_t steps = 0;  ///< number of steps in which the worker was over 2 % slower
-  Nanos saves = 0;         ///< time saved in the mean step, above 0
+  /// Number of steps in which the worker was over 2 % slower; for a drift, the steps before it.
+  std::int64_t steps = 0;
+  std::int64_t count = 0;       ///< of pauses, in all steps
+  bool within_ops = false;      ///< whether pauses are long ops, not gaps between ops
+  std::string collective = {};  ///< of communication outside the pipeline; empty: messages
+  Nanos saves = 0;              ///< time saved in the mean step, above 0
+  Nanos saves_p5 = 0;           ///< quantiles over the steps
+  Nanos saves_p95 = 0;
 };
 
 struct CauseReport {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/analysis/job_step.h"
 #include "sim/analysis/serving_report.h"
 #include "sim/ir/program.h"
 #include "sim/ir/units.h"
@@ -82,9 +83,8 @@ struct LinkUse {
 
 /// Step times under noise.
 struct StepTimes {
-  std::vector<Nanos> makespans;  ///< per scenario
-  Nanos p50 = 0;                 ///< half of the scenarios take at most this long
-  Nanos p95 = 0;
+  std::vector<Nanos> makespans;    ///< per scenario
+  Nanos p5 = 0, p50 = 0, p95 = 0;  ///< 5 %, 50 % and 95 % of the scenarios take at most this long
   Nanos shortest = 0;
   Nanos longest = 0;
   double mean = 0;  ///< in nanoseconds
@@ -111,10 +111,11 @@ struct BubbleReport {
   std::vector<InstructionId> critical_path;  ///< in time order
   std::vector<Nanos> slack;                  ///< per instruction, see critical_path.h
   std::vector<LinkUse> links;                ///< busiest first; empty without a cluster
-  std::optional<StepTimes> noise;            ///< if there is noise
-  std::optional<Sensitivity> sensitivity;    ///< if requested
-  std::optional<ServingReport> serving;      ///< of forward-only schedules with arrivals
-  Nanos lower_bound = 0;                     ///< no order of these ops on these ranks is faster
+  std::optional<StepTimes> noise;            ///< if there is noise; of the slowest replica
+  std::optional<JobStep> job;              ///< if costs have replicas or work outside the pipeline
+  std::optional<Sensitivity> sensitivity;  ///< if requested
+  std::optional<ServingReport> serving;    ///< of forward-only schedules with arrivals
+  Nanos lower_bound = 0;                   ///< no order of these ops on these ranks is faster
 };
 
 }  // namespace bubblescope::inline sim

@@ -11,6 +11,7 @@ namespace bubblescope::inline sim {
 StepTimes summarize(std::vector<Nanos> makespans) {
   StepTimes times;
   if (makespans.empty()) return times;
+  times.p5 = quantile(makespans, 5);
   times.p50 = quantile(makespans, 50);
   times.p95 = quantile(makespans, 95);
   std::vector<Nanos> sorted = makespans;

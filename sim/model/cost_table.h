@@ -14,6 +14,7 @@
 #include "sim/model/contention.h"
 #include "sim/model/cost_model.h"
 #include "sim/model/memory_model.h"
+#include "sim/model/noise.h"
 #include "sim/model/stage_entry.h"
 
 namespace bubblescope::inline sim {
@@ -57,6 +58,14 @@ struct CostTable {
   CopyEntry copy;
   std::optional<CopyEntry> copy_to_rank;  ///< to another rank's memory; copy unless given
   std::vector<Bytes> static_bytes;        ///< [rank]; empty where not given
+  /// [replica][stage]: the durations of data-parallel replicas; empty: all take those of `stages`.
+  std::vector<std::vector<StageEntry>> replicas;
+  std::optional<Noise> noise;  ///< how steps differ; given where the costs were measured
+  /// The part of a step outside the pipeline: parameters are gathered, gradients reduced, weights
+  /// updated.
+  Nanos outside_pipeline = 0;
+  /// Whether stages may be cut and joined for schedules of another number of stages.
+  bool divisible = false;
 };
 
 /// Whether values differ by micro-batch or slice.

@@ -18,13 +18,18 @@ namespace {
 constexpr std::size_t kQuantiles = 256;
 
 /// The purpose of a draw. Different streams of one seed are independent.
-enum class Stream : std::uint64_t { kJitter = 1, kRank, kLength, kSlowStep };
+enum class Stream : std::uint64_t { kJitter = 1, kRank, kLength, kSlowStep, kStep };
 
 /// Turns the key of an op's jitter into that of its straggling.
 constexpr std::uint64_t kStraggling = 0x5851f42d4c957f2du;
 
 std::uint64_t key_of(std::uint64_t seed, Stream stream, std::uint64_t what) {
   return mix(mix(seed ^ static_cast<std::uint64_t>(stream) << 56) + what);
+}
+
+/// The seed of a replica's own draws; replica 0 has the seed itself.
+std::uint64_t seed_of(const Noise& noise) {
+  return noise.replica == 0 ? noise.seed : draw(noise.seed, noise.replica);
 }
 
 /// Identical for a full backward and an input gradient, because they produce the same value.
@@ -150,9 +155,11 @@ NoiseModel::NoiseModel(const Program& program, std::span<const Nanos> durations,
       message_table_(noise.distribution, noise.message_jitter),
       rank_table_(noise.distribution, noise.rank_jitter),
       length_table_(noise.distribution, noise.sequence_length_jitter),
+      step_table_(noise.distribution, noise.step_jitter),
       straggle_chances_(straggle_chances(noise.stragglers.probability)) {
   const double worst = op_table_.largest() * message_table_.largest() * rank_table_.largest() *
-                       length_table_.largest() * std::max(1.0, noise.stragglers.factor);
+                       length_table_.largest() * step_table_.largest() *
+                       std::max(1.0, noise.stragglers.factor);
   double sum = 0;
   for (const Nanos duration : durations) sum += static_cast<double>(duration);
   if (sum * worst > kMaxBatchTime / 2)
@@ -160,28 +167,32 @@ NoiseModel::NoiseModel(const Program& program, std::span<const Nanos> durations,
   keys_.reserve(program.instructions.size());
   for (const Instruction& instruction : program.instructions) {
     microbatches_ = std::max(microbatches_, instruction.op.microbatch + 1);
-    keys_.push_back(key_of(noise.seed, Stream::kJitter, identity_of(instruction.op)));
+    keys_.push_back(key_of(seed_of(noise), Stream::kJitter, identity_of(instruction.op)));
   }
 }
 
 NoisyBatch::NoisyBatch(const NoiseModel& model, std::size_t block) : model_(model), block_(block) {
   const Noise& noise = model.noise_;
+  const std::uint64_t seed = seed_of(noise);
   const bool slow_steps = noise.stragglers.whole_rank && noise.stragglers.probability > 0;
-  if (model.rank_table_.has_spread() || slow_steps)
+  Batch of_step = kOnes;
+  if (model.step_table_.has_spread())
+    of_step = model.step_table_.factors(key_of(noise.seed, Stream::kStep, 0), block);
+  if (model.rank_table_.has_spread() || model.step_table_.has_spread() || slow_steps)
     for (std::int32_t rank = 0; rank < model.program_.ranks; ++rank) {
       const auto what = static_cast<std::uint64_t>(rank);
       Batch factors = kOnes;
       if (model.rank_table_.has_spread())
-        factors = model.rank_table_.factors(key_of(noise.seed, Stream::kRank, what), block);
-      if (slow_steps)
-        factors = apply_stragglers(factors, key_of(noise.seed, Stream::kSlowStep, what));
+        factors = model.rank_table_.factors(key_of(seed, Stream::kRank, what), block);
+      if (slow_steps) factors = apply_stragglers(factors, key_of(seed, Stream::kSlowStep, what));
+      for (std::size_t at = 0; at < kBatchWidth; ++at) factors[at] *= of_step[at];
       of_rank_.push_back(factors);
     }
   if (!model.length_table_.has_spread()) return;
   for (std::int32_t microbatch = 0; microbatch < model.microbatches_; ++microbatch) {
     const auto what = static_cast<std::uint64_t>(microbatch);
     of_microbatch_.push_back(
-        model.length_table_.factors(key_of(noise.seed, Stream::kLength, what), block));
+        model.length_table_.factors(key_of(seed, Stream::kLength, what), block));
   }
 }
 

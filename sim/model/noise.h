@@ -1,10 +1,9 @@
 // Noise: how durations differ from step to step.
-//
-// In scenario n an op takes  duration x jitter x rank x length x straggler  to the nearest
+// In scenario n an op takes  duration x jitter x rank x length x step x straggler  to the nearest
 // nanosecond. Each factor is keyed by identity, not by position in a schedule: the jitter by (kind,
-// stage, micro-batch, slice), the rank's factor by the rank, the length by the micro-batch. So the
-// same ops are slow in scenario n of two schedules, and a comparison is not decided by luck. A full
-// backward has the jitter of its input gradient.
+// stage, micro-batch, slice; a B's is that of its I), the rank's factor by the rank, the length by
+// the micro-batch. So the same ops are slow in scenario n of two schedules, and a comparison is not
+// decided by luck. Replicas share only the step's factor.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +22,7 @@ enum class Distribution : std::uint8_t {
   kGaussian,   ///< 1 + sigma z, but not below 0
 };
 
-/// Rare events that take far longer: garbage collection, a page fault, a retry.
+/// Rare events: garbage collection, a page fault, a retry.
 struct Stragglers {
   double probability = 0;
   double factor = 1;
@@ -33,17 +32,18 @@ struct Stragglers {
 /// Sigmas are fractions: 0.05 is 5 %.
 struct Noise {
   Distribution distribution = Distribution::kLognormal;
-  double op_jitter = 0;       ///< per compute op
-  double message_jitter = 0;  ///< per message; per latency if messages share links
-  double rank_jitter = 0;     ///< per rank and scenario, for all its ops
-  /// Jitter of a micro-batch's sequence length: scales all its ops and the bytes it moves.
-  double sequence_length_jitter = 0;
+  double op_jitter = 0;               ///< per compute op
+  double message_jitter = 0;          ///< per message; per latency if messages share links
+  double rank_jitter = 0;             ///< per rank and scenario, for all its ops
+  double sequence_length_jitter = 0;  ///< per micro-batch, for all its ops and the bytes it moves
+  double step_jitter = 0;  ///< per scenario, for all compute ops of all ranks and replicas
   Stragglers stragglers;
   std::uint64_t seed = 1;
+  std::uint64_t replica = 0;  ///< which is drawn
 
   /// Whether any two scenarios can differ.
   bool is_random() const {
-    return op_jitter > 0 || message_jitter > 0 || rank_jitter > 0 || sequence_length_jitter > 0 ||
+    return op_jitter + message_jitter + rank_jitter + sequence_length_jitter + step_jitter > 0 ||
            stragglers.probability > 0;
   }
 };
@@ -95,7 +95,7 @@ class NoiseModel {
   Noise noise_;
   std::vector<std::uint64_t> keys_;  ///< per instruction, from its identity
   std::int32_t microbatches_ = 0;
-  FactorTable op_table_, message_table_, rank_table_, length_table_;
+  FactorTable op_table_, message_table_, rank_table_, length_table_, step_table_;
   /// [n]: the chance that one of n scenarios straggles, of 2^32.
   std::vector<std::uint64_t> straggle_chances_;
 };

@@ -11,6 +11,7 @@
 #include "sim/ir/error.h"
 #include "sim/ir/op_kinds.h"
 #include "sim/model/model_step.h"
+#include "sim/model/restage.h"
 #include "sim/model/stage_kinds.h"
 #include "sim/model/stage_recompute.h"
 #include "sim/model/traffic.h"
@@ -125,8 +126,8 @@ Models find_layout_costs(const LayoutCosts& layout, const Schedule& schedule, Me
   return models;
 }
 
-Models find_table_costs(const CostTable& file, const Schedule& schedule, MemoryModel memory) {
-  const CostTable table = fit_stages(file, schedule);
+Models find_table_costs(const CostTable& given, const Schedule& schedule, MemoryModel memory) {
+  const CostTable table = restage(fit_stages(given, schedule), schedule);
   MemoryModel bytes = make_memory_model(table, schedule);
   Models models;
   models.costs = make_cost_model(table, schedule);
@@ -182,7 +183,7 @@ std::optional<CostModel> find_costs_before_order(const Shape& shape, const Confi
   if (const auto* layout = std::get_if<LayoutCosts>(&config.costs))
     return price_layout(*layout, unordered);
   if (const auto* table = std::get_if<CostTable>(&config.costs))
-    return make_cost_model(fit_stages(*table, unordered), unordered);
+    return make_cost_model(restage(fit_stages(*table, unordered), unordered), unordered);
   const auto& uniform = std::get<UniformCosts>(config.costs);
   if (uniform.network) return find_uniform_costs(uniform, unordered, {}).costs;
   return {};

@@ -45,8 +45,8 @@ Models find_uniform_costs(const UniformCosts& uniform, const Schedule& schedule,
 /// Distributes uniform costs by layers. Throws Error for a layout of another number of stages.
 Models find_layout_costs(const LayoutCosts& layout, const Schedule& schedule, MemoryModel memory);
 
-/// Returns everything that a table says; its bytes are added to `memory`. Throws Error where it
-/// does not cover the schedule.
+/// Returns everything that a table says; its bytes are added to `memory`. Divisible stages are
+/// restaged. Throws Error where the table does not cover the schedule.
 Models find_table_costs(const CostTable& table, const Schedule& schedule, MemoryModel memory);
 
 /// Returns the costs of a model with the schedule's weight versions, recomputation and copies; its

@@ -2,10 +2,13 @@
 #include "sim/predict/notes.h"
 
 #include "sim/ir/op_kinds.h"
+#include "sim/model/restage.h"
 
 namespace bubblescope::inline sim {
 
 std::vector<Note> find_cost_notes(const Schedule& schedule, const Config& config) {
+  const auto* const table = std::get_if<CostTable>(&config.costs);
+  if (table != nullptr && is_restaged(*table, schedule)) return {Note::kRestaged};
   const auto* const uniform = std::get_if<UniformCosts>(&config.costs);
   if (uniform == nullptr || !has_kind(schedule, OpKind::kInputGrad) ||
       has_kind(schedule, OpKind::kBackward))

@@ -13,6 +13,8 @@ enum class Note : std::uint8_t {
   kUnequalBackwards,
   /// The cap is a number of the user's unit, although activations have bytes.
   kCapInUnits,
+  /// The cost file has another number of stages than the schedule; they were cut or joined evenly.
+  kRestaged,
 };
 
 /// The notes on the costs of a schedule's ops.

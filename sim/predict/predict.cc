@@ -1,12 +1,15 @@
 // Walks from a schedule to a report.
 #include "sim/predict/predict.h"
 
+#include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 #include <variant>
 
 #include "sim/analysis/analyze_run.h"
 #include "sim/analysis/serving.h"
+#include "sim/analysis/step_times.h"
 #include "sim/engine/simulate.h"
 #include "sim/ir/error.h"
 #include "sim/predict/arrivals.h"
@@ -32,6 +35,18 @@ Timing find_timing(const Program& program, const Models& models, const Config& c
                      models.cluster, models.contention);
 }
 
+/// The scenarios; a table's noise counts where the Config itself has none.
+Scenarios choose_scenarios(const Config& config) {
+  Scenarios scenarios = config.scenarios;
+  const auto* const table = std::get_if<CostTable>(&config.costs);
+  if (table == nullptr || !table->noise || scenarios.noise.is_random()) return scenarios;
+  const Noise given = scenarios.noise;
+  scenarios.noise = *table->noise;
+  scenarios.noise.seed = given.seed;
+  scenarios.noise.replica = given.replica;
+  return scenarios;
+}
+
 Prediction predict_once(ValidSchedule schedule, Program program, const Config& config) {
   if (!config.arrivals.empty())
     program = add_arrivals(std::move(program), schedule, config.arrivals);
@@ -42,12 +57,67 @@ Prediction predict_once(ValidSchedule schedule, Program program, const Config& c
   SimulatedRun run = simulate(step.program, step.timing);
   step.report = analyze_run(
       {step.schedule, step.program, step.models.costs, step.models.memory, step.timing, run},
-      config.scenarios);
+      choose_scenarios(config));
   if (!config.arrivals.empty() && step.schedule->forward_only)
     step.report.serving =
         measure_serving(step.schedule, step.program, run.timeline, config.arrivals);
   step.timeline = std::move(run.timeline);
   for (const Note note : find_memory_notes(step.models.memory, config)) step.notes.push_back(note);
+  return step;
+}
+
+/// The Config of one data-parallel replica.
+Config choose_replica(const Config& config, const CostTable& table, std::size_t replica) {
+  Config one = config;
+  CostTable own = table;
+  own.stages = table.replicas[replica];
+  own.replicas.clear();
+  one.costs = std::move(own);
+  one.scenarios.noise.replica = replica;
+  return one;
+}
+
+/// Adds the step times of another replica: each step ends with the slowest.
+void wait_for(StepTimes& slowest, const StepTimes& other) {
+  std::vector<Nanos> makespans = std::move(slowest.makespans);
+  for (std::size_t at = 0; at < makespans.size(); ++at)
+    makespans[at] = std::max(makespans[at], other.makespans[at]);
+  slowest = summarize(std::move(makespans));
+}
+
+/// Predicts every replica. The report is that of the slowest one without noise.
+Prediction predict_replicas(const ValidSchedule& schedule, const Program& program,
+                            const Config& config, const CostTable& table) {
+  std::optional<Prediction> slowest;
+  std::optional<StepTimes> noise;
+  for (std::size_t replica = 0; replica < table.replicas.size(); ++replica) {
+    Prediction one = predict_once(schedule, program, choose_replica(config, table, replica));
+    if (noise)
+      wait_for(*noise, *one.report.noise);
+    else
+      noise = one.report.noise;
+    if (!slowest || one.report.makespan > slowest->report.makespan) slowest = std::move(one);
+  }
+  slowest->report.noise = std::move(noise);
+  return *std::move(slowest);
+}
+
+std::optional<JobStep> find_job_step(const BubbleReport& report, const CostTable& table) {
+  if (table.replicas.empty() && table.outside_pipeline == 0) return {};
+  JobStep job;
+  job.replicas = std::max(1, static_cast<std::int32_t>(table.replicas.size()));
+  job.outside_pipeline = table.outside_pipeline;
+  const Nanos pipeline = report.noise ? std::llround(report.noise->mean) : report.makespan;
+  job.step = pipeline + table.outside_pipeline;
+  return job;
+}
+
+Prediction predict_table(ValidSchedule schedule, Program program, const Config& config,
+                         const CostTable& table) {
+  Prediction step = table.replicas.empty()
+                        ? predict_once(std::move(schedule), std::move(program), config)
+                        : predict_replicas(schedule, program, config, table);
+  step.report.job = find_job_step(step.report, table);
   return step;
 }
 
@@ -77,6 +147,8 @@ Prediction predict_readiness(const ValidSchedule& schedule, const Config& config
 
 Prediction predict(ValidSchedule schedule, Program program, const Config& config) {
   if (config.policy) return predict_readiness(schedule, config);
+  if (const auto* const table = std::get_if<CostTable>(&config.costs))
+    return predict_table(std::move(schedule), std::move(program), config, *table);
   Prediction step = predict_once(std::move(schedule), std::move(program), config);
   const auto* const model = std::get_if<ModelCosts>(&config.costs);
   if (model == nullptr || !model->may_shrink_gradients) return step;

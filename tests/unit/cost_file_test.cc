@@ -364,6 +364,12 @@ TEST(CostFile, HasTheKeysOfItsSchema) {
             keys_of(cluster["devices"]["items"]["properties"]));
   EXPECT_EQ(known_keys(stages + R"("copy":)" + stray), keys_of(file["copy"]["properties"]));
   EXPECT_EQ(known_keys(stages + R"("memory":)" + stray), keys_of(file["memory"]["properties"]));
+  const auto& noise = file["noise"]["properties"];
+  EXPECT_EQ(known_keys(stages + R"("noise":)" + stray), keys_of(noise));
+  EXPECT_EQ(known_keys(stages + R"("noise":{"straggler":)" + stray + "}"),
+            keys_of(noise["straggler"]["properties"]));
+  EXPECT_EQ(known_keys(stages + R"("replicas":[)" + stray + "]"),
+            keys_of(file["replicas"]["items"]["properties"]));
 }
 
 TEST(CostFile, RefusesWhatIsMalformed) { expect_refusals("costs.txt", read); }
@@ -371,7 +377,9 @@ TEST(CostFile, RefusesWhatIsMalformed) { expect_refusals("costs.txt", read); }
 TEST(CostFile, SurvivesDamage) {
   expect_survival(R"({"format":"bubblescope-costs/1","stages":[{"forward":"1ms","backward":2}],)"
                   R"("message":{"latency":1,"bytes":"1MiB","bandwidth_gbps":400.5},)"
-                  R"("copy":{"latency":1,"bandwidth_gbps":4}})",
+                  R"("copy":{"latency":1,"bandwidth_gbps":4},"outside_pipeline":3,)"
+                  R"("replicas":[{"stages":[{"forward":1,"backward":2}]}],"divisible":true,)"
+                  R"("noise":{"jitter":0.1,"straggler":{"probability":0.1,"factor":2}}})",
                   read);
 }
 

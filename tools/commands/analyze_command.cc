@@ -1,32 +1,31 @@
 // Implements analyze, which reports measured steps like predicted ones and names stragglers.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <algorithm>
-#include <map>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
-#include "sim/analysis/analyze.h"
-#include "sim/analysis/conclusions.h"
-#include "sim/analysis/mean_report.h"
-#include "sim/analysis/replay.h"
+#include "sim/ir/error.h"
+#include "tools/commands/analyze_job.h"
 #include "tools/commands/exports.h"
 #include "tools/commands/gate.h"
+#include "tools/commands/job_table.h"
 #include "tools/commands/measure.h"
-#include "tools/commands/recognize_schedule.h"
 #include "tools/commands/timer_logs.h"
-#include "tools/commands/trace_paths.h"
+#include "tools/flags/choice.h"
 #include "tools/flags/command_flags.h"
-#include "tools/inputs/predict.h"
+#include "tools/flags/key_values.h"
+#include "tools/flags/words.h"
+#include "tools/plan/sweep.h"
 #include "tools/print.h"
 #include "tools/terminal.h"
-#include "traces/measured/assemble_steps.h"
-#include "traces/measured/trust.h"
 #include "traces/reports/iterations.h"
 #include "traces/reports/report_csv.h"
 #include "traces/reports/report_json.h"
 #include "traces/reports/text_report.h"
+#include "traces/reports/tries.h"
 #include "traces/text/time_axis.h"
 
 namespace bubblescope::tools {
@@ -44,136 +43,23 @@ constexpr const char* kAnalyzeExample =
     "--save or --timeline wrote. Several files are the ranks of one pipeline, or more "
     "iterations.\n"
     "Where names are your own, --rules FILE says what they mean. A log with Megatron-LM's or\n"
-    "DeepSpeed's timers is reported as far as it tells. docs/traces.md has all formats.\n";
+    "DeepSpeed's timers is reported as far as it tells. docs/traces.md has all formats.\n"
+    "example: what would this run take with another schedule?\n"
+    "  bubblescope analyze trace/ --try zb-h1,interleaved -m 8,16 --split-b 0.5\n";
 
-/// Everything about the measured steps: the mean report, and the representative step.
-struct Analysis {
-  TimedStep shown;
-  traces::Iterations iterations = {};
-  BubbleReport median = {};       ///< report of the drawn step
-  std::string median_label = {};  ///< "dp 0 step 23"
+struct AnalyzeOptions {
+  std::vector<std::string> paths;
+  std::string rules;  ///< file; empty: names mean what the field means by them
+  std::string format;
+  UniformMemory memory;
+  ExportOptions exports;
+  std::vector<Condition> gate;
+  JobOptions job;
+  std::optional<std::string> costs_out;
+  std::optional<std::string> try_out;
+  bool each = false;
+  bool all_ranks = false;
 };
-
-bool is_broken(const traces::MeasuredStep& step) { return !step.timeline.breakdown.empty(); }
-
-/// The steps in the files, and notes on what was left out or corrected.
-struct ReadSteps {
-  std::vector<traces::MeasuredStep> steps;
-  std::vector<traces::WholeStep> whole_steps;
-  std::vector<std::string> left_out;
-  std::vector<std::string> notes;
-  std::vector<std::string> doubts;
-  std::vector<std::string> faults;
-};
-
-/// Leaves out incomplete steps. If no step is complete, marks them all instead.
-ReadSteps separate_incomplete_steps(ReadSteps read) {
-  std::vector<traces::MeasuredStep>& steps = read.steps;
-  const auto broken = std::find_if(steps.begin(), steps.end(), is_broken);
-  if (broken == steps.end()) return read;
-  const std::string why = broken->timeline.breakdown;
-  const auto count = std::count_if(steps.begin(), steps.end(), is_broken);
-  if (count < std::ssize(steps)) {
-    read.notes.push_back(fmt::format("{} incomplete step(s) left out: {}", count, why));
-    std::erase_if(steps, is_broken);
-  } else {
-    read.notes.push_back("this step did not complete: " + why +
-                         "; instructions that never started are at its end, with no length");
-  }
-  return read;
-}
-
-ReadSteps read_steps(const std::vector<std::string>& paths, const std::string& rules) {
-  auto [trace, left_out] = read_traces(paths, rules);
-  std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace);
-  for (const traces::MeasuredStep& step : steps)
-    if (step.program.ranks != steps.front().program.ranks)
-      throw Error(fmt::format("the traces are of {} and of {} ranks; analyze them one by one",
-                              steps.front().program.ranks, step.program.ranks));
-  return separate_incomplete_steps({std::move(steps), std::move(trace.whole_steps),
-                                    std::move(left_out), std::move(trace.notes),
-                                    std::move(trace.doubts), std::move(trace.faults)});
-}
-
-void name_steps(std::vector<traces::MeasuredStep>& steps) {
-  const std::optional<std::string> name = recognize_schedule(steps.front().schedule);
-  for (traces::MeasuredStep& step : steps) {
-    const bool unnamed = step.schedule->name == step.timeline.source;
-    if (unnamed && name && step.schedule->order == steps.front().schedule->order)
-      step.schedule.rename(*name);
-  }
-}
-
-/// The steps with their replicas; empty where some steps lack a replica.
-std::vector<ReplicatedStep> join_replicas(const std::vector<traces::MeasuredStep>& steps) {
-  std::map<std::int64_t, ReplicatedStep> by_number;
-  for (const traces::MeasuredStep& step : steps)
-    by_number[step.number].push_back({step.program, step.timeline});
-  std::vector<ReplicatedStep> replicated;
-  for (auto& [_, replicas] : by_number) replicated.push_back(std::move(replicas));
-  for (const ReplicatedStep& step : replicated)
-    if (step.size() != replicated.front().size()) return {};
-  return replicated;
-}
-
-traces::TrustEvidence evidence_of(const traces::Iterations& iterations, const ReadSteps& read) {
-  traces::TrustEvidence evidence{{}, read.doubts, read.faults};
-  for (const traces::IterationRow& row : iterations.rows)
-    evidence.replay_errors.push_back(row.replay_error);
-  return evidence;
-}
-
-bool is_trusted(const Analysis& analysis) {
-  return analysis.iterations.trust.verdict != traces::Verdict::kNone;
-}
-
-/// Removes everything that the trace does not explain. This is the only place, so that no report,
-/// drawing or file can differ.
-Analysis remove_conclusions(Analysis analysis) {
-  analysis.iterations = remove_conclusions(std::move(analysis.iterations));
-  analysis.shown.report = remove_conclusions(std::move(analysis.shown.report));
-  analysis.median = remove_conclusions(std::move(analysis.median));
-  return analysis;
-}
-
-Analysis analyze_steps(ReadSteps read, const UniformMemory& memory) {
-  std::vector<traces::MeasuredStep>& steps = read.steps;
-  name_steps(steps);
-  traces::Iterations iterations;
-  std::vector<BubbleReport> reports;
-  std::vector<ObservedStep> observed;
-  const MemoryModel model = make_uniform_memory(steps.front().schedule->shape, memory);
-  for (const traces::MeasuredStep& step : steps) {
-    const BubbleReport& report =
-        reports.emplace_back(analyze(step.schedule, step.program, step.timeline, model));
-    iterations.rows.push_back({step.label, report.makespan, report.bubble->ratio,
-                               replay_error(step.program, step.timeline)});
-    observed.push_back({step.program, step.timeline});
-  }
-  if (!is_broken(steps.front())) {
-    iterations.stragglers = find_stragglers(observed);
-    const std::vector<ReplicatedStep> replicated = join_replicas(steps);
-    if (!replicated.empty()) {
-      iterations.causes = find_causes(replicated);
-      iterations.slowdown = find_slowdown(replicated);
-    }
-  }
-  const BubbleReport mean = average_reports(reports);
-  iterations.left_out = std::move(read.left_out);
-  iterations.notes = std::move(read.notes);
-  iterations.whole_steps = std::move(read.whole_steps);
-  iterations.trust = traces::judge_trust(mean, evidence_of(iterations, read));
-  const std::size_t middle = find_median_report(reports);
-  traces::MeasuredStep& median = steps[middle];
-  Analysis analysis{{std::move(median.schedule)}, std::move(iterations)};
-  analysis.median = reports[middle];
-  analysis.median_label = median.label;
-  analysis.shown.models.memory = model;
-  analysis.shown.report = mean;
-  analysis.shown.program = std::move(median.program);
-  analysis.shown.timeline = std::move(median.timeline);
-  return is_trusted(analysis) ? analysis : remove_conclusions(std::move(analysis));
-}
 
 std::string print_csv(const Analysis& analysis) {
   const BubbleReport& report = analysis.shown.report;
@@ -183,11 +69,32 @@ std::string print_csv(const Analysis& analysis) {
                {"trust", std::string(to_string(analysis.iterations.trust.verdict))}});
 }
 
-std::string print_json(const Analysis& analysis) {
+std::optional<traces::Tries> tries_of(const Analysis& analysis) {
+  if (!analysis.tried) return {};
+  return analysis.tried->tries;
+}
+
+/// The causes; null where none are known.
+const CauseReport* causes_of(const Analysis& analysis) {
+  const auto& causes = analysis.iterations.causes;
+  return causes && causes->is_known ? &*causes : nullptr;
+}
+
+std::string print_json(const Analysis& analysis, bool tries) {
   const TimedStep& step = analysis.shown;
   return traces::write_report_json(
-      step.report, step.program, step.timeline,
-      [&](traces::JsonWriter& json) { traces::write_iterations_json(json, analysis.iterations); });
+      step.report, step.program, step.timeline, [&](traces::JsonWriter& json) {
+        traces::write_iterations_json(json, analysis.iterations);
+        if (tries)
+          traces::write_tries_json(json, tries_of(analysis), causes_of(analysis),
+                                   traces::compute_mean_step(analysis.iterations));
+      });
+}
+
+std::string print_tries(const Analysis& analysis) {
+  if (!analysis.tried) return {};
+  return traces::write_tries_text(analysis.tried->tries, causes_of(analysis),
+                                  traces::compute_mean_step(analysis.iterations));
 }
 
 std::string print_text(const Analysis& analysis, const traces::DrawOptions& draw) {
@@ -196,13 +103,15 @@ std::string print_text(const Analysis& analysis, const traces::DrawOptions& draw
   return traces::write_left_out_text(iterations) + traces::write_trust_text(iterations.trust) +
          traces::draw_timeline(step.record(), draw) + "\n" +
          traces::write_whole_step_text(iterations) +
-         traces::write_text_report(step.record(), draw) + traces::write_iterations_text(iterations);
+         traces::write_text_report(step.record(), draw) +
+         traces::write_iterations_text(iterations) + print_tries(analysis);
 }
 
-std::string print_report(const Analysis& analysis, const std::string& format,
-                         const traces::DrawOptions& draw) {
-  if (format == "json") return print_json(analysis);
-  if (format == "csv") return print_csv(analysis);
+std::string print_report(const Analysis& analysis, const AnalyzeOptions& options) {
+  traces::DrawOptions draw = detect_draw_options();
+  draw.all_ranks = options.all_ranks;
+  if (options.format == "json") return print_json(analysis, !options.job.tries.schedules.empty());
+  if (options.format == "csv") return print_csv(analysis);
   return print_text(analysis, draw);
 }
 
@@ -211,7 +120,7 @@ std::string print_report(const Analysis& analysis, const std::string& format,
 std::string label_of(const Analysis& analysis) {
   const traces::Iterations& iterations = analysis.iterations;
   std::string label = analysis.shown.schedule->name;
-  if (!is_trusted(analysis)) label = "NOT TRUSTED: " + label;
+  if (!analysis.is_trusted()) label = "NOT TRUSTED: " + label;
   if (iterations.rows.size() > 1)
     label += fmt::format(": median of {} iterations ({})", iterations.rows.size(),
                          analysis.median_label);
@@ -228,49 +137,134 @@ void write_files(const Analysis& analysis, const ExportOptions& exports,
   write_exports({{label_of(analysis), median}}, exports, format_command_line("analyze", arguments));
 }
 
+void add_job_options(CommandFlags& app, AnalyzeOptions& options) {
+  app.add_option("--costs-out", options.costs_out,
+                 "fit costs and noise to the steps and write them as a --costs file")
+      ->type_name("FILE");
+  add_parsed(
+      app,
+      {"--split-b", "the input gradient's fraction of backwards that were never split, such as 0.5",
+       "PERCENT"},
+      [&](const std::string& text) { options.job.split_backward = parse_fraction(text, 1); });
+  TryOptions& tries = options.job.tries;
+  add_parsed(
+      app,
+      {"--try", "predict this job with other schedules; 'search' looks for one", "SCHEDULE[,...]"},
+      [&](const std::string& text) { tries.schedules = split(text, ','); });
+  add_parsed(app, {"-m,--microbatches", "micro-batches for --try, of the measured size", "N[,...]"},
+             [&](const std::string& text) { tries.microbatches = parse_numbers(text); });
+  app.add_option("--try-out", options.try_out, "write the best schedule of --try")
+      ->type_name("FILE");
+  app.add_flag("--each", options.each, "every TRACE is a job of its own: one row of csv for each");
+}
+
+void expect_consistent(const AnalyzeOptions& options) {
+  const TryOptions& tries = options.job.tries;
+  if (tries.schedules.empty() && !tries.microbatches.empty())
+    throw Error("-m goes with --try, which names the schedules");
+  if (tries.schedules.empty() && options.try_out)
+    throw Error("--try-out goes with --try, which names the schedules");
+  if (options.try_out && !options.try_out->ends_with(".json") &&
+      !options.try_out->ends_with(".csv"))
+    throw Error("--try-out " + *options.try_out +
+                ": end the name in .json for our own format or in .csv for PyTorch's");
+  if (options.each && (options.costs_out || !tries.schedules.empty()))
+    throw Error("--each reports many jobs; --costs-out and --try are for one");
+}
+
+/// Parses the command line; empty if --help was given.
+std::optional<AnalyzeOptions> parse_analyze_options(const Arguments& arguments) {
+  CommandFlags app{"Report on a measured trace: bubbles, iterations, stragglers",
+                   "bubblescope analyze"};
+  AnalyzeOptions options;
+  std::vector<std::string> conditions;
+  app.add_option("TRACE", options.paths, "trace files or folders of them, - for stdin")->required();
+  app.add_option("--rules", options.rules, "a file that says what the names in the traces mean");
+  add_memory_options(app, options.memory);
+  add_format_option(app, options.format, {"text", "json", "csv"});
+  add_export_options(app, options.exports);
+  add_gate_option(app, conditions);
+  add_job_options(app, options);
+  app.add_flag("--all-ranks", options.all_ranks,
+               "show every rank in the text report, however many there are");
+  app.footer(kAnalyzeExample);
+  if (!app.parse(arguments)) return {};
+  options.gate = parse_conditions(conditions);
+  expect_consistent(options);
+  options.job.fits_costs = options.costs_out.has_value();
+  check_export_paths(options.exports, options.format != "text");
+  return options;
+}
+
+/// Writes the costs and the best of the tries.
+void write_fitted(const Analysis& analysis, const AnalyzeOptions& options) {
+  if (options.costs_out) {
+    std::string source = fmt::format("{}", fmt::join(options.paths, " "));
+    write_and_report(*options.costs_out, write_job_costs(*analysis.costs, source,
+                                                         analysis.iterations.trust.replay_error));
+    for (const std::string& note : analysis.costs->notes) print_message("bubblescope: {}\n", note);
+  }
+  if (!options.try_out) return;
+  if (!analysis.tried->best)
+    throw Error(Fault::kProblem, "--try-out: none of the schedules can be run; nothing is written");
+  const ValidSchedule& best = *analysis.tried->best;
+  const char* format = options.try_out->ends_with(".csv") ? "pytorch-csv" : "native";
+  const traces::ScheduleFormat& to = *Registry<traces::ScheduleFormat>::instance().find(format);
+  write_and_report(*options.try_out, to.write ? to.write(best) : to.write_valid(best));
+}
+
+/// Logs of timers have no steps that could be judged or predicted.
+void expect_report_alone(const AnalyzeOptions& options) {
+  const auto refuse = [&](const char* flag, const char* lack) {
+    throw Error(fmt::format("{} is a log of timers, which has no {}; {} needs a trace",
+                            options.paths[0], lack, flag));
+  };
+  if (!options.gate.empty()) refuse("--fail-if", "bubble");
+  if (options.costs_out) refuse("--costs-out", "op times");
+  if (!options.job.tries.schedules.empty()) refuse("--try", "op times");
+}
+
+int report_each(const AnalyzeOptions& options) {
+  std::string text = write_job_header();
+  bool failed = false;
+  for (const std::string& path : options.paths) {
+    try {
+      const Analysis analysis =
+          analyze_steps(read_steps({path}, options.rules), options.memory, {});
+      text += write_job_row(path, analysis);
+      failed = failed || fails_gate(analysis, options.gate);
+    } catch (const Error& unreadable) {
+      text += write_problem_row(path, unreadable.what());
+      failed = true;
+    }
+  }
+  print_output("{}", text);
+  return failed ? 1 : 0;
+}
+
 }  // namespace
 
 int run_analyze(const Arguments& arguments) {
-  CommandFlags app{"Report on a measured trace: bubbles, iterations, stragglers",
-                   "bubblescope analyze"};
-  std::vector<std::string> paths;
-  std::string rules;
-  std::string format;
-  UniformMemory memory;
-  ExportOptions exports;
-  std::vector<std::string> conditions;
-  bool all_ranks = false;
-  app.add_option("TRACE", paths, "trace files or folders of them, - for stdin")->required();
-  app.add_option("--rules", rules, "a file that says what the names in the traces mean");
-  add_memory_options(app, memory);
-  add_format_option(app, format, {"text", "json", "csv"});
-  add_export_options(app, exports);
-  add_gate_option(app, conditions);
-  app.add_flag("--all-ranks", all_ranks,
-               "show every rank in the text report, however many there are");
-  app.footer(kAnalyzeExample);
-  if (!app.parse(arguments)) return 0;
-  const std::vector<Condition> gate = parse_conditions(conditions);
-  check_export_paths(exports, format != "text");
-  if (const std::optional<std::string> timers = report_timer_log(paths, format)) {
-    if (!gate.empty())
-      throw Error(paths[0] + " is a log of timers, which has no bubble; --fail-if needs a trace");
+  const std::optional<AnalyzeOptions> options = parse_analyze_options(arguments);
+  if (!options) return 0;
+  if (options->each) return report_each(*options);
+  if (const std::optional<std::string> timers = report_timer_log(options->paths, options->format)) {
+    expect_report_alone(*options);
     print_output("{}", *timers);
     return 0;
   }
-  ReadSteps read = read_steps(paths, rules);
-  const Analysis analysis = analyze_steps(std::move(read), memory);
-  const Metrics metrics = collect_metrics(analysis.shown.report);
-  expect_known(gate, metrics);
-  write_files(analysis, exports, arguments);
-  traces::DrawOptions draw = detect_draw_options();
-  draw.all_ranks = all_ranks;
-  print_fitted(print_report(analysis, format, draw), draw.fit && format == "text");
-  if (!gate.empty() && !is_trusted(analysis)) {
-    print_error("--fail-if has nothing to go by: " + analysis.iterations.trust.why.front());
+  const Analysis analysis =
+      analyze_steps(read_steps(options->paths, options->rules), options->memory, options->job);
+  expect_known(options->gate, collect_job_metrics(analysis));
+  write_files(analysis, options->exports, arguments);
+  print_output("{}", print_report(analysis, *options));
+  if (!analysis.is_trusted() && (options->costs_out || !options->job.tries.schedules.empty())) {
+    print_error("nothing can be predicted from these steps, and nothing is written: " +
+                analysis.iterations.trust.why.front());
     return 1;
   }
-  return report_failures(gate, metrics) ? 1 : 0;
+  write_fitted(analysis, *options);
+  return fails_gate(analysis, options->gate) ? 1 : 0;
 }
 
 }  // namespace bubblescope::tools

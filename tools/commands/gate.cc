@@ -62,6 +62,9 @@ Range range_of(std::string_view metric) {
     return std::find(names.begin(), names.end(), metric) != names.end();
   };
   if (is_among(kFractions)) return {0, 1};
+  if (metric.starts_with("cause_") || metric == "replay_error" || metric == "slowdown" ||
+      metric == "step_ns")
+    return {0, HUGE_VAL};
   if (is_among(kAmounts)) return {0, HUGE_VAL};
   constexpr std::string_view kChange = "_change";
   if (!metric.ends_with(kChange)) return {};

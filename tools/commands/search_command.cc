@@ -286,6 +286,8 @@ int run_search(const Arguments& arguments) {
   options.predict.cost.any_update = true;  // a model's step also ends with the gradients
   if (output) expect_native(*output);
   options.predict = read_inputs(std::move(options.predict), {});
+  // A search counts one pipeline, whose stages take the means over the replicas.
+  if (options.predict.cost.content) options.predict.cost.content->replicas.clear();
   const schedules::FoundSchedule found = find(options);
   const TimedStep step = predict(require_valid(found.schedule), options.predict);
   if (options.predict.injections.empty()) expect_agreement(found, step, options.objective);

@@ -58,6 +58,7 @@ void add_sources(CommandFlags& app, NoiseOptions& options) {
   add_sigma(app, noise.sequence_length_jitter,
             {"--length-jitter", "sigma of a micro-batch's sequence length; its ops scale with it"});
   app.accept_old_name("--ragged", "--length-jitter");
+  add_sigma(app, noise.step_jitter, {"--step-jitter", "sigma of a step's speed, on all ranks"});
   app.add_parsed_list(
          "--slow",
          [&options](const std::vector<std::string>& texts) {

@@ -13,6 +13,14 @@ void warn_of_unequal_backwards(const Schedule& schedule, const UniformCost& cost
                 to_text(cost.full_backward()));
 }
 
+void tell_of_restaging(const Schedule& schedule, const CostOptions& cost) {
+  print_message(
+      "bubblescope: {} has {} stages and {} has {}: their work is cut or joined as if it were "
+      "spread evenly within each\n",
+      cost.file, cost.content ? cost.content->stages.size() : 0, schedule.name,
+      schedule.stages_per_pipeline());
+}
+
 }  // namespace
 
 void warn_of_cap_unit(const UniformMemory& memory) {
@@ -30,6 +38,7 @@ void print_notes(std::span<const Note> notes, const Schedule& schedule,
         warn_of_unequal_backwards(schedule, options.cost.uniform);
         break;
       case Note::kCapInUnits: warn_of_cap_unit(options.memory); break;
+      case Note::kRestaged: tell_of_restaging(schedule, options.cost); break;
     }
   }
 }

@@ -9,6 +9,7 @@
 
 #include "sim/engine/simulate.h"
 #include "sim/ir/saturated.h"
+#include "sim/model/restage.h"
 #include "sim/predict/memory_caps.h"
 #include "tools/flags/field_names.h"
 #include "tools/flags/words.h"
@@ -144,8 +145,10 @@ PredictOptions WhatIf::options_of(const Configuration& configuration) const {
 WhatIf::Lowered WhatIf::lower_plan(const Configuration& configuration) const {
   const ScheduleDef& def = find_schedule(configuration.schedule);
   ScheduleRequest request = make_request(def, drop_unused_flags(options_of(configuration), def));
-  if (file_ && def.reads_costs)
-    request.stage_costs = make_cost_model(*file_, make_unordered_schedule(request.shape));
+  if (file_ && def.reads_costs) {
+    const Schedule unordered = make_unordered_schedule(request.shape);
+    request.stage_costs = make_cost_model(restage(*file_, unordered), unordered);
+  }
   Lowered lowered{build_schedule(def, std::move(request))};
   std::variant<Program, Deadlock> program = lower(lowered.schedule, options_.cost.lower);
   if (const auto* deadlock = std::get_if<Deadlock>(&program))

@@ -10,6 +10,7 @@
 #include "sim/ir/error.h"
 #include "traces/costs/cluster_entry.h"
 #include "traces/costs/cost_lists.h"
+#include "traces/costs/noise_entry.h"
 #include "traces/costs/stage_entries.h"
 #include "traces/files/format.h"
 #include "traces/json/json_node.h"
@@ -134,6 +135,32 @@ void read_memory(const JsonNode& root, CostTable& costs) {
     costs.static_bytes.push_back(bytes[rank].bytes());
 }
 
+/// What measured files say beside the stages: replicas, noise, and the step around the pipeline.
+void read_measured_step(const JsonNode& root, CostTable& costs) {
+  if (const auto replicas = root.find("replicas")) {
+    if (has_lists(costs))
+      replicas->refuse("goes with values that all micro-batches share; leave it or the lists out");
+    if (replicas->size() == 0) replicas->refuse("is empty; give one object per replica");
+    for (std::size_t replica = 0; replica < replicas->size(); ++replica) {
+      const JsonNode node = (*replicas)[replica];
+      node.expect_keys({"stages"});
+      const JsonNode stages = node.at("stages");
+      std::vector<StageEntry>& entries = costs.replicas.emplace_back();
+      for (std::size_t stage = 0; stage < stages.size(); ++stage)
+        entries.push_back(read_stage(stages[stage]));
+      if (costs.replicas.back().size() != costs.stages.size())
+        stages.refuse("must have as many entries as /stages");
+    }
+  }
+  if (const auto noise = root.find("noise")) costs.noise = read_noise(*noise);
+  if (const auto time = root.find("outside_pipeline")) costs.outside_pipeline = time->duration();
+  if (const auto divisible = root.find("divisible")) {
+    costs.divisible = divisible->boolean();
+    if (costs.divisible && has_lists(costs))
+      divisible->refuse("goes with values that all micro-batches share; leave it or the lists out");
+  }
+}
+
 }  // namespace
 
 CostTable read_cost_file(const std::string& path) {
@@ -170,7 +197,11 @@ CostTable parse_cost_file(std::string_view text, const std::string& file) {
                     "cluster",
                     "ranks_per_device",
                     "measured",
-                    "stage_kinds"});
+                    "stage_kinds",
+                    "replicas",
+                    "noise",
+                    "outside_pipeline",
+                    "divisible"});
   CostTable costs;
   costs.file = file;
   read_stages(root, costs);
@@ -179,6 +210,7 @@ CostTable parse_cost_file(std::string_view text, const std::string& file) {
     for (const char* const kind : {"first", "middle", "last"})
       costs.stage_kinds.push_back(read_stage(kinds->at(kind)));
   }
+  read_measured_step(root, costs);
   read_messages(root, costs);
   if (const auto norm = root.find("norm")) costs.norm = norm->duration();
   read_copy(root, costs);

@@ -15,6 +15,10 @@
 //    "memory": {"static_bytes": ["12GiB", "11GiB"]},
 //    "cluster": {...},                      nodes, and what messages share: cluster_entry.h
 //    "ranks_per_device": 4, ...             and "contended" of stages: contention_entry.h
+//    "replicas": [{"stages": [...]}, ...],  data-parallel replicas with stages of their own
+//    "noise": {...},                        how steps differ: noise_entry.h
+//    "outside_pipeline": "200ms",           of a step: collectives, optimizer
+//    "divisible": true,                     stages may be cut and joined evenly: restage.h
 //    "measured": {...}}                     how it was measured (calibrate writes it); not read
 #pragma once
 

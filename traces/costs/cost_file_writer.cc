@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sim/ir/error.h"
+#include "traces/costs/noise_entry.h"
 
 namespace bubblescope::traces {
 
@@ -72,6 +73,27 @@ void write_stage_kinds(JsonWriter& json, const CostTable& table) {
     write_stage(json, table.stage_kinds[kind]);
   }
   json.end_object();
+}
+
+void write_stages(JsonWriter& json, const std::vector<StageEntry>& stages) {
+  json.key("stages").begin_array();
+  for (const StageEntry& stage : stages) write_stage(json, stage);
+  json.end_array();
+}
+
+/// What measured jobs have beside the stages.
+void write_job(JsonWriter& json, const CostTable& table) {
+  if (!table.replicas.empty()) {
+    json.key("replicas").begin_array();
+    for (const std::vector<StageEntry>& stages : table.replicas) {
+      write_stages(json.begin_object(), stages);
+      json.end_object();
+    }
+    json.end_array();
+  }
+  if (table.noise) write_noise_entry(json.key("noise"), *table.noise);
+  write_positive_time(json, "outside_pipeline", table.outside_pipeline);
+  if (table.divisible) json.member("divisible", true);
 }
 
 void write_bandwidths(JsonWriter& json, const std::vector<SpeedPoint>& points) {
@@ -144,10 +166,10 @@ std::string write_cost_file(const CostTable& table, const WriteMembers& write_me
     throw Error(table.file + ": costs that differ by micro-batch cannot be written to a cost file");
   std::string text;
   JsonWriter json(text, {.indented = true, .ascii = true});
-  json.begin_object().member("format", "bubblescope-costs/1").key("stages").begin_array();
-  for (const StageEntry& stage : table.stages) write_stage(json, stage);
-  json.end_array();
+  json.begin_object().member("format", "bubblescope-costs/1");
+  write_stages(json, table.stages);
   write_stage_kinds(json, table);
+  write_job(json, table);
   write_message(json, table);
   if (write_measured) write_measured(json.key("measured"));
   write_positive_time(json, "norm", table.norm);

@@ -13,53 +13,96 @@ namespace bubblescope::traces {
 namespace {
 
 constexpr double kMinReported = 0.01;  ///< as a fraction of the step
+constexpr std::size_t kShown = 5;
 
 double share_of(const Cause& cause, Nanos step) { return fraction(cause.saves, step); }
-
-std::string_view code_of(CauseKind kind) {
-  switch (kind) {
-    case CauseKind::kWorker: return "worker";
-    case CauseKind::kStage: return "stage";
-    case CauseKind::kSequenceLengths: return "sequence_lengths";
-  }
-  return "";
-}
-
-std::string where(const Cause& cause) {
-  switch (cause.kind) {
-    case CauseKind::kWorker: return fmt::format("rank {} of replica {}", cause.rank, cause.replica);
-    case CauseKind::kStage: return fmt::format("stage {} (rank {})", cause.stage, cause.rank);
-    case CauseKind::kSequenceLengths: return "micro-batches";
-  }
-  return "";
-}
 
 std::string describe(const Cause& cause) {
   switch (cause.kind) {
     case CauseKind::kWorker:
       return fmt::format("slow worker: {} takes {:.2f} x what its stage takes elsewhere, in {}",
-                         where(cause), cause.factor, counted(cause.steps, "step"));
+                         cause_place(cause), cause.factor, counted(cause.steps, "step"));
     case CauseKind::kStage:
-      return fmt::format("unequal stages: {} has {:.2f} x the mean stage's work", where(cause),
-                         cause.factor);
+      return fmt::format("unequal stages: {} has {:.2f} x the mean stage's work",
+                         cause_place(cause), cause.factor);
     case CauseKind::kSequenceLengths:
       return fmt::format(
           "unequal micro-batches: forwards and backwards grow together (correlation {:.2f})",
           cause.factor);
+    case CauseKind::kCommunication:
+      return fmt::format("exposed communication: {}", cause_place(cause));
+    case CauseKind::kLaunch:
+      return fmt::format(
+          "late launches: ops start after they could, most on rank {} ({} of its time)", cause.rank,
+          format_percent(cause.factor));
+    case CauseKind::kPause:
+      return cause.within_ops ? fmt::format("pauses: {} took {:.2g} x as long as usual",
+                                            counted(cause.count, "op"), cause.factor)
+                              : fmt::format("pauses: {} between ops, long and rare",
+                                            counted(cause.count, "gap"));
+    case CauseKind::kDrift:
+      return fmt::format("drift: after the first {} all ops take {:.3g} x as long",
+                         counted(cause.steps, "step"), cause.factor);
   }
   return "";
 }
 
-std::string_view remedy(CauseKind kind) {
-  switch (kind) {
+std::string_view remedy(const Cause& cause) {
+  switch (cause.kind) {
     case CauseKind::kWorker: return "as fast as those";
     case CauseKind::kStage: return "with the same work in equal stages";
     case CauseKind::kSequenceLengths: return "with the same work in equal micro-batches";
+    case CauseKind::kCommunication:
+      return cause.collective.empty() ? "if messages took no time" : "hidden behind ops";
+    case CauseKind::kLaunch: return "launched in time";
+    case CauseKind::kPause: return "without them";
+    case CauseKind::kDrift: return "as fast as those";
   }
   return "";
 }
 
 }  // namespace
+
+std::string_view cause_code(CauseKind kind) {
+  switch (kind) {
+    case CauseKind::kWorker: return "worker";
+    case CauseKind::kStage: return "stage";
+    case CauseKind::kSequenceLengths: return "sequence_lengths";
+    case CauseKind::kCommunication: return "communication";
+    case CauseKind::kLaunch: return "launch";
+    case CauseKind::kPause: return "pause";
+    case CauseKind::kDrift: return "drift";
+  }
+  return "";
+}
+
+std::string cause_place(const Cause& cause) {
+  switch (cause.kind) {
+    case CauseKind::kWorker: return fmt::format("rank {} of replica {}", cause.rank, cause.replica);
+    case CauseKind::kStage: return fmt::format("stage {} (rank {})", cause.stage, cause.rank);
+    case CauseKind::kSequenceLengths: return "micro-batches";
+    case CauseKind::kCommunication:
+      return cause.collective.empty() ? "messages between ranks" : cause.collective;
+    case CauseKind::kLaunch: return fmt::format("rank {}", cause.rank);
+    case CauseKind::kPause: return cause.within_ops ? "within ops" : "between ops";
+    case CauseKind::kDrift: return fmt::format("after {}", counted(cause.steps, "step"));
+  }
+  return "";
+}
+
+std::string cause_name(const Cause& cause) {
+  const std::string where = cause_place(cause);
+  switch (cause.kind) {
+    case CauseKind::kWorker: return "slow worker (" + where + ")";
+    case CauseKind::kStage: return fmt::format("unequal stages (stage {})", cause.stage);
+    case CauseKind::kSequenceLengths: return "unequal micro-batches";
+    case CauseKind::kCommunication: return where;
+    case CauseKind::kLaunch: return "late launches";
+    case CauseKind::kPause: return "pauses " + where;
+    case CauseKind::kDrift: return "drift";
+  }
+  return "";
+}
 
 void write_causes_json(JsonWriter& json, const CauseReport& report, Nanos step) {
   if (!report.is_known) {
@@ -68,8 +111,9 @@ void write_causes_json(JsonWriter& json, const CauseReport& report, Nanos step) 
   }
   json.begin_array();
   for (const Cause& cause : report.causes) {
-    json.line(3).begin_object().member("cause", code_of(cause.kind)).member("where", where(cause));
-    json.member("saves_ns", cause.saves).key("share").fixed(share_of(cause, step), 6).end_object();
+    json.line(3).begin_object().member("cause", cause_code(cause.kind));
+    json.member("where", cause_place(cause)).member("saves_ns", cause.saves);
+    json.key("share").fixed(share_of(cause, step), 6).end_object();
   }
   json.end_array();
 }
@@ -78,12 +122,12 @@ std::string write_causes_text(const CauseReport& report, Nanos step, bool has_re
   if (!report.is_known)
     return "cause:    unknown: the trace does not say how long messages travel\n";
   std::string text;
+  std::size_t shown = 0;
   for (const Cause& cause : report.causes) {
-    if (share_of(cause, step) < kMinReported) continue;
-    text +=
-        fmt::format("{}{}\n          {}, the step would be {} shorter ({})\n",
-                    text.empty() ? "cause:    " : "          ", describe(cause), remedy(cause.kind),
-                    format_time(cause.saves), format_percent(share_of(cause, step)));
+    if (share_of(cause, step) < kMinReported || shown++ >= kShown) continue;
+    text += fmt::format("{}{}\n          {}, the step would be {} shorter ({})\n",
+                        text.empty() ? "cause:    " : "          ", describe(cause), remedy(cause),
+                        format_time(cause.saves), format_percent(share_of(cause, step)));
     if (cause.kind == CauseKind::kStage && !has_replicas)
       text += "          (or its rank is slow: that takes a second replica to tell)\n";
   }

@@ -3,18 +3,28 @@
 // As json, after "stragglers":
 //   "causes":[{"cause":"stage","where":"stage 3 (rank 3)","saves_ns":298000000,"share":0.1346},
 //   ...]
-// "cause" is worker, stage or sequence_lengths. "share" is the fraction of the whole step that
-// removing the cause would save.
+// "cause" is worker, stage, sequence_lengths, communication, launch, pause or drift. "share" is the
+// fraction of the whole step that removing the cause would save.
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "sim/analysis/causes.h"
 #include "traces/json/json_writer.h"
 
 namespace bubblescope::traces {
 
-/// Writes the array, or null. `step` is the mean time of the whole steps.
+/// "stage"
+std::string_view cause_code(CauseKind kind);
+
+/// "stage 3 (rank 3)"
+std::string cause_place(const Cause& cause);
+
+/// "unequal stages (stage 3)": a name for a table.
+std::string cause_name(const Cause& cause);
+
+/// Writes the array. `step` is the mean time of the whole steps.
 void write_causes_json(JsonWriter& json, const CauseReport& report, Nanos step);
 
 /// cause:    unequal stages: stage 3 (rank 3) has 1.61 x the mean stage's work

@@ -101,6 +101,7 @@ void write_noise(JsonWriter& json, const StepTimes& times) {
   json.line(1).key("noise").begin_object().member("seeds", times.makespans.size());
   json.member("p50_ns", times.p50).member("p95_ns", times.p95).member("mean_ns", times.mean);
   json.member("min_ns", times.shortest).member("max_ns", times.longest);
+  json.member("p5_ns", times.p5);
   json.member("least_ns", times.shortest).member("most_ns", times.longest);  // the old names
   json.end_object();
 }
@@ -150,6 +151,10 @@ std::string write_report_json(const BubbleReport& report, const Program& program
   if (!report.links.empty()) write_links(json, report.links);
   if (report.noise) write_noise(json, *report.noise);
   if (report.serving) write_serving(json, *report.serving);
+  if (report.job) {
+    json.line(1).member("step_ns", report.job->step).member("replicas", report.job->replicas);
+    json.member("outside_pipeline_ns", report.job->outside_pipeline);
+  }
   if (report.sensitivity) write_sensitivity(json, *report.sensitivity);
   json.line(1).key("lower_bound_ns");
   is_conclusive(report) ? json.value(report.lower_bound) : json.null();

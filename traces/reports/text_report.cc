@@ -245,6 +245,18 @@ std::string serving_line(const BubbleReport& report) {
       format_time(serving.first_token_max), serving.microbatches_per_second);
 }
 
+/// Writes one line where the costs tell more of a step than one pipeline, none elsewhere.
+std::string job_line(const BubbleReport& report) {
+  if (!report.job) return {};
+  const JobStep& job = *report.job;
+  std::string text = fmt::format("step         {}", format_time(job.step));
+  if (report.noise) text += " in the mean";
+  if (job.replicas > 1) text += fmt::format(", of the slowest of {} replicas", job.replicas);
+  if (job.outside_pipeline > 0)
+    text += fmt::format(", with {} outside the pipeline", format_time(job.outside_pipeline));
+  return text + "\n";
+}
+
 /// Formats a change with its sign, because a slower op can make a step shorter if messages share
 /// links.
 std::string format_change(Nanos change) { return (change < 0 ? "" : "+") + format_time(change); }
@@ -292,7 +304,8 @@ std::string write_text_report(const StepRecord& record, const DrawOptions& optio
                        format_time(record.report.makespan));
   std::string text = costs_line(record) + totals(record.report) + asynchronous(record.report) +
                      busiest_link(record.report) + noise_line(record.report) +
-                     serving_line(record.report) + write_sensitivity_text(record.report) + "\n" +
+                     serving_line(record.report) + job_line(record.report) +
+                     write_sensitivity_text(record.report) + "\n" +
                      RankTable(record, options).draw();
   const std::string left_out = describe_shown_ranks(record.report, options.all_ranks);
   if (!left_out.empty()) text += left_out + "\n";

@@ -1,0 +1,190 @@
+// Takes means per stage and kind, and splits backwards.
+#include "sim/analysis/fit_costs.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "sim/ir/error.h"
+#include "sim/ir/quantile.h"
+
+namespace bubblescope::inline sim {
+
+namespace {
+
+struct Mean {
+  double sum = 0;
+  double count = 0;
+  void add(double value) {
+    sum += value;
+    ++count;
+  }
+  std::optional<Nanos> value() const {
+    if (count == 0) return {};
+    return std::llround(sum / count);
+  }
+};
+
+/// The mean times of one stage by kind.
+using StageMeans = std::array<Mean, kComputeKinds>;
+
+const Mean& mean_of(const StageMeans& means, OpKind kind) {
+  return means[static_cast<std::size_t>(kind)];
+}
+
+std::vector<StageMeans> find_means(std::span<const OpSample> samples,
+                                   const std::vector<bool>& is_left_out, std::int32_t stages,
+                                   std::optional<std::size_t> replica) {
+  std::vector<StageMeans> means(static_cast<std::size_t>(stages));
+  for (std::size_t at = 0; at < samples.size(); ++at) {
+    const OpSample& sample = samples[at];
+    if (is_left_out[at] || (replica && sample.replica != *replica)) continue;
+    means[static_cast<std::size_t>(sample.stage)][static_cast<std::size_t>(sample.kind)].add(
+        sample.time);
+  }
+  return means;
+}
+
+std::vector<StageEntry> make_entries(const std::vector<StageMeans>& means) {
+  std::vector<StageEntry> entries;
+  for (std::size_t stage = 0; stage < means.size(); ++stage) {
+    const std::optional<Nanos> forward = mean_of(means[stage], OpKind::kForward).value();
+    if (!forward)
+      throw Error("the trace has no forward of stage " + std::to_string(stage) +
+                  ", so its costs cannot be fitted; record whole steps");
+    StageEntry& entry = entries.emplace_back();
+    entry.forward = *forward;
+    entry.backward = mean_of(means[stage], OpKind::kBackward).value();
+    entry.recompute = mean_of(means[stage], OpKind::kRecompute).value();
+    const auto input_grad = mean_of(means[stage], OpKind::kInputGrad).value();
+    const auto weight_grad = mean_of(means[stage], OpKind::kWeightGrad).value();
+    if (input_grad || weight_grad) {
+      entry.input_grad = input_grad.value_or(0);
+      entry.weight_grad = weight_grad.value_or(0);
+    }
+  }
+  return entries;
+}
+
+/// The backward's time per forward; 0 if there is no backward.
+double backward_ratio(const StageEntry& stage) {
+  return static_cast<double>(stage.backward.value_or(0)) /
+         static_cast<double>(std::max<Nanos>(1, stage.forward));
+}
+
+/// Whether the first stage computes no input gradient, because nothing before it needs one: then
+/// its backward is nearer to the others' weight gradients than to their backwards.
+bool first_lacks_input_grad(const std::vector<StageEntry>& stages, double input_part) {
+  std::vector<double> others;
+  for (std::size_t stage = 1; stage < stages.size(); ++stage)
+    others.push_back(backward_ratio(stages[stage]));
+  if (others.empty() || !stages.front().backward) return false;
+  const double usual = quantile(std::move(others), 50);
+  const double own = backward_ratio(stages.front());
+  return std::abs(own - (1 - input_part) * usual) < std::abs(own - usual);
+}
+
+/// The input gradient's mean fraction of a backward over the stages that split it.
+std::optional<double> measured_split(const std::vector<StageEntry>& stages) {
+  double input = 0;
+  double both = 0;
+  for (std::size_t stage = stages.size() > 1 ? 1 : 0; stage < stages.size(); ++stage) {
+    input += static_cast<double>(stages[stage].input_grad.value_or(0));
+    both += static_cast<double>(stages[stage].input_grad.value_or(0) +
+                                stages[stage].weight_grad.value_or(0));
+  }
+  if (both == 0) return {};
+  return input / both;
+}
+
+/// Splits the backwards of stages that were seen whole only. Returns whether any was split.
+bool split_backwards(std::vector<StageEntry>& stages, double input_part) {
+  const bool first_has_none = first_lacks_input_grad(stages, input_part);
+  bool any = false;
+  for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+    StageEntry& entry = stages[stage];
+    if (entry.input_grad || !entry.backward) continue;
+    const double part = stage == 0 && first_has_none ? 0 : input_part;
+    entry.input_grad = std::llround(static_cast<double>(*entry.backward) * part);
+    entry.weight_grad = *entry.backward - *entry.input_grad;
+    any = true;
+  }
+  return any;
+}
+
+/// Splits backwards where that is needed or asked for, in all replicas alike.
+void split_table(FittedCosts& fitted, const FitOptions& options) {
+  CostTable& table = fitted.table;
+  const std::optional<double> measured = measured_split(table.stages);
+  const std::optional<double> part = measured ? measured : options.split_backward;
+  if (!part) return;
+  if (measured && options.split_backward)
+    fitted.notes.push_back(
+        "the steps have split backwards: their measured halves count, also for stages that never "
+        "split theirs");
+  const bool first_has_none = first_lacks_input_grad(table.stages, *part);
+  const bool any = split_backwards(table.stages, *part);
+  for (std::vector<StageEntry>& stages : table.replicas) split_backwards(stages, *part);
+  if (any && first_has_none && !measured)
+    fitted.notes.push_back(
+        "the backward of stage 0 is as short as a weight gradient: it counts as one, without an "
+        "input gradient");
+}
+
+/// The times of messages that did not wait until an op of their receiver ended.
+std::vector<Nanos> message_times(std::span<const ReplicatedStep> steps) {
+  std::vector<Nanos> times;
+  for (const ReplicatedStep& replicas : steps)
+    for (const ObservedStep& step : replicas) {
+      std::set<std::pair<std::int32_t, Nanos>> ends;
+      step.for_each_compute([&](InstructionId id, const Instruction& one) {
+        ends.emplace(one.rank, step.timeline.end[id]);
+      });
+      for (InstructionId id = 0; id < step.program.size(); ++id) {
+        const Instruction& one = step.program.instructions[id];
+        if (!is_message(one)) continue;
+        const Nanos time = step.duration_of(id);
+        if (time == 0 || !ends.contains({one.peer, step.timeline.end[id]})) times.push_back(time);
+      }
+    }
+  return times;
+}
+
+/// The steps after the last lasting change of speed.
+std::span<const ReplicatedStep> choose_steps(std::span<const ReplicatedStep> steps,
+                                             FittedCosts& fitted, std::int32_t stages) {
+  while (const std::optional<Drift> drift = find_drift(collect_samples(steps, stages))) {
+    steps = steps.subspan(drift->first_step);
+    fitted.first_step += drift->first_step;
+    fitted.drift = drift;
+  }
+  return steps;
+}
+
+}  // namespace
+
+FittedCosts fit_costs(std::span<const ReplicatedStep> steps, const FitOptions& options) {
+  FittedCosts fitted;
+  CostTable& table = fitted.table;
+  steps = choose_steps(steps, fitted, options.stages);
+  const std::vector<OpSample> samples = collect_samples(steps, options.stages);
+  const FittedNoise noise = fit_noise(samples);
+  const auto entries = [&](std::optional<std::size_t> replica) {
+    return make_entries(find_means(samples, noise.is_straggler, options.stages, replica));
+  };
+  table.stages = entries({});
+  const std::size_t replicas = steps.front().size();
+  for (std::size_t replica = 0; replicas > 1 && replica < replicas; ++replica)
+    table.replicas.push_back(entries(replica));
+  split_table(fitted, options);
+  if (noise.noise.is_random()) table.noise = noise.noise;
+  if (std::vector<Nanos> times = message_times(steps); !times.empty())
+    table.message.latency = quantile(std::move(times), 50);
+  table.divisible = true;
+  return fitted;
+}
+
+}  // namespace bubblescope::inline sim

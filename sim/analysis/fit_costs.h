@@ -1,0 +1,39 @@
+// From measured steps to costs: what `simulate` needs to predict other steps of the same job.
+//
+//   stages     the mean time per stage and kind over all replicas, without stragglers
+//   replicas   the same for each data-parallel replica, where there are several
+//   message    the median time of the messages that did not wait for their receiver
+//   noise      how steps differ: fit_noise.h
+// If the speed of the steps has changed for good, only the steps after the last change count.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/analysis/fit_noise.h"
+#include "sim/model/cost_table.h"
+
+namespace bubblescope::inline sim {
+
+struct FitOptions {
+  std::int32_t stages = 0;  ///< of one pipeline
+  /// The input gradient's fraction of a full backward, for stages that never split it; empty: such
+  /// stages get no input_grad and weight_grad.
+  std::optional<double> split_backward;
+};
+
+struct FittedCosts {
+  CostTable table;                 ///< divisible; without the time outside the pipeline
+  std::size_t first_step = 0;      ///< the steps before it are left out
+  std::optional<Drift> drift;      ///< why they are left out
+  std::vector<std::string> notes;  ///< whole sentences on what was assumed
+};
+
+/// Requires at least one step; all have the same replicas and stages. Throws Error for stages that
+/// lack a forward.
+FittedCosts fit_costs(std::span<const ReplicatedStep> steps, const FitOptions& options);
+
+}  // namespace bubblescope::inline sim

@@ -1,0 +1,45 @@
+// Fits noise (sim/model/noise.h) to measured steps.
+//
+// Every op's time is divided by the mean of its replica, stage and kind. The logarithm of this
+// ratio is a sum of effects, which are estimated one after the other, each as a mean weighted by
+// time:
+//   step     common to all ops of a step                        -> step_jitter
+//   length   common to all ops of a micro-batch in its replica  -> sequence_length_jitter
+//   rank     common to all ops of a rank in a step              -> rank_jitter
+//   rest                                                        -> op_jitter
+// The variance of each effect's means exceeds that of the effect by what is left of the others in a
+// mean; this excess is subtracted. Ops that take over 1.5 times as long as their step, micro-batch
+// and stage explain are stragglers if they are rare: they count in no mean.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "sim/analysis/op_samples.h"
+#include "sim/model/noise.h"
+
+namespace bubblescope::inline sim {
+
+struct FittedNoise {
+  Noise noise;                     ///< lognormal; sigmas are 0 where the steps show no spread
+  std::vector<bool> is_straggler;  ///< per sample
+  std::vector<double> excess;      ///< per sample: its time over what medians explain
+};
+
+/// Fits the noise of compute ops; messages have none.
+FittedNoise fit_noise(std::span<const OpSample> samples);
+
+/// A lasting change of speed: from one step on, all ops take longer, or less long.
+struct Drift {
+  std::size_t first_step = 0;  ///< the first that has changed
+  double change = 0;           ///< of the ops' times, as a fraction: 0.05 is 5 % slower
+};
+
+/// The most significant change between two steps; empty if none is significant: the mean before
+/// and after must differ by over 1 % and by over six standard errors, with three steps on each
+/// side.
+std::optional<Drift> find_drift(std::span<const OpSample> samples);
+
+}  // namespace bubblescope::inline sim

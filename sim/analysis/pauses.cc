@@ -1,0 +1,97 @@
+// Finds gaps in measured steps.
+#include "sim/analysis/pauses.h"
+
+#include <algorithm>
+
+#include "sim/ir/quantile.h"
+
+namespace bubblescope::inline sim {
+
+namespace {
+
+constexpr double kOfMedianOp = 0.25;
+constexpr double kOfMedianGap = 5;
+constexpr double kRare = 0.05;
+
+/// The gap before every compute op; 0 for the first op of a rank that waits for nothing.
+std::vector<Nanos> find_gaps(const ObservedStep& step) {
+  std::vector<Nanos> gaps(step.program.size(), 0);
+  std::vector<Nanos> lane_end(step.program.lanes.size(), -1);
+  for (InstructionId id = 0; id < step.program.size(); ++id) {
+    const Instruction& one = step.program.instructions[id];
+    Nanos ready = one.lane == kNoLane ? -1 : lane_end[one.lane];
+    for (const InstructionId on : step.program.dependencies_of(id))
+      ready = std::max(ready, step.timeline.end[on]);
+    if (one.lane != kNoLane) lane_end[one.lane] = step.timeline.end[id];
+    if (ready >= 0 && is_compute(one.op.kind))
+      gaps[id] = std::max<Nanos>(0, step.timeline.start[id] - ready);
+  }
+  return gaps;
+}
+
+/// The least gap on every rank that is a pause; none where pauses would not be rare.
+std::vector<Nanos> find_limits(const ObservedStep& step, const std::vector<Nanos>& gaps) {
+  const auto ranks = static_cast<std::size_t>(step.program.ranks);
+  std::vector<std::vector<Nanos>> ops(ranks);
+  std::vector<std::vector<Nanos>> gaps_of(ranks);
+  step.for_each_compute([&](InstructionId id, const Instruction& one) {
+    ops[static_cast<std::size_t>(one.rank)].push_back(step.duration_of(id));
+    gaps_of[static_cast<std::size_t>(one.rank)].push_back(gaps[id]);
+  });
+  std::vector<Nanos> limits(ranks, 0);
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    if (ops[rank].empty()) continue;
+    const double of_op = kOfMedianOp * static_cast<double>(quantile(ops[rank], 50));
+    const double of_gap = kOfMedianGap * static_cast<double>(quantile(gaps_of[rank], 50));
+    limits[rank] = static_cast<Nanos>(std::max(of_op, of_gap)) + 1;
+    const auto count = std::count_if(gaps_of[rank].begin(), gaps_of[rank].end(),
+                                     [&](Nanos gap) { return gap >= limits[rank]; });
+    const auto most = std::max(1.0, kRare * static_cast<double>(ops[rank].size()));
+    if (static_cast<double>(count) > most)
+      limits[rank] = *std::max_element(gaps_of[rank].begin(), gaps_of[rank].end()) + 1;
+  }
+  return limits;
+}
+
+/// Calls visit(id, instruction, gap, is_pause) for every compute op.
+template <class Visit>
+void for_each_gap(const ObservedStep& step, Visit visit) {
+  const std::vector<Nanos> gaps = find_gaps(step);
+  const std::vector<Nanos> limits = find_limits(step, gaps);
+  step.for_each_compute([&](InstructionId id, const Instruction& one) {
+    visit(id, one, gaps[id], gaps[id] >= limits[static_cast<std::size_t>(one.rank)]);
+  });
+}
+
+}  // namespace
+
+std::vector<Durations> with_gaps(const ReplicatedStep& step, Gaps gaps) {
+  std::vector<Durations> durations = as_measured(step);
+  for (std::size_t replica = 0; replica < step.size(); ++replica)
+    for_each_gap(step[replica], [&](InstructionId id, const Instruction&, Nanos gap, bool pause) {
+      const bool kept = gaps == Gaps::kAll || pause == (gaps == Gaps::kOnlyPauses);
+      if (kept) durations[replica][id] += gap;
+    });
+  return durations;
+}
+
+std::vector<Nanos> sum_launch_gaps(std::span<const ReplicatedStep> steps) {
+  std::vector<Nanos> sums(static_cast<std::size_t>(steps.front().front().program.ranks), 0);
+  for (const ReplicatedStep& step : steps)
+    for (const ObservedStep& replica : step)
+      for_each_gap(replica, [&](InstructionId, const Instruction& one, Nanos gap, bool pause) {
+        if (!pause) sums[static_cast<std::size_t>(one.rank)] += gap;
+      });
+  return sums;
+}
+
+std::int64_t count_pauses(std::span<const ReplicatedStep> steps) {
+  std::int64_t count = 0;
+  for (const ReplicatedStep& step : steps)
+    for (const ObservedStep& replica : step)
+      for_each_gap(replica,
+                   [&](InstructionId, const Instruction&, Nanos, bool pause) { count += pause; });
+  return count;
+}
+
+}  // namespace bubblescope::inline sim

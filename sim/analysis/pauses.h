@@ -1,0 +1,30 @@
+// Time that ranks lose between and within ops without waiting for an input.
+//
+// A *gap* is the time from when an op could start (its input has arrived and the op before it on
+// its rank has ended) to when it did: the rank was busy elsewhere, usually its host. A gap is a
+// *pause* if it is long and rare: over a quarter of the rank's median op and five times its median
+// gap, for at most 5 % of its ops; garbage collection looks like this. A rank with many gaps is
+// launch-bound: its host launches work later than the device could run it. A pause may also show as
+// a single op that takes far longer than usual (a straggler, fit_noise.h).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/analysis/coupled_replay.h"
+
+namespace bubblescope::inline sim {
+
+/// Which gaps are kept; ops end when they did if all are.
+enum class Gaps : std::uint8_t { kAll, kOnlyPauses, kOnlyLaunches };
+
+/// The measured durations, with each op's gap added to its own time.
+std::vector<Durations> with_gaps(const ReplicatedStep& step, Gaps gaps);
+
+/// The gaps that are no pauses: their total on each rank, over all steps.
+std::vector<Nanos> sum_launch_gaps(std::span<const ReplicatedStep> steps);
+
+/// The number of pauses in all steps.
+std::int64_t count_pauses(std::span<const ReplicatedStep> steps);
+
+}  // namespace bubblescope::inline sim

@@ -1,0 +1,117 @@
+// Cuts and joins stages.
+#include "sim/model/restage.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace bubblescope::inline sim {
+
+namespace {
+
+/// A quantity of all stages as a function of the position in the model, from 0 to 1.
+class Spread {
+ public:
+  void add(std::int64_t of_stage) { sums_.push_back(sums_.back() + of_stage); }
+
+  /// The share of part `at` of `parts`. The shares of all parts add up to the whole.
+  std::int64_t share(std::size_t at, std::size_t parts) const {
+    return sum_until(at + 1, parts) - sum_until(at, parts);
+  }
+
+ private:
+  std::int64_t sum_until(std::size_t at, std::size_t parts) const {
+    const std::size_t stages = sums_.size() - 1;
+    const std::size_t whole = at * stages / parts;
+    if (whole == stages) return sums_.back();
+    const double rest = static_cast<double>(at * stages % parts) / static_cast<double>(parts);
+    return sums_[whole] + std::llround(static_cast<double>(sums_[whole + 1] - sums_[whole]) * rest);
+  }
+
+  std::vector<std::int64_t> sums_{0};
+};
+
+using Stages = std::vector<StageEntry>;
+
+/// Divides what all stages have; what one of them lacks stays empty.
+template <class Get, class Set>
+void divide(const Stages& from, Stages& to, Get get, Set set) {
+  Spread spread;
+  for (const StageEntry& stage : from) {
+    const auto value = get(stage);
+    if (!value) return;
+    spread.add(*value);
+  }
+  for (std::size_t at = 0; at < to.size(); ++at) set(to[at], spread.share(at, to.size()));
+}
+
+void divide(const Stages& from, Stages& to, std::optional<std::int64_t> StageEntry::*member) {
+  divide(
+      from, to, [=](const StageEntry& stage) { return stage.*member; },
+      [=](StageEntry& stage, std::int64_t share) { stage.*member = share; });
+}
+
+template <class Part>
+void divide_part(const Stages& from, Stages& to, Part part) {
+  divide(
+      from, to, [&](const StageEntry& stage) { return std::optional<std::int64_t>(part(stage)); },
+      [&](StageEntry& stage, std::int64_t share) { part(stage) = share; });
+}
+
+std::optional<Nanos> full_backward(const StageEntry& stage) {
+  if (stage.backward || !stage.input_grad) return stage.backward;
+  return *stage.input_grad + *stage.weight_grad;
+}
+
+void divide_activations(const Stages& from, Stages& to) {
+  for (const StageEntry& stage : from)
+    if (!stage.activation_bytes) return;
+  for (StageEntry& stage : to) stage.activation_bytes = MemoryDelta{};
+  divide_part(
+      from, to, [](auto& stage) -> auto& { return stage.activation_bytes->forward; });
+  divide_part(
+      from, to, [](auto& stage) -> auto& { return stage.activation_bytes->input_grad; });
+  for (StageEntry& stage : to) {
+    MemoryDelta& bytes = *stage.activation_bytes;
+    bytes.weight_grad = -bytes.forward - bytes.input_grad;
+  }
+}
+
+Stages restage(const Stages& from, std::size_t count) {
+  Stages to(count);
+  divide_part(
+      from, to, [](auto& stage) -> auto& { return stage.forward; });
+  divide(from, to, full_backward,
+         [](StageEntry& stage, std::int64_t share) { stage.backward = share; });
+  for (const auto member :
+       {&StageEntry::input_grad, &StageEntry::weight_grad, &StageEntry::recompute,
+        &StageEntry::selective_recompute, &StageEntry::evict, &StageEntry::load,
+        &StageEntry::evict_to_rank, &StageEntry::load_from_rank, &StageEntry::weight_bytes,
+        &StageEntry::checkpoint, &StageEntry::selective_checkpoint})
+    divide(from, to, member);
+  divide_part(
+      from, to, [](auto& stage) -> auto& { return stage.update.optimizer; });
+  divide_part(
+      from, to, [](auto& stage) -> auto& { return stage.update.reduce_grad; });
+  divide_part(
+      from, to, [](auto& stage) -> auto& { return stage.update.unshard; });
+  divide_activations(from, to);
+  return to;
+}
+
+}  // namespace
+
+bool is_restaged(const CostTable& table, const Schedule& schedule) {
+  const auto given = static_cast<std::int32_t>(table.stages.size());
+  return table.divisible && given != schedule.stages() && given != schedule.stages_per_pipeline();
+}
+
+CostTable restage(const CostTable& table, const Schedule& schedule) {
+  if (!is_restaged(table, schedule)) return table;
+  const auto count = static_cast<std::size_t>(schedule.stages_per_pipeline());
+  CostTable fitted = table;
+  fitted.stages = restage(table.stages, count);
+  for (Stages& stages : fitted.replicas) stages = restage(stages, count);
+  return fitted;
+}
+
+}  // namespace bubblescope::inline sim

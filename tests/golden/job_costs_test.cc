@@ -1,0 +1,192 @@
+// From traces to predictions: analyze --costs-out, --try, --each and --fail-if.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "sim/ir/quantile.h"
+#include "tests/golden/reference_data.h"
+#include "tests/support/command.h"
+#include "tests/support/temporary_folder.h"
+#include "traces/files/format.h"
+
+namespace bubblescope::tests {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kCosts = " --pp 4 -m 8 --f 10 --i 11 --w 9 --p2p 0.4";
+
+Json json_of(const std::string& arguments) {
+  const CommandOutcome outcome = run_command(arguments + " --format json");
+  EXPECT_EQ(outcome.status, 0) << arguments;
+  return Json::parse(outcome.output);
+}
+
+class JobCosts : public TemporaryFolder {
+ protected:
+  /// Records a step as run.json.
+  void record(const std::string& simulation) const {
+    EXPECT_EQ(run_command("simulate " + simulation + " --trace " + path("run.json")).status, 0);
+  }
+
+  /// Fits costs to a trace, and returns the flag that names them.
+  std::string fit(const std::string& trace, const std::string& flags = "") const {
+    const std::string command =
+        "analyze " + trace + " --costs-out " + path("costs.json") + " " + flags;
+    EXPECT_EQ(run_command(command).status, 0) << command;
+    return " --costs " + path("costs.json");
+  }
+};
+
+// The trace says everything, so the fitted costs give any schedule the time that the costs of the
+// simulation give it.
+TEST_F(JobCosts, OfASimulatedStepPredictOtherSchedules) {
+  record(std::string("zb-h1") + kCosts);
+  const std::string costs = fit(path("run.json"));
+  for (const std::string schedule : {"zb-h1", "1f1b", "gpipe", "zb-h2"})
+    EXPECT_EQ(json_of("simulate " + schedule + " --pp 4 -m 8" + costs)["makespan_ns"],
+              json_of("simulate " + schedule + kCosts)["makespan_ns"])
+        << schedule;
+}
+
+TEST_F(JobCosts, AreTakenByEveryCommandWithCosts) {
+  record(std::string("zb-h1") + kCosts);
+  const std::string costs = fit(path("run.json"));
+  const Json compared = json_of("compare 1f1b,zb-v --pp 4 -m 8" + costs);
+  EXPECT_EQ(compared["reports"].size(), 2u);
+  const Json planned = json_of("plan --pp 4 -m 8" + costs);
+  EXPECT_FALSE(planned["plans"].empty());
+  const Json found = json_of("search --pp 4 -m 8 --time-limit 1s" + costs);
+  EXPECT_LE(found["makespan_ns"], json_of(std::string("simulate zb-h1") + kCosts)["makespan_ns"]);
+  const Json stages =
+      json_of("partition " + path("costs.json") + " --stages 2 --method minmax")["stages"];
+  ASSERT_EQ(stages.size(), 2u);
+  EXPECT_EQ(stages[0]["time_ns"], 60'000'000);  // two stages of 10 + 20 ms
+}
+
+// A stage of 10, 11, 9 ms becomes two of half of that: as if chunks had been simulated.
+TEST_F(JobCosts, AreCutForSchedulesWithMoreStages) {
+  record(std::string("zb-h1") + kCosts);
+  const std::string costs = fit(path("run.json"));
+  for (const std::string schedule : {"zb-v", "interleaved"})
+    EXPECT_EQ(json_of("simulate " + schedule + " --pp 4 -m 8" + costs)["makespan_ns"],
+              json_of("simulate " + schedule + kCosts)["makespan_ns"])
+        << schedule;
+}
+
+TEST_F(JobCosts, TriesAgreeWithSimulations) {
+  record(std::string("1f1b") + kCosts);
+  const Json report =
+      json_of("analyze " + path("run.json") +
+              " --try zb-h1,chimera -m 8,9 --split-b 0.55 --try-out " + path("best.json"));
+  const Json& tries = report["tries"];
+  ASSERT_EQ(tries.size(), 5u);
+  EXPECT_EQ(tries[0]["schedule"], "1f1b");
+  EXPECT_EQ(tries[0]["step_ns"], report["makespan_ns"]);
+  EXPECT_EQ(tries[0]["change"], 0);
+  EXPECT_NEAR(report["fit_error"].get<double>(), 0, 1e-9);
+  const Json zb_h1 = json_of(std::string("simulate zb-h1") + kCosts);
+  EXPECT_EQ(tries[1]["step_ns"], zb_h1["makespan_ns"]);
+  EXPECT_NEAR(tries[1]["change"].get<double>(),
+              zb_h1["makespan_ns"].get<double>() / report["makespan_ns"].get<double>() - 1, 1e-6);
+  EXPECT_EQ(tries[1]["memory_ratio"], 1);  // ZB-H1 holds what 1F1B holds
+  // Chimera runs half of the micro-batches in each direction, so it needs an even number.
+  EXPECT_TRUE(tries[4].contains("problem")) << tries[4];
+  EXPECT_EQ(run_command("check " + path("best.json")).status, 0);
+}
+
+TEST_F(JobCosts, WithoutASplitNoHalvesAreInvented) {
+  record(std::string("1f1b") + kCosts);
+  const Json report = json_of("analyze " + path("run.json") + " --try zb-h1");
+  EXPECT_NE(report["tries"][1]["problem"].get<std::string>().find("--split-b"), std::string::npos);
+}
+
+TEST_F(JobCosts, GatesKnowTheNumbersOfTraces) {
+  record(std::string("1f1b") + kCosts);
+  const std::string analyze = "analyze " + path("run.json") + " --fail-if ";
+  EXPECT_EQ(run_command(analyze + "'replay_error>0.01'").status, 0);
+  EXPECT_EQ(run_command(analyze + "'slowdown>1.1'").status, 0);
+  EXPECT_EQ(run_command(analyze + "'cause_communication_s<1'").status, 1);
+  EXPECT_EQ(run_command(analyze + "'cause_nothing_s<1'").status, 2);
+}
+
+TEST_F(JobCosts, EachTraceIsARow) {
+  record(std::string("1f1b") + kCosts);
+  std::ofstream(path("broken.json")) << "{";
+  const CommandOutcome outcome =
+      run_command("analyze --each " + path("run.json") + " " + path("broken.json"));
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 3);
+  EXPECT_NE(outcome.output.find("run.json,1f1b,4,8,1,"), std::string::npos) << outcome.output;
+}
+
+// Every op is said to take half of its time, so that a replay takes half as long as the step.
+TEST_F(JobCosts, NothingIsPredictedFromStepsThatTheOpsDoNotExplain) {
+  record(std::string("1f1b") + kCosts);
+  Json trace = Json::parse(traces::read_file(path("run.json")));
+  trace.erase("otherData");
+  for (Json& event : trace["traceEvents"])
+    if (event.contains("dur")) event["dur"] = event["dur"].get<double>() / 2;
+  std::ofstream(path("halved.json")) << trace.dump();
+  const std::string analyze = "analyze " + path("halved.json") + " --try zb-h1 --split-b 0.5" +
+                              " --costs-out " + path("halved_costs.json");
+  const CommandOutcome outcome = run_command(analyze + " --format json");
+  EXPECT_EQ(outcome.status, 1);
+  const Json report = Json::parse(outcome.output);
+  EXPECT_EQ(report["trust"]["verdict"], "none");
+  EXPECT_TRUE(report["tries"].is_null());
+  EXPECT_FALSE(std::filesystem::exists(path("halved_costs.json")));
+  EXPECT_EQ(run_command(analyze).output.find("without:"), std::string::npos);
+}
+
+/// The steps of StragglerAnalysis' trace whose rank in time is at least `first` and below `last`.
+std::string write_steps(const std::string& to, std::size_t first, std::size_t last) {
+  const Json all =
+      Json::parse(traces::read_file(reference_folder() + "/traces/straggler/timeline-ST.json.gz"));
+  std::set<std::int64_t> numbers;
+  const auto step_of = [](const Json& event) {
+    return event.contains("args") ? event["args"].value("step", std::int64_t{-1}) : -1;
+  };
+  for (const Json& event : all)
+    if (step_of(event) >= 0) numbers.insert(step_of(event));
+  const std::vector<std::int64_t> sorted(numbers.begin(), numbers.end());
+  Json some = Json::array();
+  for (const Json& event : all) {
+    const auto at = std::lower_bound(sorted.begin(), sorted.end(), step_of(event));
+    const auto rank = static_cast<std::size_t>(at - sorted.begin());
+    if (step_of(event) < 0 || (rank >= first && rank < last)) some.push_back(event);
+  }
+  std::ofstream(to) << some.dump();
+  return to;
+}
+
+// The first 8 of 32 steps of a production job with 2 replicas predict the other 24.
+TEST_F(JobCosts, OfTheFirstStepsPredictTheOthers) {
+  if (const std::string missing = missing_reference("traces/straggler/timeline-ST.json.gz");
+      !missing.empty())
+    GTEST_SKIP() << missing;
+  const std::string costs = fit(write_steps(path("first.json"), 0, 8));
+  const Json predicted = json_of("simulate 1f1b --pp 4 -m 4" + costs);
+  EXPECT_EQ(predicted["replicas"], 2);
+  std::vector<double> measured;
+  double sum = 0;
+  const Json rest = json_of("analyze " + write_steps(path("rest.json"), 8, 32));
+  for (const Json& step : rest["steps"]) {
+    measured.push_back(step["pipeline_ns"].get<double>());
+    sum += measured.back();
+  }
+  ASSERT_EQ(measured.size(), 24u);
+  const double mean = sum / 24;
+  const double p95 = quantile(measured, 95);
+  EXPECT_NEAR(predicted["noise"]["mean_ns"].get<double>(), mean, 0.03 * mean);
+  EXPECT_NEAR(predicted["noise"]["p95_ns"].get<double>(), p95, 0.02 * p95);
+}
+
+}  // namespace
+}  // namespace bubblescope::tests

@@ -1,0 +1,179 @@
+// Tests costs and noise that are fitted to steps which were made with known ones.
+#include "sim/analysis/fit_costs.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <list>
+
+#include "sim/analysis/replay.h"
+#include "sim/engine/simulate.h"
+#include "sim/model/noise.h"
+#include "tests/support/recorded_step.h"
+
+namespace bubblescope::tests {
+namespace {
+
+constexpr std::int32_t kStages = 4;
+
+/// 1F1B with p = 4, m = 8: F of stage s takes 10 + s ms, B twice as long, messages 0.5 ms.
+Nanos duration_of(const Instruction& one) {
+  if (!is_compute(one.op.kind)) return 500'000;
+  const Nanos forward = 10'000'000 + 1'000'000 * one.op.stage;
+  return one.op.kind == OpKind::kForward ? forward : 2 * forward;
+}
+
+/// Steps of one job, each with its replicas, that outlive the references to them.
+class Job {
+ public:
+  explicit Job(const RecordedStep& base) : base_(base) {
+    for (const Instruction& one : base_.program.instructions)
+      durations_.push_back(duration_of(one));
+  }
+
+  /// Adds `count` steps with `replicas` replicas, drawn from the noise.
+  void draw(const Noise& noise, std::size_t count, std::size_t replicas, double factor = 1) {
+    for (std::size_t step = 0; step < count; ++step) {
+      ReplicatedStep& next = steps_.emplace_back();
+      for (std::size_t replica = 0; replica < replicas; ++replica) {
+        Noise own = noise;
+        own.replica = replica;
+        const NoiseModel model(base_.program, durations_, own);
+        const NoisyBatch batch(model, step / kBatchWidth);
+        std::vector<Nanos> drawn(durations_.size());
+        for (InstructionId id = 0; id < drawn.size(); ++id)
+          drawn[id] = std::llround(factor * batch(id)[step % kBatchWidth]);
+        timelines_.push_back(simulate(base_.program, drawn));
+        next.push_back({base_.program, timelines_.back()});
+      }
+    }
+  }
+
+  const std::vector<ReplicatedStep>& steps() const { return steps_; }
+  std::vector<OpSample> samples() const { return collect_samples(steps_, kStages); }
+
+ private:
+  const RecordedStep& base_;
+  std::vector<Nanos> durations_;
+  std::list<Timeline> timelines_;
+  std::vector<ReplicatedStep> steps_;
+};
+
+const RecordedStep& recorded() {
+  static const RecordedStep step = record_step("1f1b", {.ranks = kStages, .microbatches = 8});
+  return step;
+}
+
+TEST(FitCosts, KnownCostsComeBackToTheNanosecond) {
+  Job job(recorded());
+  job.draw({}, 2, 1);
+  const FittedCosts fitted = fit_costs(job.steps(), {kStages, {}});
+  ASSERT_EQ(fitted.table.stages.size(), 4u);
+  for (std::size_t stage = 0; stage < 4; ++stage) {
+    const Nanos forward = 10'000'000 + 1'000'000 * static_cast<Nanos>(stage);
+    EXPECT_EQ(fitted.table.stages[stage].forward, forward);
+    EXPECT_EQ(fitted.table.stages[stage].backward, 2 * forward);
+    EXPECT_FALSE(fitted.table.stages[stage].input_grad);
+  }
+  EXPECT_EQ(fitted.table.message.latency, 500'000);
+  EXPECT_FALSE(fitted.table.noise);
+  EXPECT_TRUE(fitted.table.replicas.empty());
+  EXPECT_FALSE(fitted.drift);
+}
+
+TEST(FitCosts, FullBackwardsAreSplitWhereAsked) {
+  Job job(recorded());
+  job.draw({}, 1, 1);
+  const FittedCosts fitted = fit_costs(job.steps(), {kStages, 0.25});
+  for (const StageEntry& stage : fitted.table.stages) {
+    EXPECT_EQ(stage.input_grad, *stage.backward / 4);
+    EXPECT_EQ(*stage.input_grad + *stage.weight_grad, stage.backward);
+  }
+}
+
+// The first stage's backward takes as long as its forward, the others' twice as long: with halves,
+// the first computes no input gradient.
+TEST(FitCosts, AFirstStageWithoutInputGradientIsSeen) {
+  Job job(recorded());
+  job.draw({}, 1, 1);
+  const ObservedStep observed = job.steps()[0][0];
+  std::vector<Nanos> durations = collect_durations(observed.timeline);
+  for (InstructionId id = 0; id < durations.size(); ++id) {
+    const Op& op = recorded().program.instructions[id].op;
+    if (op.kind == OpKind::kBackward && op.stage == 0) durations[id] /= 2;
+  }
+  const Timeline timeline = simulate(recorded().program, durations);
+  const std::vector<ReplicatedStep> steps{{{recorded().program, timeline}}};
+  const FittedCosts fitted = fit_costs(steps, {kStages, 0.5});
+  EXPECT_EQ(fitted.table.stages[0].input_grad, 0);
+  EXPECT_EQ(fitted.table.stages[0].weight_grad, 10'000'000);
+  EXPECT_EQ(fitted.table.stages[1].input_grad, 11'000'000);
+  EXPECT_FALSE(fitted.notes.empty());
+}
+
+// Sigma is estimated from n draws with a relative error of about 1/sqrt(2 n): 4 sigma are allowed.
+// Here are 48 steps with 2 replicas: 48 steps, 768 lengths, 384 ranks, 6144 ops.
+TEST(FitNoise, FindsTheSigmasThatWereDrawn) {
+  Noise noise;
+  noise.op_jitter = 0.02;
+  noise.rank_jitter = 0.03;
+  noise.sequence_length_jitter = 0.1;
+  noise.step_jitter = 0.05;
+  Job job(recorded());
+  job.draw(noise, 48, 2);
+  const Noise fitted = fit_noise(job.samples()).noise;
+  EXPECT_NEAR(fitted.op_jitter, noise.op_jitter, 0.05 * noise.op_jitter);
+  EXPECT_NEAR(fitted.rank_jitter, noise.rank_jitter, 0.2 * noise.rank_jitter);
+  EXPECT_NEAR(fitted.sequence_length_jitter, noise.sequence_length_jitter, 0.011);
+  EXPECT_NEAR(fitted.step_jitter, noise.step_jitter, 0.4 * noise.step_jitter);
+  EXPECT_EQ(fitted.stragglers.probability, 0);
+}
+
+TEST(FitNoise, OneEffectIsNotTakenForAnother) {
+  for (double Noise::*sigma :
+       {&Noise::op_jitter, &Noise::rank_jitter, &Noise::sequence_length_jitter}) {
+    Noise noise;
+    noise.*sigma = 0.05;
+    Job job(recorded());
+    job.draw(noise, 48, 2);
+    const Noise fitted = fit_noise(job.samples()).noise;
+    for (double Noise::*other : {&Noise::op_jitter, &Noise::rank_jitter,
+                                 &Noise::sequence_length_jitter, &Noise::step_jitter})
+      EXPECT_NEAR(fitted.*other, noise.*other, 0.004);
+  }
+}
+
+TEST(FitNoise, StragglersAreTheRareLongOps) {
+  Noise noise;
+  noise.op_jitter = 0.02;
+  noise.stragglers = {0.01, 4, false};
+  Job job(recorded());
+  job.draw(noise, 48, 1);
+  const Noise fitted = fit_noise(job.samples()).noise;
+  // 3072 ops, of which 31 straggle in the mean.
+  EXPECT_NEAR(fitted.stragglers.probability, 0.01, 4 * 0.0018);
+  EXPECT_NEAR(fitted.stragglers.factor, 4, 0.1);
+  EXPECT_NEAR(fitted.op_jitter, 0.02, 0.002);
+}
+
+TEST(FindDrift, SeesALastingChangeAndNoOther) {
+  Noise noise;
+  noise.op_jitter = 0.02;
+  Job steady(recorded());
+  steady.draw(noise, 16, 2);
+  EXPECT_FALSE(find_drift(steady.samples()));
+  Job changed(recorded());
+  changed.draw(noise, 6, 2);
+  changed.draw(noise, 5, 2, 1.05);
+  const std::optional<Drift> drift = find_drift(changed.samples());
+  ASSERT_TRUE(drift);
+  EXPECT_EQ(drift->first_step, 6u);
+  EXPECT_NEAR(drift->change, 0.05, 0.005);
+  const FittedCosts fitted = fit_costs(changed.steps(), {kStages, {}});
+  EXPECT_EQ(fitted.first_step, 6u);
+  EXPECT_NEAR(static_cast<double>(fitted.table.stages[0].forward), 10.5e6, 0.01 * 10.5e6);
+}
+
+}  // namespace
+}  // namespace bubblescope::tests

@@ -1,0 +1,131 @@
+// Tests the causes that lie between and within ops: messages, launches, pauses and drift.
+#include "sim/analysis/pauses.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <list>
+
+#include "sim/analysis/causes.h"
+#include "sim/analysis/replay.h"
+#include "sim/engine/simulate.h"
+#include "tests/support/recorded_step.h"
+
+namespace bubblescope::tests {
+namespace {
+
+/// 1F1B with p = 4, m = 8, F = 100, B = 200; messages take `message`.
+RecordedStep recorded(Nanos message = 0) {
+  UniformCost cost;
+  cost.forward = 100;
+  cost.backward = 200;
+  cost.message = message;
+  return record_step("1f1b", {.ranks = 4, .microbatches = 8}, cost);
+}
+
+/// The step with every op's start delayed by gap(op).
+Timeline delay(const RecordedStep& step, const std::function<Nanos(const Instruction&)>& gap) {
+  std::vector<Nanos> durations = collect_durations(step.timeline);
+  std::vector<Nanos> gaps;
+  for (InstructionId id = 0; id < durations.size(); ++id) {
+    gaps.push_back(gap(step.program.instructions[id]));
+    durations[id] += gaps[id];
+  }
+  Timeline delayed = simulate(step.program, durations);
+  for (InstructionId id = 0; id < durations.size(); ++id) delayed.start[id] += gaps[id];
+  return delayed;
+}
+
+const Cause* find(const CauseReport& report, CauseKind kind) {
+  const auto found = std::find_if(report.causes.begin(), report.causes.end(),
+                                  [kind](const Cause& cause) { return cause.kind == kind; });
+  return found == report.causes.end() ? nullptr : &*found;
+}
+
+bool is_op(const Instruction& one, const std::string& op) {
+  return is_compute(one.op.kind) && to_string(one.op) == op;
+}
+
+// The critical path has 2 (p - 1) messages of 10 in fill and drain, and more where ranks alternate.
+TEST(Causes, MessagesCostWhatAStepWithoutThemSaves) {
+  const RecordedStep step = recorded(10);
+  const std::vector<ReplicatedStep> steps{{{step.program, step.timeline}}};
+  const CauseReport report = find_causes(steps);
+  const Cause* messages = find(report, CauseKind::kCommunication);
+  ASSERT_NE(messages, nullptr);
+  EXPECT_EQ(messages->saves, compute_makespan(step.timeline) - 11 * 300);
+}
+
+// One gap of 150 before 3F4, which is on the critical path: without it the step is 150 shorter.
+TEST(Causes, ALongRareGapIsAPause) {
+  const RecordedStep step = recorded();
+  const Timeline timeline =
+      delay(step, [](const Instruction& one) { return is_op(one, "3F4") ? 150 : 0; });
+  const std::vector<ReplicatedStep> steps{{{step.program, timeline}}};
+  EXPECT_EQ(count_pauses(steps), 1);
+  const CauseReport report = find_causes(steps);
+  const Cause* pause = find(report, CauseKind::kPause);
+  ASSERT_NE(pause, nullptr);
+  EXPECT_EQ(pause->saves, 150);
+  EXPECT_FALSE(pause->within_ops);
+  EXPECT_EQ(find(report, CauseKind::kLaunch), nullptr);
+}
+
+// Every op of rank 2 starts 20 late. The step without the gaps takes (m + p - 1)(F + B) = 3300.
+TEST(Causes, ManySmallGapsAreLateLaunches) {
+  const RecordedStep step = recorded();
+  const Timeline timeline = delay(step, [](const Instruction& one) {
+    return one.rank == 2 && is_compute(one.op.kind) ? 20 : 0;
+  });
+  const std::vector<ReplicatedStep> steps{{{step.program, timeline}}};
+  EXPECT_EQ(count_pauses(steps), 0);
+  const CauseReport report = find_causes(steps);
+  const Cause* launch = find(report, CauseKind::kLaunch);
+  ASSERT_NE(launch, nullptr);
+  EXPECT_EQ(launch->rank, 2);
+  EXPECT_EQ(launch->saves, compute_makespan(timeline) - 3300);
+  EXPECT_EQ(find(report, CauseKind::kPause), nullptr);
+}
+
+// 2B3 takes 5 times as long in one of four steps: 800 more, of which the mean step has a quarter.
+TEST(Causes, ASingleLongOpIsAPause) {
+  const RecordedStep step = recorded();
+  std::vector<Nanos> durations = collect_durations(step.timeline);
+  for (InstructionId id = 0; id < durations.size(); ++id)
+    if (is_op(step.program.instructions[id], "2B3")) durations[id] *= 5;
+  const Timeline slow = simulate(step.program, durations);
+  const std::vector<ReplicatedStep> steps{{{step.program, step.timeline}},
+                                          {{step.program, slow}},
+                                          {{step.program, step.timeline}},
+                                          {{step.program, step.timeline}}};
+  const CauseReport report = find_causes(steps);
+  const Cause* pause = find(report, CauseKind::kPause);
+  ASSERT_NE(pause, nullptr);
+  EXPECT_TRUE(pause->within_ops);
+  EXPECT_EQ(pause->count, 1);
+  EXPECT_DOUBLE_EQ(pause->factor, 5);
+  EXPECT_EQ(pause->saves, (compute_makespan(slow) - 3300) / 4);
+}
+
+// Four steps of 3300, then four that take 10 % longer: the mean step is 165 shorter without that.
+TEST(Causes, ALastingChangeOfSpeedIsADrift) {
+  const RecordedStep step = recorded();
+  std::list<Timeline> timelines;
+  std::vector<ReplicatedStep> steps;
+  for (int at = 0; at < 8; ++at) {
+    std::vector<Nanos> durations = collect_durations(step.timeline);
+    for (Nanos& duration : durations) duration = at < 4 ? duration : duration / 10 * 11;
+    timelines.push_back(simulate(step.program, durations));
+    steps.push_back({{step.program, timelines.back()}});
+  }
+  const CauseReport report = find_causes(steps);
+  const Cause* drift = find(report, CauseKind::kDrift);
+  ASSERT_NE(drift, nullptr);
+  EXPECT_EQ(drift->steps, 4);
+  EXPECT_NEAR(drift->factor, 1.1, 1e-9);
+  EXPECT_NEAR(static_cast<double>(drift->saves), 165, 1);
+}
+
+}  // namespace
+}  // namespace bubblescope::tests

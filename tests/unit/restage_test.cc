@@ -1,0 +1,81 @@
+// Tests costs of models that are cut into another number of stages.
+#include "sim/model/restage.h"
+
+#include <gtest/gtest.h>
+
+#include "sim/model/model_step.h"
+
+namespace bubblescope::tests {
+namespace {
+
+CostTable table_of(const std::vector<Nanos>& forwards) {
+  CostTable table;
+  table.divisible = true;
+  for (const Nanos forward : forwards) {
+    StageEntry stage;
+    stage.forward = forward;
+    stage.backward = 2 * forward;
+    table.stages.push_back(stage);
+  }
+  return table;
+}
+
+Schedule unordered(std::int32_t ranks, std::int32_t chunks) {
+  Shape shape;
+  shape.ranks = ranks;
+  shape.chunks = chunks;
+  shape.microbatches = 4;
+  return make_unordered_schedule(shape);
+}
+
+std::vector<Nanos> forwards_of(const CostTable& table) {
+  std::vector<Nanos> forwards;
+  for (const StageEntry& stage : table.stages) forwards.push_back(stage.forward);
+  return forwards;
+}
+
+TEST(Restage, CutsStagesIntoEqualParts) {
+  const CostTable cut = restage(table_of({10, 20}), unordered(2, 2));
+  EXPECT_EQ(forwards_of(cut), (std::vector<Nanos>{5, 5, 10, 10}));
+  EXPECT_EQ(cut.stages[3].backward, 20);
+}
+
+TEST(Restage, JoinsStages) {
+  EXPECT_EQ(forwards_of(restage(table_of({1, 2, 3, 4}), unordered(2, 1))),
+            (std::vector<Nanos>{3, 7}));
+}
+
+// 6 thirds of a third: the boundaries of three stages out of two are at 2/3 of each.
+TEST(Restage, CutsAcrossStages) {
+  EXPECT_EQ(forwards_of(restage(table_of({30, 60}), unordered(3, 1))),
+            (std::vector<Nanos>{20, 30, 40}));
+}
+
+TEST(Restage, KeepsTheWholeToTheNanosecond) {
+  for (std::int32_t ranks = 1; ranks < 12; ++ranks) {
+    Nanos sum = 0;
+    for (const Nanos forward : forwards_of(restage(table_of({7, 11, 13}), unordered(ranks, 1))))
+      sum += forward;
+    EXPECT_EQ(sum, 31) << ranks;
+  }
+}
+
+TEST(Restage, LeavesOtherTablesAlone) {
+  CostTable fixed = table_of({10, 20});
+  fixed.divisible = false;
+  EXPECT_EQ(forwards_of(restage(fixed, unordered(4, 1))), (std::vector<Nanos>{10, 20}));
+  EXPECT_FALSE(is_restaged(table_of({10, 20}), unordered(2, 1)));
+}
+
+TEST(Restage, AStageWithOnlyHalvesStillHasAFullBackward) {
+  CostTable table = table_of({10, 20});
+  table.stages[0].backward.reset();
+  table.stages[0].input_grad = 8;
+  table.stages[0].weight_grad = 12;
+  const CostTable joined = restage(table, unordered(1, 1));
+  EXPECT_EQ(joined.stages[0].backward, 60);
+  EXPECT_FALSE(joined.stages[0].input_grad);  // stage 1 has none to add
+}
+
+}  // namespace
+}  // namespace bubblescope::tests

@@ -1,0 +1,175 @@
+// Walks from traces to an analysis.
+#include "tools/commands/analyze_job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "sim/analysis/analyze.h"
+#include "sim/analysis/conclusions.h"
+#include "sim/analysis/mean_report.h"
+#include "sim/analysis/replay.h"
+#include "tools/commands/recognize_schedule.h"
+#include "tools/commands/trace_paths.h"
+#include "traces/measured/assemble_steps.h"
+#include "traces/measured/exposed_collectives.h"
+#include "traces/measured/trust.h"
+
+namespace bubblescope::tools {
+
+namespace {
+
+bool is_broken(const traces::MeasuredStep& step) { return !step.timeline.breakdown.empty(); }
+
+/// Leaves out incomplete steps. If no step is complete, marks them all instead.
+ReadSteps separate_incomplete_steps(ReadSteps read) {
+  std::vector<traces::MeasuredStep>& steps = read.steps;
+  const auto broken = std::find_if(steps.begin(), steps.end(), is_broken);
+  if (broken == steps.end()) return read;
+  const std::string why = broken->timeline.breakdown;
+  const auto count = std::count_if(steps.begin(), steps.end(), is_broken);
+  if (count < std::ssize(steps)) {
+    read.notes.push_back(fmt::format("{} incomplete step(s) left out: {}", count, why));
+    std::erase_if(steps, is_broken);
+  } else {
+    read.notes.push_back("this step did not complete: " + why +
+                         "; instructions that never started are at its end, with no length");
+  }
+  return read;
+}
+
+void name_steps(std::vector<traces::MeasuredStep>& steps) {
+  const std::optional<std::string> name = recognize_schedule(steps.front().schedule);
+  for (traces::MeasuredStep& step : steps) {
+    const bool unnamed = step.schedule->name == step.timeline.source;
+    if (unnamed && name && step.schedule->order == steps.front().schedule->order)
+      step.schedule.rename(*name);
+  }
+}
+
+/// The steps with their replicas; empty where some steps lack a replica.
+std::vector<ReplicatedStep> join_replicas(const std::vector<traces::MeasuredStep>& steps) {
+  std::map<std::int64_t, ReplicatedStep> by_number;
+  for (const traces::MeasuredStep& step : steps)
+    by_number[step.number].push_back({step.program, step.timeline});
+  std::vector<ReplicatedStep> replicated;
+  for (auto& [_, replicas] : by_number) replicated.push_back(std::move(replicas));
+  for (const ReplicatedStep& step : replicated)
+    if (step.size() != replicated.front().size()) return {};
+  return replicated;
+}
+
+traces::TrustEvidence evidence_of(const traces::Iterations& iterations, const ReadSteps& read) {
+  traces::TrustEvidence evidence{{}, read.doubts, read.faults};
+  for (const traces::IterationRow& row : iterations.rows)
+    evidence.replay_errors.push_back(row.replay_error);
+  return evidence;
+}
+
+/// Removes everything that the trace does not explain. This is the only place, so that no report,
+/// drawing or file can differ.
+Analysis remove_conclusions(Analysis analysis) {
+  analysis.iterations = remove_conclusions(std::move(analysis.iterations));
+  analysis.shown.report = remove_conclusions(std::move(analysis.shown.report));
+  analysis.median = remove_conclusions(std::move(analysis.median));
+  return analysis;
+}
+
+/// What the steps have in common, and what makes them long.
+traces::Iterations compare_steps(const ReadSteps& read, const std::vector<BubbleReport>& reports) {
+  traces::Iterations iterations;
+  std::vector<ObservedStep> observed;
+  for (const traces::MeasuredStep& step : read.steps) {
+    const BubbleReport& report = reports[observed.size()];
+    iterations.rows.push_back({step.label, report.makespan, report.bubble->ratio,
+                               replay_error(step.program, step.timeline)});
+    observed.push_back({step.program, step.timeline});
+  }
+  if (is_broken(read.steps.front())) return iterations;
+  iterations.stragglers = find_stragglers(observed);
+  const std::vector<ReplicatedStep> replicated = join_replicas(read.steps);
+  if (replicated.empty()) return iterations;
+  iterations.causes = find_causes(replicated);
+  iterations.slowdown = find_slowdown(replicated);
+  std::vector<Cause>& causes = iterations.causes->causes;
+  if (!iterations.causes->is_known) return iterations;
+  causes.insert(causes.end(), read.exposed.begin(), read.exposed.end());
+  std::stable_sort(causes.begin(), causes.end(),
+                   [](const Cause& left, const Cause& right) { return left.saves > right.saves; });
+  return iterations;
+}
+
+/// Fits costs if anything asks for them.
+std::optional<JobCosts> fit_costs_of(const ReadSteps& read, const JobOptions& options) {
+  if (!options.fits_costs && options.tries.schedules.empty()) return {};
+  const std::vector<ReplicatedStep> replicated =
+      is_broken(read.steps.front()) ? std::vector<ReplicatedStep>{} : join_replicas(read.steps);
+  if (replicated.empty())
+    throw Error(Fault::kProblem,
+                "no costs can be fitted: steps are incomplete, or some lack a replica");
+  std::set<std::int64_t> numbers;
+  for (const traces::MeasuredStep& step : read.steps) numbers.insert(step.number);
+  const std::int32_t stages = read.steps.front().schedule->stages_per_pipeline();
+  return fit_job_costs(replicated, {numbers.begin(), numbers.end()}, read.whole_steps, stages,
+                       options.split_backward);
+}
+
+Analysis try_other_schedules(Analysis analysis, const TryOptions& options) {
+  if (options.schedules.empty()) return analysis;
+  CostTable table = analysis.costs->fitted.table;
+  table.file = "the fitted costs";
+  TriedSchedules tried = try_schedules(analysis.shown.schedule, table, options);
+  const double predicted = tried.tries.rows.front().step.mean;
+  tried.tries.fit_error = predicted / analysis.costs->measured_step - 1;
+  for (const std::string& note : analysis.costs->notes) tried.tries.notes.push_back(note);
+  analysis.tried = std::move(tried);
+  return analysis;
+}
+
+}  // namespace
+
+ReadSteps read_steps(const std::vector<std::string>& paths, const std::string& rules) {
+  auto [trace, left_out] = read_traces(paths, rules);
+  std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace);
+  for (const traces::MeasuredStep& step : steps)
+    if (step.program.ranks != steps.front().program.ranks)
+      throw Error(fmt::format("the traces are of {} and of {} ranks; analyze them one by one",
+                              steps.front().program.ranks, step.program.ranks));
+  std::vector<Cause> exposed = traces::find_exposed_collectives(trace.works, trace.whole_steps);
+  return separate_incomplete_steps({std::move(steps), std::move(trace.whole_steps),
+                                    std::move(exposed), std::move(left_out), std::move(trace.notes),
+                                    std::move(trace.doubts), std::move(trace.faults)});
+}
+
+Analysis analyze_steps(ReadSteps read, const UniformMemory& memory, const JobOptions& options) {
+  std::vector<traces::MeasuredStep>& steps = read.steps;
+  name_steps(steps);
+  const MemoryModel model = make_uniform_memory(steps.front().schedule->shape, memory);
+  std::vector<BubbleReport> reports;
+  for (const traces::MeasuredStep& step : steps)
+    reports.push_back(analyze(step.schedule, step.program, step.timeline, model));
+  traces::Iterations iterations = compare_steps(read, reports);
+  std::optional<JobCosts> costs = fit_costs_of(read, options);
+  const BubbleReport mean = average_reports(reports);
+  iterations.trust = traces::judge_trust(mean, evidence_of(iterations, read));
+  iterations.left_out = std::move(read.left_out);
+  iterations.notes = std::move(read.notes);
+  iterations.whole_steps = std::move(read.whole_steps);
+  const std::size_t middle = find_median_report(reports);
+  traces::MeasuredStep& median = steps[middle];
+  Analysis analysis{{std::move(median.schedule)}, std::move(iterations)};
+  analysis.median = reports[middle];
+  analysis.median_label = median.label;
+  analysis.shown.models.memory = model;
+  analysis.shown.report = mean;
+  analysis.shown.program = std::move(median.program);
+  analysis.shown.timeline = std::move(median.timeline);
+  if (!analysis.is_trusted()) return remove_conclusions(std::move(analysis));
+  analysis.costs = std::move(costs);
+  return try_other_schedules(std::move(analysis), options.tries);
+}
+
+}  // namespace bubblescope::tools

@@ -1,0 +1,54 @@
+// The measured steps of one job, read and analyzed.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/commands/job_costs.h"
+#include "tools/commands/try_schedules.h"
+#include "tools/inputs/predict.h"
+#include "traces/reports/iterations.h"
+
+namespace bubblescope::tools {
+
+/// The steps in the files, and notes on what was left out or corrected.
+struct ReadSteps {
+  std::vector<traces::MeasuredStep> steps;
+  std::vector<traces::WholeStep> whole_steps;
+  std::vector<Cause> exposed;  ///< communication outside the pipeline
+  std::vector<std::string> left_out;
+  std::vector<std::string> notes;
+  std::vector<std::string> doubts;
+  std::vector<std::string> faults;
+};
+
+/// Reads the traces and assembles their steps; a file of rules may say what names mean. Throws
+/// Error where none can be assembled, or where pipelines differ.
+ReadSteps read_steps(const std::vector<std::string>& paths, const std::string& rules);
+
+/// What is asked for besides the report.
+struct JobOptions {
+  bool fits_costs = false;               ///< --costs-out
+  std::optional<double> split_backward;  ///< --split-b
+  TryOptions tries;                      ///< --try; no schedules: none
+};
+
+/// Everything about the measured steps: the mean report, and the representative step.
+struct Analysis {
+  TimedStep shown;
+  traces::Iterations iterations = {};
+  BubbleReport median = {};       ///< report of the drawn step
+  std::string median_label = {};  ///< "dp 0 step 23"
+  std::optional<JobCosts> costs = {};
+  std::optional<TriedSchedules> tried = {};
+
+  bool is_trusted() const { return iterations.trust.verdict != traces::Verdict::kNone; }
+};
+
+/// Analyzes the steps. Costs and tries are missing where the steps are not trusted. Throws Error if
+/// costs are asked for and no step has all its replicas.
+Analysis analyze_steps(ReadSteps read, const UniformMemory& memory, const JobOptions& options);
+
+}  // namespace bubblescope::tools

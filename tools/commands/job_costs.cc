@@ -1,0 +1,87 @@
+// Adds what lies outside the pipeline to fitted costs.
+#include "tools/commands/job_costs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "sim/analysis/coupled_replay.h"
+#include "traces/costs/cost_file_writer.h"
+#include "traces/text/wording.h"
+
+namespace bubblescope::tools {
+
+namespace {
+
+/// Sums over the whole steps that were fitted.
+struct Wholes {
+  double whole = 0;
+  double outside = 0;
+  double count = 0;
+};
+
+Wholes sum_wholes(const std::vector<traces::WholeStep>& steps,
+                  std::span<const std::int64_t> numbers) {
+  Wholes sums;
+  for (const traces::WholeStep& step : steps) {
+    if (std::find(numbers.begin(), numbers.end(), step.step) == numbers.end()) continue;
+    sums.whole += static_cast<double>(step.whole);
+    sums.outside += static_cast<double>(std::max<Nanos>(0, step.whole - step.pipeline));
+    ++sums.count;
+  }
+  return sums;
+}
+
+/// The mean of the longest measured pipelines.
+double mean_pipeline(std::span<const ReplicatedStep> steps) {
+  std::vector<double> times;
+  for (const ReplicatedStep& step : steps) {
+    Nanos longest = 0;
+    for (const ObservedStep& replica : step)
+      longest = std::max(longest, compute_makespan(replica.timeline));
+    times.push_back(static_cast<double>(longest));
+  }
+  return mean_of(times);
+}
+
+std::string describe_drift(const FittedCosts& fitted, std::size_t steps) {
+  return fmt::format(
+      "the first {} are left out of the costs: ops take {:+.1f} % from then on, which is more than "
+      "steps differ otherwise; the costs are those of the last {}",
+      traces::counted(static_cast<std::int64_t>(fitted.first_step), "step"),
+      100 * fitted.drift->change,
+      traces::counted(static_cast<std::int64_t>(steps - fitted.first_step), "step"));
+}
+
+}  // namespace
+
+JobCosts fit_job_costs(std::span<const ReplicatedStep> steps,
+                       const std::vector<std::int64_t>& numbers,
+                       const std::vector<traces::WholeStep>& whole_steps, std::int32_t stages,
+                       std::optional<double> split) {
+  JobCosts costs{fit_costs(steps, {stages, split})};
+  FittedCosts& fitted = costs.fitted;
+  const Wholes wholes =
+      sum_wholes(whole_steps, std::span<const std::int64_t>(numbers).subspan(fitted.first_step));
+  costs.measured_step = mean_pipeline(steps.subspan(fitted.first_step));
+  if (wholes.count > 0) {
+    fitted.table.outside_pipeline = std::llround(wholes.outside / wholes.count);
+    costs.measured_step = wholes.whole / wholes.count;
+  }
+  costs.notes = fitted.notes;
+  if (fitted.drift) costs.notes.push_back(describe_drift(fitted, steps.size()));
+  return costs;
+}
+
+std::string write_job_costs(const JobCosts& costs, const std::string& source, double replay_error) {
+  return traces::write_cost_file(costs.fitted.table, [&](traces::JsonWriter& json) {
+    json.begin_object().member("source", source);
+    json.member("step_ns", std::llround(costs.measured_step));
+    json.key("replay_error").fixed(replay_error, 6).array("notes", costs.notes).end_object();
+  });
+}
+
+}  // namespace bubblescope::tools

@@ -1,0 +1,31 @@
+// Fits costs to the measured steps of a job, for --costs-out and --try.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/analysis/fit_costs.h"
+#include "traces/files/trace_format.h"
+
+namespace bubblescope::tools {
+
+/// Costs of a job, and how its measured steps compare.
+struct JobCosts {
+  FittedCosts fitted;        ///< with the time outside the pipeline
+  double measured_step = 0;  ///< the mean whole step of those that were fitted, nanoseconds
+  std::vector<std::string> notes = {};  ///< whole sentences, those of the fit included
+};
+
+/// Fits the costs. `numbers` are the steps' own. Without whole steps, a step is its longest
+/// pipeline. `split` is --split-b.
+JobCosts fit_job_costs(std::span<const ReplicatedStep> steps,
+                       const std::vector<std::int64_t>& numbers,
+                       const std::vector<traces::WholeStep>& whole_steps, std::int32_t stages,
+                       std::optional<double> split);
+
+/// The cost file, with what was measured and how.
+std::string write_job_costs(const JobCosts& costs, const std::string& source, double replay_error);
+
+}  // namespace bubblescope::tools

@@ -1,0 +1,73 @@
+// Collects numbers of analyzed jobs.
+#include "tools/commands/job_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/analysis/conclusions.h"
+#include "tools/print.h"
+#include "traces/files/csv_string.h"
+#include "traces/reports/cause_text.h"
+
+namespace bubblescope::tools {
+
+namespace {
+
+/// The largest cause; null where none is known.
+const Cause* largest_cause(const Analysis& analysis) {
+  const auto& causes = analysis.iterations.causes;
+  return causes && causes->is_known && !causes->causes.empty() ? &causes->causes.front() : nullptr;
+}
+
+}  // namespace
+
+Metrics collect_job_metrics(const Analysis& analysis) {
+  const traces::Iterations& iterations = analysis.iterations;
+  Metrics metrics = collect_metrics(analysis.shown.report);
+  metrics["step_ns"] = static_cast<double>(traces::compute_mean_step(iterations));
+  metrics["replay_error"] = iterations.trust.replay_error;
+  if (iterations.slowdown) metrics["slowdown"] = iterations.slowdown->S;
+  if (!iterations.causes || !iterations.causes->is_known) return metrics;
+  for (int kind = 0; kind <= static_cast<int>(CauseKind::kDrift); ++kind)
+    metrics[fmt::format("cause_{}_s", traces::cause_code(static_cast<CauseKind>(kind)))] = 0;
+  for (const Cause& cause : iterations.causes->causes) {
+    double& seconds = metrics[fmt::format("cause_{}_s", traces::cause_code(cause.kind))];
+    seconds = std::max(seconds, static_cast<double>(cause.saves) / 1e9);
+  }
+  return metrics;
+}
+
+bool fails_gate(const Analysis& analysis, const std::vector<Condition>& gate) {
+  if (gate.empty()) return false;
+  if (analysis.is_trusted()) return report_failures(gate, collect_job_metrics(analysis));
+  print_error("--fail-if has nothing to go by: " + analysis.iterations.trust.why.front());
+  return true;
+}
+
+std::string write_job_header() {
+  return "job,schedule,pp,microbatches,iterations,step_ns,makespan_ns,bubble_ratio,replay_error,"
+         "trust,slowdown,cause,where,saves_ns,problem\n";
+}
+
+std::string write_job_row(const std::string& job, const Analysis& analysis) {
+  const BubbleReport& report = analysis.shown.report;
+  const traces::Iterations& iterations = analysis.iterations;
+  const Cause* const cause = largest_cause(analysis);
+  return fmt::format("{},{},{},{},{},{},{},{},{:.6f},{},{},{},{},{},\n", traces::csv_field(job),
+                     traces::csv_field(report.schedule), report.shape.ranks,
+                     report.shape.microbatches, iterations.rows.size(),
+                     traces::compute_mean_step(iterations), report.makespan,
+                     is_conclusive(report) ? fmt::format("{:.6f}", report.bubble->ratio) : "",
+                     iterations.trust.replay_error, to_string(iterations.trust.verdict),
+                     iterations.slowdown ? fmt::format("{:.6f}", iterations.slowdown->S) : "",
+                     cause == nullptr ? "" : traces::cause_code(cause->kind),
+                     cause == nullptr ? "" : traces::csv_field(traces::cause_place(*cause)),
+                     cause == nullptr ? "" : fmt::format("{}", cause->saves));
+}
+
+std::string write_problem_row(const std::string& job, const std::string& problem) {
+  return fmt::format("{},,,,,,,,,,,,,,{}\n", traces::csv_field(job), traces::csv_field(problem));
+}
+
+}  // namespace bubblescope::tools

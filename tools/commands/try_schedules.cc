@@ -1,0 +1,176 @@
+// Builds every schedule and predicts it beside the measured one.
+#include "tools/commands/try_schedules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+#include "schedules/search/schedule_search.h"
+#include "sim/ir/error.h"
+#include "sim/ir/op_kinds.h"
+#include "sim/ir/quantile.h"
+#include "sim/model/restage.h"
+#include "sim/predict/predict.h"
+#include "tools/inputs/predict.h"
+
+namespace bubblescope::tools {
+
+namespace {
+
+constexpr const char* kSearch = "search";
+constexpr std::int64_t kSearchEffort = 50'000'000;
+constexpr std::chrono::seconds kSearchTime{10};
+
+/// A predicted step: the shape that it is for, and its time in every scenario of the noise.
+struct Tried {
+  Prediction prediction;
+  std::vector<double> steps = {};  ///< whole ones; one without noise
+  double mean = 0;
+  double peak = 0;
+};
+
+double peak_of(const BubbleReport& report) {
+  double peak = 0;
+  for (const RankReport& rank : report.ranks) peak = std::max(peak, rank.peak.activations);
+  return peak;
+}
+
+Tried predict_try(ValidSchedule schedule, const CostTable& costs) {
+  if (has_kind(*schedule, OpKind::kInputGrad) && !costs.stages.front().input_grad)
+    throw Error("splits the backward, which the trace shows whole; --split-b 0.5 would halve it");
+  Config config;
+  config.costs = costs;
+  Tried tried{predict(std::move(schedule), config)};
+  const BubbleReport& report = tried.prediction.report;
+  const auto outside = static_cast<double>(costs.outside_pipeline);
+  if (report.noise)
+    for (const Nanos makespan : report.noise->makespans)
+      tried.steps.push_back(static_cast<double>(makespan) + outside);
+  else
+    tried.steps.push_back(static_cast<double>(report.makespan) + outside);
+  for (const double step : tried.steps) tried.mean += step;
+  tried.mean /= static_cast<double>(tried.steps.size());
+  tried.peak = peak_of(report);
+  return tried;
+}
+
+double per_microbatch(const Tried& tried, double step) {
+  return step / static_cast<double>(tried.prediction.report.shape.microbatches);
+}
+
+traces::Interval interval_of(double mean, const std::vector<double>& values) {
+  return {mean, quantile(values, 5), quantile(values, 95)};
+}
+
+traces::TryRow make_row(const std::string& name, const Tried& tried, const Tried& base) {
+  const auto change = [&](double own, double of_base) {
+    return per_microbatch(tried, own) / per_microbatch(base, of_base) - 1;
+  };
+  std::vector<double> changes;
+  for (std::size_t at = 0; at < tried.steps.size(); ++at)
+    changes.push_back(change(tried.steps[at], base.steps[at]));
+  traces::TryRow row;
+  row.schedule = name;
+  row.microbatches = tried.prediction.report.shape.microbatches;
+  row.step = interval_of(tried.mean, tried.steps);
+  row.change = interval_of(change(tried.mean, base.mean), changes);
+  row.peak_units = tried.peak;
+  row.memory_ratio = base.peak == 0 ? 1 : tried.peak / base.peak;
+  return row;
+}
+
+/// The chunks per rank: those of the measured schedule where this one can have as many.
+std::int32_t choose_chunks(const ScheduleDef& def, const Shape& measured) {
+  if (def.implied_chunks && !def.repeats_chunks) return *def.implied_chunks;
+  const std::int32_t least = def.implied_chunks.value_or(def.default_chunks);
+  const bool fits =
+      measured.chunks >= least && measured.chunks % def.implied_chunks.value_or(1) == 0;
+  return fits ? measured.chunks : least;
+}
+
+ScheduleRequest make_try_request(const ScheduleDef& def, const Schedule& measured,
+                                 std::int32_t microbatches, const CostTable& costs) {
+  PredictOptions options;
+  options.shape.ranks = measured.shape.ranks;
+  options.shape.microbatches = microbatches;
+  options.shape.chunks = choose_chunks(def, measured.shape);
+  options.cost.file = costs.file;
+  options.cost.content = costs;
+  return make_request(def, drop_unused_flags(std::move(options), def));
+}
+
+/// The best order that holds no more micro-batches on any rank than the measured one.
+ValidSchedule search_order(const ValidSchedule& measured, std::int32_t microbatches, double peak,
+                           const CostTable& costs) {
+  ScheduleDef def;
+  def.name = kSearch;
+  def.implied_chunks = 1;
+  def.reads_costs = true;
+  ScheduleRequest request = make_try_request(def, *measured, microbatches, costs);
+  const auto cap = static_cast<Millionths>(std::ceil(peak)) * kWhole;
+  request.memory.cap.assign(static_cast<std::size_t>(measured->shape.ranks), cap);
+  schedules::SearchGoal goal;
+  goal.effort = kSearchEffort;
+  const auto end = std::chrono::steady_clock::now() + kSearchTime;
+  goal.stop = [end] { return std::chrono::steady_clock::now() >= end; };
+  const std::vector<std::string> reasons = schedules::refuse_goal(request, goal);
+  if (!reasons.empty()) throw Error(reasons.front());
+  return require_valid(schedules::search_schedule(request, goal).schedule);
+}
+
+ValidSchedule build_try(const std::string& name, const ValidSchedule& measured,
+                        std::int32_t microbatches, double peak, const CostTable& costs) {
+  if (name == kSearch) {
+    if (!costs.stages.front().input_grad)
+      throw Error("splits the backward, which the trace shows whole; --split-b 0.5 would halve it");
+    return search_order(measured, microbatches, peak, costs);
+  }
+  const ScheduleDef& def = find_schedule(name);
+  return build_schedule(def, make_try_request(def, *measured, microbatches, costs));
+}
+
+void note_restaging(traces::Tries& tries, const CostTable& costs, const Prediction& tried) {
+  if (!is_restaged(costs, *tried.schedule)) return;
+  std::string note = fmt::format(
+      "{} has {} stages, the trace {}: the work of each counts as spread evenly within it",
+      tried.schedule->name, tried.schedule->stages_per_pipeline(), costs.stages.size());
+  if (std::find(tries.notes.begin(), tries.notes.end(), note) == tries.notes.end())
+    tries.notes.push_back(std::move(note));
+}
+
+}  // namespace
+
+TriedSchedules try_schedules(const ValidSchedule& measured, const CostTable& costs,
+                             const TryOptions& options) {
+  for (const std::string& name : options.schedules)
+    if (name != kSearch) find_schedule(name);
+  const Tried base = predict_try(measured, costs);
+  TriedSchedules tried;
+  tried.tries.rows.push_back(make_row(measured->name, base, base));
+  std::vector<std::int32_t> counts = options.microbatches;
+  if (counts.empty()) counts.push_back(measured->shape.microbatches);
+  double shortest = 0;
+  for (const std::string& name : options.schedules)
+    for (const std::int32_t count : counts) {
+      try {
+        ValidSchedule schedule = build_try(name, measured, count, base.peak, costs);
+        Tried one = predict_try(std::move(schedule), costs);
+        note_restaging(tried.tries, costs, one.prediction);
+        const traces::TryRow& row = tried.tries.rows.emplace_back(make_row(name, one, base));
+        if (tried.best && row.change.mean >= shortest) continue;
+        shortest = row.change.mean;
+        tried.best = std::move(one.prediction.schedule);
+      } catch (const Error& refused) {
+        traces::TryRow& row = tried.tries.rows.emplace_back();
+        row.schedule = name;
+        row.microbatches = count;
+        row.problem = refused.what();
+      }
+    }
+  return tried;
+}
+
+}  // namespace bubblescope::tools

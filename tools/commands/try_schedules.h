@@ -1,0 +1,31 @@
+// Predicts the measured job with other schedules and numbers of micro-batches: analyze --try.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/ir/valid_schedule.h"
+#include "sim/model/cost_table.h"
+#include "traces/reports/tries.h"
+
+namespace bubblescope::tools {
+
+struct TryOptions {
+  std::vector<std::string> schedules;      ///< names; "search" searches for one
+  std::vector<std::int32_t> microbatches;  ///< empty: as measured
+};
+
+/// A row for every schedule and number of micro-batches, and the schedules themselves.
+struct TriedSchedules {
+  traces::Tries tries;
+  std::optional<ValidSchedule> best;  ///< the one with the shortest time per micro-batch
+};
+
+/// Predicts all of them with the same costs and the same noise. Micro-batches keep their size.
+/// Throws Error for an unknown schedule.
+TriedSchedules try_schedules(const ValidSchedule& measured, const CostTable& costs,
+                             const TryOptions& options);
+
+}  // namespace bubblescope::tools

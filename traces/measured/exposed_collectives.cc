@@ -1,0 +1,75 @@
+// Compares the times of collectives over ranks.
+#include "traces/measured/exposed_collectives.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "sim/ir/quantile.h"
+
+namespace bubblescope::traces {
+
+namespace {
+
+/// The letters of a name, in lower case.
+std::string letters_of(const std::string& name) {
+  std::string letters;
+  for (const char sign : name)
+    if (std::isalpha(static_cast<unsigned char>(sign)) != 0)
+      letters += static_cast<char>(std::tolower(static_cast<unsigned char>(sign)));
+  return letters;
+}
+
+bool is_named_like_collective(const std::string& name) {
+  constexpr std::array<const char*, 5> kWords{"allgather", "reducescatter", "allreduce", "alltoall",
+                                              "broadcast"};
+  const std::string letters = letters_of(name);
+  return std::any_of(kWords.begin(), kWords.end(),
+                     [&](const char* word) { return letters.find(word) != std::string::npos; });
+}
+
+/// The shortest time that any rank spends in each collective of each step.
+std::map<std::pair<std::int64_t, std::string>, Nanos> shortest_times(
+    const std::vector<ObservedWork>& works) {
+  std::map<std::tuple<std::int64_t, std::string, std::int32_t, std::int32_t>, Nanos> of_rank;
+  for (const ObservedWork& work : works)
+    if (!work.is_whole_step && is_named_like_collective(work.name))
+      of_rank[{work.step, work.name, work.replica, work.recorder}] += work.end - work.start;
+  std::map<std::pair<std::int64_t, std::string>, Nanos> shortest;
+  for (const auto& [key, time] : of_rank) {
+    const auto [found, is_new] =
+        shortest.emplace(std::pair(std::get<0>(key), std::get<1>(key)), time);
+    if (!is_new) found->second = std::min(found->second, time);
+  }
+  return shortest;
+}
+
+}  // namespace
+
+std::vector<Cause> find_exposed_collectives(const std::vector<ObservedWork>& works,
+                                            const std::vector<WholeStep>& steps) {
+  const auto shortest = shortest_times(works);
+  std::map<std::string, std::vector<Nanos>> exposed;
+  for (const WholeStep& step : steps)
+    for (const auto& [name, outside] : step.outside) {
+      const auto own = shortest.find({step.step, name});
+      if (own != shortest.end()) exposed[name].push_back(std::min(outside, own->second));
+    }
+  std::vector<Cause> causes;
+  for (auto& [name, times] : exposed) {
+    times.resize(steps.size(), 0);  // it does not run in the other steps
+    Cause cause{CauseKind::kCommunication};
+    cause.collective = name;
+    for (const Nanos time : times) cause.saves += time / static_cast<Nanos>(times.size());
+    cause.saves_p5 = quantile(times, 5);
+    cause.saves_p95 = quantile(times, 95);
+    if (cause.saves > 0) causes.push_back(std::move(cause));
+  }
+  return causes;
+}
+
+}  // namespace bubblescope::traces

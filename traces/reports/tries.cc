@@ -1,0 +1,108 @@
+// Writes the table of tries.
+#include "traces/reports/tries.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "traces/reports/cause_text.h"
+#include "traces/text/time_axis.h"
+
+namespace bubblescope::traces {
+
+namespace {
+
+constexpr double kMinReported = 0.01;
+
+std::string percent(double fraction) { return fmt::format("{:+.1f} %", 100 * fraction); }
+
+std::string interval_text(const Interval& change) {
+  return fmt::format("{:>9}  {:+.1f} to {:+.1f} %", percent(change.mean), 100 * change.p5,
+                     100 * change.p95);
+}
+
+/// The change of the step when a cause is removed, which saves time: the 5 % quantile of the change
+/// is the 95 % quantile of the savings.
+Interval change_without(const Cause& cause, Nanos step) {
+  const auto part = [&](Nanos saved) {
+    return step == 0 ? 0 : -static_cast<double>(saved) / static_cast<double>(step);
+  };
+  return {part(cause.saves), part(cause.saves_p95), part(cause.saves_p5)};
+}
+
+void write_interval(JsonWriter& json, const Interval& change) {
+  json.key("change").fixed(change.mean, 6).key("change_p5").fixed(change.p5, 6);
+  json.key("change_p95").fixed(change.p95, 6);
+}
+
+void write_row(JsonWriter& json, const TryRow& row, bool is_measured) {
+  json.line(2).begin_object().member("schedule", row.schedule);
+  json.member("microbatches", row.microbatches);
+  if (!row.problem.empty()) {
+    json.member("problem", row.problem).end_object();
+    return;
+  }
+  json.member("step_ns", std::llround(row.step.mean)).member("p5_ns", std::llround(row.step.p5));
+  json.member("p95_ns", std::llround(row.step.p95));
+  write_interval(json, row.change);
+  json.member("peak_units", row.peak_units).key("memory_ratio").fixed(row.memory_ratio, 6);
+  if (is_measured) json.member("measured", true);
+  json.end_object();
+}
+
+void write_without(JsonWriter& json, const CauseReport* causes, Nanos step) {
+  json.line(1).key("without").begin_array();
+  for (const Cause& cause : causes == nullptr ? std::vector<Cause>{} : causes->causes) {
+    json.line(2).begin_object().member("cause", cause_code(cause.kind));
+    json.member("where", cause_place(cause));
+    write_interval(json, change_without(cause, step));
+    json.end_object();
+  }
+  json.end_array();
+}
+
+std::string row_text(const TryRow& row, bool is_measured) {
+  const std::string name = row.schedule + (is_measured ? " (measured)" : "");
+  if (!row.problem.empty())
+    return fmt::format("{:<26}{:>5}  {}\n", name, row.microbatches, row.problem);
+  return fmt::format("{:<26}{:>5}{:>11}  {:<28}{:>6.2f} x\n", name, row.microbatches,
+                     format_time(std::llround(row.step.mean)),
+                     is_measured ? "" : interval_text(row.change), row.memory_ratio);
+}
+
+}  // namespace
+
+void write_tries_json(JsonWriter& json, const std::optional<Tries>& tries,
+                      const CauseReport* causes, Nanos step) {
+  json.line(1).key("tries");
+  if (!tries) {
+    json.null();
+    return;
+  }
+  json.begin_array();
+  for (const TryRow& row : tries->rows) write_row(json, row, &row == &tries->rows.front());
+  json.end_array();
+  write_without(json, causes, step);
+  json.line(1).key("fit_error").fixed(tries->fit_error, 6);
+  json.line(1).array("try_notes", tries->notes);
+}
+
+std::string write_tries_text(const Tries& tries, const CauseReport* causes, Nanos step) {
+  std::string text = fmt::format("\n{:<26}{:>5}{:>11}  {:>9}  {:<17}{:>8}\n", "try", "m", "step",
+                                 "change", "p5 to p95", "memory");
+  for (const TryRow& row : tries.rows) text += row_text(row, &row == &tries.rows.front());
+  for (const Cause& cause : causes == nullptr ? std::vector<Cause>{} : causes->causes) {
+    const Interval change = change_without(cause, step);
+    if (-change.mean < kMinReported) continue;
+    text += fmt::format("{:<44}{}\n", "without: " + cause_name(cause), interval_text(change));
+  }
+  text += fmt::format(
+      "change: of the time per micro-batch, against the measured schedule with the same costs\n"
+      "(fitted to the trace; they give the measured step within {:.2g} %)\n",
+      100 * std::abs(tries.fit_error));
+  for (const std::string& note : tries.notes) text += "note: " + note + "\n";
+  return text;
+}
+
+}  // namespace bubblescope::traces

@@ -248,7 +248,7 @@ TEST(MeasuredProfile, OfTwoNamesForAnOpTheInnerCounts) {
                                           .annotation("ProfilerStep#2", 0, 500)
                                           .annotation("Forward 0", 10, 200)
                                           .annotation("PP:1F0", 110, 90)
-                                          .call("aten::mm", 111, 80)
+                                          .call("aten::mm", 110, 80)
                                           .read();
   ASSERT_EQ(trace.ops.size(), 1u);
   EXPECT_EQ(to_string(trace.ops[0].op), "1F0");

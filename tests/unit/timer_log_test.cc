@@ -69,7 +69,8 @@ TEST(TimerLog, ReadsDeepSpeedsBreakdown) {
 }
 
 TEST(TimerLog, RefusesWhatIsNoTime) {
-  for (const char* value : {"(abc, 1.00)", "(-1.00, 1.00)", "(3.00, 1.00)", "(nan, 1.00)"})
+  for (const char* value :
+       {"(abc, 1.00)", "(-1.00, 1.00)", "(3.00, 1.00)", "(nan, 1.00)", "(1.00, 9e18)"})
     EXPECT_THROW(
         traces::read_timer_log(
             "(min, max) time across ranks (ms):\n    forward-compute ...: " + std::string(value),

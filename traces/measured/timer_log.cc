@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "sim/ir/error.h"
@@ -129,8 +128,9 @@ class Reader {
 
   double whole_number(std::string_view text) const {
     text = strip(text);
+    constexpr double kLongest = 1e11;  // three years
     const auto number = parse_number<double>(text);
-    if (!number || !std::isfinite(*number) || *number < 0) refuse(text);
+    if (!number || !(*number >= 0 && *number <= kLongest)) refuse(text);
     return *number;
   }
 

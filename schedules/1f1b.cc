@@ -12,7 +12,7 @@ namespace {
 std::vector<std::string> refuse(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   if (request.profile == Profile::kPytorch && shape.microbatches < shape.ranks)
-    return {"pytorch needs a micro-batch per stage: -m must be at least --pp = " +
+    return {"pytorch needs a micro-batch per stage: `microbatches` must be at least `pp` = " +
             std::to_string(shape.ranks)};
   return {};
 }

@@ -12,9 +12,10 @@ namespace {
 std::vector<std::string> refuse(const ScheduleRequest& request) {
   std::vector<std::string> reasons;
   if (request.shape.ranks % 2 != 0)
-    reasons.push_back("with an odd --pp both directions use the same slot; make it even");
+    reasons.push_back("with an odd `pp` both directions use the same slot; make it even");
   if (request.shape.microbatches % 2 != 0)
-    reasons.push_back("half of the micro-batches go in each direction: -m must be even");
+    reasons.push_back(
+        "half of the micro-batches go in each direction: `microbatches` must be even");
   return reasons;
 }
 

@@ -10,10 +10,11 @@ namespace {
 std::vector<std::string> refuse(const ScheduleRequest& request) {
   std::vector<std::string> reasons;
   if (request.shape.ranks % 2 != 0)
-    reasons.push_back("with an odd --pp both directions use the same slot; make it even");
+    reasons.push_back("with an odd `pp` both directions use the same slot; make it even");
   if (request.shape.microbatches % 4 != 0)
     reasons.push_back(
-        "half of the micro-batches go in each direction, two at a time: -m must be a multiple of "
+        "half of the micro-batches go in each direction, two at a time: `microbatches` must be a "
+        "multiple of "
         "4");
   return reasons;
 }

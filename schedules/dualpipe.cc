@@ -10,12 +10,13 @@ std::vector<std::string> refuse(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   std::vector<std::string> reasons;
   if (shape.ranks % 2 != 0)
-    reasons.push_back("both directions meet in the middle: --pp must be even");
+    reasons.push_back("both directions meet in the middle: `pp` must be even");
   if (shape.microbatches % 2 != 0)
-    reasons.push_back("half of the micro-batches go in each direction: -m must be even");
+    reasons.push_back(
+        "half of the micro-batches go in each direction: `microbatches` must be even");
   if (shape.microbatches < 2 * shape.ranks)
     reasons.push_back(
-        "each direction needs a micro-batch per rank: -m must be at least 2 * --pp = " +
+        "each direction needs a micro-batch per rank: `microbatches` must be at least 2 * `pp` = " +
         std::to_string(2 * shape.ranks));
   return reasons;
 }

@@ -9,7 +9,7 @@ namespace {
 std::vector<std::string> refuse(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   if (shape.microbatches < 2 * shape.ranks)
-    return {"every stage needs a micro-batch: -m must be at least 2 * --pp = " +
+    return {"every stage needs a micro-batch: `microbatches` must be at least 2 * `pp` = " +
             std::to_string(2 * shape.ranks)};
   return {};
 }

@@ -11,7 +11,7 @@ std::vector<std::string> refuse(const ScheduleRequest& request) {
   // All groups give the same order.
   if (request.shape.chunks == 1) return {};
   if (request.profile == Profile::kPytorch || request.profile == Profile::kDeepspeed)
-    return {to_string(request.profile) + " evaluates one chunk per rank; leave --vpp out"};
+    return {to_string(request.profile) + " evaluates one chunk per rank; leave `vpp` out"};
   return refuse_groups(request);
 }
 

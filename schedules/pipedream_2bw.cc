@@ -22,18 +22,18 @@ std::vector<std::string> refuse(const ScheduleRequest& request) {
   const std::vector<std::int32_t> replicas = replicas_of(request);
   if (std::count(replicas.begin(), replicas.end(), replicas.front()) !=
       static_cast<std::ptrdiff_t>(replicas.size()))
-    reasons.push_back("the whole pipeline is replicated; give every stage the same --replicas");
+    reasons.push_back("the whole pipeline is replicated; give every stage the same `replicas`");
   else if (batch % std::max(replicas.front(), 1) != 0)
     reasons.push_back(
         "an update takes " + std::to_string(batch) +
         " micro-batches, which its replicas cannot share evenly; give a multiple of " +
-        std::to_string(replicas.front()) + " as --microbatch-group-size");
+        std::to_string(replicas.front()) + " as `microbatch_group_size`");
   if (batch < shape.ranks)
-    reasons.push_back("a batch must fill the pipeline: --microbatch-group-size must be at least " +
+    reasons.push_back("a batch must fill the pipeline: `microbatch_group_size` must be at least " +
                       std::to_string(shape.ranks));
   if (shape.microbatches % std::max(batch, 1) != 0)
-    reasons.push_back("-m must be a multiple of the " + std::to_string(batch) +
-                      " micro-batches of an update (--microbatch-group-size, or else --pp)");
+    reasons.push_back("`microbatches` must be a multiple of the " + std::to_string(batch) +
+                      " micro-batches of an update (`microbatch_group_size`, or else `pp`)");
   return reasons;
 }
 

@@ -15,7 +15,7 @@ std::vector<std::string> refuse(const ScheduleRequest& request) {
   for (const std::int32_t count : replicas)
     if (count != replicas.front()) {
       reasons.push_back(
-          "stages of different --replicas have no versions in common; give equal ones");
+          "stages of different `replicas` have no versions in common; give equal ones");
       break;
     }
   return reasons;

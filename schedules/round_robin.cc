@@ -30,12 +30,12 @@ std::vector<std::string> refuse_round_robin(const ScheduleRequest& request) {
   const std::vector<std::int32_t> replicas = replicas_of(request);
   std::vector<std::string> reasons;
   if (*std::min_element(replicas.begin(), replicas.end()) < 1)
-    reasons.push_back("--replicas: every stage needs at least 1 rank");
+    reasons.push_back("`replicas`: every stage needs at least 1 rank");
   const std::int32_t ranks = std::accumulate(replicas.begin(), replicas.end(), 0);
   if (ranks != request.shape.ranks)
-    reasons.push_back("--replicas uses " + std::to_string(ranks) +
-                      " rank(s); --pp must be that, not " + std::to_string(request.shape.ranks));
-  if (request.in_flight.value_or(1) < 1) reasons.push_back("--in-flight must be at least 1");
+    reasons.push_back("`replicas` uses " + std::to_string(ranks) +
+                      " rank(s); `pp` must be that, not " + std::to_string(request.shape.ranks));
+  if (request.in_flight.value_or(1) < 1) reasons.push_back("`in_flight` must be at least 1");
   return reasons;
 }
 

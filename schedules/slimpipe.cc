@@ -14,7 +14,7 @@ namespace {
 std::vector<std::string> refuse(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   if (shape.slices % shape.ranks == 0) return {};
-  return {"a micro-batch's slices must fill the ranks: --slices must be a multiple of --pp " +
+  return {"a micro-batch's slices must fill the ranks: `slices` must be a multiple of `pp` " +
           std::to_string(shape.ranks)};
 }
 

@@ -17,28 +17,30 @@ std::vector<std::string> refuse_pytorch(const Shape& shape) {
   std::vector<std::string> reasons;
   const std::int32_t rounds = pytorch_rounds(shape);
   if (shape.microbatches % rounds != 0)
-    reasons.push_back("pytorch runs m / --pp = " + to_string(rounds) +
-                      " equal rounds; -m must be a multiple of that, not " +
+    reasons.push_back("pytorch runs m / `pp` = " + to_string(rounds) +
+                      " equal rounds; `microbatches` must be a multiple of that, not " +
                       to_string(shape.microbatches));
   else if (shape.group_size.value_or(shape.microbatches / rounds) != shape.microbatches / rounds)
     reasons.push_back("pytorch chooses groups of " + to_string(shape.microbatches / rounds) +
-                      " itself; leave --microbatch-group-size out");
+                      " itself; leave `microbatch_group_size` out");
   return reasons;
 }
 
 std::vector<std::string> refuse_megatron(const Shape& shape, std::int32_t group_size) {
   const std::int32_t last_group = shape.microbatches % group_size;
   std::vector<std::string> reasons;
-  if (shape.ranks < 2) reasons.push_back("megatron interleaves only with --pp of at least 2");
-  if (shape.chunks < 2) reasons.push_back("megatron interleaves only with --vpp of at least 2");
+  if (shape.ranks < 2) reasons.push_back("megatron interleaves only with `pp` of at least 2");
+  if (shape.chunks < 2) reasons.push_back("megatron interleaves only with `vpp` of at least 2");
   if (group_size < shape.ranks || group_size > shape.microbatches)
-    reasons.push_back("megatron needs --pp <= group size <= -m, not " + to_string(shape.ranks) +
-                      " <= " + to_string(group_size) + " <= " + to_string(shape.microbatches) +
-                      "; change -m or --microbatch-group-size");
+    reasons.push_back("megatron needs `pp` <= group size <= `microbatches`, not " +
+                      to_string(shape.ranks) + " <= " + to_string(group_size) +
+                      " <= " + to_string(shape.microbatches) +
+                      "; change `microbatches` or `microbatch_group_size`");
   else if (last_group != 0 && last_group < shape.ranks)
-    reasons.push_back("-m " + to_string(shape.microbatches) + " leaves a last group of " +
-                      to_string(last_group) + " micro-batches, fewer than --pp " +
-                      to_string(shape.ranks) + "; change -m or --microbatch-group-size");
+    reasons.push_back("`microbatches` " + to_string(shape.microbatches) +
+                      " leaves a last group of " + to_string(last_group) +
+                      " micro-batches, fewer than `pp` " + to_string(shape.ranks) +
+                      "; change `microbatches` or `microbatch_group_size`");
   return reasons;
 }
 
@@ -46,11 +48,11 @@ std::vector<std::string> refuse_colossalai(const Shape& shape, std::int32_t grou
   std::vector<std::string> reasons;
   for (const std::int32_t divisor : {shape.ranks, shape.chunks})
     if (shape.microbatches % divisor != 0)
-      reasons.push_back("colossalai needs -m to be a multiple of --pp and of --vpp; " +
+      reasons.push_back("colossalai needs `microbatches` to be a multiple of `pp` and of `vpp`; " +
                         to_string(shape.microbatches) + " is not a multiple of " +
                         to_string(divisor));
   if (group_size != shape.ranks)
-    reasons.push_back("colossalai always has groups of --pp; leave --microbatch-group-size out");
+    reasons.push_back("colossalai always has groups of `pp`; leave `microbatch_group_size` out");
   return reasons;
 }
 
@@ -86,7 +88,7 @@ std::vector<std::string> refuse_groups(const ScheduleRequest& request) {
   const std::int32_t group_size = group_size_of(request);
   const bool known = request.profile == Profile::kNone || request.profile == Profile::kMegatron;
   if (request.moe_overlap && !known)
-    return {to_string(request.profile) + " has no --moe-overlap; leave it out"};
+    return {to_string(request.profile) + " has no `moe_overlap`; leave it out"};
   switch (request.profile) {
     case Profile::kPytorch:
     case Profile::kPytorch215: return refuse_pytorch(shape);
@@ -97,7 +99,7 @@ std::vector<std::string> refuse_groups(const ScheduleRequest& request) {
     case Profile::kDeepseek: break;
   }
   if (group_size > shape.microbatches)
-    return {"--microbatch-group-size " + to_string(group_size) + " is more than -m " +
+    return {"`microbatch_group_size` " + to_string(group_size) + " is more than `microbatches` " +
             to_string(shape.microbatches)};
   return {};
 }

@@ -13,7 +13,7 @@ namespace {
 std::vector<std::string> refuse(const ScheduleRequest& request) {
   if (request.profile == Profile::kColossalai)
     return {
-        "colossalai's own heuristic is not implemented; use --profile pytorch, which has fixed "
+        "colossalai's own heuristic is not implemented; use `profile` pytorch, which has fixed "
         "phases"};
   return {};
 }

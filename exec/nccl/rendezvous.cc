@@ -65,13 +65,6 @@ struct AcceptedRank {
   Encounter encounter;
 };
 
-template <class Value>
-Blob blob_of(const Value& value) {
-  BlobWriter writer;
-  writer.write(value);
-  return writer.take();
-}
-
 /// Sends a short frame without waiting. If the socket does not take it at once, the rest is lost.
 void say(const TcpSocket& socket, FrameKind kind, Blob payload) {
   const Blob bytes = to_bytes({kind, 0, std::move(payload)});

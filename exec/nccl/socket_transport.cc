@@ -20,13 +20,6 @@ constexpr std::uint64_t kMaxGather = std::uint64_t{1} << 44;
 /// is gone, a size.
 constexpr std::uint64_t kGatherHeader = 2 * sizeof(bool) + sizeof(std::size_t);
 
-template <class Value>
-Blob blob_of(const Value& value) {
-  BlobWriter writer;
-  writer.write(value);
-  return writer.take();
-}
-
 Blob write_gathered(const Gathered& gathered) {
   BlobWriter writer;
   writer.write(gathered.payloads.size());

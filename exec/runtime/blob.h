@@ -45,6 +45,14 @@ class BlobWriter {
   Blob bytes_;
 };
 
+/// A blob that holds one value.
+template <class Value>
+Blob blob_of(const Value& value) {
+  BlobWriter writer;
+  writer.write(value);
+  return writer.take();
+}
+
 /// Reads values in the order in which they were written. Throws Error (Fault::kMachine) if too few
 /// bytes are left.
 class BlobReader {

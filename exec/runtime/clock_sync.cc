@@ -13,12 +13,6 @@ constexpr Nanos kNotice = 1'000'000;
 /// Sent instead of a time when a process has all its samples.
 constexpr Nanos kReady = -1;
 
-Blob blob_of(Nanos time) {
-  BlobWriter writer;
-  writer.write(time);
-  return writer.take();
-}
-
 Nanos time_in(const Message& message) { return BlobReader(message.payload).read<Nanos>(); }
 
 /// Rank 0: replies to requests until every other process is ready.

@@ -51,10 +51,6 @@ HeadBlocks blocks_of(const AttentionShape& shape, std::int32_t sequence, std::in
           {weights_row, query_positions.count, 0, query_positions.end()}};
 }
 
-float scale_of(const AttentionShape& shape) {
-  return 1 / std::sqrt(static_cast<float>(shape.head_width));
-}
-
 /// Replaces the gradient of the softmax by the gradient of its input.
 void softmax_grad(Matrix& grad, const Matrix& weights, std::int32_t first_row) {
   for (std::int32_t row = 0; row < grad.rows; ++row) {
@@ -123,7 +119,7 @@ Matrix attention_weights(const Matrix& qkv, const AttentionShape& shape) {
     for (std::int32_t head = 0; head < shape.heads; ++head) {
       const HeadBlocks blocks = blocks_of(shape, sequence, head);
       multiply(part(qkv, blocks.query), transposed(part(qkv, blocks.key)),
-               onto(weights, blocks.weights), {scale_of(shape)});
+               onto(weights, blocks.weights), {shape.scale()});
     }
   weights = stored(std::move(weights), shape.precision);
   for (std::int32_t row = 0; row < weights.rows; ++row)
@@ -154,7 +150,7 @@ Matrix attention_grad(const Matrix& qkv, const Matrix& weights, const Matrix& mi
           stored(product(out_grad, transposed(part(qkv, blocks.value))), shape.precision);
       softmax_grad(logits_grad, weights, blocks.weights.row);
       logits_grad = stored(std::move(logits_grad), shape.precision);
-      const GemmOptions scaled{scale_of(shape)};
+      const GemmOptions scaled{shape.scale()};
       multiply(whole(logits_grad), part(qkv, blocks.key), onto(grad, blocks.query), scaled);
       multiply(transposed(whole(logits_grad)), part(qkv, blocks.query), onto(grad, blocks.key),
                scaled);

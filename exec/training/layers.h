@@ -2,6 +2,7 @@
 // GELU and cross-entropy, each with its gradient.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -34,6 +35,8 @@ struct AttentionShape {
   Precision precision = Precision::kFloat32;        ///< of all intermediate results
 
   Positions query_positions() const { return queries.value_or(Positions{0, sequence}); }
+  /// The factor of the products of queries and keys.
+  float scale() const { return 1 / std::sqrt(static_cast<float>(head_width)); }
 };
 
 /// The softmax of queries times keys over the positions up to the query's: one row per batch, head

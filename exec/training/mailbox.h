@@ -24,6 +24,20 @@ struct Slot {
   std::int32_t slice = 0;
 };
 
+/// Numbers the slots of a schedule.
+class SlotIndex {
+ public:
+  explicit SlotIndex(const Schedule& schedule);
+
+  std::size_t size() const;
+  std::size_t operator()(const Slot& slot) const;
+
+ private:
+  std::int64_t stages_;
+  std::int64_t microbatches_;
+  std::int64_t slices_;
+};
+
 /// A set of slots; all functions are thread-safe.
 class Mailbox {
  public:
@@ -36,11 +50,7 @@ class Mailbox {
   std::optional<Payload> take(const Slot& slot);
 
  private:
-  std::size_t index(const Slot& slot) const;
-
-  std::int32_t stages_;
-  std::int32_t microbatches_;
-  std::int32_t slices_;
+  SlotIndex index_;
   std::vector<std::optional<Payload>> slots_;
   std::unique_ptr<std::mutex[]> locks_;  ///< [stage]
 };

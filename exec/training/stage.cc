@@ -74,13 +74,4 @@ std::vector<Matrix> zeros_like(const std::vector<Matrix>& weights) {
   return zeros;
 }
 
-std::size_t block_begin(const Stage& stage, std::size_t block) {
-  using namespace weight_order;
-  return (stage.first ? std::size_t{kFirstWeights} : 0) + block * kBlockWeights;
-}
-
-std::size_t head_begin(const Stage& stage) {
-  return block_begin(stage, static_cast<std::size_t>(stage.shape.blocks_per_stage));
-}
-
 }  // namespace bubblescope::exec

@@ -68,10 +68,17 @@ enum BlockWeight : std::size_t { kGain, kQkv, kOut, kMiddleGain, kUp, kDown, kBl
 enum LastWeight : std::size_t { kHeadGain, kHead };
 }  // namespace weight_order
 
-/// The index of a block's first weight.
-std::size_t block_begin(const Stage& stage, std::size_t block);
+/// The index of a block's first weight. A stage is a Stage, or one on a GPU.
+template <class AnyStage>
+std::size_t block_begin(const AnyStage& stage, std::size_t block) {
+  using namespace weight_order;
+  return (stage.first ? std::size_t{kFirstWeights} : 0) + block * kBlockWeights;
+}
 
 /// The index of the first weight of the last stage's head.
-std::size_t head_begin(const Stage& stage);
+template <class AnyStage>
+std::size_t head_begin(const AnyStage& stage) {
+  return block_begin(stage, static_cast<std::size_t>(stage.shape.blocks_per_stage));
+}
 
 }  // namespace bubblescope::exec

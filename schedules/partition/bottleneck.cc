@@ -149,7 +149,7 @@ std::vector<std::int32_t> counts_with_ends(std::int32_t layers, std::int32_t sta
     throw Error(Fault::kProblem, std::to_string(std::max(middle, 0)) +
                                      " layers do not divide evenly into the " +
                                      std::to_string(stages - given) +
-                                     " inner stages; choose other --first-layers or --last-layers");
+                                     " inner stages; choose other `first_layers` or `last_layers`");
   std::vector<std::int32_t> counts(static_cast<std::size_t>(stages), middle / (stages - given));
   if (ends.first) counts.front() = *ends.first;
   if (ends.last) counts.back() = *ends.last;
@@ -180,7 +180,7 @@ std::vector<std::int32_t> compute_megatron_counts(std::int32_t layers, std::int3
   if (counted % stages != 0)
     throw Error(Fault::kProblem, std::to_string(counted) + " layers do not divide evenly into " +
                                      std::to_string(stages) +
-                                     " stages; give --first-layers or --last-layers");
+                                     " stages; give `first_layers` or `last_layers`");
   std::vector<std::int32_t> counts(static_cast<std::size_t>(stages), counted / stages);
   if (ends.counts_embedding) --counts.front();
   if (ends.counts_loss) --counts.back();

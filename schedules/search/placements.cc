@@ -80,14 +80,14 @@ std::int32_t default_chunks(PlacementChoice choice) {
 std::string refuse_chunks(PlacementChoice choice, std::int32_t chunks) {
   constexpr std::int32_t kMaxChunks = 16;
   if (chunks > kMaxChunks)
-    return "--vpp is above the " + std::to_string(kMaxChunks) +
+    return "`vpp` is above the " + std::to_string(kMaxChunks) +
            " chunks that a search can "
            "distinguish; use fewer";
   if (choice == PlacementChoice::kLinear && chunks != 1)
-    return "a linear placement has one stage per rank; leave --vpp out or choose --placement "
+    return "a linear placement has one stage per rank; leave `vpp` out or choose `placement` "
            "interleaved, v or wave";
   if (choice == PlacementChoice::kV && chunks != 2)
-    return "a V has two chunks per rank; leave --vpp out or choose --placement wave";
+    return "a V has two chunks per rank; leave `vpp` out or choose `placement` wave";
   return {};
 }
 

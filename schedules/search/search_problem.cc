@@ -137,7 +137,7 @@ std::vector<std::string> refuse_caps(const SearchProblem& problem, std::int32_t 
       reasons.push_back("rank " + std::to_string(rank) + " may hold " +
                         format_millionths(cap / unit_parts) + ", but one micro-batch alone needs " +
                         format_millionths((needed + unit_parts - 1) / unit_parts) +
-                        "; raise --cap");
+                        "; raise `cap`");
   }
   return reasons;
 }

@@ -14,21 +14,6 @@ namespace bubblescope::inline sim {
 
 namespace {
 
-double fraction(Nanos part, Nanos whole) {
-  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
-}
-
-Bubble measure_bubble(const BubbleReport& report) {
-  Nanos idle = 0;
-  for (const RankReport& rank : report.ranks) idle += rank.idle;
-  Bubble bubble;
-  bubble.ratio = fraction(idle, report.makespan * static_cast<Nanos>(report.ranks.size()));
-  bubble.overhead = fraction(report.makespan - report.ideal, report.ideal);
-  bubble.span_rate = fraction(report.max_span - report.ideal, report.max_span);
-  bubble.time = report.makespan - report.ideal;
-  return bubble;
-}
-
 /// Reports sum durations, per rank and over all ranks, so the sums must be in range.
 void expect_countable(const Program& program, const Timeline& timeline) {
   if (program.size() == 0) return;
@@ -45,6 +30,17 @@ void expect_countable(const Program& program, const Timeline& timeline) {
 }
 
 }  // namespace
+
+Bubble measure_bubble(const BubbleReport& report) {
+  Nanos idle = 0;
+  for (const RankReport& rank : report.ranks) idle += rank.idle;
+  Bubble bubble;
+  bubble.ratio = fraction(idle, report.makespan * static_cast<Nanos>(report.ranks.size()));
+  bubble.overhead = fraction(report.makespan - report.ideal, report.ideal);
+  bubble.span_rate = fraction(report.max_span - report.ideal, report.max_span);
+  bubble.time = report.makespan - report.ideal;
+  return bubble;
+}
 
 BubbleReport analyze_briefly(const ValidSchedule& schedule, const Program& program,
                              const Timeline& timeline, const MemoryModel& memory,

@@ -16,6 +16,9 @@ BubbleReport analyze(const ValidSchedule& schedule, const Program& program,
 /// `plan` spends on a configuration.
 enum class LowerBound : bool { kSkip, kFind };
 
+/// Computes the bubble of a report whose makespan, spans, ideal time and ranks are known.
+Bubble measure_bubble(const BubbleReport& report);
+
 /// A report for comparing plans. It leaves out the critical path and the slack of every
 /// instruction, which only matter when a single step is examined.
 BubbleReport analyze_briefly(const ValidSchedule& schedule, const Program& program,

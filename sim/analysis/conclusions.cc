@@ -1,14 +1,10 @@
 // Removes the conclusions from a report.
 #include "sim/analysis/conclusions.h"
 
-#include <cmath>
-#include <limits>
-
 namespace bubblescope::inline sim {
 
 BubbleReport remove_conclusions(BubbleReport report) {
-  constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-  report.bubble = {kUnknown, kUnknown, kUnknown, 0};
+  report.bubble.reset();
   report.lower_bound = 0;
   report.period.reset();
   report.critical_path.clear();
@@ -17,6 +13,6 @@ BubbleReport remove_conclusions(BubbleReport report) {
   return report;
 }
 
-bool is_conclusive(const BubbleReport& report) { return !std::isnan(report.bubble.ratio); }
+bool is_conclusive(const BubbleReport& report) { return report.bubble.has_value(); }
 
 }  // namespace bubblescope::inline sim

@@ -1,8 +1,8 @@
 // Reports without conclusions, for measured steps whose length the measured ops do not explain.
 // Such a report keeps what was observed.
 //
-// Its bubble ratios are NaN, and its bubble time, idle causes, lower bound, critical path and slack
-// are empty. Every writer calls is_conclusive() before it shows one of these.
+// It has no bubble, and its idle causes, lower bound, critical path and slack are empty. Every
+// writer calls is_conclusive() before it shows one of these.
 #pragma once
 
 #include "sim/analysis/report.h"

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <vector>
 
+#include "sim/analysis/analyze.h"
+
 namespace bubblescope::inline sim {
 
 namespace {
@@ -61,22 +63,6 @@ RankReport mean_rank(std::span<const BubbleReport> reports, std::size_t rank, Na
   return mean;
 }
 
-double fraction(Nanos part, Nanos whole) {
-  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
-}
-
-/// Ratios of means, not means of ratios, so that the ratio agrees with a table of mean times.
-Bubble bubble_of_means(const BubbleReport& mean) {
-  Nanos idle = 0;
-  for (const RankReport& rank : mean.ranks) idle += rank.idle;
-  Bubble bubble;
-  bubble.ratio = fraction(idle, mean.makespan * static_cast<Nanos>(mean.ranks.size()));
-  bubble.time = mean.makespan - mean.ideal;
-  bubble.overhead = fraction(bubble.time, mean.ideal);
-  bubble.span_rate = fraction(mean.max_span - mean.ideal, mean.max_span);
-  return bubble;
-}
-
 }  // namespace
 
 std::size_t find_median_report(std::span<const BubbleReport> reports) {
@@ -100,7 +86,8 @@ BubbleReport average_reports(std::span<const BubbleReport> reports) {
     mean.ranks[rank] = mean_rank(reports, rank, mean.makespan, mean.ranks[rank]);
     mean.ideal = std::max(mean.ideal, mean.ranks[rank].busy);
   }
-  mean.bubble = bubble_of_means(mean);
+  // Ratios of means, not means of ratios, so that the ratio agrees with a table of mean times.
+  mean.bubble = measure_bubble(mean);
   return mean;
 }
 

@@ -14,7 +14,7 @@ Plan summarize(const Configuration& configuration, const BubbleReport& report) {
   plan.configuration.shape = report.shape;
   plan.step = report.makespan;
   plan.lower_bound = report.lower_bound;
-  plan.bubble_ratio = report.bubble.ratio;
+  plan.bubble_ratio = report.bubble->ratio;
   const auto ranks = static_cast<Nanos>(report.ranks.size());
   for (const RankReport& rank : report.ranks) {
     plan.mean_busy += rank.busy;

@@ -100,10 +100,10 @@ struct BubbleReport {
   std::string source;  ///< of the Timeline
   std::string schedule;
   Shape shape;
-  Nanos makespan = 0;  ///< first start anywhere to last end anywhere
-  Nanos max_span = 0;  ///< largest time from a rank's first start to its own last end
-  Nanos ideal = 0;     ///< busy time of the busiest rank
-  Bubble bubble;
+  Nanos makespan = 0;            ///< first start anywhere to last end anywhere
+  Nanos max_span = 0;            ///< largest time from a rank's first start to its own last end
+  Nanos ideal = 0;               ///< busy time of the busiest rank
+  std::optional<Bubble> bubble;  ///< empty without conclusions: see conclusions.h
   /// Steady-state time per micro-batch; empty with flushes and for too few micro-batches.
   std::optional<Nanos> period;
   std::vector<RankReport> ranks;

@@ -108,7 +108,7 @@ class ScaledTraffic {
       if (load > kMaxLoad)
         throw Error(
             "with this noise a message has too many bytes; use a smaller "
-            "--length-jitter, or smaller messages");
+            "`length_jitter`, or smaller messages");
       traffic_.flows[flow].load = std::max<Load>(1, std::llround(load));
     }
   }

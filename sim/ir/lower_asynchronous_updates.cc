@@ -95,7 +95,7 @@ std::variant<Program, Deadlock> lower_asynchronous_updates(const ValidSchedule& 
     throw Error(Fault::kProblem,
                 schedule->name +
                     " updates its weights without flushes, separately on each rank; "
-                    "ask for --optimizer local, and no serial reduction");
+                    "ask for `optimizer` local, and no serial reduction");
   return AsynchronousUpdates(schedule, program, options).run();
 }
 

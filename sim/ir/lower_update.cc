@@ -15,7 +15,7 @@ namespace bubblescope::inline sim {
 
 namespace {
 
-constexpr std::string_view kRemedy = "; leave --optimizer and --grad-reduction out";
+constexpr std::string_view kRemedy = "; leave `optimizer` and `grad_reduction` out";
 
 Op make_op(OpKind kind, std::int32_t stage) { return {stage, 0, 0, kind, Pairing::kAlone}; }
 

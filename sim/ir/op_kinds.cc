@@ -5,10 +5,12 @@
 
 namespace bubblescope::inline sim {
 
-bool has_kind(const Schedule& schedule, OpKind kind) {
-  return std::any_of(schedule.order.begin(), schedule.order.end(), [kind](const RankOrder& ops) {
+bool has_kind(const std::vector<RankOrder>& lists, OpKind kind) {
+  return std::any_of(lists.begin(), lists.end(), [kind](const RankOrder& ops) {
     return std::any_of(ops.begin(), ops.end(), [kind](const Op& op) { return op.kind == kind; });
   });
 }
+
+bool has_kind(const Schedule& schedule, OpKind kind) { return has_kind(schedule.order, kind); }
 
 }  // namespace bubblescope::inline sim

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "sim/ir/defer_receives.h"
+#include "sim/ir/op_kinds.h"
 #include "sim/ir/post_messages.h"
 #include "sim/ir/posted_waits.h"
 #include "sim/ir/shard_stages.h"
@@ -15,12 +16,6 @@
 namespace bubblescope::inline sim {
 
 namespace {
-
-bool has_kind(const std::vector<RankOrder>& lists, OpKind kind) {
-  return std::any_of(lists.begin(), lists.end(), [kind](const RankOrder& list) {
-    return std::any_of(list.begin(), list.end(), [kind](const Op& op) { return op.kind == kind; });
-  });
-}
 
 std::vector<RankOrder> without_waits(std::vector<RankOrder> lists) {
   for (RankOrder& list : lists) std::erase_if(list, [](const Op& op) { return is_wait(op.kind); });

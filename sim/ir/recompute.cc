@@ -16,7 +16,7 @@ std::vector<Recompute> spread_over_stages(const Schedule& schedule,
   const auto stages = static_cast<std::size_t>(schedule.stages());
   const auto of_pipeline = static_cast<std::size_t>(schedule.stages_per_pipeline());
   if (given.size() != 1 && given.size() != of_pipeline && given.size() != stages)
-    throw Error("--recompute has " + std::to_string(given.size()) + " entries, but " +
+    throw Error("`recompute` has " + std::to_string(given.size()) + " entries, but " +
                 schedule.name + " has " + std::to_string(of_pipeline) +
                 " stages; give one entry for all, or one per stage");
   std::vector<Recompute> spread(stages);
@@ -28,12 +28,12 @@ void expect_backwards_alone(const Schedule& schedule) {
   if (schedule.forward_only)
     throw Error(
         Fault::kProblem,
-        schedule.name + " runs forward only and saves no activations; leave --recompute out");
+        schedule.name + " runs forward only and saves no activations; leave `recompute` out");
   for (const RankOrder& ops : schedule.order)
     for (const Op& op : ops)
       if (op.kind == OpKind::kRecompute)
         throw Error(Fault::kProblem, schedule.name + " recomputes already (" + to_string(op) +
-                                         "); leave --recompute out");
+                                         "); leave `recompute` out");
 }
 
 /// The R that must precede this op, if its stage recomputes.

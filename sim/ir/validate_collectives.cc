@@ -35,7 +35,7 @@ class CollectiveChecks {
     if (op.kind == OpKind::kOptimizer || op.kind == OpKind::kNorm)
       return report(at, to_string(op) +
                             " cannot be a cell of a schedule; remove it, and request it with "
-                            "--optimizer");
+                            "`optimizer`");
     if (!is_collective(op.kind)) return;
     if (!is_here(op.stage))
       return report(at, to_string(op) + " belongs to a stage that rank " + std::to_string(rank_) +
@@ -43,7 +43,7 @@ class CollectiveChecks {
     if (op.kind == OpKind::kReduceGrad && (schedule_.pipelines > 1 || !schedule_.weights.empty()))
       report(at, to_string(op) +
                      " reduces without its replica, or for many updates at once; remove "
-                     "it, and use --grad-reduction");
+                     "it, and use `grad_reduction`");
     if (op.kind == OpKind::kUnshard && !gathered_.insert(op.stage).second)
       report(at, to_string(op) + " gathers parameters that are gathered already; remove it");
     if (op.kind == OpKind::kReshard && gathered_.erase(op.stage) == 0)

@@ -66,6 +66,8 @@ struct UniformCost {
   Per per = Per::kRank;
 
   Nanos full_backward() const { return backward.value_or(input_grad + weight_grad); }
+  /// Whether the halves of a split backward take as long as the full one.
+  bool halves_add_up() const { return full_backward() == input_grad + weight_grad; }
   /// Unless set, the core of attention is the same fraction of a forward as in GPT-3: s / (6 h + s)
   /// with s = 2048, h = 12288 (Korthikanti et al. 2022).
   Nanos recompute_of(Recompute kind) const {

@@ -15,6 +15,11 @@ namespace bubblescope::inline sim {
 
 namespace {
 
+/// A schedule that is built for its costs has no name yet.
+std::string_view name_of(const Schedule& schedule) {
+  return schedule.name.empty() ? "the schedule" : std::string_view(schedule.name);
+}
+
 /// The file's stages may cover all pipelines or only one; then its replicas cost the same.
 void expect_stages(const CostTable& table, const Schedule& schedule) {
   const auto given = static_cast<std::int32_t>(table.stages.size());
@@ -22,7 +27,7 @@ void expect_stages(const CostTable& table, const Schedule& schedule) {
   throw Error(
       fmt::format("{}: /stages: has {} entries, but {} has {} stages ({} rank(s) x {} "
                   "chunk(s)); give one entry per stage",
-                  table.file, given, schedule.name, schedule.stages_per_pipeline(),
+                  table.file, given, name_of(schedule), schedule.stages_per_pipeline(),
                   schedule.shape.ranks, schedule.shape.chunks));
 }
 
@@ -45,7 +50,7 @@ void expect_durations(const CostTable& table, const Schedule& schedule) {
       throw Error(
           fmt::format("{}: /stages/{}: lacks 'input_grad' and 'weight_grad', but {} splits "
                       "the backward; add them",
-                      table.file, stage, schedule.name));
+                      table.file, stage, name_of(schedule)));
     if (full && !entry.backward && !entry.input_grad)
       throw Error(
           fmt::format("{}: /stages/{}: lacks 'backward'; add it, or 'input_grad' and "

@@ -67,6 +67,61 @@ std::string states_text(const ModelOnDevices& on) {
          " that a device has for a program reserved";
 }
 
+std::string model_text(const Transformer& model) {
+  const double billions = static_cast<double>(count_total_parameters(model)) / 1e9;
+  return "model: " + std::to_string(model.layers) + " layers of " + std::to_string(model.hidden) +
+         ", " + number(billions) + " billion parameters" + prediction_text(model);
+}
+
+std::string gemm_text(const ModelOnDevices& on) {
+  return "GEMMs: 2 FLOPs per weight and token, in F, in I and in W; " +
+         number(100 * on.assumptions.gemm_efficiency) + " % of the " +
+         number(on.gpu.reachable_flops / 1e12) + " TFLOP/s reachable rate, and n / (n + " +
+         number(on.assumptions.half_efficiency_size) +
+         ") of that for each side n (fitted to arXiv 2401.10241, table 9)";
+}
+
+std::string attention_text(const ModelOnDevices& on) {
+  const bool flash = on.parallel.flash_attention;
+  std::string text = "attention's core: ";
+  if (!flash)
+    text += "scores written, masked, put through softmax and read; ";
+  else if (on.assumptions.causal)
+    text += "causal, half of the scores; ";
+  return text + number(100 * on.assumptions.core_efficiency) +
+         " % of the reachable rate; its backward is all in I, " +
+         number(flash ? on.assumptions.flash_backward : 2) +
+         " times F (rates of arXiv 2307.08691 and 2407.08608)";
+}
+
+std::string elementwise_text(const ModelOnDevices& on) {
+  return "elementwise work: what unfused kernels read and write, over " +
+         number(100 * on.assumptions.elementwise_efficiency) + " % of " +
+         number(on.gpu.memory_bytes_per_second / 1e12) +
+         " TB/s (fitted to arXiv 2401.10241, table 9, and 2205.05198, table 4)";
+}
+
+std::string links_text(const Gpu& gpu) {
+  return "links: " + link_text(gpu.inside) + " in a node of " + std::to_string(gpu.per_node) +
+         ", " + link_text(gpu.outside) + " between nodes, " + link_text(gpu.host) +
+         " to the host's memory; copies of activations use them too";
+}
+
+std::string collectives_text(const CostAssumptions& assumed) {
+  return "collectives: of the tensor ranks " + number(100 * assumed.tensor_exposed) +
+         " % is exposed, of the context ranks " + number(100 * assumed.context_exposed) +
+         " %, of the experts " + number(100 * assumed.expert_exposed) +
+         (assumed.pairs_hide_exchange ? " %, none in an overlapped pair" : " %") +
+         "; the hidden part takes " + number(100 * assumed.collective_sms) +
+         " % of the compute beside it (20 of 132 SMs, arXiv 2412.19437, section 3.5.1)";
+}
+
+std::string activations_text(const Parallelism& parallel) {
+  return std::string("activations: 16 bits, tensor by tensor (arXiv 2205.05198)") +
+         (parallel.flash_attention ? ", no scores (flash attention)" : "") +
+         (parallel.sequence_parallel ? ", split over the tensor ranks throughout" : "");
+}
+
 }  // namespace
 
 std::string describe_model(const ModelOnDevices& on) {
@@ -75,51 +130,23 @@ std::string describe_model(const ModelOnDevices& on) {
 
 std::vector<std::string> explain(const ModelOnDevices& on) {
   const CostAssumptions& assumed = on.assumptions;
-  const Gpu& gpu = on.gpu;
-  const double billions = static_cast<double>(count_total_parameters(on.model)) / 1e9;
   std::vector<std::string> lines{
-      "model: " + std::to_string(on.model.layers) + " layers of " +
-          std::to_string(on.model.hidden) + ", " + number(billions) + " billion parameters" +
-          prediction_text(on.model),
+      model_text(on.model),
       "parallel: " + parallel_text(on.parallel),
-      "GEMMs: 2 FLOPs per weight and token, in F, in I and in W; " +
-          number(100 * assumed.gemm_efficiency) + " % of the " +
-          number(gpu.reachable_flops / 1e12) + " TFLOP/s reachable rate, and n / (n + " +
-          number(assumed.half_efficiency_size) +
-          ") of that for each side n (fitted to arXiv 2401.10241, table 9)",
-      std::string("attention's core: ") +
-          (!on.parallel.flash_attention
-               ? std::string("scores written, masked, put through softmax and read; ")
-           : assumed.causal ? "causal, half of the scores; "
-                            : "") +
-          number(100 * assumed.core_efficiency) +
-          " % of the reachable rate; its backward is all in I, " +
-          number(on.parallel.flash_attention ? assumed.flash_backward : 2) +
-          " times F (rates of arXiv 2307.08691 and 2407.08608)",
-      "elementwise work: what unfused kernels read and write, over " +
-          number(100 * assumed.elementwise_efficiency) + " % of " +
-          number(gpu.memory_bytes_per_second / 1e12) +
-          " TB/s (fitted to arXiv 2401.10241, table 9, and 2205.05198, table 4)",
+      gemm_text(on),
+      attention_text(on),
+      elementwise_text(on),
       "launches: " + number(assumed.forward_kernels) +
           " kernels of a layer in F and in I, 4 in W, " + to_text(assumed.launch) +
           " each (assumed)",
-      "links: " + link_text(gpu.inside) + " in a node of " + std::to_string(gpu.per_node) + ", " +
-          link_text(gpu.outside) + " between nodes, " + link_text(gpu.host) +
-          " to the host's memory; copies of activations use them too",
+      links_text(on.gpu),
       "messages: " + number(100 * assumed.message_exposed) +
           " % of one blocks the op that sends it, the rest is hidden behind compute",
-      "collectives: of the tensor ranks " + number(100 * assumed.tensor_exposed) +
-          " % is exposed, of the context ranks " + number(100 * assumed.context_exposed) +
-          " %, of the experts " + number(100 * assumed.expert_exposed) +
-          (assumed.pairs_hide_exchange ? " %, none in an overlapped pair" : " %") +
-          "; the hidden part takes " + number(100 * assumed.collective_sms) +
-          " % of the compute beside it (20 of 132 SMs, arXiv 2412.19437, section 3.5.1)",
+      collectives_text(assumed),
       gradients_text(on),
       "update: 46 bytes per parameter: Adam 30, the norm 4, clipping 8, clearing 4",
       states_text(on),
-      std::string("activations: 16 bits, tensor by tensor (arXiv 2205.05198)") +
-          (on.parallel.flash_attention ? ", no scores (flash attention)" : "") +
-          (on.parallel.sequence_parallel ? ", split over the tensor ranks throughout" : ""),
+      activations_text(on.parallel),
   };
   for (const std::string& source : on.sources) lines.push_back("source: " + source);
   return lines;

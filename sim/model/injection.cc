@@ -152,13 +152,13 @@ InjectionTable::InjectionTable(const Injections& injections, const Program& prog
     : injections_(injections) {
   if (injections.empty()) return;
   if (injections.size() >= std::numeric_limits<std::uint16_t>::max())
-    throw Error("too many faults are injected; give --inject fewer times");
+    throw Error("too many faults are injected; give `inject` fewer times");
   at_.assign(program.size(), 0);
   for (std::size_t index = 0; index < injections.size(); ++index) {
     const Injection& injection = injections[index];
     if (place(index, program)) continue;
     const std::string rank = "rank " + std::to_string(injection.rank);
-    throw Error("--inject " + to_string(injection) + ": " +
+    throw Error("`inject` " + to_string(injection) + ": " +
                 (injection.rank >= program.ranks
                      ? "ranks are 0.." + std::to_string(program.ranks - 1)
                  : damages(injection) ? rank + " sends no message that such an op produces"
@@ -200,7 +200,7 @@ std::vector<Nanos> inject(const Injections& injections, const Program& program,
     if (fatal == nullptr) fatal = injection;
   }
   if (fatal != nullptr)
-    throw Error(Fault::kProblem, "with --inject " + to_string(*fatal) + " the step never ends: " +
+    throw Error(Fault::kProblem, "with `inject` " + to_string(*fatal) + " the step never ends: " +
                                      describe_blocked_ranks(program, never));
   expect_in_range(durations);
   return durations;

@@ -14,7 +14,7 @@ std::vector<std::int64_t> compute_stage_weights(const LayerLayout& layout,
     weights.push_back(stage.embeddings * costs.embedding + stage.transformers * costs.transformer +
                       stage.predictions * costs.prediction + stage.losses * costs.loss);
   if (std::accumulate(weights.begin(), weights.end(), std::int64_t{0}) == 0)
-    throw Error("--layout has no layer that costs anything; give --layout-costs E,t,m,L");
+    throw Error("`layout` has no layer that costs anything; give `layout_costs` E,t,m,L");
   return weights;
 }
 

@@ -30,23 +30,23 @@ void expect_divisible(const ModelOnDevices& on) {
                                      std::to_string(divisor_below(number, given)));
   };
   const Parallelism& parallel = on.parallel;
-  refuse("--tp", parallel.tensor, "the model's heads", on.model.heads);
-  refuse("--cp times --tp:", std::int64_t{parallel.context} * parallel.tensor,
-         "the tokens of --seq-length", parallel.sequence);
+  refuse("`tp`", parallel.tensor, "the model's heads", on.model.heads);
+  refuse("`cp` times `tp`:", std::int64_t{parallel.context} * parallel.tensor,
+         "the tokens of `seq_length`", parallel.sequence);
   if (parallel.expert > 1 && !on.model.experts)
-    throw Error(Fault::kProblem, "the model has no experts; leave --ep out");
+    throw Error(Fault::kProblem, "the model has no experts; leave `ep` out");
   if (on.model.experts)
-    refuse("--ep", parallel.expert, "the model's experts", on.model.experts->count);
+    refuse("`ep`", parallel.expert, "the model's experts", on.model.experts->count);
   const std::int64_t parts = parallel.expert_split();
   if (parts == parallel.tensor) {
-    refuse("--ep", parallel.expert, "--dp times --cp",
+    refuse("`ep`", parallel.expert, "`dp` times `cp`",
            std::int64_t{parallel.data} * parallel.context);
     return;
   }
-  refuse("--etp", parts, "the ranks of a stage: --tp times --cp times --dp",
+  refuse("`etp`", parts, "the ranks of a stage: `tp` times `cp` times `dp`",
          parallel.ranks_of_stage());
-  refuse("--ep", parallel.expert,
-         "--tp times --cp times --dp over --etp " + std::to_string(parts) + ":",
+  refuse("`ep`", parallel.expert,
+         "`tp` times `cp` times `dp` over `etp` " + std::to_string(parts) + ":",
          parallel.ranks_of_stage() / parts);
 }
 
@@ -56,7 +56,7 @@ void expect_layers(const ModelOnDevices& on, std::int32_t stages) {
     throw Error(Fault::kProblem, "the model's " + std::to_string(on.model.layers) +
                                      " layers, its embedding and its head make at most " +
                                      std::to_string(largest) + " stages, not " +
-                                     std::to_string(stages) + "; give less of --pp or --vpp");
+                                     std::to_string(stages) + "; give less of `pp` or `vpp`");
 }
 
 /// Every rank that holds a stage holds all of it.

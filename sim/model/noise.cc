@@ -126,7 +126,7 @@ std::vector<Nanos> apply_slow_ranks(const Program& program, std::vector<Nanos> d
   for (const SlowRank& slow : slow_ranks) {
     if (slow.rank >= program.ranks)
       throw Error("rank " + std::to_string(slow.rank) + " is slow, but ranks are 0.." +
-                  std::to_string(program.ranks - 1) + "; correct --slow");
+                  std::to_string(program.ranks - 1) + "; correct `slow`");
     factors[static_cast<std::size_t>(slow.rank)] *= slow.factor;
   }
   for (InstructionId id = 0; id < program.size(); ++id) {

@@ -16,7 +16,7 @@ std::string refuse_profile(const ScheduleDef& def, Profile profile) {
   for (const Profile other : def.profiles)
     others += (others.empty() ? "" : ", ") + to_string(other);
   return to_string(profile) + " has no such schedule" +
-         (others.empty() ? "; leave --profile out" : " (known in " + others + ")");
+         (others.empty() ? "; leave `profile` out" : " (known in " + others + ")");
 }
 
 std::optional<std::string> refuse_chunks(const ScheduleDef& def, std::int32_t chunks) {
@@ -24,9 +24,9 @@ std::optional<std::string> refuse_chunks(const ScheduleDef& def, std::int32_t ch
   if (chunks == implied) return {};
   if (!def.repeats_chunks)
     return def.name + " always has " + std::to_string(implied) +
-           " chunk(s) per rank; leave --vpp out";
+           " chunk(s) per rank; leave `vpp` out";
   if (chunks % implied == 0) return {};
-  return "--vpp must be a multiple of the " + std::to_string(implied) + " chunks of " + def.name;
+  return "`vpp` must be a multiple of the " + std::to_string(implied) + " chunks of " + def.name;
 }
 
 std::vector<std::string> refuse_shape(const ScheduleDef& def, const ScheduleRequest& request) {
@@ -36,22 +36,22 @@ std::vector<std::string> refuse_shape(const ScheduleDef& def, const ScheduleRequ
       std::find(def.profiles.begin(), def.profiles.end(), resolve_profile(request.profile)) ==
           def.profiles.end())
     reasons.push_back(refuse_profile(def, request.profile));
-  if (shape.ranks < 1) reasons.push_back("--pp must be at least 1");
-  if (shape.chunks < 1) reasons.push_back("--vpp must be at least 1");
-  if (shape.microbatches < 1) reasons.push_back("-m must be at least 1");
-  if (shape.slices < 1) reasons.push_back("--slices must be at least 1");
+  if (shape.ranks < 1) reasons.push_back("`pp` must be at least 1");
+  if (shape.chunks < 1) reasons.push_back("`vpp` must be at least 1");
+  if (shape.microbatches < 1) reasons.push_back("`microbatches` must be at least 1");
+  if (shape.slices < 1) reasons.push_back("`slices` must be at least 1");
   if (shape.group_size.value_or(1) < 1)
-    reasons.push_back("--microbatch-group-size must be at least 1");
+    reasons.push_back("`microbatch_group_size` must be at least 1");
   if (shape.group_size && !def.groups_microbatches)
-    reasons.push_back(def.name + " has no groups; leave --microbatch-group-size out");
+    reasons.push_back(def.name + " has no groups; leave `microbatch_group_size` out");
   if (shape.slices != def.implied_slices && !def.slices_sequences)
-    reasons.push_back(def.name + " does not slice sequences; leave --slices out");
+    reasons.push_back(def.name + " does not slice sequences; leave `slices` out");
   if (request.moe_overlap && !def.overlaps_experts)
-    reasons.push_back(def.name + " has no pairs to overlap; leave --moe-overlap out");
+    reasons.push_back(def.name + " has no pairs to overlap; leave `moe_overlap` out");
   if (!request.replicas.empty() && !def.replicates_stages)
-    reasons.push_back(def.name + " has one rank for every stage; leave --replicas out");
+    reasons.push_back(def.name + " has one rank for every stage; leave `replicas` out");
   if (request.in_flight && !def.limits_in_flight)
-    reasons.push_back(def.name + " fixes the micro-batches in flight; leave --in-flight out");
+    reasons.push_back(def.name + " fixes the micro-batches in flight; leave `in_flight` out");
   if (const auto reason = refuse_chunks(def, shape.chunks)) reasons.push_back(*reason);
   return reasons;
 }
@@ -80,7 +80,7 @@ ValidSchedule build_schedule(const ScheduleDef& def, ScheduleRequest request) {
   const std::vector<std::string> reasons = refuse_schedule(def, request);
   if (!reasons.empty()) {
     std::string text = def.name + " cannot be built";
-    if (request.profile != Profile::kNone) text += " under --profile " + to_string(request.profile);
+    if (request.profile != Profile::kNone) text += " under `profile` " + to_string(request.profile);
     for (std::size_t at = 0; at < reasons.size(); ++at)
       text += (at == 0 ? ": " : "; ") + reasons[at];
     throw Error(Fault::kProblem, text);

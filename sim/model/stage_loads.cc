@@ -38,7 +38,7 @@ std::vector<std::int64_t> split_as_given(const ModelOnDevices& on, std::int32_t 
   const std::vector<std::int64_t>& given = on.parallel.layers_of_stage;
   const std::int64_t sum = std::accumulate(given.begin(), given.end(), std::int64_t{0});
   if (given.size() != static_cast<std::size_t>(stages) || sum != on.model.layers)
-    throw Error(Fault::kProblem, "--layout has " + std::to_string(sum) + " layers t on " +
+    throw Error(Fault::kProblem, "`layout` has " + std::to_string(sum) + " layers t on " +
                                      std::to_string(given.size()) + " stages; write the model's " +
                                      std::to_string(on.model.layers) + " on " +
                                      std::to_string(stages));

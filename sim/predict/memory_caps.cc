@@ -15,8 +15,8 @@ namespace bubblescope::inline sim {
 void check_cap_unit(const UniformMemory& memory, bool has_bytes) {
   if (!memory.cap_bytes.empty() && !has_bytes)
     throw Error(
-        "--cap is in bytes, but no activation has any here; give --model, a --costs file with "
-        "memory, or a --cap in the unit of --mem, such as 3");
+        "`cap` is in bytes, but no activation has any here; give `model`, a `costs` file with "
+        "memory, or a `cap` in the unit of `mem`, such as 3");
 }
 
 std::vector<Millionths> convert_caps_to_units(const MemoryModel& memory, const Shape& shape) {
@@ -42,7 +42,7 @@ Problems over_cap(const std::vector<Peak>& peaks, const MemoryModel& memory) {
       problems.push_back(
           {static_cast<std::int32_t>(rank),
            {},
-           fmt::format("rank {} holds {} at its peak, {} over --cap {}", rank, format_bytes(held),
+           fmt::format("rank {} holds {} at its peak, {} over `cap` {}", rank, format_bytes(held),
                        format_bytes(held - memory.cap_bytes[rank]),
                        format_bytes(memory.cap_bytes[rank]))});
   }
@@ -53,7 +53,7 @@ Problems over_cap(const std::vector<Peak>& peaks, const MemoryModel& memory) {
       problems.push_back(
           {static_cast<std::int32_t>(rank),
            {},
-           fmt::format("rank {} holds {:g} at its peak, over --cap {:g}", rank, held, cap)});
+           fmt::format("rank {} holds {:g} at its peak, over `cap` {:g}", rank, held, cap)});
   }
   return problems;
 }

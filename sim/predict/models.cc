@@ -34,7 +34,7 @@ Models with_recompute_costs(Models models, const Schedule& schedule) {
   if (!has_kind(schedule, OpKind::kRecompute)) return models;
   const PlacedModel& placed = *models.placed;
   if (placed.on.parallel.recompute != Recompute::kNone)
-    throw Error(schedule.name + " recomputes in R's of its own; leave --recompute out");
+    throw Error(schedule.name + " recomputes in R's of its own; leave `recompute` out");
   const auto slices = static_cast<std::size_t>(schedule.shape.slices);
   MemoryModel& memory = models.memory;
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
@@ -71,7 +71,7 @@ Models with_copies(Models models, const Schedule& schedule) {
 /// Spreads the costs by layers.
 CostModel price_layout(const LayoutCosts& layout, const Schedule& schedule) {
   if (layout.layout.size() != static_cast<std::size_t>(schedule.stages_per_pipeline()))
-    throw Error(fmt::format("--layout has {} stages, but {} has {}; write one per stage",
+    throw Error(fmt::format("`layout` has {} stages, but {} has {}; write one per stage",
                             layout.layout.size(), schedule.name, schedule.stages_per_pipeline()));
   return spread_unevenly(layout.cost, schedule,
                          compute_stage_weights(layout.layout, layout.layers));
@@ -92,7 +92,7 @@ MemoryModel make_uniform_memory(const Shape& shape, const UniformMemory& uniform
   for (auto* caps : {&memory.cap, &memory.cap_bytes}) {
     if (caps->size() == 1) caps->resize(static_cast<std::size_t>(shape.ranks), caps->front());
     if (!caps->empty() && caps->size() != static_cast<std::size_t>(shape.ranks))
-      throw Error(fmt::format("--cap has {} entries for {} ranks; give one, or one per rank",
+      throw Error(fmt::format("`cap` has {} entries for {} ranks; give one, or one per rank",
                               caps->size(), shape.ranks));
   }
   return memory;

@@ -11,8 +11,7 @@ std::vector<Note> find_cost_notes(const Schedule& schedule, const Config& config
       has_kind(schedule, OpKind::kBackward))
     return {};
   // Comparing a full backward other than I + W with split ones would be misleading.
-  const UniformCost& cost = uniform->cost;
-  if (cost.full_backward() == cost.input_grad + cost.weight_grad) return {};
+  if (uniform->cost.halves_add_up()) return {};
   return {Note::kUnequalBackwards};
 }
 

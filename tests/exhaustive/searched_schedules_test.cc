@@ -92,7 +92,7 @@ TEST(SearchedSchedules, RefuseCapsBelowOneMicrobatch) {
   request.memory.cap = {2 * kUnit, 2 * kUnit - 1, 2 * kUnit};
   const std::vector<std::string> reasons = find_schedule("v-auto").refuse(request);
   ASSERT_EQ(reasons.size(), 1u);
-  EXPECT_EQ(reasons[0], "rank 1 may hold 1.999999, but one micro-batch alone needs 2; raise --cap");
+  EXPECT_EQ(reasons[0], "rank 1 may hold 1.999999, but one micro-batch alone needs 2; raise `cap`");
 }
 
 TEST(SearchedSchedules, AreNoLongerThanHandcraftedOnesWithTheSameMemory) {

@@ -41,7 +41,7 @@ TEST(StragglerTrace, HasThePublishedIterationsAndBubble) {
   EXPECT_EQ(mean.shape.ranks, 4);
   EXPECT_EQ(mean.shape.microbatches, 4);
   // 51.4 % from first forward to last backward (against (p-1)/(m+p-1) = 42.9 %).
-  EXPECT_NEAR(mean.bubble.ratio, 0.514, 0.001);
+  EXPECT_NEAR(mean.bubble->ratio, 0.514, 0.001);
   // A replay without message times misses the makespan by 0.25 %; with them, by less.
   EXPECT_LT(*std::max_element(errors.begin(), errors.end()), 0.002);
 }

@@ -54,9 +54,9 @@ double four_decimals(double rate) { return std::round(rate * 1e4) / 1e4; }
 
 TEST(ZeroBubbleTable5, HoldsInEveryRow) {
   for (const Row& row : kRows) {
-    EXPECT_DOUBLE_EQ(four_decimals(simulated("1f1b", row).bubble.span_rate), row.rate_1f1b);
-    EXPECT_DOUBLE_EQ(four_decimals(simulated("zb-h1", row).bubble.span_rate), row.rate_zb_h1);
-    EXPECT_DOUBLE_EQ(four_decimals(simulated("zb-h2", row).bubble.span_rate), row.rate_zb_h2);
+    EXPECT_DOUBLE_EQ(four_decimals(simulated("1f1b", row).bubble->span_rate), row.rate_1f1b);
+    EXPECT_DOUBLE_EQ(four_decimals(simulated("zb-h1", row).bubble->span_rate), row.rate_zb_h1);
+    EXPECT_DOUBLE_EQ(four_decimals(simulated("zb-h2", row).bubble->span_rate), row.rate_zb_h2);
   }
 }
 

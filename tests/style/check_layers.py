@@ -42,7 +42,7 @@ TRACES = {
     "timelines": ["files", "json", "text", "schedules", "timelines"],
     "measured": ["files", "json", "text", "schedules", "timelines", "measured"],
     "costs": ["files", "json", "schedules", "costs"],
-    "drawings": ["files", "text", "timelines", "drawings"],
+    "drawings": ["files", "json", "text", "timelines", "drawings"],
     "reports": ["files", "json", "text", "measured", "drawings", "reports"],
     "plans": ["files", "json", "text", "drawings", "reports", "plans"],
 }

@@ -50,9 +50,9 @@ TEST(Analyze, AccountsForEveryNanosecond) {
   EXPECT_EQ(report.makespan, 90);
   EXPECT_EQ(report.ideal, 60);
   EXPECT_EQ(report.max_span, 90);
-  EXPECT_EQ(report.bubble.time, 30);
-  EXPECT_DOUBLE_EQ(report.bubble.ratio, 60.0 / 180);
-  EXPECT_DOUBLE_EQ(report.bubble.overhead, 0.5);
+  EXPECT_EQ(report.bubble->time, 30);
+  EXPECT_DOUBLE_EQ(report.bubble->ratio, 60.0 / 180);
+  EXPECT_DOUBLE_EQ(report.bubble->overhead, 0.5);
   EXPECT_EQ(cause(report.ranks[0], IdleCause::kDependency), 20 + 10);
   EXPECT_EQ(cause(report.ranks[1], IdleCause::kWarmup), 10);
   EXPECT_EQ(cause(report.ranks[1], IdleCause::kDrain), 20);

@@ -102,7 +102,7 @@ TEST(ValidateCollectives, FindsMisplacedCells) {
   EXPECT_NE(
       first_problem("0RESHARD 0UNSHARD 0F0 0B0").find("drops parameters that are not gathered"),
       std::string::npos);
-  EXPECT_NE(first_problem("0F0 0B0 0OPT").find("--optimizer"), std::string::npos);
+  EXPECT_NE(first_problem("0F0 0B0 0OPT").find("`optimizer`"), std::string::npos);
 }
 
 TEST(ShardStages, GathersTheNextThreeStagesAndDropsTheOthers) {

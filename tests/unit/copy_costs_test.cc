@@ -2,7 +2,6 @@
 // calibration of a simulated device whose copy times follow a known formula.
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <variant>
 
@@ -196,10 +195,10 @@ TEST(CopyCosts, AreWrittenAsLatencyBandwidthAndSlowdown) {
   evidence.stages = {{{mean_of(2300), mean_of(3450), std::nullopt}, {}},
                      {{}, {mean_of(4500), mean_of(6750), std::nullopt}},
                      {}};
-  const auto json = tools::write_copy_json(evidence);
-  EXPECT_EQ(json["latency"], "400ns");
-  EXPECT_DOUBLE_EQ(json["bandwidth_gbps"].get<double>(), 4);
-  EXPECT_EQ(json["slowdown"], (std::vector<double>{1.5, 1.5}));
+  const CopyEntry copy = tools::estimate_copy(evidence);
+  EXPECT_EQ(copy.latency, 400);
+  EXPECT_DOUBLE_EQ(copy.bandwidth_gbps.value(), 4);
+  EXPECT_EQ(copy.slowdown, (std::vector<double>{1.5, 1.5}));
 }
 
 TEST(CopyCosts, AProgramOfCopiesWithoutASecondMicrobatchHasNoContention) {

@@ -10,6 +10,7 @@
 #include "tests/support/as_written.h"
 #include "tests/support/malformed.h"
 #include "tests/support/test_paths.h"
+#include "traces/costs/cost_file_writer.h"
 #include "traces/files/format.h"
 #include "traces/schedules/text_schedule.h"
 
@@ -50,6 +51,33 @@ TEST(CostFile, ReadsNumbersAsMillisecondsAndStringsWithTheirUnit) {
   EXPECT_EQ(model.stages[1].forward, 1'000'000);
   EXPECT_EQ(model.stages[1].backward, 7'000'000);
   EXPECT_EQ(model.stages[1].recompute, 2'000'000);
+}
+
+// Everything but a cluster is written, so reading the text and writing it again changes nothing.
+TEST(CostFile, ReadsWhatItsWriterWrites) {
+  const std::string text =
+      R"("stages":[{"forward":"10ns","backward":"21ns","input_grad":"11ns","weight_grad":"9ns",)"
+      R"("recompute":"8ns","selective_recompute":"2ns","overlapped_pair":"30ns",)"
+      R"("optimizer":"3ns","reduce_grad":"4ns","unshard":"5ns",)"
+      R"("activation_bytes":{"saved":100,"released_by_input_grad":60,"checkpoint":10,)"
+      R"("selective_checkpoint":50},"evict":"6ns","load":"7ns","evict_to_rank":"8ns",)"
+      R"("load_from_rank":"9ns","weight_bytes":12,)"
+      R"("contended":{"forward":["11ns","12ns"],"weight_grad":["10ns"]}},{"forward":"1ns"}],)"
+      R"("message":{"latency":"5ns","bytes":64,"bandwidth_gbps":[[32,1.5],[128,3.0]],)"
+      R"("contended":["6ns"]},"norm":"2ns","copy":{"latency":"1ns","bandwidth_gbps":8.0,)"
+      R"("slowdown":[1.25],"to_rank":{"latency":"2ns"}},"links":[{"from":0,"to":1,)"
+      R"("latency":"7ns","bytes":32,"bandwidth_gbps":4.0},{"from":1,"to":0,"latency":"5ns",)"
+      R"("bandwidth_gbps":2.0}],"ranks_per_device":2,"memory":{"static_bytes":[1,2]})";
+  const std::string written = traces::write_cost_file(with(text));
+  EXPECT_EQ(nlohmann::ordered_json::parse(written).dump(),
+            "{\"format\":\"bubblescope-costs/1\"," + text + "}");
+  EXPECT_EQ(traces::write_cost_file(read(written)), written);
+}
+
+TEST(CostFile, IsNotWrittenWithoutItsCluster) {
+  const CostTable table = with(R"("stages":[{"forward":1}],"cluster":{"ranks_per_node":2})");
+  EXPECT_EQ(error_of([&] { traces::write_cost_file(table); }),
+            "f.json: a cluster cannot be written to a cost file");
 }
 
 TEST(CostFile, SaysWhatAnUpdateTakesAndWhatWeightsWeigh) {

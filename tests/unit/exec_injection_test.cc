@@ -56,11 +56,11 @@ TEST(Injection, AnOpThatTheRankDoesNotRunIsNamed) {
   const auto table = [&](const char* text) {
     return message_of([&] { InjectionTable({parse_injection(text)}, program); });
   };
-  EXPECT_EQ(table("rank=0,op=1F0,die"), "--inject rank=0,op=1F0,die: rank 0 runs no such op");
-  EXPECT_EQ(table("rank=2,die"), "--inject rank=2,die: ranks are 0..1");
+  EXPECT_EQ(table("rank=0,op=1F0,die"), "`inject` rank=0,op=1F0,die: rank 0 runs no such op");
+  EXPECT_EQ(table("rank=2,die"), "`inject` rank=2,die: ranks are 0..1");
   // The last stage's forward sends no message.
   EXPECT_EQ(table("rank=1,op=1F0,garbage"),
-            "--inject rank=1,op=1F0,garbage: rank 1 sends no message that such an op produces");
+            "`inject` rank=1,op=1F0,garbage: rank 1 sends no message that such an op produces");
 }
 
 TEST(Injection, ADelayOfOneOpDelaysAPrediction) {
@@ -105,7 +105,7 @@ TEST(Injection, APredictionOfADeadRankSaysWhereEveryRankIsBlocked) {
   const Program program = lowered("gpipe");
   const std::vector<Nanos> durations(program.size(), 1);
   EXPECT_EQ(message_of([&] { inject({parse_injection("rank=1,op=1F1,die")}, program, durations); }),
-            "with --inject rank=1,op=1F1,die the step never ends: rank 1 is blocked at 1F1; rank 0 "
+            "with `inject` rank=1,op=1F1,die the step never ends: rank 1 is blocked at 1F1; rank 0 "
             "is blocked at "
             "0B0");
 }

@@ -11,6 +11,7 @@
 #include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"
 #include "tests/support/fake_gpu.h"
+#include "tools/commands/measurement_json.h"
 
 namespace bubblescope::tests {
 namespace {
@@ -89,7 +90,10 @@ TEST(GpuActivity, IsSummedUpInTwoLines) {
             "activity: 3 kernels, 1 copies, 0 memory sets; their ops take 0.00016 ms, 18.8 % of it "
             "in launch gaps\n"
             "activity: most time in b (64.3 %), a (28.6 %)");
-  EXPECT_EQ(exec::activity_json(exec::activity_of_step(sample(), 3, two_ops())),
+  std::string text;
+  traces::JsonWriter json(text);
+  tools::write_activity_json(json, exec::activity_of_step(sample(), 3, two_ops()));
+  EXPECT_EQ(text,
             "\"activity\":{\"kernels\":3,\"copies\":1,\"clears\":0,\"lost\":0,\"untimed\":0,"
             "\"ops_ns\":160,\"covered_ns\":130,\"longest\":[{\"name\":\"b\",\"ns\":90},"
             "{\"name\":\"a\",\"ns\":40}],\"most\":[{\"name\":\"b\",\"ns\":90},"

@@ -17,6 +17,7 @@
 #include "tests/support/as_written.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/verified_training.h"
+#include "tools/commands/measurement_json.h"
 
 namespace bubblescope::tests {
 namespace {
@@ -157,7 +158,10 @@ TEST(GpuEpilogues, ArePrintedAsTextAndJson) {
   EXPECT_EQ(to_string(std::vector<exec::EpilogueUse>{kForward, {8, 3, 12, true, false}}),
             "GELU within 8 x 8 by 8 x 32; "
             "GELU's gradient after 8 x 3 by 3 x 12, which cuBLASLt cannot fuse");
-  EXPECT_EQ(exec::epilogues_json({kForward, {8, 3, 12, true, false}}),
+  std::string text;
+  traces::JsonWriter json(text);
+  tools::write_epilogues_json(json, {kForward, {8, 3, 12, true, false}});
+  EXPECT_EQ(text,
             "\"epilogues\":["
             "{\"epilogue\":\"gelu\",\"rows\":8,\"k\":8,\"inner\":8,\"columns\":32,\"fused\":true},"
             "{\"epilogue\":\"gelu_grad\",\"rows\":8,\"k\":3,\"inner\":3,\"columns\":12,\"fused\":"

@@ -11,11 +11,19 @@
 #include "exec/gpu/host/gpu_machine.h"
 #include "exec/gpu/host/nvml.h"
 #include "tests/support/fake_gpu.h"
+#include "tools/commands/measurement_json.h"
 
 namespace bubblescope::tests {
 namespace {
 
 constexpr const char* kBus = "0000:01:00.0";
+
+std::string write_json(const exec::MonitoredDevices& monitored) {
+  std::string text;
+  traces::JsonWriter json(text);
+  tools::write_device_state_json(json, monitored);
+  return text;
+}
 
 exec::Nvml open_fake() { return exec::open_nvml(BUBBLESCOPE_FAKE_NVML); }
 
@@ -40,7 +48,7 @@ TEST(DeviceState, IsThatOfTheDeviceAtItsAddress) {
   const std::string all =
       "\"power_milliwatts\":[650000,650000],\"power_limit_milliwatts\":"
       "[700000,700000],\"celsius\":";
-  EXPECT_EQ(exec::device_state_json(seen),
+  EXPECT_EQ(write_json(seen),
             "\"device_state\":[{\"bus\":\"0000:01:00.0\",\"before\":{\"samples\":1,\"looks\":1,"
             "\"sm_mhz\":"
             "[1980,1980]," +
@@ -82,7 +90,7 @@ TEST(DeviceState, IsNotKnownInOneLineWhereThereIsNoLibrary) {
   const exec::MonitoredDevices seen = watch.finish();
   EXPECT_EQ(exec::to_string(seen),
             "clocks, power and temperature could not be read: libnone.so.1 was not found");
-  EXPECT_EQ(exec::device_state_json(seen), "\"device_state\":\"libnone.so.1 was not found\"");
+  EXPECT_EQ(write_json(seen), "\"device_state\":\"libnone.so.1 was not found\"");
 }
 
 TEST(DeviceState, OfADeviceThatIsNotKnownIsNotMadeUp) {

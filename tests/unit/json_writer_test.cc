@@ -15,9 +15,10 @@ namespace bubblescope::tests {
 
 namespace {
 
-std::string write(const std::function<void(traces::JsonWriter&)>& members) {
+std::string write(const std::function<void(traces::JsonWriter&)>& members,
+                  traces::JsonStyle style = {}) {
   std::string out;
-  traces::JsonWriter json(out);
+  traces::JsonWriter json(out, style);
   members(json);
   return out;
 }
@@ -73,6 +74,28 @@ TEST(JsonWriter, TextIsQuotedAndWhatIsAbsentIsNull) {
               json.member_or_null("y", std::optional<int>()).end_object();
             }),
             R"({"name":"a \"b\"\n","x":1,"y":null})");
+}
+
+void write_nested(traces::JsonWriter& json) {
+  json.begin_object().member("a", 1).key("none").begin_array().end_array();
+  json.key("b").begin_array().value(2.5).begin_object().member("c", "d").end_object().end_array();
+  json.key("nothing").begin_object().end_object().end_object();
+}
+
+TEST(JsonWriter, IndentsAsJsonLibrariesDo) {
+  const std::string indented = write(write_nested, {.indented = true});
+  EXPECT_EQ(indented, nlohmann::ordered_json::parse(write(write_nested)).dump(1));
+  EXPECT_EQ(
+      write([](traces::JsonWriter& json) { json.begin_array().end_array(); }, {.indented = true}),
+      "[]");
+}
+
+TEST(JsonWriter, EscapesLettersBeyondAsciiWhereTheStyleSaysSo) {
+  const auto letters = [](traces::JsonWriter& json) {
+    json.begin_object().escaped_key("\u00e4 \"b\"").value("\u00e4\xff").end_object();
+  };
+  EXPECT_EQ(write(letters, {.ascii = true}), R"({"\u00e4 \"b\"":"\u00e4\ufffd"})");
+  EXPECT_EQ(write(letters), "{\"\u00e4 \\\"b\\\"\":\"\u00e4\xEF\xBF\xBD\"}");
 }
 
 }  // namespace

@@ -21,6 +21,7 @@
 #include "tests/support/verified_training.h"
 #include "tools/commands/calibrate_messages.h"
 #include "traces/costs/cost_file.h"
+#include "traces/costs/cost_file_writer.h"
 
 namespace bubblescope::tests {
 namespace {
@@ -165,7 +166,8 @@ TEST(MessageContention, MeasurementsBecomeAnEntryOfTheCostFile) {
   const tools::MessageEvidence evidence{
       {{program, real}}, {{program, turns}}, 2, 5000, 8000, {{64, 1000}, {8000, 2000}}};
   // 1F0 of `beside` computes too, so two ranks are busy.
-  EXPECT_EQ(tools::write_message_json(evidence).dump(),
+  const std::string file = traces::write_cost_file(tools::with_message({}, evidence));
+  EXPECT_EQ(nlohmann::ordered_json::parse(file)["message"].dump(),
             R"({"latency":"4000ns","bytes":8000,"bandwidth_gbps":[[8000,64.0]],)"
             R"("contended":["5300ns","5600ns"]})");
 }

@@ -163,18 +163,18 @@ TEST(RankMemory, LeastIsTheSumOfStatesAndOneMicrobatch) {
 
 TEST(ModelRefusals, NameTheFlagAndAValueThatWorks) {
   ModelOnDevices on = on_devices("llama3-8b", "h100");
-  EXPECT_NE(complaint(on, 35).find("at most 34 stages, not 35; give less of --pp or --vpp"),
+  EXPECT_NE(complaint(on, 35).find("at most 34 stages, not 35; give less of `pp` or `vpp`"),
             std::string::npos)
       << complaint(on, 35);
   on.parallel.tensor = 3;
-  EXPECT_NE(complaint(on, 2).find("--tp 3 does not divide the model's heads (32); give a divisor, "
+  EXPECT_NE(complaint(on, 2).find("`tp` 3 does not divide the model's heads (32); give a divisor, "
                                   "such as 2"),
             std::string::npos)
       << complaint(on, 2);
   on = on_devices("mixtral-8x7b", "h100");
   on.parallel.data = 6;
   on.parallel.expert = 4;
-  EXPECT_NE(complaint(on, 2).find("--ep 4 does not divide --dp times --cp (6)"), std::string::npos)
+  EXPECT_NE(complaint(on, 2).find("`ep` 4 does not divide `dp` times `cp` (6)"), std::string::npos)
       << complaint(on, 2);
 }
 

@@ -72,7 +72,7 @@ TEST(ReportJson, WritesHalfChunksBytesAndNoInfinity) {
   Step step("0F0");
   step.report.ranks[0].peak.chunks = 3.5;
   step.report.ranks[0].peak.bytes = Bytes{1} << 40;
-  step.report.bubble.overhead = 1.0 / 0.0;
+  step.report.bubble->overhead = 1.0 / 0.0;
   const auto json = nlohmann::json::parse(step.json());
   EXPECT_EQ(json["ranks"][0]["peak_chunks"], 3.5);
   EXPECT_EQ(json["ranks"][0]["peak_memory_bytes"], Bytes{1} << 40);

@@ -76,7 +76,7 @@ TEST(MeanReport, OfOneIsThatOne) {
   const BubbleReport report = with_slow_rank(2).report;
   const BubbleReport mean = average_reports(std::vector<BubbleReport>{report});
   EXPECT_EQ(mean.makespan, report.makespan);
-  EXPECT_EQ(mean.bubble.ratio, report.bubble.ratio);
+  EXPECT_EQ(mean.bubble->ratio, report.bubble->ratio);
   EXPECT_EQ(mean.critical_path, report.critical_path);
   EXPECT_EQ(mean.ranks[1].idle_by_cause, report.ranks[1].idle_by_cause);
 }

@@ -97,7 +97,7 @@ TEST(Optimizer, KeepsTheParallelogramUnderPostValidation) {
   for (std::int32_t rank = 0; rank < 4; ++rank)
     EXPECT_EQ(ended.span(rank, std::to_string(rank) + "OPT").first, 24 + rank);
   EXPECT_EQ(ended.report.max_span, 24 + kStep);
-  EXPECT_EQ(ended.report.bubble.span_rate, 0);
+  EXPECT_EQ(ended.report.bubble->span_rate, 0);
   const Ended barrier = end_step("zb-h2", make_request(4, 8), {OptimizerMode::kBarrier});
   EXPECT_EQ(barrier.report.max_span, 27 + kNorm + kStep);
 }

@@ -25,6 +25,7 @@ if(fmt_VERSION VERSION_LESS 10)
   target_include_directories(bubblescope_fmt SYSTEM PUBLIC
                              $<TARGET_PROPERTY:fmt::fmt,INTERFACE_INCLUDE_DIRECTORIES>)
   target_compile_features(bubblescope_fmt PUBLIC cxx_std_20)
+  target_compile_options(bubblescope_fmt PRIVATE $<$<CONFIG:Release>:-O1>)
 else()
   add_library(bubblescope_fmt INTERFACE)
   target_link_libraries(bubblescope_fmt INTERFACE fmt::fmt)

@@ -143,7 +143,7 @@ Analysis analyze_steps(ReadSteps read, const UniformMemory& memory) {
   for (const traces::MeasuredStep& step : steps) {
     const BubbleReport& report =
         reports.emplace_back(analyze(step.schedule, step.program, step.timeline, model));
-    iterations.rows.push_back({step.label, report.makespan, report.bubble.ratio,
+    iterations.rows.push_back({step.label, report.makespan, report.bubble->ratio,
                                replay_error(step.program, step.timeline)});
     observed.push_back({step.program, step.timeline});
   }
@@ -182,8 +182,9 @@ std::string print_csv(const Analysis& analysis) {
 
 std::string print_json(const Analysis& analysis) {
   const TimedStep& step = analysis.shown;
-  return append_members(traces::write_report_json(step.report, step.program, step.timeline),
-                        traces::write_iterations_json(analysis.iterations));
+  return traces::write_report_json(
+      step.report, step.program, step.timeline,
+      [&](traces::JsonWriter& json) { traces::write_iterations_json(json, analysis.iterations); });
 }
 
 std::string print_text(const Analysis& analysis, const traces::DrawOptions& draw) {

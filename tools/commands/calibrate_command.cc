@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "exec/calibration/calibrate.h"
@@ -15,15 +14,12 @@
 #include "tools/flags/words.h"
 #include "tools/inputs/config.h"
 #include "tools/print.h"
-#include "traces/costs/contention_entry.h"
-#include "traces/costs/cost_file.h"
+#include "traces/costs/cost_file_writer.h"
 #include "traces/files/format.h"
 
 namespace bubblescope::tools {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr const char* kCalibrateExample =
     "example: measure two stages, then judge the prediction of another shape\n"
@@ -39,78 +35,37 @@ std::vector<std::string> expand_schedules(const std::string& list, const ShapeOp
   return {"1f1b", "zb-h1"};
 }
 
-Json confidence(const exec::Estimate& estimate) {
-  return {{"mean", traces::write_cost_duration(estimate.mean)},
-          {"half_width_95", traces::write_cost_duration(estimate.half_width)},
-          {"jitter", estimate.jitter},
-          {"samples", estimate.samples}};
-}
-
-/// Writes the bytes of a stage's activations, and under a key of its own what a recomputed forward
-/// saves. Cost files refer to whole sequences.
-Json bytes_json(const Schedule& schedule, const MemoryModel& memory, std::size_t stage) {
+/// Sets the bytes of a stage's activations, and what a recomputed forward saves. Cost tables refer
+/// to whole sequences.
+void set_bytes(StageEntry& entry, const Schedule& schedule, const MemoryModel& memory,
+               std::size_t stage) {
   const MemoryDelta& delta = memory.activation_bytes[stage];
   const Bytes slices = schedule.shape.slices;
-  Json bytes{{"saved", delta.forward * slices},
-             {"released_by_input_grad", std::max<Bytes>(0, -delta.input_grad) * slices}};
-  if (schedule.recompute_of_stage.empty()) return bytes;
+  const Bytes saved = delta.forward * slices;
+  const Bytes released = std::max<Bytes>(0, -delta.input_grad) * slices;
+  entry.activation_bytes = MemoryDelta{saved, -released, released - saved};
+  if (schedule.recompute_of_stage.empty()) return;
   const Recompute recompute = schedule.recompute_of_stage[stage];
-  if (recompute == Recompute::kFull) bytes["checkpoint"] = memory.checkpoint_bytes[stage] * slices;
+  if (recompute == Recompute::kFull) entry.checkpoint = memory.checkpoint_bytes[stage] * slices;
   if (recompute == Recompute::kSelective)
-    bytes["selective_checkpoint"] = memory.checkpoint_bytes[stage] * slices;
-  return bytes;
+    entry.selective_checkpoint = memory.checkpoint_bytes[stage] * slices;
 }
 
-/// The key of R depends on what was recomputed.
-std::string key_of(const Schedule& schedule, std::size_t stage, std::size_t kind) {
-  const bool selective =
-      schedule.recompute(static_cast<std::int32_t>(stage)) == Recompute::kSelective;
-  if (kind == static_cast<std::size_t>(OpKind::kRecompute) && selective)
-    return "selective_recompute";
-  return kCostKeys[kind];
-}
-
-Json stages_json(const exec::Calibration& calibration, const Schedule& schedule,
-                 const MemoryModel& memory) {
-  Json stages = Json::array();
-  for (std::size_t stage = 0; stage < calibration.ops.size(); ++stage) {
-    Json entry = Json::object();
+std::vector<StageEntry> stage_costs(const exec::Calibration& calibration, const Schedule& schedule,
+                                    const MemoryModel& memory) {
+  std::vector<StageEntry> stages(calibration.ops.size());
+  for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+    const Recompute recompute = schedule.recompute(static_cast<std::int32_t>(stage));
     for (std::size_t kind = 0; kind < kCostKeys.size(); ++kind)
       if (const auto& known = calibration.ops[stage][kind])
-        entry[key_of(schedule, stage, kind)] =
-            traces::write_cost_duration(known->mean * schedule.shape.slices);
+        set_duration(stages[stage], static_cast<OpKind>(kind), recompute,
+                     known->mean * schedule.shape.slices);
     const exec::UpdateEstimate& update = calibration.updates[stage];
-    if (update.optimizer && update.optimizer->mean > 0)
-      entry["optimizer"] = traces::write_cost_duration(update.optimizer->mean);
-    if (update.reduce_grad)
-      entry["reduce_grad"] = traces::write_cost_duration(update.reduce_grad->mean);
-    if (!memory.activation_bytes.empty())
-      entry["activation_bytes"] = bytes_json(schedule, memory, stage);
-    stages.push_back(std::move(entry));
+    if (update.optimizer) stages[stage].update.optimizer = update.optimizer->mean;
+    if (update.reduce_grad) stages[stage].update.reduce_grad = update.reduce_grad->mean;
+    if (!memory.activation_bytes.empty()) set_bytes(stages[stage], schedule, memory, stage);
   }
   return stages;
-}
-
-/// Describes the measurement and its uncertainty.
-Json measured_json(const exec::Calibration& calibration, const Measurement& measurement) {
-  Json stages = Json::array();
-  for (std::size_t stage = 0; stage < calibration.ops.size(); ++stage) {
-    const auto& estimates = calibration.ops[stage];
-    const exec::UpdateEstimate& update = calibration.updates[stage];
-    Json entry = Json::object();
-    for (std::size_t kind = 0; kind < kCostKeys.size(); ++kind)
-      if (estimates[kind]) entry[kCostKeys[kind]] = confidence(*estimates[kind]);
-    if (update.optimizer) entry["optimizer"] = confidence(*update.optimizer);
-    if (update.reduce_grad) entry["reduce_grad"] = confidence(*update.reduce_grad);
-    stages.push_back(std::move(entry));
-  }
-  Json measured{{"backend", measurement.backend},
-                {"work", measurement.work},
-                {"device", measurement.device},
-                {"stages", std::move(stages)}};
-  if (calibration.message) measured["message"] = confidence(*calibration.message);
-  if (calibration.between_ops) measured["between_ops"] = confidence(*calibration.between_ops);
-  return measured;
 }
 
 struct Request {
@@ -131,7 +86,7 @@ LowerOptions choose_lowering(const Request& request, const Schedule& schedule) {
   return options;
 }
 
-Json measure_costs(const Request& request, const exec::Processes& processes) {
+CalibratedCosts measure_costs(const Request& request, const exec::Processes& processes) {
   std::vector<Measurement> measurements;
   for (const std::string& name : request.schedules) {
     const ValidSchedule schedule = load_valid_schedule(name, request.options, CostUse::kOrderOnly);
@@ -151,14 +106,14 @@ Json measure_costs(const Request& request, const exec::Processes& processes) {
     memory = on_device
                  ? exec::device_training_memory(schedule, request.run.training, request.run.device)
                  : exec::training_memory(schedule, request.run.training);
-  Json costs{{"format", "bubblescope-costs/1"},
-             {"stages", stages_json(calibration, schedule, memory)}};
+  CalibratedCosts costs;
+  costs.table.stages = stage_costs(calibration, schedule, memory);
   if (calibration.message)
-    costs["message"] = {
-        {"latency", traces::write_cost_duration(std::max<Nanos>(0, calibration.message->mean))}};
-  costs["measured"] = measured_json(calibration, measurements[0]);
+    costs.table.message.latency = std::max<Nanos>(0, calibration.message->mean);
+  costs.measured = {measurements[0].backend, measurements[0].work, measurements[0].device,
+                    calibration};
   const RunContext context{request.options, request.run, processes};
-  costs = with_copies(std::move(costs), measurements[0], memory, context);
+  costs.table = with_copies(std::move(costs.table), measurements[0], memory, context);
   if (request.contention && measurements[0].ranks_per_device > 1)
     return with_contention(std::move(costs), measurements, context);
   if (!exec::find_backend(request.run.backend).time_messages || !calibration.message) return costs;
@@ -192,10 +147,11 @@ int run_calibrate(const Arguments& arguments) {
   BackendSession session(request.run);
   if (session.processes().is_coordinator())
     warn_of_unused_run_options(app, request.run, request.options.cost.any_uniform);
-  const Json costs = measure_costs(request, session.processes());
+  const CalibratedCosts costs = measure_costs(request, session.processes());
   if (session.reports())
-    write_and_report(output,
-                     costs.dump(1, ' ', true, nlohmann::json::error_handler_t::replace) + "\n");
+    write_and_report(output, traces::write_cost_file(costs.table, [&](traces::JsonWriter& json) {
+                       write_evidence_json(json, costs.measured);
+                     }));
   return 0;
 }
 

@@ -2,18 +2,14 @@
 #include "tools/commands/calibrate_copies.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "exec/calibration/copies_program.h"
 #include "sim/ir/recompute.h"
-#include "traces/costs/cost_file.h"
 
 namespace bubblescope::tools {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// The slowdown of each eviction and load by the number of busy ranks. The first entry is the time
 /// without contention.
@@ -77,19 +73,16 @@ CopyEvidence measure_copies(const ValidSchedule& moved, const Measurement& measu
   return evidence;
 }
 
-/// Writes the copy times of each stage without contention.
-Json write_stages(Json stages, const CopyEvidence& evidence, bool by_host) {
+/// Sets the copy times of each stage without contention.
+void set_copy_times(std::vector<StageEntry>& stages, const CopyEvidence& evidence, bool by_host) {
   for (std::size_t stage = 0; stage < evidence.stages.size(); ++stage) {
     const exec::CopyCosts& seen = evidence.stages[stage];
-    const auto write = [&](const char* key,
-                           const std::vector<std::optional<exec::Estimate>>& times) {
-      if (!times.empty() && times.front())
-        stages[stage][key] = traces::write_cost_duration(times.front()->mean);
-    };
-    write(by_host ? "evict" : "evict_to_rank", seen.evict);
-    write(by_host ? "load" : "load_from_rank", seen.load);
+    StageEntry& entry = stages[stage];
+    if (!seen.evict.empty() && seen.evict.front())
+      (by_host ? entry.evict : entry.evict_to_rank) = seen.evict.front()->mean;
+    if (!seen.load.empty() && seen.load.front())
+      (by_host ? entry.load : entry.load_from_rank) = seen.load.front()->mean;
   }
-  return stages;
 }
 
 bool can_move(const Schedule& schedule, const RunContext& context) {
@@ -100,7 +93,7 @@ bool can_move(const Schedule& schedule, const RunContext& context) {
 
 }  // namespace
 
-Json write_copy_json(const CopyEvidence& evidence) {
+CopyEntry estimate_copy(const CopyEvidence& evidence) {
   const double per_byte = std::max(0.0, nanos_per_byte(evidence.by_size));
   double beyond = 0;
   std::int64_t copies = 0;
@@ -111,28 +104,25 @@ Json write_copy_json(const CopyEvidence& evidence) {
                   per_byte * static_cast<double>(evidence.kept[stage]);
         ++copies;
       }
-  Json json = Json::object();
   const double latency = copies > 0 ? std::max(0.0, beyond / static_cast<double>(copies)) : 0;
-  json["latency"] = traces::write_cost_duration(static_cast<Nanos>(latency));
-  if (per_byte > 0) json["bandwidth_gbps"] = 8 / per_byte;
-  if (const Slowdown slowdown = find_slowdown(evidence.stages); !slowdown.empty())
-    json["slowdown"] = slowdown;
-  return json;
+  CopyEntry copy{static_cast<Nanos>(latency), {}, find_slowdown(evidence.stages)};
+  if (per_byte > 0) copy.bandwidth_gbps = 8 / per_byte;
+  return copy;
 }
 
-Json with_copies(Json costs, const Measurement& measured, const MemoryModel& memory,
-                 const RunContext& context) {
+CostTable with_copies(CostTable costs, const Measurement& measured, const MemoryModel& memory,
+                      const RunContext& context) {
   const Schedule& schedule = measured.step.schedule;
   if (!can_move(schedule, context)) return costs;
   for (const bool by_host : {true, false}) {
     if (!by_host && schedule.shape.ranks == 1) break;
     const CopyEvidence evidence =
         measure_copies(with_offload_targets(schedule, by_host), measured, memory, context);
-    costs["stages"] = write_stages(std::move(costs["stages"]), evidence, by_host);
+    set_copy_times(costs.stages, evidence, by_host);
     if (by_host)
-      costs["copy"] = write_copy_json(evidence);
+      costs.copy = estimate_copy(evidence);
     else
-      costs["copy"]["to_rank"] = write_copy_json(evidence);
+      costs.copy_to_rank = estimate_copy(evidence);
   }
   return costs;
 }

@@ -1,12 +1,12 @@
 // Calibrates copies: the time to move saved activations to another memory and back.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <vector>
 
 #include "exec/calibration/contention_costs.h"
 #include "exec/gpu/host/job.h"
+#include "sim/model/cost_table.h"
 #include "tools/commands/measure.h"
 
 namespace bubblescope::tools {
@@ -18,14 +18,12 @@ struct CopyEvidence {
   std::vector<Bytes> kept;                 ///< [stage]: the bytes that are moved
 };
 
-/// Writes the "copy" of a cost file, or its "to_rank":
-///
-///   {"latency": "40000ns", "bandwidth_gbps": 430.0, "slowdown": [1.02, 1.05]}
-nlohmann::ordered_json write_copy_json(const CopyEvidence& evidence);
+/// Derives latency, bandwidth and slowdown of a copy.
+CopyEntry estimate_copy(const CopyEvidence& evidence);
 
 /// Moves activations to the host and to other ranks if the backend and the schedule allow it, and
-/// adds the costs to a cost file. Throws Error if a run fails.
-nlohmann::ordered_json with_copies(nlohmann::ordered_json costs, const Measurement& measured,
-                                   const MemoryModel& memory, const RunContext& context);
+/// adds the costs to a table. Throws Error if a run fails.
+CostTable with_copies(CostTable costs, const Measurement& measured, const MemoryModel& memory,
+                      const RunContext& context);
 
 }  // namespace bubblescope::tools

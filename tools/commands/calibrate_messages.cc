@@ -1,20 +1,15 @@
 // Derives the costs of messages from measured copies.
 #include "tools/commands/calibrate_messages.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "tools/commands/calibrate_contention.h"
-#include "traces/costs/cost_file.h"
 
 namespace bubblescope::tools {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 using MeasuredTimes = std::vector<std::optional<exec::Estimate>>;
 
@@ -49,56 +44,40 @@ Bytes message_bytes(const Schedule& schedule, const RunOptions& run) {
   return bytes_per_entry * model.rows() * model.width / schedule.shape.slices;
 }
 
-/// The measurements behind the costs, for "measured".
-Json write_message_evidence_json(const MessageEvidence& evidence) {
-  Json json = Json::object();
-  for (const exec::MessageTime& time : evidence.by_size)
-    json["by_size"].push_back(
-        {{"bytes", time.bytes}, {"time", traces::write_cost_duration(time.nanos)}});
-  if (evidence.turns.empty()) return json;
-  for (const std::optional<exec::Estimate>& seen : copies_of(evidence))
-    json["samples_by_busy_ranks"].push_back(seen ? seen->samples : 0);
-  return json;
-}
-
 }  // namespace
 
-Json write_message_json(const MessageEvidence& evidence) {
+CostTable with_message(CostTable table, const MessageEvidence& evidence) {
   std::vector<Nanos> copies;
   if (!evidence.turns.empty()) copies = exec::fill_contention(copies_of(evidence));
   const std::optional<exec::Estimate> usual = exec::find_message_time(evidence.schedules);
   const Nanos copy = usual ? usual->mean : 0;
   const Nanos beside = std::max<Nanos>(0, evidence.effective - copy);
   Nanos alone = beside + (copies.empty() ? copy : copies[0]);
-  Json message = Json::object();
   const LinkSpeed speed = speed_of(evidence.by_size);
-  Nanos latency = alone;
+  table.message = {alone, 0, {}};
   if (evidence.bytes > 0 && !speed.points.empty()) {
     const double bits = 8.0 * static_cast<double>(evidence.bytes);
     const auto transfer =
         static_cast<Nanos>(std::ceil(bits / speed.bandwidth_gbps(evidence.bytes)));
-    latency = std::max<Nanos>(0, alone - transfer);
-    alone = latency + transfer;
+    table.message = {std::max<Nanos>(0, alone - transfer), evidence.bytes, speed.points};
+    alone = table.message.latency + transfer;
   }
-  message["latency"] = traces::write_cost_duration(latency);
-  if (evidence.bytes > 0 && !speed.points.empty()) {
-    message["bytes"] = evidence.bytes;
-    for (const SpeedPoint& point : speed.points)
-      message["bandwidth_gbps"].push_back({point.bytes, point.bandwidth_gbps});
-  }
+  table.contended_message.clear();
   for (std::size_t busy = 1; busy < copies.size(); ++busy)
-    message["contended"].push_back(traces::write_cost_duration(alone + copies[busy] - copies[0]));
-  return message;
+    table.contended_message.push_back(alone + copies[busy] - copies[0]);
+  return table;
 }
 
-Json with_messages(Json costs, MessageEvidence evidence, const Schedule& schedule,
-                   const RunOptions& run) {
+CalibratedCosts with_messages(CalibratedCosts costs, MessageEvidence evidence,
+                              const Schedule& schedule, const RunOptions& run) {
   const auto& time_messages = exec::find_backend(run.backend).time_messages;
   evidence.bytes = message_bytes(schedule, run);
   if (time_messages && evidence.bytes > 0 && schedule.shape.ranks > 1)
     evidence.by_size = time_messages(schedule.shape.ranks, run.device);
-  costs["message"] = write_message_json(evidence);
-  costs["measured"]["messages"] = write_message_evidence_json(evidence);
+  costs.table = with_message(std::move(costs.table), evidence);
+  MessageSamples& samples = costs.measured.messages.emplace();
+  samples.by_size = evidence.by_size;
+  if (!evidence.turns.empty()) samples.by_busy_ranks = count_samples(copies_of(evidence));
   return costs;
 }
 

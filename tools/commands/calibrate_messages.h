@@ -1,12 +1,12 @@
 // Calibrates messages: their time by size and by the number of busy ranks.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <vector>
 
 #include "exec/calibration/contention_costs.h"
 #include "exec/gpu/host/job.h"
+#include "tools/commands/calibration_evidence.h"
 #include "tools/flags/run_options.h"
 
 namespace bubblescope::tools {
@@ -22,17 +22,13 @@ struct MessageEvidence {
   std::vector<exec::MessageTime> by_size = {};
 };
 
-/// Writes the "message" of a cost file:
-///
-///   {"latency": "11us", "bytes": 2097152, "bandwidth_gbps": [[65536, 210], [1048576, 3100]],
-///    "contended": ["13us", "14us"]}
-///
-/// The overhead of a message beyond the copy itself does not depend on contention.
-nlohmann::ordered_json write_message_json(const MessageEvidence& evidence);
+/// Sets the message of a cost table: latency, bytes, bandwidths by size, and its times under
+/// contention. The overhead of a message beyond the copy itself does not depend on contention.
+CostTable with_message(CostTable table, const MessageEvidence& evidence);
 
 /// Times messages of several sizes if the backend supports it, and adds all measurements of
-/// messages to a cost file.
-nlohmann::ordered_json with_messages(nlohmann::ordered_json costs, MessageEvidence evidence,
-                                     const Schedule& schedule, const RunOptions& run);
+/// messages.
+CalibratedCosts with_messages(CalibratedCosts costs, MessageEvidence evidence,
+                              const Schedule& schedule, const RunOptions& run);
 
 }  // namespace bubblescope::tools

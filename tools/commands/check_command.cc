@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -17,10 +16,12 @@
 #include "sim/ir/validate.h"
 #include "sim/predict/memory_caps.h"
 #include "tools/flags/command_flags.h"
+#include "tools/flags/field_names.h"
 #include "tools/inputs/config.h"
 #include "tools/inputs/predict.h"
 #include "tools/print.h"
 #include "traces/drawings/drawing.h"
+#include "traces/json/json_writer.h"
 
 namespace bubblescope::tools {
 
@@ -79,7 +80,7 @@ Loaded load(const std::string& name, const PredictOptions& options) {
     if (error.fault() != Fault::kProblem) throw;
     Verdict refused;
     refused.name = name;
-    refused.problems = {{{}, {}, error.what()}};
+    refused.problems = {{{}, {}, name_flags(error.what())}};
     return refused;
   }
 }
@@ -112,7 +113,7 @@ Verdict check_valid_schedule(const ValidSchedule& schedule, const PredictOptions
   const Models models = load_models(schedule, options);
   const Timeline timeline = simulate(program, models.costs);
   verdict.peaks = find_peaks(schedule, program, timeline, models.memory);
-  verdict.over_cap = over_cap(verdict.peaks, models.memory);
+  verdict.over_cap = name_flags(over_cap(verdict.peaks, models.memory));
   if (suggest) {
     LowerOptions suggested = lower_options;
     suggested.mode = verdict.choose_mode_to_fix(lower_options.mode);
@@ -129,7 +130,7 @@ Verdict check_schedule(const Loaded& loaded, const PredictOptions& options, bool
   const auto& invalid = std::get<InvalidSchedule>(loaded);
   Verdict verdict;
   verdict.name = invalid.schedule.name;
-  verdict.problems = invalid.problems;
+  verdict.problems = name_flags(invalid.problems);
   return verdict;
 }
 
@@ -140,38 +141,39 @@ const Schedule* drawn(const Loaded& loaded) {
   return nullptr;
 }
 
-nlohmann::ordered_json json_of(const Problem& problem) {
-  nlohmann::ordered_json item;
-  item["rank"] = problem.rank ? nlohmann::ordered_json(*problem.rank) : nullptr;
-  item["position"] = problem.position ? nlohmann::ordered_json(*problem.position) : nullptr;
-  item["message"] = problem.message;
-  return item;
+void write_problems(traces::JsonWriter& json, const char* name, const Problems& problems) {
+  json.key(name).begin_array();
+  for (const Problem& problem : problems) {
+    json.begin_object().member_or_null("rank", problem.rank);
+    json.member_or_null("position", problem.position).member("message", problem.message);
+    json.end_object();
+  }
+  json.end_array();
 }
 
-nlohmann::ordered_json json_of(const Verdict& verdict) {
-  nlohmann::ordered_json json{{"format", "bubblescope-check/1"},
-                              {"schedule", verdict.name},
-                              {"legal", verdict.legal()},
-                              {"forward_only", verdict.forward_only},
-                              {"problems", nlohmann::ordered_json::array()},
-                              {"deadlock", nlohmann::ordered_json::object()},
-                              {"deadlock_cycle", nlohmann::ordered_json::object()},
-                              {"eager_slots_needed", nullptr},
-                              {"peak_activations", nlohmann::ordered_json::array()}};
-  for (const Problem& problem : verdict.problems) json["problems"].push_back(json_of(problem));
-  for (const ModeVerdict& mode : verdict.modes) {
-    const std::string name = name_of(kP2pModes, mode.mode);
-    json["deadlock"][name] = mode.deadlock.has_value();
-    if (mode.deadlock) json["deadlock_cycle"][name] = to_string(*mode.deadlock);
-  }
-  json["swapped_messages"] = nlohmann::ordered_json::array();
-  for (const Problem& problem : verdict.swapped)
-    json["swapped_messages"].push_back(json_of(problem));
-  if (verdict.eager_slots) json["eager_slots_needed"] = *verdict.eager_slots;
-  for (const Peak& peak : verdict.peaks) json["peak_activations"].push_back(peak.activations);
-  if (verdict.suggestion) json["suggestion"] = to_string(*verdict.suggestion);
-  for (const Problem& problem : verdict.over_cap) json["over_cap"].push_back(json_of(problem));
-  return json;
+void write_deadlocks(traces::JsonWriter& json, const std::vector<ModeVerdict>& modes) {
+  json.key("deadlock").begin_object();
+  for (const ModeVerdict& mode : modes)
+    json.member(name_of(kP2pModes, mode.mode), mode.deadlock.has_value());
+  json.end_object().key("deadlock_cycle").begin_object();
+  for (const ModeVerdict& mode : modes)
+    if (mode.deadlock) json.member(name_of(kP2pModes, mode.mode), to_string(*mode.deadlock));
+  json.end_object();
+}
+
+void write_verdict(traces::JsonWriter& json, const Verdict& verdict) {
+  json.begin_object().member("format", "bubblescope-check/1").member("schedule", verdict.name);
+  json.member("legal", verdict.legal()).member("forward_only", verdict.forward_only);
+  write_problems(json, "problems", verdict.problems);
+  write_deadlocks(json, verdict.modes);
+  json.member_or_null("eager_slots_needed", verdict.eager_slots);
+  json.key("peak_activations").begin_array();
+  for (const Peak& peak : verdict.peaks) json.value(peak.activations);
+  json.end_array();
+  write_problems(json, "swapped_messages", verdict.swapped);
+  if (verdict.suggestion) json.member("suggestion", to_string(*verdict.suggestion));
+  if (!verdict.over_cap.empty()) write_problems(json, "over_cap", verdict.over_cap);
+  json.end_object();
 }
 
 void print_illegal(const Verdict& verdict, const Schedule* schedule) {
@@ -220,6 +222,18 @@ void print_text(const Verdict& verdict, const Schedule* schedule, const LowerOpt
   }
 }
 
+/// What makes a schedule fail the check.
+struct Standard {
+  P2pMode mode = P2pMode::kDataflow;
+  bool all_modes = false;
+
+  bool is_met_by(const Verdict& verdict) const {
+    const bool fails = all_modes ? verdict.deadlocks_in_any() || !verdict.swapped.empty()
+                                 : verdict.deadlocks_in(mode);
+    return verdict.legal() && verdict.over_cap.empty() && !fails;
+  }
+};
+
 /// Refuses a model. Whether an order is legal does not depend on costs, and check counts memory in
 /// micro-batches.
 void expect_no_model(const Arguments& arguments) {
@@ -243,8 +257,8 @@ int run_check(const Arguments& arguments) {
   PredictOptions options;
   app.add_option("SCHEDULE", names, "names ('bubblescope list') or files, - for stdin")->required();
   add_predict_options(app, options);
-  bool all_modes = false;
-  app.add_flag("--all-modes", all_modes,
+  Standard standard;
+  app.add_flag("--all-modes", standard.all_modes,
                "exit 1 if it deadlocks in any message mode, or swaps messages: a gate for CI");
   app.add_flag("--suggest", suggest, "print receives in better places, and what they gain");
   add_format_option(app, format, {"text", "json"});
@@ -255,26 +269,24 @@ int run_check(const Arguments& arguments) {
     throw Error(
         "check is about orders, which --inject does not change; try it with simulate or run");
   options = read_inputs(std::move(options), names);
+  standard.mode = options.cost.lower.mode;
   bool sound = true;
-  nlohmann::ordered_json reports = nlohmann::ordered_json::array();
+  std::string text;
+  traces::JsonWriter json(text, {.ascii = true});
+  if (names.size() != 1) json.begin_array();
   for (const std::string& name : names) {
     const Loaded loaded = load(name, options);
     const Schedule* const schedule = drawn(loaded);
     const Verdict verdict = check_schedule(loaded, options, suggest);
     if (format == "json") {
-      reports.push_back(json_of(verdict));
+      write_verdict(json, verdict);
     } else {
       print_text(verdict, schedule, options.cost.lower);
     }
-    const bool fails = all_modes ? verdict.deadlocks_in_any() || !verdict.swapped.empty()
-                                 : verdict.deadlocks_in(options.cost.lower.mode);
-    sound = sound && verdict.legal() && verdict.over_cap.empty() && !fails;
+    sound = sound && standard.is_met_by(verdict);
   }
-  if (format == "json")
-    print_output("{}\n",
-                 reports.size() == 1
-                     ? reports[0].dump(-1, ' ', true, nlohmann::json::error_handler_t::replace)
-                     : reports.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
+  if (names.size() != 1) json.end_array();
+  if (format == "json") print_output("{}\n", text);
   return sound ? 0 : 1;
 }
 

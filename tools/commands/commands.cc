@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "tools/command.h"
+#include "tools/flags/field_names.h"
 #include "tools/print.h"
 
 namespace bubblescope::tools {
@@ -60,6 +61,8 @@ int exit_status(Fault fault) {
   return 3;
 }
 
-void print_error(const std::string& message) { print_message("bubblescope: {}\n", message); }
+void print_error(const std::string& message) {
+  print_message("bubblescope: {}\n", name_flags(message));
+}
 
 }  // namespace bubblescope::tools

@@ -91,9 +91,7 @@ std::string sensitivities_text(const std::vector<ComparedRow>& rows) {
 
 /// Formats by how much a makespan exceeds another time.
 std::string above(Nanos makespan, Nanos base) {
-  const double excess =
-      base == 0 ? 0.0 : static_cast<double>(makespan - base) / static_cast<double>(base);
-  return "+" + percent(excess);
+  return "+" + percent(fraction(makespan - base, base));
 }
 
 std::vector<traces::TableColumn> columns_of_rows(const std::vector<ComparedRow>& rows) {
@@ -116,9 +114,9 @@ std::vector<traces::TableColumn> columns_of_rows(const std::vector<ComparedRow>&
       [](const ComparedRow&, Report report) { return traces::format_time(report.makespan); });
   add("vs best", 8,
       [&](const ComparedRow&, Report report) { return above(report.makespan, best); });
-  add("bubble", 7, [](const ComparedRow&, Report report) { return percent(report.bubble.ratio); });
+  add("bubble", 7, [](const ComparedRow&, Report report) { return percent(report.bubble->ratio); });
   add("span rate", 1,
-      [](const ComparedRow&, Report report) { return percent(report.bubble.span_rate); });
+      [](const ComparedRow&, Report report) { return percent(report.bubble->span_rate); });
   add("over bound", 5,
       [](const ComparedRow&, Report report) { return above(report.makespan, report.lower_bound); });
   add("peak act", 6, [](const ComparedRow&, Report report) {
@@ -162,26 +160,32 @@ void print_csv(const std::vector<ComparedRow>& rows) {
     const std::string period = report.period ? std::to_string(*report.period) : "";
     print_output("{},{},{},{},{},{},{},{},{},{},{},{}{}\n", traces::csv_string(row.name),
                  report.makespan, report.max_span, report.ideal, report.lower_bound,
-                 report.bubble.ratio, report.bubble.overhead, report.bubble.span_rate,
+                 report.bubble->ratio, report.bubble->overhead, report.bubble->span_rate,
                  highest_peak(report), max_sends(report), refusal, period,
                  write_noise_csv_values(reports, row.name));
   }
 }
 
 void print_json(const std::vector<ComparedRow>& rows) {
-  std::string reports;
-  std::string refused;
-  for (const ComparedRow& row : rows) {
+  std::string text;
+  traces::JsonWriter json(text);
+  json.begin_object().member("format", "bubblescope-comparison/1").key("reports").begin_array();
+  const std::vector<NamedReport> reports = collect_reports(rows);
+  if (reports.empty()) json.line(0);
+  for (const ComparedRow& row : rows)
     if (row.step)
-      reports += (reports.empty() ? "" : ",\n") +
-                 traces::write_report_json(row.step->report, row.step->program, row.step->timeline);
-    if (!row.refusal.empty())
-      refused += fmt::format("{}{{\"schedule\":{},\"reason\":{}}}", refused.empty() ? "" : ",\n",
-                             traces::json_string(row.name), traces::json_string(row.refusal));
+      json.line(0).raw(
+          traces::write_report_json(row.step->report, row.step->program, row.step->timeline));
+  json.end_array().key("refused").begin_array();
+  for (const ComparedRow& row : rows) {
+    if (row.refusal.empty()) continue;
+    json.line_between(0).begin_object().member("schedule", row.name);
+    json.member("reason", row.refusal).end_object();
   }
-  print_output(
-      "{{\"format\":\"bubblescope-comparison/1\",\"reports\":[\n{}],\"refused\":[{}]{}}}\n",
-      reports, refused, write_win_probability_json(collect_reports(rows)));
+  json.end_array();
+  write_win_probability_json(json, reports);
+  json.end_object();
+  print_output("{}\n", text);
 }
 
 bool trains(const Schedule& schedule, const exec::TrainingOptions& options) {
@@ -277,59 +281,84 @@ void copy_shared_sizes(const CommandFlags& app, ModelOptions& model,
   if (app.count("--micro-batch-size") > 0) model.parallel.micro_batch_size = run.batch;
 }
 
+struct CompareOptions {
+  std::string list;
+  std::vector<std::string> shapes;
+  PredictOptions predict;
+  RunOptions run;
+  Output output;
+  bool wide = false;  ///< tables have all columns
+
+  bool has_one_schedule() const { return list.find(',') == std::string::npos && shapes.empty(); }
+};
+
+void add_compare_options(CommandFlags& app, CompareOptions& options) {
+  app.add_option("SCHEDULES", options.list, "names or files, separated by commas; or 'all'")
+      ->required();
+  app.add_option("--shapes", options.shapes,
+                 "several shapes, PPxM or PPxMxVPP each, instead of --pp, -m and --vpp")
+      ->delimiter(',')
+      ->type_name("SHAPE");
+  add_predict_options(app, options.predict);
+  add_noise_options(app, options.predict.noise);
+  add_model_options(app, options.predict.model);
+  add_parallel_options(app, options.predict.model);
+  add_run_options(app, options.run);
+  add_format_option(app, options.output.format, {"text", "json", "csv"});
+  add_export_options(app, options.output.exports);
+  app.add_flag("--wide", options.wide,
+               "all columns of tables, also where the terminal is narrower");
+  app.footer(kCompareExample);
+}
+
+/// Warns of flags without effect, and refuses what cannot be compared or written.
+void check_options(const CommandFlags& app, const CompareOptions& options) {
+  const bool predicts_only = options.run.backend.empty();
+  const Output& output = options.output;
+  check_export_paths(output.exports, output.format != "text",
+                     options.has_one_schedule() && predicts_only ? Steps::kOne : Steps::kSeveral);
+  const ModelOptions& model = options.predict.model;
+  warn_without_model(app, model);
+  warn_without_noise(app, options.predict.noise);
+  if (predicts_only && !model.given() && !model.global_batch)
+    warn_of_unused_run_options(app, options.run, options.predict.cost.any_uniform);
+  expect_shape(options.list, options.shapes, options.predict);
+}
+
+void print_rows(const std::vector<ComparedRow>& rows, const CompareOptions& options) {
+  traces::DrawOptions draw = detect_draw_options();
+  draw.fit = draw.fit && !options.wide;
+  if (options.output.format == "json")
+    print_json(rows);
+  else if (options.output.format == "csv")
+    print_csv(rows);
+  else
+    print_text(rows, draw);
+}
+
 }  // namespace
 
 int run_compare(const Arguments& arguments) {
   CommandFlags app{"Several schedules side by side, on one shape and one set of costs",
                    "bubblescope compare"};
-  std::string list;
-  Output output;
-  std::vector<std::string> shapes;
-  PredictOptions options;
-  RunOptions run;
-  app.add_option("SCHEDULES", list, "names or files, separated by commas; or 'all'")->required();
-  app.add_option("--shapes", shapes,
-                 "several shapes, PPxM or PPxMxVPP each, instead of --pp, -m and --vpp")
-      ->delimiter(',')
-      ->type_name("SHAPE");
-  add_predict_options(app, options);
-  add_noise_options(app, options.noise);
-  add_model_options(app, options.model);
-  add_parallel_options(app, options.model);
-  add_run_options(app, run);
-  add_format_option(app, output.format, {"text", "json", "csv"});
-  add_export_options(app, output.exports);
-  bool wide = false;
-  app.add_flag("--wide", wide, "all columns of tables, also where the terminal is narrower");
-  app.footer(kCompareExample);
+  CompareOptions options;
+  add_compare_options(app, options);
   if (!app.parse(arguments)) return 0;
+  Output& output = options.output;
   output.command = format_command_line("compare", arguments);
-  const bool is_one = list.find(',') == std::string::npos && shapes.empty() && run.backend.empty();
-  check_export_paths(output.exports, output.format != "text",
-                     is_one ? Steps::kOne : Steps::kSeveral);
-  warn_without_model(app, options.model);
-  warn_without_noise(app, options.noise);
-  copy_shared_sizes(app, options.model, run.training.model);
-  if (run.backend.empty() && !options.model.given() && !options.model.global_batch)
-    warn_of_unused_run_options(app, run, options.cost.any_uniform);
-  expect_shape(list, shapes, options);
-  options = read_inputs(std::move(options), names_of(list));
-  std::vector<ComparedRow> rows = predict_rows(list, shapes, options);
-  report_models_notes(rows, options.model.explain);
+  copy_shared_sizes(app, options.predict.model, options.run.training.model);
+  check_options(app, options);
+  const PredictOptions predict = read_inputs(std::move(options.predict), names_of(options.list));
+  std::vector<ComparedRow> rows = predict_rows(options.list, options.shapes, predict);
+  report_models_notes(rows, predict.model.explain);
   const bool refused = std::any_of(rows.begin(), rows.end(),
                                    [](const ComparedRow& row) { return !row.refusal.empty(); });
   const int status = refused ? 1 : 0;
-  if (!run.backend.empty())
-    return std::max(status, compare_with_measured(std::move(rows), output, options, run, app));
+  if (!options.run.backend.empty())
+    return std::max(status,
+                    compare_with_measured(std::move(rows), output, predict, options.run, app));
   write_exports(steps_of(rows), output.exports, output.command);
-  traces::DrawOptions draw = detect_draw_options();
-  draw.fit = draw.fit && !wide;
-  if (output.format == "json")
-    print_json(rows);
-  else if (output.format == "csv")
-    print_csv(rows);
-  else
-    print_text(rows, draw);
+  print_rows(rows, options);
   return status;
 }
 

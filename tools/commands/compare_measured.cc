@@ -9,6 +9,7 @@
 
 #include "sim/ir/bytes_text.h"
 #include "sim/ir/quantile.h"
+#include "tools/commands/measurement_json.h"
 #include "traces/reports/report_json.h"
 #include "traces/text/time_axis.h"
 
@@ -18,10 +19,6 @@ namespace {
 
 constexpr double kMinDivergence = 0.01;
 constexpr double kEqual = 0.001;
-
-double ratio(Nanos part, Nanos whole) {
-  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
-}
 
 /// The error of the fullest rank's peak: in bytes if both reports have them, otherwise in chunks.
 double peak_error(const BubbleReport& predicted, const BubbleReport& measured) {
@@ -57,7 +54,7 @@ FullestPools fullest_pools(const Comparison& comparison) {
 std::optional<double> pool_error(const Comparison& comparison) {
   if (comparison.measured.pools.empty()) return std::nullopt;
   const FullestPools pools = fullest_pools(comparison);
-  return ratio(pools.measured.peak - pools.predicted, pools.predicted);
+  return fraction(pools.measured.peak - pools.predicted, pools.predicted);
 }
 
 /// "pool of the fullest rank: 12.1 MiB predicted, 12.1 MiB measured (+0.00 %), 13.0 MiB reserved".
@@ -74,10 +71,10 @@ PredictionError find_error(const TimedStep& predicted, const TimedStep& measured
       compare_timelines(predicted.program, predicted.timeline, measured.program, measured.timeline);
   const Nanos step = predicted.report.makespan;
   PredictionError error;
-  error.makespan = ratio(measured.report.makespan - step, step);
-  error.bubble_ratio = measured.report.bubble.ratio - predicted.report.bubble.ratio;
-  error.op_start_p50 = ratio(compute_start_shift_quantile(difference, 0.50), step);
-  error.op_start_p95 = ratio(compute_start_shift_quantile(difference, 0.95), step);
+  error.makespan = fraction(measured.report.makespan - step, step);
+  error.bubble_ratio = measured.report.bubble->ratio - predicted.report.bubble->ratio;
+  error.op_start_p50 = fraction(compute_start_shift_quantile(difference, 0.50), step);
+  error.op_start_p95 = fraction(compute_start_shift_quantile(difference, 0.95), step);
   error.peak_memory = peak_error(predicted.report, measured.report);
   error.first_divergence = find_first_divergence(
       difference, static_cast<Nanos>(kMinDivergence * static_cast<double>(step)));
@@ -101,7 +98,7 @@ std::string describe(const std::optional<OpShift>& first_divergence) {
 
 std::string describe(const BubbleReport& report) {
   return fmt::format("{:>12.6g}{:>9.2f}", static_cast<double>(report.makespan) / 1e6,
-                     100 * report.bubble.ratio);
+                     100 * report.bubble->ratio);
 }
 
 PredictionError largest(const std::vector<Comparison>& comparisons) {
@@ -119,42 +116,54 @@ PredictionError largest(const std::vector<Comparison>& comparisons) {
   return worst;
 }
 
-std::string error_json(const PredictionError& error) {
-  return fmt::format(
-      "\"error\":{{\"makespan\":{},\"bubble_ratio\":{},\"op_start_p50\":{},\"op_start_p95\":{},"
-      "\"peak_memory\":{}{}}}",
-      std::abs(error.makespan), std::abs(error.bubble_ratio), error.op_start_p50,
-      error.op_start_p95, std::abs(error.peak_memory),
-      error.peak_pool ? fmt::format(",\"peak_pool\":{}", std::abs(*error.peak_pool)) : "");
-}
-
-/// Writes the predicted pools; empty without pools.
-std::string pools_json(const std::vector<Bytes>& pools) {
-  if (pools.empty()) return "";
-  return fmt::format(",\"predicted_pools\":{{\"peak_bytes\":[{}]}}", fmt::join(pools, ","));
+void write_error(traces::JsonWriter& json, const PredictionError& error) {
+  json.key("error").begin_object().key("makespan").shortest(std::abs(error.makespan));
+  json.key("bubble_ratio").shortest(std::abs(error.bubble_ratio));
+  json.key("op_start_p50").shortest(error.op_start_p50);
+  json.key("op_start_p95").shortest(error.op_start_p95);
+  json.key("peak_memory").shortest(std::abs(error.peak_memory));
+  if (error.peak_pool) json.key("peak_pool").shortest(std::abs(*error.peak_pool));
+  json.end_object();
 }
 
 /// With its old name, "parting", as well.
-std::string write_divergence_json(const std::optional<OpShift>& first_divergence) {
-  const std::string value =
-      first_divergence
-          ? fmt::format("{{\"rank\":{},\"op\":{},\"start_shift_ns\":{},\"duration_shift_ns\":{}}}",
-                        first_divergence->rank,
-                        traces::json_string(to_string(first_divergence->op)),
-                        first_divergence->start_shift, first_divergence->duration_shift)
-          : "null";
-  return "\"first_divergence\":" + value + ",\"parting\":" + value;
+void write_divergence(traces::JsonWriter& json, const std::optional<OpShift>& first_divergence) {
+  for (const char* key : {"first_divergence", "parting"}) {
+    json.key(key);
+    if (!first_divergence) {
+      json.null();
+      continue;
+    }
+    json.begin_object().member("rank", first_divergence->rank);
+    json.member("op", to_string(first_divergence->op));
+    json.member("start_shift_ns", first_divergence->start_shift);
+    json.member("duration_shift_ns", first_divergence->duration_shift).end_object();
+  }
 }
 
-std::string report_json(const TimedStep& step) {
-  return traces::write_report_json(step.report, step.program, step.timeline);
+std::string report_json(const TimedStep& step, const traces::WriteMembers& write_more = {}) {
+  return traces::write_report_json(step.report, step.program, step.timeline, write_more);
 }
 
-std::string spread_json(const StepSpread& spread) {
-  return fmt::format(
-      "\"step_spread\":{{\"min_ns\":{},\"lower_quartile_ns\":{},\"median_ns\":{},"
-      "\"upper_quartile_ns\":{},\"max_ns\":{}}}",
-      spread.min, spread.lower_quartile, spread.median, spread.upper_quartile, spread.max);
+void write_spread(traces::JsonWriter& json, const StepSpread& spread) {
+  json.key("step_spread").begin_object().member("min_ns", spread.min);
+  json.member("lower_quartile_ns", spread.lower_quartile).member("median_ns", spread.median);
+  json.member("upper_quartile_ns", spread.upper_quartile).member("max_ns", spread.max);
+  json.end_object();
+}
+
+/// Writes what a measured report has beside its own numbers.
+void write_comparison(traces::JsonWriter& json, const Comparison& comparison) {
+  write_measurement_json(json.line(1), comparison.measured);
+  write_spread(json.line(1), compute_spread(comparison.measured.makespans));
+  write_error(json, comparison.error);
+  write_divergence(json, comparison.error.first_divergence);
+  if (!comparison.predicted_pools.empty())
+    json.key("predicted_pools")
+        .begin_object()
+        .array("peak_bytes", comparison.predicted_pools)
+        .end_object();
+  json.line(1).key("predicted").raw(report_json(comparison.predicted));
 }
 
 std::string order_text(const OrderAgreement& agreement) {
@@ -169,11 +178,13 @@ std::string order_text(const OrderAgreement& agreement) {
       agreement.counted < agreement.pairs ? "; the others are within the steps' noise" : "");
 }
 
-std::string match_json(const std::vector<Comparison>& comparisons) {
+/// Empty if nothing was verified.
+std::optional<bool> find_match(const std::vector<Comparison>& comparisons) {
   const bool any = std::any_of(comparisons.begin(), comparisons.end(), [](const Comparison& each) {
     return each.measured.verification.has_value();
   });
-  return !any ? "null" : gradients_match(comparisons) ? "true" : "false";
+  if (!any) return std::nullopt;
+  return gradients_match(comparisons);
 }
 
 }  // namespace
@@ -290,42 +301,40 @@ std::string write_comparison_csv(const std::vector<Comparison>& comparisons) {
     const BubbleReport& measured = comparison.measured.step.report;
     const PredictionError& error = comparison.error;
     const StepSpread spread = compute_spread(comparison.measured.makespans);
-    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", comparison.label,
-                        predicted.makespan, measured.makespan, predicted.bubble.ratio,
-                        measured.bubble.ratio, error.makespan, error.bubble_ratio,
-                        error.op_start_p50, error.op_start_p95, error.peak_memory,
-                        match_json({comparison}), predicted.shape.ranks, predicted.shape.chunks,
-                        predicted.shape.microbatches, spread.min, spread.max);
+    const std::optional<bool> match = find_match({comparison});
+    text += fmt::format(
+        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", comparison.label, predicted.makespan,
+        measured.makespan, predicted.bubble->ratio, measured.bubble->ratio, error.makespan,
+        error.bubble_ratio, error.op_start_p50, error.op_start_p95, error.peak_memory,
+        match ? fmt::format("{}", *match) : "null", predicted.shape.ranks, predicted.shape.chunks,
+        predicted.shape.microbatches, spread.min, spread.max);
   }
   return text;
 }
 
 std::string write_comparison_json(const std::vector<Comparison>& comparisons) {
-  std::string reports;
-  for (const Comparison& comparison : comparisons) {
-    const std::string members = write_json_members(comparison.measured) + ",\n " +
-                                spread_json(compute_spread(comparison.measured.makespans)) + "," +
-                                error_json(comparison.error) + "," +
-                                write_divergence_json(comparison.error.first_divergence) +
-                                pools_json(comparison.predicted_pools) +
-                                ",\n \"predicted\":" + report_json(comparison.predicted);
-    reports += (reports.empty() ? "" : ",\n") +
-               append_members(report_json(comparison.measured.step), members);
-  }
   const OrderAgreement agreement = compute_order_agreement(comparisons);
-  const std::string warning = describe_noise_problem(comparisons);
-  return fmt::format(
-      "{{\"format\":\"bubblescope-comparison/1\",\"work\":{},\"device\":{},"
-      "\"gradients_match\":{},{},\"kendall_tau\":{},\"order_pairs\":{{\"counted\":{},\"of\":{}}},"
-      "\"noise\":{},\n\"reports\":[\n{}]}}\n",
-      traces::json_string(comparisons[0].measured.work),
-      traces::json_string(comparisons[0].measured.device), match_json(comparisons),
-      error_json(largest(comparisons)), agreement.tau ? fmt::format("{}", *agreement.tau) : "null",
-      agreement.counted, agreement.pairs,
-      warning.empty()
-          ? "null"
-          : traces::json_string(std::string_view(warning).substr(0, warning.size() - 1)),
-      reports);
+  std::string warning = describe_noise_problem(comparisons);
+  if (!warning.empty()) warning.pop_back();  // the end of its line
+  std::string text;
+  traces::JsonWriter json(text);
+  json.begin_object().member("format", "bubblescope-comparison/1");
+  json.member("work", comparisons[0].measured.work);
+  json.member("device", comparisons[0].measured.device);
+  json.member_or_null("gradients_match", find_match(comparisons));
+  write_error(json, largest(comparisons));
+  json.key("kendall_tau");
+  agreement.tau ? json.shortest(*agreement.tau) : json.null();
+  json.key("order_pairs").begin_object().member("counted", agreement.counted);
+  json.member("of", agreement.pairs).end_object().key("noise");
+  warning.empty() ? json.null() : json.value(warning);
+  json.line(0).key("reports").begin_array();
+  for (const Comparison& comparison : comparisons)
+    json.line(0).raw(report_json(comparison.measured.step, [&](traces::JsonWriter& more) {
+      write_comparison(more, comparison);
+    }));
+  json.end_array().end_object();
+  return text + '\n';
 }
 
 bool gradients_match(const std::vector<Comparison>& comparisons) {

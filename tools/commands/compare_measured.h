@@ -43,9 +43,7 @@ struct StepSpread {
   Nanos max = 0;
 
   /// (max - min) / median.
-  double relative() const {
-    return median == 0 ? 0 : static_cast<double>(max - min) / static_cast<double>(median);
-  }
+  double relative() const { return fraction(max - min, median); }
 };
 
 /// Computes quartiles by the nearest-rank method. Requires at least one makespan.

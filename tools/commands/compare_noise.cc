@@ -74,18 +74,17 @@ std::string write_noise_csv_values(const std::vector<NamedReport>& reports,
   return fmt::format(",{},{},{:.0f}", noise.p50, noise.p95, noise.mean) + same + same;
 }
 
-std::string write_win_probability_json(const std::vector<NamedReport>& reports) {
-  if (!has_noise(reports)) return {};
-  std::string text = "[";
-  for (const NamedReport& row : reports) {
-    text += &row == &reports.front() ? "[" : ",[";
-    for (const NamedReport& column : reports)
-      text +=
-          fmt::format("{}{}", &column == &reports.front() ? "" : ",", win_probability(row, column));
-    text += "]";
+void write_win_probability_json(traces::JsonWriter& json, const std::vector<NamedReport>& reports) {
+  if (!has_noise(reports)) return;
+  for (const char* key : {"win_probability", "beats"}) {
+    json.key(key).begin_array();
+    for (const NamedReport& row : reports) {
+      json.begin_array();
+      for (const NamedReport& column : reports) json.shortest(win_probability(row, column));
+      json.end_array();
+    }
+    json.end_array();
   }
-  text += "]";
-  return ",\"win_probability\":" + text + ",\"beats\":" + text;
 }
 
 }  // namespace bubblescope::tools

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sim/analysis/report.h"
+#include "traces/json/json_writer.h"
 
 namespace bubblescope::tools {
 
@@ -20,10 +21,10 @@ struct NamedReport {
 /// Empty without noise.
 std::string write_win_probability_text(const std::vector<NamedReport>& reports);
 
-/// Writes `,"win_probability":[[0.5,0.021],[0.979,0.5]]`: the fraction of scenarios in which the
+/// Writes `"win_probability":[[0.5,0.021],[0.979,0.5]]`: the fraction of scenarios in which the
 /// schedule of the row is faster than that of the column; ties count half. Its old name "beats" is
-/// written as well. Empty without noise.
-std::string write_win_probability_json(const std::vector<NamedReport>& reports);
+/// written as well. Writes nothing without noise.
+void write_win_probability_json(traces::JsonWriter& json, const std::vector<NamedReport>& reports);
 
 /// Columns for the csv table, and a schedule's values in them:
 /// `,p50_ns,p95_ns,mean_ns,min_ns,max_ns,win_probability_gpipe,win_probability_1f1b`, followed by

@@ -5,6 +5,7 @@
 
 #include "sim/ir/number.h"
 #include "sim/predict/memory_caps.h"
+#include "tools/flags/field_names.h"
 #include "tools/flags/words.h"
 
 namespace bubblescope::tools {
@@ -36,11 +37,11 @@ ComparedRow predict_row(const std::string& name, const PredictOptions& options) 
     TimedStep step = predict(name, mine);
     std::string over;
     for (const Problem& problem : over_cap(collect_peaks(step.report), step.models.memory))
-      over = over.empty() ? problem.message : over;
+      over = over.empty() ? name_flags(problem.message) : over;
     return {name, std::move(step), over};
   } catch (const Error& error) {
     if (error.fault() == Fault::kMachine) throw;
-    return {name, {}, error.what()};
+    return {name, {}, name_flags(error.what())};
   }
 }
 

@@ -15,6 +15,7 @@
 #include "tools/print.h"
 #include "traces/files/format.h"
 #include "traces/json/json_node.h"
+#include "traces/json/json_writer.h"
 #include "traces/timelines/timeline_file.h"
 
 namespace bubblescope::tools {
@@ -144,22 +145,35 @@ void print_ops(const TimelineDifference& difference) {
                  to_text(shift.start), to_text(shift.start_shift), to_text(shift.duration_shift));
 }
 
+void write_metrics(traces::JsonWriter& json, const char* name, const Metrics& metrics) {
+  json.key(name).begin_object();
+  for (const auto& [metric, value] : metrics) json.escaped_key(metric).value(value);
+  json.end_object();
+}
+
+void write_ops(traces::JsonWriter& json, const TimelineDifference& difference) {
+  json.key("ops").begin_array();
+  for (const OpShift& shift : difference.shifts) {
+    if (shift.start_shift == 0 && shift.duration_shift == 0) continue;
+    json.begin_object().member("rank", shift.rank).member("op", to_string(shift.op));
+    json.member("start_shift_ns", shift.start_shift);
+    json.member("duration_shift_ns", shift.duration_shift).end_object();
+  }
+  json.end_array().member("only_in_a", difference.only_in_a.size());
+  json.member("only_in_b", difference.only_in_b.size());
+}
+
 void print_json(const Side& a, const Side& b, const Metrics& metrics,
                 const std::optional<TimelineDifference>& difference) {
-  nlohmann::ordered_json json{
-      {"format", "bubblescope-diff/1"}, {"a", a.metrics}, {"b", b.metrics}, {"metrics", metrics}};
-  if (difference) {
-    json["ops"] = nlohmann::ordered_json::array();
-    for (const OpShift& shift : difference->shifts)
-      if (shift.start_shift != 0 || shift.duration_shift != 0)
-        json["ops"].push_back({{"rank", shift.rank},
-                               {"op", to_string(shift.op)},
-                               {"start_shift_ns", shift.start_shift},
-                               {"duration_shift_ns", shift.duration_shift}});
-    json["only_in_a"] = difference->only_in_a.size();
-    json["only_in_b"] = difference->only_in_b.size();
-  }
-  print_output("{}\n", json.dump(1, ' ', true, nlohmann::json::error_handler_t::replace));
+  std::string text;
+  traces::JsonWriter json(text, {.indented = true, .ascii = true});
+  json.begin_object().member("format", "bubblescope-diff/1");
+  write_metrics(json, "a", a.metrics);
+  write_metrics(json, "b", b.metrics);
+  write_metrics(json, "metrics", metrics);
+  if (difference) write_ops(json, *difference);
+  json.end_object();
+  print_output("{}\n", text);
 }
 
 /// Writes B below A, which takes the place of a measured step's prediction.

@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <string_view>
 
 #include "sim/ir/error.h"
@@ -101,14 +102,17 @@ Metrics collect_metrics(const BubbleReport& report) {
     peak = std::max(peak, rank.peak.activations);
     memory = std::max(memory, rank.peak.bytes);
   }
+  // Names are known before it is known whether a trace's numbers can be trusted.
+  constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+  const Bubble bubble = report.bubble.value_or(Bubble{kUnknown, kUnknown, kUnknown, 0});
   Metrics metrics{{"makespan_ns", static_cast<double>(report.makespan)},
                   {"max_span_ns", static_cast<double>(report.max_span)},
                   {"ideal_ns", static_cast<double>(report.ideal)},
                   {"lower_bound_ns", static_cast<double>(report.lower_bound)},
-                  {"bubble_ratio", report.bubble.ratio},
-                  {"bubble_overhead", report.bubble.overhead},
-                  {"bubble_span_rate", report.bubble.span_rate},
-                  {"bubble_time_ns", static_cast<double>(report.bubble.time)},
+                  {"bubble_ratio", bubble.ratio},
+                  {"bubble_overhead", bubble.overhead},
+                  {"bubble_span_rate", bubble.span_rate},
+                  {"bubble_time_ns", static_cast<double>(bubble.time)},
                   {"peak_activations", peak}};
   if (memory) metrics["peak_memory_bytes"] = static_cast<double>(*memory);
   return metrics;

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "exec/runtime/backend.h"
 #include "sim/model/gpu.h"
@@ -11,6 +10,7 @@
 #include "tools/flags/options.h"
 #include "tools/print.h"
 #include "traces/files/format.h"
+#include "traces/json/json_writer.h"
 
 namespace bubblescope::tools {
 
@@ -88,14 +88,17 @@ std::vector<Entry> entries_of(const std::string& what) {
 }
 
 void print_json(const std::vector<Entry>& entries) {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  std::string text;
+  traces::JsonWriter json(text, {.indented = true, .ascii = true});
+  json.begin_array();
   for (const Entry& entry : entries) {
-    nlohmann::ordered_json item{
-        {"name", entry.name}, {"aliases", entry.aliases}, {"summary", entry.summary}};
-    if (!entry.source.empty()) item["source"] = entry.source;
-    list.push_back(std::move(item));
+    json.begin_object().member("name", entry.name).array("aliases", entry.aliases);
+    json.member("summary", entry.summary);
+    if (!entry.source.empty()) json.member("source", entry.source);
+    json.end_object();
   }
-  print_output("{}\n", list.dump(1, ' ', true, nlohmann::json::error_handler_t::replace));
+  json.end_array();
+  print_output("{}\n", text);
 }
 
 void print_text(const std::vector<Entry>& entries) {

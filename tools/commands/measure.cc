@@ -1,7 +1,6 @@
 // Runs a schedule and reports what was measured.
 #include "tools/commands/measure.h"
 
-#include <fmt/format.h>
 #include <signal.h>
 
 #include <atomic>
@@ -13,7 +12,6 @@
 #include "sim/analysis/analyze.h"
 #include "sim/analysis/idle.h"
 #include "tools/command.h"
-#include "traces/json/json_string.h"
 
 namespace bubblescope::tools {
 
@@ -210,50 +208,6 @@ std::vector<Timeline> time_program(const ValidSchedule& schedule, const Program&
     throw Error(execution.breakdown->fault,
                 "ops under contention: " + execution.breakdown->message);
   return std::move(execution.steps);
-}
-
-namespace {
-
-/// Writes the pools; empty without pools.
-std::string pools_json(const std::vector<exec::PoolUse>& pools) {
-  if (pools.empty()) return "";
-  std::vector<Bytes> peaks;
-  std::vector<Bytes> reserved;
-  for (const exec::PoolUse& pool : pools) {
-    peaks.push_back(pool.peak);
-    reserved.push_back(pool.reserved);
-  }
-  return fmt::format(",\"pools\":{{\"peak_bytes\":[{}],\"reserved_bytes\":[{}]}}",
-                     fmt::join(peaks, ","), fmt::join(reserved, ","));
-}
-
-/// With its old name, "proof", as well; empty if nothing was verified.
-std::string verification_json(const std::optional<exec::Verification>& verification) {
-  if (!verification) return "";
-  const std::string value = traces::json_string(to_string(*verification));
-  return ",\"verification\":" + value + ",\"proof\":" + value;
-}
-
-}  // namespace
-
-std::string write_json_members(const Measurement& measurement) {
-  const bool has_devices = !to_string(measurement.devices).empty();
-  const char* match = !measurement.verification           ? "null"
-                      : measurement.verification->matches ? "true"
-                                                          : "false";
-  return fmt::format(
-      "\"work\":{},\"device\":{},\"gradients_match\":{},\"makespans_ns\":[{}]{}{}{}{}{}",
-      traces::json_string(measurement.work), traces::json_string(measurement.device), match,
-      fmt::join(measurement.makespans, ","), verification_json(measurement.verification),
-      pools_json(measurement.pools),
-      measurement.epilogues.empty() ? "" : "," + exec::epilogues_json(measurement.epilogues),
-      has_devices ? "," + exec::device_state_json(measurement.devices) : "",
-      measurement.activity ? "," + exec::activity_json(*measurement.activity) : "");
-}
-
-std::string append_members(const std::string& report_json, const std::string& members) {
-  const std::size_t end = report_json.rfind('}');
-  return report_json.substr(0, end) + ",\n " + members + report_json.substr(end);
 }
 
 }  // namespace bubblescope::tools

@@ -77,10 +77,4 @@ Measurement measure(const ValidSchedule& schedule, const Program& program,
 std::vector<Timeline> time_program(const ValidSchedule& schedule, const Program& program,
                                    const RunContext& context);
 
-/// `"work":...,"device":...,"gradients_match":...,"makespans_ns":[...]`, to go into a json report.
-std::string write_json_members(const Measurement& measurement);
-
-/// Appends members to a report's json.
-std::string append_members(const std::string& report_json, const std::string& members);
-
 }  // namespace bubblescope::tools

@@ -6,17 +6,15 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "sim/ir/error.h"
+#include "traces/costs/cost_file_writer.h"
 #include "traces/json/json_writer.h"
 
 namespace bubblescope::tools {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 double milliseconds(Nanos time) { return static_cast<double>(time) / 1e6; }
 double megabytes(Bytes bytes) { return static_cast<double>(bytes) / 1e6; }
@@ -100,34 +98,35 @@ std::string json_of(const PartitionPlan& plan) {
   return out + '\n';
 }
 
-std::string nanos(Nanos time) { return fmt::format("{}ns", time); }
-
-Json stages_json(const PartitionPlan& plan, double weight_grad_share) {
-  Json stages = Json::array();
+std::vector<StageEntry> stage_costs(const PartitionPlan& plan, double weight_grad_share) {
+  std::vector<StageEntry> costs;
   for (const schedules::PartitionStage& stage : plan.partition.stages) {
     const Nanos weight_grad = std::llround(static_cast<double>(stage.backward) * weight_grad_share);
-    stages.push_back({{"forward", nanos(stage.forward)},
-                      {"input_grad", nanos(stage.backward - weight_grad)},
-                      {"weight_grad", nanos(weight_grad)},
-                      {"activation_bytes", {{"saved", stage.activations}}},
-                      {"weight_bytes", stage.parameters}});
+    StageEntry& cost = costs.emplace_back();
+    cost.forward = stage.forward;
+    cost.input_grad = stage.backward - weight_grad;
+    cost.weight_grad = weight_grad;
+    cost.activation_bytes = MemoryDelta{stage.activations, 0, -stage.activations};
+    cost.weight_bytes = stage.parameters;
   }
-  return stages;
+  return costs;
 }
 
 /// Links between every rank of a stage and every rank of the next, both ways.
-Json links_json(const PartitionPlan& plan, Bytes bytes_per_second) {
-  Json links = Json::array();
+std::vector<LinkEntry> make_links(const PartitionPlan& plan, Bytes bytes_per_second) {
+  std::vector<LinkEntry> links;
   std::int32_t first = 0;
   const std::vector<schedules::PartitionStage>& stages = plan.partition.stages;
   for (std::size_t at = 0; at + 1 < stages.size(); ++at) {
     const std::int32_t next = first + stages[at].replicas;
-    const std::string latency = nanos(std::llround(1e9 * static_cast<double>(stages[at].output) /
-                                                   static_cast<double>(bytes_per_second)));
+    const TransferEntry transfer{std::llround(1e9 * static_cast<double>(stages[at].output) /
+                                              static_cast<double>(bytes_per_second)),
+                                 0,
+                                 {}};
     for (std::int32_t from = first; from < next; ++from)
       for (std::int32_t to = next; to < next + stages[at + 1].replicas; ++to) {
-        links.push_back({{"from", from}, {"to", to}, {"latency", latency}});
-        links.push_back({{"from", to}, {"to", from}, {"latency", latency}});
+        links.push_back({from, to, transfer});
+        links.push_back({to, from, transfer});
       }
     first = next;
   }
@@ -143,21 +142,16 @@ std::string write_partition(const PartitionPlan& plan, const std::string& format
 }
 
 std::string write_partition_costs(const PartitionPlan& plan, const PartitionOptions& options) {
-  Json costs{{"format", "bubblescope-costs/1"},
-             {"stages", stages_json(plan, options.weight_grad_share)}};
-  if (!options.bytes_per_second.empty()) {
-    const auto slowest =
-        std::min_element(options.bytes_per_second.begin(), options.bytes_per_second.end());
-    Json links = links_json(plan, *slowest);
-    if (!links.empty()) costs["links"] = std::move(links);
-  }
-  Json bytes = Json::array();
+  CostTable costs;
+  costs.stages = stage_costs(plan, options.weight_grad_share);
+  if (!options.bytes_per_second.empty())
+    costs.links = make_links(
+        plan, *std::min_element(options.bytes_per_second.begin(), options.bytes_per_second.end()));
   for (const schedules::PartitionStage& stage : plan.partition.stages)
     for (std::int32_t replica = 0; replica < stage.replicas; ++replica)
-      bytes.push_back(
+      costs.static_bytes.push_back(
           std::llround(options.parameter_copies * static_cast<double>(stage.parameters)));
-  costs["memory"] = {{"static_bytes", std::move(bytes)}};
-  return costs.dump(1, ' ', true, nlohmann::json::error_handler_t::replace) + "\n";
+  return traces::write_cost_file(costs);
 }
 
 }  // namespace bubblescope::tools

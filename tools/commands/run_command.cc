@@ -8,6 +8,7 @@
 #include "tools/commands/exports.h"
 #include "tools/commands/gate.h"
 #include "tools/commands/measure.h"
+#include "tools/commands/measurement_json.h"
 #include "tools/commands/training_file.h"
 #include "tools/flags/command_flags.h"
 #include "tools/inputs/config.h"
@@ -51,8 +52,9 @@ int status_of(const Measurement& measurement) {
 std::string print_report(const Measurement& measurement, const std::string& format) {
   const TimedStep& step = measurement.step;
   if (format == "json")
-    return append_members(traces::write_report_json(step.report, step.program, step.timeline),
-                          write_json_members(measurement));
+    return traces::write_report_json(
+        step.report, step.program, step.timeline,
+        [&](traces::JsonWriter& json) { write_measurement_json(json.line(1), measurement); });
   if (format == "csv") return traces::write_report_csv(step.report);
   const traces::DrawOptions draw = detect_draw_options();
   return traces::draw_timeline(step.record(), draw) + "\n" +

@@ -218,24 +218,21 @@ std::string verdict(const schedules::FoundSchedule& found, const SearchOptions& 
          (capped ? "             (the lower bound below ignores the cap)\n" : "");
 }
 
-traces::ReportFields fields(const schedules::FoundSchedule& found, const SearchOptions& options) {
+void write_claim_json(traces::JsonWriter& json, const schedules::FoundSchedule& found,
+                      const SearchOptions& options) {
   const schedules::Objective objective = options.objective;
-  traces::ReportFields fields{{"objective", fmt::format("\"{}\"", name_of(objective))},
-                              {"value_ns", std::to_string(found.value)},
-                              {"bound_ns", std::to_string(found.bound)},
-                              {"claim", traces::json_string(claim(found, options))},
-                              {"proved_optimal", found.is_optimal() ? "true" : "false"},
-                              {"gap", traces::json_number(found.gap())}};
-  if (objective == schedules::Objective::kPeriod)
-    fields.push_back({"period_ns", std::to_string(found.value)});
-  return fields;
+  json.line(1).member("objective", name_of(objective)).line(1).member("value_ns", found.value);
+  json.line(1).member("bound_ns", found.bound).line(1).member("claim", claim(found, options));
+  json.line(1).member("proved_optimal", found.is_optimal()).line(1).member("gap", found.gap());
+  if (objective == schedules::Objective::kPeriod) json.line(1).member("period_ns", found.value);
 }
 
 std::string print_found(const schedules::FoundSchedule& found, const TimedStep& step,
                         const SearchOptions& options, const std::string& format) {
   if (format == "json")
-    return traces::write_report_json(step.report, step.program, step.timeline,
-                                     fields(found, options));
+    return traces::write_report_json(
+        step.report, step.program, step.timeline,
+        [&](traces::JsonWriter& json) { write_claim_json(json, found, options); });
   if (format == "csv") return traces::write_report_csv(step.report);
   const traces::DrawOptions draw = detect_draw_options();
   const std::string proved = verdict(found, options);

@@ -10,6 +10,7 @@
 #include "tools/commands/gate.h"
 #include "tools/commands/measure.h"
 #include "tools/flags/command_flags.h"
+#include "tools/flags/field_names.h"
 #include "tools/inputs/config.h"
 #include "tools/inputs/model_headline.h"
 #include "tools/inputs/model_report.h"
@@ -35,12 +36,12 @@ constexpr const char* kSimulateExample =
 std::string print_report(const TimedStep& step, const std::string& format,
                          const traces::DrawOptions& draw) {
   const std::optional<PlacedModel>& placed = step.models.placed;
-  if (format == "json") {
-    std::string members = traces::write_made_with_json(step.made);
-    if (placed) members += "," + write_model_json(*placed, step.report);
-    return append_members(traces::write_report_json(step.report, step.program, step.timeline),
-                          members);
-  }
+  if (format == "json")
+    return traces::write_report_json(step.report, step.program, step.timeline,
+                                     [&](traces::JsonWriter& json) {
+                                       traces::write_made_with_json(json.line(1), step.made);
+                                       if (placed) write_model_json(json, *placed, step.report);
+                                     });
   if (format == "csv") return traces::write_report_csv(step.report);
   const std::string text = traces::draw_timeline(step.record(), draw) + "\n" +
                            traces::write_text_report(step.record(), draw);
@@ -122,7 +123,8 @@ int run_simulate(const Arguments& arguments) {
   draw.fit = draw.fit && !options.wide;
   print_output("{}", print_report(step, options.format, draw));
   const Problems problems = over_cap(collect_peaks(step.report), step.models.memory);
-  for (const Problem& problem : problems) print_message("bubblescope: {}\n", problem.message);
+  for (const Problem& problem : problems)
+    print_message("bubblescope: {}\n", name_flags(problem.message));
   const bool failed = report_failures(options.gate, metrics);
   return problems.empty() && !failed ? 0 : 1;
 }

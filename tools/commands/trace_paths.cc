@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "sim/ir/error.h"
+#include "tools/flags/field_names.h"
 #include "tools/flags/words.h"
 #include "traces/files/no_pipeline.h"
 
@@ -114,10 +115,10 @@ void append_folder(ReadTraces& read, const std::string& folder) {
     try {
       further = traces::read_trace(path);
     } catch (const traces::NoPipeline& error) {
-      unread.push_back({path, error.what(), true});
+      unread.push_back({path, name_flags(error.what()), true});
       continue;
     } catch (const Error& error) {
-      unread.push_back({path, error.what(), false});
+      unread.push_back({path, name_flags(error.what()), false});
       continue;
     }
     names_of_traces.insert(without_digits(name_of(path)));

@@ -87,7 +87,10 @@ BUBBLESCOPE_VALUE(std::optional<double>);
 #undef BUBBLESCOPE_VALUE
 
 CommandFlag* CommandFlags::add_flag(const std::string& name, bool& value, const std::string& help) {
-  return keep(parser_->app.add_flag(name, value, help));
+  if (!name.starts_with('!')) return keep(parser_->app.add_flag(name, value, help));
+  // The library's own negated flags have a "{false}" in --help.
+  const auto negate = [&value] { value = false; };
+  return keep(parser_->app.add_flag_callback(name.substr(1), negate, help));
 }
 
 CommandFlag* CommandFlags::add_parsed(const std::string& name,

@@ -88,8 +88,10 @@ Recompute parse_recompute(const std::string& text) {
               suggestion(find_nearest_name(text, names)));
 }
 
-void add_model_options(CommandFlags& app, ModelOptions& options) {
-  const Heading heading(app, kModelHeading);
+namespace {
+
+/// Adds the model and its devices.
+void add_device_options(CommandFlags& app, ModelOptions& options) {
   app.add_option("--model", options.model,
                  "costs and memory of a model: a name ('bubblescope list models') or a config.json")
       ->type_name("NAME|FILE");
@@ -98,6 +100,10 @@ void add_model_options(CommandFlags& app, ModelOptions& options) {
       ->type_name("NAME|FILE");
   app.add_option("--gpus-per-node", options.per_node, "devices of a node (default: the device's)")
       ->check(InRange(1, 1024));
+}
+
+/// Adds how the model is divided, besides the numbers of ranks.
+void add_split_options(CommandFlags& app, ModelOptions& options) {
   app.add_option("--zero", options.parallel.zero_stage,
                  "states sharded over data ranks: 0 none, 1 optimizer, 2 gradients, 3 weights")
       ->check(InRange(0, 3));
@@ -110,6 +116,10 @@ void add_model_options(CommandFlags& app, ModelOptions& options) {
       ->check(table);
   app.add_flag("!--no-sequence-parallel", options.parallel.sequence_parallel,
                "norms and residuals whole on every tensor rank");
+}
+
+/// Adds what is assumed of compute and communication.
+void add_assumption_options(CommandFlags& app, ModelOptions& options) {
   app.add_flag("--save-scores", options.save_scores, "save attention scores: no flash attention");
   app.accept_old_name("--keep-scores", "--save-scores");
   app.add_flag("--full-attention", options.full_attention, "attention that is not causal");
@@ -126,6 +136,9 @@ void add_model_options(CommandFlags& app, ModelOptions& options) {
                  "moved per weight and micro-batch where gradients are added up by a kernel of "
                  "their own, such as 12 (default 0: by W's products)")
       ->check(InRange(0.0, 100.0));
+}
+
+void add_state_options(CommandFlags& app, ModelOptions& options) {
   app.add_option(
          "--reserve-memory", options.reserve_memory,
          "device memory reserved for fragmentation, besides the 2 GiB of driver and libraries "
@@ -139,6 +152,16 @@ void add_model_options(CommandFlags& app, ModelOptions& options) {
        "that fits)"},
       choices_of(kGradientFormats),
       [&options](Gradients gradients) { options.gradients = gradients; });
+}
+
+}  // namespace
+
+void add_model_options(CommandFlags& app, ModelOptions& options) {
+  const Heading heading(app, kModelHeading);
+  add_device_options(app, options);
+  add_split_options(app, options);
+  add_assumption_options(app, options);
+  add_state_options(app, options);
   app.add_flag("--explain", options.explain, "print every assumption (to stderr)");
 }
 

@@ -239,8 +239,10 @@ PytorchRelease choose_release(Profile profile) {
   return profile == Profile::kPytorch ? PytorchRelease::k2_6 : PytorchRelease::k2_15;
 }
 
-void add_cost_options(CommandFlags& app, CostOptions& options) {
-  const Heading heading(app, kCostHeading);
+namespace {
+
+/// Adds the durations of ops and messages, the same for all ranks.
+void add_duration_options(CommandFlags& app, CostOptions& options) {
   add_duration(app, options, {"--f", "forward of one micro-batch (a bare number is ms; default 1)"},
                [](UniformCost& cost, Nanos time) { cost.forward = time; });
   add_duration(app, options, {"--i", "input gradient (default 1 ms)"},
@@ -259,14 +261,10 @@ void add_cost_options(CommandFlags& app, CostOptions& options) {
       [](UniformCost& cost, Nanos time) { cost.copy = time; });
   add_duration(app, options, {"--p2p", "one message between two ranks (default 0)"},
                [](UniformCost& cost, Nanos time) { cost.message = time; });
-  add_update_options(app, options);
-  using Per = UniformCost::Per;
-  add_choice<Per>(
-      app, {"--costs-per", "whether times are per rank's whole share, per chunk or per slice"},
-      {{"rank", Per::kRank}, {"chunk", Per::kChunk}, {"slice", Per::kSlice}},
-      [&options](Per per) { options.uniform.per = per; });
-  app.add_option("--costs", options.file, "costs per stage, links and memory (json)")
-      ->type_name("FILE");
+}
+
+/// Adds how ops and messages become instructions.
+void add_lowering_options(CommandFlags& app, CostOptions& options) {
   add_choice<Overlap>(app, {"--overlap", "how an overlapped forward-backward pair runs"},
                       choices_of(kOverlaps),
                       [&options](Overlap overlap) { options.lower.overlap = overlap; });
@@ -283,6 +281,22 @@ void add_cost_options(CommandFlags& app, CostOptions& options) {
   app.add_option("--ranks-per-host-link", options.lower.ranks_per_host_link,
                  "neighbouring ranks whose copies to and from the host share one link (default 1)")
       ->check(InRange(1, kMaxRanks));
+}
+
+}  // namespace
+
+void add_cost_options(CommandFlags& app, CostOptions& options) {
+  const Heading heading(app, kCostHeading);
+  add_duration_options(app, options);
+  add_update_options(app, options);
+  using Per = UniformCost::Per;
+  add_choice<Per>(
+      app, {"--costs-per", "whether times are per rank's whole share, per chunk or per slice"},
+      {{"rank", Per::kRank}, {"chunk", Per::kChunk}, {"slice", Per::kSlice}},
+      [&options](Per per) { options.uniform.per = per; });
+  app.add_option("--costs", options.file, "costs per stage, links and memory (json)")
+      ->type_name("FILE");
+  add_lowering_options(app, options);
 }
 
 void add_memory_options(CommandFlags& app, UniformMemory& options) {

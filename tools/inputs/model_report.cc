@@ -13,7 +13,6 @@
 #include "sim/predict/model_fit.h"
 #include "tools/flags/model_options.h"
 #include "tools/print.h"
-#include "traces/json/json_string.h"
 #include "traces/text/fit_table.h"
 
 namespace bubblescope::tools {
@@ -175,42 +174,41 @@ std::string write_model_text(const PlacedModel& placed, const BubbleReport& repo
 namespace {
 
 /// Writes how well the devices are used, and whether all ranks fit.
-std::string rates_json(const PlacedModel& placed, const BubbleReport& report) {
+void write_rates(traces::JsonWriter& json, const PlacedModel& placed, const BubbleReport& report) {
   const ModelFit fit = find_fit(placed, report);
   const ModelRates rates = compute_model_rates(placed.on, report.shape, report.makespan);
-  std::string interval = "null";
-  if (const KnownErrors* errors = find_nearest_errors(placed.on)) {
-    const StepInterval bounds = compute_interval(report.makespan, *errors);
-    interval = fmt::format("{{\"low_ns\":{},\"high_ns\":{},\"from\":{}}}", bounds.low, bounds.high,
-                           traces::json_string(errors->from()));
+  json.member("fits", fit.fits()).member("head_room_bytes", fit.head_room);
+  json.key("mfu").shortest(rates.mfu).key("tokens_per_second_per_gpu");
+  json.shortest(rates.tokens_per_second / rates.devices).key("interval");
+  const KnownErrors* const errors = find_nearest_errors(placed.on);
+  if (!errors) {
+    json.null();
+    return;
   }
-  return fmt::format(
-      "\"fits\":{},\"head_room_bytes\":{},\"mfu\":{},\"tokens_per_second_per_gpu\":{},"
-      "\"interval\":{}",
-      fit.fits(), fit.head_room, rates.mfu, rates.tokens_per_second / rates.devices, interval);
+  const StepInterval bounds = compute_interval(report.makespan, *errors);
+  json.begin_object().member("low_ns", bounds.low).member("high_ns", bounds.high);
+  json.member("from", errors->from()).end_object();
 }
 
 }  // namespace
 
-std::string write_model_json(const PlacedModel& placed, const BubbleReport& report) {
-  std::string layers;
+void write_model_json(traces::JsonWriter& json, const PlacedModel& placed,
+                      const BubbleReport& report) {
+  json.key("model").begin_object().member("name", describe_model(placed.on));
+  json.key("layers_per_stage").begin_array();
   const std::vector<std::int64_t>& first_layer = placed.step.first_layer;
   for (std::size_t stage = 0; stage + 1 < first_layer.size(); ++stage)
-    layers +=
-        fmt::format("{}{}", layers.empty() ? "" : ",", first_layer[stage + 1] - first_layer[stage]);
-  std::string ranks;
+    json.value(first_layer[stage + 1] - first_layer[stage]);
+  json.end_array().member("gpu_memory_bytes", placed.on.gpu.memory);
+  json.key("memory_bytes").begin_array();
   for (const RankMemory& memory : memory_of(placed, report)) {
-    std::string parts;
-    for (const Part& part : kParts)
-      parts += fmt::format("{}\"{}\":{}", parts.empty() ? "" : ",", part.name, part.bytes(memory));
-    ranks += fmt::format("{}{{{}}}", ranks.empty() ? "" : ",", parts);
+    json.begin_object();
+    for (const Part& part : kParts) json.member(part.name, part.bytes(memory));
+    json.end_object();
   }
-  return fmt::format(
-      "\"model\":{{\"name\":{},\"layers_per_stage\":[{}],\"gpu_memory_bytes\":{},"
-      "\"memory_bytes\":[{}],\"gradients\":{}}},{}",
-      traces::json_string(describe_model(placed.on)), layers, placed.on.gpu.memory, ranks,
-      traces::json_string(name_of(kGradientFormats, placed.on.parallel.gradients)),
-      rates_json(placed, report));
+  json.end_array();
+  json.member("gradients", name_of(kGradientFormats, placed.on.parallel.gradients)).end_object();
+  write_rates(json, placed, report);
 }
 
 std::string describe_memory_problem(const PlacedModel& placed, const BubbleReport& report) {

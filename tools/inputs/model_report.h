@@ -15,6 +15,7 @@
 #include "sim/analysis/report.h"
 #include "sim/predict/models.h"
 #include "traces/drawings/drawing.h"
+#include "traces/json/json_writer.h"
 
 namespace bubblescope::tools {
 
@@ -22,8 +23,10 @@ namespace bubblescope::tools {
 std::string write_model_text(const PlacedModel& placed, const BubbleReport& report,
                              const traces::DrawOptions& draw = {});
 
-/// `"model":{"name":...,"layers_per_stage":[...],"gpu_memory_bytes":...,"ranks":[{"weights":...}]}`
-std::string write_model_json(const PlacedModel& placed, const BubbleReport& report);
+/// Writes `"model":{"name":...,"layers_per_stage":[...],"gpu_memory_bytes":...,
+/// "memory_bytes":[{"weights":...}]}`, and the members that say how well the devices are used.
+void write_model_json(traces::JsonWriter& json, const PlacedModel& placed,
+                      const BubbleReport& report);
 
 /// Names the ranks that do not fit the device, how much they lack, and what would reduce it; empty
 /// if all fit.

@@ -13,6 +13,7 @@
 #include "sim/ir/validate.h"
 #include "sim/predict/memory_caps.h"
 #include "sim/predict/moves.h"
+#include "tools/flags/field_names.h"
 #include "tools/inputs/config.h"
 #include "tools/inputs/named_costs.h"
 #include "tools/inputs/notes.h"
@@ -101,7 +102,7 @@ void expect_agreement(const Schedule& schedule, const PredictOptions& options,
 }
 
 [[noreturn]] void refuse(const Schedule& schedule, const Problems& problems) {
-  print_message_drawing(traces::draw_grid(schedule, problems));
+  print_message_drawing(traces::draw_grid(schedule, name_flags(problems)));
   throw Error(Fault::kProblem, fmt::format("{} is not legal: {} problem(s), the first: {}",
                                            schedule.name, problems.size(), problems[0].message));
 }

@@ -12,6 +12,7 @@
 #include "sim/ir/lower.h"
 #include "sim/predict/memory_caps.h"
 #include "sim/predict/model_fit.h"
+#include "tools/flags/field_names.h"
 #include "tools/inputs/config.h"
 #include "tools/inputs/predict.h"
 #include "traces/costs/megatron_layout.h"
@@ -141,7 +142,7 @@ const ModelEvaluator::SplitChoice& ModelEvaluator::choose_splits(
           ordered.schedule->stages_per_pipeline(), name_of(kLayerSplits, splits.front()));
   } catch (const Error& error) {
     if (error.fault() == Fault::kMachine) throw;
-    split_choice_->refused.refusal = error.what();
+    split_choice_->refused.refusal = name_flags(error.what());
   }
   return *split_choice_;
 }
@@ -175,7 +176,7 @@ std::optional<Outcome> ModelEvaluator::refuse_memory(const Configuration& config
     return too_full(std::move(plan), "the fullest rank needs", fit.peak, here.usable_memory());
   const Problems over = over_cap(collect_peaks(held), models.memory);
   if (over.empty()) return {};
-  if (models.memory.cap_bytes.empty()) return Outcome{std::move(plan), over[0].message};
+  if (models.memory.cap_bytes.empty()) return Outcome{std::move(plan), name_flags(over[0].message)};
   const Bytes cap =
       *std::min_element(models.memory.cap_bytes.begin(), models.memory.cap_bytes.end());
   return too_full(std::move(plan), "the fullest rank needs", fit.peak, cap);
@@ -216,7 +217,7 @@ Outcome ModelEvaluator::evaluate(const Configuration& configuration) {
     return simulate_plan(configuration, *split_choice.layers[split]);
   } catch (const Error& error) {
     if (error.fault() == Fault::kMachine) throw;
-    return {{}, error.what()};
+    return {{}, name_flags(error.what())};
   }
 }
 

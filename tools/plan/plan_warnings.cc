@@ -54,8 +54,8 @@ ValidSchedule order_of(const Configuration& configuration, PredictOptions option
   return build_schedule(def, make_request(def, drop_unused_flags(std::move(options), def)));
 }
 
-void warn_of_unequal_backwards(const std::vector<ValidSchedule>& orders, const UniformCost& cost) {
-  if (cost.full_backward() == cost.input_grad + cost.weight_grad) return;
+void warn_of_split_backwards(const std::vector<ValidSchedule>& orders, const UniformCost& cost) {
+  if (cost.halves_add_up()) return;
   std::vector<std::string> splitting;
   for (const ValidSchedule& order : orders)
     if (has_kind(order, OpKind::kInputGrad)) splitting.push_back(order->name);
@@ -103,7 +103,7 @@ void warn_of_plans(const std::vector<Plan>& ranked, const PredictOptions& option
   }
   if (programs.empty() || options.model.given()) return;
   warn_of_unused_costs(options.cost.uniform, programs);
-  if (options.cost.file.empty()) warn_of_unequal_backwards(orders, options.cost.uniform);
+  if (options.cost.file.empty()) warn_of_split_backwards(orders, options.cost.uniform);
 }
 
 }  // namespace bubblescope::tools

@@ -10,6 +10,7 @@
 #include "sim/engine/simulate.h"
 #include "sim/ir/saturated.h"
 #include "sim/predict/memory_caps.h"
+#include "tools/flags/field_names.h"
 #include "tools/flags/words.h"
 #include "tools/inputs/config.h"
 #include "tools/inputs/predict.h"
@@ -179,7 +180,7 @@ Outcome check_limits(Plan plan, const BubbleReport& report, const MemoryModel& m
   const auto rank = static_cast<std::size_t>(*over[0].rank);
   if (!memory.cap_bytes.empty()) {
     const auto held = static_cast<double>(report.ranks[rank].peak.bytes.value_or(0));
-    return {std::move(plan), over[0].message,
+    return {std::move(plan), name_flags(over[0].message),
             held / static_cast<double>(std::max<Bytes>(memory.cap_bytes[rank], 1)) - 1};
   }
   const double held = report.ranks[rank].peak.units / shares;
@@ -207,7 +208,7 @@ Outcome WhatIf::evaluate(const Configuration& configuration, LowerBound bound) c
     return check_limits(summarize(configuration, report), report, models.memory, shares);
   } catch (const Error& error) {
     if (error.fault() == Fault::kMachine) throw;
-    return {{}, error.what()};
+    return {{}, name_flags(error.what())};
   }
 }
 

@@ -152,8 +152,6 @@ void read_memory(const JsonNode& root, CostTable& costs) {
 
 }  // namespace
 
-std::string write_cost_duration(Nanos time) { return std::to_string(time) + "ns"; }
-
 CostTable read_cost_file(const std::string& path) {
   return parse_cost_file(read_file(path), path == "-" ? "stdin" : path);
 }

@@ -24,9 +24,6 @@
 
 namespace bubblescope::traces {
 
-/// Writes a measured time as cost files state it, to the nanosecond: "1500ns".
-std::string write_cost_duration(Nanos time);
-
 /// Reads a cost file; "-" is stdin. Throws Error with the JSON pointer of the first fault.
 CostTable read_cost_file(const std::string& path);
 CostTable parse_cost_file(std::string_view text, const std::string& file);

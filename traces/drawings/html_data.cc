@@ -2,10 +2,7 @@
 // lane, the end of the previous op there, the duration of the last op of its kind.
 #include "traces/drawings/html_data.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -13,6 +10,7 @@
 #include "sim/analysis/conclusions.h"
 #include "sim/analysis/idle.h"
 #include "traces/files/base64.h"
+#include "traces/json/json_writer.h"
 #include "traces/text/palette.h"
 #include "traces/text/wording.h"
 #include "traces/timelines/made_with.h"
@@ -23,72 +21,75 @@ namespace bubblescope::traces {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+/// Appends json to a text that is passed on to the page piece by piece.
+class PageWriter {
+ public:
+  explicit PageWriter(const Sink& sink) : sink_(sink), json_(text_, {.ascii = true}) {}
 
-/// Escapes a name from a file: invalid UTF-8 is replaced, and no HTML tag can begin in it.
-std::string text_of(const Json& json) {
-  std::string text = json.dump(-1, ' ', true, Json::error_handler_t::replace);
-  for (std::size_t at = text.find('<'); at != text.npos; at = text.find('<', at))
-    text.replace(at, 1, "\\u003c");
-  return text;
-}
+  JsonWriter& json() { return json_; }
 
-/// The members of an object without its braces, so that more can follow.
-std::string members_of(const Json& object) {
-  const std::string text = text_of(object);
-  return text.substr(1, text.size() - 2);
-}
-
-Json describe_rank(const RankReport& rank) {
-  Json json{{"busy", rank.busy},
-            {"idle", rank.idle},
-            {"busyBy", rank.busy_by_kind},
-            {"idleBy", rank.idle_by_cause},
-            {"sends", rank.sends},
-            {"peakChunks", rank.peak.chunks},
-            {"peakActivations", rank.peak.activations},
-            {"peakBytes", nullptr}};
-  if (rank.peak.bytes) json["peakBytes"] = *rank.peak.bytes;
-  return json;
-}
-
-Json describe_report(const BubbleReport& report) {
-  Json json{{"makespan", report.makespan},
-            {"maxSpan", report.max_span},
-            {"ideal", report.ideal},
-            {"isConclusive", is_conclusive(report)}};
-  if (is_conclusive(report)) {
-    json["lowerBound"] = report.lower_bound;
-    json["ratio"] = report.bubble.ratio;
-    json["overhead"] = report.bubble.overhead;
-    json["spanRate"] = report.bubble.span_rate;
+  /// Passes on what was written. No HTML tag can begin in it.
+  void flush() {
+    for (std::size_t at = text_.find('<'); at != text_.npos; at = text_.find('<', at))
+      text_.replace(at, 1, "\\u003c");
+    sink_(text_);
+    text_.clear();
   }
-  json["ranks"] = Json::array();
-  for (const RankReport& rank : report.ranks) json["ranks"].push_back(describe_rank(rank));
-  return json;
+
+  /// Writes a member whose value is a long list of numbers.
+  template <class Write>
+  void write_list(const char* name, const Write& write) {
+    json_.line(0).key(name).raw("\"");
+    flush();
+    Base64Numbers out(sink_);
+    write(out);
+    out.finish();
+    text_ += '"';
+  }
+
+ private:
+  const Sink& sink_;
+  std::string text_;
+  JsonWriter json_;
+};
+
+void write_rank(JsonWriter& json, const RankReport& rank) {
+  json.begin_object().member("busy", rank.busy).member("idle", rank.idle);
+  json.array("busyBy", rank.busy_by_kind).array("idleBy", rank.idle_by_cause);
+  json.member("sends", rank.sends).member("peakChunks", rank.peak.chunks);
+  json.member("peakActivations", rank.peak.activations);
+  json.member_or_null("peakBytes", rank.peak.bytes).end_object();
 }
 
-/// Describes a step without its lists.
-Json describe_step(const ShownStep& step, const TraceThreads& threads) {
+void write_report(JsonWriter& json, const BubbleReport& report) {
+  json.member("makespan", report.makespan).member("maxSpan", report.max_span);
+  json.member("ideal", report.ideal).member("isConclusive", is_conclusive(report));
+  if (is_conclusive(report)) {
+    json.member("lowerBound", report.lower_bound).member("ratio", report.bubble->ratio);
+    json.member("overhead", report.bubble->overhead);
+    json.member("spanRate", report.bubble->span_rate);
+  }
+  json.key("ranks").begin_array();
+  for (const RankReport& rank : report.ranks) write_rank(json, rank);
+  json.end_array();
+}
+
+/// Writes a step without its lists.
+void write_description(JsonWriter& json, const ShownStep& step, const TraceThreads& threads) {
   const StepRecord& record = step.record;
   const Shape& shape = record.report.shape;
-  Json json = describe_report(record.report);
-  json["label"] = step.label;
-  json["against"] = nullptr;
-  if (step.predicted_by) json["against"] = *step.predicted_by;
-  json["schedule"] = record.schedule->name;
-  json["shape"] = shape_text(shape);
-  json["slices"] = shape.slices;
-  json["source"] = record.timeline.source;
-  json["breakdown"] = record.timeline.breakdown;
-  json["made"] = describe(record.made);
-  json["origin"] = find_step_bounds(record.timeline).start;
-  json["chunks"] = chunk_of_stage(record.schedule);
-  json["threads"] = Json::array();
+  write_report(json, record.report);
+  json.member("label", step.label).member_or_null("against", step.predicted_by);
+  json.member("schedule", record.schedule->name).member("shape", shape_text(shape));
+  json.member("slices", shape.slices).member("source", record.timeline.source);
+  json.member("breakdown", record.timeline.breakdown).key("made").begin_array();
+  for (const auto& [key, value] : describe(record.made))
+    json.begin_array().value(key).value(value).end_array();
+  json.end_array().member("origin", find_step_bounds(record.timeline).start);
+  json.array("chunks", chunk_of_stage(record.schedule)).key("threads").begin_array();
   for (const TraceThread& thread : threads.threads)
-    json["threads"].push_back({thread.rank, thread.name});
-  json["count"] = record.program.size();
-  return json;
+    json.begin_array().value(thread.rank).value(thread.name).end_array();
+  json.end_array().member("count", record.program.size());
 }
 
 constexpr std::uint64_t kRoleShift = 5;
@@ -230,59 +231,49 @@ void write_memory(const StepRecord& record, const Curves& curves, Base64Numbers&
   }
 }
 
-template <class Write>
-void write_list(const char* name, const Sink& sink, Write write) {
-  sink(fmt::format(",\n\"{}\":\"", name));
-  Base64Numbers out(sink);
-  write(out);
-  out.finish();
-  sink("\"");
-}
-
-void write_step(const ShownStep& step, const Sink& sink) {
+void write_step(PageWriter& page, const ShownStep& step) {
   const TraceThreads threads = assign_threads(step.record.program, step.record.timeline);
   const Curves curves = memory_curves(step.record);
-  Json json = describe_step(step, threads);
-  json["memoryInBytes"] = curves.in_bytes;
   const double scale = curves.in_bytes ? 1 : 1e6 * step.record.schedule->shape.slices;
-  json["memoryUnit"] = static_cast<double>(curves.unit) / scale;
-  sink("{" + members_of(json));
-  write_list("ops", sink, [&](Base64Numbers& out) { OpWriter(step, threads, out).write(); });
-  write_list("idle", sink, [&](Base64Numbers& out) { write_idle(step.record, out); });
-  write_list("memory", sink, [&](Base64Numbers& out) { write_memory(step.record, curves, out); });
-  sink("}");
+  page.json().begin_object();
+  write_description(page.json(), step, threads);
+  page.json().member("memoryInBytes", curves.in_bytes);
+  page.json().member("memoryUnit", static_cast<double>(curves.unit) / scale);
+  page.write_list("ops", [&](Base64Numbers& out) { OpWriter(step, threads, out).write(); });
+  page.write_list("idle", [&](Base64Numbers& out) { write_idle(step.record, out); });
+  page.write_list("memory", [&](Base64Numbers& out) { write_memory(step.record, curves, out); });
+  page.json().end_object();
 }
 
-Json describe_kinds() {
-  Json kinds = Json::array();
+void write_kinds(JsonWriter& json) {
+  json.key("kinds").begin_array();
   for (int kind = 0; kind < kOpKinds; ++kind) {
     const auto of = static_cast<OpKind>(kind);
-    kinds.push_back({{"code", code(of)},
-                     {"name", meaning(of)},
-                     {"colour", hex(base_colour(of))},
-                     {"hasMicrobatch", has_microbatch(of)}});
+    json.begin_object().member("code", code(of)).member("name", meaning(of));
+    json.member("colour", hex(base_colour(of))).member("hasMicrobatch", has_microbatch(of));
+    json.end_object();
   }
-  return kinds;
+  json.end_array();
 }
 
 }  // namespace
 
 void write_html_data(const ReportSet& report_set, const Sink& sink) {
-  Json json{{"version", BUBBLESCOPE_VERSION}, {"command", report_set.command}};
-  json["kinds"] = describe_kinds();
-  json["computeKinds"] = kComputeKinds;
-  json["causes"] = Json::array();
-  for (int cause = 0; cause < kIdleCauses; ++cause)
-    json["causes"].push_back(name(static_cast<IdleCause>(cause)));
-  json["busyKinds"] = Json::array();
-  for (int kind = 0; kind < kBusyKinds; ++kind)
-    json["busyKinds"].push_back(name(static_cast<BusyKind>(kind)));
-  sink("{" + members_of(json) + ",\n\"steps\":[");
-  for (std::size_t at = 0; at < report_set.steps.size(); ++at) {
-    if (at > 0) sink(",\n");
-    write_step(report_set.steps[at], sink);
+  PageWriter page(sink);
+  JsonWriter& json = page.json();
+  json.begin_object().member("version", BUBBLESCOPE_VERSION).member("command", report_set.command);
+  write_kinds(json);
+  json.member("computeKinds", kComputeKinds).key("causes").begin_array();
+  for (int cause = 0; cause < kIdleCauses; ++cause) json.value(name(static_cast<IdleCause>(cause)));
+  json.end_array().key("busyKinds").begin_array();
+  for (int kind = 0; kind < kBusyKinds; ++kind) json.value(name(static_cast<BusyKind>(kind)));
+  json.end_array().line(0).key("steps").begin_array();
+  for (const ShownStep& step : report_set.steps) {
+    json.line_between(0);
+    write_step(page, step);
   }
-  sink("]}");
+  json.end_array().end_object();
+  page.flush();
 }
 
 }  // namespace bubblescope::traces

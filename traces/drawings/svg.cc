@@ -130,7 +130,7 @@ class SvgTimeline {
                  record_.schedule->name + ": " + shape_text(record_.schedule->shape));
     std::string facts =
         fmt::format("{}: makespan {}", record_.timeline.source, format_time(report.makespan));
-    if (is_conclusive(report)) facts += ", bubble ratio " + format_percent(report.bubble.ratio);
+    if (is_conclusive(report)) facts += ", bubble ratio " + format_percent(report.bubble->ratio);
     canvas_.text({layout_.left, 42}, "class=\"note\"", facts);
     canvas_.text({layout_.left + layout_.chart + 12, 42}, "class=\"note\"", "peak activations");
   }

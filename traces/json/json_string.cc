@@ -27,7 +27,7 @@ std::string json_number(double value) {
   return text;
 }
 
-std::string json_string(std::string_view text) {
+std::string json_string(std::string_view text, bool ascii) {
   std::string quoted = "\"";
   while (!text.empty()) {
     const char letter = text.front();
@@ -38,8 +38,8 @@ std::string json_string(std::string_view text) {
     if (letter == '\n')
       quoted += "\\n";
     else if (length == 0)
-      quoted += "\xEF\xBF\xBD";
-    else if (!is_ascii && is_control(whole))
+      quoted += ascii ? "\\ufffd" : "\xEF\xBF\xBD";
+    else if (!is_ascii && (ascii || is_control(whole)))
       quoted += json_escape(whole);
     else
       quoted += whole;

@@ -13,6 +13,8 @@ namespace bubblescope::traces {
 
 void JsonWriter::separate() {
   if (follows_) out_ += ',';
+  if (style_.indented && depth_ > 0 && !has_key_) indent_ = depth_;
+  has_key_ = false;
   if (indent_ >= 0) out_.append(1, '\n').append(static_cast<std::size_t>(indent_), ' ');
   indent_ = -1;
   follows_ = true;
@@ -26,11 +28,15 @@ JsonWriter& JsonWriter::line(int indent) {
 JsonWriter& JsonWriter::open(char bracket) {
   separate();
   out_ += bracket;
+  ++depth_;
   follows_ = false;
   return *this;
 }
 
 JsonWriter& JsonWriter::close(char bracket) {
+  --depth_;
+  has_key_ = !follows_;  // brackets with nothing between them share a line
+  if (style_.indented && follows_) line(depth_);
   follows_ = false;  // no comma before a bracket that closes
   separate();
   out_ += bracket;
@@ -39,8 +45,19 @@ JsonWriter& JsonWriter::close(char bracket) {
 
 JsonWriter& JsonWriter::key(std::string_view name) {
   separate();
-  (out_ += '"').append(name) += "\":";
+  (out_ += '"').append(name) += '"';
+  return end_key();
+}
+
+JsonWriter& JsonWriter::escaped_key(std::string_view name) {
+  value(name);
+  return end_key();
+}
+
+JsonWriter& JsonWriter::end_key() {
+  out_ += style_.indented ? ": " : ":";
   follows_ = false;
+  has_key_ = true;
   return *this;
 }
 
@@ -56,7 +73,7 @@ JsonWriter& JsonWriter::value(std::string_view text) {
   const bool is_plain = std::all_of(text.begin(), text.end(), [](char letter) {
     return letter >= ' ' && letter <= '~' && letter != '"' && letter != '\\';
   });
-  if (!is_plain) return raw(json_string(text));
+  if (!is_plain) return raw(json_string(text, style_.ascii));
   separate();
   (out_ += '"').append(text) += '"';
   return *this;

@@ -3,19 +3,25 @@
 
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <type_traits>
 
 namespace bubblescope::traces {
 
+struct JsonStyle {
+  bool indented = false;  ///< every key and value on a line of its own, indented by its depth
+  bool ascii = false;     ///< letters beyond ASCII are escaped
+};
+
 /// Appends json to a text: `JsonWriter(out).begin_object().member("pp", 4).end_object()` appends
-/// `{"pp":4}`. The writer sets commas, colons and quotes; line breaks only where line() asks for
-/// them. Whoever calls closes what he opened.
+/// `{"pp":4}`. The writer sets commas, colons and quotes; line breaks only where line() or the
+/// style asks for them. Whoever calls closes what he opened.
 class JsonWriter {
  public:
   /// `out` must outlive the writer.
-  explicit JsonWriter(std::string& out) : out_(out) {}
+  explicit JsonWriter(std::string& out, JsonStyle style = {}) : out_(out), style_(style) {}
 
   JsonWriter& begin_object() { return open('{'); }
   JsonWriter& end_object() { return close('}'); }
@@ -29,6 +35,8 @@ class JsonWriter {
 
   /// `name` is the program's own: nothing in it needs an escape.
   JsonWriter& key(std::string_view name);
+  /// A name from elsewhere, with the escapes that it needs.
+  JsonWriter& escaped_key(std::string_view name);
 
   JsonWriter& value(bool value) { return raw(value ? "true" : "false"); }
   JsonWriter& value(double value);  ///< as json_number() writes it
@@ -74,11 +82,18 @@ class JsonWriter {
   JsonWriter& close(char bracket);
   JsonWriter& integer(std::int64_t value);
   JsonWriter& natural(std::uint64_t value);
+  JsonWriter& end_key();
   void separate();  ///< the comma and the line break before a key, a value or an opening bracket
 
   std::string& out_;
+  JsonStyle style_;
+  int depth_ = 0;         ///< the number of open brackets
   int indent_ = -1;       ///< of the line break that waits; negative: none
   bool follows_ = false;  ///< whether a value of the same list or object stands before
+  bool has_key_ = false;  ///< whether a key waits for its value
 };
+
+/// Writes what a caller adds to an object that a function writes.
+using WriteMembers = std::function<void(JsonWriter&)>;
 
 }  // namespace bubblescope::traces

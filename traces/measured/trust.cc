@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "sim/ir/quantile.h"
-#include "traces/json/json_string.h"
 #include "traces/text/time_axis.h"
 
 namespace bubblescope::traces {
@@ -54,11 +53,9 @@ std::string_view to_string(Verdict verdict) {
   return "";
 }
 
-std::string write_trust_json(const Trust& trust) {
-  std::string why;
-  for (const std::string& reason : trust.why) why += (why.empty() ? "" : ",") + json_string(reason);
-  return fmt::format("\"trust\":{{\"replay_error\":{},\"verdict\":\"{}\",\"why\":[{}]}}",
-                     trust.replay_error, to_string(trust.verdict), why);
+void write_trust_json(JsonWriter& json, const Trust& trust) {
+  json.key("trust").begin_object().key("replay_error").shortest(trust.replay_error);
+  json.member("verdict", to_string(trust.verdict)).array("why", trust.why).end_object();
 }
 
 std::string write_trust_text(const Trust& trust) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sim/analysis/report.h"
+#include "traces/json/json_writer.h"
 
 namespace bubblescope::traces {
 
@@ -41,7 +42,7 @@ Trust judge_trust(const BubbleReport& report, const TrustEvidence& evidence);
 std::string_view to_string(Verdict verdict);
 
 /// Writes the member above.
-std::string write_trust_json(const Trust& trust);
+void write_trust_json(JsonWriter& json, const Trust& trust);
 
 /// Returns the warning to print before anything else; empty for kGood.
 std::string write_trust_text(const Trust& trust);

@@ -12,12 +12,13 @@
 
 #include "sim/ir/error.h"
 #include "traces/files/format.h"
+#include "traces/json/json_writer.h"
 
 namespace bubblescope::traces {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;
 
 constexpr std::string_view kFormat = "bubblescope-plan-journal/1 ";
 constexpr std::size_t kMaxOutcomes = 10'000'000;
@@ -32,8 +33,13 @@ std::uint64_t checksum(std::string_view text, std::uint64_t hash = 0xcbf29ce4842
   return hash;
 }
 
-std::string line_of(const Json& content) {
-  const std::string text = content.dump(-1, ' ', true, Json::error_handler_t::replace);
+/// A line with one object.
+std::string write_line(const WriteMembers& write_members) {
+  std::string text;
+  JsonWriter json(text, {.ascii = true});
+  json.begin_object();
+  write_members(json);
+  json.end_object();
   return fmt::format("{:016x} {}\n", checksum(text), text);
 }
 
@@ -45,11 +51,6 @@ std::optional<Json> content_of(std::string_view line) {
   Json content = Json::parse(text, nullptr, false);
   if (content.is_discarded()) return {};
   return content;
-}
-
-template <class Value>
-Json json_of(const std::optional<Value>& value) {
-  return value ? Json(*value) : Json();
 }
 
 /// Thrown for values that a plan cannot have: the line is corrupted.
@@ -74,26 +75,19 @@ double amount(const Json& json, double min_value = 0, double max_value = 1e18) {
   return number;
 }
 
-Json json_of(const Plan& plan) {
+void write_plan(JsonWriter& json, const Plan& plan) {
   const Shape& shape = plan.configuration.shape;
-  return {{"pp", shape.ranks},
-          {"vpp", shape.chunks},
-          {"microbatches", shape.microbatches},
-          {"slices", shape.slices},
-          {"group_size", json_of(shape.group_size)},
-          {"step_ns", plan.step},
-          {"lower_bound_ns", plan.lower_bound},
-          {"bubble_ratio", plan.bubble_ratio},
-          {"busy_ns", plan.mean_busy},
-          {"idle_ns", plan.mean_idle},
-          {"peak_activations", plan.peak_activations},
-          {"peak_units", plan.peak_units},
-          {"peak_memory_bytes", json_of(plan.peak_bytes)},
-          {"mfu", json_of(plan.mfu)},
-          {"tokens_per_second", json_of(plan.tokens_per_second)},
-          {"gradients", plan.gradients ? Json(static_cast<int>(*plan.gradients)) : Json()},
-          {"head_room_bytes", json_of(plan.head_room)},
-          {"layout", plan.layout}};
+  json.begin_object().member("pp", shape.ranks).member("vpp", shape.chunks);
+  json.member("microbatches", shape.microbatches).member("slices", shape.slices);
+  json.member_or_null("group_size", shape.group_size).member("step_ns", plan.step);
+  json.member("lower_bound_ns", plan.lower_bound).member("bubble_ratio", plan.bubble_ratio);
+  json.member("busy_ns", plan.mean_busy).array("idle_ns", plan.mean_idle);
+  json.member("peak_activations", plan.peak_activations).member("peak_units", plan.peak_units);
+  json.member_or_null("peak_memory_bytes", plan.peak_bytes).member_or_null("mfu", plan.mfu);
+  json.member_or_null("tokens_per_second", plan.tokens_per_second).key("gradients");
+  plan.gradients ? json.value(static_cast<int>(*plan.gradients)) : json.null();
+  json.member_or_null("head_room_bytes", plan.head_room).member("layout", plan.layout);
+  json.end_object();
 }
 
 /// Reads a plan; the rest of its configuration is known from the sweep.
@@ -129,19 +123,20 @@ Plan plan_of(const Json& json) {
 }
 
 std::string line_of(std::size_t at, const Outcome& outcome) {
-  Json content{{"at", at}};
-  if (outcome.plan) content["plan"] = json_of(*outcome.plan);
-  if (!outcome.refusal.empty()) content["refusal"] = outcome.refusal;
-  if (outcome.excess > 0) content["excess"] = outcome.excess;
-  return line_of(content);
+  return write_line([&](JsonWriter& json) {
+    json.member("at", at);
+    if (outcome.plan) write_plan(json.key("plan"), *outcome.plan);
+    if (!outcome.refusal.empty()) json.member("refusal", outcome.refusal);
+    if (outcome.excess > 0) json.member("excess", outcome.excess);
+  });
 }
 
-Json json_of(const JournalOwner& owner) {
-  return {{"arguments", owner.arguments},
-          {"fingerprint", owner.fingerprint},
-          {"configurations", owner.configurations},
-          {"shard", owner.shard.index},
-          {"shards", owner.shard.count}};
+std::string line_of(const JournalOwner& owner) {
+  return write_line([&](JsonWriter& json) {
+    json.array("arguments", owner.arguments).member("fingerprint", owner.fingerprint);
+    json.member("configurations", owner.configurations).member("shard", owner.shard.index);
+    json.member("shards", owner.shard.count);
+  });
 }
 
 JournalOwner owner_of(const Json& json) {
@@ -234,7 +229,7 @@ std::optional<PlanJournal> read_plan_journal(const std::string& path) {
 
 PlanJournalWriter::PlanJournalWriter(std::string path, const PlanJournal& journal)
     : path_(std::move(path)), file_(nullptr, &std::fclose) {
-  std::string text = std::string(kFormat) + line_of(json_of(journal.owner));
+  std::string text = std::string(kFormat) + line_of(journal.owner);
   for (const auto& [at, outcome] : journal.outcomes) text += line_of(at, outcome);
   write_file(path_, text);
   file_.reset(std::fopen(path_.c_str(), "ab"));

@@ -5,7 +5,6 @@
 
 #include <string_view>
 
-#include "traces/json/json_string.h"
 #include "traces/text/time_axis.h"
 #include "traces/text/wording.h"
 
@@ -15,9 +14,7 @@ namespace {
 
 constexpr double kMinReported = 0.01;  ///< as a fraction of the step
 
-double share_of(const Cause& cause, Nanos step) {
-  return step == 0 ? 0 : static_cast<double>(cause.saves) / static_cast<double>(step);
-}
+double share_of(const Cause& cause, Nanos step) { return fraction(cause.saves, step); }
 
 std::string_view code_of(CauseKind kind) {
   switch (kind) {
@@ -64,14 +61,17 @@ std::string_view remedy(CauseKind kind) {
 
 }  // namespace
 
-std::string write_causes_json(const CauseReport& report, Nanos step) {
-  if (!report.is_known) return "null";
-  std::string out = "[";
-  for (const Cause& cause : report.causes)
-    out += fmt::format("{}\n   {{\"cause\":\"{}\",\"where\":{},\"saves_ns\":{},\"share\":{:.6f}}}",
-                       out.size() == 1 ? "" : ",", code_of(cause.kind), json_string(where(cause)),
-                       cause.saves, share_of(cause, step));
-  return out + "]";
+void write_causes_json(JsonWriter& json, const CauseReport& report, Nanos step) {
+  if (!report.is_known) {
+    json.null();
+    return;
+  }
+  json.begin_array();
+  for (const Cause& cause : report.causes) {
+    json.line(3).begin_object().member("cause", code_of(cause.kind)).member("where", where(cause));
+    json.member("saves_ns", cause.saves).key("share").fixed(share_of(cause, step), 6).end_object();
+  }
+  json.end_array();
 }
 
 std::string write_causes_text(const CauseReport& report, Nanos step, bool has_replicas) {

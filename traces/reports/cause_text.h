@@ -10,11 +10,12 @@
 #include <string>
 
 #include "sim/analysis/causes.h"
+#include "traces/json/json_writer.h"
 
 namespace bubblescope::traces {
 
-/// Writes the array. `step` is the mean time of the whole steps.
-std::string write_causes_json(const CauseReport& report, Nanos step);
+/// Writes the array, or null. `step` is the mean time of the whole steps.
+void write_causes_json(JsonWriter& json, const CauseReport& report, Nanos step);
 
 /// cause:    unequal stages: stage 3 (rank 3) has 1.61 x the mean stage's work
 ///           with equal ones the step would be 298 ms shorter (13.5 %)

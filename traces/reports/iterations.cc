@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "sim/ir/quantile.h"
-#include "traces/json/json_string.h"
 #include "traces/reports/cause_text.h"
 #include "traces/text/time_axis.h"
 #include "traces/text/wording.h"
@@ -28,45 +27,36 @@ std::vector<double> replay_errors(const Iterations& iterations) {
   return errors;
 }
 
-std::string stages_json(const StragglerReport& report) {
-  std::string out = "[";
-  for (const StageSpeed& speed : report.stages)
-    fmt::format_to(std::back_inserter(out),
-                   "{}\n   {{\"stage\":{},\"rank\":{},\"kind\":\"{}\",\"median_ns\":{},"
-                   "\"slowness\":{:.6f}}}",
-                   out.size() == 1 ? "" : ",", speed.stage, speed.rank, code(speed.kind),
-                   speed.median, speed.slowness());
-  return out + "]";
+void write_stragglers(JsonWriter& json, const std::optional<StragglerReport>& stragglers) {
+  json.line(1).key("stragglers");
+  if (!stragglers) {
+    json.null();
+    return;
+  }
+  json.begin_object().key("stages").begin_array();
+  for (const StageSpeed& speed : stragglers->stages) {
+    json.line(3).begin_object().member("stage", speed.stage).member("rank", speed.rank);
+    json.member("kind", code(speed.kind)).member("median_ns", speed.median);
+    json.key("slowness").fixed(speed.slowness(), 6).end_object();
+  }
+  json.end_array().line(2).key("outliers").begin_array();
+  for (const Outlier& outlier : stragglers->outliers) {
+    json.line(3).begin_object().member("iteration", outlier.step).member("rank", outlier.rank);
+    json.member("op", to_string(outlier.op)).member("duration_ns", outlier.duration);
+    json.member("median_ns", outlier.median).end_object();
+  }
+  json.end_array().end_object();
 }
 
-std::string outliers_json(const StragglerReport& report) {
-  std::string out = "[";
-  for (const Outlier& outlier : report.outliers)
-    fmt::format_to(std::back_inserter(out),
-                   "{}\n   {{\"iteration\":{},\"rank\":{},\"op\":\"{}\",\"duration_ns\":{},"
-                   "\"median_ns\":{}}}",
-                   out.size() == 1 ? "" : ",", outlier.step, outlier.rank, to_string(outlier.op),
-                   outlier.duration, outlier.median);
-  return out + "]";
-}
-
-std::string stragglers_json(const std::optional<StragglerReport>& stragglers) {
-  if (!stragglers) return "null";
-  const StragglerReport& report = *stragglers;
-  return fmt::format("{{\"stages\":{},\n  \"outliers\":{}}}", stages_json(report),
-                     outliers_json(report));
-}
-
-std::string rows_json(const std::vector<IterationRow>& rows) {
-  std::string out = "[";
-  for (std::size_t at = 0; at < rows.size(); ++at)
-    fmt::format_to(std::back_inserter(out),
-                   "{}\n  {{\"iteration\":{},\"label\":{},\"makespan_ns\":{},\"bubble_ratio\":{},"
-                   "\"replay_error\":{}}}",
-                   at == 0 ? "" : ",", at, json_string(rows[at].label), rows[at].makespan,
-                   rows[at].bubble_ratio ? fmt::format("{}", *rows[at].bubble_ratio) : "null",
-                   rows[at].replay_error);
-  return out + "]";
+void write_rows(JsonWriter& json, const std::vector<IterationRow>& rows) {
+  json.line(1).key("per_iteration").begin_array();
+  for (std::size_t at = 0; at < rows.size(); ++at) {
+    json.line(2).begin_object().member("iteration", at).member("label", rows[at].label);
+    json.member("makespan_ns", rows[at].makespan).key("bubble_ratio");
+    rows[at].bubble_ratio ? json.shortest(*rows[at].bubble_ratio) : json.null();
+    json.key("replay_error").shortest(rows[at].replay_error).end_object();
+  }
+  json.end_array();
 }
 
 /// The mean time per step of each kind of work outside the pipeline, the longest first.
@@ -82,22 +72,25 @@ std::vector<std::pair<std::string, Nanos>> mean_outside(const std::vector<WholeS
   return means;
 }
 
-std::string slowdown_json(const std::optional<SlowdownReport>& slowdown) {
-  if (!slowdown) return "\"slowdown\":null";
-  std::string kinds;
+void write_slowdown(JsonWriter& json, const std::optional<SlowdownReport>& slowdown) {
+  json.line(1).key("slowdown");
+  if (!slowdown) {
+    json.null();
+    return;
+  }
+  json.begin_object().key("S").fixed(slowdown->S, 6).key("by_kind").begin_object();
   for (std::size_t kind = 0; kind < kComputeKinds; ++kind)
-    if (slowdown->by_kind[kind])
-      kinds += fmt::format("{}\"{}\":{:.6f}", kinds.empty() ? "" : ",",
-                           code(static_cast<OpKind>(kind)), *slowdown->by_kind[kind]);
-  std::string workers;
-  for (const WorkerSlowdown& worker : slowdown->by_worker)
-    workers += fmt::format("{}{{\"replica\":{},\"rank\":{},\"S\":{:.6f}}}",
-                           workers.empty() ? "" : ",", worker.replica, worker.rank, worker.S);
-  return fmt::format(
-      "\"slowdown\":{{\"S\":{:.6f},\"by_kind\":{{{}}},\n  \"by_worker\":[{}],\n"
-      "  \"by_stage\":[{:.6f}],\"M_W\":{:.6f},\"M_S\":{:.6f}}}",
-      slowdown->S, kinds, workers, fmt::join(slowdown->by_stage, ","), slowdown->M_W,
-      slowdown->M_S);
+    if (const auto& by_kind = slowdown->by_kind[kind])
+      json.key(code(static_cast<OpKind>(kind))).fixed(*by_kind, 6);
+  json.end_object().line(2).key("by_worker").begin_array();
+  for (const WorkerSlowdown& worker : slowdown->by_worker) {
+    json.begin_object().member("replica", worker.replica).member("rank", worker.rank);
+    json.key("S").fixed(worker.S, 6).end_object();
+  }
+  json.end_array().line(2).key("by_stage").begin_array();
+  for (const double stage : slowdown->by_stage) json.fixed(stage, 6);
+  json.end_array().key("M_W").fixed(slowdown->M_W, 6).key("M_S").fixed(slowdown->M_S, 6);
+  json.end_object();
 }
 
 bool has_replicas(const Iterations& iterations) {
@@ -123,21 +116,16 @@ std::string slowdown_text(const SlowdownReport& slowdown, bool has_replicas) {
              100 * std::clamp(slowdown.M_S, 0.0, 1.0));
 }
 
-std::string whole_steps_json(const Iterations& iterations) {
-  std::string steps;
-  for (const WholeStep& step : iterations.whole_steps)
-    steps += fmt::format("{}{{\"step\":{},\"step_ns\":{},\"pipeline_ns\":{}}}",
-                         steps.empty() ? "" : ",", step.step, step.whole, step.pipeline);
-  std::string outside;
+void write_whole_steps(JsonWriter& json, const Iterations& iterations) {
+  json.line(1).member("step_ns", compute_mean_step(iterations)).key("steps").begin_array();
+  for (const WholeStep& step : iterations.whole_steps) {
+    json.begin_object().member("step", step.step).member("step_ns", step.whole);
+    json.member("pipeline_ns", step.pipeline).end_object();
+  }
+  json.end_array().line(1).key("outside_pipeline_ns").begin_object();
   for (const auto& [name, time] : mean_outside(iterations.whole_steps))
-    outside += fmt::format("{}{}:{}", outside.empty() ? "" : ",", json_string(name), time);
-  return fmt::format(
-      ",\n \"causes\":{},\n {},\n \"step_ns\":{},\"steps\":[{}],\n "
-      "\"outside_pipeline_ns\":{{{}}},\n {}",
-      iterations.causes ? write_causes_json(*iterations.causes, compute_mean_step(iterations))
-                        : "null",
-      slowdown_json(iterations.slowdown), compute_mean_step(iterations), steps, outside,
-      write_trust_json(iterations.trust));
+    json.escaped_key(name).value(time);
+  json.end_object();
 }
 
 std::string spread(const std::vector<IterationRow>& rows) {
@@ -193,20 +181,25 @@ Iterations remove_conclusions(Iterations iterations) {
   return iterations;
 }
 
-std::string write_iterations_json(const Iterations& iterations) {
+void write_iterations_json(JsonWriter& json, const Iterations& iterations) {
   const std::vector<double> errors = replay_errors(iterations);
-  std::string notes;
+  json.line(1).member("iterations", iterations.rows.size());
+  write_rows(json, iterations.rows);
+  json.line(1).key("replay_error").begin_object().key("p50").shortest(quantile(errors, 50));
+  json.key("p95").shortest(quantile(errors, 95)).key("max").shortest(quantile(errors, 100));
+  json.end_object();
+  write_stragglers(json, iterations.stragglers);
+  json.line(1).key("notes").begin_array();
   for (const std::vector<std::string>* reasons : {&iterations.left_out, &iterations.notes})
-    for (const std::string& note : *reasons)
-      notes += (notes.empty() ? "" : ",") + json_string(note);
-  return fmt::format(
-             "\"iterations\":{},\n \"per_iteration\":{},\n"
-             " \"replay_error\":{{\"p50\":{},\"p95\":{},\"max\":{}}},\n \"stragglers\":{},\n"
-             " \"notes\":[{}]",
-             iterations.rows.size(), rows_json(iterations.rows), quantile(errors, 50),
-             quantile(errors, 95), quantile(errors, 100), stragglers_json(iterations.stragglers),
-             notes) +
-         whole_steps_json(iterations);
+    for (const std::string& note : *reasons) json.value(note);
+  json.end_array().line(1).key("causes");
+  if (iterations.causes)
+    write_causes_json(json, *iterations.causes, compute_mean_step(iterations));
+  else
+    json.null();
+  write_slowdown(json, iterations.slowdown);
+  write_whole_steps(json, iterations);
+  write_trust_json(json.line(1), iterations.trust);
 }
 
 Nanos compute_mean_step(const Iterations& iterations) {

@@ -61,8 +61,8 @@ Nanos compute_mean_step(const Iterations& iterations);
 /// Removes bubbles, stragglers and slowdown, for reports with the verdict kNone.
 Iterations remove_conclusions(Iterations iterations);
 
-/// Writes the members above, without braces around them.
-std::string write_iterations_json(const Iterations& iterations);
+/// Writes the members above, each on a line of its own.
+void write_iterations_json(JsonWriter& json, const Iterations& iterations);
 
 /// Writes the first lines of the report, which name the files that were left out; empty if there
 /// are none.

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "sim/analysis/conclusions.h"
-#include "traces/json/json_writer.h"
 
 namespace bubblescope::traces {
 
@@ -116,15 +115,15 @@ void write_bubble(JsonWriter& json, const BubbleReport& report) {
     json.null();
     return;
   }
-  json.begin_object().member("ratio", report.bubble.ratio);
-  json.member("overhead", report.bubble.overhead).member("span_rate", report.bubble.span_rate);
-  json.member("time_ns", report.bubble.time).end_object();
+  json.begin_object().member("ratio", report.bubble->ratio);
+  json.member("overhead", report.bubble->overhead).member("span_rate", report.bubble->span_rate);
+  json.member("time_ns", report.bubble->time).end_object();
 }
 
 }  // namespace
 
 std::string write_report_json(const BubbleReport& report, const Program& program,
-                              const Timeline& timeline, const ReportFields& more) {
+                              const Timeline& timeline, const WriteMembers& write_more) {
   std::string out;
   JsonWriter json(out);
   json.begin_object().member("format", "bubblescope-report/1").member("source", report.source);
@@ -142,7 +141,7 @@ std::string write_report_json(const BubbleReport& report, const Program& program
   if (report.sensitivity) write_sensitivity(json, *report.sensitivity);
   json.line(1).key("lower_bound_ns");
   is_conclusive(report) ? json.value(report.lower_bound) : json.null();
-  for (const auto& [name, value] : more) json.line(1).key(name).raw(value);
+  if (write_more) write_more(json);
   json.end_object();
   return out + '\n';
 }

@@ -30,22 +30,17 @@
 #pragma once
 
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "sim/analysis/report.h"
 #include "sim/ir/program.h"
 #include "sim/ir/timeline.h"
-#include "traces/json/json_string.h"
+#include "traces/json/json_writer.h"
 
 namespace bubblescope::traces {
 
-/// Members that a command adds: a name, and a value in JSON.
-using ReportFields = std::vector<std::pair<std::string, std::string>>;
-
-/// Writes the whole report, which ends with a newline. Takes time linear in ranks and critical
-/// path.
+/// Writes the whole report, which ends with a newline. `write_more` adds a command's members at its
+/// end. Takes time linear in ranks and critical path.
 std::string write_report_json(const BubbleReport& report, const Program& program,
-                              const Timeline& timeline, const ReportFields& more = {});
+                              const Timeline& timeline, const WriteMembers& write_more = {});
 
 }  // namespace bubblescope::traces

@@ -188,8 +188,8 @@ std::string totals(const BubbleReport& report) {
                          ? "reached: no order of these ops is faster"
                          : "the makespan is " + format_percent(above) + " above it") +
          fmt::format("bubble       ratio {}  overhead {}  span rate {}  time {}\n",
-                     format_percent(report.bubble.ratio), format_percent(report.bubble.overhead),
-                     format_percent(report.bubble.span_rate), format_time(report.bubble.time));
+                     format_percent(report.bubble->ratio), format_percent(report.bubble->overhead),
+                     format_percent(report.bubble->span_rate), format_time(report.bubble->time));
 }
 
 /// Writes two lines where training is asynchronous, none elsewhere.

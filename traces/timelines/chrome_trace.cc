@@ -102,7 +102,7 @@ class ChromeTrace {
     json_.member("pp", report.shape.ranks).member("vpp", report.shape.chunks);
     json_.member("microbatches", report.shape.microbatches);
     json_.member("makespan_ns", report.makespan);
-    if (is_conclusive(report)) json_.member("bubble_ratio", report.bubble.ratio);
+    if (is_conclusive(report)) json_.member("bubble_ratio", report.bubble->ratio);
     if (!timeline_.breakdown.empty()) json_.member("breakdown", timeline_.breakdown);
     for (const auto& [key, value] : describe(record_.made)) json_.member(key, value);
     json_.member("native_schedule", write_native_schedule(record_.schedule)).end_object();

@@ -9,7 +9,6 @@
 #include "sim/ir/named.h"
 #include "sim/ir/number.h"
 #include "traces/files/quote.h"
-#include "traces/json/json_string.h"
 #include "traces/schedules/cell.h"
 
 namespace bubblescope::traces {
@@ -54,11 +53,10 @@ std::vector<std::pair<std::string, std::string>> describe(const MadeWith& made) 
   return described;
 }
 
-std::string write_made_with_json(const MadeWith& made) {
-  std::string out;
-  for (const auto& [key, value] : describe(made))
-    out += fmt::format("{}\"{}\":{}", out.empty() ? "" : ",", key, json_string(value));
-  return "\"made_with\":{" + out + "}";
+void write_made_with_json(JsonWriter& json, const MadeWith& made) {
+  json.key("made_with").begin_object();
+  for (const auto& [key, value] : describe(made)) json.member(key, value);
+  json.end_object();
 }
 
 LowerOptions read_lowering(const Described& described, const std::string& file) {

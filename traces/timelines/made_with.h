@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "traces/files/format.h"
+#include "traces/json/json_writer.h"
 
 namespace bubblescope::traces {
 
@@ -14,8 +15,8 @@ namespace bubblescope::traces {
 /// "ranks_per_host_link" and "profile", each as its flag takes it; unknown ones are left out.
 std::vector<std::pair<std::string, std::string>> describe(const MadeWith& made);
 
-/// `"made_with":{"costs":"f 1 ms, ...","p2p_mode":"dataflow",...}`, to go into a json report.
-std::string write_made_with_json(const MadeWith& made);
+/// Writes `"made_with":{"costs":"f 1 ms, ...","p2p_mode":"dataflow",...}`, a member of a report.
+void write_made_with_json(JsonWriter& json, const MadeWith& made);
 
 /// Returns the lowering that such names and values describe. Throws Error (naming `file`) for an
 /// unknown value; missing ones have their defaults.

@@ -120,9 +120,9 @@ class PerfettoStep {
     slice.annotate("makespan_ns", report.makespan);
     if (is_conclusive(report)) {
       slice.annotate("lower_bound_ns", report.lower_bound);
-      slice.annotate("bubble_ratio", json_number(report.bubble.ratio));
-      slice.annotate("bubble_overhead", json_number(report.bubble.overhead));
-      slice.annotate("bubble_span_rate", json_number(report.bubble.span_rate));
+      slice.annotate("bubble_ratio", json_number(report.bubble->ratio));
+      slice.annotate("bubble_overhead", json_number(report.bubble->overhead));
+      slice.annotate("bubble_span_rate", json_number(report.bubble->span_rate));
     }
     if (shift_ != 0) slice.annotate("shifted_by_ns", shift_);
   }

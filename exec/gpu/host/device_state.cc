@@ -62,27 +62,6 @@ std::string describe(const DeviceState& state) {
   return text;
 }
 
-std::string range_json(const char* name, const Range& range) {
-  if (!range) return "";
-  return std::string(",\"") + name + "\":[" + plain(range->min_value) + "," +
-         plain(range->max_value) + "]";
-}
-
-/// With "samples" and "throttled_by" under their old names, "looks" and "slowed_by", as well.
-std::string state_json(const DeviceState& state) {
-  std::string text = "{\"samples\":" + plain(state.samples) + ",\"looks\":" + plain(state.samples) +
-                     range_json("sm_mhz", state.sm_mhz) +
-                     range_json("memory_mhz", state.memory_mhz) +
-                     range_json("power_milliwatts", state.power_milliwatts) +
-                     range_json("power_limit_milliwatts", state.power_limit_milliwatts) +
-                     range_json("celsius", state.celsius);
-  if (state.throttle_reasons) {
-    const std::string reasons = '"' + describe_throttle_reasons(*state.throttle_reasons) + '"';
-    text += ",\"throttled_by\":" + reasons + ",\"slowed_by\":" + reasons;
-  }
-  return text + "}";
-}
-
 }  // namespace
 
 DeviceState sample_device(const NvmlCalls& calls, void* device) {
@@ -183,17 +162,6 @@ std::string to_string(const MonitoredDevices& monitored) {
   for (const MonitoredDevice& device : monitored.devices)
     text += (text.empty() ? "" : "\n") + device.bus + " while measured: " + describe(device.during);
   return text;
-}
-
-std::string device_state_json(const MonitoredDevices& monitored) {
-  if (!monitored.obstacle.empty()) return "\"device_state\":\"" + monitored.obstacle + "\"";
-  std::string list;
-  for (const MonitoredDevice& device : monitored.devices)
-    list += (list.empty() ? "" : ",") + std::string("{\"bus\":\"") + device.bus +
-            "\",\"before\":" + state_json(device.before) +
-            ",\"during\":" + state_json(device.during) + ",\"after\":" + state_json(device.after) +
-            "}";
-  return "\"device_state\":[" + list + "]";
 }
 
 }  // namespace bubblescope::exec

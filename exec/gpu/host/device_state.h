@@ -87,9 +87,4 @@ class DeviceMonitor {
 /// says why; if no device was watched, it is empty.
 std::string to_string(const MonitoredDevices& monitored);
 
-/// `"device_state":[{"bus":...,"before":{...},"during":{"samples":12,"sm_mhz":[1755,1980],...,
-/// "throttled_by":"power cap"},"after":{...}}]`, or `"device_state":"libnvidia-ml.so.1 was not
-/// found"`.
-std::string device_state_json(const MonitoredDevices& monitored);
-
 }  // namespace bubblescope::exec

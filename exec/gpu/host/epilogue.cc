@@ -16,16 +16,4 @@ std::string to_string(const std::vector<EpilogueUse>& uses) {
   return text;
 }
 
-std::string epilogues_json(const std::vector<EpilogueUse>& uses) {
-  std::string list;
-  for (const EpilogueUse& use : uses) {
-    const std::string k = std::to_string(use.k);  // "inner" is its old name
-    list += std::string(list.empty() ? "" : ",") + "{\"epilogue\":\"" +
-            (use.is_gradient ? "gelu_grad" : "gelu") + "\",\"rows\":" + std::to_string(use.rows) +
-            ",\"k\":" + k + ",\"inner\":" + k + ",\"columns\":" + std::to_string(use.columns) +
-            ",\"fused\":" + (use.is_fused ? "true" : "false") + "}";
-  }
-  return "\"epilogues\":[" + list + "]";
-}
-
 }  // namespace bubblescope::exec

@@ -27,7 +27,4 @@ struct EpilogueUse {
 /// fuse"; empty without uses.
 std::string to_string(const std::vector<EpilogueUse>& uses);
 
-/// `"epilogues":[{"epilogue":"gelu","rows":8,"k":8,"columns":32,"fused":true},...]`.
-std::string epilogues_json(const std::vector<EpilogueUse>& uses);
-
 }  // namespace bubblescope::exec

@@ -103,37 +103,6 @@ std::vector<OpActivity> sum_up(const std::vector<DeviceActivity>& activities,
   return list;
 }
 
-struct Sums {
-  std::int64_t kernels = 0;
-  std::int64_t copies = 0;
-  std::int64_t clears = 0;
-  Nanos all = 0;  ///< the sum of their durations
-  Nanos between_events = 0;
-  Nanos covered = 0;
-  std::vector<std::pair<std::string, Nanos>> longest;  ///< kernels, sorted by time
-};
-
-Sums sum_of(const StepActivity& activity) {
-  Sums sums;
-  std::map<std::string, Nanos> by_name;
-  for (const DeviceActivity& one : activity.activities) {
-    sums.kernels += one.kind == kBubblescopeKernel ? 1 : 0;
-    sums.copies += one.kind == kBubblescopeCopy ? 1 : 0;
-    sums.clears += one.kind == kBubblescopeClear ? 1 : 0;
-    sums.all += one.end - one.start;
-    if (one.kind == kBubblescopeKernel) by_name[one.name] += one.end - one.start;
-  }
-  for (const OpActivity& op : activity.ops) {
-    sums.between_events += op.between_events;
-    sums.covered += op.covered;
-  }
-  sums.longest.assign(by_name.begin(), by_name.end());
-  std::stable_sort(sums.longest.begin(), sums.longest.end(),
-                   [](const auto& left, const auto& right) { return left.second > right.second; });
-  sums.longest.resize(std::min(sums.longest.size(), kMaxNamedKernels));
-  return sums;
-}
-
 std::string percent(Nanos part, Nanos whole) {
   char text[32];
   const double share = whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
@@ -194,6 +163,27 @@ StepActivity activity_of_step(const ActivityLog& log, std::int64_t step, const T
   return activity;
 }
 
+ActivitySums sum_activity(const StepActivity& activity) {
+  ActivitySums sums;
+  std::map<std::string, Nanos> by_name;
+  for (const DeviceActivity& one : activity.activities) {
+    sums.kernels += one.kind == kBubblescopeKernel ? 1 : 0;
+    sums.copies += one.kind == kBubblescopeCopy ? 1 : 0;
+    sums.clears += one.kind == kBubblescopeClear ? 1 : 0;
+    sums.all += one.end - one.start;
+    if (one.kind == kBubblescopeKernel) by_name[one.name] += one.end - one.start;
+  }
+  for (const OpActivity& op : activity.ops) {
+    sums.between_events += op.between_events;
+    sums.covered += op.covered;
+  }
+  sums.longest.assign(by_name.begin(), by_name.end());
+  std::stable_sort(sums.longest.begin(), sums.longest.end(),
+                   [](const auto& left, const auto& right) { return left.second > right.second; });
+  sums.longest.resize(std::min(sums.longest.size(), kMaxNamedKernels));
+  return sums;
+}
+
 std::string kernel_name(const std::string& compiled) {
   if (!compiled.starts_with("_Z")) return compiled;  // "b" is the mangled name of the type bool
   const std::unique_ptr<char, decltype(&std::free)> demangled(
@@ -212,7 +202,7 @@ std::string kernel_name(const std::string& compiled) {
 }
 
 std::string to_string(const StepActivity& activity) {
-  const Sums sums = sum_of(activity);
+  const ActivitySums sums = sum_activity(activity);
   std::string text = "activity: " + std::to_string(sums.kernels) + " kernels, " +
                      std::to_string(sums.copies) + " copies, " + std::to_string(sums.clears) +
                      " memory sets; their ops take " + milliseconds(sums.between_events) + ", " +
@@ -227,22 +217,6 @@ std::string to_string(const StepActivity& activity) {
     text += "\nactivity: incomplete: records lost: " + std::to_string(activity.lost) +
             ", without a time: " + std::to_string(activity.untimed);
   return text;
-}
-
-std::string activity_json(const StepActivity& activity) {
-  const Sums sums = sum_of(activity);
-  std::string longest;
-  for (const auto& [name, nanos] : sums.longest)
-    longest += (longest.empty() ? "" : ",") + std::string("{\"name\":\"") + name +
-               "\",\"ns\":" + std::to_string(nanos) + "}";
-  const auto member = [](const char* name, std::int64_t value) {
-    return std::string("\"") + name + "\":" + std::to_string(value) + ",";
-  };
-  return "\"activity\":{" + member("kernels", sums.kernels) + member("copies", sums.copies) +
-         member("clears", sums.clears) + member("lost", activity.lost) +
-         member("untimed", activity.untimed) + member("ops_ns", sums.between_events) +
-         member("covered_ns", sums.covered) + "\"longest\":[" + longest + "],\"most\":[" + longest +
-         "]}";  // "most" is its old name
 }
 
 }  // namespace bubblescope::exec

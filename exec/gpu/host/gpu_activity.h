@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "exec/gpu/calls.h"
@@ -63,6 +64,19 @@ struct StepActivity {
   std::int64_t untimed = 0;                ///< records of this step without a time
 };
 
+/// Sums over the activities of a step.
+struct ActivitySums {
+  std::int64_t kernels = 0;
+  std::int64_t copies = 0;
+  std::int64_t clears = 0;
+  Nanos all = 0;             ///< the sum of their durations
+  Nanos between_events = 0;  ///< of the ops that launched them
+  Nanos covered = 0;
+  std::vector<std::pair<std::string, Nanos>> longest;  ///< the three longest-running kernels
+};
+
+ActivitySums sum_activity(const StepActivity& activity);
+
 /// Selects the activities of one step and moves them to the clock of `timeline`. Each device's
 /// clock is aligned so that no activity starts before its instruction, and one starts together with
 /// it.
@@ -78,9 +92,5 @@ std::string kernel_name(const std::string& compiled);
 /// longest-running kernels with their share of all kernel time. A third line appears if records are
 /// missing.
 std::string to_string(const StepActivity& activity);
-
-/// `"activity":{"kernels":96,"copies":12,"clears":4,"lost":0,"untimed":0,"ops_ns":12400000,
-/// "covered_ns":12015600,"longest":[{"name":"attention_kernel<float>","ns":5400000},...]}`.
-std::string activity_json(const StepActivity& activity);
 
 }  // namespace bubblescope::exec

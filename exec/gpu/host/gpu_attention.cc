@@ -88,10 +88,6 @@ BubblescopeGemm batched(const HeadGemm& heads, std::int32_t batch) {
   return gemm;
 }
 
-float scale_of(const AttentionShape& shape) {
-  return 1 / std::sqrt(static_cast<float>(shape.head_width));
-}
-
 }  // namespace
 
 AttentionOutput GpuLayers::attend(const GpuMatrix& qkv, const AttentionShape& shape) {
@@ -114,7 +110,7 @@ GpuMatrix GpuLayers::attention_weights(const GpuMatrix& qkv, const AttentionShap
     const SequenceParts at = parts_of({qkv, qkv, weights}, shape, sequence);
     gpu_.multiply(blas_handle_,
                   batched({at.query, turned(at.key), at.weights, count, shape.head_width,
-                           begin + count, scale_of(shape)},
+                           begin + count, shape.scale()},
                           shape.heads),
                   stream_);
   }
@@ -158,7 +154,7 @@ void GpuLayers::grad_by_gemms(const AttentionGradOperands& back, const Attention
   softmax.target = logits_grad.data;
   softmax.inputs[0] = weights.data;
   launch(softmax);
-  const float scale = scale_of(shape);
+  const float scale = shape.scale();
   for (std::int32_t sequence = 0; sequence < shape.batch; ++sequence) {
     const SequenceParts from = parts_of({back.qkv, back.mixed_grad, logits_grad}, shape, sequence);
     const SequenceParts to = parts_of({back.target, back.mixed_grad, logits_grad}, shape, sequence);
@@ -173,8 +169,8 @@ BubblescopeLaunch GpuLayers::order_tiles(Kernel kernel, const AttentionShape& sh
   const auto [begin, count] = shape.query_positions();
   const std::int32_t width = shape.heads * shape.head_width;
   BubblescopeLaunch launched = order(kernel, {nullptr, shape.batch * count, width, dtype_});
-  launched.attention = {shape.batch, shape.sequence,   begin,          count,
-                        shape.heads, shape.head_width, scale_of(shape)};
+  launched.attention = {shape.batch, shape.sequence,   begin,        count,
+                        shape.heads, shape.head_width, shape.scale()};
   return launched;
 }
 

@@ -47,6 +47,10 @@ GpuMachine::GpuMachine(const BubblescopeGpu& calls, std::int32_t ranks, const Ow
   places_.assign(partitions_.size(), RankPlace{0, devices_[0].multiprocessors});
 }
 
+void GpuMachine::await() const {
+  for (std::int32_t device = 0; device < device_count(); ++device) gpu_.await_device(device);
+}
+
 std::string GpuMachine::describe() const {
   std::string text = describe_devices(devices_) + "; " + std::to_string(ranks()) + " rank(s), ";
   if (here_) return text + "one process and device each";

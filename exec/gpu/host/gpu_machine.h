@@ -43,6 +43,9 @@ class GpuMachine {
   /// The largest number of ranks that share a device; they are neighbours.
   std::int32_t ranks_per_device() const { return (ranks() + device_count() - 1) / device_count(); }
 
+  /// Waits until nothing runs on any device.
+  void await() const;
+
   /// "NVIDIA H200, 132 multiprocessors, CUDA driver 13.0; 8 ranks with 16 multiprocessors each".
   std::string describe() const;
   /// PCI addresses of the devices that have ranks; an address that is unknown is empty.

@@ -5,17 +5,14 @@ namespace bubblescope::exec {
 
 GpuMailbox::GpuMailbox(const GpuMachine& machine, const Schedule& schedule,
                        const TransformerShape& model, BubblescopeDtype dtype)
-    : stages_(schedule.stages()),
-      microbatches_(schedule.shape.microbatches),
-      slices_(schedule.shape.slices),
-      inbox_(static_cast<std::size_t>(std::int64_t{2} * stages_ * microbatches_ * slices_)),
-      outbox_(inbox_.size()) {
-  for (std::int32_t stage = 0; stage < stages_; ++stage)
-    for (std::int32_t microbatch = 0; microbatch < microbatches_; ++microbatch) {
+    : index_(schedule), inbox_(index_.size()), outbox_(index_.size()) {
+  const Shape& whole = schedule.shape;
+  for (std::int32_t stage = 0; stage < schedule.stages(); ++stage)
+    for (std::int32_t microbatch = 0; microbatch < whole.microbatches; ++microbatch) {
       const std::int32_t pipeline = stage / schedule.stages_per_pipeline();
       if (schedule.pipeline_of_microbatch(microbatch) != pipeline) continue;
-      for (std::int32_t slice = 0; slice < slices_; ++slice) {
-        const Positions positions = positions_of(model.sequence, slices_, slice);
+      for (std::int32_t slice = 0; slice < whole.slices; ++slice) {
+        const Positions positions = positions_of(model.sequence, whole.slices, slice);
         const GpuMatrix shape{nullptr, model.batch * positions.count, model.width, dtype};
         if (!schedule.is_first(stage))
           add(machine, schedule, {Direction::kForward, stage, microbatch, slice}, shape);
@@ -39,12 +36,12 @@ void GpuMailbox::add(const GpuMachine& machine, const Schedule& schedule, const 
   const std::int32_t producer = slot.stage + (slot.direction == Direction::kForward ? -1 : 1);
   const std::int32_t from = schedule.rank_of(producer, slot.microbatch);
   const std::int32_t to = schedule.rank_of(slot.stage, slot.microbatch);
-  if (machine.runs(to)) inbox_[index(slot)] = place_in(slot.stage);
-  if (from != to && machine.runs(from)) outbox_[index(slot)] = place_in(producer);
+  if (machine.runs(to)) inbox_[index_(slot)] = place_in(slot.stage);
+  if (from != to && machine.runs(from)) outbox_[index_(slot)] = place_in(producer);
 }
 
 const GpuMatrix& GpuMailbox::outbox(const Slot& slot) const {
-  const GpuMatrix& apart = outbox_[index(slot)];
+  const GpuMatrix& apart = outbox_[index_(slot)];
   return apart.data != nullptr ? apart : inbox(slot);
 }
 
@@ -53,12 +50,6 @@ GpuMessage GpuMailbox::find(const Op& op) const {
   const Slot slot{goes_forward ? Direction::kForward : Direction::kBackward,
                   op.stage + (goes_forward ? 1 : -1), op.microbatch, op.slice};
   return {outbox(slot), inbox(slot)};
-}
-
-std::size_t GpuMailbox::index(const Slot& slot) const {
-  const std::int64_t row =
-      (slot.direction == Direction::kForward ? 0 : stages_) + std::int64_t{slot.stage};
-  return static_cast<std::size_t>((row * microbatches_ + slot.microbatch) * slices_ + slot.slice);
 }
 
 }  // namespace bubblescope::exec

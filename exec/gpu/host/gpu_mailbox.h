@@ -25,7 +25,7 @@ class GpuMailbox {
              BubblescopeDtype dtype);
 
   /// The matrix at the stage that reads it.
-  const GpuMatrix& inbox(const Slot& slot) const { return inbox_[index(slot)]; }
+  const GpuMatrix& inbox(const Slot& slot) const { return inbox_[index_(slot)]; }
   /// The matrix at the stage that produces it. The slot names the reader.
   const GpuMatrix& outbox(const Slot& slot) const;
 
@@ -33,12 +33,9 @@ class GpuMailbox {
   GpuMessage find(const Op& op) const;
 
  private:
-  std::size_t index(const Slot& slot) const;
   void add(const GpuMachine& machine, const Schedule& schedule, const Slot& slot, GpuMatrix shape);
 
-  std::int32_t stages_;
-  std::int32_t microbatches_;
-  std::int32_t slices_;
+  SlotIndex index_;
   std::vector<GpuMatrix> inbox_;
   std::vector<GpuMatrix> outbox_;  ///< empty if the producer writes to the inbox
   std::vector<GpuHandle> memory_;

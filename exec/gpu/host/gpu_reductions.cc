@@ -99,10 +99,10 @@ void GpuReductions::sum_all() {
   };
   for (StageReplica replica = 0; replica < posted_.size(); ++replica)
     post_gradients(replica, on(replica));
-  await();
+  machine_.await();
   for (StageReplica replica = 0; replica < posted_.size(); ++replica)
     sum_gradients(replica, on(replica));
-  await();
+  machine_.await();
 }
 
 void GpuReductions::copy(const GpuMatrix& to, const GpuMatrix& from, void* stream) const {
@@ -117,11 +117,6 @@ void GpuReductions::add(const GpuMatrix& to, const GpuMatrix& part, void* stream
   sum.rows = to.rows;
   sum.columns = to.columns;
   machine_.gpu().launch(sum, stream);
-}
-
-void GpuReductions::await() const {
-  for (std::int32_t device = 0; device < machine_.device_count(); ++device)
-    machine_.gpu().await_device(device);
 }
 
 }  // namespace bubblescope::exec

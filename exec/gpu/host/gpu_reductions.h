@@ -50,7 +50,6 @@ class GpuReductions {
   std::int32_t device_of(StageReplica replica) const;
   void copy(const GpuMatrix& to, const GpuMatrix& from, void* stream) const;
   void add(const GpuMatrix& to, const GpuMatrix& part, void* stream) const;
-  void await() const;
 
   const GpuMachine& machine_;
   const GpuWeights& weights_;

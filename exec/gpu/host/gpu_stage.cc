@@ -13,14 +13,6 @@ AttentionShape attention_shape(const TransformerShape& shape, const Positions& q
   return {shape.batch, shape.sequence, shape.heads, shape.width / shape.heads, query_positions};
 }
 
-std::size_t block_begin(const GpuStage& stage, std::size_t block) {
-  return (stage.first ? std::size_t{kFirstWeights} : 0) + block * kBlockWeights;
-}
-
-std::size_t head_begin(const GpuStage& stage) {
-  return block_begin(stage, static_cast<std::size_t>(stage.shape.blocks_per_stage));
-}
-
 const GpuMatrix& value(const GpuStage& stage, std::size_t weight) {
   return stage.weights[weight].value;
 }

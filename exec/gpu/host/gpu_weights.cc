@@ -103,11 +103,6 @@ std::int32_t GpuWeights::device_of(StageReplica replica) const {
   return machine_.place(stage_replicas_.rank(replica)).device;
 }
 
-void GpuWeights::await() const {
-  for (std::int32_t device = 0; device < machine_.device_count(); ++device)
-    machine_.gpu().await_device(device);
-}
-
 /// Gradients that the previous step left for the first update stay.
 void GpuWeights::begin_step() {
   for (StageReplica replica = 0; replica < replica_weights_.size(); ++replica) {
@@ -124,7 +119,7 @@ void GpuWeights::begin_step() {
     }
     replica_weights.newest = 0;
   }
-  await();
+  machine_.await();
 }
 
 void GpuWeights::clear(const GpuMatrix& matrix, void* stream) {
@@ -152,7 +147,7 @@ bool GpuWeights::writes(const Op& op) const {
 void GpuWeights::update() {
   for (StageReplica replica = 0; replica < replica_weights_.size(); ++replica)
     update(replica, streams_[static_cast<std::size_t>(device_of(replica))].get());
-  await();
+  machine_.await();
 }
 
 void GpuWeights::update(StageReplica replica, void* stream) {

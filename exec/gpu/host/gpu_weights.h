@@ -73,7 +73,6 @@ class GpuWeights {
   void restart_gradient(const ReplicaWeights& replica_weights, std::size_t at, void* stream);
   void clear(const GpuMatrix& matrix, void* stream);
   std::int32_t device_of(StageReplica replica) const;
-  void await() const;
 
   const GpuMachine& machine_;
   const TrainingOptions& options_;

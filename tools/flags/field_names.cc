@@ -1,0 +1,80 @@
+// Replaces fields by flags.
+#include "tools/flags/field_names.h"
+
+#include <algorithm>
+#include <array>
+
+namespace bubblescope::tools {
+
+namespace {
+
+struct FieldFlag {
+  std::string_view field;
+  std::string_view flag;
+};
+
+constexpr std::array<FieldFlag, 31> kFlags{{
+    {"cap", "--cap"},
+    {"costs", "--costs"},
+    {"cp", "--cp"},
+    {"dp", "--dp"},
+    {"ep", "--ep"},
+    {"etp", "--etp"},
+    {"first_layers", "--first-layers"},
+    {"grad_reduction", "--grad-reduction"},
+    {"in_flight", "--in-flight"},
+    {"inject", "--inject"},
+    {"last_layers", "--last-layers"},
+    {"layout", "--layout"},
+    {"layout_costs", "--layout-costs"},
+    {"length_jitter", "--length-jitter"},
+    {"mem", "--mem"},
+    {"microbatch_group_size", "--microbatch-group-size"},
+    {"microbatches", "-m"},
+    {"model", "--model"},
+    {"moe_overlap", "--moe-overlap"},
+    {"offload", "--offload"},
+    {"optimizer", "--optimizer"},
+    {"placement", "--placement"},
+    {"pp", "--pp"},
+    {"profile", "--profile"},
+    {"recompute", "--recompute"},
+    {"replicas", "--replicas"},
+    {"seq_length", "--seq-length"},
+    {"slices", "--slices"},
+    {"slow", "--slow"},
+    {"tp", "--tp"},
+    {"vpp", "--vpp"},
+}};
+
+/// The flag of a field, or the field in its backquotes if there is none.
+std::string_view flag_of(std::string_view quoted) {
+  const std::string_view field = quoted.substr(1, quoted.size() - 2);
+  const auto known = std::find_if(kFlags.begin(), kFlags.end(),
+                                  [field](const FieldFlag& each) { return each.field == field; });
+  return known == kFlags.end() ? quoted : known->flag;
+}
+
+}  // namespace
+
+std::string name_flags(std::string_view text) {
+  std::string named;
+  for (std::size_t begin = text.find('`'); begin != text.npos; begin = text.find('`')) {
+    const std::size_t end = text.find('`', begin + 1);
+    if (end == text.npos) break;
+    named += text.substr(0, begin);
+    const std::string_view quoted = text.substr(begin, end + 1 - begin);
+    const std::string_view flag = flag_of(quoted);
+    named += flag == quoted ? quoted.substr(0, quoted.size() - 1) : flag;
+    // The end of a word that is no field may be the beginning of a field.
+    text.remove_prefix(flag == quoted ? end : end + 1);
+  }
+  return named.append(text);
+}
+
+Problems name_flags(Problems problems) {
+  for (Problem& problem : problems) problem.message = name_flags(problem.message);
+  return problems;
+}
+
+}  // namespace bubblescope::tools

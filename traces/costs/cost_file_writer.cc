@@ -1,0 +1,149 @@
+// Writes the cost file entry by entry.
+#include "traces/costs/cost_file_writer.h"
+
+#include <optional>
+#include <vector>
+
+#include "sim/ir/error.h"
+
+namespace bubblescope::traces {
+
+namespace {
+
+void write_time(JsonWriter& json, const char* key, std::optional<Nanos> time) {
+  if (time) json.member(key, write_cost_duration(*time));
+}
+
+void write_positive_time(JsonWriter& json, const char* key, Nanos time) {
+  if (time > 0) write_time(json, key, time);
+}
+
+void write_times(JsonWriter& json, const char* key, const std::vector<Nanos>& times) {
+  if (times.empty()) return;
+  json.key(key).begin_array();
+  for (const Nanos time : times) json.value(write_cost_duration(time));
+  json.end_array();
+}
+
+void write_activations(JsonWriter& json, const StageEntry& stage) {
+  const MemoryDelta& delta = *stage.activation_bytes;
+  json.key("activation_bytes").begin_object().member("saved", delta.forward);
+  if (delta.input_grad != 0) json.member("released_by_input_grad", -delta.input_grad);
+  if (stage.checkpoint) json.member("checkpoint", *stage.checkpoint);
+  if (stage.selective_checkpoint) json.member("selective_checkpoint", *stage.selective_checkpoint);
+  json.end_object();
+}
+
+void write_contention(JsonWriter& json, const ContentionEntry& contended) {
+  json.key("contended").begin_object();
+  for (std::size_t kind = 0; kind < kCostKeys.size(); ++kind)
+    write_times(json, kCostKeys[kind], contended[kind]);
+  json.end_object();
+}
+
+void write_stage(JsonWriter& json, const StageEntry& stage) {
+  json.begin_object();
+  write_time(json, "forward", stage.forward);
+  write_time(json, "backward", stage.backward);
+  write_time(json, "input_grad", stage.input_grad);
+  write_time(json, "weight_grad", stage.weight_grad);
+  write_time(json, "recompute", stage.recompute);
+  write_time(json, "selective_recompute", stage.selective_recompute);
+  write_time(json, "overlapped_pair", stage.overlapped_pair);
+  write_positive_time(json, "optimizer", stage.update.optimizer);
+  write_positive_time(json, "reduce_grad", stage.update.reduce_grad);
+  write_positive_time(json, "unshard", stage.update.unshard);
+  if (stage.activation_bytes) write_activations(json, stage);
+  write_time(json, "evict", stage.evict);
+  write_time(json, "load", stage.load);
+  write_time(json, "evict_to_rank", stage.evict_to_rank);
+  write_time(json, "load_from_rank", stage.load_from_rank);
+  if (stage.weight_bytes) json.member("weight_bytes", *stage.weight_bytes);
+  if (stage.contended) write_contention(json, *stage.contended);
+  json.end_object();
+}
+
+void write_bandwidths(JsonWriter& json, const std::vector<SpeedPoint>& points) {
+  if (points.empty()) return;
+  json.key("bandwidth_gbps");
+  if (points.size() == 1 && points[0].bytes == 0) {
+    json.value(points[0].bandwidth_gbps);
+    return;
+  }
+  json.begin_array();
+  for (const SpeedPoint& point : points)
+    json.begin_array().value(point.bytes).value(point.bandwidth_gbps).end_array();
+  json.end_array();
+}
+
+/// `inherited` are the bytes that the reader would assume if none are written.
+void write_transfer(JsonWriter& json, const TransferEntry& transfer, Bytes inherited) {
+  write_time(json, "latency", transfer.latency);
+  if (transfer.bytes != inherited) json.member("bytes", transfer.bytes);
+  write_bandwidths(json, transfer.bandwidths);
+}
+
+void write_message(JsonWriter& json, const CostTable& table) {
+  const TransferEntry& message = table.message;
+  if (message.latency == 0 && message.bytes == 0 && message.bandwidths.empty() &&
+      table.contended_message.empty())
+    return;
+  json.key("message").begin_object();
+  write_transfer(json, message, 0);
+  write_times(json, "contended", table.contended_message);
+  json.end_object();
+}
+
+void write_links(JsonWriter& json, const CostTable& table) {
+  if (table.links.empty()) return;
+  json.key("links").begin_array();
+  for (const LinkEntry& link : table.links) {
+    json.begin_object().member("from", link.from).member("to", link.to);
+    write_transfer(json, link.transfer, table.message.bytes);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+/// Leaves the object open.
+JsonWriter& begin_copy(JsonWriter& json, const char* key, const CopyEntry& copy) {
+  json.key(key).begin_object();
+  write_time(json, "latency", copy.latency);
+  if (copy.bandwidth_gbps) json.member("bandwidth_gbps", *copy.bandwidth_gbps);
+  if (!copy.slowdown.empty()) json.array("slowdown", copy.slowdown);
+  return json;
+}
+
+void write_copy(JsonWriter& json, const CostTable& table) {
+  const CopyEntry& copy = table.copy;
+  if (copy.latency == 0 && !copy.bandwidth_gbps && copy.slowdown.empty() && !table.copy_to_rank)
+    return;
+  begin_copy(json, "copy", copy);
+  if (table.copy_to_rank) begin_copy(json, "to_rank", *table.copy_to_rank).end_object();
+  json.end_object();
+}
+
+}  // namespace
+
+std::string write_cost_duration(Nanos time) { return std::to_string(time) + "ns"; }
+
+std::string write_cost_file(const CostTable& table, const WriteMembers& write_measured) {
+  if (table.cluster) throw Error(table.file + ": a cluster cannot be written to a cost file");
+  std::string text;
+  JsonWriter json(text, {.indented = true, .ascii = true});
+  json.begin_object().member("format", "bubblescope-costs/1").key("stages").begin_array();
+  for (const StageEntry& stage : table.stages) write_stage(json, stage);
+  json.end_array();
+  write_message(json, table);
+  if (write_measured) write_measured(json.key("measured"));
+  write_positive_time(json, "norm", table.norm);
+  write_copy(json, table);
+  write_links(json, table);
+  if (table.ranks_per_device) json.member("ranks_per_device", *table.ranks_per_device);
+  if (!table.static_bytes.empty())
+    json.key("memory").begin_object().array("static_bytes", table.static_bytes).end_object();
+  json.end_object();
+  return text + '\n';
+}
+
+}  // namespace bubblescope::traces

@@ -3,6 +3,8 @@
 
 #include <nanobind/stl/string.h>
 
+#include "tools/flags/field_names.h"
+
 namespace bubblescope::tools {
 
 namespace nb = nanobind;
@@ -29,7 +31,7 @@ void warn(const std::string& messages) {
 void raise_in_python(const Error& error, const std::string& messages) {
   const nb::module_ module = errors();
   const nb::object type = module.attr(class_name(error.fault()));
-  const nb::object raised = module.attr("make_error")(type, error.what(), messages);
+  const nb::object raised = module.attr("make_error")(type, name_flags(error.what()), messages);
   PyErr_SetObject(type.ptr(), raised.ptr());
   throw nb::python_error();
 }

@@ -8,7 +8,7 @@
 
 #include "sim/predict/memory_caps.h"
 #include "sim/predict/moves.h"
-#include "tools/commands/measure.h"
+#include "tools/flags/field_names.h"
 #include "tools/inputs/config.h"
 #include "tools/inputs/model_headline.h"
 #include "tools/inputs/model_report.h"
@@ -75,16 +75,19 @@ PythonStep predict_step(ValidSchedule schedule, const PredictOptions& options) {
   auto timed = std::make_shared<TimedStep>(predict(std::move(schedule), options));
   warn_of_step(*timed, options);
   PythonStep step{std::move(timed), {}};
-  step.problems = over_cap(collect_peaks(step.timed->report), step.timed->models.memory);
+  step.problems =
+      name_flags(over_cap(collect_peaks(step.timed->report), step.timed->models.memory));
   return step;
 }
 
 std::string write_json(const PythonStep& step) {
   const TimedStep& timed = *step.timed;
-  std::string members = traces::write_made_with_json(timed.made);
-  if (timed.models.placed) members += "," + write_model_json(*timed.models.placed, timed.report);
-  return append_members(traces::write_report_json(timed.report, timed.program, timed.timeline),
-                        members);
+  return traces::write_report_json(timed.report, timed.program, timed.timeline,
+                                   [&](traces::JsonWriter& json) {
+                                     traces::write_made_with_json(json.line(1), timed.made);
+                                     if (timed.models.placed)
+                                       write_model_json(json, *timed.models.placed, timed.report);
+                                   });
 }
 
 std::string write_text(const PythonStep& step) {

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _core
+from .errors import in_keywords
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -207,7 +208,7 @@ class Report:
     @property
     def problems(self) -> list[str]:
         """The ranks that hold more than their cap."""
-        return self._step.problems
+        return [in_keywords(problem) for problem in self._step.problems]
 
     @property
     def timeline(self) -> Timeline:

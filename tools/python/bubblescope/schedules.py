@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 from . import _core
 from ._words import options_as_words, temporary_file
-from .errors import UsageError
+from .errors import UsageError, in_keywords
 from .reports import Report
 
 if TYPE_CHECKING:
@@ -35,6 +35,10 @@ class Problem(NamedTuple):
     message: str
 
 
+def _problem(entry: dict[str, Any]) -> Problem:
+    return Problem(entry["rank"], entry["position"], in_keywords(entry["message"]))
+
+
 class Check:
     """What ``check`` found. It is true where the schedule is legal and keeps within its cap.
 
@@ -50,9 +54,9 @@ class Check:
         self.json = found
         self.name: str = found["schedule"]
         self.legal: bool = found["legal"]
-        self.problems = [Problem(**problem) for problem in found["problems"]]
-        self.over_cap = [Problem(**problem) for problem in found.get("over_cap", [])]
-        self.swapped_messages = [Problem(**problem) for problem in found.get("swapped_messages", [])]
+        self.problems = [_problem(problem) for problem in found["problems"]]
+        self.over_cap = [_problem(problem) for problem in found.get("over_cap", [])]
+        self.swapped_messages = [_problem(problem) for problem in found.get("swapped_messages", [])]
         self.deadlock: dict[str, bool] = found["deadlock"]
         self.deadlock_cycle: dict[str, str] = found["deadlock_cycle"]
         self.eager_slots_needed: int | None = found["eager_slots_needed"]

@@ -3,6 +3,7 @@
 Its schedules read as ours, its runtime takes our lists, and on four processes over gloo every schedule trains a small
 model with the losses and weights of a serial run.
 """
+import functools
 import importlib.util
 import itertools
 import json
@@ -34,6 +35,7 @@ def built(name, ranks=RANKS, microbatches=MICROBATCHES, **shape):
     return bs.schedule(name, pp=ranks, m=microbatches, **shape, **profile)
 
 
+@functools.lru_cache
 def stages_of(ranks, chunks):
     """Stand-ins: only their numbers count before the first step."""
     from torch.distributed.pipelining import PipelineStage
@@ -49,7 +51,7 @@ class Lists(unittest.TestCase):
         from torch.distributed.pipelining import schedules as pytorch
 
         compared = 0
-        for name, ranks, chunks, microbatches in itertools.product(THEIRS, (1, 2, 3, 4), (1, 2, 3), (1, 2, 4, 6, 8)):
+        for name, ranks, chunks, microbatches in itertools.product(THEIRS, (1, 2, 4), (1, 2, 3), (1, 2, 4, 8)):
             try:
                 theirs = pytorch.get_schedule_class(name)(stages_of(ranks, chunks), microbatches)
             except (ValueError, AssertionError):
@@ -77,7 +79,8 @@ class Lists(unittest.TestCase):
                       for rank, actions in runtime.pipeline_order_with_comms.items()}
             with_messages = ours.convert("pytorch-csv-comms", profile="pytorch-2.15", fsdp=True).splitlines()
             self.assertEqual(theirs, {rank: row.split(",") for rank, row in enumerate(with_messages)}, name)
-            self.assertEqual(bs.Schedule.from_torch(runtime).rows, ours.rows, name)
+            orders = [[cell for cell in row if cell != "_"] for row in ours.rows]
+            self.assertEqual(bs.Schedule.from_torch(runtime).rows, orders, name)
 
     def test_what_their_grammar_lacks_is_refused(self):
         with self.assertRaises(bs.Error):

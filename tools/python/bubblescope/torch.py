@@ -27,15 +27,15 @@ COST_KEYS = {"F": "forward", "B": "backward", "I": "input_grad", "W": "weight_gr
 
 
 def from_torch(schedule: Any, name: str | None = None) -> Schedule:
-    """The order of one of PyTorch's schedules, without its messages, which follow from it."""
+    """The order of one of PyTorch's schedules, with its idle slots, and without its messages, which follow from it."""
     kind = type(schedule).__name__
     if kind in SINGLE:
         return build_schedule(SINGLE[kind], pp=schedule._num_stages, m=schedule._n_microbatches)
     lists = getattr(schedule, "pipeline_order", None) or getattr(schedule, "pipeline_order_with_comms", None)
     if not lists:
         raise UsageError(f"{kind} has no action lists; give one of PyTorch's multi-stage schedules")
-    rows = [[str(action) for action in lists[rank] if action is not None and action.computation_type.value in COMPUTE]
-            for rank in sorted(lists)]
+    rows = [["_" if action is None else str(action) for action in lists[rank]
+             if action is None or action.computation_type.value in COMPUTE] for rank in sorted(lists)]
     return Schedule(rows, name or kind.removeprefix("Schedule"))
 
 
@@ -47,7 +47,7 @@ def to_torch(schedule: Schedule, comms: bool = False) -> dict[int, list[Any]]:
     """
     to = "pytorch-csv-comms" if comms else "pytorch-csv"
     rows = csv.reader(schedule.convert(to, profile=_profile()).splitlines())
-    return {rank: [_Action.from_str(cell) for cell in row if cell] for rank, row in enumerate(rows)}
+    return {rank: [_Action.from_str(cell) for cell in row] for rank, row in enumerate(rows)}
 
 
 def _profile() -> str:
@@ -88,7 +88,7 @@ class Run:
         self.analysis = analysis
         """The report on the recorded steps."""
         self.prediction = prediction
-        """The step that follows from the measured time of every stage's ops."""
+        """The step that follows from the measured time of every stage's ops; its messages take no time."""
 
     @property
     def error(self) -> float:
@@ -100,8 +100,10 @@ class Run:
     def __repr__(self) -> str:
         if self.analysis is None or self.prediction is None:
             return f"<Run: {len(self.losses)} losses>"
+        trust = self.analysis.trust
+        doubt = "" if trust["verdict"] == "good" else f", trust {trust['verdict']}: {'; '.join(trust['why'])}"
         return (f"<Run: measured {time_text(self.analysis.makespan)}, predicted "
-                f"{time_text(self.prediction.makespan)} ({100 * self.error:+.1f} %)>")
+                f"{time_text(self.prediction.makespan)} ({100 * self.error:+.1f} %){doubt}>")
 
 
 def run(modules: Mapping[int, torch.nn.Module], schedule: Schedule, *, inputs: Any = None, target: Any = None,

@@ -14,6 +14,8 @@ namespace bubblescope::tools {
 
 namespace {
 
+thread_local PrintCapture* capture = nullptr;
+
 bool is_colour_sign(char letter) { return (letter >= '0' && letter <= '9') || letter == ';'; }
 
 /// The length of the colour escape at the front of a text, "ESC [ numbers m"; 0 without one.
@@ -58,7 +60,19 @@ void print_to_stderr(std::string_view text) {
   std::fflush(stderr);
 }
 
+void keep_or_print(const std::string& message) {
+  if (capture != nullptr) {
+    capture->messages += message;
+  } else {
+    print_to_stderr(message);
+  }
+}
+
 }  // namespace
+
+PrintCapture::PrintCapture() : outer_(capture) { capture = this; }
+
+PrintCapture::~PrintCapture() { capture = outer_; }
 
 void print_output_text(std::string_view text) {
   std::string plain;
@@ -70,12 +84,16 @@ void print_output_text(std::string_view text) {
     plain += escape_lines(text.substr(0, next));
     text.remove_prefix(std::min(next, text.size()));
   }
-  std::fwrite(plain.data(), 1, plain.size(), stdout);
+  if (capture != nullptr) {
+    capture->output += plain;
+  } else {
+    std::fwrite(plain.data(), 1, plain.size(), stdout);
+  }
 }
 
-void print_message_text(std::string_view text) { print_to_stderr(escape_message(text)); }
+void print_message_text(std::string_view text) { keep_or_print(escape_message(text)); }
 
-void print_message_drawing(std::string_view text) { print_to_stderr(escape_lines(text)); }
+void print_message_drawing(std::string_view text) { keep_or_print(escape_lines(text)); }
 
 void draw_progress(std::string_view text) { print_to_stderr(text); }
 

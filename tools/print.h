@@ -3,10 +3,27 @@
 
 #include <fmt/format.h>
 
+#include <string>
 #include <string_view>
 #include <utility>
 
 namespace bubblescope::tools {
+
+/// While it lives, what its thread prints is kept here instead of written, for callers that are not
+/// a terminal. Captures may be nested.
+class PrintCapture {
+ public:
+  PrintCapture();
+  ~PrintCapture();
+  PrintCapture(const PrintCapture&) = delete;
+  PrintCapture& operator=(const PrintCapture&) = delete;
+
+  std::string output;    ///< what would be on stdout
+  std::string messages;  ///< what would be on stderr, without progress bars
+
+ private:
+  PrintCapture* outer_;
+};
 
 /// Prints results. Control characters become escapes, except the colours of our own drawings. A
 /// failure to write stdout is found when it is flushed at the end.

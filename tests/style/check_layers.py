@@ -51,12 +51,14 @@ TOOLS = {  # and every room may include what lies in tools itself
     "inputs": ["flags", "inputs"],
     "plan": ["flags", "inputs", "plan"],
     "commands": ["flags", "inputs", "plan", "commands"],
+    "python": ["flags", "inputs", "plan", "commands", "python"],
 }
 ARROWS = {"sim": SIM, "exec": EXEC, "traces": TRACES, "tools": TOOLS}
 # Headers that stay in their room: the included header, and the files that may include it.
 ROOMS = [
     (r"nlohmann/", r"(traces|tools|tests)/"),
     (r"CLI/", r"tools/flags/"),
+    (r"(nanobind/|Python\.h$)", r"tools/python/binding/"),
     (r"graphviz/", r"traces/drawings/graphviz"),
     (r"zlib\.h$", r"(traces|tests)/"),
     (r"(gtest|gmock|benchmark)/", r"tests/"),
@@ -129,10 +131,12 @@ exec/runtime/a.cc "exec/training/a.h" | exec/training/a.cc "exec/gpu/host/a.h" |
 exec/cpu/a.cc "exec/mpi/a.h" | exec/gpu/host/a.h "exec/nccl/a.h" | exec/gpu/device/a.cu "exec/gpu/host/a.h" | exec/a.cc "exec/cpu/a.h"
 sim/ir/a.cc <nlohmann/json.hpp> | schedules/a.cc <nlohmann/json.hpp> | traces/a.cc <CLI/CLI.hpp> | tools/a.cc <CLI/CLI.hpp>
 exec/gpu/host/a.cc <cuda_runtime.h> | exec/nccl/launch.cc <nccl.h> | exec/nccl/launch.cc <mpi.h> | tools/a.cc <mpi.h>
+tools/commands/a.cc "tools/python/binding/a.h" | tools/commands/a.cc <nanobind/nanobind.h> | sim/ir/a.cc <nanobind/stl/string.h>
 traces/drawings/svg.cc <graphviz/gvc.h> | traces/a.h <nlohmann/json.hpp> | tools/flags/a.h <CLI/CLI.hpp> | exec/a.cc <zlib.h> | sim/ir/a.cc <gtest/gtest.h>
 """
 GOOD = """
 traces/reports/a.cc "traces/drawings/a.h" | tools/flags/a.cc "tools/print.h" | tools/commands/a.cc "tools/plan/a.h"
+tools/python/binding/a.cc "tools/commands/a.h" | tools/python/binding/a.h <nanobind/nanobind.h>
 tools/main.cc "tools/commands/a.h" | traces/measured/a.cc "traces/timelines/a.h"
 sim/ir/a.cc "sim/ir/a.h" | sim/analysis/a.cc "sim/engine/a.h" | sim/engine/a.cc "sim/model/a.h" | sim/ir/a.cc <vector>
 sim/predict/a.cc "sim/analysis/a.h" | sim/predict/a.h "sim/engine/a.h" | tools/inputs/a.cc "sim/predict/a.h"

@@ -1,12 +1,22 @@
 # Third-party code: required libraries, and one status line for each optional one.
-find_package(nlohmann_json 3.10 REQUIRED)
-find_package(fmt 9 REQUIRED)
-find_package(CLI11 2.1 REQUIRED)
+find_package(nlohmann_json 3.10 QUIET)
+find_package(fmt 9 QUIET)
+find_package(CLI11 2.1 QUIET)
 set(ZLIB_USE_STATIC_LIBS ${BUBBLESCOPE_STATIC_RUNTIME})
 find_package(ZLIB QUIET)
 if(NOT ZLIB_FOUND)  # no static zlib on this system
   set(ZLIB_USE_STATIC_LIBS OFF)
-  find_package(ZLIB REQUIRED)
+  find_package(ZLIB QUIET)
+endif()
+set(missing "")
+foreach(library nlohmann_json fmt CLI11 ZLIB)
+  if(NOT ${library}_FOUND)
+    string(APPEND missing " ${library}")
+  endif()
+endforeach()
+if(missing)
+  message(FATAL_ERROR "not found:${missing}; on Debian and Ubuntu: apt-get install nlohmann-json3-dev libfmt-dev "
+                      "libcli11-dev zlib1g-dev (tools/dependencies.sh names the packages of other systems)")
 endif()
 
 # Links our own static build of fmt for the versions that we know; see fmt.cc.

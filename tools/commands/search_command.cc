@@ -51,8 +51,13 @@ volatile std::sig_atomic_t interrupted = 0;
 /// While it lives, Ctrl-C ends the search instead of the program; a second one ends the program.
 class InterruptCatcher {
  public:
-  InterruptCatcher() { std::signal(SIGINT, note); }
-  ~InterruptCatcher() { std::signal(SIGINT, SIG_DFL); }
+  InterruptCatcher() {
+    interrupted = 0;
+    struct sigaction action {};
+    action.sa_handler = note;
+    sigaction(SIGINT, &action, &before_);
+  }
+  ~InterruptCatcher() { sigaction(SIGINT, &before_, nullptr); }
   InterruptCatcher(const InterruptCatcher&) = delete;
   InterruptCatcher& operator=(const InterruptCatcher&) = delete;
 
@@ -61,6 +66,8 @@ class InterruptCatcher {
     interrupted = 1;
     std::signal(signal, SIG_DFL);
   }
+
+  struct sigaction before_ {};
 };
 
 void add_search_options(CommandFlags& app, SearchOptions& options) {

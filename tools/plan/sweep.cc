@@ -15,6 +15,7 @@
 
 #include "sim/ir/error.h"
 #include "tools/flags/words.h"
+#include "tools/interrupt.h"
 #include "tools/print.h"
 
 namespace bubblescope::tools {
@@ -89,6 +90,7 @@ class SharedSweep {
     const std::size_t begin = next_.fetch_add(kBatch);
     if (begin >= configurations_.size()) return false;
     const std::size_t end = std::min(begin + kBatch, configurations_.size());
+    check_interrupt();
     for (std::size_t at = begin; at < end; ++at) outcomes_[at] = evaluate(configurations_[at]);
     const std::size_t done = done_.fetch_add(end - begin) + end - begin;
     std::unique_lock lock(mutex_, std::defer_lock);

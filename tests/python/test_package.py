@@ -1,0 +1,363 @@
+"""The Python package: what users call, with closed forms and with the program's own reports as the judge.
+
+    python -m unittest discover tests/python
+"""
+import ast
+import json
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import threading
+import unittest
+import warnings
+
+import bubblescope as bs
+
+SHARED = pathlib.Path(__file__).parents[3] / "shared" / "data"
+PROGRAM = pathlib.Path(sysconfig.get_path("scripts"), "bubblescope")
+
+
+def have(module):
+    try:
+        __import__(module)
+    except ImportError:
+        return False
+    return True
+
+
+def run_program(*words):
+    return subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, check=False)
+
+
+class Simulate(unittest.TestCase):
+    def test_the_report_is_that_of_the_program(self):
+        for name, options in (("1f1b", {}), ("zb-v", {"f": 10, "i": 9.5, "w": "7ms", "p2p": 0.4}),
+                              ("interleaved", {"vpp": 2, "p2p_mode": "rendezvous"}), ("zb-auto", {"f": 3, "cap": 5}),
+                              ("1f1b", {"recompute": "full"}), ("bpipe", {"copy": 0.1}),
+                              ("1f1b", {"model": "llama3-8b", "tp": 2}), ("zb-h2", {"jitter": "5%", "seeds": 20})):
+            words = [f"--{key.replace('_', '-')}={value}" for key, value in options.items()]
+            printed = run_program("simulate", name, "--pp=4", "-m", "8", *words, "--format=json")
+            with self.subTest(name=name, options=options), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                self.assertEqual(bs.schedule(name, pp=4, m=8).simulate(**options).json, json.loads(printed.stdout))
+
+    def test_1f1b_takes_its_closed_form(self):
+        # m + p - 1 forwards and backwards, one after the other, of 1 and 2 ms.
+        for pp, m in ((1, 1), (2, 3), (4, 8), (8, 64)):
+            report = bs.schedule("1f1b", pp=pp, m=m).simulate()
+            self.assertEqual(report.makespan, (m + pp - 1) * 3_000_000)
+            self.assertAlmostEqual(report.bubble.ratio, (pp - 1) / (m + pp - 1))
+
+    def test_busy_and_idle_add_up_on_every_rank(self):
+        report = bs.schedule("zb-h1", pp=4, m=8).simulate(f=10, i=10, w=9, p2p=0.4)
+        for rank in report.ranks:
+            self.assertEqual(rank.busy + rank.idle, report.makespan)
+            self.assertEqual(sum(rank.idle_by_cause.values()), rank.idle)
+            self.assertEqual(sum(rank.busy_by_kind.values()), rank.busy)
+
+    def test_costs_may_be_the_content_of_a_cost_file(self):
+        stages = [{"forward": 1, "backward": 2}, {"forward": 2, "backward": 4}]
+        report = bs.schedule("gpipe", pp=2, m=2).simulate(costs={"format": "bubblescope-costs/1", "stages": stages})
+        # Stage 1 is busy with 2 x (2 + 4) ms, 1 ms after the start; then stage 0 runs its last backward.
+        self.assertEqual(report.makespan, (1 + 12 + 2) * 1_000_000)
+
+    def test_a_schedule_that_reads_costs_is_built_for_them(self):
+        built = bs.schedule("zb-auto", pp=4, m=8)
+        report = built.simulate(f=1, i=5, w=3)
+        self.assertEqual(report.schedule, bs.schedule("zb-auto", pp=4, m=8, f=1, i=5, w=3))
+        self.assertNotEqual(report.schedule, built)
+
+    def test_the_text_is_that_of_the_program(self):
+        printed = run_program("simulate", "1f1b", "--pp=4", "-m", "8")
+        self.assertEqual(str(bs.schedule("1f1b", pp=4, m=8).simulate()), printed.stdout)
+
+    def test_what_would_be_on_stderr_is_a_warning(self):
+        with self.assertWarnsRegex(UserWarning, "^optimizer_step changes nothing"):
+            bs.schedule("1f1b", pp=2, m=2).simulate(optimizer_step=3)
+
+
+class Errors(unittest.TestCase):
+    def test_messages_name_keywords(self):
+        schedule = bs.schedule("1f1b", pp=2, m=2)
+        with self.assertRaisesRegex(bs.UsageError, "'p2p_mod'.*did you mean 'p2p_mode'"):
+            schedule.simulate(p2p_mod="fifo")
+        with self.assertRaisesRegex(bs.UsageError, "^1f1b needs pp"):
+            bs.schedule("1f1b", m=2)
+        with self.assertRaisesRegex(ValueError, "^f: 'x'"):
+            schedule.simulate(f="x")
+
+    def test_a_deadlock_explains_itself(self):
+        schedule = bs.Schedule(["0F0 0B0 0F1 0B1", "1F1 1B1 1F0 1B0"])
+        with self.assertRaisesRegex(bs.ProblemError, "deadlock: rank 0 at 0B0 waits for 1B0") as raised:
+            schedule.simulate()
+        self.assertIn(">0B0<", raised.exception.details)
+
+    def test_a_file_that_is_missing_is_named(self):
+        with self.assertRaisesRegex(bs.UsageError, "gone.csv"):
+            bs.read("gone.csv")
+
+    def test_the_times_of_a_file_are_not_dropped_silently(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "step.json")
+            bs.schedule("1f1b", pp=2, m=2).simulate(f=7).save(path)
+            with self.assertRaisesRegex(bs.UsageError, "step.json"):
+                bs.read(path).simulate()
+            self.assertEqual(bs.read(path).simulate(f=1).makespan, 9_000_000)
+
+    def test_another_shape_than_the_schedules_is_refused(self):
+        with self.assertRaisesRegex(bs.UsageError, "has 2 m, not 3"):
+            bs.Schedule(["0F0 0F1 0B0 0B1"]).simulate(m=3)
+
+
+class Schedules(unittest.TestCase):
+    def test_rows_come_back(self):
+        for name in ("1f1b", "zb-v", "dualpipev", "chimera", "interleaved"):
+            built = bs.schedule(name, pp=4, m=8)
+            again = bs.Schedule(built.rows, name=name)
+            self.assertEqual(again.rows, built.rows)
+            self.assertEqual(again.simulate().makespan, built.simulate().makespan)
+
+    def test_files_come_back(self):
+        built = bs.schedule("zb-h1", pp=4, m=8)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "mine.json")
+            built.save(path)
+            self.assertEqual(bs.read(path), built)
+            text = pathlib.Path(folder, "mine.csv")
+            text.write_text(built.convert("pytorch-csv"))
+            self.assertEqual(bs.read(text).rows, built.rows)
+            with self.assertRaisesRegex(bs.UsageError, "several files"):
+                built.convert("chakra")
+            built.save(pathlib.Path(folder, "trace"), "chakra")
+            self.assertEqual(len(list(pathlib.Path(folder).glob("trace*"))), 4)
+
+    def test_every_schedule_is_checked_like_by_the_program(self):
+        for name in bs.schedules():
+            printed = json.loads(run_program("check", name, "--pp=4", "-m", "8", "--format=json").stdout)
+            with self.subTest(name=name), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                self.assertEqual(bs.check(name, pp=4, m=8).json, printed)
+                if printed["legal"]:
+                    self.assertEqual(bs.schedule(name, pp=4, m=8).check().json, printed)
+
+    def test_a_function_builds_a_schedule_wherever_a_name_does(self):
+        def gpipe(pp, m):
+            return [" ".join(f"{rank}{kind}{i}" for kind in "FB" for i in range(m)) for rank in range(pp)]
+
+        compared = bs.compare([gpipe, "gpipe"], pp=3, m=5, f=2)
+        self.assertEqual(compared[0].makespan, compared[1].makespan)
+        self.assertEqual(bs.schedule(gpipe, pp=3, m=5).rows, bs.schedule("gpipe", pp=3, m=5).rows)
+
+    def test_errors_in_a_function_are_the_users(self):
+        with self.assertRaises(ZeroDivisionError):
+            bs.schedule(lambda pp, m: 1 // 0, pp=2, m=2)
+
+
+class Compare(unittest.TestCase):
+    def test_all_are_those_of_the_program(self):
+        words = ["all", "--pp=4", "-m", "8", "--f=10", "--format=json"]
+        printed = json.loads(run_program("compare", *words).stdout)["reports"]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compared = bs.compare("all", pp=4, m=8, f=10)
+        self.assertEqual([(report.name, report.makespan) for report in compared],
+                         [(report["schedule"], report["makespan_ns"]) for report in printed])
+
+    def test_a_refused_shape_is_listed(self):
+        compared = bs.compare(["1f1b", "chimera"], pp=3, m=4)
+        self.assertEqual([report.name for report in compared], ["1f1b"])
+        self.assertEqual(compared.refused[0].name, "chimera")
+        with self.assertRaisesRegex(bs.UsageError, "did you mean '1f1b'"):
+            bs.compare("1f1bb", pp=4, m=8)
+
+
+@unittest.skipUnless(have("numpy"), "numpy is not installed")
+class Arrays(unittest.TestCase):
+    def test_the_timeline_is_the_steps_own_memory(self):
+        import numpy
+        timeline = bs.schedule("zb-h1", pp=4, m=8).simulate(p2p=0.3).timeline
+        self.assertTrue(numpy.shares_memory(timeline.start, timeline.start))
+        self.assertFalse(timeline.start.flags.writeable)
+        self.assertEqual([op.end for op in timeline], timeline.end.tolist())
+        kinds = [timeline.kinds[kind] for kind in timeline.kind]
+        for op, stage, kind, microbatch in zip(timeline.ops, timeline.stage, kinds, timeline.microbatch, strict=True):
+            self.assertEqual(op, f"{stage}{kind}{microbatch}")
+
+    def test_arrays_outlive_the_report(self):
+        start = bs.schedule("gpipe", pp=2, m=2).simulate().timeline.start
+        bs.schedule("1f1b", pp=8, m=64).simulate()
+        self.assertEqual(start.tolist()[:2], [0, 1_000_000])
+
+    def test_scenarios_equal_single_simulations(self):
+        import numpy
+        random = numpy.random.default_rng(1)
+        for name in ("1f1b", "zb-v", "interleaved", "dualpipev"):
+            schedule = bs.schedule(name, pp=4, m=8)
+            f, i, w, p2p = random.uniform(0.1, 9, (4, 37))
+            many = schedule.simulate_many(f=f, i=i, w=w, p2p=p2p)
+            for at in range(0, 37, 5):
+                one = schedule.simulate(f=f[at], i=i[at], w=w[at], p2p=p2p[at]).makespan
+                self.assertEqual(many[at], one)
+
+    def test_scenarios_may_cost_every_stage_on_its_own(self):
+        import numpy
+        random = numpy.random.default_rng(2)
+        f = random.uniform(1, 9, (20, 4)).round(3)
+        many = bs.schedule("zb-h1", pp=4, m=8).simulate_many(f=f, i=2, w=1)
+        for at in (0, 17, 19):
+            stages = [{"forward": f[at, stage], "input_grad": 2, "weight_grad": 1} for stage in range(4)]
+            costs = {"format": "bubblescope-costs/1", "stages": stages}
+            self.assertEqual(many[at], bs.schedule("zb-h1", pp=4, m=8).simulate(costs=costs).makespan)
+
+    def test_wrong_scenarios_are_refused(self):
+        schedule = bs.schedule("1f1b", pp=4, m=8)
+        for costs, message in (({"f": [1, 2], "i": [1]}, "as many"), ({"f": [-1.0]}, "not a duration"),
+                               ({"f": [float("nan")]}, "not a duration"), ({"f": [[1.0] * 3]}, "has 4 stages"),
+                               ({"copy": [1, 2]}, "cannot vary"), ({"f": 1}, "no cost varies"),
+                               ({"f": [1], "model": "llama3-8b"}, "one by one")):
+            with self.subTest(costs=costs), self.assertRaisesRegex(bs.UsageError, message):
+                schedule.simulate_many(**costs)
+
+
+@unittest.skipUnless(have("pandas"), "pandas is not installed")
+class Frames(unittest.TestCase):
+    def test_the_timeline_is_that_of_the_program(self):
+        import pandas
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "t.csv")
+            run_program("simulate", "zb-h1", "--pp=4", "-m", "8", "--p2p=0.3", f"--timeline={path}")
+            expected = pandas.read_csv(path)
+        frame = bs.schedule("zb-h1", pp=4, m=8).simulate(p2p=0.3).timeline.df()
+        for column in ("rank", "op", "kind", "stage", "microbatch", "start_ns", "end_ns", "slack_ns"):
+            self.assertEqual(frame[column].tolist(), expected[column].tolist(), column)
+        self.assertEqual(frame.critical.astype(int).tolist(), expected.critical.tolist())
+        self.assertEqual(frame.lane.astype(object).where(frame.lane.notna(), None).tolist(),
+                         expected.lane.astype(object).where(expected.lane.notna(), None).tolist())
+
+    @unittest.skipUnless(have("pyarrow"), "pyarrow is not installed")
+    def test_arrow_reads_the_same_table(self):
+        import pyarrow
+        timeline = bs.schedule("zb-v", pp=4, m=8).simulate(p2p=0.3).timeline
+        table = pyarrow.table(timeline)
+        table.validate(full=True)
+        frame = timeline.df()
+        self.assertEqual(table.column_names, frame.columns.tolist())
+        for column in table.column_names:
+            expected = frame[column].astype(object).where(frame[column].notna(), None).tolist()
+            self.assertEqual(table[column].to_pylist(), expected, column)
+        address = table["start_ns"].chunk(0).buffers()[1].address
+        self.assertEqual(address, timeline.start.ctypes.data, "the times were copied")
+        del timeline, frame
+        self.assertEqual(table["start_ns"][0].as_py(), 0)
+
+    def test_plans_searches_and_traces_are_frames(self):
+        plan = bs.plan(pp=[2, 4], m=8, schedules=["1f1b", "zb-h1"])
+        self.assertEqual(len(plan.df()), len(plan))
+        self.assertEqual(plan.best["schedule"], "zb-h1")
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "step.trace.json.gz")
+            report = bs.schedule("zb-h1", pp=4, m=8).simulate()
+            report.save(path)
+            analysis = bs.analyze(path)
+            self.assertEqual(analysis.makespan, report.makespan)
+            self.assertEqual(analysis.df().busy_ns.tolist(), report.df().busy_ns.tolist())
+            self.assertEqual(analysis.timeline().end_ns.max(), report.makespan)
+
+    def test_no_plan_fits(self):
+        self.assertEqual(len(bs.plan(pp=4, m=8, schedules="gpipe", cap=2)), 0)
+
+
+class Search(unittest.TestCase):
+    def test_it_finds_what_it_proves(self):
+        found = bs.search(pp=4, m=6, cap=4)
+        self.assertLessEqual(found.bound, found.value)
+        self.assertEqual(found.report.makespan, found.value)
+        self.assertTrue(found.schedule.check(cap=4))
+
+
+class Pictures(unittest.TestCase):
+    def test_files_are_those_of_their_ending(self):
+        report = bs.schedule("1f1b", pp=2, m=2).simulate()
+        with tempfile.TemporaryDirectory() as folder:
+            for name, start in (("a.svg", b"<"), ("a.html", b"<!"), ("a.csv", b"rank,"), ("a.json", b"{"),
+                                ("a.trace.json", b"{"), ("a.dot", b"digraph"), ("a.svg.gz", b"\x1f\x8b")):
+                path = pathlib.Path(folder, name)
+                report.save(path)
+                self.assertTrue(path.read_bytes().lstrip().startswith(start), name)
+            with self.assertRaisesRegex(bs.UsageError, "no format has this ending"):
+                report.save(pathlib.Path(folder, "a.doc"))
+
+    def test_a_notebook_shows_the_page(self):
+        shown = bs.schedule("1f1b", pp=2, m=2).simulate()._repr_html_()
+        self.assertTrue(shown.startswith("<iframe srcdoc="))
+        self.assertIn("1f1b", shown)
+        large = bs.schedule("1f1b", pp=16, m=512).simulate()._repr_html_()
+        self.assertLess(len(large), 1000)
+
+    @unittest.skipUnless(have("matplotlib"), "matplotlib is not installed")
+    def test_the_plot_has_an_op_at_its_place(self):
+        figure = bs.schedule("1f1b", pp=2, m=2).simulate().plot()
+        spans = [path.get_extents() for each in figure.axes[0].collections for path in each.get_paths()]
+        self.assertEqual(len(spans), 8)  # ops, without messages
+        self.assertAlmostEqual(max(span.x1 for span in spans), 9)
+
+
+class Process(unittest.TestCase):
+    def test_nothing_optional_is_imported(self):
+        script = ("import sys, bubblescope as bs; bs.schedule('1f1b', pp=4, m=8).simulate().bubble.ratio; "
+                  "bs.compare('1f1b,zb-h1', pp=4, m=8); "
+                  "print([m for m in ('numpy', 'pandas', 'matplotlib', 'torch') if m in sys.modules])")
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+        self.assertEqual(ast.literal_eval(done.stdout), [])
+
+    def test_other_threads_run_meanwhile(self):
+        ran = []
+        thread = threading.Thread(target=lambda: ran.append(bs.schedule("1f1b", pp=32, m=512).simulate().makespan))
+        thread.start()
+        bs.schedule("zb-h1", pp=32, m=512).simulate()
+        thread.join()
+        self.assertEqual(ran, [(512 + 31) * 3_000_000])
+
+    def test_an_interrupt_ends_a_plan(self):
+        script = ("import bubblescope as bs, sys; print('ready', flush=True)\n"
+                  "try:\n  bs.plan(pp='2..64', m='8..512:8', threads=1)\n"
+                  "except KeyboardInterrupt:\n  print('interrupted')")
+        process = subprocess.Popen([sys.executable, "-W", "ignore", "-c", script], stdout=subprocess.PIPE, text=True)
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        timer = threading.Timer(0.5, lambda: process.send_signal(signal.SIGINT))
+        timer.start()
+        self.assertEqual(process.communicate(timeout=60)[0], "interrupted\n")
+
+    def test_the_module_runs_the_program(self):
+        done = subprocess.run([sys.executable, "-m", "bubblescope", "--version"], capture_output=True, text=True,
+                              check=True)
+        self.assertEqual(done.stdout, f"bubblescope {bs.__version__}\n")
+
+
+class Types(unittest.TestCase):
+    def test_every_flag_is_a_typed_keyword(self):
+        from bubblescope import _options
+        from bubblescope._words import flag_of
+        typed = {flag_of(keyword) for keyword in _options.Options.__annotations__}
+        for base in _options.Options.__mro__:
+            typed |= {flag_of(keyword) for keyword in getattr(base, "__annotations__", {})}
+        for keyword in (_options.Shape, _options.Costs, _options.Models):
+            typed |= {flag_of(name) for name in keyword.__annotations__}
+        outputs = {"--help", "--format", "--fail-if", "--all-ranks", "--wide", "--dot", "--html", "--perfetto", "--save",
+                   "--svg", "--timeline", "--trace"}
+        flags = set()
+        for line in run_program("simulate", "--help").stdout.splitlines():
+            words = line.split()
+            if line.startswith("  -") and words:
+                names = [name for name in words[0].split(",") if name.startswith("--")]
+                flags.add(re.match(r"[\w-]+", names[0])[0])
+        self.assertEqual(flags - typed - outputs, set())
+        self.assertEqual(typed - flags, set())
+
+
+if __name__ == "__main__":
+    unittest.main()

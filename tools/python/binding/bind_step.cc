@@ -1,0 +1,225 @@
+// The class Step: numbers of a report, and the timeline as arrays.
+#include <fmt/format.h>
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <tuple>
+
+#include "tools/python/binding/arrow.h"
+#include "tools/python/binding/calls.h"
+#include "tools/python/binding/step.h"
+
+namespace bubblescope::tools {
+
+namespace nb = nanobind;
+
+namespace {
+
+template <class Number>
+using Column = nb::ndarray<nb::numpy, const Number, nb::ndim<1>>;
+
+/// A column of numbers that lie in memory of the step, `stride` numbers apart.
+template <class Number>
+Column<Number> view(const nb::object& owner, const Number* first, std::size_t count,
+                    std::int64_t stride = 1) {
+  const std::size_t shape[] = {count};
+  const std::int64_t strides[] = {stride};
+  return Column<Number>(first, 1, shape, owner, strides);
+}
+
+/// A column of one member of every instruction.
+template <class Number, class Get>
+Column<Number> view_member(const nb::object& self, Get get) {
+  static_assert(sizeof(Instruction) % sizeof(Number) == 0);
+  const std::vector<Instruction>& all =
+      nb::cast<const PythonStep&>(self).timed->program.instructions;
+  const Number* first = all.empty() ? nullptr : &get(all.front());
+  return view<Number>(self, first, all.size(), sizeof(Instruction) / sizeof(Number));
+}
+
+const BubbleReport& report_of(const PythonStep& step) { return step.timed->report; }
+
+std::map<std::string, Nanos> by_kind(const RankReport& rank) {
+  std::map<std::string, Nanos> times;
+  for (int kind = 0; kind < kBusyKinds; ++kind)
+    times.emplace(name(static_cast<BusyKind>(kind)), rank.busy_by_kind[kind]);
+  return times;
+}
+
+std::map<std::string, Nanos> by_cause(const RankReport& rank) {
+  std::map<std::string, Nanos> times;
+  for (int cause = 0; cause < kIdleCauses; ++cause)
+    times.emplace(name(static_cast<IdleCause>(cause)), rank.idle_by_cause[cause]);
+  return times;
+}
+
+void bind_report(nb::module_& module) {
+  nb::class_<Bubble>(module, "Bubble")
+      .def_ro("ratio", &Bubble::ratio)
+      .def_ro("overhead", &Bubble::overhead)
+      .def_ro("span_rate", &Bubble::span_rate)
+      .def_ro("time", &Bubble::time)
+      .def("__repr__", [](const Bubble& bubble) {
+        return fmt::format("Bubble(ratio={:.6g}, overhead={:.6g}, span_rate={:.6g}, time={})",
+                           bubble.ratio, bubble.overhead, bubble.span_rate, bubble.time);
+      });
+  nb::class_<RankReport>(module, "RankReport")
+      .def_ro("busy", &RankReport::busy)
+      .def_ro("idle", &RankReport::idle)
+      .def_ro("first_start", &RankReport::first_start)
+      .def_ro("last_end", &RankReport::last_end)
+      .def_ro("sends", &RankReport::sends)
+      .def_prop_ro("peak_chunks", [](const RankReport& rank) { return rank.peak.chunks; })
+      .def_prop_ro("peak_activations", [](const RankReport& rank) { return rank.peak.activations; })
+      .def_prop_ro("peak_units", [](const RankReport& rank) { return rank.peak.units; })
+      .def_prop_ro("peak_memory_bytes", [](const RankReport& rank) { return rank.peak.bytes; })
+      .def_prop_ro("busy_by_kind", by_kind)
+      .def_prop_ro("idle_by_cause", by_cause)
+      .def("__repr__", [](const RankReport& rank) {
+        return fmt::format("RankReport(busy={}, idle={}, sends={}, peak_activations={:g})",
+                           rank.busy, rank.idle, rank.sends, rank.peak.activations);
+      });
+}
+
+using PathEntry = std::tuple<std::int32_t, std::string, Nanos, Nanos>;
+
+std::vector<PathEntry> critical_path(const PythonStep& step) {
+  const TimedStep& timed = *step.timed;
+  std::vector<PathEntry> path;
+  for (const InstructionId id : timed.report.critical_path) {
+    const Instruction& instruction = timed.program.instructions[id];
+    path.emplace_back(instruction.rank, to_string(instruction.op), timed.timeline.start[id],
+                      timed.timeline.end[id]);
+  }
+  return path;
+}
+
+std::vector<std::string> op_texts(const PythonStep& step) {
+  std::vector<std::string> texts;
+  for (const Instruction& instruction : step.timed->program.instructions)
+    texts.push_back(to_string(instruction.op));
+  return texts;
+}
+
+/// The text of one op, which may be counted from the end.
+std::string op_text(const PythonStep& step, std::int64_t at) {
+  const std::vector<Instruction>& all = step.timed->program.instructions;
+  if (at < 0) at += std::ssize(all);
+  if (at < 0 || at >= std::ssize(all)) throw nb::index_error("no op has this number");
+  return to_string(all[static_cast<std::size_t>(at)].op);
+}
+
+std::vector<std::string> kind_names() {
+  std::vector<std::string> names;
+  for (int kind = 0; kind < kOpKinds; ++kind) names.emplace_back(code(static_cast<OpKind>(kind)));
+  return names;
+}
+
+std::tuple<std::vector<std::string>, std::vector<std::int32_t>> lanes(const PythonStep& step) {
+  NamedColumn column = find_lane_names(step.timed->program);
+  return {std::move(column.names), std::move(column.codes)};
+}
+
+std::vector<std::string> messages_of(const Problems& problems) {
+  std::vector<std::string> messages;
+  for (const Problem& problem : problems) messages.push_back(problem.message);
+  return messages;
+}
+
+void bind_columns(nb::class_<PythonStep>& type) {
+  const auto times = [](const nb::object& self, const std::vector<Nanos>& values) {
+    return view<Nanos>(self, values.data(), values.size());
+  };
+  type.def_prop_ro("start",
+                   [times](const nb::object& self) {
+                     return times(self, nb::cast<const PythonStep&>(self).timed->timeline.start);
+                   })
+      .def_prop_ro("end",
+                   [times](const nb::object& self) {
+                     return times(self, nb::cast<const PythonStep&>(self).timed->timeline.end);
+                   })
+      .def_prop_ro("slack",
+                   [times](const nb::object& self) {
+                     return times(self, nb::cast<const PythonStep&>(self).timed->report.slack);
+                   })
+      .def_prop_ro("rank",
+                   [](const nb::object& self) {
+                     return view_member<std::int32_t>(
+                         self,
+                         [](const Instruction& of) -> const std::int32_t& { return of.rank; });
+                   })
+      .def_prop_ro("peer",
+                   [](const nb::object& self) {
+                     return view_member<std::int32_t>(
+                         self,
+                         [](const Instruction& of) -> const std::int32_t& { return of.peer; });
+                   })
+      .def_prop_ro("stage",
+                   [](const nb::object& self) {
+                     return view_member<std::int32_t>(
+                         self,
+                         [](const Instruction& of) -> const std::int32_t& { return of.op.stage; });
+                   })
+      .def_prop_ro("microbatch",
+                   [](const nb::object& self) {
+                     return view_member<std::int32_t>(
+                         self, [](const Instruction& of) -> const std::int32_t& {
+                           return of.op.microbatch;
+                         });
+                   })
+      .def_prop_ro("slice",
+                   [](const nb::object& self) {
+                     return view_member<std::int16_t>(
+                         self,
+                         [](const Instruction& of) -> const std::int16_t& { return of.op.slice; });
+                   })
+      .def_prop_ro("kind", [](const nb::object& self) {
+        return view_member<std::uint8_t>(self, [](const Instruction& of) -> const std::uint8_t& {
+          return reinterpret_cast<const std::uint8_t&>(of.op.kind);
+        });
+      });
+}
+
+}  // namespace
+
+void bind_step(nb::module_& module) {
+  bind_report(module);
+  module.def("kind_names", &kind_names);
+  nb::class_<PythonStep> type(module, "Step");
+  type.def_prop_ro("name", [](const PythonStep& step) { return step.timed->schedule->name; })
+      .def_prop_ro("makespan", [](const PythonStep& step) { return report_of(step).makespan; })
+      .def_prop_ro("max_span", [](const PythonStep& step) { return report_of(step).max_span; })
+      .def_prop_ro("ideal", [](const PythonStep& step) { return report_of(step).ideal; })
+      .def_prop_ro("lower_bound",
+                   [](const PythonStep& step) { return report_of(step).lower_bound; })
+      .def_prop_ro("period", [](const PythonStep& step) { return report_of(step).period; })
+      .def_prop_ro("bubble", [](const PythonStep& step) { return report_of(step).bubble; })
+      .def_prop_ro("ranks", [](const PythonStep& step) { return report_of(step).ranks; })
+      .def_prop_ro("critical_path", &critical_path)
+      .def_prop_ro("critical_ids",
+                   [](const PythonStep& step) { return report_of(step).critical_path; })
+      .def_prop_ro("problems", [](const PythonStep& step) { return messages_of(step.problems); })
+      .def_prop_ro("ops", &op_texts)
+      .def_prop_ro("lanes", &lanes)
+      .def("__len__",
+           [](const PythonStep& step) { return step.timed->program.instructions.size(); })
+      .def("op", &op_text)
+      .def("json",
+           [](const PythonStep& step) { return call_library([&] { return write_json(step); }); })
+      .def("text",
+           [](const PythonStep& step) { return call_library([&] { return write_text(step); }); })
+      .def("render",
+           [](const PythonStep& step, const std::string& format, const std::string& file) {
+             const std::string content = call_library([&] { return render(step, format, file); });
+             return nb::bytes(content.data(), content.size());
+           })
+      .def("arrow_stream", [](const PythonStep& step) { return make_arrow_stream(step); });
+  bind_columns(type);
+}
+
+}  // namespace bubblescope::tools

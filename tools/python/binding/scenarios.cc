@@ -1,0 +1,183 @@
+// Prices a Program for every scenario, and times it in batches.
+#include "tools/python/binding/scenarios.h"
+
+#include <fmt/format.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "sim/engine/simulate_batch.h"
+#include "sim/ir/error.h"
+#include "tools/inputs/config.h"
+#include "tools/inputs/predict.h"
+#include "tools/interrupt.h"
+#include "tools/python/binding/calls.h"
+
+namespace bubblescope::tools {
+
+namespace nb = nanobind;
+
+namespace {
+
+constexpr double kNanosPerMillisecond = 1e6;
+constexpr double kMaxMilliseconds = 8.64e9;  ///< 100 days, as for the flags
+
+Nanos to_nanos(double milliseconds, const std::string& name) {
+  if (!(milliseconds >= 0 && milliseconds <= kMaxMilliseconds))
+    throw Error(fmt::format("{}: {} is not a duration in ms; write one from 0 to 8.64e9", name,
+                            milliseconds));
+  return std::llround(milliseconds * kNanosPerMillisecond);
+}
+
+/// Where a cost of this name is set, for all stages and for one.
+struct CostPlace {
+  const char* name;
+  void (*set)(UniformCost& cost, Nanos time);
+  void (*set_stage)(StageCost& cost, Nanos time);
+};
+
+constexpr CostPlace kPlaces[] = {
+    {"f", [](UniformCost& cost, Nanos time) { cost.forward = time; },
+     [](StageCost& cost, Nanos time) { cost.forward = time; }},
+    {"i", [](UniformCost& cost, Nanos time) { cost.input_grad = time; },
+     [](StageCost& cost, Nanos time) { cost.input_grad = time; }},
+    {"w", [](UniformCost& cost, Nanos time) { cost.weight_grad = time; },
+     [](StageCost& cost, Nanos time) { cost.weight_grad = time; }},
+    {"b", [](UniformCost& cost, Nanos time) { cost.backward = time; },
+     [](StageCost& cost, Nanos time) { cost.backward = time; }},
+    {"p2p", [](UniformCost& cost, Nanos time) { cost.message = time; }, nullptr},
+};
+
+const CostPlace& find_place(const ScenarioCost& cost) {
+  for (const CostPlace& place : kPlaces)
+    if (cost.name == place.name) return place;
+  throw Error(cost.name + " cannot vary between scenarios; f, i, w, b and p2p can");
+}
+
+/// A cost, and what it sets.
+struct PlacedCost {
+  const ScenarioCost& cost;
+  const CostPlace& place;
+
+  bool per_stage() const { return cost.per_scenario > 1; }
+  Nanos at(std::size_t scenario, std::int32_t stage = 0) const {
+    const auto width = static_cast<std::size_t>(cost.per_scenario);
+    return to_nanos(cost.milliseconds[scenario * width + static_cast<std::size_t>(stage)],
+                    cost.name);
+  }
+};
+
+std::vector<PlacedCost> place_costs(const ScenarioCosts& costs, const Schedule& schedule) {
+  std::vector<PlacedCost> placed;
+  for (const ScenarioCost& cost : costs) {
+    placed.push_back({cost, find_place(cost)});
+    if (!placed.back().per_stage()) continue;
+    if (placed.back().place.set_stage == nullptr || cost.per_scenario != schedule.stages())
+      throw Error(fmt::format("{} has {} columns; {} has {} stages, and p2p one column only",
+                              cost.name, cost.per_scenario, schedule.name, schedule.stages()));
+    if (schedule.shape.slices > 1)
+      throw Error(cost.name + ": costs per stage need whole sequences; leave slices out");
+  }
+  return placed;
+}
+
+/// The costs of one scenario. A full backward is the sum of its halves unless it is given.
+CostModel cost_scenario(const std::vector<PlacedCost>& costs, std::size_t scenario,
+                        UniformCost uniform, const Schedule& schedule) {
+  for (const PlacedCost& cost : costs)
+    if (!cost.per_stage()) cost.place.set(uniform, cost.at(scenario));
+  CostModel model = spread(uniform, schedule);
+  bool halves = false;
+  bool whole = uniform.backward.has_value();
+  for (const PlacedCost& cost : costs) {
+    if (!cost.per_stage()) continue;
+    for (std::int32_t stage = 0; stage < schedule.stages(); ++stage)
+      cost.place.set_stage(model.stages[static_cast<std::size_t>(stage)], cost.at(scenario, stage));
+    halves = halves || cost.cost.name == "i" || cost.cost.name == "w";
+    whole = whole || cost.cost.name == "b";
+  }
+  if (halves && !whole)
+    for (StageCost& stage : model.stages) stage.backward = stage.input_grad + stage.weight_grad;
+  return model;
+}
+
+void expect_plain(const PredictOptions& options) {
+  const auto refuse = [](bool given, const char* flag) {
+    if (given)
+      throw Error(std::string(flag) +
+                  ": scenarios have uniform costs, and messages that share nothing; simulate them "
+                  "one by one");
+  };
+  refuse(options.model.given(), "--model");
+  refuse(!options.cost.file.empty(), "--costs");
+  refuse(!options.shape.layout.empty(), "--layout");
+  refuse(options.cost.network.has_value(), "--network");
+  refuse(!options.injections.empty(), "--inject");
+  refuse(choose_moves(options).any(), "--recompute, --offload and --fsdp");
+}
+
+std::size_t count_scenarios(const ScenarioCosts& costs) {
+  if (costs.empty()) throw Error("no cost varies; give an array, such as f=[10, 11, 12]");
+  std::optional<std::size_t> count;
+  for (const ScenarioCost& cost : costs) {
+    const std::size_t rows = cost.milliseconds.size() / static_cast<std::size_t>(cost.per_scenario);
+    if (count && *count != rows)
+      throw Error(fmt::format("{} has {} scenarios, {} has {}; give every array as many", cost.name,
+                              rows, costs.front().name, *count));
+    count = rows;
+  }
+  return *count;
+}
+
+/// The durations of scenarios 16 n to 16 n + 15, instruction by instruction.
+std::vector<Batch> price_batch(const Program& program, std::size_t begin, std::size_t end,
+                               const std::function<CostModel(std::size_t)>& cost) {
+  std::vector<Batch> durations(program.instructions.size());
+  for (std::size_t scenario = begin; scenario < end; ++scenario) {
+    const std::vector<Nanos> times = price(program, cost(scenario));
+    for (std::size_t id = 0; id < times.size(); ++id)
+      durations[id][scenario - begin] = static_cast<double>(times[id]);
+  }
+  return durations;
+}
+
+}  // namespace
+
+std::vector<Nanos> simulate_scenarios(const ValidSchedule& schedule, const PredictOptions& options,
+                                      const ScenarioCosts& costs) {
+  expect_plain(options);
+  const std::size_t scenarios = count_scenarios(costs);
+  const std::vector<PlacedCost> placed = place_costs(costs, schedule);
+  const Program program = lower_or_explain(schedule, choose_lowering(schedule, options));
+  const auto cost = [&](std::size_t scenario) {
+    return cost_scenario(placed, scenario, options.cost.uniform, schedule);
+  };
+  std::vector<Batch> durations;
+  const InterruptCheck on_signal(expect_no_signal);
+  return simulate_batches(program, scenarios, [&](std::size_t block) -> BatchDurations {
+    check_interrupt();
+    const std::size_t begin = block * kBatchWidth;
+    durations = price_batch(program, begin, std::min(begin + kBatchWidth, scenarios), cost);
+    return [&durations](InstructionId id) { return durations[id]; };
+  });
+}
+
+void bind_scenarios(nb::module_& module) {
+  using Numbers = nb::ndarray<const double, nb::c_contig, nb::device::cpu>;
+  nb::class_<ScenarioCost>(module, "ScenarioCost")
+      .def("__init__", [](ScenarioCost* made, const std::string& name, const Numbers& numbers) {
+        if (numbers.ndim() < 1 || numbers.ndim() > 2 ||
+            (numbers.ndim() == 2 && numbers.shape(1) == 0))
+          throw nb::value_error(
+              "costs are one number per scenario, or one row with a number per stage");
+        new (made) ScenarioCost{name, 1, {}};
+        if (numbers.ndim() == 2) made->per_scenario = static_cast<std::int32_t>(numbers.shape(1));
+        made->milliseconds.assign(numbers.data(), numbers.data() + numbers.size());
+      });
+}
+
+}  // namespace bubblescope::tools

@@ -1,0 +1,161 @@
+// The class Schedule.
+#include "tools/python/binding/schedule.h"
+
+#include <fmt/format.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <utility>
+
+#include "tools/flags/words.h"
+#include "tools/inputs/named_costs.h"
+#include "tools/inputs/predict.h"
+#include "tools/python/binding/calls.h"
+#include "tools/python/binding/options.h"
+#include "tools/python/binding/scenarios.h"
+#include "tools/python/binding/step.h"
+#include "traces/schedules/cell.h"
+#include "traces/schedules/infer_schedule.h"
+#include "traces/schedules/native_schedule.h"
+#include "traces/schedules/text_schedule.h"
+#include "traces/timelines/schedule_file.h"
+
+namespace bubblescope::tools {
+
+namespace nb = nanobind;
+
+namespace {
+
+using Cells = std::vector<std::vector<std::string>>;
+
+Cells write_cells(const Schedule& schedule) {
+  Cells ranks;
+  for (const RankOrder& list : traces::get_lists(schedule)) {
+    std::vector<std::string>& cells = ranks.emplace_back();
+    for (std::size_t at = 0; at < list.size();)
+      at = traces::append_cell(cells.emplace_back(), list, at, traces::CellGrammar::kOwn);
+  }
+  return ranks;
+}
+
+/// Whether the order of a schedule of this name depends on costs and memory.
+bool reads_costs(const std::string& name_or_path) {
+  if (is_schedule_file(name_or_path)) return false;
+  return find_schedule(name_or_path).reads_costs;
+}
+
+PythonStep simulate_schedule(const PythonSchedule& schedule, const Arguments& words) {
+  return call_library([&] {
+    const PredictOptions options = parse_prediction(words);
+    if (!schedule.timeline_path.empty()) expect_named_costs(schedule.timeline_path, options);
+    return predict_step(schedule.valid(), options);
+  });
+}
+
+/// As compare does it: flags that this schedule does not have are meant for others.
+PythonStep simulate_name(const std::string& name, const Arguments& words) {
+  return call_library([&] {
+    PredictOptions options = parse_prediction(words);
+    if (!is_schedule_file(name))
+      options = drop_unused_flags(std::move(options), find_schedule(name));
+    PredictOptions orders = options;
+    orders.moves = {};
+    orders.shape.sharded = false;
+    ValidSchedule schedule = load_valid_schedule(name, orders);
+    options.shape.ranks.reset();
+    options.shape.microbatches.reset();
+    options.shape.chunks.reset();
+    options.shape.slices.reset();
+    return predict_step(std::move(schedule), options);
+  });
+}
+
+}  // namespace
+
+const Schedule& PythonSchedule::get() const {
+  if (const auto* valid = std::get_if<ValidSchedule>(&loaded)) return valid->get();
+  return std::get<InvalidSchedule>(loaded).schedule;
+}
+
+const ValidSchedule& PythonSchedule::valid() const {
+  if (const auto* valid = std::get_if<ValidSchedule>(&loaded)) return *valid;
+  const auto& invalid = std::get<InvalidSchedule>(loaded);
+  throw Error(Fault::kProblem,
+              fmt::format("{} is not legal: {} problem(s), the first: {}", invalid.schedule.name,
+                          invalid.problems.size(), invalid.problems[0].message));
+}
+
+PythonSchedule load_python_schedule(const std::string& name_or_path, const Arguments& words) {
+  PredictOptions options = parse_prediction(words);
+  options.moves = {};  // they are added where the step is predicted
+  options.shape.sharded = false;
+  PythonSchedule schedule{load_schedule(name_or_path, options, CostUse::kOrderOnly)};
+  if (is_schedule_file(name_or_path) && traces::read_schedule_file(name_or_path).has_times)
+    schedule.timeline_path = name_or_path;
+  return schedule;
+}
+
+PythonSchedule parse_python_schedule(const std::vector<std::string>& ranks,
+                                     const std::string& name) {
+  return PythonSchedule{validate_schedule(traces::parse_schedule_text(join(ranks, "\n"), name))};
+}
+
+void bind_schedule(nb::module_& module) {
+  module.def("reads_costs", [](const std::string& name) {
+    return call_library([&] { return reads_costs(name); });
+  });
+  module.def("simulate_name", &simulate_name);
+  const auto shape = [](auto member) {
+    return [member](const PythonSchedule& schedule) { return schedule.get().shape.*member; };
+  };
+  nb::class_<PythonSchedule>(module, "Order")
+      .def_static("load",
+                  [](const std::string& name, const Arguments& words) {
+                    return call_library([&] { return load_python_schedule(name, words); });
+                  })
+      .def_static("parse",
+                  [](const std::vector<std::string>& ranks, const std::string& name) {
+                    return call_library([&] { return parse_python_schedule(ranks, name); });
+                  })
+      .def_prop_ro("name", [](const PythonSchedule& schedule) { return schedule.get().name; })
+      .def_prop_ro("is_legal",
+                   [](const PythonSchedule& schedule) {
+                     return std::holds_alternative<ValidSchedule>(schedule.loaded);
+                   })
+      .def_prop_ro("pp", shape(&Shape::ranks))
+      .def_prop_ro("vpp", shape(&Shape::chunks))
+      .def_prop_ro("m", shape(&Shape::microbatches))
+      .def_prop_ro("slices", shape(&Shape::slices))
+      .def_prop_ro("rank_of_stage",
+                   [](const PythonSchedule& schedule) { return schedule.get().rank_of_stage; })
+      .def_prop_ro("cells",
+                   [](const PythonSchedule& schedule) { return write_cells(schedule.get()); })
+      .def("native",
+           [](const PythonSchedule& schedule) {
+             return call_library([&] { return traces::write_native_schedule(schedule.get()); });
+           })
+      .def("renamed",
+           [](PythonSchedule schedule, const std::string& name) {
+             std::visit(
+                 [&](auto& loaded) {
+                   if constexpr (requires { loaded.rename(name); })
+                     loaded.rename(name);
+                   else
+                     loaded.schedule.name = name;
+                 },
+                 schedule.loaded);
+             return schedule;
+           })
+      .def("simulate", &simulate_schedule)
+      .def("simulate_many",
+           [](const PythonSchedule& schedule, const Arguments& words, const ScenarioCosts& costs) {
+             return call_library([&] {
+               return simulate_scenarios(schedule.valid(), parse_prediction(words), costs);
+             });
+           })
+      .def("__eq__", [](const PythonSchedule& left, const PythonSchedule& right) {
+        return left.get() == right.get();
+      });
+}
+
+}  // namespace bubblescope::tools

@@ -1,0 +1,117 @@
+// Predicts steps and writes them.
+#include "tools/python/binding/step.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <utility>
+
+#include "sim/predict/memory_caps.h"
+#include "sim/predict/moves.h"
+#include "tools/flags/field_names.h"
+#include "tools/inputs/config.h"
+#include "tools/inputs/model_headline.h"
+#include "tools/inputs/model_report.h"
+#include "tools/inputs/unused_costs.h"
+#include "traces/reports/report_json.h"
+#include "traces/reports/text_report.h"
+#include "traces/timelines/made_with.h"
+
+namespace bubblescope::tools {
+
+namespace {
+
+/// Throws Error where the options ask for another shape than the schedule's.
+void expect_shape(const Schedule& schedule, const PredictOptions& options) {
+  const ShapeOptions& asked = options.shape;
+  const auto expect = [&](const char* flag, const std::optional<std::int32_t>& value,
+                          std::int32_t is) {
+    if (value && *value != is)
+      throw Error(schedule.name + " has " + std::to_string(is) + " " + flag + ", not " +
+                  std::to_string(*value) + "; leave " + flag + " out");
+  };
+  expect("--pp", asked.ranks, schedule.shape.ranks);
+  expect("-m", asked.microbatches, schedule.shape.microbatches);
+  expect("--vpp", asked.chunks, schedule.shape.chunks);
+  expect("--slices", asked.slices, schedule.shape.slices);
+  if (!options.model.global_batch) return;
+  const Parallelism& parallel = options.model.parallel;
+  const std::int64_t batch =
+      std::int64_t{parallel.data} * parallel.micro_batch_size * schedule.shape.microbatches;
+  if (*options.model.global_batch != batch)
+    throw Error(fmt::format(
+        "{} has {} micro-batches, which are a --global-batch-size of {}, not {}", schedule.name,
+        schedule.shape.microbatches, batch, *options.model.global_batch));
+}
+
+void warn_of_step(const TimedStep& step, const PredictOptions& options) {
+  warn_of_unused_costs(options.cost.uniform, std::span(&step.program, 1));
+  if (step.models.placed)
+    report_model_notes(*step.models.placed, step.report, options.model.explain);
+}
+
+}  // namespace
+
+NamedColumn find_lane_names(const Program& program) {
+  NamedColumn lanes;
+  std::map<std::string, std::int32_t> code_of;
+  std::vector<std::int32_t> code_of_lane;
+  for (const Lane& lane : program.lanes) {
+    const auto next = static_cast<std::int32_t>(code_of.size());
+    const auto [known, is_new] = code_of.emplace(lane.name, next);
+    if (is_new) lanes.names.push_back(lane.name);
+    code_of_lane.push_back(known->second);
+  }
+  lanes.codes.reserve(program.instructions.size());
+  for (const Instruction& instruction : program.instructions)
+    lanes.codes.push_back(instruction.lane == kNoLane ? -1 : code_of_lane[instruction.lane]);
+  return lanes;
+}
+
+PythonStep predict_step(ValidSchedule schedule, const PredictOptions& options) {
+  expect_shape(schedule, options);
+  const Moves moves = choose_moves(options);
+  if (moves.any()) schedule = apply_moves(std::move(schedule), moves);
+  auto timed = std::make_shared<TimedStep>(predict(std::move(schedule), options));
+  warn_of_step(*timed, options);
+  PythonStep step{std::move(timed), {}};
+  step.problems =
+      name_flags(over_cap(collect_peaks(step.timed->report), step.timed->models.memory));
+  return step;
+}
+
+std::string write_json(const PythonStep& step) {
+  const TimedStep& timed = *step.timed;
+  return traces::write_report_json(timed.report, timed.program, timed.timeline,
+                                   [&](traces::JsonWriter& json) {
+                                     traces::write_made_with_json(json.line(1), timed.made);
+                                     if (timed.models.placed)
+                                       write_model_json(json, *timed.models.placed, timed.report);
+                                   });
+}
+
+std::string write_text(const PythonStep& step) {
+  const TimedStep& timed = *step.timed;
+  const std::string text =
+      traces::draw_timeline(timed.record()) + "\n" + traces::write_text_report(timed.record());
+  const std::optional<PlacedModel>& placed = timed.models.placed;
+  if (!placed) return text;
+  return write_model_headline(*placed, timed.report) + "\n" + text +
+         write_model_text(*placed, timed.report);
+}
+
+std::string render(const PythonStep& step, const std::string& format, const std::string& file) {
+  const auto& registry = Registry<traces::TimelineFormat>::instance();
+  const traces::TimelineFormat* found = registry.find(format);
+  if (found == nullptr)
+    throw Error("no format of steps is called '" + format + "'" +
+                suggestion(registry.nearest(format)));
+  const traces::StepRecord record = step.timed->record();
+  if (found->write) return found->write(record, file);
+  std::string content;
+  found->stream({"", {{step.timed->schedule->name, record}}},
+                [&content](std::string_view piece) { content += piece; });
+  return content;
+}
+
+}  // namespace bubblescope::tools

@@ -1,0 +1,45 @@
+// A predicted step as Python sees it: the C++ value, read through functions that copy nothing
+// large.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tools/inputs/predict.h"
+
+namespace bubblescope::tools {
+
+/// A step, shared with the arrays that refer to it.
+struct PythonStep {
+  std::shared_ptr<const TimedStep> timed;
+  Problems problems;  ///< ranks over their cap
+};
+
+/// Names of a column, and for each row the index of its name; -1: none.
+struct NamedColumn {
+  std::vector<std::string> names;
+  std::vector<std::int32_t> codes;
+};
+
+/// The lane of every instruction.
+NamedColumn find_lane_names(const Program& program);
+
+/// Predicts the step of a schedule; its moves are still to be applied. Throws Error.
+PythonStep predict_step(ValidSchedule schedule, const PredictOptions& options);
+
+/// The step as `simulate --format json` prints it.
+std::string write_json(const PythonStep& step);
+
+/// The step as `simulate` prints it.
+std::string write_text(const PythonStep& step);
+
+/// The content of an export, such as "svg"; `file` is its name, whose ending may matter.
+std::string render(const PythonStep& step, const std::string& format, const std::string& file);
+
+void bind_step(nanobind::module_& module);
+
+}  // namespace bubblescope::tools

@@ -1,0 +1,209 @@
+"""Plans, searches and analyses: long questions whose answers are tables."""
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Union
+
+from . import _core
+from ._words import options_as_words, temporary_file, text_of
+from .reports import Report, time_text
+from .schedules import Schedule, read
+
+if TYPE_CHECKING:
+    import pandas
+
+SEARCH_ONLY = ("placement", "objective", "time_limit", "seed")
+Paths = Union[str, "os.PathLike[str]", Iterable[Union[str, "os.PathLike[str]"]]]
+
+
+def _run(name: str, words: list[str], options: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    import json
+
+    with options_as_words(options) as more:
+        status, printed = _core.run_command(name, [*words, "--format=json", *more])
+    return status, json.loads(printed)
+
+
+class Plan:
+    """Configurations, the best first. It is empty where none fits."""
+
+    def __init__(self, found: dict[str, Any]) -> None:
+        self.json = found
+        self.plans: list[dict[str, Any]] = found["plans"]
+
+    @property
+    def best(self) -> dict[str, Any]:
+        """The first configuration, as ``plan --format json`` prints it."""
+        return self.plans[0]
+
+    def df(self) -> pandas.DataFrame:
+        """A DataFrame with one row per configuration."""
+        import pandas
+
+        return pandas.json_normalize(self.plans)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self.plans)
+
+    def __len__(self) -> int:
+        return len(self.plans)
+
+    def __getitem__(self, at: int) -> dict[str, Any]:
+        return self.plans[at]
+
+    def __repr__(self) -> str:
+        if not self.plans:
+            return "<Plan: no configuration fits>"
+        best = self.best
+        return f"<Plan: {len(self)} configurations, best {best['schedule']} in {time_text(best['step_ns'])}>"
+
+
+def plan(**options: Any) -> Plan:
+    """Ranks schedules and shapes, for given costs or for a model on a cluster.
+
+    Keywords are the flags of ``bubblescope plan``; where those take several numbers, lists do.
+
+    >>> import bubblescope as bs
+    >>> p = bs.plan(pp=[4, 8], m=[16, 32], schedules=["1f1b", "zb-h1"], f=10, i=10, w=9, cap=8)
+    >>> len(p), p.best["schedule"]
+    (8, 'zb-h1')
+    """
+    return Plan(_run("plan", [], options)[1])
+
+
+class Search:
+    """The schedule that a search found, and what it proved about it."""
+
+    def __init__(self, found: dict[str, Any], schedule: Schedule, costs: dict[str, Any]) -> None:
+        self.json = found
+        self.schedule = schedule
+        self._costs = costs
+        self.value: int = found["value_ns"]
+        """What was minimized, of this schedule, in nanoseconds."""
+        self.bound: int = found["bound_ns"]
+        """No schedule within the limits is better."""
+        self.proved_optimal: bool = found["proved_optimal"]
+        self.gap: float = found["gap"]
+        self.claim: str = found["claim"]
+
+    @property
+    def report(self) -> Report:
+        """The step of the schedule under the costs of the search."""
+        return self.schedule.simulate(**self._costs)
+
+    def __repr__(self) -> str:
+        return f"<Search: {time_text(self.value)}, {self.claim}>"
+
+
+def search(**options: Any) -> Search:
+    """Finds a schedule for given costs and memory, and bounds how good any could be.
+
+    Keywords are the flags of ``bubblescope search``. Ctrl-C ends the search with the best schedule so far.
+
+    >>> import bubblescope as bs
+    >>> found = bs.search(pp=2, m=3, cap=2)
+    >>> found.proved_optimal, found.report.makespan == found.value
+    (True, True)
+    """
+    with temporary_file(".json") as path:
+        _, found = _run("search", [f"--output={path}"], options)
+        schedule = read(path)
+    costs = {key: value for key, value in options.items() if key not in SEARCH_ONLY and key != "vpp"}
+    return Search(found, schedule, costs)
+
+
+class Analysis:
+    """A measured trace as a report: ``json`` is what ``analyze --format json`` prints."""
+
+    def __init__(self, paths: list[str], options: dict[str, Any], found: dict[str, Any]) -> None:
+        self._paths = paths
+        self._options = options
+        self.json = found
+
+    @property
+    def makespan(self) -> int:
+        """The mean time of the pipeline's ops, in nanoseconds."""
+        return int(self.json["makespan_ns"])
+
+    @property
+    def step(self) -> int:
+        """The mean time of whole steps, of the slowest replica."""
+        return int(self.json["step_ns"])
+
+    @property
+    def bubble(self) -> dict[str, Any] | None:
+        """The bubble by each definition; None where the trace supports no conclusion."""
+        return self.json["bubble"]  # type: ignore[no-any-return]
+
+    @property
+    def trust(self) -> dict[str, Any]:
+        """How far the trace explains its own times: the verdict, and why."""
+        return self.json["trust"]  # type: ignore[no-any-return]
+
+    @property
+    def causes(self) -> list[dict[str, Any]]:
+        """What makes steps long, the largest first."""
+        return self.json["causes"] or []
+
+    def df(self) -> pandas.DataFrame:
+        """A DataFrame with one row per rank."""
+        import pandas
+
+        return pandas.json_normalize(self.json["ranks"]).set_index("rank")
+
+    def iterations(self) -> pandas.DataFrame:
+        """A DataFrame with one row per measured step."""
+        import pandas
+
+        return pandas.DataFrame(self.json["per_iteration"])
+
+    def timeline(self) -> pandas.DataFrame:
+        """A DataFrame with one row per op and message of the median step."""
+        import pandas
+
+        import io
+
+        return pandas.read_csv(io.StringIO(self.timeline_csv()))
+
+    def timeline_csv(self) -> str:
+        """The same as csv, as ``analyze --timeline`` writes it."""
+        with temporary_file(".csv") as path:
+            _run("analyze", [*self._paths, f"--timeline={path}"], self._options)
+            with open(path, encoding="utf-8") as file:
+                return file.read()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes a drawing or a file of the median step, by the ending of its name; see ``Report.save``."""
+        from .reports import _format_of
+
+        name = os.fspath(path)
+        _run("analyze", [*self._paths, f"--{_format_of(name.removesuffix('.gz'))}={name}"], self._options)
+
+    def __repr__(self) -> str:
+        return f"<Analysis of {self.json['schedule']}: {time_text(self.makespan)}, trust {self.trust['verdict']}>"
+
+    def _repr_html_(self) -> str:
+        import html
+
+        with temporary_file(".html") as path:
+            self.save(path)
+            with open(path, encoding="utf-8") as file:
+                page = file.read()
+        return (f'<iframe srcdoc="{html.escape(page)}" title="trace" '
+                f'style="width:100%;height:600px;border:1px solid #ccc"></iframe>')
+
+
+def analyze(paths: Paths, **options: Any) -> Analysis:
+    """Reports on measured traces: files or folders of PyTorch's profiler, Nsight Systems, or our own.
+
+    >>> import bubblescope as bs, os, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = os.path.join(folder.name, "step.trace.json")
+    >>> bs.schedule("1f1b", pp=2, m=4).simulate().save(path)
+    >>> a = bs.analyze(path)
+    >>> a.makespan, a.trust["verdict"]
+    (15000000, 'good')
+    """
+    names = [text_of(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
+    return Analysis(names, dict(options), _run("analyze", names, options)[1])

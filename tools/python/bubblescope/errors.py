@@ -1,0 +1,69 @@
+"""Exceptions, and messages in Python's words: the flag ``--p2p-mode`` is the keyword ``p2p_mode``."""
+from __future__ import annotations
+
+import re
+import sys
+import warnings
+
+
+class Error(Exception):
+    """Every error of the library.
+
+    ``details`` holds what the program would print beside it, such as the drawing of a deadlock.
+
+    >>> import bubblescope as bs
+    >>> try:
+    ...     bs.schedule("1f1b", pp=4, m=8).simulate(p2p_mod="fifo")
+    ... except bs.Error as error:
+    ...     print(error)
+    no flag is called 'p2p_mod'; did you mean 'p2p_mode'? ('bubblescope simulate --help' shows them all)
+    """
+
+    details: str = ""
+
+
+class UsageError(Error, ValueError):
+    """A wrong argument, or a file that cannot be read."""
+
+
+class ProblemError(Error):
+    """A problem of what was asked about: a schedule that is not legal, or that deadlocks."""
+
+
+class MachineError(Error, RuntimeError):
+    """The machine failed: a full disk, a device that is missing."""
+
+
+_COMMAND = re.compile(r"('bubblescope [^']*')")
+_FLAG = re.compile(r"--([a-z][a-z0-9]*(?:-[a-z0-9]+)*)|(?<![\w-])-m\b")
+
+
+def in_keywords(message: str) -> str:
+    """The message with keywords for flags, except in command lines."""
+    parts = _COMMAND.split(message)
+    for at in range(0, len(parts), 2):
+        parts[at] = _FLAG.sub(lambda flag: (flag[1] or "m").replace("-", "_"), parts[at])
+    return "".join(parts)
+
+
+def make_error(kind: type[Error], message: str, details: str) -> Error:
+    """An exception with its details, which also follow it in a traceback."""
+    error = kind(in_keywords(message))
+    error.details = details
+    if details and hasattr(error, "add_note"):
+        error.add_note(details)
+    return error
+
+
+def warn_of(messages: str) -> None:
+    """Warns of every message of the library, for the user's line that called it."""
+    level = 2
+    frame = sys._getframe(1)
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
+        level += 1
+        frame = frame.f_back
+    for message in messages.splitlines():
+        if message.startswith("wrote "):
+            continue
+        text = in_keywords(message.removeprefix("bubblescope: "))
+        warnings.warn(text, UserWarning, stacklevel=level)

@@ -1,0 +1,306 @@
+"""Predicted steps: their numbers, their timeline, their pictures."""
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from . import _core
+from .errors import in_keywords
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+    import numpy
+    import pandas
+    from numpy.typing import NDArray
+
+    from .schedules import Schedule
+
+MAX_SHOWN = 20_000
+"""Ops up to which a notebook shows the timeline itself."""
+FORMAT_OF_ENDING = {".svg": "svg", ".html": "html", ".htm": "html", ".pftrace": "perfetto", ".trace.json": "trace",
+                    ".json": "save", ".csv": "timeline", ".dot": "dot", ".gv": "dot", ".png": "dot", ".pdf": "dot"}
+
+
+class TimedOp(NamedTuple):
+    """One op or message, with its times in nanoseconds."""
+
+    rank: int
+    op: str
+    start: int
+    end: int
+
+
+class Timeline:
+    """When every op and message of a step started and ended.
+
+    The numbers are numpy arrays that refer to the step's own memory. The whole is a table that pandas, polars, pyarrow
+    and DuckDB read without copying the times (``__arrow_c_stream__``).
+
+    >>> import bubblescope as bs
+    >>> t = bs.schedule("1f1b", pp=2, m=2).simulate().timeline
+    >>> len(t), t.start[:3].tolist(), t[0]
+    (12, [0, 1000000, 2000000], TimedOp(rank=0, op='0F0', start=0, end=1000000))
+    """
+
+    def __init__(self, step: _core.Step) -> None:
+        self._step = step
+
+    @property
+    def start(self) -> NDArray[numpy.int64]:
+        """Nanoseconds from the start of the step."""
+        return self._step.start
+
+    @property
+    def end(self) -> NDArray[numpy.int64]:
+        return self._step.end
+
+    @property
+    def slack(self) -> NDArray[numpy.int64]:
+        """By how much each may be longer without making the step longer."""
+        return self._step.slack
+
+    @property
+    def rank(self) -> NDArray[numpy.int32]:
+        """The rank that runs the op; of a message, the sender."""
+        return self._step.rank
+
+    @property
+    def peer(self) -> NDArray[numpy.int32]:
+        """The receiver of a message; else the rank itself."""
+        return self._step.peer
+
+    @property
+    def stage(self) -> NDArray[numpy.int32]:
+        return self._step.stage
+
+    @property
+    def microbatch(self) -> NDArray[numpy.int32]:
+        return self._step.microbatch
+
+    @property
+    def slice(self) -> NDArray[numpy.int16]:
+        return self._step.slice
+
+    @property
+    def kind(self) -> NDArray[numpy.uint8]:
+        """The kind of each, as an index into ``kinds``."""
+        return self._step.kind
+
+    @property
+    def kinds(self) -> list[str]:
+        """The names of the kinds: ``F``, ``B``, ``I``, ``W``, ``R``, ``SEND_F`` and so on."""
+        return _core.kind_names()
+
+    @property
+    def ops(self) -> list[str]:
+        """The text of each: ``2F0``."""
+        return self._step.ops
+
+    def df(self) -> pandas.DataFrame:
+        """A DataFrame with one row per op and message.
+
+        >>> import bubblescope as bs
+        >>> d = bs.schedule("1f1b", pp=2, m=2).simulate().timeline.df()
+        >>> d[d.kind == "B"].end_ns.max().item()
+        9000000
+        """
+        import numpy
+        import pandas
+
+        step = self._step
+        lanes, lane_of = step.lanes
+        critical = numpy.zeros(len(step), dtype=bool)
+        critical[step.critical_ids] = True
+        columns: dict[str, Any] = {
+            "rank": step.rank, "lane": pandas.Categorical.from_codes(numpy.asarray(lane_of, dtype=numpy.int32), lanes),
+            "op": step.ops, "kind": pandas.Categorical.from_codes(step.kind.astype(numpy.int8), _kind_categories()),
+            "stage": step.stage, "microbatch": step.microbatch, "slice": step.slice, "start_ns": step.start,
+            "end_ns": step.end}
+        if len(step.slack) == len(step):
+            columns["slack_ns"] = step.slack
+        columns["critical"] = critical
+        return pandas.DataFrame(columns)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._step.arrow_stream()
+
+    def __len__(self) -> int:
+        return len(self._step)
+
+    def __getitem__(self, at: int) -> TimedOp:
+        step = self._step
+        return TimedOp(int(step.rank[at]), step.op(at), int(step.start[at]), int(step.end[at]))
+
+    def __iter__(self) -> Iterator[TimedOp]:
+        step = self._step
+        return map(TimedOp, step.rank.tolist(), step.ops, step.start.tolist(), step.end.tolist())
+
+    def __repr__(self) -> str:
+        return f"<Timeline of {self._step.name}: {len(self)} ops and messages>"
+
+
+def _kind_categories() -> list[str]:
+    return [name or "idle" for name in _core.kind_names()]
+
+
+class Report:
+    """A predicted step: its time, its bubbles, the memory of its ranks. Times are whole nanoseconds.
+
+    >>> import bubblescope as bs
+    >>> r = bs.schedule("1f1b", pp=4, m=8).simulate()
+    >>> r
+    <Report of 1f1b: makespan 33 ms, bubble 27.3 %>
+    >>> r.ranks[3].idle_by_cause["warmup"], r.lower_bound == r.makespan
+    (3000000, True)
+    """
+
+    def __init__(self, step: _core.Step, schedule: Schedule | None = None) -> None:
+        self._step = step
+        self._json: dict[str, Any] | None = None
+        self.schedule = schedule
+        """The schedule whose step this is."""
+
+    @property
+    def name(self) -> str:
+        return self._step.name
+
+    @property
+    def makespan(self) -> int:
+        """The whole step, from the first start to the last end."""
+        return self._step.makespan
+
+    @property
+    def max_span(self) -> int:
+        """The longest of the ranks' own times."""
+        return self._step.max_span
+
+    @property
+    def ideal(self) -> int:
+        """The busy time of the busiest rank."""
+        return self._step.ideal
+
+    @property
+    def lower_bound(self) -> int:
+        """No order of these ops on these ranks is faster."""
+        return self._step.lower_bound
+
+    @property
+    def period(self) -> int | None:
+        """The time per micro-batch of a schedule that never flushes."""
+        return self._step.period
+
+    @property
+    def bubble(self) -> _core.Bubble:
+        """The bubble by each of its definitions: ``ratio``, ``overhead``, ``span_rate`` and ``time``."""
+        return self._step.bubble
+
+    @property
+    def ranks(self) -> list[_core.RankReport]:
+        """Busy and idle time, and memory, of every rank."""
+        return self._step.ranks
+
+    @property
+    def critical_path(self) -> list[TimedOp]:
+        """One chain of ops and messages that makes the step as long as it is."""
+        return [TimedOp(*entry) for entry in self._step.critical_path]
+
+    @property
+    def problems(self) -> list[str]:
+        """The ranks that hold more than their cap."""
+        return [in_keywords(problem) for problem in self._step.problems]
+
+    @property
+    def timeline(self) -> Timeline:
+        return Timeline(self._step)
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """The report as ``simulate --format json`` prints it, with what a model adds."""
+        if self._json is None:
+            import json
+
+            self._json = json.loads(self._step.json())
+        return self._json
+
+    def df(self) -> pandas.DataFrame:
+        """A DataFrame with one row per rank.
+
+        >>> import bubblescope as bs
+        >>> d = bs.schedule("1f1b", pp=4, m=8).simulate().df()
+        >>> d.peak_activations.tolist(), d.idle_ns.tolist()
+        ([4.0, 3.0, 2.0, 1.0], [9000000, 9000000, 9000000, 9000000])
+        """
+        import pandas
+
+        return pandas.DataFrame([_row_of(rank, report) for rank, report in enumerate(self.ranks)]).set_index("rank")
+
+    def save(self, path: str | os.PathLike[str], format: str | None = None) -> None:
+        """Writes a drawing, a page or a file of the step, by the ending of its name.
+
+        ``.svg``, ``.html`` (zoomable), ``.pftrace`` (Perfetto), ``.trace.json`` (chrome://tracing), ``.json`` (our
+        own), ``.csv`` (the timeline), ``.dot``; with ``.gz`` after it, packed.
+        """
+        name = os.fspath(path)
+        packed = name.endswith(".gz")
+        plain = name[:-3] if packed else name
+        content = self._step.render(format or _format_of(plain), plain)
+        if packed:
+            import gzip
+
+            content = gzip.compress(content)
+        with open(name, "wb") as file:
+            file.write(content)
+
+    def plot(self, width: float = 7.0) -> matplotlib.figure.Figure:
+        """A figure of the timeline for a paper, this many inches wide. Needs matplotlib."""
+        from .plots import plot_timeline
+
+        return plot_timeline(self._step, width)
+
+    def __repr__(self) -> str:
+        return f"<Report of {self.name}: makespan {time_text(self.makespan)}, bubble {100 * self.bubble.ratio:.1f} %>"
+
+    def __str__(self) -> str:
+        return self._step.text()
+
+    def _repr_html_(self) -> str:
+        import html
+
+        if len(self._step) > MAX_SHOWN:
+            return f"<pre>{html.escape(repr(self))}</pre><p>{len(self._step)} ops: save('step.html') shows them all</p>"
+        page = self._step.render("html", "step.html").decode()
+        return (f'<iframe srcdoc="{html.escape(page)}" title="{html.escape(self.name)}" '
+                f'style="width:100%;height:{_height(len(self.ranks))}px;border:1px solid #ccc"></iframe>')
+
+
+def _height(ranks: int) -> int:
+    return min(720, 420 + 24 * ranks)
+
+
+def _row_of(rank: int, report: _core.RankReport) -> dict[str, Any]:
+    row: dict[str, Any] = {"rank": rank, "busy_ns": report.busy, "idle_ns": report.idle, "sends": report.sends,
+                           "peak_chunks": report.peak_chunks, "peak_activations": report.peak_activations,
+                           "peak_units": report.peak_units}
+    if report.peak_memory_bytes is not None:
+        row["peak_memory_bytes"] = report.peak_memory_bytes
+    row.update({f"busy_{kind}_ns": time for kind, time in report.busy_by_kind.items()})
+    row.update({f"idle_{cause}_ns": time for cause, time in report.idle_by_cause.items()})
+    return row
+
+
+def _format_of(path: str) -> str:
+    for ending, name in FORMAT_OF_ENDING.items():
+        if path.endswith(ending):
+            return name
+    from .errors import UsageError
+
+    raise UsageError(f"{path}: no format has this ending; end it in one of {', '.join(FORMAT_OF_ENDING)}, or give format")
+
+
+def time_text(nanoseconds: int) -> str:
+    """``33 ms``: four digits in the largest unit that fits."""
+    for unit, size in (("s", 10**9), ("ms", 10**6), ("us", 10**3)):
+        if nanoseconds >= size:
+            return f"{nanoseconds / size:.4g} {unit}"
+    return f"{nanoseconds} ns"

@@ -1,0 +1,360 @@
+"""Schedules: built by name, read from files, written by hand or by a function."""
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Union
+
+from . import _core
+from ._words import options_as_words, temporary_file
+from .errors import UsageError, in_keywords
+from .reports import Report
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import ArrayLike, NDArray
+    from typing_extensions import Unpack
+
+    from ._options import Options
+
+Rows = Sequence[Union[str, Sequence[str]]]
+"""The ops of every rank: ``["0F0 0B0", "1F0 1B0"]`` or ``[["0F0", "0B0"], ["1F0", "1B0"]]``."""
+Builder = Callable[..., Rows]
+"""A function that returns rows; it is called with the shape: ``build(pp=4, m=8)``."""
+AnySchedule = Union[str, "os.PathLike[str]", Builder, "Schedule"]
+
+SHAPE = ("pp", "m", "vpp", "microbatch_group_size", "slices", "moe_overlap", "replicas", "in_flight", "profile",
+         "layout", "global_batch_size")
+
+
+class Problem(NamedTuple):
+    """One thing that is wrong with a schedule, and where."""
+
+    rank: int | None
+    position: int | None
+    message: str
+
+
+def _problem(entry: dict[str, Any]) -> Problem:
+    return Problem(entry["rank"], entry["position"], in_keywords(entry["message"]))
+
+
+class Check:
+    """What ``check`` found. It is true where the schedule is legal and keeps within its cap.
+
+    >>> import bubblescope as bs
+    >>> found = bs.check(bs.Schedule(["0F0 0B0 0F1 0B1", "1F1 1B1 1F0 1B0"]))
+    >>> found.legal, found.problems[0].rank, found.problems[0].position
+    (False, 0, 1)
+    >>> print(found.problems[0].message)
+    deadlock: rank 0 at 0B0 waits for 1B0 of rank 1; rank 1 at 1F1 waits for 0F1 of rank 0
+    """
+
+    def __init__(self, found: dict[str, Any]) -> None:
+        self.json = found
+        self.name: str = found["schedule"]
+        self.legal: bool = found["legal"]
+        self.problems = [_problem(problem) for problem in found["problems"]]
+        self.over_cap = [_problem(problem) for problem in found.get("over_cap", [])]
+        self.swapped_messages = [_problem(problem) for problem in found.get("swapped_messages", [])]
+        self.deadlock: dict[str, bool] = found["deadlock"]
+        self.deadlock_cycle: dict[str, str] = found["deadlock_cycle"]
+        self.eager_slots_needed: int | None = found["eager_slots_needed"]
+        self.peak_activations: list[float] = found["peak_activations"]
+        self.suggestion: str | None = found.get("suggestion")
+
+    def __bool__(self) -> bool:
+        return self.legal and not self.over_cap
+
+    def __repr__(self) -> str:
+        if not self.legal:
+            return f"<Check of {self.name}: not legal, {len(self.problems)} problem(s): {self.problems[0].message}>"
+        modes = [mode for mode, blocks in self.deadlock.items() if blocks]
+        return f"<Check of {self.name}: legal, {'deadlocks in ' + ', '.join(modes) if modes else 'cannot deadlock'}>"
+
+
+def _cells_of(row: str | Sequence[str]) -> str:
+    return row if isinstance(row, str) else " ".join(cell or "_" for cell in row)
+
+
+class Schedule:
+    """For every rank, the order of its ops.
+
+    Ops are written in PyTorch's grammar: ``2F0`` is the forward of micro-batch 0 through stage 2; ``I`` is an input
+    gradient, ``W`` a weight gradient, ``B`` both in one.
+
+    >>> import bubblescope as bs
+    >>> s = bs.Schedule([["0F0", "0F1", "0B0", "0B1"], ["1F0", "1B0", "1F1", "1B1"]], name="mine")
+    >>> s.pp, s.m, s.simulate().makespan
+    (2, 2, 9000000)
+    """
+
+    def __init__(self, rows: Rows, name: str = "schedule") -> None:
+        self._order = _core.Order.parse([_cells_of(row) for row in rows], name)
+        self._named: str | None = None
+        self._options: dict[str, Any] = {}
+
+    @classmethod
+    def _of(cls, order: _core.Order, named: str | None = None, options: dict[str, Any] | None = None) -> Schedule:
+        made = cls.__new__(cls)
+        made._order, made._named, made._options = order, named, options or {}
+        return made
+
+    @property
+    def name(self) -> str:
+        return self._order.name
+
+    @property
+    def pp(self) -> int:
+        """The number of ranks."""
+        return self._order.pp
+
+    @property
+    def m(self) -> int:
+        """The number of micro-batches."""
+        return self._order.m
+
+    @property
+    def vpp(self) -> int:
+        """Stages per rank that one micro-batch passes."""
+        return self._order.vpp
+
+    @property
+    def slices(self) -> int:
+        """Slices of a sequence."""
+        return self._order.slices
+
+    @property
+    def rank_of_stage(self) -> list[int]:
+        return self._order.rank_of_stage
+
+    @property
+    def is_legal(self) -> bool:
+        return self._order.is_legal
+
+    @property
+    def rows(self) -> list[list[str]]:
+        """The ops of every rank.
+
+        >>> import bubblescope as bs
+        >>> bs.schedule("gpipe", pp=2, m=2).rows
+        [['0F0', '0F1', '0B0', '0B1'], ['1F0', '1F1', '1B0', '1B1']]
+        """
+        return self._order.cells
+
+    def check(self, **options: Unpack[Options]) -> Check:
+        """Finds every problem, the message modes in which it deadlocks, and its memory.
+
+        >>> import bubblescope as bs
+        >>> found = bs.schedule("zb-h1", pp=4, m=8).check(cap=4)
+        >>> bool(found), found.eager_slots_needed, found.peak_activations
+        (True, 0, [4.0, 4.0, 4.0, 4.0])
+        """
+        with temporary_file(".json", self._order.native()) as path:
+            return _check(path, {**self._extra_options(), **options})
+
+    def simulate(self, **options: Unpack[Options]) -> Report:
+        """Predicts the step.
+
+        >>> import bubblescope as bs
+        >>> r = bs.schedule("zb-h1", pp=4, m=8).simulate(f=10, i=10, w=9, p2p=0.4)
+        >>> r.makespan, r.ranks[0].peak_activations
+        (269800000, 4.0)
+
+        Options that were given to ``schedule`` hold here as well. Costs may be a cost file, or its content:
+
+        >>> stage = {"forward": 10, "input_grad": 10, "weight_grad": 9}
+        >>> bs.schedule("zb-h1", pp=2, m=4).simulate(costs={"format": "bubblescope-costs/1", "stages": [stage] * 2}).makespan
+        127000000
+        """
+        merged: dict[str, Any] = {**self._options, **options}
+        with options_as_words(merged) as words:
+            built = self._rebuilt(words, options)
+            return Report(built._order.simulate(words), built)
+
+    def _rebuilt(self, words: list[str], options: Any) -> Schedule:
+        """The schedule of these options: another one where its order depends on costs, or its shape is given anew."""
+        if self._named is None or not options:
+            return self
+        if not _core.reads_costs(self._named) and not any(keyword in SHAPE for keyword in options):
+            return self
+        return Schedule._of(_core.Order.load(self._named, words), self._named, {**self._options, **options})
+
+    def simulate_many(self, **costs: ArrayLike) -> NDArray[numpy.int64]:
+        """The makespans of many scenarios, whose costs are arrays in milliseconds, in one call.
+
+        ``f``, ``i``, ``w``, ``b`` and ``p2p`` may be arrays with one number per scenario, and all but ``p2p`` with one
+        row per scenario and one column per stage (the time of one micro-batch in that stage). Other options hold for all scenarios. Needs numpy.
+
+        >>> import bubblescope as bs
+        >>> bs.schedule("1f1b", pp=4, m=8).simulate_many(f=[1, 2, 3], b=2).tolist()
+        [33000000, 44000000, 55000000]
+        """
+        import numpy
+
+        arrays: list[_core.ScenarioCost] = []
+        options = dict(self._options)
+        for name, value in costs.items():
+            if isinstance(value, (str, bytes)) or numpy.ndim(value) == 0:
+                options[name] = value
+            else:
+                options.pop(name, None)
+                arrays.append(_core.ScenarioCost(name, numpy.ascontiguousarray(value, dtype=numpy.float64)))
+        with options_as_words(options) as words:
+            return numpy.asarray(self._order.simulate_many(words, arrays), dtype=numpy.int64)
+
+    def convert(self, to: str, **options: Unpack[Options]) -> str:
+        """The schedule in another format, of those that ``bubblescope list formats`` names.
+
+        >>> import bubblescope as bs
+        >>> print(bs.schedule("gpipe", pp=2, m=1).convert("pytorch-csv"), end="")
+        0F0,0B0
+        1F0,1B0
+        """
+        with temporary_file("." + to) as output:
+            self.save(output, to, **options)
+            with open(output, encoding="utf-8") as file:
+                text = file.read()
+            if text:
+                return text
+            _remove_parts(output)
+            raise UsageError(f"{to} is several files; save(path, {to!r}) writes them")
+
+    def save(self, path: str | os.PathLike[str], to: str = "native", **options: Unpack[Options]) -> None:
+        """Writes a file, by default our own json, which keeps all that a schedule says.
+
+        Formats of several files add their endings to ``path``.
+        """
+        merged = {**self._extra_options(), **options}
+        with temporary_file(".json", self._order.native()) as native, options_as_words(merged) as words:
+            _core.run_command("convert", [native, f"--to={to}", f"--output={os.fspath(path)}", *words])
+
+    @classmethod
+    def from_torch(cls, schedule: Any, name: str | None = None) -> Schedule:
+        """Reads the order of one of PyTorch's pipeline schedules; see ``bubblescope.torch.from_torch``."""
+        from . import torch
+
+        return torch.from_torch(schedule, name)
+
+    def to_torch(self) -> dict[int, list[Any]]:
+        """The action lists of every rank for PyTorch's runtime; see ``bubblescope.torch.to_torch``."""
+        from . import torch
+
+        return torch.to_torch(self)
+
+    def _extra_options(self) -> dict[str, Any]:
+        """The options of the schedule that its file does not say."""
+        return {key: value for key, value in self._options.items() if key not in SHAPE and key != "microbatches"}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Schedule) and self._order.native() == other._order.native()
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.pp, self.m))
+
+    def __repr__(self) -> str:
+        return f"<Schedule {self.name}: {self.pp} ranks, {self.m} micro-batches>"
+
+    def __str__(self) -> str:
+        return "\n".join(" ".join(row) for row in self.rows)
+
+
+def _remove_parts(path: str) -> None:
+    folder, name = os.path.split(path)
+    for part in os.listdir(folder):
+        if part.startswith(name) and part != name:
+            os.unlink(os.path.join(folder, part))
+
+
+def schedule(name: AnySchedule, **options: Unpack[Options]) -> Schedule:
+    """Builds the schedule of this name, or of a function that returns its rows.
+
+    >>> import bubblescope as bs
+    >>> bs.schedule("zb-h1", pp=8, m=64)
+    <Schedule zb-h1: 8 ranks, 64 micro-batches>
+
+    A function is called with the shape that was given:
+
+    >>> def one_by_one(pp, m):
+    ...     return [[f"{rank}{op}{i}" for i in range(m) for op in "FB"] for rank in range(pp)]
+    >>> bs.schedule(one_by_one, pp=2, m=2).rows[1]
+    ['1F0', '1B0', '1F1', '1B1']
+    """
+    given: dict[str, Any] = dict(options)
+    if isinstance(name, Schedule):
+        return name
+    if isinstance(name, os.PathLike):
+        return read(name)
+    if isinstance(name, str):
+        with options_as_words(given) as words:
+            return Schedule._of(_core.Order.load(name, words), name, given)
+    shape = {key: given[key] for key in ("pp", "m", "vpp", "slices") if key in given}
+    made = Schedule(name(**shape), getattr(name, "__name__", "schedule"))
+    made._options = {key: value for key, value in given.items() if key not in SHAPE}
+    return made
+
+
+def read(path: str | os.PathLike[str]) -> Schedule:
+    """Reads a schedule from a file: PyTorch's csv, the text form, DeepSpeed's, or our own json."""
+    text = os.fspath(path)
+    found = text if os.sep in text else os.path.join(os.curdir, text)  # never the name of a schedule
+    return Schedule._of(_core.Order.load(found, []))
+
+
+def simulate(name: AnySchedule, **options: Unpack[Options]) -> Report:
+    """Builds a schedule and predicts its step.
+
+    >>> import bubblescope as bs
+    >>> r = bs.simulate("1f1b", pp=8, m=64, model="llama3-70b", gpu="h100", tp=8)
+    >>> r.json["model"]["name"].split(",")[0]
+    'llama3-70b on h100'
+    """
+    return schedule(name, **options).simulate()
+
+
+def check(name: AnySchedule, **options: Unpack[Options]) -> Check:
+    """Finds what is wrong with a schedule. A shape that a schedule refuses is one of its problems.
+
+    >>> import bubblescope as bs
+    >>> bs.check("chimera", pp=3, m=4).legal
+    False
+    """
+    if isinstance(name, str):
+        return _check(name, options)
+    return schedule(name, **options).check()
+
+
+def _check(name_or_path: str, options: Any) -> Check:
+    import json
+
+    with options_as_words(options) as words:
+        _, printed = _core.run_command("check", [name_or_path, "--format=json", *words])
+    return Check(json.loads(printed))
+
+
+def schedules() -> list[str]:
+    """The names of all schedules.
+
+    >>> import bubblescope as bs
+    >>> {"1f1b", "zb-v"} <= set(bs.schedules())
+    True
+    """
+    import json
+
+    listed = json.loads(_core.run_command("list", ["schedules", "--format=json"])[1])
+    return [entry["name"] for entry in listed]
+
+
+def names_of(names: AnySchedule | Iterable[AnySchedule]) -> list[AnySchedule]:
+    """One schedule or several, as a list; "all" stands for every schedule that trains."""
+    if isinstance(names, str):
+        if names.strip().lower() == "all":
+            return [name for name in schedules() if name != "forward-only"]
+        return [name.strip() for name in names.split(",") if name.strip()]
+    if isinstance(names, (Schedule, os.PathLike)) or callable(names):
+        return [names]
+    return list(names)
+
+
+__all__ = ["AnySchedule", "Builder", "Check", "Problem", "Rows", "Schedule", "check", "names_of", "read", "schedule",
+           "schedules", "simulate"]

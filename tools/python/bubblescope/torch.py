@@ -1,0 +1,184 @@
+"""PyTorch's pipeline schedules: as ours, from ours, and a user's own stages under any of ours.
+
+It works with the releases whose runtime is ``_PipelineScheduleRuntime``; importing it imports PyTorch.
+"""
+from __future__ import annotations
+
+import csv
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.distributed.pipelining import PipelineStage
+from torch.distributed.pipelining.schedules import _Action, _PipelineScheduleRuntime
+
+from .commands import Analysis, analyze
+from .errors import ProblemError, UsageError
+from .reports import Report, time_text
+from .schedules import Schedule, schedule as build_schedule
+
+COMPUTE = {"F", "B", "I", "W", "OVERLAP_F_B"}
+SINGLE = {"ScheduleGPipe": "gpipe", "Schedule1F1B": "1f1b", "_ScheduleForwardOnly": "forward-only"}
+"""The schedules whose order is in PyTorch's code. Their ``pipeline_order`` is for drawings only, and not what runs."""
+COST_KEYS = {"F": "forward", "B": "backward", "I": "input_grad", "W": "weight_grad"}
+
+
+def from_torch(schedule: Any, name: str | None = None) -> Schedule:
+    """The order of one of PyTorch's schedules, with its idle slots, and without its messages, which follow from it."""
+    kind = type(schedule).__name__
+    if kind in SINGLE:
+        return build_schedule(SINGLE[kind], pp=schedule._num_stages, m=schedule._n_microbatches)
+    lists = getattr(schedule, "pipeline_order", None) or getattr(schedule, "pipeline_order_with_comms", None)
+    if not lists:
+        raise UsageError(f"{kind} has no action lists; give one of PyTorch's multi-stage schedules")
+    rows = [["_" if action is None else str(action) for action in lists[rank]
+             if action is None or action.computation_type.value in COMPUTE] for rank in sorted(lists)]
+    return Schedule(rows, name or kind.removeprefix("Schedule"))
+
+
+def to_torch(schedule: Schedule, comms: bool = False) -> dict[int, list[Any]]:
+    """The action lists of every rank, as ``_PipelineScheduleRuntime._prepare_schedule_with_comms`` takes them.
+
+    They hold the ops alone, to which PyTorch adds the messages; with ``comms`` they hold those as well, in the form of
+    the installed release (``format="compute_comms"``).
+    """
+    to = "pytorch-csv-comms" if comms else "pytorch-csv"
+    rows = csv.reader(schedule.convert(to, profile=_profile()).splitlines())
+    return {rank: [_Action.from_str(cell) for cell in row] for rank, row in enumerate(rows)}
+
+
+def _profile() -> str:
+    release = tuple(int(part) for part in torch.__version__.split(".")[:2])
+    return "pytorch-2.15" if release >= (2, 15) else "pytorch"
+
+
+def make_runtime(modules: Mapping[int, torch.nn.Module], schedule: Schedule, *, loss_fn: Callable[..., Any] | None,
+                 device: torch.device | str = "cpu", group: dist.ProcessGroup | None = None,
+                 **options: Any) -> _PipelineScheduleRuntime:
+    """PyTorch's runtime for this schedule and this rank's modules, which are given by their stages.
+
+    Further keywords are those of ``_PipelineScheduleRuntime``, such as ``scale_grads``.
+    """
+    rank = dist.get_rank(group)
+    ranks = dist.get_world_size(group)
+    if ranks != schedule.pp:
+        raise ProblemError(f"{schedule.name} has {schedule.pp} ranks, the process group {ranks}; start as many processes")
+    placement = dict(enumerate(schedule.rank_of_stage))
+    mine = [stage for stage in placement if placement[stage] == rank]
+    if sorted(modules) != mine:
+        raise ProblemError(f"rank {rank} of {schedule.name} runs stages {mine}, but was given {sorted(modules)}")
+    stages = [PipelineStage(modules[stage], stage, len(placement), torch.device(device), group=group) for stage in mine]
+    for stage in stages:
+        stage.stage_index_to_group_rank = placement
+    runtime = _PipelineScheduleRuntime(stages, schedule.m, loss_fn=loss_fn, **options)
+    runtime.stage_index_to_group_rank = placement
+    runtime._prepare_schedule_with_comms(to_torch(schedule))
+    return runtime
+
+
+class Run:
+    """What ``run`` measured. On ranks other than 0, only the losses are there."""
+
+    def __init__(self, losses: list[float], analysis: Analysis | None, prediction: Report | None) -> None:
+        self.losses = losses
+        """The mean loss of every step, on the rank of the last stage; elsewhere empty."""
+        self.analysis = analysis
+        """The report on the recorded steps."""
+        self.prediction = prediction
+        """The step that follows from the measured time of every stage's ops; its messages take no time."""
+
+    @property
+    def error(self) -> float:
+        """By how much the prediction is off, as a fraction of the measured time."""
+        if self.analysis is None or self.prediction is None:
+            raise UsageError("only rank 0 has the report")
+        return self.prediction.makespan / self.analysis.makespan - 1
+
+    def __repr__(self) -> str:
+        if self.analysis is None or self.prediction is None:
+            return f"<Run: {len(self.losses)} losses>"
+        trust = self.analysis.trust
+        doubt = "" if trust["verdict"] == "good" else f", trust {trust['verdict']}: {'; '.join(trust['why'])}"
+        return (f"<Run: measured {time_text(self.analysis.makespan)}, predicted "
+                f"{time_text(self.prediction.makespan)} ({100 * self.error:+.1f} %){doubt}>")
+
+
+def run(modules: Mapping[int, torch.nn.Module], schedule: Schedule, *, inputs: Any = None, target: Any = None,
+        loss_fn: Callable[..., Any] | None = None, optimizer: torch.optim.Optimizer | None = None, steps: int = 3,
+        warmup: int = 1, device: torch.device | str = "cpu", group: dist.ProcessGroup | None = None,
+        **options: Any) -> Run:
+    """Trains this rank's stages under a schedule, records it, and compares it with its prediction.
+
+    Every process of the group calls it, as under torchrun. ``modules`` are the stages of ``schedule.rank_of_stage`` that
+    are on this rank. ``inputs`` (a tensor, or a tuple of them) are used on the rank of stage 0, ``target`` on that of
+    the last stage. Steps after the ``warmup`` are recorded by PyTorch's profiler.
+    """
+    runtime = make_runtime(modules, schedule, loss_fn=loss_fn, device=device, group=group, **options)
+    last = len(schedule.rank_of_stage) - 1
+    given = inputs if isinstance(inputs, tuple) else (inputs,)
+    losses: list[float] = []
+
+    def step() -> None:
+        if optimizer is not None:
+            optimizer.zero_grad()
+        told: list[torch.Tensor] = []
+        keywords: dict[str, Any] = {"target": target, "losses": told} if last in modules else {}
+        runtime.step(*(given if 0 in modules else ()), **keywords)
+        if optimizer is not None:
+            optimizer.step()
+        if told:
+            losses.append(torch.stack(told).detach().mean().item())
+
+    for _ in range(warmup):
+        step()
+    text = _record(step, steps, torch.device(device), group)
+    analysis = _analyze_on_first(text, group)
+    if analysis is None:
+        return Run(losses, None, None)
+    return Run(losses, analysis, schedule.simulate(costs=measured_costs(analysis)))
+
+
+def _record(step: Callable[[], None], steps: int, device: torch.device, group: dist.ProcessGroup | None) -> str:
+    """The trace of these steps on this rank."""
+    activities = [torch.profiler.ProfilerActivity.CPU]
+    if device.type == "cuda":
+        activities.append(torch.profiler.ProfilerActivity.CUDA)
+    with torch.profiler.profile(activities=activities) as profiler:
+        for number in range(steps):
+            dist.barrier(group)
+            with torch.profiler.record_function(f"ProfilerStep#{number}"):
+                step()
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "trace.json")
+        profiler.export_chrome_trace(path)
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+
+
+def _analyze_on_first(text: str, group: dist.ProcessGroup | None) -> Analysis | None:
+    """Reports on the traces of all ranks, on rank 0."""
+    texts: list[str] = [""] * dist.get_world_size(group)
+    dist.all_gather_object(texts, text, group=group)
+    if dist.get_rank(group) != 0:
+        return None
+    folder = tempfile.mkdtemp(prefix="bubblescope-run-")  # it stays, for the analysis to be shown
+    for rank, trace in enumerate(texts):
+        with open(os.path.join(folder, f"rank{rank}.json"), "w", encoding="utf-8") as file:
+            file.write(trace)
+    return analyze(folder)
+
+
+def measured_costs(analysis: Analysis) -> dict[str, Any]:
+    """A cost file's content: the mean time of every stage's ops in a measured step, in milliseconds."""
+    durations: dict[tuple[int, str], list[int]] = {}
+    for row in csv.DictReader(analysis.timeline_csv().splitlines()):
+        if row["kind"] in COST_KEYS:
+            took = int(row["end_ns"]) - int(row["start_ns"])
+            durations.setdefault((int(row["stage"]), row["kind"]), []).append(took)
+    stages: list[dict[str, float]] = [{} for _ in range(max(stage for stage, _ in durations) + 1)]
+    for (stage, kind), times in durations.items():
+        stages[stage][COST_KEYS[kind]] = sum(times) / len(times) / 1e6
+    return {"format": "bubblescope-costs/1", "stages": stages}

@@ -360,7 +360,7 @@ def deepseek_run():
         'kind': 'expert',
         'model': 'deepseek-v3',
         'flags': [
-            *('dualpipe', '--pp', 16, '-m', 120, '--micro-batch-size', 1, '--dp', 128, '--ep', 64),
+            *('dualpipe', '--pp', 16, '-m', 120, '--micro-batch-size', 1, '--dp', 128, '--ep', 64, '--recompute', 'selective'),
             *('--seq-length', 4096, '--gradients', 'bf16', '--overlap', 'fused'),
         ],
         'seconds': 19.9,

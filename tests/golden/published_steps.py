@@ -16,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 
 import published_runs
 
@@ -30,8 +31,10 @@ def model_file(model, folder):
     text = json.dumps(model, sort_keys=True)
     path = os.path.join(folder, f'{abs(hash(text))}.json')
     if not os.path.exists(path):
-        with open(path, 'w') as file:
+        part = f'{path}.{threading.get_ident()}'
+        with open(part, 'w') as file:
             file.write(text)
+        os.replace(part, path)  # another thread never sees half a file
     return path
 
 

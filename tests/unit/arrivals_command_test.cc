@@ -57,9 +57,10 @@ TEST_F(ArrivalsCommand, ComparesEveryScheduleWithAndWithoutItsPolicy) {
       {"gpipe,1f1b", "--pp", "2", "-m", "4", "--policy", "ready:backward", "--format", "json"},
       tools::run_compare);
   std::string names;
-  for (const Json& report : compared) names += report["schedule"].get<std::string>() + " ";
+  for (const Json& report : compared["reports"])
+    names += report["schedule"].get<std::string>() + " ";
   EXPECT_NE(names.find("1f1b"), std::string::npos) << names;
-  EXPECT_EQ(compared.size(), 4u);
+  EXPECT_EQ(compared["reports"].size(), 4u);
 }
 
 TEST_F(ArrivalsCommand, LengthsThatAreAllTheSameChangeNothing) {
@@ -92,7 +93,7 @@ TEST_F(ArrivalsCommand, WrongLengthsAreRefusedWithTheFlag) {
   const std::string odd = write("odd.txt", "4096 4097");
   const auto error_of = [](const tools::Arguments& arguments) -> std::string {
     try {
-      call_command(tools::run_simulate, arguments);
+      tools::run_simulate(arguments);
     } catch (const std::exception& error) {
       return error.what();
     }

@@ -28,6 +28,7 @@ enum class IdleCause : std::uint8_t {
   kArrival,        ///< waiting for a micro-batch to arrive
 };
 inline constexpr int kIdleCauses = 8;
+
 std::string_view name(IdleCause cause);
 
 /// The kinds of busy time; "send" is the time for which messages occupy the rank itself.
@@ -81,8 +82,7 @@ struct LinkUse {
   double utilization = 0;  ///< bytes as a fraction of what it could have carried
 };
 
-/// Step times under noise.
-struct StepTimes {
+struct StepTimes {                 ///< under noise
   std::vector<Nanos> makespans;    ///< per scenario
   Nanos p5 = 0, p50 = 0, p95 = 0;  ///< 5 %, 50 % and 95 % of the scenarios take at most this long
   Nanos shortest = 0;
@@ -90,9 +90,8 @@ struct StepTimes {
   double mean = 0;  ///< in nanoseconds
 };
 
-/// The increase of the step time when something takes 1 % longer.
-struct Sensitivity {
-  std::vector<Nanos> by_rank;               ///< all compute ops of the rank
+struct Sensitivity {           ///< the increase of the step time when something takes 1 % longer
+  std::vector<Nanos> by_rank;  ///< all compute ops of the rank
   std::array<Nanos, kBusyKinds> by_kind{};  ///< all ops of the kind; "send": all messages
 };
 

@@ -155,7 +155,8 @@ std::vector<std::string> explain(const ModelOnDevices& on) {
   std::vector<std::string> lines{
       model_text(on.model),
       "parallel: " + parallel_text(on),
-      "runtime: " + on.runtime + " sets the assumptions below; a name in brackets can be replaced (--assume NAME=VALUE)",
+      "runtime: " + on.runtime +
+          " sets the assumptions below; a name in brackets can be replaced (`assume` NAME=VALUE)",
       gemm_text(on),
       attention_text(on),
       elementwise_text(on),

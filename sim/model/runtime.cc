@@ -74,7 +74,7 @@ void assume(ModelOnDevices& on, std::string_view name, double value) {
     names.emplace_back(known.name);
   }
   throw Error("no assumption is called '" + std::string(name) + "'" +
-              suggestion(find_nearest_name(name, names)) + "; --explain names them");
+              suggestion(find_nearest_name(name, names)) + "; `explain` lists them");
 }
 
 }  // namespace bubblescope::inline sim

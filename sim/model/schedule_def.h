@@ -74,10 +74,10 @@ struct ScheduleDef {
   std::string source;   ///< the paper or program that it comes from
   /// Chunks per rank if the schedule fixes them; else --vpp decides, by default `default_chunks`.
   std::optional<std::int32_t> implied_chunks = {};
-  std::int32_t default_chunks = 1;   ///< 2 if the schedule with 1 has another name
-  std::int32_t default_slices = 1;   ///< the default of --slices
-  std::int32_t implied_slices = 1;   ///< slices that the schedule creates itself
-  bool repeats_chunks = false;       ///< whether --vpp may be any multiple of the implied chunks
+  std::int32_t default_chunks = 1;  ///< 2 if the schedule with 1 has another name
+  std::int32_t default_slices = 1;  ///< the default of --slices
+  std::int32_t implied_slices = 1;  ///< slices that the schedule creates itself
+  bool repeats_chunks = false;      ///< whether --vpp may be any multiple of the implied chunks
   /// The most micro-batches per rank for which its paper's bubble holds; 0: any number.
   std::int32_t promised_groups = 0;
   bool groups_microbatches = false;  ///< whether it takes --microbatch-group-size

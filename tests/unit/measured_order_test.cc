@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/ir/bytes_text.h"
-#include "tools/commands/compare_measured.h"
+#include "tools/commands/measured_spread.h"
 #include "traces/schedules/infer_schedule.h"
 
 namespace bubblescope::tests {

@@ -207,7 +207,7 @@ struct Output {
   ExportOptions exports;
   std::string command;
   std::optional<int> columns = {};  ///< that tables must fit
-  std::string results;  ///< file for the results of --backend as they come
+  std::string results;              ///< file for the results of --backend as they come
 };
 
 std::vector<NamedStep> steps_of(const std::vector<ComparedRow>& rows) {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "tools/commands/gate.h"
 #include "tools/commands/analyze_job.h"
+#include "tools/commands/gate.h"
 
 namespace bubblescope::tools {
 

@@ -22,6 +22,7 @@ constexpr auto kFlags = std::to_array<FieldFlag>({
     {"dp", "--dp"},
     {"ep", "--ep"},
     {"etp", "--etp"},
+    {"explain", "--explain"},
     {"first_layers", "--first-layers"},
     {"grad_reduction", "--grad-reduction"},
     {"in_flight", "--in-flight"},

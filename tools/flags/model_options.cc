@@ -13,6 +13,7 @@
 #include "sim/model/model_step.h"
 #include "tools/flags/choice.h"
 #include "tools/flags/command_flags.h"
+#include "tools/flags/field_names.h"
 #include "tools/flags/heading.h"
 #include "tools/print.h"
 #include "traces/costs/gpu_file.h"
@@ -292,7 +293,7 @@ ModelOnDevices resolve(const ModelOptions& options) {
 }
 
 void print_assumptions(const ModelOnDevices& on) {
-  for (const std::string& line : explain(on)) print_message("{}\n", line);
+  for (const std::string& line : explain(on)) print_message("{}\n", name_flags(line));
 }
 
 }  // namespace bubblescope::tools

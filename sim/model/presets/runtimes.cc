@@ -96,8 +96,8 @@ const RuntimeRegistrar kFsdp{{"fsdp",
 const RuntimeRegistrar kTorchtitan{
     {"torchtitan",
      {},
-     "torchtitan with torch.compile: FSDP2, fused kernels, every second product recomputed with "
-     "--recompute selective",
+     "torchtitan with torch.compile: FSDP2, fused kernels, every second product recomputed under "
+     "selective recomputation",
      "pytorch/torchtitan, docs and distributed/activation_checkpoint.py",
      torchtitan(),
      3,

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/ir/range.h"
@@ -45,7 +46,7 @@ struct Gpu {
   Link outside;  ///< between nodes, one way, per device
   Link host;     ///< to the host's memory, one way
   KernelRates kernels = {};
-  std::string generation = {};  ///< "hopper": devices that share kernels
+  std::string_view generation;  ///< "hopper": devices that share kernels; from a literal
 
   double sustained_flops() const {
     return kernels.sustained_flops > 0 ? kernels.sustained_flops : 0.95 * reachable_flops;

@@ -189,6 +189,7 @@ CostTable parse_cost_file(std::string_view text, const std::string& file) {
                     "reduce_grad",
                     "unshard",
                     "weight_bytes",
+                    "stage_kinds",
                     "message",
                     "norm",
                     "copy",
@@ -196,12 +197,11 @@ CostTable parse_cost_file(std::string_view text, const std::string& file) {
                     "memory",
                     "cluster",
                     "ranks_per_device",
-                    "measured",
-                    "stage_kinds",
                     "replicas",
                     "noise",
                     "outside_pipeline",
-                    "divisible"});
+                    "divisible",
+                    "measured"});
   CostTable costs;
   costs.file = file;
   read_stages(root, costs);

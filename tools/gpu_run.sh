@@ -84,7 +84,11 @@ describe_machine() {
   local state=name,driver_version,memory.total,clocks.sm,clocks.mem,clocks.max.sm,power.draw,power.limit,temperature.gpu
   date -u
   $rehearses && echo "REHEARSAL on a simulated device: no figure here is one of hardware"
-  timeout 10 nvidia-smi --query-gpu="$state" --format=csv 2>&1
+  if command -v nvidia-smi > /dev/null; then
+    timeout 10 nvidia-smi --query-gpu="$state" --format=csv 2>&1
+  else
+    echo "nvidia-smi: not installed"
+  fi
   timeout -k 1 $(($(left) / 3 + 1)) "$program" run gpipe --pp 1 -m 1 --backend cuda --work sleep --f 1us --b 1us --steps 1 2>&1 |
     grep -E '^measured on|while measured|were not noted'
   timeout 2 "$program" --version 2>&1 | head -n 1

@@ -187,11 +187,17 @@ FittedNoise fit_noise(std::span<const OpSample> samples) {
   fitted.is_straggler = find_stragglers_of(excess);
   fitted.noise = fit_effects(find_deviations(samples, fitted.is_straggler));
   for (const double value : excess) fitted.excess.push_back(std::exp(value));
+  // Weighted by the time that the op usually takes: a slow op of a thousandth of the others' time
+  // must not slow those down.
   WeightedMean factor;
-  for (std::size_t at = 0; at < samples.size(); ++at)
-    if (fitted.is_straggler[at]) factor.add(fitted.excess[at], 1);
+  double usual_time = 0;
+  for (std::size_t at = 0; at < samples.size(); ++at) {
+    const double usual = samples[at].time / fitted.excess[at];
+    usual_time += usual;
+    if (fitted.is_straggler[at]) factor.add(fitted.excess[at], usual);
+  }
   if (factor.weights == 0) return fitted;
-  fitted.noise.stragglers.probability = factor.weights / static_cast<double>(samples.size());
+  fitted.noise.stragglers.probability = factor.weights / usual_time;
   fitted.noise.stragglers.factor = factor.value();
   return fitted;
 }

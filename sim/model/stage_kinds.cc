@@ -80,7 +80,9 @@ std::vector<StageEntry> make_stage_kinds(const std::vector<StageEntry>& stages) 
 
 CostTable fit_stages(CostTable table, const Schedule& schedule) {
   const auto stages = static_cast<std::size_t>(schedule.stages_per_pipeline());
-  if (table.stage_kinds.empty() || table.stages.size() == stages || stages < 2) return table;
+  const bool has_all = table.stages.size() == stages ||
+                       table.stages.size() == static_cast<std::size_t>(schedule.stages());
+  if (table.stage_kinds.empty() || has_all || stages < 2) return table;
   table.stages.assign(stages, table.stage_kinds[1]);
   table.stages.front() = table.stage_kinds[0];
   table.stages.back() = table.stage_kinds[2];

@@ -133,13 +133,17 @@ namespace {
 
 /// Predicts the order that ranks choose, and reports the noise under which they choose anew.
 Prediction predict_readiness(const ValidSchedule& schedule, const Config& config) {
-  ReadyStep ready = run_by_readiness(schedule, config);
   Config chosen = config;
+  chosen.scenarios = choose_scenarios(config);
+  if (auto* const table = std::get_if<CostTable>(&chosen.costs)) table->noise.reset();
+  ReadyStep ready = run_by_readiness(schedule, chosen);
   chosen.policy.reset();
   chosen.scenarios.noise = {};
   Program program = lower_or_refuse(ready.schedule, choose_lowering(ready.schedule, chosen));
   Prediction step = predict(std::move(ready.schedule), std::move(program), chosen);
   step.report.noise = std::move(ready.noise);
+  if (const auto* const table = std::get_if<CostTable>(&chosen.costs))
+    step.report.job = find_job_step(step.report, *table);
   return step;
 }
 

@@ -28,6 +28,9 @@ void expect_reorderable(const Schedule& schedule, const Config& config) {
   if (!schedule.weights.empty()) refuse("its ops read weights of certain versions");
   if (!schedule.offload_target_of_rank.empty()) refuse("its activations are copied out and back");
   if (schedule.fused_forwards > 1) refuse("its forwards are fused");
+  const auto* const table = std::get_if<CostTable>(&config.costs);
+  if (table != nullptr && !table->replicas.empty())
+    refuse("the cost file has replicas, which wait for each other; leave 'replicas' out");
 }
 
 /// The lowest number is the best priority.

@@ -81,15 +81,15 @@ def rehearse_hanging(folder):
 def rehearse_stop(folder, build):
     """A section that is stopped leaves its archive all the same."""
     record = folder / "stopped"
-    script = subprocess.Popen(["bash", "tools/gpu_run.sh", "--rehearse", build, "correctness", record], cwd=ROOT,
+    script = subprocess.Popen(["bash", "tools/gpu_run.sh", "--rehearse", build, "predict8", record], cwd=ROOT,
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while script.poll() is None and not (record / "correctness" / "machine.txt").exists():
+    while script.poll() is None and not (record / "predict8" / "machine.txt").exists():
         time.sleep(0.1)
     time.sleep(3)
     script.terminate()
     expect(script.wait(timeout=60) == 143, f"a stopped script gives the status {script.returncode}")
-    check_archive(record, "correctness")
-    expect("MISSING" in (record / "correctness" / "summary.md").read_text(), "nothing is said to be missing")
+    check_archive(record, "predict8")
+    expect("MISSING" in (record / "predict8" / "summary.md").read_text(), "nothing is said to be missing")
 
 
 def main():

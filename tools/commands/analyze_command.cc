@@ -170,6 +170,12 @@ void expect_consistent(const AnalyzeOptions& options) {
                 ": end the name in .json for our own format or in .csv for PyTorch's");
   if (options.each && (options.costs_out || !tries.schedules.empty()))
     throw Error("--each reports many jobs; --costs-out and --try are for one");
+  if (options.each && (options.format == "json" || options.all_ranks))
+    throw Error("--each prints a csv row per job; leave --format json and --all-ranks out");
+  if (options.job.split_backward && !options.costs_out && tries.schedules.empty())
+    throw Error("--split-b goes with --costs-out or --try");
+  if (options.format == "csv" && !tries.schedules.empty())
+    throw Error("--format csv holds one step; give --try with --format json or text");
 }
 
 /// Parses the command line; empty if --help was given.
@@ -222,21 +228,25 @@ void expect_report_alone(const AnalyzeOptions& options) {
   if (!options.gate.empty()) refuse("--fail-if", "bubble");
   if (options.costs_out) refuse("--costs-out", "op times");
   if (!options.job.tries.schedules.empty()) refuse("--try", "op times");
+  if (!options.rules.empty()) refuse("--rules", "names of ops");
+  for (const auto& [name, path] : options.exports)
+    if (path) refuse(("--" + name).c_str(), "timeline");
 }
 
 int report_each(const AnalyzeOptions& options) {
   std::string text = write_job_header();
   bool failed = false;
   for (const std::string& path : options.paths) {
+    std::optional<Analysis> analysis;
     try {
-      const Analysis analysis =
-          analyze_steps(read_steps({path}, options.rules), options.memory, {});
-      text += write_job_row(path, analysis);
-      failed = failed || fails_gate(analysis, options.gate);
+      analysis = analyze_steps(read_steps({path}, options.rules), options.memory, {});
     } catch (const Error& unreadable) {
       text += write_problem_row(path, unreadable.what());
       failed = true;
+      continue;
     }
+    text += write_job_row(path, *analysis);
+    failed = fails_gate(*analysis, options.gate) || failed;
   }
   print_output("{}", text);
   return failed ? 1 : 0;
@@ -257,7 +267,8 @@ int run_analyze(const Arguments& arguments) {
       analyze_steps(read_steps(options->paths, options->rules), options->memory, options->job);
   expect_known(options->gate, collect_job_metrics(analysis));
   write_files(analysis, options->exports, arguments);
-  print_output("{}", print_report(analysis, *options));
+  print_fitted(print_report(analysis, *options),
+               options->format == "text" && detect_draw_options().fit);
   if (!analysis.is_trusted() && (options->costs_out || !options->job.tries.schedules.empty())) {
     print_error("nothing can be predicted from these steps, and nothing is written: " +
                 analysis.iterations.trust.why.front());

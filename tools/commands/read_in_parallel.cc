@@ -44,10 +44,11 @@ std::vector<ReadOutcome> read_in_parallel(const std::vector<std::string>& paths,
         outcomes[at].failed = std::current_exception();
       }
   };
-  std::vector<std::thread> threads;
-  for (std::size_t more = 1; more < count_threads(paths); ++more) threads.emplace_back(work);
+  const std::size_t count = count_threads(paths);
+  std::vector<std::jthread> threads;
+  for (std::size_t more = 1; more < count; ++more) threads.emplace_back(work);
   work();
-  for (std::thread& thread : threads) thread.join();
+  threads.clear();  // waits for them
   return outcomes;
 }
 

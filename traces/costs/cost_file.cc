@@ -158,6 +158,11 @@ void read_measured_step(const JsonNode& root, CostTable& costs) {
     costs.divisible = divisible->boolean();
     if (costs.divisible && has_lists(costs))
       divisible->refuse("goes with values that all micro-batches share; leave it or the lists out");
+    const bool own_messages = any_stage_has(costs, &StageEntry::message_bytes) ||
+                              any_stage_has(costs, &StageEntry::message_latency);
+    if (costs.divisible && own_messages)
+      divisible->refuse(
+          "goes with messages that are alike; give one latency and one size in 'message'");
   }
 }
 
@@ -211,6 +216,12 @@ CostTable parse_cost_file(std::string_view text, const std::string& file) {
       costs.stage_kinds.push_back(read_stage(kinds->at(kind)));
   }
   read_measured_step(root, costs);
+  if (const auto kinds = root.find("stage_kinds");
+      kinds && (has_lists(costs) || !costs.replicas.empty()))
+    kinds->refuse(
+        "goes with stages whose values all micro-batches and replicas share; leave it, or lists "
+        "and "
+        "'replicas', out");
   read_messages(root, costs);
   if (const auto norm = root.find("norm")) costs.norm = norm->duration();
   read_copy(root, costs);

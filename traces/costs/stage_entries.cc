@@ -179,6 +179,9 @@ StageEntry read_stage(const JsonNode& node) {
   StageDraft draft;
   ListLengths lengths;
   read_own_values(node, draft, lengths);
+  for (const ListedKey& each : kMessages)
+    if (const auto member = node.find(each.name))
+      member->refuse("is a value that only /stages may have; leave it out");
   if (!draft.lists.empty())
     node.refuse("has lists, which only /stages may have; give values that all micro-batches share");
   expect_complete(node, draft, node.find("forward").has_value());

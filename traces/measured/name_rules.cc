@@ -99,7 +99,7 @@ NumberSource parse_source(const JsonNode& node, const std::regex& pattern) {
   if (rest.empty()) return source;
   const auto offset = parse_number<std::int64_t>(rest.substr(rest.starts_with('+') ? 1 : 0));
   const bool is_signed = rest.starts_with('+') || rest.starts_with('-');
-  if (!is_signed || !offset || std::abs(*offset) > kMost)
+  if (!is_signed || !offset || *offset < -kMost || *offset > kMost)
     node.refuse("must be a number, or a group such as \"$1\" or \"$1-1\"");
   source.value = *offset;
   return source;
@@ -120,7 +120,7 @@ std::regex compile(const JsonNode& node) {
   try {
     return std::regex(text, kSyntax);
   } catch (const std::regex_error& error) {
-    node.refuse(fmt::format("is no regular expression: {}", error.what()));
+    node.refuse(fmt::format("is not a valid regular expression: {}", error.what()));
   }
 }
 
@@ -168,7 +168,7 @@ Number number_of(const Rule& rule, const char* key, const NumberSource& source, 
   if (source.group > 0) {
     const std::string_view text = text_of(match, source.group);
     const auto found = parse_number<std::int64_t>(text);
-    const bool fits = found && *found <= most + std::abs(source.value);
+    const bool fits = found && *found >= 0 && *found <= most + std::abs(source.value);
     if (!fits)
       throw Error(
           fmt::format("`rules`: the rule for {} takes \"{}\" from {}, which is no number "

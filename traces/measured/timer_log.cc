@@ -81,6 +81,7 @@ class Reader {
     name = strip(name.substr(0, name.find_last_not_of('.') + 1));
     if (block_ == Block::kEveryRank) return take_rank(name, value);
     if (name.empty() || name.find(' ') != name.npos || value.empty()) return false;
+    if (block_ == Block::kLargest && !parse_number<double>(value)) return false;
     Values& values = values_[std::string(name)];
     if (block_ == Block::kLargest) {
       values.max.push_back(whole_number(value));
@@ -135,7 +136,7 @@ class Reader {
   }
 
   [[noreturn]] void refuse(std::string_view text) const {
-    throw Error(fmt::format("{}:{}: {} is no time in milliseconds; correct the log, or cut it",
+    throw Error(fmt::format("{}:{}: {} is not a time in milliseconds; correct or remove the line",
                             log_.file, line_, quote(text)));
   }
 

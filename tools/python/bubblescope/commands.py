@@ -13,7 +13,7 @@ from .schedules import Schedule, read
 if TYPE_CHECKING:
     import pandas
 
-SEARCH_ONLY = ("placement", "objective", "time_limit", "seed")
+SEARCH_ONLY = ("placement", "objective", "time_limit", "effort", "seed")
 Paths = Union[str, "os.PathLike[str]", Iterable[Union[str, "os.PathLike[str]"]]]
 
 

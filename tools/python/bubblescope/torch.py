@@ -178,6 +178,8 @@ def measured_costs(analysis: Analysis) -> dict[str, Any]:
         if row["kind"] in COST_KEYS:
             took = int(row["end_ns"]) - int(row["start_ns"])
             durations.setdefault((int(row["stage"]), row["kind"]), []).append(took)
+    if not durations:
+        raise ProblemError("the recorded steps have no ops; the costs of stages cannot be taken from them")
     stages: list[dict[str, float]] = [{} for _ in range(max(stage for stage, _ in durations) + 1)]
     for (stage, kind), times in durations.items():
         stages[stage][COST_KEYS[kind]] = sum(times) / len(times) / 1e6

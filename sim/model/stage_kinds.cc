@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "sim/model/restage.h"
+
 namespace bubblescope::inline sim {
 
 namespace {
@@ -82,7 +84,7 @@ CostTable fit_stages(CostTable table, const Schedule& schedule) {
   const auto stages = static_cast<std::size_t>(schedule.stages_per_pipeline());
   const bool has_all = table.stages.size() == stages ||
                        table.stages.size() == static_cast<std::size_t>(schedule.stages());
-  if (table.stage_kinds.empty() || has_all || stages < 2) return table;
+  if (table.stage_kinds.empty() || has_all || stages < 2) return restage(table, schedule);
   table.stages.assign(stages, table.stage_kinds[1]);
   table.stages.front() = table.stage_kinds[0];
   table.stages.back() = table.stage_kinds[2];

@@ -14,8 +14,8 @@ namespace bubblescope::inline sim {
 std::vector<StageEntry> make_stage_kinds(const std::vector<StageEntry>& stages);
 
 /// Returns the table with an entry per stage of the schedule's pipeline. Where `stages` has another
-/// number of entries, they come from `stage_kinds`; without those, or for a single stage, the table
-/// stays as it is.
+/// number of entries, they come from `stage_kinds`; without those, or for a single stage, divisible
+/// stages are cut and joined (restage.h), and other tables stay as they are.
 CostTable fit_stages(CostTable table, const Schedule& schedule);
 
 }  // namespace bubblescope::inline sim

@@ -11,7 +11,6 @@
 #include "sim/ir/error.h"
 #include "sim/ir/op_kinds.h"
 #include "sim/model/model_step.h"
-#include "sim/model/restage.h"
 #include "sim/model/stage_kinds.h"
 #include "sim/model/stage_recompute.h"
 #include "sim/model/traffic.h"
@@ -127,7 +126,7 @@ Models find_layout_costs(const LayoutCosts& layout, const Schedule& schedule, Me
 }
 
 Models find_table_costs(const CostTable& given, const Schedule& schedule, MemoryModel memory) {
-  const CostTable table = restage(fit_stages(given, schedule), schedule);
+  const CostTable table = fit_stages(given, schedule);
   MemoryModel bytes = make_memory_model(table, schedule);
   Models models;
   models.costs = make_cost_model(table, schedule);
@@ -183,7 +182,7 @@ std::optional<CostModel> find_costs_before_order(const Shape& shape, const Confi
   if (const auto* layout = std::get_if<LayoutCosts>(&config.costs))
     return price_layout(*layout, unordered);
   if (const auto* table = std::get_if<CostTable>(&config.costs))
-    return make_cost_model(restage(fit_stages(*table, unordered), unordered), unordered);
+    return make_cost_model(fit_stages(*table, unordered), unordered);
   const auto& uniform = std::get<UniformCosts>(config.costs);
   if (uniform.network) return find_uniform_costs(uniform, unordered, {}).costs;
   return {};

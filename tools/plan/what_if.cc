@@ -9,7 +9,6 @@
 
 #include "sim/engine/simulate.h"
 #include "sim/ir/saturated.h"
-#include "sim/model/restage.h"
 #include "sim/model/stage_kinds.h"
 #include "sim/predict/memory_caps.h"
 #include "tools/flags/field_names.h"
@@ -148,8 +147,7 @@ WhatIf::Lowered WhatIf::lower_plan(const Configuration& configuration) const {
   ScheduleRequest request = make_request(def, drop_unused_flags(options_of(configuration), def));
   if (file_ && def.reads_costs) {
     const Schedule unordered = make_unordered_schedule(request.shape);
-    request.stage_costs =
-        make_cost_model(restage(fit_stages(*file_, unordered), unordered), unordered);
+    request.stage_costs = make_cost_model(fit_stages(*file_, unordered), unordered);
   }
   Lowered lowered{build_schedule(def, std::move(request))};
   std::variant<Program, Deadlock> program = lower(lowered.schedule, options_.cost.lower);

@@ -55,16 +55,20 @@ struct Partition {
   CUgreenCtx context = nullptr;
 };
 
+/// Makes the device current, loads the driver's functions and looks up the device's handle.
+const char* open_device(std::int32_t device, Driver& driver, CUdevice& handle) {
+  BUBBLESCOPE_CUDA(cudaSetDevice(device));
+  BUBBLESCOPE_CUDA(cudaFree(nullptr));  // creates the primary context
+  if (const char* const error = load(driver)) return error;
+  return check_driver(driver.device_get(&handle, device), "cuDeviceGet");
+}
+
 /// Without a result, the driver only counts. It counts all groups if it is asked for any number.
 const char* count_partitions(std::int32_t device, std::int32_t multiprocessors,
                              std::int32_t* parts) {
   Driver driver;
-  BUBBLESCOPE_CUDA(cudaSetDevice(device));
-  BUBBLESCOPE_CUDA(cudaFree(nullptr));  // creates the primary context
-  if (const char* const error = load(driver)) return error;
   CUdevice handle = 0;
-  if (const char* const error = check_driver(driver.device_get(&handle, device), "cuDeviceGet"))
-    return error;
+  if (const char* const error = open_device(device, driver, handle)) return error;
   CUdevResource whole{};
   if (const char* const error = check_driver(
           driver.get_resource(handle, &whole, CU_DEV_RESOURCE_TYPE_SM), "cuDeviceGetDevResource"))
@@ -120,12 +124,8 @@ const char* create_partition(const Driver& driver, CUdevice device, CUdevResourc
 const char* split(std::int32_t device, std::int32_t multiprocessors, std::int32_t parts,
                   void** partitions) {
   Driver driver;
-  BUBBLESCOPE_CUDA(cudaSetDevice(device));
-  BUBBLESCOPE_CUDA(cudaFree(nullptr));  // creates the primary context
-  if (const char* const error = load(driver)) return error;
   CUdevice handle = 0;
-  if (const char* const error = check_driver(driver.device_get(&handle, device), "cuDeviceGet"))
-    return error;
+  if (const char* const error = open_device(device, driver, handle)) return error;
   std::vector<CUdevResource> cuts(static_cast<std::size_t>(parts));
   if (const char* const error =
           cut(driver, handle, static_cast<unsigned int>(multiprocessors), cuts))

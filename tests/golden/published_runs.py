@@ -8,6 +8,8 @@ import csv
 import json
 import os
 
+from published_megatron import SC21_TABLE1
+
 LLAMA = {'model_type': 'llama', 'num_key_value_heads': 8, 'vocab_size': 128256, 'head_dim': 128}
 # By the papers: arXiv 2407.21783, 2307.09288, 2402.16819 and 2406.11704 (squared ReLU, nothing gated), xai-org/grok-1,
 # openai/gpt-oss, Qwen/Qwen3-235B-A22B.
@@ -277,20 +279,6 @@ MEGATRON = [
     ('megatron-530b', 35, 1, 10, 192, 1, 'full', 50.2),
     ('megatron-530b', 35, 1, 12, 160, 1, 'full', 44.4),
 ]
-# arXiv 2104.04473, table 1: billions, heads, hidden size, layers, tensor and pipeline ranks, chunks, devices, batch,
-# micro-batch, TFLOP/s per device.
-SC21 = [
-    (1.7, 24, 2304, 24, 1, 1, 1, 32, 512, 16, 137),
-    (3.6, 32, 3072, 30, 2, 1, 1, 64, 512, 16, 138),
-    (7.5, 32, 4096, 36, 4, 1, 1, 128, 512, 16, 142),
-    (18.4, 48, 6144, 40, 8, 1, 1, 256, 1024, 8, 135),
-    (39.1, 64, 8192, 48, 8, 2, 1, 512, 1536, 4, 138),
-    (76.1, 80, 10240, 60, 8, 4, 3, 1024, 1792, 2, 140),
-    (145.6, 96, 12288, 80, 8, 8, 2, 1536, 2304, 2, 148),
-    (310.1, 128, 16384, 96, 8, 16, 2, 1920, 2160, 1, 155),
-    (529.6, 128, 20480, 105, 8, 35, 3, 2520, 2520, 1, 163),
-    (1008.0, 160, 25600, 128, 8, 64, 1, 3072, 3072, 1, 163),
-]
 
 
 def megatron_2021_runs():
@@ -309,7 +297,7 @@ def megatron_2021_runs():
             ],
             'seconds': seconds,
         }
-    for billions, heads, hidden, layers, tensor, ranks, chunks, devices, batch, size, teraflops in SC21:
+    for billions, heads, hidden, layers, tensor, ranks, chunks, devices, batch, size, teraflops in SC21_TABLE1:
         data = devices // (tensor * ranks)
         # Equation 3 of the paper, with which its rates are computed.
         flops = 96 * batch * 2048 * layers * hidden**2 * (1 + 2048 / (6 * hidden) + 51200 / (16 * layers * hidden))

@@ -46,9 +46,11 @@ class Costs(Shape, total=False):
     norm: Duration
     costs_per: str
     costs: File | Mapping[str, Any]
+    arrivals: File
     overlap: str
     p2p_mode: str
     lowering: str
+    policy: str
     ranks_per_host_link: int
     network: str | Mapping[str, Any]
     mem: str | Sequence[float]
@@ -65,6 +67,10 @@ class Models(Costs, total=False):
 
     model: File
     gpu: File
+    runtime: str
+    precision: str
+    assume: Mapping[str, float | str] | str | Sequence[str]
+    lengths: File
     gpus_per_node: int
     tp: int
     cp: int
@@ -95,6 +101,7 @@ class Options(Models, total=False):
     jitter: float | str
     p2p_jitter: float | str
     rank_jitter: float | str
+    step_jitter: float | str
     length_jitter: float | str
     jitter_shape: str
     slow: str | Sequence[str | Mapping[str, Any]]

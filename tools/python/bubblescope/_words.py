@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-REPEATED = {"inject", "slow"}  # flags that are given once for each value
+REPEATED = {"assume", "inject", "slow"}  # flags that are given once for each value
 
 
 def _number(value: float) -> str:
@@ -39,6 +39,8 @@ def flag_of(keyword: str) -> str:
 
 
 def _values(keyword: str, value: Any) -> list[Any]:
+    if keyword == "assume" and isinstance(value, Mapping):
+        return [f"{name}={text_of(entry)}" for name, entry in value.items()]
     is_list = isinstance(value, Sequence) and not isinstance(value, str)
     return list(value) if keyword in REPEATED and is_list else [value]
 

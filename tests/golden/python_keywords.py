@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""The Python package has a typed keyword for every flag of `simulate`, and for nothing else.
+
+  python_keywords.py BINARY FOLDER   the program and the package's folder; exit 1 where they differ
+  python_keywords.py --self-test     sees to it that a missing and a superfluous keyword are found
+
+Nothing is imported but two files of the package, so its compiled part is not needed.
+"""
+import importlib.util
+import pathlib
+import re
+import subprocess
+import sys
+
+# They say where results go, or how they are shown; the package returns results as values.
+OUTPUTS = {'--help', '--format', '--fail-if', '--all-ranks', '--wide', '--dot', '--html', '--perfetto', '--save', '--svg',
+           '--timeline', '--trace'}
+
+
+def load(folder, name):
+    spec = importlib.util.spec_from_file_location(name, pathlib.Path(folder, name + '.py'))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def typed_flags(folder):
+    options, words = load(folder, '_options'), load(folder, '_words')
+    return {words.flag_of(keyword) for keyword in options.Options.__annotations__}
+
+
+def printed_flags(help_text):
+    """The long name of every flag of a help page."""
+    names = re.findall(r'^  (?:-\w,)?(--[\w-]+)', help_text, re.MULTILINE)
+    return set(names)
+
+
+def differences(flags, typed):
+    faults = [f'{flag} is no keyword of _options.py' for flag in sorted(flags - typed - OUTPUTS)]
+    return faults + [f'_options.py has a keyword for {flag}, which no command knows' for flag in sorted(typed - flags)]
+
+
+def self_test():
+    help_text = 'Options:\n  -h,--help   Print\n  -m,--microbatches INT   Number\n  --pp INT   Ranks, like --tp\n'
+    assert printed_flags(help_text) == {'--help', '--microbatches', '--pp'}
+    assert not differences(printed_flags(help_text), {'--microbatches', '--pp'})
+    assert len(differences({'--help', '--pp'}, {'--cap'})) == 2
+
+
+def main(binary, folder):
+    done = subprocess.run([binary, 'simulate', '--help'], text=True, capture_output=True, check=True)
+    flags, typed = printed_flags(done.stdout), typed_flags(folder)
+    faults = differences(flags, typed)
+    print('\n'.join(faults) or f'{len(typed)} keywords')
+    return bool(faults) or len(typed) < 50
+
+
+if __name__ == '__main__':
+    if sys.argv[1:] == ['--self-test']:
+        self_test()
+    else:
+        sys.exit(main(*sys.argv[1:]))

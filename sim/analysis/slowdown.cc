@@ -156,7 +156,7 @@ SlowdownReport find_slowdown(std::span<const ReplicatedStep> steps) {
   for (const ReplicatedStep& step : steps) sums.add(Counterfactuals(step).evaluate());
   const auto count = static_cast<double>(steps.size());
   SlowdownReport report;
-  report.S = ratio(sums.replayed, sums.fixed);
+  report.slowdown = ratio(sums.replayed, sums.fixed);
   report.replayed = std::llround(sums.replayed / count);
   report.fixed = std::llround(sums.fixed / count);
   for (std::size_t kind = 0; kind < kComputeKinds; ++kind)
@@ -173,8 +173,8 @@ SlowdownReport find_slowdown(std::span<const ReplicatedStep> steps) {
   const std::vector<std::size_t> slowest = slowest_workers(sums.all_but_worker);
   double without_slowest = 0;
   for (const ReplicatedStep& step : steps) without_slowest += time_with_fixed(step, slowest);
-  report.M_W = (sums.replayed - without_slowest) / excess;
-  report.M_S = (sums.replayed - sums.last_stage_fixed) / excess;
+  report.worker_share = (sums.replayed - without_slowest) / excess;
+  report.last_stage_share = (sums.replayed - sums.last_stage_fixed) / excess;
   return report;
 }
 

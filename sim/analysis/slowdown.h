@@ -27,18 +27,18 @@ using ReplicatedStep = std::vector<ObservedStep>;
 struct WorkerSlowdown {
   std::int32_t replica = 0;  ///< counted from 0
   std::int32_t rank = 0;
-  double S = 1;
+  double slowdown = 1;  ///< S
 };
 
 struct SlowdownReport {
-  double S = 1;
+  double slowdown = 1;                                       ///< S
   Nanos replayed = 0;                                        ///< mean T
   Nanos fixed = 0;                                           ///< mean time with all ops fixed
   std::array<std::optional<double>, kComputeKinds> by_kind;  ///< empty for kinds without ops
   std::vector<WorkerSlowdown> by_worker;                     ///< by replica and rank
   std::vector<double> by_stage;                              ///< [rank], over all replicas
-  double M_W = 0;                                            ///< 0 if nothing can be gained
-  double M_S = 0;
+  double worker_share = 0;                                   ///< M_W; 0 if nothing can be gained
+  double last_stage_share = 0;                               ///< M_S
 };
 
 /// Averages over the steps. Requires at least one step, and the same number of replicas in every

@@ -107,7 +107,7 @@ RankOrder add_reduction_waits(const RankOrder& list) {
 
 std::vector<RankOrder> make_pytorch_lists(const ValidSchedule& schedule,
                                           const PytorchListOptions& options) {
-  const bool current = options.release == PytorchRelease::k2_15;
+  const bool current = options.release == PytorchRelease::kFrom215;
   if (posts_messages(schedule))
     return !current                ? without_waits(schedule->posted)
            : posts_waits(schedule) ? schedule->posted

@@ -23,7 +23,7 @@ bool contains(const Stages& stages, std::int32_t stage) {
 /// PyTorch keeps the gathered stages in a set and drops them in that order; later releases drop the
 /// oldest first, which is the given order.
 void sort_as_dropped(Stages& stages, PytorchRelease release) {
-  if (release != PytorchRelease::k2_6) return;
+  if (release != PytorchRelease::kFrom26) return;
   std::sort(stages.begin(), stages.end(), [](std::int32_t left, std::int32_t right) {
     return std::pair(left % 8, left) < std::pair(right % 8, right);
   });

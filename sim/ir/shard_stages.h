@@ -30,6 +30,7 @@ bool reduces_by_rank(const Schedule& schedule);
 /// Adds both to the schedule as its `posted` cells, without idle cells; reductions only if
 /// reduces_by_rank(). Does not add the waits that 2.15 needs (add_reduction_waits). The result is
 /// validated again.
-ValidSchedule shard_stages(ValidSchedule schedule, PytorchRelease release = PytorchRelease::k2_15);
+ValidSchedule shard_stages(ValidSchedule schedule,
+                           PytorchRelease release = PytorchRelease::kFrom215);
 
 }  // namespace bubblescope::inline sim

@@ -86,8 +86,8 @@ void set_value(StageEntry& entry, CostKey key, std::int64_t value) {
 }
 
 const std::vector<CostList>& lists_of(const CostTable& table, std::int32_t stage) {
-  static const std::vector<CostList> kNone;
-  if (table.lists.empty()) return kNone;
+  static const std::vector<CostList> none;
+  if (table.lists.empty()) return none;
   return table.lists[static_cast<std::size_t>(stage) % table.lists.size()];
 }
 

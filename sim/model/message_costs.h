@@ -26,19 +26,19 @@ CostTensor<Value> make_message_tensor(const Schedule& schedule, bool by_microbat
   CostTensor<Value> tensor(shape.slices);
   const std::int32_t microbatches =
       by_microbatch || !schedule.replicas_of_stage.empty() ? shape.microbatches : 1;
+  const auto slices = static_cast<std::size_t>(shape.slices);
   std::vector<Value> values;
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
-    values.assign(static_cast<std::size_t>(std::int64_t{microbatches} * shape.slices), Value{});
+    values.assign(static_cast<std::size_t>(microbatches) * slices, Value{});
     const auto add = [&](bool forward, std::int32_t other) {
-      for (std::int32_t microbatch = 0; microbatch < microbatches; ++microbatch) {
+      for (std::size_t at = 0; at < values.size(); ++at) {
+        const auto microbatch = static_cast<std::int32_t>(at / slices);
+        const auto slice = static_cast<std::int16_t>(at % slices);
         const std::int32_t from = schedule.rank_of(stage, microbatch);
         const std::int32_t to = schedule.rank_of(other, microbatch);
         if (from == to) continue;
-        for (std::int32_t slice = 0; slice < shape.slices; ++slice) {
-          const Op producer{std::min(stage, other), microbatch, static_cast<std::int16_t>(slice)};
-          set(values[static_cast<std::size_t>(std::int64_t{microbatch} * shape.slices + slice)],
-              StageMessage{from, to, producer, forward});
-        }
+        set(values[at],
+            StageMessage{from, to, Op{std::min(stage, other), microbatch, slice}, forward});
       }
     };
     if (!schedule.is_last(stage)) add(true, stage + 1);

@@ -64,8 +64,8 @@ struct UniformMemory {
 
 /// FSDP: ranks gather the parameters of a stage before they use it, and drop them afterwards.
 struct Sharding {
-  PytorchRelease release = PytorchRelease::k2_15;  ///< whose order of gathering and dropping
-  bool waits_for_reductions = false;               ///< whether updates wait for reductions
+  PytorchRelease release = PytorchRelease::kFrom215;  ///< whose order of gathering and dropping
+  bool waits_for_reductions = false;                  ///< whether updates wait for reductions
 };
 
 /// Ways to save memory: recomputation, offload and sharded parameters. Each is added to the

@@ -37,12 +37,12 @@ void expect_round_trip(const Schedule& schedule) {
     if (!has_collectives(schedule) && again != schedule) refuse("another schedule", text);
     return;
   }
-  for (const auto release : {PytorchRelease::k2_6, PytorchRelease::k2_15}) {
+  for (const auto release : {PytorchRelease::kFrom26, PytorchRelease::kFrom215}) {
     const std::string text = traces::write_pytorch_csv_comms(require_valid(schedule), {release});
     const Schedule again = traces::read_pytorch_csv(text, "fuzz.csv");
     if (traces::write_pytorch_csv_comms(require_valid(again), {release}) != text)
       refuse("another file", text);
-    const bool own = posts_waits(schedule) == (release == PytorchRelease::k2_15);
+    const bool own = posts_waits(schedule) == (release == PytorchRelease::kFrom215);
     if (own && again != schedule) refuse("another schedule", text);
   }
 }

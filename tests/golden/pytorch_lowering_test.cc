@@ -41,7 +41,7 @@ TEST_P(Lowering, IsThatOfPyTorch) {
     const auto golden = nlohmann::json::parse(line);
     if (!golden.contains("ops")) continue;
     std::string lowered = write_pytorch_csv_comms(
-        shard_stages(schedule_of(golden), PytorchRelease::k2_6), {PytorchRelease::k2_6});
+        shard_stages(schedule_of(golden), PytorchRelease::kFrom26), {PytorchRelease::kFrom26});
     lowered.pop_back();
     EXPECT_EQ(sha256(lowered), golden["lowered_sha256"])
         << "p " << golden["p"] << ", v " << golden["v"] << ", m " << golden["m"] << "\n"

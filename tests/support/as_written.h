@@ -70,7 +70,7 @@ inline Schedule with_offload(const Schedule& written, const OffloadPlan& plan) {
   return with_offload(require_valid(written), plan);
 }
 inline Schedule shard_stages(const Schedule& written,
-                             PytorchRelease release = PytorchRelease::k2_15) {
+                             PytorchRelease release = PytorchRelease::kFrom215) {
   return shard_stages(require_valid(written), release);
 }
 inline std::vector<RankOrder> make_pytorch_lists(const Schedule& written,

@@ -76,9 +76,9 @@ TEST(Config, ShardsByTheRulesOfTheProfile) {
   options.shape.sharded = true;
   EXPECT_FALSE(make_config(options).moves.sharding->waits_for_reductions);
   options.shape.profile = Profile::kPytorch;
-  EXPECT_EQ(make_config(options).moves.sharding->release, PytorchRelease::k2_6);
+  EXPECT_EQ(make_config(options).moves.sharding->release, PytorchRelease::kFrom26);
   options.shape.profile = Profile::kPytorch215;
-  EXPECT_EQ(make_config(options).moves.sharding->release, PytorchRelease::k2_15);
+  EXPECT_EQ(make_config(options).moves.sharding->release, PytorchRelease::kFrom215);
   EXPECT_TRUE(make_config(options).moves.sharding->waits_for_reductions);
 }
 

@@ -109,7 +109,7 @@ TEST(PytorchCsv, RoundTripsRandomSchedules) {
     Schedule schedule = random_schedule(seed, traits);
     schedule.name = "f";
     const std::string text = traits.messages
-                                 ? write_pytorch_csv_comms(schedule, {PytorchRelease::k2_6})
+                                 ? write_pytorch_csv_comms(schedule, {PytorchRelease::kFrom26})
                                  : traces::write_pytorch_csv(schedule);
     ASSERT_TRUE(read(text) == schedule) << "seed " << seed << "\n" << text;
   }
@@ -118,14 +118,14 @@ TEST(PytorchCsv, RoundTripsRandomSchedules) {
 TEST(PytorchCsv, LeavesMessagesOutOfComputeOnlyFiles) {
   const Schedule schedule = read("0UNSHARD,0F0,0SEND_F0\n1RECV_F0,1F0\n");
   EXPECT_EQ(traces::write_pytorch_csv(schedule), "0F0\n1F0\n");
-  EXPECT_EQ(write_pytorch_csv_comms(schedule, {PytorchRelease::k2_6}),
+  EXPECT_EQ(write_pytorch_csv_comms(schedule, {PytorchRelease::kFrom26}),
             "0UNSHARD,0F0,0SEND_F0\n1RECV_F0,1F0\n");
   EXPECT_EQ(traces::write_pytorch_csv(read("0UNSHARD,0F0,0B0,0REDUCE_GRAD\n")), "0F0,0B0\n");
 }
 
 TEST(PytorchCsv, PostsMessagesThatTheScheduleLacks) {
   const Schedule schedule = read("0F0,,0B0\n1F0,1B0\n");
-  EXPECT_EQ(write_pytorch_csv_comms(schedule, {PytorchRelease::k2_6}),
+  EXPECT_EQ(write_pytorch_csv_comms(schedule, {PytorchRelease::kFrom26}),
             "0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n");
   EXPECT_EQ(write_pytorch_csv_comms(schedule),
             "0F0,0SEND_F0,0RECV_B0,0B0,0WAIT_SEND_F0,0REDUCE_GRAD,0WAIT_REDUCE_GRAD\n"
@@ -144,7 +144,7 @@ TEST(PytorchCsv, AddsOrLeavesOutTheWaitsOfARelease) {
       "0F0,0SEND_F0,0WAIT_SEND_F0,0RECV_B0,0B0\n"
       "1RECV_F0,1F0,1B0,1SEND_B0,1WAIT_SEND_B0\n";
   EXPECT_EQ(write_pytorch_csv_comms(read(old_lists)), lists);
-  EXPECT_EQ(write_pytorch_csv_comms(read(lists), {PytorchRelease::k2_6}), old_lists);
+  EXPECT_EQ(write_pytorch_csv_comms(read(lists), {PytorchRelease::kFrom26}), old_lists);
   EXPECT_EQ(write_pytorch_csv_comms(read(moved)), moved);
 }
 
@@ -196,7 +196,7 @@ TEST_F(PytorchFiles, RoundTripByteForByte) {
   const std::string comms = folder_ + "zb1p_2rank_2stagep_comms.csv";
   const Schedule schedule = traces::read_schedule(comms);
   EXPECT_TRUE(validate(schedule).empty());
-  EXPECT_EQ(write_pytorch_csv_comms(schedule, {PytorchRelease::k2_6}), traces::read_file(comms));
+  EXPECT_EQ(write_pytorch_csv_comms(schedule, {PytorchRelease::kFrom26}), traces::read_file(comms));
 }
 
 TEST_F(PytorchFiles, OfTheOldGrammarAreRefusedWithAHint) {

@@ -56,8 +56,8 @@ TEST(Slowdown, ConservesWork) {
   const SlowdownReport report = find_slowdown(steps);
   EXPECT_EQ(report.replayed, 80);
   EXPECT_EQ(report.fixed, 80);
-  EXPECT_DOUBLE_EQ(report.S, 1);
-  EXPECT_DOUBLE_EQ(report.M_W, 0);
+  EXPECT_DOUBLE_EQ(report.slowdown, 1);
+  EXPECT_DOUBLE_EQ(report.worker_share, 0);
 }
 
 // The second replica's rank 1 takes 50 for its forward: forwards take (10+10+10+50)/4 = 20 in the
@@ -71,12 +71,12 @@ TEST(Slowdown, AStepEndsWithItsSlowestReplica) {
   const SlowdownReport report = find_slowdown(steps);
   EXPECT_EQ(report.replayed, 100);
   EXPECT_EQ(report.fixed, 80);
-  EXPECT_DOUBLE_EQ(report.S, 1.25);
+  EXPECT_DOUBLE_EQ(report.slowdown, 1.25);
   ASSERT_EQ(report.by_worker.size(), 4u);
   // All but (replica 1, rank 1) fixed: 20 + 50 + 20 + 20 = 110.
-  EXPECT_DOUBLE_EQ(report.by_worker[3].S, 110.0 / 80);
-  EXPECT_DOUBLE_EQ(report.by_worker[0].S, 1);
-  EXPECT_DOUBLE_EQ(report.M_W, 1.5);
+  EXPECT_DOUBLE_EQ(report.by_worker[3].slowdown, 110.0 / 80);
+  EXPECT_DOUBLE_EQ(report.by_worker[0].slowdown, 1);
+  EXPECT_DOUBLE_EQ(report.worker_share, 1.5);
   EXPECT_DOUBLE_EQ(*report.by_kind[static_cast<std::size_t>(OpKind::kBackward)], 1);
 }
 

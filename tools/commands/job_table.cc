@@ -27,7 +27,7 @@ Metrics collect_job_metrics(const Analysis& analysis) {
   Metrics metrics = collect_metrics(analysis.shown.report);
   metrics["step_ns"] = static_cast<double>(traces::compute_mean_step(iterations));
   metrics["replay_error"] = iterations.trust.replay_error;
-  if (iterations.slowdown) metrics["slowdown"] = iterations.slowdown->S;
+  if (iterations.slowdown) metrics["slowdown"] = iterations.slowdown->slowdown;
   if (!iterations.causes || !iterations.causes->is_known) return metrics;
   for (int kind = 0; kind <= static_cast<int>(CauseKind::kDrift); ++kind)
     metrics[fmt::format("cause_{}_s", traces::cause_code(static_cast<CauseKind>(kind)))] = 0;
@@ -54,16 +54,16 @@ std::string write_job_row(const std::string& job, const Analysis& analysis) {
   const BubbleReport& report = analysis.shown.report;
   const traces::Iterations& iterations = analysis.iterations;
   const Cause* const cause = largest_cause(analysis);
-  return fmt::format("{},{},{},{},{},{},{},{},{:.6f},{},{},{},{},{},\n", traces::csv_field(job),
-                     traces::csv_field(report.schedule), report.shape.ranks,
-                     report.shape.microbatches, iterations.rows.size(),
-                     traces::compute_mean_step(iterations), report.makespan,
-                     is_conclusive(report) ? fmt::format("{:.6f}", report.bubble->ratio) : "",
-                     iterations.trust.replay_error, to_string(iterations.trust.verdict),
-                     iterations.slowdown ? fmt::format("{:.6f}", iterations.slowdown->S) : "",
-                     cause == nullptr ? "" : traces::cause_code(cause->kind),
-                     cause == nullptr ? "" : traces::csv_field(traces::cause_place(*cause)),
-                     cause == nullptr ? "" : fmt::format("{}", cause->saves));
+  return fmt::format(
+      "{},{},{},{},{},{},{},{},{:.6f},{},{},{},{},{},\n", traces::csv_field(job),
+      traces::csv_field(report.schedule), report.shape.ranks, report.shape.microbatches,
+      iterations.rows.size(), traces::compute_mean_step(iterations), report.makespan,
+      is_conclusive(report) ? fmt::format("{:.6f}", report.bubble->ratio) : "",
+      iterations.trust.replay_error, to_string(iterations.trust.verdict),
+      iterations.slowdown ? fmt::format("{:.6f}", iterations.slowdown->slowdown) : "",
+      cause == nullptr ? "" : traces::cause_code(cause->kind),
+      cause == nullptr ? "" : traces::csv_field(traces::cause_place(*cause)),
+      cause == nullptr ? "" : fmt::format("{}", cause->saves));
 }
 
 std::string write_problem_row(const std::string& job, const std::string& problem) {

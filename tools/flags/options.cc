@@ -236,7 +236,7 @@ void add_profile_option(CommandFlags& app, ShapeOptions& options) {
 }
 
 PytorchRelease choose_release(Profile profile) {
-  return profile == Profile::kPytorch ? PytorchRelease::k2_6 : PytorchRelease::k2_15;
+  return profile == Profile::kPytorch ? PytorchRelease::kFrom26 : PytorchRelease::kFrom215;
 }
 
 namespace {

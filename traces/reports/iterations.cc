@@ -78,18 +78,22 @@ void write_slowdown(JsonWriter& json, const std::optional<SlowdownReport>& slowd
     json.null();
     return;
   }
-  json.begin_object().key("S").fixed(slowdown->S, 6).key("by_kind").begin_object();
+  json.begin_object().key("S").fixed(slowdown->slowdown, 6).key("by_kind").begin_object();
   for (std::size_t kind = 0; kind < kComputeKinds; ++kind)
     if (const auto& by_kind = slowdown->by_kind[kind])
       json.key(code(static_cast<OpKind>(kind))).fixed(*by_kind, 6);
   json.end_object().line(2).key("by_worker").begin_array();
   for (const WorkerSlowdown& worker : slowdown->by_worker) {
     json.begin_object().member("replica", worker.replica).member("rank", worker.rank);
-    json.key("S").fixed(worker.S, 6).end_object();
+    json.key("S").fixed(worker.slowdown, 6).end_object();
   }
   json.end_array().line(2).key("by_stage").begin_array();
   for (const double stage : slowdown->by_stage) json.fixed(stage, 6);
-  json.end_array().key("M_W").fixed(slowdown->M_W, 6).key("M_S").fixed(slowdown->M_S, 6);
+  json.end_array()
+      .key("M_W")
+      .fixed(slowdown->worker_share, 6)
+      .key("M_S")
+      .fixed(slowdown->last_stage_share, 6);
   json.end_object();
 }
 
@@ -98,22 +102,25 @@ bool has_replicas(const Iterations& iterations) {
 }
 
 std::string slowdown_text(const SlowdownReport& slowdown, bool has_replicas) {
-  const auto slowest = std::max_element(
-      slowdown.by_worker.begin(), slowdown.by_worker.end(),
-      [](const WorkerSlowdown& left, const WorkerSlowdown& right) { return left.S < right.S; });
+  const auto slowest =
+      std::max_element(slowdown.by_worker.begin(), slowdown.by_worker.end(),
+                       [](const WorkerSlowdown& left, const WorkerSlowdown& right) {
+                         return left.slowdown < right.slowdown;
+                       });
   std::string text = fmt::format(
       "slowdown: S {:.3f}: {}the pipeline replays in {}, and would in {} if every op\n"
       "          took the mean of its kind",
-      slowdown.S, has_replicas ? "of the slowest replica, " : "", format_time(slowdown.replayed),
-      format_time(slowdown.fixed));
+      slowdown.slowdown, has_replicas ? "of the slowest replica, " : "",
+      format_time(slowdown.replayed), format_time(slowdown.fixed));
   if (slowdown.fixed >= slowdown.replayed) return text + "\n";
-  return text +
-         fmt::format(
-             "; of the difference, mending rank {}{} alone\n"
-             "          takes away {:.0f} %, mending the last rank{} {:.0f} %\n",
-             slowest->rank, has_replicas ? fmt::format(" of replica {}", slowest->replica) : "",
-             100 * std::clamp(slowdown.M_W, 0.0, 1.0), has_replicas ? " of all replicas" : "",
-             100 * std::clamp(slowdown.M_S, 0.0, 1.0));
+  return text + fmt::format(
+                    "; of the difference, mending rank {}{} alone\n"
+                    "          takes away {:.0f} %, mending the last rank{} {:.0f} %\n",
+                    slowest->rank,
+                    has_replicas ? fmt::format(" of replica {}", slowest->replica) : "",
+                    100 * std::clamp(slowdown.worker_share, 0.0, 1.0),
+                    has_replicas ? " of all replicas" : "",
+                    100 * std::clamp(slowdown.last_stage_share, 0.0, 1.0));
 }
 
 void write_whole_steps(JsonWriter& json, const Iterations& iterations) {

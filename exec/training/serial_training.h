@@ -25,7 +25,7 @@ struct TrainingResult {
   std::vector<Stage> initial = {};             ///< [stage]; only of the serial reference
 };
 
-/// What determines the initial weights of a schedule's stage; replicas of a stage have the same.
+/// Returns the plan that determines the initial weights of a stage; its replicas have the same.
 StagePlan plan_of(const Schedule& schedule, const TrainingOptions& options, std::int32_t stage);
 
 /// Data that can be learnt: each token follows from the previous one by a fixed rule.

@@ -19,7 +19,7 @@ constexpr double kOutside = 5;  ///< in robust standard deviations
 constexpr double kMadOfNormal = 1.4826;
 constexpr double kMinSigma = 1e-6;  ///< below it is rounding
 constexpr std::size_t kFewestSteps = 3;
-constexpr double kLeastChange = 0.01;
+constexpr double kMinChange = 0.01;
 constexpr double kSignificance = 6;
 
 /// Identifies a group of samples.
@@ -222,7 +222,7 @@ std::optional<Drift> find_drift(std::span<const OpSample> samples) {
     const double variance = squares / static_cast<double>(speeds.size() - 2);
     const double error = std::sqrt(variance * (1 / before.weights + 1 / after.weights));
     const double change = after.value() - before.value();
-    if (std::abs(change) <= kLeastChange || std::abs(change) <= most * error) continue;
+    if (std::abs(change) <= kMinChange || std::abs(change) <= most * error) continue;
     most = error > 0 ? std::abs(change) / error : HUGE_VAL;
     found = {first, std::exp(change) - 1};
   }

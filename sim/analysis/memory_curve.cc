@@ -77,7 +77,7 @@ class Amounts {
     return amount;
   }
 
-  /// What a forward saves if the rest is recomputed; nullopt where no cost file says it.
+  /// The bytes that a forward saves if the rest is recomputed; nullopt where no cost file says it.
   std::optional<Bytes> checkpoint_bytes(const Op& op) const {
     if (!memory_.by_microbatch.empty()) return memory_.by_microbatch(op).checkpoint;
     if (memory_.checkpoint_bytes.empty()) return {};

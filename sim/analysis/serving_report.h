@@ -1,4 +1,4 @@
-// What a forward-only step is for those who wait for its micro-batches.
+// The service that a forward-only step gives to those who wait for its micro-batches.
 #pragma once
 
 #include <vector>

@@ -21,7 +21,7 @@
 
 namespace bubblescope::inline sim {
 
-/// What ranks prefer, and how much memory ops add. Both are indexed by instruction; only the
+/// The preferences of ranks, and the memory that ops add. Both are indexed by instruction; only the
 /// entries of compute lanes matter.
 struct ReadyRules {
   std::vector<std::int64_t> priority;  ///< the lowest runs first; ties go to the lower id
@@ -44,7 +44,7 @@ class ReadySimulator {
  private:
   friend class ReadyLoop;
 
-  /// What a rank runs at once: an op, or the two ops of a pair.
+  /// The ops that a rank runs at once: an op, or the two ops of a pair.
   struct Unit {
     InstructionId first = kNoInstruction;
     InstructionId last = kNoInstruction;  ///< the first, or the second of a pair

@@ -31,7 +31,7 @@ bool varies_by_slice(const std::vector<CostList>& lists);
 /// Throws Error where a list has too many or too few entries for the schedule.
 void expect_list_lengths(const CostTable& table, const Schedule& schedule);
 
-/// What a stage says about the messages between it and the next stage, in both directions.
+/// The costs of the messages between a stage and the next one, in both directions.
 struct MessageEntry {
   std::optional<Nanos> latency;
   std::optional<Bytes> bytes;

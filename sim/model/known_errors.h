@@ -2,7 +2,7 @@
 //
 // The error of a run is predicted over measured step time, minus 1: -0.2 means that the prediction
 // is 20 % too short. Each run's source was left out when the constants behind its prediction were
-// fitted, so the errors are those of runs that nobody here had seen. A new prediction is assumed to
+// fitted, so the errors are those of runs that no fit had seen. A new prediction is assumed to
 // be as accurate as those of the nearest class of runs: of its generation of devices, its runtime,
 // its type of model (dense, or mixture of experts) and its precision. Nine in ten of these runs
 // took between step / (1 + highest) and step / (1 + lowest).

@@ -58,7 +58,7 @@ std::vector<std::int64_t> find_priorities(const Program& program,
   return priority;
 }
 
-/// What every op adds to its rank's memory: bytes where activations have them, else chunks.
+/// Finds the memory that every op adds on its rank: bytes where activations have them, else chunks.
 std::vector<std::int64_t> find_memory(const ValidSchedule& schedule, const Program& program,
                                       const Timeline& timeline, const MemoryModel& memory) {
   std::vector<std::int64_t> added(program.size(), 0);

@@ -78,7 +78,7 @@ Analysis remove_conclusions(Analysis analysis) {
   return analysis;
 }
 
-/// What the steps have in common, and what makes them long.
+/// Finds what the steps have in common, and what makes them long.
 traces::Iterations compare_steps(const ReadSteps& read, const std::vector<BubbleReport>& reports) {
   traces::Iterations iterations;
   std::vector<ObservedStep> observed;

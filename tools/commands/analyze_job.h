@@ -28,7 +28,7 @@ struct ReadSteps {
 /// Error where none can be assembled, or where pipelines differ.
 ReadSteps read_steps(const std::vector<std::string>& paths, const std::string& rules);
 
-/// What is asked for besides the report.
+/// The results that are requested besides the report.
 struct JobOptions {
   bool fits_costs = false;               ///< --costs-out
   std::optional<double> split_backward;  ///< --split-b

@@ -1,4 +1,4 @@
-// What a measurement adds to a report in json:
+// The members that a measurement adds to a report in json:
 //
 //   "work":"spin","device":"...","gradients_match":null,"makespans_ns":[9000000,...],
 //   "verification":"...",                           if something was trained and verified

@@ -135,7 +135,8 @@ void read_memory(const JsonNode& root, CostTable& costs) {
     costs.static_bytes.push_back(bytes[rank].bytes());
 }
 
-/// What measured files say beside the stages: replicas, noise, and the step around the pipeline.
+/// Reads the entries of measured files beside the stages: replicas, noise, and the step around the
+/// pipeline.
 void read_measured_step(const JsonNode& root, CostTable& costs) {
   if (const auto replicas = root.find("replicas")) {
     if (has_lists(costs))

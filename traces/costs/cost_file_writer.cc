@@ -81,7 +81,7 @@ void write_stages(JsonWriter& json, const std::vector<StageEntry>& stages) {
   json.end_array();
 }
 
-/// What measured jobs have beside the stages.
+/// Writes the entries that measured jobs have beside the stages.
 void write_job(JsonWriter& json, const CostTable& table) {
   if (!table.replicas.empty()) {
     json.key("replicas").begin_array();

@@ -1,4 +1,4 @@
-// What the names and times of trace events mean.
+// Interprets the names and times of trace events.
 #include <fmt/format.h>
 
 #include <algorithm>

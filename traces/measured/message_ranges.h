@@ -14,7 +14,7 @@
 
 namespace bubblescope::traces {
 
-/// What one call of Megatron's p2p_communication does.
+/// The messages of one call of Megatron's p2p_communication.
 struct MessageCall {
   bool sends_forward = false;
   bool sends_backward = false;

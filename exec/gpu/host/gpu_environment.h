@@ -1,5 +1,5 @@
-// What the environment of the process does to the driver: the number of queues, and tools that make
-// every launch wait.
+// Reads how the environment of the process changes the driver: the number of queues, and tools that
+// make every launch wait.
 #pragma once
 
 #include <functional>

@@ -54,7 +54,7 @@ class GpuStep {
   /// Runs one step: every instruction of the Program once.
   void run();
 
-  /// What limits the measurement on this machine: "; ..." for each limit, or nothing.
+  /// Describes the limits of measuring on this machine: "; ..." for each, or nothing.
   std::string describe_limits() const;
   /// Returns the result of a rank in the step that has run.
   RankResult result(std::int32_t rank) const;

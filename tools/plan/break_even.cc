@@ -1,9 +1,12 @@
-// Searches a grid, then bisects, between the step times of each schedule's best configurations.
+// Compares the step times of each schedule's best configurations while a cost varies.
 #include "tools/plan/break_even.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -18,6 +21,8 @@ constexpr std::int64_t kMaxKeptInstructions = 1 << 22;  ///< instructions of all
 constexpr std::int64_t kMaxTimedInstructions = 100'000'000;  ///< instructions, over all costs
 constexpr Nanos kGrid = 24;   ///< steps of the grid; the smallest ones are next to the current cost
 constexpr Nanos kParts = 16;  ///< of a grid step, where a rival may be ahead and behind again
+constexpr Nanos kMaxScanned = 1024;  ///< nanoseconds that are tried one by one
+constexpr std::int64_t kMaxUnit = 1 << 20;
 
 struct Parameter {
   std::string name;
@@ -50,6 +55,12 @@ class PlanTimer {
 
   /// Returns the time per sample with the parameter at `value`.
   double time(std::size_t plan, Nanos value) {
+    return static_cast<double>(step(plan, value)) /
+           static_cast<double>(ranked_[plan].configuration.samples());
+  }
+
+  /// Returns the time of the step with the parameter at `value`.
+  Nanos step(std::size_t plan, Nanos value) {
     const auto known = times_[plan].find(value);
     if (known != times_[plan].end()) return known->second;
     const Configuration& configuration = ranked_[plan].configuration;
@@ -58,9 +69,7 @@ class PlanTimer {
     if (timed_ > kMaxTimedInstructions) throw TooManySimulations();
     UniformCost flags = what_if_.flags();
     parameter_->of(flags) = value;
-    const UniformCost cost = what_if_.share_of_rank(flags, configuration);
-    const double time = static_cast<double>(what_if_.step(lowered, cost)) /
-                        static_cast<double>(configuration.samples());
+    const Nanos time = what_if_.step(lowered, what_if_.share_of_rank(flags, configuration));
     times_[plan].emplace(value, time);
     return time;
   }
@@ -71,13 +80,25 @@ class PlanTimer {
     return parameter_->of(flags);
   }
 
-  /// Whether a higher cost never makes a plan faster.
-  bool is_monotone() const { return !what_if_.shares_links(); }
+  /// Whether a step is the longest path through a graph: a higher cost never makes it shorter.
+  bool is_convex() const { return !what_if_.shares_links(); }
+
+  /// The nanoseconds that all plans divide without rounding; 1 if there are too many.
+  Nanos unit() const {
+    std::int64_t all = 1;
+    for (const Plan& plan : ranked_) {
+      const Shape& shape = plan.configuration.shape;
+      const std::int64_t ranks = what_if_.divides_model() ? shape.ranks : 1;
+      all = std::lcm(all, ranks * shape.chunks * shape.slices);
+      if (all > kMaxUnit) return 1;
+    }
+    return all;
+  }
 
   /// Returns a lower bound of a plan's time while the flag is at least `min_value`; 0 where
   /// unknown.
   double bound(std::size_t plan, Nanos min_value) {
-    if (!is_monotone()) return 0;
+    if (!is_convex()) return 0;
     return min_value == now() ? ranked_[plan].nanos_per_sample() : time(plan, min_value);
   }
 
@@ -95,7 +116,7 @@ class PlanTimer {
   const std::vector<Plan>& ranked_;
   const Parameter* parameter_ = nullptr;
   std::vector<std::optional<WhatIf::Lowered>> lowered_;
-  std::vector<std::map<Nanos, double>> times_;
+  std::vector<std::map<Nanos, Nanos>> times_;
   std::int64_t held_ = 0;
   std::int64_t timed_ = 0;
 };
@@ -121,15 +142,48 @@ std::vector<BreakEvenCandidate> find_candidates(const std::vector<Plan>& ranked)
   return candidates;
 }
 
+/// A range of numbers of units, both ends included.
+struct UnitRange {
+  Nanos first = 1;
+  Nanos last = 0;
+
+  bool empty() const { return last < first; }
+  void cut(const UnitRange& other) {
+    first = std::max(first, other.first);
+    last = std::min(last, other.last);
+  }
+};
+
+/// The whole numbers from 1 to `width` near which a + b * t may be negative. It is one wider at its
+/// inner end, so that rounding excludes none.
+UnitRange find_negative(long double a, long double b, Nanos width) {
+  if (b == 0) return a < 0 ? UnitRange{1, width} : UnitRange{};
+  const long double root = -a / b;
+  UnitRange range{1, width};
+  if (b < 0 && root > static_cast<long double>(width)) return {};
+  if (b < 0 && root > 1) range.first = static_cast<Nanos>(std::floor(root));
+  if (b > 0 && root <= 1) return a + b < 0 ? UnitRange{1, 1} : UnitRange{};
+  if (b > 0 && root < static_cast<long double>(width))
+    range.last = static_cast<Nanos>(std::ceil(root));
+  return range;
+}
+
 /// Compares the best schedule with the others while one parameter goes from its current value to
-/// `limit`. A plan's time never falls when a cost rises, so its time at the low end is a lower
-/// bound, and only a few of a schedule's plans have to be timed at every value.
+/// `limit`.
+///
+/// A plan's step is the longest path through a fixed graph, so its time is a convex function of a
+/// cost: below its chords and above its tangents. Between two values a rival can be ahead only
+/// where its tangents at both are below the best schedule's chord. Where both are straight lines,
+/// that interval begins at the break-even point; elsewhere it is divided. Costs are rounded where
+/// chunks, slices or ranks divide them, so values are counted in units that all of them divide, and
+/// the last unit is searched nanosecond by nanosecond.
 class BreakEvenSearch {
  public:
   BreakEvenSearch(PlanTimer& timer, const std::vector<Plan>& ranked,
                   const std::vector<BreakEvenCandidate>& candidates, Nanos limit)
       : timer_(timer), ranked_(ranked), candidates_(candidates), limit_(limit) {
     now_ = timer.now();
+    unit_ = limit < now_ ? -timer.unit() : timer.unit();
   }
 
   /// Returns the rival that is ahead first, in the configuration in which it is.
@@ -137,7 +191,8 @@ class BreakEvenSearch {
     std::optional<traces::BreakEven> found;
     Nanos end = limit_;
     for (std::size_t runner_up = 1; runner_up < candidates_.size() && end != now_; ++runner_up) {
-      const auto value = nearest(runner_up, end);
+      auto value = find_on_grid(runner_up, end);
+      if (timer_.is_convex()) value = find_first(runner_up, value.value_or(end));
       if (!value || (found && *value == found->at)) continue;
       found = {parameter, now_, *value, ranked_[fastest(runner_up, *value).first].configuration};
       end = *value;
@@ -147,6 +202,8 @@ class BreakEvenSearch {
 
  private:
   static constexpr double kForever = std::numeric_limits<double>::infinity();
+
+  Nanos value_of(Nanos units) const { return now_ + units * unit_; }
 
   /// The lower bound of a plan between the flag's current value and the limit.
   double bound(std::size_t plan) { return timer_.bound(plan, std::min(now_, limit_)); }
@@ -168,13 +225,6 @@ class BreakEvenSearch {
     return fastest(runner_up, value, best).second < best;
   }
 
-  /// Whether the rival may be ahead between two values without being ahead at either: no time
-  /// between them is less than at the lower value or more than at the higher one.
-  bool may_be_behind_between(std::size_t runner_up, Nanos from, Nanos to) {
-    const double best = fastest(0, std::max(from, to)).second;
-    return timer_.is_monotone() && fastest(runner_up, std::min(from, to), best).second < best;
-  }
-
   /// Bisects for the value nearest to `ahead` at which the best schedule is behind, as at `behind`.
   Nanos turn_between(std::size_t runner_up, Nanos ahead, Nanos behind) {
     while (behind - ahead > 1 || ahead - behind > 1) {
@@ -184,31 +234,106 @@ class BreakEvenSearch {
     return behind;
   }
 
-  /// Returns the first such value beyond `ahead` and up to `to`, in `parts` steps where there may
-  /// be one.
+  /// Where a plan's tangents at both ends are below the chord of a plan of the best schedule.
+  UnitRange may_be_ahead(std::size_t plan, std::size_t best, Nanos from, Nanos to) {
+    const auto step_of = [&](std::size_t which, Nanos units) {
+      return static_cast<long double>(timer_.step(which, value_of(units)));
+    };
+    const auto width = static_cast<long double>(to - from);
+    // Times per sample times both numbers of samples.
+    const auto of_plan = static_cast<long double>(ranked_[best].configuration.samples());
+    const auto of_best = static_cast<long double>(ranked_[plan].configuration.samples());
+    const long double chord = of_best * step_of(best, from);
+    const long double slope = of_best * ((step_of(best, to) - step_of(best, from)) / width);
+    const long double low = step_of(plan, from);
+    const long double low_slope = step_of(plan, from + 1) - low;
+    UnitRange range = find_negative(of_plan * low - chord, of_plan * low_slope - slope, to - from);
+    if (range.empty()) return range;
+    const long double high = step_of(plan, to);
+    const long double high_slope = high - step_of(plan, to - 1);
+    range.cut(find_negative(of_plan * (high - width * high_slope) - chord,
+                            of_plan * high_slope - slope, to - from));
+    return range;
+  }
+
+  /// The numbers of units beyond `from` and up to `to` at which the rival may be ahead.
+  UnitRange may_be_behind(std::size_t runner_up, Nanos from, Nanos to) {
+    const auto [near, near_time] = fastest(0, value_of(from));
+    const auto [far, far_time] = fastest(0, value_of(to));
+    const double most = std::max(timer_.time(far, value_of(from)), far_time);
+    UnitRange all{to + 1, from};
+    for (const std::size_t plan : candidates_[runner_up].plans) {
+      if (bound(plan) >= most) continue;
+      UnitRange range = may_be_ahead(plan, far, from, to);
+      if (!range.empty() && near != far) range.cut(may_be_ahead(plan, near, from, to));
+      if (range.empty()) continue;
+      all.first = std::min(all.first, from + range.first);
+      all.last = std::max(all.last, from + range.last);
+    }
+    return all;
+  }
+
+  /// The first number of units beyond `from`, where the best schedule is not behind, and up to `to`
+  /// at which it is.
+  std::optional<Nanos> first_unit(std::size_t runner_up, Nanos from, Nanos to) {
+    while (from < to) {
+      const UnitRange range = may_be_behind(runner_up, from, to);
+      if (range.empty()) return {};
+      if (is_behind(runner_up, value_of(range.first))) return range.first;
+      const Nanos middle = range.first + (range.last - range.first) / 2;
+      if (const auto found = first_unit(runner_up, range.first, middle)) return found;
+      from = middle;
+      to = range.last;
+    }
+    return {};
+  }
+
+  /// Returns the value nearest to the current one, towards `end`, at which the best schedule is
+  /// behind.
+  std::optional<Nanos> find_first(std::size_t runner_up, Nanos end) {
+    const Nanos units = (end - now_) / unit_;
+    const auto found = first_unit(runner_up, 0, units);
+    if (!found && !is_behind(runner_up, end)) return {};
+    const Nanos last = found ? value_of(*found) : end;
+    const Nanos first = value_of(std::max<Nanos>(0, found ? *found - 2 : units));
+    if (std::abs(last - first) > kMaxScanned) return turn_between(runner_up, first, last);
+    const Nanos sign = unit_ < 0 ? -1 : 1;
+    for (Nanos value = first + sign; value != last; value += sign)
+      if (is_behind(runner_up, value)) return value;
+    return last;
+  }
+
+  /// Whether the rival may be ahead between two values without being ahead at either: no time
+  /// between them is less than at the lower value or more than at the higher one.
+  bool may_be_behind_between(std::size_t runner_up, Nanos from, Nanos to) {
+    const double best = fastest(0, std::max(from, to)).second;
+    return timer_.is_convex() && fastest(runner_up, std::min(from, to), best).second < best;
+  }
+
+  /// Tries `parts` values beyond `ahead` and up to `to`, where the rival may be ahead.
   std::optional<Nanos> first_between(std::size_t runner_up, Nanos ahead, Nanos to, Nanos parts) {
-    if (is_behind(runner_up, to) && (parts == 1 || to - ahead == 1 || ahead - to == 1))
-      return turn_between(runner_up, ahead, to);
-    if (parts == 1 || to - ahead == 1 || ahead - to == 1) return {};
-    if (!is_behind(runner_up, to) && !may_be_behind_between(runner_up, ahead, to)) return {};
+    const bool is_last = parts == 1 || std::abs(to - ahead) == 1;
+    const bool is_found = is_behind(runner_up, to);
+    if (is_last) return is_found ? std::optional(turn_between(runner_up, ahead, to)) : std::nullopt;
+    if (!is_found && !may_be_behind_between(runner_up, ahead, to)) return {};
     const Nanos middle = ahead + (to - ahead) / 2;
     if (const auto found = first_between(runner_up, ahead, middle, parts / 2)) return found;
     return first_between(runner_up, middle, to, parts / 2);
   }
 
-  /// Returns the value nearest to the current one, towards `to`, at which the best schedule is
-  /// behind.
-  std::optional<Nanos> nearest(std::size_t runner_up, Nanos to) {
+  /// Tries the values of a grid. It is all that can be done where times are not convex, and finds
+  /// what rounding alone decides: schedules that take equally long but for a few nanoseconds.
+  std::optional<Nanos> find_on_grid(std::size_t runner_up, Nanos end) {
     Nanos ahead = now_;
     for (Nanos step = 1; step <= kGrid; ++step) {
-      const Nanos whole = (to - now_) / (kGrid * kGrid);
-      const Nanos rest = (to - now_) % (kGrid * kGrid);
+      const Nanos whole = (end - now_) / (kGrid * kGrid);
+      const Nanos rest = (end - now_) % (kGrid * kGrid);
       const Nanos next = now_ + whole * step * step + rest * step * step / (kGrid * kGrid);
       if (next == ahead) continue;
       if (const auto found = first_between(runner_up, ahead, next, kParts)) return found;
       ahead = next;
     }
-    return std::nullopt;
+    return {};
   }
 
   PlanTimer& timer_;
@@ -216,6 +341,7 @@ class BreakEvenSearch {
   const std::vector<BreakEvenCandidate>& candidates_;
   Nanos limit_ = 0;
   Nanos now_ = 0;
+  Nanos unit_ = 1;  ///< negative where the limit is below the current value
 };
 
 std::vector<std::string> list_searched(const std::vector<Plan>& ranked) {

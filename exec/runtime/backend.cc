@@ -5,11 +5,11 @@
 
 namespace bubblescope::exec {
 
-const BackendDef& find_backend(const std::string& name) {
+const BackendDef& find_backend(std::string_view name) {
   const auto& registry = Registry<BackendDef>::instance();
   if (const BackendDef* def = registry.find(name)) return *def;
   const std::string nearest = registry.nearest(name);
-  throw Error("no backend is called '" + name + "'" + suggestion(nearest) +
+  throw Error("no backend is called '" + std::string(name) + "'" + suggestion(nearest) +
               " ('bubblescope list backends' shows those of this build)");
 }
 

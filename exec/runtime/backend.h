@@ -8,12 +8,14 @@
 //   rank 1: reason kFailure, blocked at 1F2, which awaits 0F2
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "exec/runtime/limits.h"
@@ -111,6 +113,6 @@ struct BackendDef {
 using BackendRegistrar = Registrar<BackendDef>;
 
 /// Finds a backend by name. Throws Error with the nearest known name.
-const BackendDef& find_backend(const std::string& name);
+const BackendDef& find_backend(std::string_view name);
 
 }  // namespace bubblescope::exec

@@ -58,10 +58,11 @@ std::vector<std::string> refuse_shape(const ScheduleDef& def, const ScheduleRequ
 
 }  // namespace
 
-const ScheduleDef& find_schedule(const std::string& name) {
+const ScheduleDef& find_schedule(std::string_view name) {
   const auto& registry = Registry<ScheduleDef>::instance();
   if (const ScheduleDef* def = registry.find(name)) return *def;
-  throw Error("no schedule is called '" + name + "'" + suggestion(nearest_names(name, registry)) +
+  throw Error("no schedule is called '" + std::string(name) + "'" +
+              suggestion(nearest_names(name, registry)) +
               " ('bubblescope list schedules' shows them all)");
 }
 

@@ -99,7 +99,7 @@ struct ScheduleDef {
 using ScheduleRegistrar = Registrar<ScheduleDef>;
 
 /// The schedule of this name or alias. Throws Error with the nearest known name.
-const ScheduleDef& find_schedule(const std::string& name);
+const ScheduleDef& find_schedule(std::string_view name);
 
 /// Fills in the implied chunks, then builds and validates the schedule. Throws Error
 /// (Fault::kProblem) with every reason if the request is refused.

@@ -1,6 +1,7 @@
 // The interleaved schedules with every group size, including those that no framework accepts.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <string>
 

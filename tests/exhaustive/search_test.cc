@@ -2,6 +2,7 @@
 // Bounds also hold on larger problems.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <random>

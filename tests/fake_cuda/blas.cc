@@ -1,6 +1,7 @@
 // Chooses algorithms and puts GEMMs on streams.
 #include "tests/fake_cuda/blas.h"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <optional>

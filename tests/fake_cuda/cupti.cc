@@ -2,6 +2,7 @@
 // forbids. With BUBBLESCOPE_FAKE_CUDA_CUPTI_DROPS=1, every buffer loses its last record.
 #include <cupti.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <set>

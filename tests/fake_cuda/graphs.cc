@@ -1,5 +1,6 @@
 // Stream captures and graphs.
 #include <algorithm>
+#include <memory>
 
 #include "tests/fake_cuda/streams.h"
 

@@ -1,6 +1,7 @@
 // Green contexts, and the runtime's lookup of driver functions.
 #include <cuda.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 

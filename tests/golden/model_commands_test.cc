@@ -1,6 +1,7 @@
 // Commands with a model: what they print, and what they refuse.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>

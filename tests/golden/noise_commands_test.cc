@@ -1,6 +1,7 @@
 // Noise on the command line: keys and columns, and that they agree.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <sstream>

@@ -1,6 +1,7 @@
 // Finds the GPU and fills its memory.
 #include "tests/support/real_gpu.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdlib>

@@ -1,6 +1,7 @@
 // Chrome traces, read back like in a viewer.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>

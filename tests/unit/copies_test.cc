@@ -1,6 +1,7 @@
 // Copies of activations: their dependencies, their dependents, and the memory that they use.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
 

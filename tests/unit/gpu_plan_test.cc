@@ -1,6 +1,7 @@
 // The assignment of ranks to devices and of lanes to streams.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>

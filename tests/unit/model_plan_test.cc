@@ -1,6 +1,7 @@
 // `plan` for a model: all devices, the whole batch, layers that fit.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 

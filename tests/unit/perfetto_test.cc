@@ -1,6 +1,7 @@
 // Perfetto's protobuf, read back like in a viewer and compared with the timeline.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <stdexcept>

@@ -1,6 +1,7 @@
 // The end of a step: reductions, the norm, optimizer steps. F = 1, B = 2 (I = W = 1) unless stated.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <variant>
 #include <vector>

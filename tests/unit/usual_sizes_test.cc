@@ -1,6 +1,7 @@
 // Schedules that equal others with one chunk or slice, names that differ in hyphens, and --cap.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "sim/ir/error.h"
 
 namespace bubblescope::traces {

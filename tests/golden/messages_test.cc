@@ -85,9 +85,9 @@ TEST(MessageGoldens, HostModesTakeTheReferenceTimeOrDeadlockAlike) {
         const Schedule schedule = built(family.name, golden);
         const std::string where = family.name + " " + golden["p"].dump() + " " +
                                   golden["v"].dump() + " " + golden["m"].dump();
-        EXPECT_EQ(outcome(schedule, P2pMode::kHostRendezvous, posting), want["both_block"])
+        EXPECT_EQ(want["both_block"], outcome(schedule, P2pMode::kHostRendezvous, posting))
             << where;
-        EXPECT_EQ(outcome(schedule, P2pMode::kHostSend, posting), want["irecv_block_send"])
+        EXPECT_EQ(want["irecv_block_send"], outcome(schedule, P2pMode::kHostSend, posting))
             << where;
         cases += 2;
       }
@@ -100,7 +100,7 @@ TEST(MessageGoldens, EagerSlotsAreTheReferenceOnes) {
   if (goldens.is_null()) GTEST_SKIP() << "no reference data in " << kGolden;
   for (const json& golden : goldens)
     for (const Family& family : kFamilies) {
-      if (family.file != golden["sched"]) continue;
+      if (golden["sched"] != family.file) continue;
       const Schedule schedule = built(family.name, golden);
       EXPECT_EQ(eager_slots_needed(schedule, {.posting = Lowering::kAsap}), golden["asap_sep"])
           << golden;

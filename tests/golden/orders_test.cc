@@ -52,10 +52,10 @@ std::string digest_of(const std::vector<std::string>& texts) {
 void expect_order(const json& golden_case, const Schedule& schedule) {
   const std::vector<std::string> texts = texts_of(schedule);
   if (golden_case.contains("ops")) {
-    EXPECT_EQ(texts, golden_case["ops"]);
+    EXPECT_EQ(golden_case["ops"], texts);
   }
   if (golden_case.contains("sha256")) {
-    EXPECT_EQ(digest_of(texts), golden_case["sha256"]);
+    EXPECT_EQ(golden_case["sha256"], digest_of(texts));
   }
 }
 

@@ -7,7 +7,7 @@
 
 namespace bubblescope::tests {
 
-exec::Matrix draw(std::int32_t rows, std::int32_t columns, std::uint64_t seed) {
+exec::Matrix draw_matrix(std::int32_t rows, std::int32_t columns, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   exec::Matrix matrix(rows, columns);
   for (float& value : matrix.values)

@@ -8,7 +8,7 @@
 namespace bubblescope::tests {
 
 /// Numbers from -2 to 2, the same for the same seed.
-exec::Matrix draw(std::int32_t rows, std::int32_t columns, std::uint64_t seed);
+exec::Matrix draw_matrix(std::int32_t rows, std::int32_t columns, std::uint64_t seed);
 
 /// A matrix of NaN, so that entries that are not written show.
 exec::Matrix unwritten(std::int32_t rows, std::int32_t columns);

@@ -93,10 +93,10 @@ Made run(const exec::AttentionShape& shape, FiberOrder order, const exec::Matrix
 template <class Value>
 void expect_equal_to_the_host(const exec::AttentionShape& shape, float tolerance) {
   const exec::Matrix qkv =
-      draw(shape.batch * shape.sequence, 3 * shape.heads * shape.head_width, 1);
+      draw_matrix(shape.batch * shape.sequence, 3 * shape.heads * shape.head_width, 1);
   const exec::Matrix mixed_grad =
-      draw(shape.batch * shape.query_positions().count, shape.heads * shape.head_width, 2);
-  const exec::Matrix before = draw(qkv.rows, qkv.columns, 3);
+      draw_matrix(shape.batch * shape.query_positions().count, shape.heads * shape.head_width, 2);
+  const exec::Matrix before = draw_matrix(qkv.rows, qkv.columns, 3);
   const exec::Matrix weights = exec::attention_weights(qkv, shape);
   const exec::Matrix mixed = exec::mix_values(qkv, weights, shape);
   exec::Matrix grad = exec::attention_grad(qkv, weights, mixed_grad, shape);

@@ -50,8 +50,8 @@ TEST(Bfloat16, RoundsToTheNearestAndTiesToEven) {
 }
 
 TEST(GpuKernels, NormEqualsTheHosts) {
-  const exec::Matrix input = draw(kRows, kColumns, 1);
-  const exec::Matrix gain = draw(1, kColumns, 2);
+  const exec::Matrix input = draw_matrix(kRows, kColumns, 1);
+  const exec::Matrix gain = draw_matrix(1, kColumns, 2);
   for (const FiberOrder order : kOrders) {
     exec::Matrix target = unwritten(kRows, kColumns);
     emulate(kRows, kThreads, order, [&] {
@@ -62,10 +62,10 @@ TEST(GpuKernels, NormEqualsTheHosts) {
 }
 
 TEST(GpuKernels, NormGradEqualsTheHostsAlsoInPlace) {
-  const exec::Matrix input = draw(kRows, kColumns, 1);
-  const exec::Matrix gain = draw(1, kColumns, 2);
-  const exec::Matrix grad = draw(kRows, kColumns, 3);
-  const exec::Matrix added = draw(kRows, kColumns, 4);
+  const exec::Matrix input = draw_matrix(kRows, kColumns, 1);
+  const exec::Matrix gain = draw_matrix(1, kColumns, 2);
+  const exec::Matrix grad = draw_matrix(kRows, kColumns, 3);
+  const exec::Matrix added = draw_matrix(kRows, kColumns, 4);
   exec::Matrix expected = exec::norm_grad(input, gain, grad);
   exec::add(expected, added);
   for (const FiberOrder order : kOrders) {
@@ -88,7 +88,7 @@ TEST(GpuKernels, NormGradEqualsTheHostsAlsoInPlace) {
 
 TEST(GpuKernels, CausalSoftmaxAndItsGradientEqualTheHosts) {
   constexpr std::int32_t kLength = 70;
-  const exec::Matrix scores = draw(2 * kLength, kLength, 5);
+  const exec::Matrix scores = draw_matrix(2 * kLength, kLength, 5);
   exec::Matrix expected(scores.rows, scores.columns);
   for (std::int32_t row = 0; row < scores.rows; ++row) {
     exec::Matrix part(1, row % kLength + 1);
@@ -102,7 +102,7 @@ TEST(GpuKernels, CausalSoftmaxAndItsGradientEqualTheHosts) {
             [&] { exec::causal_softmax_kernel(target.values.data(), kLength, kLength); });
     expect_near(target, expected);
   }
-  exec::Matrix grad = draw(scores.rows, kLength, 6);
+  exec::Matrix grad = draw_matrix(scores.rows, kLength, 6);
   exec::Matrix expected_grad = grad;
   for (std::int32_t row = 0; row < grad.rows; ++row) {
     double sum = 0;
@@ -138,7 +138,7 @@ TEST(GpuKernels, DrawnWeightsEqualTheHostsBitForBit) {
 }
 
 TEST(GpuKernels, CrossEntropyAndItsGradientEqualTheHosts) {
-  const exec::Matrix logits = draw(kRows, kColumns, 7);
+  const exec::Matrix logits = draw_matrix(kRows, kColumns, 7);
   const exec::Matrix probabilities = exec::softmax(logits);
   for (const FiberOrder order : kOrders) {
     exec::Matrix target = logits;
@@ -160,8 +160,8 @@ TEST(GpuKernels, CrossEntropyAndItsGradientEqualTheHosts) {
 }
 
 TEST(GpuKernels, GeluAndItsGradientEqualTheHostsAlsoInPlace) {
-  const exec::Matrix input = draw(kRows, kColumns, 8);
-  const exec::Matrix grad = draw(kRows, kColumns, 9);
+  const exec::Matrix input = draw_matrix(kRows, kColumns, 8);
+  const exec::Matrix grad = draw_matrix(kRows, kColumns, 9);
   const auto count = static_cast<std::int64_t>(input.values.size());
   exec::Matrix target = unwritten(kRows, kColumns);
   exec::Matrix back = grad;
@@ -175,8 +175,8 @@ TEST(GpuKernels, GeluAndItsGradientEqualTheHostsAlsoInPlace) {
 }
 
 TEST(GpuKernels, EmbeddingAndItsGradientReadAndWriteTheTokensRows) {
-  const exec::Matrix embedding = draw(kColumns, kColumns, 10);
-  const exec::Matrix position = draw(3, kColumns, 11);
+  const exec::Matrix embedding = draw_matrix(kColumns, kColumns, 10);
+  const exec::Matrix position = draw_matrix(3, kColumns, 11);
   exec::Matrix target = unwritten(kRows, kColumns);
   emulate(kRows, kThreads, FiberOrder::kUp, [&] {
     exec::embed_kernel(target.values.data(), embedding.values.data(), position.values.data(),
@@ -207,7 +207,7 @@ TEST(GpuKernels, EmbeddingAndItsGradientReadAndWriteTheTokensRows) {
 TEST(GpuKernels, OptimizersEqualTheHostsAndCopyTheWeights) {
   for (const auto kind :
        {exec::OptimizerOptions::Kind::kSgd, exec::OptimizerOptions::Kind::kAdam}) {
-    std::vector<exec::Matrix> expected{draw(kRows, kColumns, 12)};
+    std::vector<exec::Matrix> expected{draw_matrix(kRows, kColumns, 12)};
     exec::Matrix weights = expected[0];
     exec::Matrix mean(kRows, kColumns);
     exec::Matrix square(kRows, kColumns);
@@ -216,7 +216,7 @@ TEST(GpuKernels, OptimizersEqualTheHostsAndCopyTheWeights) {
     exec::OptimizerState state;
     const auto count = static_cast<std::int64_t>(weights.values.size());
     for (int step = 1; step <= 3; ++step) {
-      const exec::Matrix grad = draw(kRows, kColumns, static_cast<std::uint64_t>(20 + step));
+      const exec::Matrix grad = draw_matrix(kRows, kColumns, static_cast<std::uint64_t>(20 + step));
       exec::update(expected, {grad}, state, {kind, 0.1F});
       const exec::AdamState adam{mean.values.data(), square.values.data(), steps.data()};
       emulate(2, kThreads, FiberOrder::kUp, [&] { exec::adam_step_kernel(steps.data()); });
@@ -235,7 +235,7 @@ TEST(GpuKernels, OptimizersEqualTheHostsAndCopyTheWeights) {
 }
 
 TEST(GpuKernels, ScaleEveryEntryOnce) {
-  exec::Matrix values = draw(kRows, kColumns, 13);
+  exec::Matrix values = draw_matrix(kRows, kColumns, 13);
   std::vector<exec::Matrix> expected{values};
   exec::multiply(expected, 0.75F);
   emulate(3, kThreads, FiberOrder::kUp, [&] {
@@ -246,8 +246,8 @@ TEST(GpuKernels, ScaleEveryEntryOnce) {
 }
 
 TEST(GpuKernels, StoreHalvesWithFloatSums) {
-  const exec::Matrix input = draw(kRows, kColumns, 1);
-  const exec::Matrix gain = draw(1, kColumns, 2);
+  const exec::Matrix input = draw_matrix(kRows, kColumns, 1);
+  const exec::Matrix gain = draw_matrix(1, kColumns, 2);
   const std::vector<exec::Bfloat16> input_halves = to_halves(input);
   const std::vector<exec::Bfloat16> gain_halves = to_halves(gain);
   std::vector<exec::Bfloat16> target(input_halves.size(), exec::Bfloat16{0x7fff});

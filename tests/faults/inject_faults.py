@@ -175,7 +175,9 @@ def try_interrupt(options, shape, rank, op, folder, delay):
     run.process.send_signal(signal.SIGINT)
     run.finish()
     if run.saved.exists():
-        run.expect(run.messages[0].startswith("bubblescope: interrupted: rank "), "the interrupt is not told")
+        if run.messages or not run.launched:  # mpirun of Open MPI 5 may drop what is written after an interrupt
+            run.expect(any(message.startswith("bubblescope: interrupted: rank ") for message in run.messages),
+                       "the interrupt is not told")
         run.expect(run.launched or run.status == 3, "the machine failed: the exit status must be 3")
         return run.expect_files(broken=True)
     run.expect(run.launched or run.status == -signal.SIGINT, "neither interrupted nor stopped")

@@ -70,7 +70,8 @@ TEST(Lowering215, IsThatOfPyTorch) {
     ScheduleRequest request;
     request.profile = Profile::kPytorch215;
     request.shape = {golden["p"], golden["v"], golden["m"], 1, {}};
-    const Schedule built = build_schedule(find_schedule(golden["schedule"].get<std::string>()), request);
+    const Schedule built =
+        build_schedule(find_schedule(golden["schedule"].get<std::string>()), request);
     const bool deferred = golden["lowering"] == "deferred";
     EXPECT_EQ(make_pytorch_lists(shard_stages(built),
                                  {.posting = deferred ? bubblescope::Lowering::kDeferred

@@ -168,7 +168,8 @@ void JsonNode::expect_keys(std::initializer_list<JsonKey> keys) const {
     refuse("must be an object, as in {\"" + std::string(keys.begin()->name) + "\": ...}");
   std::vector<std::string> known;
   for (const JsonKey& each : keys) known.emplace_back(each.name);
-  for (const auto& [key, _] : value_->items()) {
+  for (const auto& entry : value_->items()) {
+    const std::string& key = entry.key();
     const bool is_known = std::any_of(keys.begin(), keys.end(), [&key](const JsonKey& each) {
       return key == each.name || (each.old_name != nullptr && key == each.old_name);
     });

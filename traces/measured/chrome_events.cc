@@ -252,7 +252,7 @@ class EventReader : public JsonVisitor {
   }
 
   void keep_other_slice(std::vector<ChromeSlice>& kept) {
-    ChromeSlice slice = std::move(event_.slice);
+    ChromeSlice& slice = event_.slice;  // moved last, because errors name it
     slice.thread = thread_of(event_);
     slice.start = time(event_.start, "ts");
     slice.end = slice.start + std::max<Nanos>(0, time(event_.duration, "dur"));

@@ -261,7 +261,7 @@ const NameMeaning& NameMatcher::find(std::string_view name) {
     if (known != ruled_.end()) return known->second;
     std::optional<NameMeaning> meaning = rules_.find(name);
     if (!meaning) meaning = NameMeaning{parse_op_name(name)};
-    return ruled_.emplace(name, *std::move(meaning)).first->second;
+    return ruled_.emplace(name, *meaning).first->second;
   }
   usual_ = {parse_op_name(name)};
   return usual_;

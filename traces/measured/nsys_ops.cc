@@ -19,9 +19,9 @@ bool starts_before(const CudaCall& launch, Nanos time) { return launch.start < t
 }  // namespace
 
 NsysProcess::NsysProcess(const NsysRecording& recording, std::int64_t process) {
-  static const std::vector<CudaCall> kNone;
+  static const std::vector<CudaCall> none;
   const auto launches = recording.launches.find(process);
-  launches_ = launches == recording.launches.end() ? &kNone : &launches->second;
+  launches_ = launches == recording.launches.end() ? &none : &launches->second;
   const auto works = recording.works.find(process);
   if (works != recording.works.end()) works_ = &works->second;
 }

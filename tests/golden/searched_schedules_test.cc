@@ -116,7 +116,8 @@ TEST_F(ZeroBubbleReference, PublishedRatesAreReached) {
 TEST_F(ZeroBubbleReference, BuildingBlocksHaveTheirPeaksAndNoMoreBubble) {
   for (const auto& [theirs, ours] :
        {std::pair{"vmin", "v-min"}, {"vhalf", "v-half"}, {"1f1b_v", "1f1b-v"}})
-    for (const json& entry : cases_of([&](const json& entry) { return entry["s"] == theirs; }, 5)) {
+    for (const json& entry :
+         cases_of([name = theirs](const json& entry) { return entry["s"] == name; }, 5)) {
       const ScheduleRequest request = make_request(entry, entry["op"]);
       const Schedule schedule = build_schedule(find_schedule(ours), request);
       const std::vector<std::int64_t> peaks = walk_peaks(schedule, MemoryDelta{});

@@ -6,8 +6,9 @@
 
 import pathlib
 import re
-import sys
 import tempfile
+
+import checks
 
 FOLDERS = ["sim", "schedules", "traces", "exec", "tools", "tests"]
 SOURCES = {".h", ".cc", ".cu", ".cuh"}
@@ -67,9 +68,4 @@ def self_test():
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--self-test"]:
-        self_test()
-    else:
-        count, found = check(pathlib.Path(sys.argv[1]))
-        print("\n".join(found) or f"{count} documents name what exists")
-        sys.exit(bool(found) or count == 0)
+    checks.run(check, self_test, "documents name what exists")

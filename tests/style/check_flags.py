@@ -6,10 +6,9 @@
 Errors of sim and schedules name fields in backquotes, which tools/flags/field_names.cc turns into flags.
 """
 
-import pathlib
 import re
-import sys
-import tempfile
+
+import checks
 
 FOLDERS = ["sim", "schedules"]
 TABLE = "tools/flags/field_names.cc"
@@ -42,20 +41,8 @@ GOOD = ['throw Error("leave `vpp` out");', "// --vpp", '.summary = "for --offloa
 
 def self_test():
     for lines, expected in ((BAD, 1), (GOOD, 0)):
-        for line in lines:
-            with tempfile.TemporaryDirectory() as folder:
-                for path, text in ((TABLE, '{"vpp", "--vpp"},'), ("sim/a.cc", line)):
-                    file = pathlib.Path(folder, path)
-                    file.parent.mkdir(parents=True, exist_ok=True)
-                    file.write_text(text + "\n")
-                found = check(pathlib.Path(folder))[1]
-                assert len(found) == expected, f"{line}: expected {expected} fault(s), found {found}"
+        checks.expect_faults(check, [{TABLE: '{"vpp", "--vpp"},\n', "sim/a.cc": line + "\n"} for line in lines], expected)
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--self-test"]:
-        self_test()
-    else:
-        count, found = check(pathlib.Path(sys.argv[1]))
-        print("\n".join(found) or f"{count} files: the library names fields, not flags")
-        sys.exit(bool(found) or count == 0)
+    checks.run(check, self_test, "files: the library names fields, not flags")

@@ -9,10 +9,9 @@ rely on the header of its own name. Types that our own headers have in their int
 looked for: a use of the interface brings them.
 """
 
-import pathlib
 import re
-import sys
-import tempfile
+
+import checks
 
 FOLDERS = ["sim", "schedules", "traces", "exec", "tools", "tests"]
 HEADERS = {
@@ -74,19 +73,8 @@ GOOD = ["#include <algorithm>\nint a = std::max(1, 2);", "// std::max", 'f("std:
 
 def self_test():
     for lines, expected in ((BAD, 1), (GOOD, 0)):
-        for line in lines:
-            with tempfile.TemporaryDirectory() as folder:
-                file = pathlib.Path(folder, "sim", "a.cc")
-                file.parent.mkdir()
-                file.write_text(line + "\n")
-                found = check(pathlib.Path(folder))[1]
-                assert len(found) == expected, f"{line}: expected {expected} fault(s), found {found}"
+        checks.expect_faults(check, [{"sim/a.cc": line + "\n"} for line in lines], expected)
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--self-test"]:
-        self_test()
-    else:
-        count, found = check(pathlib.Path(sys.argv[1]))
-        print("\n".join(found) or f"{count} files: headers for all names of the standard library")
-        sys.exit(bool(found) or count == 0)
+    checks.run(check, self_test, "files: headers for all names of the standard library")

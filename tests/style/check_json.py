@@ -7,10 +7,9 @@ Three signs give it away: a string literal with a quoted key and its colon, a tr
 printed, and a quoted string that is pieced together with others.
 """
 
-import pathlib
 import re
-import sys
-import tempfile
+
+import checks
 
 FOLDERS = ["sim", "schedules", "traces", "exec", "tools"]
 SOURCES = {".h", ".cc", ".cu", ".cuh"}
@@ -63,19 +62,8 @@ GOOD = [
 
 def self_test():
     for lines, expected in ((BAD, 1), (GOOD, 0)):
-        for line in lines:
-            with tempfile.TemporaryDirectory() as folder:
-                file = pathlib.Path(folder, "tools/a.cc")
-                file.parent.mkdir()
-                file.write_text(line + "\n")
-                found = check(pathlib.Path(folder))[1]
-                assert len(found) == expected, f"{line}: expected {expected} fault(s), found {found}"
+        checks.expect_faults(check, [{"tools/a.cc": line + "\n"} for line in lines], expected)
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--self-test"]:
-        self_test()
-    else:
-        count, found = check(pathlib.Path(sys.argv[1]))
-        print("\n".join(found) or f"{count} files: all json is written by the one writer")
-        sys.exit(bool(found) or count == 0)
+    checks.run(check, self_test, "files: all json is written by the one writer")

@@ -4,10 +4,9 @@
     check_layers.py --self-test  plants includes and sees to it that exactly the bad ones are found
 """
 
-import pathlib
 import re
-import sys
-import tempfile
+
+import checks
 
 # The folders that each folder may include.
 FOLDERS = {
@@ -149,26 +148,11 @@ exec/gpu/device/a.h <cuda.h> | exec/nccl/a.cu <nccl.h> | exec/mpi/a.cc <mpi.h> |
 
 
 def self_test():
-    with tempfile.TemporaryDirectory() as folder:
-        pathlib.Path(folder, "sim").mkdir()
-        pathlib.Path(folder, "sim", "a.h").write_text("struct A {};\n")
-        assert len(check(pathlib.Path(folder))[1]) == 1, "a header that counts twice: expected a fault"
-    for cases, expected in ((BAD, 1), (GOOD, 0)):
-        for case in cases.replace("\n", "|").split("|"):
-            if not case.strip():
-                continue
-            path, header = case.split()
-            with tempfile.TemporaryDirectory() as folder:
-                file = pathlib.Path(folder, path)
-                file.parent.mkdir(parents=True)
-                file.write_text(f"#pragma once\n#include {header}\n")
-                assert len(check(pathlib.Path(folder))[1]) == expected, f"{case}: expected {expected} fault(s)"
+    checks.expect_faults(check, [{"sim/a.h": "struct A {};\n"}], 1)  # a header that counts twice
+    for lines, expected in ((BAD, 1), (GOOD, 0)):
+        planted = [line.split() for line in lines.replace("|", "\n").splitlines() if line.strip()]
+        checks.expect_faults(check, [{path: f"#pragma once\n#include {header}\n"} for path, header in planted], expected)
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--self-test"]:
-        self_test()
-    else:
-        count, found = check(pathlib.Path(sys.argv[1]))
-        print("\n".join(found) or f"{count} files keep to their rooms")
-        sys.exit(bool(found) or count == 0)
+    checks.run(check, self_test, "files keep to their rooms")

@@ -6,8 +6,9 @@
 
 import pathlib
 import re
-import sys
 import tempfile
+
+import checks
 
 FOLDERS = ["sim", "schedules", "traces", "exec", "tools", "tests"]
 FILE_LIMITS = {".h": 120, ".cuh": 120, ".cc": 400, ".cu": 400, ".js": 400, ".css": 400}
@@ -113,9 +114,4 @@ def self_test():
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--self-test"]:
-        self_test()
-    else:
-        count, found = check(pathlib.Path(sys.argv[1]))
-        print("\n".join(found) or f"{count} files are within their limits")
-        sys.exit(bool(found) or count == 0)
+    checks.run(check, self_test, "files are within their limits")

@@ -5,10 +5,9 @@
 """
 
 import collections
-import pathlib
 import re
-import sys
-import tempfile
+
+import checks
 
 UNNAMED = "(unnamed)"
 FOLDERS = ["sim", "schedules", "traces", "exec", "tools", "tests"]
@@ -82,21 +81,9 @@ GOOD = [
 
 
 def self_test():
-    for cases, expected in ((BAD, 1), (GOOD, 0)):
-        for case in cases:
-            with tempfile.TemporaryDirectory() as folder:
-                for path, text in case.items():
-                    file = pathlib.Path(folder, path)
-                    file.parent.mkdir(parents=True, exist_ok=True)
-                    file.write_text(text)
-                found = check(pathlib.Path(folder))[1]
-                assert len(found) == expected, f"{case}: expected {expected} fault(s), found {found}"
+    checks.expect_faults(check, BAD, 1)
+    checks.expect_faults(check, GOOD, 0)
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--self-test"]:
-        self_test()
-    else:
-        count, found = check(pathlib.Path(sys.argv[1]))
-        print("\n".join(found) or f"{count} files: every type is defined once, in its folder's namespace")
-        sys.exit(bool(found) or count == 0)
+    checks.run(check, self_test, "files: every type is defined once, in its folder's namespace")

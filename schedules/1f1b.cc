@@ -9,7 +9,7 @@
 namespace bubblescope::schedules {
 namespace {
 
-std::vector<std::string> refuse(const ScheduleRequest& request) {
+std::vector<std::string> refuse_1f1b(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   if (request.profile == Profile::kPytorch && shape.microbatches < shape.ranks)
     return {"pytorch needs a micro-batch per stage: `microbatches` must be at least `pp` = " +
@@ -17,7 +17,7 @@ std::vector<std::string> refuse(const ScheduleRequest& request) {
   return {};
 }
 
-Schedule build(const ScheduleRequest& request) {
+Schedule build_1f1b(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   Schedule schedule;
   schedule.rank_of_stage = loop_placement(shape.ranks, 1);
@@ -30,7 +30,7 @@ Schedule build(const ScheduleRequest& request) {
 /// T = (m+p-1) (F + B) + 2 (p-1) c + 2 c floor((m-1) (p-1) / p) Rank 0 has p micro-batches in
 /// flight, and their round trip takes p (F + B) + 2 (p-1) c, so messages cost time in every round,
 /// not only in the warm-up and the drain.
-Claims claim(const ScheduleRequest& request) {
+Claims claim_1f1b(const ScheduleRequest& request) {
   const Nanos ranks = request.shape.ranks;
   const Nanos microbatches = request.shape.microbatches;
   const ChunkCost cost = *chunk_cost(request);
@@ -44,16 +44,16 @@ Claims claim(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar registrar{{
+const ScheduleRegistrar register_1f1b{{
     .name = "1f1b",
     .aliases = {"1F1B", "pipedream-flush"},
     .summary = "forward and backward in turn: GPipe's bubble, at most p micro-batches held",
     .source = "Narayanan et al. 2021 (PipeDream-Flush), Fan et al. 2021 (DAPPLE)",
     .implied_chunks = 1,
     .profiles = {Profile::kPytorch, Profile::kMegatron, Profile::kDeepspeed, Profile::kColossalai},
-    .refuse = refuse,
-    .build = build,
-    .claims = claim,
+    .refuse = refuse_1f1b,
+    .build = build_1f1b,
+    .claims = claim_1f1b,
 }};
 
 }  // namespace

@@ -17,7 +17,7 @@ RankOrder pytorch_cells(const Shape& shape, std::int32_t rank, const RankOrder& 
 }
 
 /// PyTorch drains each chunk from its newest micro-batch, the paper from its oldest.
-Schedule build(const ScheduleRequest& request) {
+Schedule build_bfs(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   Schedule schedule;
   schedule.rank_of_stage = loop_placement(shape.ranks, shape.chunks);
@@ -35,7 +35,7 @@ Schedule build(const ScheduleRequest& request) {
 /// Forwards pass the ranks v times, and so do backwards. A rank starts its next chunk when it has
 /// run all m ops of this one and the first of them has returned from its round over the p ranks:
 ///   T = t(F) + t(B),  t(X) = (v-1) max(m X, p (X+c)) + (m+p-1) X + (p-1) c
-Claims claim(const ScheduleRequest& request) {
+Claims claim_bfs(const ScheduleRequest& request) {
   const Nanos ranks = request.shape.ranks;
   const Nanos microbatches = request.shape.microbatches;
   const Nanos chunks = request.shape.chunks;
@@ -53,15 +53,15 @@ Claims claim(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar registrar{{
+const ScheduleRegistrar register_bfs{{
     .name = "bfs",
     .aliases = {"LoopedBFS"},
     .summary = "all micro-batches chunk by chunk: the interleaved bubble, tolerant of latency",
     .source = "Lamy-Poirier 2023",
     .default_chunks = 2,
     .profiles = {Profile::kPytorch},
-    .build = build,
-    .claims = claim,
+    .build = build_bfs,
+    .claims = claim_bfs,
 }};
 
 }  // namespace

@@ -65,7 +65,7 @@ class Eviction {
   RankOrder result_;
 };
 
-Schedule build(const ScheduleRequest& request) {
+Schedule build_bpipe(const ScheduleRequest& request) {
   const std::int32_t ranks = request.shape.ranks;
   Schedule schedule = one_f_one_b().build(request);
   schedule.offload_target_of_rank = host_offload_targets(ranks);
@@ -77,7 +77,7 @@ Schedule build(const ScheduleRequest& request) {
 }
 
 /// 1F1B's times, if copies are no longer than a forward and so hide beside the adjacent ops.
-Claims claim(const ScheduleRequest& request) {
+Claims claim_bpipe(const ScheduleRequest& request) {
   Claims claims;
   const UniformCost& cost = request.cost;
   if (cost.copy <= std::min(cost.forward, cost.full_backward()))
@@ -88,15 +88,15 @@ Claims claim(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar registrar{{
+const ScheduleRegistrar register_bpipe{{
     .name = "bpipe",
     .aliases = {"BPipe"},
     .summary =
         "1F1B; early ranks offload activations to late ones: at most ceil((p+2)/2) on any rank",
     .source = "Kim et al. 2023",
     .implied_chunks = 1,
-    .build = build,
-    .claims = claim,
+    .build = build_bpipe,
+    .claims = claim_bpipe,
 }};
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace bubblescope::schedules {
 namespace {
 
-std::vector<std::string> refuse(const ScheduleRequest& request) {
+std::vector<std::string> refuse_chimera(const ScheduleRequest& request) {
   std::vector<std::string> reasons;
   if (request.shape.ranks % 2 != 0)
     reasons.push_back("with an odd `pp` both directions use the same slot; make it even");
@@ -19,7 +19,7 @@ std::vector<std::string> refuse(const ScheduleRequest& request) {
   return reasons;
 }
 
-Schedule build(const ScheduleRequest& request) {
+Schedule build_chimera(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   const std::int32_t half = shape.microbatches / 2;
   Schedule schedule;
@@ -38,7 +38,7 @@ Schedule build(const ScheduleRequest& request) {
 /// For m = kp and F <= B, with messages for p >= 4 and c <= F, B - F:
 ///   T = m (F + B) + (p-2) (F + k (B - F)) + (p-1 + 2k (p-2)) c
 /// The slots are equal but B is longer than F, so that each of the k groups waits in the middle.
-Claims claim(const ScheduleRequest& request) {
+Claims claim_chimera(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   const auto [forward, backward, input_grad, weight_grad, message] = *chunk_cost(request);
   const Nanos ranks = shape.ranks;
@@ -57,7 +57,7 @@ Claims claim(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar registrar{{
+const ScheduleRegistrar register_chimera{{
     .name = "chimera",
     .summary =
         "two pipelines in opposite directions: half to two thirds of 1F1B's bubble for m = p, more "
@@ -65,9 +65,9 @@ const ScheduleRegistrar registrar{{
     .source = "Li and Hoefler 2021",
     .implied_chunks = 1,
     .promised_groups = 1,
-    .refuse = refuse,
-    .build = build,
-    .claims = claim,
+    .refuse = refuse_chimera,
+    .build = build_chimera,
+    .claims = claim_chimera,
 }};
 
 }  // namespace

@@ -7,7 +7,7 @@
 namespace bubblescope::schedules {
 namespace {
 
-std::vector<std::string> refuse(const ScheduleRequest& request) {
+std::vector<std::string> refuse_chimera_doubling(const ScheduleRequest& request) {
   std::vector<std::string> reasons;
   if (request.shape.ranks % 2 != 0)
     reasons.push_back("with an odd `pp` both directions use the same slot; make it even");
@@ -24,14 +24,14 @@ Op microbatch_of_pair(Op op, int n) {
   return op;
 }
 
-Schedule build(const ScheduleRequest& request) {
+Schedule build_chimera_doubling(const ScheduleRequest& request) {
   ScheduleRequest pairs = request;
   pairs.shape.microbatches /= 2;
   return build_chimera_of_pairs(pairs, microbatch_of_pair);
 }
 
 /// For m = 2kp, B = 2F and no latency: T = m (F + B) + 2 (p-2) F, for every k.
-Claims claim(const ScheduleRequest& request) {
+Claims claim_chimera_doubling(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   const auto [forward, backward, input_grad, weight_grad, message] = *chunk_cost(request);
   Claims claims;
@@ -44,14 +44,14 @@ Claims claim(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar registrar{{
+const ScheduleRegistrar register_chimera_doubling{{
     .name = "chimera-doubling",
     .summary = "chimera whose forwards take two micro-batches: no bubble in the middle",
     .source = "Li and Hoefler 2021",
     .implied_chunks = 1,
-    .refuse = refuse,
-    .build = build,
-    .claims = claim,
+    .refuse = refuse_chimera_doubling,
+    .build = build_chimera_doubling,
+    .claims = claim_chimera_doubling,
 }};
 
 }  // namespace

@@ -13,12 +13,12 @@ Op half_of_microbatch(Op op, int n) {
   return op;
 }
 
-Schedule build(const ScheduleRequest& request) {
+Schedule build_chimera_halving(const ScheduleRequest& request) {
   return build_chimera_of_pairs(request, half_of_microbatch);
 }
 
 /// For m = kp, B = 2F and no latency: T = m (F + B) + (p-2) F, for every k.
-Claims claim(const ScheduleRequest& request) {
+Claims claim_chimera_halving(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   ScheduleRequest halves = request;
   halves.shape.slices = 2;
@@ -33,7 +33,7 @@ Claims claim(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar registrar{{
+const ScheduleRegistrar register_chimera_halving{{
     .name = "chimera-halving",
     .summary = "chimera whose backwards take half a micro-batch: no bubble in the middle",
     .source = "Li and Hoefler 2021",
@@ -41,8 +41,8 @@ const ScheduleRegistrar registrar{{
     .implied_slices = 2,
     .refuse =
         [](const ScheduleRequest& request) { return find_schedule("chimera").refuse(request); },
-    .build = build,
-    .claims = claim,
+    .build = build_chimera_halving,
+    .claims = claim_chimera_halving,
 }};
 
 }  // namespace

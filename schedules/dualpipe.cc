@@ -6,7 +6,7 @@
 namespace bubblescope::schedules {
 namespace {
 
-std::vector<std::string> refuse(const ScheduleRequest& request) {
+std::vector<std::string> refuse_dualpipe(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   std::vector<std::string> reasons;
   if (shape.ranks % 2 != 0)
@@ -21,7 +21,7 @@ std::vector<std::string> refuse(const ScheduleRequest& request) {
   return reasons;
 }
 
-Schedule build(const ScheduleRequest& request) {
+Schedule build_dualpipe(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   Schedule schedule;
   schedule.pipelines = 2;
@@ -38,7 +38,7 @@ Schedule build(const ScheduleRequest& request) {
 }
 
 /// Every rank holds p+1 chunks. For T see compute_dual_bubble.
-Claims claim(const ScheduleRequest& request) {
+Claims claim_dualpipe(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   Claims claims;
   claims.peak_chunks.assign(shape.ranks, shape.ranks + 1);
@@ -50,15 +50,15 @@ Claims claim(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar registrar{{
+const ScheduleRegistrar register_dualpipe{{
     .name = "dualpipe",
     .summary = "both directions at once; forwards of one overlap backwards of the other",
     .source = "DeepSeek-AI 2024 (DeepSeek-V3)",
     .implied_chunks = 1,
     .profiles = {Profile::kDeepseek},
-    .refuse = refuse,
-    .build = build,
-    .claims = claim,
+    .refuse = refuse_dualpipe,
+    .build = build_dualpipe,
+    .claims = claim_dualpipe,
 }};
 
 }  // namespace

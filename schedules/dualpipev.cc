@@ -6,7 +6,7 @@
 namespace bubblescope::schedules {
 namespace {
 
-std::vector<std::string> refuse(const ScheduleRequest& request) {
+std::vector<std::string> refuse_dualpipev(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   if (shape.microbatches < 2 * shape.ranks)
     return {"every stage needs a micro-batch: `microbatches` must be at least 2 * `pp` = " +
@@ -14,7 +14,7 @@ std::vector<std::string> refuse(const ScheduleRequest& request) {
   return {};
 }
 
-Schedule build(const ScheduleRequest& request) {
+Schedule build_dualpipev(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   Schedule schedule;
   schedule.rank_of_stage = zigzag_placement(shape.ranks, 2);
@@ -28,7 +28,7 @@ Schedule build(const ScheduleRequest& request) {
 }
 
 /// Every rank holds 2p+1 chunks. For T see compute_dual_bubble.
-Claims claim(const ScheduleRequest& request) {
+Claims claim_dualpipev(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   Claims claims;
   claims.peak_chunks.assign(shape.ranks, 2 * shape.ranks + 1);
@@ -40,16 +40,16 @@ Claims claim(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar registrar{{
+const ScheduleRegistrar register_dualpipev{{
     .name = "dualpipev",
     .aliases = {"DualPipeV"},
     .summary = "a V of two chunks per rank; forwards of one overlap backwards of the other",
     .source = "DeepSeek-AI 2025",
     .implied_chunks = 2,
     .profiles = {Profile::kPytorch, Profile::kDeepseek},
-    .refuse = refuse,
-    .build = build,
-    .claims = claim,
+    .refuse = refuse_dualpipev,
+    .build = build_dualpipev,
+    .claims = claim_dualpipev,
 }};
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace bubblescope::schedules {
 namespace {
 
-Schedule build(const ScheduleRequest& request) {
+Schedule build_eager_1f1b(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   Schedule schedule;
   schedule.rank_of_stage = loop_placement(shape.ranks, 1);
@@ -21,7 +21,7 @@ Schedule build(const ScheduleRequest& request) {
 
 /// T = (m+p-1) (F + B) + 2 (p-1) c + [2c - F - B]+ floor((m-1) (p-1) / (2p-1)) With 2p-1
 /// micro-batches in flight, only messages longer than half a turn cost time in every round.
-Claims claim(const ScheduleRequest& request) {
+Claims claim_eager_1f1b(const ScheduleRequest& request) {
   const Nanos ranks = request.shape.ranks;
   const Nanos microbatches = request.shape.microbatches;
   const ChunkCost cost = *chunk_cost(request);
@@ -36,13 +36,13 @@ Claims claim(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar registrar{{
+const ScheduleRegistrar register_eager_1f1b{{
     .name = "eager-1f1b",
     .summary = "1F1B with twice the warm-up: hides the messages, holds up to 2p-1 micro-batches",
     .source = "Zhuang et al. 2022 (Alpa), Fan et al. 2021 (DAPPLE PB)",
     .implied_chunks = 1,
-    .build = build,
-    .claims = claim,
+    .build = build_eager_1f1b,
+    .claims = claim_eager_1f1b,
 }};
 
 }  // namespace

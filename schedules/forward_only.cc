@@ -7,7 +7,7 @@
 namespace bubblescope::schedules {
 namespace {
 
-std::vector<std::string> refuse(const ScheduleRequest& request) {
+std::vector<std::string> refuse_forward_only(const ScheduleRequest& request) {
   // All groups give the same order.
   if (request.shape.chunks == 1) return {};
   if (request.profile == Profile::kPytorch || request.profile == Profile::kDeepspeed)
@@ -15,7 +15,7 @@ std::vector<std::string> refuse(const ScheduleRequest& request) {
   return refuse_groups(request);
 }
 
-Schedule build(const ScheduleRequest& request) {
+Schedule build_forward_only(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   Schedule schedule;
   schedule.forward_only = true;
@@ -31,7 +31,7 @@ Schedule build(const ScheduleRequest& request) {
 /// Every rank starts F+c after the previous one. A group of n micro-batches takes n F per chunk,
 /// but before the next chunk its first one must return from its round over the p ranks:
 ///   T = sum over groups of ((v-1) max(n F, p (F+c)) + n F)  +  (p-1) (F+c)
-Claims claim(const ScheduleRequest& request) {
+Claims claim_forward_only(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   const std::optional<ChunkCost> cost = chunk_cost(request);
   if (!cost) return {};
@@ -47,15 +47,15 @@ Claims claim(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar registrar{{
+const ScheduleRegistrar register_forward_only{{
     .name = "forward-only",
     .summary = "no backward: inference or evaluation",
     .source = "Megatron-LM, DeepSpeed (InferenceSchedule)",
     .groups_microbatches = true,
     .profiles = {Profile::kPytorch, Profile::kMegatron, Profile::kDeepspeed, Profile::kColossalai},
-    .refuse = refuse,
-    .build = build,
-    .claims = claim,
+    .refuse = refuse_forward_only,
+    .build = build_forward_only,
+    .claims = claim_forward_only,
 }};
 
 }  // namespace

@@ -8,7 +8,7 @@ namespace {
 
 /// The i-th micro-batch goes down if i is even, up if it is odd: its forward follows the backward
 /// of the previous one through the ranks.
-Schedule build(const ScheduleRequest& request) {
+Schedule build_gems(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   const std::int32_t first_upward = (shape.microbatches + 1) / 2;
   Schedule schedule;
@@ -30,7 +30,7 @@ Schedule build(const ScheduleRequest& request) {
 /// For F <= B: T = m (p B + F) + (p-1) F + (m+1) (p-1) c The last micro-batch ends on the rank
 /// where it began. If it went up, that rank has waited (p-1) (F+c) to start, and its span is
 /// shorter by that time.
-Claims claim(const ScheduleRequest& request) {
+Claims claim_gems(const ScheduleRequest& request) {
   const Nanos ranks = request.shape.ranks;
   const Nanos microbatches = request.shape.microbatches;
   const ChunkCost cost = *chunk_cost(request);
@@ -44,13 +44,13 @@ Claims claim(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar registrar{{
+const ScheduleRegistrar register_gems{{
     .name = "gems",
     .summary = "two pipelines in turn: holds one micro-batch, for when nothing else fits",
     .source = "Jain et al. 2020",
     .implied_chunks = 1,
-    .build = build,
-    .claims = claim,
+    .build = build_gems,
+    .claims = claim_gems,
 }};
 
 }  // namespace

@@ -7,7 +7,7 @@
 namespace bubblescope::schedules {
 namespace {
 
-Schedule build(const ScheduleRequest& request) {
+Schedule build_gpipe(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   Schedule schedule;
   schedule.rank_of_stage = loop_placement(shape.ranks, 1);
@@ -19,7 +19,7 @@ Schedule build(const ScheduleRequest& request) {
 
 /// T = (m+p-1) (F+B) + 2 (p-1) c: messages cost time only in the first forward and the last
 /// backward.
-Claims claim(const ScheduleRequest& request) {
+Claims claim_gpipe(const ScheduleRequest& request) {
   const Nanos ranks = request.shape.ranks;
   const Nanos microbatches = request.shape.microbatches;
   const ChunkCost cost = *chunk_cost(request);
@@ -31,15 +31,15 @@ Claims claim(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar registrar{{
+const ScheduleRegistrar register_gpipe{{
     .name = "gpipe",
     .aliases = {"GPipe"},
     .summary = "all forwards, then all backwards: simple, and holds every micro-batch",
     .source = "Huang et al. 2019",
     .implied_chunks = 1,
     .profiles = {Profile::kPytorch},
-    .build = build,
-    .claims = claim,
+    .build = build_gpipe,
+    .claims = claim_gpipe,
 }};
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace {
 /// Gradients return one step per rank, because they do not wait for W.
 constexpr std::int32_t kSteps = 1;
 
-Schedule build(const ScheduleRequest& request) {
+Schedule build_group_interleaved(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   Schedule schedule;
   schedule.rank_of_stage = loop_placement(shape.ranks, shape.chunks);
@@ -27,7 +27,7 @@ Schedule build(const ScheduleRequest& request) {
 /// With F, I and W of a chunk, and no time for messages:
 ///   T = mv (F + I + W) + (p-1) (F + I)
 /// if groups fill the loop and F = I = W. Rank r holds (v-1) g + p - r chunks.
-Claims claim(const ScheduleRequest& request) {
+Claims claim_group_interleaved(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   const Nanos visits = Nanos{shape.microbatches} * shape.chunks;
   Claims claims;
@@ -45,7 +45,7 @@ Claims claim(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar registrar{{
+const ScheduleRegistrar register_group_interleaved{{
     .name = "group-interleaved",
     .aliases = {"GroupInterleaved", "pipeoffload"},
     .summary = "interleaved with half the warm-up: at most 1F1B's memory; designed for --offload",
@@ -53,8 +53,8 @@ const ScheduleRegistrar registrar{{
     .default_chunks = 2,
     .groups_microbatches = true,
     .refuse = refuse_groups,
-    .build = build,
-    .claims = claim,
+    .build = build_group_interleaved,
+    .claims = claim_group_interleaved,
 }};
 
 }  // namespace

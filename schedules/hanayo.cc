@@ -10,7 +10,7 @@
 namespace bubblescope::schedules {
 namespace {
 
-Schedule build(const ScheduleRequest& request) {
+Schedule build_hanayo(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   Schedule schedule;
   schedule.rank_of_stage = zigzag_placement(shape.ranks, shape.chunks);
@@ -25,7 +25,7 @@ Schedule build(const ScheduleRequest& request) {
 /// With F and B of a chunk, W waves are v = 2W chunks. For m = kp and F <= B, with messages for
 /// p >= 2 and c <= F, B - F:
 ///   T = m v (F + B) + 2 (p-1) (F + k (B - F)) + 2 (p-1 + k (v (p-1) - 1)) c
-Claims claim(const ScheduleRequest& request) {
+Claims claim_hanayo(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   const Nanos ranks = shape.ranks;
   const Nanos groups = shape.microbatches / ranks;
@@ -45,7 +45,7 @@ Claims claim(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar registrar{{
+const ScheduleRegistrar register_hanayo{{
     .name = "hanayo",
     .summary = "W waves down and up the ranks, two chunks each (--vpp 2W): a W-th of 1F1B's bubble "
                "or less "
@@ -54,8 +54,8 @@ const ScheduleRegistrar registrar{{
     .implied_chunks = 2,
     .repeats_chunks = true,
     .promised_groups = 2,
-    .build = build,
-    .claims = claim,
+    .build = build_hanayo,
+    .claims = claim_hanayo,
 }};
 
 }  // namespace

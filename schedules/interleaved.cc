@@ -27,7 +27,7 @@ RankOrder pytorch_cells(const ScheduleRequest& request, std::int32_t rank, const
                                .cooldown = 2 * visits - warmup});
 }
 
-Schedule build(const ScheduleRequest& request) {
+Schedule build_interleaved(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   Schedule schedule;
   schedule.rank_of_stage = loop_placement(shape.ranks, shape.chunks);
@@ -44,7 +44,7 @@ Schedule build(const ScheduleRequest& request) {
 /// With F and B of a chunk, g the size of the first group, h of the last:
 ///   T = (mv+p-1) (F + B) + 2 (p-1) c + (v-1) ([p (F+c) - g F]+ + [p (B+c) - h B]+)
 /// for c <= F, B: messages cost time when the first group goes down and the last one comes up.
-Claims claim(const ScheduleRequest& request) {
+Claims claim_interleaved(const ScheduleRequest& request) {
   const Nanos ranks = request.shape.ranks;
   const Nanos chunks = request.shape.chunks;
   const Nanos visits = request.shape.microbatches * chunks;
@@ -64,7 +64,7 @@ Claims claim(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar registrar{{
+const ScheduleRegistrar register_interleaved{{
     .name = "interleaved",
     .aliases = {"Interleaved1F1B", "vpp"},
     .summary = "1F1B over v chunks per rank: a v-th of the bubble, v times the messages",
@@ -74,8 +74,8 @@ const ScheduleRegistrar registrar{{
     .overlaps_experts = true,
     .profiles = {Profile::kPytorch, Profile::kMegatron, Profile::kColossalai},
     .refuse = refuse_groups,
-    .build = build,
-    .claims = claim,
+    .build = build_interleaved,
+    .claims = claim_interleaved,
 }};
 
 }  // namespace

@@ -27,7 +27,7 @@ std::vector<RankOrder> pytorch_cells(const ScheduleRequest& request, const Sched
   return with_forwards_in_step(cells, schedule.stages(), shape.microbatches);
 }
 
-Schedule build(const ScheduleRequest& request) {
+Schedule build_interleaved_zb(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   Schedule schedule;
   schedule.rank_of_stage = loop_placement(shape.ranks, shape.chunks);
@@ -41,7 +41,7 @@ Schedule build(const ScheduleRequest& request) {
 
 /// T = mv (F + I + W) + (p-1) max(F + 3c, I + 2c + [F + 2c - W]+) + (v-1) [p (F+c) - g F]+
 /// with F, I, W of a chunk and g the size of the first group; see compute_height_one_bubble.
-Claims claim(const ScheduleRequest& request) {
+Claims claim_interleaved_zb(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   const Nanos visits = Nanos{shape.microbatches} * shape.chunks;
   Claims claims;
@@ -61,7 +61,7 @@ Claims claim(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar registrar{{
+const ScheduleRegistrar register_interleaved_zb{{
     .name = "interleaved-zb",
     .aliases = {"InterleavedZeroBubble", "ZB1P"},
     .summary = "interleaved 1F1B with split backwards: weight gradients fill the drain",
@@ -70,8 +70,8 @@ const ScheduleRegistrar registrar{{
     .groups_microbatches = true,
     .profiles = {Profile::kPytorch},
     .refuse = refuse_groups,
-    .build = build,
-    .claims = claim,
+    .build = build_interleaved_zb,
+    .claims = claim_interleaved_zb,
 }};
 
 }  // namespace

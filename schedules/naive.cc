@@ -5,7 +5,7 @@
 namespace bubblescope::schedules {
 namespace {
 
-Schedule build(const ScheduleRequest& request) {
+Schedule build_naive(const ScheduleRequest& request) {
   Schedule schedule;
   schedule.rank_of_stage = loop_placement(request.shape.ranks, 1);
   for (std::int32_t rank = 0; rank < request.shape.ranks; ++rank)
@@ -14,7 +14,7 @@ Schedule build(const ScheduleRequest& request) {
 }
 
 /// T = m (p (F + B) + 2 (p-1) c): nothing overlaps, not even messages.
-Claims claim(const ScheduleRequest& request) {
+Claims claim_naive(const ScheduleRequest& request) {
   const Nanos ranks = request.shape.ranks;
   const ChunkCost cost = *chunk_cost(request);
   Claims claims;
@@ -25,13 +25,13 @@ Claims claim(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar registrar{{
+const ScheduleRegistrar register_naive{{
     .name = "naive",
     .summary = "one micro-batch at a time: the next starts when the previous one is complete",
     .source = "model parallelism without a pipeline",
     .implied_chunks = 1,
-    .build = build,
-    .claims = claim,
+    .build = build_naive,
+    .claims = claim_naive,
 }};
 
 }  // namespace

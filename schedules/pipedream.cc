@@ -10,7 +10,7 @@ namespace {
 /// A micro-batch reads the newest weights when it enters a stage. Its gradient is then as many
 /// updates late as the stage has warm-up forwards. Replicas update together; reducing their
 /// gradients takes no time unless --optimizer local asks for it.
-Schedule build(const ScheduleRequest& request) {
+Schedule build_pipedream(const ScheduleRequest& request) {
   Schedule schedule = build_round_robin(request);
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage)
     for (std::int32_t replica = 0; replica < schedule.replicas(stage); ++replica) {
@@ -22,7 +22,7 @@ Schedule build(const ScheduleRequest& request) {
   return schedule;
 }
 
-const ScheduleRegistrar registrar{{
+const ScheduleRegistrar register_pipedream{{
     .name = "pipedream",
     .summary = "1F1B without flushes: no bubble once full, p versions of the weights",
     .source = "Narayanan et al. 2019",
@@ -30,7 +30,7 @@ const ScheduleRegistrar registrar{{
     .replicates_stages = true,
     .limits_in_flight = true,
     .refuse = refuse_round_robin,
-    .build = build,
+    .build = build_pipedream,
     .claims = claim_round_robin,
 }};
 

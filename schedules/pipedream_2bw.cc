@@ -15,7 +15,7 @@ constexpr std::int32_t kDelay = 1;
 /// Micro-batches per update, over all replicas; by default just enough to fill every pipeline.
 std::int32_t batch_of(const Shape& shape) { return shape.group_size.value_or(shape.ranks); }
 
-std::vector<std::string> refuse(const ScheduleRequest& request) {
+std::vector<std::string> refuse_pipedream_2bw(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   const std::int32_t batch = batch_of(shape);
   std::vector<std::string> reasons = refuse_round_robin(request);
@@ -37,22 +37,22 @@ std::vector<std::string> refuse(const ScheduleRequest& request) {
   return reasons;
 }
 
-Schedule build(const ScheduleRequest& request) {
+Schedule build_pipedream_2bw(const ScheduleRequest& request) {
   Schedule schedule = build_round_robin(request);
   for (const RankOrder& ops : schedule.order)
     schedule.weights.push_back(assign_weight_versions(ops, {batch_of(request.shape), kDelay}));
   return schedule;
 }
 
-const ScheduleRegistrar registrar{{
+const ScheduleRegistrar register_pipedream_2bw{{
     .name = "pipedream-2bw",
     .summary = "1F1B without flushes, an update per batch: two versions of the weights",
     .source = "Narayanan et al. 2021",
     .implied_chunks = 1,
     .groups_microbatches = true,
     .replicates_stages = true,
-    .refuse = refuse,
-    .build = build,
+    .refuse = refuse_pipedream_2bw,
+    .build = build_pipedream_2bw,
     .claims = claim_round_robin,
 }};
 

@@ -9,7 +9,7 @@ namespace {
 
 /// The delay is that of the first stage, in updates: p-1 without replicas. Updates of different
 /// stages must have the same size, so all stages need the same number of replicas.
-std::vector<std::string> refuse(const ScheduleRequest& request) {
+std::vector<std::string> refuse_pipedream_vertical(const ScheduleRequest& request) {
   std::vector<std::string> reasons = refuse_round_robin(request);
   const std::vector<std::int32_t> replicas = replicas_of(request);
   for (const std::int32_t count : replicas)
@@ -21,7 +21,7 @@ std::vector<std::string> refuse(const ScheduleRequest& request) {
   return reasons;
 }
 
-Schedule build(const ScheduleRequest& request) {
+Schedule build_pipedream_vertical(const ScheduleRequest& request) {
   Schedule schedule = build_round_robin(request);
   const UpdateRule rule{schedule.replicas(0), count_round_robin_warmup(request, 0)};
   for (const RankOrder& ops : schedule.order)
@@ -29,7 +29,7 @@ Schedule build(const ScheduleRequest& request) {
   return schedule;
 }
 
-const ScheduleRegistrar registrar{{
+const ScheduleRegistrar register_pipedream_vertical{{
     .name = "pipedream-vertical",
     .aliases = {"vertical-sync"},
     .summary = "pipedream with one version per micro-batch: p versions on every stage",
@@ -37,8 +37,8 @@ const ScheduleRegistrar registrar{{
     .implied_chunks = 1,
     .replicates_stages = true,
     .limits_in_flight = true,
-    .refuse = refuse,
-    .build = build,
+    .refuse = refuse_pipedream_vertical,
+    .build = build_pipedream_vertical,
     .claims = claim_round_robin,
 }};
 

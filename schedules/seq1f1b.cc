@@ -13,7 +13,7 @@ std::int32_t warmup_of(const Shape& shape, std::int32_t rank) {
   return shape.ranks - 1 - rank + shape.slices - 1;
 }
 
-Schedule build(const ScheduleRequest& request) {
+Schedule build_seq1f1b(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   const std::int32_t count = count_slices(shape).microbatches;
   Schedule schedule;
@@ -26,7 +26,7 @@ Schedule build(const ScheduleRequest& request) {
 
 /// With F and B of a slice, and no time for messages:
 ///   T = (mn+p-1) (F + B)
-Claims claim(const ScheduleRequest& request) {
+Claims claim_seq1f1b(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   const Nanos count = count_slices(shape).microbatches;
   Claims claims;
@@ -39,15 +39,15 @@ Claims claim(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar registrar{{
+const ScheduleRegistrar register_seq1f1b{{
     .name = "seq1f1b",
     .summary = "1F1B over slices of sequences: an n-th of the bubble, about an n-th of the memory",
     .source = "Sun et al. 2024",
     .implied_chunks = 1,
     .default_slices = 2,
     .slices_sequences = true,
-    .build = build,
-    .claims = claim,
+    .build = build_seq1f1b,
+    .claims = claim_seq1f1b,
 }};
 
 }  // namespace

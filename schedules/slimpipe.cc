@@ -11,7 +11,7 @@
 namespace bubblescope::schedules {
 namespace {
 
-std::vector<std::string> refuse(const ScheduleRequest& request) {
+std::vector<std::string> refuse_slimpipe(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   if (shape.slices % shape.ranks == 0) return {};
   return {"a micro-batch's slices must fill the ranks: `slices` must be a multiple of `pp` " +
@@ -23,7 +23,7 @@ std::int64_t warmup_of(const Shape& shape, std::int32_t rank) {
   return std::int64_t{shape.chunks} * shape.slices - 1 + 2 * (shape.ranks - 1 - rank);
 }
 
-Schedule build(const ScheduleRequest& request) {
+Schedule build_slimpipe(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   Schedule schedule;
   schedule.rank_of_stage = loop_placement(shape.ranks, shape.chunks);
@@ -38,7 +38,7 @@ Schedule build(const ScheduleRequest& request) {
 /// With F and B of a slice of a chunk, as for interleaved 1F1B with groups of n:
 ///   T = (mnv+p-1) (F + B) + 2 (p-1) c + (v-1) ([p (F+c) - n F]+ + [p (B+c) - n B]+)
 /// for c <= F, B
-Claims claim(const ScheduleRequest& request) {
+Claims claim_slimpipe(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   const Nanos count = Nanos{count_slices(shape).microbatches} * shape.chunks;
   Claims claims;
@@ -56,14 +56,14 @@ Claims claim(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar registrar{{
+const ScheduleRegistrar register_slimpipe{{
     .name = "slimpipe",
     .summary = "interleaved over slices, a micro-batch per group: about one micro-batch held",
     .source = "Liu et al. 2025",
     .slices_sequences = true,
-    .refuse = refuse,
-    .build = build,
-    .claims = claim,
+    .refuse = refuse_slimpipe,
+    .build = build_slimpipe,
+    .claims = claim_slimpipe,
 }};
 
 }  // namespace

@@ -7,7 +7,7 @@
 namespace bubblescope::schedules {
 namespace {
 
-Schedule build(const ScheduleRequest& request) {
+Schedule build_terapipe(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   const std::int32_t count = count_slices(shape).microbatches;
   Schedule schedule;
@@ -19,7 +19,7 @@ Schedule build(const ScheduleRequest& request) {
 }
 
 /// With F and B of a slice: T = (mn+p-1) (F + B) + 2 (p-1) c
-Claims claim(const ScheduleRequest& request) {
+Claims claim_terapipe(const ScheduleRequest& request) {
   const Nanos ranks = request.shape.ranks;
   const Nanos count = count_slices(request.shape).microbatches;
   Claims claims;
@@ -32,15 +32,15 @@ Claims claim(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar registrar{{
+const ScheduleRegistrar register_terapipe{{
     .name = "terapipe",
     .summary = "GPipe over slices of sequences: an n-th of the bubble, and holds every micro-batch",
     .source = "Li et al. 2021",
     .implied_chunks = 1,
     .default_slices = 2,
     .slices_sequences = true,
-    .build = build,
-    .claims = claim,
+    .build = build_terapipe,
+    .claims = claim_terapipe,
 }};
 
 }  // namespace

@@ -5,7 +5,7 @@
 namespace bubblescope::schedules {
 namespace {
 
-const ScheduleRegistrar registrar{{
+const ScheduleRegistrar register_v_auto{{
     .name = "v-auto",
     .summary = "the shortest order on a V of two chunks that the heuristics find under --cap",
     .source = "Qi et al. 2024b",

@@ -11,7 +11,7 @@ ScheduleRequest capped(const ScheduleRequest& request) {
   return cap_chunks(request, 2 * ((request.shape.ranks + 2) / 2));
 }
 
-const ScheduleRegistrar registrar{{
+const ScheduleRegistrar register_v_half{{
     .name = "v-half",
     .summary = "half of 1F1B's memory and about half of its bubble",
     .source = "Qi et al. 2024b",

@@ -10,7 +10,7 @@ ScheduleRequest capped(const ScheduleRequest& request) {
   return cap_chunks(request, 2 * ((request.shape.ranks + 4) / 3));
 }
 
-const ScheduleRegistrar registrar{{
+const ScheduleRegistrar register_v_min{{
     .name = "v-min",
     .summary = "a third of 1F1B's memory, for most of its bubble",
     .source = "Qi et al. 2024b",

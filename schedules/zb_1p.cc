@@ -5,7 +5,7 @@
 namespace bubblescope::schedules {
 namespace {
 
-const ScheduleRegistrar registrar{{
+const ScheduleRegistrar register_zb_1p{{
     .name = "zb-1p",
     .summary = "zb-auto with the memory of 1F1B: p micro-batches per rank",
     .source = "Qi et al. 2024, section 3",

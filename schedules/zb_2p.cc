@@ -19,7 +19,7 @@ ScheduleRequest capped(ScheduleRequest request) {
   return cap_microbatches(request, 2 * request.shape.ranks);
 }
 
-const ScheduleRegistrar registrar{{
+const ScheduleRegistrar register_zb_2p{{
     .name = "zb-2p",
     .summary =
         "zb-auto with twice the memory of 1F1B (half of it released at I): hides all bubbles",

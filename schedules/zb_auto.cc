@@ -5,7 +5,7 @@
 namespace bubblescope::schedules {
 namespace {
 
-const ScheduleRegistrar registrar{{
+const ScheduleRegistrar register_zb_auto{{
     .name = "zb-auto",
     .summary = "the shortest zero-bubble order that the heuristics find for the costs under --cap",
     .source = "Qi et al. 2024, section 3",

@@ -8,7 +8,7 @@ namespace {
 constexpr std::int32_t kHeight = 1;
 
 /// T = m (F + I + W) + (p-1) max(F + 3c, I + 2c + [F + 2c - W]+); see compute_height_one_bubble.
-Claims claim(const ScheduleRequest& request) {
+Claims claim_zb_h1(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   const ChunkCost cost = *chunk_cost(request);
   Claims claims;
@@ -21,13 +21,13 @@ Claims claim(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar registrar{{
+const ScheduleRegistrar register_zb_h1{{
     .name = "zb-h1",
     .summary = "1F1B with split backwards: a third of the bubble, the memory of 1F1B's first rank",
     .source = "Qi et al. 2024",
     .implied_chunks = 1,
     .build = [](const ScheduleRequest& request) { return build_zero_bubble(request, kHeight); },
-    .claims = claim,
+    .claims = claim_zb_h1,
 }};
 
 }  // namespace

@@ -12,7 +12,7 @@ constexpr std::int32_t kHeight = 2;
 /// For m >= 2p-1 and 2c <= F + I:
 ///   T    = m (F + I + W) + (p-1) max(F + c, 2c, 2c + I - F, 2c + F + I - 2W)
 ///   span = m (F + I + W) + (p-1) max(0, 2c + I - F, 2c + F + I - 2W)
-Claims claim(const ScheduleRequest& request) {
+Claims claim_zb_h2(const ScheduleRequest& request) {
   const Nanos ranks = request.shape.ranks;
   const Nanos microbatches = request.shape.microbatches;
   const auto [forward, backward, input_grad, weight_grad, message] = *chunk_cost(request);
@@ -28,13 +28,13 @@ Claims claim(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar registrar{{
+const ScheduleRegistrar register_zb_h2{{
     .name = "zb-h2",
     .summary = "ZB-H1 with twice the warm-up: no waits inside a rank, 2p-1 micro-batches held",
     .source = "Qi et al. 2024",
     .implied_chunks = 1,
     .build = [](const ScheduleRequest& request) { return build_zero_bubble(request, kHeight); },
-    .claims = claim,
+    .claims = claim_zb_h2,
 }};
 
 }  // namespace

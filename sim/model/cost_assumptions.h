@@ -73,6 +73,8 @@ struct CostAssumptions {
   /// Each op of an overlapped pair hides the other's exchange (--overlap fused).
   bool pairs_hide_exchange = false;
   double slowdown = 1;  ///< of all compute: calibrates against a measured step
+
+  bool operator==(const CostAssumptions&) const = default;
 };
 
 }  // namespace bubblescope::inline sim

@@ -34,6 +34,8 @@ struct KernelRates {
   double attention_forward = 0.6;
   double attention_backward = 0.45;
   double multiprocessors = 132;
+
+  bool operator==(const KernelRates&) const = default;
 };
 
 struct Gpu {

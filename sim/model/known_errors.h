@@ -44,8 +44,15 @@ struct StepInterval {
 /// fraction of its peak free may not fit.
 inline constexpr double kMemoryError = 0.028;
 
-/// The errors of the nearest runs; null if no run on a device of this generation has been compared,
-/// or if the prediction is calibrated with a slowdown.
+/// The longest sequences of the runs, in tokens.
+inline constexpr std::int64_t kLongestSequence = 131'072;
+
+/// Why the errors of the runs say nothing about a prediction: it is calibrated, it has other
+/// constants than those that the errors were measured with, or no run comes near it. Empty if they
+/// hold.
+std::string why_no_errors(const ModelOnDevices& on);
+
+/// The errors of the nearest runs; null if why_no_errors() gives a reason.
 const KnownErrors* find_nearest_errors(const ModelOnDevices& on);
 
 StepInterval compute_interval(Nanos step, const KnownErrors& errors);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
 #include <string>
 
 #include "tests/support/command.h"
@@ -48,6 +50,71 @@ TEST(ModelCommands, CompareWhatSimulateSays) {
   }
   expect_says("compare 1f1b,gpipe --pp 4 -m 64 --model llama3-8b", 0,
               "gpipe: 4 of 4 ranks do not fit");
+}
+
+/// The flags of a command's --help that begin a line, those of one heading, or of all where it is
+/// empty: "--tp", "--tensor-model-parallel-size", ...
+std::set<std::string> flags_of(const std::string& command, const std::string& heading) {
+  std::istringstream help(run_command(command + " --help").output);
+  std::set<std::string> flags;
+  bool inside = heading.empty();
+  for (std::string line; std::getline(help, line);) {
+    if (!line.starts_with("  ") && !heading.empty()) inside = line.starts_with(heading);
+    const std::size_t start = line.find_first_not_of(' ');
+    if (!inside || start != 2 || line[start] != '-') continue;
+    std::istringstream names(line.substr(start, line.find(' ', start) - start));
+    for (std::string name; std::getline(names, name, ',');) flags.insert(name);
+  }
+  return flags;
+}
+
+TEST(ModelCommands, TakeTheSameFlags) {
+  const std::set<std::string> flags = flags_of("simulate", "A model instead of costs");
+  ASSERT_GT(flags.size(), 25U);
+  EXPECT_TRUE(flags.contains("--precision"));
+  for (const char* const command : {"compare", "run", "search", "plan"}) {
+    const std::set<std::string> known = flags_of(command, "");
+    for (const std::string& flag : flags) {
+      if (std::string(command) == "plan" && flag == "--dp") continue;  // follows from --gpus
+      EXPECT_TRUE(known.contains(flag)) << command << " " << flag;
+    }
+  }
+}
+
+TEST(ModelCommands, PredictInTheSamePrecision) {
+  const std::string flags =
+      " --pp 4 -m 8 --model llama3-8b --tp 2 --dp 2 --micro-batch-size 2 --seq-length 4096 "
+      "--runtime "
+      "nemo --precision ";
+  const auto makespans = [&](const std::string& precision) {
+    const Json alone = report_of("simulate 1f1b" + flags + precision);
+    const Json beside = report_of("compare 1f1b,gpipe" + flags + precision);
+    EXPECT_EQ(beside["reports"][0]["makespan_ns"], alone["makespan_ns"]) << precision;
+    return alone["makespan_ns"].get<std::int64_t>();
+  };
+  EXPECT_LT(makespans("fp8"), makespans("bf16"));
+  EXPECT_EQ(makespans("fp16"), makespans("bf16"));
+}
+
+TEST(ModelCommands, RefuseAPrecisionThatIsNotTheirs) {
+  const std::string shape = " 1f1b --pp 2 -m 2 --precision ";
+  expect_says("compare" + shape + "fp32 --model llama3-8b", 2, "products of a model have bf16");
+  expect_says("compare" + shape + "fp8 --backend cpu --work transformer", 2,
+              "transformer of --work transformer has fp32 or bf16");
+  expect_says("run" + shape + "fp8 --backend cpu --work transformer", 2, "has fp32 or bf16");
+  expect_says("run" + shape + "fp8 --f 1", 0,
+              "--precision changes nothing without --model or --work transformer");
+  expect_says("run" + shape + "bf16 --model llama3-8b --work transformer", 2,
+              "ops of --work transformer take their real time");
+  expect_says("compare" + shape + "fp8 --model llama3-8b --gpu a100", 1, "has no 8-bit products");
+}
+
+// The backend sleeps for the times of the model; a test can wait for a hundredth of them.
+TEST(ModelCommands, RunForTheTimesOfTheModel) {
+  const std::string flags = " 1f1b --pp 2 -m 2 --model llama3-8b --seq-length 128 --slowdown 0.01";
+  const Json predicted = report_of("simulate" + flags);
+  const Json measured = report_of("run" + flags + " --backend cpu --warmup 0 --steps 1");
+  EXPECT_GE(measured["makespan_ns"].get<double>(), 0.9 * predicted["makespan_ns"].get<double>());
 }
 
 // A search ends with the gradients; everything else must equal what simulate counts.

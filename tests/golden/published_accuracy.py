@@ -12,6 +12,8 @@ import os
 import statistics
 import sys
 
+import published_fit
+import published_intervals
 import published_megatron
 import published_networks
 from published_source import Program, Source
@@ -210,6 +212,20 @@ def document(sources):
     return text
 
 
+def coverage_of_steps(binary, folder):
+    """How many published steps lie inside their intervals; a section, empty without published_2.json."""
+    if not os.path.exists(os.path.join(folder, 'published_2.json')):
+        return ''
+    known = published_fit.constants(os.path.join(os.path.dirname(__file__), 'published_constants.json'))
+    results = published_fit.fit_all(binary, published_fit.find_some_runs(folder), known)
+    return (
+        '\n## Steps inside their intervals\n\nOf each source, the runs whose measured step lies inside the interval that all '
+        'other sources give: neither the\nconstants of the model nor the interval have seen the source. How intervals follow '
+        'from errors, and the intervals of\nreports: [Steps of published runs](accuracy_steps.md).\n\n'
+        + published_intervals.coverage_table(published_intervals.coverage(results))
+    )
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('binary')
@@ -226,7 +242,7 @@ def main():
     sources = collect(program, published)
     if args.write:
         with open(args.write, 'w') as file:
-            file.write(document(sources))
+            file.write(document(sources) + coverage_of_steps(args.binary, os.path.dirname(args.published)))
     for source in sources:
         errors = source.errors()
         verdict = 'within' if source.within() else 'ABOVE'

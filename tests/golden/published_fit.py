@@ -16,6 +16,7 @@ import os
 import statistics
 import sys
 
+import published_intervals
 import published_runs
 from published_steps import groups_of, predict_all, rows_of, table
 
@@ -53,8 +54,13 @@ def derivatives(binary, runs, known):
     base = logs(predict_all(binary, runs))
     columns = []
     for each in known:
-        moved = logs(predict_all(binary, runs, more=each['assume'](math.exp(STEP))))
-        columns.append([None if a is None or b is None else (b - a) / STEP for a, b in zip(base, moved)])
+        more = each['assume'](math.exp(STEP))
+        touched = [at for at, run in enumerate(runs) if any(group in groups_of(run) for group, _ in more)]
+        column = [None if value is None else 0.0 for value in base]
+        moved = logs(predict_all(binary, [runs[at] for at in touched], more=more))
+        for at, value in zip(touched, moved):
+            column[at] = None if base[at] is None or value is None else (value - base[at]) / STEP
+        columns.append(column)
     return base, columns
 
 
@@ -110,18 +116,38 @@ def main():
     parser.add_argument('folder')
     parser.add_argument('--json', metavar='FILE')
     parser.add_argument('--limit', type=float, help='exit 1 where the mean of medians, each source left out, is above')
+    parser.add_argument('--check-coverage', action='store_true', help='exit 1 where intervals hold too few runs, or too many')
     parser.add_argument('--every', type=int, default=1, help="only every n-th of a source's runs, where it has over 100")
     parser.add_argument('--constants', default=os.path.join(os.path.dirname(__file__), 'published_constants.json'))
     args = parser.parse_args()
     if not os.path.exists(os.path.join(args.folder, 'published_2.json')):
         print(f'skipped: {args.folder} has no published_2.json')
         return 77
-    runs = published_runs.find_runs(args.folder)
+    results = fit_all(args.binary, find_some_runs(args.folder, args.every), constants(args.constants))
+    if args.json:
+        with open(args.json, 'w') as file:
+            json.dump(results, file, indent=1)
+    inside = published_intervals.coverage(results)
+    print('Inside the interval that all other sources give:\n\n' + published_intervals.coverage_table(inside))
+    low, high = published_intervals.BOUNDS
+    if args.check_coverage and not all(low <= round(mean, 2) <= high for mean in published_intervals.means(inside)):
+        print(f'BEYOND its limits of {100 * low:.0f} and {100 * high:.0f} %: coverage')
+        return 1
+    mean = statistics.mean(row['median'] for row in rows_of(results))
+    return 1 if args.limit is not None and mean > args.limit else 0
+
+
+def find_some_runs(folder, every=1):
+    """All runs; of a source that has over 100, every n-th."""
+    runs = published_runs.find_runs(folder)
     count = lambda source: sum(run['source'] == source for run in runs)
     many = {source for source in {run['source'] for run in runs} if count(source) > 100}
-    runs = [run for at, run in enumerate(runs) if run['source'] not in many or at % args.every == 0]
-    known = constants(args.constants)
-    base, columns = derivatives(args.binary, runs, known)
+    return [run for at, run in enumerate(runs) if run['source'] not in many or at % every == 0]
+
+
+def fit_all(binary, runs, known):
+    """Fits to all runs and with each source left out, reports both, and returns the latter's runs with errors."""
+    base, columns = derivatives(binary, runs, known)
     kept = [at for at, column in enumerate(columns) if len(sources_moved(column, runs)) >= 2]
     for at, each in enumerate(known):
         if at not in kept:
@@ -139,12 +165,7 @@ def main():
         source: fit(base, columns, runs, [at for at in used if runs[at]['source'] != source], priors)
         for source in {run['source'] for run in runs}
     }
-    results = report('Each source left out', runs, base, columns, left_out.get, used)
-    if args.json:
-        with open(args.json, 'w') as file:
-            json.dump(results, file, indent=1)
-    mean = statistics.mean(row['median'] for row in rows_of(results))
-    return 1 if args.limit is not None and mean > args.limit else 0
+    return report('Each source left out', runs, base, columns, left_out.get, used)
 
 
 def report(title, runs, base, columns, moves_of, used):

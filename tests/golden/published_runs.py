@@ -192,9 +192,11 @@ def torchtitan_flags(run):
     words += ['--tensor-exposed', 0.5] if run.get('async_tp') else []
     if run['pp'] == 1:
         return ['1f1b', '--pp', 1, '-m', 1, '--micro-batch-size', run['local_batch'], '--zero', 3, *words]
-    # Its default then: as many micro-batches as ranks; and two chunks per rank where interleaved.
+    # Its default then: as many micro-batches as ranks; and two chunks per rank where interleaved. In a pipeline weights
+    # stay gathered (reshard_after_forward off), and gradients whole in 32 bits until the last micro-batch's backward
+    # (PyTorch's torch/distributed/pipelining/stage.py, backward_maybe_with_nosync): only the optimizer is sharded.
     interleaved = run['schedule'] == 'interleaved'
-    words += ['--micro-batch-size', run['local_batch'] // run['pp'], '--zero', 2]
+    words += ['--micro-batch-size', run['local_batch'] // run['pp'], '--zero', 1]
     return [*schedule_words(run['pp'], 2 if interleaved else 1, run['pp']), *words]
 
 

@@ -202,16 +202,61 @@ TEST(KnownErrors, AreOfTheNearestClassAndOfUncalibratedPredictionsAlone) {
   const StepInterval interval = compute_interval(1'000'000'000, *errors);
   EXPECT_LT(interval.low, 1'000'000'000);
   EXPECT_GT(interval.high, 1'000'000'000);
-  on.runtime = "torchtitan";  // too few runs for a class of their own
-  EXPECT_EQ(find_nearest_errors(on)->from(), "hopper/fp8/dense");
+  on.runtime = "deepspeed";  // without runs on Hopper
+  EXPECT_EQ(find_nearest_errors(on)->from(), "hopper/dense");
   on.model = Registry<ModelDef>::instance().find("mixtral-8x7b")->model;
-  on.gpu = gpu("b200");
+  on.gpu = gpu("a100");
   EXPECT_EQ(find_nearest_errors(on)->from(), "expert");
+}
+
+/// Expects no errors, and that the reason contains these words.
+void expect_no_errors(const ModelOnDevices& on, const std::string& why) {
+  EXPECT_EQ(find_nearest_errors(on), nullptr) << why;
+  EXPECT_NE(why_no_errors(on).find(why), std::string::npos) << why_no_errors(on);
+}
+
+TEST(KnownErrors, AreNotThoseOfOtherConstantsDevicesOrLengths) {
+  ModelOnDevices on;
+  on.model = Registry<ModelDef>::instance().find("llama3-8b")->model;
+  on.gpu = gpu("h100");
+  EXPECT_EQ(why_no_errors(on), "");
+  on.parallel.sequence = 131'072;
+  EXPECT_NE(find_nearest_errors(on), nullptr);
+  on.parallel.sequence = 131'073;
+  expect_no_errors(on, "more than 131072 tokens");
+  on.parallel.sequence = 8192;
+  on.gpu = gpu("v100");
+  expect_no_errors(on, "no published run on this device");
+  on.gpu = gpu("mi300x");
+  expect_no_errors(on, "no published run on this device");
+  on.gpu = gpu("h100");
+  on.replaced = {"--assume cast_bytes"};
+  expect_no_errors(on, "--assume cast_bytes");
+  on.replaced.clear();
   on.assumptions.slowdown = 1.3;
-  EXPECT_EQ(find_nearest_errors(on), nullptr);
-  on.assumptions.slowdown = 1;
-  on.gpu = gpu("tpu-v3");
-  EXPECT_EQ(find_nearest_errors(on), nullptr);
+  expect_no_errors(on, "slowdown");
+}
+
+// An assumption that repeats what holds already replaces nothing.
+TEST(KnownErrors, EndWhereAnAssumptionIsReplaced) {
+  const tools::Arguments run{"1f1b", "--pp", "2", "-m", "4", "--model", "llama3-8b"};
+  const auto report = [&](std::initializer_list<const char*> more) {
+    tools::Arguments all = run;
+    all.insert(all.end(), more.begin(), more.end());
+    return simulated(all);
+  };
+  EXPECT_TRUE(report({"--assume", "tensor_exposed=1"})["interval"].is_object());
+  EXPECT_TRUE(report({"--tensor-exposed", "1"})["interval"].is_object());
+  for (const std::initializer_list<const char*>& more :
+       {std::initializer_list<const char*>{"--assume", "tensor_exposed=0.5"},
+        {"--tensor-exposed", "0.5"},
+        {"--message-exposed", "0.3"},
+        {"--accumulation-bytes", "5"},
+        {"--assume", "half_size=60"}}) {
+    const Json changed = report(more);
+    EXPECT_TRUE(changed["interval"].is_null()) << *more.begin();
+    EXPECT_NE(changed["no_interval"].get<std::string>().find(*more.begin()), std::string::npos);
+  }
 }
 
 /// The rows of the document's table, cell by cell: "| hopper | nemo | dense | fp8 | 21 | 3 | ...".
@@ -234,9 +279,10 @@ std::vector<std::vector<std::string>> documented_errors() {
 /// A model on devices that belongs to a row of the document.
 ModelOnDevices model_of_row(const std::vector<std::string>& row) {
   const std::map<std::string, std::string> devices{
-      {"ampere", "a100"}, {"hopper", "h100"}, {"blackwell", "b200"}, {"all", "mi300x"}};
+      {"ampere", "a100"}, {"hopper", "h100"}, {"blackwell", "b200"}};
   ModelOnDevices on;
-  on.gpu = gpu(devices.at(row[1]).c_str());
+  // No expert model was run on A100s, which therefore have the errors of all expert models.
+  on.gpu = gpu(devices.at(row[1] == "all" ? "ampere" : row[1]).c_str());
   on.runtime = row[2] == "all" ? "none" : row[2];
   on.model =
       Registry<ModelDef>::instance().find(row[3] == "expert" ? "mixtral-8x7b" : "llama3-8b")->model;
@@ -248,6 +294,7 @@ TEST(KnownErrors, AreThoseOfTheDocument) {
   const std::vector<std::vector<std::string>> rows = documented_errors();
   ASSERT_GE(rows.size(), 10U);
   for (const std::vector<std::string>& row : rows) {
+    if (row[1] == "all" && row[3] == "dense") continue;  // every known generation has dense runs
     const KnownErrors* errors = find_nearest_errors(model_of_row(row));
     ASSERT_NE(errors, nullptr) << row[1];
     // A wider class with the same runs may lie behind a nearer one.
@@ -264,7 +311,9 @@ TEST(KnownErrors, AreThoseOfTheDocument) {
 TEST(KnownErrors, SayWhyThePredictionLiesOutsideOfThem) {
   KnownErrors errors{"hopper", "nemo", false, "bf16", 22, -0.20, -0.05, 0.04, -0.01};
   const std::string runs =
-      "nine in ten of 22 published runs of dense models on hopper devices under nemo in bf16 took ";
+      "nine in ten published runs like it (22 of dense models on hopper devices under nemo in "
+      "bf16, "
+      "and wider classes) took ";
   EXPECT_EQ(traces::known_errors_text(errors), runs + "longer than predicted, by 1 to 25 %");
   errors.highest = 0.25;
   EXPECT_EQ(traces::known_errors_text(errors),
@@ -322,7 +371,7 @@ TEST(KnownErrors, MakeTiesOfPlans) {
   for (const Json& plan : plans) {
     EXPECT_GE(plan["tie_group"], group);
     group = plan["tie_group"];
-    EXPECT_EQ(plan["interval"]["from"], "hopper/bf16/dense");
+    EXPECT_EQ(plan["interval"]["from"], "hopper/megatron/bf16/dense");
     EXPECT_LE(plan["interval"]["low_ns"], plan["interval"]["high_ns"]);
   }
   EXPECT_GT(group, 1);

@@ -12,6 +12,7 @@
 #include "tools/commands/compare_rows.h"
 #include "tools/commands/exports.h"
 #include "tools/flags/command_flags.h"
+#include "tools/flags/shared_sizes.h"
 #include "tools/flags/words.h"
 #include "tools/inputs/config.h"
 #include "tools/inputs/model_report.h"
@@ -261,18 +262,12 @@ void expect_shape(const std::string& list, const std::vector<std::string>& shape
               " --pp 4 -m 8'");
 }
 
-/// --seq-length and --micro-batch-size apply to the model and to the transformer that is run.
-void copy_shared_sizes(const CommandFlags& app, ModelOptions& model,
-                       const exec::TransformerShape& run) {
-  if (app.count("--seq-length") > 0) model.sequence = run.sequence;
-  if (app.count("--micro-batch-size") > 0) model.parallel.micro_batch_size = run.batch;
-}
-
 struct CompareOptions {
   std::string list;
   std::vector<std::string> shapes;
   PredictOptions predict;
   RunOptions run;
+  SharedSizes sizes;
   Output output;
   bool wide = false;  ///< tables have all columns
 
@@ -289,10 +284,7 @@ void add_compare_options(CommandFlags& app, CompareOptions& options) {
   add_predict_options(app, options.predict);
   add_noise_options(app, options.predict.noise);
   add_arrival_options(app, options.predict);
-  add_model_options(app, options.predict.model);
-  add_lengths_option(app, options.predict.model);
-  add_parallel_options(app, options.predict.model);
-  add_run_options(app, options.run);
+  add_model_and_run_options(app, options.predict.model, options.run, options.sizes);
   app.add_option("--results", options.output.results,
                  "with --backend: a line of json per schedule, as soon as it is measured")
       ->type_name("FILE");
@@ -315,8 +307,8 @@ void check_options(const CommandFlags& app, const CompareOptions& options) {
   const ModelOptions& model = options.predict.model;
   warn_without_model(app, model);
   warn_without_noise(app, options.predict.noise);
-  if (predicts_only && !model.given() && !model.global_batch)
-    warn_of_unused_run_options(app, options.run, options.predict.cost.any_uniform);
+  warn_of_unused_sizes(app, model, options.run);
+  if (predicts_only) warn_of_unused_run_options(app, options.run, options.predict.cost.any_uniform);
   expect_shape(options.list, options.shapes, options.predict);
   if (!predicts_only && (!options.predict.arrivals_file.empty() || options.predict.policy))
     throw Error("--arrivals and --policy are simulated, not run; leave them or --backend out");
@@ -346,7 +338,7 @@ int run_compare(const Arguments& arguments) {
   const traces::DrawOptions terminal = detect_draw_options();
   if (terminal.fit && !options.wide) output.columns = terminal.width;
   if (!options.run.backend.empty()) choose_measured_work(app, options.run);
-  copy_shared_sizes(app, options.predict.model, options.run.training.model);
+  apply_shared_sizes(options.sizes, options.predict.model, options.run);
   check_options(app, options);
   const PredictOptions predict = read_inputs(std::move(options.predict), names_of(options.list));
   std::vector<ComparedRow> rows = predict_rows(options.list, options.shapes, predict);

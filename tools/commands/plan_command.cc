@@ -178,6 +178,7 @@ int plan_model(PlanOptions& options, JournaledSweep& sweep) {
   if (!outcomes) return 0;
   traces::PlanTable table = tabulate(configurations, use_one_gradient_type(*std::move(outcomes)));
   table.modelled = true;
+  table.no_errors = why_no_errors(planner.model());
   if (const KnownErrors* errors = find_nearest_errors(planner.model())) {
     table.errors = *errors;
     table.plans = with_ties(std::move(table.plans), errors->spread);

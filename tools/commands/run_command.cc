@@ -11,6 +11,7 @@
 #include "tools/commands/measurement_json.h"
 #include "tools/commands/training_file.h"
 #include "tools/flags/command_flags.h"
+#include "tools/flags/shared_sizes.h"
 #include "tools/inputs/config.h"
 #include "tools/print.h"
 #include "tools/terminal.h"
@@ -68,6 +69,7 @@ struct RunCommand {
   std::string activity_file;
   PredictOptions predict;
   RunOptions run;
+  SharedSizes sizes;
   ExportOptions exports;
   std::vector<Condition> gate;
 };
@@ -77,7 +79,7 @@ void add_options(CommandFlags& app, RunCommand& command) {
                  "a name ('bubblescope list'), a file, or - for stdin")
       ->required();
   add_predict_options(app, command.predict);
-  add_run_options(app, command.run);
+  add_model_and_run_options(app, command.predict.model, command.run, command.sizes);
   app.add_option("--save-training", command.training_file,
                  "transformer: weights before and after, data and losses, as json")
       ->type_name("FILE");
@@ -92,11 +94,23 @@ void add_options(CommandFlags& app, RunCommand& command) {
 void expect_sound_run(RunCommand& command) {
   if (!command.training_file.empty() && command.run.work != WorkKind::kTransformer)
     throw Error("--save-training writes what was trained; add --work transformer");
+  if (command.predict.model.given() && command.run.work == WorkKind::kTransformer)
+    throw Error(
+        "--model gives times for --work sleep and spin; ops of --work transformer take their real "
+        "time, so leave one of them out");
   command.run.keeps_weights = !command.training_file.empty();
   command.run.device.activity = !command.activity_file.empty();
   if (command.run.device.activity) expect_activity(command.activity_file, command.run.backend);
   check_export_paths(command.exports, command.format != "text");
   expect_folder(command.training_file);
+}
+
+/// Warns about flags that this run ignores.
+void warn_of_unused_flags(const CommandFlags& app, const RunCommand& command) {
+  const ModelOptions& model = command.predict.model;
+  warn_without_model(app, model);
+  warn_of_unused_sizes(app, model, command.run);
+  warn_of_unused_run_options(app, command.run, command.predict.cost.any_uniform);
 }
 
 void write_files(const RunCommand& command, const Measurement& measurement,
@@ -131,16 +145,16 @@ int run_run(const Arguments& arguments) {
   app.footer(kRunExample);
   if (!app.parse(arguments)) return 0;
   command.gate = parse_conditions(conditions);
+  apply_shared_sizes(command.sizes, command.predict.model, command.run);
   expect_sound_run(command);
   command.predict = read_inputs(std::move(command.predict), {command.schedule});
   const PredictOptions& options = command.predict;
   const bool trains = command.run.work == WorkKind::kTransformer;
   const ValidSchedule schedule = load_valid_schedule(
       command.schedule, options, trains ? CostUse::kOrderOnly : CostUse::kPriced);
-  const Program program = lower_or_explain(schedule, options.cost.lower);
+  const Program program = lower_or_explain(schedule, choose_lowering(schedule, options));
   BackendSession session(command.run);
-  if (session.processes().is_coordinator())
-    warn_of_unused_run_options(app, command.run, options.cost.any_uniform);
+  if (session.processes().is_coordinator()) warn_of_unused_flags(app, command);
   const Measurement measurement =
       measure(schedule, program, {options, command.run, session.processes()});
   // Exit with 0: on a failure status the launcher would end the process that reports the error.

@@ -73,10 +73,6 @@ class InterruptCatcher {
 void add_search_options(CommandFlags& app, SearchOptions& options) {
   add_predict_options(app, options.predict);
   add_model_options(app, options.predict.model);
-  add_matrix_option(app, options.predict.model);
-  add_sequence_option(app, options.predict.model);
-  add_parallel_options(app, options.predict.model);
-  add_batch_option(app, options.predict.model);
   add_choice<schedules::PlacementChoice>(
       app, {"--placement", "placement of stages (default linear)"},
       {{"linear", schedules::PlacementChoice::kLinear},
@@ -123,6 +119,8 @@ void expect_searchable(const SearchOptions& options) {
   refuse(
       options.predict.cost.lower.update.any(), "--optimizer and --grad-reduction",
       "a search ends with the gradients; simulate the schedule that it saves with the step's end");
+  refuse(!options.predict.model.lengths_file.empty(), "--lengths",
+         "a search needs costs that all micro-batches share; simulate the schedule that it saves");
   refuse(!options.predict.injections.empty(), "--inject",
          "a search ignores faults; simulate the schedule that it saves with them");
 }

@@ -80,11 +80,6 @@ std::optional<SimulateOptions> parse_simulate_options(const Arguments& arguments
   add_noise_options(app, options.predict.noise);
   add_arrival_options(app, options.predict);
   add_model_options(app, options.predict.model);
-  add_matrix_option(app, options.predict.model);
-  add_sequence_option(app, options.predict.model);
-  add_lengths_option(app, options.predict.model);
-  add_parallel_options(app, options.predict.model);
-  add_batch_option(app, options.predict.model);
   add_format_option(app, options.format, {"text", "json", "csv"});
   add_export_options(app, options.exports);
   add_gate_option(app, conditions);

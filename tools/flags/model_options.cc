@@ -65,6 +65,34 @@ std::string set_gpu(ModelOnDevices& on, const std::string& name) {
   return def.name;
 }
 
+/// Replaces assumptions by those of flags, and lists the ones that differ from the runtime's or
+/// the device's.
+void replace_assumptions(ModelOnDevices& on, const ModelOptions& options) {
+  const auto replace = [&on](const std::string& flag, const auto& set) {
+    const CostAssumptions assumed = on.assumptions;
+    const KernelRates rates = on.gpu.kernels;
+    set();
+    if (!(on.assumptions == assumed && on.gpu.kernels == rates)) on.replaced.push_back(flag);
+  };
+  const auto replace_by = [&](const char* flag, double& member, std::optional<double> value) {
+    replace(flag, [&] { member = value.value_or(member); });
+  };
+  CostAssumptions& assumed = on.assumptions;
+  replace_by("--tensor-exposed", assumed.tensor_exposed, options.tensor_exposed);
+  replace_by("--message-exposed", assumed.message_exposed, options.message_exposed);
+  replace_by("--accumulation-bytes", assumed.accumulation_bytes, options.accumulation_bytes);
+  for (const std::string& text : options.assumed) {
+    const std::size_t equals = text.find('=');
+    double value = 0;
+    const char* end = text.data() + text.size();
+    if (equals == std::string::npos ||
+        std::from_chars(text.data() + equals + 1, end, value).ptr != end)
+      throw Error("--assume " + text + ": write NAME=NUMBER, such as tensor_exposed=0.5");
+    const std::string name = text.substr(0, equals);
+    replace("--assume " + name, [&] { assume(on, name, value); });
+  }
+}
+
 /// Sets what the runtime and then single flags say.
 void set_assumptions(ModelOnDevices& on, const ModelOptions& options) {
   const RuntimeDef& runtime = find_known<RuntimeDef>(options.runtime, "runtime");
@@ -73,22 +101,10 @@ void set_assumptions(ModelOnDevices& on, const ModelOptions& options) {
   on.parallel.zero_stage = options.zero_stage.value_or(runtime.zero_stage);
   on.parallel.recomputes_products = runtime.recomputes_products;
   on.parallel.logit_bytes = runtime.logit_bytes;
-  CostAssumptions& assumed = on.assumptions;
-  assumed.tensor_exposed = options.tensor_exposed.value_or(assumed.tensor_exposed);
-  assumed.message_exposed = options.message_exposed.value_or(assumed.message_exposed);
-  assumed.accumulation_bytes = options.accumulation_bytes.value_or(assumed.accumulation_bytes);
-  assumed.causal = !options.full_attention;
-  assumed.slowdown = options.slowdown;
+  on.assumptions.causal = !options.full_attention;
+  on.assumptions.slowdown = options.slowdown;
   on.sources.push_back("runtime " + runtime.name + ": " + runtime.source);
-  for (const std::string& text : options.assumed) {
-    const std::size_t equals = text.find('=');
-    double value = 0;
-    const char* end = text.data() + text.size();
-    if (equals == std::string::npos ||
-        std::from_chars(text.data() + equals + 1, end, value).ptr != end)
-      throw Error("--assume " + text + ": write NAME=NUMBER, such as tensor_exposed=0.5");
-    assume(on, text.substr(0, equals), value);
-  }
+  replace_assumptions(on, options);
 }
 
 /// Refuses 8-bit products on devices that have none.
@@ -208,44 +224,33 @@ void add_state_options(CommandFlags& app, ModelOptions& options) {
 
 }  // namespace
 
-void add_model_options(CommandFlags& app, ModelOptions& options) {
+namespace {
+
+/// Adds --precision and --seq-length.
+void add_precision_options(CommandFlags& app, ModelOptions& options) {
+  const Heading heading(app, kModelHeading);
+  add_choice<MatrixType>(
+      app, {"--precision", "of products with weights; attention and the head have 16 bits"},
+      choices_of(kMatrixTypes), [&options](MatrixType type) { options.matrices = type; });
+  app.add_option("--seq-length", options.sequence, "tokens of a sequence (default: the model's)")
+      ->check(InRange(1, 1 << 24));
+}
+
+/// Adds what every command with a model takes.
+void add_common_options(CommandFlags& app, ModelOptions& options) {
   const Heading heading(app, kModelHeading);
   add_device_options(app, options);
   add_split_options(app, options);
   add_assumption_options(app, options);
   add_state_options(app, options);
-  app.add_flag("--explain", options.explain, "print every assumption (to stderr)");
-}
-
-void add_matrix_option(CommandFlags& app, ModelOptions& options) {
-  const Heading heading(app, kModelHeading);
-  add_choice<MatrixType>(
-      app, {"--precision", "of products with weights; attention and the head have 16 bits"},
-      choices_of(kMatrixTypes), [&options](MatrixType type) { options.matrices = type; });
-}
-
-void add_sequence_option(CommandFlags& app, ModelOptions& options) {
-  const Heading heading(app, kModelHeading);
-  app.add_option("--seq-length", options.sequence, "tokens of a sequence (default: the model's)")
-      ->check(InRange(1, 1 << 24));
-}
-
-void add_lengths_option(CommandFlags& app, ModelOptions& options) {
-  app.add_option("--lengths", options.lengths_file,
-                 "with --model, a file with the sequence length of every micro-batch, in tokens");
-}
-
-void add_expert_tensor_option(CommandFlags& app, ModelOptions& options) {
-  const Heading heading(app, kModelHeading);
   app.add_option("--etp,--expert-tensor-parallel-size", options.parallel.expert_tensor,
                  "ranks of one expert (default: --tp where --ep divides --dp times --cp, else 1)")
       ->check(InRange(1, 65'536));
+  app.add_flag("--explain", options.explain, "print every assumption (to stderr)");
 }
 
+/// Adds the numbers of ranks, one value each.
 void add_parallel_options(CommandFlags& app, ModelOptions& options) {
-  app.add_option("--global-batch-size,--global-batch", options.global_batch,
-                 "samples of a step, instead of -m: -m x --dp x --micro-batch-size")
-      ->check(InRange(std::int64_t{1}, std::int64_t{1} << 40));
   const Heading heading(app, kModelHeading);
   const InRange ranks(1, 65'536);
   Parallelism& parallel = options.parallel;
@@ -255,11 +260,29 @@ void add_parallel_options(CommandFlags& app, ModelOptions& options) {
       ->check(ranks);
   app.add_option("--ep,--expert-model-parallel-size", parallel.expert, "ranks of the experts")
       ->check(ranks);
-  add_expert_tensor_option(app, options);
   app.add_option("--dp", parallel.data, "pipelines on different samples")->check(ranks);
 }
 
-void add_batch_option(CommandFlags& app, ModelOptions& options) {
+}  // namespace
+
+void add_swept_model_options(CommandFlags& app, ModelOptions& options) {
+  add_common_options(app, options);
+  add_precision_options(app, options);
+}
+
+void add_configuration_options(CommandFlags& app, ModelOptions& options) {
+  add_common_options(app, options);
+  app.add_option("--lengths", options.lengths_file,
+                 "with --model, a file with the sequence length of every micro-batch, in tokens");
+  app.add_option("--global-batch-size,--global-batch", options.global_batch,
+                 "samples of a step, instead of -m: -m x --dp x --micro-batch-size")
+      ->check(InRange(std::int64_t{1}, std::int64_t{1} << 40));
+  add_parallel_options(app, options);
+}
+
+void add_model_options(CommandFlags& app, ModelOptions& options) {
+  add_configuration_options(app, options);
+  add_precision_options(app, options);
   const Heading heading(app, kModelHeading);
   app.add_option("--micro-batch-size", options.parallel.micro_batch_size,
                  "samples of a micro-batch")

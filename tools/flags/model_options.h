@@ -42,19 +42,12 @@ struct ModelOptions {
 };
 
 /// Adds what stays the same in a sweep: the model, the device, how they are used.
+void add_swept_model_options(CommandFlags& app, ModelOptions& options);
+/// Adds all flags of one configuration: every command that predicts one takes the same.
 void add_model_options(CommandFlags& app, ModelOptions& options);
-/// --seq-length.
-void add_sequence_option(CommandFlags& app, ModelOptions& options);
-/// --lengths.
-void add_lengths_option(CommandFlags& app, ModelOptions& options);
-/// --etp.
-void add_expert_tensor_option(CommandFlags& app, ModelOptions& options);
-/// --tp, --cp, --ep, --dp: one value each; --global-batch-size.
-void add_parallel_options(CommandFlags& app, ModelOptions& options);
-/// --precision, where a command has no --precision of its own.
-void add_matrix_option(CommandFlags& app, ModelOptions& options);
-/// --micro-batch-size.
-void add_batch_option(CommandFlags& app, ModelOptions& options);
+/// The same without --seq-length, --micro-batch-size and --precision, which shared_sizes.h adds
+/// where a command runs transformers as well.
+void add_configuration_options(CommandFlags& app, ModelOptions& options);
 
 /// Warns about flags of these that were given without --model.
 void warn_without_model(const CommandFlags& app, const ModelOptions& options);

@@ -22,26 +22,30 @@ const Choices<WorkKind> kWorks{{"sleep", WorkKind::kSleep},
                                {"spin", WorkKind::kSpin},
                                {"transformer", WorkKind::kTransformer}};
 
+/// Adds what a command with a model adds for both.
+void add_size_options(CommandFlags& app, RunOptions& run) {
+  const Heading heading(app, kTrainingHeading);
+  const InRange size(1, kMaxTrainedSize);
+  exec::TransformerShape& model = run.training.model;
+  app.add_option("--seq-length", model.sequence, "tokens of a sequence")->check(size);
+  app.add_option("--micro-batch-size", model.batch, "sequences of a micro-batch")->check(size);
+  add_choice<exec::Precision>(
+      app, {"--precision", "dtype of the transformer"},
+      {{"fp32", exec::Precision::kFloat32}, {"bf16", exec::Precision::kBfloat16}},
+      [&run](exec::Precision precision) { set_precision(run, precision); });
+}
+
 void add_training_options(CommandFlags& app, RunOptions& run) {
   const Heading heading(app, kTrainingHeading);
   exec::TrainingOptions& options = run.training;
-  const InRange size(1, 1 << 20);
+  const InRange size(1, kMaxTrainedSize);
   exec::TransformerShape& model = options.model;
   app.add_option("--hidden-size", model.width, "width")->check(size);
   app.add_option("--num-attention-heads", model.heads, "heads")->check(size);
-  app.add_option("--seq-length", model.sequence, "tokens of a sequence")->check(size);
-  app.add_option("--micro-batch-size", model.batch, "sequences of a micro-batch")->check(size);
   app.add_option("--vocab-size", model.vocabulary, "vocabulary")->check(InRange(2, 1 << 20));
   app.add_option("--layers-per-stage", model.blocks_per_stage, "blocks of a stage")
       ->check(InRange(1, 1024));
   app.add_option("--seed", options.seed, "seed of weights and data");
-  add_choice<exec::Precision>(
-      app, {"--precision", "dtype of the transformer"},
-      {{"fp32", exec::Precision::kFloat32}, {"bf16", exec::Precision::kBfloat16}},
-      [&run](exec::Precision precision) {
-        run.training.model.precision = precision;
-        run.device.precision = precision;
-      });
   using Kind = exec::OptimizerOptions::Kind;
   add_choice<Kind>(app, {"--training-optimizer", "optimizer of the training"},
                    {{"sgd", Kind::kSgd}, {"adam", Kind::kAdam}},
@@ -84,8 +88,14 @@ void add_execution_options(CommandFlags& app, RunOptions& options) {
 
 }  // namespace
 
-void add_run_options(CommandFlags& app, RunOptions& options) {
+void set_precision(RunOptions& run, exec::Precision precision) {
+  run.training.model.precision = precision;
+  run.device.precision = precision;
+}
+
+void add_run_options(CommandFlags& app, RunOptions& options, RunFlags flags) {
   add_execution_options(app, options);
+  if (flags.has_sizes) add_size_options(app, options);
   add_training_options(app, options);
   add_device_options(app, options.device);
 }

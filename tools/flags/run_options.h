@@ -36,8 +36,20 @@ struct RunOptions {
 /// steps are measured.
 void choose_measured_work(const CommandFlags& app, RunOptions& options);
 
+/// The largest size of a transformer that trains.
+inline constexpr std::int32_t kMaxTrainedSize = 1 << 20;
+
+/// Which flags of a run a command adds.
+struct RunFlags {
+  /// --seq-length, --micro-batch-size and --precision; false where a model shares them.
+  bool has_sizes = true;
+};
+
 /// --backend, --work, --steps, --warmup, --timeout and the flags of the transformer.
-void add_run_options(CommandFlags& app, RunOptions& options);
+void add_run_options(CommandFlags& app, RunOptions& options, RunFlags flags = {});
+
+/// Sets the dtype of the transformer, on the host and on devices.
+void set_precision(RunOptions& run, exec::Precision precision);
 
 /// Warns about flags that only training, or only GPUs, use, and about cost flags that training
 /// ignores.

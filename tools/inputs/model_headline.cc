@@ -19,11 +19,8 @@ std::string rate_text(double rate) {
 
 /// The range in which the step is expected, and why the predicted step may lie outside it.
 std::string expected_line(const PlacedModel& placed, Nanos step, double mfu) {
-  if (placed.on.assumptions.slowdown != 1) return "";
   const KnownErrors* errors = find_nearest_errors(placed.on);
-  if (errors == nullptr)
-    return "expect       unknown: no published run on this device has been compared with its "
-           "prediction, which may be far off\n";
+  if (errors == nullptr) return "expect       unknown: " + why_no_errors(placed.on) + "\n";
   const StepInterval interval = compute_interval(step, *errors);
   const auto mfu_of = [&](Nanos time) {
     return 100 * mfu * static_cast<double>(step) / static_cast<double>(time);

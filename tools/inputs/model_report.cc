@@ -182,7 +182,7 @@ void write_rates(traces::JsonWriter& json, const PlacedModel& placed, const Bubb
   json.shortest(rates.tokens_per_second / rates.devices).key("interval");
   const KnownErrors* const errors = find_nearest_errors(placed.on);
   if (!errors) {
-    json.null();
+    json.null().member("no_interval", why_no_errors(placed.on));
     return;
   }
   const StepInterval bounds = compute_interval(report.makespan, *errors);

@@ -77,9 +77,7 @@ void add_axes(CommandFlags& app, PlanQuestion& options) {
 /// batch.
 void add_model_axes(CommandFlags& app, PlanQuestion& options) {
   ModelAxes& axes = options.model_axes;
-  add_model_options(app, options.predict.model);
-  add_matrix_option(app, options.predict.model);
-  add_sequence_option(app, options.predict.model);
+  add_swept_model_options(app, options.predict.model);
   const Heading heading(app, kModelHeading);
   app.add_option("--gpus", axes.gpus, "devices to use, all of them")->check(InRange(1, 1 << 24));
   app.add_option("--global-batch-size,--global-batch", axes.global_batch, "samples of a step")
@@ -92,7 +90,6 @@ void add_model_axes(CommandFlags& app, PlanQuestion& options) {
               {"--ep,--expert-model-parallel-size",
                "ranks of the experts (default: all that divide them)", "NUMBERS"},
               axes.expert);
-  add_expert_tensor_option(app, options.predict.model);
   add_numbers(app, {"--micro-batch-size", "samples of a micro-batch (default 1,2,4)", "NUMBERS"},
               axes.micro_batch_sizes);
   add_parsed(app, {"--recompute", "none, selective, full: a list (default none,full)", "NAMES"},

@@ -33,6 +33,7 @@ struct PlanTable {
   /// For a model, the errors of predictions for the nearest published runs; empty if there are
   /// none.
   std::optional<KnownErrors> errors;
+  std::string no_errors;  ///< why there are none
   bool modelled = false;
   bool any_framework = true;  ///< the plans are not restricted to one framework's
   std::vector<Refusal> refusals;

@@ -155,8 +155,7 @@ std::vector<TableColumn> table_of(const PlanTable& table, const std::vector<std:
 std::string write_errors(const PlanTable& table) {
   if (!table.modelled) return "";
   if (!table.errors)
-    return "No published run on this device was predicted without calibration: times may be far "
-           "off.\n";
+    return fmt::format("How far off the times may be is unknown: {}.\n", table.no_errors);
   const KnownErrors& errors = *table.errors;
   const StepInterval interval = compute_interval(table.plans[0].step, errors);
   std::string text = fmt::format(

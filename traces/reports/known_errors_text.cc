@@ -21,10 +21,10 @@ std::string range_text(int low, int high) {
 std::string known_errors_text(const KnownErrors& errors) {
   const std::string under = errors.runtime.empty() ? "" : fmt::format(" under {}", errors.runtime);
   const std::string in = errors.precision.empty() ? "" : fmt::format(" in {}", errors.precision);
-  const std::string runs =
-      fmt::format("nine in ten of {} published runs of {} models on {} devices{}{}", errors.runs,
-                  errors.experts ? "expert" : "dense",
-                  errors.generation.empty() ? "all" : errors.generation, under, in);
+  const std::string runs = fmt::format(
+      "nine in ten published runs like it ({} of {} models on {} devices{}{}, and wider classes)",
+      errors.runs, errors.experts ? "expert" : "dense",
+      errors.generation.empty() ? "all" : errors.generation, under, in);
   const int least = longer_percent(errors.highest);
   const int most = longer_percent(errors.lowest);
   if (errors.highest < 0)

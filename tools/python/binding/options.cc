@@ -13,9 +13,6 @@ PredictOptions parse_prediction(const Arguments& words) {
   add_predict_options(app, options);
   add_noise_options(app, options.noise);
   add_model_options(app, options.model);
-  add_sequence_option(app, options.model);
-  add_parallel_options(app, options.model);
-  add_batch_option(app, options.model);
   app.parse(words);
   warn_without_model(app, options.model);
   warn_without_noise(app, options.noise);

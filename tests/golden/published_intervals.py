@@ -1,0 +1,229 @@
+"""Intervals around predicted steps, from the errors of published runs whose source was left out of the fit.
+
+    published_intervals.py ERRORS.json --write FILE   writes "Intervals" into docs/accuracy_steps.md; ERRORS.json is
+                                                      what published_fit.py --json wrote
+    published_intervals.py ERRORS.json --rows         prints the rows of sim/model/known_errors.cc
+    published_intervals.py --self-test
+
+A new run is expected to be off as a run of a source that nobody has seen. Errors of one source are alike, so a source
+counts once, however many runs it has. A class of runs (of one kind of model, generation of devices, runtime and
+precision) has the errors of its own sources, each with weight 1, and beside them those of the next wider class, with
+weight PARENT: a class of few sources borrows from its parents. TAIL of that mixture is cut off at either side.
+PARENT and TAIL are the same for all classes. They are tested on every source in turn: intervals from all other
+sources, errors from the source (coverage).
+"""
+
+import argparse
+import json
+import math
+import re
+import statistics
+import sys
+
+LEVELS = ('kind', 'generation', 'runtime', 'precision')
+PARENT = 4  # sources
+TAIL = 0.03  # lower than 0.05, because a few sources see less of the tails than there is
+BOUNDS = (0.87, 0.93)  # of coverage, on average over sources and over all runs
+
+
+def generation_of(device):
+    return {'a': 'ampere', 'h': 'hopper', 'b': 'blackwell', 'g': 'blackwell'}[device[0]]
+
+
+def classified(results):
+    return [dict(run, generation=generation_of(run['device'])) for run in results]
+
+
+def class_of(run, depth):
+    return tuple(run[level] for level in LEVELS[:depth])
+
+
+def by_source(runs):
+    """Errors with their weights, which add up to 1 per source."""
+    counts = {}
+    for run in runs:
+        counts[run['source']] = counts.get(run['source'], 0) + 1
+    return [(run['error'], 1 / counts[run['source']], run) for run in runs], len(counts)
+
+
+def mixture(runs, names):
+    """Errors with their weights, which add up to 1, of the class of these names; empty if no run is of its kind."""
+    mixed = []
+    for depth in range(1, len(names) + 1):
+        own, sources = by_source([run for run in runs if class_of(run, depth) == tuple(names[:depth])])
+        if not own:
+            break
+        share = sources / (sources + PARENT) if mixed else 1
+        mixed = [(error, weight * (1 - share), run) for error, weight, run in mixed]
+        mixed += [(error, weight * share / sources, run) for error, weight, run in own]
+    return mixed
+
+
+def quantile(weighted, level):
+    total = 0
+    ordered = sorted(weighted)
+    for value, weight in ordered:
+        total += weight
+        if total >= level - 1e-9:
+            return value
+    return ordered[-1][0]
+
+
+def interval(mixed):
+    """Lowest and highest error, rounded outwards to percents."""
+    errors = [(error, weight) for error, weight, _ in mixed]
+    low, high = quantile(errors, TAIL), quantile(errors, 1 - TAIL)
+    return math.floor(100 * low) / 100, math.ceil(100 * high) / 100
+
+
+def spread(mixed):
+    """Median distance of an error from the median of its source, without sources of one run."""
+    of_source = {}
+    for error, _, run in mixed:
+        of_source.setdefault(run['source'], set()).add(error)
+    middle = {source: statistics.median(errors) for source, errors in of_source.items() if len(errors) > 1}
+    distances = [(abs(error - middle[run['source']]), weight) for error, weight, run in mixed if run['source'] in middle]
+    total = sum(weight for _, weight in distances)
+    return quantile([(distance, weight / total) for distance, weight in distances], 0.5) if total else 0
+
+
+def rows_of(results):
+    """One row per class, from the nearest to the widest."""
+    runs = classified(results)
+    everywhere, sources = by_source(runs)
+    spread_of_all = spread([(error, weight / sources, run) for error, weight, run in everywhere])
+    rows = []
+    for depth in range(len(LEVELS), 0, -1):
+        for names in sorted({class_of(run, depth) for run in runs}):
+            mixed, own = mixture(runs, names), [run for run in runs if class_of(run, depth) == names]
+            low, high = interval(mixed)
+            rows.append(
+                {
+                    **dict(zip(LEVELS, (*names, *['all'] * (len(LEVELS) - depth)))),
+                    'runs': len(own),
+                    'sources': len({run['source'] for run in own}),
+                    'lowest': low,
+                    'middle': quantile([(error, weight) for error, weight, _ in mixed], 0.5),
+                    'spread': spread_of_all,
+                    'highest': high,
+                }
+            )
+    return rows
+
+
+def coverage(results):
+    """Per source, whether each of its runs lies inside the interval that all other sources give."""
+    runs = classified(results)
+    inside = {}
+    for source in dict.fromkeys(run['source'] for run in runs):
+        others, known = [run for run in runs if run['source'] != source], {}
+        for run in (run for run in runs if run['source'] == source):
+            names = class_of(run, len(LEVELS))
+            if names not in known:
+                known[names] = interval(mixture(others, names))
+            low, high = known[names]
+            inside.setdefault(source, []).append(low <= run['error'] <= high)
+    return inside
+
+
+def means(inside):
+    """The coverage on average over sources, and of all runs."""
+    return statistics.mean(map(statistics.mean, inside.values())), statistics.mean(sum(inside.values(), []))
+
+
+def percent(value):
+    return f'{round(100 * value)} %'
+
+
+def coverage_table(inside):
+    text = '| source | runs | inside |\n|---|---|---|\n'
+    for source, runs in inside.items():
+        text += f'| {source} | {len(runs)} | {percent(statistics.mean(runs))} |\n'
+    of_sources, of_runs = means(inside)
+    return text + (
+        f'\n{100 * of_sources:.1f} % of a source\'s runs on average over {len(inside)} sources, and '
+        f'{100 * of_runs:.1f} % of all {sum(map(len, inside.values()))} runs.\n'
+    )
+
+
+def section(results):
+    of_sources, of_runs = means(coverage(results))
+    text = f"""
+Nine in ten runs of a class are expected between these errors. They come from runs whose source was left out of the fit.
+A source counts once, however many runs it has, because the errors of one source are alike. Beside its own sources, each
+with weight 1, a class has the errors of the next wider class (without the precision, the runtime, the generation) with
+weight {PARENT}, so that a class of few sources borrows from its parents; {100 * TAIL:.0f} % of that mixture lie outside at either
+side. Both numbers are the same for all classes, and were chosen by the coverage on sources that no row came from:
+{100 * of_sources:.0f} % of a source's runs on average, and {100 * of_runs:.0f} % of all runs. The spread is the median distance of a run from
+the median of its source, for all classes alike: plans that lie closer are ties.
+
+A report takes the first row that matches, so that a runtime or a precision without runs has the interval of the wider
+class. No interval is printed where `--slowdown`, `--assume`, `--tensor-exposed`, `--message-exposed` or
+`--accumulation-bytes` replaces a constant that the errors were measured with, on devices of other generations, and for
+sequences of more than 131,072 tokens; the report says why.
+
+| devices | runtime | models | precision | runs | sources | lowest | median | spread | highest |
+|---|---|---|---|---|---|---|---|---|---|
+"""
+    for row in rows_of(results):
+        cells = [row[name] for name in ('generation', 'runtime', 'kind', 'precision', 'runs', 'sources')]
+        cells += [percent(row[name]) for name in ('lowest', 'middle', 'spread', 'highest')]
+        text += '| ' + ' | '.join(map(str, cells)) + ' |\n'
+    return text
+
+
+def rows_text(results):
+    text = ''
+    for row in rows_of(results):
+        names = ['""' if row[name] == 'all' else f'"{row[name]}"' for name in ('generation', 'runtime', 'precision')]
+        errors = ', '.join(f'{round(row[name], 2) + 0:.2f}' for name in ('lowest', 'middle', 'spread', 'highest'))
+        experts = 'true' if row['kind'] == 'expert' else 'false'
+        text += f"    {{{names[0]}, {names[1]}, {experts}, {names[2]}, {row['runs']}, {errors}}},\n"
+    return text.replace('-0.00', '0.00')
+
+
+def replace_section(document, text):
+    return re.sub(r'(?s)(?<=\n## Intervals\n).*?(?=\n## |\Z)', lambda _: text, document)
+
+
+def self_test():
+    run = lambda source, error, precision='bf16': {
+        'source': source, 'error': error, 'device': 'h100', 'runtime': 'nemo', 'kind': 'dense', 'precision': precision
+    }  # fmt: skip
+    runs = [run('long', 0.01 * at) for at in range(100)] + [run('short', -0.2), run('other', 0.5, 'fp8')]
+    shares = {}
+    for _, weight, of in mixture(classified(runs), ('dense', 'hopper', 'nemo', 'fp8')):
+        shares[of['source']] = shares.get(of['source'], 0) + weight
+    # A source of 100 runs weighs as much as one of a single run, and a class of one source has a fifth of its own.
+    assert math.isclose(shares['long'], shares['short']), shares
+    assert math.isclose(shares['other'], 1 / 5 + 4 / 5 / 3), shares
+    # No run of a source that is left out widens its own interval.
+    inside = coverage(runs)
+    assert inside['short'] == [False] and inside['other'] == [True], inside
+    assert math.isclose(means(inside)[1], sum(map(sum, inside.values())) / 102)
+    assert replace_section('a\n## Intervals\nold\n\n## b\n', 'new\n') == 'a\n## Intervals\nnew\n\n## b\n'
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('errors', nargs='?')
+    parser.add_argument('--write', metavar='FILE')
+    parser.add_argument('--rows', action='store_true')
+    parser.add_argument('--self-test', action='store_true')
+    args = parser.parse_args()
+    if args.self_test:
+        return self_test()
+    with open(args.errors) as file:
+        results = json.load(file)
+    if args.rows:
+        print(rows_text(results), end='')
+    if args.write:
+        with open(args.write) as file:
+            document = file.read()
+        with open(args.write, 'w') as file:
+            file.write(replace_section(document, section(results)))
+    print(coverage_table(coverage(results)), file=sys.stderr)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -96,9 +96,15 @@ TEST_F(JobCosts, TriesAgreeWithSimulations) {
   EXPECT_NEAR(tries[1]["change"].get<double>(),
               zb_h1["makespan_ns"].get<double>() / report["makespan_ns"].get<double>() - 1, 1e-6);
   EXPECT_EQ(tries[1]["memory_ratio"], 1);  // ZB-H1 holds what 1F1B holds
+  EXPECT_TRUE(tries[0]["measured"]);
+  // With 9 micro-batches more of the step is steady, so that each takes less of it.
+  EXPECT_FALSE(tries[1].contains("best"));
+  EXPECT_TRUE(tries[2]["best"]);
   // Chimera runs half of the micro-batches in each direction, so it needs an even number.
   EXPECT_TRUE(tries[4].contains("problem")) << tries[4];
   EXPECT_EQ(run_command("check " + path("best.json")).status, 0);
+  const Json best = Json::parse(traces::read_file(path("best.json")));
+  EXPECT_EQ(best["shape"]["microbatches"], tries[2]["microbatches"]);
 }
 
 TEST_F(JobCosts, WithoutASplitNoHalvesAreInvented) {

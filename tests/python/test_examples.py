@@ -1,6 +1,7 @@
 """The examples in docstrings, in docs/python.md and in README.md are run, and their types are checked."""
 import doctest
 import importlib
+import os
 import pathlib
 import pkgutil
 import subprocess
@@ -51,6 +52,10 @@ class Examples(unittest.TestCase):
         self.assertGreater(count, 10)
 
     def test_documents(self):
+        folder = tempfile.TemporaryDirectory()  # for what the examples save
+        self.addCleanup(folder.cleanup)
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(folder.name)
         parser = doctest.DocTestParser()
         for document in DOCUMENTS:
             blocks = document.read_text().split("```python\n")[1:]

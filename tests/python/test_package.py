@@ -181,6 +181,80 @@ class Compare(unittest.TestCase):
             bs.compare("1f1bb", pp=4, m=8)
 
 
+class Try(unittest.TestCase):
+    COSTS = {"f": 10, "i": 11, "w": 9, "p2p": 0.4}
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def record(self, name):
+        path = self.folder / f"{name}.trace.json"
+        bs.schedule(name, pp=4, m=8).simulate(**self.COSTS).save(path)
+        return path
+
+    def test_the_rows_are_those_of_the_program(self):
+        path = self.record("1f1b")
+        printed = json.loads(run_program("analyze", path, "--try=zb-h1,chimera,interleaved", "-m", "8,9", "--split-b=0.55",
+                                         "--format=json").stdout)
+        tries = bs.analyze(path).try_(["zb-h1", "chimera", "interleaved"], m=[8, 9], split_b=0.55)
+        self.assertEqual(tries.rows, printed["tries"])
+        self.assertEqual((tries.fit_error, tries.without), (printed["fit_error"], printed["without"]))
+        self.assertEqual(bs.analyze(path, split_b=0.3, try_="gpipe").try_("zb-h1,chimera,interleaved", m=range(8, 10),
+                                                                        split_b=0.55).rows, tries.rows)
+
+    def test_a_trace_predicts_what_the_costs_of_its_simulation_predict(self):
+        tries = bs.analyze(self.record("zb-h1")).try_(["1f1b", "zb-v", "zb-h2"], m=[8, 16])
+        for row in tries:
+            simulated = bs.schedule(row["schedule"], pp=4, m=row["microbatches"]).simulate(**self.COSTS)
+            self.assertEqual(row["step_ns"], simulated.makespan, row)
+        self.assertEqual(tries.measured, tries[0])
+        least = min(tries.rows[1:], key=lambda row: row["step_ns"] / row["microbatches"])
+        self.assertEqual(tries.best, least)
+        self.assertEqual(tries.schedule, bs.schedule(least["schedule"], pp=4, m=least["microbatches"]))
+        self.assertEqual(tries.schedule.simulate(costs=tries.costs).makespan, least["step_ns"])
+
+    def test_where_none_can_be_run_the_rows_say_why(self):
+        tries = bs.analyze(self.record("1f1b")).try_(["zb-h1"], m=[8, 9])
+        self.assertEqual([("problem" in row) for row in tries], [False, True, True])
+        for get in (lambda: tries.best, lambda: tries.schedule):
+            with self.assertRaisesRegex(bs.ProblemError, "zb-h1 with 8 micro-batches: .*; split_b 0.5 would halve it"):
+                get()
+        self.assertIn("zb-h1, m=9: splits the backward", repr(tries))
+
+    def test_a_search_is_tried(self):
+        tries = bs.analyze(self.record("zb-h1")).try_("search")
+        self.assertLessEqual(tries.best["change"], 0)
+        self.assertTrue(tries.schedule.is_legal)
+
+    def test_nothing_is_predicted_from_steps_that_the_ops_do_not_explain(self):
+        path = self.record("1f1b")
+        trace = json.loads(path.read_text())
+        del trace["otherData"]
+        for event in trace["traceEvents"]:
+            if "dur" in event:
+                event["dur"] /= 2
+        path.write_text(json.dumps(trace))
+        with self.assertRaisesRegex(bs.ProblemError, "nothing can be predicted"):
+            bs.analyze(path).try_(["gpipe"])
+
+    def test_wrong_names_are_refused(self):
+        analysis = bs.analyze(self.record("1f1b"))
+        with self.assertRaisesRegex(bs.UsageError, "did you mean '1f1b'"):
+            analysis.try_("1f1bb")
+        with self.assertRaisesRegex(bs.UsageError, "by its name"):
+            analysis.try_([bs.schedule("1f1b", pp=4, m=8)])
+
+    @unittest.skipUnless(have("pandas"), "pandas is not installed")
+    def test_the_frame_has_a_row_for_each(self):
+        frame = bs.analyze(self.record("1f1b")).try_(["gpipe", "chimera"], m=[8, 9]).df()
+        self.assertEqual(frame.schedule.tolist(), ["1f1b", "gpipe", "gpipe", "chimera", "chimera"])
+        self.assertEqual(frame.measured.tolist(), [True] + 4 * [False])
+        self.assertEqual(frame.best.sum(), 1)
+        self.assertEqual(frame.problem.isna().tolist(), [True] * 4 + [False])
+
+
 @unittest.skipUnless(have("numpy"), "numpy is not installed")
 class Arrays(unittest.TestCase):
     def test_the_timeline_is_the_steps_own_memory(self):

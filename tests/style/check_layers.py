@@ -43,7 +43,7 @@ TRACES = {
     "costs": ["files", "json", "schedules", "costs"],
     "drawings": ["files", "json", "text", "timelines", "drawings"],
     "reports": ["files", "json", "text", "measured", "drawings", "reports"],
-    "plans": ["files", "json", "text", "drawings", "reports", "plans"],
+    "plans": ["files", "json", "text", "drawings", "reports", "costs", "plans"],
 }
 TOOLS = {  # and every room may include what lies in tools itself
     "flags": ["flags"],

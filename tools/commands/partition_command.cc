@@ -20,7 +20,9 @@ constexpr const char* kPartitionExample =
     "example: PipeDream's plan for 4 workers, and a pipeline of 4 stages timed under 1F1B\n"
     "  bubblescope partition vgg16.txt --workers 4 --bandwidth 1.25GB/s\n"
     "  bubblescope partition vgg16.txt --stages 4 --bandwidth 1.25GB/s -o costs.json\n"
-    "  bubblescope simulate 1f1b --pp 4 -m 8 --costs costs.json\n";
+    "  bubblescope simulate 1f1b --pp 4 -m 8 --costs costs.json\n"
+    "example: Megatron-LM's arguments for a transformer whose layers are a cost file's stages\n"
+    "  bubblescope partition layers.json --stages 4 --layers Et*32L --format megatron\n";
 
 void expect_enough_layers(const LayerGraph& graph, std::int32_t stages) {
   if (graph.size() < stages)
@@ -150,14 +152,17 @@ int run_partition(const Arguments& arguments) {
   std::string format;
   std::optional<std::string> output;
   add_partition_options(app, options);
-  add_format_option(app, format, {"text", "json", "csv"});
+  add_format_option(app, format, {"text", "json", "csv", "megatron", "torchtitan"});
   app.add_option("-o,--output", output, "write the stages as a --costs file")->type_name("FILE");
   app.footer(kPartitionExample);
   if (!app.parse(arguments)) return 0;
   options = choose_method(std::move(options));
+  if (!options.layers && (format == "megatron" || format == "torchtitan"))
+    throw Error("--format " + format + " needs to know what the layers are; give --layers");
   const LayerGraph graph = traces::read_model_profile(options.profile, options.repeats);
   report_partition_defaults(graph, options);
-  const PartitionPlan planned = plan_for(graph, options);
+  PartitionPlan planned = plan_for(graph, options);
+  if (options.layers) planned.layout = find_layout(planned, *options.layers);
   warn_of_slow_messages(planned.partition, options);
   if (output) {
     traces::write_file(*output, write_partition_costs(planned, options));

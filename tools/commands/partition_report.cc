@@ -10,7 +10,9 @@
 
 #include "sim/ir/error.h"
 #include "traces/costs/cost_file_writer.h"
+#include "traces/costs/megatron_layout.h"
 #include "traces/json/json_writer.h"
+#include "traces/plans/framework_layers.h"
 
 namespace bubblescope::tools {
 
@@ -67,6 +69,7 @@ std::string text_of(const PartitionPlan& plan) {
         milliseconds(row.stage.time), megabytes(row.stage.parameters), megabytes(row.bytes),
         fmt::format("{} … {}", name_of(plan, row.stage.layers.front()),
                     name_of(plan, row.stage.layers.back())));
+  if (plan.layout) out += fmt::format("\nlayout    {}\n", traces::to_string(*plan.layout));
   return out;
 }
 
@@ -94,8 +97,23 @@ std::string json_of(const PartitionPlan& plan) {
     for (const std::int32_t layer : row.stage.layers) json.value(name_of(plan, layer));
     json.end_array().end_object();
   }
-  json.end_array().end_object();
+  json.end_array();
+  if (plan.layout) json.line(1).member("layout", traces::to_string(*plan.layout));
+  json.end_object();
   return out + '\n';
+}
+
+std::string megatron_of(const LayerLayout& layout) {
+  const auto ranks = static_cast<std::int32_t>(layout.size());
+  const std::string layers = traces::write_megatron_layers(layout, ranks);
+  return fmt::format("--pipeline-model-parallel-size {}{}{}\n", ranks, layers.empty() ? "" : " ",
+                     layers);
+}
+
+std::string torchtitan_of(const LayerLayout& layout) {
+  const auto ranks = static_cast<std::int32_t>(layout.size());
+  return fmt::format("[parallelism]\npipeline_parallel_degree = {}\n{}", ranks,
+                     traces::write_torchtitan_layers(layout, ranks, 1));
 }
 
 std::vector<StageEntry> stage_costs(const PartitionPlan& plan, double weight_grad_share) {
@@ -135,7 +153,35 @@ std::vector<LinkEntry> make_links(const PartitionPlan& plan, Bytes bytes_per_sec
 
 }  // namespace
 
+LayerLayout find_layout(const PartitionPlan& plan, const StageLayers& kinds) {
+  const std::int32_t count =
+      kinds.embeddings + kinds.transformers + kinds.predictions + kinds.losses;
+  if (plan.graph.size() != count)
+    throw Error(fmt::format("--layers names {} layers, but {} has {}", count, plan.graph.source,
+                            plan.graph.size()));
+  LayerLayout layout;
+  std::int32_t next = 0;
+  for (const schedules::PartitionStage& stage : plan.partition.stages) {
+    if (stage.replicas > 1)
+      throw Error("--layers: stages with replicas have no layout; give --stages");
+    StageLayers& here = layout.emplace_back();
+    for (const std::int32_t layer : stage.layers) {
+      if (layer != next++) throw Error("--layers needs a profile whose layers are in a row");
+      const bool is_first = layer == 0;
+      const bool is_last = layer + 1 == count;
+      const bool is_transformer = layer <= kinds.transformers;
+      ++(is_first         ? here.embeddings
+         : is_last        ? here.losses
+         : is_transformer ? here.transformers
+                          : here.predictions);
+    }
+  }
+  return layout;
+}
+
 std::string write_partition(const PartitionPlan& plan, const std::string& format) {
+  if (format == "megatron") return megatron_of(*plan.layout);
+  if (format == "torchtitan") return torchtitan_of(*plan.layout);
   if (format == "json") return json_of(plan);
   if (format == "csv") return csv_of(plan);
   return text_of(plan);

@@ -7,9 +7,11 @@
 //       1  15..39         1  174.498     450.6    900.2   node17 … node41
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "sim/model/layer_layout.h"
 #include "tools/flags/partition_options.h"
 
 namespace bubblescope::tools {
@@ -19,9 +21,15 @@ struct PartitionPlan {
   const LayerGraph& graph;
   schedules::Partition partition;
   std::vector<Bytes> bytes;
+  std::optional<LayerLayout> layout = {};  ///< if the kinds of the layers are known
 };
 
-/// `format`: "text" for people, "json" (docs/partition.md has its keys) or "csv", a row per stage.
+/// Returns the kinds of layers on every stage. Throws Error where the profile has another number of
+/// layers, or stages have replicas or layers out of order, which layouts cannot say.
+LayerLayout find_layout(const PartitionPlan& plan, const StageLayers& kinds);
+
+/// `format`: "text" for people, "json" (docs/partition.md has its keys), "csv", a row per stage, or
+/// what "megatron" and "torchtitan" take, which need the layout.
 std::string write_partition(const PartitionPlan& plan, const std::string& format);
 
 /// Writes the stages as a --costs file: durations of one micro-batch on one worker, the messages

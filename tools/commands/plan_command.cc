@@ -121,6 +121,12 @@ void print_table(traces::PlanTable table, const PlanOptions& options) {
                                    options.top.value_or(20)}));
     return;
   }
+  if (options.format == "megatron" || options.format == "torchtitan") {
+    const auto framework = options.format == "megatron" ? traces::Framework::kMegatron
+                                                        : traces::Framework::kTorchtitan;
+    print_output("{}", traces::write_plan_config(table, framework, options.top.value_or(1)));
+    return;
+  }
   if (options.top && *options.top < table.plans.size()) table.plans.resize(*options.top);
   print_output("{}", options.format == "json" ? traces::write_plan_json(table)
                                               : traces::write_plan_csv(table));

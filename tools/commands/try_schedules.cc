@@ -163,6 +163,7 @@ TriedSchedules try_schedules(const ValidSchedule& measured, const CostTable& cos
         if (tried.best && row.change.mean >= shortest) continue;
         shortest = row.change.mean;
         tried.best = std::move(one.prediction.schedule);
+        tried.tries.best = tried.tries.rows.size() - 1;
       } catch (const Error& refused) {
         traces::TryRow& row = tried.tries.rows.emplace_back();
         row.schedule = name;

@@ -9,6 +9,7 @@
 #include "tools/flags/choice.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/words.h"
+#include "traces/costs/megatron_layout.h"
 
 namespace bubblescope::tools {
 
@@ -58,14 +59,34 @@ void add_method_options(CommandFlags& app, PartitionOptions& options) {
   app.add_flag("--transfers", options.counts_transfers,
                "pipedream: count the activations between stages too");
   const InRange layers(0, 100'000);
-  app.add_option("--first-layers", options.ends.first, "megatron: layers of the first stage")
+  app.add_option("--first-layers,--decoder-first-pipeline-num-layers", options.ends.first,
+                 "megatron: layers of the first stage")
       ->check(layers);
-  app.add_option("--last-layers", options.ends.last, "megatron: layers of the last stage")
+  app.add_option("--last-layers,--decoder-last-pipeline-num-layers", options.ends.last,
+                 "megatron: layers of the last stage")
       ->check(layers);
-  app.add_flag("--account-for-embedding", options.ends.counts_embedding,
+  app.add_flag("--account-for-embedding,--account-for-embedding-in-pipeline-split",
+               options.ends.counts_embedding,
                "megatron: the embedding counts as a layer of the first stage");
-  app.add_flag("--account-for-loss", options.ends.counts_loss,
+  app.add_flag("--account-for-loss,--account-for-loss-in-pipeline-split", options.ends.counts_loss,
                "megatron: the loss counts as a layer of the last stage");
+}
+
+/// Parses "Et*32L", a layout of one stage.
+StageLayers parse_layer_kinds(const std::string& text) {
+  const LayerLayout layout = traces::parse_layout(text, "--layers");
+  if (layout.size() > 1)
+    throw Error("--layers '" + text + "' has stages, which are what is looked for; leave | out");
+  return layout.front();
+}
+
+void add_layers_option(CommandFlags& app, PartitionOptions& options) {
+  app.add_parsed(
+         "--layers",
+         [&options](const std::string& text) { options.layers = parse_layer_kinds(text); },
+         "what the profile's layers are, such as Et*32L: embedding, 32 transformer layers, loss; "
+         "the stages are then written as Megatron's layout")
+      ->type_name("LAYERS");
 }
 
 void add_cost_file_options(CommandFlags& app, PartitionOptions& options) {
@@ -181,6 +202,7 @@ void add_partition_options(CommandFlags& app, PartitionOptions& options) {
       ->check(InRange(1, 10'000));
   add_parsed(app, {"--memory", "what one worker can hold, such as 16GB", "SIZE"},
              [&options](const std::string& text) { options.memory = parse_bytes(text); });
+  add_layers_option(app, options);
   add_method_options(app, options);
   add_cost_file_options(app, options);
 }

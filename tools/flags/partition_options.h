@@ -7,6 +7,7 @@
 
 #include "schedules/partition/bottleneck.h"
 #include "schedules/partition/replicated.h"
+#include "sim/model/layer_layout.h"
 #include "tools/flags/command_flags.h"
 
 namespace bubblescope::tools {
@@ -27,6 +28,7 @@ struct PartitionOptions {
   std::optional<std::int32_t> workers;
   std::vector<std::int32_t> levels;     ///< workers per unit, the innermost first
   std::vector<Bytes> bytes_per_second;  ///< of each level; one for all; empty: unlimited
+  std::optional<StageLayers> layers;    ///< the kinds of the profile's layers, E t m L
   bool straight = false;
   bool counts_transfers = false;
   std::optional<Bytes> memory;

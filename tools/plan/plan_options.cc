@@ -147,7 +147,8 @@ void expect_no_microbatches(const CommandFlags& app, const PlanQuestion& options
 
 /// Adds the flags that control how the sweep is run, stored and shown.
 void add_run_options(CommandFlags& app, PlanRun& options) {
-  app.add_option("--top", options.top, "plans to show (default 20 in text, all in csv and json)");
+  app.add_option("--top", options.top,
+                 "plans to show (default 20 in text, all in csv and json, 1 for a framework)");
   app.add_option("--threads", options.threads, "threads (default: one per core)")
       ->check(InRange(1, 4096));
   app.add_option("--resume", options.journal,
@@ -162,7 +163,7 @@ void add_run_options(CommandFlags& app, PlanRun& options) {
   app.add_flag("--wide", options.wide,
                "all columns of tables, also where the terminal is narrower");
   app.add_option("--svg", options.svg, "the heat map as a picture")->type_name("FILE");
-  add_format_option(app, options.format, {"text", "json", "csv"});
+  add_format_option(app, options.format, {"text", "json", "csv", "megatron", "torchtitan"});
 }
 
 void check_flag_files(const PlanRun& options) {

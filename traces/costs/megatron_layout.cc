@@ -23,7 +23,7 @@ constexpr std::string_view kNothing = ", \t";
 /// Expands all repetitions: "Et*2|" becomes "Ett|".
 class Expansion {
  public:
-  explicit Expansion(std::string_view text) : text_(text) {}
+  Expansion(std::string_view text, std::string_view flag) : text_(text), flag_(flag) {}
 
   std::string run() {
     std::string letters;
@@ -33,7 +33,7 @@ class Expansion {
 
  private:
   [[noreturn]] void refuse(const std::string& what) const {
-    throw Error(fmt::format("--layout {}: column {}: {}", quote(text_), at_ + 1, what));
+    throw Error(fmt::format("{} {}: column {}: {}", flag_, quote(text_), at_ + 1, what));
   }
 
   /// The next significant letter; nullopt at the end.
@@ -95,25 +95,25 @@ class Expansion {
   }
 
   std::string_view text_;
+  std::string_view flag_;
   std::size_t at_ = 0;
 };
 
-[[noreturn]] void refuse(std::string_view text, const std::string& what) {
-  throw Error(fmt::format("--layout {}: {}", quote(text), what));
-}
-
 /// Applies Megatron's own rules, from its validate_layer_layout.
-void expect_order(std::string_view text, const std::string& letters) {
+void expect_order(std::string_view text, std::string_view flag, const std::string& letters) {
+  const auto refuse = [&](const char* what) {
+    throw Error(fmt::format("{} {}: {}", flag, quote(text), what));
+  };
   std::string layers = letters;
   std::erase(layers, '|');
   const auto count = [&](char letter) { return std::count(layers.begin(), layers.end(), letter); };
   if (layers.empty() || layers.front() != 'E' || count('E') != 1)
-    refuse(text, "the first layer must be E, the embedding, and the only one");
+    refuse("the first layer must be E, the embedding, and the only one");
   if (layers.back() != 'L' || count('L') != 1)
-    refuse(text, "the last layer must be L, the loss, and the only one");
+    refuse("the last layer must be L, the loss, and the only one");
   const std::size_t prediction = layers.find('m');
   if (prediction != layers.npos && layers.find('t', prediction) != layers.npos)
-    refuse(text, "a t follows an m; put every m after the last t");
+    refuse("a t follows an m; put every m after the last t");
 }
 
 std::string repeated(const char* letter, std::int32_t times) {
@@ -128,9 +128,9 @@ std::string stage_text(const StageLayers& stage) {
 
 }  // namespace
 
-LayerLayout parse_layout(std::string_view text) {
-  const std::string letters = Expansion(text).run();
-  expect_order(text, letters);
+LayerLayout parse_layout(std::string_view text, std::string_view flag) {
+  const std::string letters = Expansion(text, flag).run();
+  expect_order(text, flag, letters);
   LayerLayout layout(1);
   for (const char letter : letters) {
     if (letter == '|') layout.emplace_back();

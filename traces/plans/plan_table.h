@@ -69,6 +69,14 @@ std::string write_plan_json(const PlanTable& table);
 /// Writes one line per plan, best first, under the names of the JSON members.
 std::string write_plan_csv(const PlanTable& table);
 
+enum class Framework : std::uint8_t { kMegatron, kTorchtitan };
+
+/// Writes what the framework takes to run the best plans: for `count` pairs of pp and vpp, the best
+/// plan each whose schedule the framework has by name. Megatron-LM's arguments are one line per
+/// plan, torchtitan's toml (of release 0.2) one document; a comment before each says which plan it
+/// is. Throws Error without a model, and (Fault::kProblem) where the framework has none of them.
+std::string write_plan_config(const PlanTable& table, Framework framework, std::size_t count);
+
 /// Draws the best plan over two free axes: pipeline sizes and micro-batch counts, or for a model
 /// tensor ranks. A cell shows the letter of its schedule and how much slower it is than the best
 /// plan of all, or its MFU; colours show the former. Empty where there is only one shape.

@@ -36,7 +36,8 @@ void write_interval(JsonWriter& json, const Interval& change) {
   json.key("change_p95").fixed(change.p95, 6);
 }
 
-void write_row(JsonWriter& json, const TryRow& row, bool is_measured) {
+/// Writes a row. `mark` is a member that is true: "measured", "best", or null for none.
+void write_row(JsonWriter& json, const TryRow& row, const char* mark) {
   json.line(2).begin_object().member("schedule", row.schedule);
   json.member("microbatches", row.microbatches);
   if (!row.problem.empty()) {
@@ -47,7 +48,7 @@ void write_row(JsonWriter& json, const TryRow& row, bool is_measured) {
   json.member("p95_ns", std::llround(row.step.p95));
   write_interval(json, row.change);
   json.member("peak_units", row.peak_units).key("memory_ratio").fixed(row.memory_ratio, 6);
-  if (is_measured) json.member("measured", true);
+  if (mark != nullptr) json.member(mark, true);
   json.end_object();
 }
 
@@ -81,7 +82,8 @@ void write_tries_json(JsonWriter& json, const std::optional<Tries>& tries,
     return;
   }
   json.begin_array();
-  for (const TryRow& row : tries->rows) write_row(json, row, &row == &tries->rows.front());
+  for (std::size_t at = 0; at < tries->rows.size(); ++at)
+    write_row(json, tries->rows[at], at == 0 ? "measured" : at == tries->best ? "best" : nullptr);
   json.end_array();
   write_without(json, causes, step);
   json.line(1).key("fit_error").fixed(tries->fit_error, 6);

@@ -4,6 +4,7 @@
 //   "tries":[{"schedule":"1f1b","microbatches":8,"step_ns":...,"p5_ns":...,"p95_ns":...,
 //             "change":0.0,"change_p5":...,"change_p95":...,"peak_units":4.0,"memory_ratio":1.0,
 //             "measured":true},
+//            {"schedule":"zb-h1","microbatches":8,"step_ns":..., ...,"best":true},
 //            {"schedule":"zb-v","microbatches":16,"problem":"..."}, ...],
 //   "without":[{"cause":"stage","where":"stage 3 (rank 3)","change":-0.13,"change_p5":...,
 //               "change_p95":...}, ...],
@@ -13,6 +14,7 @@
 // fitted costs, which is the first of the tries.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -45,8 +47,9 @@ struct TryRow {
 /// The first row is the measured schedule.
 struct Tries {
   std::vector<TryRow> rows;
-  double fit_error = 0;            ///< as a fraction of the measured step
-  std::vector<std::string> notes;  ///< whole sentences on what was assumed
+  std::optional<std::size_t> best = {};  ///< of the others, the least time per micro-batch
+  double fit_error = 0;                  ///< as a fraction of the measured step
+  std::vector<std::string> notes;        ///< whole sentences on what was assumed
 };
 
 /// Writes the members above. `causes` are those of the same steps, `step` their mean time.

@@ -20,13 +20,14 @@ from .comparisons import Comparison, Refusal, compare
 from .errors import Error, MachineError, ProblemError, UsageError
 from .reports import Report, Timeline
 from .schedules import Check, Problem, Schedule, check, read, schedule, schedules, simulate
+from .tries import Tries
 
 if TYPE_CHECKING:
     from . import torch as torch
 
 __all__ = [
     "Analysis", "Check", "Comparison", "Error", "MachineError", "Plan", "Problem", "ProblemError", "Refusal", "Report",
-    "Schedule", "Search", "Timeline", "UsageError", "__version__", "analyze", "check", "compare", "plan", "read",
+    "Schedule", "Search", "Timeline", "Tries", "UsageError", "__version__", "analyze", "check", "compare", "plan", "read",
     "schedule", "schedules", "search", "simulate",
 ]
 

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Union
 
 from . import _core
-from ._words import options_as_words, temporary_file, text_of
+from ._words import flag_of, options_as_words, temporary_file, text_of
+from .errors import ProblemError
 from .reports import Report, time_text
 from .schedules import Schedule, read
+from .tries import Counts, Names, Tries, counts_to_try, names_to_try
 
 if TYPE_CHECKING:
     import pandas
@@ -23,6 +25,14 @@ def _run(name: str, words: list[str], options: dict[str, Any]) -> tuple[int, dic
     with options_as_words(options) as more:
         status, printed = _core.run_command(name, [*words, "--format=json", *more])
     return status, json.loads(printed)
+
+
+def _content(path: str) -> dict[str, Any]:
+    import json
+
+    with open(path, encoding="utf-8") as file:
+        content: dict[str, Any] = json.load(file)
+    return content
 
 
 class Plan:
@@ -172,6 +182,44 @@ class Analysis:
             _run("analyze", [*self._paths, f"--timeline={path}"], self._options)
             with open(path, encoding="utf-8") as file:
                 return file.read()
+
+    def try_(self, schedules: Names, m: Counts = None, **options: Any) -> Tries:
+        """Predicts this job with other schedules and numbers of micro-batches, which keep their measured size.
+
+        ``schedules`` are names; "search" looks for an order, and "all" stands for every name. Further keywords are
+        flags of ``bubblescope analyze --try``: a trace with whole backwards needs ``split_b=0.5``, the input gradient's
+        part of them, for schedules that split them.
+
+        >>> import bubblescope as bs, os, tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> path = os.path.join(folder.name, "run.trace.json")
+        >>> bs.schedule("zb-h1", pp=4, m=8).simulate(f=10, i=11, w=9, p2p=0.4).save(path)
+        >>> tries = bs.analyze(path).try_(["1f1b", "zb-v"], m=[8, 16])
+        >>> tries
+        schedule           m      step   change         p5 to p95  memory
+        zb-h1 (measured)   8  280.8 ms                             1.00 x
+        1f1b               8  336.4 ms  +19.8 %  +19.8 to +19.8 %  1.00 x
+        1f1b              16  581.2 ms   +3.5 %    +3.5 to +3.5 %  1.00 x
+        zb-v               8  261.7 ms   -6.8 %    -6.8 to -6.8 %  1.00 x
+        zb-v              16  501.7 ms  -10.7 %  -10.7 to -10.7 %  1.00 x
+        >>> tries.best["schedule"], tries.best["microbatches"], tries.schedule
+        ('zb-v', 16, <Schedule zb-v: 4 ranks, 16 micro-batches>)
+        >>> tries.schedule.simulate(costs=tries.costs).makespan == tries.best["step_ns"]
+        True
+        """
+        if (self.json.get("trust") or {}).get("verdict") == "none":
+            raise ProblemError(f"nothing can be predicted from these steps: {self.trust['why'][0]}")
+        asked = {"try": names_to_try(schedules), "m": counts_to_try(m), **options}
+        flags = {flag_of(key) for key in asked} | {"--try-out", "--costs-out"}
+        given = {key: value for key, value in self._options.items() if flag_of(key) not in flags}
+        with temporary_file(".json") as costs, temporary_file(".json") as best:
+            words = [*self._paths, f"--costs-out={costs}"]
+            try:
+                _, found = _run("analyze", [*words, f"--try-out={best}"], {**given, **asked})
+                return Tries(found, _content(costs), read(best))
+            except ProblemError:  # none of them can be run, or the trace cannot be used
+                _, found = _run("analyze", words, {**given, **asked})
+                return Tries(found, _content(costs), None)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a drawing or a file of the median step, by the ending of its name; see ``Report.save``."""

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _core
+from ._tables import table_text
 from ._words import options_as_words
 from .errors import Error, MachineError
 from .reports import Report, time_text
@@ -77,10 +78,7 @@ class Comparison:
         rows = [["schedule", "makespan", "vs best", "bubble", "peak act"]]
         rows += [[report.name, time_text(report.makespan), f"+{100 * (report.makespan / best - 1):.2f}%",
                   f"{100 * report.bubble.ratio:.2f}%", f"{_peak(report):.4g}"] for report in self.reports]
-        widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
-        lines = ["  ".join(cell.ljust(width) if at == 0 else cell.rjust(width)
-                           for at, (cell, width) in enumerate(zip(row, widths))) for row in rows]
-        return "\n".join(lines + [f"{refusal.name}: {refusal.reason}" for refusal in self.refused])
+        return "\n".join([table_text(rows)] + [f"{refusal.name}: {refusal.reason}" for refusal in self.refused])
 
     def _repr_html_(self) -> str:
         import html

@@ -1,0 +1,11 @@
+"""Tables of text."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def table_text(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of cells in columns: the first is aligned at its left, all others at their right."""
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    return "\n".join("  ".join(cell.ljust(width) if at == 0 else cell.rjust(width)
+                               for at, (cell, width) in enumerate(zip(row, widths))) for row in rows)

@@ -1,0 +1,120 @@
+"""A measured job under other schedules."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Union
+
+from ._tables import table_text
+from .errors import ProblemError, UsageError, in_keywords
+from .reports import time_text
+from .schedules import Schedule, schedules as schedule_names
+
+if TYPE_CHECKING:
+    import pandas
+
+Names = Union[str, Iterable[str]]
+Counts = Union[int, str, Iterable[int], None]
+
+
+class Tries:
+    """What a measured job would take with other schedules; ``Analysis.try_`` makes it.
+
+    It holds a mapping for every schedule and number of micro-batches, as ``analyze --try --format json`` prints it. The
+    first is the measured schedule, with which the others are compared.
+    """
+
+    def __init__(self, found: dict[str, Any], costs: dict[str, Any], schedule: Schedule | None) -> None:
+        self.json = found
+        self.rows: list[dict[str, Any]] = found["tries"]
+        self.costs = costs
+        """The costs and the noise that were fitted to the trace, as ``simulate(costs=...)`` takes them."""
+        self.fit_error: float = found["fit_error"]
+        """By how much these costs miss the measured step, as a fraction of it."""
+        self.notes: list[str] = [in_keywords(note) for note in found["try_notes"]]
+        """What was assumed."""
+        self.without: list[dict[str, Any]] = found["without"]
+        """What the measured schedule would gain without each cause of its length, the largest first."""
+        self._schedule = schedule
+
+    @property
+    def measured(self) -> dict[str, Any]:
+        """The measured schedule."""
+        return self.rows[0]
+
+    @property
+    def best(self) -> dict[str, Any]:
+        """The other schedule with the shortest time per micro-batch, which may be longer than the measured one."""
+        for row in self.rows:
+            if row.get("best"):
+                return row
+        raise ProblemError(self._reasons())
+
+    @property
+    def schedule(self) -> Schedule:
+        """The order of the best one: ``t.schedule.save("best.csv")``, ``t.schedule.to_torch()``."""
+        if self._schedule is None:
+            raise ProblemError(self._reasons())
+        return self._schedule
+
+    def df(self) -> pandas.DataFrame:
+        """A DataFrame with one row per schedule and number of micro-batches."""
+        import pandas
+
+        usual = {"measured": False, "best": False, "problem": None}
+        return pandas.DataFrame([{**row, **{key: row.get(key, value) for key, value in usual.items()}}
+                                 for row in self.rows])
+
+    def _reasons(self) -> str:
+        refused = [f"{row['schedule']} with {row['microbatches']} micro-batches: {in_keywords(row['problem'])}"
+                   for row in self.rows if "problem" in row]
+        return "none of the schedules can be run: " + "; ".join(refused)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, at: int) -> dict[str, Any]:
+        return self.rows[at]
+
+    def __repr__(self) -> str:
+        lines = [["schedule", "m", "step", "change", "p5 to p95", "memory"]]
+        lines += [_cells_of(row) for row in self.rows if "problem" not in row]
+        refused = [f"{row['schedule']}, m={row['microbatches']}: {in_keywords(row['problem'])}"
+                   for row in self.rows if "problem" in row]
+        return "\n".join([table_text(lines), *refused])
+
+    def _repr_html_(self) -> str:
+        import html
+
+        return f"<pre>{html.escape(repr(self))}</pre>"
+
+
+def _cells_of(row: dict[str, Any]) -> list[str]:
+    change = [f"{100 * row['change']:+.1f} %", f"{100 * row['change_p5']:+.1f} to {100 * row['change_p95']:+.1f} %"]
+    name = f"{row['schedule']} (measured)" if row.get("measured") else row["schedule"]
+    return [name, str(row["microbatches"]), time_text(row["step_ns"]), *(["", ""] if row.get("measured") else change),
+            f"{row['memory_ratio']:.2f} x"]
+
+
+def names_to_try(names: Names) -> list[str]:
+    """The names as a list; "all" stands for every schedule that trains."""
+    if isinstance(names, str):
+        if names.strip().lower() == "all":
+            return [name for name in schedule_names() if name != "forward-only"]
+        return [name.strip() for name in names.split(",") if name.strip()]
+    listed = list(names)
+    for name in listed:
+        if not isinstance(name, str):
+            raise UsageError("a schedule is tried at the shape of the trace, so that it must be built by its name; "
+                             "s.simulate(costs=tries.costs) predicts one of your own")
+    return listed
+
+
+def counts_to_try(m: Counts) -> int | str | list[int] | None:
+    """The numbers of micro-batches as one option."""
+    return m if m is None or isinstance(m, (int, str)) else list(m)
+
+
+__all__ = ["Counts", "Names", "Tries", "counts_to_try", "names_to_try"]

@@ -1,0 +1,121 @@
+// Writes the best plans as arguments of Megatron-LM and as toml of torchtitan.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "sim/ir/error.h"
+#include "traces/costs/megatron_layout.h"
+#include "traces/plans/framework_layers.h"
+#include "traces/plans/plan_table.h"
+#include "traces/plans/runs_in.h"
+#include "traces/text/time_axis.h"
+
+namespace bubblescope::traces {
+
+namespace {
+
+/// A schedule as torchtitan's pipeline_parallel_schedule names it.
+struct TorchSchedule {
+  std::string_view schedule;
+  std::string_view name;
+  std::int32_t stages_per_rank;  ///< unless the configuration says more
+};
+
+constexpr std::array<TorchSchedule, 7> kTorchSchedules{{
+    {"gpipe", "GPipe", 1},
+    {"1f1b", "1F1B", 1},
+    {"interleaved", "Interleaved1F1B", 2},
+    {"bfs", "LoopedBFS", 2},
+    {"interleaved-zb", "InterleavedZeroBubble", 2},
+    {"zb-v", "ZBVZeroBubble", 2},
+    {"dualpipev", "DualPipeV", 2},
+}};
+
+const TorchSchedule* find_torch_schedule(const std::string& schedule) {
+  const auto* known =
+      std::find_if(kTorchSchedules.begin(), kTorchSchedules.end(),
+                   [&](const TorchSchedule& each) { return each.schedule == schedule; });
+  return known == kTorchSchedules.end() ? nullptr : known;
+}
+
+std::string write_megatron(const Plan& plan) {
+  const Configuration& which = plan.configuration;
+  std::string text;
+  const auto add = [&](const char* flag, std::int64_t value) {
+    text += fmt::format("{}--{} {}", text.empty() ? "" : " ", flag, value);
+  };
+  add("tensor-model-parallel-size", which.tensor);
+  add("pipeline-model-parallel-size", which.shape.ranks);
+  if (which.context > 1) add("context-parallel-size", which.context);
+  if (which.expert > 1) add("expert-model-parallel-size", which.expert);
+  if (which.expert_tensor != which.tensor) add("expert-tensor-parallel-size", which.expert_tensor);
+  add("micro-batch-size", which.micro_batch_size);
+  add("global-batch-size", which.samples());
+  if (which.recompute == Recompute::kSelective) text += " --recompute-granularity selective";
+  if (which.recompute == Recompute::kFull)
+    text += " --recompute-granularity full --recompute-method uniform --recompute-num-layers 1";
+  const std::string layers = write_megatron_layers(parse_layout(plan.layout), which.shape.ranks);
+  return text + (layers.empty() ? "" : " ") + layers + "\n";
+}
+
+std::string write_torchtitan(const Plan& plan) {
+  const Configuration& which = plan.configuration;
+  const TorchSchedule& schedule = *find_torch_schedule(which.schedule);
+  std::string text = fmt::format(
+      "[training]\nlocal_batch_size = {}\nglobal_batch_size = {}\n\n"
+      "[activation_checkpoint]\nmode = \"{}\"\n",
+      std::int64_t{which.shape.microbatches} * which.micro_batch_size, which.samples(),
+      name(which.recompute));
+  if (which.recompute == Recompute::kSelective) text += "selective_ac_option = \"op\"\n";
+  text += "\n[parallelism]\n";
+  const auto add = [&](const char* key, std::int32_t value) {
+    text += fmt::format("{} = {}\n", key, value);
+  };
+  add("tensor_parallel_degree", which.tensor);
+  if (which.context > 1) add("context_parallel_degree", which.context);
+  if (which.expert > 1) add("expert_parallel_degree", which.expert);
+  if (which.expert > 1) add("expert_tensor_parallel_degree", which.expert_tensor);
+  add("pipeline_parallel_degree", which.shape.ranks);
+  text += fmt::format("pipeline_parallel_schedule = \"{}\"\n", schedule.name);
+  add("pipeline_parallel_microbatch_size", which.micro_batch_size);
+  return text + write_torchtitan_layers(parse_layout(plan.layout), which.shape.ranks,
+                                        schedule.stages_per_rank);
+}
+
+bool has_framework(const Plan& plan, Framework framework) {
+  if (framework == Framework::kMegatron) return runs_in(plan.configuration, "megatron");
+  return runs_in(plan.configuration, "pytorch") &&
+         find_torch_schedule(plan.configuration.schedule) != nullptr;
+}
+
+}  // namespace
+
+std::string write_plan_config(const PlanTable& table, Framework framework, std::size_t count) {
+  if (!table.modelled)
+    throw Error("--format megatron and torchtitan write the layers of stages; give a --model");
+  const bool is_megatron = framework == Framework::kMegatron;
+  std::vector<std::pair<std::int32_t, std::int32_t>> shapes;
+  std::string text;
+  for (std::size_t at = 0; at < table.plans.size() && shapes.size() < count; ++at) {
+    const Plan& plan = table.plans[at];
+    const std::pair shape{plan.configuration.shape.ranks, plan.configuration.shape.chunks};
+    if (!has_framework(plan, framework)) continue;
+    if (std::find(shapes.begin(), shapes.end(), shape) != shapes.end()) continue;
+    shapes.push_back(shape);
+    text += fmt::format("{}# {}, pp {}, vpp {}: {} per step, #{} of the plan, layers {}\n",
+                        text.empty() || is_megatron ? "" : "\n", plan.configuration.schedule,
+                        shape.first, shape.second, format_time(plan.step), at + 1, plan.layout);
+    text += is_megatron ? write_megatron(plan) : write_torchtitan(plan);
+  }
+  if (text.empty())
+    throw Error(Fault::kProblem,
+                fmt::format("none of the plans runs in {0} by name; --profile {1} plans for it",
+                            is_megatron ? "Megatron-LM" : "torchtitan",
+                            is_megatron ? "megatron" : "pytorch"));
+  return text;
+}
+
+}  // namespace bubblescope::traces

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "tools/commands/partition_costs.h"
 #include "tools/commands/partition_report.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/partition_options.h"
@@ -156,11 +157,14 @@ int run_partition(const Arguments& arguments) {
   if (!app.parse(arguments)) return 0;
   options = choose_method(std::move(options));
   const LayerGraph graph = traces::read_model_profile(options.profile, options.repeats);
+  if (graph.costs) report_uncounted_costs(*graph.costs, options);
   report_partition_defaults(graph, options);
   const PartitionPlan planned = plan_for(graph, options);
   warn_of_slow_messages(planned.partition, options);
   if (output) {
-    traces::write_file(*output, write_partition_costs(planned, options));
+    const PartitionCosts costs = write_partition_costs(planned, options);
+    for (const std::string& note : costs.notes) print_message("bubblescope: {}\n", note);
+    traces::write_file(*output, costs.text);
     if (*output != "-") print_message("wrote {}\n", *output);
   }
   if (output == "-") return 0;

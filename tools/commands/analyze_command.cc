@@ -17,7 +17,7 @@
 #include "tools/flags/choice.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/key_values.h"
-#include "tools/flags/words.h"
+#include "tools/flags/schedule_list.h"
 #include "tools/plan/sweep.h"
 #include "tools/print.h"
 #include "tools/terminal.h"
@@ -150,7 +150,10 @@ void add_job_options(CommandFlags& app, AnalyzeOptions& options) {
   add_parsed(
       app,
       {"--try", "predict this job with other schedules; 'search' looks for one", "SCHEDULE[,...]"},
-      [&](const std::string& text) { tries.schedules = split(text, ','); });
+      [&](const std::string& text) {
+        tries.schedules = list_schedules(text);
+        if (tries.schedules.empty()) throw Error("needs schedules, such as zb-h1,interleaved");
+      });
   add_parsed(app, {"-m,--microbatches", "micro-batches for --try, of the measured size", "N[,...]"},
              [&](const std::string& text) { tries.microbatches = parse_numbers(text); });
   app.add_option("--try-out", options.try_out, "write the best schedule of --try")

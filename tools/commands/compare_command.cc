@@ -276,7 +276,7 @@ struct CompareOptions {
   Output output;
   bool wide = false;  ///< tables have all columns
 
-  bool has_one_schedule() const { return list.find(',') == std::string::npos && shapes.empty(); }
+  bool has_one_schedule() const { return names_of(list).size() == 1 && shapes.empty(); }
 };
 
 void add_compare_options(CommandFlags& app, CompareOptions& options) {

@@ -314,7 +314,6 @@ void check_options(const CommandFlags& app, const CompareOptions& options) {
   expect_folder(output.results);
   const ModelOptions& model = options.predict.model;
   warn_without_model(app, model);
-  warn_without_noise(app, options.predict.noise);
   if (predicts_only && !model.given() && !model.global_batch)
     warn_of_unused_run_options(app, options.run, options.predict.cost.any_uniform);
   expect_shape(options.list, options.shapes, options.predict);
@@ -349,6 +348,7 @@ int run_compare(const Arguments& arguments) {
   copy_shared_sizes(app, options.predict.model, options.run.training.model);
   check_options(app, options);
   const PredictOptions predict = read_inputs(std::move(options.predict), names_of(options.list));
+  warn_without_noise(app, predict.noise, noise_of_costs(predict));
   std::vector<ComparedRow> rows = predict_rows(options.list, options.shapes, predict);
   report_models_notes(rows, predict.model.explain);
   const bool refused = std::any_of(rows.begin(), rows.end(),

@@ -242,6 +242,11 @@ int report_each(const AnalyzeOptions& options) {
   for (const std::string& path : options.paths) {
     std::optional<Analysis> analysis;
     try {
+      if (const std::optional<traces::TimerLog> log = read_timer_log(path)) {
+        text += write_log_row(path, *log);
+        failed = fails_gate(*log, options.gate) || failed;
+        continue;
+      }
       analysis = analyze_steps(read_steps({path}, options.rules), options.memory, {});
     } catch (const Error& unreadable) {
       text += write_problem_row(path, unreadable.what());
@@ -261,7 +266,8 @@ int run_analyze(const Arguments& arguments) {
   const std::optional<AnalyzeOptions> options = parse_analyze_options(arguments);
   if (!options) return 0;
   if (options->each) return report_each(*options);
-  if (const std::optional<std::string> timers = report_timer_log(options->paths, options->format)) {
+  if (const std::optional<std::string> timers =
+          report_timer_logs(options->paths, options->format)) {
     expect_report_alone(*options);
     print_output("{}", *timers);
     return 0;

@@ -17,8 +17,9 @@ std::string profile(int rank, int world_size, const std::string& groups = "") {
   };
   return R"({"schemaVersion":1,"host_name":"one","distributedInfo":{"rank":)" +
          std::to_string(rank) + R"(,"world_size":)" + std::to_string(world_size) +
-         R"(,"pg_config":[)" + groups + R"(]},"traceEvents":[)" + slice("F", 10 * (rank % 4)) +
-         "," + slice("B", 90 - 10 * (rank % 4)) + "]}";
+         R"(,"pg_config":[)" + groups + R"(]},"traceEvents":[)" +
+         slice("F", 10 * (rank % 4) + rank / 4) + "," +
+         slice("B", 90 - 10 * (rank % 4) + rank / 4) + "]}";
 }
 
 /// The traces of some ranks of a job, or an error.

@@ -31,7 +31,7 @@ struct LayerGraph {
   std::string source;  ///< the file, for messages
   std::vector<Layer> layers;
   std::vector<std::vector<std::int32_t>>
-      inputs;  ///< [layer]: earlier layers whose outputs it takes
+      inputs;                           ///< [layer]: earlier layers whose outputs it takes
   std::optional<CostTable> costs = {};  ///< the table whose stages are the layers, if it is one
 
   std::int32_t size() const { return static_cast<std::int32_t>(layers.size()); }

@@ -100,8 +100,8 @@ TEST_F(PartitionCosts, KeepHowBackwardsSplit) {
   EXPECT_EQ(cut()["stages"][0]["weight_grad"], "9000000ns");
 }
 
-// Two replicas of the whole would take (120 ms + 4 (2-1) 8 GB / (1 GB/s 2)) / 2 = 8 s, so stages are
-// not replicated; if weights were free, the period would be 120 ms / 2.
+// Two replicas of the whole would take (120 ms + 4 (2-1) 8 GB / (1 GB/s 2)) / 2 = 8 s, so stages
+// are not replicated; if weights were free, the period would be 120 ms / 2.
 TEST_F(PartitionCosts, CountTheWeightsOfTheFile) {
   traces::write_file(path("measured.json"),
                      R"({"format": "bubblescope-costs/1",

@@ -117,18 +117,19 @@ StageEntry entry_of_slice(const CostTable& table, std::int32_t stage, std::int32
 }
 
 void expect_list_lengths(const CostTable& table, const Schedule& schedule) {
-  const auto expect = [&](std::size_t stage, const char* per, std::int32_t given,
+  const auto expect = [&](const std::string& where, const char* per, std::int32_t given,
                           std::int32_t needed, const char* flag) {
     if (given == 0 || given == needed) return;
-    throw Error(fmt::format(
-        "{}: /stages/{}: has lists of {} entries {}, but {} has {} ({}); give one entry for each",
-        table.file, stage, given, per, schedule.name, needed, flag));
+    throw Error(
+        fmt::format("{}: {}: has {} entries, one {}, but {} has {} ({}); give one entry for each",
+                    table.file, where, given, per, schedule.name, needed, flag));
   };
-  for (std::size_t stage = 0; stage < table.lists.size(); ++stage)
-    for (const CostList& list : table.lists[stage]) {
-      expect(stage, "per micro-batch", list.microbatches, schedule.shape.microbatches,
+  for (const std::vector<CostList>& lists : table.lists)
+    for (const CostList& list : lists) {
+      expect(list.where, "per micro-batch", list.microbatches, schedule.shape.microbatches,
              "`microbatches`");
-      expect(stage, "per slice", list.slices, schedule.shape.slices, "`slices`");
+      expect(list.where + (list.microbatches > 0 ? "/0" : ""), "per slice", list.slices,
+             schedule.shape.slices, "`slices`");
     }
 }
 

@@ -27,10 +27,10 @@ void expect_stages(const CostTable& table, const Schedule& schedule) {
   if (given == schedule.stages() || given == schedule.stages_per_pipeline() || table.same_stages)
     return;
   throw Error(
-      fmt::format("{}: /stages: has {} entries, but {} has {} stages ({} rank(s) x {} "
+      fmt::format("{}: {}: has {} entries, but {} has {} stages ({} rank(s) x {} "
                   "chunk(s)); give one entry per stage",
-                  table.file, given, name_of(schedule), schedule.stages_per_pipeline(),
-                  schedule.shape.ranks, schedule.shape.chunks));
+                  table.file, table.places.counted_by, given, name_of(schedule),
+                  schedule.stages_per_pipeline(), schedule.shape.ranks, schedule.shape.chunks));
 }
 
 /// Finds which kinds of ops a schedule has.
@@ -48,30 +48,31 @@ void expect_durations(const CostTable& table, const Schedule& schedule) {
   const bool moves = has[static_cast<std::size_t>(OpKind::kEvict)];
   for (std::size_t stage = 0; stage < table.stages.size(); ++stage) {
     const StageEntry& entry = table.stages[stage];
+    const std::string place = table.places.of_stage(stage);
     if (split && !entry.input_grad)
       throw Error(
-          fmt::format("{}: /stages/{}: lacks 'input_grad' and 'weight_grad', but {} splits "
+          fmt::format("{}: {}lacks 'input_grad' and 'weight_grad', but {} splits "
                       "the backward; add them",
-                      table.file, stage, name_of(schedule)));
+                      table.file, place, name_of(schedule)));
     if (full && !entry.backward && !entry.input_grad)
       throw Error(
-          fmt::format("{}: /stages/{}: lacks 'backward'; add it, or 'input_grad' and "
+          fmt::format("{}: {}lacks 'backward'; add it, or 'input_grad' and "
                       "'weight_grad'",
-                      table.file, stage));
+                      table.file, place));
     const bool by_bandwidth = table.copy.bandwidth_gbps.has_value() && !entry.evict;
     if (moves && by_bandwidth && !entry.activation_bytes)
       throw Error(
-          fmt::format("{}: /stages/{}: lacks 'activation_bytes', which /copy/bandwidth_gbps needs; "
+          fmt::format("{}: {}lacks 'activation_bytes', which /copy/bandwidth_gbps needs; "
                       "add it, or give 'evict' and 'load'",
-                      table.file, stage));
+                      table.file, place));
   }
   for (std::size_t stage = 0; stage < schedule.recompute_of_stage.size(); ++stage)
     if (schedule.recompute_of_stage[stage] == Recompute::kSelective &&
         !table.stages[stage % table.stages.size()].selective_recompute)
-      throw Error(
-          fmt::format("{}: /stages/{}: lacks 'selective_recompute', but {} recomputes attention "
-                      "there; add it",
-                      table.file, stage % table.stages.size(), schedule.name));
+      throw Error(fmt::format(
+          "{}: {}lacks 'selective_recompute', but {} recomputes attention "
+          "there; add it",
+          table.file, table.places.of_stage(stage % table.stages.size()), schedule.name));
 }
 
 /// The bytes that a forward saves: everything, or only the input of the recomputation.
@@ -202,6 +203,15 @@ MemoryDelta slice_of(const MemoryDelta& stage, std::int32_t slices) {
 
 }  // namespace
 
+std::string StagePlaces::of_stage(std::size_t stage) const {
+  return objects.empty() ? "" : fmt::format("{}/{}: ", objects, stage);
+}
+
+std::string StagePlaces::of_activations(std::size_t stage) const {
+  if (activations_in_root || objects.empty()) return "/activation_bytes";
+  return fmt::format("{}/{}/activation_bytes", objects, stage);
+}
+
 bool offloads_to_rank(const Schedule& schedule, std::int32_t rank) {
   const auto at = static_cast<std::size_t>(rank);
   return !schedule.offload_target_of_rank.empty() && schedule.offload_target_of_rank[at] != rank;
@@ -245,10 +255,11 @@ void expect_parts_of_saved(const CostTable& table, const StageEntry& entry, cons
   const Bytes saved = entry.activation_bytes->forward;
   const auto expect = [&](const char* key, Bytes part) {
     if (part > saved)
-      throw Error(fmt::format(
-          "{}: /stages/{}/activation_bytes: {} of micro-batch {} is {} bytes, more than the {} "
-          "that it saves; correct one of them",
-          table.file, op.stage, key, op.microbatch, part, saved));
+      throw Error(
+          fmt::format("{}: {}: {} of micro-batch {} is {} bytes, more than the {} "
+                      "that it saves; correct one of them",
+                      table.file, table.places.of_activations(static_cast<std::size_t>(op.stage)),
+                      key, op.microbatch, part, saved));
   };
   expect("released_by_input_grad", -entry.activation_bytes->input_grad);
   expect("checkpoint", entry.checkpoint.value_or(0));
@@ -285,9 +296,9 @@ std::vector<Bytes> weight_bytes(const CostTable& table, const Schedule& schedule
   }
   if (bytes.empty() || bytes.size() == static_cast<std::size_t>(schedule.stages())) return bytes;
   throw Error(
-      fmt::format("{}: /stages: some entries have 'weight_bytes' and some have not; give them for "
+      fmt::format("{}: {}: some entries have 'weight_bytes' and some have not; give them for "
                   "all stages or for none",
-                  table.file));
+                  table.file, table.places.objects));
 }
 
 }  // namespace
@@ -307,9 +318,9 @@ MemoryModel make_memory_model(const CostTable& table, const Schedule& schedule) 
   const auto given = static_cast<std::int32_t>(model.activation_bytes.size());
   if (given != 0 && given != schedule.stages())
     throw Error(
-        fmt::format("{}: /stages: some entries have 'activation_bytes' and some have not; "
+        fmt::format("{}: {}: some entries have 'activation_bytes' and some have not; "
                     "give them for all stages or for none",
-                    table.file));
+                    table.file, table.places.objects));
   model.weight_bytes = weight_bytes(table, schedule);
   model.static_bytes = table.static_bytes;
   if (!table.static_bytes.empty() &&

@@ -42,8 +42,20 @@ struct LinkEntry {
   TransferEntry transfer;
 };
 
+/// Where a cost file gives the values of stages, for messages.
+struct StagePlaces {
+  std::string objects = "/stages";     ///< the list of objects; empty: all values are in the root
+  std::string counted_by = "/stages";  ///< a list with an entry per stage
+  bool activations_in_root = false;
+
+  /// "/stages/2: ", to begin a message about the object of a stage; empty for the root.
+  std::string of_stage(std::size_t stage) const;
+  std::string of_activations(std::size_t stage) const;  ///< "/stages/2/activation_bytes"
+};
+
 struct CostTable {
-  std::string file;                ///< where it comes from, for messages
+  std::string file;  ///< where it comes from, for messages
+  StagePlaces places = {};
   std::vector<StageEntry> stages;  ///< where values differ, their mean; of bytes, the largest
   /// [stage]: the values that differ by micro-batch or slice; empty if none does.
   std::vector<std::vector<CostList>> lists = {};

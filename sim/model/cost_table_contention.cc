@@ -77,9 +77,9 @@ std::optional<Contention> make_contention(const CostTable& table, const Schedule
     const ContentionEntry times = with_backward(entry.contended.value_or(ContentionEntry{}));
     for (std::size_t kind = 0; kind < times.size(); ++kind)
       if (const std::optional<Nanos> min_time = uncontended(entry, kind))
-        slowdowns[kind] = slowdown_of(
-            times[kind], *min_time,
-            fmt::format("{}: /stages/{}/contended/{}", table.file, at, kCostKeys[kind]));
+        slowdowns[kind] = slowdown_of(times[kind], *min_time,
+                                      fmt::format("{}: {}/{}/contended/{}", table.file,
+                                                  table.places.objects, at, kCostKeys[kind]));
     auto& recompute = slowdowns[static_cast<std::size_t>(OpKind::kRecompute)];
     if (recompute.empty()) recompute = slowdowns[static_cast<std::size_t>(OpKind::kForward)];
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/ir/units.h"
+#include "sim/model/cost_table.h"
 
 namespace bubblescope::inline sim {
 
@@ -30,7 +31,8 @@ struct LayerGraph {
   std::string source;  ///< the file, for messages
   std::vector<Layer> layers;
   std::vector<std::vector<std::int32_t>>
-      inputs;  ///< [layer]: earlier layers whose outputs it takes
+      inputs;                           ///< [layer]: earlier layers whose outputs it takes
+  std::optional<CostTable> costs = {};  ///< the table whose stages are the layers, if it is one
 
   std::int32_t size() const { return static_cast<std::int32_t>(layers.size()); }
 };

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "sim/ir/op.h"
@@ -70,6 +71,7 @@ struct CostList {
   std::int32_t microbatches = 0;     ///< 0: all have the same
   std::int32_t slices = 0;           ///< 0: the values are those of whole sequences
   std::vector<std::int64_t> values;  ///< [microbatch * slices + slice]
+  std::string where = {};            ///< its JSON pointer, for messages
 
   std::int64_t at(std::int32_t microbatch, std::int32_t slice) const {
     const std::int64_t row = microbatches == 0 ? 0 : microbatch;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <string>
 #include <utility>
 #include <variant>
 
@@ -72,6 +73,7 @@ Config choose_replica(const Config& config, const CostTable& table, std::size_t 
   CostTable own = table;
   own.stages = table.replicas[replica];
   own.replicas.clear();
+  own.places.objects = own.places.counted_by = "/replicas/" + std::to_string(replica) + "/stages";
   one.costs = std::move(own);
   one.scenarios.noise.replica = replica;
   return one;

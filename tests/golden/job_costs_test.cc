@@ -113,6 +113,17 @@ TEST_F(JobCosts, WithoutASplitNoHalvesAreInvented) {
   EXPECT_NE(report["tries"][1]["problem"].get<std::string>().find("--split-b"), std::string::npos);
 }
 
+// ZB-H1 is listed by two spellings, and 8 micro-batches are the measured ones.
+TEST_F(JobCosts, TriesHaveEveryScheduleOnce) {
+  record(std::string("1f1b") + kCosts);
+  const Json report = json_of("analyze " + path("run.json") +
+                              " --try 'zb-h1, 1f1b,ZB_H1,1F1B' -m 8,8 --split-b 0.5");
+  ASSERT_EQ(report["tries"].size(), 3u) << report["tries"];  // the measured one is the first
+  EXPECT_EQ(report["tries"][1]["schedule"], "zb-h1");
+  EXPECT_EQ(report["tries"][2]["schedule"], "1f1b");
+  EXPECT_EQ(run_command("analyze " + path("run.json") + " --try ,").status, 2);
+}
+
 TEST_F(JobCosts, GatesKnowTheNumbersOfTraces) {
   record(std::string("1f1b") + kCosts);
   const std::string analyze = "analyze " + path("run.json") + " --fail-if ";

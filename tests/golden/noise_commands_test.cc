@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "tests/support/command.h"
+#include "tests/support/temporary_folder.h"
+#include "traces/files/format.h"
 
 namespace bubblescope::tests {
 namespace {
@@ -47,6 +49,45 @@ TEST(NoiseCommands, ComparisonsSayWhoBeatsWhom) {
   }
   // ZB-H1 fills a third of 1F1B's bubble of 3 x 29 ms out of 319 ms: no jitter of 5 % undoes that.
   EXPECT_GT(win_probability[2][1].get<double>(), 0.99);
+}
+
+class NoiseOfCostFiles : public TemporaryFolder {
+ protected:
+  void SetUp() override {
+    TemporaryFolder::SetUp();
+    traces::write_file(path("costs.json"),
+                       R"({"format": "bubblescope-costs/1", "forward": 10, "backward": 20,
+                           "noise": {"jitter": 0.05}})");
+  }
+
+  CommandOutcome simulate(const std::string& flags) const {
+    return run_with_messages("simulate 1f1b --pp 2 -m 4 --format json --costs " +
+                             path("costs.json") + " " + flags);
+  }
+};
+
+TEST_F(NoiseOfCostFiles, IsDrawnWithTheSeedsThatAreAskedFor) {
+  for (const std::string command : {"simulate", "compare"}) {
+    const CommandOutcome outcome = run_with_messages(
+        command + " 1f1b --pp 2 -m 4 --seeds 50 --noise-seed 7 --costs " + path("costs.json"));
+    EXPECT_EQ(outcome.status, 0) << outcome.output;
+    EXPECT_EQ(outcome.output.find("changes nothing"), std::string::npos) << outcome.output;
+  }
+  EXPECT_EQ(Json::parse(simulate("--seeds 50").output)["noise"]["seeds"], 50);
+}
+
+TEST_F(NoiseOfCostFiles, HasAShapeOfItsOwn) {
+  const std::string output = simulate("--jitter-shape gaussian").output;
+  EXPECT_NE(output.find("--jitter-shape changes nothing"), std::string::npos) << output;
+  EXPECT_EQ(simulate("--jitter-shape gaussian --jitter 5%").output.find("changes nothing"),
+            std::string::npos);
+}
+
+// 0 % is a choice, too: the step is then the same every time.
+TEST_F(NoiseOfCostFiles, IsReplacedByNoNoise) {
+  EXPECT_FALSE(Json::parse(simulate("--jitter 0%").output).contains("noise"));
+  const std::string output = simulate("--jitter 0% --seeds 50").output;
+  EXPECT_NE(output.find("--seeds changes nothing without noise"), std::string::npos) << output;
 }
 
 TEST(NoiseCommands, RenamedNumbersAreAlsoPrintedUnderTheirOldNames) {

@@ -54,6 +54,38 @@ TEST_F(TraceFolders, SayNothingWhereAllWasRead) {
   EXPECT_EQ(outcome.output.find("left out"), std::string::npos) << outcome.output;
 }
 
+TEST_F(TraceFolders, WithoutTracesAreDescribedByWhatTheyHold) {
+  for (const char* name : {"rank0.json", "rank1.json"}) std::filesystem::remove(path(name));
+  CommandOutcome outcome = analyze();
+  EXPECT_EQ(outcome.status, 2) << outcome.output;
+  EXPECT_NE(outcome.output.find("there is no file in it"), std::string::npos) << outcome.output;
+  write("LICENSE", "Apache License");
+  write("README.md", "how this was recorded");
+  outcome = analyze();
+  EXPECT_EQ(outcome.status, 2) << outcome.output;
+  EXPECT_NE(
+      outcome.output.find("holds no trace of a pipeline; looked at 2 files: LICENSE, README.md"),
+      std::string::npos)
+      << outcome.output;
+  EXPECT_EQ(outcome.output.find("LICENSE is"), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.output.find("Nsight Systems"), std::string::npos) << outcome.output;
+}
+
+// What looks like a trace is described, though it is not the first file.
+TEST_F(TraceFolders, WithoutTracesSayWhatIsWrongWithThoseThatLookLikeOnes) {
+  for (const char* name : {"rank0.json", "rank1.json"}) std::filesystem::remove(path(name));
+  write("LICENSE", "Apache License");
+  write("rank0.json", "[{\"ph\":");
+  write("train.log", "max time across ranks (ms):\n    forward-compute ....: 10.00\n");
+  const CommandOutcome outcome = analyze();
+  EXPECT_EQ(outcome.status, 2) << outcome.output;
+  EXPECT_NE(outcome.output.find("looked at 3 files"), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.output.find("rank0.json:1:"), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.output.find("train.log is a log of timers: give it by itself"),
+            std::string::npos)
+      << outcome.output;
+}
+
 TEST_F(TraceFolders, RefuseADamagedTraceByName) {
   const std::string whole = "{\"traceEvents\":" + trace("2F0", 20, 10, "2B0", 30) + "}";
   for (const char* name : {"rank2.json", "worker-b.json"}) {

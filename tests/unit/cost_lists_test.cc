@@ -161,14 +161,52 @@ TEST(CostLists, OfAnotherLengthThanTheScheduleAreRefused) {
   const CostTable file = with(R"("stages":[{"forward":{"per_microbatch":[1,2,3]},"backward":1},)"
                               R"({"forward":{"per_microbatch":[1,2,3]},"backward":1}])");
   EXPECT_EQ(error_of([&] { make_cost_model(file, two_by_two()); }),
-            "f.json: /stages/0: has lists of 3 entries per micro-batch, but two has 2 "
-            "(`microbatches`); give "
-            "one entry for each");
+            "f.json: /stages/0/forward/per_microbatch: has 3 entries, one per micro-batch, but two "
+            "has 2 (`microbatches`); give one entry for each");
   const CostTable one = with(R"("forward":{"per_microbatch":[[1],[2]]},"backward":1)");
   EXPECT_EQ(error_of([&] { make_cost_model(one, two_by_two()); }),
-            "f.json: /stages/0: has lists of 1 entries per micro-batch, but two has 2 "
-            "(`microbatches`); give "
-            "one entry for each");
+            "f.json: /forward/per_microbatch/0: has 1 entries, one per micro-batch, but two has 2 "
+            "(`microbatches`); give one entry for each");
+}
+
+// Values in the root have no /stages to look into.
+TEST(CostLists, InTheRootAreRefusedWithTheirPlaces) {
+  EXPECT_EQ(error_of([] { make_cost_model(with(R"("forward":[1,2,3])"), two_by_two()); }),
+            "f.json: /forward: has 3 entries, but two has 2 stages (2 rank(s) x 1 chunk(s)); give "
+            "one entry per stage");
+  EXPECT_EQ(error_of([] { make_cost_model(with(R"("forward":[1,2])"), two_by_two()); }),
+            "f.json: lacks 'backward'; add it, or 'input_grad' and 'weight_grad'");
+  EXPECT_EQ(error_of([] { with(R"("forward":[1,4],"backward":1,"overlapped_pair":[2,3])"); }),
+            "f.json: /overlapped_pair/1: must be at least 'forward', which is a part of it");
+  EXPECT_EQ(error_of([] {
+              with(R"("stages":[{"backward":1},{"backward":1}],"forward":4,"overlapped_pair":3)");
+            }),
+            "f.json: /overlapped_pair: must be at least 'forward', which is a part of it");
+  EXPECT_EQ(error_of([] { with(R"("stages":[{"forward":1}],"input_grad":1)"); }),
+            "f.json: has one of 'input_grad' and 'weight_grad'; give both, or neither");
+  EXPECT_EQ(error_of([] {
+              with(R"("forward":1,"activation_bytes":)"
+                   R"({"saved":[8,8],"released_by_input_grad":[8,9]})");
+            }),
+            "f.json: /activation_bytes/released_by_input_grad/1: must not exceed "
+            "/activation_bytes/saved: nothing else can be released");
+}
+
+TEST(CostLists, OfReplicasAreRefusedWithTheirPlaces) {
+  const std::string replicas =
+      R"("replicas":[{"stages":[{"forward":1,"backward":1},{"forward":1,"backward":1}]},)"
+      R"({"stages":[{"forward":1,"backward":1},{"forward":1}]}])";
+  Config config;
+  config.costs = with(R"("forward":[1,1],"backward":1,)" + replicas);
+  EXPECT_EQ(error_of([&] { predict(require_valid(two_by_two()), config); }),
+            "f.json: /replicas/1/stages/1: lacks 'backward'; add it, or 'input_grad' and "
+            "'weight_grad'");
+  EXPECT_EQ(error_of([&] { with(R"("forward":[1,1,1],)" + replicas); }),
+            "f.json: /replicas/0/stages: must have as many entries as /forward");
+  EXPECT_NE(error_of([&] {
+              with(R"("forward":1,)" + replicas);
+            }).find("/replicas/0/stages: has stages of its own, but the root gives the same"),
+            std::string::npos);
 }
 
 TEST(CostLists, OfDifferentLengthsAreRefusedWithBothPlaces) {
@@ -214,7 +252,7 @@ TEST(CostLists, ReleaseAtMostWhatTheyHold) {
       R"("forward":1,"backward":1,"activation_bytes":{"saved":{"per_microbatch":[[10,30],[5,7]]},)"
       R"("released_by_input_grad":{"per_microbatch":[[10,30],[5,8]]}})");
   EXPECT_EQ(error_of([&] { make_memory_model(file, two_by_two()); }),
-            "f.json: /stages/1/activation_bytes: released_by_input_grad of micro-batch 1 is 8 "
+            "f.json: /activation_bytes: released_by_input_grad of micro-batch 1 is 8 "
             "bytes, more than the 7 that it saves; correct one of them");
 }
 

@@ -58,6 +58,20 @@ TEST(TimerLog, TakesMediansOfReports) {
   EXPECT_FALSE(traces::find_share_outside(log));
 }
 
+TEST(TimerLog, ReadsLinesThatALauncherNumbers) {
+  for (const std::string prefix : {"[default7]:", "12: "}) {
+    std::string text;
+    for (const char* line :
+         {"elapsed time per iteration (ms): 500.0 |", "(min, max) time across ranks (ms):",
+          "    forward-compute ....: (10.00, 20.00)", "    backward-compute ...: (30.00, 40.00)"})
+      text += prefix + line + "\n";
+    const traces::TimerLog log = traces::read_timer_log(text, "train.log");
+    ASSERT_NE(log.find("backward-compute"), nullptr) << prefix;
+    EXPECT_EQ(log.find("backward-compute")->max_ms, 40);
+    EXPECT_EQ(log.iteration_ms, 500);
+  }
+}
+
 TEST(TimerLog, ReadsDeepSpeedsBreakdown) {
   const traces::TimerLog log = traces::read_timer_log(
       "[2024-04-21 02:45:24,652] [INFO] [logging.py:96:log_dist] [Rank 0] time (ms) | fwd: 3859.30 "

@@ -17,7 +17,7 @@
 #include "tools/flags/choice.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/key_values.h"
-#include "tools/flags/words.h"
+#include "tools/flags/schedule_list.h"
 #include "tools/plan/sweep.h"
 #include "tools/print.h"
 #include "tools/terminal.h"
@@ -150,7 +150,10 @@ void add_job_options(CommandFlags& app, AnalyzeOptions& options) {
   add_parsed(
       app,
       {"--try", "predict this job with other schedules; 'search' looks for one", "SCHEDULE[,...]"},
-      [&](const std::string& text) { tries.schedules = split(text, ','); });
+      [&](const std::string& text) {
+        tries.schedules = list_schedules(text);
+        if (tries.schedules.empty()) throw Error("needs schedules, such as zb-h1,interleaved");
+      });
   add_parsed(app, {"-m,--microbatches", "micro-batches for --try, of the measured size", "N[,...]"},
              [&](const std::string& text) { tries.microbatches = parse_numbers(text); });
   app.add_option("--try-out", options.try_out, "write the best schedule of --try")
@@ -239,6 +242,11 @@ int report_each(const AnalyzeOptions& options) {
   for (const std::string& path : options.paths) {
     std::optional<Analysis> analysis;
     try {
+      if (const std::optional<traces::TimerLog> log = read_timer_log(path)) {
+        text += write_log_row(path, *log);
+        failed = fails_gate(*log, options.gate) || failed;
+        continue;
+      }
       analysis = analyze_steps(read_steps({path}, options.rules), options.memory, {});
     } catch (const Error& unreadable) {
       text += write_problem_row(path, unreadable.what());
@@ -258,7 +266,8 @@ int run_analyze(const Arguments& arguments) {
   const std::optional<AnalyzeOptions> options = parse_analyze_options(arguments);
   if (!options) return 0;
   if (options->each) return report_each(*options);
-  if (const std::optional<std::string> timers = report_timer_log(options->paths, options->format)) {
+  if (const std::optional<std::string> timers =
+          report_timer_logs(options->paths, options->format)) {
     expect_report_alone(*options);
     print_output("{}", *timers);
     return 0;

@@ -8,7 +8,7 @@
 #include "tools/commands/exports.h"
 #include "tools/commands/measure_together.h"
 #include "tools/flags/command_flags.h"
-#include "tools/flags/words.h"
+#include "tools/flags/schedule_list.h"
 #include "tools/inputs/config.h"
 #include "tools/print.h"
 #include "traces/costs/cost_file_writer.h"
@@ -27,7 +27,11 @@ constexpr const char* kCalibrateExample =
     "interleaved-zb. What they do not run (a full backward, a split one) is not measured.\n";
 
 std::vector<std::string> expand_schedules(const std::string& list, const ShapeOptions& shape) {
-  if (!list.empty()) return split(list, ',');
+  if (!list.empty()) {
+    std::vector<std::string> names = list_schedules(list);
+    if (names.empty()) throw Error("calibrate needs schedules, such as 1f1b,zb-h1, or none");
+    return names;
+  }
   if (shape.chunks.value_or(1) > 1) return {"interleaved", "interleaved-zb"};
   return {"1f1b", "zb-h1"};
 }

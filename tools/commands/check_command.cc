@@ -17,6 +17,7 @@
 #include "sim/predict/memory_caps.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/field_names.h"
+#include "tools/flags/schedule_list.h"
 #include "tools/inputs/config.h"
 #include "tools/inputs/predict.h"
 #include "tools/print.h"
@@ -269,12 +270,14 @@ int run_check(const Arguments& arguments) {
   if (!options.injections.empty())
     throw Error(
         "check is about orders, which --inject does not change; try it with simulate or run");
+  const bool is_list = names.size() != 1;
+  names = without_repeats(std::move(names));
   options = read_inputs(std::move(options), names);
   standard.mode = options.cost.lower.mode;
   bool sound = true;
   std::string text;
   traces::JsonWriter json(text, {.ascii = true});
-  if (names.size() != 1) json.begin_array();
+  if (is_list) json.begin_array();
   for (const std::string& name : names) {
     const Loaded loaded = load(name, options);
     const Schedule* const schedule = drawn(loaded);
@@ -286,7 +289,7 @@ int run_check(const Arguments& arguments) {
     }
     sound = sound && standard.is_met_by(verdict);
   }
-  if (names.size() != 1) json.end_array();
+  if (is_list) json.end_array();
   if (format == "json") print_output("{}\n", text);
   return sound ? 0 : 1;
 }

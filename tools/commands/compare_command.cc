@@ -271,7 +271,7 @@ struct CompareOptions {
   Output output;
   bool wide = false;  ///< tables have all columns
 
-  bool has_one_schedule() const { return list.find(',') == std::string::npos && shapes.empty(); }
+  bool has_one_schedule() const { return names_of(list).size() == 1 && shapes.empty(); }
 };
 
 void add_compare_options(CommandFlags& app, CompareOptions& options) {
@@ -306,7 +306,6 @@ void check_options(const CommandFlags& app, const CompareOptions& options) {
   expect_folder(output.results);
   const ModelOptions& model = options.predict.model;
   warn_without_model(app, model);
-  warn_without_noise(app, options.predict.noise);
   warn_of_unused_sizes(app, model, options.run);
   if (predicts_only) warn_of_unused_run_options(app, options.run, options.predict.cost.any_uniform);
   expect_shape(options.list, options.shapes, options.predict);
@@ -341,6 +340,7 @@ int run_compare(const Arguments& arguments) {
   apply_shared_sizes(options.sizes, options.predict.model, options.run);
   check_options(app, options);
   const PredictOptions predict = read_inputs(std::move(options.predict), names_of(options.list));
+  warn_without_noise(app, predict.noise, noise_of_costs(predict));
   std::vector<ComparedRow> rows = predict_rows(options.list, options.shapes, predict);
   report_models_notes(rows, predict.model.explain);
   const bool refused = std::any_of(rows.begin(), rows.end(),

@@ -1,11 +1,13 @@
 // Predicts the rows of compare.
 #include "tools/commands/compare_rows.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "sim/ir/number.h"
 #include "sim/predict/memory_caps.h"
 #include "tools/flags/field_names.h"
+#include "tools/flags/schedule_list.h"
 #include "tools/flags/words.h"
 
 namespace bubblescope::tools {
@@ -54,8 +56,7 @@ std::vector<std::string> names_of(const std::string& list) {
       if (def.name != "forward-only") names.push_back(def.name);
     return names;
   }
-  for (const std::string& name : split(list, ','))
-    if (!trim(name).empty()) names.push_back(trim(name));
+  names = list_schedules(list);
   if (names.empty()) throw Error("compare needs schedules, such as gpipe,1f1b");
   return names;
 }
@@ -80,7 +81,8 @@ std::vector<ComparedRow> predict_rows(const std::string& list,
     }
   };
   if (shapes.empty()) add(options, "");
-  for (const std::string& shape : shapes) add(with_shape(options, shape), shape);
+  for (auto shape = shapes.begin(); shape != shapes.end(); ++shape)
+    if (std::find(shapes.begin(), shape, *shape) == shape) add(with_shape(options, *shape), *shape);
   return rows;
 }
 

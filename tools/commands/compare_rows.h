@@ -18,12 +18,13 @@ struct ComparedRow {
   bool of_all = false;  ///< from 'all', not requested by name
 };
 
-/// The schedules of a list such as "gpipe,1f1b"; "all" stands for every schedule that trains.
-/// Throws Error for an empty list.
+/// The schedules of a list such as "gpipe,1f1b", each once; "all" stands for every schedule that
+/// trains. Throws Error for an empty list.
 std::vector<std::string> names_of(const std::string& list);
 
 /// Predicts every schedule of a list such as "gpipe,1f1b" or "all" in every shape such as "8x32x2";
-/// from "all" only those that accept the shape. Throws Error for what is no list or no shape.
+/// from "all" only those that accept the shape. Each schedule and shape is shown once. Throws Error
+/// for what is no list or no shape.
 std::vector<ComparedRow> predict_rows(const std::string& list,
                                       const std::vector<std::string>& shapes,
                                       const PredictOptions& options);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "sim/analysis/conclusions.h"
 #include "tools/print.h"
@@ -45,6 +46,13 @@ bool fails_gate(const Analysis& analysis, const std::vector<Condition>& gate) {
   return true;
 }
 
+bool fails_gate(const traces::TimerLog& log, const std::vector<Condition>& gate) {
+  if (gate.empty()) return false;
+  print_error("--fail-if has nothing to go by: " + log.file +
+              " is a log of timers, which has no bubble");
+  return true;
+}
+
 std::string write_job_header() {
   return "job,schedule,pp,microbatches,iterations,step_ns,makespan_ns,bubble_ratio,replay_error,"
          "trust,slowdown,cause,where,saves_ns,problem\n";
@@ -64,6 +72,13 @@ std::string write_job_row(const std::string& job, const Analysis& analysis) {
       cause == nullptr ? "" : traces::cause_code(cause->kind),
       cause == nullptr ? "" : traces::csv_field(traces::cause_place(*cause)),
       cause == nullptr ? "" : fmt::format("{}", cause->saves));
+}
+
+std::string write_log_row(const std::string& job, const traces::TimerLog& log) {
+  const std::string step =
+      log.iteration_ms ? fmt::format("{}", std::llround(*log.iteration_ms * 1e6)) : "";
+  return fmt::format("{},,,,,{},,,,,,,,,{}\n", traces::csv_field(job), step,
+                     "a log of timers tells no more than the time of an iteration");
 }
 
 std::string write_problem_row(const std::string& job, const std::string& problem) {

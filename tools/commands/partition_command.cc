@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "tools/commands/partition_costs.h"
 #include "tools/commands/partition_report.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/partition_options.h"
@@ -160,12 +161,15 @@ int run_partition(const Arguments& arguments) {
   if (!options.layers && (format == "megatron" || format == "torchtitan"))
     throw Error("--format " + format + " needs to know what the layers are; give --layers");
   const LayerGraph graph = traces::read_model_profile(options.profile, options.repeats);
+  if (graph.costs) report_uncounted_costs(*graph.costs, options);
   report_partition_defaults(graph, options);
   PartitionPlan planned = plan_for(graph, options);
   if (options.layers) planned.layout = find_layout(planned, *options.layers);
   warn_of_slow_messages(planned.partition, options);
   if (output) {
-    traces::write_file(*output, write_partition_costs(planned, options));
+    const PartitionCosts costs = write_partition_costs(planned, options);
+    for (const std::string& note : costs.notes) print_message("bubblescope: {}\n", note);
+    traces::write_file(*output, costs.text);
     if (*output != "-") print_message("wrote {}\n", *output);
   }
   if (output == "-") return 0;

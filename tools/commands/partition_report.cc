@@ -3,13 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <utility>
 
 #include "sim/ir/error.h"
-#include "traces/costs/cost_file_writer.h"
 #include "traces/costs/megatron_layout.h"
 #include "traces/json/json_writer.h"
 #include "traces/plans/framework_layers.h"
@@ -116,41 +113,6 @@ std::string torchtitan_of(const LayerLayout& layout) {
                      traces::write_torchtitan_layers(layout, ranks, 1));
 }
 
-std::vector<StageEntry> stage_costs(const PartitionPlan& plan, double weight_grad_share) {
-  std::vector<StageEntry> costs;
-  for (const schedules::PartitionStage& stage : plan.partition.stages) {
-    const Nanos weight_grad = std::llround(static_cast<double>(stage.backward) * weight_grad_share);
-    StageEntry& cost = costs.emplace_back();
-    cost.forward = stage.forward;
-    cost.input_grad = stage.backward - weight_grad;
-    cost.weight_grad = weight_grad;
-    cost.activation_bytes = MemoryDelta{stage.activations, 0, -stage.activations};
-    cost.weight_bytes = stage.parameters;
-  }
-  return costs;
-}
-
-/// Links between every rank of a stage and every rank of the next, both ways.
-std::vector<LinkEntry> make_links(const PartitionPlan& plan, Bytes bytes_per_second) {
-  std::vector<LinkEntry> links;
-  std::int32_t first = 0;
-  const std::vector<schedules::PartitionStage>& stages = plan.partition.stages;
-  for (std::size_t at = 0; at + 1 < stages.size(); ++at) {
-    const std::int32_t next = first + stages[at].replicas;
-    const TransferEntry transfer{std::llround(1e9 * static_cast<double>(stages[at].output) /
-                                              static_cast<double>(bytes_per_second)),
-                                 0,
-                                 {}};
-    for (std::int32_t from = first; from < next; ++from)
-      for (std::int32_t to = next; to < next + stages[at + 1].replicas; ++to) {
-        links.push_back({from, to, transfer});
-        links.push_back({to, from, transfer});
-      }
-    first = next;
-  }
-  return links;
-}
-
 }  // namespace
 
 LayerLayout find_layout(const PartitionPlan& plan, const StageLayers& kinds) {
@@ -185,19 +147,6 @@ std::string write_partition(const PartitionPlan& plan, const std::string& format
   if (format == "json") return json_of(plan);
   if (format == "csv") return csv_of(plan);
   return text_of(plan);
-}
-
-std::string write_partition_costs(const PartitionPlan& plan, const PartitionOptions& options) {
-  CostTable costs;
-  costs.stages = stage_costs(plan, options.weight_grad_share);
-  if (!options.bytes_per_second.empty())
-    costs.links = make_links(
-        plan, *std::min_element(options.bytes_per_second.begin(), options.bytes_per_second.end()));
-  for (const schedules::PartitionStage& stage : plan.partition.stages)
-    for (std::int32_t replica = 0; replica < stage.replicas; ++replica)
-      costs.static_bytes.push_back(
-          std::llround(options.parameter_copies * static_cast<double>(stage.parameters)));
-  return traces::write_cost_file(costs);
 }
 
 }  // namespace bubblescope::tools

@@ -1,4 +1,4 @@
-// Reports partitions as text, json, csv and cost file.
+// Reports partitions as text, json and csv.
 //
 //   period    174.498 ms  691.6 ms on one worker, 3.85 times as fast
 //
@@ -31,9 +31,5 @@ LayerLayout find_layout(const PartitionPlan& plan, const StageLayers& kinds);
 /// `format`: "text" for people, "json" (docs/partition.md has its keys), "csv", a row per stage, or
 /// what "megatron" and "torchtitan" take, which need the layout.
 std::string write_partition(const PartitionPlan& plan, const std::string& format);
-
-/// Writes the stages as a --costs file: durations of one micro-batch on one worker, the messages
-/// between stages over the slowest bandwidth, static bytes per rank.
-std::string write_partition_costs(const PartitionPlan& plan, const PartitionOptions& options);
 
 }  // namespace bubblescope::tools

@@ -67,7 +67,7 @@ struct SimulateOptions {
   bool wide = false;
 };
 
-/// Parses the command line; empty if --help was given.
+/// Parses the command line and reads what it names; empty if --help was given.
 std::optional<SimulateOptions> parse_simulate_options(const Arguments& arguments) {
   CommandFlags app{"Time one schedule: drawing, bubbles by cause, memory peaks, critical path",
                    "bubblescope simulate"};
@@ -90,9 +90,10 @@ std::optional<SimulateOptions> parse_simulate_options(const Arguments& arguments
   app.footer(kSimulateExample);
   if (!app.parse(arguments)) return {};
   warn_without_model(app, options.predict.model);
-  warn_without_noise(app, options.predict.noise);
   options.gate = parse_conditions(conditions);
   check_export_paths(options.exports, options.format != "text");
+  options.predict = read_inputs(std::move(options.predict), {options.schedule});
+  warn_without_noise(app, options.predict.noise, noise_of_costs(options.predict));
   return options;
 }
 
@@ -107,10 +108,9 @@ void warn_of_step(const TimedStep& step, const SimulateOptions& options) {
 }  // namespace
 
 int run_simulate(const Arguments& arguments) {
-  std::optional<SimulateOptions> parsed = parse_simulate_options(arguments);
+  const std::optional<SimulateOptions> parsed = parse_simulate_options(arguments);
   if (!parsed) return 0;
-  SimulateOptions options = *std::move(parsed);
-  options.predict = read_inputs(std::move(options.predict), {options.schedule});
+  const SimulateOptions& options = *parsed;
   const TimedStep step = predict(options.schedule, options.predict);
   warn_of_step(step, options);
   const Metrics metrics = metrics_of_step(step);

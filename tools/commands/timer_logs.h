@@ -5,11 +5,18 @@
 #include <string>
 #include <vector>
 
+#include "traces/measured/timer_log.h"
+
 namespace bubblescope::tools {
 
-/// The report on a single log with timers, as text, json or csv; nullopt if the path is of anything
-/// else. Throws Error for a damaged log.
-std::optional<std::string> report_timer_log(const std::vector<std::string>& paths,
-                                            const std::string& format);
+/// Reads a log with timers; nullopt if the path is of anything else. Throws Error for a damaged
+/// log.
+std::optional<traces::TimerLog> read_timer_log(const std::string& path);
+
+/// The report on logs with timers, as text (one log after another), json or csv (of one log);
+/// nullopt if no path is of a log. Throws Error for a damaged log, and where logs are given
+/// together with something else.
+std::optional<std::string> report_timer_logs(const std::vector<std::string>& paths,
+                                             const std::string& format);
 
 }  // namespace bubblescope::tools

@@ -17,7 +17,10 @@
 #include "tools/flags/words.h"
 #include "traces/files/format.h"
 #include "traces/files/no_pipeline.h"
+#include "traces/files/trace_format.h"
 #include "traces/measured/name_rules.h"
+#include "traces/measured/timer_log.h"
+#include "traces/text/wording.h"
 
 namespace bubblescope::tools {
 
@@ -122,6 +125,52 @@ Unread describe_failure(const std::string& path, const std::exception_ptr& faile
   }
 }
 
+/// "a, b, c and 4 more"
+std::string name_some(const std::vector<std::string>& names) {
+  constexpr std::size_t kMost = 5;
+  if (names.size() <= kMost) return fmt::format("{}", fmt::join(names, ", "));
+  return fmt::format("{} and {} more", fmt::join(names.begin(), names.begin() + kMost, ", "),
+                     names.size() - kMost);
+}
+
+std::string describe_formats() {
+  std::vector<std::string> formats;
+  for (const traces::TraceFormat& format : Registry<traces::TraceFormat>::instance().all())
+    formats.push_back(format.name + " (" + format.summary + ")");
+  return fmt::format("{}", fmt::join(formats, "; "));
+}
+
+bool is_timer_log(const std::string& path) {
+  try {
+    return !has_trace_ending(path) && traces::is_timer_log(traces::read_file(path));
+  } catch (const Error&) {
+    return false;  // it is too large, or cannot be read
+  }
+}
+
+/// Says what a folder without traces holds. Files that look like traces are described one by one;
+/// others only by name, because what is wrong with a license as a trace helps nobody.
+[[noreturn]] void refuse_folder(const std::string& folder, const std::vector<Unread>& unread) {
+  if (unread.empty())
+    throw Error(folder +
+                " holds no trace of a pipeline: there is no file in it, and folders in it "
+                "are not searched; give the folder of the files itself");
+  constexpr std::size_t kMaxReasons = 3;
+  std::vector<std::string> names;
+  std::vector<std::string> reasons;
+  for (const Unread& file : unread) {
+    names.push_back(name_of(file.path));
+    if (is_timer_log(file.path))
+      reasons.push_back(file.path + " is a log of timers: give it by itself");
+    else if (has_trace_ending(file.path) && reasons.size() < kMaxReasons)
+      reasons.push_back(file.reason);
+  }
+  std::string text = fmt::format("{} holds no trace of a pipeline; looked at {}: {}", folder,
+                                 traces::counted(std::ssize(names), "file"), name_some(names));
+  for (const std::string& reason : reasons) text += "; " + reason;
+  throw Error(text + ". What is read: " + describe_formats());
+}
+
 /// Reads the traces of a folder, and notes which files are clearly not traces.
 void append_folder(ReadTraces& read, const std::string& folder, const traces::NameRules& rules) {
   std::set<std::string> names_of_traces;
@@ -136,9 +185,7 @@ void append_folder(ReadTraces& read, const std::string& folder, const traces::Na
     names_of_traces.insert(without_digits(name_of(files[at])));
     append_file(read.trace, std::move(outcomes[at].trace), files[at], false);
   }
-  if (names_of_traces.empty())
-    throw Error(folder + " has no trace of a pipeline" +
-                (unread.empty() ? "" : "; its first file: " + unread.front().reason));
+  if (names_of_traces.empty()) refuse_folder(folder, unread);
   std::vector<std::string> names;
   for (const Unread& file : unread) {
     if (!may_be_left_out(file, names_of_traces))

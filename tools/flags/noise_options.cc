@@ -8,6 +8,7 @@
 #include "tools/flags/command_flags.h"
 #include "tools/flags/heading.h"
 #include "tools/flags/key_values.h"
+#include "tools/print.h"
 
 namespace bubblescope::tools {
 
@@ -15,13 +16,16 @@ namespace {
 
 constexpr const char* kHeading = "Noise";
 constexpr const char* kNoiseHeading = "Which noise, and how much of it";
+constexpr const char* kShape = "--jitter-shape";
 constexpr double kMaxSigma = 1;
 constexpr double kMaxFactor = 1000;
 
-void add_sigma(CommandFlags& app, double& sigma, Flag flag) {
+void add_sigma(CommandFlags& app, NoiseOptions& options, double Noise::*sigma, Flag flag) {
   flag.type = "PERCENT";
-  add_parsed(app, flag,
-             [&sigma](const std::string& text) { sigma = parse_fraction(text, kMaxSigma); });
+  add_parsed(app, flag, [&options, sigma](const std::string& text) {
+    options.noise.*sigma = parse_fraction(text, kMaxSigma);
+    options.is_given = true;
+  });
 }
 
 double read_factor(const KeyValues& values) {
@@ -50,15 +54,17 @@ Stragglers parse_stragglers(const std::string& text) {
 
 void add_sources(CommandFlags& app, NoiseOptions& options) {
   const Heading heading(app, kHeading);
-  Noise& noise = options.noise;
-  add_sigma(app, noise.op_jitter, {"--jitter", "sigma of every op's duration, such as 5%"});
-  add_sigma(app, noise.message_jitter,
+  add_sigma(app, options, &Noise::op_jitter,
+            {"--jitter", "sigma of every op's duration, such as 5%"});
+  add_sigma(app, options, &Noise::message_jitter,
             {"--p2p-jitter", "sigma of every message's (with --network, of its latency)"});
-  add_sigma(app, noise.rank_jitter, {"--rank-jitter", "sigma of a rank's speed in a step"});
-  add_sigma(app, noise.sequence_length_jitter,
+  add_sigma(app, options, &Noise::rank_jitter,
+            {"--rank-jitter", "sigma of a rank's speed in a step"});
+  add_sigma(app, options, &Noise::sequence_length_jitter,
             {"--length-jitter", "sigma of a micro-batch's sequence length; its ops scale with it"});
   app.accept_old_name("--ragged", "--length-jitter");
-  add_sigma(app, noise.step_jitter, {"--step-jitter", "sigma of a step's speed, on all ranks"});
+  add_sigma(app, options, &Noise::step_jitter,
+            {"--step-jitter", "sigma of a step's speed, on all ranks"});
   app.add_parsed_list(
          "--slow",
          [&options](const std::vector<std::string>& texts) {
@@ -70,7 +76,10 @@ void add_sources(CommandFlags& app, NoiseOptions& options) {
   add_parsed(app,
              {"--straggler", "random stragglers: an op, or a rank for a whole step, takes longer",
               "probability=P,factor=X[,of=op|rank]"},
-             [&noise](const std::string& text) { noise.stragglers = parse_stragglers(text); });
+             [&options](const std::string& text) {
+               options.noise.stragglers = parse_stragglers(text);
+               options.is_given = true;
+             });
   app.add_flag("--sensitivity", options.sensitivity,
                "what 1 % more on each rank and each kind of op costs");
 }
@@ -82,7 +91,7 @@ void add_noise_options(CommandFlags& app, NoiseOptions& options) {
   const Heading heading(app, kNoiseHeading);
   Noise& noise = options.noise;
   add_choice<Distribution>(
-      app, {"--jitter-shape", "distribution of jitter (default lognormal)"},
+      app, {kShape, "distribution of jitter (default lognormal)"},
       {{"lognormal", Distribution::kLognormal}, {"gaussian", Distribution::kGaussian}},
       [&noise](Distribution distribution) { noise.distribution = distribution; });
   app.add_option("--seeds", options.seeds, "number of simulated steps under noise (default 1000)")
@@ -90,9 +99,16 @@ void add_noise_options(CommandFlags& app, NoiseOptions& options) {
   app.add_option("--noise-seed", noise.seed, "seed of the noise (default 1)");
 }
 
-void warn_without_noise(const CommandFlags& app, const NoiseOptions& options) {
-  if (!options.noise.is_random())
-    warn_of_unused(app, kNoiseHeading, "without noise, such as --jitter 5%");
+void warn_without_noise(const CommandFlags& app, const NoiseOptions& options,
+                        const std::optional<Noise>& of_costs) {
+  if (options.noise.is_random()) return;
+  if (!of_costs || !of_costs->is_random())
+    return warn_of_unused(app, kNoiseHeading, "without noise, such as --jitter 5%");
+  if (app.count(kShape) > 0)
+    print_message(
+        "bubblescope: {} changes nothing: the noise is that of the cost file, which has a shape of "
+        "its own\n",
+        kShape);
 }
 
 }  // namespace bubblescope::tools

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "sim/model/noise.h"
@@ -11,6 +12,7 @@ namespace bubblescope::tools {
 
 struct NoiseOptions {
   Noise noise;
+  bool is_given = false;  ///< by any flag, also as 0 %: it replaces the noise of a cost file
   std::vector<SlowRank> slow_ranks;
   std::size_t seeds = 1000;  ///< scenarios, where the noise is random
   bool sensitivity = false;
@@ -18,7 +20,9 @@ struct NoiseOptions {
 
 void add_noise_options(CommandFlags& app, NoiseOptions& options);
 
-/// Warns about flags that choose among noises where there is none.
-void warn_without_noise(const CommandFlags& app, const NoiseOptions& options);
+/// Warns about flags that choose among noises where there is none. `of_costs` is the noise of the
+/// cost file, if it has any.
+void warn_without_noise(const CommandFlags& app, const NoiseOptions& options,
+                        const std::optional<Noise>& of_costs);
 
 }  // namespace bubblescope::tools

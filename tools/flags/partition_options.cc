@@ -100,7 +100,8 @@ void add_cost_file_options(CommandFlags& app, PartitionOptions& options) {
                  "what a worker holds per parameter byte (default 4: weights, gradients, Adam)")
       ->check(InRange(0.0, 1000.0));
   app.add_option("--weight-grad-share", options.weight_grad_share,
-                 "how much of a backward is the weight gradient, for -o (default 0.5)")
+                 "how much of a whole backward is the weight gradient, for -o (default 0.5; the "
+                 "backwards of a --costs file stay whole unless given)")
       ->check(InRange(0.0, 1.0));
 }
 

@@ -35,8 +35,8 @@ struct PartitionOptions {
   schedules::UnevenEnds ends;
   std::string schedule = "1f1b";
   std::optional<std::int32_t> microbatches;
-  double parameter_copies = 4;     ///< weights, gradients and Adam's two moments
-  double weight_grad_share = 0.5;  ///< as a fraction of a backward
+  double parameter_copies = 4;              ///< weights, gradients and Adam's two moments
+  std::optional<double> weight_grad_share;  ///< as a fraction of a backward
 
   std::int32_t worker_count() const;
   std::int32_t stage_count() const { return stages ? *stages : worker_count(); }

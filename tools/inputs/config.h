@@ -21,6 +21,9 @@ void expect_one_cost_source(const PredictOptions& options);
 /// Returns the content of --costs.
 CostTable cost_file_of(const CostOptions& options);
 
+/// Returns the noise of --costs, once it is read; empty if it has none, or flags replace it.
+std::optional<Noise> noise_of_costs(const PredictOptions& options);
+
 /// Returns the model of the flags, with their recomputation and layout. Throws Error with the
 /// nearest known name, or where a flag does not apply to the model.
 ModelOnDevices resolve_model(const PredictOptions& options);

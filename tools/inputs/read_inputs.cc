@@ -47,6 +47,10 @@ CostTable cost_file_of(const CostOptions& options) {
   return options.content ? *options.content : traces::read_cost_file(options.file);
 }
 
+std::optional<Noise> noise_of_costs(const PredictOptions& options) {
+  return options.cost.content ? options.cost.content->noise : std::nullopt;
+}
+
 PredictOptions read_inputs(PredictOptions options, const std::vector<std::string>& schedules) {
   std::vector<std::string> from_stdin;
   for (const std::string& schedule : schedules)
@@ -63,6 +67,7 @@ PredictOptions read_inputs(PredictOptions options, const std::vector<std::string
                     fmt::join(from_stdin, " and ")));
   expect_one_cost_source(options);
   if (!options.cost.file.empty()) options.cost.content = traces::read_cost_file(options.cost.file);
+  if (options.cost.content && options.noise.is_given) options.cost.content->noise.reset();
   read_lengths(options.model);
   if (!options.arrivals_file.empty())
     options.arrivals = traces::read_release_times(options.arrivals_file);

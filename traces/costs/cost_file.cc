@@ -135,6 +135,15 @@ void read_memory(const JsonNode& root, CostTable& costs) {
     costs.static_bytes.push_back(bytes[rank].bytes());
 }
 
+/// Refuses the stages of a replica, which are not as many as those of the file.
+[[noreturn]] void refuse_stage_count(const JsonNode& stages, const CostTable& costs) {
+  if (costs.same_stages)
+    stages.refuse(
+        "has stages of its own, but the root gives the same values for any number of them; make "
+        "one of these values a list with an entry per stage");
+  stages.refuse("must have as many entries as " + costs.places.counted_by);
+}
+
 /// Reads the entries of measured files beside the stages: replicas, noise, and the step around the
 /// pipeline.
 void read_measured_step(const JsonNode& root, CostTable& costs) {
@@ -149,8 +158,7 @@ void read_measured_step(const JsonNode& root, CostTable& costs) {
       std::vector<StageEntry>& entries = costs.replicas.emplace_back();
       for (std::size_t stage = 0; stage < stages.size(); ++stage)
         entries.push_back(read_stage(stages[stage]));
-      if (costs.replicas.back().size() != costs.stages.size())
-        stages.refuse("must have as many entries as /stages");
+      if (costs.replicas.back().size() != costs.stages.size()) refuse_stage_count(stages, costs);
     }
   }
   if (const auto noise = root.find("noise")) costs.noise = read_noise(*noise);

@@ -60,6 +60,8 @@ void write_stage(JsonWriter& json, const StageEntry& stage) {
   write_time(json, "evict_to_rank", stage.evict_to_rank);
   write_time(json, "load_from_rank", stage.load_from_rank);
   if (stage.weight_bytes) json.member("weight_bytes", *stage.weight_bytes);
+  write_time(json, "message_latency", stage.message_latency);
+  if (stage.message_bytes) json.member("message_bytes", *stage.message_bytes);
   if (stage.contended) write_contention(json, *stage.contended);
   json.end_object();
 }

@@ -114,6 +114,7 @@ void read_value(const JsonNode& node, CostKey key, StageDraft& draft, ListLength
   CostList list;
   list.key = key;
   visit_list(node, draft, [&](const JsonNode& values, bool by_microbatch) {
+    list.where = values.pointer();
     by_microbatch ? read_microbatches(values, list, lengths) : read_slices(values, list, lengths);
   });
   set_value(draft.entry, key, is_size(key) ? list.largest() : list.mean());

@@ -57,6 +57,7 @@ class StageCount {
   /// Counts a list with one entry per stage.
   void add_list(const JsonNode& list);
   std::optional<std::size_t> count() const { return count_; }
+  const std::string& where() const { return where_; }  ///< the first list's pointer; or empty
 
  private:
   std::optional<std::size_t> count_;

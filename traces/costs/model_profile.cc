@@ -230,7 +230,13 @@ class GraphReader {
   std::size_t edges_ = 0;
 };
 
-LayerGraph graph_of(const CostTable& costs) {
+/// The size of the messages behind a stage; empty where the table does not give it.
+std::optional<Bytes> sent_by(const StageEntry& stage, const CostTable& costs) {
+  if (stage.message_bytes || costs.message.bytes == 0) return stage.message_bytes;
+  return costs.message.bytes;
+}
+
+LayerGraph graph_of(CostTable costs) {
   LayerGraph graph;
   graph.source = costs.file;
   for (const StageEntry& stage : costs.stages) {
@@ -240,10 +246,13 @@ LayerGraph graph_of(const CostTable& costs) {
     layer.backward =
         stage.backward.value_or(stage.input_grad.value_or(0) + stage.weight_grad.value_or(0));
     layer.activations = stage.activation_bytes ? stage.activation_bytes->forward : 0;
+    layer.parameters = stage.weight_bytes.value_or(0);
+    layer.sent = sent_by(stage, costs);
     graph.inputs.emplace_back();
     if (graph.size() > 0) graph.inputs.back().push_back(graph.size() - 1);
     graph.layers.push_back(std::move(layer));
   }
+  graph.costs = std::move(costs);
   return graph;
 }
 

@@ -18,9 +18,9 @@
 
 namespace bubblescope::traces {
 
-/// Reads a profile; "-" is stdin. The stages of a cost file become a chain of layers. The rows of a
-/// layer in an Aceso profile stand for `repeats` layers. Throws Error with file, line and text of
-/// the first fault.
+/// Reads a profile; "-" is stdin. The stages of a cost file become a chain of layers, and the graph
+/// keeps the file's table. The rows of a layer in an Aceso profile stand for `repeats` layers.
+/// Throws Error with file, line and text of the first fault.
 LayerGraph read_model_profile(const std::string& path, std::int32_t repeats = 1);
 LayerGraph parse_model_profile(std::string_view text, const std::string& file,
                                std::int32_t repeats = 1);

@@ -1,6 +1,8 @@
 // Reads the entries of a cost file's stages.
 #include "traces/costs/stage_entries.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <optional>
 #include <string>
@@ -45,14 +47,24 @@ constexpr std::array<ListedKey, 4> kActivations{
 constexpr std::array<ListedKey, 2> kMessages{
     {{"message_latency", CostKey::kMessageLatency}, {"message_bytes", CostKey::kMessageBytes}}};
 
+/// Refuses the value of one stage: the entry of a list in the root, or the value itself.
+[[noreturn]] void refuse_value(const JsonNode& value, std::size_t stage, const std::string& what) {
+  if (!value.is_array()) value.refuse(what);
+  const JsonNode own = value[stage];
+  own.refuse(what);
+}
+
+/// Lists of micro-batches are compared one by one when they are used.
 void expect_part_of_saved(const JsonNode& node, JsonKey key, std::optional<Bytes> part,
-                          Bytes saved) {
+                          const StageDraft& draft) {
   const auto member = node.find(key);
+  const auto whole = node.find(kSaved);
+  if (!member || member->is_object() || whole->is_object()) return;
+  if (part.value_or(0) <= draft.entry.activation_bytes->forward) return;
   const bool is_release = key.name == std::string_view("released_by_input_grad");
-  if (member && !is_list(*member) && part.value_or(0) > saved)
-    member->refuse("must not exceed /saved: " + std::string(is_release
-                                                                ? "nothing else can be released"
-                                                                : "it is a part of that"));
+  refuse_value(*member, draft.stage,
+               fmt::format("must not exceed {}: {}", whole->pointer(),
+                           is_release ? "nothing else can be released" : "it is a part of that"));
 }
 
 void read_activation_bytes(const JsonNode& node, StageDraft& draft, ListLengths& lengths) {
@@ -64,10 +76,9 @@ void read_activation_bytes(const JsonNode& node, StageDraft& draft, ListLengths&
   for (const ListedKey& each : kActivations)
     if (const auto member = node.find(each.name)) read_value(*member, each.key, draft, lengths);
   const StageEntry& entry = draft.entry;
-  const Bytes saved = entry.activation_bytes->forward;
-  expect_part_of_saved(node, "released_by_input_grad", -entry.activation_bytes->input_grad, saved);
-  expect_part_of_saved(node, "checkpoint", entry.checkpoint, saved);
-  expect_part_of_saved(node, "selective_checkpoint", entry.selective_checkpoint, saved);
+  expect_part_of_saved(node, "released_by_input_grad", -entry.activation_bytes->input_grad, draft);
+  expect_part_of_saved(node, "checkpoint", entry.checkpoint, draft);
+  expect_part_of_saved(node, "selective_checkpoint", entry.selective_checkpoint, draft);
 }
 
 /// Reads the values of a stage from its object, or from the root.
@@ -113,15 +124,21 @@ void read_own_values(const JsonNode& node, StageDraft& draft, ListLengths& lengt
   draft.entry.contended = read_contention(*times);
 }
 
-/// Throws Error where the entry is not complete. `node` is the stage's object or the root.
-void expect_complete(const JsonNode& node, const StageDraft& draft, bool has_forward) {
+/// Throws Error where the entry is not complete. `node` is the stage's object or the root, where
+/// values that it lacks may be.
+void expect_complete(const JsonNode& node, const JsonNode& root, const StageDraft& draft) {
   const StageEntry& entry = draft.entry;
-  if (!has_forward) node.at("forward");
-  if (entry.input_grad.has_value() != entry.weight_grad.has_value())
-    node.refuse("has one of 'input_grad' and 'weight_grad'; give both, or neither");
-  const auto pair = node.find("overlapped_pair");
-  if (pair && draft.lists.empty() && *entry.overlapped_pair < entry.forward)
-    pair->refuse("must be at least 'forward', which is a part of it");
+  if (!root.find("forward")) node.at("forward");
+  if (entry.input_grad.has_value() != entry.weight_grad.has_value()) {
+    const bool in_root = root.find("input_grad") || root.find("weight_grad");
+    (in_root ? root : node)
+        .refuse("has one of 'input_grad' and 'weight_grad'; give both, or neither");
+  }
+  if (!entry.overlapped_pair || !draft.lists.empty() || *entry.overlapped_pair >= entry.forward)
+    return;
+  const auto in_root = root.find("overlapped_pair");
+  refuse_value(in_root ? *in_root : node.at("overlapped_pair"), draft.stage,
+               "must be at least 'forward', which is a part of it");
 }
 
 /// Throws Error where a stage's object and the root give the same value.
@@ -149,13 +166,12 @@ StageDraft read_stage(const JsonNode& root, const std::optional<JsonNode>& own, 
     read_own_values(*own, draft, lengths);
     expect_one_place(root, *own);
   }
-  const bool has_forward = root.find("forward") || (own && own->find("forward"));
-  expect_complete(own ? *own : root, draft, has_forward);
+  expect_complete(own ? *own : root, root, draft);
   return draft;
 }
 
-/// The number of stages in the root's lists; nullopt without lists.
-std::optional<std::size_t> count_stages(const JsonNode& root) {
+/// Counts the stages in the root's lists.
+StageCount count_stages(const JsonNode& root) {
   StageCount count;
   if (const auto stages = root.find("stages")) count.add_list(*stages);
   for (const ListedKey& each : kTimes) count.add(root.find(each.name));
@@ -170,7 +186,7 @@ std::optional<std::size_t> count_stages(const JsonNode& root) {
     count.add(message->find("latency"));
     count.add(message->find("bytes"));
   }
-  return count.count();
+  return count;
 }
 
 }  // namespace
@@ -183,14 +199,20 @@ StageEntry read_stage(const JsonNode& node) {
     if (const auto member = node.find(each.name))
       member->refuse("is a value that only /stages may have; leave it out");
   if (!draft.lists.empty())
-    node.refuse("has lists, which only /stages may have; give values that all micro-batches share");
-  expect_complete(node, draft, node.find("forward").has_value());
+    node.refuse(
+        "has lists, which only the stages themselves may have; give values that all micro-batches "
+        "share");
+  expect_complete(node, node, draft);
   return draft.entry;
 }
 
 void read_stages(const JsonNode& root, CostTable& costs) {
-  const std::optional<std::size_t> count = count_stages(root);
+  const StageCount counted = count_stages(root);
+  const std::optional<std::size_t> count = counted.count();
   const auto stages = root.find("stages");
+  if (!stages) costs.places.objects.clear();
+  costs.places.counted_by = counted.where();
+  costs.places.activations_in_root = root.find("activation_bytes").has_value();
   if (!stages && !root.find("forward")) root.at("stages");
   if (stages && stages->size() == 0) stages->refuse("is empty; give one object per stage");
   costs.same_stages = !count;

@@ -15,6 +15,7 @@
 #include "traces/measured/align_clocks.h"
 #include "traces/measured/complete_ops.h"
 #include "traces/measured/group_steps.h"
+#include "traces/measured/missing_ranks.h"
 #include "traces/measured/separate_replicas.h"
 #include "traces/measured/step_builder.h"
 #include "traces/measured/whole_steps.h"
@@ -49,18 +50,6 @@ bool are_on_one_host(const ObservedTrace& trace) {
   return !host.empty() &&
          std::all_of(trace.recorders.begin(), trace.recorders.end(),
                      [&](const Recorder& recorder) { return recorder.host == host; });
-}
-
-/// Compares the number of files with the number of ranks that the jobs state.
-std::optional<std::string> describe_missing_files(const ObservedTrace& trace, std::int32_t ranks) {
-  for (const Recorder& recorder : trace.recorders) {
-    const std::int64_t seen = recorder.has_replica ? ranks : std::ssize(trace.recorders);
-    if (recorder.peers > seen)
-      return fmt::format(
-          "{} is of a {} of {} ranks, but there are traces of {} only: give all of them",
-          recorder.where, recorder.has_replica ? "pipeline" : "job", recorder.peers, seen);
-  }
-  return {};
 }
 
 /// Ops that begin long before their inputs make the steps unreliable.
@@ -175,14 +164,14 @@ void expect_times(const ObservedTrace& trace) {
 
 /// Reports the steps and ranks that were left out.
 void report_left_out(const std::map<StepKey, DraftStep>& drafts, std::size_t count,
-                     std::int32_t ranks, ObservedTrace& trace) {
+                     std::optional<std::string> missing_ranks, ObservedTrace& trace) {
   if (drafts.size() < count)
     trace.notes.push_back(
         fmt::format("{} step(s) left out: they have fewer than the {} ops of a whole one",
                     count - drafts.size(), drafts.begin()->second.step.schedule->op_count()));
   std::optional<std::string> missing = describe_missing_rank(drafts.begin()->second);
   if (missing) trace.notes.push_back(*missing);
-  if (!missing) missing = describe_missing_files(trace, ranks);
+  if (missing_ranks) missing = std::move(missing_ranks);
   if (missing) trace.faults.push_back(*std::move(missing));
 }
 
@@ -238,18 +227,9 @@ void set_clocks(const std::map<std::int32_t, ClockCorrection>& clocks,
   }
 }
 
-}  // namespace
-
-std::vector<MeasuredStep> assemble_steps(ObservedTrace& trace) {
-  std::vector<MeasuredStep> built = std::move(trace.steps);
-  // Whole steps of several files are iterations, not replicas of one step.
-  for (std::size_t at = 0; at < built.size(); ++at)
-    built[at].number = static_cast<std::int64_t>(at);
-  for (const MeasuredStep& step : built)
-    if (std::optional<std::string> fault_found = describe_disorder(step))
-      trace.notes.push_back((step.label.empty() ? "" : step.label + ": ") + *fault_found);
-  if (trace.ops.empty()) return built;
-  expect_times(trace);
+/// Assembles the single ops. `missing_ranks` says which ranks have no trace, if that is known.
+void assemble_ops(ObservedTrace& trace, const std::optional<std::string>& missing_ranks,
+                  std::vector<MeasuredStep>& built) {
   split_steps(trace);
   rank_recorders(trace);
   separate_replicas(trace);
@@ -267,7 +247,7 @@ std::vector<MeasuredStep> assemble_steps(ObservedTrace& trace) {
   StepBuilder builder(trace, corrections);
   std::map<StepKey, DraftStep> drafts =
       order_complete_steps(std::move(steps), builder, labels, ranks);
-  report_left_out(drafts, count, ranks, trace);
+  report_left_out(drafts, count, missing_ranks, trace);
   const std::map<std::int32_t, ClockCorrection> clocks =
       find_clocks(drafts, ranks, are_on_one_host(trace));
   report_clocks(clocks, labels, trace);
@@ -282,6 +262,27 @@ std::vector<MeasuredStep> assemble_steps(ObservedTrace& trace) {
     step.number = key.second;
   }
   report_corrections(corrections, trace);
+}
+
+}  // namespace
+
+std::vector<MeasuredStep> assemble_steps(ObservedTrace& trace) {
+  std::vector<MeasuredStep> built = std::move(trace.steps);
+  // Whole steps of several files are iterations, not replicas of one step.
+  for (std::size_t at = 0; at < built.size(); ++at)
+    built[at].number = static_cast<std::int64_t>(at);
+  for (const MeasuredStep& step : built)
+    if (std::optional<std::string> fault_found = describe_disorder(step))
+      trace.notes.push_back((step.label.empty() ? "" : step.label + ": ") + *fault_found);
+  if (trace.ops.empty()) return built;
+  expect_times(trace);
+  const std::optional<std::string> missing_ranks = describe_missing_ranks(trace);
+  try {
+    assemble_ops(trace, missing_ranks, built);
+  } catch (const Error& error) {
+    if (!missing_ranks) throw;
+    throw Error(error.fault(), *missing_ranks + " (" + error.what() + ")");
+  }
   return built;
 }
 

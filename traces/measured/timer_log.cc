@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <utility>
 
 #include "sim/ir/error.h"
@@ -37,6 +38,23 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
+/// Launchers may put a rank before every line: "[default7]:" (torchrun), "12: " (srun -l).
+std::string_view without_launcher(std::string_view line) {
+  const auto is_word = [](std::string_view text, bool letters) {
+    return !text.empty() && std::all_of(text.begin(), text.end(), [letters](char letter) {
+      const auto sign = static_cast<unsigned char>(letter);
+      return letters ? std::isalnum(sign) != 0 : std::isdigit(sign) != 0;
+    });
+  };
+  const std::size_t colon = line.find(':');
+  if (colon == line.npos) return line;
+  const std::string_view before = line.substr(0, colon);
+  const bool in_brackets = before.starts_with('[') && before.ends_with(']') && before.size() > 2;
+  if (in_brackets ? is_word(before.substr(1, before.size() - 2), true) : is_word(before, false))
+    return strip(line.substr(colon + 1));
+  return line;
+}
+
 class Reader {
  public:
   Reader(std::string_view text, const std::string& file) : text_(text) { log_.file = file; }
@@ -45,7 +63,7 @@ class Reader {
     while (!text_.empty()) {
       const std::size_t end = std::min(text_.find('\n'), text_.size());
       ++line_;
-      take(strip(text_.substr(0, end)));
+      take(without_launcher(strip(text_.substr(0, end))));
       text_.remove_prefix(std::min(text_.size(), end + 1));
     }
     for (auto& [name, values] : values_) finish(name, values);

@@ -15,8 +15,9 @@ PredictOptions parse_prediction(const Arguments& words) {
   add_model_options(app, options.model);
   app.parse(words);
   warn_without_model(app, options.model);
-  warn_without_noise(app, options.noise);
-  return read_inputs(std::move(options), {});
+  options = read_inputs(std::move(options), {});
+  warn_without_noise(app, options.noise, noise_of_costs(options));
+  return options;
 }
 
 }  // namespace bubblescope::tools

@@ -1,0 +1,80 @@
+// Tests what is said where only some ranks of a job are given.
+#include "traces/measured/missing_ranks.h"
+
+#include <gtest/gtest.h>
+
+#include "sim/ir/error.h"
+#include "traces/measured/assemble_steps.h"
+
+namespace bubblescope::tests {
+namespace {
+
+/// The profile of one rank of a pipeline, which runs one forward and one backward.
+std::string profile(int rank, int world_size, const std::string& groups = "") {
+  const auto slice = [&](const char* kind, int start) {
+    return R"({"ph":"X","cat":"user_annotation","name":"PP:)" + std::to_string(rank % 4) + kind +
+           R"(0","pid":7,"tid":1,"ts":)" + std::to_string(start) + R"(,"dur":10})";
+  };
+  return R"({"schemaVersion":1,"host_name":"one","distributedInfo":{"rank":)" +
+         std::to_string(rank) + R"(,"world_size":)" + std::to_string(world_size) +
+         R"(,"pg_config":[)" + groups + R"(]},"traceEvents":[)" +
+         slice("F", 10 * (rank % 4) + rank / 4) + "," +
+         slice("B", 90 - 10 * (rank % 4) + rank / 4) + "]}";
+}
+
+/// The traces of some ranks of a job, or an error.
+std::string refusal_or_fault(const std::vector<int>& ranks, int world_size,
+                             const std::string& groups = "") {
+  traces::ObservedTrace trace;
+  for (const int rank : ranks)
+    traces::append(trace, traces::parse_trace({"rank" + std::to_string(rank) + ".json",
+                                               profile(rank, world_size, groups)}));
+  try {
+    traces::assemble_steps(trace);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return trace.faults.empty() ? "" : trace.faults.front();
+}
+
+TEST(MissingRanks, AreNotMissingWhereAllAreGiven) {
+  EXPECT_EQ(refusal_or_fault({0, 1, 2, 3}, 4), "");
+}
+
+TEST(MissingRanks, AtTheEndAreNamedBesideThoseThatAreGiven) {
+  EXPECT_EQ(refusal_or_fault({0, 1}, 4),
+            "of the 4 ranks of the job the traces of 0, 1 are given and those of 2, 3 are "
+            "missing: what the others waited for there is unknown, so nothing is concluded from "
+            "them; give the traces of all ranks");
+}
+
+// Without a rank in the middle there is no step, but the reason comes first.
+TEST(MissingRanks, InTheMiddleAreNamedBeforeWhatCannotBeAssembled) {
+  const std::string text = refusal_or_fault({0, 2}, 4);
+  EXPECT_TRUE(text.starts_with(
+      "of the 4 ranks of the job the traces of 0, 2 are given and those of 1, 3 are missing"))
+      << text;
+  EXPECT_NE(text.find("no rank runs stage 1"), std::string::npos) << text;
+}
+
+TEST(MissingRanks, ShowByTheirStagesWhereNoFileCountsRanks) {
+  const std::string text = refusal_or_fault({1, 3}, 0);
+  EXPECT_TRUE(text.starts_with(
+      "the traces that are given run stages 1, 3, and none runs 0, 2, so traces of ranks"))
+      << text;
+}
+
+// Rank 7 belongs to the second of two pipelines; the first is whole.
+TEST(MissingRanks, OfOneReplicaAreMissedThoughAnotherIsWhole) {
+  const std::string groups =
+      R"({"pg_desc":"mesh_pp","ranks":[0,1,2,3]},{"pg_desc":"mesh_pp","ranks":[4,5,6,7]})";
+  EXPECT_EQ(refusal_or_fault({0, 1, 2, 3, 4, 5, 6, 7}, 8, groups), "");
+  const std::string text = refusal_or_fault({0, 1, 2, 3, 4, 5, 6}, 8, groups);
+  EXPECT_TRUE(
+      text.starts_with("of the 4 ranks of the pipeline that begins on rank 4 of the job the "
+                       "traces of 0 to 2 are given and those of 3 are missing"))
+      << text;
+}
+
+}  // namespace
+}  // namespace bubblescope::tests

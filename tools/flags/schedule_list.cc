@@ -1,0 +1,41 @@
+// Compares schedules by what their names stand for.
+#include "tools/flags/schedule_list.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/ir/registry.h"
+#include "sim/model/schedule_def.h"
+#include "tools/flags/words.h"
+
+namespace bubblescope::tools {
+
+namespace {
+
+/// The registered name; the word itself where it is a path or not known.
+std::string meaning_of(const std::string& name) {
+  const ScheduleDef* const def = Registry<ScheduleDef>::instance().find(name);
+  return def == nullptr ? name : def->name;
+}
+
+}  // namespace
+
+std::vector<std::string> without_repeats(std::vector<std::string> names) {
+  std::vector<std::string> seen;
+  std::erase_if(names, [&](const std::string& name) {
+    std::string meaning = meaning_of(name);
+    if (std::find(seen.begin(), seen.end(), meaning) != seen.end()) return true;
+    seen.push_back(std::move(meaning));
+    return false;
+  });
+  return names;
+}
+
+std::vector<std::string> list_schedules(const std::string& list) {
+  std::vector<std::string> names;
+  for (const std::string& word : split(list, ','))
+    if (std::string name = trim(word); !name.empty()) names.push_back(std::move(name));
+  return without_repeats(std::move(names));
+}
+
+}  // namespace bubblescope::tools

@@ -1,0 +1,16 @@
+// Lists of schedules on the command line.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace bubblescope::tools {
+
+/// The names and paths of a list such as "gpipe, 1f1b", each once. Empty parts are left out.
+std::vector<std::string> list_schedules(const std::string& list);
+
+/// Leaves out paths that stand earlier in the list, and schedules that it names already, also by
+/// another of their names: "1f1b,1F1B,pipedream-flush" is one schedule.
+std::vector<std::string> without_repeats(std::vector<std::string> names);
+
+}  // namespace bubblescope::tools

@@ -1,0 +1,147 @@
+// Compares the traces with the ranks and stages that there must be.
+#include "traces/measured/missing_ranks.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace bubblescope::traces {
+
+namespace {
+
+constexpr const char* kConsequence =
+    "what the others waited for there is unknown, so nothing is concluded from them; give the "
+    "traces of all ranks";
+
+/// Numbers in ascending order as ranges: "0 to 2, 5".
+class Ranges {
+ public:
+  void add(std::int64_t first, std::int64_t last) {
+    if (first > last) return;
+    if (!ranges_.empty() && ranges_.back().second + 1 == first)
+      ranges_.back().second = last;
+    else
+      ranges_.emplace_back(first, last);
+  }
+
+  bool empty() const { return ranges_.empty(); }
+  bool are_several() const {
+    return ranges_.size() > 1 || (!empty() && ranges_[0].first < ranges_[0].second);
+  }
+
+  std::string text() const {
+    constexpr std::size_t kMost = 8;
+    std::vector<std::string> words;
+    for (const auto& [first, last] : ranges_) {
+      if (words.size() == kMost) {
+        words.emplace_back("...");
+        break;
+      }
+      const char* const between = first + 1 == last ? ", " : " to ";
+      words.push_back(fmt::format("{}", first));
+      if (first < last) words.back() += fmt::format("{}{}", between, last);
+    }
+    return fmt::format("{}", fmt::join(words, ", "));
+  }
+
+ private:
+  std::vector<std::pair<std::int64_t, std::int64_t>> ranges_;
+};
+
+struct GivenAndMissing {
+  Ranges given;
+  Ranges missing;
+};
+
+/// Divides 0 .. count-1 into the numbers that are in the set and the others.
+GivenAndMissing divide(const std::set<std::int64_t>& given, std::int64_t count) {
+  GivenAndMissing divided;
+  std::int64_t next = 0;
+  for (const std::int64_t number : given) {
+    divided.missing.add(next, number - 1);
+    divided.given.add(number, number);
+    next = number + 1;
+  }
+  divided.missing.add(next, count - 1);
+  return divided;
+}
+
+/// The ranks with traces of one pipeline, or of the whole job where files state no pipeline.
+struct Known {
+  std::set<std::int64_t> ranks;
+  std::int64_t unnumbered = 0;  ///< traces that do not state their rank
+  std::int64_t peers = 0;
+  bool is_pipeline = false;
+};
+
+/// By the replica that files state; -1 for the others.
+std::map<std::int32_t, Known> find_known_ranks(const ObservedTrace& trace) {
+  std::vector<std::int32_t> replica(trace.recorders.size(), 0);
+  for (const ObservedOp& observed : trace.ops)
+    replica[static_cast<std::size_t>(observed.recorder)] = observed.replica;
+  std::map<std::int32_t, Known> all;
+  for (std::size_t at = 0; at < trace.recorders.size(); ++at) {
+    const Recorder& recorder = trace.recorders[at];
+    Known& known = all[recorder.has_replica ? replica[at] : -1];
+    known.is_pipeline = recorder.has_replica;
+    known.peers = std::max(known.peers, recorder.peers);
+    if (recorder.rank)
+      known.ranks.insert(*recorder.rank);
+    else
+      ++known.unnumbered;
+  }
+  return all;
+}
+
+std::string describe(const Known& known, std::int32_t replica, bool are_several) {
+  std::string whole = known.is_pipeline ? "pipeline" : "job";
+  if (known.is_pipeline && are_several)
+    whole += fmt::format(" that begins on rank {} of the job", replica);
+  const auto [given, missing] = divide(known.ranks, known.peers);
+  if (known.unnumbered > 0)
+    return fmt::format("of the {} ranks of the {} only {} have a trace: {}", known.peers, whole,
+                       static_cast<std::int64_t>(known.ranks.size()) + known.unnumbered,
+                       kConsequence);
+  return fmt::format(
+      "of the {} ranks of the {} the traces of {} are given and those of {} are missing: {}",
+      known.peers, whole, given.text(), missing.text(), kConsequence);
+}
+
+/// Compares the ranks with the number that the files state.
+std::optional<std::string> describe_missing_peers(const ObservedTrace& trace) {
+  const std::map<std::int32_t, Known> all = find_known_ranks(trace);
+  for (const auto& [replica, known] : all) {
+    const auto traces = static_cast<std::int64_t>(known.ranks.size()) + known.unnumbered;
+    if (known.peers > traces) return describe(known, replica, all.size() > 1);
+  }
+  return {};
+}
+
+/// Finds stages that no trace runs although a later one is run.
+std::optional<std::string> describe_missing_stages(const ObservedTrace& trace) {
+  std::set<std::int64_t> stages;
+  for (const ObservedOp& observed : trace.ops) {
+    if (observed.chunk) return {};  // stages follow from the ranks that are given
+    if (is_compute(observed.op.kind)) stages.insert(observed.op.stage);
+  }
+  if (stages.empty()) return {};
+  const auto [run, missing] = divide(stages, *stages.rbegin() + 1);
+  if (missing.empty()) return {};
+  return fmt::format(
+      "the traces that are given run stage{} {}, and none runs {}, so traces of ranks are missing: "
+      "{}",
+      run.are_several() ? "s" : "", run.text(), missing.text(), kConsequence);
+}
+
+}  // namespace
+
+std::optional<std::string> describe_missing_ranks(const ObservedTrace& trace) {
+  std::optional<std::string> missing = describe_missing_peers(trace);
+  return missing ? missing : describe_missing_stages(trace);
+}
+
+}  // namespace bubblescope::traces

@@ -49,6 +49,14 @@ class Training {
   /// The most bytes of activations that each rank has held; every process must call it.
   std::vector<Bytes> peak_bytes() const;
 
+  /// The number of steps that were trained.
+  std::int32_t steps() const { return static_cast<std::int32_t>(losses_.size()); }
+
+  /// The state of this process between two steps, from which restore() continues bit for bit.
+  Blob save() const;
+  /// Throws Error if the bytes are not the state of a training like this one.
+  void restore(std::span<const std::byte> bytes);
+
  private:
   void run(const WorkItem& item);
   void make_replica(StageReplica replica);
@@ -83,6 +91,7 @@ class Training {
   Bytes context_bytes(const Op& op) const;
   void free_context(const Op& op, std::int32_t last_slice);
   void sum_replicas();
+  bool keeps_last_gradients() const;
 
   const Schedule& schedule_;
   const Program& program_;

@@ -85,6 +85,12 @@ void WeightVersions::begin_step() {
   for (const WeightUse& use : uses_) ++readers_[static_cast<std::size_t>(use.read)];
 }
 
+void WeightVersions::restore(std::vector<Matrix> weights, OptimizerState optimizer) {
+  begin_step();
+  versions_.begin()->second.weights = std::move(weights);
+  optimizer_ = std::move(optimizer);
+}
+
 void WeightVersions::drop_unread() {
   const std::int32_t newest = versions_.rbegin()->first;
   std::erase_if(versions_, [&](const auto& version) {

@@ -45,6 +45,11 @@ class WeightVersions {
   /// Renumbers the newest version as version 0.
   void begin_step();
 
+  const OptimizerState& optimizer() const { return optimizer_; }
+
+  /// Replaces the weights and the optimizer's state between two steps.
+  void restore(std::vector<Matrix> weights, OptimizerState optimizer);
+
  private:
   void drop_unread();
 

@@ -41,6 +41,7 @@ TRACES = {
     "timelines": ["files", "json", "text", "schedules", "timelines"],
     "measured": ["files", "json", "text", "schedules", "timelines", "measured"],
     "costs": ["files", "json", "schedules", "costs"],
+    "checkpoints": ["files", "json", "checkpoints"],
     "drawings": ["files", "json", "text", "timelines", "drawings"],
     "reports": ["files", "json", "text", "measured", "drawings", "reports"],
     "plans": ["files", "json", "text", "drawings", "reports", "costs", "plans"],
@@ -120,6 +121,7 @@ def check(root):
 
 BAD = """
 traces/json/a.cc "traces/schedules/a.h" | traces/drawings/a.h "traces/reports/a.h" | tools/flags/a.cc "tools/commands/a.h"
+traces/checkpoints/a.cc "traces/costs/a.h" | traces/costs/a.cc "traces/checkpoints/a.h"
 traces/costs/a.cc "traces/timelines/a.h" | tools/plan/a.h "tools/commands/a.h" | tools/inputs/a.cc "tools/plan/a.h"
 sim/ir/a.cc "sim/engine/a.h" | sim/model/a.cc "sim/engine/a.h" | sim/engine/a.h "sim/analysis/a.h"
 sim/ir/a.h "schedules/a.h" | sim/analysis/a.cc "traces/a.h" | schedules/a.cc "traces/a.h" | schedules/a.h "tools/a.h"

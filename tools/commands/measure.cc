@@ -88,9 +88,19 @@ Measurement measure(const ValidSchedule& schedule, const Program& program,
                     const RunContext& context) {
   MeasuredJob job(schedule, program, context);
   exec::SerialReferences references;
-  for (std::int32_t step = -context.run.warmup; step < context.run.steps; ++step)
-    if (!job.run_step(step >= 0)) break;
-  return std::move(job).finish(&references);
+  const std::int32_t total = context.run.warmup + context.run.steps;
+  std::optional<Checkpoints> checkpoints;
+  if (!context.run.checkpoints.folder.empty())
+    checkpoints.emplace(context.run.checkpoints, job.identity(), context.processes);
+  const std::int32_t begin = checkpoints ? checkpoints->begin(*job.training(), total) : 0;
+  for (std::int32_t step = begin; step < total; ++step) {
+    const bool is_last = step + 1 == total;  // measured even if a resumed run has only warmed up
+    if (!job.run_step(step - begin >= context.run.warmup || is_last)) break;
+    if (checkpoints) checkpoints->save_if_due(*job.training());
+  }
+  Measurement measurement = std::move(job).finish(&references);
+  if (checkpoints) measurement.checkpoints = checkpoints->report();
+  return measurement;
 }
 
 std::vector<Timeline> time_program(const ValidSchedule& schedule, const Program& program,

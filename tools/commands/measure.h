@@ -14,6 +14,7 @@
 #include "exec/runtime/execute.h"
 #include "exec/runtime/heartbeat.h"
 #include "exec/training/verification.h"
+#include "tools/commands/checkpoints.h"
 #include "tools/flags/run_options.h"
 #include "tools/inputs/predict.h"
 
@@ -37,6 +38,7 @@ struct Measurement {
   std::optional<exec::Verification> verification =
       {};                             ///< of what was trained; empty without training
   exec::TrainingResult trained = {};  ///< on devices only if it was verified or is to be kept
+  std::optional<CheckpointReport> checkpoints = {};
   std::optional<exec::Breakdown> breakdown = {};
 };
 

@@ -71,6 +71,12 @@ bool MeasuredJob::run_step(bool is_measured) {
   return series_->run(is_measured);
 }
 
+exec::TrainingIdentity MeasuredJob::identity() const {
+  const TimedStep& step = measurement_.step;
+  return exec::identify_training(step.schedule, step.program, context_.run.training,
+                                 context_.processes);
+}
+
 /// The activity is that of the step that is shown.
 exec::Execution MeasuredJob::take_steps() {
   if (monitor_) measurement_.devices = monitor_->finish();
@@ -89,7 +95,7 @@ void MeasuredJob::verify(exec::SerialReferences* references, std::int32_t copies
   Schedule whole = measurement_.step.schedule;
   whole.shape.microbatches *= copies;
   measurement_.verification = exec::verify(
-      measurement_.trained, references->find(whole, context_.run.training, steps_run()));
+      measurement_.trained, references->find(whole, context_.run.training, steps_trained()));
 }
 
 void MeasuredJob::collect_training(exec::SerialReferences* references) {

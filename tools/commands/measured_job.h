@@ -22,6 +22,11 @@ class MeasuredJob {
   /// other step may run.
   bool run_step(bool is_measured);
 
+  /// The training on this host; null if there is none.
+  exec::Training* training() { return training_.get(); }
+  /// What the training's numbers depend on. Only with a training.
+  exec::TrainingIdentity identity() const;
+
   /// Ends the run and collects its results; without a verification if `references` is null. At
   /// least one step must have been measured, or have broken down.
   Measurement finish(exec::SerialReferences* references) &&;
@@ -31,7 +36,10 @@ class MeasuredJob {
   void collect_training(exec::SerialReferences* references);
   void collect_job(exec::SerialReferences* references);
   void verify(exec::SerialReferences* references, std::int32_t copies);
-  std::int32_t steps_run() const { return warmups_ + measured_; }
+  /// With those of the run that was resumed.
+  std::int32_t steps_trained() const {
+    return training_ ? training_->steps() : warmups_ + measured_;
+  }
 
   const RunContext& context_;
   Measurement measurement_;

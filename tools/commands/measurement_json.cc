@@ -1,8 +1,14 @@
 // Writes a measurement as members of a report.
 #include "tools/commands/measurement_json.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <optional>
 #include <string>
+
+#include "exec/training/training_identity.h"
+#include "sim/ir/digest.h"
 
 namespace bubblescope::tools {
 
@@ -41,6 +47,13 @@ void write_state(JsonWriter& json, const exec::DeviceState& state) {
     write_twice(json, "throttled_by", "slowed_by",
                 exec::describe_throttle_reasons(*state.throttle_reasons));
   json.end_object();
+}
+
+Nanos median_of(std::vector<Nanos> times) {
+  if (times.empty()) return 0;
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
 }
 
 }  // namespace
@@ -88,6 +101,18 @@ void write_activity_json(JsonWriter& json, const exec::StepActivity& activity) {
   json.end_object();
 }
 
+void write_training_json(JsonWriter& json, const exec::TrainingResult& trained) {
+  json.key("training").begin_object().member("steps", trained.losses.size());
+  json.array("losses", trained.losses);
+  json.member("weights_digest", digest_text(exec::digest_weights(trained.stages))).end_object();
+}
+
+std::string describe_trained(const exec::TrainingResult& trained) {
+  return fmt::format("trained {} step(s), loss {:.6g} to {:.6g}; digest of the weights {}",
+                     trained.losses.size(), trained.losses.front(), trained.losses.back(),
+                     digest_text(exec::digest_weights(trained.stages)));
+}
+
 void write_measurement_json(JsonWriter& json, const Measurement& measurement) {
   const std::optional<exec::Verification>& verification = measurement.verification;
   json.member("work", measurement.work).member("device", measurement.device);
@@ -99,6 +124,9 @@ void write_measurement_json(JsonWriter& json, const Measurement& measurement) {
   if (!measurement.epilogues.empty()) write_epilogues_json(json, measurement.epilogues);
   if (!to_string(measurement.devices).empty()) write_device_state_json(json, measurement.devices);
   if (measurement.activity) write_activity_json(json, *measurement.activity);
+  if (!measurement.trained.stages.empty()) write_training_json(json, measurement.trained);
+  if (measurement.checkpoints)
+    write_checkpoints_json(json, *measurement.checkpoints, median_of(measurement.makespans));
 }
 
 }  // namespace bubblescope::tools

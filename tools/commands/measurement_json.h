@@ -6,6 +6,8 @@
 //   "epilogues":[{"epilogue":"gelu","rows":8,"k":8,"columns":32,"fused":true},...],
 //   "device_state":[{"bus":...,"before":{...},"during":{"samples":12,"sm_mhz":[1755,1980],...,
 //                    "throttled_by":"power cap"},"after":{...}}],
+//   "training":{"steps":4,"losses":[4.2,4.1,3.9,3.8],"weights_digest":"9f86d081884c7d65"},
+//   "checkpoints":{...},                            as in checkpoints.h
 //   "activity":{"kernels":96,"copies":12,"clears":4,"lost":0,"untimed":0,"ops_ns":12400000,
 //               "covered_ns":12015600,"longest":[{"name":"attention_kernel<float>",
 //               "ns":5400000},...]}
@@ -14,6 +16,7 @@
 // Members that were renamed are written under their old names as well.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "tools/commands/measure.h"
@@ -28,5 +31,9 @@ void write_measurement_json(traces::JsonWriter& json, const Measurement& measure
 void write_epilogues_json(traces::JsonWriter& json, const std::vector<exec::EpilogueUse>& uses);
 void write_device_state_json(traces::JsonWriter& json, const exec::MonitoredDevices& monitored);
 void write_activity_json(traces::JsonWriter& json, const exec::StepActivity& activity);
+void write_training_json(traces::JsonWriter& json, const exec::TrainingResult& trained);
+
+/// "trained 4 steps, loss 4.2 to 3.8; digest of the weights 9f86d081884c7d65"
+std::string describe_trained(const exec::TrainingResult& trained);
 
 }  // namespace bubblescope::tools

@@ -42,6 +42,9 @@ std::string describe(const Measurement& measurement) {
   if (measurement.activity) text += to_string(*measurement.activity) + "\n";
   if (!measurement.epilogues.empty()) text += to_string(measurement.epilogues) + "\n";
   if (measurement.verification) text += to_string(*measurement.verification) + "\n";
+  if (measurement.checkpoints)
+    text += to_string(*measurement.checkpoints, sorted[sorted.size() / 2]) + "\n" +
+            describe_trained(measurement.trained) + "\n";
   return text;
 }
 
@@ -80,6 +83,7 @@ void add_options(CommandFlags& app, RunCommand& command) {
       ->required();
   add_predict_options(app, command.predict);
   add_model_and_run_options(app, command.predict.model, command.run, command.sizes);
+  add_checkpoint_options(app, command.run.checkpoints);
   app.add_option("--save-training", command.training_file,
                  "transformer: weights before and after, data and losses, as json")
       ->type_name("FILE");
@@ -90,8 +94,22 @@ void add_options(CommandFlags& app, RunCommand& command) {
   add_export_options(app, command.exports);
 }
 
+/// Checkpoints are made of trainings whose weights are on the host.
+void expect_checkpoints(const RunOptions& run) {
+  if (run.checkpoints.folder.empty()) return;
+  if (run.work != WorkKind::kTransformer)
+    throw Error("--checkpoint saves what is trained; add --work transformer");
+  const exec::BackendDef& def = exec::find_backend(run.backend);
+  if (def.start)
+    throw Error("the backend " + def.name +
+                " keeps its weights on devices, and cannot save checkpoints yet; leave "
+                "--checkpoint out, or train on the host with --backend cpu or mpi");
+}
+
 /// Checks combinations of flags before anything runs.
-void expect_sound_run(RunCommand& command) {
+void expect_sound_run(const CommandFlags& app, RunCommand& command) {
+  expect_sound_checkpoints(app, command.run.checkpoints);
+  expect_checkpoints(command.run);
   if (!command.training_file.empty() && command.run.work != WorkKind::kTransformer)
     throw Error("--save-training writes what was trained; add --work transformer");
   if (command.predict.model.given() && command.run.work == WorkKind::kTransformer)
@@ -146,7 +164,7 @@ int run_run(const Arguments& arguments) {
   if (!app.parse(arguments)) return 0;
   command.gate = parse_conditions(conditions);
   apply_shared_sizes(command.sizes, command.predict.model, command.run);
-  expect_sound_run(command);
+  expect_sound_run(app, command);
   command.predict = read_inputs(std::move(command.predict), {command.schedule});
   const PredictOptions& options = command.predict;
   const bool trains = command.run.work == WorkKind::kTransformer;

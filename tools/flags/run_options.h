@@ -7,6 +7,7 @@
 #include "exec/gpu/host/job.h"
 #include "exec/training/training.h"
 #include "sim/ir/units.h"
+#include "tools/flags/checkpoint_options.h"
 #include "tools/flags/command_flags.h"
 
 namespace bubblescope::tools {
@@ -26,8 +27,9 @@ struct RunOptions {
   std::int32_t steps = 3;
   Nanos timeout = 30'000'000'000;
   exec::TrainingOptions training;
-  bool verification = true;    ///< train again on one thread, and compare
-  bool keeps_weights = false;  ///< what was trained is needed even if it is not verified
+  bool verification = true;       ///< train again on one thread, and compare
+  bool keeps_weights = false;     ///< what was trained is needed even if it is not verified
+  CheckpointOptions checkpoints;  ///< only `run` has flags for them
   exec::DeviceOptions device;
 };
 

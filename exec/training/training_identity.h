@@ -1,0 +1,28 @@
+// What a training's numbers depend on, bit for bit: a checkpoint can be resumed only by a run with
+// the same.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "exec/runtime/processes.h"
+#include "exec/training/serial_training.h"
+#include "sim/ir/program.h"
+
+namespace bubblescope::exec {
+
+/// Names, which are flags where there is one, and their values: {"--hidden-size", "32"}.
+using TrainingIdentity = std::vector<std::pair<std::string, std::string>>;
+
+TrainingIdentity identify_training(const Schedule& schedule, const Program& program,
+                                   const TrainingOptions& options, const Processes& processes);
+
+/// "--seed 1 there and 2 here, --precision bf16 there and fp32 here"; empty if they are equal.
+std::string describe_differences(const TrainingIdentity& there, const TrainingIdentity& here);
+
+/// A digest of the weights of all stages. Equal weights, bit for bit, have equal digests.
+std::uint64_t digest_weights(const std::vector<Stage>& stages);
+
+}  // namespace bubblescope::exec

@@ -108,5 +108,14 @@ TEST_F(TraceFolders, RefuseWhatIsNamedLikeATraceButIsNone) {
   }
 }
 
+TEST_F(TraceFolders, OpsThatTakeNoTimeAreAStepWithoutTime) {
+  write("t.csv",
+        "rank,lane,op,kind,stage,microbatch,start_ns,end_ns,slack_ns,critical\n"
+        "0,compute,0F0,F,0,0,0,0,0,1\n");
+  const CommandOutcome outcome = run_with_messages("analyze " + path("t.csv"));
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_EQ(outcome.output.find("nan"), std::string::npos) << outcome.output;
+}
+
 }  // namespace
 }  // namespace bubblescope::tests

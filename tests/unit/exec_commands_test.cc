@@ -11,6 +11,7 @@
 
 #include "sim/ir/error.h"
 #include "sim/ir/units.h"
+#include "tests/support/command.h"
 #include "tools/command.h"
 
 namespace bubblescope::tests {
@@ -152,6 +153,12 @@ TEST(RunCommand, ADeathIsReportedEvenIfTheDiskIsFull) {
 
 TEST(RunCommand, AnUnknownBackendNamesTheNearest) {
   EXPECT_THROW(tools::run_run({"gpipe", "--pp", "2", "-m", "2", "--backend", "cpus"}), Error);
+}
+
+TEST(CompareCommand, AStepWithoutTimeIsTheBest) {
+  const CommandOutcome outcome = run_command("compare 1f1b,zb-h1 --pp 2 -m 4 --f 0 --b 0 --wide");
+  EXPECT_NE(outcome.output.find("0 ms   +0.00%"), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.output.find("9 ms        -"), std::string::npos) << outcome.output;
 }
 
 TEST(CompareCommand, GivesTheErrorsOfThePrediction) {

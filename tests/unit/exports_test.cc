@@ -101,10 +101,18 @@ TEST_F(Exports, OfSeveralStepsDoNotGoToStdoutTogether) {
 }
 
 TEST_F(Exports, OfStepsWithOneNameAreFilesOfTheirOwn) {
-  const CommandOutcome outcome =
-      run_with_messages("compare 1f1b,1f1b --pp 2 -m 4 --svg " + path("a.svg"));
+  std::filesystem::create_directory(folder_ / "s");
+  for (const char* name : {"s/x.csv", "s-x.csv"})
+    ASSERT_EQ(
+        run_with_messages("convert 1f1b --pp 2 -m 4 --to pytorch-csv -o " + path(name)).status, 0);
+  const CommandOutcome outcome = run_with_messages("compare " + path("s/x.csv") + "," +
+                                                   path("s-x.csv") + " --svg " + path("a.svg"));
   EXPECT_EQ(outcome.status, 0) << outcome.output;
-  EXPECT_EQ(files(), (Names{"a-1f1b-2.svg", "a-1f1b.svg"}));
+  Names drawn = files();
+  std::erase_if(drawn, [](const std::string& name) { return !name.ends_with(".svg"); });
+  ASSERT_EQ(drawn.size(), 2u) << outcome.output;
+  EXPECT_TRUE(drawn[0].ends_with("s-x.csv-2.svg")) << drawn[0];
+  EXPECT_TRUE(drawn[1].ends_with("s-x.csv.svg")) << drawn[1];
 }
 
 TEST_F(Exports, RefuseTheEndingOfAnotherFormat) {

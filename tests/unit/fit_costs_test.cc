@@ -157,6 +157,13 @@ TEST(FitNoise, StragglersAreTheRareLongOps) {
   EXPECT_NEAR(fitted.op_jitter, 0.02, 0.002);
 }
 
+TEST(FitNoise, OpsWithoutTimeHaveNoNoise) {
+  const std::vector<OpSample> samples(2);
+  const FittedNoise fitted = fit_noise(samples);
+  EXPECT_FALSE(fitted.noise.is_random());
+  EXPECT_EQ(fitted.excess.size(), samples.size());
+}
+
 TEST(FindDrift, SeesALastingChangeAndNoOther) {
   Noise noise;
   noise.op_jitter = 0.02;

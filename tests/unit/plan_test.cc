@@ -287,6 +287,13 @@ TEST(PlanCommand, ExitsWith1WhenNoPlanFits) {
   EXPECT_NE(printed.output.find("holds 8 at its peak, over --cap 3"), std::string::npos);
 }
 
+TEST(PlanCommand, RefusesABestPlanThatTakesNoTime) {
+  const CommandOutcome outcome =
+      run_with_messages("plan --pp 2 -m 4 --schedules 1f1b,gpipe --f 0 --b 0");
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_NE(outcome.output.find("takes no time"), std::string::npos) << outcome.output;
+}
+
 TEST(PlanCommand, RanksLosersByWhatTheyWaitFor) {
   const CommandOutcome printed = plan({"--pp", "4", "-m", "8", "--schedules", "1f1b,naive"});
   // naive: 8 (1 + 2) 4 = 96 ms instead of 33.

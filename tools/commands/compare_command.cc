@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -103,16 +104,16 @@ std::string sensitivities_text(const std::vector<ComparedRow>& rows) {
   return text;
 }
 
-/// Formats by how much a makespan exceeds another time.
+/// Formats by how much a makespan exceeds another time; "-" where only the other is 0.
 std::string above(Nanos makespan, Nanos base) {
+  if (base == 0 && makespan > 0) return "-";
   return "+" + percent(fraction(makespan - base, base));
 }
 
 std::vector<traces::TableColumn> columns_of_rows(const std::vector<ComparedRow>& rows) {
-  Nanos best = 0;
+  Nanos best = std::numeric_limits<Nanos>::max();
   for (const ComparedRow& row : rows)
-    if (row.step && (best == 0 || row.step->report.makespan < best))
-      best = row.step->report.makespan;
+    if (row.step) best = std::min(best, row.step->report.makespan);
   std::vector<traces::TableColumn> columns;
   const auto add = [&](const char* head, int importance, auto&& cell) {
     traces::TableColumn& next = columns.emplace_back();

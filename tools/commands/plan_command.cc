@@ -100,6 +100,15 @@ std::vector<Outcome> use_one_gradient_type(std::vector<Outcome> outcomes) {
   return outcomes;
 }
 
+/// Other plans are so many percent slower than the best, so it must take time.
+void expect_time(const Plan& best) {
+  if (best.step == 0)
+    throw Error(fmt::format(
+        "the best plan, {} on {} ranks, takes no time, so no other can be compared with it; give "
+        "ops times above 0",
+        best.configuration.schedule, best.configuration.shape.ranks));
+}
+
 traces::PlanTable tabulate(const std::vector<Configuration>& configurations,
                            std::vector<Outcome> outcomes) {
   traces::PlanTable table;
@@ -110,6 +119,7 @@ traces::PlanTable tabulate(const std::vector<Configuration>& configurations,
   for (Outcome& outcome : outcomes)
     if (outcome.plan && outcome.refusal.empty()) table.plans.push_back(*std::move(outcome.plan));
   table.plans = with_ties(drop_duplicates(rank_plans(std::move(table.plans))), 0);
+  if (!table.plans.empty()) expect_time(table.plans.front());
   return table;
 }
 

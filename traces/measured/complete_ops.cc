@@ -60,6 +60,10 @@ std::string where_of(const ObservedTrace& trace, std::size_t recorder) {
   return of_file == 0 ? file : fmt::format("{}, its process {}", file, of_file + 1);
 }
 
+std::int32_t last_of(const std::set<std::int32_t>& counts) {
+  return counts.empty() ? 0 : *counts.rbegin();
+}
+
 /// The micro-batch counts at which steps end on all recorders.
 std::vector<std::int32_t> find_step_ends(const ObservedTrace& trace,
                                          const std::vector<Ops>& by_recorder) {
@@ -70,12 +74,11 @@ std::vector<std::int32_t> find_step_ends(const ObservedTrace& trace,
       ends = empty;
       continue;
     }
-    if (empty.empty() || *empty.rbegin() != *ends.rbegin())
+    if (last_of(empty) != last_of(ends))
       throw Error(
           fmt::format("{} has {} micro-batches, but {} has {}: record the same steps on all "
                       "ranks",
-                      where_of(trace, at), empty.empty() ? 0 : *empty.rbegin(), where_of(trace, 0),
-                      *ends.rbegin()));
+                      where_of(trace, at), last_of(empty), where_of(trace, 0), last_of(ends)));
     std::set<std::int32_t> common;
     std::set_intersection(ends.begin(), ends.end(), empty.begin(), empty.end(),
                           std::inserter(common, common.end()));

@@ -100,7 +100,7 @@ Plan plan_of(const Json& json) {
   shape.slices = count(json.at("slices"));
   if (!json.at("group_size").is_null()) shape.group_size = count(json.at("group_size"));
   plan.step = time(json.at("step_ns"));
-  plan.lower_bound = time(json.at("lower_bound_ns"));
+  plan.lower_bound = whole(json.at("lower_bound_ns"), 0, plan.step);
   plan.bubble_ratio = amount(json.at("bubble_ratio"), -kRounding, 1 + kRounding);
   plan.mean_busy = time(json.at("busy_ns"));
   const Json& idle = json.at("idle_ns");

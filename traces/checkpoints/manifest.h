@@ -1,5 +1,5 @@
 // The manifest of a checkpoint lists the files that belong to it. It is written last: a checkpoint
-// without a manifest was cut.
+// without a manifest is incomplete.
 //
 //   {"format":"bubblescope-checkpoint/1","step":4,
 //    "training":[["schedule","1f1b"],["--pp","2"],["--hidden-size","32"],...],

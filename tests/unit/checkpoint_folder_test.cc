@@ -22,7 +22,7 @@ class CheckpointFolders : public TemporaryFolder {
  protected:
   /// Writes a checkpoint of two parts.
   traces::CheckpointManifest save(const traces::CheckpointFolder& folder, std::int32_t step) {
-    traces::CheckpointManifest manifest{step, {{"schedule", "1f1b"}, {"--pp", "2"}}, {}};
+    traces::CheckpointManifest manifest{step, {{"schedule", "1f1b"}, {"`pp`", "2"}}, {}};
     for (const std::size_t part : {0, 1})
       manifest.parts.push_back(folder.write_part(step, part, part_of_step(step, part)));
     folder.complete(manifest);

@@ -147,7 +147,7 @@ TEST(Checkpoint, DifferencesAreNamed) {
   other.seed = 2;
   other.model.precision = exec::Precision::kBfloat16;
   EXPECT_EQ(exec::describe_differences(known, identify(*schedule, other)),
-            "--precision fp32 there and bf16 here, --seed 1 there and 2 here");
+            "`precision` fp32 there and bf16 here, `seed` 1 there and 2 here");
   Schedule swapped = *schedule;
   std::swap(swapped.order[1][2], swapped.order[1][4]);
   EXPECT_NE(

@@ -8,6 +8,7 @@
 #include "exec/runtime/heartbeat.h"
 #include "exec/runtime/step_clock.h"
 #include "sim/ir/error.h"
+#include "tools/flags/field_names.h"
 #include "tools/print.h"
 
 namespace bubblescope::tools {
@@ -107,13 +108,14 @@ std::vector<std::string> Checkpoints::find_candidates(std::int32_t total) {
 void Checkpoints::expect_usable(const traces::CheckpointManifest& manifest,
                                 std::int32_t total) const {
   const std::string name = options_.folder + '/' + traces::manifest_name(manifest.step);
-  const std::string differences = exec::describe_differences(manifest.training, identity_);
+  const std::string differences =
+      name_flags(exec::describe_differences(manifest.training, identity_));
   if (!differences.empty())
     throw Error(name + " is of another training: " + differences +
                 "; give the flags of that run, or another folder");
   if (manifest.step > total)
     throw Error(
-        fmt::format("{} lies behind the end of this run, which has {} steps with its "
+        fmt::format("{} is later than the end of this run, which has {} steps with its "
                     "warm-up; give more --steps",
                     name, total));
 }

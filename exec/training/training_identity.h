@@ -1,5 +1,5 @@
-// What a training's numbers depend on, bit for bit: a checkpoint can be resumed only by a run with
-// the same.
+// The settings on which a training's numbers depend, bit for bit. A checkpoint can be resumed only
+// by a run with equal ones.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,14 @@
 
 namespace bubblescope::exec {
 
-/// Names, which are flags where there is one, and their values: {"--hidden-size", "32"}.
+/// Names, in backquotes where they are fields that a flag sets, and their values:
+/// {"`hidden_size`", "32"}.
 using TrainingIdentity = std::vector<std::pair<std::string, std::string>>;
 
 TrainingIdentity identify_training(const Schedule& schedule, const Program& program,
                                    const TrainingOptions& options, const Processes& processes);
 
-/// "--seed 1 there and 2 here, --precision bf16 there and fp32 here"; empty if they are equal.
+/// "`seed` 1 there and 2 here, `precision` bf16 there and fp32 here"; empty if they are equal.
 std::string describe_differences(const TrainingIdentity& there, const TrainingIdentity& here);
 
 /// A digest of the weights of all stages. Equal weights, bit for bit, have equal digests.

@@ -2,6 +2,9 @@
 // the seed and the step alone. Neither do weight versions: a step ends with the newest one only.
 #include <algorithm>
 #include <bit>
+#include <cstdint>
+#include <iterator>
+#include <string>
 #include <utility>
 
 #include "exec/training/matrix_blob.h"
@@ -42,6 +45,21 @@ std::vector<Matrix> read_like(const std::vector<Matrix>& weights, BlobReader& re
   return matrices.empty() ? zeros_like(weights) : matrices;
 }
 
+/// Reads the moments of the optimizer, which update() indexes without a further check.
+OptimizerState read_optimizer(const std::vector<Matrix>& weights, std::int64_t max_steps,
+                              BlobReader& reader) {
+  OptimizerState optimizer;
+  optimizer.steps = reader.read<std::int32_t>();
+  optimizer.mean = read_if_any(weights, reader);
+  optimizer.square = read_if_any(weights, reader);
+  if (optimizer.steps < 0 || optimizer.steps > max_steps)
+    throw Error("a checkpoint has " + std::to_string(optimizer.steps) +
+                " optimizer steps, which its training cannot have made");
+  if (optimizer.mean.empty() != optimizer.square.empty())
+    throw Error("a checkpoint has one of Adam's moments without the other");
+  return optimizer;
+}
+
 }  // namespace
 
 /// In synchronous schedules every step replaces the gradients of the last update.
@@ -69,16 +87,14 @@ Blob Training::save() const {
 void Training::restore(std::span<const std::byte> bytes) {
   BlobReader reader(bytes);
   losses_ = reader.read_all<double>();
+  // Every micro-batch updates the weights at most once.
+  const std::int64_t max_steps = std::int64_t{schedule_.shape.microbatches} * std::ssize(losses_);
   for (StageState& state : stages_) {
     if ((reader.read<std::uint8_t>() != 0) != state.is_here())
       throw Error("a checkpoint has stages of another process");
     if (!state.is_here()) continue;
     std::vector<Matrix> weights = read_like(state.gradients, reader);
-    OptimizerState optimizer;
-    optimizer.steps = reader.read<std::int32_t>();
-    optimizer.mean = read_if_any(state.gradients, reader);
-    optimizer.square = read_if_any(state.gradients, reader);
-    state.weights.restore(std::move(weights), std::move(optimizer));
+    state.weights.restore(std::move(weights), read_optimizer(state.gradients, max_steps, reader));
     state.gradients = read_like(state.gradients, reader);
     if (keeps_last_gradients()) state.last_gradients = read_like(state.gradients, reader);
   }

@@ -127,10 +127,14 @@ void drop(bool is_present, const char* what, std::vector<std::string>& left_out,
   drop();
 }
 
+/// Whether any stage of any replica has a value.
 template <class Value>
-bool any_has(const Stages& stages, std::optional<Value> StageEntry::*member) {
-  return std::any_of(stages.begin(), stages.end(),
-                     [member](const StageEntry& stage) { return (stage.*member).has_value(); });
+bool any_has(const CostTable& table, std::optional<Value> StageEntry::*member) {
+  const auto has = [member](const Stages& stages) {
+    return std::any_of(stages.begin(), stages.end(),
+                       [member](const StageEntry& stage) { return (stage.*member).has_value(); });
+  };
+  return has(table.stages) || std::any_of(table.replicas.begin(), table.replicas.end(), has);
 }
 
 /// Removes a value from all stages of all replicas.
@@ -142,21 +146,21 @@ void remove(CostTable& table, std::optional<Value> StageEntry::*member) {
 }
 
 /// Links, kinds and contention are those of single stages and of their ranks.
-void drop_what_has_no_sum(CostTable& table, std::vector<std::string>& left_out) {
+void drop_costs_without_sum(CostTable& table, std::vector<std::string>& left_out) {
   drop(!table.links.empty(), "links", left_out, [&] { table.links.clear(); });
   drop(!table.stage_kinds.empty(), "kinds of stages", left_out, [&] { table.stage_kinds.clear(); });
   const bool is_contended =
-      any_has(table.stages, &StageEntry::contended) || !table.contended_message.empty();
+      any_has(table, &StageEntry::contended) || !table.contended_message.empty();
   drop(is_contended, "contention", left_out, [&] {
     table.contended_message.clear();
     remove(table, &StageEntry::contended);
   });
   table.ranks_per_device.reset();
-  drop(any_has(table.stages, &StageEntry::overlapped_pair), "overlapped pairs", left_out,
+  drop(any_has(table, &StageEntry::overlapped_pair), "overlapped pairs", left_out,
        [&] { remove(table, &StageEntry::overlapped_pair); });
 }
 
-void drop_what_files_cannot_hold(CostTable& table, std::vector<std::string>& left_out) {
+void drop_costs_that_files_lack(CostTable& table, std::vector<std::string>& left_out) {
   drop(has_lists(table), "differences between micro-batches, whose means stay", left_out,
        [&] { table.lists.clear(); });
   drop(table.cluster.has_value(), "the cluster", left_out, [&] {
@@ -191,8 +195,8 @@ JoinedTable join_stages(const CostTable& table,
                         const std::vector<std::vector<std::int32_t>>& groups) {
   JoinedTable joined{table, {}};
   std::vector<std::string>& left_out = joined.left_out;
-  drop_what_files_cannot_hold(joined.table, left_out);
-  if (groups.size() < table.stages.size()) drop_what_has_no_sum(joined.table, left_out);
+  drop_costs_that_files_lack(joined.table, left_out);
+  if (groups.size() < table.stages.size()) drop_costs_without_sum(joined.table, left_out);
   joined.table.stages = join_all(joined.table.stages, groups, left_out);
   for (Stages& stages : joined.table.replicas) stages = join_all(stages, groups, left_out);
   joined.table.static_bytes = join_static_bytes(table, groups, left_out);

@@ -11,7 +11,7 @@ namespace bubblescope::inline sim {
 
 struct JoinedTable {
   CostTable table;
-  std::vector<std::string> left_out;  ///< what the table no longer says: "links", "contention"
+  std::vector<std::string> left_out;  ///< costs that the table no longer has: "links", "contention"
 };
 
 /// Joins the stages of each group, which are neighbours; `groups` have all stages, in order. Work,
@@ -19,9 +19,10 @@ struct JoinedTable {
 /// last stage. A group has input and weight gradients only if all its stages do: backwards are not
 /// halved. Noise, messages that are all alike and the time outside the pipeline stay as they are.
 ///
-/// What has no sum is left out where stages are joined (links and kinds of stages, contention,
-/// overlapped pairs, values that only some stages of a group have). What cost files cannot hold is
-/// left out always: clusters, and differences between micro-batches, whose means stay.
+/// Where stages are joined, costs without a sum are left out: links and kinds of stages,
+/// contention, overlapped pairs, values that only some stages of a group have. Costs that cost
+/// files cannot hold are left out always: clusters, and differences between micro-batches, whose
+/// means stay.
 JoinedTable join_stages(const CostTable& table,
                         const std::vector<std::vector<std::int32_t>>& groups);
 

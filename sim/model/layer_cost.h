@@ -40,7 +40,7 @@ struct ModelOnDevices {
   Bytes reserved_memory = 0;              ///< device memory reserved for what is not counted
   /// [microbatch]: the tokens of its sequences; empty: all have parallel.sequence.
   std::vector<std::int64_t> sequence_lengths = {};
-  /// What a user replaced of the runtime's and the device's constants: "--assume cast_bytes".
+  /// Constants of the runtime and the device that a user replaced: "--assume cast_bytes".
   std::vector<std::string> replaced = {};
 
   Bytes usable_memory() const { return gpu.memory - reserved_memory; }

@@ -105,7 +105,8 @@ def resumed_step(stderr):
 
 def expect_only_checkpoints(folder, ended):
     names = [path.name for path in folder.iterdir()] if folder.exists() else []
-    strange = [name for name in names if not re.fullmatch(r"step-\d+\.(json|part-\d+)|\.bubblescope-\d+-\d+\.tmp", name)]
+    known = re.compile(r"step-\d+\.(json|part-\d+)|\.bubblescope-[0-9a-f]{16}-\d+-\d+\.tmp")
+    strange = [name for name in names if not known.fullmatch(name)]
     assert not strange, f"left behind: {strange}"
     if ended:
         manifests = [name for name in names if name.endswith(".json")]

@@ -16,7 +16,7 @@ import tempfile
 
 COMMAND = ("run pipedream --pp 2 -m 4 --work transformer --format json --hidden-size 8 --seq-length 4 --vocab-size 13 "
            "--training-optimizer adam --warmup 1 --steps 4 --resume").split()
-CALLS = {"fsync": 15, "rename": 8, "unlink": 4, "write": 8}  # the least number of kills that there must be
+CALLS = {"fsync": 15, "rename": 8, "unlink": 4, "write": 8}  # the minimum number of kills
 
 
 def run(program, folder, prefix=()):
@@ -39,7 +39,7 @@ def main():
         return 77
     with tempfile.TemporaryDirectory() as base:
         expected = json.loads(run(program, os.path.join(base, "whole")).stdout)["training"]
-        for call, least in CALLS.items():
+        for call, min_kills in CALLS.items():
             killed = 0
             resumed = set()
             while True:
@@ -52,9 +52,9 @@ def main():
                 assert done.returncode == 0, f"{where}: exit status {done.returncode}: {done.stderr}"
                 assert json.loads(done.stdout)["training"] == expected, f"{where}: the training differs"
                 assert "damaged" not in done.stderr, f"{where}: {done.stderr}"
-                told = re.search(r"resumes after step (\d+)", done.stderr)
-                resumed.add(int(told[1]) if told else 0)
-            assert killed >= least, f"only {killed} kills before {call}"
+                resumption = re.search(r"resumes after step (\d+)", done.stderr)
+                resumed.add(int(resumption[1]) if resumption else 0)
+            assert killed >= min_kills, f"only {killed} kills before {call}"
             print(f"{call}: {killed} kills, resumed after the steps {sorted(resumed)}")
     return 0
 

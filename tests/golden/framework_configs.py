@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What `plan` and `partition` write for Megatron-LM and torchtitan gives the plan back.
+"""Configurations that `plan` and `partition` write for Megatron-LM and torchtitan give the plan back.
 
   framework_configs.py BINARY    exit 1 where a step, a stage or an argument differs
 

@@ -220,8 +220,9 @@ def coverage_of_steps(binary, folder):
     results = published_fit.fit_all(binary, published_fit.find_some_runs(folder), known)
     return (
         '\n## Steps inside their intervals\n\nOf each source, the runs whose measured step lies inside the interval that all '
-        'other sources give: neither the\nconstants of the model nor the interval have seen the source. How intervals follow '
-        'from errors, and the intervals of\nreports: [Steps of published runs](accuracy_steps.md).\n\n'
+        'other sources give: neither the\nconstants of the model nor the errors of the interval come from the source. The two '
+        'numbers by which intervals follow\nfrom errors were chosen on all sources together: '
+        '[Steps of published runs](accuracy_steps.md).\n\n'
         + published_intervals.coverage_table(published_intervals.coverage(results))
     )
 

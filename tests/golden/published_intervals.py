@@ -5,7 +5,7 @@
     published_intervals.py ERRORS.json --rows         prints the rows of sim/model/known_errors.cc
     published_intervals.py --self-test
 
-A new run is expected to be off as a run of a source that nobody has seen. Errors of one source are alike, so a source
+A new run is expected to be off as a run of an unseen source. Errors of one source are alike, so a source
 counts once, however many runs it has. A class of runs (of one kind of model, generation of devices, runtime and
 precision) has the errors of its own sources, each with weight 1, and beside them those of the next wider class, with
 weight PARENT: a class of few sources borrows from its parents. TAIL of that mixture is cut off at either side.

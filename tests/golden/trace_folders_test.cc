@@ -71,7 +71,7 @@ TEST_F(TraceFolders, WithoutTracesAreDescribedByWhatTheyHold) {
   EXPECT_NE(outcome.output.find("Nsight Systems"), std::string::npos) << outcome.output;
 }
 
-// What looks like a trace is described, though it is not the first file.
+// A file that looks like a trace is described, though it is not the first one.
 TEST_F(TraceFolders, WithoutTracesSayWhatIsWrongWithThoseThatLookLikeOnes) {
   for (const char* name : {"rank0.json", "rank1.json"}) std::filesystem::remove(path(name));
   write("LICENSE", "Apache License");

@@ -210,10 +210,10 @@ class Try(unittest.TestCase):
             simulated = bs.schedule(row["schedule"], pp=4, m=row["microbatches"]).simulate(**self.COSTS)
             self.assertEqual(row["step_ns"], simulated.makespan, row)
         self.assertEqual(tries.measured, tries[0])
-        least = min(tries.rows[1:], key=lambda row: row["step_ns"] / row["microbatches"])
-        self.assertEqual(tries.best, least)
-        self.assertEqual(tries.schedule, bs.schedule(least["schedule"], pp=4, m=least["microbatches"]))
-        self.assertEqual(tries.schedule.simulate(costs=tries.costs).makespan, least["step_ns"])
+        shortest = min(tries.rows[1:], key=lambda row: row["step_ns"] / row["microbatches"])
+        self.assertEqual(tries.best, shortest)
+        self.assertEqual(tries.schedule, bs.schedule(shortest["schedule"], pp=4, m=shortest["microbatches"]))
+        self.assertEqual(tries.schedule.simulate(costs=tries.costs).makespan, shortest["step_ns"])
 
     def test_where_none_can_be_run_the_rows_say_why(self):
         tries = bs.analyze(self.record("1f1b")).try_(["zb-h1"], m=[8, 9])

@@ -22,7 +22,7 @@ class CheckpointFolders : public TemporaryFolder {
  protected:
   /// Writes a checkpoint of two parts.
   traces::CheckpointManifest save(const traces::CheckpointFolder& folder, std::int32_t step) {
-    traces::CheckpointManifest manifest{step, {{"schedule", "1f1b"}, {"--pp", "2"}}, {}};
+    traces::CheckpointManifest manifest{step, {{"schedule", "1f1b"}, {"`pp`", "2"}}, {}};
     for (const std::size_t part : {0, 1})
       manifest.parts.push_back(folder.write_part(step, part, part_of_step(step, part)));
     folder.complete(manifest);
@@ -81,6 +81,16 @@ TEST_F(CheckpointFolders, KeepTheNewestAndTheOneBefore) {
   EXPECT_EQ(folder.find().manifests.size(), 3u);
 }
 
+// The newest checkpoint may be damaged later, so the one that stays beside it must be whole.
+TEST_F(CheckpointFolders, KeepOneBeforeWhoseManifestIsWhole) {
+  const traces::CheckpointFolder folder(path("saved"));
+  for (const std::int32_t step : {2, 4}) save(folder, step);
+  traces::write_file(path("saved/step-4.json"), "damaged");
+  save(folder, 6);
+  EXPECT_EQ(names(), (std::vector<std::string>{"step-2.json", "step-2.part-0", "step-2.part-1",
+                                               "step-6.json", "step-6.part-0", "step-6.part-1"}));
+}
+
 TEST_F(CheckpointFolders, AreNotWholeWithoutTheirManifest) {
   const traces::CheckpointFolder folder(path("saved"));
   save(folder, 2);
@@ -96,9 +106,9 @@ TEST_F(CheckpointFolders, AreNotWholeWithoutTheirManifest) {
 
 TEST_F(CheckpointFolders, LeaveForeignFilesAlone) {
   const traces::CheckpointFolder folder(path("saved"));
-  const std::vector<std::string> foreign{"notes.txt",     "step-.json",  "step-x.json",
-                                         "step-1.part-",  "step-0.json", "step-1.part-0.old",
-                                         "xstep-1.part-0"};
+  const std::vector<std::string> foreign{"notes.txt",      "step-.json",   "step-x.json",
+                                         "step-1.part-",   "step-0.json",  "step-1.part-0.old",
+                                         "xstep-1.part-0", "step-02.json", "step-2.part-00"};
   for (const std::string& name : foreign) traces::write_file(path("saved/" + name), "mine");
   for (const std::int32_t step : {2, 4, 6}) save(folder, step);
   EXPECT_TRUE(folder.find().faults.empty());

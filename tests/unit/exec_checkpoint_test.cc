@@ -2,9 +2,15 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "exec/training/matrix_blob.h"
 #include "exec/training/training_identity.h"
 #include "sim/ir/error.h"
 #include "tests/support/verified_training.h"
@@ -91,6 +97,44 @@ TEST(Checkpoint, AStateOfAnotherTrainingIsRefused) {
   EXPECT_THROW(same.restore(longer), Error);
 }
 
+/// The offset behind the losses and the weights of the first stage, where its optimizer begins.
+std::size_t offset_of_optimizer(const exec::Blob& state) {
+  exec::BlobReader reader(state);
+  reader.read_all<double>();
+  reader.read<std::uint8_t>();
+  exec::read_matrices(reader);
+  return state.size() - reader.rest().size();
+}
+
+// Checksums do not detect these: any program can write a file with a right one.
+TEST(Checkpoint, AnOptimizerThatNoTrainingHasIsRefused) {
+  const auto schedule = build_if_legal(find_schedule("1f1b"), {2, 1, 4, 1, {}});
+  exec::TrainingOptions options = small_model();
+  options.optimizer = exec::usual_optimizer(exec::OptimizerOptions::Kind::kAdam);
+  const exec::Blob state = train_part(*schedule, options, {}, 1).state;
+  const std::size_t begin = offset_of_optimizer(state);
+  const Program program = lowered(*schedule);
+  exec::Training training(*schedule, program, options);
+  EXPECT_NO_THROW(training.restore(state));
+  // One step of four micro-batches makes at most four updates; 2^31 - 1 would overflow in the next.
+  for (const std::int32_t steps : {-1, 5, std::numeric_limits<std::int32_t>::max()}) {
+    exec::Blob changed = state;
+    std::memcpy(changed.data() + begin, &steps, sizeof steps);
+    EXPECT_THROW(training.restore(changed), Error) << steps;
+  }
+  // Without its first moment the next update would index a list without entries.
+  const std::span<const std::byte> bytes(state);
+  exec::BlobReader moments(bytes.subspan(begin + sizeof(std::int32_t)));
+  const std::size_t before = moments.rest().size();
+  exec::read_matrices(moments);
+  const std::size_t mean_bytes = before - moments.rest().size();
+  const auto mean = state.begin() + static_cast<std::ptrdiff_t>(begin + sizeof(std::int32_t));
+  exec::Blob halved(state.begin(), mean);
+  halved.resize(halved.size() + sizeof(std::size_t));  // a list without entries
+  halved.insert(halved.end(), mean + static_cast<std::ptrdiff_t>(mean_bytes), state.end());
+  EXPECT_THROW(training.restore(halved), Error);
+}
+
 TEST(Checkpoint, DifferencesAreNamed) {
   const auto schedule = build_if_legal(find_schedule("1f1b"), {2, 1, 4, 1, {}});
   const Program program = lowered(*schedule);
@@ -103,7 +147,7 @@ TEST(Checkpoint, DifferencesAreNamed) {
   other.seed = 2;
   other.model.precision = exec::Precision::kBfloat16;
   EXPECT_EQ(exec::describe_differences(known, identify(*schedule, other)),
-            "--precision fp32 there and bf16 here, --seed 1 there and 2 here");
+            "`precision` fp32 there and bf16 here, `seed` 1 there and 2 here");
   Schedule swapped = *schedule;
   std::swap(swapped.order[1][2], swapped.order[1][4]);
   EXPECT_NE(

@@ -81,6 +81,17 @@ TEST(JoinStages, NamesWhatHasNoSum) {
   EXPECT_TRUE(kept.table.stages[0].contended);
 }
 
+// Only one replica has a time for overlapped pairs.
+TEST(JoinStages, NamesWhatHasNoSumInAReplica) {
+  const JoinedTable joined = join(
+      R"("stages": [{"forward": 1, "backward": 2}, {"forward": 1, "backward": 2}, {"forward": 1, "backward": 2}],
+         "replicas": [{"stages": [{"forward": 1, "backward": 2}, {"forward": 1, "backward": 2},
+                                  {"forward": 1, "backward": 2, "overlapped_pair": 3}]}])",
+      {{0, 1}, {2}});
+  EXPECT_EQ(joined.left_out, Names{"overlapped pairs"});
+  EXPECT_FALSE(joined.table.replicas[0][1].overlapped_pair);
+}
+
 TEST(JoinStages, LeavesOutWhatCostFilesCannotHold) {
   const auto [table, left_out] = join(
       R"("stages": [{"forward": {"per_microbatch": [1, 3]}, "message_bytes": 8}],

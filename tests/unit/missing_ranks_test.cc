@@ -64,6 +64,14 @@ TEST(MissingRanks, ShowByTheirStagesWhereNoFileCountsRanks) {
       << text;
 }
 
+// A file may state fewer ranks than its own; no rank beyond the count is missing for it.
+TEST(MissingRanks, AreNeverMoreThanTheJobHas) {
+  const std::string text = refusal_or_fault({5}, 2);
+  EXPECT_TRUE(text.starts_with(
+      "of the 2 ranks of the job the traces of 5 are given and those of 0, 1 are missing"))
+      << text;
+}
+
 // Rank 7 belongs to the second of two pipelines; the first is whole.
 TEST(MissingRanks, OfOneReplicaAreMissedThoughAnotherIsWhole) {
   const std::string groups =

@@ -8,6 +8,7 @@
 #include "exec/runtime/heartbeat.h"
 #include "exec/runtime/step_clock.h"
 #include "sim/ir/error.h"
+#include "tools/flags/field_names.h"
 #include "tools/print.h"
 
 namespace bubblescope::tools {
@@ -22,7 +23,7 @@ std::span<const std::byte> as_bytes(const std::string& text) {
   return std::as_bytes(std::span(text));
 }
 
-/// What one of the checkpoints cost on average.
+/// The bytes and the time of one checkpoint on average.
 SavedCheckpoint mean_of(const std::vector<SavedCheckpoint>& saved) {
   SavedCheckpoint mean;
   const auto count = static_cast<std::int64_t>(saved.size());
@@ -79,7 +80,7 @@ std::vector<exec::Blob> Checkpoints::gather_results(
   return results;
 }
 
-void Checkpoints::tell(const std::string& message) const {
+void Checkpoints::print_once(const std::string& message) const {
   if (is_first()) print_message("{}\n", message);
 }
 
@@ -92,7 +93,7 @@ std::vector<std::string> Checkpoints::find_candidates(std::int32_t total) {
         options_.folder +
         " has checkpoints already: add --resume to go on from them, or give another folder");
   }
-  for (const std::string& fault : found.faults) tell(fault);
+  for (const std::string& fault : found.faults) print_once(fault);
   if (found.manifests.empty() && !found.faults.empty())
     throw Error("no checkpoint in " + options_.folder + " is whole: " + found.faults.front() +
                 "; give another folder to begin again");
@@ -107,18 +108,20 @@ std::vector<std::string> Checkpoints::find_candidates(std::int32_t total) {
 void Checkpoints::expect_usable(const traces::CheckpointManifest& manifest,
                                 std::int32_t total) const {
   const std::string name = options_.folder + '/' + traces::manifest_name(manifest.step);
-  const std::string differences = exec::describe_differences(manifest.training, identity_);
+  const std::string differences =
+      name_flags(exec::describe_differences(manifest.training, identity_));
   if (!differences.empty())
     throw Error(name + " is of another training: " + differences +
                 "; give the flags of that run, or another folder");
   if (manifest.step > total)
     throw Error(
-        fmt::format("{} lies behind the end of this run, which has {} steps with its "
+        fmt::format("{} is later than the end of this run, which has {} steps with its "
                     "warm-up; give more --steps",
                     name, total));
 }
 
-/// Processes may see a shared folder at different times, so rank 0 looks and tells the others.
+/// Processes may see a shared folder at different times, so rank 0 looks and sends the others what
+/// it has found.
 std::vector<traces::CheckpointManifest> Checkpoints::agree_on_candidates(std::int32_t total) {
   const std::vector<exec::Blob> results = gather_results([&](exec::BlobWriter& writer) {
     if (!is_first()) return;
@@ -133,7 +136,24 @@ std::vector<traces::CheckpointManifest> Checkpoints::agree_on_candidates(std::in
   return candidates;
 }
 
-/// Returns false, and tells why, if a process cannot read its part.
+/// A checksum detects damage, and not a state that another program wrote.
+void Checkpoints::restore_part(exec::Training& training, const traces::CheckpointManifest& manifest,
+                               const std::string& state) const {
+  const auto refuse = [&](const std::string& why) {
+    throw Error(fmt::format("{}/{}: {}; give another folder to begin again", options_.folder,
+                            traces::part_name(manifest.step, own_part()), why));
+  };
+  try {
+    training.restore(as_bytes(state));
+  } catch (const Error& error) {
+    refuse(error.what());
+  }
+  if (training.steps() != manifest.step)
+    refuse(fmt::format("it has the losses of {} steps instead of {}", training.steps(),
+                       manifest.step));
+}
+
+/// Returns false, and prints why, if a process cannot read its part.
 bool Checkpoints::restore(exec::Training& training, const traces::CheckpointManifest& manifest) {
   std::string state;
   bool is_whole = true;
@@ -149,10 +169,10 @@ bool Checkpoints::restore(exec::Training& training, const traces::CheckpointMani
   for (const exec::Blob& result : results) {
     const std::string fault = exec::BlobReader(result).read_text();
     if (fault.empty()) continue;
-    tell(fault);
+    print_once(fault);
     is_whole = false;
   }
-  if (is_whole) training.restore(as_bytes(state));
+  if (is_whole) gather_results([&](exec::BlobWriter&) { restore_part(training, manifest, state); });
   return is_whole;
 }
 
@@ -161,15 +181,16 @@ std::int32_t Checkpoints::begin(exec::Training& training, std::int32_t total) {
   for (const traces::CheckpointManifest& manifest : candidates) {
     if (!restore(training, manifest)) continue;
     report_.resumed_step = manifest.step;
-    tell(fmt::format("resumes after step {}, from {}/{}", manifest.step, options_.folder,
-                     traces::manifest_name(manifest.step)));
+    print_once(fmt::format("resumes after step {}, from {}/{}", manifest.step, options_.folder,
+                           traces::manifest_name(manifest.step)));
     return manifest.step;
   }
   if (!candidates.empty())
     throw Error("no checkpoint in " + options_.folder +
                 " is whole; give another folder to begin again");
   if (options_.resume)
-    tell("begins at step 0: " + options_.folder + " has no checkpoint before the end of this run");
+    print_once("begins at step 0: " + options_.folder +
+               " has no checkpoint before the end of this run");
   return 0;
 }
 

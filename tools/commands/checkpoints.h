@@ -47,7 +47,7 @@ class Checkpoints {
   /// checkpoints and none is whole.
   std::int32_t begin(exec::Training& training, std::int32_t total);
 
-  /// Call after each step. Throws Error (Fault::kMachine) if a process cannot write.
+  /// Call after each step. Throws Error if a process cannot write.
   void save_if_due(const exec::Training& training);
 
   const CheckpointReport& report() const { return report_; }
@@ -59,8 +59,10 @@ class Checkpoints {
   std::vector<std::string> find_candidates(std::int32_t total);
   void expect_usable(const traces::CheckpointManifest& newest, std::int32_t total) const;
   bool restore(exec::Training& training, const traces::CheckpointManifest& manifest);
+  void restore_part(exec::Training& training, const traces::CheckpointManifest& manifest,
+                    const std::string& state) const;
   std::vector<exec::Blob> gather_results(const std::function<void(exec::BlobWriter&)>& work);
-  void tell(const std::string& message) const;
+  void print_once(const std::string& message) const;
 
   CheckpointOptions options_;
   exec::TrainingIdentity identity_;
@@ -69,8 +71,8 @@ class Checkpoints {
   CheckpointReport report_;
 };
 
-/// "2 checkpoints in saved: 41.2 kB and 1.31 ms each, 3.1 % of the time of the steps"; `step` is
-/// the length of a step.
+/// "2 checkpoint(s) in saved: 41234 bytes and 1.31 ms each, 3.1 % of the time"; `step` is the
+/// length of a step.
 std::string to_string(const CheckpointReport& report, Nanos step);
 
 /// Writes the member "checkpoints":

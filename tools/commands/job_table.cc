@@ -78,7 +78,7 @@ std::string write_log_row(const std::string& job, const traces::TimerLog& log) {
   const std::string step =
       log.iteration_ms ? fmt::format("{}", std::llround(*log.iteration_ms * 1e6)) : "";
   return fmt::format("{},,,,,{},,,,,,,,,{}\n", traces::csv_field(job), step,
-                     "a log of timers tells no more than the time of an iteration");
+                     "a log of timers has no more than the time of an iteration");
 }
 
 std::string write_problem_row(const std::string& job, const std::string& problem) {

@@ -24,7 +24,7 @@ class MeasuredJob {
 
   /// The training on this host; null if there is none.
   exec::Training* training() { return training_.get(); }
-  /// What the training's numbers depend on. Only with a training.
+  /// The settings on which the training's numbers depend. Requires a training.
   exec::TrainingIdentity identity() const;
 
   /// Ends the run and collects its results; without a verification if `references` is null. At

@@ -3,12 +3,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <optional>
 #include <string>
 
 #include "exec/training/training_identity.h"
 #include "sim/ir/digest.h"
+#include "sim/ir/quantile.h"
 
 namespace bubblescope::tools {
 
@@ -47,13 +47,6 @@ void write_state(JsonWriter& json, const exec::DeviceState& state) {
     write_twice(json, "throttled_by", "slowed_by",
                 exec::describe_throttle_reasons(*state.throttle_reasons));
   json.end_object();
-}
-
-Nanos median_of(std::vector<Nanos> times) {
-  if (times.empty()) return 0;
-  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-  std::nth_element(times.begin(), middle, times.end());
-  return *middle;
 }
 
 }  // namespace
@@ -126,7 +119,7 @@ void write_measurement_json(JsonWriter& json, const Measurement& measurement) {
   if (measurement.activity) write_activity_json(json, *measurement.activity);
   if (!measurement.trained.stages.empty()) write_training_json(json, measurement.trained);
   if (measurement.checkpoints)
-    write_checkpoints_json(json, *measurement.checkpoints, median_of(measurement.makespans));
+    write_checkpoints_json(json, *measurement.checkpoints, quantile(measurement.makespans, 50));
 }
 
 }  // namespace bubblescope::tools

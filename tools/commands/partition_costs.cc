@@ -41,7 +41,7 @@ bool has_contention(const CostTable& costs) {
          any_stage(costs, [](const StageEntry& stage) { return stage.contended.has_value(); });
 }
 
-/// What the period of the stages does not count.
+/// Lists the costs that the period of the stages does not count.
 std::vector<std::string> find_uncounted(const CostTable& costs) {
   std::vector<std::string> uncounted;
   const auto add = [&](bool is_present, const char* what) {

@@ -10,7 +10,7 @@
 
 namespace bubblescope::tools {
 
-/// Reports on stderr what a cost file says that a plan's period and memory do not count.
+/// Reports on stderr which costs of a file a plan's period and memory do not count.
 void report_uncounted_costs(const CostTable& costs, const PartitionOptions& options);
 
 struct PartitionCosts {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/ir/quantile.h"
 #include "tools/commands/activity_file.h"
 #include "tools/commands/exports.h"
 #include "tools/commands/gate.h"
@@ -43,7 +44,7 @@ std::string describe(const Measurement& measurement) {
   if (!measurement.epilogues.empty()) text += to_string(measurement.epilogues) + "\n";
   if (measurement.verification) text += to_string(*measurement.verification) + "\n";
   if (measurement.checkpoints)
-    text += to_string(*measurement.checkpoints, sorted[sorted.size() / 2]) + "\n" +
+    text += to_string(*measurement.checkpoints, quantile(sorted, 50)) + "\n" +
             describe_trained(measurement.trained) + "\n";
   return text;
 }

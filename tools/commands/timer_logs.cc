@@ -23,7 +23,7 @@ void expect_logs_alone(const std::vector<std::string>& paths,
   const auto other = std::find(logs.begin(), logs.end(), std::nullopt);
   if (other != logs.end())
     throw Error(fmt::format(
-        "{} is a log of timers, which tells nothing about the ops of {}; analyze them separately",
+        "{} is a log of timers, which has nothing about the ops of {}; analyze them separately",
         (*log)->file, paths[static_cast<std::size_t>(other - logs.begin())]));
   for (auto path = paths.begin(); path != paths.end(); ++path)
     if (std::find(paths.begin(), path, *path) != path)

@@ -127,10 +127,10 @@ Unread describe_failure(const std::string& path, const std::exception_ptr& faile
 
 /// "a, b, c and 4 more"
 std::string name_some(const std::vector<std::string>& names) {
-  constexpr std::size_t kMost = 5;
-  if (names.size() <= kMost) return fmt::format("{}", fmt::join(names, ", "));
-  return fmt::format("{} and {} more", fmt::join(names.begin(), names.begin() + kMost, ", "),
-                     names.size() - kMost);
+  constexpr std::size_t kMaxNames = 5;
+  if (names.size() <= kMaxNames) return fmt::format("{}", fmt::join(names, ", "));
+  return fmt::format("{} and {} more", fmt::join(names.begin(), names.begin() + kMaxNames, ", "),
+                     names.size() - kMaxNames);
 }
 
 std::string describe_formats() {
@@ -148,8 +148,8 @@ bool is_timer_log(const std::string& path) {
   }
 }
 
-/// Says what a folder without traces holds. Files that look like traces are described one by one;
-/// others only by name, because what is wrong with a license as a trace helps nobody.
+/// Describes a folder without traces: the first files that look like traces with the reasons why
+/// they are none, all others by name only.
 [[noreturn]] void refuse_folder(const std::string& folder, const std::vector<Unread>& unread) {
   if (unread.empty())
     throw Error(folder +
@@ -160,9 +160,10 @@ bool is_timer_log(const std::string& path) {
   std::vector<std::string> reasons;
   for (const Unread& file : unread) {
     names.push_back(name_of(file.path));
+    if (reasons.size() == kMaxReasons) continue;
     if (is_timer_log(file.path))
       reasons.push_back(file.path + " is a log of timers: give it by itself");
-    else if (has_trace_ending(file.path) && reasons.size() < kMaxReasons)
+    else if (has_trace_ending(file.path))
       reasons.push_back(file.reason);
   }
   std::string text = fmt::format("{} holds no trace of a pipeline; looked at {}: {}", folder,

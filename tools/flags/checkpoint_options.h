@@ -1,4 +1,4 @@
-// Flags of training that survives: --checkpoint, --every, --resume.
+// Flags of checkpoints: --checkpoint, --every, --resume.
 #pragma once
 
 #include <cstdint>

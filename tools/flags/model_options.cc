@@ -93,7 +93,7 @@ void replace_assumptions(ModelOnDevices& on, const ModelOptions& options) {
   }
 }
 
-/// Sets what the runtime and then single flags say.
+/// Sets the assumptions of the runtime, then those of single flags.
 void set_assumptions(ModelOnDevices& on, const ModelOptions& options) {
   const RuntimeDef& runtime = find_known<RuntimeDef>(options.runtime, "runtime");
   on.runtime = runtime.name;
@@ -221,10 +221,6 @@ void add_state_options(CommandFlags& app, ModelOptions& options) {
       choices_of(kGradientFormats),
       [&options](Gradients gradients) { options.gradients = gradients; });
 }
-
-}  // namespace
-
-namespace {
 
 /// Adds --precision and --seq-length.
 void add_precision_options(CommandFlags& app, ModelOptions& options) {

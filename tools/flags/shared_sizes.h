@@ -11,7 +11,7 @@
 
 namespace bubblescope::tools {
 
-/// What the shared flags say: --seq-length, --micro-batch-size, --precision.
+/// The values of the shared flags: --seq-length, --micro-batch-size, --precision.
 struct SharedSizes {
   std::optional<std::int64_t> sequence;
   std::optional<std::int32_t> batch;
@@ -22,8 +22,8 @@ struct SharedSizes {
 void add_model_and_run_options(CommandFlags& app, ModelOptions& model, RunOptions& run,
                                SharedSizes& sizes);
 
-/// Passes the sizes to the model and to the transformer. Throws Error for a precision that the one
-/// of them that is used does not have.
+/// Passes the sizes to the model and to the transformer. Throws Error for a precision or a length
+/// that the one in use cannot have.
 void apply_shared_sizes(const SharedSizes& sizes, ModelOptions& model, RunOptions& run);
 
 /// Warns about shared flags that were given with neither a model nor a transformer.

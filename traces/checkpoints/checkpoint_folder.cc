@@ -45,14 +45,16 @@ bool take(std::string_view& text, std::string_view word) {
   return true;
 }
 
-/// Empty for files that are not ours.
+/// Empty for files that are not ours, such as step-04.json.
 std::optional<NamedFile> parse_name(const std::string& name) {
   std::string_view rest = name;
   if (!take(rest, "step-")) return std::nullopt;
   const std::optional<std::int32_t> step = take_number(rest);
   if (!step || *step == 0) return std::nullopt;
-  if (rest == ".json") return NamedFile{*step, true, name};
-  if (!take(rest, ".part-") || !take_number(rest) || !rest.empty()) return std::nullopt;
+  if (name == manifest_name(*step)) return NamedFile{*step, true, name};
+  if (!take(rest, ".part-")) return std::nullopt;
+  const std::optional<std::int32_t> part = take_number(rest);
+  if (!part || name != part_name(*step, static_cast<std::size_t>(*part))) return std::nullopt;
   return NamedFile{*step, false, name};
 }
 
@@ -71,11 +73,28 @@ std::vector<NamedFile> list(const std::string& folder) {
   return files;
 }
 
+/// A file that was created or renamed is on disk only when its folder is. A folder that this user
+/// may not read cannot be synced.
+void sync_folder(const std::string& path) {
+  const Descriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder.is_open() && errno == EACCES) return;
+  const bool failed =
+      !folder.is_open() || (::fsync(folder.number()) != 0 && errno != EINVAL && errno != ENOTSUP);
+  if (failed) throw Error(Fault::kMachine, fmt::format("cannot write {}: {}", path, reason(errno)));
+}
+
+/// The folder that holds this one.
+std::string parent_of(const std::string& path) {
+  fs::path folder(path);
+  if (!folder.has_filename()) folder = folder.parent_path();  // "saved/"
+  return folder.has_parent_path() ? folder.parent_path().string() : ".";
+}
+
 }  // namespace
 
 CheckpointFolder::CheckpointFolder(std::string path) : path_(std::move(path)) {
   std::error_code failed;
-  fs::create_directory(path_, failed);
+  if (fs::create_directory(path_, failed)) sync_folder(parent_of(path_));
   std::error_code unknown;
   if (fs::is_directory(path_, unknown)) return;
   throw Error(fmt::format("cannot create the folder {}: {}", path_,
@@ -117,41 +136,28 @@ std::string CheckpointFolder::read_part(const CheckpointManifest& manifest,
 CheckpointPart CheckpointFolder::write_part(std::int32_t step, std::size_t part,
                                             std::string_view bytes) const {
   write_file(file(part_name(step, part)), bytes);
-  sync();
+  sync_folder(path_);
   return {static_cast<Bytes>(bytes.size()), digest_text(digest(bytes))};
 }
 
 void CheckpointFolder::complete(const CheckpointManifest& manifest) const {
   write_file(file(manifest_name(manifest.step)), write_manifest(manifest));
-  sync();
+  sync_folder(path_);
   remove_older_than(manifest.step);
 }
 
-/// A rename is on disk only when its folder is.
-void CheckpointFolder::sync() const {
-  const Descriptor folder(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  const bool failed =
-      !folder.is_open() || (::fsync(folder.number()) != 0 && errno != EINVAL && errno != ENOTSUP);
-  if (failed)
-    throw Error(Fault::kMachine, fmt::format("cannot write {}: {}", path_, reason(errno)));
-}
-
-/// Keeps `newest` and the checkpoint before it. Manifests are removed before their parts, so that
-/// no manifest is ever without its parts; parts without a manifest were cut.
+/// Keeps `newest` and the checkpoint before it, whose manifest must be readable. Manifests are
+/// listed before their parts and removed first, so that no manifest is ever without its parts.
 void CheckpointFolder::remove_older_than(std::int32_t newest) const {
-  const std::vector<NamedFile> files = list(path_);
-  std::vector<std::int32_t> kept;
-  std::error_code ignored;  // what cannot be removed now is tried again after the next checkpoint
-  for (const NamedFile& named : files) {
-    if (!named.is_manifest) continue;
-    if (named.step >= newest || kept.empty() || kept.back() >= newest)
-      kept.push_back(named.step);
-    else
-      fs::remove(file(named.name), ignored);
+  const std::vector<CheckpointManifest> known = find().manifests;
+  const auto before =
+      std::find_if(known.begin(), known.end(),
+                   [newest](const CheckpointManifest& manifest) { return manifest.step < newest; });
+  std::error_code ignored;  // a file that cannot be removed now is tried again later
+  for (const NamedFile& named : list(path_)) {
+    const bool is_before = before != known.end() && named.step == before->step;
+    if (named.step < newest && !is_before) fs::remove(file(named.name), ignored);
   }
-  for (const NamedFile& named : files)
-    if (!named.is_manifest && std::find(kept.begin(), kept.end(), named.step) == kept.end())
-      fs::remove(file(named.name), ignored);
 }
 
 }  // namespace bubblescope::traces

@@ -2,7 +2,7 @@
 // manifest, which makes the checkpoint whole:
 //
 //   step-4.json  step-4.part-0  step-4.part-1        whole
-//   step-6.part-0                                    cut: there is no manifest
+//   step-6.part-0                                    incomplete: there is no manifest
 //
 // Every file is written under a temporary name, synced and renamed. The checkpoint before the
 // newest one stays, in case that the newest is damaged later.
@@ -36,16 +36,15 @@ class CheckpointFolder {
   /// Throws Error that names the file if it is missing, has another length or was damaged.
   std::string read_part(const CheckpointManifest& manifest, std::size_t part) const;
 
-  /// Returns when the file is on disk. Throws Error (Fault::kMachine).
+  /// Returns when the file is on disk. Throws Error.
   CheckpointPart write_part(std::int32_t step, std::size_t part, std::string_view bytes) const;
 
   /// Makes a checkpoint whole, and then removes all that are older than the one before it. All of
-  /// its parts must have been written. Throws Error (Fault::kMachine).
+  /// its parts must have been written. Throws Error.
   void complete(const CheckpointManifest& manifest) const;
 
  private:
   std::string file(const std::string& name) const { return path_ + '/' + name; }
-  void sync() const;
   void remove_older_than(std::int32_t newest) const;
 
   std::string path_;

@@ -1,8 +1,8 @@
 // The manifest of a checkpoint lists the files that belong to it. It is written last: a checkpoint
-// without a manifest was cut.
+// without a manifest is incomplete.
 //
 //   {"format":"bubblescope-checkpoint/1","step":4,
-//    "training":[["schedule","1f1b"],["--pp","2"],["--hidden-size","32"],...],
+//    "training":[["schedule","1f1b"],["`pp`","2"],["`hidden_size`","32"],...],
 //    "parts":[{"file":"step-4.part-0","bytes":123456,"checksum":"9f86d081884c7d65"},...],
 //    "checksum":"2c26b46b68ffc68f"}
 //

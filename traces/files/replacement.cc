@@ -1,4 +1,4 @@
-// Temporary files are called .bubblescope-PID-N.tmp and lie in the folder of their target.
+// Temporary files are called .bubblescope-HOST-PID-N.tmp and lie in the folder of their target.
 #include "traces/files/replacement.h"
 
 #include <fcntl.h>
@@ -7,7 +7,10 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+
+#include "sim/ir/digest.h"
 
 namespace bubblescope::traces {
 
@@ -15,9 +18,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kPrefix = ".bubblescope-";
 constexpr std::string_view kEnding = ".tmp";
 constexpr mode_t kRights = 07777;
+
+/// Begins the names of this host's files. Several hosts may share a folder, and a process id does
+/// not tell whether a process of another host lives.
+std::string make_prefix() {
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  return fmt::format(".bubblescope-{}-", digest_text(digest(host.data())));
+}
 
 /// Removes a temporary file of ours that no process holds a lock on.
 void remove_if_abandoned(const fs::path& path) {
@@ -29,10 +39,10 @@ void remove_if_abandoned(const fs::path& path) {
   if (::flock(file.number(), LOCK_EX | LOCK_NB) == 0) ::unlink(path.c_str());
 }
 
-/// The process id in a temporary file's name; 0 for any other name.
-pid_t process_of(std::string_view name) {
-  if (!name.starts_with(kPrefix) || !name.ends_with(kEnding)) return 0;
-  name.remove_prefix(kPrefix.size());
+/// The process id in the name of a temporary file of this host; 0 for any other name.
+pid_t process_of(std::string_view name, std::string_view prefix) {
+  if (!name.starts_with(prefix) || !name.ends_with(kEnding)) return 0;
+  name.remove_prefix(prefix.size());
   pid_t process = 0;
   for (const char digit : name.substr(0, name.find('-'))) {
     if (digit < '0' || digit > '9' || process > 100'000'000) return 0;
@@ -42,11 +52,11 @@ pid_t process_of(std::string_view name) {
 }
 
 /// Files of a living process stay: it may have created its file but not locked it yet.
-void sweep(const fs::path& folder) {
+void sweep(const fs::path& folder, std::string_view prefix) {
   std::error_code ended;
   fs::directory_iterator files(folder.empty() ? "." : folder, ended);
   for (; !ended && files != fs::directory_iterator(); files.increment(ended)) {
-    const pid_t process = process_of(files->path().filename().string());
+    const pid_t process = process_of(files->path().filename().string(), prefix);
     if (process > 0 && ::kill(process, 0) != 0 && errno == ESRCH)
       remove_if_abandoned(files->path());
   }
@@ -118,9 +128,10 @@ void Replacement::commit() {
 
 int Replacement::create(mode_t mode) {
   const fs::path folder = target_.parent_path();
-  sweep(folder);
+  const std::string prefix = make_prefix();
+  sweep(folder, prefix);
   for (int attempt = 0;; ++attempt) {
-    const auto temporary = folder / fmt::format("{}{}-{}{}", kPrefix, ::getpid(), attempt, kEnding);
+    const auto temporary = folder / fmt::format("{}{}-{}{}", prefix, ::getpid(), attempt, kEnding);
     const int number = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (number < 0 && errno == EEXIST) continue;
     if (number < 0) throw make_create_error(target_.string(), errno);

@@ -35,10 +35,10 @@ class Ranges {
   }
 
   std::string text() const {
-    constexpr std::size_t kMost = 8;
+    constexpr std::size_t kMaxRanges = 8;
     std::vector<std::string> words;
     for (const auto& [first, last] : ranges_) {
-      if (words.size() == kMost) {
+      if (words.size() == kMaxRanges) {
         words.emplace_back("...");
         break;
       }
@@ -58,12 +58,13 @@ struct GivenAndMissing {
   Ranges missing;
 };
 
-/// Divides 0 .. count-1 into the numbers that are in the set and the others.
+/// Divides 0 .. count-1 into the numbers that are in the set and the others. Files may state ranks
+/// beyond their own count; these are given, and leave no others missing.
 GivenAndMissing divide(const std::set<std::int64_t>& given, std::int64_t count) {
   GivenAndMissing divided;
   std::int64_t next = 0;
   for (const std::int64_t number : given) {
-    divided.missing.add(next, number - 1);
+    divided.missing.add(next, std::min(number, count) - 1);
     divided.given.add(number, number);
     next = number + 1;
   }

@@ -71,9 +71,9 @@ std::optional<std::vector<std::int32_t>> split_like_torchtitan(std::int32_t laye
                                                                std::int32_t last_less) {
   if (stages == 1) return std::vector{layers};
   const std::int32_t weight = layers + first_less + last_less;
-  const std::int32_t least = weight / stages;
-  if (least == 0 || first_less > least || last_less > least) return {};
-  std::vector<std::int32_t> counts(static_cast<std::size_t>(stages), least);
+  const std::int32_t min_weight = weight / stages;
+  if (min_weight == 0 || first_less > min_weight || last_less > min_weight) return {};
+  std::vector<std::int32_t> counts(static_cast<std::size_t>(stages), min_weight);
   for (std::int32_t stage = 0; stage < weight % stages; ++stage)
     ++counts[static_cast<std::size_t>(stage)];
   counts.front() -= first_less;
@@ -116,9 +116,10 @@ std::optional<std::string> find_torchtitan_split(const std::vector<std::int32_t>
   const std::int32_t layers = std::accumulate(counts.begin(), counts.end(), 0);
   const TorchtitanSplit split{counts, layers, default_stages};
   if (auto keys = split.keys_with(1, 1)) return keys;
-  const std::int32_t most = *std::max_element(counts.begin(), counts.end()) + 1;
-  for (std::int32_t both = 0; both <= 2 * most; ++both)
-    for (std::int32_t first = std::max(0, both - most); first <= std::min(both, most); ++first)
+  const std::int32_t max_less = *std::max_element(counts.begin(), counts.end()) + 1;
+  for (std::int32_t both = 0; both <= 2 * max_less; ++both)
+    for (std::int32_t first = std::max(0, both - max_less); first <= std::min(both, max_less);
+         ++first)
       if (auto keys = split.keys_with(first, both - first)) return keys;
   return {};
 }

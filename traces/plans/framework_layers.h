@@ -1,4 +1,4 @@
-// The assignment of layers to stages, as the configurations of training frameworks say it.
+// The assignment of layers to stages, in the configurations of training frameworks.
 #pragma once
 
 #include <cstdint>

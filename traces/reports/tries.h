@@ -47,7 +47,7 @@ struct TryRow {
 /// The first row is the measured schedule.
 struct Tries {
   std::vector<TryRow> rows;
-  std::optional<std::size_t> best = {};  ///< of the others, the least time per micro-batch
+  std::optional<std::size_t> best = {};  ///< of the others, the shortest time per micro-batch
   double fit_error = 0;                  ///< as a fraction of the measured step
   std::vector<std::string> notes;        ///< whole sentences on what was assumed
 };

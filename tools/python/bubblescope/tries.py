@@ -17,7 +17,7 @@ Counts = Union[int, str, Iterable[int], None]
 
 
 class Tries:
-    """What a measured job would take with other schedules; ``Analysis.try_`` makes it.
+    """Predicted steps of a measured job with other schedules; ``Analysis.try_`` makes them.
 
     It holds a mapping for every schedule and number of micro-batches, as ``analyze --try --format json`` prints it. The
     first is the measured schedule, with which the others are compared.
@@ -31,9 +31,9 @@ class Tries:
         self.fit_error: float = found["fit_error"]
         """By how much these costs miss the measured step, as a fraction of it."""
         self.notes: list[str] = [in_keywords(note) for note in found["try_notes"]]
-        """What was assumed."""
+        """Sentences on the assumptions that were made."""
         self.without: list[dict[str, Any]] = found["without"]
-        """What the measured schedule would gain without each cause of its length, the largest first."""
+        """The gain of the measured schedule without each cause of its length, the largest first."""
         self._schedule = schedule
 
     @property

@@ -113,8 +113,9 @@ double residual_variance(const std::vector<Deviation>& deviations, std::size_t p
   return squares.value() * count / (count - static_cast<double>(parameters));
 }
 
-/// The variances of all effects of one set of deviations.
+/// The variances of all effects of one set of deviations; none if no op took any time.
 Noise fit_effects(std::vector<Deviation> deviations) {
+  if (deviations.empty()) return {};
   Groups places;
   for (const Deviation& one : deviations) places[place_of(*one.sample)].add(0, 1);
   const Groups steps = take_out(deviations, step_of);

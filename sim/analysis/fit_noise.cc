@@ -113,7 +113,7 @@ double residual_variance(const std::vector<Deviation>& deviations, std::size_t p
   return squares.value() * count / (count - static_cast<double>(parameters));
 }
 
-/// The variances of all effects of one set of deviations.
+/// The variances of all effects of one set of deviations; none if no op took any time.
 Noise fit_effects(std::vector<Deviation> deviations) {
   if (deviations.empty()) return {};
   Groups places;

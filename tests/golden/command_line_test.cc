@@ -99,6 +99,16 @@ TEST(CommandLine, EveryFaultIsOneLineWithItsStatus) {
   for (const Case& test : cases) expect_outcome(test);
 }
 
+TEST(CommandLine, SaysHowOftenAFlagIsGivenAndWhichNumbersItTakes) {
+  const Case cases[] = {
+      {"simulate 1f1b --pp 4 --pp 2 -m 8", 2, "--pp is given more than once; give it once"},
+      {"simulate 1f1b --pp 4 -m 8 --cap", 2, "--cap needs a value"},
+      {"plan --pp 4 -m 8 --schedules 1f1b --top -1", 2, "--top: '-1' is below 0"},
+      {"simulate 1f1b --pp 4 -m 8 --jitter 5% --noise-seed -1", 2, "'-1' is below 0"},
+  };
+  for (const Case& test : cases) expect_outcome(test);
+}
+
 TEST(CommandLine, SaysWhatIsMeantAndWhatCannotBe) {
   const Case cases[] = {
       {"simulate 1f1b --pp 4 -m 8 --fail-if 'bubble_ratio>10'", 2, "for 10 % write 0.1"},

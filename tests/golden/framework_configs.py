@@ -158,6 +158,11 @@ def check_partitions(binary):
 
 def check_refusals(binary):
     assert '--model' in run(binary, 'plan', '--pp', '4', '-m', '8', '--format', 'megatron', status=2)
+    plan = ['plan', '--model', 'llama3-8b', '--gpu', 'h100', '--gpus', '8', '--global-batch-size', '8', '--pp', '2',
+            '--tp', '2', '--micro-batch-size', '1', '--recompute', 'full', '--format', 'megatron']
+    assert 'has none of' in run(binary, *plan, '--schedules', 'zb-h2', status=1)
+    assert '--top 0' in run(binary, *plan, '--schedules', '1f1b', '--top', '0', status=2)
+    assert 'no plan fits' in run(binary, *plan, '--schedules', '1f1b', '--cap', '1GiB', status=1)
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, 'layers.json')
         path.write_text('{"format":"bubblescope-costs/1","stages":[{"forward":1,"backward":2},{"forward":1,"backward":2}]}')
@@ -165,6 +170,17 @@ def check_refusals(binary):
         assert '--layers' in run(binary, *partition, '--format', 'torchtitan', status=2)
         assert 'names 3 layers' in run(binary, *partition, '--layers', 'EtL', status=2)
         assert 'leave | out' in run(binary, *partition, '--layers', 'E|L', status=2)
+
+
+def check_runtimes(binary):
+    """A plan for a framework that was predicted for another one's runtime says so."""
+    plan = [binary, 'plan', '--model', 'llama3-8b', '--gpu', 'h100', '--gpus', '8', '--global-batch-size', '8', '--pp', '2',
+            '--tp', '2', '--micro-batch-size', '1', '--recompute', 'full', '--schedules', '1f1b']
+    for framework, runtime, warns in (('torchtitan', 'megatron', True), ('torchtitan', 'torchtitan', False),
+                                      ('megatron', 'megatron', False), ('megatron', 'nemo', False), ('megatron', 'fsdp', True)):
+        words = [*plan, '--format', framework, '--runtime', runtime]
+        said = subprocess.run(words, text=True, capture_output=True, check=True).stderr
+        assert (f'--runtime {framework} plans for {framework}' in said) == warns, (framework, runtime, said)
 
 
 def main(binary):
@@ -176,6 +192,7 @@ def main(binary):
     assert count > 20, count
     check_partitions(binary)
     check_refusals(binary)
+    check_runtimes(binary)
     print(f'{count} configurations of plans give their plans back')
 
 

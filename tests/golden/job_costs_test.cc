@@ -114,6 +114,26 @@ TEST_F(JobCosts, WithoutASplitNoHalvesAreInvented) {
 }
 
 // ZB-H1 is listed by two spellings, and 8 micro-batches are the measured ones.
+TEST_F(JobCosts, TriesTrainIfTheMeasuredStepsDo) {
+  record("1f1b --pp 2 -m 4");
+  const Json report = json_of("analyze " + path("run.json") + " --try forward-only,gpipe");
+  ASSERT_EQ(report["tries"].size(), 3u);
+  EXPECT_FALSE(report["tries"][1].contains("step_ns")) << report["tries"][1];
+  EXPECT_TRUE(report["tries"][2].contains("step_ns")) << report["tries"][2];
+  record("forward-only --pp 2 -m 4");
+  EXPECT_TRUE(json_of("analyze " + path("run.json") + " --try forward-only")["tries"][0].contains(
+      "step_ns"));
+}
+
+TEST_F(JobCosts, AreNotFittedToOpsThatTakeNoTime) {
+  record("1f1b --pp 2 -m 2 --f 0 --b 0");
+  EXPECT_EQ(json_of("analyze " + path("run.json"))["makespan_ns"], 0);
+  const CommandOutcome outcome = run_with_messages("analyze " + path("run.json") + " --try gpipe");
+  EXPECT_EQ(outcome.status, 1) << outcome.output;
+  EXPECT_NE(outcome.output.find("no op of the trace takes any time"), std::string::npos)
+      << outcome.output;
+}
+
 TEST_F(JobCosts, TriesHaveEveryScheduleOnce) {
   record(std::string("1f1b") + kCosts);
   const Json report = json_of("analyze " + path("run.json") +

@@ -57,6 +57,15 @@ TEST_F(PartitionCosts, BeginWithWhatThePeriodLeavesOut) {
       << output;
 }
 
+TEST_F(PartitionCosts, WithoutSizesSayThatNoMemoryLimitHolds) {
+  traces::write_file(path("measured.json"),
+                     R"({"format":"bubblescope-costs/1","stages":[{"forward":1,"backward":2},)"
+                     R"({"forward":1,"backward":2}]})");
+  EXPECT_NE(partition("--stages 2 --memory 1MB").find("--memory limits nothing"),
+            std::string::npos);
+  EXPECT_EQ(partition("--stages 2").find("--memory"), std::string::npos);
+}
+
 // One stage per layer is the same pipeline, so it must take the same time: with messages, replicas,
 // noise and what lies outside the pipeline.
 TEST_F(PartitionCosts, OfTheSameStagesPredictTheSameStep) {

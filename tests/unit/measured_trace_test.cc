@@ -308,7 +308,7 @@ TEST(MeasuredTrace, RefusesWhatIsNoTrace) {
     const char* text;
     const char* said;
   } cases[] = {
-      {"", "is in no format that holds traces"},
+      {"", "t.json is empty"},
       {"F0 F1", "is in no format that holds traces"},
       {"[{\"ph\":\"X\",", "t.json:1:"},
       {"{\"traceEvents\":[{\"ph\":1e999}]}", "no valid json"},

@@ -58,6 +58,31 @@ TEST(TimerLog, TakesMediansOfReports) {
   EXPECT_FALSE(traces::find_share_outside(log));
 }
 
+// As in all reports, the median of an even number of values is the lower of the middle two.
+TEST(TimerLog, TakesTheLowerOfTwoMiddleReports) {
+  const traces::TimerLog log = traces::read_timer_log(
+      "elapsed time per iteration (ms): 1000.0 |\nmax time across ranks (ms):\n  optimizer: 50.0\n"
+      "elapsed time per iteration (ms): 1010.0 |\nmax time across ranks (ms):\n  optimizer: 60.0\n",
+      "train.log");
+  EXPECT_EQ(log.iteration_ms, 1000);
+  EXPECT_EQ(log.timers[0].max_ms, 50);
+  const std::string text = traces::write_timer_log_text(log);
+  EXPECT_NE(text.find("medians of 2 reports\n"), std::string::npos) << text;
+}
+
+TEST(TimerLog, SaysThatAMinimumIsOverItsMaximum) {
+  try {
+    traces::read_timer_log("(min, max) time across ranks (ms):\n  optimizer ..: (3.00, 1.00)\n",
+                           "train.log");
+    FAIL() << "nothing was refused";
+  } catch (const Error& error) {
+    EXPECT_STREQ(
+        error.what(),
+        "train.log:2: '(3.00, 1.00)' has a minimum over its maximum; correct or remove the "
+        "line");
+  }
+}
+
 TEST(TimerLog, ReadsLinesThatALauncherNumbers) {
   for (const std::string prefix : {"[default7]:", "12: "}) {
     std::string text;

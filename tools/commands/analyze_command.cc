@@ -269,7 +269,7 @@ int run_analyze(const Arguments& arguments) {
   if (const std::optional<std::string> timers =
           report_timer_logs(options->paths, options->format)) {
     expect_report_alone(*options);
-    print_output("{}", *timers);
+    print_fitted(*timers, options->format == "text" && detect_draw_options().fit);
     return 0;
   }
   const Analysis analysis =

@@ -24,6 +24,10 @@ namespace {
 
 bool is_broken(const traces::MeasuredStep& step) { return !step.timeline.breakdown.empty(); }
 
+bool takes_time(const traces::MeasuredStep& step) {
+  return step.timeline.start != step.timeline.end;
+}
+
 /// Leaves out incomplete steps. If no step is complete, marks them all instead.
 ReadSteps separate_incomplete_steps(ReadSteps read) {
   std::vector<traces::MeasuredStep>& steps = read.steps;
@@ -110,6 +114,8 @@ std::optional<JobCosts> fit_costs_of(const ReadSteps& read, const JobOptions& op
   if (replicated.empty())
     throw Error(Fault::kProblem,
                 "no costs can be fitted: steps are incomplete, or some lack a replica");
+  if (std::none_of(read.steps.begin(), read.steps.end(), takes_time))
+    throw Error(Fault::kProblem, "no costs can be fitted: no op of the trace takes any time");
   std::set<std::int64_t> numbers;
   for (const traces::MeasuredStep& step : read.steps) numbers.insert(step.number);
   const std::int32_t stages = read.steps.front().schedule->stages_per_pipeline();

@@ -141,8 +141,8 @@ void expect_known(const std::vector<Condition>& conditions, const Metrics& metri
     }
     std::vector<std::string> names;
     for (const auto& [name, value] : metrics) names.push_back(name);
-    throw Error(fmt::format("--fail-if: no number is called '{}'{}; there are {}", condition.metric,
-                            suggestion(nearest_names(condition.metric, names)),
+    throw Error(fmt::format("--fail-if: no number is called '{}'{} (there are {})",
+                            condition.metric, suggestion(nearest_names(condition.metric, names)),
                             fmt::join(names, ", ")));
   }
 }

@@ -204,6 +204,14 @@ void report_uncounted_costs(const CostTable& costs, const PartitionOptions& opti
         "bubblescope: the static_bytes of {} are not counted in what workers hold, but "
         "--parameter-copies times its weight_bytes\n",
         costs.file);
+  const bool has_memory = any_stage(costs, [](const StageEntry& stage) {
+    return stage.activation_bytes.has_value() || stage.weight_bytes.has_value();
+  });
+  if (options.memory && !has_memory)
+    print_message(
+        "bubblescope: {} does not say what its stages hold, so --memory limits nothing; add "
+        "'activation_bytes' and 'weight_bytes'\n",
+        costs.file);
   const bool has_sizes = costs.message.bytes > 0 || any_stage(costs, [](const StageEntry& stage) {
                            return stage.message_bytes.has_value();
                          });

@@ -134,7 +134,9 @@ void print_table(traces::PlanTable table, const PlanOptions& options) {
   if (options.format == "megatron" || options.format == "torchtitan") {
     const auto framework = options.format == "megatron" ? traces::Framework::kMegatron
                                                         : traces::Framework::kTorchtitan;
-    print_output("{}", traces::write_plan_config(table, framework, options.top.value_or(1)));
+    const std::string text = traces::write_plan_config(table, framework, options.top.value_or(1));
+    warn_of_other_runtime(framework, options.predict.model);
+    print_output("{}", text);
     return;
   }
   if (options.top && *options.top < table.plans.size()) table.plans.resize(*options.top);

@@ -38,7 +38,14 @@ double peak_of(const BubbleReport& report) {
   return peak;
 }
 
+bool has_backward(const StageEntry& stage) {
+  return stage.backward || stage.input_grad || stage.weight_grad;
+}
+
 Tried predict_try(ValidSchedule schedule, const CostTable& costs) {
+  if (!has_kind(*schedule, OpKind::kBackward) && !has_kind(*schedule, OpKind::kInputGrad) &&
+      has_backward(costs.stages.back()))
+    throw Error("has no backward, which the measured steps have: it trains nothing");
   if (has_kind(*schedule, OpKind::kInputGrad) && !costs.stages.front().input_grad)
     throw Error("splits the backward, which the trace shows whole; --split-b 0.5 would halve it");
   Config config;

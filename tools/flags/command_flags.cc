@@ -7,6 +7,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "sim/ir/error.h"
@@ -63,10 +64,32 @@ CommandFlag* CommandFlags::keep(CLI::Option* option) {
   return &parser_->flags.emplace_back(option);
 }
 
+namespace {
+
+/// The library lets a minus sign wrap around: -1 would be the largest number.
+std::string refuse_negative(const std::string& text) {
+  return text.starts_with('-') ? "'" + text + "' is below 0" : std::string{};
+}
+
+/// What the library says about a flag that is given twice or lacks its value, in plain words.
+std::string reword(const std::string& message) {
+  if (const std::size_t at = message.find(": At Most 1 required"); at != message.npos)
+    return message.substr(0, at) + " is given more than once; give it once";
+  if (const std::size_t at = message.find(": 1 required "); at != message.npos)
+    return message.substr(0, at) + " needs a value";
+  return message;
+}
+
+}  // namespace
+
 template <class Value>
 CommandFlag* CommandFlags::add_option(const std::string& name, Value& value,
                                       const std::string& help) {
-  return keep(parser_->app.add_option(name, value, help));
+  CLI::Option* const option = parser_->app.add_option(name, value, help);
+  if constexpr (std::is_same_v<Value, std::uint64_t> ||
+                std::is_same_v<Value, std::optional<std::uint64_t>>)
+    option->check(refuse_negative);
+  return keep(option);
 }
 
 #define BUBBLESCOPE_VALUE(...)                                                                  \
@@ -145,7 +168,7 @@ void CommandFlags::refuse_unknown_flag() const {
   const bool is_flag = word.starts_with('-');
   throw Error((is_flag ? "no flag is called '" : "one word too many: '") + word + "'" +
               suggestion(is_flag ? nearest_names(word, known) : std::vector<std::string>{}) +
-              " ('" + app.get_name() + " --help' shows them all)");
+              " ('" + app.get_name() + " --help' " + (is_flag ? "shows them all)" : "explains)"));
 }
 
 bool CommandFlags::parse(const std::vector<std::string>& words) {
@@ -163,7 +186,7 @@ bool CommandFlags::parse(const std::vector<std::string>& words) {
     refuse_unknown_flag();
     std::string message = error.what();
     std::replace(message.begin(), message.end(), '\n', ' ');
-    throw Error(message + " ('" + app.get_name() + " --help' explains)");
+    throw Error(reword(message) + " ('" + app.get_name() + " --help' explains)");
   }
   refuse_unknown_flag();
   return true;

@@ -19,13 +19,13 @@ void expect_one_cost_source(const PredictOptions& options) {
   if (cost.network && (options.model.given() || has_layout))
     throw Error("--network goes with --f, --i, --w and --p2p; leave it, --model or --layout out");
   if (options.model.given() && (cost.any_uniform || has_file))
-    throw Error(fmt::format("--model gives all costs; leave --costs, {} out", kCostFlags));
+    throw Error(fmt::format("--model gives all costs; leave out --costs, {}", kCostFlags));
   if (has_file && has_layout)
     throw Error("--costs has the times of every stage; leave --layout out");
   if (has_file && cost.network)
     throw Error("--costs gives the network too: write it as the file's 'cluster', not --network");
   if (has_file && cost.any_uniform)
-    throw Error(fmt::format("--costs gives all costs; leave {} out", kCostFlags));
+    throw Error(fmt::format("--costs gives all costs; leave out {}", kCostFlags));
 }
 
 namespace {

@@ -7,11 +7,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "sim/analysis/asynchronous.h"
 #include "sim/ir/lower.h"
 #include "sim/ir/op_kinds.h"
+#include "sim/model/runtime.h"
 #include "tools/inputs/config.h"
 #include "tools/inputs/predict.h"
 #include "tools/inputs/unused_costs.h"
@@ -104,6 +106,18 @@ void warn_of_plans(const std::vector<Plan>& ranked, const PredictOptions& option
   if (programs.empty() || options.model.given()) return;
   warn_of_unused_costs(options.cost.uniform, programs);
   if (options.cost.file.empty()) warn_of_split_backwards(orders, options.cost.uniform);
+}
+
+void warn_of_other_runtime(traces::Framework framework, const ModelOptions& model) {
+  const bool is_megatron = framework == traces::Framework::kMegatron;
+  const std::string_view own = is_megatron ? "megatron" : "torchtitan";
+  const RuntimeDef* const runtime = Registry<RuntimeDef>::instance().find(model.runtime);
+  // NeMo runs Megatron-LM's pipeline.
+  if (runtime == nullptr || runtime->name.starts_with(own)) return;
+  if (is_megatron && runtime->name == "nemo") return;
+  print_message(
+      "bubblescope: the plans are predicted for --runtime {0}; --runtime {1} plans for {1}\n",
+      runtime->name, own);
 }
 
 }  // namespace bubblescope::tools

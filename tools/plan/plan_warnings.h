@@ -6,6 +6,7 @@
 #include "sim/analysis/plan.h"
 #include "tools/flags/options.h"
 #include "tools/plan/what_if.h"
+#include "traces/plans/plan_table.h"
 
 namespace bubblescope::tools {
 
@@ -16,5 +17,9 @@ void report_defaults(const Axes& axes);
 /// not the sum of split ones, schedules that never flush, and costs of ops that none of their steps
 /// has. `options` are those of every plan, without its shape.
 void warn_of_plans(const std::vector<Plan>& ranked, const PredictOptions& options);
+
+/// Warns that the plans were predicted for another runtime than that of `framework`, which they are
+/// written for.
+void warn_of_other_runtime(traces::Framework framework, const ModelOptions& model);
 
 }  // namespace bubblescope::tools

@@ -116,7 +116,9 @@ class GraphReader {
       text = end == text.npos ? std::string_view{} : text.substr(end + 1);
     }
     if (layers_.empty())
-      throw Error(file_ + ": holds no layer; a profile is a PipeDream graph file or a cost file");
+      throw Error(file_ +
+                  ": holds no layer; a profile is a graph file of PipeDream, a csv of Aceso or a "
+                  "cost file");
     const bool chain = edges_ < layers_.size() / 2;
     drop_uncomputed_layers();
     if (chain) link_in_order();

@@ -68,6 +68,7 @@ void refuse_repeated(const ObservedTrace& trace, const ObservedTrace& further) {
 }  // namespace
 
 ObservedTrace parse_trace(const TraceInput& input) {
+  if (input.text.empty()) throw NoPipeline(input.path + " is empty; give a recorded trace");
   std::string readable;
   for (const TraceFormat& format : Registry<TraceFormat>::instance().all()) {
     if (format.recognize(input.text)) return format.read(input);

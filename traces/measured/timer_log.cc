@@ -9,10 +9,12 @@
 
 #include "sim/ir/error.h"
 #include "sim/ir/number.h"
+#include "sim/ir/quantile.h"
 #include "traces/files/csv_string.h"
 #include "traces/files/quote.h"
 #include "traces/json/json_writer.h"
 #include "traces/schedules/cell.h"
+#include "traces/text/wording.h"
 
 namespace bubblescope::traces {
 
@@ -32,10 +34,7 @@ struct Values {
 };
 
 double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+  return values.empty() ? 0 : quantile(std::move(values), 50);
 }
 
 /// Launchers may put a rank before every line: "[default7]:" (torchrun), "12: " (srun -l).
@@ -109,7 +108,10 @@ class Reader {
     if (!value.starts_with('(') || !value.ends_with(')') || comma == value.npos) return false;
     values.min.push_back(whole_number(value.substr(1, comma - 1)));
     values.max.push_back(whole_number(value.substr(comma + 1, value.size() - comma - 2)));
-    if (values.min.back() > values.max.back()) refuse(value);
+    if (values.min.back() > values.max.back())
+      throw Error(
+          fmt::format("{}:{}: {} has a minimum over its maximum; correct or remove the line",
+                      log_.file, line_, quote(value)));
     return true;
   }
 
@@ -189,9 +191,8 @@ class Reader {
 
 std::string describe_missing(const TimerLog& log) {
   const std::string common =
-      "not in the log: when each op ran and in which order. So there is no timeline, no schedule, "
-      "no "
-      "bubble by cause and no critical path; a profile has them (docs/traces.md).\n";
+      "When each op ran, and in which order, is not in the log. So there is no timeline, no "
+      "schedule, no bubble by cause and no critical path; a profile has them (docs/traces.md).\n";
   if (log.is_deepspeed)
     return "The times are those of the rank that printed them, mostly rank 0; other stages may "
            "differ.\n" +
@@ -200,7 +201,7 @@ std::string describe_missing(const TimerLog& log) {
       std::any_of(log.timers.begin(), log.timers.end(),
                   [](const LoggedTimer& timer) { return !timer.by_rank.empty(); });
   return (has_ranks ? ""
-                    : "Which rank is the fastest or the slowest is not in the log, either; "
+                    : "Which rank is the fastest or the slowest is not in the log; "
                       "--timing-log-option all prints every rank.\n") +
          common +
          "Timers of level 2 synchronize the device at every op, so that the run was slower than "
@@ -254,9 +255,10 @@ std::optional<ShareRange> find_share_outside(const TimerLog& log) {
 }
 
 std::string write_timer_log_text(const TimerLog& log) {
-  std::string text = fmt::format(
-      "timers of {}: no trace, only the times that {} prints; medians of {} report(s)\n\n",
-      log.file, log.is_deepspeed ? "DeepSpeed" : "Megatron-LM", log.reports);
+  std::string text =
+      fmt::format("timers of {}: no trace, only the times that {} prints; medians of {}\n\n",
+                  log.file, log.is_deepspeed ? "DeepSpeed" : "Megatron-LM",
+                  counted(static_cast<std::int64_t>(log.reports), "report"));
   std::size_t width = 9;
   for (const LoggedTimer& timer : log.timers) width = std::max(width, timer.name.size());
   text += log.is_deepspeed

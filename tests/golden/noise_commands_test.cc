@@ -112,7 +112,8 @@ TEST(NoiseCommands, RenamedNumbersAreAlsoPrintedUnderTheirOldNames) {
 }
 
 TEST(NoiseCommands, EveryReportHasItsStepTimes) {
-  for (const Json& report : json_of(kNoisy)["reports"]) {
+  const Json output = json_of(kNoisy);
+  for (const Json& report : output["reports"]) {
     const Json& noise = report["noise"];
     EXPECT_EQ(noise["seeds"], 200);
     EXPECT_LE(noise["min_ns"], noise["p50_ns"]);

@@ -66,7 +66,8 @@ Schedule built_within_caps(const std::string& name, const ScheduleRequest& reque
 std::vector<json> cases_of(const std::function<bool(const json&)>& wanted, std::size_t stride) {
   std::vector<json> cases;
   std::size_t seen = 0;
-  for (const json& entry : reference()["cases"])
+  const json& all = reference()["cases"];
+  for (const json& entry : all)
     if (wanted(entry) && seen++ % stride == 0) cases.push_back(entry);
   return cases;
 }
@@ -92,7 +93,8 @@ TEST_F(ZeroBubbleReference, AutomaticSchedulesAreNoLongerUnderTheSameCap) {
 }
 
 TEST_F(ZeroBubbleReference, IntegerProgramsFindNothingShorter) {
-  for (const json& entry : reference()["ilp"]) {
+  const json& programs = reference()["ilp"];
+  for (const json& entry : programs) {
     ScheduleRequest request = make_request(entry, entry["cost"]);
     const json unit = entry["mem"] == "cnt" ? json{2, 0, -2} : json{2, -1, -1};
     set_memory(request, unit, entry["max_mem"]);
@@ -102,7 +104,8 @@ TEST_F(ZeroBubbleReference, IntegerProgramsFindNothingShorter) {
 }
 
 TEST_F(ZeroBubbleReference, PublishedRatesAreReached) {
-  for (const json& row : reference()["tables"]) {
+  const json& tables = reference()["tables"];
+  for (const json& row : tables) {
     if (row["table"] != "t5" || row["p"] > 16) continue;
     const ScheduleRequest request = make_request(row, {row["F"], row["B"], row["W"], row["C"]});
     for (const auto& [name, column] : {std::pair{"zb-1p", "ZB-1p"}, {"zb-2p", "ZB-2p"}}) {

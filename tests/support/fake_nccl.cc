@@ -326,11 +326,12 @@ FakeNccl& fake_nccl() { return state().nccl; }
 void enter_fake_nccl(std::int32_t rank) {
   state().rank = rank;
   const auto here = static_cast<std::size_t>(rank);
-  for (std::size_t process = 0; process < state().sockets.size(); ++process)
-    for (const int socket : state().sockets[process])
+  const auto& sockets = state().sockets;
+  for (std::size_t process = 0; process < sockets.size(); ++process)
+    for (const int socket : sockets[process])
       if (process != here && socket >= 0) close(socket);
-  if (here >= state().sockets.size()) return;
-  for (const int socket : state().sockets[here]) {
+  if (here >= sockets.size()) return;
+  for (const int socket : sockets[here]) {
     state().neighbours.emplace_back();
     state().neighbours.back().socket = socket;
   }

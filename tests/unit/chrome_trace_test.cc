@@ -64,7 +64,8 @@ TEST(ChromeTrace, OverlapsNothingOnAThread) {
 TEST(ChromeTrace, StandsInTheOrderOfTime) {
   for (const RecordedStep& step : many_steps()) {
     double last = 0;
-    for (const Json& event : trace_of(step)["traceEvents"]) {
+    const Json trace = trace_of(step);
+    for (const Json& event : trace["traceEvents"]) {
       if (event["ph"] == "M") continue;
       EXPECT_GE(event["ts"].get<double>(), last) << event;
       last = event["ts"];

@@ -191,13 +191,15 @@ TEST(Html, HoldsTheMemoryCurves) {
 }
 
 TEST(Html, HasTablesThatAddUp) {
-  for (const RecordedStep& step : many_steps(slow_messages()))
-    for (const Json& rank : data_of(write_as("html", step))["steps"][0]["ranks"]) {
+  for (const RecordedStep& step : many_steps(slow_messages())) {
+    const Json data = data_of(write_as("html", step));
+    for (const Json& rank : data["steps"][0]["ranks"]) {
       Nanos sum = 0;
       for (const Json& part : rank["busyBy"]) sum += part.get<Nanos>();
       for (const Json& part : rank["idleBy"]) sum += part.get<Nanos>();
       EXPECT_EQ(sum, step.report.makespan);
     }
+  }
 }
 
 // Names of schedules and sources come from other people's files.

@@ -1,0 +1,68 @@
+"""Fails where a loop runs over an element of a temporary, which dies before the first turn.
+
+    check_lifetimes.py ROOT         prints every such loop, exit 1 if there is any
+    check_lifetimes.py --self-test  plants lines and sees to it that exactly the bad ones are found
+
+`for (x : parse(text)["list"])` holds a reference into a tree that is gone. Compilers before g++ 13 do not warn, and only
+AddressSanitizer sees it. Give the tree a name first, or let the function return a reference to what lives longer and name
+that.
+"""
+
+import re
+
+import checks
+
+FOLDERS = ["sim", "schedules", "traces", "exec", "tools", "tests"]
+SOURCES = {".h", ".cc", ".cu", ".cuh"}
+LOOP = re.compile(r"\bfor \(.* : (.*)")
+# A call whose result is subscripted, or asked for a reference to a part of it.
+TEMPORARY = re.compile(r"^[\w:<>]+\(.*\)(\.\w+)*(\[|\.(at|front|back|value|items|get_ref)\()")
+
+
+def range_of(text):
+    """The expression that a loop runs over: up to the parenthesis that closes the loop's head."""
+    depth = 0
+    for place, letter in enumerate(text):
+        depth += (letter in "([{") - (letter in ")]}")
+        if depth < 0:
+            return text[:place]
+    return text
+
+
+def is_bad(line):
+    loop = LOOP.search(line)
+    return loop is not None and TEMPORARY.search(range_of(loop[1])) is not None
+
+
+def check(root):
+    """(files read, faults as text) of the tree at `root`."""
+    faults = []
+    files = [f for folder in FOLDERS for f in sorted((root / folder).rglob("*")) if f.suffix in SOURCES]
+    for file in files:
+        for number, line in enumerate(file.read_text().splitlines(), 1):
+            if is_bad(line):
+                faults.append(f"{file.relative_to(root).as_posix()}:{number}: runs over a part of a temporary; name it first")
+    return len(files), faults
+
+
+BAD = [
+    'for (const Json& row : json_of(kCommand)["rows"]) {',
+    '  for (const auto& [key, value] : parse(text)["a"].items())',
+    "for (const Op& op : build(request).ranks.at(0)) {",
+    "for (const Op& op : build(request).ranks[0]) {",
+]
+GOOD = [
+    'for (const Json& row : output["rows"]) {',
+    "for (const Op& op : ops_of(ranks[0])) {",
+    "for (const Layer& layer : parse(kGraph).layers) use(layer[0]);",
+    "for (const std::string& name : names()) { use(name)[0]; }",
+]
+
+
+def self_test():
+    for lines, expected in ((BAD, 1), (GOOD, 0)):
+        checks.expect_faults(check, [{"tests/a.cc": line + "\n"} for line in lines], expected)
+
+
+if __name__ == "__main__":
+    checks.run(check, self_test, "files: no loop runs over a part of a temporary")

@@ -104,16 +104,17 @@ class Matching {
 };
 
 /// For each message, the time at which the receiver ended the op before the one that consumes the
-/// message.
-std::vector<Nanos> receivers_free(const Program& program, const Timeline& timeline) {
-  std::vector<Nanos> free(program.size(), std::numeric_limits<Nanos>::min());
+/// message, if there is such an op.
+std::vector<std::optional<Nanos>> receivers_free(const Program& program, const Timeline& timeline) {
+  std::vector<std::optional<Nanos>> free(program.size());
   std::vector<std::optional<InstructionId>> before(program.lanes.size());
   for (InstructionId id = 0; id < program.size(); ++id) {
     const std::uint32_t lane = program.instructions[id].lane;
     if (lane == kNoLane || !is_compute(program.instructions[id].op.kind)) continue;
     if (before[lane])
       for (const InstructionId awaited : program.dependencies_of(id))
-        free[awaited] = std::max(free[awaited], timeline.end[*before[lane]]);
+        free[awaited] = std::max(free[awaited].value_or(timeline.end[*before[lane]]),
+                                 timeline.end[*before[lane]]);
     before[lane] = id;
   }
   return free;
@@ -122,11 +123,12 @@ std::vector<Nanos> receivers_free(const Program& program, const Timeline& timeli
 /// The arrival time of a message that its rank took at `taken`. If the rank was busy while the
 /// message travelled and took it almost immediately afterwards, the message had arrived by then:
 /// the rank itself was late.
-Nanos arrival(Nanos start, Nanos taken, Nanos receiver_free) {
+Nanos arrival(Nanos start, Nanos taken, std::optional<Nanos> receiver_free) {
   constexpr Nanos kNoticeable = 50;  // 1/50 of the travel time, 2 %
-  const bool was_busy = receiver_free > start && receiver_free < taken;
-  const bool waited = (taken - receiver_free) * kNoticeable > taken - start;
-  return was_busy && !waited ? receiver_free : taken;
+  const bool was_busy = receiver_free && *receiver_free > start && *receiver_free < taken;
+  if (!was_busy) return taken;
+  const bool waited = taken - *receiver_free > (taken - start) / kNoticeable;
+  return waited ? taken : *receiver_free;
 }
 
 }  // namespace
@@ -140,7 +142,7 @@ void time_messages(const Schedule& schedule, const Program& program,
     if (!is_message(program.instructions[id]))
       for (const InstructionId awaited : program.dependencies_of(id))
         needed[awaited] = std::min(needed[awaited], timeline.start[id]);
-  const std::vector<Nanos> free = receivers_free(program, timeline);
+  const std::vector<std::optional<Nanos>> free = receivers_free(program, timeline);
   for (InstructionId id = 0; id < program.size(); ++id) {
     if (!is_message(program.instructions[id])) continue;
     const Nanos ready = timeline.end[program.dependencies_of(id).front()];

@@ -140,8 +140,9 @@ void add_memory(BubblescopeGpu& calls) {
     return answer("download");
   };
   calls.create_flag = [](std::uint32_t** on_host, const std::uint32_t** on_device) {
-    *on_device = *on_host = new std::uint32_t(0);
-    return answer("create_flag");
+    const char* const error = answer("create_flag");
+    if (error == nullptr) *on_device = *on_host = new std::uint32_t(0);
+    return error;
   };
   calls.release_flag = [](std::uint32_t* on_host) { delete on_host; };
 }

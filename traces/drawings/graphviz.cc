@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <memory>
 #include <string>
 #include <variant>
 
@@ -24,11 +23,6 @@ namespace {
 /// Larger graphs take minutes and gigabytes to render, and nobody can read them.
 constexpr std::size_t kMaxRendered = 20'000;
 
-struct CloseModule {
-  void operator()(void* module) const { dlclose(module); }
-};
-using Module = std::unique_ptr<void, CloseModule>;
-
 /// Looks beside the program, and where the module is installed relative to the program.
 std::string find_module() {
   const std::filesystem::path folder =
@@ -39,8 +33,8 @@ std::string find_module() {
 }
 
 template <class Function>
-Function* find_function(const Module& module, const char* name) {
-  void* const found = dlsym(module.get(), name);
+Function* find_function(void* module, const char* name) {
+  void* const found = dlsym(module, name);
   if (found == nullptr)
     throw Error(Fault::kMachine, fmt::format("{} has no {}; build and install both from one source",
                                              BUBBLESCOPE_GRAPHVIZ_MODULE, name));
@@ -91,8 +85,9 @@ const Registrar<ScheduleFormat> kScheduleRegistrar{{"dot",
 
 std::string render_graph(const std::string& dot, const std::string& format,
                          const std::string& module_file) {
-  const Module module(dlopen(module_file.c_str(), RTLD_NOW | RTLD_LOCAL));
-  if (!module)
+  // The module is never closed: it keeps what Graphviz's plugins remember from graph to graph.
+  void* const module = dlopen(module_file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (module == nullptr)
     throw Error(Fault::kMachine,
                 fmt::format("{} cannot be loaded, so graphs cannot be rendered: install "
                             "libgraphviz-dev and build again, or write a .dot file and render it "

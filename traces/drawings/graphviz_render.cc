@@ -7,30 +7,33 @@
 
 namespace {
 
-struct FreeContext {
-  void operator()(GVC_t* context) const { gvFreeContext(context); }
-};
 struct CloseGraph {
   void operator()(Agraph_t* graph) const { agclose(graph); }
 };
-using Context = std::unique_ptr<GVC_t, FreeContext>;
 using Graph = std::unique_ptr<Agraph_t, CloseGraph>;
+
+/// The one context of the process, which is never freed: Graphviz's text plugin remembers the name
+/// of the last font, a string that belongs to the context, and reads it for the next graph.
+GVC_t* graphviz() {
+  static GVC_t* const context = gvContext();
+  return context;
+}
 
 BubblescopeImage failure(const char* error) { return {nullptr, 0, error}; }
 
 }  // namespace
 
 BubblescopeImage bubblescope_render_graph(const char* dot, const char* format) {
-  const Context context(gvContext());
-  if (!context) return failure("Graphviz does not start");
+  GVC_t* const context = graphviz();
+  if (context == nullptr) return failure("Graphviz does not start");
   const Graph graph(agmemread(dot));
   if (!graph) return failure("Graphviz does not read the graph");
-  if (gvLayout(context.get(), graph.get(), "nop2") != 0)
+  if (gvLayout(context, graph.get(), "nop2") != 0)
     return failure("Graphviz does not lay the graph out");
   char* bytes = nullptr;
   unsigned int size = 0;
-  const int failed = gvRenderData(context.get(), graph.get(), format, &bytes, &size);
-  gvFreeLayout(context.get(), graph.get());
+  const int failed = gvRenderData(context, graph.get(), format, &bytes, &size);
+  gvFreeLayout(context, graph.get());
   if (failed != 0) return failure("Graphviz has no plugin that writes this format");
   return {bytes, size, nullptr};
 }

@@ -70,7 +70,7 @@ TEST(CommandLine, EveryFaultIsOneLineWithItsStatus) {
       {"simulate 1f1b --pp 4 -m 8 --fail-if 'buble_ratio>1'", 2, "did you mean 'bubble_ratio'?"},
       {"simulate missing.csv", 2, "cannot read missing.csv"},
       {"simulate 1f1b --pp 4 -m 8 --costs missing.json", 2, "cannot read missing.json"},
-      {"simulate 1f1b --pp 4 -m 8 --costs x.json --f 1", 2, "leave --f"},
+      {"simulate 1f1b --pp 4 -m 8 --costs x.json --f 1", 2, "leave out --f"},
       {"simulate 1f1b --pp 4 -m 8 --svg /no/such/folder/x.svg", 2, "make its folder first"},
       {"simulate 1f1b --pp 4 -m 8 > /dev/full", 3, "could not be written"},
       {"simulate 1f1b --pp 4 -m 8 --f x 2> /dev/full", 2, ""},

@@ -1,10 +1,11 @@
 """Attacks whole commands with mutants of every file that they read.
 
-    attack.py BINARY [--count N] [--seed S] [--jobs J] [--only KIND] [--keep FOLDER]
+    attack.py BINARY [--count N] [--seed S] [--jobs J] [--only KIND] [--keep FOLDER] [--sanitized]
 
 No command may crash, run for 10 s, take 1 GiB, exit with anything but 0 to 3, succeed with a negative or absurd number,
 print what a terminal acts on, or make or change a file that its command line does not name. Every mutant that breaks a
 rule is printed with its command; --keep keeps its file. The seed says everything: the same one, the same mutants.
+A BINARY that was built with sanitizers needs --sanitized: its reports are faults, and the limits are wider.
 300 mutants take some 20 s on an idle core, 200,000 some 2 hours on two (--jobs 2).
 """
 
@@ -27,7 +28,7 @@ CORPUS = Path(__file__).resolve().parent.parent / "fuzz" / "corpus"
 
 def attack(binary, seeds, options, job, report):
     """One process's share of the mutants."""
-    limit_memory()
+    limit_memory(options.sanitized)
     folder = tempfile.mkdtemp(prefix="hostile-")
     scratch = tempfile.mkdtemp(prefix="hostile-out-")
     contents = [content for _, _, content in seeds]
@@ -57,6 +58,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--only", choices=sorted(KINDS))
     parser.add_argument("--keep")
+    parser.add_argument("--sanitized", action="store_true")
     options = parser.parse_args()
     binary = os.path.abspath(options.binary)
     if options.keep:

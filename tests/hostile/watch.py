@@ -17,10 +17,14 @@ SIGNED = re.compile(r"change|later|shift|difference|saves|gap|error|excess|slack
 LATEST = 2**62
 
 
-def limit_memory():
-    """For this process and all that it starts."""
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, hard))
+def limit_memory(sanitized=False):
+    """For this process and all that it starts. A sanitizer reserves terabytes of addresses and takes its own time."""
+    global MEMORY, SECONDS
+    if sanitized:
+        MEMORY, SECONDS = 8 * MEMORY, 10 * SECONDS
+    else:
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, hard))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, resource.getrlimit(resource.RLIMIT_CPU)[1]))
     signal.signal(signal.SIGXCPU, signal.SIG_IGN)  # of this process; what is started gets the default
@@ -121,6 +125,8 @@ def faults(binary, words, folder, scratch):
         said = file.read(8 << 20)
     if os.WIFEXITED(status) and os.WEXITSTATUS(status) == 3 and b"out of memory" in said:
         found.append("memory: it asked for more than there is")
+    if sanitizer := re.search(rb"ERROR: \w+Sanitizer: [^\n]*|[^\n]*: runtime error: [^\n]*", said):
+        return [*found, "sanitizer: " + sanitizer[0][:300].decode("utf-8", "replace")]
     if re.search(rb"basic_string|vector::|std::|_M_|json\.exception|bad_alloc|stoi|stol", said):
         found.append("words: " + said[:160].decode("utf-8", "replace").strip())
     for name, text in (("stdout", printed), ("stderr", said)):

@@ -161,6 +161,16 @@ TEST(CompareCommand, AStepWithoutTimeIsTheBest) {
   EXPECT_NE(outcome.output.find("9 ms        -"), std::string::npos) << outcome.output;
 }
 
+TEST(CompareCommand, ComparesSchedulesThatTrainWithEachOtherOnly) {
+  const CommandOutcome outcome =
+      run_with_messages("compare 1f1b,zb-h1,forward-only --pp 4 -m 8 --wide");
+  EXPECT_NE(outcome.output.find("forward-only has no backwards"), std::string::npos);
+  EXPECT_NE(outcome.output.find("27 ms    +0.00%"), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.output.find("11 ms    +0.00%"), std::string::npos) << outcome.output;
+  EXPECT_EQ(run_with_messages("compare forward-only --pp 4 -m 8").output.find("bubblescope:"),
+            std::string::npos);
+}
+
 TEST(CompareCommand, GivesTheErrorsOfThePrediction) {
   const Outcome outcome =
       call(tools::run_compare, {"1f1b,gpipe", "--pp", "2", "-m", "2", "--backend", "cpu", "--steps",

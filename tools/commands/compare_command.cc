@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <optional>
 #include <utility>
 
 #include "sim/ir/number.h"
+#include "sim/ir/op_kinds.h"
 #include "sim/predict/memory_caps.h"
 #include "tools/commands/compare_backend.h"
 #include "tools/commands/compare_noise.h"
@@ -110,10 +112,30 @@ std::string above(Nanos makespan, Nanos base) {
   return "+" + percent(fraction(makespan - base, base));
 }
 
-std::vector<traces::TableColumn> columns_of_rows(const std::vector<ComparedRow>& rows) {
-  Nanos best = std::numeric_limits<Nanos>::max();
+bool trains(const ComparedRow& row) {
+  const Schedule& schedule = *row.step->schedule;
+  return has_kind(schedule, OpKind::kBackward) || has_kind(schedule, OpKind::kInputGrad);
+}
+
+/// Schedules without backwards have less to do, so they are compared among themselves only.
+void warn_of_inference(const std::vector<ComparedRow>& rows) {
+  const auto does = [](bool training) {
+    return [training](const ComparedRow& row) { return row.step && trains(row) == training; };
+  };
+  if (std::none_of(rows.begin(), rows.end(), does(true))) return;
   for (const ComparedRow& row : rows)
-    if (row.step) best = std::min(best, row.step->report.makespan);
+    if (row.step && !trains(row))
+      print_message(
+          "bubblescope: {} has no backwards, so it is not compared with the schedules that "
+          "train\n",
+          row.name);
+}
+
+std::vector<traces::TableColumn> columns_of_rows(const std::vector<ComparedRow>& rows) {
+  std::array<Nanos, 2> best;  // without and with backwards
+  best.fill(std::numeric_limits<Nanos>::max());
+  for (const ComparedRow& row : rows)
+    if (row.step) best.at(trains(row)) = std::min(best.at(trains(row)), row.step->report.makespan);
   std::vector<traces::TableColumn> columns;
   const auto add = [&](const char* head, int importance, auto&& cell) {
     traces::TableColumn& next = columns.emplace_back();
@@ -127,8 +149,9 @@ std::vector<traces::TableColumn> columns_of_rows(const std::vector<ComparedRow>&
   columns.back().left = true;
   add("makespan", traces::kAlwaysShown,
       [](const ComparedRow&, Report report) { return traces::format_time(report.makespan); });
-  add("vs best", 8,
-      [&](const ComparedRow&, Report report) { return above(report.makespan, best); });
+  add("vs best", 8, [&](const ComparedRow& row, Report report) {
+    return above(report.makespan, best.at(trains(row)));
+  });
   add("bubble", 7, [](const ComparedRow&, Report report) { return percent(report.bubble->ratio); });
   add("span rate", 1,
       [](const ComparedRow&, Report report) { return percent(report.bubble->span_rate); });
@@ -344,6 +367,7 @@ int run_compare(const Arguments& arguments) {
   warn_without_noise(app, predict.noise, noise_of_costs(predict));
   std::vector<ComparedRow> rows = predict_rows(options.list, options.shapes, predict);
   report_models_notes(rows, predict.model.explain);
+  warn_of_inference(rows);
   const bool refused = std::any_of(rows.begin(), rows.end(),
                                    [](const ComparedRow& row) { return !row.refusal.empty(); });
   const int status = refused ? 1 : 0;

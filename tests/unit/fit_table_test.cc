@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 namespace bubblescope::tests {
 namespace {
 
@@ -77,6 +79,13 @@ TEST(FoldedLines, BreakBetweenWordsBelowWhatTheyAreOf) {
   EXPECT_EQ(traces::fold_lines("costs    one two three four\n", 18),
             "costs    one two\n         three\n         four\n");
   EXPECT_EQ(traces::fold_lines("one two three", 7), "one two\n  three");
+  EXPECT_EQ(traces::fold_lines("    one two three", 10), "    one\n    two\n    three");
+  EXPECT_EQ(traces::fold_lines("a label of 21 columns  one two", 27),
+            "a label of 21 columns  one\n  two");
+  EXPECT_EQ(
+      traces::fold_lines("a label of 21 columns  one two three four five six seven eight", 50, 30),
+      "a label of 21 columns  one two three four five six\n" + std::string(23, ' ') +
+          "seven eight");
   EXPECT_EQ(traces::fold_lines("short\n\nlines\n", 10), "short\n\nlines\n");
   EXPECT_EQ(traces::fold_lines("unbreakable\n", 5), "unbreakable\n");  // words are not split
 }

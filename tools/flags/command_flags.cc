@@ -13,6 +13,8 @@
 #include "sim/ir/error.h"
 #include "sim/ir/nearest_names.h"
 #include "tools/print.h"
+#include "tools/terminal.h"
+#include "traces/text/fit_table.h"
 
 namespace bubblescope::tools {
 
@@ -65,6 +67,8 @@ CommandFlag* CommandFlags::keep(CLI::Option* option) {
 }
 
 namespace {
+
+constexpr std::size_t kHelpColumn = 30;  ///< where the library's help begins to explain a flag
 
 /// The library lets a minus sign wrap around: -1 would be the largest number.
 std::string refuse_negative(const std::string& text) {
@@ -180,7 +184,7 @@ bool CommandFlags::parse(const std::vector<std::string>& words) {
   try {
     app.parse(std::move(backwards));
   } catch (const CLI::CallForHelp&) {
-    print_output_text(app.help());
+    print_output_text(traces::fold_lines(app.help(), detect_draw_options().width, kHelpColumn));
     return false;
   } catch (const CLI::ParseError& error) {
     refuse_unknown_flag();

@@ -353,8 +353,8 @@ void add_predict_options(CommandFlags& app, PredictOptions& options) {
            for (const std::string& text : texts)
              options.injections.push_back(parse_injection(text));
          },
-         "a fault: rank=R[,op=OP],delay=TIME|slow=FACTOR|die|hang|wrong-size|garbage; may be "
-         "repeated")
+         "a fault: rank=R[,op=OP],WHAT, where WHAT is delay=TIME, slow=FACTOR, die, hang, "
+         "wrong-size or garbage; may be repeated")
       ->type_name("FAULT");
 }
 

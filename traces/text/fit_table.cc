@@ -92,20 +92,21 @@ std::vector<TableColumn> fold_columns(const std::vector<TableColumn>& columns,
   return folded;
 }
 
-/// The indent of continuation lines: where the text after the label begins, or two columns if there
-/// is no label.
-std::size_t indent_of(std::string_view line) {
-  constexpr std::size_t kMaxLabel = 20;
+/// The indent of continuation lines: where the text after the label begins, or where the line
+/// itself does if it has none.
+std::size_t indent_of(std::string_view line, std::size_t max_label) {
   const std::size_t first = line.find_first_not_of(' ');
   const std::size_t gap = line.find("  ", first);
-  if (first == std::string_view::npos || gap == std::string_view::npos) return 2;
+  if (first == std::string_view::npos) return 2;
+  if (gap == std::string_view::npos) return std::max<std::size_t>(first, 2);
   const std::size_t begin = line.find_first_not_of(' ', gap);
-  return begin == std::string_view::npos || begin > kMaxLabel ? first + 2 : begin;
+  return begin == std::string_view::npos || begin > max_label ? first + 2 : begin;
 }
 
-std::string fold_line(std::string_view line, int width) {
+std::string fold_line(std::string_view line, int width, std::size_t max_label) {
   if (measure_columns(line) <= width) return std::string(line);
-  const std::size_t indent = std::min(indent_of(line), static_cast<std::size_t>(width / 2));
+  const std::size_t indent =
+      std::min(indent_of(line, max_label), static_cast<std::size_t>(width / 2));
   std::string text;
   std::string current(line.substr(0, indent));
   std::size_t at = std::min(indent, line.size());
@@ -175,11 +176,11 @@ std::string describe_hidden(const std::vector<std::string>& hidden) {
   return fmt::format("not shown: {} (--wide shows all)\n", fmt::join(hidden, ", "));
 }
 
-std::string fold_lines(std::string_view text, int width) {
+std::string fold_lines(std::string_view text, int width, std::size_t max_label) {
   std::string folded;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    folded += fold_line(text.substr(0, end), width);
+    folded += fold_line(text.substr(0, end), width, max_label);
     if (end < text.size()) folded += "\n";
     text.remove_prefix(std::min(end + 1, text.size()));
   }

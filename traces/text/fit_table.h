@@ -2,6 +2,7 @@
 // instead of wrapping.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <string>
@@ -39,7 +40,8 @@ FittedTable draw_table(const std::vector<TableColumn>& columns, std::optional<in
 std::string describe_hidden(const std::vector<std::string>& hidden);
 
 /// Breaks lines wider than `width` between words. Continuation lines are indented to the first word
-/// after the label, which ends at two or more spaces, or else by two columns.
-std::string fold_lines(std::string_view text, int width);
+/// after the label, which ends at two or more spaces within `max_label` columns; without a label as
+/// their line is, by at least two columns.
+std::string fold_lines(std::string_view text, int width, std::size_t max_label = 20);
 
 }  // namespace bubblescope::traces

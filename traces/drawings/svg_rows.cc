@@ -17,7 +17,6 @@ namespace bubblescope::traces {
 
 namespace {
 
-constexpr double kDigit = 6.4;       ///< width of a digit in a cell
 constexpr double kPeakGap = 12;      ///< between the row and its peak
 constexpr double kPeakBar = 56;      ///< the longest bar
 constexpr double kTextDrop = 4;      ///< from a row's middle to the base line of its text

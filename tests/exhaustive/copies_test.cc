@@ -85,8 +85,7 @@ TEST(Moves, ThatTakeNoTimeChangeNoSchedulesTimes) {
       EXPECT_EQ(spans_of(moved, cost, false), plain) << schedule.name;
       const bool runs_alone =
           schedule.fused_forwards == 1;  // copies cannot be placed within fused forwards
-      if (moved.offload_target_of_rank.empty() && runs_alone)
-        moved = with_offload(std::move(moved), {});
+      if (moved.offload_target_of_rank.empty() && runs_alone) moved = with_offload(moved, {});
       for (const Problem& problem : validate(moved)) ADD_FAILURE() << problem.message;
       EXPECT_EQ(spans_of(moved, cost, false), plain) << schedule.name;
       ++compared;
@@ -110,8 +109,7 @@ TEST(Moves, RunWhenTheRulesSay) {
       for (const Nanos copy : {20, 60, 200}) {
         const UniformCost cost = uneven(copy, 7);
         Schedule moved = with_recompute(schedule, {Recompute::kFull});
-        if (moved.offload_target_of_rank.empty())
-          moved = with_offload(std::move(moved), {700'000, beside});
+        if (moved.offload_target_of_rank.empty()) moved = with_offload(moved, {700'000, beside});
         EXPECT_EQ(spans_of(moved, cost, true), interpret_copies(moved, spread(cost, moved)))
             << schedule.name << " p=" << schedule.shape.ranks
             << " m=" << schedule.shape.microbatches << " copy=" << copy;
@@ -135,11 +133,11 @@ TEST(Bpipe, BalancesMemory) {
         for (const Nanos message : {0, 25}) {
           const Schedule schedule = *build("bpipe", ranks, 1, microbatches);
           const std::vector<Peak> peaks = peaks_of(schedule, uneven(copy, message));
-          const double limit = (ranks + 3) / 2;
+          const std::int32_t limit = (ranks + 3) / 2;
           for (std::size_t rank = 0; rank < peaks.size(); ++rank)
             EXPECT_LE(peaks[rank].chunks, limit)
                 << "p=" << ranks << " m=" << microbatches << " rank " << rank << " copy=" << copy;
-          EXPECT_EQ(peaks[0].chunks, std::min<double>(limit, std::min(ranks, microbatches)));
+          EXPECT_EQ(peaks[0].chunks, std::min({limit, ranks, microbatches}));
         }
 }
 

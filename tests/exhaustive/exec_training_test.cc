@@ -122,8 +122,8 @@ TEST(Training, ActivationsThatLeaveMemoryComeBackWhole) {
   for (const char* name : {"bpipe", "gpipe", "zb-h2", "group-interleaved", "chimera"}) {
     const std::int32_t chunks = std::string(name) == "group-interleaved" ? 2 : 1;
     Schedule schedule = *build_if_legal(find_schedule(name), {4, chunks, 8, 1, {}});
-    schedule = with_recompute(std::move(schedule), {Recompute::kSelective});
-    if (schedule.offload_target_of_rank.empty()) schedule = with_offload(std::move(schedule), {});
+    schedule = with_recompute(schedule, {Recompute::kSelective});
+    if (schedule.offload_target_of_rank.empty()) schedule = with_offload(schedule, {});
     const exec::Verification verification = train(schedule, lowered(schedule), small_model());
     EXPECT_TRUE(verification.matches) << name << ": " << to_string(verification);
   }
@@ -264,7 +264,7 @@ TEST(Training, HoldsAsMuchOfWhatItRecomputesOrEvictsAsTheCurveSays) {
     for (const char* name : {"1f1b", "gpipe", "bpipe"}) {
       Schedule schedule =
           with_recompute(*build_if_legal(find_schedule(name), {4, 1, 6, 1, {}}), {recompute});
-      if (std::string(name) == "gpipe") schedule = with_offload(std::move(schedule), {});
+      if (std::string(name) == "gpipe") schedule = with_offload(schedule, {});
       const Program program = lowered(schedule);
       exec::Training training(schedule, program, options);
       const auto backend = exec::find_backend("cpu").make({training.work(), {}}, program);

@@ -13,11 +13,15 @@ class Events {
                std::to_string(tid) + R"(,"args":{"name":")" + name + R"("}})");
   }
   Events& slice(const std::string& name, int pid, int tid, int start, int duration,
-                const std::string& arguments = "", const std::string& category = "") {
-    return add(R"({"ph":"X","name":")" + name + R"(","cat":")" + category + R"(","pid":)" +
-               std::to_string(pid) + R"(,"tid":)" + std::to_string(tid) + R"(,"ts":)" +
-               std::to_string(start) + R"(,"dur":)" + std::to_string(duration) + R"(,"args":{)" +
+                const std::string& arguments = "") {
+    return add(R"({"ph":"X","name":")" + name + place(pid, tid, start, duration) + R"(,"args":{)" +
                arguments + "}}");
+  }
+  /// A slice of one of Kineto's categories.
+  Events& slice_of(const std::string& category, const std::string& name, int pid, int tid,
+                   int start, int duration) {
+    return add(R"({"ph":"X","cat":")" + category + R"(","name":")" + name +
+               place(pid, tid, start, duration) + R"(,"args":{}})");
   }
   std::string list() const { return "[" + events_ + "]"; }
   std::string kineto(int rank) const {
@@ -26,6 +30,10 @@ class Events {
   }
 
  private:
+  static std::string place(int pid, int tid, int start, int duration) {
+    return R"(","pid":)" + std::to_string(pid) + R"(,"tid":)" + std::to_string(tid) + R"(,"ts":)" +
+           std::to_string(start) + R"(,"dur":)" + std::to_string(duration);
+  }
   Events& add(const std::string& event) {
     events_ += (events_.empty() ? "" : ",\n") + event;
     return *this;

@@ -61,7 +61,8 @@ class RandomWalk {
         if (stage / schedule_.stages_per_pipeline() != schedule_.pipeline_of_microbatch(microbatch))
           continue;
         const bool split = chance(50);
-        for (std::int16_t slice = 0; slice < schedule_.shape.slices; ++slice) {
+        const auto slices = static_cast<std::int16_t>(schedule_.shape.slices);
+        for (std::int16_t slice = 0; slice < slices; ++slice) {
           const auto add = [&](OpKind kind) {
             ops.push_back({stage, microbatch, slice, kind, Pairing::kAlone});
           };

@@ -180,7 +180,7 @@ ScheduleRequest make_request(std::int32_t ranks, std::int32_t chunks, std::int32
 TEST(Copies, SurviveEveryFileOfOurs) {
   for (const char* name : {"bpipe", "group-interleaved"}) {
     Schedule schedule = build_schedule(find_schedule(name), make_request(6, 1, 12));
-    if (schedule.offload_target_of_rank.empty()) schedule = with_offload(std::move(schedule), {});
+    if (schedule.offload_target_of_rank.empty()) schedule = with_offload(schedule, {});
     EXPECT_TRUE(traces::read_native_schedule(traces::write_native_schedule(schedule), "f.json") ==
                 schedule);
     const RecordedStep step = record_step(schedule, cost_of(7));

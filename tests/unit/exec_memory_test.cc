@@ -20,6 +20,7 @@
 namespace bubblescope::tests {
 namespace {
 
+#if defined(__GLIBC__) && !defined(BUBBLESCOPE_OTHER_HEAP)
 /// Page faults of this thread.
 long page_faults() {
   rusage usage{};
@@ -34,6 +35,7 @@ long run_step() {
   for (int microbatch = 0; microbatch < 40; ++microbatch) kept.emplace_back(256, 256);
   return page_faults() - before;
 }
+#endif
 
 TEST(KeepMemory, TheSecondStepFindsThePagesOfTheFirst) {
 #if !defined(__GLIBC__) || defined(BUBBLESCOPE_OTHER_HEAP)

@@ -261,11 +261,10 @@ TEST(GpuKernels, StoreHalvesWithFloatSums) {
 }
 
 TEST(GpuKernels, TheEmulationFindsThreadsThatWaitAtDifferentPlaces) {
-  EXPECT_THROW(emulate(1, kThreads, FiberOrder::kUp,
-                       [] {
-                         if (threadIdx.x > 0) __syncthreads();
-                       }),
-               std::logic_error);
+  const auto wait = [] {
+    if (threadIdx.x > 0) __syncthreads();
+  };
+  EXPECT_THROW(emulate(1, kThreads, FiberOrder::kUp, wait), std::logic_error);
 }
 
 }  // namespace

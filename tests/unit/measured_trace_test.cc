@@ -153,12 +153,12 @@ std::string profiled_rank(int rank, int start) {
   const std::string backward = "PP:" + std::to_string(rank) + "B0";
   const int back = 300 - start;
   Events events;
-  events.slice(forward, 9, 9, start - 5, 1, "", "user_annotation")
-      .slice(forward, 0, 7, start, 10, "", "gpu_user_annotation")
-      .slice(forward, 0, 20, start + 4, 8, "", "gpu_user_annotation")
-      .slice("sgemm", 0, 7, start, 3, "", "kernel")
-      .slice(backward, 9, 9, back - 5, 1, "", "user_annotation")
-      .slice(backward, 0, 7, back, 30, "", "gpu_user_annotation");
+  events.slice_of("user_annotation", forward, 9, 9, start - 5, 1)
+      .slice_of("gpu_user_annotation", forward, 0, 7, start, 10)
+      .slice_of("gpu_user_annotation", forward, 0, 20, start + 4, 8)
+      .slice_of("kernel", "sgemm", 0, 7, start, 3)
+      .slice_of("user_annotation", backward, 9, 9, back - 5, 1)
+      .slice_of("gpu_user_annotation", backward, 0, 7, back, 30);
   return events.kineto(rank);
 }
 
@@ -291,7 +291,7 @@ TEST(MeasuredTrace, SaysThatTheLastRankIsMissing) {
 }
 
 TEST(MeasuredTrace, SaysWhatATraceHasInsteadOfOps) {
-  const std::string said = refusal(Events().slice("sgemm", 0, 7, 0, 3, "", "kernel").kineto(0));
+  const std::string said = refusal(Events().slice_of("kernel", "sgemm", 0, 7, 0, 3).kineto(0));
   EXPECT_NE(said.find("t.json: there is no pipeline op in this trace of PyTorch's profiler (it has "
                       "1 kernel)"),
             std::string::npos)

@@ -117,28 +117,34 @@ TEST(NcclFaults, EveryCallOfNcclThatFailsStopsAll) {
   }
 }
 
+std::string fail(exec::SocketTransport& link, bool in_step) {
+  if (!in_step) fake_nccl().fails_at = "send";
+  const BubblescopeGpu& gpu = in_step ? calls_with([] { raise(SIGKILL); }) : fake_gpu_calls();
+  return breakdown_of(train_over_nccl(link, build("chimera", 2, 4), {}, {}, gpu));
+}
+
+/// Says what was aborted, and whether its memory was still there.
+std::string watch_the_abort(exec::SocketTransport& link) {
+  const FakeGpu& gpu = reset_fake_gpu(1);
+  FakeNccl& nccl = fake_nccl();
+  std::int64_t bytes = 0;
+  nccl.at_abort = [&] { bytes = gpu.bytes; };
+  std::string thrown;
+  try {
+    thrown = breakdown_of(train_over_nccl(link, build("chimera", 2, 4)));
+  } catch (const Error& error) {
+    thrown = error.what();
+  }
+  if (!nccl.was_aborted) return "was not aborted: " + thrown;
+  if (nccl.was_released_under_way) return "went before it was aborted";
+  return bytes > 0 ? "aborted first" : "its memory had gone";
+}
+
 /// The fault occurs in the warm-up of the links, and in a step.
 TEST(NcclFaults, WhatIsUnderWayIsAbortedBeforeItsMemoryGoes) {
   for (const bool in_step : {false, true}) {
-    const auto ends = run_ranks(2, [in_step](exec::SocketTransport& link) -> std::string {
-      if (link.self().rank == 1) {
-        if (!in_step) fake_nccl().fails_at = "send";
-        const BubblescopeGpu& gpu = in_step ? calls_with([] { raise(SIGKILL); }) : fake_gpu_calls();
-        return breakdown_of(train_over_nccl(link, build("chimera", 2, 4), {}, {}, gpu));
-      }
-      const FakeGpu& gpu = reset_fake_gpu(1);
-      FakeNccl& nccl = fake_nccl();
-      std::int64_t bytes = 0;
-      nccl.at_abort = [&] { bytes = gpu.bytes; };
-      std::string thrown;
-      try {
-        thrown = breakdown_of(train_over_nccl(link, build("chimera", 2, 4)));
-      } catch (const Error& error) {
-        thrown = error.what();
-      }
-      if (!nccl.was_aborted) return "was not aborted: " + thrown;
-      if (nccl.was_released_under_way) return "went before it was aborted";
-      return bytes > 0 ? "aborted first" : "its memory had gone";
+    const auto ends = run_ranks(2, [in_step](exec::SocketTransport& link) {
+      return link.self().rank == 1 ? fail(link, in_step) : watch_the_abort(link);
     });
     EXPECT_EQ(ends[0].said, "aborted first") << (in_step ? "in a step" : "before the first step");
   }

@@ -20,10 +20,10 @@ std::size_t count(const std::string& text, const std::string& wanted) {
 
 /// Every tag is closed in order, every attribute quoted, every & an entity.
 void expect_well_formed(const std::string& xml) {
-  static const std::regex kTag(R"re(<(/?)([a-z]+)((?: [a-zA-Z0-9:-]+="[^"<]*")*) ?(/?)>)re");
+  static const std::regex pattern(R"re(<(/?)([a-z]+)((?: [a-zA-Z0-9:-]+="[^"<]*")*) ?(/?)>)re");
   std::vector<std::string> open;
   std::size_t at = xml.find("?>") + 2;
-  for (std::sregex_iterator tag(xml.begin() + static_cast<std::ptrdiff_t>(at), xml.end(), kTag),
+  for (std::sregex_iterator tag(xml.begin() + static_cast<std::ptrdiff_t>(at), xml.end(), pattern),
        end;
        tag != end; ++tag) {
     const bool closes = (*tag)[1].length() > 0;

@@ -157,8 +157,9 @@ TEST(ModelCommands, WarnOfWhatDoesNotFitAndSayWhatWouldHelp) {
   expect_says("simulate 1f1b --pp 4 -m 4 --model llama3-405b", 0,
               "4 of 4 ranks do not fit: rank 0 needs");
   expect_says("simulate 1f1b --pp 4 -m 4 --model llama3-405b", 0,
-              "the states alone are too much: more --pp or --tp");
-  expect_says("simulate gpipe --pp 4 -m 64 --model llama3-8b", 0, "--recompute full");
+              "the states alone are too large: more --pp or --tp");
+  expect_says("simulate gpipe --pp 4 -m 64 --model llama3-8b", 0,
+              "; for smaller activations: --recompute full, a schedule that holds fewer");
   const std::string fits = run_with_messages("simulate 1f1b --pp 4 -m 4 --model llama3-8b").output;
   EXPECT_EQ(fits.find("do not fit"), std::string::npos) << fits;
 }

@@ -126,9 +126,11 @@ std::string remedy(const PlacedModel& placed, const RankMemory& rank) {
                              : ", more --dp (which shards the optimizer's states)";
   const bool activations_first = rank.activations > rank.states.total() / 2;
   if (rank.states.total() > placed.on.usable_memory())
-    return "the states alone are too much: " + less_states;
-  return activations_first ? less_activations + "; or " + less_states
-                           : less_states + "; or " + less_activations;
+    return "the states alone are too large: " + less_states;
+  less_activations.insert(0, "for smaller activations: ");
+  less_states.insert(0, "for smaller states: ");
+  return activations_first ? less_activations + "; " + less_states
+                           : less_states + "; " + less_activations;
 }
 
 }  // namespace
@@ -222,7 +224,7 @@ std::string describe_memory_problem(const PlacedModel& placed, const BubbleRepor
                                   [&](const RankMemory& rank) { return rank.peak > limit; });
   return fmt::format(
       "{} of {} ranks do not fit: rank {} needs {} GiB of {} ({} of states, {} of activations); "
-      "to need less: {}",
+      "{}",
       over, ranks.size(), fullest - ranks.begin(), gibibytes_text(fullest->peak),
       gibibytes_text(limit), gibibytes_text(fullest->states.total()),
       gibibytes_text(fullest->activations), remedy(placed, *fullest));

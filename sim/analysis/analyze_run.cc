@@ -12,6 +12,8 @@ BubbleReport analyze_run(const SimulatedStep& step, const Scenarios& scenarios) 
   BubbleReport report = analyze(step.schedule, step.program, step.run.timeline, step.memory);
   if (step.timing.traffic)
     report.links = account_for_links(*step.timing.traffic, step.run.uses, report.makespan);
+  if (!step.costs.parts.empty())
+    report.parts = account_for_parts(step.program, step.run.timeline, step.costs.parts);
   if (scenarios.noise.is_random())
     report.noise =
         simulate_noise(step.program, step.timing, step.costs, scenarios.noise, scenarios.count);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/analysis/job_step.h"
+#include "sim/analysis/parts_report.h"
 #include "sim/analysis/serving_report.h"
 #include "sim/ir/program.h"
 #include "sim/ir/units.h"
@@ -85,8 +86,7 @@ struct LinkUse {
 struct StepTimes {                 ///< under noise
   std::vector<Nanos> makespans;    ///< per scenario
   Nanos p5 = 0, p50 = 0, p95 = 0;  ///< 5 %, 50 % and 95 % of the scenarios take at most this long
-  Nanos shortest = 0;
-  Nanos longest = 0;
+  Nanos shortest = 0, longest = 0;
   double mean = 0;  ///< in nanoseconds
 };
 
@@ -103,14 +103,14 @@ struct BubbleReport {
   Nanos max_span = 0;            ///< largest time from a rank's first start to its own last end
   Nanos ideal = 0;               ///< busy time of the busiest rank
   std::optional<Bubble> bubble;  ///< empty without conclusions: see conclusions.h
-  /// Steady-state time per micro-batch; empty with flushes and for too few micro-batches.
-  std::optional<Nanos> period;
+  std::optional<Nanos> period;   ///< steady, per micro-batch; empty with flushes and for too few
   std::vector<RankReport> ranks;
   MemoryModel memory;                        ///< the model by which the peaks were counted
   std::vector<InstructionId> critical_path;  ///< in time order
   std::vector<Nanos> slack;                  ///< per instruction, see critical_path.h
   std::vector<LinkUse> links;                ///< busiest first; empty without a cluster
   std::optional<StepTimes> noise;            ///< if there is noise; of the slowest replica
+  std::optional<PartsReport> parts;          ///< if ops have parts
   std::optional<JobStep> job;              ///< if costs have replicas or work outside the pipeline
   std::optional<Sensitivity> sensitivity;  ///< if requested
   std::optional<ServingReport> serving;    ///< of forward-only schedules with arrivals

@@ -189,6 +189,10 @@ std::vector<Nanos> price(const Program& program, const CostModel& costs) {
   if (sum.shortest() < 0)
     throw Error("an overlapped pair is shorter than its forward; make it longer");
   sum.expect_in_range();
+  if (costs.parts.has_pairs) {
+    price_pairs(program, costs.parts, durations);
+    expect_in_range(durations);
+  }
   return durations;
 }
 

@@ -8,6 +8,7 @@
 #include "sim/ir/program.h"
 #include "sim/ir/units.h"
 #include "sim/model/cost_tensor.h"
+#include "sim/model/part_costs.h"
 
 namespace bubblescope::inline sim {
 
@@ -55,6 +56,7 @@ struct CostModel {
   CostTensor<MessageCost> messages = {};
   std::vector<UpdateCost> updates;  ///< [stage]; empty: updates take no time
   Nanos norm = 0;                   ///< the gradient norm, summed over all ranks
+  PartCosts parts = {};             ///< of ops that have parts, whose times are in `stages`
 
   const StageCost& stage_cost(const Op& op) const {
     if (!by_microbatch.empty()) return by_microbatch(op);

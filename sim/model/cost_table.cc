@@ -194,6 +194,29 @@ void add_stage(CostModel& model, const CostTable& table, const Schedule& schedul
   if (has_lists(table)) model.by_microbatch.add_stage(costs);
 }
 
+/// Runs the parts of ops, whose time is that of the op.
+void add_parts(CostModel& model, const CostTable& table, const Schedule& schedule) {
+  try {
+    model.parts = run_all_parts(table.parts, schedule);
+  } catch (const Error& error) {
+    throw Error(table.file + ": " + error.what());
+  }
+  for (const auto& [key, run] : model.parts.run_of) {
+    if (key.second_stage >= 0) continue;
+    StageCost& cost =
+        model.stages[static_cast<std::size_t>(std::int64_t{key.stage} * model.slices + key.slice)];
+    const Nanos time = model.parts.runs[run].time;
+    switch (key.kind) {
+      case OpKind::kForward: cost.forward = time; break;
+      case OpKind::kBackward: cost.backward = time; break;
+      case OpKind::kInputGrad: cost.input_grad = time; break;
+      case OpKind::kWeightGrad: cost.weight_grad = time; break;
+      case OpKind::kRecompute: cost.recompute = time; break;
+      default: break;
+    }
+  }
+}
+
 /// One slice's share of the memory deltas; rounded so that they still sum to 0.
 MemoryDelta slice_of(const MemoryDelta& stage, std::int32_t slices) {
   const std::int64_t kept = stage.forward / slices;
@@ -233,6 +256,7 @@ CostModel make_cost_model(const CostTable& table, const Schedule& schedule) {
     model.updates.push_back(entry.update);
   }
   model.norm = table.norm;
+  add_parts(model, table, schedule);
   set_message_times(model, table, schedule);
   const std::optional<Cluster> placed = make_cluster(table, schedule);
   return placed ? with_uncontended_messages(std::move(model), *placed, schedule) : model;

@@ -163,6 +163,8 @@ void drop_costs_without_sum(CostTable& table, std::vector<std::string>& left_out
 void drop_costs_that_files_lack(CostTable& table, std::vector<std::string>& left_out) {
   drop(has_lists(table), "differences between micro-batches, whose means stay", left_out,
        [&] { table.lists.clear(); });
+  drop(!table.parts.stages.empty(), "the parts of ops, whose times stay", left_out,
+       [&] { table.parts = {}; });
   drop(table.cluster.has_value(), "the cluster", left_out, [&] {
     table.cluster.reset();
     if (!table.message.bandwidths.empty()) return;

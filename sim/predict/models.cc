@@ -171,6 +171,7 @@ Models find_source_costs(const Schedule& schedule, const Config& config) {
 
 Models find_models(const Schedule& schedule, const Config& config) {
   Models models = find_source_costs(schedule, config);
+  if (config.lower.overlap == Overlap::kSerial) remove_pairs(models.costs.parts);
   check_cap_unit(config.memory, !models.memory.activation_bytes.empty());
   return models;
 }

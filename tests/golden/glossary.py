@@ -21,7 +21,11 @@ COMMANDS = [
     'check 1f1b --pp 2 -m 4',
     'analyze slow.json',
     'diff old.json step.json',
+    'simulate 1f1b --pp 2 -m 2 --costs parts.json',
 ]
+
+PARTS = '''{"format": "bubblescope-costs/1", "backward": 2, "forward": {"parts": [
+  {"name": "attn", "time": 1}, {"name": "reduce", "lane": "tensor", "time": 1}]}}'''
 
 
 def keys_of(value):
@@ -52,6 +56,8 @@ def printed_keys(binary):
         call('simulate gpipe --pp 4 -m 8 --save old.json'.split())
         call('simulate 1f1b --pp 4 -m 8 --save step.json'.split())
         call('simulate 1f1b --pp 4 -m 8 --inject rank=2,delay=8ms --trace slow.json'.split())
+        with open(os.path.join(folder, 'parts.json'), 'w') as costs:
+            costs.write(PARTS)
         for command in COMMANDS:
             keys |= keys_of(json.loads(call(command.split() + ['--format', 'json'])))
     return keys

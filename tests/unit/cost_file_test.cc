@@ -364,6 +364,12 @@ TEST(CostFile, HasTheKeysOfItsSchema) {
             keys_of(cluster["devices"]["items"]["properties"]));
   EXPECT_EQ(known_keys(stages + R"("copy":)" + stray), keys_of(file["copy"]["properties"]));
   EXPECT_EQ(known_keys(stages + R"("memory":)" + stray), keys_of(file["memory"]["properties"]));
+  const auto& parts = schema["$defs"]["op_parts"]["properties"];
+  EXPECT_EQ(known_keys(R"("forward":{"parts":[],"?????????????????????":0})"), keys_of(parts));
+  EXPECT_EQ(known_keys(R"("forward":{"parts":[)" + stray + "]}"),
+            keys_of(parts["parts"]["items"]["properties"]));
+  EXPECT_EQ(known_keys(stages + R"("part_contention":[)" + stray + "]"),
+            keys_of(file["part_contention"]["items"]["properties"]));
   const auto& noise = file["noise"]["properties"];
   EXPECT_EQ(known_keys(stages + R"("noise":)" + stray), keys_of(noise));
   EXPECT_EQ(known_keys(stages + R"("noise":{"straggler":)" + stray + "}"),
@@ -375,6 +381,11 @@ TEST(CostFile, HasTheKeysOfItsSchema) {
 TEST(CostFile, RefusesWhatIsMalformed) { expect_refusals("costs.txt", read); }
 
 TEST(CostFile, SurvivesDamage) {
+  expect_survival(R"({"format":"bubblescope-costs/1","forward":{"layers":2,"parts":[{"name":"a",)"
+                  R"("time":[1,2]},{"name":"b","lane":"expert","time":"3us","after":["a"]}]},)"
+                  R"("backward":1,"overlapped_pair":{"order":["F.a","|","F.b"]},)"
+                  R"("part_contention":[{"lane":"compute","beside":"expert","slowdown":1.5}]})",
+                  read);
   expect_survival(R"({"format":"bubblescope-costs/1","stages":[{"forward":"1ms","backward":2}],)"
                   R"("message":{"latency":1,"bytes":"1MiB","bandwidth_gbps":400.5},)"
                   R"("copy":{"latency":1,"bandwidth_gbps":4},"outside_pipeline":3,)"

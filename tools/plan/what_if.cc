@@ -161,7 +161,11 @@ Models WhatIf::models_of(const ValidSchedule& schedule, const Configuration& con
   const PredictOptions options = options_of(configuration);
   const UniformCost& cost = options.cost.uniform;
   MemoryModel memory = make_uniform_memory(schedule->shape, choose_memory(options));
-  if (file_) return find_table_costs(*file_, schedule, std::move(memory));
+  if (file_) {
+    Models models = find_table_costs(*file_, schedule, std::move(memory));
+    if (options_.cost.lower.overlap == Overlap::kSerial) remove_pairs(models.costs.parts);
+    return models;
+  }
   return find_uniform_costs({cost, options.cost.network}, schedule, std::move(memory));
 }
 

@@ -11,6 +11,7 @@
 #include "traces/costs/cluster_entry.h"
 #include "traces/costs/cost_lists.h"
 #include "traces/costs/noise_entry.h"
+#include "traces/costs/part_entries.h"
 #include "traces/costs/stage_entries.h"
 #include "traces/files/format.h"
 #include "traces/json/json_node.h"
@@ -144,12 +145,29 @@ void read_memory(const JsonNode& root, CostTable& costs) {
   stages.refuse("must have as many entries as " + costs.places.counted_by);
 }
 
+/// Reads the kinds of stages, after the replicas, with which they do not go.
+void read_stage_kinds(const JsonNode& root, CostTable& costs) {
+  const auto kinds = root.find("stage_kinds");
+  if (!kinds) return;
+  kinds->expect_keys({"first", "middle", "last"});
+  for (const char* const kind : {"first", "middle", "last"})
+    costs.stage_kinds.push_back(read_stage(kinds->at(kind)));
+  if (has_lists(costs) || !costs.replicas.empty())
+    kinds->refuse(
+        "goes with stages whose values all micro-batches and replicas share; leave it, or lists "
+        "and 'replicas', out");
+  if (!costs.parts.stages.empty())
+    kinds->refuse("goes with ops that are times; leave it or the parts of ops out");
+}
+
 /// Reads the entries of measured files beside the stages: replicas, noise, and the step around the
 /// pipeline.
 void read_measured_step(const JsonNode& root, CostTable& costs) {
   if (const auto replicas = root.find("replicas")) {
     if (has_lists(costs))
       replicas->refuse("goes with values that all micro-batches share; leave it or the lists out");
+    if (!costs.parts.stages.empty())
+      replicas->refuse("goes with ops that are times; leave it or the parts of ops out");
     if (replicas->size() == 0) replicas->refuse("is empty; give one object per replica");
     for (std::size_t replica = 0; replica < replicas->size(); ++replica) {
       const JsonNode node = (*replicas)[replica];
@@ -165,6 +183,8 @@ void read_measured_step(const JsonNode& root, CostTable& costs) {
   if (const auto time = root.find("outside_pipeline")) costs.outside_pipeline = time->duration();
   if (const auto divisible = root.find("divisible")) {
     costs.divisible = divisible->boolean();
+    if (costs.divisible && !costs.parts.stages.empty())
+      divisible->refuse("goes with ops that are times; leave it or the parts of ops out");
     if (costs.divisible && has_lists(costs))
       divisible->refuse("goes with values that all micro-batches share; leave it or the lists out");
     const bool own_messages = any_stage_has(costs, &StageEntry::message_bytes) ||
@@ -203,6 +223,7 @@ CostTable parse_cost_file(std::string_view text, const std::string& file) {
                     "reduce_grad",
                     "unshard",
                     "weight_bytes",
+                    "part_contention",
                     "stage_kinds",
                     "message",
                     "norm",
@@ -218,19 +239,10 @@ CostTable parse_cost_file(std::string_view text, const std::string& file) {
                     "measured"});
   CostTable costs;
   costs.file = file;
+  costs.parts.contention = read_lane_contention(root);
   read_stages(root, costs);
-  if (const auto kinds = root.find("stage_kinds")) {
-    kinds->expect_keys({"first", "middle", "last"});
-    for (const char* const kind : {"first", "middle", "last"})
-      costs.stage_kinds.push_back(read_stage(kinds->at(kind)));
-  }
   read_measured_step(root, costs);
-  if (const auto kinds = root.find("stage_kinds");
-      kinds && (has_lists(costs) || !costs.replicas.empty()))
-    kinds->refuse(
-        "goes with stages whose values all micro-batches and replicas share; leave it, or lists "
-        "and "
-        "'replicas', out");
+  read_stage_kinds(root, costs);
   read_messages(root, costs);
   if (const auto norm = root.find("norm")) costs.norm = norm->duration();
   read_copy(root, costs);

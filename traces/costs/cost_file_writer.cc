@@ -164,6 +164,8 @@ std::string write_cost_duration(Nanos time) { return std::to_string(time) + "ns"
 
 std::string write_cost_file(const CostTable& table, const WriteMembers& write_measured) {
   if (table.cluster) throw Error(table.file + ": a cluster cannot be written to a cost file");
+  if (!table.parts.stages.empty())
+    throw Error(table.file + ": parts of ops cannot be written to a cost file");
   if (!table.lists.empty())
     throw Error(table.file + ": costs that differ by micro-batch cannot be written to a cost file");
   std::string text;

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "sim/ir/error.h"
+#include "traces/costs/part_entries.h"
 
 namespace bubblescope::traces {
 
@@ -104,10 +105,12 @@ auto read_shared(const JsonNode& node, const StageDraft& draft, const Read& read
 bool is_list(const JsonNode& node) { return node.is_array() || node.is_object(); }
 
 void read_value(const JsonNode& node, CostKey key, StageDraft& draft, ListLengths& lengths) {
+  if (has_parts(node)) return read_parts(node, key, draft);
   if (!node.is_object()) {
     if (node.is_array() && !draft.in_root)
       node.refuse("is a list; make it the 'per_microbatch' or 'per_slice' of an object");
     return read_shared(node, draft, [&](const JsonNode& value) {
+      if (has_parts(value)) return read_parts(value, key, draft);
       set_value(draft.entry, key, read_number(value, key));
     });
   }

@@ -35,6 +35,8 @@ struct StageDraft {
   bool in_root = false;  ///< the values being read stand in the root, for all stages
   StageEntry entry;
   std::vector<CostList> lists;
+  StageParts parts;           ///< of ops whose durations are parts
+  LaneContention contention;  ///< between the lanes of parts
 };
 
 /// Reads the value of a node for the stage of the draft: a duration or a size, by its key.

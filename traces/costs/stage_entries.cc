@@ -121,6 +121,8 @@ void read_own_values(const JsonNode& node, StageDraft& draft, ListLengths& lengt
   if (!times) return;
   if (!draft.lists.empty())
     times->refuse("goes with values that all micro-batches share; leave it or the lists out");
+  if (draft.parts.any())
+    times->refuse("goes with ops that are times; leave it or the parts of ops out");
   draft.entry.contended = read_contention(*times);
 }
 
@@ -133,6 +135,11 @@ void expect_complete(const JsonNode& node, const JsonNode& root, const StageDraf
     const bool in_root = root.find("input_grad") || root.find("weight_grad");
     (in_root ? root : node)
         .refuse("has one of 'input_grad' and 'weight_grad'; give both, or neither");
+  }
+  if (draft.parts.pair_order && draft.parts.of(OpKind::kForward).empty()) {
+    const auto in_root = root.find("overlapped_pair");
+    refuse_value(in_root ? *in_root : node.at("overlapped_pair"), draft.stage,
+                 "has an order of parts, but 'forward' has no parts; give them");
   }
   if (!entry.overlapped_pair || !draft.lists.empty() || *entry.overlapped_pair >= entry.forward)
     return;
@@ -154,10 +161,18 @@ void expect_one_place(const JsonNode& root, const JsonNode& own) {
     expect(key);
 }
 
+/// R runs F's parts again, unless the file gives its time.
+void recompute_like_forward(StageDraft& draft) {
+  if (draft.entry.recompute) return;
+  auto& parts = draft.parts.of_kind;
+  parts[static_cast<std::size_t>(OpKind::kRecompute)] = draft.parts.of(OpKind::kForward);
+}
+
 StageDraft read_stage(const JsonNode& root, const std::optional<JsonNode>& own, std::size_t stage,
-                      ListLengths& lengths) {
+                      const LaneContention& contention, ListLengths& lengths) {
   StageDraft draft;
   draft.stage = stage;
+  draft.contention = contention;
   draft.in_root = true;
   read_values(root, draft, lengths);
   read_message_values(root, draft, lengths);
@@ -167,6 +182,7 @@ StageDraft read_stage(const JsonNode& root, const std::optional<JsonNode>& own, 
     expect_one_place(root, *own);
   }
   expect_complete(own ? *own : root, root, draft);
+  recompute_like_forward(draft);
   return draft;
 }
 
@@ -202,6 +218,8 @@ StageEntry read_stage(const JsonNode& node) {
     node.refuse(
         "has lists, which only the stages themselves may have; give values that all micro-batches "
         "share");
+  if (draft.parts.any() || draft.parts.pair_order)
+    node.refuse("has parts of ops, which only the stages themselves may have; give times");
   expect_complete(node, node, draft);
   return draft.entry;
 }
@@ -218,15 +236,23 @@ void read_stages(const JsonNode& root, CostTable& costs) {
   costs.same_stages = !count;
   ListLengths lengths;
   bool any_list = false;
+  bool any_parts = false;
   for (std::size_t stage = 0; stage < count.value_or(1); ++stage) {
     std::optional<JsonNode> own;
     if (stages) own.emplace((*stages)[stage]);
-    StageDraft draft = read_stage(root, own, stage, lengths);
+    StageDraft draft = read_stage(root, own, stage, costs.parts.contention, lengths);
     any_list = any_list || !draft.lists.empty();
     costs.stages.push_back(std::move(draft.entry));
     costs.lists.push_back(std::move(draft.lists));
+    any_parts = any_parts || draft.parts.any();
+    costs.parts.stages.push_back(std::move(draft.parts));
   }
+  if (any_list && any_parts)
+    root.refuse(
+        "has values that differ by micro-batch or slice, and parts of ops, which are the same for "
+        "all; leave one of them out");
   if (!any_list) costs.lists.clear();
+  if (!any_parts) costs.parts.stages.clear();
 }
 
 }  // namespace bubblescope::traces

@@ -9,6 +9,7 @@
 
 #include "sim/analysis/conclusions.h"
 #include "sim/analysis/idle.h"
+#include "traces/drawings/svg_parts.h"
 #include "traces/files/base64.h"
 #include "traces/json/json_writer.h"
 #include "traces/text/palette.h"
@@ -231,6 +232,40 @@ void write_memory(const StepRecord& record, const Curves& curves, Base64Numbers&
   }
 }
 
+/// Writes the lanes that parts use and the runs of their ops; their places in the step are a list.
+void write_part_runs(JsonWriter& json, const BubbleReport& report) {
+  const std::vector<PartLane> lanes = find_part_lanes(report);
+  json.key("partLanes").begin_array();
+  for (const PartLane lane : lanes) json.value(kPartLanes[lane].name);
+  json.end_array().key("partRuns").begin_array();
+  for (const PartRun& run : report.parts->runs) {
+    json.begin_object().member("time", run.time).key("uses").begin_array();
+    for (const PartUse& use : run.uses) {
+      const auto lane = std::find(lanes.begin(), lanes.end(), use.lane) - lanes.begin();
+      json.begin_array().value(use.name).value(lane).value(use.of_backward ? 1 : 0).end_array();
+    }
+    json.end_array().key("spans").begin_array();
+    for (const PartSpan& span : run.spans)
+      json.begin_array()
+          .value(span.use)
+          .value(span.layer)
+          .value(span.start)
+          .value(span.end)
+          .end_array();
+    json.end_array().end_object();
+  }
+  json.end_array();
+}
+
+void write_part_places(const BubbleReport& report, Base64Numbers& out) {
+  out.add(report.parts->placed.size());
+  for (const PlacedRun& placed : report.parts->placed) {
+    out.add(placed.first);
+    out.add(placed.last - placed.first);
+    out.add(placed.run);
+  }
+}
+
 void write_step(PageWriter& page, const ShownStep& step) {
   const TraceThreads threads = assign_threads(step.record.program, step.record.timeline);
   const Curves curves = memory_curves(step.record);
@@ -242,6 +277,11 @@ void write_step(PageWriter& page, const ShownStep& step) {
   page.write_list("ops", [&](Base64Numbers& out) { OpWriter(step, threads, out).write(); });
   page.write_list("idle", [&](Base64Numbers& out) { write_idle(step.record, out); });
   page.write_list("memory", [&](Base64Numbers& out) { write_memory(step.record, curves, out); });
+  const BubbleReport& report = step.record.report;
+  if (report.parts) {
+    write_part_runs(page.json(), report);
+    page.write_list("partPlaces", [&](Base64Numbers& out) { write_part_places(report, out); });
+  }
   page.json().end_object();
 }
 

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "sim/analysis/conclusions.h"
+#include "traces/drawings/svg_parts.h"
 #include "traces/drawings/svg_rows.h"
 #include "traces/text/time_axis.h"
 #include "traces/text/wording.h"
@@ -100,6 +101,7 @@ class SvgTimeline {
     canvas_.rect({0, 0, width, height}, "class=\"paper\"");
     draw_head();
     draw_rows(canvas_, record_, layout_, palette_);
+    draw_parts(canvas_, record_, layout_, palette_);
     draw_critical_path();
     draw_axis(axis);
     draw_legend(legend, legend_top);
@@ -194,6 +196,12 @@ class SvgTimeline {
                          record_.schedule->pipelines > 1 ? "(lighter: second pipeline)"
                                                          : "(lighter: later chunks)"});
     if (has_pairs_ && !layout_.by_columns) entries.push_back({{"pair"}, "overlapped pair"});
+    if (!layout_.part_lanes.empty()) {
+      std::string names;
+      for (const PartLane lane : layout_.part_lanes)
+        names += (names.empty() ? "" : ", ") + std::string(kPartLanes[lane].name);
+      entries.push_back({{}, "below a rank: parts of ops on the lanes " + names});
+    }
     entries.push_back({{"idle"}, "idle"});
     if (is_conclusive(record_.report)) entries.push_back({{"critical"}, "critical path"});
     return entries;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "traces/drawings/svg_parts.h"
 #include "traces/text/wording.h"
 
 namespace bubblescope::traces {
@@ -61,7 +62,12 @@ SvgLayout choose_svg_layout(const StepRecord& record) {
     layout.strip = layout.pitch / 4;
     layout.pitch += 2 * layout.strip;
   }
-  layout.tooltips = durations.size() <= kMaxTooltips;
+  if (!layout.by_columns && count_parts(record.report) <= kMaxCells) {
+    layout.part_lanes = find_part_lanes(record.report);
+    layout.part_strip = layout.pitch / 4;
+    layout.pitch += layout.part_strip * static_cast<double>(layout.part_lanes.size());
+  }
+  layout.tooltips = durations.size() + count_parts(record.report) <= kMaxTooltips;
   return layout;
 }
 

@@ -16,7 +16,9 @@ struct SvgLayout {
   double left = 0;                                ///< where the rows begin
   double chart = 0;                               ///< how wide they are
   double pitch = 0;                               ///< from one row to the next
-  double strip = 0;         ///< the height of copies in one direction; 0 where none are drawn
+  double strip = 0;  ///< the height of copies in one direction; 0 where none are drawn
+  std::vector<PartLane> part_lanes;  ///< lanes of parts, drawn as strips below all else
+  double part_strip = 0;             ///< the height of one
   bool by_columns = false;  ///< too many ops to draw one by one: columns of a pixel instead
   bool tooltips = false;    ///< every op has a tooltip
 
@@ -27,12 +29,15 @@ struct SvgLayout {
   double middle(std::int32_t rank) const { return top(rank) + height() / 2; }
   /// The height of a row, without its strips and the gap to the next.
   double height() const {
-    const double row = pitch - 2 * strip;
+    const double row = pitch - 2 * strip - part_strip * static_cast<double>(part_lanes.size());
     return row > 20 ? row - 4 : row - 1;
   }
   /// The strip of a rank's evictions, or below it that of its loads.
   double strip_top(const CopyLane& lane) const {
     return top(lane.rank) + height() + (lane.kind == OpKind::kLoad ? strip : 0);
+  }
+  double part_top(std::int32_t rank, std::size_t lane) const {
+    return top(rank) + height() + 2 * strip + 1 + part_strip * static_cast<double>(lane);
   }
 };
 

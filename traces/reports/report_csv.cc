@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 
 #include "sim/analysis/conclusions.h"
@@ -13,7 +14,13 @@ namespace bubblescope::traces {
 
 namespace {
 
-std::string header(std::size_t causes) {
+/// Parts that never make their rank wait have no column.
+bool has_column(const PartReport& part) {
+  return std::any_of(part.exposed.begin(), part.exposed.end(),
+                     [](Nanos exposed) { return exposed > 0; });
+}
+
+std::string header(const BubbleReport& report, std::size_t causes) {
   std::string out =
       "schedule,rank,busy_ns,idle_ns,first_start_ns,last_end_ns,sends,peak_chunks,"
       "peak_activations,peak_units,peak_memory_bytes";
@@ -21,6 +28,9 @@ std::string header(std::size_t causes) {
     out += fmt::format(",busy_{}_ns", name(static_cast<BusyKind>(kind)));
   for (std::size_t cause = 0; cause < causes; ++cause)
     out += fmt::format(",idle_{}_ns", name(static_cast<IdleCause>(cause)));
+  if (report.parts)
+    for (const PartReport& part : report.parts->parts)
+      if (has_column(part)) out += fmt::format(",exposed_{}_ns", part.name);
   return out + '\n';
 }
 
@@ -31,7 +41,7 @@ std::string write_report_csv(const BubbleReport& report) { return write_report_c
 std::string write_report_csv(const BubbleReport& report,
                              const std::vector<std::pair<std::string, std::string>>& members) {
   const std::size_t causes = count_idle_causes(report);
-  std::string out = header(causes);
+  std::string out = header(report, causes);
   std::string values;
   out.pop_back();
   for (const auto& [name, value] : members) {
@@ -49,6 +59,9 @@ std::string write_report_csv(const BubbleReport& report,
     for (const Nanos busy : row.busy_by_kind) fmt::format_to(std::back_inserter(out), ",{}", busy);
     for (std::size_t cause = 0; cause < causes; ++cause)
       out += is_conclusive(report) ? fmt::format(",{}", row.idle_by_cause[cause]) : ",";
+    if (report.parts)
+      for (const PartReport& part : report.parts->parts)
+        if (has_column(part)) fmt::format_to(std::back_inserter(out), ",{}", part.exposed[rank]);
     out += values + '\n';
   }
   return out;

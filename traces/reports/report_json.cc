@@ -114,6 +114,16 @@ void write_serving(JsonWriter& json, const ServingReport& serving) {
   json.member("microbatches_per_second", serving.microbatches_per_second).end_object();
 }
 
+void write_parts(JsonWriter& json, const PartsReport& report) {
+  json.line(1).key("parts").begin_array();
+  for (const PartReport& part : report.parts) {
+    json.line(1).begin_object().member("part", part.name);
+    json.member("lane", kPartLanes[part.lane].name).array("exposed_ns", part.exposed);
+    json.array("slowed_ns", part.slowed).end_object();
+  }
+  json.end_array();
+}
+
 void write_sensitivity(JsonWriter& json, const Sensitivity& sensitivity) {
   json.line(1).key("sensitivity").begin_object().member("more", 0.01);
   json.array("by_rank_ns", sensitivity.by_rank).key("by_kind_ns");
@@ -149,6 +159,7 @@ std::string write_report_json(const BubbleReport& report, const Program& program
   write_ranks(json, report, program);
   write_critical_path(json, report, program, timeline);
   if (!report.links.empty()) write_links(json, report.links);
+  if (report.parts) write_parts(json, *report.parts);
   if (report.noise) write_noise(json, *report.noise);
   if (report.serving) write_serving(json, *report.serving);
   if (report.job) {

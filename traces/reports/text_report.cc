@@ -12,6 +12,7 @@
 
 #include "sim/analysis/conclusions.h"
 #include "sim/ir/bytes_text.h"
+#include "traces/reports/parts_text.h"
 #include "traces/reports/path_text.h"
 #include "traces/text/fit_table.h"
 #include "traces/text/palette.h"
@@ -303,9 +304,9 @@ std::string write_text_report(const StepRecord& record, const DrawOptions& optio
     return fmt::format("makespan     {} of the ops that were seen\n",
                        format_time(record.report.makespan));
   std::string text = costs_line(record) + totals(record.report) + asynchronous(record.report) +
-                     busiest_link(record.report) + noise_line(record.report) +
-                     serving_line(record.report) + job_line(record.report) +
-                     write_sensitivity_text(record.report) + "\n" +
+                     busiest_link(record.report) + write_parts_text(record.report) +
+                     noise_line(record.report) + serving_line(record.report) +
+                     job_line(record.report) + write_sensitivity_text(record.report) + "\n" +
                      RankTable(record, options).draw();
   const std::string left_out = describe_shown_ranks(record.report, options.all_ranks);
   if (!left_out.empty()) text += left_out + "\n";

@@ -139,6 +139,7 @@ function decodeStep(step, kinds) {
   step.curves = decodeMemory(step);
   step.lanesOfRank = step.ranks.map(() => []);
   step.threads.forEach(([rank], thread) => step.lanesOfRank[rank].push(thread));
+  decodeParts(step);
   step.ops = step.idle = step.memory = null;
 }
 

@@ -7,9 +7,9 @@ const kGutter = 64;
 
 // Lanes are lower where there are more ranks.
 function laneHeights(ranks) {
-  if (ranks <= 8) return { lane: 26, link: 7, memory: 22, gap: 9 };
-  if (ranks <= 32) return { lane: 19, link: 5, memory: 15, gap: 6 };
-  return { lane: 14, link: 3, memory: 9, gap: 4 };
+  if (ranks <= 8) return { lane: 26, part: 14, link: 7, memory: 22, gap: 9 };
+  if (ranks <= 32) return { lane: 19, part: 10, link: 5, memory: 15, gap: 6 };
+  return { lane: 14, part: 6, link: 3, memory: 9, gap: 4 };
 }
 
 // A rank's compute lane is its first; the others are links and queues.
@@ -21,6 +21,11 @@ function layOutRank(step, rank, top, heights, shows) {
     const height = at === 0 ? heights.lane : heights.link;
     lanes.push({ thread, y, height, isCompute: at === 0 });
     y += height + 1;
+    if (at > 0) return;
+    for (const lane of layOutParts(step, rank, y, heights.part)) {
+      lanes.push(lane);
+      y += lane.height + 1;
+    }
   });
   const memory = shows.memory ? { y: y + 1, height: heights.memory } : null;
   if (memory) y += heights.memory + 2;
@@ -124,6 +129,7 @@ function findAt(layout, view, x, y) {
 }
 
 function findInLane(row, lane, time, slack) {
+  if (lane.parts) return findPart(row, lane, time, slack);
   const list = row.step.byThread[lane.thread];
   const op = row.step.op;
   const next = firstAbove(list.length, (at) => op.start[list[at]], time + slack);

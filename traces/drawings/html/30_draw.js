@@ -103,6 +103,10 @@ class Painter {
     context.save();
     this.clipChart(row.top - 2, row.bottom - row.top + 4);
     for (const lane of row.lanes) {
+      if (lane.parts) {
+        drawParts(this, row, lane);
+        continue;
+      }
       if (lane.isCompute) this.drawGaps(row, lane);
       else this.drawTrack(row, lane);
       this.drawOps(row, lane);

@@ -141,6 +141,7 @@ function describeFound(data, found) {
     const title = `${opText(data, found.step, found.id)} \u2013 ${kind.name}`;
     return { title, rows: describeOp(data, found.step, found.id) };
   }
+  if (found.part !== undefined) return describePart(data, found);
   if (found.gap !== undefined) return describeGap(data, found.step, found.rank, found.gap);
   const { step, rank } = found;
   const rows = [

@@ -1,0 +1,46 @@
+// The order in which an overlapped pair interleaves the parts of its two ops.
+//
+// It lists the parts of one layer of each op; the next layers follow in the same order. "F." stands
+// for the pair's forward, "B." for its backward. Each lane runs its parts in this order. No part
+// behind a barrier, "|", starts before all parts above it have ended.
+//
+//   "dualpipe"   compute  F.attn    | B.mlp B.mlp_w F.mlp   | B.attn B.attn_w |
+//                expert   B.combine | F.dispatch B.dispatch | F.combine       |
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace bubblescope::inline sim {
+
+/// A part in an order.
+struct OrderedPart {
+  bool of_backward = false;
+  std::string name;
+  bool ends_window = false;  ///< a barrier follows
+};
+
+struct PairOrder {
+  std::string name;  ///< of a known order, which may list parts that an op lacks; else empty
+  std::vector<OrderedPart> parts = {};
+};
+
+struct KnownPairOrder {
+  std::string_view name;
+  std::string_view summary;
+  std::string_view words;  ///< "B.combine F.attn | B.mlp ..."
+};
+
+/// All orders that have a name.
+std::span<const KnownPairOrder> list_pair_orders();
+
+/// Parses an order word by word. Throws Error for a word that names no part, a part that is listed
+/// twice, and a barrier without parts above it.
+PairOrder parse_pair_order(const std::vector<std::string>& words);
+
+/// The order of this name. Throws Error with the names of all if there is none.
+PairOrder find_pair_order(std::string_view name);
+
+}  // namespace bubblescope::inline sim

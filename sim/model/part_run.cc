@@ -1,0 +1,146 @@
+// Lays out the parts of all layers and times them.
+#include "sim/model/part_run.h"
+
+#include <algorithm>
+#include <array>
+
+#include "sim/ir/error.h"
+#include "sim/model/part_timing.h"
+
+namespace bubblescope::inline sim {
+
+namespace {
+
+/// Collects the parts of all layers of one or two ops, in the order in which lanes run them.
+class PartList {
+ public:
+  PartList(std::vector<const OpParts*> ops, const LaneContention& contention)
+      : ops_(std::move(ops)), contention_(contention) {
+    for (std::size_t op = 0; op < ops_.size(); ++op) {
+      first_use_.push_back(run_.uses.size());
+      for (const OpPart& part : ops_[op]->parts)
+        run_.uses.push_back({part.name, part.lane, op == 1});
+      ids_.emplace_back(ops_[op]->parts.size() * static_cast<std::size_t>(ops_[op]->layers),
+                        kNoPart);
+    }
+  }
+
+  /// Adds a part; what it waits for may be added later.
+  void add(std::size_t op, std::size_t part, std::int32_t layer) {
+    id_of(op, part, layer) = static_cast<std::uint32_t>(parts_.size());
+    const OpPart& given = ops_[op]->parts[part];
+    parts_.push_back({given.lane, given.time(layer), {}, window_});
+    run_.spans.push_back({first_use_[op] + part, layer, 0, 0});
+  }
+
+  void end_window() { ++window_; }
+
+  PartRun run() && {
+    for (std::size_t op = 0; op < ops_.size(); ++op)
+      for (std::int32_t layer = 0; layer < ops_[op]->layers; ++layer)
+        for (std::size_t part = 0; part < ops_[op]->parts.size(); ++part) connect(op, part, layer);
+    const PartTiming timing = time_parts(parts_, contention_);
+    if (!timing.blocked.empty()) refuse(timing.blocked);
+    const std::vector<Nanos> exposed = find_exposed_times(parts_, timing.intervals);
+    for (std::size_t at = 0; at < parts_.size(); ++at) {
+      PartSpan& span = run_.spans[at];
+      PartUse& use = run_.uses[span.use];
+      span.start = timing.intervals[at].start;
+      span.end = timing.intervals[at].end;
+      run_.time = std::max(run_.time, span.end);
+      if (!use.of_backward) run_.first_end = std::max(run_.first_end, span.end);
+      use.exposed += exposed[at];
+      use.slowed += span.end - span.start - parts_[at].alone;
+    }
+    return std::move(run_);
+  }
+
+ private:
+  std::uint32_t& id_of(std::size_t op, std::size_t part, std::int32_t layer) {
+    return ids_[op][static_cast<std::size_t>(layer) * ops_[op]->parts.size() + part];
+  }
+
+  void connect(std::size_t op, std::size_t part, std::int32_t layer) {
+    std::vector<std::uint32_t>& after = parts_[id_of(op, part, layer)].after;
+    const OpPart& given = ops_[op]->parts[part];
+    for (const std::size_t awaited : given.after) after.push_back(id_of(op, awaited, layer));
+    if (layer == 0) return;
+    for (const std::size_t awaited : given.after_previous_layer)
+      after.push_back(id_of(op, awaited, layer - 1));
+  }
+
+  [[noreturn]] void refuse(const std::vector<std::uint32_t>& blocked) const {
+    std::string names;
+    for (const std::uint32_t part : blocked) {
+      const PartUse& use = run_.uses[run_.spans[part].use];
+      names += (names.empty() ? "" : ", ") + std::string(use.of_backward ? "B." : "F.") + use.name +
+               " of layer " + std::to_string(run_.spans[part].layer);
+    }
+    throw Error("leaves parts waiting for each other (" + names +
+                "); list a part behind those that it waits for");
+  }
+
+  std::vector<const OpParts*> ops_;
+  const LaneContention& contention_;
+  std::vector<std::size_t> first_use_;           ///< per op
+  std::vector<std::vector<std::uint32_t>> ids_;  ///< per op, [layer * parts + part]
+  std::vector<LanePart> parts_;
+  std::uint32_t window_ = 0;
+  PartRun run_;
+};
+
+/// Throws Error where the order and the ops do not have the same parts.
+void expect_same_parts(const std::array<const OpParts*, 2>& ops, const PairOrder& order) {
+  for (const OrderedPart& ordered : order.parts)
+    if (order.name.empty() && !ops[ordered.of_backward]->find(ordered.name))
+      throw Error(std::string("has ") + (ordered.of_backward ? "B." : "F.") + ordered.name +
+                  ", but the " + (ordered.of_backward ? "backward" : "forward") +
+                  " has no part of this name; remove it");
+  for (const bool of_backward : {false, true})
+    for (const OpPart& part : ops[of_backward]->parts)
+      if (std::none_of(order.parts.begin(), order.parts.end(), [&](const OrderedPart& ordered) {
+            return ordered.of_backward == of_backward && ordered.name == part.name;
+          }))
+        throw Error(std::string("lacks ") + (of_backward ? "B." : "F.") + part.name + "; " +
+                    (order.name.empty() ? "add it"
+                                        : "list the parts in an order of your own instead of '" +
+                                              order.name + "'"));
+}
+
+}  // namespace
+
+Nanos PartRun::exposed() const {
+  Nanos sum = 0;
+  for (const PartUse& use : uses) sum += use.exposed;
+  return sum;
+}
+
+Nanos PartRun::slowed() const {
+  Nanos sum = 0;
+  for (const PartUse& use : uses) sum += use.slowed;
+  return sum;
+}
+
+PartRun run_parts(const OpParts& op, const LaneContention& contention) {
+  PartList list({&op}, contention);
+  for (std::int32_t layer = 0; layer < op.layers; ++layer)
+    for (std::size_t part = 0; part < op.parts.size(); ++part) list.add(0, part, layer);
+  return std::move(list).run();
+}
+
+PartRun run_pair(const OpParts& forward, const OpParts& backward, const PairOrder& order,
+                 const LaneContention& contention) {
+  const std::array<const OpParts*, 2> ops{&forward, &backward};
+  expect_same_parts(ops, order);
+  PartList list({&forward, &backward}, contention);
+  for (std::int32_t layer = 0; layer < std::max(forward.layers, backward.layers); ++layer)
+    for (const OrderedPart& ordered : order.parts) {
+      const OpParts& op = *ops[ordered.of_backward];
+      const std::optional<std::size_t> part = op.find(ordered.name);
+      if (part && layer < op.layers) list.add(ordered.of_backward, *part, layer);
+      if (ordered.ends_window) list.end_window();
+    }
+  return std::move(list).run();
+}
+
+}  // namespace bubblescope::inline sim

@@ -1,0 +1,47 @@
+// The timing of parts on the lanes of one rank.
+//
+// A lane runs its parts in the order in which they are given. A part starts when it heads its lane,
+// all parts that it waits for have ended, and all parts of earlier windows have ended. While it
+// runs, busy lanes beside it may slow it down.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sim/model/op_parts.h"
+
+namespace bubblescope::inline sim {
+
+/// A part that is to be timed.
+struct LanePart {
+  PartLane lane = kComputeLane;
+  Nanos alone = 0;                        ///< its time while no other lane is busy
+  std::vector<std::uint32_t> after = {};  ///< indices of the parts that it waits for
+  std::uint32_t window = 0;               ///< never less than that of a part before it
+};
+
+inline constexpr std::uint32_t kNoPart = 0xffffffffu;
+
+/// When a part runs, from the start of the first one.
+struct PartInterval {
+  Nanos start = 0;
+  Nanos end = 0;
+  std::uint32_t released_by = kNoPart;  ///< a part at whose end it could start; none: at the start
+};
+
+/// The intervals of all parts, or the parts that head their lanes and can never start.
+struct PartTiming {
+  std::vector<PartInterval> intervals;  ///< like the parts
+  std::vector<std::uint32_t> blocked = {};
+};
+
+/// Times parts. Linear in their number, for few lanes.
+PartTiming time_parts(std::span<const LanePart> parts, const LaneContention& contention);
+
+/// Per part, the time for which the compute lane did nothing because it waited for this part. With
+/// the time of the compute parts it adds up to the whole.
+std::vector<Nanos> find_exposed_times(std::span<const LanePart> parts,
+                                      std::span<const PartInterval> intervals);
+
+}  // namespace bubblescope::inline sim

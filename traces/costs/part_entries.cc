@@ -1,0 +1,188 @@
+// Reads parts, orders and the contention between lanes.
+#include "traces/costs/part_entries.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+#include "sim/ir/error.h"
+
+namespace bubblescope::traces {
+
+namespace {
+
+constexpr std::size_t kMaxNameLength = 40;
+
+std::string list_lanes() {
+  std::string names;
+  for (const PartLaneKind& lane : kPartLanes)
+    names += (names.empty() ? "" : ", ") + std::string(lane.name);
+  return names;
+}
+
+PartLane read_lane(const JsonNode& node) {
+  const std::optional<PartLane> lane = find_part_lane(node.text());
+  if (!lane) node.refuse("is no lane; the lanes are " + list_lanes());
+  return *lane;
+}
+
+/// Names appear in orders and in the columns of tables.
+std::string read_name(const JsonNode& node, const OpParts& op) {
+  const std::string& name = node.text();
+  const bool is_plain = std::all_of(name.begin(), name.end(), [](char letter) {
+    return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
+           (letter >= '0' && letter <= '9') || letter == '_' || letter == '-';
+  });
+  if (!is_plain || name.empty() || name.size() > kMaxNameLength)
+    node.refuse(fmt::format("must have 1 to {} letters, digits, '_' or '-'", kMaxNameLength));
+  if (op.find(name)) node.refuse("is the name of a part above; give each part one of its own");
+  return name;
+}
+
+std::vector<Nanos> read_times(const JsonNode& node, std::int32_t layers) {
+  if (!node.is_array()) return {node.duration()};
+  if (node.size() != static_cast<std::size_t>(layers))
+    node.refuse(
+        fmt::format("has {} entries for {} layer(s); give one per layer, or one time for "
+                    "all",
+                    node.size(), layers));
+  std::vector<Nanos> times;
+  for (std::size_t layer = 0; layer < node.size(); ++layer) times.push_back(node[layer].duration());
+  return times;
+}
+
+/// Parts wait only for parts above them, so that they cannot wait for each other.
+std::vector<std::size_t> read_after(const JsonNode& node, const OpParts& above) {
+  std::vector<std::size_t> after;
+  for (std::size_t at = 0; at < node.size(); ++at) {
+    const JsonNode name = node[at];
+    const std::optional<std::size_t> part = above.find(name.text());
+    if (!part)
+      name.refuse("names no part above this one; a part waits only for parts that come before it");
+    after.push_back(*part);
+  }
+  return after;
+}
+
+OpPart read_part(const JsonNode& node, const OpParts& above) {
+  node.expect_keys({"name", "lane", "time", "after", "after_previous_layer"});
+  OpPart part;
+  part.name = read_name(node.at("name"), above);
+  if (const auto lane = node.find("lane")) part.lane = read_lane(*lane);
+  part.times = read_times(node.at("time"), above.layers);
+  if (const auto after = node.find("after"))
+    part.after = read_after(*after, above);
+  else if (!above.empty())
+    part.after = {above.parts.size() - 1};
+  return part;
+}
+
+/// A part that waits for none in its layer waits for the end of the layer before.
+void connect_layers(const JsonNode& list, OpParts& op) {
+  const std::vector<std::size_t> last = find_last_parts(op);
+  for (std::size_t at = 0; at < op.parts.size(); ++at) {
+    const JsonNode part = list[at];
+    if (const auto after = part.find("after_previous_layer"))
+      op.parts[at].after_previous_layer = read_after(*after, op);
+    else if (op.parts[at].after.empty())
+      op.parts[at].after_previous_layer = last;
+  }
+}
+
+void expect_size(const JsonNode& node, const OpParts& op) {
+  if (op.empty()) node.refuse("has no parts; list them, or give the time of the whole op");
+  if (std::int64_t{op.layers} * static_cast<std::int64_t>(op.parts.size()) > kMaxPartsOfOp)
+    node.refuse(
+        fmt::format("has more than {} parts over its {} layer(s); fold layers into one, "
+                    "with the times of all",
+                    kMaxPartsOfOp, op.layers));
+  Nanos sum = 0;
+  for (const OpPart& part : op.parts)
+    for (std::int32_t layer = 0; layer < op.layers; ++layer) {
+      if (part.time(layer) > kMaxPartsTime - sum)
+        node.refuse("has parts that take longer than 10 days together; correct their times");
+      sum += part.time(layer);
+    }
+}
+
+OpParts read_op(const JsonNode& node) {
+  node.expect_keys({"layers", "parts"});
+  OpParts op;
+  if (const auto layers = node.find("layers")) op.layers = layers->integer32(1, kMaxPartsOfOp);
+  const JsonNode list = node.at("parts");
+  if (list.size() > static_cast<std::size_t>(kMaxPartsOfOp))
+    list.refuse(fmt::format("has more than {} entries; fold parts into one", kMaxPartsOfOp));
+  for (std::size_t at = 0; at < list.size(); ++at) {
+    const JsonNode part = list[at];
+    op.parts.push_back(read_part(part, op));
+  }
+  expect_size(node, op);
+  connect_layers(list, op);
+  return op;
+}
+
+PairOrder read_order(const JsonNode& node) {
+  try {
+    if (!node.is_array()) return find_pair_order(node.text());
+    std::vector<std::string> words;
+    for (std::size_t at = 0; at < node.size(); ++at) words.push_back(node[at].text());
+    return parse_pair_order(words);
+  } catch (const Error& error) {
+    node.refuse(error.what());
+  }
+}
+
+/// The kind of op whose duration a key gives.
+std::optional<OpKind> kind_of(CostKey key) {
+  switch (key) {
+    case CostKey::kForward: return OpKind::kForward;
+    case CostKey::kBackward: return OpKind::kBackward;
+    case CostKey::kInputGrad: return OpKind::kInputGrad;
+    case CostKey::kWeightGrad: return OpKind::kWeightGrad;
+    case CostKey::kRecompute: return OpKind::kRecompute;
+    default: return {};
+  }
+}
+
+}  // namespace
+
+bool has_parts(const JsonNode& node) {
+  return node.is_object() && (node.find("parts") || node.find("order"));
+}
+
+void read_parts(const JsonNode& node, CostKey key, StageDraft& draft) {
+  if (key == CostKey::kOverlappedPair) {
+    node.expect_keys({"order"});
+    draft.parts.pair_order = read_order(node.at("order"));
+    return;
+  }
+  const std::optional<OpKind> kind = kind_of(key);
+  if (!kind) node.refuse("is no op that computes; only those have parts");
+  OpParts op = read_op(node);
+  set_value(draft.entry, key, run_parts(op, draft.contention).time);
+  draft.parts.of_kind[static_cast<std::size_t>(*kind)] = std::move(op);
+}
+
+LaneContention read_lane_contention(const JsonNode& root) {
+  LaneContention contention;
+  const auto list = root.find("part_contention");
+  if (!list) return contention;
+  for (std::size_t at = 0; at < list->size(); ++at) {
+    const JsonNode node = (*list)[at];
+    node.expect_keys({"lane", "beside", "slowdown"});
+    const PartLane lane = read_lane(node.at("lane"));
+    const PartLane beside = read_lane(node.at("beside"));
+    if (lane == beside) node.refuse("names one lane twice; a lane runs one part at a time");
+    const JsonNode slowdown = node.at("slowdown");
+    const double factor = slowdown.positive_number();
+    if (factor < 1 || factor > LaneContention::kMaxSlowdown)
+      slowdown.refuse(fmt::format("must be from 1 to {}: how many times longer a part takes",
+                                  LaneContention::kMaxSlowdown));
+    contention.slowdown[lane][beside] = factor;
+  }
+  return contention;
+}
+
+}  // namespace bubblescope::traces

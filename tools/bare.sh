@@ -83,10 +83,24 @@ readme_commands() {  # as the README has them
   sed -n '/^## Two commands/,/^## How/p' README.md | sed -nE '/^```sh/,/^```$/s/^(bash [^#]*[^ #]) *(#.*)?$/\1/p'
 }
 
+copy_pip_settings() {  # ROOT: how pip reaches its index from this machine
+  local name value
+  command -v python3 > /dev/null || return 0
+  { python3 -m pip config list 2> /dev/null || true; } | sed -nE "s/^(global|:env:)\.(cert|index-url|proxy|trusted-host)='(.*)'$/\2 \3/p" |
+    while read -r name value; do
+      if [ "$name" = cert ]; then
+        cp -L -- "$value" "$1/etc/pip-certificates.pem"
+        value=/etc/pip-certificates.pem
+      fi
+      echo "$name = $value"
+    done | { echo "[global]"; sort -u; } > "$1/etc/pip.conf"
+}
+
 fill_root() {  # ROOT: a clone of the last commit, and what the clone cannot know
   git clone --quiet --no-hardlinks "file://$PWD" "$1/root/bubblescope"
   rm -f "$1/etc/resolv.conf"
   cp -L /etc/resolv.conf "$1/etc/resolv.conf"
+  copy_pip_settings "$1"
 }
 
 mount_devices() {  # ROOT

@@ -60,7 +60,7 @@ struct CostTable {
   std::vector<StageEntry> stages;  ///< where values differ, their mean; of bytes, the largest
   /// [stage]: the values that differ by micro-batch or slice; empty if none does.
   std::vector<std::vector<CostList>> lists = {};
-  PartTable parts = {};  ///< [stage]: the parts of ops; empty if no op has any
+  PartTable parts = {};                      ///< [stage]: the parts of ops; empty if no op has any
   std::vector<StageEntry> stage_kinds = {};  ///< the first stage, each between, the last; or empty
   bool same_stages = false;                  ///< the one entry of `stages` is that of every stage
   TransferEntry message;

@@ -10,6 +10,7 @@
 #include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"
 #include "tests/support/foreign_replay.h"
+#include "tests/support/loggopsim_replay.h"
 #include "traces/files/format.h"
 
 namespace bubblescope::tests {
@@ -84,6 +85,57 @@ TEST(ForeignFormats, GoalTakesAsLongAsTheSimulation) {
   }
 }
 
+Case one_f_one_b(const LowerOptions& options = {}) {
+  const ScheduleDef& def = find_schedule("1f1b");
+  ScheduleRequest request;
+  request.shape.ranks = 2;
+  request.shape.microbatches = 2;
+  Case made{build_schedule(def, request)};
+  made.program = std::get<Program>(lower(made.schedule, options));
+  made.durations = price(made.program, spread(uneven_cost(5), made.schedule));
+  return made;
+}
+
+/// Whether a rank runs ops beside its compute ops, such as copies.
+bool has_other_lanes(const Case& one) {
+  std::vector<std::int32_t> lanes(static_cast<std::size_t>(one.program.ranks), 0);
+  for (const Lane& lane : one.program.lanes)
+    if (++lanes[static_cast<std::size_t>(lane.rank)] > 1) return true;
+  return false;
+}
+
+TEST(ForeignFormats, GoalOnOneCpuTakesAsLongInTheOriginalLogGopSim) {
+  std::size_t compared = 0;
+  std::size_t wrong_on_several = 0;
+  for (const Case& one : all_cases()) {
+    const auto run = [&](const char* format) {
+      return replay_on_loggopsim(read_goal(write(format, one.priced())[0].content));
+    };
+    if (has_other_lanes(one)) {
+      EXPECT_THROW(write("goal-one-cpu", one.priced()), Error) << one.schedule->name;
+      continue;
+    }
+    EXPECT_EQ(run("goal-one-cpu"), one.makespan()) << one.schedule->name;
+    wrong_on_several += run("goal") == one.makespan() ? 0 : 1;
+    ++compared;
+  }
+  EXPECT_GT(compared, 200u);
+  EXPECT_GT(wrong_on_several, compared / 2);  // which is why there are two formats
+}
+
+TEST(ForeignFormats, GoalPostsReceivesLate) {
+  // A receive requires the op before its consumer, so at most one per lane is posted at a time.
+  // Only the first op of a rank has none before it.
+  const Case one = one_f_one_b();
+  for (const char* format : {"goal", "goal-one-cpu"}) {
+    std::size_t at_once = 0;
+    for (const std::vector<ForeignJob>& jobs : read_goal(write(format, one.priced())[0].content))
+      for (const ForeignJob& job : jobs)
+        if (job.kind == ForeignJob::Kind::kReceive && job.waits_for.empty()) ++at_once;
+    EXPECT_EQ(at_once, 1u) << format;  // 1F0's
+  }
+}
+
 TEST(ForeignFormats, ChakraTakesAsLongAsTheSimulation) {
   for (const Case& one : all_cases()) {
     const std::vector<traces::FilePart> parts = write("chakra", one.priced());
@@ -94,17 +146,6 @@ TEST(ForeignFormats, ChakraTakesAsLongAsTheSimulation) {
     }
     EXPECT_EQ(replay_makespan(read_chakra(files)), one.makespan()) << one.schedule->name;
   }
-}
-
-Case one_f_one_b(const LowerOptions& options = {}) {
-  const ScheduleDef& def = find_schedule("1f1b");
-  ScheduleRequest request;
-  request.shape.ranks = 2;
-  request.shape.microbatches = 2;
-  Case made{build_schedule(def, request)};
-  made.program = std::get<Program>(lower(made.schedule, options));
-  made.durations = price(made.program, spread(uneven_cost(5), made.schedule));
-  return made;
 }
 
 TEST(ForeignFormats, AnExportNoticesALostDependency) {

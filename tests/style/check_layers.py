@@ -42,6 +42,7 @@ TRACES = {
     "measured": ["files", "json", "text", "schedules", "timelines", "measured"],
     "costs": ["files", "json", "schedules", "costs"],
     "checkpoints": ["files", "json", "checkpoints"],
+    "workloads": ["files", "workloads"],
     "drawings": ["files", "json", "text", "timelines", "drawings"],
     "reports": ["files", "json", "text", "measured", "drawings", "reports"],
     "plans": ["files", "json", "text", "drawings", "reports", "costs", "plans"],

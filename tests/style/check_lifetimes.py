@@ -15,23 +15,31 @@ import checks
 FOLDERS = ["sim", "schedules", "traces", "exec", "tools", "tests"]
 SOURCES = {".h", ".cc", ".cu", ".cuh"}
 LOOP = re.compile(r"\bfor \(.* : (.*)")
-# A call whose result is subscripted, or asked for a reference to a part of it.
-TEMPORARY = re.compile(r"^[\w:<>]+\(.*\)(\.\w+)*(\[|\.(at|front|back|value|items|get_ref)\()")
+CALL = re.compile(r"[\w:<>.]+\(")
+# A part of what a call returns: an element, or what a function returns that gives references to parts.
+PART = re.compile(r"(\.\w+)*(\[|\.(at|front|back|value|items|get_ref)\()")
 
 
-def range_of(text):
-    """The expression that a loop runs over: up to the parenthesis that closes the loop's head."""
+def end_of_brackets(text):
+    """The length of the text before the bracket that closes what is open at its begin."""
     depth = 0
     for place, letter in enumerate(text):
         depth += (letter in "([{") - (letter in ")]}")
         if depth < 0:
-            return text[:place]
-    return text
+            return place
+    return len(text)
 
 
 def is_bad(line):
     loop = LOOP.search(line)
-    return loop is not None and TEMPORARY.search(range_of(loop[1])) is not None
+    if loop is None:
+        return False
+    rest = loop[1][:end_of_brackets(loop[1])]
+    call = CALL.match(rest)
+    if call is None:
+        return False
+    after = rest[call.end():]
+    return PART.match(after[end_of_brackets(after) + 1:]) is not None
 
 
 def check(root):
@@ -56,6 +64,7 @@ GOOD = [
     "for (const Op& op : ops_of(ranks[0])) {",
     "for (const Layer& layer : parse(kGraph).layers) use(layer[0]);",
     "for (const std::string& name : names()) { use(name)[0]; }",
+    "for (const Job& job : read(write(format)[0].content))",
 ]
 
 

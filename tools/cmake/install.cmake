@@ -1,4 +1,5 @@
-# Installs the program, its module, the headers, and a library for other projects.
+# Installs the program and its modules (component `program`), and the headers with a library for other projects
+# (component `development`).
 #
 # The library is static and contains the very objects of the program, so nothing has to be compiled twice or as
 # position-independent code. Its schedules register themselves, and a linker drops such objects from an archive;
@@ -20,12 +21,14 @@ set_target_properties(bubblescope_archive PROPERTIES
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/bubblescope)
 install(TARGETS bubblescope_archive EXPORT bubblescope
-        FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/bubblescope)
-install(EXPORT bubblescope NAMESPACE bubblescope:: FILE bubblescope-targets.cmake DESTINATION ${package_dir})
-install(TARGETS bubblescope)
+        ARCHIVE COMPONENT development
+        FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/bubblescope COMPONENT development)
+install(EXPORT bubblescope NAMESPACE bubblescope:: FILE bubblescope-targets.cmake DESTINATION ${package_dir}
+        COMPONENT development)
+install(TARGETS bubblescope RUNTIME COMPONENT program)
 foreach(module bubblescope_graphviz bubblescope_mpi bubblescope_cuda bubblescope_nccl)
   if(TARGET ${module})
-    install(TARGETS ${module} DESTINATION ${BUBBLESCOPE_MODULE_FOLDER})
+    install(TARGETS ${module} DESTINATION ${BUBBLESCOPE_MODULE_FOLDER} COMPONENT program)
   endif()
 endforeach()
 
@@ -34,4 +37,8 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/bubblescope-config-versio
                                  COMPATIBILITY SameMinorVersion)
 configure_file(tools/cmake/bubblescope-config.cmake.in ${PROJECT_BINARY_DIR}/bubblescope-config.cmake @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/bubblescope-config.cmake ${PROJECT_BINARY_DIR}/bubblescope-config-version.cmake
-        DESTINATION ${package_dir})
+        DESTINATION ${package_dir} COMPONENT development)
+# Debian wants the licence of each package in a folder of its name.
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/bubblescope RENAME copyright COMPONENT program)
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libbubblescope-dev RENAME copyright
+        COMPONENT development)

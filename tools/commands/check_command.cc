@@ -15,6 +15,7 @@
 #include "sim/ir/swapped_messages.h"
 #include "sim/ir/validate.h"
 #include "sim/predict/memory_caps.h"
+#include "tools/commands/check_workload_files.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/field_names.h"
 #include "tools/flags/schedule_list.h"
@@ -251,13 +252,16 @@ void expect_no_model(const Arguments& arguments) {
 }  // namespace
 
 int run_check(const Arguments& arguments) {
+  if (names_workload(arguments)) return check_workload_files(arguments);
   CommandFlags app{"Is a schedule legal, can it deadlock, what memory does it need",
                    "bubblescope check"};
   std::vector<std::string> names;
   std::string format;
   bool suggest = false;
   PredictOptions options;
-  app.add_option("SCHEDULE", names, "names ('bubblescope list') or files, - for stdin")->required();
+  app.add_option("SCHEDULE", names,
+                 "names ('bubblescope list') or files, - for stdin; or GOAL and Chakra files")
+      ->required();
   add_predict_options(app, options);
   Standard standard;
   app.add_flag("--all-modes", standard.all_modes,

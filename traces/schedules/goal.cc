@@ -1,4 +1,5 @@
-// GOAL text, for LogGOPSim: `convert --to goal`.
+// GOAL text: `convert --to goal` for the LogGOPSim of ATLAHS, `--to goal-one-cpu` for the original
+// one.
 //
 //   // 1f1b: 2 ranks, 1 micro-batches, made by bubblescope
 //   // LogGOPSim -L 100000 -o 0 -g 0 -O 0 -G 0 -S 65535 -f FILE.bin (after txt2bin; nanoseconds)
@@ -10,12 +11,20 @@
 //   ...
 //   }
 //
-// Compute ops run on cpu 0 and messages on cpu 1, so that a message leaves while its rank computes.
-// LogGOPSim has a single latency, so all messages must take the same time.
+// In goal, compute ops run on cpu 0 and messages on cpu 1, so that a message leaves while its rank
+// computes. The original LogGOPSim starts an op when its own cpu is free and forgets when the ops
+// of other cpus end, so goal-one-cpu has all jobs on cpu 0. There the op behind a send waits for
+// it; it takes no time with -o 0, and would be late behind the op. A receive is posted after the op
+// before its consumer, because both programs search their posted receives one by one. Both have a
+// single latency, so all messages must take the same time.
 #include <fmt/compile.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "sim/ir/error.h"
 #include "sim/ir/plain_text.h"
@@ -25,28 +34,70 @@ namespace bubblescope::traces {
 
 namespace {
 
+/// Which cpus of a rank there are.
+enum class Cpus : std::uint8_t { kSeveral, kOne };
+
 constexpr int kMessageCpu = 1;
 
 /// Lane 0 computes on cpu 0. The other lanes have the cpus after that of the messages.
-std::int32_t cpu_of(const RankJob& job) { return job.lane == 0 ? 0 : job.lane + kMessageCpu; }
+std::int32_t cpu_of(const RankJob& job, Cpus cpus) {
+  if (cpus == Cpus::kOne) return 0;
+  if (job.kind != JobKind::kWork) return kMessageCpu;
+  return job.lane == 0 ? 0 : job.lane + kMessageCpu;
+}
 
-void append_job(fmt::memory_buffer& out, std::size_t label, const RankJob& job) {
+void append_job(fmt::memory_buffer& out, std::size_t label, const RankJob& job, Cpus cpus) {
   const auto end = std::back_inserter(out);
+  const std::int32_t cpu = cpu_of(job, cpus);
   switch (job.kind) {
     case JobKind::kWork:
-      fmt::format_to(end, FMT_COMPILE("l{}: calc {} cpu {}\n"), label, job.duration, cpu_of(job));
+      fmt::format_to(end, FMT_COMPILE("l{}: calc {} cpu {}\n"), label, job.duration, cpu);
       break;
     case JobKind::kSend:
       fmt::format_to(end, FMT_COMPILE("l{}: send 1b to {} tag {} cpu {}\n"), label, job.peer,
-                     job.tag, kMessageCpu);
+                     job.tag, cpu);
       break;
     case JobKind::kReceive:
       fmt::format_to(end, FMT_COMPILE("l{}: recv 1b from {} tag {} cpu {}\n"), label, job.peer,
-                     job.tag, kMessageCpu);
+                     job.tag, cpu);
       break;
   }
   for (const std::uint32_t awaited : job.waits_for)
     fmt::format_to(end, FMT_COMPILE("l{} requires l{}\n"), label, awaited);
+}
+
+void expect_one_lane(const std::vector<RankJob>& jobs) {
+  for (const RankJob& job : jobs)
+    if (job.kind == JobKind::kWork && job.lane != 0)
+      throw Error(
+          fmt::format("goal-one-cpu has one cpu per rank, but {} runs beside the compute ops; "
+                      "--to goal has several, for ATLAHS",
+                      to_string(job.op)));
+}
+
+/// Lets the op after those that a send waits for wait for the send, so that it is not left behind.
+void append_send_order(fmt::memory_buffer& out, const std::vector<RankJob>& jobs) {
+  std::vector<std::size_t> next_op(jobs.size() + 1, jobs.size());  // [job]: the first op from there
+  for (std::size_t at = jobs.size(); at-- > 0;)
+    next_op[at] = jobs[at].kind == JobKind::kWork ? at : next_op[at + 1];
+  for (std::size_t at = 0; at < jobs.size(); ++at) {
+    if (jobs[at].kind != JobKind::kSend) continue;
+    std::size_t after = 0;  // behind all that the send waits for
+    bool follows_ops = true;
+    for (const std::uint32_t awaited : jobs[at].waits_for) {
+      after = std::max<std::size_t>(after, awaited + 1);
+      follows_ops = follows_ops && jobs[awaited].kind == JobKind::kWork;
+    }
+    if (!follows_ops || next_op[after] == jobs.size()) continue;
+    fmt::format_to(std::back_inserter(out), FMT_COMPILE("l{} requires l{}\n"), next_op[after], at);
+  }
+}
+
+void append_rank(fmt::memory_buffer& out, const std::vector<RankJob>& jobs, Cpus cpus) {
+  for (std::size_t at = 0; at < jobs.size(); ++at) append_job(out, at, jobs[at], cpus);
+  if (cpus == Cpus::kSeveral) return;
+  expect_one_lane(jobs);
+  append_send_order(out, jobs);
 }
 
 bool has_messages(const RankJobs& ranks) {
@@ -56,8 +107,8 @@ bool has_messages(const RankJobs& ranks) {
   return false;
 }
 
-std::vector<FilePart> write_goal(const PricedSchedule& priced) {
-  const RankJobs ranks = make_rank_jobs(priced, "goal");
+std::vector<FilePart> write_goal(const PricedSchedule& priced, Cpus cpus) {
+  const RankJobs ranks = make_rank_jobs(priced, "goal", ReceivePosts::kLate);
   const std::optional<Nanos> latency = find_uniform_latency(ranks);
   if (!latency && has_messages(ranks))
     throw Error(
@@ -73,14 +124,23 @@ std::vector<FilePart> write_goal(const PricedSchedule& priced) {
                  priced.schedule->shape.microbatches, latency.value_or(0), ranks.size());
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     fmt::format_to(end, "\nrank {} {{\n", rank);
-    for (std::size_t at = 0; at < ranks[rank].size(); ++at) append_job(out, at, ranks[rank][at]);
+    append_rank(out, ranks[rank], cpus);
     fmt::format_to(end, "}}\n");
   }
   return {{"", fmt::to_string(out)}};
 }
 
-const Registrar<ScheduleFormat> registrar{
-    {"goal", {"loggopsim"}, "GOAL text with costs, for LogGOPSim", {}, {}, {}, true, write_goal}};
+ScheduleFormat make_format(std::string name, std::string alias, std::string summary, Cpus cpus) {
+  ScheduleFormat format{std::move(name), {std::move(alias)}, std::move(summary), {}, {}, {}};
+  format.for_runtimes = true;
+  format.write_priced = [cpus](const PricedSchedule& priced) { return write_goal(priced, cpus); };
+  return format;
+}
+
+const Registrar<ScheduleFormat> with_several{
+    make_format("goal", "atlahs", "GOAL text with costs, for ATLAHS", Cpus::kSeveral)};
+const Registrar<ScheduleFormat> with_one{make_format(
+    "goal-one-cpu", "loggopsim", "GOAL text with costs, for the original LogGOPSim", Cpus::kOne)};
 
 }  // namespace
 

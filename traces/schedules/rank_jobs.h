@@ -26,9 +26,15 @@ struct RankJob {
 /// The jobs of each rank, in an order in which each job comes after everything that it waits for.
 using RankJobs = std::vector<std::vector<RankJob>>;
 
+/// When a receive is posted. Simulators that search their posted receives one by one are many times
+/// faster where few are posted: kLate posts one after the op before its consumer in the same lane.
+/// The times are the same, because the consumer waits for that op as well.
+enum class ReceivePosts : std::uint8_t { kAtOnce, kLate };
+
 /// Throws Error if the Program has posts and waits of messages, because the simulator of `format`
 /// has its own rules for them.
-RankJobs make_rank_jobs(const PricedSchedule& priced, const std::string& format);
+RankJobs make_rank_jobs(const PricedSchedule& priced, const std::string& format,
+                        ReceivePosts posts = ReceivePosts::kAtOnce);
 
 /// Returns the common time of all messages; nullopt if they differ or there are none.
 std::optional<Nanos> find_uniform_latency(const RankJobs& ranks);

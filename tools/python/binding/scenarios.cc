@@ -8,11 +8,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 
 #include "sim/engine/simulate_batch.h"
 #include "sim/ir/error.h"
+#include "sim/ir/range.h"
 #include "tools/inputs/config.h"
 #include "tools/inputs/predict.h"
 #include "tools/interrupt.h"
@@ -134,14 +137,56 @@ std::size_t count_scenarios(const ScenarioCosts& costs) {
   return *count;
 }
 
-/// The durations of scenarios 16 n to 16 n + 15, instruction by instruction.
-std::vector<Batch> price_batch(const Program& program, std::size_t begin, std::size_t end,
+/// The instructions that take the same time in every scenario are a class; one of each is priced.
+/// With costs per stage, and messages that share nothing, these are those with the same kind of op
+/// on the same stage and slice.
+struct PriceClasses {
+  Program examples;                     ///< one instruction of each class, without dependencies
+  std::vector<std::uint32_t> class_of;  ///< [instruction]
+  std::vector<std::int64_t> sizes;      ///< [class]: its instructions
+};
+
+std::uint64_t class_key(const Instruction& instruction) {
+  const Op& op = instruction.op;
+  const bool is_local = instruction.peer == instruction.rank;
+  std::uint64_t key = static_cast<std::uint32_t>(op.stage);
+  key = key << 16 | static_cast<std::uint16_t>(op.slice);
+  key = key << 8 | static_cast<std::uint8_t>(op.kind);
+  return key << 8 | static_cast<std::uint64_t>(instruction.role) << 1 | (is_local ? 1 : 0);
+}
+
+PriceClasses find_classes(const Program& program) {
+  PriceClasses classes;
+  classes.examples.ranks = program.ranks;
+  classes.examples.lanes = program.lanes;
+  classes.class_of.reserve(program.instructions.size());
+  std::unordered_map<std::uint64_t, std::uint32_t> known;
+  for (const Instruction& instruction : program.instructions) {
+    const auto next = static_cast<std::uint32_t>(known.size());
+    const auto [found, is_new] = known.emplace(class_key(instruction), next);
+    if (is_new) {
+      classes.examples.instructions.push_back(instruction);
+      classes.sizes.push_back(0);
+    }
+    ++classes.sizes[found->second];
+    classes.class_of.push_back(found->second);
+  }
+  classes.examples.dependency_begin.assign(classes.examples.instructions.size() + 1, 0);
+  return classes;
+}
+
+/// The durations of scenarios `begin` to `end` - 1, at most 16, class by class.
+std::vector<Batch> price_batch(const PriceClasses& classes, std::size_t begin, std::size_t end,
                                const std::function<CostModel(std::size_t)>& cost) {
-  std::vector<Batch> durations(program.instructions.size());
+  std::vector<Batch> durations(classes.sizes.size());
   for (std::size_t scenario = begin; scenario < end; ++scenario) {
-    const std::vector<Nanos> times = price(program, cost(scenario));
-    for (std::size_t id = 0; id < times.size(); ++id)
+    const std::vector<Nanos> times = price(classes.examples, cost(scenario));
+    DurationSum sum;
+    for (std::size_t id = 0; id < times.size(); ++id) {
+      sum.add(multiply(times[id], classes.sizes[id], "the sum of all ops"));
       durations[id][scenario - begin] = static_cast<double>(times[id]);
+    }
+    sum.expect_in_range();
   }
   return durations;
 }
@@ -157,13 +202,15 @@ std::vector<Nanos> simulate_scenarios(const ValidSchedule& schedule, const Predi
   const auto cost = [&](std::size_t scenario) {
     return cost_scenario(placed, scenario, options.cost.uniform, schedule);
   };
+  const PriceClasses classes = find_classes(program);
   std::vector<Batch> durations;
   const InterruptCheck on_signal(expect_no_signal);
   return simulate_batches(program, scenarios, [&](std::size_t block) -> BatchDurations {
     check_interrupt();
     const std::size_t begin = block * kBatchWidth;
-    durations = price_batch(program, begin, std::min(begin + kBatchWidth, scenarios), cost);
-    return [&durations](InstructionId id) { return durations[id]; };
+    const std::size_t end = std::min(begin + kBatchWidth, scenarios);
+    durations = price_batch(classes, begin, end, cost);
+    return [&](InstructionId id) { return durations[classes.class_of[id]]; };
   });
 }
 

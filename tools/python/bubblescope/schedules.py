@@ -329,7 +329,10 @@ def _check(name_or_path: str, options: Any) -> Check:
 
     with options_as_words(options) as words:
         _, printed = _core.run_command("check", [name_or_path, "--format=json", *words])
-    return Check(json.loads(printed))
+    found = json.loads(printed)
+    if "legal" not in found:
+        raise UsageError(f"{name_or_path} is a workload, no schedule; 'bubblescope check {name_or_path}' says what is wrong with it")
+    return Check(found)
 
 
 def schedules() -> list[str]:

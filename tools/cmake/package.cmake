@@ -1,0 +1,26 @@
+# The Debian packages that `cpack` makes in the build folder: bubblescope, the program, and libbubblescope-dev, the library
+# with its headers. tools/package.sh configures a build for them.
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME bubblescope)
+set(CPACK_PACKAGE_CONTACT "The bubblescope developers")
+set(CPACK_PACKAGE_DESCRIPTION "${PROJECT_DESCRIPTION}.")
+set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_COMPONENTS_ALL program development)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME bubblescope)
+set(CPACK_COMPONENT_PROGRAM_DESCRIPTION "The program: simulate, compare, plan, search, analyze and run.")
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_SUGGESTS libopenblas0)
+
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libbubblescope-dev)
+set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "The library and its headers, for CMake's find_package(bubblescope).")
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS zlib1g-dev)
+if(fmt IN_LIST bubblescope_dependencies)
+  string(APPEND CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS ", libfmt-dev")
+endif()
+include(CPack)

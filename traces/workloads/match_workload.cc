@@ -1,0 +1,145 @@
+// Matches the n-th with the n-th.
+#include "traces/workloads/match_workload.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <tuple>
+
+namespace bubblescope::traces {
+
+namespace {
+
+/// Source, destination, tag.
+using Channel = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
+struct ChannelEnds {
+  std::vector<JobId> sends;
+  std::vector<JobId> receives;
+};
+
+class Matcher {
+ public:
+  explicit Matcher(const Workload& workload) : workload_(workload) {}
+
+  WorkloadMatches match() && {
+    for (std::uint32_t rank = 0; rank < workload_.ranks.size(); ++rank)
+      for (std::uint32_t job = 0; job < workload_.ranks[rank].size(); ++job) sort_in({rank, job});
+    for (const auto& [channel, ends] : channels_) match_channel(ends);
+    for (auto& [group, members] : groups_) match_group(members);
+    std::ranges::stable_sort(matches_.problems, {}, [](const Problem& problem) {
+      return std::pair(problem.rank, problem.position);
+    });
+    return std::move(matches_);
+  }
+
+ private:
+  const WorkloadJob& at(JobId id) const { return workload_.ranks[id.rank][id.job]; }
+
+  void add_problem(JobId id, std::string what) {
+    matches_.problems.push_back({static_cast<std::int32_t>(id.rank),
+                                 static_cast<std::int32_t>(id.job), at(id).name + " " + what});
+  }
+
+  /// "sends 16 bytes to rank 1 with tag 7"
+  std::string describe(JobId id) const {
+    const WorkloadJob& job = at(id);
+    const bool sends = job.kind == WorkloadKind::kSend;
+    return fmt::format("{} {} byte(s) {} rank {} with tag {}", sends ? "sends" : "receives",
+                       job.bytes, sends ? "to" : "from", *job.peer, *job.tag);
+  }
+
+  void sort_in(JobId id) {
+    const WorkloadJob& job = at(id);
+    if (job.kind == WorkloadKind::kCompute) return;
+    if (job.kind == WorkloadKind::kCollective) {
+      groups_[job.group][id.rank].push_back(id);
+      return;
+    }
+    if (!job.peer || !job.tag) {
+      any_receives_[id.rank].push_back(id);
+      ++matches_.wildcards;
+      return;
+    }
+    if (*job.peer < 0 || *job.peer >= std::ssize(workload_.ranks))
+      return add_problem(
+          id, fmt::format("{}, but there are {} rank(s)", describe(id), workload_.ranks.size()));
+    const auto own = static_cast<std::int64_t>(id.rank);
+    if (job.kind == WorkloadKind::kSend)
+      channels_[{own, *job.peer, *job.tag}].sends.push_back(id);
+    else
+      channels_[{*job.peer, own, *job.tag}].receives.push_back(id);
+  }
+
+  void match_channel(const ChannelEnds& ends) {
+    const std::size_t pairs = std::min(ends.sends.size(), ends.receives.size());
+    if (pairs > 1) matches_.shared += pairs;
+    for (std::size_t n = 0; n < pairs; ++n) match_message(ends.sends[n], ends.receives[n]);
+    for (std::size_t n = pairs; n < ends.receives.size(); ++n)
+      add_problem(ends.receives[n], describe(ends.receives[n]) + ", which nobody sends");
+    for (std::size_t n = pairs; n < ends.sends.size(); ++n)
+      if (!take_any_receive(ends.sends[n]))
+        add_problem(ends.sends[n], describe(ends.sends[n]) + ", where nothing receives it");
+  }
+
+  void match_message(JobId send, JobId receive) {
+    matches_.messages.emplace_back(send, receive);
+    if (at(send).bytes != at(receive).bytes)
+      add_problem(send, fmt::format("{}, where {} receives {}", describe(send), at(receive).name,
+                                    at(receive).bytes));
+  }
+
+  /// Lets a receive from any rank or with any tag have a send that nothing else receives.
+  bool take_any_receive(JobId send) {
+    std::vector<JobId>& receives = any_receives_[static_cast<std::uint32_t>(*at(send).peer)];
+    const auto fits = [&](JobId id) {
+      const WorkloadJob& receive = at(id);
+      return (!receive.peer || *receive.peer == send.rank) &&
+             (!receive.tag || *receive.tag == *at(send).tag);
+    };
+    const auto found = std::ranges::find_if(receives, fits);
+    if (found == receives.end()) return false;
+    receives.erase(found);
+    return true;
+  }
+
+  void match_group(std::map<std::uint32_t, std::vector<JobId>>& members) {
+    std::size_t count = 0;
+    if (at(members.begin()->second.front()).group.empty())
+      for (std::uint32_t rank = 0; rank < workload_.ranks.size(); ++rank) members[rank];
+    for (const auto& [rank, jobs] : members) count = std::max(count, jobs.size());
+    for (std::size_t n = 0; n < count; ++n) match_collective(members, n);
+  }
+
+  void match_collective(const std::map<std::uint32_t, std::vector<JobId>>& members, std::size_t n) {
+    std::vector<JobId> jobs;
+    for (const auto& [rank, of_rank] : members)
+      if (n < of_rank.size()) jobs.push_back(of_rank[n]);
+    const WorkloadJob& first = at(jobs.front());
+    for (const auto& [rank, of_rank] : members)
+      if (n >= of_rank.size())
+        add_problem(jobs.front(), fmt::format("is collective {} of its group, which rank {} has "
+                                              "only {} of",
+                                              n + 1, rank, of_rank.size()));
+    for (const JobId id : jobs)
+      if (at(id).collective != first.collective || at(id).bytes != first.bytes)
+        add_problem(id, fmt::format("is of type {} and {} byte(s), but {} of rank {} is of type {} "
+                                    "and {} byte(s)",
+                                    at(id).collective, at(id).bytes, first.name, jobs.front().rank,
+                                    first.collective, first.bytes));
+    matches_.collectives.push_back(std::move(jobs));
+  }
+
+  const Workload& workload_;
+  WorkloadMatches matches_;
+  std::map<Channel, ChannelEnds> channels_;
+  std::map<std::string, std::map<std::uint32_t, std::vector<JobId>>> groups_;
+  std::map<std::uint32_t, std::vector<JobId>> any_receives_;
+};
+
+}  // namespace
+
+WorkloadMatches match_workload(const Workload& workload) { return Matcher(workload).match(); }
+
+}  // namespace bubblescope::traces

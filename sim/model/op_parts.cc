@@ -1,21 +1,12 @@
 // Looks up and divides the parts of ops.
 #include "sim/model/op_parts.h"
 
-#include <algorithm>
-
 namespace bubblescope::inline sim {
 
 std::optional<PartLane> find_part_lane(std::string_view name) {
   for (std::size_t lane = 0; lane < kPartLanes.size(); ++lane)
     if (kPartLanes[lane].name == name) return static_cast<PartLane>(lane);
   return {};
-}
-
-std::optional<std::size_t> OpParts::find(std::string_view name) const {
-  const auto found = std::find_if(parts.begin(), parts.end(),
-                                  [name](const OpPart& part) { return part.name == name; });
-  if (found == parts.end()) return {};
-  return static_cast<std::size_t>(found - parts.begin());
 }
 
 std::vector<std::size_t> find_last_parts(const OpParts& op) {

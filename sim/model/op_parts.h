@@ -67,7 +67,6 @@ struct OpParts {
   std::vector<OpPart> parts = {};
 
   bool empty() const { return parts.empty(); }
-  std::optional<std::size_t> find(std::string_view name) const;
 };
 
 /// The indices of the parts that no other part of their layer waits for.

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <string_view>
 
 #include "sim/ir/error.h"
 #include "sim/model/part_timing.h"
@@ -89,22 +91,35 @@ class PartList {
   PartRun run_;
 };
 
-/// Throws Error where the order and the ops do not have the same parts.
-void expect_same_parts(const std::array<const OpParts*, 2>& ops, const PairOrder& order) {
-  for (const OrderedPart& ordered : order.parts)
-    if (order.name.empty() && !ops[ordered.of_backward]->find(ordered.name))
+using PairOps = std::array<const OpParts*, 2>;
+
+/// The index of each part of an order in its op; nullopt where the op lacks it. Throws Error where
+/// the order and the ops do not have the same parts.
+std::vector<std::optional<std::size_t>> place_parts(const PairOps& ops, const PairOrder& order) {
+  std::array<std::map<std::string_view, std::size_t>, 2> left;
+  for (const bool of_backward : {false, true})
+    for (std::size_t at = 0; at < ops[of_backward]->parts.size(); ++at)
+      left[of_backward].emplace(ops[of_backward]->parts[at].name, at);
+  std::vector<std::optional<std::size_t>> placed;
+  for (const OrderedPart& ordered : order.parts) {
+    auto& parts = left[ordered.of_backward];
+    const auto part = parts.find(ordered.name);
+    placed.push_back(part == parts.end() ? std::nullopt : std::optional(part->second));
+    if (part != parts.end())
+      parts.erase(part);
+    else if (order.name.empty())
       throw Error(std::string("has ") + (ordered.of_backward ? "B." : "F.") + ordered.name +
                   ", but the " + (ordered.of_backward ? "backward" : "forward") +
                   " has no part of this name; remove it");
+  }
   for (const bool of_backward : {false, true})
-    for (const OpPart& part : ops[of_backward]->parts)
-      if (std::none_of(order.parts.begin(), order.parts.end(), [&](const OrderedPart& ordered) {
-            return ordered.of_backward == of_backward && ordered.name == part.name;
-          }))
-        throw Error(std::string("lacks ") + (of_backward ? "B." : "F.") + part.name + "; " +
-                    (order.name.empty() ? "add it"
-                                        : "list the parts in an order of your own instead of '" +
-                                              order.name + "'"));
+    if (!left[of_backward].empty())
+      throw Error(std::string("lacks ") + (of_backward ? "B." : "F.") +
+                  std::string(left[of_backward].begin()->first) + "; " +
+                  (order.name.empty()
+                       ? "add it"
+                       : "list the parts in an order of your own instead of '" + order.name + "'"));
+  return placed;
 }
 
 }  // namespace
@@ -130,14 +145,14 @@ PartRun run_parts(const OpParts& op, const LaneContention& contention) {
 
 PartRun run_pair(const OpParts& forward, const OpParts& backward, const PairOrder& order,
                  const LaneContention& contention) {
-  const std::array<const OpParts*, 2> ops{&forward, &backward};
-  expect_same_parts(ops, order);
+  const PairOps ops{&forward, &backward};
+  const std::vector<std::optional<std::size_t>> placed = place_parts(ops, order);
   PartList list({&forward, &backward}, contention);
   for (std::int32_t layer = 0; layer < std::max(forward.layers, backward.layers); ++layer)
-    for (const OrderedPart& ordered : order.parts) {
-      const OpParts& op = *ops[ordered.of_backward];
-      const std::optional<std::size_t> part = op.find(ordered.name);
-      if (part && layer < op.layers) list.add(ordered.of_backward, *part, layer);
+    for (std::size_t at = 0; at < placed.size(); ++at) {
+      const OrderedPart& ordered = order.parts[at];
+      if (placed[at] && layer < ops[ordered.of_backward]->layers)
+        list.add(ordered.of_backward, *placed[at], layer);
       if (ordered.ends_window) list.end_window();
     }
   return std::move(list).run();

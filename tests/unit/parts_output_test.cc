@@ -71,7 +71,7 @@ TEST(PartsOutput, DrawsAStripPerLane) {
   EXPECT_EQ(cells, 3u + 5u + 2u + 4u);
   EXPECT_NE(svg.find("<title>dispatch of 0F0, layer 0: 10 ms to 16 ms, lane expert</title>"),
             svg.npos);
-  EXPECT_NE(svg.find("below a rank: parts of ops on the lanes compute, expert"), svg.npos);
+  EXPECT_NE(svg.find("strips: lanes compute, expert"), svg.npos);
 }
 
 TEST(PartsOutput, GivesThePageTheRunsAndTheirPlaces) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string_view>
 
@@ -28,8 +29,11 @@ PartLane read_lane(const JsonNode& node) {
   return *lane;
 }
 
+/// The parts above the one that is being read, by name.
+using PartsAbove = std::map<std::string, std::size_t>;
+
 /// Names appear in orders and in the columns of tables.
-std::string read_name(const JsonNode& node, const OpParts& op) {
+std::string read_name(const JsonNode& node, const PartsAbove& above) {
   const std::string& name = node.text();
   const bool is_plain = std::all_of(name.begin(), name.end(), [](char letter) {
     return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
@@ -37,7 +41,8 @@ std::string read_name(const JsonNode& node, const OpParts& op) {
   });
   if (!is_plain || name.empty() || name.size() > kMaxNameLength)
     node.refuse(fmt::format("must have 1 to {} letters, digits, '_' or '-'", kMaxNameLength));
-  if (op.find(name)) node.refuse("is the name of a part above; give each part one of its own");
+  if (above.count(name) > 0)
+    node.refuse("is the name of a part above; give each part one of its own");
   return name;
 }
 
@@ -54,38 +59,38 @@ std::vector<Nanos> read_times(const JsonNode& node, std::int32_t layers) {
 }
 
 /// Parts wait only for parts above them, so that they cannot wait for each other.
-std::vector<std::size_t> read_after(const JsonNode& node, const OpParts& above) {
+std::vector<std::size_t> read_after(const JsonNode& node, const PartsAbove& above) {
   std::vector<std::size_t> after;
   for (std::size_t at = 0; at < node.size(); ++at) {
     const JsonNode name = node[at];
-    const std::optional<std::size_t> part = above.find(name.text());
-    if (!part)
+    const auto part = above.find(name.text());
+    if (part == above.end())
       name.refuse("names no part above this one; a part waits only for parts that come before it");
-    after.push_back(*part);
+    after.push_back(part->second);
   }
   return after;
 }
 
-OpPart read_part(const JsonNode& node, const OpParts& above) {
+OpPart read_part(const JsonNode& node, std::int32_t layers, const PartsAbove& above) {
   node.expect_keys({"name", "lane", "time", "after", "after_previous_layer"});
   OpPart part;
   part.name = read_name(node.at("name"), above);
   if (const auto lane = node.find("lane")) part.lane = read_lane(*lane);
-  part.times = read_times(node.at("time"), above.layers);
+  part.times = read_times(node.at("time"), layers);
   if (const auto after = node.find("after"))
     part.after = read_after(*after, above);
   else if (!above.empty())
-    part.after = {above.parts.size() - 1};
+    part.after = {above.size() - 1};
   return part;
 }
 
 /// A part that waits for none in its layer waits for the end of the layer before.
-void connect_layers(const JsonNode& list, OpParts& op) {
+void connect_layers(const JsonNode& list, const PartsAbove& all, OpParts& op) {
   const std::vector<std::size_t> last = find_last_parts(op);
   for (std::size_t at = 0; at < op.parts.size(); ++at) {
     const JsonNode part = list[at];
     if (const auto after = part.find("after_previous_layer"))
-      op.parts[at].after_previous_layer = read_after(*after, op);
+      op.parts[at].after_previous_layer = read_after(*after, all);
     else if (op.parts[at].after.empty())
       op.parts[at].after_previous_layer = last;
   }
@@ -114,12 +119,14 @@ OpParts read_op(const JsonNode& node) {
   const JsonNode list = node.at("parts");
   if (list.size() > static_cast<std::size_t>(kMaxPartsOfOp))
     list.refuse(fmt::format("has more than {} entries; fold parts into one", kMaxPartsOfOp));
+  PartsAbove above;
   for (std::size_t at = 0; at < list.size(); ++at) {
     const JsonNode part = list[at];
-    op.parts.push_back(read_part(part, op));
+    op.parts.push_back(read_part(part, op.layers, above));
+    above.emplace(op.parts.back().name, at);
   }
   expect_size(node, op);
-  connect_layers(list, op);
+  connect_layers(list, above, op);
   return op;
 }
 

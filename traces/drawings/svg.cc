@@ -200,7 +200,7 @@ class SvgTimeline {
       std::string names;
       for (const PartLane lane : layout_.part_lanes)
         names += (names.empty() ? "" : ", ") + std::string(kPartLanes[lane].name);
-      entries.push_back({{}, "below a rank: parts of ops on the lanes " + names});
+      entries.push_back({{}, "strips: lanes " + names});
     }
     entries.push_back({{"idle"}, "idle"});
     if (is_conclusive(record_.report)) entries.push_back({{"critical"}, "critical path"});

@@ -16,15 +16,19 @@ namespace {
 /// A part and the time for which an op waits for it.
 using PartWait = std::pair<std::string, Nanos>;
 
-/// ": B.combine 18 ms, F.dispatch 100 us"; longest first, without those that take no time.
+constexpr std::size_t kShown = 6;
+
+/// ": B.combine 18 ms, F.dispatch 100 us"; the longest first, without those that take no time.
 std::string list_waits(std::vector<PartWait> waits) {
   std::stable_sort(waits.begin(), waits.end(), [](const PartWait& left, const PartWait& right) {
     return left.second > right.second;
   });
+  std::erase_if(waits, [](const PartWait& wait) { return wait.second == 0; });
   std::string text;
-  for (const auto& [name, time] : waits)
-    if (time > 0)
-      text += fmt::format("{}{} {}", text.empty() ? ": " : ", ", name, format_time(time));
+  for (std::size_t at = 0; at < std::min(waits.size(), kShown); ++at)
+    text += fmt::format("{}{} {}", at == 0 ? ": " : ", ", waits[at].first,
+                        format_time(waits[at].second));
+  if (waits.size() > kShown) text += fmt::format(" and {} more", waits.size() - kShown);
   return text;
 }
 

@@ -9,7 +9,8 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 [ "$PWD" = /root/bubblescope ] || { echo "bare.sh: this is no bare root; see the first lines of this file"; exit 1; }
 export DEBIAN_FRONTEND=noninteractive PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
-export SKBUILD_BUILD_DIR=/root/wheel-build  # kept, so that the wheel is not compiled twice
+export PIP_NO_CLEAN=1 TMPDIR=/root/tmp  # keeps the wheel that `pip install .` makes
+mkdir -p /root/tmp
 
 say() { printf '\n--- %s\n' "$*"; }
 
@@ -49,7 +50,7 @@ ls -l /root/choose_a_schedule.html | awk '{ print $5 " bytes of " $9 }'
 
 say "the wheel"
 mkdir /root/wheels
-timed "pip wheel ." pip wheel --no-deps -w /root/wheels .
+find /root/tmp -name 'bubblescope-*.whl' -exec cp {} /root/wheels \;
 wheel=$(ls /root/wheels/bubblescope-*.whl)
 echo "$(basename "$wheel"): $(stat -c %s "$wheel") bytes"
 python -m zipfile -l "$wheel" | awk 'NR > 1 { print "  " $1 }' | grep -E '_core|scripts/|py.typed'

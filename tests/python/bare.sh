@@ -71,6 +71,6 @@ user/bin/python - <<'PYTHON'
 import bubblescope as bs
 r = bs.schedule("zb-v", pp=4, m=16).simulate(f=10, i=10, w=9, p2p=0.4)
 assert r.makespan == 484_200_000, r.makespan
-print(r)
+print(repr(r))
 PYTHON
 user/bin/python bubblescope/tests/python/time_package.py

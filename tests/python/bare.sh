@@ -27,7 +27,6 @@ readme_commands() { sed -n '/^## From Python/,/^## The library/p' README.md | se
 
 say "the README's commands"
 timed "apt-get update" apt-get update
-before=$(dpkg-query -W -f '${Package}\n' | sort)
 mapfile -t commands < <(readme_commands)
 [ "${#commands[@]}" -ge 3 ] || { echo "bare.sh: the README's Python section has no commands"; exit 1; }
 for command in "${commands[@]}"; do
@@ -59,9 +58,10 @@ python tests/python/check_wheel.py "$wheel"
 say "Python without a compiler"
 deactivate
 rm -rf ~/bubblescope-env
-after=$(dpkg-query -W -f '${Package}\n' | sort)
-# shellcheck disable=SC2046
-timed "removing what the build needed" apt-get purge $(comm -13 <(echo "$before") <(echo "$after") | grep -vE '^(lib)?python3|^(ca-certificates|openssl|media-types|libexpat1|libssl3.*|libsqlite3-0|libffi8|libreadline8.*|readline-common|libncursesw6|tzdata|netbase)$')
+packages=$(readme_commands | sed -nE 's/^apt-get install //p')
+# shellcheck disable=SC2086
+timed "apt-get purge" apt-get purge ${packages/ python3-venv/}
+timed "apt-get autoremove" apt-get autoremove --purge
 ! command -v g++ > /dev/null || { echo "bare.sh: g++ is still there"; exit 1; }
 python3 -m venv /root/user
 timed "pip install $(basename "$wheel")" /root/user/bin/pip install --no-index "$wheel"

@@ -18,7 +18,7 @@ build_deb() {
     -DBUBBLESCOPE_UNITY=ON -DBUBBLESCOPE_STATIC_RUNTIME=ON -DBUBBLESCOPE_GRAPHVIZ=OFF -DBUBBLESCOPE_MPI=OFF \
     -DBUBBLESCOPE_CUDA=OFF -DBUBBLESCOPE_NCCL=OFF > build/deb.log || { tail -n 20 build/deb.log >&2; exit 1; }
   cmake --build build/deb --target bubblescope bubblescope_archive -- --quiet
-  (cd build/deb && cpack -G DEB -B "$out/parts") > build/cpack.log || { tail -n 20 build/cpack.log >&2; exit 1; }
+  (cd build/deb && cpack -G DEB -B "$out/parts") > build/cpack.log 2>&1 || { tail -n 20 build/cpack.log >&2; exit 1; }
   mv "$out"/parts/*.deb "$out"
   rm -rf "$out/parts"
 }

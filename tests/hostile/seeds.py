@@ -148,13 +148,18 @@ def device_commands(name):
     return [["simulate", "1f1b", *shape, "--format", "json"], ["simulate", "gpipe", *shape, "--tp", "4", "--dp", "2"]]
 
 
+def workload_commands(name):
+    return [["check", name, *more] for more in ([], ["--format", "json"], ["--all-modes"], ["--p2p-mode", "rendezvous"])]
+
+
 def journal_commands(name):
     return [["plan", "--merge", name, "--threads", "1"], ["plan", "--merge", name, "--threads", "1", "--format", "json"],
             ["plan", *QUESTION, "--merge", name, "--format", "csv"], ["plan", *QUESTION, "--resume", name]]
 
 
 KINDS = {"schedule": schedule_commands, "trace": trace_commands, "costs": costs_commands, "profile": profile_commands,
-         "model": model_commands, "gpu": device_commands, "journal": journal_commands, "rules": rules_commands, "log": log_commands}
+         "model": model_commands, "gpu": device_commands, "journal": journal_commands, "rules": rules_commands, "log": log_commands,
+         "workload": workload_commands}
 
 
 def make_seeds(binary, folder, corpus):
@@ -178,6 +183,9 @@ def make_seeds(binary, folder, corpus):
     keep("trace", "n.sqlite", (folder / "n.sqlite").read_bytes())
     megatron_database(folder / "megatron.sqlite")
     keep("trace", "megatron.sqlite", (folder / "megatron.sqlite").read_bytes())
+    keep("workload", "w.goal", run(binary, ["convert", "1f1b", "--pp", "2", "-m", "2", "--to", "goal"], folder))
+    run(binary, ["convert", "gpipe", "--pp", "1", "-m", "2", "--to", "chakra", "-o", "w"], folder)
+    keep("workload", "w.0.et", (folder / "w.0.et").read_bytes())
     keep("rules", "rules.json", RULES)
     keep("log", "train.log", LOG)
     run(binary, ["plan", *QUESTION, "--resume", "p.journal"], folder)

@@ -16,7 +16,7 @@ say() { printf '\n--- %s\n' "$*"; }
 timed() {  # COMMAND...
   local begin=$SECONDS
   "$@" > /root/step.log 2>&1 || { tail -n 40 /root/step.log; echo "bare.sh: failed: $*"; exit 1; }
-  echo "$*: $((SECONDS - begin)) s"
+  echo "$(cut -c 1-100 <<< "$*"): $((SECONDS - begin)) s"
 }
 
 recipe_commands() {  # STAGE: the RUN lines of the recipe's first or second stage

@@ -9,7 +9,8 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 [ "$PWD" = /root/bubblescope ] || { echo "bare.sh: this is no bare root; see the first lines of this file"; exit 1; }
 export DEBIAN_FRONTEND=noninteractive PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
-export SKBUILD_BUILD_DIR=/root/wheel-build  # kept, so that the wheel is not compiled twice
+export PIP_NO_CLEAN=1 TMPDIR=/root/tmp  # keeps the wheel that `pip install .` makes
+mkdir -p /root/tmp
 
 say() { printf '\n--- %s\n' "$*"; }
 
@@ -26,7 +27,6 @@ readme_commands() { sed -n '/^## From Python/,/^## The library/p' README.md | se
 
 say "the README's commands"
 timed "apt-get update" apt-get update
-before=$(dpkg-query -W -f '${Package}\n' | sort)
 mapfile -t commands < <(readme_commands)
 [ "${#commands[@]}" -ge 3 ] || { echo "bare.sh: the README's Python section has no commands"; exit 1; }
 for command in "${commands[@]}"; do
@@ -49,7 +49,7 @@ ls -l /root/choose_a_schedule.html | awk '{ print $5 " bytes of " $9 }'
 
 say "the wheel"
 mkdir /root/wheels
-timed "pip wheel ." pip wheel --no-deps -w /root/wheels .
+find /root/tmp -name 'bubblescope-*.whl' -exec cp {} /root/wheels \;
 wheel=$(ls /root/wheels/bubblescope-*.whl)
 echo "$(basename "$wheel"): $(stat -c %s "$wheel") bytes"
 python -m zipfile -l "$wheel" | awk 'NR > 1 { print "  " $1 }' | grep -E '_core|scripts/|py.typed'
@@ -58,9 +58,10 @@ python tests/python/check_wheel.py "$wheel"
 say "Python without a compiler"
 deactivate
 rm -rf ~/bubblescope-env
-after=$(dpkg-query -W -f '${Package}\n' | sort)
-# shellcheck disable=SC2046
-timed "removing what the build needed" apt-get purge $(comm -13 <(echo "$before") <(echo "$after") | grep -vE '^(lib)?python3|^(ca-certificates|openssl|media-types|libexpat1|libssl3.*|libsqlite3-0|libffi8|libreadline8.*|readline-common|libncursesw6|tzdata|netbase)$')
+packages=$(readme_commands | sed -nE 's/^apt-get install //p')
+# shellcheck disable=SC2086
+timed "apt-get purge" apt-get purge ${packages/ python3-venv/}
+timed "apt-get autoremove" apt-get autoremove --purge
 ! command -v g++ > /dev/null || { echo "bare.sh: g++ is still there"; exit 1; }
 python3 -m venv /root/user
 timed "pip install $(basename "$wheel")" /root/user/bin/pip install --no-index "$wheel"
@@ -70,6 +71,6 @@ user/bin/python - <<'PYTHON'
 import bubblescope as bs
 r = bs.schedule("zb-v", pp=4, m=16).simulate(f=10, i=10, w=9, p2p=0.4)
 assert r.makespan == 484_200_000, r.makespan
-print(r)
+print(repr(r))
 PYTHON
 user/bin/python bubblescope/tests/python/time_package.py

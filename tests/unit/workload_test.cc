@@ -81,6 +81,14 @@ TEST(Workload, MessagesMustHaveAPartnerOfTheirSize) {
   EXPECT_EQ(verdict.problems[3].message,
             "q (line 9) receives 1 byte(s) from rank 0 with tag 9, which nobody sends");
   EXPECT_EQ(verdict.messages, 1u);
+  // Who receives what nobody sends waits for ever, and so does an unmatched send that is not
+  // buffered.
+  EXPECT_EQ(verdict.eager_hang,
+            "q (line 9) of rank 1 receives 1 byte(s) from rank 0 with tag 9, which nobody sends");
+  EXPECT_NE(verdict.rendezvous_hang, "");
+  const WorkloadVerdict lost = check_goal("num_ranks 2\nrank 0 {\ns: send 1b to 1\n}\n");
+  EXPECT_EQ(lost.eager_hang, "");
+  EXPECT_NE(lost.rendezvous_hang, "");
 }
 
 TEST(Workload, TwoRanksThatReceiveFirstHang) {
@@ -129,6 +137,13 @@ TEST(Workload, SaysWhatItDoesNotMatch) {
   EXPECT_TRUE(verdict.problems.empty());
   EXPECT_EQ(verdict.shared_matches, 2u);
   EXPECT_EQ(verdict.wildcards, 1u);
+  const WorkloadVerdict more = check_goal(
+      "num_ranks 2\nrank 0 {\nsend 1b to 1 tag 3\n}\n"
+      "rank 1 {\nrecv 1b from -1 tag 3\nrecv 1b from -1 tag -1\n}\n");
+  ASSERT_EQ(more.problems.size(), 1u);
+  EXPECT_EQ(more.problems[0].message,
+            "line 6 is the first of 2 receive(s) from any rank or with any tag, for 1 send(s)");
+  EXPECT_NE(more.eager_hang, "");
 }
 
 /// A node as its writer would make it: integers as int64, and the group's name.

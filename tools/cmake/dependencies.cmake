@@ -20,7 +20,7 @@ if(missing)
 endif()
 
 # Links our own static build of fmt for the versions that we know; see fmt.cc.
-if(fmt_VERSION VERSION_LESS 10)
+if(fmt_VERSION VERSION_LESS 11)
   add_library(bubblescope_fmt OBJECT ${CMAKE_CURRENT_LIST_DIR}/fmt.cc)
   target_include_directories(bubblescope_fmt SYSTEM PUBLIC
                              $<TARGET_PROPERTY:fmt::fmt,INTERFACE_INCLUDE_DIRECTORIES>)

@@ -1,6 +1,6 @@
 // fmt's compiled part, for a static link. Debian's fmt is a shared library, which costs start-up
-// time; header-only it costs three seconds of compilation in every source file. The list is that of
-// fmt 9's own src/format.cc.
+// time and must be installed where a wheel is used; header-only it costs three seconds of
+// compilation in every source file. The list is that of src/format.cc of fmt 9 and 10.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE
@@ -12,7 +12,6 @@ template FMT_API auto locale_ref::get<std::locale>() const -> std::locale;
 template FMT_API auto thousands_sep_impl(locale_ref) -> thousands_sep_result<char>;
 template FMT_API auto decimal_point_impl(locale_ref) -> char;
 template FMT_API void buffer<char>::append(const char*, const char*);
-template FMT_API void vformat_to(buffer<char>&, string_view,
-                                 basic_format_args<FMT_BUFFER_CONTEXT(char)>, locale_ref);
+template FMT_API void vformat_to(buffer<char>&, string_view, format_args, locale_ref);
 }  // namespace detail
 FMT_END_NAMESPACE

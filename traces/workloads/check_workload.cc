@@ -159,8 +159,12 @@ WorkloadVerdict check_workload(const Workload& workload) {
   verdict.collectives = matches.collectives.size();
   verdict.shared_matches = matches.shared;
   verdict.wildcards = matches.wildcards;
-  verdict.eager_hang = describe_cycle(workload, Moments(workload, matches, false));
-  verdict.rendezvous_hang = describe_cycle(workload, Moments(workload, matches, true));
+  verdict.eager_hang = std::move(matches.eager_hang);
+  if (verdict.eager_hang.empty())
+    verdict.eager_hang = describe_cycle(workload, Moments(workload, matches, false));
+  verdict.rendezvous_hang = std::move(matches.rendezvous_hang);
+  if (verdict.rendezvous_hang.empty())
+    verdict.rendezvous_hang = describe_cycle(workload, Moments(workload, matches, true));
   verdict.problems = std::move(matches.problems);
   return verdict;
 }

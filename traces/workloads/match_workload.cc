@@ -19,6 +19,9 @@ struct ChannelEnds {
   std::vector<JobId> receives;
 };
 
+/// In which modes a job that does not fit waits for ever.
+enum class Hangs : std::uint8_t { kNever, kRendezvous, kAlways };
+
 class Matcher {
  public:
   explicit Matcher(const Workload& workload) : workload_(workload) {}
@@ -28,6 +31,7 @@ class Matcher {
       for (std::uint32_t job = 0; job < workload_.ranks[rank].size(); ++job) sort_in({rank, job});
     for (const auto& [channel, ends] : channels_) match_channel(ends);
     for (auto& [group, members] : groups_) match_group(members);
+    count_any_receives();
     std::ranges::stable_sort(matches_.problems, {}, [](const Problem& problem) {
       return std::pair(problem.rank, problem.position);
     });
@@ -37,9 +41,17 @@ class Matcher {
  private:
   const WorkloadJob& at(JobId id) const { return workload_.ranks[id.rank][id.job]; }
 
-  void add_problem(JobId id, std::string what) {
-    matches_.problems.push_back({static_cast<std::int32_t>(id.rank),
-                                 static_cast<std::int32_t>(id.job), at(id).name + " " + what});
+  void add_problem(JobId id, const std::string& what, Hangs hangs) {
+    const std::string message = at(id).name + " " + what;
+    const std::string hang = fmt::format("{} of rank {} {}", at(id).name, id.rank, what);
+    matches_.problems.push_back(
+        {static_cast<std::int32_t>(id.rank), static_cast<std::int32_t>(id.job), message});
+    if (hangs == Hangs::kAlways && matches_.eager_hang.empty()) matches_.eager_hang = hang;
+    if (hangs != Hangs::kNever && matches_.rendezvous_hang.empty()) matches_.rendezvous_hang = hang;
+  }
+
+  Hangs without_partner(JobId id) const {
+    return at(id).kind == WorkloadKind::kSend ? Hangs::kRendezvous : Hangs::kAlways;
   }
 
   /// "sends 16 bytes to rank 1 with tag 7"
@@ -64,7 +76,10 @@ class Matcher {
     }
     if (*job.peer < 0 || *job.peer >= std::ssize(workload_.ranks))
       return add_problem(
-          id, fmt::format("{}, but there are {} rank(s)", describe(id), workload_.ranks.size()));
+          id,
+          fmt::format("{}, but there are {} rank(s){}", describe(id), workload_.ranks.size(),
+                      workload_.format == "chakra" ? "; give the files of all" : ""),
+          without_partner(id));
     const auto own = static_cast<std::int64_t>(id.rank);
     if (job.kind == WorkloadKind::kSend)
       channels_[{own, *job.peer, *job.tag}].sends.push_back(id);
@@ -77,31 +92,47 @@ class Matcher {
     if (pairs > 1) matches_.shared += pairs;
     for (std::size_t n = 0; n < pairs; ++n) match_message(ends.sends[n], ends.receives[n]);
     for (std::size_t n = pairs; n < ends.receives.size(); ++n)
-      add_problem(ends.receives[n], describe(ends.receives[n]) + ", which nobody sends");
+      add_problem(ends.receives[n], describe(ends.receives[n]) + ", which nobody sends",
+                  Hangs::kAlways);
     for (std::size_t n = pairs; n < ends.sends.size(); ++n)
-      if (!take_any_receive(ends.sends[n]))
-        add_problem(ends.sends[n], describe(ends.sends[n]) + ", where nothing receives it");
+      if (!fits_any_receive(ends.sends[n]))
+        add_problem(ends.sends[n], describe(ends.sends[n]) + ", where nothing receives it",
+                    Hangs::kRendezvous);
   }
 
   void match_message(JobId send, JobId receive) {
     matches_.messages.emplace_back(send, receive);
     if (at(send).bytes != at(receive).bytes)
-      add_problem(send, fmt::format("{}, where {} receives {}", describe(send), at(receive).name,
-                                    at(receive).bytes));
+      add_problem(send,
+                  fmt::format("{}, where {} receives {}", describe(send), at(receive).name,
+                              at(receive).bytes),
+                  Hangs::kNever);
   }
 
-  /// Lets a receive from any rank or with any tag have a send that nothing else receives.
-  bool take_any_receive(JobId send) {
-    std::vector<JobId>& receives = any_receives_[static_cast<std::uint32_t>(*at(send).peer)];
+  /// Whether a receive from any rank or with any tag may take a send that no other receives.
+  bool fits_any_receive(JobId send) {
+    const auto rank = static_cast<std::uint32_t>(*at(send).peer);
     const auto fits = [&](JobId id) {
       const WorkloadJob& receive = at(id);
       return (!receive.peer || *receive.peer == send.rank) &&
              (!receive.tag || *receive.tag == *at(send).tag);
     };
-    const auto found = std::ranges::find_if(receives, fits);
-    if (found == receives.end()) return false;
-    receives.erase(found);
+    if (std::ranges::none_of(any_receives_[rank], fits)) return false;
+    ++any_sends_[rank];
     return true;
+  }
+
+  /// Which of these receives takes which send depends on times; their numbers must agree.
+  void count_any_receives() {
+    for (const auto& [rank, receives] : any_receives_) {
+      const std::size_t sends = any_sends_[rank];
+      if (sends == receives.size()) continue;
+      add_problem(receives.front(),
+                  fmt::format("is the first of {} receive(s) from any rank or with any tag, for {} "
+                              "send(s)",
+                              receives.size(), sends),
+                  sends < receives.size() ? Hangs::kAlways : Hangs::kRendezvous);
+    }
   }
 
   void match_group(std::map<std::uint32_t, std::vector<JobId>>& members) {
@@ -119,15 +150,19 @@ class Matcher {
     const WorkloadJob& first = at(jobs.front());
     for (const auto& [rank, of_rank] : members)
       if (n >= of_rank.size())
-        add_problem(jobs.front(), fmt::format("is collective {} of its group, which rank {} has "
-                                              "only {} of",
-                                              n + 1, rank, of_rank.size()));
+        add_problem(jobs.front(),
+                    fmt::format("is collective {} of its group, which rank {} has "
+                                "only {} of",
+                                n + 1, rank, of_rank.size()),
+                    Hangs::kAlways);
     for (const JobId id : jobs)
       if (at(id).collective != first.collective || at(id).bytes != first.bytes)
-        add_problem(id, fmt::format("is of type {} and {} byte(s), but {} of rank {} is of type {} "
-                                    "and {} byte(s)",
-                                    at(id).collective, at(id).bytes, first.name, jobs.front().rank,
-                                    first.collective, first.bytes));
+        add_problem(id,
+                    fmt::format("is of type {} and {} byte(s), but {} of rank {} is of type {} "
+                                "and {} byte(s)",
+                                at(id).collective, at(id).bytes, first.name, jobs.front().rank,
+                                first.collective, first.bytes),
+                    Hangs::kNever);
     matches_.collectives.push_back(std::move(jobs));
   }
 
@@ -136,6 +171,7 @@ class Matcher {
   std::map<Channel, ChannelEnds> channels_;
   std::map<std::string, std::map<std::uint32_t, std::vector<JobId>>> groups_;
   std::map<std::uint32_t, std::vector<JobId>> any_receives_;
+  std::map<std::uint32_t, std::size_t> any_sends_;  ///< [rank]: sends that only these may take
 };
 
 }  // namespace

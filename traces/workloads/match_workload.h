@@ -3,6 +3,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -25,6 +26,10 @@ struct WorkloadMatches {
   std::size_t shared = 0;                         ///< see WorkloadVerdict
   std::size_t wildcards = 0;
   Problems problems;  ///< jobs without a partner, or with one of another size or type
+  /// The first job that waits for ever because it has no partner, in words; empty: none. With
+  /// rendezvous, sends are among them.
+  std::string eager_hang;
+  std::string rendezvous_hang;
 };
 
 WorkloadMatches match_workload(const Workload& workload);

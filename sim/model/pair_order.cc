@@ -18,7 +18,8 @@ constexpr std::array<KnownPairOrder, 3> kPairOrders{{
      "B.combine F.attn | B.mlp F.dispatch B.dispatch B.mlp_w F.mlp | B.attn B.attn_w F.combine |"},
     {"megatron", "Megatron-Core's 1F1B with overlapped all-to-all",
      "B.combine F.attn B.mlp F.dispatch B.mlp_w B.dispatch F.mlp F.combine B.attn B.attn_w"},
-    {"braid", "STP: tensor-parallel collectives of each op beside compute of the other",
+    {"braid",
+     "after STP (our reading): tensor-parallel collectives of each op beside compute of the other",
      "F.attn B.mlp F.attn_reduce F.mlp B.mlp_reduce B.attn F.mlp_reduce B.attn_reduce B.mlp_w "
      "B.attn_w"},
 }};

@@ -157,11 +157,12 @@ Bytes LayerAssigner::held(std::int32_t rank, const std::vector<StageLoad>& stage
   for (const std::int32_t stage : stages_of_rank_[at]) {
     const StageLoad& held = stages[static_cast<std::size_t>(stage)];
     load.layers += held.layers;
+    load.head = load.head || stage + 1 == stages_;
     load.parameters += held.parameters;
     for (std::int32_t copy = stage; copy < schedule_.stages(); copy += stages_)
       of_stage[static_cast<std::size_t>(copy)] = slice_memory(held.memory, schedule_.shape.slices);
   }
-  StateBytes states = count_rank_states(on_, schedule_.shape.ranks, load);
+  StateBytes states = count_rank_states(on_, schedule_.shape, load);
   if (!versions_.empty()) states.weights *= versions_[at];
   return states.total() + peak_of(schedule_.order[at], of_stage);
 }

@@ -154,6 +154,19 @@ std::vector<SavedTensor> saved_tensors(const Transformer& model, const Paralleli
   return saved;
 }
 
+Bytes count_selectively_recomputed(const Transformer& model, const Parallelism& parallel,
+                                   std::int64_t layer) {
+  Bytes attention = 0;
+  Bytes network = 0;
+  for (const SavedTensor& tensor : saved_tensors(model, parallel, layer)) {
+    if (!drops(model, parallel, tensor.name)) continue;
+    const bool of_network = is_any(tensor.name, {kNetworkInput, kNetworkActivation, kGate, kInner});
+    (of_network ? network : attention) +=
+        saved_in_8_bits(model, parallel, tensor.name) ? tensor.bytes / 2 : tensor.bytes;
+  }
+  return parallel.pytorch ? attention + network : std::max(attention, network);
+}
+
 MemoryDelta estimate_layer_memory(const Transformer& model, const Parallelism& parallel,
                                   std::int64_t layer) {
   Bytes saved = 0;
@@ -169,12 +182,28 @@ MemoryDelta estimate_layer_memory(const Transformer& model, const Parallelism& p
   return {saved, held - saved, -held};
 }
 
+namespace {
+
+/// Bytes per logit at the peak. Megatron's fused loss works in place on 32-bit logits. PyTorch's
+/// cross-entropy of 32-bit logits holds the 16-bit logits and, in 32 bits, their copy, its
+/// log-softmax and its gradient; with loss_parallel, where tensor ranks split the vocabulary, the
+/// exponentials as well (torch/distributed/tensor/parallel/loss.py).
+Bytes logit_bytes(const Parallelism& parallel) {
+  if (!parallel.pytorch) return 4;
+  return parallel.tensor > 1 ? 18 : 14;
+}
+
+}  // namespace
+
 MemoryDelta estimate_head_memory(const Transformer& model, const Parallelism& parallel) {
   const Bytes logits = parallel.tokens() * model.vocabulary / parallel.tensor;
-  // The head's input and the input of its norm.
-  const Bytes input = 2 * Sizes(model, parallel).around_norms(model.hidden);
-  const Bytes held = 2 * logits + input / 2;
-  const Bytes taken = parallel.logit_bytes * logits + input;
+  const Sizes sizes(model, parallel);
+  // The head's input and the input of its norm. PyTorch saves the input that it has gathered from
+  // all tensor ranks, Megatron gathers it again.
+  const Bytes part = sizes.around_norms(model.hidden);
+  const Bytes head = parallel.pytorch ? 2 * model.hidden * parallel.tokens() : part;
+  const Bytes held = 2 * logits + head;
+  const Bytes taken = logit_bytes(parallel) * logits + head + part;
   return {taken, held - taken, -held};
 }
 

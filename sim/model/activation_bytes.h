@@ -24,6 +24,11 @@ struct SavedTensor {
 std::vector<SavedTensor> saved_tensors(const Transformer& model, const Parallelism& parallel,
                                        std::int64_t layer);
 
+/// The tensors that selective recomputation gives back to the one layer whose backward runs.
+/// PyTorch recomputes the whole layer at once, Megatron attention and network one after the other.
+Bytes count_selectively_recomputed(const Transformer& model, const Parallelism& parallel,
+                                   std::int64_t layer);
+
 /// The bytes that F takes and that I and W change: after I the inputs of the GEMMs and the
 /// gradients of their outputs remain until W (arXiv 2401.10241, section 2: 32 s b h for GPT-style
 /// layers).

@@ -63,10 +63,10 @@ struct CostAssumptions {
   /// The fraction of the device's SMs that a collective occupies while it runs beside compute,
   /// which it slows down accordingly: 20 of an H800's 132 (arXiv 2412.19437, section 3.5.1).
   double collective_sms = 20.0 / 132;
-  /// Grouped GEMMs of experts: their rate over plain ones, and the rows per expert at which they
-  /// reach half of it.
-  double grouped_efficiency = 1;
-  double grouped_half_rows = 200;
+  double grouped_efficiency = 1;  ///< grouped GEMMs of experts: their rate over plain ones
+  /// 1 if tokens are sent once to every node and rank with some of their experts (DeepEP); 0 if
+  /// every copy is sent (NCCL's all-to-all).
+  double dispatch_once = 0;
   double expert_imbalance = 1;  ///< tokens of the busiest expert rank over the mean
   /// Bytes moved per number to cast the inputs of 8-bit GEMMs: 2 read, 1 written, and 1 transposed.
   double cast_bytes = 4;

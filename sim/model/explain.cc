@@ -4,6 +4,7 @@
 #include <charconv>
 #include <string>
 
+#include "sim/model/expert_exchange.h"
 #include "sim/model/model_step.h"
 
 namespace bubblescope::inline sim {
@@ -65,9 +66,16 @@ std::string gemm_text(const ModelOnDevices& on) {
             number(on.assumptions.cast_bytes) + " bytes moved to cast a number (cast_bytes)";
   if (on.model.experts)
     text += "; grouped ones of experts at " + number(100 * on.assumptions.grouped_efficiency) +
-            " % (grouped_efficiency) times n / (n + " + number(on.assumptions.grouped_half_rows) +
-            ") for n tokens per expert (grouped_half_rows)";
+            " % (grouped_efficiency) of the rate that their weights' sides allow, and " +
+            number(100 * kernels.grouped_traffic) +
+            " % of their memory traffic beside it (grouped_traffic)";
   return text;
+}
+
+std::string window_text(const Transformer& model) {
+  if (model.local_layers == 0) return "";
+  return std::to_string(model.local_layers) + " layers attend to " + std::to_string(model.window) +
+         " tokens each; ";
 }
 
 std::string attention_text(const ModelOnDevices& on) {
@@ -77,8 +85,8 @@ std::string attention_text(const ModelOnDevices& on) {
            "is all in I, 2 times F";
   const KernelRates& kernels = on.gpu.kernels;
   return std::string("attention's core: ") +
-         (assumed.causal ? "causal, half of the scores; " : "") + "at most " +
-         number(100 * kernels.attention_forward) + " % of the peak in F and " +
+         (assumed.causal ? "causal, half of the scores; " : "") + window_text(on.model) +
+         "at most " + number(100 * kernels.attention_forward) + " % of the peak in F and " +
          number(100 * kernels.attention_backward) +
          " % in I (attention_forward, attention_backward), times " +
          number(assumed.attention_quality) +
@@ -103,8 +111,12 @@ std::string gradients_text(const ModelOnDevices& on) {
 
 std::string states_text(const ModelOnDevices& on) {
   const Gradients gradients = on.parallel.gradients;
-  return "states: 2 bytes of weight, " + std::string(gradients == Gradients::kFp32 ? "4" : "2") +
-         " of gradient, " + (gradients == Gradients::kLean ? "10" : "12") +
+  const bool only_master = on.parallel.pytorch && on.parallel.zero_stage >= 3;
+  return std::string("states: ") +
+         (only_master ? "no bytes of 16-bit weight but what is gathered, "
+                      : "2 bytes of weight, ") +
+         std::string(gradients == Gradients::kFp32 ? "4" : "2") + " of gradient, " +
+         (gradients == Gradients::kLean ? "10" : "12") +
          " of Adam per parameter (arXiv 1910.02054, section 3); 2 GiB for the driver and the "
          "libraries (assumed); " +
          gibibytes(on.reserved_memory) + " of the " + gibibytes(on.gpu.memory) +
@@ -131,17 +143,27 @@ std::string links_text(const Gpu& gpu) {
          " to the host's memory; copies of activations use them too";
 }
 
-std::string collectives_text(const CostAssumptions& assumed) {
+std::string dispatch_text(const ModelOnDevices& on) {
+  if (!on.model.experts) return "";
+  return dispatches_once(on) ? "; tokens are sent once to every node and rank with some of their "
+                               "experts (dispatch_once)"
+                             : "; every copy of a token is sent to its expert (dispatch_once)";
+}
+
+std::string collectives_text(const ModelOnDevices& on) {
+  const CostAssumptions& assumed = on.assumptions;
   return "collectives: of the tensor ranks " + number(100 * assumed.tensor_exposed) +
          " % is exposed, of the context ranks " + number(100 * assumed.context_exposed) +
          " %, of the experts " + number(100 * assumed.expert_exposed) +
          (assumed.pairs_hide_exchange ? " %, none in an overlapped pair" : " %") +
          "; the hidden part takes " + number(100 * assumed.collective_sms) +
-         " % of the compute beside it (20 of 132 SMs, arXiv 2412.19437, section 3.5.1)";
+         " % of the compute beside it (20 of 132 SMs, arXiv 2412.19437, section 3.5.1)" +
+         dispatch_text(on);
 }
 
 std::string activations_text(const Parallelism& parallel) {
   return std::string("activations: 16 bits, tensor by tensor (arXiv 2205.05198)") +
+         (parallel.pytorch ? ", logits as PyTorch's cross-entropy holds them" : "") +
          (parallel.flash_attention ? ", no scores (flash attention)" : "") +
          (parallel.sequence_parallel ? ", split over the tensor ranks throughout" : "");
 }
@@ -171,7 +193,7 @@ std::vector<std::string> explain(const ModelOnDevices& on) {
       links_text(on.gpu),
       "messages: " + number(100 * assumed.message_exposed) +
           " % of one blocks the op that sends it, the rest is hidden behind compute",
-      collectives_text(assumed),
+      collectives_text(on),
       gradients_text(on),
       "update: 46 bytes per parameter: Adam 30, the norm 4, clipping 8, clearing 4",
       states_text(on),

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/model/expert_exchange.h"
 #include "sim/model/layer_timer.h"
 
 namespace bubblescope::inline sim {
@@ -117,13 +118,6 @@ HeadWidths widths_of(const Transformer& model) {
           static_cast<double>(queries + 2 * keys)};
 }
 
-/// Tokens are permuted into the order of their experts and back: each copy is read and written
-/// twice.
-double permuted_numbers(const Transformer& model, std::int64_t layer) {
-  if (!has_experts(model, layer)) return 0;
-  return 4 * static_cast<double>(model.experts->per_token * model.hidden);
-}
-
 /// Numbers that are cast before 8-bit GEMMs: the inputs of F, and the gradients of outputs for I
 /// and W.
 struct CastNumbers {
@@ -149,7 +143,7 @@ MovedNumbers moved_forward(const Transformer& model, std::int64_t layer) {
   const auto hidden = static_cast<double>(model.hidden);
   const HeadWidths heads = widths_of(model);
   const double inner = inner_width(model, layer);
-  const double around = (model.dropout ? 11 : 10) * hidden + permuted_numbers(model, layer);
+  const double around = (model.dropout ? 11 : 10) * hidden;
   if (model.gated)
     return {around, 2 * (heads.queries + heads.keys) + 2 * heads.queries + 3 * inner};
   return {around, 4 * heads.all + 2 * heads.queries + 4 * inner};
@@ -161,7 +155,7 @@ MovedNumbers moved_backward(const Transformer& model, std::int64_t layer) {
   const auto hidden = static_cast<double>(model.hidden);
   const HeadWidths heads = widths_of(model);
   const double inner = inner_width(model, layer);
-  const double around = (model.dropout ? 17 : 12) * hidden + permuted_numbers(model, layer);
+  const double around = (model.dropout ? 17 : 12) * hidden;
   const double together = 2 * heads.all + 2 * heads.queries;
   if (model.gated) return {around, together + 2 * (heads.queries + heads.keys) + 5 * inner};
   return {around, together + heads.all + 4 * inner};
@@ -169,32 +163,12 @@ MovedNumbers moved_backward(const Transformer& model, std::int64_t layer) {
 
 }  // namespace
 
-/// All-to-alls inside a node reach 0.60 of the stated rate (B200, and A100 over PCI Express:
-/// SimuMax's measured networks), messages between two devices 0.836.
-constexpr double kExchangeShare = 0.60 / 0.836;
-
 Link find_group_link(const Gpu& gpu, std::int32_t ranks, std::int32_t stride) {
   if (std::int64_t{ranks} * stride <= gpu.per_node) return gpu.inside;
   const double members = std::max(1, gpu.per_node / stride);
   return {gpu.outside.latency, members == 1 ? gpu.outside.bytes_per_second
                                             : std::min(gpu.inside.bytes_per_second,
                                                        members * gpu.outside.bytes_per_second)};
-}
-
-Nanos estimate_exchange_time(const Gpu& gpu, const Dispatch& dispatch, std::int32_t ranks,
-                             std::int32_t stride) {
-  const std::int32_t members = std::clamp(gpu.per_node / stride, 1, ranks);
-  const auto copies = static_cast<double>(dispatch.copies);
-  const double bytes = dispatch.bytes_per_copy * copies;
-  const Link within{gpu.inside.latency, kExchangeShare * gpu.inside.bytes_per_second};
-  if (members == ranks) return estimate_all_to_all_time(bytes, ranks, within);
-  const double nodes = std::ceil(static_cast<double>(ranks) / members);
-  // The nodes that hold some of a token's experts, if those are spread at random.
-  double visited = nodes * (1 - std::pow(1 - 1 / nodes, copies));
-  if (dispatch.max_nodes > 0) visited = std::min(visited, static_cast<double>(dispatch.max_nodes));
-  const double outside = dispatch.bytes_per_copy * visited * (nodes - 1) / nodes;
-  const double inside = bytes * (members - 1) / members;
-  return std::max(members > 1 ? within.time(inside) : 0, gpu.outside.time(outside));
 }
 
 const Link& find_rank_link(const ModelOnDevices& on, std::int32_t from, std::int32_t to) {
@@ -217,6 +191,21 @@ double exposed_waits(const ModelOnDevices& on, const LayerTimer& timer, std::int
       !with_experts || on.parallel.expert_split() > 1 || on.model.experts->shared > 0;
   return timer.tensor_collectives(around_network) + timer.context_collectives() +
          (with_experts ? timer.expert_collectives() : 0);
+}
+
+/// Kernels around the experts that are limited by memory.
+struct ExpertMoves {
+  double forward = 0;
+  double backward = 0;
+};
+
+/// Megatron-Core adds each expert's bias times the router's 32-bit weight in kernels of their own
+/// (core/transformer/moe/experts.py, _apply_bias): product, sum, concatenation and cast move 28
+/// bytes per number in F; their gradients, with sums over tokens and over numbers, 40.
+ExpertMoves expert_moves(const ModelOnDevices& on, const LayerTimer& timer, std::int64_t layer) {
+  if (!has_experts(on.model, layer)) return {};
+  const double permuted = timer.permutation();
+  return {permuted + timer.expert_biases(28), permuted + timer.expert_biases(40)};
 }
 
 /// What a layer recomputes in its backward.
@@ -249,14 +238,16 @@ PhaseTimes estimate_layer_times(const ModelOnDevices& on, std::int64_t layer) {
   const GemmTimes gemms = gemm_times(on, timer, layer);
   const CastNumbers casts = cast_numbers(on.model, layer);
   const double waits = exposed_waits(on, timer, layer);
+  const ExpertMoves moves = expert_moves(on, timer, layer);
   PhaseTimes times;
   times.forward = gemms.forward + timer.core_forward() +
                   timer.scores(score_bytes_forward(on.model)) + timer.cast(casts.forward) +
-                  timer.elementwise(moved_forward(on.model, layer)) + timer.launches(1) + waits;
+                  timer.elementwise(moved_forward(on.model, layer)) + moves.forward +
+                  timer.launches(1) + waits;
   times.input_grad = gemms.forward + timer.core_backward() +
                      timer.scores(score_bytes_backward(on.model)) + timer.cast(casts.backward) +
-                     timer.elementwise(moved_backward(on.model, layer)) + timer.launches(1) +
-                     waits + timer.regather_time();
+                     timer.elementwise(moved_backward(on.model, layer)) + moves.backward +
+                     timer.launches(1) + waits + timer.regather_time();
   times.weight_grad = gemms.weight_grad + timer.launches(4 / on.assumptions.forward_kernels);
   times.input_grad += recompute_time(on, timer, gemms, layer, times.forward);
   return times;
@@ -309,8 +300,9 @@ double compute_model_flops_per_sample(const Transformer& model, std::int64_t seq
                                   count_layer_parameters(model, model.layers - 1).active()));
   for (std::int64_t layer = 0; layer < model.layers; ++layer)
     per_token += static_cast<double>(count_layer_parameters(model, layer).active());
-  const double core =
-      static_cast<double>(model.layers + more) * (causal ? 1 : 2) * length * length * width;
+  const double core = static_cast<double>(model.layers + more) *
+                      (causal ? estimate_attended_share(model, sequence) : 2) * length * length *
+                      width;
   return 3 * (2 * length * per_token + core);
 }
 

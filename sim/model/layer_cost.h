@@ -80,16 +80,6 @@ ModelRates compute_model_rates(const ModelOnDevices& on, const Shape& shape, Nan
 /// `stride` devices. If the group spans nodes, the NICs of all its members in a node carry it
 /// together, as in NCCL's rings: one channel leaves the node through each.
 Link find_group_link(const Gpu& gpu, std::int32_t ranks, std::int32_t stride);
-/// Time to send every token to its experts, `bytes` per copy of all tokens, within its node and to
-/// other nodes at the same time. A token passes the network once for every node that holds some of
-/// its experts (DeepEP), at most `max_nodes` of them if that is not 0.
-struct Dispatch {
-  double bytes_per_copy = 0;
-  std::int64_t copies = 1;
-  std::int64_t max_nodes = 0;
-};
-Nanos estimate_exchange_time(const Gpu& gpu, const Dispatch& dispatch, std::int32_t ranks,
-                             std::int32_t stride);
 /// The link between two ranks of a pipeline; devices are numbered as in model_step().
 const Link& find_rank_link(const ModelOnDevices& on, std::int32_t from, std::int32_t to);
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "sim/model/expert_exchange.h"
+
 namespace bubblescope::inline sim {
 
 namespace {
@@ -16,6 +18,9 @@ constexpr double kQueriesOfBlock = 128;
 constexpr double kHalfHeadSize = 32;
 /// Latent attention, whose queries are longer than its values, over attention with equal ones: the
 /// same kernels of SimuMax, heads of 192 and 128.
+/// Kernels that permute tokens, over the stated memory bandwidth: SimuMax's B200, 0.501 forward and
+/// 0.511 backward.
+constexpr double kPermuteShare = 0.50;
 constexpr double kLatentForward = 0.93;
 constexpr double kLatentBackward = 0.8;
 
@@ -55,15 +60,19 @@ double LayerTimer::gemm(double rows, double inputs, double outputs) const {
   return gemm_time(gemm_rate(gain(), rows, inputs, outputs), rows, inputs, outputs);
 }
 
+double LayerTimer::grouped_time(double compute, double bytes) const {
+  const double traffic = memory(bytes);
+  return std::max({compute, traffic, compute + on_.gpu.kernels.grouped_traffic * traffic});
+}
+
 double LayerTimer::grouped_gemm(double experts, double rows, double inputs, double outputs,
                                 bool weight_grad) const {
-  const CostAssumptions& assumed = on_.assumptions;
-  const double rate = assumed.grouped_efficiency * rows / (rows + assumed.grouped_half_rows) *
-                      gemm_rate(gain(), 1e9, inputs, outputs);
+  const double rate = on_.assumptions.grouped_efficiency * gemm_rate(gain(), 1e9, inputs, outputs);
+  const double gradient = on_.parallel.gradients == Gradients::kFp32 ? 8 : 4;
   const double bytes =
-      2 * (rows * inputs + rows * outputs) + (weight_grad ? 8 : 2) * inputs * outputs;
-  return experts * std::max(2 * rows * inputs * outputs / rate * 1e9, memory(bytes)) *
-         assumed.slowdown;
+      2 * (rows * inputs + rows * outputs) + (weight_grad ? gradient : 2) * inputs * outputs;
+  return experts * grouped_time(2 * rows * inputs * outputs / rate * 1e9, bytes) *
+         on_.assumptions.slowdown;
 }
 
 double LayerTimer::memory(double bytes) const {
@@ -79,7 +88,11 @@ double LayerTimer::core_flops() const {
   const double rotary = model.latent ? static_cast<double>(model.latent->rotary_size) : 0;
   const double width =
       static_cast<double>(model.heads) * (2 * static_cast<double>(model.head_size) + rotary);
-  const double share = on_.assumptions.causal && on_.parallel.flash_attention ? 0.5 : 1;
+  // Whole blocks of keys are computed.
+  const double share =
+      on_.assumptions.causal && on_.parallel.flash_attention
+          ? 0.5 * estimate_attended_share(model, on_.parallel.sequence, kQueriesOfBlock)
+          : 1;
   return share * 2 * tokens() * static_cast<double>(on_.parallel.sequence) * per_tensor_rank(width);
 }
 
@@ -125,6 +138,19 @@ double LayerTimer::elementwise(const MovedNumbers& numbers) const {
          moved(2 * tokens() * (per_norm_rank(numbers.around) + per_tensor_rank(numbers.split)));
 }
 
+double LayerTimer::permutation() const {
+  const double tokens_here = per_tensor_rank(tokens() * on_.parallel.expert_split());
+  return memory(2 * tokens_here * count_permuted(on_)) * on_.assumptions.memory_efficiency /
+         kPermuteShare;
+}
+
+double LayerTimer::expert_biases(double bytes) const {
+  if (!on_.model.experts->biased) return 0;
+  const double copies = per_tensor_rank(tokens() * on_.parallel.expert_split()) *
+                        static_cast<double>(on_.model.experts->per_token);
+  return moved(bytes * copies * static_cast<double>(on_.model.hidden));
+}
+
 double LayerTimer::cast(const MovedNumbers& numbers) const {
   if (on_.matrices != MatrixType::kFp8) return 0;
   return moved(on_.assumptions.cast_bytes * tokens() *
@@ -168,9 +194,9 @@ double LayerTimer::expert_exchange() const {
   const Experts& experts = *on_.model.experts;
   if (parallel.expert <= 1) return 0;
   const double bytes = 2 * per_tensor_rank(tokens()) * static_cast<double>(on_.model.hidden);
+  const Dispatch dispatch{bytes, experts.per_token, experts.max_groups, dispatches_once(on_)};
   return static_cast<double>(
-      2 * estimate_exchange_time(on_.gpu, {bytes, experts.per_token, experts.max_groups},
-                                 parallel.expert, parallel.expert_split()));
+      2 * estimate_exchange_time(on_.gpu, dispatch, parallel.expert, parallel.expert_split()));
 }
 
 double LayerTimer::exposed_time(Nanos collective, double exposed) const {

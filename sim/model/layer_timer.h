@@ -39,7 +39,7 @@ class LayerTimer {
   double gemm(double rows, double inputs, double outputs) const;
   /// The same in 16 bits, whatever the other GEMMs compute in.
   double gemm16(double rows, double inputs, double outputs) const;
-  /// So many experts' GEMMs with `rows` tokens each. W also reads and writes every 32-bit gradient.
+  /// So many experts' GEMMs with `rows` tokens each. W also reads and writes every gradient.
   double grouped_gemm(double experts, double rows, double inputs, double outputs,
                       bool weight_grad) const;
   double memory(double bytes) const;
@@ -55,6 +55,10 @@ class LayerTimer {
   double scores(double bytes) const;
 
   double elementwise(const MovedNumbers& numbers) const;
+  /// The kernels that bring tokens into the order of their experts and back, in F or in I.
+  double permutation() const;
+  /// The kernels that add the biases of experts, by their bytes per number of an expert's output.
+  double expert_biases(double bytes) const;
   /// The casts of these numbers to 8 bits; 0 if GEMMs compute in 16.
   double cast(const MovedNumbers& numbers) const;
   double launches(double share) const;
@@ -70,6 +74,7 @@ class LayerTimer {
 
  private:
   double gain() const;  ///< rate of the GEMMs with weights over 16-bit ones
+  double grouped_time(double compute, double bytes) const;
   double gemm_rate(double gain, double rows, double inputs, double outputs) const;
   double gemm_time(double rate, double rows, double inputs, double outputs) const;
   double core_flops() const;

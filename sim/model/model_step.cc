@@ -70,15 +70,10 @@ std::vector<RankLoad> sum_rank_loads(const Schedule& schedule,
       RankLoad& load = loads[static_cast<std::size_t>(schedule.rank_of_stage[stage] + replica)];
       load.layers += held.layers;
       load.parameters += held.parameters;
+      load.head = load.head || schedule.is_last(stage);
     }
   }
   return loads;
-}
-
-/// Bytes of a micro-batch's slice, as one tensor rank sends it.
-double message_bytes(const ModelOnDevices& on, std::int32_t slices) {
-  return 2.0 * static_cast<double>(on.parallel.tokens() * on.model.hidden) /
-         on.parallel.norm_split() / slices;
 }
 
 /// Every tensor rank sends its part. If the receiver's tensor ranks each need the whole, they
@@ -96,7 +91,7 @@ void set_messages(CostModel& costs, const ModelOnDevices& on, const Shape& shape
   for (std::int32_t from = 0; from < shape.ranks; ++from)
     for (std::int32_t to = 0; to < shape.ranks; ++to) {
       const Link& link = find_rank_link(on, from, to);
-      const Nanos time = estimate_message_time(on, link, message_bytes(on, shape.slices));
+      const Nanos time = estimate_message_time(on, link, count_message_bytes(on, shape.slices));
       costs.message_between.push_back(time);
       costs.byte_time_between.push_back(time - estimate_message_time(on, link, 0));
     }
@@ -129,20 +124,6 @@ void expose_messages(CostModel& costs, const Schedule& schedule, double exposed)
     for (Nanos& time : *times) time = std::llround((1 - exposed) * static_cast<double>(time));
 }
 
-/// Buffers of a rank: two messages each way, a layer that is being recomputed, gathered weights.
-Bytes count_buffer_bytes(const ModelOnDevices& on, std::int32_t ranks, const RankLoad& load) {
-  Bytes buffers = ranks > 1 ? round_bytes(4 * message_bytes(on, 1), "a message") : 0;
-  if (on.parallel.recompute == Recompute::kFull) {
-    Parallelism whole = on.parallel;
-    whole.recompute = Recompute::kNone;
-    buffers += estimate_layer_memory(on.model, whole, on.model.layers - 1).forward;
-  }
-  if (on.parallel.zero_stage >= 3 && load.layers > 0)
-    buffers += round_bytes(4 * load.parameters.all() / static_cast<double>(load.layers),
-                           "a layer's parameters");
-  return buffers;
-}
-
 StageCost make_slice_cost(const PhaseTimes& times, std::int32_t slices) {
   StageCost cost;
   cost.forward = cost.recompute = round_nanos(times.forward / slices, "the forward of a stage");
@@ -171,9 +152,9 @@ MemoryDelta slice_memory(const MemoryDelta& whole, std::int32_t slices) {
   return {forward, -forward - weight_grad, weight_grad};
 }
 
-StateBytes count_rank_states(const ModelOnDevices& on, std::int32_t ranks, const RankLoad& load) {
+StateBytes count_rank_states(const ModelOnDevices& on, const Shape& shape, const RankLoad& load) {
   StateBytes states = count_states(on.parallel, load.parameters);
-  states.buffers = count_buffer_bytes(on, ranks, load);
+  states.buffers = count_buffer_bytes(on, shape, load);
   return states;
 }
 
@@ -204,7 +185,7 @@ ModelStep compute_model_step(const ModelOnDevices& on, const Schedule& schedule)
   }
   expose_messages(step.costs, schedule, on.assumptions.message_exposed);
   for (const RankLoad& load : sum_rank_loads(schedule, stages))
-    step.states.push_back(count_rank_states(on, schedule.shape.ranks, load));
+    step.states.push_back(count_rank_states(on, schedule.shape, load));
   return step;
 }
 

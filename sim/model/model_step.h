@@ -9,6 +9,7 @@
 #include "sim/model/cost_model.h"
 #include "sim/model/layer_cost.h"
 #include "sim/model/memory_model.h"
+#include "sim/model/rank_buffers.h"
 #include "sim/model/stage_states.h"
 
 namespace bubblescope::inline sim {
@@ -26,15 +27,8 @@ struct ModelStep {
 /// Error if there are too many stages or the layers cannot be split as requested.
 ModelStep compute_model_step(const ModelOnDevices& on, const Schedule& schedule);
 
-/// The sum over all stages of a rank.
-struct RankLoad {
-  std::int64_t layers = 0;
-  StageParameters parameters;
-};
-
-/// The states of a rank in a pipeline of so many ranks, including its buffers, with one version of
-/// the weights.
-StateBytes count_rank_states(const ModelOnDevices& on, std::int32_t ranks, const RankLoad& load);
+/// The states of a rank, including its buffers, with one version of the weights.
+StateBytes count_rank_states(const ModelOnDevices& on, const Shape& shape, const RankLoad& load);
 
 /// One slice's part of a stage's activations.
 MemoryDelta slice_memory(const MemoryDelta& whole, std::int32_t slices);

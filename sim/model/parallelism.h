@@ -49,9 +49,8 @@ struct Parallelism {
   /// Selective recomputation recomputes every second GEMM, and what lies between, from the others'
   /// outputs (torchtitan).
   bool recomputes_products = false;
-  /// Held per logit of the last stage: 4 for 32-bit logits; 10 where their 16-bit original and the
-  /// gradient of the loss stand beside them.
-  std::int32_t logit_bytes = 4;
+  /// Memory as PyTorch's FSDP, cross-entropy and pipelines hold it; otherwise as Megatron-LM does.
+  bool pytorch = false;
 
   /// How many layers the embedding and the head count as when layers are split; unless given, by
   /// their cost.

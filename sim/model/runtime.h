@@ -21,9 +21,8 @@ struct RuntimeDef {
   std::string summary;
   std::string source;  ///< where its rules come from
   CostAssumptions assumptions = {};
-  std::int32_t zero_stage = 1;       ///< unless --zero says otherwise
-  bool recomputes_products = false;  ///< Parallelism::recomputes_products
-  std::int32_t logit_bytes = 4;      ///< Parallelism::logit_bytes
+  std::int32_t zero_stage = 1;  ///< unless --zero says otherwise
+  bool pytorch = false;         ///< Parallelism::recomputes_products and Parallelism::pytorch
 };
 
 using RuntimeRegistrar = Registrar<RuntimeDef>;

@@ -47,7 +47,9 @@ StateBytes shard(double parameters, std::int32_t copies, const Parallelism& para
     return round_bytes(parameters * each / (sharded ? copies : 1), "a stage's parameters");
   };
   StateBytes states;
-  states.weights = bytes(kWeightBytes, zero_stage >= 3);
+  // FSDP's shards are the 32-bit weights that Adam updates; 16-bit ones exist while gathered.
+  const bool only_master = parallel.pytorch && zero_stage >= 3;
+  states.weights = only_master ? 0 : bytes(kWeightBytes, zero_stage >= 3);
   states.gradients = bytes(count_gradient_bytes(parallel), zero_stage >= 2);
   states.optimizer = bytes(count_optimizer_bytes(parallel), zero_stage >= 1);
   return states;

@@ -1,6 +1,8 @@
 // Counts parameters.
 #include "sim/model/transformer.h"
 
+#include <algorithm>
+
 namespace bubblescope::inline sim {
 
 namespace {
@@ -70,6 +72,15 @@ std::int64_t count_total_parameters(const Transformer& model) {
   for (std::int64_t layer = 0; layer < model.layers; ++layer)
     total += count_layer_parameters(model, layer).total();
   return total;
+}
+
+double estimate_attended_share(const Transformer& model, std::int64_t sequence, double more) {
+  if (model.local_layers == 0) return 1;
+  // A window of w of s tokens: w s - w^2 / 2 scores of s^2 / 2.
+  const double part =
+      std::min(1.0, (static_cast<double>(model.window) + more) / static_cast<double>(sequence));
+  const double local = static_cast<double>(model.local_layers) / static_cast<double>(model.layers);
+  return 1 - local + local * part * (2 - part);
 }
 
 std::vector<std::string> find_faults(const Transformer& model) {

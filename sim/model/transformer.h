@@ -28,6 +28,7 @@ struct Experts {
   std::int64_t dense_layers = 0;  ///< the first layers, which have a dense network instead
   /// A token's experts are in at most so many groups, each on a node of its own; 0: anywhere.
   std::int64_t max_groups = 0;
+  bool biased = false;  ///< each expert adds a bias to its output (gpt-oss)
 };
 
 struct Transformer {
@@ -46,6 +47,10 @@ struct Transformer {
   /// Multi-token prediction modules (arXiv 2412.19437, section 2.2): each has a projection of two
   /// hidden states to one, a layer like the last, and the main model's embedding and head.
   std::int64_t predictions = 0;
+  /// In so many layers a token attends to the last `window` tokens alone; those layers are spread
+  /// evenly. 0: every layer attends to the whole sequence.
+  std::int64_t local_layers = 0;
+  std::int64_t window = 0;
   std::optional<LatentAttention> latent = {};
   std::optional<Experts> experts = {};
 };
@@ -76,6 +81,10 @@ std::int64_t count_prediction_projection_parameters(const Transformer& model);
 std::int64_t count_total_parameters(const Transformer& model);
 /// All multi-token prediction modules, without the shared embedding and head.
 std::int64_t count_prediction_parameters(const Transformer& model);
+
+/// The mean over layers of the scores that causal attention computes, over those of whole
+/// sequences, if a local layer computes `more` tokens beside its window.
+double estimate_attended_share(const Transformer& model, std::int64_t sequence, double more = 0);
 
 /// The problems of a description, each with the remedy; empty: none.
 std::vector<std::string> find_faults(const Transformer& model);

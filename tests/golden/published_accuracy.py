@@ -16,6 +16,8 @@ import published_fit
 import published_intervals
 import published_megatron
 import published_networks
+import published_ranking
+import published_steps
 from published_source import Program, Source
 from published_zero_bubble import ZeroBubble, zero_bubble_phases
 
@@ -31,8 +33,8 @@ python3 tests/golden/published_accuracy.py build/release/bubblescope published.j
 from a file of the published numbers, each with its source; the limits (median 5 %, worst 12 %) are a test. Where
 nothing at all is fitted to a source (`none: ab initio`) they are 10 % and 20 %; networks that are no transformers,
 from a count of what their layers compute, may have one cell far off (30 %), and of runs of which one number is known
-30 % is the limit. Closed forms stand beside measurements here, and most measured rows have one fitted number; steps
-of runs that no number was fitted to alone are in [Steps of published runs](accuracy_steps.md).
+30 % is the limit. Steps of runs that no number was fitted to alone are in [Steps of published runs](accuracy_steps.md), with
+what constants were before fitting and after.
 """
 
 
@@ -158,8 +160,7 @@ def expect_all_accounted(published):
         )
 
 
-def collect(program, published):
-    zero_bubble = ZeroBubble(program, published)
+def collect(program, published, zero_bubble):
     networks, megatron = published_networks, published_megatron
     others = [
         megatron.llama3,
@@ -196,11 +197,46 @@ def percent(error):
     return f'{100 * error:+.1f} %'
 
 
-def document(sources):
-    text = INTRODUCTION + '\n| source | calibrated on | cells | median error | worst |\n|---|---|---|---|---|\n'
+def is_closed_form(source):
+    """Whether a source states what its authors computed, not what they measured."""
+    return source.kind == 'exact' or 'bubble rates' in source.title
+
+
+def way_of(source):
+    """How a source's numbers came to be compared: the column that its errors stand in."""
+    if source.calibration.startswith('none'):
+        return 'predicted'
+    shared = any(words in source.calibration for words in ('an assumption of every model', 'assumptions of every model'))
+    return 'fitted' if shared else 'calibrated'
+
+
+def errors_text(source):
+    errors = source.errors()
+    return f'{100 * statistics.median(errors):.1f} %, {100 * max(errors):.1f} %'
+
+
+def measured_table(sources):
+    ways = ('fitted', 'calibrated', 'predicted')
+    text = '\n## Measured\n\nMedian and worst error. *Fitted*: assumptions of every model were chosen on these numbers. *Calibrated*: one '
+    text += 'or two numbers of the\nsource set a speed, and are not counted. *Predicted*: nothing comes from the source.\n\n'
+    text += '| source | calibrated on | cells | fitted | calibrated | predicted |\n|---|---|---|---|---|---|\n'
     for source in sources:
-        errors = source.errors()
-        text += f'| {source.title} | {source.calibration} | {len(errors)} | {100 * statistics.median(errors):.1f} % | {100 * max(errors):.1f} % |\n'
+        cells = [errors_text(source) if way_of(source) == way else '' for way in ways]
+        text += f'| {source.title} | {source.calibration} | {len(source.cells)} | {" | ".join(cells)} |\n'
+    return text
+
+
+def closed_form_table(sources):
+    text = '\n## Computed by their authors\n\nClosed forms and simulations, which a prediction should equal; no measurement is among them.\n\n'
+    text += '| source | calibrated on | cells | median, worst error |\n|---|---|---|---|\n'
+    for source in sources:
+        text += f'| {source.title} | {source.calibration} | {len(source.cells)} | {errors_text(source)} |\n'
+    return text
+
+
+def document(sources):
+    text = INTRODUCTION + measured_table([source for source in sources if not is_closed_form(source)])
+    text += closed_form_table([source for source in sources if is_closed_form(source)])
     text += '\n## What is not predicted\n\n| numbers | why |\n|---|---|\n'
     for entry, why in NOT_PREDICTED.items():
         text += f'| `{entry}` | {why} |\n'
@@ -212,18 +248,24 @@ def document(sources):
     return text
 
 
-def coverage_of_steps(binary, folder):
-    """How many published steps lie inside their intervals; a section, empty without published_2.json."""
+def left_out_steps(binary, folder, schedule_pairs):
+    """Coverage of intervals and ranking of layouts, each source left out; empty without published_2.json."""
     if not os.path.exists(os.path.join(folder, 'published_2.json')):
         return ''
     known = published_fit.constants(os.path.join(os.path.dirname(__file__), 'published_constants.json'))
-    results = published_fit.fit_all(binary, published_fit.find_some_runs(folder), known)
+    runs = published_fit.find_some_runs(folder)
+    results = published_fit.fit_all(binary, runs, known)
+    peaks = published_steps.predict_all(binary, [run for run in runs if 'bytes' in run])
     return (
         '\n## Steps inside their intervals\n\nOf each source, the runs whose measured step lies inside the interval that all '
         'other sources give: neither the\nconstants of the model nor the errors of the interval come from the source. The two '
         'numbers by which intervals follow\nfrom errors were chosen on all sources together: '
         '[Steps of published runs](accuracy_steps.md).\n\n'
         + published_intervals.coverage_table(published_intervals.coverage(results))
+        + published_ranking.section(
+            [dict(run, predicted=run['seconds'] * (1 + run['error'])) for run in results], schedule_pairs
+        )
+        + published_steps.memory_section(peaks)
     )
 
 
@@ -240,10 +282,12 @@ def main():
         published = {entry['id']: entry for entry in json.load(file)}
     expect_all_accounted(published)
     program = Program(args.binary)
-    sources = collect(program, published)
+    zero_bubble = ZeroBubble(program, published)
+    sources = collect(program, published, zero_bubble)
     if args.write:
+        pairs = [('Zero bubble, table 4', *zero_bubble.pairs_in_order)]
         with open(args.write, 'w') as file:
-            file.write(document(sources) + coverage_of_steps(args.binary, os.path.dirname(args.published)))
+            file.write(document(sources) + left_out_steps(args.binary, os.path.dirname(args.published), pairs))
     for source in sources:
         errors = source.errors()
         verdict = 'within' if source.within() else 'ABOVE'

@@ -55,18 +55,7 @@ MODELS = {
         'num_experts_per_tok': 2,
         'vocab_size': 131072,
     },
-    'gpt-oss-120b': {
-        'model_type': 'mixtral',
-        'hidden_size': 2880,
-        'num_hidden_layers': 36,
-        'num_attention_heads': 64,
-        'head_dim': 64,
-        'num_key_value_heads': 8,
-        'intermediate_size': 2880,
-        'num_local_experts': 128,
-        'num_experts_per_tok': 4,
-        'vocab_size': 201088,
-    },
+    'gpt-oss-120b': 'gpt-oss-120b',
     'qwen3-235b-a22b': {
         'model_type': 'qwen3_moe',
         'hidden_size': 4096,
@@ -181,7 +170,9 @@ def nvidia_runs(entry, source, device):
             'precision': run['precision'],
             'kind': 'expert' if run['model'] in EXPERTS else 'dense',
             'model': layered_model(run),
-            'flags': nvidia_flags(run),
+            'work': f"{run['model']}, {run.get('layers', 'all')} layers, {run['gpus']} {gpu}, {run['precision']}, {run['gbs']} x {run['seq']}",
+            # Megatron-Bridge's recipes reduce gradients in 16 bits (scripts/performance/configs, grad_reduce_in_fp32 off).
+            'flags': nvidia_flags(run) + (['--gradients', 'bf16'] if source == 'megatron-bridge' else []),
             'seconds': run['step_s'],
         }
 
@@ -251,6 +242,7 @@ def vtrain_runs(path, source):
         yield {
             'source': source,
             'name': f'{hidden} x {layers}, batch {batch} of {size}, tp {tensor}, dp {data}, pp {ranks}',
+            'work': f'{hidden} x {layers}, {number("attention heads")} heads, {tensor * data * ranks} a100, {batch} x {length}',
             'runtime': 'deepspeed',
             'device': 'a100',
             'precision': 'bf16',

@@ -11,6 +11,7 @@ The error of a run is the predicted over the published step time, less 1.
 import argparse
 import concurrent.futures
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -22,6 +23,8 @@ import published_runs
 
 # Of the medians of absolute errors: their mean over sources, and any source's.
 LIMITS = (0.06, 0.12)
+# Of peaks of memory: any source's median, and the worst run, which kept all logits of its last stage (docs/models.md).
+MEMORY_LIMITS = (0.05, 0.20)
 
 # What the program knew of runtimes before it had --runtime: the flags of a framework's user then.
 OLD_RUNTIMES = {'megatron-2021': ['--message-exposed', 1, '--accumulation-bytes', 12, '--zero', 0]}
@@ -100,6 +103,7 @@ def rows_of(results):
                 'worst': max(errors, key=abs) if errors else None,
                 'inside': sum(inside) / len(inside) if inside else None,
                 'memory': statistics.median(map(abs, memory)) if memory else None,
+                'worst_memory': max(map(abs, memory)) if memory else None,
             }
         )
     return rows
@@ -114,8 +118,24 @@ def table(rows):
         cells += ['' if row[key] is None else percent(row[key]) for key in ('signed', 'worst')]
         cells += ['' if row[key] is None else f'{100 * row[key]:.1f} %' for key in ('inside', 'memory')]
         text += '| ' + ' | '.join(map(str, cells)) + ' |\n'
-    medians = [row['median'] for row in rows if row['median'] is not None]
+    medians = [row['median'] for row in rows if row['median'] is not None] or [math.nan]
     return text + f'\nMean of the sources\' medians: {100 * statistics.mean(medians):.1f} %.\n'
+
+
+def memory_section(results):
+    """Peaks of published runs that state them, for docs/accuracy_published.md. Nothing is fitted to them."""
+    known = [run for run in results if 'memory_error' in run]
+    errors = [abs(run['memory_error']) for run in known]
+    text = (
+        '\n## Memory of published runs\n\nThe peak of the fullest rank. Nothing is fitted: rules are those of '
+        '[Memory](models.md#memory), and 2 GiB stand for what\nPyTorch\'s allocator does not count (driver, libraries), which '
+        'published peaks leave out, and for what it reserves beyond tensors,\nwhich they hold.\n\n'
+        '| run | predicted | published | error |\n|---|---|---|---|\n'
+    )
+    for run in known:
+        gib = run['bytes'] / 2**30
+        text += f"| {run['source']}: {run['name']} | {gib * (1 + run['memory_error']):.1f} GiB | {gib:.1f} GiB | {percent(run['memory_error'])} |\n"
+    return text + f'\nMedian {100 * statistics.median(errors):.1f} %, worst {100 * max(errors):.1f} %.\n'
 
 
 def find_breaches(rows):
@@ -125,6 +145,8 @@ def find_breaches(rows):
     if statistics.mean(medians) > LIMITS[0]:
         found.append(f'the mean of the medians is {100 * statistics.mean(medians):.1f} %')
     found += [f"{row['source']}: median {100 * row['median']:.1f} %" for row in rows if (row['median'] or 0) > LIMITS[1]]
+    for key, limit in zip(('memory', 'worst_memory'), MEMORY_LIMITS):
+        found += [f"{row['source']}: {key} {100 * row[key]:.1f} %" for row in rows if (row[key] or 0) > limit]
     return found
 
 

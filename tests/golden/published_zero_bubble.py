@@ -25,9 +25,14 @@ class ZeroBubble:
         return (self.models[model]['layers'] + 2) // ranks if column == '1F1B-I' else 1
 
     def span(self, column, row, hop=0.0):
-        """The longest rank's span: with post-validation, steps follow each other at that distance."""
+        """The longest rank's span: with post-validation, steps follow each other at that distance.
+
+        Megatron's interleaved schedule makes one call for the messages of a forward and a backward, where 1F1B makes two
+        (core/pipeline_parallel/schedules.py, send_forward_backward_recv_forward_backward): half a hop's overhead per op.
+        """
         times = self.times[row['model'], row['m']]
         chunks = self.chunks(column, row['model'], row['p'])
+        hop = hop / 2 if column == '1F1B-I' else hop
         words = [
             ZERO_BUBBLE.get(column, column.lower()),
             '--pp',
@@ -166,7 +171,7 @@ class ZeroBubble:
         source = Source(
             'Zero bubble, table 4: measured steps',
             'time',
-            'per model: one overhead per hop and one constant per step, on its 1F1B rows',
+            'per model: one overhead per hop and one constant per step, on its 1F1B rows; interleaved has half the calls',
         )
         ordered = 0
         for model in self.models:
@@ -187,6 +192,7 @@ class ZeroBubble:
                 for column in ('1F1B-I', 'ZB-1p', 'ZB-2p'):
                     source.add(f"{model} m={row['m']} {column}", predicted[column], self.step(column, row))
         pairs = 6 * len(self.measured)
+        self.pairs_in_order = (ordered, pairs)
         source.remark = f'{ordered} of {pairs} pairs of schedules in the measured order.'
         return source
 

@@ -187,5 +187,26 @@ TEST(ModelFiles, RefuseWhatAKnownArchitectureCanAlsoBe) {
             std::string::npos);
 }
 
+std::int64_t local_layers_of(const std::string& keys) {
+  const std::string rest =
+      R"("hidden_size": 2880, "num_attention_heads": 64, "num_hidden_layers": 6, "vocab_size": 1000)";
+  return traces::parse_model("{" + keys + rest + "}", "config.json").local_layers;
+}
+
+// A window without more holds for every layer, as in Mistral 7B v0.1; Qwen's counts if it is used.
+TEST(ModelFiles, KnowWhichLayersAreLocal) {
+  EXPECT_EQ(local_layers_of(R"("model_type": "mistral", "sliding_window": 4096, )"), 6);
+  EXPECT_EQ(local_layers_of(R"("model_type": "mistral", "sliding_window": null, )"), 0);
+  EXPECT_EQ(local_layers_of(R"("model_type": "qwen2", "sliding_window": 131072, )"), 0);
+  EXPECT_EQ(local_layers_of(R"("model_type": "gemma2", "sliding_window": 4096, )"), 3);
+  EXPECT_EQ(local_layers_of(R"("model_type": "gemma3_text", "sliding_window": 1024,
+                               "sliding_window_pattern": 6, )"),
+            5);
+  EXPECT_EQ(local_layers_of(R"("model_type": "gpt_oss", "sliding_window": 128, "layer_types":
+                               ["sliding_attention", "full_attention", "sliding_attention",
+                                "full_attention", "sliding_attention", "full_attention"], )"),
+            3);
+}
+
 }  // namespace
 }  // namespace bubblescope::tests

@@ -114,24 +114,6 @@ TEST(GroupLink, UsesTheNicsOfAllMembersInANode) {
             gpu("gb200").inside.bytes_per_second);
 }
 
-// All-to-alls inside a node reach 0.60 of the stated rate where messages reach 0.836. A token with
-// one copy visits one of the nodes, so half of all tokens leave one of two nodes; with 8 copies
-// over two nodes, 1 - 1/2^8 of them visit each.
-TEST(ExchangeTime, IsThatOfTheSlowerOfBothWays) {
-  const Gpu& device = gpu("h100");
-  const double bytes = 1e9;
-  const Link inside{device.inside.latency, 0.60 / 0.836 * device.inside.bytes_per_second};
-  EXPECT_EQ(estimate_exchange_time(device, {bytes, 1, 0}, 16, 1), device.outside.time(bytes / 2));
-  EXPECT_EQ(estimate_exchange_time(device, {bytes, 1, 0}, 8, 1), inside.time(bytes * 7 / 8));
-  EXPECT_EQ(estimate_exchange_time(device, {bytes, 1, 0}, 4, 8),
-            device.outside.time(bytes * 3 / 4));
-  const double visited = 2 * (1 - 1.0 / 256);
-  EXPECT_EQ(estimate_exchange_time(device, {bytes, 8, 0}, 16, 1),
-            std::max(device.outside.time(bytes * visited / 2), inside.time(8 * bytes * 7 / 8)));
-  EXPECT_EQ(estimate_exchange_time(device, {bytes, 8, 1}, 16, 1),
-            std::max(device.outside.time(bytes / 2), inside.time(8 * bytes * 7 / 8)));
-}
-
 ModelOnDevices deepseek() {
   ModelOnDevices on;
   on.model = Registry<ModelDef>::instance().find("deepseek-v3")->model;

@@ -99,8 +99,8 @@ void set_assumptions(ModelOnDevices& on, const ModelOptions& options) {
   on.runtime = runtime.name;
   on.assumptions = runtime.assumptions;
   on.parallel.zero_stage = options.zero_stage.value_or(runtime.zero_stage);
-  on.parallel.recomputes_products = runtime.recomputes_products;
-  on.parallel.logit_bytes = runtime.logit_bytes;
+  on.parallel.recomputes_products = runtime.pytorch;
+  on.parallel.pytorch = runtime.pytorch;
   on.assumptions.causal = !options.full_attention;
   on.assumptions.slowdown = options.slowdown;
   on.sources.push_back("runtime " + runtime.name + ": " + runtime.source);

@@ -29,7 +29,7 @@ struct Family {
 
 constexpr Family kHandWritten{"", true, false, false, false};
 constexpr Family kGpt2{"gpt2", false, true, true, true};
-constexpr std::array<Family, 21> kFamilies{{
+constexpr std::array<Family, 23> kFamilies{{
     {"bloom", false, true},
     {"cohere", true, true},
     {"deepseek_v2"},
@@ -37,8 +37,10 @@ constexpr std::array<Family, 21> kFamilies{{
     {"falcon", false, true},
     {"gemma", true, true},
     {"gemma2", true, true},
+    {"gemma3_text", true, true},
     kGpt2,
     {"gpt_neox", false},
+    {"gpt_oss"},
     {"llama"},
     {"mistral"},
     {"mixtral"},
@@ -147,6 +149,25 @@ void set_attention(Transformer& model, const Config& config) {
                                  : config.find({"head_dim"}).value_or(model.hidden / model.heads);
 }
 
+/// Layers of local attention: those that layer_types calls so; or all but every n-th
+/// (sliding_window_pattern, 2 for Gemma 2); or, where a window is all that is given, every layer.
+void set_windows(Transformer& model, const Config& config, const JsonNode& node,
+                 std::string_view type) {
+  const auto window = config.find({"sliding_window"});
+  if (!window || !config.flag("use_sliding_window", !type.starts_with("qwen"))) return;
+  model.window = *window;
+  model.local_layers = model.layers;
+  if (const auto types = node.find("layer_types"); types && !types->is_null()) {
+    model.local_layers = 0;
+    for (std::size_t layer = 0; layer < types->size(); ++layer)
+      model.local_layers += (*types)[layer].text() == "sliding_attention" ? 1 : 0;
+    model.local_layers = std::min(model.local_layers, model.layers);
+  } else if (type == "gemma2" || config.find({"sliding_window_pattern"})) {
+    model.local_layers -= model.layers / config.find({"sliding_window_pattern"}).value_or(2);
+  }
+  if (model.local_layers == 0) model.window = 0;
+}
+
 void set_tables(Transformer& model, const Config& config, const Family& family) {
   model.vocabulary = config.required({"vocab_size"});
   model.tied_embeddings = config.flag("tie_word_embeddings", family.tied);
@@ -171,10 +192,12 @@ Transformer parse_model(std::string_view text, const std::string& file) {
   model.gated = family.gated;
   model.dropout = config.drops({"resid_pdrop", "hidden_dropout", "dropout"}, family.dropout);
   set_tables(model, config, family);
+  set_windows(model, config, node, family.type);
   config.expect("word_embed_proj_dim", model.hidden);
   config.expect("decoder_sparse_step", 1);
   model.predictions = config.find({"num_nextn_predict_layers"}, 0).value_or(0);
   model.experts = experts_of(config);
+  if (model.experts) model.experts->biased = family.type == "gpt_oss";
   const std::vector<std::string> faults = find_faults(model);
   if (!faults.empty()) throw Error(file + ": " + faults[0]);
   return model;

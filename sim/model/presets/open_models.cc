@@ -1,6 +1,5 @@
 // Open models by their config.json on Hugging Face, whose id is an alias. The numbers of parameters
-// that their authors state are a test. Windows of local attention (Gemma 3, gpt-oss) are not
-// modelled: all layers attend to the whole sequence.
+// that their authors state are a test.
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,9 +45,12 @@ ModelRegistrar tied(const Size& size) {
   return ModelRegistrar(std::move(def));
 }
 
-ModelRegistrar gemma(const Size& size) {
-  ModelDef def = define(size, "dense, GeGLU, tied embeddings; local windows counted as whole");
+/// Every sixth layer attends to the whole sequence (sliding_window_pattern).
+ModelRegistrar gemma(const Size& size, std::int64_t window) {
+  ModelDef def = define(size, "dense, GeGLU, tied embeddings; five of six layers local");
   def.model.tied_embeddings = true;
+  def.model.window = window;
+  def.model.local_layers = size.layers - size.layers / 6;
   return ModelRegistrar(std::move(def));
 }
 
@@ -133,17 +135,25 @@ const ModelRegistrar kMistral[] = {
 };
 
 const ModelRegistrar kGemma3[] = {
-    gemma({"gemma3-1b", {"google/gemma-3-1b-pt"}, 26, 1152, 4, 1, 256, 6912, 262'144}),
-    gemma({"gemma3-4b", {"google/gemma-3-4b-pt"}, 34, 2560, 8, 4, 256, 10'240, 262'208}),
-    gemma({"gemma3-12b", {"google/gemma-3-12b-pt"}, 48, 3840, 16, 8, 256, 15'360, 262'208}),
-    gemma({"gemma3-27b", {"google/gemma-3-27b-pt"}, 62, 5376, 32, 16, 128, 21'504, 262'208}),
+    gemma({"gemma3-1b", {"google/gemma-3-1b-pt"}, 26, 1152, 4, 1, 256, 6912, 262'144}, 512),
+    gemma({"gemma3-4b", {"google/gemma-3-4b-pt"}, 34, 2560, 8, 4, 256, 10'240, 262'208}, 1024),
+    gemma({"gemma3-12b", {"google/gemma-3-12b-pt"}, 48, 3840, 16, 8, 256, 15'360, 262'208}, 1024),
+    gemma({"gemma3-27b", {"google/gemma-3-27b-pt"}, 62, 5376, 32, 16, 128, 21'504, 262'208}, 1024),
 };
 
+/// Every second layer attends to 128 tokens (sliding_window, layer_types).
+ModelRegistrar gpt_oss(const Size& size, std::int64_t experts) {
+  ModelDef def = define_mixture(size, {experts, 4, 0, 2880});
+  def.summary += "; every second layer local";
+  def.model.window = 128;
+  def.model.local_layers = size.layers / 2;
+  def.model.experts->biased = true;
+  return ModelRegistrar(std::move(def));
+}
+
 const ModelRegistrar kGptOss[] = {
-    mixture({"gpt-oss-20b", {"openai/gpt-oss-20b"}, 24, 2880, 64, 8, 64, 2880, 201'088},
-            {32, 4, 0, 2880, 0}),
-    mixture({"gpt-oss-120b", {"openai/gpt-oss-120b"}, 36, 2880, 64, 8, 64, 2880, 201'088},
-            {128, 4, 0, 2880, 0}),
+    gpt_oss({"gpt-oss-20b", {"openai/gpt-oss-20b"}, 24, 2880, 64, 8, 64, 2880, 201'088}, 32),
+    gpt_oss({"gpt-oss-120b", {"openai/gpt-oss-120b"}, 36, 2880, 64, 8, 64, 2880, 201'088}, 128),
 };
 
 const ModelRegistrar kDeepSeekKin[] = {

@@ -24,11 +24,15 @@ CostAssumptions megatron_2021() {
   return assumed;
 }
 
+/// Recipes of Megatron-Bridge dispatch tokens with DeepEP or Hybrid-EP
+/// (moe_flex_dispatcher_backend), or run an all-to-all over nodes beside another micro-batch
+/// (moe_a2a_overlap), whose exposed part is closer to that of the former than to a whole one.
 CostAssumptions nemo() {
   CostAssumptions assumed = megatron();
   assumed.tensor_exposed = 0.4;
   assumed.context_exposed = 0.3;
   assumed.elementwise_traffic = 0.62;
+  assumed.dispatch_once = 1;
   return assumed;
 }
 
@@ -91,8 +95,7 @@ const RuntimeRegistrar kFsdp{{"fsdp",
                               "PyTorch FSDP; mosaicml/llm-foundry",
                               fsdp(),
                               3,
-                              true,
-                              10}};
+                              true}};
 const RuntimeRegistrar kTorchtitan{
     {"torchtitan",
      {},
@@ -101,8 +104,7 @@ const RuntimeRegistrar kTorchtitan{
      "pytorch/torchtitan, docs and distributed/activation_checkpoint.py",
      torchtitan(),
      3,
-     true,
-     10}};
+     true}};
 
 }  // namespace
 }  // namespace bubblescope::inline sim

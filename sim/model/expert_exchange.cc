@@ -1,0 +1,58 @@
+// Bytes over the links inside a node and over the NICs; the slower of both counts.
+#include "sim/model/expert_exchange.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace bubblescope::inline sim {
+
+namespace {
+
+/// All-to-alls inside a node reach 0.60 of the stated rate (B200, and A100 over PCI Express:
+/// SimuMax's measured networks), messages between two devices 0.836. DeepEP's Hybrid-EP, called
+/// from PyTorch, has 485 and 465 of a GB200's 900 GB/s over 32 ranks, 0.53
+/// (docs/README_Hybrid-EP.md).
+constexpr double kExchangeShare = 0.60 / 0.836;
+
+}  // namespace
+
+double estimate_distinct(double places, std::int64_t draws) {
+  return places * (1 - std::pow(1 - 1 / places, static_cast<double>(draws)));
+}
+
+Nanos estimate_exchange_time(const Gpu& gpu, const Dispatch& dispatch, std::int32_t ranks,
+                             std::int32_t stride) {
+  const std::int32_t members = std::clamp(gpu.per_node / stride, 1, ranks);
+  const auto all = static_cast<double>(ranks);
+  const double copies = dispatch.once ? estimate_distinct(all, dispatch.copies)
+                                      : static_cast<double>(dispatch.copies);
+  const double bytes = dispatch.bytes_per_copy * copies;
+  const Link within{gpu.inside.latency, kExchangeShare * gpu.inside.bytes_per_second};
+  if (members == ranks) return estimate_all_to_all_time(bytes, ranks, within);
+  if (!dispatch.once)
+    return std::max(members > 1 ? within.time(bytes * (members - 1) / all) : 0,
+                    gpu.outside.time(bytes * (all - members) / all));
+  const double nodes = std::ceil(all / members);
+  double visited = estimate_distinct(nodes, dispatch.copies);
+  if (dispatch.max_nodes > 0) visited = std::min(visited, static_cast<double>(dispatch.max_nodes));
+  const double outside = dispatch.bytes_per_copy * visited * (nodes - 1) / nodes;
+  const double inside = bytes * (members - 1) / members;
+  return std::max(members > 1 ? within.time(inside) : 0, gpu.outside.time(outside));
+}
+
+bool dispatches_once(const ModelOnDevices& on) {
+  return on.assumptions.dispatch_once > 0 || on.model.experts->max_groups > 0;
+}
+
+double count_permuted(const ModelOnDevices& on) {
+  const auto copies = static_cast<double>(on.model.experts->per_token);
+  const auto hidden = static_cast<double>(on.model.hidden);
+  if (on.parallel.expert > 1 && dispatches_once(on))
+    return 2 * (copies + estimate_distinct(on.parallel.expert, on.model.experts->per_token)) *
+           hidden;
+  // Read once and written per copy, and the reverse; by expert, every copy both ways.
+  const double by_expert = on.parallel.expert > 1 ? 4 * copies : 0;
+  return (2 * (1 + copies) + by_expert) * hidden;
+}
+
+}  // namespace bubblescope::inline sim

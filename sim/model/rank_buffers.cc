@@ -1,0 +1,66 @@
+// PyTorch's rules are those of torch/distributed (fsdp/_fully_shard, pipelining/stage.py, tensor).
+#include "sim/model/rank_buffers.h"
+
+#include "sim/ir/range.h"
+#include "sim/model/activation_bytes.h"
+
+namespace bubblescope::inline sim {
+
+namespace {
+
+/// What the one layer holds whose backward runs; with full recomputation all that a layer saves.
+Bytes count_recomputed_bytes(const ModelOnDevices& on) {
+  const std::int64_t last = on.model.layers - 1;
+  if (on.parallel.recompute == Recompute::kNone) return 0;
+  if (on.parallel.recompute == Recompute::kSelective)
+    return count_selectively_recomputed(on.model, on.parallel, last);
+  Parallelism whole = on.parallel;
+  whole.recompute = Recompute::kNone;
+  return estimate_layer_memory(on.model, whole, last).forward;
+}
+
+/// Sequence parallelism gathers the input of one GEMM at a time; all tensor ranks then hold all of
+/// it.
+Bytes count_gathered_input_bytes(const Parallelism& parallel, std::int64_t hidden) {
+  if (parallel.norm_split() == 1) return 0;
+  return 2 * parallel.tokens() * hidden;
+}
+
+/// The layer that computes and the next one, in 16 bits; and in PyTorch the head, which FSDP
+/// gathers as a group of its own.
+double count_gathered_weight_bytes(const ModelOnDevices& on, const RankLoad& load) {
+  if (on.parallel.zero_stage < 3 || load.layers == 0) return 0;
+  const double tables = static_cast<double>(count_head_parameters(on.model)) / on.parallel.tensor;
+  const double layers = load.parameters.all() / static_cast<double>(load.layers);
+  return 4 * layers + (on.parallel.pytorch && load.head ? 2 * tables : 0);
+}
+
+/// FSDP copies a layer's 16-bit gradients into a buffer of 32 bits to reduce them.
+double count_reduced_bytes(const ModelOnDevices& on, const RankLoad& load) {
+  if (!on.parallel.pytorch || on.parallel.data == 1 || load.layers == 0) return 0;
+  return 6 * load.parameters.all() / static_cast<double>(load.layers);
+}
+
+/// Two messages each way. PyTorch's pipelines allocate a buffer per micro-batch to receive
+/// activations and another for gradients.
+double count_pipeline_bytes(const ModelOnDevices& on, const Shape& shape) {
+  if (shape.ranks == 1) return 0;
+  const double message = count_message_bytes(on, 1);
+  return on.parallel.pytorch ? 2.0 * shape.chunks * shape.microbatches * message : 4 * message;
+}
+
+}  // namespace
+
+double count_message_bytes(const ModelOnDevices& on, std::int32_t slices) {
+  return 2.0 * static_cast<double>(on.parallel.tokens() * on.model.hidden) /
+         on.parallel.norm_split() / slices;
+}
+
+Bytes count_buffer_bytes(const ModelOnDevices& on, const Shape& shape, const RankLoad& load) {
+  return round_bytes(count_pipeline_bytes(on, shape), "messages") + count_recomputed_bytes(on) +
+         count_gathered_input_bytes(on.parallel, on.model.hidden) +
+         round_bytes(count_gathered_weight_bytes(on, load) + count_reduced_bytes(on, load),
+                     "a layer's weights and gradients");
+}
+
+}  // namespace bubblescope::inline sim

@@ -1,0 +1,24 @@
+// Buffers of a rank beside its weights, states and activations: messages in transit, what one layer
+// recomputes, gathered weights and inputs.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/ir/schedule.h"
+#include "sim/model/stage_states.h"
+
+namespace bubblescope::inline sim {
+
+/// The sum over all stages of a rank.
+struct RankLoad {
+  std::int64_t layers = 0;
+  bool head = false;  ///< one of them is the last
+  StageParameters parameters;
+};
+
+/// Bytes of a micro-batch's slice, as one tensor rank sends it.
+double count_message_bytes(const ModelOnDevices& on, std::int32_t slices);
+
+Bytes count_buffer_bytes(const ModelOnDevices& on, const Shape& shape, const RankLoad& load);
+
+}  // namespace bubblescope::inline sim

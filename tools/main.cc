@@ -8,6 +8,7 @@
 #include <new>
 #include <string>
 
+#include "exec/runtime/keep_memory.h"
 #include "sim/ir/error.h"
 #include "sim/ir/registry.h"
 #include "sim/ir/units.h"
@@ -92,6 +93,7 @@ void hold_standard_descriptors() {
 
 int run(int count, char** values) {
   hold_standard_descriptors();
+  exec::keep_freed_memory();  // later passes reuse what earlier ones have touched
   try {
     return flush_output(dispatch(take_input_limit({values + 1, values + count})));
   } catch (const Error& error) {

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "sim/analysis/asynchronous.h"
-#include "sim/analysis/critical_path.h"
 #include "sim/analysis/idle.h"
 #include "sim/analysis/lower_bound.h"
 #include "sim/analysis/memory_curve.h"
@@ -42,15 +41,17 @@ Bubble measure_bubble(const BubbleReport& report) {
   return bubble;
 }
 
-BubbleReport analyze_briefly(const ValidSchedule& schedule, const Program& program,
-                             const Timeline& timeline, const MemoryModel& memory,
-                             LowerBound bound) {
+namespace {
+
+BubbleReport analyze_times(const ValidSchedule& schedule, const Program& program,
+                           const Timeline& timeline, const MemoryModel& memory, LowerBound bound,
+                           const Blockers& blockers) {
   expect_countable(program, timeline);
   BubbleReport report;
   report.source = timeline.source;
   report.schedule = schedule->name;
   report.shape = schedule->shape;
-  report.ranks = account_for_time(program, timeline);
+  report.ranks = account_for_time(program, timeline, blockers);
   report.makespan = report.ranks.empty() ? 0 : report.ranks[0].busy + report.ranks[0].idle;
   for (const RankReport& rank : report.ranks) {
     report.max_span = std::max(report.max_span, rank.last_end - rank.first_start);
@@ -68,11 +69,21 @@ BubbleReport analyze_briefly(const ValidSchedule& schedule, const Program& progr
   return report;
 }
 
+}  // namespace
+
+BubbleReport analyze_briefly(const ValidSchedule& schedule, const Program& program,
+                             const Timeline& timeline, const MemoryModel& memory,
+                             LowerBound bound) {
+  return analyze_times(schedule, program, timeline, memory, bound, Blockers(program, timeline));
+}
+
 BubbleReport analyze(const ValidSchedule& schedule, const Program& program,
-                     const Timeline& timeline, const MemoryModel& memory) {
-  BubbleReport report = analyze_briefly(schedule, program, timeline, memory);
-  report.critical_path = find_critical_path(program, timeline);
-  report.slack = compute_slack(program, timeline);
+                     const Timeline& timeline, const MemoryModel& memory, Slack slack) {
+  const Blockers blockers(program, timeline);
+  BubbleReport report =
+      analyze_times(schedule, program, timeline, memory, LowerBound::kFind, blockers);
+  report.critical_path = find_critical_path(program, timeline, blockers);
+  if (slack == Slack::kFind) report.slack = compute_slack(program, timeline, blockers);
   return report;
 }
 

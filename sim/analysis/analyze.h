@@ -1,6 +1,7 @@
 // Turns a Timeline into a BubbleReport. The Timeline may be predicted, measured or imported.
 #pragma once
 
+#include "sim/analysis/critical_path.h"
 #include "sim/analysis/report.h"
 #include "sim/ir/timeline.h"
 #include "sim/ir/valid_schedule.h"
@@ -10,7 +11,8 @@ namespace bubblescope::inline sim {
 
 /// The whole report. Linear in the size of the Program; all times are exact integers.
 BubbleReport analyze(const ValidSchedule& schedule, const Program& program,
-                     const Timeline& timeline, const MemoryModel& memory = {});
+                     const Timeline& timeline, const MemoryModel& memory = {},
+                     Slack slack = Slack::kFind);
 
 /// Whether a brief report includes the lower bound. Computing it takes a third of the time that
 /// `plan` spends on a configuration.

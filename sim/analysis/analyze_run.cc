@@ -8,8 +8,8 @@
 
 namespace bubblescope::inline sim {
 
-BubbleReport analyze_run(const SimulatedStep& step, const Scenarios& scenarios) {
-  BubbleReport report = analyze(step.schedule, step.program, step.run.timeline, step.memory);
+BubbleReport analyze_run(const SimulatedStep& step, const Scenarios& scenarios, Slack slack) {
+  BubbleReport report = analyze(step.schedule, step.program, step.run.timeline, step.memory, slack);
   if (step.timing.traffic)
     report.links = account_for_links(*step.timing.traffic, step.run.uses, report.makespan);
   if (!step.costs.parts.empty())

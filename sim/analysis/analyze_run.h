@@ -2,6 +2,7 @@
 // used, how steps differ under noise, and which rank or kind of op the step time depends on.
 #pragma once
 
+#include "sim/analysis/critical_path.h"
 #include "sim/analysis/report.h"
 #include "sim/engine/simulate.h"
 #include "sim/ir/valid_schedule.h"
@@ -20,6 +21,6 @@ struct SimulatedStep {
 };
 
 /// The complete report, with its links, and with noise and sensitivity where they are asked for.
-BubbleReport analyze_run(const SimulatedStep& step, const Scenarios& scenarios);
+BubbleReport analyze_run(const SimulatedStep& step, const Scenarios& scenarios, Slack slack);
 
 }  // namespace bubblescope::inline sim

@@ -24,10 +24,10 @@ std::vector<InstructionId> backwards(const Program& program, const Blockers& blo
 
 }  // namespace
 
-std::vector<InstructionId> find_critical_path(const Program& program, const Timeline& timeline) {
+std::vector<InstructionId> find_critical_path(const Program& program, const Timeline& timeline,
+                                              const Blockers& blockers) {
   std::vector<InstructionId> path;
   if (program.size() == 0) return path;
-  const Blockers blockers(program, timeline);
   const auto last = std::max_element(timeline.end.begin(), timeline.end.end());
   std::optional<InstructionId> id = static_cast<InstructionId>(last - timeline.end.begin());
   for (; id; id = blockers.blocker(*id))
@@ -35,6 +35,10 @@ std::vector<InstructionId> find_critical_path(const Program& program, const Time
       path.push_back(*id);
   std::reverse(path.begin(), path.end());
   return path;
+}
+
+std::vector<InstructionId> find_critical_path(const Program& program, const Timeline& timeline) {
+  return find_critical_path(program, timeline, Blockers(program, timeline));
 }
 
 std::vector<PathPart> measure_path(const std::vector<InstructionId>& path,
@@ -51,11 +55,15 @@ std::vector<PathPart> measure_path(const std::vector<InstructionId>& path,
 }
 
 std::vector<Nanos> compute_slack(const Program& program, const Timeline& timeline) {
+  return compute_slack(program, timeline, Blockers(program, timeline));
+}
+
+std::vector<Nanos> compute_slack(const Program& program, const Timeline& timeline,
+                                 const Blockers& blockers) {
   std::vector<Nanos> slack(program.size());
   if (program.size() == 0) return slack;
   const Nanos step_end = *std::max_element(timeline.end.begin(), timeline.end.end());
   for (InstructionId id = 0; id < program.size(); ++id) slack[id] = step_end - timeline.end[id];
-  const Blockers blockers(program, timeline);
   for (const InstructionId id : backwards(program, blockers)) {
     const std::optional<InstructionId> blocker = blockers.blocker(id);
     if (!blocker) continue;

@@ -5,8 +5,6 @@
 #include <optional>
 #include <utility>
 
-#include "sim/analysis/blocker.h"
-
 namespace bubblescope::inline sim {
 
 std::string_view name(IdleCause cause) {
@@ -161,8 +159,12 @@ void reclassify_imbalance(RankReport& rank, Nanos busiest) {
 }  // namespace
 
 std::vector<RankReport> account_for_time(const Program& program, const Timeline& timeline) {
+  return account_for_time(program, timeline, Blockers(program, timeline));
+}
+
+std::vector<RankReport> account_for_time(const Program& program, const Timeline& timeline,
+                                         const Blockers& blockers) {
   const StepBounds bounds = find_step_bounds(timeline);
-  const Blockers blockers(program, timeline);
   std::vector<RankReport> ranks(program.ranks);
   std::vector<bool> started(program.ranks, false);
   bool has_collectives = false;

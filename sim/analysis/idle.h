@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "sim/analysis/blocker.h"
 #include "sim/analysis/report.h"
 #include "sim/ir/timeline.h"
 
@@ -21,6 +22,9 @@ std::size_t count_idle_causes(const BubbleReport& report);
 /// the message that ended it was in transit, memory while a copy was, and dependency before that.
 /// Dependency time counts as imbalance up to the rank's difference in work to the busiest rank.
 std::vector<RankReport> account_for_time(const Program& program, const Timeline& timeline);
+/// The same for a caller that has the step's blockers.
+std::vector<RankReport> account_for_time(const Program& program, const Timeline& timeline,
+                                         const Blockers& blockers);
 
 /// A period in which a rank's compute lane is idle for one cause.
 struct IdleGap {

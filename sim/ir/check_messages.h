@@ -24,14 +24,11 @@ struct ModeVerdict {
 struct MessageVerdict {
   std::vector<ModeVerdict> modes;  ///< in the order of the enum; eager with the options' slots
   std::optional<std::int32_t> eager_slots;  ///< see eager_slots_needed()
+  Problems swapped;                         ///< see find_swapped_messages()
 };
 
 /// Checks every mode and finds the slots needed, from one dataflow Program that is freed on return.
 /// Throws as lower() does.
 MessageVerdict check_messages(const ValidSchedule& schedule, const LowerOptions& options = {});
-
-/// Checks the modes only.
-std::vector<ModeVerdict> check_modes(const ValidSchedule& schedule,
-                                     const LowerOptions& options = {});
 
 }  // namespace bubblescope::inline sim

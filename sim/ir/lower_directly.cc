@@ -108,8 +108,8 @@ class DirectLowering {
 
   /// The values of the two halves of a pair, by index().
   struct Pair {
-    std::optional<std::size_t> first = {};
-    std::optional<std::size_t> second = {};
+    std::size_t first = kNoValue;
+    std::size_t second = kNoValue;
   };
 
   /// Finds the inputs of an op, except those from its own pair. If one is missing, the rank waits
@@ -215,6 +215,7 @@ class DirectLowering {
   };
 
   static constexpr std::size_t kPlainKinds = 3;  ///< kinds of values of plain ops
+  static constexpr std::size_t kNoValue = ~std::size_t{0};
 
   const Schedule& schedule_;
   bool pairs_are_atomic_;

@@ -15,8 +15,8 @@ namespace {
 
 /// The stage that waits for an op's result; empty at the end of a pipeline and for local results.
 std::optional<std::int32_t> consumer_stage(const Schedule& schedule, const Op& op) {
-  if (op.kind == OpKind::kForward && !schedule.is_last(op.stage)) return op.stage + 1;
-  if (gives_input_grad(op.kind) && !schedule.is_first(op.stage)) return op.stage - 1;
+  if (op.kind == OpKind::kForward && !ends_pipeline(schedule, op.stage)) return op.stage + 1;
+  if (gives_input_grad(op.kind) && !begins_pipeline(schedule, op.stage)) return op.stage - 1;
   return {};
 }
 

@@ -34,7 +34,10 @@ void sort_by_place(Problems& problems) {
 
 class OpChecks {
  public:
-  explicit OpChecks(const Schedule& schedule) : schedule_(schedule), index_(schedule) {}
+  explicit OpChecks(const Schedule& schedule)
+      : schedule_(schedule),
+        index_(schedule),
+        may_recompute_(!schedule.recompute_of_stage.empty()) {}
 
   Problems run() && {
     if (!check_placement()) return std::move(problems_);
@@ -61,7 +64,8 @@ class OpChecks {
   }
 
   bool belongs(std::int32_t stage, std::int32_t microbatch) const {
-    return stage / schedule_.stages_per_pipeline() == schedule_.pipeline_of_microbatch(microbatch);
+    return schedule_.pipelines == 1 ||
+           stage / schedule_.stages_per_pipeline() == schedule_.pipeline_of_microbatch(microbatch);
   }
 
   bool check_placement() {
@@ -225,6 +229,8 @@ class OpChecks {
     const Op& op = schedule_.order[rank][at];
     Place& place = places_[index_(op)];
     const bool full = op.kind == OpKind::kBackward;
+    may_recompute_ = may_recompute_ || op.kind == OpKind::kRecompute;
+    has_copies_ = has_copies_ || is_copy(op.kind);
     if (!place.is_present) {
       place = {static_cast<std::uint32_t>(at) & 0x3fffffffu, 1u, full ? 1u : 0u};
     } else if ((place.full != 0) == full) {
@@ -253,8 +259,8 @@ class OpChecks {
       if (!forward.is_present) report(rank, {}, to_string(op) + " is missing; add it to this rank");
       if (schedule_.forward_only) continue;
       check_backward(rank, op, gradient, weights);
-      check_recompute(rank, op, forward, gradient);
-      check_copies(rank, op, forward, gradient);
+      if (may_recompute_) check_recompute(rank, op, forward, gradient);
+      if (has_copies_) check_copies(rank, op, forward, gradient);
       if (forward.is_present && gradient.is_present && gradient.position < forward.position)
         report(
             rank, position_of(gradient),
@@ -272,44 +278,44 @@ class OpChecks {
 
   void check_backward(std::int32_t rank, const Op& op, const Place& gradient,
                       const Place& weights) {
-    const std::string weight_text = text(op, OpKind::kWeightGrad);
+    const auto weight_text = [&] { return text(op, OpKind::kWeightGrad); };
     if (!gradient.is_present && !weights.is_present)
       report(rank, {},
              text(op, OpKind::kBackward) + " is missing, and so are I and W; add B, or I and W");
     else if (!gradient.is_present)
       report(rank, position_of(weights),
-             weight_text + " has no I; add " + text(op, OpKind::kInputGrad) + " before it");
+             weight_text() + " has no I; add " + text(op, OpKind::kInputGrad) + " before it");
     else if (gradient.full && weights.is_present)
       report(rank, position_of(weights),
-             weight_text + " repeats the work of " + text(op, gradient) +
+             weight_text() + " repeats the work of " + text(op, gradient) +
                  "; write I instead of B, or remove W");
     else if (!gradient.full && !weights.is_present)
-      report(rank, {}, weight_text + " is missing; add it after " + text(op, gradient));
+      report(rank, {}, weight_text() + " is missing; add it after " + text(op, gradient));
     else if (weights.is_present && weights.position < gradient.position)
       report(rank, position_of(weights),
-             weight_text + " runs before its " + text(op, gradient) + "; move it after");
+             weight_text() + " runs before its " + text(op, gradient) + "; move it after");
   }
 
   void check_recompute(std::int32_t rank, const Op& op, const Place& forward,
                        const Place& gradient) {
     const Place& recomputed = place(ValueKind::kRecomputed, op.stage, op.microbatch, op.slice);
-    const std::string recomputed_text = text(op, OpKind::kRecompute);
+    const auto recomputed_text = [&] { return text(op, OpKind::kRecompute); };
     const bool planned = schedule_.recompute(op.stage) != Recompute::kNone;
     if (recomputed.is_present && !planned)
       report(rank, position_of(recomputed),
-             recomputed_text + " is on stage " + std::to_string(op.stage) +
+             recomputed_text() + " is on stage " + std::to_string(op.stage) +
                  ", which does not recompute; remove it, or let the stage recompute");
     if (!recomputed.is_present && planned && !schedule_.recompute_of_stage.empty())
       report(rank, {},
-             recomputed_text + " is missing, for stage " + std::to_string(op.stage) +
+             recomputed_text() + " is missing, for stage " + std::to_string(op.stage) +
                  " recomputes; add it before the backward");
     if (!recomputed.is_present) return;
     if (forward.is_present && recomputed.position < forward.position)
       report(rank, position_of(recomputed),
-             recomputed_text + " runs before its forward; move it after");
+             recomputed_text() + " runs before its forward; move it after");
     if (gradient.is_present && gradient.position < recomputed.position)
       report(rank, position_of(recomputed),
-             recomputed_text + " runs after its backward, which needs it; move it before");
+             recomputed_text() + " runs after its backward, which needs it; move it before");
   }
 
   /// The order must be: forward, EVICT, LOAD, then the op that uses the activations.
@@ -338,6 +344,8 @@ class OpChecks {
   const Schedule& schedule_;
   ValueIndex index_;
   std::vector<Place> places_;
+  bool may_recompute_;  ///< whether the order has an R, or a stage should have
+  bool has_copies_ = false;
   Problems problems_;
 };
 

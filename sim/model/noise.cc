@@ -134,7 +134,7 @@ std::vector<Nanos> apply_slow_ranks(const Program& program, std::vector<Nanos> d
                   std::to_string(program.ranks - 1) + "; correct `slow`");
     factors[static_cast<std::size_t>(slow.rank)] *= slow.factor;
   }
-  for (InstructionId id = 0; id < program.size(); ++id) {
+  for (InstructionId id = 0; id < program.size() && !slow_ranks.empty(); ++id) {
     const Instruction& instruction = program.instructions[id];
     const double factor = factors[static_cast<std::size_t>(instruction.rank)];
     if (factor != 1 && is_compute(instruction.op.kind))

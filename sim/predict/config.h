@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "sim/analysis/critical_path.h"
 #include "sim/ir/lower.h"
 #include "sim/ir/offload.h"
 #include "sim/ir/pytorch_release.h"
@@ -88,7 +89,8 @@ struct Config {
   std::vector<Nanos> arrivals = {};       ///< [microbatch], from the step's start; empty: all at 0
   /// How ranks choose among the ops that are ready; nullopt: they keep the schedule's order.
   std::optional<ReadyPriority> policy = {};
-  Scenarios scenarios = {};  ///< noise and sensitivity
+  Scenarios scenarios = {};    ///< noise and sensitivity
+  Slack slack = Slack::kFind;  ///< whether the report has it
 };
 
 /// The end of a model's step where ModelCosts::default_update asks for it. Without flushes each

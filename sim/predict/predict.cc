@@ -58,7 +58,7 @@ Prediction predict_once(ValidSchedule schedule, Program program, const Config& c
   SimulatedRun run = simulate(step.program, step.timing);
   step.report = analyze_run(
       {step.schedule, step.program, step.models.costs, step.models.memory, step.timing, run},
-      choose_scenarios(config));
+      choose_scenarios(config), config.slack);
   if (!config.arrivals.empty() && step.schedule->forward_only)
     step.report.serving =
         measure_serving(step.schedule, step.program, run.timeline, config.arrivals);

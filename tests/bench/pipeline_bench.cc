@@ -3,6 +3,7 @@
 
 #include "sim/analysis/analyze.h"
 #include "sim/engine/simulate.h"
+#include "sim/ir/check_messages.h"
 #include "sim/ir/lower.h"
 #include "sim/ir/validate.h"
 #include "sim/model/schedule_def.h"
@@ -47,6 +48,14 @@ void BM_Lower(benchmark::State& state) {
   per_item(state, schedule->op_count());
 }
 BENCHMARK(BM_Lower)->Unit(benchmark::kMillisecond);
+
+/// Every message mode; a mode is run only where a stricter one deadlocks.
+void BM_CheckMessages(benchmark::State& state) {
+  const ValidSchedule schedule = build_schedule(find_schedule("1f1b"), make_request(64, 1, 1024));
+  for (auto _ : state) benchmark::DoNotOptimize(check_messages(schedule));
+  per_item(state, schedule->op_count());
+}
+BENCHMARK(BM_CheckMessages)->Unit(benchmark::kMillisecond);
 
 void BM_Simulate(benchmark::State& state) {
   const ValidSchedule schedule = interleaved();

@@ -11,6 +11,8 @@
 #include "sim/engine/simulate.h"
 #include "sim/ir/check_messages.h"
 #include "sim/ir/depend.h"
+#include "sim/ir/offload.h"
+#include "sim/model/schedule_def.h"
 #include "tests/exhaustive/message_interpreter.h"
 #include "tests/support/as_written.h"
 
@@ -281,6 +283,35 @@ TEST(Messages, SuggestedReceivesDeadlockInNoMode) {
     for (const ModeVerdict& verdict : check_modes(schedule))
       EXPECT_FALSE(verdict.deadlock) << to_string(verdict.mode, 1) << ": " << text_of(schedule);
   }
+}
+
+TEST(Messages, ListsMadeWithTheirOpsBlockInNoMode) {
+  std::mt19937 random(20'261'123);
+  for (int round = 0; round < 400; ++round) {
+    const Schedule empty = empty_schedule(1 + round % 5, 1 + round % 3, 1 + round % 6);
+    const Schedule schedule = random_schedule(random, empty);
+    expect_words_of_programs(schedule);
+    EXPECT_EQ(eager_slots_needed(schedule), 0) << text_of(schedule);
+  }
+}
+
+/// A copy that shares a link with another rank's may wait for ops that are placed later.
+TEST(Messages, CopiesOfSeveralRanksCanBlockListsMadeWithTheirOps) {
+  int deadlocks = 0;
+  for (const char* name : {"1f1b", "zb-v", "dualpipev"}) {
+    ScheduleRequest request;
+    request.shape = {8, find_schedule(name).implied_chunks.value_or(1), 16, 1, {}};
+    const ValidSchedule schedule =
+        with_offload(build_schedule(find_schedule(name), request), {.share = kWhole / 2});
+    LowerOptions options{.ranks_per_host_link = 2};
+    for (const ModeVerdict& verdict : check_messages(schedule, options).modes) {
+      options.mode = verdict.mode;
+      const bool blocks = std::holds_alternative<Deadlock>(lower(schedule, options));
+      EXPECT_EQ(verdict.deadlock.has_value(), blocks) << name << to_string(verdict.mode, 1);
+      deadlocks += blocks ? 1 : 0;
+    }
+  }
+  EXPECT_GT(deadlocks, 0);
 }
 
 /// Every rank only receives from below and sends upward, each receive just before its use: nothing

@@ -52,7 +52,7 @@ inline std::vector<PostedSteps> find_steps(const Schedule& written, const Progra
 }
 inline std::vector<ModeVerdict> check_modes(const Schedule& written,
                                             const LowerOptions& options = {}) {
-  return check_modes(require_valid(written), options);
+  return check_messages(require_valid(written), options).modes;
 }
 inline std::optional<std::int32_t> eager_slots_needed(const Schedule& written,
                                                       const LowerOptions& options = {}) {

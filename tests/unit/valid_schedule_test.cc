@@ -167,8 +167,7 @@ TEST(ValidSchedule, WhatPassesTheChecksCanBeLowered) {
     if (valid == nullptr) continue;
     ++valid_ones;
     try {
-      check_modes(*valid);
-      eager_slots_needed(*valid);
+      check_messages(*valid);
       with_recompute(*valid, {Recompute::kFull});
     } catch (const Error&) {  // it says why not
     }

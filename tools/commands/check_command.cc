@@ -12,7 +12,6 @@
 #include "sim/analysis/suggest_receives.h"
 #include "sim/engine/simulate.h"
 #include "sim/ir/check_messages.h"
-#include "sim/ir/swapped_messages.h"
 #include "sim/ir/validate.h"
 #include "sim/predict/memory_caps.h"
 #include "tools/commands/check_workload_files.h"
@@ -88,11 +87,9 @@ Loaded load(const std::string& name, const PredictOptions& options) {
   }
 }
 
-/// Lowers the schedule and discards the Program, because there is memory for only one at a time.
-std::optional<Deadlock> deadlock_of_ops(const ValidSchedule& schedule) {
-  auto lowered = lower(schedule);
-  if (auto* const deadlock = std::get_if<Deadlock>(&lowered)) return std::move(*deadlock);
-  return std::nullopt;
+/// Consumes the Program, because there is memory for only one at a time.
+std::vector<Peak> peaks_of(const ValidSchedule& schedule, Program program, const Models& models) {
+  return find_peaks(schedule, program, simulate(program, models.costs), models.memory);
 }
 
 Verdict check_valid_schedule(const ValidSchedule& schedule, const PredictOptions& options,
@@ -100,23 +97,21 @@ Verdict check_valid_schedule(const ValidSchedule& schedule, const PredictOptions
   Verdict verdict;
   verdict.name = schedule->name;
   verdict.forward_only = schedule->forward_only;
-  if (const std::optional<Deadlock> deadlock = deadlock_of_ops(schedule)) {
+  std::variant<Program, Deadlock> lowered = lower(schedule);
+  if (const auto* const deadlock = std::get_if<Deadlock>(&lowered)) {
     verdict.problems = {make_deadlock_problem(schedule, *deadlock)};
     // Ops that wait for each other deadlock in every message mode.
     for (const Named<P2pMode>& mode : kP2pModes) verdict.modes.push_back({mode.choice, *deadlock});
     return verdict;
   }
   const LowerOptions& lower_options = options.cost.lower;
+  const Models models = load_models(schedule, options);
+  verdict.peaks = peaks_of(schedule, std::get<Program>(std::move(lowered)), models);
+  verdict.over_cap = name_flags(over_cap(verdict.peaks, models.memory));
   MessageVerdict messages = check_messages(schedule, lower_options);
   verdict.modes = std::move(messages.modes);
   verdict.eager_slots = messages.eager_slots;
-  verdict.swapped =
-      find_swapped_messages(schedule, make_posted_lists(schedule, lower_options.posting));
-  const auto program = std::get<Program>(lower(schedule));
-  const Models models = load_models(schedule, options);
-  const Timeline timeline = simulate(program, models.costs);
-  verdict.peaks = find_peaks(schedule, program, timeline, models.memory);
-  verdict.over_cap = name_flags(over_cap(verdict.peaks, models.memory));
+  verdict.swapped = std::move(messages.swapped);
   if (suggest) {
     LowerOptions suggested = lower_options;
     suggested.mode = verdict.choose_mode_to_fix(lower_options.mode);

@@ -59,6 +59,11 @@ std::string place_of(const std::string& path) {
 
 }  // namespace
 
+bool writes_files(const ExportOptions& exports) {
+  return std::any_of(exports.begin(), exports.end(),
+                     [](const auto& file) { return file.second.has_value(); });
+}
+
 void check_export_paths(const ExportOptions& exports, bool stdout_is_taken, Steps steps) {
   std::map<std::string, std::string> format_of_path;
   if (stdout_is_taken) format_of_path["-"] = "format";

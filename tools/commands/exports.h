@@ -16,6 +16,9 @@ void expect_folder(const std::string& path);
 
 enum class Steps : std::uint8_t { kOne, kSeveral };
 
+/// Whether any file was asked for.
+bool writes_files(const ExportOptions& exports);
+
 /// Throws Error for a file name that is empty, given twice, in a missing folder, or with another
 /// format's ending, and for stdout where that cannot hold several steps. `stdout_is_taken`: the
 /// report itself goes there in a form that allows nothing else.

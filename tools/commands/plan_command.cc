@@ -7,7 +7,6 @@
 #include <set>
 #include <utility>
 
-#include "exec/runtime/keep_memory.h"
 #include "tools/command.h"
 #include "tools/inputs/config.h"
 #include "tools/inputs/notes.h"
@@ -236,7 +235,6 @@ int plan_shapes(PlanOptions& options, JournaledSweep& sweep) {
 int run_sweep(PlanOptions options, const Arguments& question,
               std::optional<traces::PlanJournal> whole) {
   options.axes.schedules = expand_schedules(options.schedules, options.sliced());
-  exec::keep_freed_memory();  // every evaluation allocates and frees the same few large blocks
   JournaledSweep sweep(question, {options.shard, options.journal, std::move(whole)});
   const int status =
       options.predict.model.given() ? plan_model(options, sweep) : plan_shapes(options, sweep);

@@ -89,6 +89,8 @@ std::optional<SimulateOptions> parse_simulate_options(const Arguments& arguments
                "all columns of tables, also where the terminal is narrower");
   app.footer(kSimulateExample);
   if (!app.parse(arguments)) return {};
+  if (options.format != "json" && !writes_files(options.exports))
+    options.predict.slack = Slack::kSkip;  // the text and the csv do not show it
   warn_without_model(app, options.predict.model);
   options.gate = parse_conditions(conditions);
   check_export_paths(options.exports, options.format != "text");

@@ -4,9 +4,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <deque>
-#include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 #include <type_traits>
 #include <utility>
 
@@ -18,42 +18,58 @@
 
 namespace bubblescope::tools {
 
-CommandFlag* CommandFlag::check(const InRange& range) {
-  if (const auto* numbers = std::get_if<RangeLimits<int>>(&range.ends))
-    option_->check(CLI::Range(numbers->min_value, numbers->max_value));
-  else if (const auto* large = std::get_if<RangeLimits<std::int64_t>>(&range.ends))
-    option_->check(CLI::Range(large->min_value, large->max_value));
-  else if (const auto* real = std::get_if<RangeLimits<double>>(&range.ends))
-    option_->check(CLI::Range(real->min_value, real->max_value));
+CommandFlag* CommandFlag::set(Setting setting) {
+  settings_.push_back(std::move(setting));
   return this;
+}
+
+CommandFlag* CommandFlag::check(const InRange& range) {
+  return set([range](CLI::Option& option) {
+    std::visit([&](const auto& ends) { option.check(CLI::Range(ends.min_value, ends.max_value)); },
+               range.ends);
+  });
 }
 
 CommandFlag* CommandFlag::type_name(const std::string& name) {
-  option_->type_name(name);
-  return this;
+  return set([name](CLI::Option& option) { option.type_name(name); });
 }
 
 CommandFlag* CommandFlag::required() {
-  option_->required();
-  return this;
+  is_required_ = true;
+  return set([](CLI::Option& option) { option.required(); });
 }
 
 CommandFlag* CommandFlag::delimiter(char sign) {
-  option_->delimiter(sign);
-  return this;
+  return set([sign](CLI::Option& option) { option.delimiter(sign); });
 }
 
 CommandFlag* CommandFlag::repeated() {
-  option_->expected(1)->take_all();
-  return this;
+  return set([](CLI::Option& option) { option.expected(1)->take_all(); });
 }
 
-std::size_t CommandFlag::count() const { return option_->count(); }
+std::size_t CommandFlag::count() const { return option_ == nullptr ? 0 : option_->count(); }
+
+bool CommandFlag::has_name(std::string_view word) const {
+  const std::string_view names = name_;
+  for (std::size_t at = names.find(word); at != names.npos; at = names.find(word, at + 1)) {
+    const std::size_t end = at + word.size();
+    if ((at == 0 || names[at - 1] == ',') && (end == names.size() || names[end] == ','))
+      return true;
+  }
+  return false;
+}
+
+void CommandFlag::add_to(CLI::App& app) {
+  app.option_defaults()->group(heading_);
+  option_ = make_(app);
+  for (const Setting& setting : settings_) setting(*option_);
+}
 
 struct CommandFlags::Parser {
   Parser(const std::string& description, const std::string& name) : app(description, name) {}
   CLI::App app;
   std::deque<CommandFlag> flags;  ///< its elements do not move when others are added
+  std::string heading = "Options";
   std::map<std::string, std::string> name_of_old_name;
 };
 
@@ -62,8 +78,8 @@ CommandFlags::CommandFlags(const std::string& description, const std::string& na
 
 CommandFlags::~CommandFlags() = default;
 
-CommandFlag* CommandFlags::keep(CLI::Option* option) {
-  return &parser_->flags.emplace_back(option);
+CommandFlag* CommandFlags::keep(const std::string& name, CommandFlag::Make make) {
+  return &parser_->flags.emplace_back(name, parser_->heading, std::move(make));
 }
 
 namespace {
@@ -89,11 +105,13 @@ std::string reword(const std::string& message) {
 template <class Value>
 CommandFlag* CommandFlags::add_option(const std::string& name, Value& value,
                                       const std::string& help) {
-  CLI::Option* const option = parser_->app.add_option(name, value, help);
-  if constexpr (std::is_same_v<Value, std::uint64_t> ||
-                std::is_same_v<Value, std::optional<std::uint64_t>>)
-    option->check(refuse_negative);
-  return keep(option);
+  return keep(name, [name, &value, help](CLI::App& app) {
+    CLI::Option* const option = app.add_option(name, value, help);
+    if constexpr (std::is_same_v<Value, std::uint64_t> ||
+                  std::is_same_v<Value, std::optional<std::uint64_t>>)
+      option->check(refuse_negative);
+    return option;
+  });
 }
 
 #define BUBBLESCOPE_VALUE(...)                                                                  \
@@ -114,22 +132,31 @@ BUBBLESCOPE_VALUE(std::optional<double>);
 #undef BUBBLESCOPE_VALUE
 
 CommandFlag* CommandFlags::add_flag(const std::string& name, bool& value, const std::string& help) {
-  if (!name.starts_with('!')) return keep(parser_->app.add_flag(name, value, help));
+  if (!name.starts_with('!'))
+    return keep(name,
+                [name, &value, help](CLI::App& app) { return app.add_flag(name, value, help); });
   // The library's own negated flags have a "{false}" in --help.
-  const auto negate = [&value] { value = false; };
-  return keep(parser_->app.add_flag_callback(name.substr(1), negate, help));
+  const std::string plain = name.substr(1);
+  return keep(plain, [plain, &value, help](CLI::App& app) {
+    return app.add_flag_callback(
+        plain, [&value] { value = false; }, help);
+  });
 }
 
 CommandFlag* CommandFlags::add_parsed(const std::string& name,
                                       const std::function<void(const std::string&)>& read,
                                       const std::string& help) {
-  return keep(parser_->app.add_option_function<std::string>(name, read, help));
+  return keep(name, [name, read, help](CLI::App& app) {
+    return app.add_option_function<std::string>(name, read, help);
+  });
 }
 
 CommandFlag* CommandFlags::add_parsed_list(
     const std::string& name, const std::function<void(const std::vector<std::string>&)>& read,
     const std::string& help) {
-  return keep(parser_->app.add_option_function<std::vector<std::string>>(name, read, help));
+  return keep(name, [name, read, help](CLI::App& app) {
+    return app.add_option_function<std::vector<std::string>>(name, read, help);
+  });
 }
 
 void CommandFlags::accept_old_name(const std::string& old_name, const std::string& name) {
@@ -144,21 +171,44 @@ std::string CommandFlags::current_name(const std::string& word) const {
   return renamed->second + word.substr(flag.size());
 }
 
-void CommandFlags::set_heading(const std::string& text) {
-  parser_->app.option_defaults()->group(text);
-}
+void CommandFlags::set_heading(const std::string& text) { parser_->heading = text; }
 
-std::string CommandFlags::heading() const { return parser_->app.option_defaults()->get_group(); }
+std::string CommandFlags::heading() const { return parser_->heading; }
 
 void CommandFlags::footer(const std::string& text) { parser_->app.footer(text); }
 
-std::size_t CommandFlags::count(const std::string& flag) const { return parser_->app.count(flag); }
+const CommandFlag* CommandFlags::find(std::string_view flag) const {
+  for (const CommandFlag& known : parser_->flags)
+    if (known.has_name(flag)) return &known;
+  return nullptr;
+}
+
+std::size_t CommandFlags::count(const std::string& flag) const {
+  const CommandFlag* const known = find(flag);
+  return known == nullptr ? 0 : known->count();
+}
 
 std::vector<std::string> CommandFlags::given_under(const std::string& heading) const {
   std::vector<std::string> names;
-  for (const CLI::Option* option : parser_->app.get_options())
-    if (option->get_group() == heading && option->count() > 0) names.push_back(option->get_name());
+  for (const CommandFlag& flag : parser_->flags)
+    if (flag.heading_ == heading && flag.count() > 0) names.push_back(flag.option_->get_name());
   return names;
+}
+
+/// Adds the flags that the words name, those that they must name, and the positional words. Adds
+/// all flags if anything that looks like a flag is not the whole name of one, such as --help, -m8
+/// or a mistyped name.
+void CommandFlags::add_flags_to_parser(const std::vector<std::string>& words) {
+  std::set<const CommandFlag*> given;
+  bool all = false;
+  for (const std::string& word : words) {
+    if (!word.starts_with('-') || word == "-") continue;
+    given.insert(find(std::string_view(word).substr(0, word.find('='))));
+    all = all || given.contains(nullptr);
+  }
+  for (CommandFlag& flag : parser_->flags)
+    if (all || flag.is_required_ || !flag.name_.starts_with('-') || given.contains(&flag))
+      flag.add_to(parser_->app);
 }
 
 void CommandFlags::refuse_unknown_flag() const {
@@ -178,11 +228,12 @@ void CommandFlags::refuse_unknown_flag() const {
 bool CommandFlags::parse(const std::vector<std::string>& words) {
   CLI::App& app = parser_->app;
   app.allow_extras();
-  std::vector<std::string> backwards;  // the order that CLI11 expects
-  std::transform(words.rbegin(), words.rend(), std::back_inserter(backwards),
-                 [this](const std::string& word) { return current_name(word); });
+  std::vector<std::string> named;
+  for (const std::string& word : words) named.push_back(current_name(word));
+  add_flags_to_parser(named);
+  std::reverse(named.begin(), named.end());  // the order that CLI11 expects
   try {
-    app.parse(std::move(backwards));
+    app.parse(std::move(named));
   } catch (const CLI::CallForHelp&) {
     print_output_text(traces::fold_lines(app.help(), detect_draw_options().width, kHelpColumn));
     return false;

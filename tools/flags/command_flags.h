@@ -1,7 +1,7 @@
 // The flags and positional words of one command: their names, what they set, what --help says.
 //
-// Only this folder includes the library that parses them: its header costs four seconds in every
-// file.
+// A command has a hundred flags and is given a few: only those are passed to the library that
+// parses them, and all where it must explain or complain. Only this folder includes that library.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,13 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
 namespace CLI {
+class App;
 class Option;
 }
 
@@ -36,7 +39,9 @@ struct InRange {
 /// One flag, for further settings. It lives as long as its CommandFlags.
 class CommandFlag {
  public:
-  explicit CommandFlag(CLI::Option* option) : option_(option) {}
+  using Make = std::function<CLI::Option*(CLI::App&)>;
+  CommandFlag(std::string name, std::string heading, Make make)
+      : name_(std::move(name)), heading_(std::move(heading)), make_(std::move(make)) {}
   CommandFlag* check(const InRange& range);
   /// Sets the placeholder of its value in --help, such as FILE.
   CommandFlag* type_name(const std::string& name);
@@ -45,11 +50,21 @@ class CommandFlag {
   CommandFlag* delimiter(char sign);
   /// Takes one value each time that it is given, and may be given again.
   CommandFlag* repeated();
-  /// Returns how often it was given.
-  std::size_t count() const;
+  std::size_t count() const;  ///< how often it was given
 
  private:
-  CLI::Option* option_;
+  friend class CommandFlags;
+  using Setting = std::function<void(CLI::Option&)>;
+  CommandFlag* set(Setting setting);
+  bool has_name(std::string_view word) const;
+  void add_to(CLI::App& app);
+
+  std::string name_;  ///< with its aliases: "-m,--microbatches"
+  std::string heading_;
+  Make make_;
+  std::vector<Setting> settings_;
+  bool is_required_ = false;
+  CLI::Option* option_ = nullptr;  ///< null unless the command line requires it
 };
 
 /// All flags of a command. Names are written as in "-m,--microbatches"; "!--no-verify" sets false;
@@ -75,16 +90,13 @@ class CommandFlags {
                                const std::function<void(const std::vector<std::string>&)>& read,
                                const std::string& help);
 
-  /// Accepts the old name of a renamed flag as well: "--ragged" for "--length-jitter". Neither
-  /// --help nor the suggestions for unknown flags show it.
+  /// Accepts a renamed flag's old name, such as "--ragged"; neither --help nor suggestions show it.
   void accept_old_name(const std::string& old_name, const std::string& name);
 
   /// Sets the heading of --help for the flags that are added from now on.
   void set_heading(const std::string& text);
-  /// Returns the current heading.
   std::string heading() const;
-  /// Sets the text at the end of --help.
-  void footer(const std::string& text);
+  void footer(const std::string& text);  ///< the text at the end of --help
 
   /// Returns how often the flag was given.
   std::size_t count(const std::string& flag) const;
@@ -99,7 +111,9 @@ class CommandFlags {
   struct Parser;
   void refuse_unknown_flag() const;
   std::string current_name(const std::string& word) const;
-  CommandFlag* keep(CLI::Option* option);
+  const CommandFlag* find(std::string_view flag) const;
+  void add_flags_to_parser(const std::vector<std::string>& words);
+  CommandFlag* keep(const std::string& name, CommandFlag::Make make);
   std::unique_ptr<Parser> parser_;
 };
 

@@ -80,6 +80,7 @@ struct PredictOptions {
   std::vector<Nanos> arrivals;  ///< content of that file, set by read_inputs()
   std::optional<ReadyPriority> policy;  ///< --policy; likewise; nullopt: fixed
   ModelOptions model;                   ///< where given, it replaces the cost flags
+  Slack slack = Slack::kFind;           ///< not a flag: whether the outputs show it
 };
 void add_predict_options(CommandFlags& app, PredictOptions& options);
 /// --arrivals and --policy, for what is simulated.

@@ -94,6 +94,7 @@ Config make_config(const PredictOptions& options) {
   config.policy = options.policy;
   config.slow_ranks = noise.slow_ranks;
   config.scenarios = {noise.noise, noise.seeds, noise.sensitivity};
+  config.slack = options.slack;
   return config;
 }
 

@@ -101,8 +101,10 @@ std::vector<Run> runs_of(const PaintedRow& row, int begin, int end) {
 std::string microbatch_text(const Op& op, int slices, const Run& run, int room) {
   if (!run.begins || !has_microbatch(op.kind)) return {};
   std::string text = std::to_string(op.microbatch);
-  const std::string sliced = text + "." + std::to_string(op.slice);
-  if (slices > 1 && static_cast<int>(sliced.size()) <= room) return sliced;
+  if (slices > 1) {
+    const std::string sliced = text + "." + std::to_string(op.slice);
+    if (static_cast<int>(sliced.size()) <= room) return sliced;
+  }
   const int excess = static_cast<int>(text.size()) - room;
   if (excess <= 0) return text;
   return run.ends ? text.substr(static_cast<std::size_t>(excess)) : "";
@@ -110,6 +112,7 @@ std::string microbatch_text(const Op& op, int slices, const Run& run, int room) 
 
 std::string repeat(std::string_view glyph, int times) {
   std::string text;
+  text.reserve(glyph.size() * static_cast<std::size_t>(std::max(times, 0)));
   for (int at = 0; at < times; ++at) text += glyph;
   return text;
 }
@@ -181,6 +184,7 @@ class TimelineDrawing {
 
   /// Below a rank's row there is one copy lane per direction in which it copies activations.
   std::vector<CopyLane> shown_copies() const {
+    if (record_.schedule->offload_target_of_rank.empty()) return {};
     std::vector<CopyLane> lanes = find_copy_lanes(record_.program);
     std::erase_if(lanes, [&](const CopyLane& lane) {
       return std::find(ranks_.begin(), ranks_.end(), lane.rank) == ranks_.end();

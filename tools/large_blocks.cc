@@ -1,7 +1,7 @@
 // Large blocks of memory on huge pages. A Program of a million instructions has fifty megabytes:
 // the first touch of that many small pages takes longer than all passes over it together.
 //
-// Part of the program only, not of the library: whoever embeds the library chooses its own heap.
+// Part of the program only, not of the library: a program that embeds the library has its own heap.
 #include <sys/mman.h>
 
 #include <array>

@@ -47,6 +47,35 @@ constexpr const char* kTwoLanes =
     R"("backward":{"parts":[{"name":"mlp","time":"30ns"},)"
     R"({"name":"dispatch","lane":"expert","time":"8ns"},{"name":"attn","time":"12ns"}]})";
 
+/// The same parts as kTwoLanes, by their kinds.
+constexpr const char* kByKind =
+    R"("parts":{"forward":[{"name":"attn","lane":"compute","time":"10ns"},)"
+    R"({"name":"dispatch","lane":"expert","time":"6ns"},{"name":"mlp","time":"20ns"}],)"
+    R"("backward":{"layers":1,"parts":[{"name":"mlp","time":"30ns"},)"
+    R"({"name":"dispatch","lane":"expert","time":"8ns"},{"name":"attn","time":"12ns"}]}})";
+
+TEST(OpParts, MayBeGivenByKind) {
+  const Prediction whole = predict_with(paired(), kTwoLanes);
+  const std::string by_kind = kByKind;
+  for (const std::string& keys :
+       {by_kind, by_kind + ",\"forward\":\"36ns\"", "\"stages\":[{" + by_kind + "}]"}) {
+    const Prediction same = predict_with(paired(), keys);
+    EXPECT_EQ(same.timeline.end, whole.timeline.end) << keys;
+  }
+  EXPECT_NE(error_of([&] {
+              costs_of(by_kind + ",\"forward\":\"35ns\"");
+            }).find("/forward is not the time of its parts, 36 ns"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] {
+              costs_of(by_kind + ",\"stages\":[{\"forward\":1}]");
+            }).find("is also in the root of the file"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] {
+              costs_of("\"parts\":{\"backward\":[]},\"forward\":1");
+            }).find("/parts/backward has no parts"),
+            std::string::npos);
+}
+
 TEST(OpParts, InSeriesTakeAsLongAsTheWhole) {
   std::mt19937 random(7);
   for (int round = 0; round < 50; ++round) {

@@ -223,6 +223,7 @@ CostTable parse_cost_file(std::string_view text, const std::string& file) {
                     "reduce_grad",
                     "unshard",
                     "weight_bytes",
+                    "parts",
                     "part_contention",
                     "stage_kinds",
                     "message",

@@ -112,11 +112,14 @@ void expect_size(const JsonNode& node, const OpParts& op) {
     }
 }
 
+/// Reads an object with parts, or their list alone.
 OpParts read_op(const JsonNode& node) {
-  node.expect_keys({"layers", "parts"});
   OpParts op;
-  if (const auto layers = node.find("layers")) op.layers = layers->integer32(1, kMaxPartsOfOp);
-  const JsonNode list = node.at("parts");
+  if (!node.is_array()) {
+    node.expect_keys({"layers", "parts"});
+    if (const auto layers = node.find("layers")) op.layers = layers->integer32(1, kMaxPartsOfOp);
+  }
+  const JsonNode list = node.is_array() ? node : node.at("parts");
   if (list.size() > static_cast<std::size_t>(kMaxPartsOfOp))
     list.refuse(fmt::format("has more than {} entries; fold parts into one", kMaxPartsOfOp));
   PartsAbove above;

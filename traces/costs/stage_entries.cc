@@ -11,6 +11,7 @@
 
 #include "traces/costs/contention_entry.h"
 #include "traces/costs/cost_lists.h"
+#include "traces/costs/part_entries.h"
 
 namespace bubblescope::traces {
 
@@ -81,10 +82,41 @@ void read_activation_bytes(const JsonNode& node, StageDraft& draft, ListLengths&
   expect_part_of_saved(node, "selective_checkpoint", entry.selective_checkpoint, draft);
 }
 
+std::optional<Nanos> time_of(const StageEntry& entry, CostKey key) {
+  switch (key) {
+    case CostKey::kForward: return entry.forward;
+    case CostKey::kBackward: return entry.backward;
+    case CostKey::kInputGrad: return entry.input_grad;
+    case CostKey::kWeightGrad: return entry.weight_grad;
+    case CostKey::kRecompute: return entry.recompute;
+    default: return {};
+  }
+}
+
+/// Reads the parts of ops by their kind. A duration beside them must be that of the parts.
+void read_parts_by_kind(const JsonNode& node, StageDraft& draft) {
+  const auto parts = node.find("parts");
+  if (!parts) return;
+  parts->expect_keys(
+      {"forward", "backward", "input_grad", "weight_grad", "recompute", "overlapped_pair"});
+  for (const ListedKey& each : kTimes) {
+    const auto member = parts->find(each.name);
+    if (!member) continue;
+    const std::optional<Nanos> given = time_of(draft.entry, each.key);
+    read_parts(*member, each.key, draft);
+    const auto duration = node.find(each.name);
+    if (duration && given != time_of(draft.entry, each.key))
+      duration->refuse("is not the time of its parts, " +
+                       to_text(time_of(draft.entry, each.key).value_or(0)) +
+                       "; remove it, or correct it");
+  }
+}
+
 /// Reads the values of a stage from its object, or from the root.
 void read_values(const JsonNode& node, StageDraft& draft, ListLengths& lengths) {
   for (const ListedKey& each : kTimes)
     if (const auto member = node.find(each.name)) read_value(*member, each.key, draft, lengths);
+  read_parts_by_kind(node, draft);
   if (const auto bytes = node.find("activation_bytes"))
     read_activation_bytes(*bytes, draft, lengths);
   UpdateCost& update = draft.entry.update;
@@ -110,10 +142,13 @@ void read_message_values(const JsonNode& root, StageDraft& draft, ListLengths& l
 }
 
 void read_own_values(const JsonNode& node, StageDraft& draft, ListLengths& lengths) {
-  node.expect_keys({"forward", "backward", "input_grad", "weight_grad", "recompute",
-                    "selective_recompute", "overlapped_pair", "evict", "load", "evict_to_rank",
-                    "load_from_rank", "activation_bytes", "optimizer", "reduce_grad", "unshard",
-                    "weight_bytes", "message_latency", "message_bytes", kContended});
+  node.expect_keys({"forward",          "backward",       "input_grad",
+                    "weight_grad",      "recompute",      "selective_recompute",
+                    "overlapped_pair",  "evict",          "load",
+                    "evict_to_rank",    "load_from_rank", "parts",
+                    "activation_bytes", "optimizer",      "reduce_grad",
+                    "unshard",          "weight_bytes",   "message_latency",
+                    "message_bytes",    kContended});
   read_values(node, draft, lengths);
   for (const ListedKey& each : kMessages)
     if (const auto member = node.find(each.name)) read_value(*member, each.key, draft, lengths);
@@ -130,7 +165,7 @@ void read_own_values(const JsonNode& node, StageDraft& draft, ListLengths& lengt
 /// values that it lacks may be.
 void expect_complete(const JsonNode& node, const JsonNode& root, const StageDraft& draft) {
   const StageEntry& entry = draft.entry;
-  if (!root.find("forward")) node.at("forward");
+  if (!root.find("forward") && draft.parts.of(OpKind::kForward).empty()) node.at("forward");
   if (entry.input_grad.has_value() != entry.weight_grad.has_value()) {
     const bool in_root = root.find("input_grad") || root.find("weight_grad");
     (in_root ? root : node)
@@ -148,11 +183,18 @@ void expect_complete(const JsonNode& node, const JsonNode& root, const StageDraf
                "must be at least 'forward', which is a part of it");
 }
 
+/// A value of a stage's object or of the root, or its parts.
+std::optional<JsonNode> find_value(const JsonNode& node, JsonKey key) {
+  if (const auto member = node.find(key)) return member;
+  const auto parts = node.find("parts");
+  return parts ? parts->find(key) : std::nullopt;
+}
+
 /// Throws Error where a stage's object and the root give the same value.
 void expect_one_place(const JsonNode& root, const JsonNode& own) {
   const auto expect = [&](JsonKey key) {
-    const auto member = own.find(key);
-    if (member && root.find(key))
+    const auto member = find_value(own, key);
+    if (member && find_value(root, key))
       member->refuse("is also in the root of the file, for all stages; remove one of them");
   };
   for (const ListedKey& each : kTimes) expect(each.name);

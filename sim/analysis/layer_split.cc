@@ -159,6 +159,7 @@ Bytes LayerAssigner::held(std::int32_t rank, const std::vector<StageLoad>& stage
     load.layers += held.layers;
     load.head = load.head || stage + 1 == stages_;
     load.parameters += held.parameters;
+    load.tables += held.tables;
     for (std::int32_t copy = stage; copy < schedule_.stages(); copy += stages_)
       of_stage[static_cast<std::size_t>(copy)] = slice_memory(held.memory, schedule_.shape.slices);
   }

@@ -35,7 +35,7 @@ Bytes count_selectively_recomputed(const Transformer& model, const Parallelism& 
 MemoryDelta estimate_layer_memory(const Transformer& model, const Parallelism& parallel,
                                   std::int64_t layer);
 
-/// Logits in 32 bits, their gradient in 16, and the head's input.
+/// Logits, as the runtime's loss holds them, and the inputs of the head and of its norm.
 MemoryDelta estimate_head_memory(const Transformer& model, const Parallelism& parallel);
 /// All multi-token prediction modules: a layer, the head again and the projection's input.
 MemoryDelta estimate_prediction_memory(const Transformer& model, const Parallelism& parallel);

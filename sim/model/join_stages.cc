@@ -163,8 +163,10 @@ void drop_costs_without_sum(CostTable& table, std::vector<std::string>& left_out
 void drop_costs_that_files_lack(CostTable& table, std::vector<std::string>& left_out) {
   drop(has_lists(table), "differences between micro-batches, whose means stay", left_out,
        [&] { table.lists.clear(); });
-  drop(!table.parts.stages.empty(), "the parts of ops, whose times stay", left_out,
-       [&] { table.parts = {}; });
+  drop(!table.parts.stages.empty(),
+       "the parts of ops, whose times stay, and the orders of overlapped pairs, which then take F "
+       "+ B",
+       left_out, [&] { table.parts = {}; });
   drop(table.cluster.has_value(), "the cluster", left_out, [&] {
     table.cluster.reset();
     if (!table.message.bandwidths.empty()) return;

@@ -65,6 +65,7 @@ std::string KnownErrors::from() const {
 }
 
 std::string why_no_errors(const ModelOnDevices& on) {
+  if (!on.trains) return "published runs train, and this schedule has no backwards";
   if (on.assumptions.slowdown != 1)
     return "the slowdown calibrates the prediction, and no calibrated prediction has been compared "
            "with published runs";

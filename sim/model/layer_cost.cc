@@ -318,6 +318,7 @@ ModelRates compute_model_rates(const ModelOnDevices& on, const Shape& shape, Nan
   };
   if (on.sequence_lengths.empty()) add(parallel.sequence, samples * shape.microbatches);
   for (const std::int64_t sequence : on.sequence_lengths) add(sequence, samples);
+  if (!on.trains) flops /= 3;  // forwards alone
   ModelRates rates;
   rates.devices =
       static_cast<double>(parallel.tensor) * parallel.context * shape.ranks * parallel.data;

@@ -43,6 +43,8 @@ struct ModelOnDevices {
   /// Constants of the runtime and the device that a user replaced: "--assume cast_bytes".
   std::vector<std::string> replaced = {};
 
+  bool trains = true;  ///< otherwise the schedule has forwards alone
+
   Bytes usable_memory() const { return gpu.memory - reserved_memory; }
 };
 

@@ -16,11 +16,11 @@ constexpr double kHalfBlocksBackward = 0.7;
 constexpr double kQueriesOfBlock = 128;
 /// A head of d numbers reaches d / (d + 32) of the rate of large ones.
 constexpr double kHalfHeadSize = 32;
-/// Latent attention, whose queries are longer than its values, over attention with equal ones: the
-/// same kernels of SimuMax, heads of 192 and 128.
 /// Kernels that permute tokens, over the stated memory bandwidth: SimuMax's B200, 0.501 forward and
 /// 0.511 backward.
 constexpr double kPermuteShare = 0.50;
+/// Latent attention, whose queries are longer than its values, over attention with equal ones: the
+/// same kernels of SimuMax, heads of 192 and 128.
 constexpr double kLatentForward = 0.93;
 constexpr double kLatentBackward = 0.8;
 

@@ -70,6 +70,7 @@ std::vector<RankLoad> sum_rank_loads(const Schedule& schedule,
       RankLoad& load = loads[static_cast<std::size_t>(schedule.rank_of_stage[stage] + replica)];
       load.layers += held.layers;
       load.parameters += held.parameters;
+      load.tables += held.tables;
       load.head = load.head || schedule.is_last(stage);
     }
   }
@@ -155,6 +156,7 @@ MemoryDelta slice_memory(const MemoryDelta& whole, std::int32_t slices) {
 StateBytes count_rank_states(const ModelOnDevices& on, const Shape& shape, const RankLoad& load) {
   StateBytes states = count_states(on.parallel, load.parameters);
   states.buffers = count_buffer_bytes(on, shape, load);
+  if (!on.trains) states.gradients = states.optimizer = 0;
   return states;
 }
 
@@ -181,7 +183,7 @@ ModelStep compute_model_step(const ModelOnDevices& on, const Schedule& schedule)
       cost.overlapped_pair = estimate_pair_time(cost, on, load.exchange / slices);
     step.costs.stages.insert(step.costs.stages.end(), static_cast<std::size_t>(slices), cost);
     step.costs.updates.push_back(estimate_update_cost(on, load.parameters, load.times, sharing));
-    step.activation_bytes.push_back(slice_memory(load.memory, slices));
+    step.activation_bytes.push_back(on.trains ? slice_memory(load.memory, slices) : MemoryDelta{});
   }
   expose_messages(step.costs, schedule, on.assumptions.message_exposed);
   for (const RankLoad& load : sum_rank_loads(schedule, stages))

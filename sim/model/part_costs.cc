@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "sim/ir/error.h"
+#include "sim/ir/op_kinds.h"
 
 namespace bubblescope::inline sim {
 
@@ -19,6 +20,7 @@ class RunCollector {
       : table_(table), schedule_(schedule) {}
 
   PartCosts collect() && {
+    if (has_kind(schedule_, OpKind::kBackward)) expect_whole_backwards();
     for (std::int32_t stage = 0; stage < schedule_.stages(); ++stage) add_stage(stage);
     for (const RankOrder& ops : schedule_.order)
       for (std::size_t at = 0; at + 1 < ops.size(); ++at)
@@ -27,6 +29,16 @@ class RunCollector {
   }
 
  private:
+  /// The parts of I and W do not say how long each waits in a B of both.
+  void expect_whole_backwards() const {
+    for (const StageParts& stage : table_.stages)
+      if (stage.of(OpKind::kBackward).empty() &&
+          !(stage.of(OpKind::kInputGrad).empty() && stage.of(OpKind::kWeightGrad).empty()))
+        throw Error(schedule_.name +
+                    " has whole backwards, whose parts are missing while their halves have parts; "
+                    "give them as well");
+  }
+
   OpParts parts_of(const Op& op) const {
     return divide_parts(table_.of_stage(op.stage).of(op.kind), schedule_.shape.slices, op.slice);
   }
@@ -47,10 +59,11 @@ class RunCollector {
         const Op op{stage, 0, static_cast<std::int16_t>(slice), kind};
         Op same = op;
         same.stage %= given;
-        if (stage < given)
+        const auto shared = costs_.run_of.find(key_of(same));
+        if (shared == costs_.run_of.end())
           add(key_of(op), run_parts(parts_of(op), table_.contention));
         else
-          costs_.run_of.emplace(key_of(op), costs_.run_of.at(key_of(same)));
+          costs_.run_of.emplace(key_of(op), shared->second);
       }
     }
   }

@@ -36,7 +36,8 @@ struct PartTiming {
   std::vector<std::uint32_t> blocked = {};
 };
 
-/// Times parts. Linear in their number, for few lanes.
+/// Times parts. Linear in their number and in what they wait for, unless many parts without time
+/// end at one moment.
 PartTiming time_parts(std::span<const LanePart> parts, const LaneContention& contention);
 
 /// Per part, the time for which the compute lane did nothing because it waited for this part. With

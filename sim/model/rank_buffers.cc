@@ -31,14 +31,13 @@ Bytes count_gathered_input_bytes(const Parallelism& parallel, std::int64_t hidde
 double count_gathered_weight_bytes(const ModelOnDevices& on, const RankLoad& load) {
   if (on.parallel.zero_stage < 3 || load.layers == 0) return 0;
   const double tables = static_cast<double>(count_head_parameters(on.model)) / on.parallel.tensor;
-  const double layers = load.parameters.all() / static_cast<double>(load.layers);
-  return 4 * layers + (on.parallel.pytorch && load.head ? 2 * tables : 0);
+  return 4 * load.per_layer() + (on.parallel.pytorch && load.head ? 2 * tables : 0);
 }
 
 /// FSDP copies a layer's 16-bit gradients into a buffer of 32 bits to reduce them.
 double count_reduced_bytes(const ModelOnDevices& on, const RankLoad& load) {
   if (!on.parallel.pytorch || on.parallel.data == 1 || load.layers == 0) return 0;
-  return 6 * load.parameters.all() / static_cast<double>(load.layers);
+  return 6 * load.per_layer();
 }
 
 /// Two messages each way. PyTorch's pipelines allocate a buffer per micro-batch to receive

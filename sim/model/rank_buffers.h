@@ -14,6 +14,10 @@ struct RankLoad {
   std::int64_t layers = 0;
   bool head = false;  ///< one of them is the last
   StageParameters parameters;
+  double tables = 0;  ///< of `parameters`, those of the embedding and the head
+
+  /// Parameters per layer, without the tables.
+  double per_layer() const { return (parameters.all() - tables) / static_cast<double>(layers); }
 };
 
 /// Bytes of a micro-batch's slice, as one tensor rank sends it.

@@ -109,6 +109,7 @@ void StageLoads::add_embedding(StageLoad& sum) const {
       static_cast<double>(count_embedding_parameters(on_.model)) / on_.parallel.tensor;
   sum.times.weight_grad += estimate_accumulation_time(on_, table);
   sum.parameters.dense += table;
+  sum.tables += table;
 }
 
 void StageLoads::add_head(StageLoad& sum) const {
@@ -116,7 +117,9 @@ void StageLoads::add_head(StageLoad& sum) const {
   add_memory(sum.memory, estimate_head_memory(on_.model, on_.parallel), 1);
   const double table = static_cast<double>(count_head_parameters(on_.model)) / on_.parallel.tensor;
   sum.times.weight_grad += estimate_accumulation_time(on_, table);
-  if (!on_.model.tied_embeddings || stages_ > 1) sum.parameters.dense += table;
+  if (on_.model.tied_embeddings && stages_ == 1) return;
+  sum.parameters.dense += table;
+  sum.tables += table;
 }
 
 /// Each module is a layer after the last one. It shares the head, and the embedding if that is on

@@ -25,6 +25,7 @@ struct StageLoad {
   PhaseTimes times;
   MemoryDelta memory{0, 0, 0};
   StageParameters parameters;
+  double tables = 0;  ///< of `parameters`, those of the embedding and the head
   double exchange = 0;
 
   void add(const LayerKind& kind, std::int64_t count);

@@ -143,6 +143,7 @@ Models find_table_costs(const CostTable& given, const Schedule& schedule, Memory
 
 Models find_model_costs(ModelOnDevices on, const Schedule& schedule, MemoryModel memory) {
   PlacedModel placed{std::move(on), {}};
+  placed.on.trains = !schedule.forward_only;
   placed.step = step_of(placed.on, schedule);
   Models models;
   models.costs = placed.step.costs;

@@ -202,6 +202,8 @@ TEST(ModelFiles, KnowWhichLayersAreLocal) {
   EXPECT_EQ(local_layers_of(R"("model_type": "gemma3_text", "sliding_window": 1024,
                                "sliding_window_pattern": 6, )"),
             5);
+  EXPECT_EQ(local_layers_of(R"("model_type": "gemma3_text", "sliding_window": 1024, )"), 5);
+  EXPECT_EQ(local_layers_of(R"("model_type": "gpt_oss", "sliding_window": 128, )"), 3);
   EXPECT_EQ(local_layers_of(R"("model_type": "gpt_oss", "sliding_window": 128, "layer_types":
                                ["sliding_attention", "full_attention", "sliding_attention",
                                 "full_attention", "sliding_attention", "full_attention"], )"),

@@ -93,7 +93,10 @@ std::vector<std::string> expand_schedules(const std::string& list, bool sliced) 
     if (name.empty()) continue;
     if (name != "all" && name != "searched") {
       note_similar_names(word);
-      add(find_schedule(word).name);
+      const std::string& found = find_schedule(word).name;
+      if (found == "forward-only")
+        throw Error("forward-only has no backwards, and plans rank steps that train; leave it out");
+      add(found);
       continue;
     }
     for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all())

@@ -150,7 +150,8 @@ void set_attention(Transformer& model, const Config& config) {
 }
 
 /// Layers of local attention: those that layer_types calls so; or all but every n-th
-/// (sliding_window_pattern, 2 for Gemma 2); or, where a window is all that is given, every layer.
+/// (sliding_window_pattern; 6 for Gemma 3, 2 for Gemma 2 and gpt-oss); or, where a window is all
+/// that is given, every layer.
 void set_windows(Transformer& model, const Config& config, const JsonNode& node,
                  std::string_view type) {
   const auto window = config.find({"sliding_window"});
@@ -162,8 +163,11 @@ void set_windows(Transformer& model, const Config& config, const JsonNode& node,
     for (std::size_t layer = 0; layer < types->size(); ++layer)
       model.local_layers += (*types)[layer].text() == "sliding_attention" ? 1 : 0;
     model.local_layers = std::min(model.local_layers, model.layers);
-  } else if (type == "gemma2" || config.find({"sliding_window_pattern"})) {
-    model.local_layers -= model.layers / config.find({"sliding_window_pattern"}).value_or(2);
+  } else if (const bool gemma3 = type == "gemma3_text"; gemma3 || type == "gemma2" ||
+                                                        type == "gpt_oss" ||
+                                                        config.find({"sliding_window_pattern"})) {
+    model.local_layers -=
+        model.layers / config.find({"sliding_window_pattern"}).value_or(gemma3 ? 6 : 2);
   }
   if (model.local_layers == 0) model.window = 0;
 }

@@ -64,7 +64,7 @@ TEST(OpParts, MayBeGivenByKind) {
   }
   EXPECT_NE(error_of([&] {
               costs_of(by_kind + ",\"forward\":\"35ns\"");
-            }).find("/forward is not the time of its parts, 36 ns"),
+            }).find("/forward: is not the time of its parts, 36 ns"),
             std::string::npos);
   EXPECT_NE(error_of([&] {
               costs_of(by_kind + ",\"stages\":[{\"forward\":1}]");
@@ -72,7 +72,7 @@ TEST(OpParts, MayBeGivenByKind) {
             std::string::npos);
   EXPECT_NE(error_of([&] {
               costs_of("\"parts\":{\"backward\":[]},\"forward\":1");
-            }).find("/parts/backward has no parts"),
+            }).find("/parts/backward: has no parts"),
             std::string::npos);
 }
 
@@ -190,11 +190,9 @@ TEST(OpParts, ThatMakeNoSenseAreRefused) {
       refusal_of(parts(R"({"name":"a","lane":"nic","time":1})")),
       "f.json: /forward/parts/0/lane: is no lane; the lanes are compute, tensor, expert, copy");
   EXPECT_EQ(refusal_of(parts(R"({"name":"a","time":1,"after":["b"]},{"name":"b","time":1})")),
-            "f.json: /forward/parts/0/after/0: names no part above this one; a part waits only for "
-            "parts that come before it");
+            "f.json: /forward/parts/0/after/0: names no part that this one can wait for");
   EXPECT_EQ(refusal_of(parts(R"({"name":"a","time":1,"after":["a"]})")),
-            "f.json: /forward/parts/0/after/0: names no part above this one; a part waits only for "
-            "parts that come before it");
+            "f.json: /forward/parts/0/after/0: names no part that this one can wait for");
   EXPECT_EQ(refusal_of(parts(R"({"name":"a","time":1},{"name":"a","time":1})")),
             "f.json: /forward/parts/1/name: is the name of a part above; give each part one of its "
             "own");
@@ -207,7 +205,7 @@ TEST(OpParts, ThatMakeNoSenseAreRefused) {
             "f.json: /forward: has more than 4096 parts over its 4096 layer(s); fold layers into "
             "one, with the times of all");
   EXPECT_EQ(refusal_of(parts(R"({"name":"a","time":"900000s"},{"name":"b","time":"200000s"})")),
-            "f.json: /forward: has parts that take longer than 10 days together; correct their "
+            "f.json: /forward: has parts that take longer than 11 days together; correct their "
             "times");
   EXPECT_NE(refusal_of(parts(R"({"name":"a","time":-1})")), "");
   EXPECT_NE(refusal_of(R"({"layers":0,"parts":[{"name":"a","time":1}]})"), "");
@@ -224,6 +222,10 @@ TEST(OpParts, GoOnlyWithWhatTheyExplain) {
       refusal_of(one, R"(,"part_contention":[{"lane":"compute","beside":"copy","slowdown":0.5}])"),
       "f.json: /part_contention/0/slowdown: must be from 1 to 10: how many times longer a part "
       "takes");
+  const std::string slowdown = R"({"lane":"compute","beside":"copy","slowdown":2})";
+  EXPECT_EQ(
+      refusal_of(one, ",\"part_contention\":[" + slowdown + "," + slowdown + "]"),
+      "f.json: /part_contention/1: has a slowdown above for the same lanes; remove one of them");
   EXPECT_EQ(
       refusal_of("1", R"(,"overlapped_pair":{"order":"dualpipe"})"),
       "f.json: /overlapped_pair: has an order of parts, but 'forward' has no parts; give them");
@@ -236,7 +238,24 @@ TEST(OpParts, GoOnlyWithWhatTheyExplain) {
             "f.json: has values that differ by micro-batch or slice, and parts of ops, which are "
             "the same for all; leave one of them out");
   EXPECT_EQ(refusal_of(one, R"(,"divisible":true)"),
-            "f.json: /divisible: goes with ops that are times; leave it or the parts of ops out");
+            "f.json: /divisible: does not go with parts of ops; remove it, or give the times of "
+            "whole ops instead of "
+            "parts");
+}
+
+TEST(OpParts, OfHalvesDoNotMakeThoseOfWholeBackwards) {
+  const std::string halves =
+      R"("forward":1,"input_grad":{"parts":[{"name":"a","time":3}]},"weight_grad":3)";
+  EXPECT_NE(error_of([&] {
+              predict_with(paired(), halves);
+            }).find("has whole backwards, whose parts are missing"),
+            std::string::npos);
+}
+
+TEST(OpParts, OfOneEntryServeStagesThatRecomputeDifferently) {
+  Schedule schedule = traces::parse_schedule_text("0F0 0R0 0B0\n1F0 1R0 1B0", "two");
+  schedule.recompute_of_stage = {Recompute::kSelective, Recompute::kFull};
+  EXPECT_NO_THROW(predict_with(schedule, std::string(kTwoLanes) + ",\"selective_recompute\":1"));
 }
 
 TEST(OpParts, ThatAnOrderDoesNotFitAreRefusedForTheSchedule) {

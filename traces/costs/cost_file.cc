@@ -157,7 +157,9 @@ void read_stage_kinds(const JsonNode& root, CostTable& costs) {
         "goes with stages whose values all micro-batches and replicas share; leave it, or lists "
         "and 'replicas', out");
   if (!costs.parts.stages.empty())
-    kinds->refuse("goes with ops that are times; leave it or the parts of ops out");
+    kinds->refuse(
+        "does not go with parts of ops; remove it, or give the times of whole ops instead of "
+        "parts");
 }
 
 /// Reads the entries of measured files beside the stages: replicas, noise, and the step around the
@@ -167,7 +169,9 @@ void read_measured_step(const JsonNode& root, CostTable& costs) {
     if (has_lists(costs))
       replicas->refuse("goes with values that all micro-batches share; leave it or the lists out");
     if (!costs.parts.stages.empty())
-      replicas->refuse("goes with ops that are times; leave it or the parts of ops out");
+      replicas->refuse(
+          "does not go with parts of ops; remove it, or give the times of whole ops instead of "
+          "parts");
     if (replicas->size() == 0) replicas->refuse("is empty; give one object per replica");
     for (std::size_t replica = 0; replica < replicas->size(); ++replica) {
       const JsonNode node = (*replicas)[replica];
@@ -184,7 +188,9 @@ void read_measured_step(const JsonNode& root, CostTable& costs) {
   if (const auto divisible = root.find("divisible")) {
     costs.divisible = divisible->boolean();
     if (costs.divisible && !costs.parts.stages.empty())
-      divisible->refuse("goes with ops that are times; leave it or the parts of ops out");
+      divisible->refuse(
+          "does not go with parts of ops; remove it, or give the times of whole ops instead of "
+          "parts");
     if (costs.divisible && has_lists(costs))
       divisible->refuse("goes with values that all micro-batches share; leave it or the lists out");
     const bool own_messages = any_stage_has(costs, &StageEntry::message_bytes) ||

@@ -64,8 +64,9 @@ std::vector<std::size_t> read_after(const JsonNode& node, const PartsAbove& abov
   for (std::size_t at = 0; at < node.size(); ++at) {
     const JsonNode name = node[at];
     const auto part = above.find(name.text());
-    if (part == above.end())
-      name.refuse("names no part above this one; a part waits only for parts that come before it");
+    if (part == above.end()) name.refuse("names no part that this one can wait for");
+    if (std::find(after.begin(), after.end(), part->second) != after.end())
+      name.refuse("is there twice; name each part once");
     after.push_back(part->second);
   }
   return after;
@@ -107,7 +108,7 @@ void expect_size(const JsonNode& node, const OpParts& op) {
   for (const OpPart& part : op.parts)
     for (std::int32_t layer = 0; layer < op.layers; ++layer) {
       if (part.time(layer) > kMaxPartsTime - sum)
-        node.refuse("has parts that take longer than 10 days together; correct their times");
+        node.refuse("has parts that take longer than 11 days together; correct their times");
       sum += part.time(layer);
     }
 }
@@ -190,6 +191,8 @@ LaneContention read_lane_contention(const JsonNode& root) {
     if (factor < 1 || factor > LaneContention::kMaxSlowdown)
       slowdown.refuse(fmt::format("must be from 1 to {}: how many times longer a part takes",
                                   LaneContention::kMaxSlowdown));
+    if (contention.slowdown[lane][beside] != 1)
+      node.refuse("has a slowdown above for the same lanes; remove one of them");
     contention.slowdown[lane][beside] = factor;
   }
   return contention;

@@ -17,6 +17,8 @@ namespace bubblescope::traces {
 
 namespace {
 
+constexpr std::int64_t kMaxPartsOfFile = 1'000'000;  ///< over all stages and layers
+
 constexpr JsonKey kSaved{"saved", "kept"};
 constexpr JsonKey kContended{"contended", "in_company"};
 
@@ -157,7 +159,9 @@ void read_own_values(const JsonNode& node, StageDraft& draft, ListLengths& lengt
   if (!draft.lists.empty())
     times->refuse("goes with values that all micro-batches share; leave it or the lists out");
   if (draft.parts.any())
-    times->refuse("goes with ops that are times; leave it or the parts of ops out");
+    times->refuse(
+        "does not go with parts of ops; remove it, or give the times of whole ops instead of "
+        "parts");
   draft.entry.contended = read_contention(*times);
 }
 
@@ -273,12 +277,13 @@ void read_stages(const JsonNode& root, CostTable& costs) {
   if (!stages) costs.places.objects.clear();
   costs.places.counted_by = counted.where();
   costs.places.activations_in_root = root.find("activation_bytes").has_value();
-  if (!stages && !root.find("forward")) root.at("stages");
+  if (!stages && !find_value(root, "forward")) root.at("stages");
   if (stages && stages->size() == 0) stages->refuse("is empty; give one object per stage");
   costs.same_stages = !count;
   ListLengths lengths;
   bool any_list = false;
   bool any_parts = false;
+  std::int64_t parts = 0;
   for (std::size_t stage = 0; stage < count.value_or(1); ++stage) {
     std::optional<JsonNode> own;
     if (stages) own.emplace((*stages)[stage]);
@@ -287,6 +292,12 @@ void read_stages(const JsonNode& root, CostTable& costs) {
     costs.stages.push_back(std::move(draft.entry));
     costs.lists.push_back(std::move(draft.lists));
     any_parts = any_parts || draft.parts.any();
+    for (const OpParts& op : draft.parts.of_kind)
+      parts += std::int64_t{op.layers} * static_cast<std::int64_t>(op.parts.size());
+    if (parts > kMaxPartsOfFile)
+      root.refuse(fmt::format(
+          "has more than {} parts over its stages; fold layers into one, with the times of all",
+          kMaxPartsOfFile));
     costs.parts.stages.push_back(std::move(draft.parts));
   }
   if (any_list && any_parts)

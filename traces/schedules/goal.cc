@@ -71,7 +71,7 @@ void expect_one_lane(const std::vector<RankJob>& jobs) {
     if (job.kind == JobKind::kWork && job.lane != 0)
       throw Error(
           fmt::format("goal-one-cpu has one cpu per rank, but {} runs beside the compute ops; "
-                      "--to goal has several, for ATLAHS",
+                      "the format goal has several, for ATLAHS",
                       to_string(job.op)));
 }
 

@@ -130,7 +130,7 @@ class Moments {
   std::vector<Moment> awaited_;
 };
 
-/// "rank 0: l3 (line 7) waits for rank 1: l5 (line 20), which waits for ..."
+/// "l3 (line 7) of rank 0 waits for l5 (line 20) of rank 1, which waits for the first"
 std::string describe_cycle(const Workload& workload, const Moments& moments) {
   std::vector<JobId> jobs;
   for (const Moment moment : moments.find_cycle())
@@ -143,10 +143,10 @@ std::string describe_cycle(const Workload& workload, const Moments& moments) {
     text += fmt::format("{}{} of rank {}",
                         at == 0   ? ""
                         : at == 1 ? " waits for "
-                                  : ", that for ",
+                                  : ", which waits for ",
                         workload.ranks[jobs[at].rank][jobs[at].job].name, jobs[at].rank);
   if (jobs.size() > kMaxShown) text += fmt::format(", and {} more", jobs.size() - kMaxShown);
-  return text + (jobs.size() == 1 ? " waits for itself" : ", that for the first");
+  return text + (jobs.size() == 1 ? " waits for itself" : ", which waits for the first");
 }
 
 }  // namespace

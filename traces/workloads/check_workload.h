@@ -17,9 +17,9 @@ namespace bubblescope::traces {
 
 struct WorkloadVerdict {
   Problems problems;  ///< jobs that do not fit together
-  /// A job that waits for ever, or jobs that wait for each other, in words; empty where the order
-  /// cannot hang: if messages are buffered (eager), and if a send ends only once its receive is
-  /// posted (rendezvous).
+  /// A job that waits for ever, or jobs that wait for each other, in words; empty where no
+  /// hang was found, which is proof only without `wildcards`: if messages are buffered (eager), and
+  /// if a send ends only once its receive is posted (rendezvous).
   std::string eager_hang;
   std::string rendezvous_hang;
   std::size_t jobs = 0;

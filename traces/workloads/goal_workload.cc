@@ -4,8 +4,8 @@
 //   rank 0 {
 //   l1: calc 100 cpu 0
 //   l2: send 16b to 1 tag 7 cpu 0 nic 0
-//   l2 requires l1                       l2 starts when l1 has ended; irequires: when it has
-//   started
+//   l2 requires l1          l2 starts after l1's end
+//   l3 irequires l1         l3 starts after l1's start
 //   }
 //
 // Labels may be left out, so may tag (0), cpu and nic. A receive may be from -1, any rank, and have
@@ -30,6 +30,8 @@ namespace bubblescope::traces {
 namespace {
 
 constexpr std::int64_t kMaxRanks = 1 << 20;
+constexpr std::int64_t kAnyOf32Bits =
+    0xffffffff;                         ///< what stands for any rank or tag in binary GOAL
 constexpr std::size_t kHead = 1 << 16;  ///< bytes that show what a file is
 
 bool is_space(char letter) { return letter == ' ' || letter == '\t' || letter == '\r'; }
@@ -64,10 +66,10 @@ class Tokens {
     while (take_if("\n")) {
     }
   }
-  std::int64_t take_number() {
+  std::int64_t take_number(std::int64_t min = 0) {
     std::int64_t value = 0;
     const auto read = std::from_chars(token_.data(), token_.data() + token_.size(), value);
-    if (read.ec != std::errc() || read.ptr != token_.data() + token_.size())
+    if (read.ec != std::errc() || read.ptr != token_.data() + token_.size() || value < min)
       fail("a number was expected");
     advance();
     return value;
@@ -208,7 +210,9 @@ class GoalParser {
   }
 
   std::optional<std::int64_t> take_or_any(bool sends, const char* what) {
-    const std::int64_t number = tokens_.take_number();
+    const std::int64_t number = tokens_.take_number(-1);
+    if (number >= kAnyOf32Bits)
+      tokens_.refuse(fmt::format("{} {} does not fit 32 bits", what, number));
     if (number < -1 || (number == -1 && sends))
       tokens_.refuse(fmt::format("{} is no {} of a {}", number, what, sends ? "send" : "receive"));
     if (number == -1) return std::nullopt;

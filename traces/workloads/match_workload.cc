@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 
 namespace bubblescope::traces {
 
@@ -14,6 +17,8 @@ namespace {
 
 /// Source, destination, tag.
 using Channel = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
+/// The source and the tag of a receive; none: any.
+using Pattern = std::pair<std::optional<std::int64_t>, std::optional<std::int64_t>>;
 struct ChannelEnds {
   std::vector<JobId> sends;
   std::vector<JobId> receives;
@@ -71,6 +76,7 @@ class Matcher {
     }
     if (!job.peer || !job.tag) {
       any_receives_[id.rank].push_back(id);
+      any_patterns_[id.rank].emplace(job.peer, job.tag);
       ++matches_.wildcards;
       return;
     }
@@ -112,12 +118,12 @@ class Matcher {
   /// Whether a receive from any rank or with any tag may take a send that no other receives.
   bool fits_any_receive(JobId send) {
     const auto rank = static_cast<std::uint32_t>(*at(send).peer);
-    const auto fits = [&](JobId id) {
-      const WorkloadJob& receive = at(id);
-      return (!receive.peer || *receive.peer == send.rank) &&
-             (!receive.tag || *receive.tag == *at(send).tag);
-    };
-    if (std::ranges::none_of(any_receives_[rank], fits)) return false;
+    const std::set<Pattern>& patterns = any_patterns_[rank];
+    const std::optional<std::int64_t> source = send.rank;
+    const std::optional<std::int64_t> tag = at(send).tag;
+    if (!patterns.contains({std::nullopt, tag}) && !patterns.contains({source, std::nullopt}) &&
+        !patterns.contains({std::nullopt, std::nullopt}))
+      return false;
     ++any_sends_[rank];
     return true;
   }
@@ -149,12 +155,11 @@ class Matcher {
       if (n < of_rank.size()) jobs.push_back(of_rank[n]);
     const WorkloadJob& first = at(jobs.front());
     for (const auto& [rank, of_rank] : members)
-      if (n >= of_rank.size())
-        add_problem(jobs.front(),
-                    fmt::format("is collective {} of its group, which rank {} has "
-                                "only {} of",
-                                n + 1, rank, of_rank.size()),
-                    Hangs::kAlways);
+      if (n == of_rank.size())  // once per rank, which lacks those that follow as well
+        add_problem(
+            jobs.front(),
+            fmt::format("is collective {} of its group, but rank {} has only {}", n + 1, rank, n),
+            Hangs::kAlways);
     for (const JobId id : jobs)
       if (at(id).collective != first.collective || at(id).bytes != first.bytes)
         add_problem(id,
@@ -171,6 +176,7 @@ class Matcher {
   std::map<Channel, ChannelEnds> channels_;
   std::map<std::string, std::map<std::uint32_t, std::vector<JobId>>> groups_;
   std::map<std::uint32_t, std::vector<JobId>> any_receives_;
+  std::map<std::uint32_t, std::set<Pattern>> any_patterns_;  ///< [rank]: what these accept
   std::map<std::uint32_t, std::size_t> any_sends_;  ///< [rank]: sends that only these may take
 };
 

@@ -33,11 +33,10 @@ void print_help() {
       "  bubblescope simulate 1f1b --pp 4 -m 8\n"
       "  bubblescope compare gpipe,1f1b,zb-h1 --pp 4 -m 8 --b 2\n"
       "'bubblescope COMMAND --help' explains the flags of a command, with an example.\n"
-      "every command accepts --max-input SIZE: the maximum size of an unpacked file (default "
-      "4GiB;\n"
-      "512MiB for a pipe)\n"
-      "exit status: 0 done, 1 a problem was found in what was asked about, 2 bad usage or input,\n"
-      "3 the machine failed\n");
+      "every command accepts --max-input SIZE: the maximum size of an unpacked file\n"
+      "(default 4GiB; 512MiB for a pipe)\n"
+      "exit status: 0 done, 1 a problem was found in what was asked about,\n"
+      "2 bad usage or input, 3 the machine failed\n");
 }
 
 /// Removes --max-input SIZE from the words; every command accepts it, because every reader obeys

@@ -164,7 +164,7 @@ TEST(CompareCommand, AStepWithoutTimeIsTheBest) {
 TEST(CompareCommand, ComparesSchedulesThatTrainWithEachOtherOnly) {
   const CommandOutcome outcome =
       run_with_messages("compare 1f1b,zb-h1,forward-only --pp 4 -m 8 --wide");
-  EXPECT_NE(outcome.output.find("forward-only has no backwards"), std::string::npos);
+  EXPECT_NE(outcome.output.find("forward-only has no backwards; 'vs best'"), std::string::npos);
   EXPECT_NE(outcome.output.find("27 ms   +0.00%"), std::string::npos) << outcome.output;
   EXPECT_NE(outcome.output.find("11 ms   +0.00%"), std::string::npos) << outcome.output;
   EXPECT_EQ(run_with_messages("compare forward-only --pp 4 -m 8").output.find("bubblescope:"),

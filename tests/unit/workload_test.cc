@@ -67,6 +67,16 @@ TEST(Workload, SaysWhereGoalIsDamaged) {
             std::string::npos);
 }
 
+TEST(Workload, RefusesNumbersThatGoalCannotHold) {
+  const auto message_of_line = [](const std::string& line) {
+    return message_of("num_ranks 2\nrank 0 {\n" + line + "\n}\n");
+  };
+  for (const char* line :
+       {"calc -5", "send -16b to 1", "recv -16b from 1", "send 1b to 1 tag 4294967295"})
+    EXPECT_NE(message_of_line(line).find("line 3"), std::string::npos) << line;
+  EXPECT_EQ(message_of_line("send 1b to 1 tag 4294967294"), "");
+}
+
 TEST(Workload, MessagesMustHaveAPartnerOfTheirSize) {
   const WorkloadVerdict verdict = check_goal(
       "num_ranks 2\nrank 0 {\ns: send 16b to 1 tag 7\nt: send 1b to 1 tag 8\nu: send 1b to 5\n}\n"
@@ -192,7 +202,7 @@ TEST(Workload, CollectivesMustBeTheSameOnAllRanks) {
   EXPECT_EQ(check({collective(1, 0, 64), collective(2, 0, 64)}, {collective(5, 0, 64)})
                 .problems[0]
                 .message,
-            "'n' (node 2) is collective 2 of its group, which rank 1 has only 1 of");
+            "'n' (node 2) is collective 2 of its group, but rank 1 has only 1");
   // Two groups whose members enter them in different orders wait for each other.
   const WorkloadVerdict crossed =
       check({collective(1, 0, 8, {}, "a"), collective(2, 0, 8, {1}, "b")},

@@ -74,7 +74,10 @@ void print_text(const traces::Workload& workload, const traces::WorkloadVerdict&
                  verdict.problems.size() - kMaxShown);
   for (const auto& [mode, hang] :
        {std::pair("eager", &verdict.eager_hang), std::pair("rendezvous", &verdict.rendezvous_hang)})
-    print_folded("  {:<16} {}\n", mode, hang->empty() ? "cannot hang" : "HANGS: " + *hang);
+    print_folded("  {:<16} {}\n", mode,
+                 !hang->empty()           ? "HANGS: " + *hang
+                 : verdict.wildcards == 0 ? "cannot hang"
+                                          : "no hang found");
   if (verdict.shared_matches > 0)
     print_folded(
         "  {} messages share source, destination and tag with others: the n-th send of "

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -119,16 +120,31 @@ bool trains(const ComparedRow& row) {
 
 /// Schedules without backwards have less to do, so they are compared among themselves only.
 void warn_of_inference(const std::vector<ComparedRow>& rows) {
-  const auto does = [](bool training) {
-    return [training](const ComparedRow& row) { return row.step && trains(row) == training; };
-  };
-  if (std::none_of(rows.begin(), rows.end(), does(true))) return;
+  const auto is_training = [](const ComparedRow& row) { return row.step && trains(row); };
+  if (std::none_of(rows.begin(), rows.end(), is_training)) return;
   for (const ComparedRow& row : rows)
     if (row.step && !trains(row))
       print_message(
-          "bubblescope: {} has no backwards, so it is not compared with the schedules that "
-          "train\n",
+          "bubblescope: {} has no backwards; 'vs best' compares it with schedules that do not "
+          "train either\n",
           row.name);
+}
+
+/// Costs that hold for every stage make the model of a schedule with more stages larger.
+void warn_of_model_sizes(const std::vector<ComparedRow>& rows, const PredictOptions& predict) {
+  if (predict.cost.file.empty()) return;
+  const CostTable costs = cost_file_of(predict.cost);
+  if (!costs.same_stages || costs.divisible || !costs.stage_kinds.empty()) return;
+  std::map<std::int32_t, std::string> by_stages;
+  for (const ComparedRow& row : rows)
+    if (row.step) by_stages.emplace(row.step->schedule->stages_per_pipeline(), row.name);
+  if (by_stages.size() < 2) return;
+  print_message(
+      "bubblescope: the costs hold for each stage, so {} with {} stages trains a smaller model "
+      "than "
+      "{} with {}; give 'stage_kinds', or costs that are 'divisible'\n",
+      by_stages.begin()->second, by_stages.begin()->first, by_stages.rbegin()->second,
+      by_stages.rbegin()->first);
 }
 
 std::vector<traces::TableColumn> columns_of_rows(const std::vector<ComparedRow>& rows) {
@@ -368,6 +384,7 @@ int run_compare(const Arguments& arguments) {
   std::vector<ComparedRow> rows = predict_rows(options.list, options.shapes, predict);
   report_models_notes(rows, predict.model.explain);
   warn_of_inference(rows);
+  warn_of_model_sizes(rows, predict);
   const bool refused = std::any_of(rows.begin(), rows.end(),
                                    [](const ComparedRow& row) { return !row.refusal.empty(); });
   const int status = refused ? 1 : 0;

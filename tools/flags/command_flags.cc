@@ -7,6 +7,8 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <sstream>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -85,6 +87,26 @@ CommandFlag* CommandFlags::keep(const std::string& name, CommandFlag::Make make)
 namespace {
 
 constexpr std::size_t kHelpColumn = 30;  ///< where the library's help begins to explain a flag
+
+/// Folds help so that its examples can still be copied to a shell.
+std::string fold_help(const std::string& help, int width) {
+  constexpr int kBackslash = 2;
+  std::string folded;
+  std::istringstream lines(help);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t first = std::min(line.find_first_not_of(' '), line.size());
+    if (line.compare(first, 12, "bubblescope ") != 0) {
+      folded += traces::fold_lines(line, width, kHelpColumn) + "\n";
+      continue;
+    }
+    std::string command = traces::fold_lines(line, width - kBackslash);
+    for (std::size_t at = command.find('\n'); at != std::string::npos;
+         at = command.find('\n', at + 3))
+      command.replace(at, 1, " \\\n");
+    folded += command + "\n";
+  }
+  return folded;
+}
 
 /// The library lets a minus sign wrap around: -1 would be the largest number.
 std::string refuse_negative(const std::string& text) {
@@ -235,7 +257,7 @@ bool CommandFlags::parse(const std::vector<std::string>& words) {
   try {
     app.parse(std::move(named));
   } catch (const CLI::CallForHelp&) {
-    print_output_text(traces::fold_lines(app.help(), detect_draw_options().width, kHelpColumn));
+    print_output_text(fold_help(app.help(), detect_draw_options().width));
     return false;
   } catch (const CLI::ParseError& error) {
     refuse_unknown_flag();

@@ -99,3 +99,11 @@ TEST(Graphviz, RefusesGraphsTooLargeToRender) {
 
 }  // namespace
 }  // namespace bubblescope::tests
+
+#if defined(__SANITIZE_ADDRESS__)
+/// Graphviz and the libraries that it draws text with keep memory until the process ends.
+extern "C" const char* __lsan_default_suppressions() {
+  return "leak:libgvc\nleak:libcgraph\nleak:libgvplugin\nleak:libfontconfig\nleak:libpango\n"
+         "leak:libcairo\nleak:libglib\nleak:libgobject\n";
+}
+#endif

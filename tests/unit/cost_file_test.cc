@@ -8,6 +8,7 @@
 #include "sim/ir/error.h"
 #include "sim/ir/recompute.h"
 #include "tests/support/as_written.h"
+#include "tests/support/error_text.h"
 #include "tests/support/malformed.h"
 #include "tests/support/test_paths.h"
 #include "traces/costs/cost_file_writer.h"
@@ -21,15 +22,6 @@ CostTable read(const std::string& text) { return traces::parse_cost_file(text, "
 
 CostTable with(const std::string& keys) {
   return read("{\"format\":\"bubblescope-costs/1\"," + keys + "}");
-}
-
-std::string error_of(const std::function<void()>& run) {
-  try {
-    run();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 const Schedule& split() {

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <string>
 
 #include "sim/analysis/memory_curve.h"
@@ -12,6 +11,7 @@
 #include "sim/ir/validate.h"
 #include "sim/model/message_costs.h"
 #include "sim/predict/predict.h"
+#include "tests/support/error_text.h"
 #include "traces/costs/cost_file.h"
 #include "traces/costs/value_list.h"
 #include "traces/schedules/text_schedule.h"
@@ -21,15 +21,6 @@ namespace {
 
 CostTable with(const std::string& keys) {
   return traces::parse_cost_file("{\"format\":\"bubblescope-costs/1\"," + keys + "}", "f.json");
-}
-
-std::string error_of(const std::function<void()>& run) {
-  try {
-    run();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 /// Two stages on two ranks, two micro-batches.

@@ -1,7 +1,6 @@
 // Injected faults: their syntax, and their effect on a prediction.
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <variant>
 
 #include "sim/engine/simulate.h"
@@ -10,21 +9,13 @@
 #include "sim/model/injection.h"
 #include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"
+#include "tests/support/error_text.h"
 
 namespace bubblescope::tests {
 namespace {
 
 Program lowered(const std::string& name) {
   return std::get<Program>(lower(build_schedule(find_schedule(name), {{2, 1, 2, 1, {}}, {}, {}})));
-}
-
-std::string message_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 TEST(Injection, IsReadAndWritten) {
@@ -44,8 +35,8 @@ TEST(Injection, WhatIsNoFaultIsRefusedWithTheRemedy) {
        {"", "rank", "rank=x,die", "rank=-1,die", "die", "rank=1", "rank=1,die,hang",
         "rank=1,op=", "rank=1,delay=", "rank=1,delay=fast", "rank=1,slow=", "rank=1,slow=0.5",
         "rank=1,garbage=1", "rank=1,sleep", "rank=99999999999,die"})
-    EXPECT_NE(message_of([&] { parse_injection(text); }), "") << text;
-  EXPECT_EQ(message_of([] { parse_injection("op=1F3,die"); }),
+    EXPECT_NE(error_of([&] { parse_injection(text); }), "") << text;
+  EXPECT_EQ(error_of([] { parse_injection("op=1F3,die"); }),
             "'op=1F3,die' is not a fault: it does not name a rank; write "
             "rank=R[,op=OP],delay=TIME|slow=FACTOR|die|hang|wrong-size|garbage, such as "
             "rank=2,op=1F3,delay=50ms");
@@ -54,7 +45,7 @@ TEST(Injection, WhatIsNoFaultIsRefusedWithTheRemedy) {
 TEST(Injection, AnOpThatTheRankDoesNotRunIsNamed) {
   const Program program = lowered("gpipe");
   const auto table = [&](const char* text) {
-    return message_of([&] { InjectionTable({parse_injection(text)}, program); });
+    return error_of([&] { InjectionTable({parse_injection(text)}, program); });
   };
   EXPECT_EQ(table("rank=0,op=1F0,die"), "`inject` rank=0,op=1F0,die: rank 0 runs no such op");
   EXPECT_EQ(table("rank=2,die"), "`inject` rank=2,die: ranks are 0..1");
@@ -104,7 +95,7 @@ TEST(Injection, DamageIsAFaultOfTheMessage) {
 TEST(Injection, APredictionOfADeadRankSaysWhereEveryRankIsBlocked) {
   const Program program = lowered("gpipe");
   const std::vector<Nanos> durations(program.size(), 1);
-  EXPECT_EQ(message_of([&] { inject({parse_injection("rank=1,op=1F1,die")}, program, durations); }),
+  EXPECT_EQ(error_of([&] { inject({parse_injection("rank=1,op=1F1,die")}, program, durations); }),
             "with `inject` rank=1,op=1F1,die the step never ends: rank 1 is blocked at 1F1; rank 0 "
             "is blocked at "
             "0B0");

@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <functional>
 #include <optional>
 #include <string>
 #include <thread>
@@ -13,6 +12,7 @@
 #include "exec/nccl/rendezvous.h"
 #include "exec/runtime/step_clock.h"
 #include "sim/ir/error.h"
+#include "tests/support/error_text.h"
 
 namespace bubblescope::tests {
 namespace {
@@ -142,15 +142,6 @@ TEST(NcclRendezvous, ForeignConnectionsDoNotPreventTheRendezvous) {
   other.join();
 }
 
-std::string failure_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
 TEST(NcclRendezvous, WhoDoesNotHaveTheSecretIsTurnedAwayWithOneWarning) {
   const exec::TcpSocket listener = exec::listen_at({"127.0.0.1", 0});
   const exec::Address address{"127.0.0.1", exec::port_of(listener)};
@@ -160,18 +151,18 @@ TEST(NcclRendezvous, WhoDoesNotHaveTheSecretIsTurnedAwayWithOneWarning) {
   std::atomic<bool> interrupted = false;
   std::string failure_of_first;
   std::thread first([&] {
-    failure_of_first = failure_of([&] {
+    failure_of_first = error_of([&] {
       exec::accept_ranks(listener, 2, {20'000'000'000, &interrupted}, door);
     });
   });
   // Rank 0 would have ended if it had accepted a foreign caller, so no attempt may wait for long.
   for (int turn = 0; turn < 3; ++turn)
     EXPECT_NE(
-        failure_of([&] {
+        error_of([&] {
           exec::connect_to_rank_0(address, {1, 2}, limits_of(2'000), {[] { return kOtherSecret; }});
         }).find("rejected this process: its secret is not that of rank 0"),
         std::string::npos);
-  const std::string failure = failure_of([&] {
+  const std::string failure = error_of([&] {
     exec::connect_to_rank_0(address, {1, 2}, limits_of(2'000), {find_secret});
   });
   if (!failure.empty()) interrupted = true;
@@ -210,7 +201,7 @@ TEST(NcclRendezvous, AnotherRankZeroIsNotBelievedAndAHelloServesOnce) {
   const exec::TcpSocket impostor = exec::listen_at({"127.0.0.1", 0});
   std::string failure;
   std::thread caller([&] {
-    failure = failure_of([&] {
+    failure = error_of([&] {
       exec::connect_to_rank_0({"127.0.0.1", exec::port_of(impostor)}, {1, 2}, limits_of(20'000),
                               {find_secret});
     });
@@ -235,7 +226,7 @@ TEST(NcclRendezvous, AnotherRankZeroIsNotBelievedAndAHelloServesOnce) {
   const exec::TcpSocket listener = exec::listen_at({"127.0.0.1", 0});
   const exec::TcpSocket replay = exec::call({"127.0.0.1", exec::port_of(listener)});
   replay.write(exec::to_bytes(*hello));
-  EXPECT_NE(failure_of([&] {
+  EXPECT_NE(error_of([&] {
               exec::accept_ranks(listener, 2, limits_of(300), {kSecret});
             }).find("because its secret is not that of rank 0"),
             std::string::npos);

@@ -3,13 +3,13 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <random>
 #include <string>
 
 #include "sim/ir/error.h"
 #include "sim/ir/validate.h"
 #include "sim/predict/predict.h"
+#include "tests/support/error_text.h"
 #include "tests/support/random_schedule.h"
 #include "traces/costs/cost_file.h"
 #include "traces/schedules/text_schedule.h"
@@ -19,15 +19,6 @@ namespace {
 
 CostTable costs_of(const std::string& keys) {
   return traces::parse_cost_file("{\"format\":\"bubblescope-costs/1\"," + keys + "}", "f.json");
-}
-
-std::string error_of(const std::function<void()>& run) {
-  try {
-    run();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 Prediction predict_with(const Schedule& schedule, const std::string& keys,

@@ -8,6 +8,7 @@
 #include "sim/ir/error.h"
 #include "sim/ir/validate.h"
 #include "tests/support/as_written.h"
+#include "tests/support/error_text.h"
 #include "tests/support/malformed.h"
 #include "tests/support/random_schedule.h"
 #include "tests/support/test_paths.h"
@@ -19,15 +20,6 @@ namespace bubblescope::tests {
 namespace {
 
 Schedule read(const std::string& text) { return traces::read_pytorch_csv(text, "f.csv"); }
-
-std::string error_of(const std::function<void()>& run) {
-  try {
-    run();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
 
 TEST(PytorchCsv, SaysShapeAndPlacement) {
   const Schedule schedule = read("0F0,3F0,3B0,0B0\n1F0,2F0,2B0,1B0\n");

@@ -27,7 +27,7 @@ static_assert(!std::is_convertible_v<Schedule, ValidSchedule>);
 static_assert(std::is_convertible_v<const ValidSchedule&, const Schedule&>);
 
 using Lower = decltype(static_cast<std::variant<Program, Deadlock> (*)(
-                           const ValidSchedule&, const LowerOptions&)>(&lower));
+                           const ValidSchedule&, const LowerOptions&)>(&sim::lower));
 static_assert(!std::is_invocable_v<Lower, const Schedule&, const LowerOptions&>);
 
 /// The first problem; empty for a legal schedule.

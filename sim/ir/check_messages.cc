@@ -40,10 +40,10 @@ std::variant<Posted, Deadlock> post(const ValidSchedule& schedule, LowerOptions 
   auto lowered = lower(schedule, options);
   if (auto* const deadlock = std::get_if<Deadlock>(&lowered)) return std::move(*deadlock);
   Posted posted{std::get<Program>(std::move(lowered)), {}, {}};
-  const std::vector<RankOrder> lists = make_posted_lists(schedule, options.posting);
   posted.is_in_step = options.posting == Lowering::kAsap && !posts_messages(schedule) &&
                       has_ops_and_messages_alone(posted.dataflow);
   if (posted.is_in_step) return posted;
+  const std::vector<RankOrder> lists = make_posted_lists(schedule, options.posting);
   posted.steps = find_steps(schedule, posted.dataflow, lists);
   posted.swapped = find_swapped_messages(schedule, lists);
   return posted;

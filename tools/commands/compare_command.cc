@@ -133,12 +133,12 @@ void warn_of_inference(const std::vector<ComparedRow>& rows) {
 /// Costs that hold for every stage make the model of a schedule with more stages larger.
 void warn_of_model_sizes(const std::vector<ComparedRow>& rows, const PredictOptions& predict) {
   if (predict.cost.file.empty()) return;
-  const CostTable costs = cost_file_of(predict.cost);
-  if (!costs.same_stages || costs.divisible || !costs.stage_kinds.empty()) return;
   std::map<std::int32_t, std::string> by_stages;
   for (const ComparedRow& row : rows)
     if (row.step) by_stages.emplace(row.step->schedule->stages_per_pipeline(), row.name);
   if (by_stages.size() < 2) return;
+  const CostTable costs = cost_file_of(predict.cost);
+  if (!costs.same_stages || costs.divisible || !costs.stage_kinds.empty()) return;
   print_message(
       "bubblescope: the costs hold for each stage, so {} with {} stages trains a smaller model "
       "than "

@@ -1,4 +1,4 @@
-// What the parts of ops cost: the collectives for which ranks wait within their ops, and how much
+// Adds up what parts of ops cost: how long ranks wait for collectives within their ops, how much
 // lanes slow each other. All of it is busy time, because an op is busy until its last part ends.
 #pragma once
 

@@ -12,7 +12,7 @@
 
 namespace bubblescope::inline sim {
 
-/// What one rank sends to the experts: all its tokens, each to several experts.
+/// A rank sends all its tokens to the experts, each token to several of them.
 struct Dispatch {
   double bytes_per_copy = 0;   ///< of all tokens, to one expert each
   std::int64_t copies = 1;     ///< experts per token

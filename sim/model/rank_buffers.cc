@@ -8,7 +8,7 @@ namespace bubblescope::inline sim {
 
 namespace {
 
-/// What the one layer holds whose backward runs; with full recomputation all that a layer saves.
+/// The layer whose backward runs holds what it recomputed; fully, that is all that a layer saves.
 Bytes count_recomputed_bytes(const ModelOnDevices& on) {
   const std::int64_t last = on.model.layers - 1;
   if (on.parallel.recompute == Recompute::kNone) return 0;

@@ -144,7 +144,7 @@ TEST(PartTiming, AgreesWithAPlainInterpreterOnRandomGraphs) {
   EXPECT_LT(blocked, 2000);
 }
 
-// What compute does not cover, it waits for: the two add up to the whole.
+// The compute lane works or waits at any time, so both times add up to the whole.
 TEST(PartTiming, ExposedTimeAndComputeAddUp) {
   for (std::uint32_t seed = 0; seed < 4000; ++seed) {
     const RandomParts random(seed);

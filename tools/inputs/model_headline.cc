@@ -36,8 +36,7 @@ std::string memory_line(const PlacedModel& placed, const BubbleReport& report) {
   if (!placed.on.trains)
     return fmt::format(
         "memory       weights and buffers: {} of {} on rank {}; what forwards keep, such as keys "
-        "and "
-        "values, is not counted\n",
+        "and values, is not counted\n",
         format_bytes(fit.peak), format_bytes(placed.on.usable_memory()), fit.rank);
   const std::string held =
       fmt::format("rank {} {} {} of {}", fit.rank, fit.fits() ? "holds" : "needs",

@@ -52,6 +52,7 @@ const ScheduleRegistrar register_forward_only{{
     .summary = "no backward: inference or evaluation",
     .source = "Megatron-LM, DeepSpeed (InferenceSchedule)",
     .groups_microbatches = true,
+    .trains = false,
     .profiles = {Profile::kPytorch, Profile::kMegatron, Profile::kDeepspeed, Profile::kColossalai},
     .refuse = refuse_forward_only,
     .build = build_forward_only,

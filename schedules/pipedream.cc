@@ -29,6 +29,7 @@ const ScheduleRegistrar register_pipedream{{
     .implied_chunks = 1,
     .replicates_stages = true,
     .limits_in_flight = true,
+    .flushes = false,
     .refuse = refuse_round_robin,
     .build = build_pipedream,
     .claims = claim_round_robin,

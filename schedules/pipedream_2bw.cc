@@ -51,6 +51,7 @@ const ScheduleRegistrar register_pipedream_2bw{{
     .implied_chunks = 1,
     .groups_microbatches = true,
     .replicates_stages = true,
+    .flushes = false,
     .refuse = refuse_pipedream_2bw,
     .build = build_pipedream_2bw,
     .claims = claim_round_robin,

@@ -37,6 +37,7 @@ const ScheduleRegistrar register_pipedream_vertical{{
     .implied_chunks = 1,
     .replicates_stages = true,
     .limits_in_flight = true,
+    .flushes = false,
     .refuse = refuse_pipedream_vertical,
     .build = build_pipedream_vertical,
     .claims = claim_round_robin,

@@ -186,6 +186,8 @@ TEST_P(EverySchedule, IsLegalForEveryShapeItAccepts) {
         for (const Problem& problem : validate_ops(schedule))
           ADD_FAILURE() << text_of(request) << ": " << problem.message;
         EXPECT_TRUE(runs_each_op_once(schedule)) << text_of(request);
+        EXPECT_EQ(schedule.forward_only, !GetParam().trains) << text_of(request);
+        EXPECT_EQ(schedule.weights.empty(), GetParam().flushes) << text_of(request);
       });
   EXPECT_GT(built, 0);
 }

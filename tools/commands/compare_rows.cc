@@ -53,7 +53,7 @@ std::vector<std::string> names_of(const std::string& list) {
   std::vector<std::string> names;
   if (is_all(list)) {
     for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all())
-      if (def.name != "forward-only") names.push_back(def.name);
+      if (def.trains) names.push_back(def.name);
     return names;
   }
   names = list_schedules(list);

@@ -27,9 +27,8 @@ Nanos share_of(Nanos whole, std::int32_t ranks) { return (whole + ranks / 2) / r
 /// Whether a schedule is part of the sweep. A schedule that slices sequences equals another one if
 /// there is only one slice.
 bool is_planned(const ScheduleDef& def, bool searched, bool sliced) {
-  const bool trains_synchronously =
-      def.name != "forward-only" && !def.name.starts_with("pipedream");
-  return trains_synchronously && def.reads_costs == searched && (sliced || !def.slices_sequences);
+  return def.trains && def.flushes && def.reads_costs == searched &&
+         (sliced || !def.slices_sequences);
 }
 
 /// The chunks to try for a schedule. Numbers of chunks or slices for which it equals another
@@ -93,10 +92,11 @@ std::vector<std::string> expand_schedules(const std::string& list, bool sliced) 
     if (name.empty()) continue;
     if (name != "all" && name != "searched") {
       note_similar_names(word);
-      const std::string& found = find_schedule(word).name;
-      if (found == "forward-only")
-        throw Error("forward-only has no backwards, and plans rank steps that train; leave it out");
-      add(found);
+      const ScheduleDef& found = find_schedule(word);
+      if (!found.trains)
+        throw Error(found.name +
+                    " has no backwards, and plans rank steps that train; leave it out");
+      add(found.name);
       continue;
     }
     for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all())

@@ -44,6 +44,13 @@ bool reads_costs(const std::string& name_or_path) {
   return find_schedule(name_or_path).reads_costs;
 }
 
+std::vector<std::string> list_trained_schedules() {
+  std::vector<std::string> names;
+  for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all())
+    if (def.trains) names.push_back(def.name);
+  return names;
+}
+
 PythonStep simulate_schedule(const PythonSchedule& schedule, const Arguments& words) {
   return call_library([&] {
     const PredictOptions options = parse_prediction(words);
@@ -104,6 +111,7 @@ void bind_schedule(nb::module_& module) {
   module.def("reads_costs", [](const std::string& name) {
     return call_library([&] { return reads_costs(name); });
   });
+  module.def("trained_schedules", &list_trained_schedules);
   module.def("simulate_name", &simulate_name);
   const auto shape = [](auto member) {
     return [member](const PythonSchedule& schedule) { return schedule.get().shape.*member; };

@@ -352,7 +352,7 @@ def names_of(names: AnySchedule | Iterable[AnySchedule]) -> list[AnySchedule]:
     """One schedule or several, as a list; "all" stands for every schedule that trains."""
     if isinstance(names, str):
         if names.strip().lower() == "all":
-            return [name for name in schedules() if name != "forward-only"]
+            return list(_core.trained_schedules())
         return [name.strip() for name in names.split(",") if name.strip()]
     if isinstance(names, (Schedule, os.PathLike)) or callable(names):
         return [names]

@@ -4,10 +4,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Union
 
+from . import _core
 from ._tables import table_text
 from .errors import ProblemError, UsageError, in_keywords
 from .reports import time_text
-from .schedules import Schedule, schedules as schedule_names
+from .schedules import Schedule
 
 if TYPE_CHECKING:
     import pandas
@@ -102,7 +103,7 @@ def names_to_try(names: Names) -> list[str]:
     """The names as a list; "all" stands for every schedule that trains."""
     if isinstance(names, str):
         if names.strip().lower() == "all":
-            return [name for name in schedule_names() if name != "forward-only"]
+            return _core.trained_schedules()
         return [name.strip() for name in names.split(",") if name.strip()]
     listed = list(names)
     for name in listed:

@@ -48,7 +48,7 @@ Claims claim_group_interleaved(const ScheduleRequest& request) {
 const ScheduleRegistrar register_group_interleaved{{
     .name = "group-interleaved",
     .aliases = {"GroupInterleaved", "pipeoffload"},
-    .summary = "interleaved with half the warm-up: at most 1F1B's memory; designed for --offload",
+    .summary = "interleaved with half the warm-up: at most 1F1B's memory; designed for `offload`",
     .source = "Wan et al. 2025 (PipeOffload)",
     .default_chunks = 2,
     .groups_microbatches = true,

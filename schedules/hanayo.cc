@@ -47,7 +47,7 @@ Claims claim_hanayo(const ScheduleRequest& request) {
 
 const ScheduleRegistrar register_hanayo{{
     .name = "hanayo",
-    .summary = "W waves down and up the ranks, two chunks each (--vpp 2W): a W-th of 1F1B's bubble "
+    .summary = "W waves down and up the ranks, two chunks each (`vpp` 2W): a W-th of 1F1B's bubble "
                "or less "
                "for m = p and 2p, more with more micro-batches",
     .source = "Liu et al. 2023",

@@ -145,7 +145,7 @@ void MpiWatchdog::watch() {
       return limits_.abandon("a rank does not answer: MPI waited " + in_seconds(now - begin) +
                              " for it to " + call_ +
                              ", and no process of this host is stopped; look on the other "
-                             "hosts, or give it more time with --timeout");
+                             "hosts, or give it more time with `timeout`");
   }
 }
 

@@ -53,9 +53,9 @@ void expect_same_program(const Program& program, StepProtocol& protocol) {
 }
 
 const DeviceOptions& expect_possible(const DeviceOptions& device) {
-  if (device.graph) throw Error("--graph: steps over NCCL cannot be launched as graphs; omit it");
+  if (device.graph) throw Error("`graph`: steps over NCCL cannot be launched as graphs; omit it");
   if (device.activity)
-    throw Error("--activity: records of several processes cannot be gathered; use --backend cuda");
+    throw Error("`activity`: records of several processes cannot be gathered; use `backend` cuda");
   return device;
 }
 

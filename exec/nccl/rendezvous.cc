@@ -223,7 +223,7 @@ Frame await_frame(const std::string& where, Connection& connection, WaitDeadline
     poll(nullptr, 0, 2);
   }
   throw Error(Fault::kMachine,
-              where + " did not report within --timeout that all ranks are connected");
+              where + " did not report within `timeout` that all ranks are connected");
 }
 
 Challenge read_challenge(const std::string& where, const Frame& frame) {
@@ -247,7 +247,7 @@ SocketTransport accept_ranks(const TcpSocket& listener, std::int32_t count, cons
     if (waiting.has_passed())
       throw Error(Fault::kMachine, "of " + std::to_string(count) +
                                        " processes, these did not connect to rank 0 within "
-                                       "--timeout: " +
+                                       "`timeout`: " +
                                        reception.describe_missing());
     poll(nullptr, 0, 2);
   }

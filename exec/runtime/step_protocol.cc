@@ -124,7 +124,7 @@ void StepProtocol::watch() {
   }
   if (read_monotonic_clock() - last_news_at_ <= limits_.timeout) return;
   stopped_ = AbortReason::kTimeout;
-  throw Error(Fault::kMachine, "the other ranks do not answer within --timeout");
+  throw Error(Fault::kMachine, "the other ranks do not answer within `timeout`");
 }
 
 /// The second gather is a liveness check: a rank that had finished may have died since, and then

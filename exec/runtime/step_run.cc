@@ -167,7 +167,7 @@ void StepRun::inject_fault(const Injection& injection, InstructionId id) {
   if (injection.kind == Injection::Kind::kDie)
     throw Error(Fault::kMachine, "rank " + std::to_string(injection.rank) + " died at " +
                                      to_string(program_.instructions[id].op) +
-                                     ", as --inject says");
+                                     ", as `inject` says");
   if (injection.kind == Injection::Kind::kHang) hang_at(program_.instructions[id].op);
 }
 

@@ -11,7 +11,7 @@ Work play(const Program& program, std::span<const Nanos> durations, WaitMode wai
   return [&program, durations, wait_mode](const WorkItem& item) {
     if (item.damage != Damage::kNone)
       throw Error(
-          "ops that only pass time send no payload that could be damaged; use --work "
+          "ops that only pass time send no payload that could be damaged; use `work` "
           "transformer");
     const bool keeps_time = wait_mode == WaitMode::kSleep;
     const Nanos begin = keeps_time ? item.ready : item.clock.now();

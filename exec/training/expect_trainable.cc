@@ -14,13 +14,13 @@ void expect_sliceable(const Schedule& schedule, const TransformerShape& model) {
   const std::int32_t slices = schedule.shape.slices;
   if (slices > model.sequence)
     throw Error("sequences of " + std::to_string(model.sequence) + " tokens cannot be split into " +
-                std::to_string(slices) + " slices; take --seq-length " + std::to_string(slices) +
+                std::to_string(slices) + " slices; take `seq_length` " + std::to_string(slices) +
                 " or more");
   if (slices > 1 && !schedule.weights.empty())
     throw Error(
         schedule.name +
-        " slices sequences and updates without flushes, which cannot be trained; omit --slices, "
-        "or use --work sleep");
+        " slices sequences and updates without flushes, which cannot be trained; omit `slices`, "
+        "or use `work` sleep");
 }
 
 /// Without this, the last update of a step would lack some replicas.
@@ -29,7 +29,7 @@ void expect_full_rounds(const Schedule& schedule) {
     if (schedule.shape.microbatches % schedule.replicas(stage) != 0)
       throw Error(std::to_string(schedule.shape.microbatches) + " micro-batches do not fill the " +
                   std::to_string(schedule.replicas(stage)) + " replicas of stage " +
-                  std::to_string(stage) + "; take a multiple of it as -m to train");
+                  std::to_string(stage) + "; take a multiple of it as `microbatches` to train");
 }
 
 }  // namespace

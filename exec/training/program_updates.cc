@@ -45,7 +45,7 @@ ProgramUpdates find_program_updates(const Schedule& schedule, const Program& pro
   if (in_program.updates) return in_program;
   throw Error(schedule.name +
               ": replicas of a stage must sum their gradients in every update; add "
-              "--optimizer local");
+              "`optimizer` local");
 }
 
 }  // namespace bubblescope::exec

@@ -76,7 +76,7 @@ TEST(GpuDevice, AHangIsStoppedAndTheDeviceGoesOn) {
   request.timeout = 300 * kMillisecond;
   const exec::Execution execution = spin(schedule, program, {}, std::move(request));
   ASSERT_TRUE(execution.breakdown);
-  EXPECT_EQ(execution.breakdown->message.find("no progress within --timeout: rank 1 at 1F2"), 0u)
+  EXPECT_EQ(execution.breakdown->message.find("no progress within `timeout`: rank 1 at 1F2"), 0u)
       << execution.breakdown->message;
   EXPECT_FALSE(spin(schedule, program, {}).breakdown);
 }

@@ -166,7 +166,7 @@ TEST(DrawTimeline, ShowsSixteenOfManyRanksAndSaysSo) {
     for (const std::string& line : lines_of(text)) count += line.starts_with("rank ");
     return count;
   };
-  EXPECT_NE(draw(step).find("16 of 64 ranks; --all-ranks shows every one"), std::string::npos);
+  EXPECT_NE(draw(step).find("16 of 64 ranks; `all_ranks` shows every one"), std::string::npos);
   EXPECT_EQ(rows(traces::write_text_report(step.record())), 16u);
   EXPECT_EQ(rows(traces::write_text_report(step.record(), {.all_ranks = true})), 64u);
 }

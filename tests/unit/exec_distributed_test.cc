@@ -96,7 +96,7 @@ TEST(DistributedBackend, AnInjectedDeathIsReportedByAllRanks) {
     return train(link, build("1f1b", 3, 6), std::move(request));
   });
   for (const RankEnd& end : ends)
-    EXPECT_EQ(end.said.rfind("rank 1 died at 1F1, as --inject says; every rank was stopped:", 0),
+    EXPECT_EQ(end.said.rfind("rank 1 died at 1F1, as `inject` says; every rank was stopped:", 0),
               0u)
         << end.said;
 }

@@ -190,7 +190,7 @@ TEST(Execute, AHangIsStoppedByTheTimeoutAndTheCulpritNamed) {
   ASSERT_TRUE(execution.breakdown);
   EXPECT_EQ(execution.breakdown->fault, Fault::kMachine);
   EXPECT_EQ(
-      execution.breakdown->message.find("no progress within --timeout: rank 1 at 1B0 (running); "),
+      execution.breakdown->message.find("no progress within `timeout`: rank 1 at 1B0 (running); "),
       0u)
       << execution.breakdown->message;
   EXPECT_NE(execution.breakdown->message.find("rank 0 at 0B0 waits for 1B0 of rank 1"),

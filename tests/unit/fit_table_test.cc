@@ -24,7 +24,7 @@ TEST(Table, LeavesOutWhatMattersLeast) {
   const traces::FittedTable table = traces::draw_table(kColumns, 19);  // one column too narrow
   EXPECT_EQ(table.text, "name   time\none   12 ms\ntwo    3 ms\n");
   EXPECT_EQ(table.hidden, std::vector<std::string>{"why"});
-  EXPECT_EQ(traces::describe_hidden(table.hidden), "not shown: why (--wide shows all)\n");
+  EXPECT_EQ(traces::describe_hidden(table.hidden), "not shown: why (`wide` shows all)\n");
   EXPECT_EQ(traces::draw_table(kColumns, 20).hidden.size(), 0U);
   EXPECT_EQ(traces::draw_table(kColumns, 1).text, "name\none\ntwo\n");
 }

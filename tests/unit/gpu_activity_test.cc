@@ -172,7 +172,7 @@ TEST(GpuActivity, FailingCallsAreReported) {
       EXPECT_FALSE(ran.timeline.breakdown.empty()) << call;
       EXPECT_NE(ran.timeline.breakdown.find("as it was told"), std::string::npos) << call;
     } catch (const Error& error) {
-      EXPECT_STREQ(error.what(), "--activity: the fake device fails as it was told") << call;
+      EXPECT_STREQ(error.what(), "`activity`: the fake device fails as it was told") << call;
     }
   }
 }

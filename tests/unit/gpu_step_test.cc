@@ -146,7 +146,7 @@ TEST(GpuStep, ADeadRankIsNamedAndTheStepStopped) {
       run(make_case("1f1b", 4, 8), {{}, {parse_injection("rank=1,op=1F1,die")}});
   ASSERT_TRUE(execution.breakdown);
   EXPECT_EQ(execution.breakdown->fault, Fault::kMachine);
-  EXPECT_EQ(execution.breakdown->message.find("rank 1 died at 1F1, as --inject says; every rank "
+  EXPECT_EQ(execution.breakdown->message.find("rank 1 died at 1F1, as `inject` says; every rank "
                                               "was stopped: rank 1 at 1F1"),
             0u)
       << execution.breakdown->message;
@@ -163,7 +163,7 @@ TEST(GpuStep, AHangIsStoppedByTheTimeoutAndByAnInterrupt) {
   const exec::Execution execution = run(make_case("1f1b", 4, 8), std::move(request));
   ASSERT_TRUE(execution.breakdown);
   EXPECT_EQ(
-      execution.breakdown->message.find("no progress within --timeout: rank 2 at 2B0 (running); "),
+      execution.breakdown->message.find("no progress within `timeout`: rank 2 at 2B0 (running); "),
       0u)
       << execution.breakdown->message;
   const std::atomic<bool> interrupted = true;

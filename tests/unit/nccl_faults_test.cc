@@ -86,7 +86,7 @@ TEST(NcclFaults, AnInjectedDeathIsReportedByAllRanks) {
     return breakdown_of(train_over_nccl(link, build("1f1b", 3, 6), {}, std::move(request)));
   });
   for (const RankEnd& end : ends)
-    EXPECT_EQ(end.said.rfind("rank 1 died at 1F1, as --inject says; every rank was stopped:", 0),
+    EXPECT_EQ(end.said.rfind("rank 1 died at 1F1, as `inject` says; every rank was stopped:", 0),
               0u)
         << end.said;
 }
@@ -99,7 +99,7 @@ TEST(NcclFaults, AnInjectedHangIsBlockedAtItsOp) {
     return breakdown_of(train_over_nccl(link, build("1f1b", 2, 4), {}, std::move(request)));
   });
   for (const RankEnd& end : ends)
-    EXPECT_EQ(end.said.rfind("no progress within --timeout: rank 1 at 1B0 (running)", 0), 0u)
+    EXPECT_EQ(end.said.rfind("no progress within `timeout`: rank 1 at 1B0 (running)", 0), 0u)
         << end.said;
 }
 

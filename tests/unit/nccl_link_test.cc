@@ -355,7 +355,7 @@ TEST(StepProtocol, NobodyIsWaitedForLongerThanTheTimeout) {
       throw;
     }
   });
-  EXPECT_EQ(thrown[0], "the other ranks do not answer within --timeout");
+  EXPECT_EQ(thrown[0], "the other ranks do not answer within `timeout`");
 }
 
 TEST(StepProtocol, SignsOfLifeLetOthersWait) {

@@ -119,7 +119,7 @@ TEST(NcclRendezvous, NamesThoseWhoDoNotComeAndCountsStrangers) {
     const std::string text = error.what();
     EXPECT_EQ(error.fault(), Fault::kMachine);
     EXPECT_EQ(
-        text.find("of 3 processes, these did not connect to rank 0 within --timeout: rank 1, 2 "
+        text.find("of 3 processes, these did not connect to rank 0 within `timeout`: rank 1, 2 "
                   "(2 connection(s) rejected"),
         0u)
         << text;

@@ -16,6 +16,7 @@
 #include "tools/commands/timer_logs.h"
 #include "tools/flags/choice.h"
 #include "tools/flags/command_flags.h"
+#include "tools/flags/field_names.h"
 #include "tools/flags/key_values.h"
 #include "tools/flags/schedule_list.h"
 #include "tools/plan/sweep.h"
@@ -101,9 +102,9 @@ std::string print_text(const Analysis& analysis, const traces::DrawOptions& draw
   const TimedStep& step = analysis.shown;
   const traces::Iterations& iterations = analysis.iterations;
   return traces::write_left_out_text(iterations) + traces::write_trust_text(iterations.trust) +
-         traces::draw_timeline(step.record(), draw) + "\n" +
+         name_flags(traces::draw_timeline(step.record(), draw)) + "\n" +
          traces::write_whole_step_text(iterations) +
-         traces::write_text_report(step.record(), draw) +
+         name_flags(traces::write_text_report(step.record(), draw)) +
          traces::write_iterations_text(iterations) + print_tries(analysis);
 }
 
@@ -249,7 +250,7 @@ int report_each(const AnalyzeOptions& options) {
       }
       analysis = analyze_steps(read_steps({path}, options.rules), options.memory, {});
     } catch (const Error& unreadable) {
-      text += write_problem_row(path, unreadable.what());
+      text += write_problem_row(path, name_flags(unreadable.what()));
       failed = true;
       continue;
     }

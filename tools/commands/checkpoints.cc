@@ -81,7 +81,7 @@ std::vector<exec::Blob> Checkpoints::gather_results(
 }
 
 void Checkpoints::print_once(const std::string& message) const {
-  if (is_first()) print_message("{}\n", message);
+  if (is_first()) print_message("{}\n", name_flags(message));
 }
 
 /// Manifests from which this run may go on, as texts, the newest first.

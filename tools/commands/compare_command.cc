@@ -16,6 +16,7 @@
 #include "tools/commands/compare_rows.h"
 #include "tools/commands/exports.h"
 #include "tools/flags/command_flags.h"
+#include "tools/flags/field_names.h"
 #include "tools/flags/shared_sizes.h"
 #include "tools/flags/words.h"
 #include "tools/inputs/config.h"
@@ -184,7 +185,7 @@ std::vector<traces::TableColumn> columns_of_rows(const std::vector<ComparedRow>&
 void print_text(const std::vector<ComparedRow>& rows, const traces::DrawOptions& draw) {
   const std::optional<int> width = draw.fit ? std::optional(draw.width) : std::nullopt;
   const traces::FittedTable table = traces::draw_table(columns_of_rows(rows), width);
-  std::string text = table.text + traces::describe_hidden(table.hidden);
+  std::string text = table.text + name_flags(traces::describe_hidden(table.hidden));
   for (const ComparedRow& row : rows)
     if (!row.refusal.empty()) text += fmt::format("{:<16}  {}\n", row.name, row.refusal);
   text += periods_text(rows) + serving_text(rows) + sensitivities_text(rows) +

@@ -10,6 +10,7 @@
 #include "sim/ir/bytes_text.h"
 #include "tools/commands/measured_spread.h"
 #include "tools/commands/measurement_json.h"
+#include "tools/flags/field_names.h"
 #include "traces/reports/report_json.h"
 #include "traces/text/fit_table.h"
 #include "traces/text/time_axis.h"
@@ -274,8 +275,8 @@ std::string write_comparison_text(const std::vector<Comparison>& comparisons,
   for (const Comparison& comparison : comparisons)
     width = std::max(width, comparison.label.size() + 2);
   const traces::FittedTable table = draw_errors(comparisons, columns);
-  std::string text =
-      describe_noise_problem(comparisons) + table.text + traces::describe_hidden(table.hidden);
+  std::string text = describe_noise_problem(comparisons) + table.text +
+                     name_flags(traces::describe_hidden(table.hidden));
   std::string divergences;
   for (const Comparison& comparison : comparisons) {
     const PredictionError& error = comparison.error;

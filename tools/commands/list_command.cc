@@ -8,6 +8,7 @@
 #include "sim/model/runtime.h"
 #include "sim/model/transformer.h"
 #include "tools/flags/command_flags.h"
+#include "tools/flags/field_names.h"
 #include "tools/flags/options.h"
 #include "tools/print.h"
 #include "tools/terminal.h"
@@ -128,7 +129,8 @@ int run_list(const Arguments& arguments) {
   app.footer(
       "example: every schedule name, for a script\n  bubblescope list schedules --format names\n");
   if (!app.parse(arguments)) return 0;
-  const std::vector<Entry> entries = entries_of(what);
+  std::vector<Entry> entries = entries_of(what);
+  for (Entry& entry : entries) entry.summary = name_flags(entry.summary);
   if (format == "json") {
     print_json(entries);
   } else if (format == "names") {

@@ -7,6 +7,7 @@
 #include "exec/runtime/timed_work.h"
 #include "sim/analysis/analyze.h"
 #include "sim/analysis/idle.h"
+#include "tools/flags/field_names.h"
 
 namespace bubblescope::tools {
 
@@ -120,6 +121,10 @@ Measurement MeasuredJob::finish(exec::SerialReferences* references) && {
   exec::Execution execution = take_steps();
   for (const Timeline& timeline : execution.steps)
     measurement_.makespans.push_back(compute_makespan(timeline));
+  if (execution.breakdown) {
+    std::string& message = execution.breakdown->message;
+    message = execution.steps.back().breakdown = name_flags(message);
+  }
   measurement_.breakdown = std::move(execution.breakdown);
   TimedStep& step = measurement_.step;
   step.timeline =

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "tools/command.h"
+#include "tools/flags/field_names.h"
 #include "tools/inputs/config.h"
 #include "tools/inputs/notes.h"
 #include "tools/plan/break_even.h"
@@ -125,9 +126,9 @@ traces::PlanTable tabulate(const std::vector<Configuration>& configurations,
 void print_table(traces::PlanTable table, const PlanOptions& options) {
   if (options.format == "text") {
     const traces::DrawOptions terminal = detect_draw_options();
-    print_output("{}", traces::write_plan_text(
-                           table, {terminal.width, terminal.colour, terminal.fit && !options.wide,
-                                   options.top.value_or(20)}));
+    const traces::PlanTextOptions shown{terminal.width, terminal.colour,
+                                        terminal.fit && !options.wide, options.top.value_or(20)};
+    print_output("{}", name_flags(traces::write_plan_text(table, shown)));
     return;
   }
   if (options.format == "megatron" || options.format == "torchtitan") {

@@ -12,6 +12,7 @@
 #include "tools/commands/measurement_json.h"
 #include "tools/commands/training_file.h"
 #include "tools/flags/command_flags.h"
+#include "tools/flags/field_names.h"
 #include "tools/flags/shared_sizes.h"
 #include "tools/inputs/config.h"
 #include "tools/print.h"
@@ -62,8 +63,9 @@ std::string print_report(const Measurement& measurement, const std::string& form
         [&](traces::JsonWriter& json) { write_measurement_json(json.line(1), measurement); });
   if (format == "csv") return traces::write_report_csv(step.report);
   const traces::DrawOptions draw = detect_draw_options();
-  return traces::draw_timeline(step.record(), draw) + "\n" +
-         traces::write_text_report(step.record(), draw) + describe(measurement);
+  return name_flags(traces::draw_timeline(step.record(), draw) + "\n" +
+                    traces::write_text_report(step.record(), draw)) +
+         describe(measurement);
 }
 
 struct RunCommand {

@@ -13,6 +13,7 @@
 #include "tools/commands/gate.h"
 #include "tools/flags/choice.h"
 #include "tools/flags/command_flags.h"
+#include "tools/flags/field_names.h"
 #include "tools/inputs/config.h"
 #include "tools/inputs/model_report.h"
 #include "tools/inputs/predict.h"
@@ -247,8 +248,8 @@ std::string print_found(const schedules::FoundSchedule& found, const TimedStep& 
         [&](traces::JsonWriter& json) { write_claim_json(json, found, options); });
   if (format == "csv") return traces::write_report_csv(step.report);
   const traces::DrawOptions draw = detect_draw_options();
-  return traces::draw_timeline(step.record(), draw) + "\n" + verdict(found, options) +
-         traces::write_text_report(step.record(), draw);
+  return name_flags(traces::draw_timeline(step.record(), draw)) + "\n" + verdict(found, options) +
+         name_flags(traces::write_text_report(step.record(), draw));
 }
 
 std::string native(const Schedule& schedule) {

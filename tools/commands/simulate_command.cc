@@ -43,8 +43,8 @@ std::string print_report(const TimedStep& step, const std::string& format,
                                        if (placed) write_model_json(json, *placed, step.report);
                                      });
   if (format == "csv") return traces::write_report_csv(step.report);
-  const std::string text = traces::draw_timeline(step.record(), draw) + "\n" +
-                           traces::write_text_report(step.record(), draw);
+  const std::string text = name_flags(traces::draw_timeline(step.record(), draw) + "\n" +
+                                      traces::write_text_report(step.record(), draw));
   if (!placed) return text;
   const std::string headline = write_model_headline(*placed, step.report);
   return traces::fold_lines(headline, draw.width) + "\n" + text +

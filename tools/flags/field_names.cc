@@ -2,73 +2,31 @@
 #include "tools/flags/field_names.h"
 
 #include <algorithm>
-#include <array>
 
 namespace bubblescope::tools {
 
 namespace {
 
-struct FieldFlag {
-  std::string_view field;
-  std::string_view flag;
-};
-
-constexpr auto kFlags = std::to_array<FieldFlag>({
-    {"arrivals", "--arrivals"},
-    {"assume", "--assume"},
-    {"cap", "--cap"},
-    {"costs", "--costs"},
-    {"cp", "--cp"},
-    {"dp", "--dp"},
-    {"ep", "--ep"},
-    {"etp", "--etp"},
-    {"explain", "--explain"},
-    {"first_layers", "--first-layers"},
-    {"grad_reduction", "--grad-reduction"},
-    {"hidden_size", "--hidden-size"},
-    {"in_flight", "--in-flight"},
-    {"inject", "--inject"},
-    {"last_layers", "--last-layers"},
-    {"layers_per_stage", "--layers-per-stage"},
-    {"layout", "--layout"},
-    {"layout_costs", "--layout-costs"},
-    {"length_jitter", "--length-jitter"},
-    {"lengths", "--lengths"},
-    {"mem", "--mem"},
-    {"micro_batch_size", "--micro-batch-size"},
-    {"microbatch_group_size", "--microbatch-group-size"},
-    {"microbatches", "-m"},
-    {"model", "--model"},
-    {"moe_overlap", "--moe-overlap"},
-    {"network", "--network"},
-    {"num_attention_heads", "--num-attention-heads"},
-    {"offload", "--offload"},
-    {"optimizer", "--optimizer"},
-    {"p2p_mode", "--p2p-mode"},
-    {"placement", "--placement"},
-    {"policy", "--policy"},
-    {"pp", "--pp"},
-    {"precision", "--precision"},
-    {"profile", "--profile"},
-    {"recompute", "--recompute"},
-    {"replicas", "--replicas"},
-    {"rules", "--rules"},
-    {"seed", "--seed"},
-    {"seq_length", "--seq-length"},
-    {"slices", "--slices"},
-    {"slow", "--slow"},
-    {"tp", "--tp"},
-    {"training_optimizer", "--training-optimizer"},
-    {"vocab_size", "--vocab-size"},
-    {"vpp", "--vpp"},
-});
+/// The fields whose flags have their names, each between blanks.
+constexpr std::string_view kFields =
+    " activity all_ranks arrivals assume attention backend cap costs cp dp ep etp explain "
+    "first_layers format grad_reduction graph hidden_size in_flight inject last_layers "
+    "layers_per_stage layout layout_costs length_jitter lengths max_input mem micro_batch_size "
+    "microbatch_group_size model moe_overlap network num_attention_heads offload optimizer p2p "
+    "p2p_mode placement policy pp precision profile recompute repeat_layers replicas "
+    "reserve_memory rules save schedules seed seq_length share slices slow timeline timeout to "
+    "top tp training_optimizer vocab_size vpp wide work ";
 
 /// The flag of a field, or the field in its backquotes if there is none.
-std::string_view flag_of(std::string_view quoted) {
+std::string flag_of(std::string_view quoted) {
   const std::string_view field = quoted.substr(1, quoted.size() - 2);
-  const auto known = std::find_if(kFlags.begin(), kFlags.end(),
-                                  [field](const FieldFlag& each) { return each.field == field; });
-  return known == kFlags.end() ? quoted : known->flag;
+  if (field == "microbatches") return "-m";
+  const bool is_known =
+      field.find(' ') == field.npos && kFields.find(' ' + std::string(field) + ' ') != field.npos;
+  if (!is_known) return std::string(quoted);
+  std::string flag = "--" + std::string(field);
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  return flag;
 }
 
 }  // namespace
@@ -80,7 +38,7 @@ std::string name_flags(std::string_view text) {
     if (end == text.npos) break;
     named += text.substr(0, begin);
     const std::string_view quoted = text.substr(begin, end + 1 - begin);
-    const std::string_view flag = flag_of(quoted);
+    const std::string flag = flag_of(quoted);
     named += flag == quoted ? quoted.substr(0, quoted.size() - 1) : flag;
     // The end of a word that is no field may be the beginning of a field.
     text.remove_prefix(flag == quoted ? end : end + 1);

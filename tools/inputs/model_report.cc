@@ -11,6 +11,7 @@
 #include "sim/ir/bytes_text.h"
 #include "sim/model/known_errors.h"
 #include "sim/predict/model_fit.h"
+#include "tools/flags/field_names.h"
 #include "tools/flags/model_options.h"
 #include "tools/print.h"
 #include "traces/text/fit_table.h"
@@ -163,9 +164,10 @@ std::string write_model_text(const PlacedModel& placed, const BubbleReport& repo
   const traces::FittedTable table = traces::draw_table(
       memory_columns(ranks, placed.on.usable_memory()), width,
       [&](const std::vector<std::string>& names) { return other_parts(ranks, names); });
-  std::string text = fmt::format(
-      "\nlayers per stage  {}; embedding on the first, head on the last\n\n{}{}",
-      layers_text(placed.step.first_layer), table.text, traces::describe_hidden(table.hidden));
+  std::string text =
+      fmt::format("\nlayers per stage  {}; embedding on the first, head on the last\n\n{}{}",
+                  layers_text(placed.step.first_layer), table.text,
+                  name_flags(traces::describe_hidden(table.hidden)));
   if (ranks.size() > kMaxRows)
     text +=
         fmt::format("... and {} ranks more; --format json has them all\n", ranks.size() - kMaxRows);

@@ -18,7 +18,7 @@ namespace bubblescope::traces {
 /// Throws Error with the column of the first letter that is wrong, and for what Megatron refuses:
 /// the first layer must be the only E, the last the only L, and every m must follow every t. The
 /// flag is what the text was given with.
-LayerLayout parse_layout(std::string_view text, std::string_view flag = "--layout");
+LayerLayout parse_layout(std::string_view text, std::string_view flag = "`layout`");
 
 /// Writes a layout in its shortest form, without commas: "Et*3|(tt|)*29m|L".
 std::string to_string(const LayerLayout& layout);

@@ -266,7 +266,7 @@ LayerGraph parse_model_profile(std::string_view text, const std::string& file,
                                std::int32_t repeats) {
   if (is_aceso_profile(text)) return parse_aceso_profile(text, file, repeats);
   if (repeats != 1)
-    throw Error(file + " names every layer; leave --repeat-layers out, it is for Aceso profiles");
+    throw Error(file + " names every layer; leave `repeat_layers` out, it is for Aceso profiles");
   if (trim(text).starts_with('{')) return graph_of(parse_cost_file(text, file));
   return GraphReader(file).read(text);
 }

@@ -117,7 +117,7 @@ namespace {
 
 std::string unpacks_too_far(std::size_t max_size) {
   return fmt::format(
-      "unpacks to more than {} MiB, which is the limit for its size; --max-input "
+      "unpacks to more than {} MiB, which is the limit for its size; `max_input` "
       "SIZE raises it",
       max_size >> 20);
 }

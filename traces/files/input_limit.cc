@@ -42,7 +42,7 @@ std::size_t max_parsed(std::size_t text) {
 }
 
 std::string describe_too_large(const std::string& file, std::size_t max_size) {
-  return fmt::format("{} has more than {} MiB, which is the limit; --max-input SIZE raises it",
+  return fmt::format("{} has more than {} MiB, which is the limit; `max_input` SIZE raises it",
                      file, max_size >> 20);
 }
 

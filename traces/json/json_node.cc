@@ -119,7 +119,7 @@ class WatchedParser final : public nlohmann::json_sax<Json> {
     memory_ += memory;
     if (memory_ > max_memory_)
       throw Error(
-          fmt::format("{}: its values take more than {} MiB; --max-input SIZE lifts the "
+          fmt::format("{}: its values take more than {} MiB; `max_input` SIZE lifts the "
                       "limit",
                       file_, max_memory_ >> 20));
   }

@@ -86,14 +86,14 @@ ObservedTrace read_timeline_csv(const TraceInput& input) {
     if (shows_work(row, observed.op)) trace.ops.push_back(observed);
   }
   if (trace.ops.empty())
-    throw Error(input.path + " has no op below its header; write it again with --timeline");
+    throw Error(input.path + " has no op below its header; write it again with `timeline`");
   return trace;
 }
 
 const Registrar<TraceFormat> registrar{
     {"timeline-csv",
      {},
-     "what --timeline wrote: times without what waits for what",
+     "what `timeline` wrote: times without what waits for what",
      [](std::string_view text) { return text.starts_with(kHeader); },
      read_timeline_csv}};
 

@@ -95,10 +95,10 @@ bool has_framework(const Plan& plan, Framework framework) {
 
 std::string write_plan_config(const PlanTable& table, Framework framework, std::size_t count) {
   if (!table.modelled)
-    throw Error("--format megatron and torchtitan write the layers of stages; give a --model");
+    throw Error("`format` megatron and torchtitan write the layers of stages; give a `model`");
   if (table.plans.empty())
-    throw Error(Fault::kProblem, "no plan fits; --format text has the reasons");
-  if (count == 0) throw Error("--top 0 writes no plan for a framework; give 1 or more");
+    throw Error(Fault::kProblem, "no plan fits; `format` text has the reasons");
+  if (count == 0) throw Error("`top` 0 writes no plan for a framework; give 1 or more");
   const bool is_megatron = framework == Framework::kMegatron;
   std::vector<std::pair<std::int32_t, std::int32_t>> shapes;
   std::string text;
@@ -115,8 +115,8 @@ std::string write_plan_config(const PlanTable& table, Framework framework, std::
   }
   if (text.empty())
     throw Error(Fault::kProblem,
-                fmt::format("{0} has none of the plans' schedules by name; --profile {1} without "
-                            "--schedules plans those that it has",
+                fmt::format("{0} has none of the plans' schedules by name; `profile` {1} without "
+                            "`schedules` plans those that it has",
                             is_megatron ? "Megatron-LM" : "torchtitan",
                             is_megatron ? "megatron" : "pytorch"));
   return text;

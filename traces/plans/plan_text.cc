@@ -177,7 +177,7 @@ std::string write_tight(const PlanTable& table) {
   if (tight == 0) return "";
   return fmt::format(
       "! {} less than {} of {} memory free, by which predicted memory is off on published runs: "
-      "{} may not fit (--reserve-memory 5% keeps more).\n",
+      "{} may not fit (`reserve_memory` 5% keeps more).\n",
       tight == 1 ? "1 plan leaves" : fmt::format("{} plans leave", tight),
       format_percent(kMemoryError), tight == 1 ? "its" : "their", tight == 1 ? "it" : "they");
 }
@@ -188,7 +188,7 @@ std::string write_frameworks(const PlanTable& table) {
   if (!table.any_framework) return "";
   const std::vector<std::string> best = frameworks_of(table.plans[0].configuration);
   std::string text = "runs in  ";
-  text += best.empty() ? "no framework has #1 by name, 'convert --to pytorch-csv' hands it to "
+  text += best.empty() ? "no framework has #1 by name, 'convert `to` pytorch-csv' hands it to "
                          "PyTorch"
                        : fmt::format("#1 in {}", fmt::join(best, ", "));
   for (const std::string& framework : known_frameworks()) {
@@ -201,7 +201,7 @@ std::string write_frameworks(const PlanTable& table) {
         first->configuration.schedule,
         format_percent(first->nanos_per_sample() / table.plans[0].nanos_per_sample() - 1));
   }
-  return text + "; --profile NAME plans for one alone\n";
+  return text + "; `profile` NAME plans for one alone\n";
 }
 
 std::string write_ranking(const PlanTable& table, const std::vector<std::size_t>& front,
@@ -222,7 +222,7 @@ std::string write_ranking(const PlanTable& table, const std::vector<std::size_t>
   text += "* Pareto front: nothing else is as fast in as little memory\n" + write_tight(table) +
           write_errors(table) + write_frameworks(table);
   const std::string& layout = table.plans[0].layout;
-  return layout.empty() ? text : text + "layers of #1: --layout '" + layout + "'\n";
+  return layout.empty() ? text : text + "layers of #1: `layout` '" + layout + "'\n";
 }
 
 /// Compares a plan with the best one, per sample and rank: "+12.3 %  dependency +1.2 ms, drain +0.4

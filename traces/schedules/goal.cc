@@ -112,7 +112,7 @@ std::vector<FilePart> write_goal(const PricedSchedule& priced, Cpus cpus) {
   const std::optional<Nanos> latency = find_uniform_latency(ranks);
   if (!latency && has_messages(ranks))
     throw Error(
-        "goal has one latency for all messages, but these differ by link; give --p2p, or "
+        "goal has one latency for all messages, but these differ by link; give `p2p`, or "
         "a cost file with one message time");
   fmt::memory_buffer out;
   const auto end = std::back_inserter(out);

@@ -190,7 +190,7 @@ const Registrar<ScheduleFormat> comms_registrar{
     {"pytorch-csv-comms",
      {"csv-comms", "compute-comms"},
      "PyTorch's schedule CSV with sends, receives and waits, as PyTorch 2.15 places them "
-     "(--profile pytorch: 2.6 to 2.14)",
+     "(`profile` pytorch: 2.6 to 2.14)",
      {},
      read_pytorch_csv,
      {},

@@ -53,7 +53,7 @@ class Cutter {
   [[noreturn]] void refuse(const Instruction& instruction) const {
     throw Error(
         fmt::format("{} has no place for the posting of {} on rank {}: its simulator has "
-                    "rules of its own; leave --p2p-mode out",
+                    "rules of its own; leave `p2p_mode` out",
                     format_, to_string(instruction.op), instruction.rank));
   }
 

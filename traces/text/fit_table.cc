@@ -173,7 +173,7 @@ FittedTable draw_table(const std::vector<TableColumn>& columns, std::optional<in
 
 std::string describe_hidden(const std::vector<std::string>& hidden) {
   if (hidden.empty()) return "";
-  return fmt::format("not shown: {} (--wide shows all)\n", fmt::join(hidden, ", "));
+  return fmt::format("not shown: {} (`wide` shows all)\n", fmt::join(hidden, ", "));
 }
 
 std::string fold_lines(std::string_view text, int width, std::size_t max_label) {

@@ -52,7 +52,7 @@ std::vector<std::int32_t> choose_shown_ranks(const BubbleReport& report, bool al
 
 std::string describe_shown_ranks(const BubbleReport& report, bool all) {
   if (all || report.ranks.size() <= static_cast<std::size_t>(kShownRanks)) return {};
-  return fmt::format("{} of {} ranks; --all-ranks shows every one", kShownRanks,
+  return fmt::format("{} of {} ranks; `all_ranks` shows every one", kShownRanks,
                      report.ranks.size());
 }
 

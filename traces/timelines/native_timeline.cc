@@ -230,7 +230,7 @@ ObservedTrace read_whole_step(const TraceInput& input) {
 }
 
 const Registrar<TraceFormat> trace_registrar{
-    {"native", {"save"}, "what --save wrote", is_timeline, read_whole_step}};
+    {"native", {"save"}, "what `save` wrote", is_timeline, read_whole_step}};
 
 }  // namespace
 

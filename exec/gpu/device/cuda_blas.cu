@@ -45,7 +45,7 @@ const CudaBlas* load_cuda_blas(const char** error) {
   static const bool is_open = open(blas);
   if (is_open) return &blas;
   *error = store_error("libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR) +
-                       " was not found; put its folder into LD_LIBRARY_PATH, or use --work spin");
+                       " was not found; put its folder into LD_LIBRARY_PATH, or use `work` spin");
   return nullptr;
 }
 

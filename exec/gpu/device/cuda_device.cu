@@ -120,14 +120,14 @@ const char* find_obstacle() {
   BUBBLESCOPE_CUDA(cudaDriverGetVersion(&driver));
   BUBBLESCOPE_CUDA(cudaRuntimeGetVersion(&runtime));
   if (driver == 0)
-    return store_error("no NVIDIA driver (libcuda.so.1) is installed on this machine; use --backend cpu");
+    return store_error("no NVIDIA driver (libcuda.so.1) is installed on this machine; use `backend` cpu");
   if (driver / 1000 < runtime / 1000)
     return store_error("the NVIDIA driver knows CUDA " + std::to_string(driver / 1000) + "." +
                 std::to_string(driver % 1000 / 10) + ", and CUDA " +
                 std::to_string(runtime / 1000) + " is needed; install a newer driver");
   std::int32_t devices = 0;
   if (const char* const error = count_devices(&devices)) return error;
-  return devices > 0 ? nullptr : store_error("there is a driver but no CUDA device; use --backend cpu");
+  return devices > 0 ? nullptr : store_error("there is a driver but no CUDA device; use `backend` cpu");
 }
 
 BubblescopeGpu make_table() {

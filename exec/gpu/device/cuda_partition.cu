@@ -34,7 +34,7 @@ const char* find(const char* name, Function& function) {
       cudaGetDriverEntryPointByVersion(name, &found, CUDA_VERSION, cudaEnableDefault, &result));
   if (result != cudaDriverEntryPointSuccess || found == nullptr)
     return store_error(std::string("the NVIDIA driver has no ") + name +
-                       "; install one for CUDA 13, or use --share streams");
+                       "; install one for CUDA 13, or use `share` streams");
   function = reinterpret_cast<Function>(found);
   return nullptr;
 }
@@ -101,7 +101,7 @@ const char* cut(const Driver& driver, CUdevice device, unsigned int multiprocess
   return store_error("the driver splits " + std::to_string(whole.sm.smCount) +
                      " multiprocessors into " + std::to_string(created) + " partitions of " +
                      std::to_string(parts[0].sm.smCount) + ", not " + std::to_string(wanted) +
-                     " of " + std::to_string(multiprocessors) + "; use --share streams");
+                     " of " + std::to_string(multiprocessors) + "; use `share` streams");
 }
 
 const char* create_partition(const Driver& driver, CUdevice device, CUdevResource& part,

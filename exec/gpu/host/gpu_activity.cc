@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t kMaxNamedKernels = 3;
 
 void expect(const char* error) {
-  if (error != nullptr) throw Error(Fault::kMachine, std::string("--activity: ") + error);
+  if (error != nullptr) throw Error(Fault::kMachine, std::string("`activity`: ") + error);
 }
 
 using Tags = std::map<std::uint32_t, std::uint64_t>;  // by correlation

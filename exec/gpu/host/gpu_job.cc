@@ -18,7 +18,7 @@ namespace {
 const BubblescopeGpu& observe(const BubblescopeGpu& calls, const DeviceOptions& device) {
   if (!device.activity) return calls;
   if (device.graph)
-    throw Error("--activity: CUPTI does not assign a graph's kernels to ops; omit --graph");
+    throw Error("`activity`: CUPTI does not assign a graph's kernels to ops; omit `graph`");
   start_activity(calls);
   return calls;
 }

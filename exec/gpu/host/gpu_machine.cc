@@ -52,7 +52,7 @@ void GpuMachine::fit_partitions(std::size_t first_rank, std::int32_t parts) {
     throw Error(Fault::kMachine, "the driver cannot split device " + std::to_string(device) +
                                      " into " + std::to_string(parts) +
                                      " partitions of its multiprocessors; use fewer ranks, or "
-                                     "--share streams");
+                                     "`share` streams");
   if (size == planned) return;
   planned_size_ = planned;
   for (RankPlace& place : places_)

@@ -36,8 +36,8 @@ const Injections& expect_possible(const Injections& injections) {
   for (const Injection& injection : injections)
     if (injection.kind != Kind::kDelay && injection.kind != Kind::kDie &&
         injection.kind != Kind::kHang)
-      throw Error("--inject " + to_string(injection) +
-                  ": on GPUs only delay, die and hang can be injected; use --backend cpu");
+      throw Error("`inject` " + to_string(injection) +
+                  ": on GPUs only delay, die and hang can be injected; use `backend` cpu");
   return injections;
 }
 
@@ -233,7 +233,7 @@ void GpuStep::watch() {
       failed_rank_ = program_.instructions[*dead].rank;
       throw Error(Fault::kMachine, "rank " + std::to_string(failed_rank_) + " died at " +
                                        to_string(program_.instructions[*dead].op) +
-                                       ", as --inject says");
+                                       ", as `inject` says");
     }
     if (request_.interrupted != nullptr && request_.interrupted->load())
       return stop(AbortReason::kInterrupt);

@@ -16,9 +16,9 @@ void expect_trainable_on_gpus(const JobRequest& job, std::int32_t copies) {
   expect_trainable(schedule, *job.training);
   const TransformerShape& model = job.training->model;
   if (job.device.attention == Attention::kFlash && model.width / model.heads > kMaxHeadWidth)
-    throw Error("--attention flash: heads are " + std::to_string(model.width / model.heads) +
+    throw Error("`attention` flash: heads are " + std::to_string(model.width / model.heads) +
                 " wide, more than " + std::to_string(kMaxHeadWidth) +
-                "; use more --num-attention-heads, or --attention softmax");
+                "; use more `num_attention_heads`, or `attention` softmax");
   if (!schedule->weights.empty() && copies > 1)
     throw Error(schedule->name +
                 " updates without flushes, but copies of the pipeline sum their gradients after "

@@ -14,7 +14,7 @@ std::int32_t partition_size(const DeviceSize& device, std::int32_t parts) {
     throw Error("a device of " + std::to_string(device.multiprocessors) +
                 " multiprocessors has at most " + std::to_string(device.multiprocessors / grain) +
                 " partitions, not " + std::to_string(parts) +
-                "; use fewer ranks, or --share streams");
+                "; use fewer ranks, or `share` streams");
   return size;
 }
 
@@ -28,7 +28,7 @@ std::int32_t partition_grain(std::int32_t capability) {
 std::vector<RankPlace> place_ranks(const std::vector<DeviceSize>& devices, std::int32_t ranks,
                                    Share share) {
   if (devices.empty())
-    throw Error(Fault::kMachine, "this machine has no CUDA device; use --backend cpu");
+    throw Error(Fault::kMachine, "this machine has no CUDA device; use `backend` cpu");
   const auto count = static_cast<std::int64_t>(devices.size());
   std::vector<RankPlace> places;
   std::vector<std::int32_t> sharing(devices.size(), 0);

@@ -92,8 +92,8 @@ std::string write_json(const PythonStep& step) {
 
 std::string write_text(const PythonStep& step) {
   const TimedStep& timed = *step.timed;
-  const std::string text =
-      traces::draw_timeline(timed.record()) + "\n" + traces::write_text_report(timed.record());
+  const std::string text = name_flags(traces::draw_timeline(timed.record()) + "\n" +
+                                      traces::write_text_report(timed.record()));
   const std::optional<PlacedModel>& placed = timed.models.placed;
   if (!placed) return text;
   return write_model_headline(*placed, timed.report) + "\n" + text +

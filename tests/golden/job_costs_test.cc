@@ -113,6 +113,13 @@ TEST_F(JobCosts, WithoutASplitNoHalvesAreInvented) {
   EXPECT_NE(report["tries"][1]["problem"].get<std::string>().find("--split-b"), std::string::npos);
 }
 
+TEST_F(JobCosts, RefusedTriesNameFlags) {
+  record("1f1b --pp 3 -m 6");
+  const Json report = json_of("analyze " + path("run.json") + " --try dualpipe");
+  const std::string problem = report["tries"][1]["problem"];
+  EXPECT_NE(problem.find("--pp must be even"), std::string::npos) << problem;
+}
+
 // ZB-H1 is listed by two spellings, and 8 micro-batches are the measured ones.
 TEST_F(JobCosts, TriesTrainIfTheMeasuredStepsDo) {
   record("1f1b --pp 2 -m 4");

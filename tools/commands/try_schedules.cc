@@ -14,6 +14,7 @@
 #include "sim/ir/quantile.h"
 #include "sim/model/restage.h"
 #include "sim/predict/predict.h"
+#include "tools/flags/field_names.h"
 #include "tools/inputs/predict.h"
 
 namespace bubblescope::tools {
@@ -175,7 +176,7 @@ TriedSchedules try_schedules(const ValidSchedule& measured, const CostTable& cos
         traces::TryRow& row = tried.tries.rows.emplace_back();
         row.schedule = name;
         row.microbatches = count;
-        row.problem = refused.what();
+        row.problem = name_flags(refused.what());
       }
     }
   return tried;

@@ -141,6 +141,10 @@ void add_job_options(CommandFlags& app, AnalyzeOptions& options) {
   app.add_option("--costs-out", options.costs_out,
                  "fit costs and noise to the steps and write them as a --costs file")
       ->type_name("FILE");
+  add_choice<bool>(
+      app, {"--costs-per", "whether --costs-out has a stage's mean times, or one per micro-batch"},
+      {{"stage", false}, {"microbatch", true}},
+      [&](bool per_microbatch) { options.job.per_microbatch = per_microbatch; });
   add_parsed(
       app,
       {"--split-b", "the input gradient's fraction of backwards that were never split, such as 0.5",
@@ -175,6 +179,12 @@ void expect_consistent(const AnalyzeOptions& options) {
     throw Error("--each reports many jobs; --costs-out and --try are for one");
   if (options.each && (options.format == "json" || options.all_ranks))
     throw Error("--each prints a csv row per job; leave --format json and --all-ranks out");
+  if (options.job.per_microbatch && !options.costs_out)
+    throw Error("--costs-per microbatch goes with --costs-out");
+  if (options.job.per_microbatch && !tries.schedules.empty())
+    throw Error(
+        "--try needs mean times per stage, which any number of micro-batches takes; leave "
+        "--costs-per microbatch out, or give the written costs to simulate and compare");
   if (options.job.split_backward && !options.costs_out && tries.schedules.empty())
     throw Error("--split-b goes with --costs-out or --try");
   if (options.format == "csv" && !tries.schedules.empty())

@@ -26,6 +26,7 @@
 #include "traces/reports/report_json.h"
 #include "traces/reports/text_report.h"
 #include "traces/reports/tries.h"
+#include "traces/reports/worker_map_text.h"
 #include "traces/text/time_axis.h"
 
 namespace bubblescope::tools {
@@ -97,6 +98,13 @@ std::string print_tries(const Analysis& analysis) {
                                   traces::compute_mean_step(analysis.iterations));
 }
 
+/// The heat map of a terminal that is 80 columns wide.
+std::string print_worker_map(const traces::Iterations& iterations) {
+  if (!iterations.slowdown) return {};
+  return traces::write_worker_map_text(
+      traces::make_worker_map(*iterations.slowdown, iterations.step_numbers, {8, 48}));
+}
+
 std::string print_text(const Analysis& analysis, const traces::DrawOptions& draw) {
   const TimedStep& step = analysis.shown;
   const traces::Iterations& iterations = analysis.iterations;
@@ -104,7 +112,8 @@ std::string print_text(const Analysis& analysis, const traces::DrawOptions& draw
          traces::draw_timeline(step.record(), draw) + "\n" +
          traces::write_whole_step_text(iterations) +
          traces::write_text_report(step.record(), draw) +
-         traces::write_iterations_text(iterations) + print_tries(analysis);
+         traces::write_iterations_text(iterations) + print_worker_map(iterations) +
+         print_tries(analysis);
 }
 
 std::string print_report(const Analysis& analysis, const AnalyzeOptions& options) {
@@ -134,7 +143,12 @@ void write_files(const Analysis& analysis, const ExportOptions& exports,
                  const Arguments& arguments) {
   TimedStep median = analysis.shown;
   median.report = analysis.median;
-  write_exports({{label_of(analysis), median}}, exports, format_command_line("analyze", arguments));
+  const traces::Iterations& iterations = analysis.iterations;
+  traces::WorkerMap workers;
+  if (iterations.slowdown)
+    workers = traces::make_worker_map(*iterations.slowdown, iterations.step_numbers, {64, 256});
+  write_exports({{label_of(analysis), median}}, exports, format_command_line("analyze", arguments),
+                workers);
 }
 
 void add_job_options(CommandFlags& app, AnalyzeOptions& options) {

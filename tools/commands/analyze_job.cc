@@ -105,6 +105,7 @@ traces::Iterations compare_steps(const ReadSteps& read, const std::vector<Bubble
   if (replicated.empty()) return iterations;
   iterations.causes = find_causes(replicated);
   iterations.slowdown = find_slowdown(replicated);
+  iterations.step_numbers = numbers_of(read.steps);
   std::vector<Cause>& causes = iterations.causes->causes;
   if (!iterations.causes->is_known) return iterations;
   causes.insert(causes.end(), read.exposed.begin(), read.exposed.end());

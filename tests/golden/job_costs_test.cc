@@ -151,6 +151,22 @@ TEST_F(JobCosts, GatesKnowTheNumbersOfTraces) {
   EXPECT_EQ(run_command(analyze + "'slowdown>1.1'").status, 0);
   EXPECT_EQ(run_command(analyze + "'cause_communication_s<1'").status, 1);
   EXPECT_EQ(run_command(analyze + "'cause_nothing_s<1'").status, 2);
+  EXPECT_EQ(run_command(analyze + "'step_ns_change>0'").status, 2);  // there is nothing before it
+}
+
+// 1F1B takes (m + p - 1)(f + b) with free messages: 11 x 30 ms, and 11 x 33 ms a night later.
+TEST_F(JobCosts, JobsAreComparedOverTime) {
+  record("1f1b --pp 4 -m 8 --f 10 --b 20");
+  std::filesystem::rename(path("run.json"), path("monday.json"));
+  record("1f1b --pp 4 -m 8 --f 11 --b 22");
+  const std::string analyze = "analyze --each " + path("monday.json") + " " + path("run.json");
+  const CommandOutcome outcome = run_command(analyze);
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_NE(outcome.output.find(",problem,step_ns_change\n"), std::string::npos);
+  EXPECT_NE(outcome.output.find(",0.000000\n"), std::string::npos) << outcome.output;
+  EXPECT_TRUE(outcome.output.ends_with(",0.100000\n")) << outcome.output;
+  EXPECT_EQ(run_command(analyze + " --fail-if 'step_ns_change>0.05'").status, 1);
+  EXPECT_EQ(run_command(analyze + " --fail-if 'step_ns_change>0.15'").status, 0);
 }
 
 TEST_F(JobCosts, EachTraceIsARow) {

@@ -262,12 +262,15 @@ void expect_report_alone(const AnalyzeOptions& options) {
 
 int report_each(const AnalyzeOptions& options) {
   std::string text = write_job_header();
+  StepTrend trend;
   bool failed = false;
   for (const std::string& path : options.paths) {
     std::optional<Analysis> analysis;
     try {
       if (const std::optional<traces::TimerLog> log = read_timer_log(path)) {
-        text += write_log_row(path, *log);
+        std::optional<double> change;
+        if (log->iteration_ms) change = trend.add(*log->iteration_ms * 1e6);
+        text += write_log_row(path, *log, change);
         failed = fails_gate(*log, options.gate) || failed;
         continue;
       }
@@ -277,8 +280,10 @@ int report_each(const AnalyzeOptions& options) {
       failed = true;
       continue;
     }
-    text += write_job_row(path, *analysis);
-    failed = fails_gate(*analysis, options.gate) || failed;
+    const double change =
+        trend.add(static_cast<double>(traces::compute_mean_step(analysis->iterations)));
+    text += write_job_row(path, *analysis, change);
+    failed = fails_gate(*analysis, options.gate, change) || failed;
   }
   print_output("{}", text);
   return failed ? 1 : 0;

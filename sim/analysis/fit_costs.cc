@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "sim/analysis/fit_microbatches.h"
 #include "sim/ir/error.h"
 #include "sim/ir/quantile.h"
 
@@ -180,10 +181,16 @@ FittedCosts fit_costs(std::span<const ReplicatedStep> steps, const FitOptions& o
   for (std::size_t replica = 0; replicas > 1 && replica < replicas; ++replica)
     table.replicas.push_back(entries(replica));
   split_table(fitted, options);
-  if (noise.noise.is_random()) table.noise = noise.noise;
+  table.noise = noise.noise;
+  if (options.per_microbatch) {
+    MicrobatchCosts costs = fit_microbatches(steps, table.stages);
+    table.lists = std::move(costs.lists);
+    table.noise = costs.noise;
+  }
+  if (!table.noise->is_random()) table.noise.reset();
   if (std::vector<Nanos> times = message_times(steps); !times.empty())
     table.message.latency = quantile(std::move(times), 50);
-  table.divisible = true;
+  table.divisible = !options.per_microbatch;
   return fitted;
 }
 

@@ -23,17 +23,18 @@ struct FitOptions {
   /// The input gradient's fraction of a full backward, for stages that never split it; empty: such
   /// stages get no input_grad and weight_grad.
   std::optional<double> split_backward;
+  bool per_microbatch = false;  ///< fit lists, too, for steps with the same micro-batches
 };
 
 struct FittedCosts {
-  CostTable table;                 ///< divisible; without the time outside the pipeline
-  std::size_t first_step = 0;      ///< the steps before it are left out
-  std::optional<Drift> drift;      ///< why they are left out
+  CostTable table;             ///< divisible, or with lists; without the time outside the pipeline
+  std::size_t first_step = 0;  ///< the steps before it are left out
+  std::optional<Drift> drift;  ///< why they are left out
   std::vector<std::string> notes;  ///< whole sentences on what was assumed
 };
 
 /// Requires at least one step; all have the same replicas and stages. Throws Error for stages that
-/// lack a forward.
+/// lack a forward, and for times per micro-batch that do not exist (fit_microbatches.h).
 FittedCosts fit_costs(std::span<const ReplicatedStep> steps, const FitOptions& options);
 
 }  // namespace bubblescope::inline sim

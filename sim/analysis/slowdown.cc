@@ -153,9 +153,14 @@ double time_with_fixed(const ReplicatedStep& replicas, const std::vector<std::si
 
 SlowdownReport find_slowdown(std::span<const ReplicatedStep> steps) {
   CounterfactualTimes sums;
-  for (const ReplicatedStep& step : steps) sums.add(Counterfactuals(step).evaluate());
-  const auto count = static_cast<double>(steps.size());
   SlowdownReport report;
+  for (const ReplicatedStep& step : steps) {
+    const CounterfactualTimes times = Counterfactuals(step).evaluate();
+    sums.add(times);
+    std::vector<double>& workers = report.by_step.emplace_back();
+    for (const double time : times.all_but_worker) workers.push_back(ratio(time, times.fixed));
+  }
+  const auto count = static_cast<double>(steps.size());
   report.slowdown = ratio(sums.replayed, sums.fixed);
   report.replayed = std::llround(sums.replayed / count);
   report.fixed = std::llround(sums.fixed / count);

@@ -37,8 +37,9 @@ struct SlowdownReport {
   std::array<std::optional<double>, kComputeKinds> by_kind;  ///< empty for kinds without ops
   std::vector<WorkerSlowdown> by_worker;                     ///< by replica and rank
   std::vector<double> by_stage;                              ///< [rank], over all replicas
-  double worker_share = 0;                                   ///< M_W; 0 if nothing can be gained
-  double last_stage_share = 0;                               ///< M_S
+  std::vector<std::vector<double>> by_step;  ///< [step]: S of each worker in that step alone
+  double worker_share = 0;                   ///< M_W; 0 if nothing can be gained
+  double last_stage_share = 0;               ///< M_S
 };
 
 /// Averages over the steps. Requires at least one step, and the same number of replicas in every

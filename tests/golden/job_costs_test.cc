@@ -158,6 +158,50 @@ TEST_F(JobCosts, GatesKnowTheNumbersOfTraces) {
   EXPECT_EQ(run_command(analyze + "'slowdown>1.1'").status, 0);
   EXPECT_EQ(run_command(analyze + "'cause_communication_s<1'").status, 1);
   EXPECT_EQ(run_command(analyze + "'cause_nothing_s<1'").status, 2);
+  EXPECT_EQ(run_command(analyze + "'step_ns_change>0'").status, 2);  // there is nothing before it
+}
+
+// 1F1B takes (m + p - 1)(f + b) with free messages: 11 x 30 ms, and 11 x 33 ms a night later.
+TEST_F(JobCosts, JobsAreComparedOverTime) {
+  record("1f1b --pp 4 -m 8 --f 10 --b 20");
+  std::filesystem::rename(path("run.json"), path("monday.json"));
+  record("1f1b --pp 4 -m 8 --f 11 --b 22");
+  const std::string analyze = "analyze --each " + path("monday.json") + " " + path("run.json");
+  const CommandOutcome outcome = run_command(analyze);
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_NE(outcome.output.find(",problem,step_ns_change\n"), std::string::npos);
+  EXPECT_NE(outcome.output.find(",0.000000\n"), std::string::npos) << outcome.output;
+  EXPECT_TRUE(outcome.output.ends_with(",0.100000\n")) << outcome.output;
+  EXPECT_EQ(run_command(analyze + " --fail-if 'step_ns_change>0.05'").status, 1);
+  EXPECT_EQ(run_command(analyze + " --fail-if 'step_ns_change>0.15'").status, 0);
+}
+
+// The first stage runs 10 % and the last one 30 % slower than the others: by an embedding and a
+// head, or by their layers. In the latter case stages of twice the size differ twice as much.
+TEST_F(JobCosts, TriesWithOtherStagesSayWhatIsNotKnown) {
+  const auto write_costs = [&](const std::string& file, const std::string& times) {
+    std::ofstream(path(file)) << R"({"format":"bubblescope-costs/1","forward":)" << times
+                              << R"(,"input_grad":)" << times << R"(,"weight_grad":)" << times
+                              << "}";
+    return " --pp 4 -m 8 --costs " + path(file);
+  };
+  record("zb-v" + write_costs("uneven.json", "[1.1,1,1,1,1,1,1,1.3]"));
+  const std::string once = write_costs("once.json", "[2.1,2,2,2.3]");
+  const std::string layers = write_costs("layers.json", "[2.2,2,2,2.6]");
+  const double change = json_of("simulate 1f1b" + layers)["makespan_ns"].get<double>() /
+                            json_of("simulate 1f1b" + once)["makespan_ns"].get<double>() -
+                        1;
+  const Json report = json_of("analyze " + path("run.json") + " --try 1f1b");
+  EXPECT_EQ(report["tries"][1]["step_ns"], json_of("simulate 1f1b" + once)["makespan_ns"]);
+  const std::string note = report["try_notes"][0];
+  const std::size_t at = note.find("takes +");
+  ASSERT_NE(at, std::string::npos) << note;
+  EXPECT_NEAR(std::stod(note.substr(at + 6)), 100 * change, 0.06) << note;
+  record(std::string("zb-v") + kCosts);
+  EXPECT_EQ(json_of("analyze " + path("run.json") + " --try 1f1b")["try_notes"][0]
+                .get<std::string>()
+                .find("embedding"),
+            std::string::npos);
 }
 
 TEST_F(JobCosts, EachTraceIsARow) {

@@ -6,10 +6,12 @@
 #include <cmath>
 #include <limits>
 #include <list>
+#include <string>
 
 #include "sim/analysis/replay.h"
 #include "sim/engine/simulate.h"
 #include "sim/model/noise.h"
+#include "tests/support/error_text.h"
 #include "tests/support/recorded_step.h"
 
 namespace bubblescope::tests {
@@ -110,6 +112,41 @@ TEST(FitCosts, AFirstStageWithoutInputGradientIsSeen) {
   EXPECT_EQ(fitted.table.stages[0].weight_grad, 10'000'000);
   EXPECT_EQ(fitted.table.stages[1].input_grad, 11'000'000);
   EXPECT_FALSE(fitted.notes.empty());
+}
+
+// Ops differ from step to step by 2 %, and no micro-batch is longer than the others in all of them.
+TEST(FitCosts, PerMicrobatchOnlyIterationsDiffer) {
+  Noise noise;
+  noise.op_jitter = 0.02;
+  Job job(recorded());
+  job.draw(noise, 16, 1);
+  const FittedCosts fitted = fit_costs(job.steps(), {kStages, {}, true});
+  ASSERT_EQ(fitted.table.lists.size(), 4u);
+  ASSERT_EQ(fitted.table.lists[1].size(), 2u);  // F and B
+  ASSERT_EQ(fitted.table.lists[1][0].values.size(), 8u);
+  for (const std::int64_t time : fitted.table.lists[1][0].values)
+    EXPECT_NEAR(static_cast<double>(time), 11e6, 0.03 * 11e6);  // a median of 16: 5 sigma
+  ASSERT_TRUE(fitted.table.noise);
+  EXPECT_NEAR(fitted.table.noise->op_jitter, 0.02, 0.004);
+  EXPECT_EQ(fitted.table.noise->sequence_length_jitter, 0);
+  EXPECT_FALSE(fitted.table.divisible);
+}
+
+TEST(FitCosts, PerMicrobatchLengthsMustBeThoseOfAllSteps) {
+  Noise noise;
+  noise.sequence_length_jitter = 0.1;
+  Job job(recorded());
+  job.draw(noise, 8, 1);
+  EXPECT_NE(error_of([&] {
+              fit_costs(job.steps(), {kStages, {}, true});
+            }).find("iterations differ in their micro-batches"),
+            std::string::npos);
+  Job replicated(recorded());
+  replicated.draw({}, 2, 2);
+  EXPECT_NE(error_of([&] {
+              fit_costs(replicated.steps(), {kStages, {}, true});
+            }).find("2 data-parallel replicas"),
+            std::string::npos);
 }
 
 // Sigma is estimated from n draws with a relative error of about 1/sqrt(2 n): 4 sigma are allowed.

@@ -76,6 +76,7 @@ TEST(Slowdown, AStepEndsWithItsSlowestReplica) {
   // All but (replica 1, rank 1) fixed: 20 + 50 + 20 + 20 = 110.
   EXPECT_DOUBLE_EQ(report.by_worker[3].slowdown, 110.0 / 80);
   EXPECT_DOUBLE_EQ(report.by_worker[0].slowdown, 1);
+  EXPECT_EQ(report.by_step, (std::vector<std::vector<double>>{{1, 1, 1, 110.0 / 80}}));
   EXPECT_DOUBLE_EQ(report.worker_share, 1.5);
   EXPECT_DOUBLE_EQ(*report.by_kind[static_cast<std::size_t>(OpKind::kBackward)], 1);
 }

@@ -51,6 +51,16 @@ TEST(Trust, IsLimitedByDoubtsAndByAFewBadSteps) {
             traces::Verdict::kLimited);
 }
 
+// A step with ten times the usual error holds something that the trace does not show.
+TEST(Trust, IsLimitedByStepsThatAreUnlikeTheOthers) {
+  const traces::Trust trust = traces::judge_trust(report_of(100, 90), {{0.001, 0.04}, {}, {}});
+  EXPECT_EQ(trust.verdict, traces::Verdict::kLimited);
+  EXPECT_NE(trust.why.at(0).find("by 4.0 %, but usually by 0.1 %"), std::string::npos)
+      << trust.why[0];
+  EXPECT_EQ(traces::judge_trust(report_of(100, 90), {{0.0001, 0.008}, {}, {}}).verdict,
+            traces::Verdict::kGood);
+}
+
 /// A report without conclusions in every format that shows one.
 class WithoutConclusions : public testing::Test {
  protected:

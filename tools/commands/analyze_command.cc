@@ -27,6 +27,7 @@
 #include "traces/reports/report_json.h"
 #include "traces/reports/text_report.h"
 #include "traces/reports/tries.h"
+#include "traces/reports/worker_map_text.h"
 #include "traces/text/time_axis.h"
 
 namespace bubblescope::tools {
@@ -98,6 +99,13 @@ std::string print_tries(const Analysis& analysis) {
                                   traces::compute_mean_step(analysis.iterations));
 }
 
+/// The heat map of a terminal that is 80 columns wide.
+std::string print_worker_map(const traces::Iterations& iterations) {
+  if (!iterations.slowdown) return {};
+  return traces::write_worker_map_text(
+      traces::make_worker_map(*iterations.slowdown, iterations.step_numbers, {8, 48}));
+}
+
 std::string print_text(const Analysis& analysis, const traces::DrawOptions& draw) {
   const TimedStep& step = analysis.shown;
   const traces::Iterations& iterations = analysis.iterations;
@@ -105,7 +113,8 @@ std::string print_text(const Analysis& analysis, const traces::DrawOptions& draw
          name_flags(traces::draw_timeline(step.record(), draw)) + "\n" +
          traces::write_whole_step_text(iterations) +
          name_flags(traces::write_text_report(step.record(), draw)) +
-         traces::write_iterations_text(iterations) + print_tries(analysis);
+         traces::write_iterations_text(iterations) + print_worker_map(iterations) +
+         print_tries(analysis);
 }
 
 std::string print_report(const Analysis& analysis, const AnalyzeOptions& options) {
@@ -135,13 +144,22 @@ void write_files(const Analysis& analysis, const ExportOptions& exports,
                  const Arguments& arguments) {
   TimedStep median = analysis.shown;
   median.report = analysis.median;
-  write_exports({{label_of(analysis), median}}, exports, format_command_line("analyze", arguments));
+  const traces::Iterations& iterations = analysis.iterations;
+  traces::WorkerMap workers;
+  if (iterations.slowdown)
+    workers = traces::make_worker_map(*iterations.slowdown, iterations.step_numbers, {64, 256});
+  write_exports({{label_of(analysis), median}}, exports, format_command_line("analyze", arguments),
+                workers);
 }
 
 void add_job_options(CommandFlags& app, AnalyzeOptions& options) {
   app.add_option("--costs-out", options.costs_out,
                  "fit costs and noise to the steps and write them as a --costs file")
       ->type_name("FILE");
+  add_choice<bool>(
+      app, {"--costs-per", "whether --costs-out has a stage's mean times, or one per micro-batch"},
+      {{"stage", false}, {"microbatch", true}},
+      [&](bool per_microbatch) { options.job.per_microbatch = per_microbatch; });
   add_parsed(
       app,
       {"--split-b", "the input gradient's fraction of backwards that were never split, such as 0.5",
@@ -176,6 +194,12 @@ void expect_consistent(const AnalyzeOptions& options) {
     throw Error("--each reports many jobs; --costs-out and --try are for one");
   if (options.each && (options.format == "json" || options.all_ranks))
     throw Error("--each prints a csv row per job; leave --format json and --all-ranks out");
+  if (options.job.per_microbatch && !options.costs_out)
+    throw Error("--costs-per microbatch goes with --costs-out");
+  if (options.job.per_microbatch && !tries.schedules.empty())
+    throw Error(
+        "--try needs mean times per stage, which any number of micro-batches takes; leave "
+        "--costs-per microbatch out, or give the written costs to simulate and compare");
   if (options.job.split_backward && !options.costs_out && tries.schedules.empty())
     throw Error("--split-b goes with --costs-out or --try");
   if (options.format == "csv" && !tries.schedules.empty())
@@ -239,12 +263,15 @@ void expect_report_alone(const AnalyzeOptions& options) {
 
 int report_each(const AnalyzeOptions& options) {
   std::string text = write_job_header();
+  StepTrend trend;
   bool failed = false;
   for (const std::string& path : options.paths) {
     std::optional<Analysis> analysis;
     try {
       if (const std::optional<traces::TimerLog> log = read_timer_log(path)) {
-        text += write_log_row(path, *log);
+        std::optional<double> change;
+        if (log->iteration_ms) change = trend.add(*log->iteration_ms * 1e6);
+        text += write_log_row(path, *log, change);
         failed = fails_gate(*log, options.gate) || failed;
         continue;
       }
@@ -254,8 +281,10 @@ int report_each(const AnalyzeOptions& options) {
       failed = true;
       continue;
     }
-    text += write_job_row(path, *analysis);
-    failed = fails_gate(*analysis, options.gate) || failed;
+    const double change =
+        trend.add(static_cast<double>(traces::compute_mean_step(analysis->iterations)));
+    text += write_job_row(path, *analysis, change);
+    failed = fails_gate(*analysis, options.gate, change) || failed;
   }
   print_output("{}", text);
   return failed ? 1 : 0;

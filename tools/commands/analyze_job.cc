@@ -54,6 +54,13 @@ void name_steps(std::vector<traces::MeasuredStep>& steps) {
   }
 }
 
+/// The steps' numbers, without repetition.
+std::vector<std::int64_t> numbers_of(const std::vector<traces::MeasuredStep>& steps) {
+  std::set<std::int64_t> numbers;
+  for (const traces::MeasuredStep& step : steps) numbers.insert(step.number);
+  return {numbers.begin(), numbers.end()};
+}
+
 /// The steps with their replicas; empty where some steps lack a replica.
 std::vector<ReplicatedStep> join_replicas(const std::vector<traces::MeasuredStep>& steps) {
   std::map<std::int64_t, ReplicatedStep> by_number;
@@ -98,6 +105,7 @@ traces::Iterations compare_steps(const ReadSteps& read, const std::vector<Bubble
   if (replicated.empty()) return iterations;
   iterations.causes = find_causes(replicated);
   iterations.slowdown = find_slowdown(replicated);
+  iterations.step_numbers = numbers_of(read.steps);
   std::vector<Cause>& causes = iterations.causes->causes;
   if (!iterations.causes->is_known) return iterations;
   causes.insert(causes.end(), read.exposed.begin(), read.exposed.end());
@@ -116,11 +124,9 @@ std::optional<JobCosts> fit_costs_of(const ReadSteps& read, const JobOptions& op
                 "no costs can be fitted: steps are incomplete, or some lack a replica");
   if (std::none_of(read.steps.begin(), read.steps.end(), takes_time))
     throw Error(Fault::kProblem, "no costs can be fitted: no op of the trace takes any time");
-  std::set<std::int64_t> numbers;
-  for (const traces::MeasuredStep& step : read.steps) numbers.insert(step.number);
   const std::int32_t stages = read.steps.front().schedule->stages_per_pipeline();
-  return fit_job_costs(replicated, {numbers.begin(), numbers.end()}, read.whole_steps, stages,
-                       options.split_backward);
+  return fit_job_costs(replicated, numbers_of(read.steps), read.whole_steps,
+                       {stages, options.split_backward, options.per_microbatch});
 }
 
 Analysis try_other_schedules(Analysis analysis, const TryOptions& options) {
@@ -175,6 +181,9 @@ Analysis analyze_steps(ReadSteps read, const UniformMemory& memory, const JobOpt
   analysis.shown.timeline = std::move(median.timeline);
   if (!analysis.is_trusted()) return remove_conclusions(std::move(analysis));
   analysis.costs = std::move(costs);
+  if (options.per_microbatch)
+    analysis.costs->notes.push_back(describe_prediction(
+        analysis.shown.schedule, analysis.costs->fitted.table, analysis.median.makespan));
   return try_other_schedules(std::move(analysis), options.tries);
 }
 

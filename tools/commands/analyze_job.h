@@ -32,6 +32,7 @@ ReadSteps read_steps(const std::vector<std::string>& paths, const std::string& r
 struct JobOptions {
   bool fits_costs = false;               ///< --costs-out
   std::optional<double> split_backward;  ///< --split-b
+  bool per_microbatch = false;           ///< --costs-per microbatch
   TryOptions tries;                      ///< --try; no schedules: none
 };
 

@@ -36,11 +36,12 @@ struct NamedStep {
   std::optional<std::size_t> predicted_by = {};  ///< index of a measured step's prediction
 };
 
-/// Writes the files that were asked for, which record the command line. Several steps share one
+/// Writes the files that were asked for, which record the command line, and the heat map where
+/// steps were measured and a format shows it. Several steps share one
 /// file where its format can hold them; else each has its own, with the step's name before the
 /// ending.
 void write_exports(const std::vector<NamedStep>& steps, const ExportOptions& exports,
-                   const std::string& command);
+                   const std::string& command, const traces::WorkerMap& workers = {});
 
 /// The same for the only step of a command.
 void write_exports(const TimedStep& step, const ExportOptions& exports, const std::string& command);

@@ -55,15 +55,15 @@ struct Range {
 
 Range range_of(std::string_view metric) {
   constexpr std::array<std::string_view, 3> kFractions{"bubble_ratio", "bubble_span_rate", "mfu"};
-  constexpr std::array<std::string_view, 8> kAmounts{
-      "makespan_ns",     "max_span_ns",    "ideal_ns",         "lower_bound_ns",
-      "bubble_overhead", "bubble_time_ns", "peak_activations", "peak_memory_bytes"};
+  constexpr std::array<std::string_view, 9> kAmounts{
+      "makespan_ns",      "max_span_ns",       "ideal_ns",
+      "lower_bound_ns",   "bubble_overhead",   "bubble_time_ns",
+      "peak_activations", "peak_memory_bytes", "step_ns"};
   const auto is_among = [&](const auto& names) {
     return std::find(names.begin(), names.end(), metric) != names.end();
   };
   if (is_among(kFractions)) return {0, 1};
-  if (metric.starts_with("cause_") || metric == "replay_error" || metric == "slowdown" ||
-      metric == "step_ns")
+  if (metric.starts_with("cause_") || metric == "replay_error" || metric == "slowdown")
     return {0, HUGE_VAL};
   if (is_among(kAmounts)) return {0, HUGE_VAL};
   constexpr std::string_view kChange = "_change";

@@ -9,7 +9,9 @@
 #include <utility>
 
 #include "sim/analysis/coupled_replay.h"
+#include "sim/predict/predict.h"
 #include "traces/costs/cost_file_writer.h"
+#include "traces/text/time_axis.h"
 #include "traces/text/wording.h"
 
 namespace bubblescope::tools {
@@ -60,9 +62,9 @@ std::string describe_drift(const FittedCosts& fitted, std::size_t steps) {
 
 JobCosts fit_job_costs(std::span<const ReplicatedStep> steps,
                        const std::vector<std::int64_t>& numbers,
-                       const std::vector<traces::WholeStep>& whole_steps, std::int32_t stages,
-                       std::optional<double> split) {
-  JobCosts costs{fit_costs(steps, {stages, split})};
+                       const std::vector<traces::WholeStep>& whole_steps,
+                       const FitOptions& options) {
+  JobCosts costs{fit_costs(steps, options)};
   FittedCosts& fitted = costs.fitted;
   const Wholes wholes =
       sum_wholes(whole_steps, std::span<const std::int64_t>(numbers).subspan(fitted.first_step));
@@ -74,6 +76,18 @@ JobCosts fit_job_costs(std::span<const ReplicatedStep> steps,
   costs.notes = fitted.notes;
   if (fitted.drift) costs.notes.push_back(describe_drift(fitted, steps.size()));
   return costs;
+}
+
+std::string describe_prediction(const ValidSchedule& measured, const CostTable& costs,
+                                Nanos median) {
+  Config config;
+  config.costs = costs;
+  const BubbleReport report = predict(measured, config).report;
+  const Nanos predicted = report.noise ? std::llround(report.noise->mean) : report.makespan;
+  const double change = static_cast<double>(predicted) / static_cast<double>(median) - 1;
+  return fmt::format(
+      "with these costs the measured schedule takes {}; its median iteration took {} ({:+.1f} %)",
+      traces::format_time(predicted), traces::format_time(median), 100 * change);
 }
 
 std::string write_job_costs(const JobCosts& costs, const std::string& source, double replay_error) {

@@ -39,9 +39,17 @@ Metrics collect_job_metrics(const Analysis& analysis) {
   return metrics;
 }
 
-bool fails_gate(const Analysis& analysis, const std::vector<Condition>& gate) {
+double StepTrend::add(double step_ns) {
+  if (!first_) first_ = step_ns;
+  return *first_ == 0 ? 0 : step_ns / *first_ - 1;
+}
+
+bool fails_gate(const Analysis& analysis, const std::vector<Condition>& gate,
+                std::optional<double> change) {
   if (gate.empty()) return false;
-  if (analysis.is_trusted()) return report_failures(gate, collect_job_metrics(analysis));
+  Metrics metrics = collect_job_metrics(analysis);
+  if (change) metrics["step_ns_change"] = *change;
+  if (analysis.is_trusted()) return report_failures(gate, metrics);
   print_error("--fail-if has nothing to go by: " + analysis.iterations.trust.why.front());
   return true;
 }
@@ -55,15 +63,15 @@ bool fails_gate(const traces::TimerLog& log, const std::vector<Condition>& gate)
 
 std::string write_job_header() {
   return "job,schedule,pp,microbatches,iterations,step_ns,makespan_ns,bubble_ratio,replay_error,"
-         "trust,slowdown,cause,where,saves_ns,problem\n";
+         "trust,slowdown,cause,where,saves_ns,problem,step_ns_change\n";
 }
 
-std::string write_job_row(const std::string& job, const Analysis& analysis) {
+std::string write_job_row(const std::string& job, const Analysis& analysis, double change) {
   const BubbleReport& report = analysis.shown.report;
   const traces::Iterations& iterations = analysis.iterations;
   const Cause* const cause = largest_cause(analysis);
   return fmt::format(
-      "{},{},{},{},{},{},{},{},{:.6f},{},{},{},{},{},\n", traces::csv_field(job),
+      "{},{},{},{},{},{},{},{},{:.6f},{},{},{},{},{},,{:.6f}\n", traces::csv_field(job),
       traces::csv_field(report.schedule), report.shape.ranks, report.shape.microbatches,
       iterations.rows.size(), traces::compute_mean_step(iterations), report.makespan,
       is_conclusive(report) ? fmt::format("{:.6f}", report.bubble->ratio) : "",
@@ -71,18 +79,20 @@ std::string write_job_row(const std::string& job, const Analysis& analysis) {
       iterations.slowdown ? fmt::format("{:.6f}", iterations.slowdown->slowdown) : "",
       cause == nullptr ? "" : traces::cause_code(cause->kind),
       cause == nullptr ? "" : traces::csv_field(traces::cause_place(*cause)),
-      cause == nullptr ? "" : fmt::format("{}", cause->saves));
+      cause == nullptr ? "" : fmt::format("{}", cause->saves), change);
 }
 
-std::string write_log_row(const std::string& job, const traces::TimerLog& log) {
+std::string write_log_row(const std::string& job, const traces::TimerLog& log,
+                          std::optional<double> change) {
   const std::string step =
       log.iteration_ms ? fmt::format("{}", std::llround(*log.iteration_ms * 1e6)) : "";
-  return fmt::format("{},,,,,{},,,,,,,,,{}\n", traces::csv_field(job), step,
-                     "a log of timers has no more than the time of an iteration");
+  return fmt::format("{},,,,,{},,,,,,,,,{},{}\n", traces::csv_field(job), step,
+                     "a log of timers has no more than the time of an iteration",
+                     change ? fmt::format("{:.6f}", *change) : "");
 }
 
 std::string write_problem_row(const std::string& job, const std::string& problem) {
-  return fmt::format("{},,,,,,,,,,,,,,{}\n", traces::csv_field(job), traces::csv_field(problem));
+  return fmt::format("{},,,,,,,,,,,,,,{},\n", traces::csv_field(job), traces::csv_field(problem));
 }
 
 }  // namespace bubblescope::tools

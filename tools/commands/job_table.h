@@ -1,6 +1,7 @@
 // Jobs as rows of numbers: --fail-if and the csv of --each.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,20 +17,33 @@ namespace bubblescope::tools {
 /// cause_drift_s. Without conclusions, only what was observed.
 Metrics collect_job_metrics(const Analysis& analysis);
 
-/// Reports the conditions that hold on stderr. Steps that are not trusted fail every gate.
-bool fails_gate(const Analysis& analysis, const std::vector<Condition>& gate);
+/// The steps of jobs that are compared over time, such as the nights of a week.
+class StepTrend {
+ public:
+  /// The change of a job's step since the first job, as a fraction: 0.05 is 5 % longer.
+  double add(double step_ns);
+
+ private:
+  std::optional<double> first_;
+};
+
+/// Reports the conditions that hold on stderr. Steps that are not trusted fail every gate. `change`
+/// is step_ns_change, for one of several jobs.
+bool fails_gate(const Analysis& analysis, const std::vector<Condition>& gate,
+                std::optional<double> change = {});
 
 /// The same for a log of timers, which fails every gate.
 bool fails_gate(const traces::TimerLog& log, const std::vector<Condition>& gate);
 
 /// The csv of several jobs:
 ///   job,schedule,pp,microbatches,iterations,step_ns,makespan_ns,bubble_ratio,replay_error,trust,
-///   slowdown,cause,where,saves_ns,problem
+///   slowdown,cause,where,saves_ns,problem,step_ns_change
 /// Fields are blank where nothing is known; a job that cannot be read has only a problem, and a log
 /// of timers only the time of an iteration and why there is no more.
 std::string write_job_header();
-std::string write_job_row(const std::string& job, const Analysis& analysis);
-std::string write_log_row(const std::string& job, const traces::TimerLog& log);
+std::string write_job_row(const std::string& job, const Analysis& analysis, double change);
+std::string write_log_row(const std::string& job, const traces::TimerLog& log,
+                          std::optional<double> change);
 std::string write_problem_row(const std::string& job, const std::string& problem);
 
 }  // namespace bubblescope::tools

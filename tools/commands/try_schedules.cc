@@ -13,6 +13,7 @@
 #include "sim/ir/op_kinds.h"
 #include "sim/ir/quantile.h"
 #include "sim/model/restage.h"
+#include "sim/model/stage_kinds.h"
 #include "sim/predict/predict.h"
 #include "tools/flags/field_names.h"
 #include "tools/inputs/predict.h"
@@ -22,6 +23,7 @@ namespace bubblescope::tools {
 namespace {
 
 constexpr const char* kSearch = "search";
+constexpr double kMinChangeOfEnds = 0.01;
 constexpr std::int64_t kSearchEffort = 50'000'000;
 constexpr std::chrono::seconds kSearchTime{10};
 
@@ -140,11 +142,45 @@ ValidSchedule build_try(const std::string& name, const ValidSchedule& measured,
   return build_schedule(def, make_try_request(def, *measured, microbatches, costs));
 }
 
+/// The entry of a stage with so many times the layers.
+StageEntry scale(StageEntry stage, double factor) {
+  const auto scaled = [factor](Nanos time) {
+    return static_cast<Nanos>(std::llround(factor * static_cast<double>(time)));
+  };
+  stage.forward = scaled(stage.forward);
+  for (auto* time : {&stage.backward, &stage.input_grad, &stage.weight_grad, &stage.recompute})
+    if (*time) *time = scaled(**time);
+  return stage;
+}
+
+/// By how much longer the step is if the layers of the first and the last stage themselves differ
+/// from the others. Otherwise they do something besides, once per model.
+double find_change_of_ends(const ValidSchedule& schedule, CostTable costs) {
+  costs.noise.reset();
+  costs.replicas.clear();
+  Config config;
+  config.costs = costs;
+  const auto once = static_cast<double>(predict(schedule, config).report.makespan);
+  const double factor = static_cast<double>(costs.stages.size()) /
+                        static_cast<double>(schedule->stages_per_pipeline());
+  for (const StageEntry& kind : make_stage_kinds(costs.stages))
+    costs.stage_kinds.push_back(scale(kind, factor));
+  config.costs = costs;
+  return once == 0 ? 0 : static_cast<double>(predict(schedule, config).report.makespan) / once - 1;
+}
+
+/// Nothing shows how the work of a stage is distributed within it, nor what the ends do once.
 void note_restaging(traces::Tries& tries, const CostTable& costs, const Prediction& tried) {
   if (!is_restaged(costs, *tried.schedule)) return;
   std::string note = fmt::format(
       "{} has {} stages, the trace {}: the work of each counts as spread evenly within it",
       tried.schedule->name, tried.schedule->stages_per_pipeline(), costs.stages.size());
+  const double change = find_change_of_ends(tried.schedule, costs);
+  if (std::abs(change) > kMinChangeOfEnds)
+    note += fmt::format(
+        "; if the first and the last differ from the others in every layer, not by an embedding or "
+        "a head, the step with {} micro-batches takes {:+.1f} %",
+        tried.schedule->shape.microbatches, 100 * change);
   if (std::find(tries.notes.begin(), tries.notes.end(), note) == tries.notes.end())
     tries.notes.push_back(std::move(note));
 }

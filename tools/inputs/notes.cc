@@ -16,7 +16,8 @@ void warn_of_unequal_backwards(const Schedule& schedule, const UniformCost& cost
 void tell_of_restaging(const Schedule& schedule, const CostOptions& cost) {
   print_message(
       "bubblescope: {} has {} stages and {} has {}: their work is cut or joined as if it were "
-      "spread evenly within each\n",
+      "spread evenly within each; what the first and the last do besides their layers is not "
+      "known\n",
       cost.file, cost.content ? cost.content->stages.size() : 0, schedule.name,
       schedule.stages_per_pipeline());
 }

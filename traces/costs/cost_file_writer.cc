@@ -1,6 +1,7 @@
 // Writes the cost file entry by entry.
 #include "traces/costs/cost_file_writer.h"
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -98,6 +99,53 @@ void write_job(JsonWriter& json, const CostTable& table) {
   if (table.divisible) json.member("divisible", true);
 }
 
+/// The keys of the lists of a stage, in their order.
+std::vector<CostKey> keys_of(const std::vector<CostList>& lists) {
+  std::vector<CostKey> keys;
+  for (const CostList& list : lists) keys.push_back(list.key);
+  return keys;
+}
+
+/// Writes the values of one stage, one per micro-batch, as lists where slices differ.
+void write_list(JsonWriter& json, const CostList& list) {
+  json.begin_array();
+  for (std::int32_t microbatch = 0; microbatch < list.microbatches; ++microbatch) {
+    if (list.slices > 0) json.begin_array();
+    for (std::int32_t slice = 0; slice < std::max(list.slices, 1); ++slice)
+      json.value(write_cost_duration(list.at(microbatch, slice)));
+    if (list.slices > 0) json.end_array();
+  }
+  json.end_array();
+}
+
+/// Whether a stage has values besides the times of its compute ops.
+bool has_more(const StageEntry& stage) {
+  return stage.selective_recompute || stage.overlapped_pair || stage.evict || stage.load ||
+         stage.evict_to_rank || stage.load_from_rank || stage.activation_bytes ||
+         stage.update.optimizer > 0 || stage.update.reduce_grad > 0 || stage.update.unshard > 0 ||
+         stage.weight_bytes || stage.message_latency || stage.message_bytes || stage.contended;
+}
+
+/// Writes the lists of all stages in the root, with the stage as the outermost index.
+void write_lists(JsonWriter& json, const CostTable& table) {
+  const std::vector<CostKey> keys = keys_of(table.lists.front());
+  bool fits = !keys.empty() && keys.front() == CostKey::kForward &&
+              keys.back() <= CostKey::kRecompute &&
+              std::none_of(table.stages.begin(), table.stages.end(), has_more);
+  for (const std::vector<CostList>& lists : table.lists)
+    fits = fits && keys_of(lists) == keys && lists.front().microbatches > 0;
+  if (!fits)
+    throw Error(table.file +
+                ": of costs that differ by micro-batch, only the times of compute ops, listed for "
+                "all stages, can be written to a cost file");
+  for (std::size_t at = 0; at < keys.size(); ++at) {
+    json.key(kCostKeys[static_cast<std::size_t>(keys[at])]).begin_object();
+    json.key("per_microbatch").begin_array();
+    for (const std::vector<CostList>& lists : table.lists) write_list(json, lists[at]);
+    json.end_array().end_object();
+  }
+}
+
 void write_bandwidths(JsonWriter& json, const std::vector<SpeedPoint>& points) {
   if (points.empty()) return;
   json.key("bandwidth_gbps");
@@ -166,12 +214,13 @@ std::string write_cost_file(const CostTable& table, const WriteMembers& write_me
   if (table.cluster) throw Error(table.file + ": a cluster cannot be written to a cost file");
   if (!table.parts.stages.empty())
     throw Error(table.file + ": parts of ops cannot be written to a cost file");
-  if (!table.lists.empty())
-    throw Error(table.file + ": costs that differ by micro-batch cannot be written to a cost file");
   std::string text;
   JsonWriter json(text, {.indented = true, .ascii = true});
   json.begin_object().member("format", "bubblescope-costs/1");
-  write_stages(json, table.stages);
+  if (table.lists.empty())
+    write_stages(json, table.stages);
+  else
+    write_lists(json, table);
   write_stage_kinds(json, table);
   write_job(json, table);
   write_message(json, table);

@@ -296,6 +296,21 @@ void write_kinds(JsonWriter& json) {
   json.end_array();
 }
 
+/// "workers":{"columns":[[0,0],[1,1]],"rows":[{"worker":"dp 0 rank 3","S":[1.25,1]}],
+///            "unnoticed":6,"cut":0}
+void write_workers(JsonWriter& json, const WorkerMap& map) {
+  json.line(0).key("workers").begin_object().key("columns").begin_array();
+  for (const WorkerMapColumn& column : map.columns)
+    json.begin_array().value(column.first).value(column.last).end_array();
+  json.end_array().key("rows").begin_array();
+  for (const WorkerMapRow& row : map.rows) {
+    json.begin_object().member("worker", row.worker).key("S").begin_array();
+    for (const double slowdown : row.slowdowns) json.fixed(slowdown, 4);
+    json.end_array().end_object();
+  }
+  json.end_array().member("unnoticed", map.unnoticed).member("cut", map.cut).end_object();
+}
+
 }  // namespace
 
 void write_html_data(const ReportSet& report_set, const Sink& sink) {
@@ -312,7 +327,9 @@ void write_html_data(const ReportSet& report_set, const Sink& sink) {
     json.line_between(0);
     write_step(page, step);
   }
-  json.end_array().end_object();
+  json.end_array();
+  if (!report_set.workers.rows.empty()) write_workers(json, report_set.workers);
+  json.end_object();
   page.flush();
 }
 

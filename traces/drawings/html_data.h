@@ -3,7 +3,8 @@
 //   {"version":"0.1.0","command":"bubblescope simulate ...","kinds":[{"code":"F",...}],
 //    "causes":["warmup",...],"busyKinds":["F",...],
 //    "steps":[{"label":"1f1b","ranks":[...],"threads":[[0,"compute"],...],
-//              "ops":"AAEC...","idle":"...","memory":"..."}]}
+//              "ops":"AAEC...","idle":"...","memory":"..."}],
+//    "workers":{...}}, the heat map of measured steps
 //
 // traces/drawings/html/00_decode.js reads the lists, in the same order and with the same
 // predictions.

@@ -16,6 +16,7 @@
 #include "sim/ir/schedule.h"
 #include "sim/ir/timeline.h"
 #include "sim/ir/valid_schedule.h"
+#include "traces/files/worker_map.h"
 
 namespace bubblescope::traces {
 
@@ -82,6 +83,7 @@ struct ShownStep {
 struct ReportSet {
   std::string command;  ///< the command line that made it; empty where there is none
   std::vector<ShownStep> steps;
+  WorkerMap workers = {};  ///< of the measured steps that a shown one stands for
 };
 
 /// Receives the content of a file piece by piece.

@@ -14,6 +14,9 @@ namespace {
 
 constexpr double kMaxReplayError = 0.05;
 constexpr double kRounding = 1e-6;
+/// A step with an error of 1 % that is ten times the usual one is unlike the others.
+constexpr double kNoticedError = 0.01;
+constexpr double kUnusual = 10;
 
 }  // namespace
 
@@ -31,6 +34,11 @@ Trust judge_trust(const BubbleReport& report, const TrustEvidence& evidence) {
   else if (worst >= kMaxReplayError)
     doubts.push_back(
         fmt::format("in some steps a replay misses the measured span by {:.1f} %", 100 * worst));
+  else if (worst >= kNoticedError && worst >= kUnusual * trust.replay_error)
+    doubts.push_back(fmt::format(
+        "in some steps a replay misses the measured span by {:.1f} %, but usually by {:.1f} %: "
+        "they hold something that the trace does not show",
+        100 * worst, 100 * trust.replay_error));
   const double bound = static_cast<double>(report.lower_bound);
   if (bound > static_cast<double>(report.makespan) * (1 + kRounding))
     faults.push_back(fmt::format(

@@ -35,7 +35,7 @@ struct TrustEvidence {
 };
 
 /// Judges the mean report of the steps. A median replay error of 5 % or a lower bound above the
-/// makespan is a fault.
+/// makespan is a fault; errors of 5 %, or ten times the usual one, in some steps are a doubt.
 Trust judge_trust(const BubbleReport& report, const TrustEvidence& evidence);
 
 /// "good", "limited", "none".

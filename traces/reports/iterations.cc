@@ -72,7 +72,8 @@ std::vector<std::pair<std::string, Nanos>> mean_outside(const std::vector<WholeS
   return means;
 }
 
-void write_slowdown(JsonWriter& json, const std::optional<SlowdownReport>& slowdown) {
+void write_slowdown(JsonWriter& json, const Iterations& iterations) {
+  const std::optional<SlowdownReport>& slowdown = iterations.slowdown;
   json.line(1).key("slowdown");
   if (!slowdown) {
     json.null();
@@ -89,6 +90,12 @@ void write_slowdown(JsonWriter& json, const std::optional<SlowdownReport>& slowd
   }
   json.end_array().line(2).key("by_stage").begin_array();
   for (const double stage : slowdown->by_stage) json.fixed(stage, 6);
+  json.end_array().line(2).key("by_step").begin_array();
+  for (std::size_t at = 0; at < slowdown->by_step.size(); ++at) {
+    json.begin_object().member("step", iterations.step_numbers[at]).key("S").begin_array();
+    for (const double worker : slowdown->by_step[at]) json.fixed(worker, 6);
+    json.end_array().end_object();
+  }
   json.end_array()
       .key("M_W")
       .fixed(slowdown->worker_share, 6)
@@ -204,7 +211,7 @@ void write_iterations_json(JsonWriter& json, const Iterations& iterations) {
     write_causes_json(json, *iterations.causes, compute_mean_step(iterations));
   else
     json.null();
-  write_slowdown(json, iterations.slowdown);
+  write_slowdown(json, iterations);
   write_whole_steps(json, iterations);
   write_trust_json(json.line(1), iterations.trust);
 }

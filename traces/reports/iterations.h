@@ -12,6 +12,7 @@
 //   "causes":[...], see traces/reports/cause_text.h,
 //   "slowdown":{"S":1.177,"by_kind":{"F":...,"B":...},
 //               "by_worker":[{"replica":0,"rank":3,"S":...}, ...],"by_stage":[...],
+//               "by_step":[{"step":23,"S":[...]}, ...], with the workers in the order of by_worker,
 //               "M_W":...,"M_S":...},
 //   "notes":["..."],
 //   "step_ns":2214338906,
@@ -51,6 +52,7 @@ struct Iterations {
   std::optional<CauseReport> causes;       ///< also empty if steps lack a replica
   std::vector<std::string> left_out;       ///< sentences about files that are not traces
   std::vector<std::string> notes;          ///< sentences from the reader
+  std::vector<std::int64_t> step_numbers;  ///< those of the slowdown's steps, in its order
   std::vector<WholeStep> whole_steps;      ///< empty if files hold only the pipeline's ops
   Trust trust;
 };

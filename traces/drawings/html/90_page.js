@@ -240,6 +240,7 @@ function open() {
   };
   if (data.steps.length > 1) sections.append(makeSummary(data));
   for (const step of data.steps) sections.append(makeStepSection(data, step, select));
+  if (data.workers) sections.append(makeWorkerMap(data.workers));
   document.documentElement.dataset.opened = String(Math.round(performance.now() - begin));
   return page;
 }

@@ -86,6 +86,7 @@ struct ScheduleDef {
   bool reads_costs = false;          ///< whether the order depends on costs and memory
   bool replicates_stages = false;    ///< whether it takes --replicas
   bool limits_in_flight = false;     ///< whether it takes --in-flight
+  bool splits_output_layer = false;  ///< whether each rank has a side stage, a shard of that layer
   /// The frameworks that have this schedule; --profile refuses the others.
   std::vector<Profile> profiles = {};
   /// Returns the problems of a request, each in one sentence with the remedy; empty: it can be

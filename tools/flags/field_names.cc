@@ -44,6 +44,7 @@ constexpr auto kFlags = std::to_array<FieldFlag>({
     {"num_attention_heads", "--num-attention-heads"},
     {"offload", "--offload"},
     {"optimizer", "--optimizer"},
+    {"output_layer", "--output-layer"},
     {"p2p_mode", "--p2p-mode"},
     {"placement", "--placement"},
     {"policy", "--policy"},

@@ -29,7 +29,8 @@ Nanos share_of(Nanos whole, std::int32_t ranks) { return (whole + ranks / 2) / r
 bool is_planned(const ScheduleDef& def, bool searched, bool sliced) {
   const bool trains_synchronously =
       def.name != "forward-only" && !def.name.starts_with("pipedream");
-  return trains_synchronously && def.reads_costs == searched && (sliced || !def.slices_sequences);
+  return trains_synchronously && !def.splits_output_layer && def.reads_costs == searched &&
+         (sliced || !def.slices_sequences);
 }
 
 /// The chunks to try for a schedule. Numbers of chunks or slices for which it equals another
@@ -96,6 +97,10 @@ std::vector<std::string> expand_schedules(const std::string& list, bool sliced) 
       const std::string& found = find_schedule(word).name;
       if (found == "forward-only")
         throw Error("forward-only has no backwards, and plans rank steps that train; leave it out");
+      if (find_schedule(word).splits_output_layer)
+        throw Error(found +
+                    " splits the output layer, which plan does not price by itself; try it with "
+                    "'compare --output-layer'");
       add(found);
       continue;
     }

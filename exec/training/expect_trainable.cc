@@ -23,6 +23,14 @@ void expect_sliceable(const Schedule& schedule, const TransformerShape& model) {
         "or use `work` sleep");
 }
 
+/// The transformer that is trained has its whole output layer on the last stage.
+void expect_chain(const Schedule& schedule) {
+  if (schedule.side_stages > 0)
+    throw Error(schedule.name + " has " + std::to_string(schedule.side_stages) +
+                " stages beside the chain, which the trained transformer has not; use --work "
+                "sleep");
+}
+
 /// Without this, the last update of a step would lack some replicas.
 void expect_full_rounds(const Schedule& schedule) {
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage)
@@ -35,6 +43,7 @@ void expect_full_rounds(const Schedule& schedule) {
 }  // namespace
 
 void expect_trainable(const Schedule& schedule, const TrainingOptions& options) {
+  expect_chain(schedule);
   expect_sliceable(schedule, options.model);
   expect_full_rounds(schedule);
   if (options.model.width % options.model.heads != 0)

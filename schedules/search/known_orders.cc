@@ -72,7 +72,8 @@ std::vector<TokenOrder> collect_searched_orders(const SearchProblem& problem,
     return {};
   std::vector<TokenOrder> orders{find_best_order(problem)};
   for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all()) {
-    if (!def.reads_costs || def.implied_chunks != problem.chunks) continue;
+    if (!def.reads_costs || def.splits_output_layer || def.implied_chunks != problem.chunks)
+      continue;
     if (!refuse_schedule(def, request).empty()) continue;
     if (std::optional<TokenOrder> order = order_of(problem, build_schedule(def, request)))
       orders.push_back(std::move(*order));

@@ -62,6 +62,12 @@ bool needs(const Op& op, const Op& producer) {
   return true;
 }
 
+/// Whether an instruction waits by an after edge for an op of another rank: between ranks, only
+/// these edges have no message. Every order must keep them.
+bool is_after_edge(const Instruction& waiting, const Instruction& awaited) {
+  return waiting.rank != awaited.rank && is_compute(waiting.op.kind) && is_compute(awaited.op.kind);
+}
+
 /// Distinguishes data dependencies from those of the order, which another order would not have:
 /// those by which a pair starts or ends together, and those of posts and waits.
 class DataEdges {
@@ -84,6 +90,12 @@ class DataEdges {
     const Instruction& waiting = program_.instructions[to];
     const Instruction& awaited = program_.instructions[from];
     if (is_end_of_message(waiting) || is_end_of_message(awaited)) return {};
+    if (is_after_edge(waiting, awaited)) {
+      // A pair starts and ends together, so the edge may be that of its other half.
+      const bool is_exact =
+          waiting.op.pairing != Pairing::kFirst && awaited.op.pairing != Pairing::kSecond;
+      return is_exact ? std::optional(from) : std::nullopt;
+    }
     if (needs(waiting.op, awaited.op)) return from;
     const InstructionId first = first_of_pair_[from];
     if (first != kNoInstruction && needs(waiting.op, program_.instructions[first].op)) return first;
@@ -244,7 +256,8 @@ class UniformMicrobatches {
     const Instruction& instruction = program_.instructions[id];
     const Op& op = instruction.op;
     if ((!is_compute(op.kind) && !is_send(op.kind)) || instruction.role != Role::kWork ||
-        op.pairing != Pairing::kAlone || op.slice != 0 || crosses_microbatches(id))
+        op.pairing != Pairing::kAlone || op.slice != 0 || crosses_microbatches(id) ||
+        has_after_edge(id))
       return false;
     const auto at = static_cast<std::size_t>(op.stage);
     if (at >= stages_.size()) {
@@ -258,6 +271,13 @@ class UniformMicrobatches {
     if (ops.count++ == 0) ops.duration = duration;
     if (op.microbatch == stage.microbatch) sample_.push_back(id);
     return stage.rank == instruction.rank && ops.duration == duration;
+  }
+
+  bool has_after_edge(InstructionId id) const {
+    const auto awaited = program_.dependencies_of(id);
+    return std::any_of(awaited.begin(), awaited.end(), [&](InstructionId from) {
+      return is_after_edge(program_.instructions[id], program_.instructions[from]);
+    });
   }
 
   /// True if forwards are fused, so that a message waits for another micro-batch's forward.

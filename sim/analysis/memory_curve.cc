@@ -65,9 +65,12 @@ class Amounts {
     return index_(Value{ValueKind::kActivation, op.stage, op.microbatch, op.slice});
   }
 
+  /// Chunks and units count the chain's activations; those of side stages count in bytes alone.
   MemoryAmount whole_of(const MemoryDelta& chunk, std::size_t stage, OpKind kind) const {
-    return {chunk(kind), memory_.unit(kind),
-            memory_.activation_bytes.empty() ? 0 : memory_.activation_bytes[stage](kind)};
+    const Bytes bytes =
+        memory_.activation_bytes.empty() ? 0 : memory_.activation_bytes[stage](kind);
+    if (schedule_.is_beside(static_cast<std::int32_t>(stage))) return {0, 0, bytes};
+    return {chunk(kind), memory_.unit(kind), bytes};
   }
 
   MemoryAmount whole(const Op& op, OpKind kind) const {

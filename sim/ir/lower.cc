@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/ir/after_edges.h"
 #include "sim/ir/defer_receives.h"
 #include "sim/ir/depend.h"
 #include "sim/ir/error.h"
@@ -28,6 +29,7 @@ class DataflowLowering {
       : schedule_(schedule),
         overlap_(overlap),
         value_index_(schedule),
+        after_(schedule, value_index_),
         producer_(value_index_.size(), kNoInstruction),
         draft_(schedule.shape.ranks, 2 * static_cast<std::size_t>(schedule.op_count())) {
     messages_.reserve(static_cast<std::size_t>(schedule.op_count()));
@@ -86,6 +88,7 @@ class DataflowLowering {
     if (!schedule_.offload_target_of_rank.empty())
       copies_.load_before.resize(ops.size(), kNoInstruction);
     copies_.first_id = draft_.size();
+    rank_end_ = draft_.size() + static_cast<InstructionId>(ops.size());
     for (std::size_t at = 0; at < ops.size(); ++at) {
       if (is_copy(ops[at].kind))
         add_copy(ops[at]);
@@ -154,6 +157,15 @@ class DataflowLowering {
       wait_if_made(ValueKind::kRecomputed, op, id, waiter);
     if (!schedule_.offload_target_of_rank.empty() && uses_kept)
       wait_if_made(ValueKind::kLoaded, op, id, waiter);
+    for (const std::size_t awaited : after_.of(value_index_(op)))
+      wait_for_edge(producer_[awaited], waiter);
+  }
+
+  /// An awaited op precedes the op in the order of their rank. So if it does not end before
+  /// `waiter`, both belong to the same pair or fused forwards, which run in order anyway.
+  void wait_for_edge(InstructionId awaited, InstructionId waiter) {
+    const bool joint = awaited >= waiter && awaited < rank_end_;
+    if (!joint) draft_.wait_for(awaited);
   }
 
   void wait_if_made(ValueKind value_kind, const Op& op, InstructionId id, InstructionId waiter) {
@@ -201,10 +213,12 @@ class DataflowLowering {
   const Schedule& schedule_;
   Overlap overlap_;
   ValueIndex value_index_;
+  AfterEdges after_;
   std::vector<InstructionId> producer_;
   std::vector<Message> messages_;
   /// Number of compute ops and copies; messages have the following draft ids.
   InstructionId ordered_ = 0;
+  InstructionId rank_end_ = 0;  ///< draft id behind the current rank's last op
   bool has_recompute_ = false;
   Copies copies_;
   ProgramDraft draft_;

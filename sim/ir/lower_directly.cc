@@ -236,7 +236,7 @@ class DirectLowering {
 /// Excludes schedules that this lowering does not support. Unsupported ops are found later.
 bool is_plain(const Schedule& schedule, Overlap overlap) {
   return overlap != Overlap::kFused && schedule.fused_forwards == 1 &&
-         schedule.offload_target_of_rank.empty() &&
+         schedule.offload_target_of_rank.empty() && schedule.after.empty() &&
          schedule.order.size() == static_cast<std::size_t>(schedule.shape.ranks);
 }
 

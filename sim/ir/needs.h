@@ -46,12 +46,17 @@ inline Value value_of(const Op& op) {
   return {value_kind_of(op.kind), op.stage, op.microbatch, op.slice};
 }
 
+/// Whether pipelines begin or end elsewhere than at the first and last stage of the placement.
+inline bool has_inner_ends(const Schedule& schedule) {
+  return schedule.pipelines > 1 || schedule.side_stages > 0;
+}
+
 /// Called several times for every op, so it divides only if there are several pipelines.
 inline bool begins_pipeline(const Schedule& schedule, std::int32_t stage) {
-  return stage == 0 || (schedule.pipelines > 1 && schedule.is_first(stage));
+  return stage == 0 || (has_inner_ends(schedule) && schedule.is_first(stage));
 }
 inline bool ends_pipeline(const Schedule& schedule, std::int32_t stage) {
-  return stage + 1 == schedule.stages() || (schedule.pipelines > 1 && schedule.is_last(stage));
+  return stage + 1 == schedule.stages() || (has_inner_ends(schedule) && schedule.is_last(stage));
 }
 
 /// Calls visit(Made) for each value that an op of a rank's order needs before it can run:

@@ -91,6 +91,10 @@ void expect_free(const Schedule& schedule) {
                 schedule.name + " runs forward only and saves no activations; leave `offload` out");
   if (!schedule.offload_target_of_rank.empty())
     throw Error(Fault::kProblem, schedule.name + " evicts already; leave `offload` out");
+  if (schedule.side_stages > 0)
+    throw Error(Fault::kProblem, schedule.name +
+                                     " has stages beside the chain, whose activations are needed "
+                                     "soon; leave `offload` out");
   if (schedule.fused_forwards > 1)
     throw Error(Fault::kProblem, schedule.name +
                                      " fuses forwards, between which copies cannot be "

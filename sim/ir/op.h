@@ -50,6 +50,15 @@ struct Op {
   bool operator==(const Op&) const = default;
 };
 
+/// One `after` edge: `op` starts when `awaited` has ended, whatever ranks the two are on. Pairings
+/// do not count here: both are kAlone.
+struct AfterEdge {
+  Op op;
+  Op awaited;
+
+  bool operator==(const AfterEdge&) const = default;
+};
+
 inline Op forward(std::int32_t stage, std::int32_t microbatch) { return {stage, microbatch}; }
 inline Op backward(std::int32_t stage, std::int32_t microbatch) {
   return {stage, microbatch, 0, OpKind::kBackward};

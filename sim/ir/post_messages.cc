@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
+#include "sim/ir/after_edges.h"
 #include "sim/ir/depend.h"
 #include "sim/ir/error.h"
 
@@ -26,6 +28,7 @@ class Posting {
       : schedule_(schedule),
         cells_(cells),
         index_(schedule),
+        after_(schedule, index_),
         produced_(index_.size(), false),
         next_(cells.size(), 0),
         lists_(cells.size()) {}
@@ -54,7 +57,9 @@ class Posting {
     if (begin == cells.size()) return false;
     const std::size_t end = std::min(begin + count_fused_cells(cells[begin]), cells.size());
     for (std::size_t at = begin; at < end; ++at)
-      if (!is_ready(cells[at])) return false;
+      if (!is_ready(cells[at]) ||
+          !is_released(std::span(cells).subspan(begin, end - begin), at - begin))
+        return false;
     next_[rank] = end;
     if (cells[begin].kind == OpKind::kIdle) return true;
     for (std::size_t at = begin; at < end; ++at) lists_[rank].push_back(cells[at]);
@@ -75,9 +80,21 @@ class Posting {
     return true;
   }
 
+  /// Whether the ops that one of `fused` waits for by after edges have run, or run with it.
+  bool is_released(std::span<const Op> fused, std::size_t at) const {
+    if (after_.empty() || !occurs_in_order(fused[at].kind)) return true;
+    const auto runs_with_it = [&](std::size_t awaited) {
+      return std::any_of(fused.begin(), fused.end(),
+                         [&](const Op& op) { return index_(op) == awaited; });
+    };
+    for (const std::size_t awaited : after_.of(index_(fused[at])))
+      if (!produced_[awaited] && !runs_with_it(awaited)) return false;
+    return true;
+  }
+
   void deliver(std::size_t rank, const Op& op) {
+    if (occurs_in_order(op.kind)) produced_[index_(op)] = true;
     if (!is_compute(op.kind)) return;
-    produced_[index_(op)] = true;
     const std::optional<std::int32_t> consumer = consumer_stage(schedule_, op);
     if (!consumer) return;
     const auto peer = static_cast<std::size_t>(schedule_.rank_of(*consumer, op.microbatch));
@@ -109,6 +126,7 @@ class Posting {
   const Schedule& schedule_;
   const std::vector<RankOrder>& cells_;
   ValueIndex index_;
+  AfterEdges after_;
   std::vector<bool> produced_;
   std::vector<std::size_t> next_;
   std::vector<RankOrder> lists_;

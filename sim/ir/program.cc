@@ -10,6 +10,7 @@ std::string to_string(const Deadlock& deadlock) {
     text += "rank " + std::to_string(wait.rank) + " at " + to_string(wait.op) + " waits for " +
             to_string(wait.awaited);
     if (wait.awaited_rank != wait.rank) text += " of rank " + std::to_string(wait.awaited_rank);
+    if (wait.by_after_edge) text += " (after edge)";
   }
   return text;
 }

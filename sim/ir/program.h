@@ -82,6 +82,7 @@ struct Wait {
   Op op;
   std::int32_t awaited_rank = 0;
   Op awaited;
+  bool by_after_edge = false;  ///< and not for a message, between two ranks
 };
 
 /// A cycle of instructions: each waits for the next, and the last for the first.

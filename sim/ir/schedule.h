@@ -10,22 +10,9 @@
 
 #include "sim/ir/op.h"
 #include "sim/ir/placement.h"
+#include "sim/ir/shape.h"
 
 namespace bubblescope::inline sim {
-
-/// The maximum number of ranks: a mistyped number is then an error and not a hang.
-inline constexpr std::int32_t kMaxRanks = 65'536;
-
-/// The size of a pipeline. In formulas: p = ranks, v = chunks, m = microbatches, n = slices.
-struct Shape {
-  std::int32_t ranks = 1;
-  std::int32_t chunks = 1;  ///< stages per rank that one micro-batch passes
-  std::int32_t microbatches = 1;
-  std::int32_t slices = 1;                 ///< slices per sequence
-  std::optional<std::int32_t> group_size;  ///< micro-batches per virtual-stage group (interleaved)
-
-  bool operator==(const Shape&) const = default;
-};
 
 /// The ops of one rank, in the order in which it runs them.
 using RankOrder = std::vector<Op>;
@@ -77,6 +64,13 @@ struct Schedule {
   /// [rank]: the cells as a file wrote them: compute ops, messages, idle slots. Empty if `order`
   /// says everything.
   std::vector<RankOrder> posted;
+  /// The last stages of the placement that stand beside the chain: no activation or gradient flows
+  /// between them and other stages, only after edges connect them. Each runs every micro-batch.
+  /// Vocabulary parallelism has one per rank: a shard of the output layer.
+  std::int32_t side_stages = 0;
+  /// What ops wait for beyond the data flow and their rank's order. An edge carries no data, is not
+  /// posted and takes no time.
+  std::vector<AfterEdge> after;
 
   std::int32_t stages() const { return static_cast<std::int32_t>(rank_of_stage.size()); }
   std::int32_t replicas(std::int32_t stage) const {
@@ -91,7 +85,11 @@ struct Schedule {
     return recompute_of_stage.empty() ? Recompute::kFull : recompute_of_stage[stage];
   }
   std::int32_t stages_per_pipeline() const { return stages() / pipelines; }
-  bool is_first(std::int32_t stage) const { return stage % stages_per_pipeline() == 0; }
+  /// Whether a stage, or the end of the placement, is behind the chain.
+  bool is_beside(std::int32_t stage) const { return stage >= stages() - side_stages; }
+  bool is_first(std::int32_t stage) const {
+    return stage % stages_per_pipeline() == 0 || is_beside(stage);
+  }
   bool is_last(std::int32_t stage) const { return is_first(stage + 1); }
   /// The pipeline of a micro-batch. Each gets an equal, contiguous range of them: the first half
   /// goes through the first of two pipelines.

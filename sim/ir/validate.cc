@@ -93,10 +93,21 @@ class OpChecks {
       report({}, {},
              "the recomputation names " + std::to_string(policies) + " stage(s) of " +
                  std::to_string(schedule_.stages()) + "; name each, or none");
+    check_side_stages();
     check_offload_targets(rows);
     if (problems_.empty()) check_size();
     if (has_replica_counts()) check_stages(rows);
     return problems_.empty();
+  }
+
+  void check_side_stages() {
+    const std::int32_t beside = schedule_.side_stages;
+    if (beside < 0 || (beside > 0 && beside >= schedule_.stages()))
+      report({}, {},
+             "of " + std::to_string(schedule_.stages()) + " stage(s), " + std::to_string(beside) +
+                 " cannot be beside the chain; leave at least one in it");
+    if (beside > 0 && (schedule_.pipelines > 1 || !schedule_.replicas_of_stage.empty()))
+      report({}, {}, "stages beside the chain need one pipeline, and one rank per stage");
   }
 
   /// The tables of the checks grow with the shape, so a schedule with few ops must not claim
@@ -354,6 +365,7 @@ class OpChecks {
 Problems validate_ops(const Schedule& schedule) {
   Problems problems = OpChecks(schedule).run();
   if (problems.empty()) problems = validate_weights(schedule);
+  if (problems.empty()) problems = validate_after(schedule);
   return problems;
 }
 

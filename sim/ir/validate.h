@@ -10,9 +10,9 @@ namespace bubblescope::inline sim {
 
 /// Finds: stages without a rank; ops out of range, on the wrong rank, duplicate or missing; W
 /// before I, B or I before F; B mixed with I and W; R or copies that are missing or misplaced;
-/// broken pairs; and, in asynchronous training, a backward that reads other weights than its
-/// forward. Accepts any Schedule, however wrong its numbers are. Problems come in rank and position
-/// order.
+/// broken pairs; in asynchronous training, a backward that reads other weights than its forward;
+/// and after edges between ops that do not exist or cannot wait for each other. Accepts any
+/// Schedule, however wrong its numbers are. Problems come in rank and position order.
 Problems validate_ops(const Schedule& schedule);
 
 /// The same and, if there are no such problems, also checks the cells of `posted`: ops that differ
@@ -53,6 +53,11 @@ Problems validate_waits(const Schedule& schedule);
 /// backward reads the same, and versions are written one after the other. The ops must have passed
 /// validate_ops.
 Problems validate_weights(const Schedule& schedule);
+
+/// Checks after edges: both ops of each are in the order, they are two ops, the edge is given once,
+/// and on one rank the awaited op comes first. Cycles over several ranks are deadlocks, which
+/// find_deadlock() finds. The ops must have passed validate_ops.
+Problems validate_after(const Schedule& schedule);
 
 /// A deadlock as a problem, reported at the op that blocks its first rank.
 Problem make_deadlock_problem(const ValidSchedule& schedule, const Deadlock& deadlock);

@@ -17,7 +17,9 @@ Deadlock make_deadlock(const WaitCycle& cycle, const std::vector<Instruction>& i
       continue;
     const bool through = instructions[next].lane == kNoLane;
     const Instruction& awaited = instructions[through ? next_awaited : cycle[at].second];
-    deadlock.push_back({blocked.rank, blocked.op, awaited.rank, awaited.op});
+    const bool by_after_edge = !through && blocked.rank != awaited.rank &&
+                               occurs_in_order(blocked.op.kind) && occurs_in_order(awaited.op.kind);
+    deadlock.push_back({blocked.rank, blocked.op, awaited.rank, awaited.op, by_after_edge});
   }
   std::rotate(deadlock.begin(),
               std::min_element(deadlock.begin(), deadlock.end(),

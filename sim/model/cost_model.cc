@@ -89,6 +89,33 @@ Nanos combine_shares(std::int64_t shares, Nanos cost) {
   return multiply(cost, shares, "a stage that ranks share");
 }
 
+/// A part of the output layer: one product each for F, I and W.
+void add_output_layer(StageCost& cost, Nanos product) {
+  cost.forward += product;
+  cost.input_grad += product;
+  cost.weight_grad += product;
+  cost.backward += 2 * product;
+}
+
+/// The output layer is on the last stage of each pipeline, or divided over the stages beside the
+/// chain, which have nothing else.
+void place_output_layer(CostModel& model, const UniformCost& cost, const Schedule& schedule) {
+  const std::int32_t beside = schedule.side_stages;
+  const std::int32_t chain = schedule.stages() - beside;
+  const std::int64_t slices = schedule.shape.slices;
+  for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
+    const bool is_side = schedule.is_beside(stage);
+    if (!is_side && (beside > 0 || !schedule.is_last(stage))) continue;
+    const Nanos whole =
+        is_side ? part_of(cost.output_layer, beside, stage - chain) : cost.output_layer;
+    for (std::int64_t slice = 0; slice < slices; ++slice) {
+      StageCost& part_cost = model.stages[static_cast<std::size_t>(stage * slices + slice)];
+      if (is_side) part_cost = {};
+      add_output_layer(part_cost, part_of(whole, slices, slice));
+    }
+  }
+}
+
 }  // namespace
 
 CostModel spread(const UniformCost& cost, const Schedule& schedule) {
@@ -115,11 +142,14 @@ CostModel spread(const UniformCost& cost, const Schedule& schedule) {
       part_cost.evict = part_of(combine_shares(shares, cost.copy), parts, part);
       part_cost.load = part_cost.evict;
     }
+  if (cost.output_layer > 0 || schedule.side_stages > 0) place_output_layer(model, cost, schedule);
   model.norm = cost.norm;
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
     const std::int64_t shares = per_rank ? schedule.replicas(stage) : 1;
     const auto part = [&](Nanos share) {
-      return part_of(combine_shares(shares, share), chunks, chunk_of[stage] % chunks);
+      return schedule.is_beside(stage)
+                 ? 0
+                 : part_of(combine_shares(shares, share), chunks, chunk_of[stage] % chunks);
     };
     const auto& [optimizer, reduce_grad, unshard] = cost.update;
     model.updates.push_back({part(optimizer), part(reduce_grad), part(unshard)});

@@ -78,6 +78,9 @@ struct UniformCost {
   std::optional<Nanos> selective_recompute;  ///< of the core of attention
   Nanos copy = 0;                            ///< copies what one forward saves, one way
   Nanos message = 0;
+  /// The forward of the output layer, beside the ranks' shares; its input gradient and its weight
+  /// gradient take as long each. On the last stage, or divided over the side stages.
+  Nanos output_layer = 0;
   UpdateCost update;  ///< of a rank's whole share, or of a chunk
   Nanos norm = 0;
   Per per = Per::kRank;

@@ -24,6 +24,14 @@ std::string_view name_of(const Schedule& schedule) {
 /// The file's stages may cover all pipelines or only one; then its replicas cost the same.
 void expect_stages(const CostTable& table, const Schedule& schedule) {
   const auto given = static_cast<std::int32_t>(table.stages.size());
+  if (schedule.side_stages > 0) {
+    if (given == schedule.stages() && !table.same_stages) return;
+    throw Error(
+        fmt::format("{}: {}: has {} entries, but {} has {} stages, and {} shards of the output "
+                    "layer behind them; give one entry for each",
+                    table.file, table.places.counted_by, given, name_of(schedule),
+                    schedule.stages() - schedule.side_stages, schedule.side_stages));
+  }
   if (given == schedule.stages() || given == schedule.stages_per_pipeline() || table.same_stages)
     return;
   throw Error(

@@ -161,6 +161,10 @@ StateBytes count_rank_states(const ModelOnDevices& on, const Shape& shape, const
 }
 
 ModelStep compute_model_step(const ModelOnDevices& on, const Schedule& schedule) {
+  if (schedule.side_stages > 0)
+    throw Error(Fault::kProblem,
+                "`model` places its output layer on the last stage, and this schedule splits it "
+                "over all ranks; give `output_layer`, or `costs` for every stage");
   expect_divisible(on);
   const std::int32_t count = schedule.stages_per_pipeline();
   expect_layers(on, count);
@@ -191,10 +195,13 @@ ModelStep compute_model_step(const ModelOnDevices& on, const Schedule& schedule)
   return step;
 }
 
-Schedule make_unordered_schedule(const Shape& shape) {
+Schedule make_unordered_schedule(const Shape& shape, std::int32_t side_stages) {
   Schedule unordered;
   unordered.shape = shape;
   unordered.rank_of_stage = loop_placement(shape.ranks, shape.chunks);
+  for (std::int32_t stage = 0; stage < side_stages; ++stage)
+    unordered.rank_of_stage.push_back(stage % shape.ranks);
+  unordered.side_stages = side_stages;
   unordered.order.resize(static_cast<std::size_t>(shape.ranks));
   return unordered;
 }

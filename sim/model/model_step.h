@@ -33,8 +33,9 @@ StateBytes count_rank_states(const ModelOnDevices& on, const Shape& shape, const
 /// One slice's part of a stage's activations.
 MemoryDelta slice_memory(const MemoryDelta& whole, std::int32_t slices);
 
-/// A placeholder for a schedule that has no order yet: stages are assigned to ranks in a loop.
-Schedule make_unordered_schedule(const Shape& shape);
+/// A placeholder for a schedule that has no order yet: stages are assigned to ranks in a loop, and
+/// so are the side stages behind them.
+Schedule make_unordered_schedule(const Shape& shape, std::int32_t side_stages = 0);
 
 /// The same for schedules that read costs before they have an order.
 ModelStep compute_model_step(const ModelOnDevices& on, const Shape& shape);

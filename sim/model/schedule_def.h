@@ -88,6 +88,7 @@ struct ScheduleDef {
   bool limits_in_flight = false;     ///< whether it takes --in-flight
   bool trains = true;                ///< whether it has backwards
   bool flushes = true;               ///< whether updates wait for every backward of the step
+  bool splits_output_layer = false;  ///< whether each rank has a side stage, a shard of that layer
   /// The frameworks that have this schedule; --profile refuses the others.
   std::vector<Profile> profiles = {};
   /// Returns the problems of a request, each in one sentence with the remedy; empty: it can be

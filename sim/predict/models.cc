@@ -72,6 +72,13 @@ Models with_copies(Models models, const Schedule& schedule) {
 
 /// Spreads the costs by layers.
 CostModel price_layout(const LayoutCosts& layout, const Schedule& schedule) {
+  if (schedule.side_stages > 0)
+    throw Error("`layout` has no word for the shards of the output layer that " + schedule.name +
+                " has beside its stages; give `output_layer`, or `costs` for every stage");
+  if (layout.cost.output_layer > 0)
+    throw Error(
+        "`layout` divides the costs by layers, and the output layer is one of them (L); leave "
+        "`output_layer` out, or give `layout_costs`");
   if (layout.layout.size() != static_cast<std::size_t>(schedule.stages_per_pipeline()))
     throw Error(fmt::format("`layout` has {} stages, but {} has {}; write one per stage",
                             layout.layout.size(), schedule.name, schedule.stages_per_pipeline()));
@@ -177,8 +184,9 @@ Models find_models(const Schedule& schedule, const Config& config) {
   return models;
 }
 
-std::optional<CostModel> find_costs_before_order(const Shape& shape, const Config& config) {
-  const Schedule unordered = make_unordered_schedule(shape);
+std::optional<CostModel> find_costs_before_order(const Shape& shape, const Config& config,
+                                                 std::int32_t side_stages) {
+  const Schedule unordered = make_unordered_schedule(shape, side_stages);
   if (const auto* model = std::get_if<ModelCosts>(&config.costs))
     return compute_model_step(model->on, unordered).costs;
   if (const auto* layout = std::get_if<LayoutCosts>(&config.costs))
@@ -186,12 +194,14 @@ std::optional<CostModel> find_costs_before_order(const Shape& shape, const Confi
   if (const auto* table = std::get_if<CostTable>(&config.costs))
     return make_cost_model(fit_stages(*table, unordered), unordered);
   const auto& uniform = std::get<UniformCosts>(config.costs);
-  if (uniform.network) return find_uniform_costs(uniform, unordered, {}).costs;
+  if (uniform.network || uniform.cost.output_layer > 0)
+    return find_uniform_costs(uniform, unordered, {}).costs;
   return {};
 }
 
-MemoryModel find_memory_before_order(const Shape& shape, const Config& config) {
-  const Schedule unordered = make_unordered_schedule(shape);
+MemoryModel find_memory_before_order(const Shape& shape, const Config& config,
+                                     std::int32_t side_stages) {
+  const Schedule unordered = make_unordered_schedule(shape, side_stages);
   MemoryModel memory = make_uniform_memory(shape, config.memory);
   if (const auto* model = std::get_if<ModelCosts>(&config.costs))
     return with_bytes(std::move(memory), compute_model_step(model->on, unordered));

@@ -58,10 +58,12 @@ Models find_model_costs(ModelOnDevices on, const Schedule& schedule, MemoryModel
 Models find_models(const Schedule& schedule, const Config& config);
 
 /// Returns the costs of a schedule without an order; messages are priced without contention.
-/// nullopt where costs are uniform and need no network.
-std::optional<CostModel> find_costs_before_order(const Shape& shape, const Config& config);
+/// nullopt where costs are the same for all stages and need no network.
+std::optional<CostModel> find_costs_before_order(const Shape& shape, const Config& config,
+                                                 std::int32_t side_stages = 0);
 
 /// Returns the bytes of activations and states, which do not depend on the order.
-MemoryModel find_memory_before_order(const Shape& shape, const Config& config);
+MemoryModel find_memory_before_order(const Shape& shape, const Config& config,
+                                     std::int32_t side_stages = 0);
 
 }  // namespace bubblescope::inline sim

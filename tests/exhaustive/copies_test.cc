@@ -41,6 +41,7 @@ std::vector<Schedule> catalogue() {
       for (const std::int32_t chunks : {1, 2})
         for (const std::int32_t microbatches : {1, 4, 9}) {
           if (def.reads_costs && ranks * microbatches > 8) continue;
+          if (def.splits_output_layer) continue;  // nothing of them is offloaded
           auto schedule = build(def.name, ranks, chunks, microbatches);
           if (schedule && !schedule->forward_only) schedules.push_back(*std::move(schedule));
         }

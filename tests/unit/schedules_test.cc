@@ -29,6 +29,8 @@ TEST(Registry, HoldsTheseSchedules) {
   for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all()) names.push_back(def.name);
   const std::vector<std::string> expected = {"1f1b",
                                              "1f1b-v",
+                                             "1f1b-vocab",
+                                             "1f1b-vocab-2",
                                              "bfs",
                                              "bpipe",
                                              "chimera",

@@ -46,6 +46,7 @@ struct Verdict {
   std::vector<ModeVerdict> modes;
   Problems swapped;  ///< messages that are received in another order than they are sent
   std::optional<std::int32_t> eager_slots;
+  std::size_t after_edges = 0;
   std::vector<Peak> peaks;
   Problems over_cap;
   std::optional<ReceiveSuggestion> suggestion;
@@ -97,6 +98,7 @@ Verdict check_valid_schedule(const ValidSchedule& schedule, const PredictOptions
   Verdict verdict;
   verdict.name = schedule->name;
   verdict.forward_only = schedule->forward_only;
+  verdict.after_edges = schedule->after.size();
   std::variant<Program, Deadlock> lowered = lower(schedule);
   if (const auto* const deadlock = std::get_if<Deadlock>(&lowered)) {
     verdict.problems = {make_deadlock_problem(schedule, *deadlock)};
@@ -165,6 +167,7 @@ void write_verdict(traces::JsonWriter& json, const Verdict& verdict) {
   write_problems(json, "problems", verdict.problems);
   write_deadlocks(json, verdict.modes);
   json.member_or_null("eager_slots_needed", verdict.eager_slots);
+  if (verdict.after_edges > 0) json.member("after_edges", verdict.after_edges);
   json.key("peak_activations").begin_array();
   for (const Peak& peak : verdict.peaks) json.value(peak.activations);
   json.end_array();
@@ -205,6 +208,9 @@ void print_text(const Verdict& verdict, const Schedule* schedule, const LowerOpt
   print_folded(
       "{}: legal{}\n", verdict.name,
       verdict.forward_only ? ", forwards alone: it has no backwards and trains nothing" : "");
+  if (verdict.after_edges > 0)
+    print_folded("  after edges: {}, which are waited for in every mode and posted in none\n",
+                 verdict.after_edges);
   print_modes(verdict, options);
   std::string peaks;
   for (const Peak& peak : verdict.peaks) peaks += fmt::format(" {:g}", peak.activations);

@@ -18,7 +18,8 @@ bool builds(const ScheduleDef& def, Profile profile, const Schedule& schedule) {
   request.profile = profile;
   if (def.refuse && !def.refuse(request).empty()) return false;
   const Schedule built = def.build(request);
-  return built.order == schedule.order && built.rank_of_stage == schedule.rank_of_stage;
+  return built.order == schedule.order && built.rank_of_stage == schedule.rank_of_stage &&
+         built.after == schedule.after;
 }
 
 bool builds_in_any_profile(const ScheduleDef& def, const Schedule& schedule) {

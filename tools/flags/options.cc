@@ -259,6 +259,10 @@ void add_duration_options(CommandFlags& app, CostOptions& options) {
       app, options,
       {"--copy", "a copy of a forward's activations to another memory, or back (default 0)"},
       [](UniformCost& cost, Nanos time) { cost.copy = time; });
+  add_duration(app, options,
+               {"--output-layer",
+                "forward of the output layer; its two gradients take as long each (default 0)"},
+               [](UniformCost& cost, Nanos time) { cost.output_layer = time; });
   add_duration(app, options, {"--p2p", "one message between two ranks (default 0)"},
                [](UniformCost& cost, Nanos time) { cost.message = time; });
 }

@@ -35,9 +35,11 @@ std::string uniform_text(const UniformCost& cost) {
   const char* per = cost.per == UniformCost::Per::kRank    ? "rank"
                     : cost.per == UniformCost::Per::kChunk ? "chunk"
                                                            : "slice";
-  return fmt::format("f {}, b {}, i {}, w {} per {}, p2p {}", to_text(cost.forward),
-                     to_text(cost.full_backward()), to_text(cost.input_grad),
-                     to_text(cost.weight_grad), per, to_text(cost.message));
+  std::string text = fmt::format("f {}, b {}, i {}, w {} per {}, p2p {}", to_text(cost.forward),
+                                 to_text(cost.full_backward()), to_text(cost.input_grad),
+                                 to_text(cost.weight_grad), per, to_text(cost.message));
+  if (cost.output_layer > 0) text += ", output layer " + to_text(cost.output_layer);
+  return text;
 }
 
 CostSource choose_cost_source(const PredictOptions& options) {

@@ -145,10 +145,11 @@ ScheduleRequest make_request(const ScheduleDef& def, const PredictOptions& optio
   request.memory = make_uniform_memory(request.shape, choose_memory(options));
   if (def.reads_costs) {
     const Config config = make_config(options);
-    request.stage_costs = find_costs_before_order(request.shape, config);
+    const std::int32_t side_stages = def.splits_output_layer ? request.shape.ranks : 0;
+    request.stage_costs = find_costs_before_order(request.shape, config, side_stages);
     if (!request.memory.cap_bytes.empty())
-      request.memory.cap =
-          convert_caps_to_units(find_memory_before_order(request.shape, config), request.shape);
+      request.memory.cap = convert_caps_to_units(
+          find_memory_before_order(request.shape, config, side_stages), request.shape);
   }
   request.moe_overlap = given.moe_overlap;
   request.replicas = given.replicas;
@@ -186,6 +187,7 @@ std::variant<ValidSchedule, InvalidSchedule> read_or_build(const std::string& na
   note_default_sizes(def, options.shape);
   ScheduleRequest request = make_request(def, options);
   note_promise(def, request.shape);
+  if (use == CostUse::kPriced) note_output_layer(def, options.cost);
   return build_schedule(def, std::move(request));
 }
 

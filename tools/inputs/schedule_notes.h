@@ -28,4 +28,8 @@ void note_default_sizes(const ScheduleDef& def, const ShapeOptions& given);
 /// bubble.
 void note_promise(const ScheduleDef& def, const Shape& shape);
 
+/// Says where a schedule splits an output layer that takes no time, and what its barriers leave
+/// out.
+void note_output_layer(const ScheduleDef& def, const CostOptions& cost);
+
 }  // namespace bubblescope::tools

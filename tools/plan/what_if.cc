@@ -27,7 +27,7 @@ Nanos share_of(Nanos whole, std::int32_t ranks) { return (whole + ranks / 2) / r
 /// Whether a schedule is part of the sweep. A schedule that slices sequences equals another one if
 /// there is only one slice.
 bool is_planned(const ScheduleDef& def, bool searched, bool sliced) {
-  return def.trains && def.flushes && def.reads_costs == searched &&
+  return def.trains && def.flushes && !def.splits_output_layer && def.reads_costs == searched &&
          (sliced || !def.slices_sequences);
 }
 
@@ -96,6 +96,10 @@ std::vector<std::string> expand_schedules(const std::string& list, bool sliced) 
       if (!found.trains)
         throw Error(found.name +
                     " has no backwards, and plans rank steps that train; leave it out");
+      if (found.splits_output_layer)
+        throw Error(found.name +
+                    " splits the output layer, which plan does not price by itself; try it with "
+                    "'compare --output-layer'");
       add(found.name);
       continue;
     }

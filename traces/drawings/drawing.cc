@@ -257,9 +257,10 @@ class TimelineDrawing {
     if (layout_.labelled && continued && !colour) entries.push_back("─ continues");
     if (paired) entries.push_back(colour ? "underlined: overlapped pair" : "═ overlapped pair");
     if (palette_.chunks() > 1)
-      entries.push_back(
-          fmt::format("{}: {}", colour ? "lighter" : "lower case",
-                      record_.schedule->pipelines > 1 ? "second pipeline" : "odd chunk"));
+      entries.push_back(fmt::format("{}: {}", colour ? "lighter" : "lower case",
+                                    record_.schedule->pipelines > 1     ? "second pipeline"
+                                    : record_.schedule->side_stages > 0 ? "shard"
+                                                                        : "odd chunk"));
     return wrap(entries, "", "  ", std::max(options_.width, kMinWidth)) + notes();
   }
 

@@ -193,8 +193,9 @@ class SvgTimeline {
       entries.push_back({swatches, std::string(meaning(kind))});
     if (palette_.chunks() > 1)
       entries.push_back({{},
-                         record_.schedule->pipelines > 1 ? "(lighter: second pipeline)"
-                                                         : "(lighter: later chunks)"});
+                         record_.schedule->pipelines > 1     ? "(lighter: second pipeline)"
+                         : record_.schedule->side_stages > 0 ? "(lighter: shards)"
+                                                             : "(lighter: later chunks)"});
     if (has_pairs_ && !layout_.by_columns) entries.push_back({{"pair"}, "overlapped pair"});
     if (!layout_.part_lanes.empty()) {
       std::string names;

@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/ir/after_edges.h"
 #include "sim/ir/error.h"
 #include "sim/ir/number.h"
 #include "traces/files/format.h"
@@ -137,6 +138,7 @@ RankOrder deepspeed_order(const Place& place, bool forward_only) {
 }
 
 std::string write_deepspeed(const Schedule& schedule) {
+  refuse_after_edges(schedule, "DeepSpeed");
   std::string out;
   for (std::int32_t rank = 0; rank < schedule.shape.ranks; ++rank) {
     const Place place{rank, schedule.shape.ranks, schedule.shape.microbatches};

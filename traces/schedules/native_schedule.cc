@@ -12,6 +12,7 @@
 #include "traces/schedules/cell.h"
 #include "traces/schedules/infer_schedule.h"
 #include "traces/schedules/native_activations.h"
+#include "traces/schedules/native_after.h"
 #include "traces/schedules/native_json.h"
 #include "traces/schedules/native_weights.h"
 
@@ -95,7 +96,8 @@ const Registrar<ScheduleFormat> registrar{{"native",
 Schedule read_schedule_object(const JsonNode& node) {
   node.expect_format(kFormat);
   node.expect_keys({"format", "name", "shape", "pipelines", "forward_only", "placement", "order",
-                    kFusedForwards, "replicas", "weights", "recompute", kOffloadTargets});
+                    kFusedForwards, "replicas", "weights", "recompute", kOffloadTargets,
+                    "side_stages", "after"});
   const Shape shape = read_shape(node.at("shape"));
   Schedule schedule = make_schedule_of_lists(read_lists(node.at("order"), shape));
   schedule.name = node.at("name").text();
@@ -109,6 +111,9 @@ Schedule read_schedule_object(const JsonNode& node) {
   read_placement(node.at("placement"), schedule);
   read_asynchronous(node, schedule);
   read_activation_keys(node, schedule);
+  if (const auto beside = node.find("side_stages"))
+    schedule.side_stages = beside->integer32(0, schedule.stages() - 1);
+  read_after(node, schedule);
   if (const auto excess = explain_size(schedule)) node.at("shape").refuse(*excess);
   return schedule;
 }
@@ -129,6 +134,8 @@ void write_schedule_object(JsonWriter& json, const Schedule& schedule) {
     json.line(1).member(kFusedForwards.name, schedule.fused_forwards);
   write_asynchronous(json, schedule);
   write_activation_keys(json, schedule);
+  if (schedule.side_stages > 0) json.line(1).member("side_stages", schedule.side_stages);
+  write_after(json, schedule);
   json.end_object();
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/ir/after_edges.h"
 #include "sim/ir/depend.h"
 #include "sim/ir/error.h"
 #include "sim/ir/validate.h"
@@ -122,6 +123,7 @@ void refuse_old_grammar(const Schedule& schedule, const std::string& file) {
 }
 
 void expect_expressible(const Schedule& schedule) {
+  refuse_after_edges(schedule, "PyTorch's CSV");
   if (schedule.shape.slices > 1)
     throw Error(
         fmt::format("{} cuts its sequences into {} slices, which PyTorch's CSV has no words "

@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "sim/ir/after_edges.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope::traces {
@@ -176,6 +177,7 @@ class Cutter {
 
 RankJobs make_rank_jobs(const PricedSchedule& priced, const std::string& format,
                         ReceivePosts posts) {
+  refuse_after_edges(priced.schedule, format);
   return Cutter(priced, format, posts).cut();
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/ir/after_edges.h"
 #include "sim/ir/error.h"
 #include "traces/files/format.h"
 #include "traces/files/quote.h"
@@ -86,6 +87,7 @@ Schedule parse_schedule_text(std::string_view text, const std::string& file) {
 }
 
 std::string write_schedule_text(const Schedule& schedule) {
+  refuse_after_edges(schedule, "the text form");
   std::string out;
   for (const RankOrder& list : get_lists(schedule)) {
     if (list.empty()) out += '_';

@@ -36,6 +36,7 @@ class Costs(Shape, total=False):
     b: Duration
     r: Duration
     r_selective: Duration
+    output_layer: Duration
     copy: Duration
     p2p: Duration
     optimizer: str

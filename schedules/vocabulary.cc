@@ -1,0 +1,103 @@
+// Builds shards, barriers and steady orders.
+#include "schedules/vocabulary.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "schedules/chunk_cost.h"
+
+namespace bubblescope::schedules {
+
+std::vector<Op> on_shards(const Shape& shape, OpKind kind, std::int32_t microbatch) {
+  std::vector<Op> ops;
+  for (std::int32_t rank = 0; rank < shape.ranks; ++rank)
+    ops.push_back({shape.ranks + rank, microbatch, 0, kind, Pairing::kAlone});
+  return ops;
+}
+
+void add_barrier(Schedule& schedule, const std::vector<Op>& awaited,
+                 const std::vector<Op>& waiting) {
+  for (const Op& op : waiting)
+    for (const Op& other : awaited)
+      if (other.stage != op.stage) schedule.after.push_back({op, other});
+}
+
+/// Only the ratio of the two times matters. They are made small, because they are multiplied by
+/// numbers of micro-batches.
+PassOrder::PassOrder(const ScheduleRequest& request) : chain_(request.shape.ranks) {
+  constexpr std::int64_t kMaxTime = std::int64_t{1} << 20;
+  std::int64_t forward = request.cost.forward;
+  std::int64_t backward = request.cost.full_backward();
+  if (request.stage_costs) {
+    forward = backward = 0;
+    for (std::int32_t stage = 0; stage < chain_; ++stage) {
+      const StageCost& cost = request.stage_costs->stage_cost({stage, 0});
+      forward += cost.forward / chain_;
+      backward += cost.backward / chain_;
+    }
+  }
+  while (std::max(forward, backward) > kMaxTime) {
+    forward /= 2;
+    backward /= 2;
+  }
+  forward_ = std::max<std::int64_t>(forward, 1);
+  backward_ = std::max<std::int64_t>(backward, 1);
+}
+
+void PassOrder::add(const Op& op, const Offset& offset) {
+  const std::int64_t interval = op.microbatch + offset.intervals;
+  const bool starts = op.kind == OpKind::kForward || op.kind == OpKind::kInputGrad;
+  const int of_shard = starts ? 1 : 2;
+  const int of_chain = starts ? 0 : 3;
+  ops_.push_back({interval * (forward_ + backward_) + offset.forwards * forward_ +
+                      offset.backwards * backward_,
+                  2 * interval + offset.outputs, op.stage < chain_ ? of_chain : of_shard, op});
+}
+
+RankOrder PassOrder::take() {
+  std::vector<TimedOp> ops = std::exchange(ops_, {});
+  std::stable_sort(ops.begin(), ops.end(), [](const TimedOp& left, const TimedOp& right) {
+    return std::tie(left.time, left.outputs, left.turn) <
+           std::tie(right.time, right.outputs, right.turn);
+  });
+  RankOrder order;
+  for (const TimedOp& each : ops) order.push_back(each.op);
+  return order;
+}
+
+std::vector<std::string> refuse_many_barriers(const ScheduleRequest& request) {
+  constexpr std::int64_t kMaxEdges = std::int64_t{1} << 24;
+  const std::int64_t ranks = request.shape.ranks;
+  if (ranks * ranks <= kMaxEdges / request.shape.microbatches) return {};
+  return {"every shard waits for every other: `pp` squared times `microbatches` must be at most " +
+          std::to_string(kMaxEdges)};
+}
+
+Schedule build_sharded(
+    const ScheduleRequest& request,
+    const std::function<void(PassOrder& order, std::int32_t rank, std::int32_t microbatch)>&
+        add_ops,
+    const std::function<void(Schedule& schedule, std::int32_t microbatch)>& add_barriers) {
+  const Shape& shape = request.shape;
+  Schedule schedule;
+  schedule.rank_of_stage = loop_placement(shape.ranks, 2);
+  schedule.side_stages = shape.ranks;
+  PassOrder order(request);
+  for (std::int32_t rank = 0; rank < shape.ranks; ++rank) {
+    for (std::int32_t at = 0; at < shape.microbatches; ++at) add_ops(order, rank, at);
+    schedule.order.push_back(order.take());
+  }
+  for (std::int32_t at = 0; at < shape.microbatches; ++at) add_barriers(schedule, at);
+  return schedule;
+}
+
+std::optional<Nanos> product_of_closed_form(const ScheduleRequest& request) {
+  const std::optional<ChunkCost> cost = chunk_cost(request);
+  const Nanos ranks = request.shape.ranks;
+  if (!cost || cost->backward != 2 * cost->forward || cost->message > 0) return {};
+  if (request.cost.output_layer % ranks != 0) return {};
+  return request.cost.output_layer / ranks;
+}
+
+}  // namespace bubblescope::schedules

@@ -1,0 +1,70 @@
+// Vocabulary parallelism: every rank holds a shard of the output layer. Stage p + r is the shard of
+// rank r, beside the chain of stages 0..p-1. Yeung et al., "Balancing Pipeline Parallelism with
+// Vocabulary Parallelism", 2024.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/model/schedule_def.h"
+
+namespace bubblescope::schedules {
+
+/// One op of a micro-batch on every shard.
+std::vector<Op> on_shards(const Shape& shape, OpKind kind, std::int32_t microbatch);
+
+/// A barrier: each waiting op starts after all awaited ones. An op's own stage needs no edge.
+void add_barrier(Schedule& schedule, const std::vector<Op>& awaited,
+                 const std::vector<Op>& waiting);
+
+/// The ops of a rank, sorted by the times at which they run in a steady pipeline: the last stage of
+/// the chain starts a micro-batch in every interval of F + B, beside which the output layer is
+/// short. So what waits for another op comes later, and no order can deadlock.
+class PassOrder {
+ public:
+  explicit PassOrder(const ScheduleRequest& request);
+
+  /// A time after the start of an op's micro-batch on the last stage.
+  struct Offset {
+    std::int64_t intervals = 0;
+    std::int64_t forwards = 0;
+    std::int64_t backwards = 0;
+    std::int64_t outputs = 0;  ///< passes of the output layer
+  };
+  void add(const Op& op, const Offset& offset);
+  /// Returns what was added since the last call.
+  RankOrder take();
+
+ private:
+  struct TimedOp {
+    std::int64_t time;
+    std::int64_t outputs;  ///< decides between equal times, and then `turn`
+    int turn;
+    Op op;
+  };
+
+  std::int32_t chain_;  ///< number of stages in the chain
+  std::int64_t forward_ = 1;
+  std::int64_t backward_ = 1;
+  std::vector<TimedOp> ops_;
+};
+
+/// Refuses shapes with more edges between shards than fit into memory.
+std::vector<std::string> refuse_many_barriers(const ScheduleRequest& request);
+
+/// A schedule whose ranks have one stage of the chain and one shard each. `add_ops` adds a
+/// micro-batch's ops to the order of a rank, `add_barriers` its barriers.
+Schedule build_sharded(
+    const ScheduleRequest& request,
+    const std::function<void(PassOrder& order, std::int32_t rank, std::int32_t microbatch)>&
+        add_ops,
+    const std::function<void(Schedule& schedule, std::int32_t microbatch)>& add_barriers);
+
+/// The time of one of the output layer's three products on a shard. Empty if it is not the same on
+/// all shards, if B is not 2 F or if messages take time: then there is no closed form.
+std::optional<Nanos> product_of_closed_form(const ScheduleRequest& request);
+
+}  // namespace bubblescope::schedules

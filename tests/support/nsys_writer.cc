@@ -66,6 +66,8 @@ class Writer {
         add_calls_between(op, next, origin);
       }
     }
+    if (job_.names == NsysNames::kInterleaved || job_.names == NsysNames::kOverlapped)
+      add_calls_of_chunks(ops, origin);
     const Nanos end = ops.back().end + origin;
     launch(main_thread(), end, end + kTail / 2, end + kTail, "multi_tensor_apply_kernel");
   }
@@ -95,7 +97,9 @@ class Writer {
         const char* const letter = forward ? "F" : op.kind == OpKind::kWeightGrad ? "W" : "B";
         return fmt::format("{}{}.{}.0", letter, op.microbatch, op.stage / ranks_);
       }
-      case NsysNames::kMegatron: return "";
+      case NsysNames::kMegatron:
+      case NsysNames::kInterleaved:
+      case NsysNames::kOverlapped: return "";
       case NsysNames::kFunctions:
         return fmt::format("megatron.core.pipeline_parallel.schedules.{}_step",
                            forward ? "forward" : "backward");
@@ -117,6 +121,47 @@ class Writer {
     }
     call(forward ? "send_forward" : "send_backward", {}, op, &op, nullptr);
     call(forward ? "recv_forward" : "recv_backward", after, {}, nullptr, &after);
+  }
+
+  /// Megatron's interleaved schedule names its messages as forward_backward_pipelining_with_
+  /// interleaving does; in the steady state a forward and a backward share their messages, unless
+  /// these overlap with ops.
+  void add_calls_of_chunks(const std::vector<TimedOp>& ops, Nanos origin) {
+    const bool overlapped = job_.names == NsysNames::kOverlapped;
+    std::size_t warmup = 0;  // the first backward follows one more forward
+    while (ops[warmup + 1].op.kind == OpKind::kForward) ++warmup;
+    std::size_t forwards = 0;
+    std::size_t backwards = 0;
+    const Nanos first = ops.front().start + origin - kAhead;
+    add_call("recv_forward", first - 6 * kMicro, first, ops.front().start + origin);
+    for (std::size_t at = 0; at < ops.size(); ++at) {
+      const bool forward = ops[at].op.kind == OpKind::kForward;
+      const std::size_t count = forward ? ++forwards : ++backwards;
+      const Nanos begin = ops[at].start + origin - kAhead + kLaunching;
+      const Nanos next = at + 1 < ops.size() ? ops[at + 1].start + origin : begin + kAhead + kMicro;
+      const bool shared = forward ? count >= warmup : backwards + warmup <= ops.size() / 2;
+      if (!overlapped && forward && count > warmup) continue;
+      const auto arrival = [&](OpKind kind) {
+        for (std::size_t later = at + 1; overlapped && later < ops.size(); ++later)
+          if (ops[later].op.kind == kind) return ops[later].start + origin;
+        return next;
+      };
+      const Nanos middle = begin + 4 * kMicro;
+      const bool more = overlapped && forward && count == warmup;
+      add_call(shared && !overlapped ? "send_forward_backward_recv_forward_backward"
+               : forward             ? "send_forward_recv_forward"
+                                     : "send_backward_recv_backward",
+               begin, more ? middle : next - kAhead, arrival(ops[at].op.kind));
+      if (more)
+        add_call("send_backward_recv_backward", middle, next - kAhead, arrival(OpKind::kBackward));
+    }
+  }
+
+  /// A call whose message arrives at `arrival`.
+  void add_call(const std::string& name, Nanos begin, Nanos end, Nanos arrival) {
+    range(begin, end, "megatron.core.pipeline_parallel.p2p_communication." + name);
+    launch(main_thread(), begin + kMicro, arrival - 2 * kMicro, arrival,
+           "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage)");
   }
 
   /// A call that sends the result of `sent` and receives the input of `received`; each may be null.

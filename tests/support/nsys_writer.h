@@ -37,11 +37,13 @@ struct NsysEvents {
 
 /// Who named the ranges.
 enum class NsysNames : std::uint8_t {
-  kOps,         ///< PyTorch's pipelining: "PP:0F3"
-  kEmitNvtx,    ///< the same under emit_nvtx: "PP:0F3, op_id = 11"
-  kZeroBubble,  ///< the zero-bubble fork: "F3.0.0"
-  kMegatron,    ///< Megatron-LM's messages; ops have no range
-  kFunctions,   ///< "megatron.core.pipeline_parallel.schedules.forward_step"
+  kOps,          ///< PyTorch's pipelining: "PP:0F3"
+  kEmitNvtx,     ///< the same under emit_nvtx: "PP:0F3, op_id = 11"
+  kZeroBubble,   ///< the zero-bubble fork: "F3.0.0"
+  kMegatron,     ///< Megatron-LM's messages; ops have no range
+  kInterleaved,  ///< those of Megatron-LM's interleaved schedule
+  kOverlapped,   ///< the same under --overlap-p2p-communication
+  kFunctions,    ///< "megatron.core.pipeline_parallel.schedules.forward_step"
 };
 
 /// How the tables look; they changed over the releases.

@@ -196,6 +196,14 @@ TEST(MeasuredProfile, OpsWithoutAnnotationsLieBetweenMessages) {
   EXPECT_TRUE(trace.faults.empty());
 }
 
+// The backward's last function seems to end at 716, but its thread posts a message at 705.
+TEST(MeasuredProfile, MessagesWithinAnOpAreDoubted) {
+  traces::ObservedTrace trace = first_rank().gradient(701, 15).call("c10d::send", 705, 1).read();
+  ASSERT_EQ(trace.doubts.size(), 1u);
+  EXPECT_NE(trace.doubts[0].find("1 message(s) are posted"), std::string::npos) << trace.doubts[0];
+  EXPECT_TRUE(first_rank().read().doubts.empty());
+}
+
 TEST(MeasuredProfile, TrainingWithoutMessagesIsNoPipeline) {
   RankProfile rank(0);
   rank.annotation("ProfilerStep#3", 0, 1000).forward_call(10, 100).gradient(501, 199);

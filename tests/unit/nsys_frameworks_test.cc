@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/ir/error.h"
+#include "sim/model/schedule_def.h"
 #include "tests/support/nsys_writer.h"
 #include "tests/support/temporary_folder.h"
 #include "traces/measured/assemble_steps.h"
@@ -114,6 +115,55 @@ std::string objection(const std::vector<std::string>& paths) {
     return said;
   } catch (const Error& error) {
     return error.what();
+  }
+}
+
+TEST_F(NsysFrameworks, ChunksFollowFromTheOrderOfTheInterleavedSchedule) {
+  for (const std::int32_t chunks : {2, 3})
+    for (const NsysNames names : {NsysNames::kInterleaved, NsysNames::kOverlapped}) {
+      SCOPED_TRACE(chunks * 10 + static_cast<int>(names));
+      const RecordedStep step = record("interleaved", chunks);
+      const std::string file = write("job.sqlite", record_nsys(step, {names}));
+      if (file.empty()) GTEST_SKIP() << "there is no libsqlite3";
+      expect_truth(read({file}), step, 3);
+    }
+}
+
+// With as many micro-batches as ranks all forwards run first, whatever the number of chunks. Two
+// ranks of four run as many forwards before their first backward as no pipeline of two ranks does.
+TEST_F(NsysFrameworks, ChunksThatTheOrderLeavesOpenAreRefused) {
+  const RecordedStep step = record("interleaved", 2);
+  NsysEvents events = record_nsys(step, {NsysNames::kInterleaved});
+  const NsysEvents last = of_rank(events, 3);
+  std::erase_if(events.ranges, [](const NsysEvents::Range& range) {
+    return range.thread != nsys_process(0) + 17;
+  });
+  events.ranges.insert(events.ranges.end(), last.ranges.begin(), last.ranges.end());
+  const std::string file = write("two.sqlite", events);
+  if (file.empty()) GTEST_SKIP() << "there is no libsqlite3";
+  EXPECT_NE(objection({file}).find("each should run two fewer"), std::string::npos)
+      << objection({file});
+  EXPECT_NE(objection({write("last.sqlite", last)}).find("several stages per rank"),
+            std::string::npos);
+  NsysEvents alone = record_nsys(step, {NsysNames::kInterleaved, 3, false});
+  const std::string joined = objection({write("alone.sqlite", alone)});
+  EXPECT_NE(joined.find("no launch within it shows where the forward ends"), std::string::npos)
+      << joined;
+}
+
+// Two chunks in groups of eight micro-batches have the counts of three chunks in groups of four.
+TEST_F(NsysFrameworks, GroupsOfAnotherSizeAreNotMisread) {
+  ScheduleRequest request;
+  request.shape.ranks = 4;
+  request.shape.chunks = 2;
+  request.shape.microbatches = 24;
+  request.shape.group_size = 8;
+  const RecordedStep step =
+      record_step(build_schedule(find_schedule("interleaved"), request), uneven_cost(10'000));
+  for (const NsysNames names : {NsysNames::kInterleaved, NsysNames::kOverlapped}) {
+    const std::string file = write("job.sqlite", record_nsys(step, {names}));
+    if (file.empty()) GTEST_SKIP() << "there is no libsqlite3";
+    EXPECT_NE(objection({file}).find("before its input"), std::string::npos) << objection({file});
   }
 }
 

@@ -244,12 +244,19 @@ class ProfileReader {
       // Other kinds of training have forwards and backwards too, but no messages between stages.
       if (step.forwards == 0 || step.sends + step.receives == 0) continue;
       expect_one_stage(step, mark.number);
+      early_ += step.early;
       Nanos free_from = mark.start;
       for (const UnannotatedOp& op : step.ops) {
         add_unannotated(op, mark, free_from);
         free_from = op.span.end;
       }
     }
+    if (early_ > 0)
+      trace_.doubts.push_back(
+          fmt::format("{}: {} message(s) are posted while their thread still computes, by the "
+                      "ranges of its ops: "
+                      "ranges are too long, or ops send messages of their own",
+                      file_, early_));
     if (!trace_.ops.empty())
       trace_.notes.emplace_back(
           "no op is annotated: forwards and backwards are what computes between messages, and "
@@ -338,6 +345,7 @@ class ProfileReader {
   std::int32_t replica_ = 0;
   std::int64_t ranks_ = 0;  ///< number of ranks of the pipeline; 0 if unknown
   bool has_device_slices_ = false;
+  std::int32_t early_ = 0;  ///< messages that are posted before their op has ended
   bool has_weight_grads_ = false;
   std::optional<std::int64_t> named_step_;  ///< that the current annotation states
   std::size_t outside_marks_ = 0;

@@ -11,6 +11,7 @@
 #include "sim/ir/error.h"
 #include "traces/files/no_pipeline.h"
 #include "traces/files/trace_format.h"
+#include "traces/measured/interleaved_calls.h"
 #include "traces/measured/message_ranges.h"
 #include "traces/measured/name_rules.h"
 #include "traces/measured/nsys_ops.h"
@@ -140,6 +141,8 @@ class Reader {
                       "be distinguished; annotate the ops",
                       where(process), by_thread.size()));
     const auto& [thread, calls] = *by_thread.begin();
+    between_messages_ = true;
+    if (are_interleaved(calls)) return ops_of_chunks(process, thread, calls);
     std::vector<OpRange> ops;
     for (const BetweenCalls& found : find_ops_between(calls, where(process))) {
       OpRange op{thread, {found.start, found.end}, {{}, false, false}};
@@ -147,7 +150,28 @@ class Reader {
       op.received = {calls[found.received].start, calls[found.received].end};
       ops.push_back(op);
     }
-    between_messages_ = true;
+    return ops;
+  }
+
+  /// The calls of all processes together say which chunks their ops run.
+  void find_chunks() {
+    std::map<std::int64_t, std::vector<TimedCall>> calls;
+    for (const HostRange& range : recording_.ranges)
+      if (const auto call = parse_message_call(recording_.names[range.name]))
+        calls[process_of(range.thread)].push_back({*call, range.start, range.end});
+    chunks_ = find_interleaved_ops(calls, path_);
+  }
+
+  std::vector<OpRange> ops_of_chunks(std::int64_t process, std::int64_t thread,
+                                     const std::vector<TimedCall>& calls) {
+    if (chunks_.empty()) find_chunks();
+    std::vector<OpRange> ops;
+    for (const CalledOps& found : chunks_.at(process)) {
+      OpRange op{thread, {found.start, found.end}, {found.op}, found.backward};
+      op.named.step = found.step;
+      if (found.received) op.received = {calls[*found.received].start, calls[*found.received].end};
+      ops.push_back(op);
+    }
     return ops;
   }
 
@@ -292,6 +316,7 @@ class Reader {
     ObservedOp observed = observe(range);
     set_times(observed, *forward);
     keep(observed, range);
+    if (range.received.end > range.received.start) add_arrival(observed, range, device);
     observed.op = *range.second;
     set_times(observed, *backward);
     keep(observed, range);
@@ -311,6 +336,10 @@ class Reader {
       trace_.notes.emplace_back(
           "no op is named: forwards and backwards are what was launched between a receive and the "
           "next send, and micro-batches are counted in order");
+    if (!chunks_.empty())
+      trace_.notes.emplace_back(
+          "no message says which of its rank's stages it is for: they follow from the order of "
+          "Megatron-LM's interleaved schedule in groups of as many micro-batches as ranks");
     if (on_host_ > 0)
       doubt(
           fmt::format("{} op(s) launched no kernel: shown is the time of their range on the host, "
@@ -352,6 +381,7 @@ class Reader {
   std::size_t on_host_ = 0;
   std::size_t outside_steps_ = 0;
   bool between_messages_ = false;
+  std::map<std::int64_t, std::vector<CalledOps>> chunks_;  ///< [process]
   bool uneven_ = false;
   ObservedTrace trace_;
 };

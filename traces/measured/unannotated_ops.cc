@@ -8,6 +8,9 @@ namespace bubblescope::traces {
 
 namespace {
 
+/// Profiles of older releases have whole microseconds.
+constexpr Nanos kRounding = 1'000;
+
 bool matters(Activity activity) {
   switch (activity) {
     case Activity::kCall:
@@ -67,8 +70,8 @@ class Walk {
  private:
   void take(const ProfiledEvent& event) {
     switch (event.activity) {
-      case Activity::kReceive: ++step_.receives; return close();
-      case Activity::kSend: ++step_.sends; return close();
+      case Activity::kReceive: ++step_.receives; return post(event);
+      case Activity::kSend: ++step_.sends; return post(event);
       case Activity::kOutside:
       case Activity::kBarrier: return close();
       case Activity::kAutograd: return take_gradient(event);
@@ -80,6 +83,12 @@ class Walk {
       case Activity::kKernel:
       case Activity::kMessageKernel: return;
     }
+  }
+
+  /// The thread posts a message when its op has computed.
+  void post(const ProfiledEvent& event) {
+    if (is_open_ && event.start + kRounding < span_.end) ++step_.early;
+    close();
   }
 
   void take_gradient(const ProfiledEvent& event) {

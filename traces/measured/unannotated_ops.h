@@ -26,6 +26,7 @@ struct UnannotatedStep {
   std::int32_t backwards = 0;
   std::int32_t receives = 0;  ///< calls
   std::int32_t sends = 0;     ///< calls
+  std::int32_t early = 0;     ///< calls that begin while an op still computes
 };
 
 /// The ops within one step of a profile.

@@ -1,7 +1,6 @@
 // Checks after edges, one after the other.
 #include <algorithm>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,6 +31,7 @@ class AfterChecks {
 
   Problems run() && {
     for (const AfterEdge& edge : schedule_.after) check(edge);
+    report_repeats();
     std::stable_sort(problems_.begin(), problems_.end(), [](const Problem& a, const Problem& b) {
       return std::pair(a.rank, a.position) < std::pair(b.rank, b.position);
     });
@@ -48,11 +48,23 @@ class AfterChecks {
       return is_at(to_string(edge.awaited) + " is not in the order; correct or remove it");
     if (index_(edge.op) == index_(edge.awaited))
       return is_at("an op cannot wait for itself; remove the edge");
-    if (!seen_.emplace(index_(edge.op), index_(edge.awaited)).second)
-      return is_at("the same edge is given twice; remove one");
+    sound_.push_back(&edge);
     if (waiting->rank == awaited->rank && waiting->position < awaited->position)
       is_at(to_string(edge.awaited) + " is later in the order of their rank; move it up, or " +
             "remove the edge");
+  }
+
+  /// Sorts, because a set of millions of edges would take too much memory.
+  void report_repeats() {
+    const auto ends = [this](const AfterEdge* edge) {
+      return std::pair(index_(edge->op), index_(edge->awaited));
+    };
+    std::sort(sound_.begin(), sound_.end(), [&](const AfterEdge* left, const AfterEdge* right) {
+      return ends(left) < ends(right);
+    });
+    for (std::size_t at = 1; at < sound_.size(); ++at)
+      if (ends(sound_[at]) == ends(sound_[at - 1]))
+        report(find(sound_[at]->op), *sound_[at], "the same edge is given twice; remove one");
   }
 
   /// Empty unless the order has exactly this op.
@@ -77,7 +89,7 @@ class AfterChecks {
   const Schedule& schedule_;
   ValueIndex index_;
   std::vector<std::optional<OrderPlace>> places_;  ///< [value]: of the op that produces it
-  std::set<std::pair<std::size_t, std::size_t>> seen_;
+  std::vector<const AfterEdge*> sound_;            ///< edges between two ops of the order
   Problems problems_;
 };
 

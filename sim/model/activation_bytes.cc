@@ -113,7 +113,7 @@ bool is_any(std::string_view name, std::initializer_list<std::string_view> names
 /// up-projections, the norms before GEMMs and the activation function (arXiv 2412.19437, section
 /// 3.2.3).
 bool drops(const Transformer& model, const Parallelism& parallel, std::string_view name) {
-  if (parallel.recomputes_products)
+  if (parallel.pytorch)
     return is_any(name, {kHeadsInput, "keys", kNetworkInput, kNetworkActivation}) ||
            (model.gated && name == kInner);
   if (model.latent)

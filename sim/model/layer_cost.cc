@@ -213,7 +213,7 @@ double recompute_time(const ModelOnDevices& on, const LayerTimer& timer, const G
                       std::int64_t layer, double forward) {
   if (on.parallel.recompute == Recompute::kNone) return 0;
   if (on.parallel.recompute == Recompute::kFull) return forward;
-  if (on.parallel.recomputes_products)
+  if (on.parallel.pytorch)
     return gemms.forward / 2 + timer.elementwise(moved_forward(on.model, layer));
   if (on.model.latent && on.parallel.flash_attention) return up_projection_time(on, timer);
   return timer.core_forward() + timer.scores(score_bytes_forward(on.model));

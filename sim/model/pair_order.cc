@@ -12,21 +12,26 @@ namespace bubblescope::inline sim {
 
 namespace {
 
+struct KnownPairOrder {
+  std::string_view name;
+  std::string_view words;  ///< "B.combine F.attn | B.mlp ..."
+};
+
 /// A new order is one more entry.
 constexpr std::array<KnownPairOrder, 3> kPairOrders{{
-    {"dualpipe", "DeepSeek-V3's DualPipe: three windows per layer",
+    // DeepSeek-V3's DualPipe: three windows per layer.
+    {"dualpipe",
      "B.combine F.attn | B.mlp F.dispatch B.dispatch B.mlp_w F.mlp | B.attn B.attn_w F.combine |"},
-    {"megatron", "Megatron-Core's 1F1B with overlapped all-to-all",
+    // Megatron-Core's 1F1B with overlapped all-to-all.
+    {"megatron",
      "B.combine F.attn B.mlp F.dispatch B.mlp_w B.dispatch F.mlp F.combine B.attn B.attn_w"},
+    // After STP (our reading): tensor-parallel collectives of each op beside compute of the other.
     {"braid",
-     "after STP (our reading): tensor-parallel collectives of each op beside compute of the other",
      "F.attn B.mlp F.attn_reduce F.mlp B.mlp_reduce B.attn F.mlp_reduce B.attn_reduce B.mlp_w "
      "B.attn_w"},
 }};
 
 }  // namespace
-
-std::span<const KnownPairOrder> list_pair_orders() { return kPairOrders; }
 
 PairOrder parse_pair_order(const std::vector<std::string>& words) {
   PairOrder order;

@@ -8,7 +8,6 @@
 //                expert   B.combine | F.dispatch B.dispatch | F.combine       |
 #pragma once
 
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,15 +25,6 @@ struct PairOrder {
   std::string name;  ///< of a known order, which may list parts that an op lacks; else empty
   std::vector<OrderedPart> parts = {};
 };
-
-struct KnownPairOrder {
-  std::string_view name;
-  std::string_view summary;
-  std::string_view words;  ///< "B.combine F.attn | B.mlp ..."
-};
-
-/// All orders that have a name.
-std::span<const KnownPairOrder> list_pair_orders();
 
 /// Parses an order word by word. Throws Error for a word that names no part, a part that is listed
 /// twice, and a barrier without parts above it.

@@ -46,10 +46,9 @@ struct Parallelism {
 
   Gradients gradients = Gradients::kFp32;
   bool fp8_inputs = false;  ///< the inputs of GEMMs with weights are saved in 8 bits
-  /// Selective recomputation recomputes every second GEMM, and what lies between, from the others'
-  /// outputs (torchtitan).
-  bool recomputes_products = false;
-  /// Memory as PyTorch's FSDP, cross-entropy and pipelines hold it; otherwise as Megatron-LM does.
+  /// Memory as PyTorch's FSDP, cross-entropy and pipelines hold it; and selective recomputation as
+  /// in torchtitan: every second GEMM, and what lies between, from the others' outputs. Otherwise
+  /// both are as in Megatron-LM.
   bool pytorch = false;
 
   /// How many layers the embedding and the head count as when layers are split; unless given, by

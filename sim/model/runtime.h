@@ -22,7 +22,7 @@ struct RuntimeDef {
   std::string source;  ///< where its rules come from
   CostAssumptions assumptions = {};
   std::int32_t zero_stage = 1;  ///< unless --zero says otherwise
-  bool pytorch = false;         ///< Parallelism::recomputes_products and Parallelism::pytorch
+  bool pytorch = false;         ///< Parallelism::pytorch
 };
 
 using RuntimeRegistrar = Registrar<RuntimeDef>;

@@ -4,16 +4,12 @@
     check_documents.py --self-test  plants faults and sees to it that exactly they are found
 """
 
-import pathlib
 import re
-import tempfile
 
 import checks
 
-FOLDERS = ["sim", "schedules", "traces", "exec", "tools", "tests"]
-SOURCES = {".h", ".cc", ".cu", ".cuh"}
 # A path in backticks; one with a word in capitals, as in tests/fuzz/corpus/NAME, stands for several.
-PATH = re.compile(rf"`((?:{'|'.join(FOLDERS)}|docs)/[\w./-]*)`")
+PATH = re.compile(rf"`((?:{'|'.join(checks.FOLDERS)}|docs)/[\w./-]*)`")
 PLACEHOLDER = re.compile(r"\b[A-Z]{3,}\b")
 LINK = re.compile(r"\]\((?!https?:)([^)\s#]+)(?:#[\w-]+)?\)")
 # A page on adding something shows a new file as a whole, after its name.
@@ -23,8 +19,7 @@ BLOCK = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
 def rooms(root):
     """The folders with sources, two levels deep, as the map names them: "sim/ir/"."""
-    files = [f for folder in FOLDERS[:-1] for f in (root / folder).rglob("*") if f.suffix in SOURCES]
-    paths = [f.relative_to(root).as_posix().split("/") for f in files]
+    paths = [path.split("/") for path in checks.read_sources(root, checks.PRODUCT)]
     return sorted({"/".join(path[:2]) + "/" for path in paths if len(path) > 2})
 
 
@@ -49,22 +44,16 @@ def check(root):
 
 
 def self_test():
-    with tempfile.TemporaryDirectory() as folder:
-        root = pathlib.Path(folder)
-        for path in ("sim/ir/op.h", "tools/main.cc", "docs/glossary.md"):
-            (root / path).parent.mkdir(parents=True, exist_ok=True)
-            (root / path).write_text("")
-        for text, expected in (
-            ("`sim/ir/`, `sim/ir/op.h` and [terms](docs/glossary.md#a)", 0),
-            ("`sim/ir/` and `sim/ir/NAME.h`, [a site](https://example.org/none)", 0),
-            ("`sim/ir/`. All of `sim/ir/new.h`:\n\n```cpp\n`sim/none.h`\n```\n", 0),
-            ("`sim/ir/` and `sim/ir/gone.h`", 1),
-            ("`sim/ir/` and [terms](docs/gone.md)", 1),
-            ("`sim/ir/op.h` without its room", 1),
-        ):
-            (root / "ARCHITECTURE.md").write_text(text)
-            found = check(root)[1]
-            assert len(found) == expected, f"{text}: expected {expected} fault(s), found {found}"
+    tree = {path: "" for path in ("sim/ir/op.h", "tools/main.cc", "docs/glossary.md")}
+    for text, expected in (
+        ("`sim/ir/`, `sim/ir/op.h` and [terms](docs/glossary.md#a)", 0),
+        ("`sim/ir/` and `sim/ir/NAME.h`, [a site](https://example.org/none)", 0),
+        ("`sim/ir/`. All of `sim/ir/new.h`:\n\n```cpp\n`sim/none.h`\n```\n", 0),
+        ("`sim/ir/` and `sim/ir/gone.h`", 1),
+        ("`sim/ir/` and [terms](docs/gone.md)", 1),
+        ("`sim/ir/op.h` without its room", 1),
+    ):
+        checks.expect_faults(check, [{**tree, "ARCHITECTURE.md": text}], expected)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ import re
 import checks
 
 FOLDERS = ["sim", "schedules", "traces", "exec"]
-ENDINGS = {".h", ".cc", ".cuh", ".cu"}
 TABLE = "tools/flags/field_names.cc"
 LITERAL = re.compile(r'"(?:\\.|[^"\\\n])*"')
 FLAG = re.compile(r"(?<![\w-])(--[a-z][a-z-]*|-m\b)")
@@ -33,18 +32,15 @@ def check(root):
     """(files read, faults as text) of the tree at `root`."""
     faults = []
     known = {word for text in LITERAL.findall((root / TABLE).read_text()) for word in text.strip('"').split()}
-    files = [f for folder in FOLDERS for f in sorted((root / folder).rglob("*")) if f.suffix in ENDINGS]
-    for file in files:
-        path = file.relative_to(root).as_posix()
-        for number, line in enumerate(file.read_text().splitlines(), 1):
-            if line.lstrip().startswith("//"):
-                continue
+    sources = checks.read_sources(root, FOLDERS)
+    for path, text in sources.items():
+        for number, line in checks.code_lines(text):
             for literal in LITERAL.findall(line):
                 if set(FLAG.findall(literal)) - ALLOWED:
                     faults.append(f"{path}:{number}: names a flag; name the field in backquotes")
                 for field in set(FIELD.findall(literal)) - known:
                     faults.append(f"{path}:{number}: `{field}` is not in {TABLE}")
-    return len(files), faults
+    return len(sources), faults
 
 
 BAD = ['throw Error("leave --vpp out");', '.summary = "for --offload",', 'f("-m must be even");', 'f("`colour` must be green");']

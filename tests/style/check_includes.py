@@ -13,7 +13,6 @@ import re
 
 import checks
 
-FOLDERS = ["sim", "schedules", "traces", "exec", "tools", "tests"]
 HEADERS = {
     "algorithm": "all_of any_of binary_search clamp copy copy_if count count_if equal equal_range fill fill_n find find_if "
     "find_if_not for_each generate is_sorted lexicographical_compare lower_bound max max_element min min_element "
@@ -49,22 +48,18 @@ COMMENT = re.compile(r'//[^\n]*|"(?:\\.|[^"\\\n])*"')
 def check(root):
     """(files read, faults as text) of the tree at `root`."""
     faults = []
-    files = [f for folder in FOLDERS for suffix in ("h", "cc") for f in sorted((root / folder).rglob(f"*.{suffix}"))]
-    for file in files:
-        text = file.read_text()
-        known = set(INCLUDE.findall(text))
-        own = file.with_suffix(".h")
-        if file.suffix == ".cc" and own.exists():
-            known |= set(INCLUDE.findall(own.read_text()))
+    sources = checks.read_sources(root, endings={".h", ".cc"})
+    for path, text in sources.items():
+        own = sources.get(path.removesuffix(".cc") + ".h", "")
+        known = set(INCLUDE.findall(text) + INCLUDE.findall(own))
         code = "\n".join(line if line.startswith("#") else COMMENT.sub("", line) for line in text.splitlines())
         for number, line in enumerate(code.splitlines(), 1):
             for name in USE.findall(line):
                 header = HEADER_OF.get(name)
                 if header and header not in known:
                     known.add(header)
-                    path = file.relative_to(root).as_posix()
                     faults.append(f"{path}:{number}: std::{name} needs #include <{header}>")
-    return len(files), faults
+    return len(sources), faults
 
 
 BAD = ["int a = std::max(1, 2);", "#include <vector>\nstd::vector<std::set<int>> a;", "auto a = std::ranges::sort(b);"]

@@ -11,8 +11,6 @@ import re
 
 import checks
 
-FOLDERS = ["sim", "schedules", "traces", "exec", "tools"]
-SOURCES = {".h", ".cc", ".cu", ".cuh"}
 SIGNS = [
     (re.compile(r'\\"\s*:|:\s*\\"|\{\\"|R"\w*\([^)"]*"[\w{}]+"\s*:'), "makes json by hand"),
     (re.compile(r"\bordered_json\b|[.>]dump\("), "makes a tree of json to print it"),
@@ -30,18 +28,13 @@ EXCEPTIONS = {
 def check(root):
     """(files read, faults as text) of the tree at `root`."""
     faults = []
-    files = [f for folder in FOLDERS for f in sorted((root / folder).rglob("*")) if f.suffix in SOURCES]
-    for file in files:
-        path = file.relative_to(root).as_posix()
-        if path in EXCEPTIONS:
-            continue
-        for number, line in enumerate(file.read_text().splitlines(), 1):
-            if line.lstrip().startswith("//"):
-                continue
+    sources = checks.read_sources(root, checks.PRODUCT)
+    for path, text in sources.items():
+        for number, line in checks.code_lines("" if path in EXCEPTIONS else text):
             for sign, what in SIGNS:
                 if sign.search(line):
                     faults.append(f"{path}:{number}: {what}; use JsonWriter")
-    return len(files), faults
+    return len(sources), faults
 
 
 BAD = [

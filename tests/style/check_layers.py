@@ -75,7 +75,6 @@ SIM_FORBIDDEN = re.compile(
     r"(thread|mutex|shared_mutex|condition_variable|future|atomic|semaphore|chrono|ctime|time\.h|fstream"
     r"|iostream|filesystem|cstdio|stdio\.h|unistd\.h|fcntl\.h|sys/.*)$"
 )
-SOURCES = {".h", ".cc", ".cu", ".cuh"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
 
 
@@ -107,17 +106,15 @@ def fault(path, quote, header):
 def check(root):
     """(files read, faults as text) of the tree at `root`."""
     faults = []
-    files = [f for folder in FOLDERS for f in sorted((root / folder).rglob("*")) if f.suffix in SOURCES]
-    for file in files:
-        path = file.relative_to(root).as_posix()
-        text = file.read_text()
+    sources = checks.read_sources(root)
+    for path, text in sources.items():
         if path.endswith(".h") and "#pragma once" not in text:
             faults.append(f"{path}: lacks #pragma once")
         for quote, header in INCLUDE.findall(text):
             reason = fault(path, quote, header)
             if reason:
                 faults.append(f"{path}: includes {header}; {reason}")
-    return len(files), faults
+    return len(sources), faults
 
 
 BAD = """

@@ -12,8 +12,6 @@ import re
 
 import checks
 
-FOLDERS = ["sim", "schedules", "traces", "exec", "tools", "tests"]
-SOURCES = {".h", ".cc", ".cu", ".cuh"}
 LOOP = re.compile(r"\bfor \(.* : (.*)")
 CALL = re.compile(r"[\w:<>.]+\(")
 # A part of what a call returns: an element, or what a function returns that gives references to parts.
@@ -45,12 +43,12 @@ def is_bad(line):
 def check(root):
     """(files read, faults as text) of the tree at `root`."""
     faults = []
-    files = [f for folder in FOLDERS for f in sorted((root / folder).rglob("*")) if f.suffix in SOURCES]
-    for file in files:
-        for number, line in enumerate(file.read_text().splitlines(), 1):
+    sources = checks.read_sources(root)
+    for path, text in sources.items():
+        for number, line in checks.code_lines(text):
             if is_bad(line):
-                faults.append(f"{file.relative_to(root).as_posix()}:{number}: runs over a part of a temporary; name it first")
-    return len(files), faults
+                faults.append(f"{path}:{number}: runs over a part of a temporary; name it first")
+    return len(sources), faults
 
 
 BAD = [

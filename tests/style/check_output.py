@@ -9,8 +9,6 @@ import re
 import checks
 
 SINKS = {"tools/print.cc", "tools/print.h"}
-FOLDER = "tools"
-SUFFIXES = {".cc", ".h"}
 COMMENT_OR_STRING = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 PRINTS = re.compile(
     r"\bfmt::(?:print|println|vprint)\b|\bstd::(?:cout|cerr|clog|print|println)\b"
@@ -26,15 +24,12 @@ def faults_of(text):
 
 
 def check(root):
-    files = [f for f in sorted((root / FOLDER).rglob("*")) if f.suffix in SUFFIXES]
+    sources = checks.read_sources(root, ["tools"])
     faults = []
-    for file in files:
-        path = file.relative_to(root).as_posix()
-        if path in SINKS:
-            continue
-        for line, what in faults_of(file.read_text()):
+    for path, text in sources.items():
+        for line, what in faults_of("" if path in SINKS else text):
             faults.append(f"{path}:{line}: {what} prints past tools/print.h; call show or say")
-    return len(files), faults
+    return len(sources), faults
 
 
 def self_test():

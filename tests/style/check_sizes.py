@@ -6,11 +6,9 @@
 
 import pathlib
 import re
-import tempfile
 
 import checks
 
-FOLDERS = ["sim", "schedules", "traces", "exec", "tools", "tests"]
 FILE_LIMITS = {".h": 120, ".cuh": 120, ".cc": 400, ".cu": 400, ".js": 400, ".css": 400}
 FUNCTION_LIMIT = 60
 # Matches comments, strings and character literals; everything in them except line ends is blanked before braces are
@@ -54,16 +52,16 @@ def functions(text):
 def check(root):
     """(files read, faults as text) of the tree at `root`."""
     faults = []
-    files = [f for folder in FOLDERS for f in sorted((root / folder).rglob("*")) if f.suffix in FILE_LIMITS]
-    for file in files:
-        path, text = file.relative_to(root).as_posix(), file.read_text()
-        length, limit = text.count("\n"), FILE_LIMITS[file.suffix]
+    sources = checks.read_sources(root, endings=FILE_LIMITS)
+    for path, text in sources.items():
+        ending = pathlib.PurePath(path).suffix
+        length, limit = text.count("\n"), FILE_LIMITS[ending]
         if length > limit:
             faults.append(f"{path}: {length} lines, limit {limit}; split the file")
-        for first, last in functions(text) if file.suffix not in (".js", ".css") else ():
+        for first, last in functions(text) if ending not in (".js", ".css") else ():
             if last - first + 1 > FUNCTION_LIMIT:
                 faults.append(f"{path}:{first}: a function of {last - first + 1} lines, limit {FUNCTION_LIMIT}")
-    return len(files), faults
+    return len(sources), faults
 
 
 SAMPLE = """// A brace in a comment { and a "string {
@@ -95,22 +93,12 @@ B::B()
 
 def self_test():
     assert list(functions(SAMPLE)) == [(6, 8), (11, 17), (19, 23)], list(functions(SAMPLE))
-    with tempfile.TemporaryDirectory() as folder:
-        root = pathlib.Path(folder)
-        (root / "sim").mkdir()
 
-        def fault_count(name, text):
-            (root / "sim" / name).write_text(text)
-            count = len(check(root)[1])
-            (root / "sim" / name).unlink()
-            return count
+    def body(lines):
+        return "int f() {\n" + "  g();\n" * (lines - 2) + "}\n"
 
-        def body(lines):
-            return "int f() {\n" + "  g();\n" * (lines - 2) + "}\n"
-
-        assert fault_count("a.cc", body(60)) == 0 and fault_count("a.cc", body(61)) == 1
-        assert fault_count("a.h", "\n" * 120) == 0 and fault_count("a.h", "\n" * 121) == 1
-        assert fault_count("a.cc", "\n" * 400) == 0 and fault_count("a.cc", "\n" * 401) == 1
+    checks.expect_faults(check, [{"sim/a.cc": body(60)}, {"sim/a.h": "\n" * 120}, {"sim/a.cc": "\n" * 400}], 0)
+    checks.expect_faults(check, [{"sim/a.cc": body(61)}, {"sim/a.h": "\n" * 121}, {"sim/a.cc": "\n" * 401}], 1)
 
 
 if __name__ == "__main__":

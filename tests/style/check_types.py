@@ -10,8 +10,6 @@ import re
 import checks
 
 UNNAMED = "(unnamed)"
-FOLDERS = ["sim", "schedules", "traces", "exec", "tools", "tests"]
-SOURCES = {".h", ".cc", ".cu", ".cuh"}
 # Comments and literals; what is left of a file is code.
 NO_CODE = re.compile(
     r'R"([^()\\ ]{0,16})\(.*?\)\1"|//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|^[ \t]*#(?:[^\n]*\\\n)*[^\n]*',
@@ -48,18 +46,17 @@ def check(root):
     may share one with a type of the product."""
     faults = []
     places = collections.defaultdict(list)
-    files = [f for folder in FOLDERS for f in sorted((root / folder).rglob("*")) if f.suffix in SOURCES]
-    for file in files:
-        path = file.relative_to(root).as_posix()
+    sources = checks.read_sources(root)
+    for path, text in sources.items():
         own = f"bubblescope::{path.split('/')[0]}"
-        for namespace, name in definitions(file.read_text()):
+        for namespace, name in definitions(text):
             places[name if path.split("/")[0] != "tests" else f"{namespace}::{name}"].append(path)
             if namespace != own and not namespace.startswith(own + "::"):
                 faults.append(f"{path}: {name} is defined in '{namespace}'; put it into {own}")
     for name, where in sorted(places.items()):
         if len(where) > 1:
             faults.append(f"{name} is defined in {', '.join(where)}; give each its own name")
-    return len(files), faults
+    return len(sources), faults
 
 
 BAD = [

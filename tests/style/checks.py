@@ -1,8 +1,24 @@
-"""Serves the scripts check_*.py: their command line, and trees with planted faults for their self-tests."""
+"""Serves the scripts check_*.py: the sources that they read, their command line, and trees with planted faults for their
+self-tests."""
 
 import pathlib
 import sys
 import tempfile
+
+PRODUCT = ["sim", "schedules", "traces", "exec", "tools"]
+FOLDERS = [*PRODUCT, "tests"]
+SOURCES = {".h", ".cc", ".cu", ".cuh"}
+
+
+def read_sources(root, folders=FOLDERS, endings=SOURCES):
+    """path below `root` -> text of every source in these folders."""
+    files = [file for folder in folders for file in sorted((root / folder).rglob("*")) if file.suffix in endings]
+    return {file.relative_to(root).as_posix(): file.read_text() for file in files}
+
+
+def code_lines(text):
+    """(number, line) of each line that is not a comment."""
+    return [(at, line) for at, line in enumerate(text.splitlines(), 1) if not line.lstrip().startswith("//")]
 
 
 def expect_faults(check, cases, expected):

@@ -196,7 +196,7 @@ TEST(Gzip, UnpacksSeveralMembers) {
 TEST_F(Files, WithSchedulesAreRecognizedByTheirContent) {
   const auto read = [&](const std::string& content) {
     traces::write_file(path("s.gz"), content);
-    return traces::read_schedule(path("s.gz"));
+    return traces::read_schedule_file(path("s.gz")).schedule;
   };
   const Schedule schedule = read("0F0 0B0 | 1F0 1B0");
   EXPECT_EQ(schedule.name, "s");

@@ -208,6 +208,27 @@ TEST_F(PlanShards, AWholeJournalLeavesNothingToEvaluate) {
   EXPECT_EQ(journal->outcomes.size(), journal->owner.configurations);
 }
 
+TEST_F(PlanShards, AreOfOnePlanInAnyOrderAndSpellingOfItsFlags) {
+  const std::string single = plan(kQuestion, {"--shard", "1/2", "--resume", "one"});
+  const std::size_t size = traces::read_file("one").size();
+  const tools::Arguments other{
+      "--shard=1/2", "--microbatches", "4..7", "--cap=6", "--resume=one", "--p2p",
+      "0.3",         "--vpp=1,2",      "--pp", "2..4"};
+  EXPECT_EQ(plan(other), single);
+  EXPECT_EQ(traces::read_file("one").size(), size) << "the same results, in another order";
+}
+
+TEST_F(PlanShards, GiveEveryKindOfFlagAgain) {
+  const tools::Arguments more{
+      "--explain", "--recompute",       "none,full", "--assume", "sustained_teraflops=600",
+      "--assume",  "host_layer_us=300", "--cap",     "70GiB"};
+  const std::string single = plan(kModel, more);
+  tools::Arguments resume = more;
+  resume.insert(resume.end(), {"--resume", "journal"});
+  EXPECT_EQ(plan(kModel, resume), single);
+  EXPECT_EQ(plan({"--merge", "journal"}), single);
+}
+
 TEST_F(PlanShards, OfDifferentPlansAreNotMixed) {
   plan(kQuestion, {"--shard", "1/2", "--resume", "one"});
   plan({"--pp", "4"}, {"--shard", "2/2", "--resume", "other"});

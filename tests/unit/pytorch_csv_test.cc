@@ -181,19 +181,19 @@ class PytorchFiles : public testing::Test {
 
 TEST_F(PytorchFiles, RoundTripByteForByte) {
   for (const char* name : {"dualpipev_4rank_10mb.csv", "zb1p_2rank_2stagep_compute.csv"}) {
-    const Schedule schedule = traces::read_schedule(folder_ + name);
+    const Schedule schedule = traces::read_schedule_file(folder_ + name).schedule;
     EXPECT_TRUE(validate(schedule).empty()) << name;
     EXPECT_EQ(traces::write_pytorch_csv(schedule), traces::read_file(folder_ + name)) << name;
   }
   const std::string comms = folder_ + "zb1p_2rank_2stagep_comms.csv";
-  const Schedule schedule = traces::read_schedule(comms);
+  const Schedule schedule = traces::read_schedule_file(comms).schedule;
   EXPECT_TRUE(validate(schedule).empty());
   EXPECT_EQ(write_pytorch_csv_comms(schedule, {PytorchRelease::kFrom26}), traces::read_file(comms));
 }
 
 TEST_F(PytorchFiles, OfTheOldGrammarAreRefusedWithAHint) {
   const std::string path = folder_ + "zb1p_2rank_2stagep_compute.oldgrammar.csv";
-  EXPECT_EQ(error_of([&] { traces::read_schedule(path); }),
+  EXPECT_EQ(error_of([&] { traces::read_schedule_file(path); }),
             path +
                 ":1:7: '2W0' is next to 2B0, as before PyTorch 2.6, when B was the input "
                 "gradient; write 2I0 for it");

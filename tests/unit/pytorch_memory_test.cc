@@ -13,7 +13,6 @@ ModelOnDevices llama(bool pytorch) {
   on.gpu = Registry<GpuDef>::instance().find("h100")->gpu;
   on.parallel.sequence = 8192;
   on.parallel.pytorch = pytorch;
-  on.parallel.recomputes_products = pytorch;
   return on;
 }
 

@@ -74,7 +74,7 @@ TEST(SavedActivations, OfDeepSeeksSelectiveRecomputationAreInBytes) {
 TEST(SavedActivations, OfEverySecondProductAreHalf) {
   ModelOnDevices on = on_devices("llama3-8b", "h100");
   on.parallel.recompute = Recompute::kSelective;
-  on.parallel.recomputes_products = true;
+  on.parallel.pytorch = true;
   const Bytes token = 2 * (4 * 4096 + 1024 + 14'336) + 4 * 32;
   EXPECT_EQ(estimate_layer_memory(on.model, on.parallel, 0).forward, on.parallel.tokens() * token);
 }

@@ -94,7 +94,7 @@ std::vector<Outcome> use_one_gradient_type(std::vector<Outcome> outcomes) {
   });
   if (!any_full) return outcomes;
   for (Outcome& outcome : outcomes)
-    if (is_plan(outcome) && outcome.plan->gradients != Gradients::kFp32)
+    if (is_plan(outcome) && outcome.plan->gradients.value_or(Gradients::kFp32) != Gradients::kFp32)
       outcome.refusal = fmt::format("fits only with --gradients {}",
                                     name_of(kGradientFormats, *outcome.plan->gradients));
   return outcomes;
@@ -233,10 +233,9 @@ int plan_shapes(PlanOptions& options, JournaledSweep& sweep) {
   return show_plans(std::move(table), options);
 }
 
-int run_sweep(PlanOptions options, const Arguments& question,
-              std::optional<traces::PlanJournal> whole) {
+int run_sweep(PlanOptions options, std::optional<traces::PlanJournal> whole) {
   options.axes.schedules = expand_schedules(options.schedules, options.sliced());
-  JournaledSweep sweep(question, {options.shard, options.journal, std::move(whole)});
+  JournaledSweep sweep(options.words, {options.shard, options.journal, std::move(whole)});
   const int status =
       options.predict.model.given() ? plan_model(options, sweep) : plan_shapes(options, sweep);
   sweep.finish();
@@ -245,17 +244,17 @@ int run_sweep(PlanOptions options, const Arguments& question,
 
 /// Merges journals. The question may come from the journals; everything else comes from the command
 /// line.
-int merge(PlanOptions options, const Arguments& asked) {
+int merge(PlanOptions options) {
   traces::PlanJournal whole = merge_journals(options.parts);
-  const Arguments question = whole.owner.arguments;
-  if (!asked.empty() && asked != question)
+  const Arguments& question = whole.owner.arguments;
+  if (!options.words.empty() && options.words != question)
     throw Error(fmt::format("the shards are of 'plan {}'; leave the flags that differ out",
                             fmt::join(question, " ")));
-  if (asked.empty()) {
+  if (options.words.empty()) {
     expect_no_file(question);
     static_cast<PlanQuestion&>(options) = parse_plan_question(question);
   }
-  return run_sweep(std::move(options), question, std::move(whole));
+  return run_sweep(std::move(options), std::move(whole));
 }
 
 }  // namespace
@@ -263,9 +262,8 @@ int merge(PlanOptions options, const Arguments& asked) {
 int run_plan(const Arguments& arguments) {
   std::optional<PlanOptions> options = parse_plan_options(arguments);
   if (!options) return 0;
-  const Arguments question = extract_question(arguments);
-  if (!options->parts.empty()) return merge(*std::move(options), question);
-  return run_sweep(*std::move(options), question, {});
+  if (!options->parts.empty()) return merge(*std::move(options));
+  return run_sweep(*std::move(options), {});
 }
 
 }  // namespace bubblescope::tools

@@ -210,6 +210,24 @@ std::size_t CommandFlags::count(const std::string& flag) const {
   return known == nullptr ? 0 : known->count();
 }
 
+std::size_t CommandFlags::size() const { return parser_->flags.size(); }
+
+std::vector<std::string> CommandFlags::given_words(std::size_t flags) const {
+  std::vector<std::string> words;
+  for (std::size_t at = 0; at < flags; ++at) {
+    const CommandFlag& flag = parser_->flags[at];
+    if (flag.count() == 0) continue;
+    const bool takes_values = flag.option_->get_items_expected_max() > 0;
+    if (!takes_values) words.push_back(flag.option_->get_name());
+    for (const std::string& value : flag.option_->results()) {
+      if (!takes_values) break;
+      words.push_back(flag.option_->get_name());
+      words.push_back(value);
+    }
+  }
+  return words;
+}
+
 std::vector<std::string> CommandFlags::given_under(const std::string& heading) const {
   std::vector<std::string> names;
   for (const CommandFlag& flag : parser_->flags)

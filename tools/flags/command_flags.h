@@ -89,10 +89,8 @@ class CommandFlags {
   CommandFlag* add_parsed_list(const std::string& name,
                                const std::function<void(const std::vector<std::string>&)>& read,
                                const std::string& help);
-
   /// Accepts a renamed flag's old name, such as "--ragged"; neither --help nor suggestions show it.
   void accept_old_name(const std::string& old_name, const std::string& name);
-
   /// Sets the heading of --help for the flags that are added from now on.
   void set_heading(const std::string& text);
   std::string heading() const;
@@ -100,9 +98,11 @@ class CommandFlags {
 
   /// Returns how often the flag was given.
   std::size_t count(const std::string& flag) const;
+  std::size_t size() const;  ///< the number of flags
+  /// Returns what was given of the first flags that were added, as words that give it again.
+  std::vector<std::string> given_words(std::size_t flags) const;
   /// Returns the flags under the heading that were given.
   std::vector<std::string> given_under(const std::string& heading) const;
-
   /// Reads the words. Returns false when --help was asked for and printed.
   /// Throws Error that names the nearest known flag for an unknown one.
   bool parse(const std::vector<std::string>& words);

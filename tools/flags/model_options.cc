@@ -99,7 +99,6 @@ void set_assumptions(ModelOnDevices& on, const ModelOptions& options) {
   on.runtime = runtime.name;
   on.assumptions = runtime.assumptions;
   on.parallel.zero_stage = options.zero_stage.value_or(runtime.zero_stage);
-  on.parallel.recomputes_products = runtime.pytorch;
   on.parallel.pytorch = runtime.pytorch;
   on.assumptions.causal = !options.full_attention;
   on.assumptions.slowdown = options.slowdown;

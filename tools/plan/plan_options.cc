@@ -184,13 +184,15 @@ void add_question_options(CommandFlags& app, PlanQuestion& question) {
   add_memory_options(app, question.predict.memory);
 }
 
-void finish_question(const CommandFlags& app, PlanQuestion& question) {
+/// Checks and completes what the first flags of the command have set.
+void finish_question(const CommandFlags& app, std::size_t flags, PlanQuestion& question) {
   warn_without_model(app, question.predict.model);
   expect_one_kind_of_cost(app, question);
   expect_no_microbatches(app, question);
   expect_one_cost_source(question.predict);
   expect_ranks(question.axes.ranks);
   question.varies_context = app.count("--cp") > 0;
+  question.words = app.given_words(flags);
 }
 
 }  // namespace
@@ -200,7 +202,7 @@ PlanQuestion parse_plan_question(const std::vector<std::string>& arguments) {
   PlanQuestion question;
   add_question_options(app, question);
   if (!app.parse(arguments)) throw Error("a journal's plan asks for help; run its shards again");
-  finish_question(app, question);
+  finish_question(app, app.size(), question);
   return question;
 }
 
@@ -210,10 +212,11 @@ std::optional<PlanOptions> parse_plan_options(const std::vector<std::string>& ar
   PlanOptions options;
   options.threads = std::max(1, static_cast<std::int32_t>(std::thread::hardware_concurrency()));
   add_question_options(app, options);
+  const std::size_t question_flags = app.size();
   add_run_options(app, options);
   app.footer(kPlanExample);
   if (!app.parse(arguments)) return {};
-  finish_question(app, options);
+  finish_question(app, question_flags, options);
   check_flag_files(options);
   return options;
 }

@@ -16,6 +16,7 @@ namespace bubblescope::tools {
 /// The question of a plan. It names no file to write, so that a question from a journal cannot make
 /// one.
 struct PlanQuestion {
+  std::vector<std::string> words;  ///< its flags and their values
   Axes axes;  ///< empty: 4 ranks, 1 chunk, 8 micro-batches; for a model, whatever fits
   ModelAxes model_axes;
   bool varies_context = false;  ///< --cp was given

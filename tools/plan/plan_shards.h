@@ -19,10 +19,6 @@ traces::SweepShard parse_shard(const std::string& text);
 /// itself.
 std::optional<traces::SweepShard> find_launched_shard();
 
-/// Returns the question of a plan: the arguments without the flags that say how it is run, kept and
-/// shown.
-std::vector<std::string> extract_question(const std::vector<std::string>& arguments);
-
 /// Throws Error where a question from a journal names a file, because the user did not type it.
 void expect_no_file(const std::vector<std::string>& question);
 
@@ -32,17 +28,16 @@ traces::PlanJournal merge_journals(const std::vector<std::string>& paths);
 
 /// The shard and the files of a sweep.
 struct SweepFiles {
-  std::optional<traces::SweepShard>
-      shard;            ///< from --shard; else from the launcher, where there is one
-  std::string journal;  ///< path of --resume
+  std::optional<traces::SweepShard> shard;   ///< from --shard; nullopt: the launcher's, if any
+  std::string journal;                       ///< path of --resume
   std::optional<traces::PlanJournal> whole;  ///< from --merge: nothing is left to evaluate
 };
 
 /// Runs a sweep, or this process's shard of it, resuming from its journal.
 class JournaledSweep {
  public:
-  /// `arguments` are those of the sweep.
-  JournaledSweep(std::vector<std::string> arguments, SweepFiles files);
+  /// `question` are the plan's flags.
+  JournaledSweep(std::vector<std::string> question, SweepFiles files);
 
   /// Returns every outcome in the order of the configurations, from journals or newly evaluated.
   /// nullopt where this was a shard and another process shows the plan.
@@ -53,11 +48,11 @@ class JournaledSweep {
   void finish() const;
 
  private:
-  std::string path_of(const traces::SweepShard& shard) const;
-  traces::PlanJournal journal_of(const traces::SweepShard& shard) const;
-  traces::PlanJournal run_own_shard(const std::vector<Configuration>& configurations,
-                                    const MakeEvaluate& evaluate, SweepOptions options) const;
-  std::optional<traces::PlanJournal> merge_shards() const;
+  std::string path_of(std::size_t shard) const;
+  traces::PlanJournal resume() const;
+  traces::PlanJournal run_shard(const std::vector<Configuration>& configurations,
+                                const MakeEvaluate& evaluate, SweepOptions options) const;
+  std::optional<traces::PlanJournal> merge_launched();
 
   traces::JournalOwner owner_;
   SweepFiles files_;

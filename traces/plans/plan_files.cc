@@ -47,11 +47,13 @@ void write_shortest(JsonWriter& json, std::string_view name, std::optional<doubl
   value ? json.shortest(*value) : json.null();
 }
 
+}  // namespace
+
 void write_plan(JsonWriter& json, const Plan& plan, const std::optional<KnownErrors>& errors) {
   const auto if_any = [](const std::string& text) {
     return text.empty() ? std::nullopt : std::optional(text);
   };
-  json.line(0).begin_object();
+  json.begin_object();
   write_configuration(json, plan.configuration);
   json.member_or_null("layout", if_any(plan.layout)).member("step_ns", plan.step);
   json.key("ns_per_sample")
@@ -75,6 +77,8 @@ void write_plan(JsonWriter& json, const Plan& plan, const std::optional<KnownErr
   write_idle(json, plan);
   json.end_object();
 }
+
+namespace {
 
 void write_break_even(JsonWriter& json, const BreakEven& found) {
   json.begin_object().member("parameter", found.parameter).member("now_ns", found.now);
@@ -108,7 +112,7 @@ std::string write_plan_json(const PlanTable& table) {
   JsonWriter json(out);
   json.begin_object().member("format", "bubblescope-plan/1");
   json.member("configurations", table.configurations).key("plans").begin_array();
-  for (const Plan& plan : table.plans) write_plan(json, plan, table.errors);
+  for (const Plan& plan : table.plans) write_plan(json.line(0), plan, table.errors);
   json.end_array().line(0).array("pareto", find_pareto_front(table.plans));
   json.line(0).key("break_even").begin_array();
   for (const BreakEven& found : table.break_evens) write_break_even(json.line_between(0), found);

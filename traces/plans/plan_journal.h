@@ -1,20 +1,19 @@
 // The results of a sweep so far, on disk: an interrupted sweep resumes from its journal, and the
 // shards of one sweep are merged from theirs.
 //
-// The first line identifies the sweep; each further line is one configuration, in any order:
+// The first line identifies the sweep; each further line is the result of one configuration, in any
+// order:
 //   bubblescope-plan-journal/1 8c54…0e {"arguments":["--pp","4"],"configurations":16,…}
 //   91fa…c2 {"at":3,"plan":{"step_ns":52000000,…}}
 // Each line carries a checksum, so that truncated or corrupted lines are ignored. A journal is
 // data: its arguments state the question of the sweep, and cannot name a file to read or write.
 #pragma once
 
-#include <cstdint>
-#include <cstdio>
+#include <cstddef>
+#include <fstream>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "sim/analysis/plan.h"
@@ -26,6 +25,7 @@ struct SweepShard {
   std::size_t index = 0;
   std::size_t count = 1;
 
+  bool holds(std::size_t at) const { return at % count == index; }
   bool operator==(const SweepShard&) const = default;
 };
 
@@ -41,30 +41,24 @@ struct JournalOwner {
 
 struct PlanJournal {
   JournalOwner owner;
-  std::map<std::size_t, Outcome> outcomes;  ///< by index in the whole sweep
+  std::map<std::size_t, Outcome> outcomes;  ///< of the shard, by index in the whole sweep
 };
 
-/// Hashes arguments and the files that some of them name.
+/// Returns what may be the name of a file in a word: all of FILE, and the end of --costs=FILE.
+std::string file_of(const std::string& word);
+
+/// Hashes arguments, the files that they name, and the program's version. Throws Error for "-",
+/// which cannot be read again.
 std::string compute_fingerprint(const std::vector<std::string>& arguments);
 
 /// Reads a journal; truncated or corrupted lines are left out. Returns nullopt where there is no
 /// file, or its first line is incomplete. Throws Error for a file of another kind.
 std::optional<PlanJournal> read_plan_journal(const std::string& path);
 
-/// Appends results to a journal as they come.
-class PlanJournalWriter {
- public:
-  /// Replaces the file by `journal` in one go, then appends to it. Throws Error.
-  PlanJournalWriter(std::string path, const PlanJournal& journal);
+/// Replaces the file by `journal` in one go, and returns the file to append to. Throws Error.
+std::ofstream write_plan_journal(const std::string& path, const PlanJournal& journal);
 
-  /// Adds the outcome of a configuration; it is safe from the next flush() on.
-  void add(std::size_t at, const Outcome& outcome);
-  /// Hands everything to the operating system, so that it survives the end of this process.
-  void flush();
-
- private:
-  std::string path_;
-  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
-};
+/// Appends the result of a configuration. It is safe once the file is flushed.
+void add_outcome(std::ofstream& file, std::size_t at, const Outcome& outcome);
 
 }  // namespace bubblescope::traces

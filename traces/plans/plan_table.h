@@ -8,6 +8,7 @@
 
 #include "sim/analysis/plan.h"
 #include "sim/model/known_errors.h"
+#include "traces/json/json_writer.h"
 
 namespace bubblescope::traces {
 
@@ -62,6 +63,9 @@ struct PlanTextOptions {
 /// marks the Pareto front: no other plan is as fast in as little memory. The break-even points, the
 /// reason why each other schedule's best plan loses, and the refusals follow.
 std::string write_plan_text(const PlanTable& table, const PlanTextOptions& options);
+
+/// Writes one plan as an object: {"schedule":"zb-h2","pp":4,...}.
+void write_plan(JsonWriter& json, const Plan& plan, const std::optional<KnownErrors>& errors);
 
 /// {"format":"bubblescope-plan/1","plans":[{"schedule":"zb-h2","pp":4,...},...],"pareto":[0,3],...}
 std::string write_plan_json(const PlanTable& table);

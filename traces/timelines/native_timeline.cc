@@ -271,10 +271,6 @@ TimelineFile parse_timeline(std::string_view text, const std::string& file) {
   return result;
 }
 
-TimelineFile read_timeline(const std::string& path) {
-  return parse_timeline(read_file(path), path == "-" ? "stdin" : path);
-}
-
 bool is_timeline(std::string_view text) {
   return text.substr(0, 256).find("bubblescope-timeline/") != text.npos;
 }

@@ -23,6 +23,4 @@ ScheduleFile read_schedule_file(const std::string& path) {
   throw Error(fmt::format("{} is in no format that holds schedules; those are {}", file, readable));
 }
 
-Schedule read_schedule(const std::string& path) { return read_schedule_file(path).schedule; }
-
 }  // namespace bubblescope::traces

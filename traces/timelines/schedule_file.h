@@ -15,7 +15,4 @@ struct ScheduleFile {
 /// Reads a schedule or a timeline in whichever format it is in. Throws Error.
 ScheduleFile read_schedule_file(const std::string& path);
 
-/// The schedule of such a file alone. Throws Error.
-Schedule read_schedule(const std::string& path);
-
 }  // namespace bubblescope::traces

@@ -42,9 +42,6 @@ std::string write_timeline(const ValidSchedule& schedule, const Program& program
 /// for one that is not above it, or runs another op than the schedule has there.
 TimelineFile parse_timeline(std::string_view text, const std::string& file);
 
-/// The same from a file; "-" is stdin, .gz is unpacked.
-TimelineFile read_timeline(const std::string& path);
-
 /// Whether a file looks like this format, from its first bytes.
 bool is_timeline(std::string_view text);
 

@@ -115,7 +115,7 @@ std::vector<Op> all_ops(const Schedule& schedule) {
 /// Up to twelve edges between any two ops. Few of them fit together.
 Schedule with_any_edges(Schedule schedule, std::mt19937& random) {
   const std::vector<Op> ops = all_ops(schedule);
-  for (std::uint32_t count = 1 + random() % 12; count > 0; --count)
+  for (auto count = 1 + random() % 12; count > 0; --count)
     schedule.after.push_back({ops[random() % ops.size()], ops[random() % ops.size()]});
   return schedule;
 }
@@ -124,7 +124,7 @@ Schedule with_any_edges(Schedule schedule, std::mt19937& random) {
 Schedule with_sound_edges(Schedule schedule, std::mt19937& random) {
   const Interpreter::Ends ends = *Interpreter(schedule).run();
   const std::vector<Op> ops = all_ops(schedule);
-  for (std::uint32_t count = 1 + random() % 12; count > 0; --count) {
+  for (auto count = 1 + random() % 12; count > 0; --count) {
     Op op = ops[random() % ops.size()];
     Op awaited = ops[random() % ops.size()];
     if (ends.at(to_string(op)) == ends.at(to_string(awaited))) continue;

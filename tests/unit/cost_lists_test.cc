@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "sim/analysis/memory_curve.h"
@@ -13,6 +14,7 @@
 #include "sim/predict/predict.h"
 #include "tests/support/error_text.h"
 #include "traces/costs/cost_file.h"
+#include "traces/costs/cost_file_writer.h"
 #include "traces/costs/value_list.h"
 #include "traces/schedules/text_schedule.h"
 
@@ -44,6 +46,19 @@ Op op(OpKind kind, std::int32_t stage, std::int32_t microbatch, std::int16_t sli
 constexpr const char* kPerMicrobatch =
     R"("stages":[{"forward":{"per_microbatch":["1ns","2ns"]},"backward":"7ns"},)"
     R"({"forward":"5ns","backward":{"per_microbatch":["3ns","4ns"]}}])";
+
+TEST(CostLists, WritesTimesPerMicrobatchForAllStages) {
+  const std::string text =
+      R"("forward":{"per_microbatch":[[["1ns","2ns"],["2ns","3ns"]],[["3ns","4ns"],["5ns","6ns"]]]},)"
+      R"("backward":{"per_microbatch":[["5ns","6ns"],["7ns","8ns"]]},"message":{"latency":"5ns"})";
+  const std::string written = traces::write_cost_file(with(text));
+  EXPECT_EQ(nlohmann::ordered_json::parse(written).dump(),
+            "{\"format\":\"bubblescope-costs/1\"," + text + "}");
+  for (const char* const more : {R"(,"weight_bytes":4)", R"(,"load":{"per_slice":[[1,2],[1,2]]})"})
+    EXPECT_NE(error_of([&] { traces::write_cost_file(with(text + more)); }).find("compute ops"),
+              std::string::npos)
+        << more;
+}
 
 TEST(CostLists, GiveEveryMicrobatchItsTime) {
   const CostModel model = make_cost_model(with(kPerMicrobatch), two_by_two());

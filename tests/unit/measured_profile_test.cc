@@ -204,6 +204,21 @@ TEST(MeasuredProfile, MessagesWithinAnOpAreDoubted) {
   EXPECT_TRUE(first_rank().read().doubts.empty());
 }
 
+TEST(MeasuredProfile, RecordingsThatEndBeforeTheirStepAreDoubted) {
+  const auto doubts_of = [](int step) {
+    return RankProfile(0)
+        .annotation("ProfilerStep#3", 0, step)
+        .annotation("PP:0F0", 10, 400)
+        .annotation("PP:0B0", 410, 400)
+        .read()
+        .doubts;
+  };
+  EXPECT_TRUE(doubts_of(1000).empty());
+  ASSERT_EQ(doubts_of(2000).size(), 1u);
+  EXPECT_NE(doubts_of(2000)[0].find("in the last 1.19 ms of step 3"), std::string::npos)
+      << doubts_of(2000)[0];
+}
+
 TEST(MeasuredProfile, TrainingWithoutMessagesIsNoPipeline) {
   RankProfile rank(0);
   rank.annotation("ProfilerStep#3", 0, 1000).forward_call(10, 100).gradient(501, 199);

@@ -157,11 +157,16 @@ class NsysMutations : public TemporaryFolder {
 };
 
 TEST_F(NsysMutations, NoneIsMisreadSilently) {
-  const RecordedStep step =
+  const RecordedStep plain =
       record_step("1f1b", {.ranks = 4, .microbatches = 8}, uneven_cost(10'000));
+  const RecordedStep chunked =
+      record_step("interleaved", {.ranks = 4, .chunks = 2, .microbatches = 8}, uneven_cost(10'000));
   std::map<Outcome, int> count;
   for (const NsysNames names :
-       {NsysNames::kOps, NsysNames::kZeroBubble, NsysNames::kMegatron, NsysNames::kFunctions}) {
+       {NsysNames::kOps, NsysNames::kZeroBubble, NsysNames::kMegatron, NsysNames::kFunctions,
+        NsysNames::kInterleaved, NsysNames::kOverlapped}) {
+    const bool has_chunks = names == NsysNames::kInterleaved || names == NsysNames::kOverlapped;
+    const RecordedStep& step = has_chunks ? chunked : plain;
     const NsysEvents sound = record_nsys(step, {names});
     if (!write_database(path("probe.sqlite"), "CREATE TABLE a(b);"))
       GTEST_SKIP() << "there is no libsqlite3";

@@ -25,8 +25,8 @@ JobCosts fit_job_costs(std::span<const ReplicatedStep> steps,
                        const std::vector<traces::WholeStep>& whole_steps,
                        const FitOptions& options);
 
-/// "with these costs the measured schedule takes 4.17 s; its median iteration took 4.18 s (-0.4
-/// %)".
+/// "with these costs the measured schedule takes 4.17 s; its median iteration took 4.18 s
+/// (-0.4 %)".
 std::string describe_prediction(const ValidSchedule& measured, const CostTable& costs,
                                 Nanos median);
 

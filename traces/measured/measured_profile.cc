@@ -54,6 +54,7 @@ class ProfileReader {
       named_step_.reset();
     }
     if (trace_.ops.empty()) refuse();
+    doubt_early_end();
     add_works();
     add_notes();
     return std::move(trace_);
@@ -79,6 +80,22 @@ class ProfileReader {
                               std::tuple(right.start, -right.end);
                      });
     erase_outer_slices();
+  }
+
+  /// A recording may end before the step that it marks.
+  void doubt_early_end() {
+    if (marks_.marks().empty()) return;
+    const ProfiledEvent& step = marks_.marks().back();
+    Nanos end = step.start;
+    for (const ProfiledEvent& event : events_.profiled)
+      if (event.activity != Activity::kStep && event.activity != Activity::kGradientFlow)
+        end = std::max(end, event.end);
+    for (const ObservedOp& op : trace_.ops) end = std::max(end, op.end);
+    if (step.end - end > (step.end - step.start) / 2)
+      trace_.doubts.push_back(fmt::format(
+          "{}: nothing is recorded in the last {} of step {}, more than half of it: the "
+          "recording may have ended before the step did",
+          file_, to_text(step.end - end), step.number));
   }
 
   /// An op may be named twice, by its runtime and by a hook inside of it (tools/hooks). The inner

@@ -73,8 +73,9 @@ Models with_copies(Models models, const Schedule& schedule) {
 /// Spreads the costs by layers.
 CostModel price_layout(const LayoutCosts& layout, const Schedule& schedule) {
   if (schedule.side_stages > 0)
-    throw Error("`layout` has no word for the shards of the output layer that " + schedule.name +
-                " has beside its stages; give `output_layer`, or `costs` for every stage");
+    throw Error(
+        "`layout` has no word for the shards of an output layer beside its stages; give "
+        "`output_layer`, or `costs` for every stage");
   if (layout.cost.output_layer > 0)
     throw Error(
         "`layout` divides the costs by layers, and the output layer is one of them (L); leave "

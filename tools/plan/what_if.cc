@@ -9,7 +9,6 @@
 
 #include "sim/engine/simulate.h"
 #include "sim/ir/saturated.h"
-#include "sim/model/stage_kinds.h"
 #include "sim/predict/memory_caps.h"
 #include "tools/flags/field_names.h"
 #include "tools/flags/words.h"
@@ -111,16 +110,12 @@ std::vector<std::string> expand_schedules(const std::string& list, bool sliced) 
 }
 
 WhatIf::WhatIf(PredictOptions options, bool whole_model)
-    : options_(std::move(options)), whole_model_(whole_model) {
-  if (options_.cost.file.empty()) {
-    check_cap_unit(options_.memory, false);
-    return;
-  }
-  file_ = cost_file_of(options_.cost);
+    : options_(std::move(options)), config_(make_config(options_)), whole_model_(whole_model) {
+  const auto* const table = std::get_if<CostTable>(&config_.costs);
   const auto has_bytes = [](const auto& stage) { return stage.activation_bytes.has_value(); };
-  check_cap_unit(options_.memory,
-                 std::any_of(file_->stages.begin(), file_->stages.end(), has_bytes));
-  options_.cost.file.clear();
+  check_cap_unit(options_.memory, table != nullptr && std::any_of(table->stages.begin(),
+                                                                  table->stages.end(), has_bytes));
+  options_.cost.file.clear();  // it is read
 }
 
 UniformCost WhatIf::cost_of(const Configuration& configuration) const {
@@ -137,25 +132,28 @@ UniformCost WhatIf::share_of_rank(UniformCost cost, const Configuration& configu
   return cost;
 }
 
+std::vector<Millionths> WhatIf::caps_of(const Configuration& configuration) const {
+  std::vector<Millionths> caps = options_.memory.cap;
+  if (whole_model_)
+    for (Millionths& cap : caps) cap = saturated_product(cap, configuration.shape.ranks);
+  return caps;
+}
+
 PredictOptions WhatIf::options_of(const Configuration& configuration) const {
   PredictOptions options = options_;
   options.shape.ranks = configuration.shape.ranks;
   options.shape.chunks = configuration.shape.chunks;
   options.shape.microbatches = configuration.shape.microbatches;
   options.cost.uniform = cost_of(configuration);
-  if (whole_model_)
-    for (std::int64_t& cap : options.memory.cap)
-      cap = saturated_product(cap, configuration.shape.ranks);
+  options.memory.cap = caps_of(configuration);
   return options;
 }
 
 WhatIf::Lowered WhatIf::lower_plan(const Configuration& configuration) const {
   const ScheduleDef& def = find_schedule(configuration.schedule);
   ScheduleRequest request = make_request(def, drop_unused_flags(options_of(configuration), def));
-  if (file_ && def.reads_costs) {
-    const Schedule unordered = make_unordered_schedule(request.shape);
-    request.stage_costs = make_cost_model(fit_stages(*file_, unordered), unordered);
-  }
+  if (has_cost_file() && def.reads_costs)
+    request.stage_costs = find_costs_before_order(request.shape, config_);
   Lowered lowered{build_schedule(def, std::move(request))};
   std::variant<Program, Deadlock> program = lower(lowered.schedule, options_.cost.lower);
   if (const auto* deadlock = std::get_if<Deadlock>(&program))
@@ -165,15 +163,11 @@ WhatIf::Lowered WhatIf::lower_plan(const Configuration& configuration) const {
 }
 
 Models WhatIf::models_of(const ValidSchedule& schedule, const Configuration& configuration) const {
-  const PredictOptions options = options_of(configuration);
-  const UniformCost& cost = options.cost.uniform;
-  MemoryModel memory = make_uniform_memory(schedule->shape, choose_memory(options));
-  if (file_) {
-    Models models = find_table_costs(*file_, schedule, std::move(memory));
-    if (options_.cost.lower.overlap == Overlap::kSerial) remove_pairs(models.costs.parts);
-    return models;
-  }
-  return find_uniform_costs({cost, options.cost.network}, schedule, std::move(memory));
+  if (has_cost_file()) return find_models(schedule, config_);
+  Config own = config_;
+  std::get<UniformCosts>(own.costs).cost = cost_of(configuration);
+  own.memory.cap = caps_of(configuration);
+  return find_models(schedule, own);
 }
 
 namespace {

@@ -4,14 +4,15 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "sim/analysis/analyze.h"
 #include "sim/analysis/plan.h"
 #include "sim/ir/program.h"
+#include "sim/predict/config.h"
 #include "tools/flags/options.h"
 #include "tools/inputs/predict.h"
-#include "traces/costs/cost_file.h"
 
 namespace bubblescope::tools {
 
@@ -70,17 +71,18 @@ class WhatIf {
   /// Returns the costs of one rank's share under other flags.
   UniformCost share_of_rank(UniformCost flags, const Configuration& configuration) const;
   bool divides_model() const { return whole_model_; }
-  bool has_cost_file() const { return file_.has_value(); }
+  bool has_cost_file() const { return std::holds_alternative<CostTable>(config_.costs); }
   /// Whether a longer op can make a step shorter.
   bool shares_links() const { return options_.cost.network.has_value(); }
 
  private:
+  std::vector<Millionths> caps_of(const Configuration& configuration) const;
   PredictOptions options_of(const Configuration& configuration) const;
   Models models_of(const ValidSchedule& schedule, const Configuration& configuration) const;
 
   PredictOptions options_;
+  Config config_;  ///< of the options; the costs of a whole model are not divided yet
   bool whole_model_;
-  std::optional<CostTable> file_;  ///< content of --costs
 };
 
 }  // namespace bubblescope::tools

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <string_view>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 
 #include "sim/ir/error.h"
@@ -113,23 +114,24 @@ Plan read_plan(const Members& line, const Members& members) {
   return plan;
 }
 
-/// Reads a line without its end by `read`. Returns false where it is corrupted.
+/// What `read` makes of a line without its end; nullopt where the line is corrupted.
 template <class Read>
-bool read_line(std::string_view text, const Read& read) {
-  if (text.size() <= kDigits || text.size() > kMaxLine || text[kDigits] != ' ') return false;
+auto read_line(std::string_view text, const Read& read)
+    -> std::optional<std::invoke_result_t<Read, const JsonNode&>> {
+  if (text.size() <= kDigits || text.size() > kMaxLine || text[kDigits] != ' ') return {};
   const std::string_view content = text.substr(kDigits + 1);
-  if (text.substr(0, kDigits) != fmt::format("{:016x}", compute_checksum(content))) return false;
+  if (text.substr(0, kDigits) != fmt::format("{:016x}", compute_checksum(content))) return {};
   try {
     const JsonFile file(content, "journal");
-    read(file.root());
-    return true;
+    return read(file.root());
   } catch (const Error&) {
-    return false;
+    return {};
   }
 }
 
-void read_owner(const JsonNode& line, JournalOwner& owner) {
+JournalOwner read_owner(const JsonNode& line) {
   const Members members{line};
+  JournalOwner owner;
   const JsonNode arguments = line.at("arguments");
   for (std::size_t at = 0; at < arguments.size(); ++at)
     owner.arguments.push_back(arguments[at].text());
@@ -138,19 +140,20 @@ void read_owner(const JsonNode& line, JournalOwner& owner) {
   owner.shard.count = static_cast<std::size_t>(members.whole("shards", 1'000'000, 1));
   owner.shard.index = static_cast<std::size_t>(
       members.whole("shard", static_cast<std::int64_t>(owner.shard.count) - 1));
+  return owner;
 }
 
-void read_outcome(const JsonNode& line, PlanJournal& journal) {
+std::pair<std::size_t, Outcome> read_outcome(const JsonNode& line, const JournalOwner& owner) {
   const Members members{line};
-  const auto last = static_cast<std::int64_t>(journal.owner.configurations) - 1;
+  const auto last = static_cast<std::int64_t>(owner.configurations) - 1;
   const auto at = static_cast<std::size_t>(members.whole("at", last));
-  if (!journal.owner.shard.holds(at)) line.refuse("is of another shard");
+  if (!owner.shard.holds(at)) line.refuse("is of another shard");
   Outcome outcome{{}, line.at("refusal").text(), members.amount("excess")};
   if (members.has("plan")) {
     const JsonNode plan = line.at("plan");
     outcome.plan = read_plan(members, {plan});
   }
-  journal.outcomes[at] = std::move(outcome);
+  return {at, std::move(outcome)};
 }
 
 }  // namespace
@@ -182,14 +185,16 @@ std::optional<PlanJournal> read_plan_journal(const std::string& path) {
   if (!is_cut && !left.starts_with(kFormat))
     throw Error(path + " is not a plan journal; give one, or a file that does not exist");
   if (end == text.npos) return {};
-  PlanJournal journal;
-  const std::string_view first = left.substr(kFormat.size(), end - kFormat.size());
-  if (!read_line(first, [&](const JsonNode& line) { read_owner(line, journal.owner); }))
-    throw Error(path + ": the first line is corrupted; remove the file to start again");
-  for (left.remove_prefix(end + 1); left.find('\n') != left.npos;
-       left.remove_prefix(left.find('\n') + 1))
-    read_line(left.substr(0, left.find('\n')),
-              [&](const JsonNode& line) { read_outcome(line, journal); });
+  auto owner = read_line(left.substr(kFormat.size(), end - kFormat.size()), read_owner);
+  if (!owner) throw Error(path + ": the first line is corrupted; remove the file to start again");
+  PlanJournal journal{*std::move(owner), {}};
+  const auto read = [&](const JsonNode& line) { return read_outcome(line, journal.owner); };
+  left.remove_prefix(end + 1);
+  for (std::size_t next = left.find('\n'); next != left.npos; next = left.find('\n')) {
+    if (auto result = read_line(left.substr(0, next), read))
+      journal.outcomes[result->first] = std::move(result->second);
+    left.remove_prefix(next + 1);
+  }
   return journal;
 }
 

@@ -63,7 +63,7 @@ bool needs(const Op& op, const Op& producer) {
 }
 
 /// Distinguishes data dependencies from those of the order, which another order would not have:
-/// those by which a pair starts or ends together, and those of posts and waits.
+/// those by which a pair starts or ends together, those of posts and waits, and waits for sends.
 class DataEdges {
  public:
   explicit DataEdges(const Program& program)
@@ -84,6 +84,8 @@ class DataEdges {
     const Instruction& waiting = program_.instructions[to];
     const Instruction& awaited = program_.instructions[from];
     if (is_end_of_message(waiting) || is_end_of_message(awaited)) return {};
+    // A rank waits for a message of its own only to free memory.
+    if (is_message(awaited) && awaited.rank == waiting.rank) return {};
     if (needs(waiting.op, awaited.op)) return from;
     const InstructionId first = first_of_pair_[from];
     if (first != kNoInstruction && needs(waiting.op, program_.instructions[first].op)) return first;

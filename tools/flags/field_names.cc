@@ -54,11 +54,13 @@ constexpr auto kFlags = std::to_array<FieldFlag>({
     {"replicas", "--replicas"},
     {"rules", "--rules"},
     {"seed", "--seed"},
+    {"send_budget", "--send-budget"},
     {"seq_length", "--seq-length"},
     {"slices", "--slices"},
     {"slow", "--slow"},
     {"tp", "--tp"},
     {"training_optimizer", "--training-optimizer"},
+    {"unshard_lookahead", "--unshard-lookahead"},
     {"vocab_size", "--vocab-size"},
     {"vpp", "--vpp"},
 });

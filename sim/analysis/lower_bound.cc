@@ -69,7 +69,7 @@ bool is_after_edge(const Instruction& waiting, const Instruction& awaited) {
 }
 
 /// Distinguishes data dependencies from those of the order, which another order would not have:
-/// those by which a pair starts or ends together, and those of posts and waits.
+/// those by which a pair starts or ends together, those of posts and waits, and waits for sends.
 class DataEdges {
  public:
   explicit DataEdges(const Program& program)
@@ -90,6 +90,8 @@ class DataEdges {
     const Instruction& waiting = program_.instructions[to];
     const Instruction& awaited = program_.instructions[from];
     if (is_end_of_message(waiting) || is_end_of_message(awaited)) return {};
+    // A rank waits for a message of its own only to free memory.
+    if (is_message(awaited) && awaited.rank == waiting.rank) return {};
     if (is_after_edge(waiting, awaited)) {
       // A pair starts and ends together, so the edge may be that of its other half.
       const bool is_exact =

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "sim/analysis/held_buffers.h"
 #include "sim/ir/depend.h"
 
 namespace bubblescope::inline sim {
@@ -100,8 +101,9 @@ class Amounts {
   std::vector<bool> recomputed_;     ///< by a forward's index; empty: none
 };
 
-/// The order of changes at the same time.
-enum class ChangeOrder : std::uint8_t { kCopyReleases, kCompute, kCopyAllocates };
+/// The order of changes at the same time. An op's output is there before the op ends, and gathered
+/// weights come and go with the copies.
+enum class ChangeOrder : std::uint8_t { kOutput, kCopyReleases, kCompute, kCopyAllocates };
 
 struct Change {
   Nanos time = 0;
@@ -128,18 +130,29 @@ void add_copy(std::vector<std::vector<Change>>& changes, const Instruction& copy
   if (evicts || !by_host) changes[evicts ? own : offload_target].push_back(released);
 }
 
+ChangeOrder turn_of(const BufferChange& buffer) {
+  if (!buffer.allocates) return ChangeOrder::kCopyReleases;
+  return buffer.buffer == HeldBuffer::kOutput ? ChangeOrder::kOutput : ChangeOrder::kCopyAllocates;
+}
+
+Change change_of(const BufferChange& buffer) {
+  const Bytes bytes = buffer.allocates ? buffer.bytes : -buffer.bytes;
+  return {buffer.time, turn_of(buffer), buffer.by, {0, 0, bytes}};
+}
+
 /// Calls visit(rank, change) for every change, each rank's in time order.
 template <class Visit>
 void for_each_change(const Schedule& schedule, const Program& program, const Timeline& timeline,
-                     const MemoryModel& memory, Visit visit) {
+                     const MemoryModel& memory, const std::vector<BufferChange>& buffers,
+                     Visit visit) {
   const Amounts amounts(schedule, program, memory);
   const auto compute_change = [&](InstructionId id) {
     const MemoryAmount amount = amounts.of(program.instructions[id].op);
     const Nanos time = allocates(amount) ? timeline.start[id] : timeline.end[id];
     return Change{time, ChangeOrder::kCompute, id, amount};
   };
-  // Without copies a rank's changes are those of its compute lane, which are in time order.
-  if (schedule.offload_target_of_rank.empty()) {
+  // Without copies and buffers a rank's changes are those of its compute lane, in time order.
+  if (schedule.offload_target_of_rank.empty() && buffers.empty()) {
     for (InstructionId id = 0; id < program.size(); ++id)
       if (is_compute(program.instructions[id].op.kind))
         visit(static_cast<std::size_t>(program.instructions[id].rank), compute_change(id));
@@ -154,6 +167,8 @@ void for_each_change(const Schedule& schedule, const Program& program, const Tim
     else if (is_compute(instruction.op.kind))
       changes[rank].push_back(compute_change(id));
   }
+  for (const BufferChange& buffer : buffers)
+    changes[static_cast<std::size_t>(buffer.rank)].push_back(change_of(buffer));
   for (std::size_t rank = 0; rank < changes.size(); ++rank) {
     std::stable_sort(changes[rank].begin(), changes[rank].end(),
                      [](const Change& left, const Change& right) {
@@ -169,10 +184,12 @@ std::vector<MemoryPoint> compute_memory_curve(const ValidSchedule& schedule, con
                                               const Timeline& timeline, const MemoryModel& memory) {
   std::vector<MemoryAmount> held(static_cast<std::size_t>(program.ranks));
   std::vector<MemoryPoint> curve;
-  for_each_change(schedule, program, timeline, memory, [&](std::size_t rank, const Change& change) {
-    held[rank] += change.amount;
-    curve.push_back({change.time, static_cast<std::int32_t>(rank), change.by, held[rank]});
-  });
+  const auto buffers = find_buffer_changes(program, timeline, memory);
+  for_each_change(
+      schedule, program, timeline, memory, buffers, [&](std::size_t rank, const Change& change) {
+        held[rank] += change.amount;
+        curve.push_back({change.time, static_cast<std::int32_t>(rank), change.by, held[rank]});
+      });
   return curve;
 }
 
@@ -200,9 +217,11 @@ struct RankPeak {
 std::vector<Peak> find_peaks(const ValidSchedule& schedule, const Program& program,
                              const Timeline& timeline, const MemoryModel& memory) {
   std::vector<RankPeak> rank_peaks(static_cast<std::size_t>(program.ranks));
-  for_each_change(schedule, program, timeline, memory, [&](std::size_t rank, const Change& change) {
-    rank_peaks[rank].change(change.amount, change.by);
-  });
+  const auto buffers = find_buffer_changes(program, timeline, memory);
+  for_each_change(schedule, program, timeline, memory, buffers,
+                  [&](std::size_t rank, const Change& change) {
+                    rank_peaks[rank].change(change.amount, change.by);
+                  });
   std::vector<Peak> peaks(rank_peaks.size());
   const double slices = schedule->shape.slices;
   for (std::size_t rank = 0; rank < peaks.size(); ++rank) {
@@ -215,6 +234,7 @@ std::vector<Peak> find_peaks(const ValidSchedule& schedule, const Program& progr
     if (!memory.activation_bytes.empty() || !memory.static_bytes.empty())
       peak.bytes = highest.bytes + (memory.static_bytes.empty() ? 0 : memory.static_bytes[rank]);
   }
+  set_buffer_peaks(peaks, buffers, memory);
   return peaks;
 }
 

@@ -35,7 +35,7 @@ struct MemoryPoint {
 /// Every change of every rank's memory, each rank's in time order. An op allocates when it starts
 /// and releases when it ends. At the same time, copies that release come first, then compute ops in
 /// their order, then copies that allocate. Activations evicted to another rank's memory count there
-/// from the start of the EVICT to the end of the LOAD.
+/// from the start of the EVICT to the end of the LOAD. Bytes include held buffers (held_buffers.h).
 std::vector<MemoryPoint> compute_memory_curve(const ValidSchedule& schedule, const Program& program,
                                               const Timeline& timeline, const MemoryModel& memory);
 

@@ -25,6 +25,8 @@ struct Configuration {
   std::int32_t micro_batch_size = 1;
   Recompute recompute = Recompute::kNone;
   LayerSplit split = LayerSplit::kBalanced;  ///< of a model's layers
+  /// Sends that a rank may have outstanding; 0: ranks do not wait for them.
+  std::int32_t send_budget = 0;
 
   std::int64_t samples() const {
     return std::int64_t{shape.microbatches} * micro_batch_size * data;

@@ -10,6 +10,7 @@
 
 #include "sim/analysis/job_step.h"
 #include "sim/analysis/parts_report.h"
+#include "sim/analysis/peak.h"
 #include "sim/analysis/serving_report.h"
 #include "sim/ir/program.h"
 #include "sim/ir/units.h"
@@ -36,15 +37,6 @@ std::string_view name(IdleCause cause);
 enum class BusyKind : std::uint8_t { kF, kI, kW, kB, kR, kSend, kOptimizer };
 inline constexpr int kBusyKinds = 7;
 std::string_view name(BusyKind kind);
-
-/// A rank's memory peak and the op that reaches it.
-struct Peak {
-  double chunks = 0;       ///< stage chunks whose activations are held
-  double activations = 0;  ///< the same in micro-batches of the rank's whole share
-  double units = 0;        ///< in the unit of --mem
-  std::optional<Bytes> bytes;
-  std::optional<InstructionId> at;  ///< the first to reach `chunks`
-};
 
 /// Weight versions of a rank in asynchronous training.
 struct WeightReport {

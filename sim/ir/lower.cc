@@ -12,9 +12,11 @@
 #include "sim/ir/lower_collectives.h"
 #include "sim/ir/lower_dataflow.h"
 #include "sim/ir/lower_messages.h"
+#include "sim/ir/lower_send_waits.h"
 #include "sim/ir/lower_update.h"
 #include "sim/ir/post_messages.h"
 #include "sim/ir/program_draft.h"
+#include "sim/ir/send_budget.h"
 #include "sim/ir/share_links.h"
 
 namespace bubblescope::inline sim {
@@ -252,6 +254,24 @@ std::variant<Program, Deadlock> lower_messages(const Program& dataflow,
   return dataflow;
 }
 
+namespace {
+
+/// Adds the posts and waits of the posted lists, and the waits for sends of a budget.
+std::variant<Program, Deadlock> lower_posted(const ValidSchedule& schedule, const Program& dataflow,
+                                             const LowerOptions& options) {
+  const std::vector<RankOrder> posted =
+      options.send_budget ? make_awaited_lists(schedule, options.posting, *options.send_budget)
+                          : make_posted_lists(schedule, options.posting);
+  std::variant<Program, Deadlock> lowered =
+      lower_messages(dataflow, find_steps(schedule, dataflow, posted), options);
+  if (options.send_budget)
+    if (const auto* program = std::get_if<Program>(&lowered))
+      lowered = lower_send_waits(schedule, *program, posted, options);
+  return lowered;
+}
+
+}  // namespace
+
 std::variant<Program, Deadlock> lower_by_sorting(const ValidSchedule& schedule, Overlap overlap) {
   return DataflowLowering(schedule, overlap).run();
 }
@@ -260,14 +280,12 @@ std::variant<Program, Deadlock> lower(const ValidSchedule& schedule, const Lower
   std::variant<Program, Deadlock> lowered = lower_dataflow(schedule, options.overlap);
   if (options.ranks_per_host_link > 1 && std::holds_alternative<Program>(lowered))
     lowered = share_host_links(std::get<Program>(lowered), options.ranks_per_host_link);
-  if (options.mode != P2pMode::kDataflow)
-    if (const auto* dataflow = std::get_if<Program>(&lowered)) {
-      const std::vector<RankOrder> posted = make_posted_lists(schedule, options.posting);
-      lowered = lower_messages(*dataflow, find_steps(schedule, *dataflow, posted), options);
-    }
+  if (options.mode != P2pMode::kDataflow || options.send_budget)
+    if (const auto* dataflow = std::get_if<Program>(&lowered))
+      lowered = lower_posted(schedule, *dataflow, options);
   if (posts_collectives(schedule))
     if (const auto* program = std::get_if<Program>(&lowered))
-      lowered = lower_collectives(schedule, *program);
+      lowered = lower_collectives(schedule, *program, options.gathers_in_place);
   if (options.update.any())
     if (const auto* program = std::get_if<Program>(&lowered))
       lowered = lower_update(schedule, *program, options.update);

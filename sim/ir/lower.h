@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <variant>
 #include <vector>
 
@@ -49,15 +50,23 @@ struct LowerOptions {
   UpdateOptions update = {};
   /// Adjacent ranks that share one link to the host, one copy at a time in each direction.
   std::int32_t ranks_per_host_link = 1;
+  /// The sends that a rank may have outstanding (send_budget.h); nullopt: ranks do not wait for
+  /// their sends, and the Program does not say when outputs are no longer held.
+  std::optional<std::int32_t> send_budget = {};
+  /// Whether an UNSHARD starts where it stands in its list, when the compute op before it has
+  /// ended; else as soon as its lane is free.
+  bool gathers_in_place = false;
 };
 
 /// Adds to the compute ops: the messages that the data flow requires, one per activation or
 /// gradient that crosses ranks, sent when its producer ends; the dependencies of copies, which run
-/// beside the compute ops; in every mode but dataflow, the posts and waits of the posted lists; the
-/// collectives of `posted`; and the reductions and optimizer steps of `update`.
+/// beside the compute ops; in every mode but dataflow, the posts and waits of the posted lists;
+/// with a send budget, the waits for sends; the collectives of `posted`; and the reductions and
+/// optimizer steps of `update`.
 ///
-/// Throws Error when an op waits for one that no rank runs, or when a message is not posted at both
-/// ends. validate() reports these problems, and more, without throwing.
+/// Throws Error when an op waits for one that no rank runs, when a message is not posted at both
+/// ends, or when a rank cannot keep its send budget. validate() reports these problems, and more,
+/// without throwing.
 std::variant<Program, Deadlock> lower(const ValidSchedule& schedule,
                                       const LowerOptions& options = {});
 

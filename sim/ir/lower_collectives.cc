@@ -15,8 +15,9 @@ namespace {
 
 class PostedCollectives {
  public:
-  PostedCollectives(const Schedule& schedule, const Program& program)
+  PostedCollectives(const Schedule& schedule, const Program& program, bool gathers_in_place)
       : schedule_(schedule),
+        gathers_in_place_(gathers_in_place),
         computes_(static_cast<std::size_t>(program.ranks)),
         draft_(program),
         unshards_(draft_, "unshard"),
@@ -45,6 +46,7 @@ class PostedCollectives {
   void walk(std::int32_t rank) {
     stages_.assign(static_cast<std::size_t>(schedule_.stages()), {});
     awaited_.clear();
+    last_compute_.reset();
     auto next_compute = computes_[static_cast<std::size_t>(rank)].begin();
     for (const Op& op : schedule_.posted[static_cast<std::size_t>(rank)]) {
       if (is_compute(op.kind))
@@ -68,7 +70,7 @@ class PostedCollectives {
     for (const InstructionId reduction : awaited_) draft_.add_dependency(id, reduction);
     awaited_.clear();
     if (cells.unshard) draft_.add_dependency(id, *std::exchange(cells.unshard, std::nullopt));
-    cells.last_op = id;
+    cells.last_op = last_compute_ = id;
     if (makes_weight_grad(op.kind)) cells.gradients.push_back(id);
   }
 
@@ -81,13 +83,17 @@ class PostedCollectives {
       return;
     }
     if (op.kind == OpKind::kReshard && cells.last_op) part.awaited = {*cells.last_op};
+    if (op.kind == OpKind::kUnshard && gathers_in_place_ && last_compute_)
+      part.awaited = {*last_compute_};
     const InstructionId id = unshards_.add(part, Role::kWork);
     if (op.kind == OpKind::kUnshard) cells.unshard = id;
   }
 
   const Schedule& schedule_;
+  bool gathers_in_place_;
   std::vector<std::vector<InstructionId>> computes_;  ///< [rank], in order
   std::vector<StageCells> stages_;                    ///< [stage]
+  std::optional<InstructionId> last_compute_;         ///< of the current rank
   std::vector<InstructionId> awaited_;  ///< reductions that the rank's next compute op waits for
   ProgramDraft draft_;
   CollectiveLanes unshards_;
@@ -104,8 +110,8 @@ bool posts_collectives(const Schedule& schedule) {
 }
 
 std::variant<Program, Deadlock> lower_collectives(const ValidSchedule& schedule,
-                                                  const Program& program) {
-  return PostedCollectives(schedule, program).run();
+                                                  const Program& program, bool gathers_in_place) {
+  return PostedCollectives(schedule, program, gathers_in_place).run();
 }
 
 }  // namespace bubblescope::inline sim

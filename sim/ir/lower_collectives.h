@@ -2,8 +2,8 @@
 // the compute lane, like FSDP's streams for gathering and for reducing.
 //
 //   lane "unshard", per rank, in posted order
-//     UNSHARD      waits only for its lane: parameters are gathered ahead of time. The next op on
-//                  its stage waits for it
+//     UNSHARD      waits only for its lane: parameters are gathered ahead of time; or also for the
+//                  compute op before it (`gathers_in_place`). The next op on its stage waits for it
 //     RESHARD      waits for the last op on its stage before it, so that the next UNSHARD has
 //     memory
 //   lane "collective"
@@ -23,8 +23,8 @@ namespace bubblescope::inline sim {
 bool posts_collectives(const Schedule& schedule);
 
 /// `program` is the schedule's Program without these collectives. The cells must have passed
-/// validate_collectives.
+/// validate_collectives. LowerOptions say what `gathers_in_place` is.
 std::variant<Program, Deadlock> lower_collectives(const ValidSchedule& schedule,
-                                                  const Program& program);
+                                                  const Program& program, bool gathers_in_place);
 
 }  // namespace bubblescope::inline sim

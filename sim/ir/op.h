@@ -82,6 +82,12 @@ inline bool is_message(OpKind kind) { return is_send(kind) || is_recv(kind); }
 inline bool is_send_wait(OpKind kind) {
   return kind == OpKind::kWaitSendForward || kind == OpKind::kWaitSendBackward;
 }
+/// The wait for a SEND.
+inline Op make_send_wait(Op send) {
+  send.kind =
+      send.kind == OpKind::kSendForward ? OpKind::kWaitSendForward : OpKind::kWaitSendBackward;
+  return send;
+}
 /// True for ops that a rank runs together with others, beside its compute ops.
 inline bool is_collective(OpKind kind) { return kind >= OpKind::kUnshard && kind <= OpKind::kNorm; }
 /// True for copies of activations from and to a rank's memory.

@@ -11,6 +11,7 @@
 #include "sim/ir/op_kinds.h"
 #include "sim/ir/post_messages.h"
 #include "sim/ir/posted_waits.h"
+#include "sim/ir/send_budget.h"
 #include "sim/ir/shard_stages.h"
 
 namespace bubblescope::inline sim {
@@ -59,17 +60,11 @@ class SendWaits {
       add_wait_behind(op);
     }
     for (const auto& send : sent_)
-      if (send) waiting_.push_back(wait_for(*send));
+      if (send) waiting_.push_back(make_send_wait(*send));
     return std::move(waiting_);
   }
 
  private:
-  static Op wait_for(Op send) {
-    send.kind =
-        send.kind == OpKind::kSendForward ? OpKind::kWaitSendForward : OpKind::kWaitSendBackward;
-    return send;
-  }
-
   void note(const Op& send) {
     if (send.kind == OpKind::kSendForward)
       forward_[{send.stage, send.microbatch, send.slice}] = sent_.size();
@@ -80,7 +75,7 @@ class SendWaits {
     if (!gives_input_grad(op.kind)) return;
     const auto sent = forward_.find({op.stage, op.microbatch, op.slice});
     if (sent == forward_.end()) return;
-    waiting_.push_back(wait_for(*std::exchange(sent_[sent->second], std::nullopt)));
+    waiting_.push_back(make_send_wait(*std::exchange(sent_[sent->second], std::nullopt)));
     forward_.erase(sent);
   }
 
@@ -105,8 +100,10 @@ RankOrder add_reduction_waits(const RankOrder& list) {
   return waiting;
 }
 
-std::vector<RankOrder> make_pytorch_lists(const ValidSchedule& schedule,
-                                          const PytorchListOptions& options) {
+namespace {
+
+std::vector<RankOrder> make_unlimited_lists(const ValidSchedule& schedule,
+                                            const PytorchListOptions& options) {
   const bool current = options.release == PytorchRelease::kFrom215;
   if (posts_messages(schedule))
     return !current                ? without_waits(schedule->posted)
@@ -119,6 +116,15 @@ std::vector<RankOrder> make_pytorch_lists(const ValidSchedule& schedule,
   std::vector<RankOrder> lists = post_messages(require_valid(std::move(cells)));
   for (RankOrder& list : lists) list = add_send_waits(list);
   return defer_if(deferred, schedule, std::move(lists));
+}
+
+}  // namespace
+
+std::vector<RankOrder> make_pytorch_lists(const ValidSchedule& schedule,
+                                          const PytorchListOptions& options) {
+  std::vector<RankOrder> lists = make_unlimited_lists(schedule, options);
+  const bool waits = options.release == PytorchRelease::kFrom215;
+  return waits && options.send_budget ? limit_sends(schedule, lists, *options.send_budget) : lists;
 }
 
 }  // namespace bubblescope::inline sim

@@ -4,6 +4,8 @@
 //   since 2.15   0F0 0SEND_F0 0RECV_B0 0B0 0WAIT_SEND_F0 0REDUCE_GRAD 0WAIT_REDUCE_GRAD
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "sim/ir/lower.h"
@@ -16,6 +18,7 @@ namespace bubblescope::inline sim {
 struct PytorchListOptions {
   PytorchRelease release = PytorchRelease::kFrom215;
   Lowering posting = Lowering::kAsap;
+  std::optional<std::int32_t> send_budget = {};  ///< since 2.15; nullopt: none (send_budget.h)
 };
 
 /// The lists of a schedule, [rank]: its compute ops, collectives and messages; since 2.15 also all

@@ -1,11 +1,15 @@
 // PyTorch's two passes over a rank's order.
 #include "sim/ir/shard_stages.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
 #include <vector>
+
+#include "sim/ir/error.h"
 
 namespace bubblescope::inline sim {
 
@@ -60,7 +64,26 @@ bool repeats(const RankOrder& ops, std::size_t at) {
 
 }  // namespace
 
-RankOrder add_unshards(const RankOrder& order, PytorchRelease release) {
+std::vector<std::int32_t> spread_lookahead(const UnshardLookahead& lookahead, std::int32_t ranks) {
+  constexpr auto kMost = static_cast<std::int32_t>(kMaxGatheredStages);
+  std::vector<std::int32_t> stages = lookahead.stages;
+  if (stages.empty())
+    for (std::int32_t rank = 0; rank < ranks; ++rank) stages.push_back(std::min(rank + 2, kMost));
+  if (stages.size() == 1) stages.resize(static_cast<std::size_t>(ranks), stages.front());
+  if (stages.size() != static_cast<std::size_t>(ranks))
+    throw Error(
+        fmt::format("`unshard_lookahead` has {} entries for {} ranks; give one, or one per rank",
+                    stages.size(), ranks));
+  for (const std::int32_t count : stages)
+    if (count < 1 || count > kMost)
+      throw Error(
+          fmt::format("`unshard_lookahead` {} is not in 1..{}: a rank has at most {} stages "
+                      "gathered at once",
+                      count, kMost, kMost));
+  return stages;
+}
+
+RankOrder add_unshards(const RankOrder& order, PytorchRelease release, std::size_t lookahead) {
   const std::vector<std::size_t> stages_left = count_stages_left(order);
   RankOrder cells;
   Stages gathered;
@@ -72,7 +95,8 @@ RankOrder add_unshards(const RankOrder& order, PytorchRelease release) {
       for (const std::int32_t stage : gathered)
         if (!contains(next, stage)) cells.push_back(make_cell(OpKind::kReshard, stage));
       std::erase_if(gathered, [&](std::int32_t stage) { return !contains(next, stage); });
-      for (const std::int32_t stage : next) {
+      for (const std::int32_t stage :
+           next_stages(order, at, std::min(lookahead, stages_left[at]))) {
         if (contains(gathered, stage)) continue;
         gathered.push_back(stage);
         cells.push_back(make_cell(OpKind::kUnshard, stage));
@@ -105,11 +129,16 @@ bool reduces_by_rank(const Schedule& schedule) {
   return schedule.pipelines == 1 && schedule.weights.empty();
 }
 
-ValidSchedule shard_stages(ValidSchedule given, PytorchRelease release) {
+ValidSchedule shard_stages(ValidSchedule given, PytorchRelease release,
+                           const std::optional<UnshardLookahead>& lookahead) {
   Schedule schedule = std::move(given).take();
+  const std::vector<std::int32_t> ahead = spread_lookahead(
+      lookahead.value_or(UnshardLookahead{{static_cast<std::int32_t>(kMaxGatheredStages)}}),
+      schedule.shape.ranks);
   schedule.posted.clear();
-  for (const RankOrder& order : schedule.order)
-    schedule.posted.push_back(add_unshards(order, release));
+  for (std::size_t rank = 0; rank < schedule.order.size(); ++rank)
+    schedule.posted.push_back(
+        add_unshards(schedule.order[rank], release, static_cast<std::size_t>(ahead[rank])));
   if (reduces_by_rank(schedule))
     for (RankOrder& cells : schedule.posted) cells = add_reductions(cells);
   return require_valid(std::move(schedule));

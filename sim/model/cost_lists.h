@@ -45,6 +45,12 @@ bool has_message_entries(const CostTable& table);
 CostTensor<MessageSizes> make_message_sizes(const CostTable& table, const Schedule& schedule,
                                             const Cluster& cluster);
 
+/// Whether the table gives the bytes of any message.
+bool knows_message_bytes(const CostTable& table);
+
+/// The sizes of all messages of a table without a cluster.
+CostTensor<MessageSizes> find_message_sizes(const CostTable& table, const Schedule& schedule);
+
 /// Sets the times of all messages, without contention.
 void set_message_times(CostModel& model, const CostTable& table, const Schedule& schedule);
 

@@ -43,11 +43,13 @@ class TransferTable {
 
   /// Prices a message of a stage: what its entry leaves out is that of the link.
   MessageTime price(const StageMessage& message, const MessageEntry& entry) const {
-    const auto own = own_.find({message.from, message.to});
-    const Priced& link = own == own_.end() ? usual_ : own->second;
-    const Bytes bytes = entry.bytes.value_or(link.transfer.bytes);
+    const Priced& link = link_of(message);
     const Nanos latency = entry.latency.value_or(link.transfer.latency);
-    return {latency, time_of_bytes(link.speed, bytes)};
+    return {latency, time_of_bytes(link.speed, count_bytes(message, entry))};
+  }
+
+  Bytes count_bytes(const StageMessage& message, const MessageEntry& entry) const {
+    return entry.bytes.value_or(link_of(message).transfer.bytes);
   }
 
  private:
@@ -55,6 +57,12 @@ class TransferTable {
     LinkSpeed speed;
     TransferEntry transfer;
   };
+
+  const Priced& link_of(const StageMessage& message) const {
+    const auto own = own_.find({message.from, message.to});
+    return own == own_.end() ? usual_ : own->second;
+  }
+
   Priced usual_;
   std::map<std::pair<std::int32_t, std::int32_t>, Priced> own_;
 };
@@ -90,6 +98,22 @@ void set_links(CostModel& model, const CostTable& table, std::int32_t ranks) {
 }
 
 }  // namespace
+
+bool knows_message_bytes(const CostTable& table) {
+  const auto on_link = [](const LinkEntry& link) { return link.transfer.bytes > 0; };
+  const auto of_stage = [&](const StageEntry& entry) { return entry.message_bytes.has_value(); };
+  return table.message.bytes > 0 || std::any_of(table.links.begin(), table.links.end(), on_link) ||
+         std::any_of(table.stages.begin(), table.stages.end(), of_stage);
+}
+
+CostTensor<MessageSizes> find_message_sizes(const CostTable& table, const Schedule& schedule) {
+  const TransferTable transfers(table);
+  return make_message_tensor<MessageSizes>(
+      schedule, has_lists(table), [&](MessageSizes& sizes, const StageMessage& message) {
+        (message.forward ? sizes.forward : sizes.backward) =
+            transfers.count_bytes(message, message_entry(table, message.producer));
+      });
+}
 
 double TransferEntry::nanos() const {
   return static_cast<double>(latency) + bytes_nanos(speed(), bytes);

@@ -44,6 +44,10 @@ struct ModelOnDevices {
   std::vector<std::string> replaced = {};
 
   bool trains = true;  ///< otherwise the schedule has forwards alone
+  /// Whether memory over time has what is being sent, and what UNSHARDs gather, so that no buffers
+  /// are counted for them.
+  bool counts_sends = false;
+  bool counts_gathered = false;
 
   Bytes usable_memory() const { return gpu.memory - reserved_memory; }
 };

@@ -8,6 +8,7 @@
 
 #include "sim/ir/schedule.h"
 #include "sim/ir/units.h"
+#include "sim/model/cluster.h"
 #include "sim/model/cost_tensor.h"
 
 namespace bubblescope::inline sim {
@@ -70,8 +71,16 @@ struct MemoryModel {
   /// a stage's micro-batches.
   CostTensor<SliceBytes> by_microbatch = {};
   std::vector<Bytes> static_bytes;  ///< [rank]: weights, gradients, optimizer
-  std::vector<std::int64_t> cap;    ///< [rank], in millionths of the unit; empty: none
-  std::vector<Bytes> cap_bytes;     ///< [rank], including static memory; empty: none
+  /// Whether outputs count until their sends have ended, as in Programs with a send budget, and
+  /// their bytes; empty: unknown.
+  bool counts_outputs = false;
+  CostTensor<MessageSizes> output_bytes = {};
+  /// Whether weights count from their UNSHARD to their RESHARD, and [stage] their bytes; empty:
+  /// unknown.
+  bool counts_gathered = false;
+  std::vector<Bytes> gathered_bytes = {};
+  std::vector<std::int64_t> cap;  ///< [rank], in millionths of the unit; empty: none
+  std::vector<Bytes> cap_bytes;   ///< [rank], including static memory; empty: none
 };
 
 }  // namespace bubblescope::inline sim

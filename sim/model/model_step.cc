@@ -77,6 +77,16 @@ std::vector<RankLoad> sum_rank_loads(const Schedule& schedule,
   return loads;
 }
 
+std::vector<Bytes> count_gathered_bytes(const Schedule& schedule,
+                                        const std::vector<StageLoad>& stages) {
+  std::vector<Bytes> bytes;
+  for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
+    const auto at = static_cast<std::size_t>(stage % schedule.stages_per_pipeline());
+    bytes.push_back(round_bytes(2 * stages[at].parameters.all(), "a stage's gathered weights"));
+  }
+  return bytes;
+}
+
 /// Every tensor rank sends its part. If the receiver's tensor ranks each need the whole, they
 /// gather it in their node (scatter-gather, arXiv 2104.04473, section 4.1).
 Nanos estimate_message_time(const ModelOnDevices& on, const Link& link, double bytes) {
@@ -189,6 +199,8 @@ ModelStep compute_model_step(const ModelOnDevices& on, const Schedule& schedule)
     step.costs.updates.push_back(estimate_update_cost(on, load.parameters, load.times, sharing));
     step.activation_bytes.push_back(on.trains ? slice_memory(load.memory, slices) : MemoryDelta{});
   }
+  if (on.counts_gathered && on.parallel.zero_stage >= 3)
+    step.gathered_bytes = count_gathered_bytes(schedule, stages);
   expose_messages(step.costs, schedule, on.assumptions.message_exposed);
   for (const RankLoad& load : sum_rank_loads(schedule, stages))
     step.states.push_back(count_rank_states(on, schedule.shape, load));

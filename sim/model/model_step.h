@@ -20,6 +20,9 @@ struct ModelStep {
   std::vector<MemoryDelta> activation_bytes;  ///< [stage]
   std::vector<StateBytes> states;             ///< [rank]
   std::vector<std::int64_t> first_layer;      ///< [stage] of one pipeline, and the end
+  /// [stage]: its 16-bit weights while they are gathered, where ModelOnDevices::counts_gathered;
+  /// empty below ZeRO stage 3, where each rank has them all the time.
+  std::vector<Bytes> gathered_bytes = {};
 };
 
 /// Layers are split so that the slowest stage is as fast as possible. Devices are numbered with

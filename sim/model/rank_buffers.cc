@@ -29,7 +29,7 @@ Bytes count_gathered_input_bytes(const Parallelism& parallel, std::int64_t hidde
 /// The layer that computes and the next one, in 16 bits; and in PyTorch the head, which FSDP
 /// gathers as a group of its own.
 double count_gathered_weight_bytes(const ModelOnDevices& on, const RankLoad& load) {
-  if (on.parallel.zero_stage < 3 || load.layers == 0) return 0;
+  if (on.parallel.zero_stage < 3 || load.layers == 0 || on.counts_gathered) return 0;
   const double tables = static_cast<double>(count_head_parameters(on.model)) / on.parallel.tensor;
   return 4 * load.per_layer() + (on.parallel.pytorch && load.head ? 2 * tables : 0);
 }
@@ -40,12 +40,13 @@ double count_reduced_bytes(const ModelOnDevices& on, const RankLoad& load) {
   return 6 * load.per_layer();
 }
 
-/// Two messages each way. PyTorch's pipelines allocate a buffer per micro-batch to receive
-/// activations and another for gradients.
+/// Two messages each way, unless memory over time has those that leave. PyTorch's pipelines
+/// allocate a buffer per micro-batch to receive activations and another for gradients.
 double count_pipeline_bytes(const ModelOnDevices& on, const Shape& shape) {
   if (shape.ranks == 1) return 0;
   const double message = count_message_bytes(on, 1);
-  return on.parallel.pytorch ? 2.0 * shape.chunks * shape.microbatches * message : 4 * message;
+  if (on.parallel.pytorch) return 2.0 * shape.chunks * shape.microbatches * message;
+  return (on.counts_sends ? 2 : 4) * message;
 }
 
 }  // namespace

@@ -11,6 +11,7 @@ UpdateOptions choose_model_update(const Schedule& schedule) {
 
 LowerOptions choose_lowering(const Schedule& schedule, const Config& config) {
   LowerOptions lower = config.lower;
+  if (config.moves.sharding && config.moves.sharding->lookahead) lower.gathers_in_place = true;
   const auto* const model = std::get_if<ModelCosts>(&config.costs);
   if (model != nullptr && model->default_update) lower.update = choose_model_update(schedule);
   return lower;

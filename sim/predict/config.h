@@ -17,6 +17,7 @@
 #include "sim/ir/lower.h"
 #include "sim/ir/offload.h"
 #include "sim/ir/pytorch_release.h"
+#include "sim/ir/shard_stages.h"
 #include "sim/model/cost_table.h"
 #include "sim/model/injection.h"
 #include "sim/model/layer_cost.h"
@@ -67,6 +68,8 @@ struct UniformMemory {
 struct Sharding {
   PytorchRelease release = PytorchRelease::kFrom215;  ///< whose order of gathering and dropping
   bool waits_for_reductions = false;                  ///< whether updates wait for reductions
+  /// How far ahead ranks gather; nullopt: as far as may be, and gathered weights are not counted.
+  std::optional<UnshardLookahead> lookahead = {};
 };
 
 /// Ways to save memory: recomputation, offload and sharded parameters. Each is added to the

@@ -15,6 +15,7 @@
 #include "sim/model/stage_recompute.h"
 #include "sim/model/traffic.h"
 #include "sim/model/uneven_spread.h"
+#include "sim/predict/held_bytes.h"
 #include "sim/predict/lengths.h"
 #include "sim/predict/memory_caps.h"
 
@@ -171,15 +172,18 @@ Models find_source_costs(const Schedule& schedule, const Config& config) {
     return find_layout_costs(*layout, schedule, std::move(memory));
   if (const auto* table = std::get_if<CostTable>(&config.costs))
     return find_table_costs(*table, schedule, std::move(memory));
-  const ModelOnDevices& on = std::get<ModelCosts>(config.costs).on;
-  return on.sequence_lengths.empty() ? find_model_costs(on, schedule, std::move(memory))
-                                     : find_length_costs(on, schedule, std::move(memory));
+  ModelOnDevices on = std::get<ModelCosts>(config.costs).on;
+  on.counts_sends = config.lower.send_budget.has_value();
+  on.counts_gathered = config.moves.sharding && config.moves.sharding->lookahead;
+  return on.sequence_lengths.empty()
+             ? find_model_costs(std::move(on), schedule, std::move(memory))
+             : find_length_costs(std::move(on), schedule, std::move(memory));
 }
 
 }  // namespace
 
 Models find_models(const Schedule& schedule, const Config& config) {
-  Models models = find_source_costs(schedule, config);
+  Models models = with_held_bytes(find_source_costs(schedule, config), schedule, config);
   if (config.lower.overlap == Overlap::kSerial) remove_pairs(models.costs.parts);
   check_cap_unit(config.memory, !models.memory.activation_bytes.empty());
   return models;

@@ -24,7 +24,7 @@ ValidSchedule apply_sharding(ValidSchedule schedule, const Sharding& sharding) {
   if (posts_messages(schedule) || posts_collectives(schedule))
     throw Error(schedule->name +
                 " posts its own messages or collectives; its stages cannot be sharded");
-  schedule = shard_stages(std::move(schedule), sharding.release);
+  schedule = shard_stages(std::move(schedule), sharding.release, sharding.lookahead);
   return sharding.waits_for_reductions ? wait_for_reductions(std::move(schedule)) : schedule;
 }
 

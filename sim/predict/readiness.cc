@@ -25,6 +25,7 @@ void expect_reorderable(const Schedule& schedule, const Config& config) {
   };
   if (config.lower.mode != P2pMode::kDataflow)
     refuse("messages are posted in an order of their own; leave `p2p_mode` out");
+  if (config.lower.send_budget) refuse("ranks wait for their sends in it; leave `send_budget` out");
   if (!schedule.posted.empty()) refuse("it says itself where messages are posted and ranks idle");
   if (!schedule.weights.empty()) refuse("its ops read weights of certain versions");
   if (!schedule.offload_target_of_rank.empty()) refuse("its activations are copied out and back");

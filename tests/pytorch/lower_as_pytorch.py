@@ -6,11 +6,10 @@
 Needs PyTorch 2.15 or later; no process group is started. For every schedule that PyTorch has, in every shape up to the
 given one: both refuse it, or the program's `convert --profile pytorch-2.15` writes PyTorch's own file cell for cell
 (`_dump_csv`, compute_only and compute_comms, with receives as soon as possible and deferred), `check` accepts it, and
-`convert` gives it back. The same where PyTorch's options move waits and gathers about: those are only read. Then the
+`convert` gives it back. The same where PyTorch's options move waits and gathers about, as far as flags do that too; the others are only read. Then the
 program's own schedules: PyTorch lowers what we write as compute_only into what we write as compute_comms.
 """
 import argparse
-import contextlib
 import csv
 import io
 import itertools
@@ -30,8 +29,13 @@ THEIRS = {"Interleaved1F1B": "interleaved", "LoopedBFS": "bfs", "InterleavedZero
 TWO_CHUNKS = {"ZBVZeroBubble", "DualPipeV"}
 OURS = {"gpipe": 1, "1f1b": 1, "eager-1f1b": 1, "zb-h1": 1, "zb-h2": 1, "zb-1p": 1, "zb-2p": 1, "interleaved": 0,
         "bfs": 0, "interleaved-zb": 0, "zb-v": 2, "v-half": 2, "v-min": 2, "1f1b-v": 2, "dualpipev": 2, "hanayo": 2}
-OPTIONS = [{"max_outstanding_sends": 3}, {"max_outstanding_sends": 3, "defer_pp_recv": True},
-           {"unshard_lookahead": "auto"}, {"max_active_stages": 2}, {"defer_reduce_grad_wait": True}]
+# Options of PyTorch, and the flags of `convert` for those that it writes.
+OPTIONS = [({"max_outstanding_sends": 1}, ["--send-budget", 1]), ({"max_outstanding_sends": 3}, ["--send-budget", 3]),
+           ({"max_outstanding_sends": 2, "defer_pp_recv": True}, ["--send-budget", 2, "--lowering", "deferred"]),
+           ({"unshard_lookahead": "auto"}, ["--unshard-lookahead", "auto"]),
+           ({"unshard_lookahead": 1}, ["--unshard-lookahead", 1]),
+           ({"unshard_lookahead": "auto", "max_outstanding_sends": 2}, ["--unshard-lookahead", "auto", "--send-budget", 2]),
+           ({"max_active_stages": 2}, None), ({"defer_reduce_grad_wait": True}, None)]
 
 
 class Judge:
@@ -114,12 +118,24 @@ def judge_theirs(judge, name, ranks, chunks, microbatches):
         judge.expect(what, unsharded(asap, ranks * chunks, deferred), *shape, "--lowering", lowering, "--to",
                      "pytorch-csv-comms")
         judge.expect_read(what, comms, comms=True)
-    for options in OPTIONS:
-        # A budget that their pass cannot keep is refused there.
-        with contextlib.suppress(ValueError):
-            schedule = theirs_with(name, ranks, chunks, microbatches, **options)
-            judge.expect_read(f"{what} {options}", dump(schedule, "compute_comms"), comms=True)
+    for options, flags in OPTIONS:
+        judge_options(judge, f"{what} {options}", (name, ranks, chunks, microbatches), options,
+                      None if flags is None else [*shape, "--fsdp", *flags, "--to", "pytorch-csv-comms"])
     return None
+
+
+def judge_options(judge, what, shape, options, convert):
+    """A budget that their pass cannot keep is refused there, and here."""
+    given = dict(options)
+    if given.get("unshard_lookahead") == 1:
+        given["unshard_lookahead"] = (1,) * shape[1]
+    try:
+        schedule = theirs_with(*shape, **given)
+    except ValueError:
+        return convert and judge.expect_refusal(what, *convert)
+    comms = dump(schedule, "compute_comms")
+    judge.expect_read(what, comms, comms=True)
+    return convert and judge.expect(what, comms, *convert)
 
 
 def judge_single(judge, name, ranks, _, microbatches):

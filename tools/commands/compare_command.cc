@@ -325,6 +325,7 @@ void add_compare_options(CommandFlags& app, CompareOptions& options) {
   add_predict_options(app, options.predict);
   add_noise_options(app, options.predict.noise);
   add_arrival_options(app, options.predict);
+  add_held_memory_options(app, options.predict);
   add_model_and_run_options(app, options.predict.model, options.run, options.sizes);
   app.add_option("--results", options.output.results,
                  "with --backend: a line of json per schedule, as soon as it is measured")
@@ -350,8 +351,7 @@ void check_options(const CommandFlags& app, const CompareOptions& options) {
   warn_of_unused_sizes(app, model, options.run);
   if (predicts_only) warn_of_unused_run_options(app, options.run, options.predict.cost.any_uniform);
   expect_shape(options.list, options.shapes, options.predict);
-  if (!predicts_only && (!options.predict.arrivals_file.empty() || options.predict.policy))
-    throw Error("--arrivals and --policy are simulated, not run; leave them or --backend out");
+  if (!predicts_only) expect_runnable(options.predict);
 }
 
 void print_rows(const std::vector<ComparedRow>& rows, const CompareOptions& options) {

@@ -53,12 +53,20 @@ std::string write_lists(const traces::ScheduleFormat& format, const ValidSchedul
   if (posting == Lowering::kDeferred && posts_messages(schedule))
     throw Error(schedule->name +
                 " posts its own messages, which stay where they are; leave --lowering out");
+  if (options.cost.lower.send_budget &&
+      choose_release(options.shape.profile) != PytorchRelease::kFrom215)
+    throw Error(
+        "--profile pytorch is of releases that never wait for a send; leave --send-budget out");
   warn_of_swapped(schedule, posting);
-  return format.write_lists(schedule, {choose_release(options.shape.profile), posting});
+  return format.write_lists(
+      schedule, {choose_release(options.shape.profile), posting, options.cost.lower.send_budget});
 }
 
 std::vector<traces::FilePart> write(const traces::ScheduleFormat& format, const std::string& name,
                                     const PredictOptions& options) {
+  if (options.cost.lower.send_budget && !format.write_lists)
+    throw Error(fmt::format("--send-budget moves waits for sends, and {} has none; leave it out",
+                            format.name));
   // Our own formats may also contain unfinished schedules.
   if (format.write && !format.for_runtimes)
     return std::visit(
@@ -90,6 +98,7 @@ int run_convert(const Arguments& arguments) {
   app.add_option("-o,--output", output, "the file to write (default: -, stdout)")
       ->type_name("FILE");
   add_predict_options(app, options);
+  add_held_memory_options(app, options);
   app.footer(kConvertExample);
   if (!app.parse(arguments)) return 0;
   const traces::ScheduleFormat& to = find_format(format);

@@ -74,10 +74,10 @@ std::vector<Plan> drop_duplicates(std::vector<Plan> ranked) {
   std::erase_if(ranked, [&](const Plan& plan) {
     const Configuration& which = plan.configuration;
     if (which.shape.ranks > 1) return false;
-    const auto key =
-        fmt::format("{} {} {} {} {} {} {} {} {} {}", which.tensor, which.data, which.expert,
-                    which.context, which.micro_batch_size, static_cast<int>(which.recompute),
-                    which.shape.microbatches, which.shape.slices, plan.step, plan.memory());
+    const auto key = fmt::format(
+        "{} {} {} {} {} {} {} {} {} {} {}", which.tensor, which.data, which.expert, which.context,
+        which.micro_batch_size, static_cast<int>(which.recompute), which.send_budget,
+        which.shape.microbatches, which.shape.slices, plan.step, plan.memory());
     return !seen.insert(key).second;
   });
   return ranked;

@@ -28,4 +28,13 @@ void add_arrival_options(CommandFlags& app, PredictOptions& options) {
       std::string("whether ranks keep their order or run what is ready: ") + kPolicies);
 }
 
+void expect_runnable(const PredictOptions& options) {
+  if (!options.arrivals_file.empty() || options.policy)
+    throw Error("--arrivals and --policy are simulated, not run; leave them or --backend out");
+  if (options.cost.lower.send_budget || options.shape.lookahead)
+    throw Error(
+        "--send-budget and --unshard-lookahead are simulated, not run; leave them or --backend "
+        "out");
+}
+
 }  // namespace bubblescope::tools

@@ -14,9 +14,8 @@ constexpr std::string_view kFields =
     "layers_per_stage layout layout_costs length_jitter lengths max_input mem micro_batch_size "
     "microbatch_group_size model moe_overlap network num_attention_heads offload optimizer "
     "output_layer p2p p2p_mode placement policy pp precision profile recompute repeat_layers "
-    "replicas "
-    "reserve_memory rules save schedules seed seq_length share slices slow timeline timeout to "
-    "top tp training_optimizer vocab_size vpp wide work ";
+    "replicas reserve_memory rules save schedules seed send_budget seq_length share slices slow "
+    "timeline timeout to top tp training_optimizer unshard_lookahead vocab_size vpp wide work ";
 
 /// The flag of a field, or the field in its backquotes if there is none.
 std::string flag_of(std::string_view quoted) {

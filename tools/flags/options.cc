@@ -21,7 +21,6 @@ namespace bubblescope::tools {
 namespace {
 
 constexpr const char* kCostHeading = "Costs";
-constexpr const char* kMemoryHeading = "Memory";
 
 using SetDuration = std::function<void(UniformCost&, Nanos)>;
 

@@ -24,6 +24,9 @@ namespace bubblescope::tools {
 /// The maximum number of micro-batches of a step.
 inline constexpr std::int32_t kMaxMicrobatches = 1 << 24;
 
+/// The heading of the flags about memory.
+inline constexpr const char* kMemoryHeading = "Memory";
+
 /// Schedule shape, and the framework whose rules hold.
 struct ShapeOptions {
   std::optional<std::int32_t> ranks;
@@ -34,7 +37,8 @@ struct ShapeOptions {
   bool moe_overlap = false;
   std::vector<std::int32_t> replicas;
   std::optional<std::int32_t> in_flight;
-  bool sharded = false;  ///< --fsdp
+  bool sharded = false;                       ///< --fsdp
+  std::optional<UnshardLookahead> lookahead;  ///< --unshard-lookahead
   Profile profile = Profile::kNone;
   LayerLayout layout;  ///< empty: stages are equal
   LayerCosts layer_costs;
@@ -83,8 +87,14 @@ struct PredictOptions {
   Slack slack = Slack::kFind;           ///< not a flag: whether the outputs show it
 };
 void add_predict_options(CommandFlags& app, PredictOptions& options);
+/// --send-budget and --unshard-lookahead: when a runtime waits for what it sends, and gathers.
+void add_held_memory_options(CommandFlags& app, PredictOptions& options);
+/// Parses --send-budget: a number of sends, or "none". Throws Error for anything else.
+std::int32_t parse_send_budget(const std::string& text);
 /// --arrivals and --policy, for what is simulated.
 void add_arrival_options(CommandFlags& app, PredictOptions& options);
+/// Throws Error where a flag was given that is only simulated.
+void expect_runnable(const PredictOptions& options);
 
 /// Files to write: timeline format name -> path.
 using ExportOptions = std::map<std::string, std::optional<std::string>>;

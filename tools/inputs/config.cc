@@ -80,7 +80,8 @@ Moves choose_moves(const PredictOptions& options) {
   // A release requested by name waits for its reductions; otherwise nothing does.
   const Profile profile = options.shape.profile;
   if (options.shape.sharded)
-    moves.sharding = {choose_release(profile), profile == Profile::kPytorch215};
+    moves.sharding = {choose_release(profile), profile == Profile::kPytorch215,
+                      options.shape.lookahead};
   return moves;
 }
 
@@ -102,6 +103,7 @@ Config make_config(const PredictOptions& options) {
 
 LowerOptions choose_lowering(const Schedule& schedule, const PredictOptions& options) {
   LowerOptions lower = options.cost.lower;
+  lower.gathers_in_place = options.shape.lookahead.has_value();
   if (options.model.given() && !options.cost.any_update)
     lower.update = choose_model_update(schedule);
   return lower;

@@ -200,6 +200,11 @@ bool has_moves(const PredictOptions& options) {
   return !options.moves.recompute.empty() || options.moves.offload || options.shape.sharded;
 }
 
+void expect_sharded(const ShapeOptions& shape) {
+  if (shape.lookahead && !shape.sharded)
+    throw Error("--unshard-lookahead says how far ahead --fsdp gathers stages; add --fsdp");
+}
+
 ValidSchedule valid_or_refused(std::variant<ValidSchedule, InvalidSchedule> validated) {
   if (const auto* invalid = std::get_if<InvalidSchedule>(&validated))
     refuse(invalid->schedule, invalid->problems);
@@ -211,6 +216,7 @@ ValidSchedule valid_or_refused(std::variant<ValidSchedule, InvalidSchedule> vali
 std::variant<ValidSchedule, InvalidSchedule> load_schedule(const std::string& name_or_path,
                                                            const PredictOptions& options,
                                                            CostUse use) {
+  expect_sharded(options.shape);
   std::variant<ValidSchedule, InvalidSchedule> loaded = read_or_build(name_or_path, options, use);
   if (!has_moves(options)) return loaded;
   ValidSchedule schedule = valid_or_refused(std::move(loaded));

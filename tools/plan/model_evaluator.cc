@@ -10,6 +10,7 @@
 #include "sim/engine/simulate.h"
 #include "sim/ir/bytes_text.h"
 #include "sim/ir/lower.h"
+#include "sim/predict/held_bytes.h"
 #include "sim/predict/memory_caps.h"
 #include "sim/predict/model_fit.h"
 #include "tools/flags/field_names.h"
@@ -65,7 +66,7 @@ const ModelEvaluator::Ordered& ModelEvaluator::order(const Configuration& config
                                                      const ModelStep& unordered) {
   const ScheduleDef& def = find_schedule(configuration.schedule);
   if (ordered_ && !def.reads_costs && ordered_->name == configuration.schedule &&
-      ordered_->asked == configuration.shape)
+      ordered_->asked == configuration.shape && ordered_->send_budget == configuration.send_budget)
     return *ordered_;
   const PredictOptions options = planner_.options_of(configuration);
   PredictOptions fitting = drop_unused_flags(options, def);
@@ -80,7 +81,8 @@ const ModelEvaluator::Ordered& ModelEvaluator::order(const Configuration& config
   ordered_.reset();
   ValidSchedule schedule = build_schedule(def, std::move(request));
   std::variant<Program, Deadlock> program = lower(schedule, choose_lowering(schedule, options));
-  return ordered_.emplace(Ordered{configuration.schedule, configuration.shape, std::move(schedule),
+  return ordered_.emplace(Ordered{configuration.schedule, configuration.shape,
+                                  configuration.send_budget, std::move(schedule),
                                   std::move(program)});
 }
 
@@ -186,9 +188,13 @@ Outcome ModelEvaluator::simulate_plan(const Configuration& configuration,
                                       ModelOnDevices here) const {
   const ValidSchedule& schedule = ordered_->schedule;
   const auto& program = std::get<Program>(ordered_->program);
-  const Models models = find_model_costs(
-      here, schedule,
-      make_uniform_memory(schedule->shape, planner_.options_of(configuration).memory));
+  const PredictOptions options = planner_.options_of(configuration);
+  Models models =
+      find_model_costs(here, schedule, make_uniform_memory(schedule->shape, options.memory));
+  if (options.cost.lower.send_budget) {
+    models.memory.counts_outputs = true;
+    models.memory.output_bytes = find_model_sizes(models.placed->on, schedule);
+  }
   const Timeline timeline = simulate(program, price(program, models.costs));
   // A configuration that does not fit needs no further analysis.
   const BubbleReport held = held_alone(find_peaks(schedule, program, timeline, models.memory));

@@ -32,6 +32,7 @@ class ModelEvaluator {
   struct Ordered {
     std::string name;
     Shape asked;
+    std::int32_t send_budget = 0;
     ValidSchedule schedule;
     std::variant<Program, Deadlock> program;
   };

@@ -171,8 +171,10 @@ std::vector<Configuration> ModelPlanner::parallelisms() const {
     all = varied(all, axes_.expert, set_expert);
   }
   for (Configuration& next : all) next.expert_tensor = expert_split(next);
-  return varied(all, axes_.recomputes,
-                [](Configuration& next, auto recompute) { next.recompute = recompute; });
+  all = varied(all, axes_.recomputes,
+               [](Configuration& next, auto recompute) { next.recompute = recompute; });
+  return varied(all, axes_.send_budgets,
+                [](Configuration& next, auto budget) { next.send_budget = budget; });
 }
 
 std::vector<Configuration> ModelPlanner::configurations() const {
@@ -185,7 +187,8 @@ std::vector<Configuration> ModelPlanner::configurations() const {
   const auto place_of = [&](const Configuration& next) {
     const auto at = std::find(axes_.schedules.begin(), axes_.schedules.end(), next.schedule);
     const Shape& shape = next.shape;
-    return std::tuple(at - axes_.schedules.begin(), shape.ranks, shape.chunks, shape.microbatches);
+    return std::tuple(at - axes_.schedules.begin(), shape.ranks, shape.chunks, shape.microbatches,
+                      next.send_budget);
   };
   std::stable_sort(all.begin(), all.end(), [&](const auto& left, const auto& right) {
     return place_of(left) < place_of(right);
@@ -202,6 +205,7 @@ ModelOnDevices ModelPlanner::on(const Configuration& configuration) const {
   on.parallel.data = configuration.data;
   on.parallel.micro_batch_size = configuration.micro_batch_size;
   on.parallel.recompute = configuration.recompute;
+  on.counts_sends = configuration.send_budget > 0;
   return on;
 }
 
@@ -210,6 +214,7 @@ PredictOptions ModelPlanner::options_of(const Configuration& configuration) cons
   options.shape.ranks = configuration.shape.ranks;
   options.shape.chunks = configuration.shape.chunks;
   options.shape.microbatches = configuration.shape.microbatches;
+  if (configuration.send_budget > 0) options.cost.lower.send_budget = configuration.send_budget;
   return options;
 }
 

@@ -23,6 +23,7 @@ struct ModelAxes {
   std::vector<std::int32_t> expert;  ///< empty: 1, and what divides a model's experts
   std::vector<std::int32_t> micro_batch_sizes{1, 2, 4};
   std::vector<Recompute> recomputes{Recompute::kNone, Recompute::kFull};
+  std::vector<std::int32_t> send_budgets{0};  ///< 0: ranks do not wait for their sends
   /// The first is always tried, each other one where it may be better than those before it.
   std::vector<LayerSplit> splits{LayerSplit::kBalanced, LayerSplit::kEven, LayerSplit::kEnds,
                                  LayerSplit::kFitted};

@@ -99,6 +99,16 @@ void add_model_axes(CommandFlags& app, PlanQuestion& options) {
                  axes.recomputes.push_back(parse_recompute(name));
              });
   add_parsed(app,
+             {"--send-budget",
+              "sends that a rank may have outstanding, which then count as memory: numbers and "
+              "none, a list (default: not counted)",
+              "K,..."},
+             [&axes](const std::string& text) {
+               axes.send_budgets.clear();
+               for (const std::string& part : split(text, ','))
+                 axes.send_budgets.push_back(parse_send_budget(part));
+             });
+  add_parsed(app,
              {"--split",
               "layers to stages: balanced, even, ends, fitted: a list (default all; each where it "
               "may beat those before it)",

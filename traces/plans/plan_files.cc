@@ -1,6 +1,9 @@
 // Writes plans for scripts: json and csv.
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "sim/ir/send_budget.h"
 #include "traces/json/json_writer.h"
 #include "traces/plans/plan_table.h"
 
@@ -28,6 +31,10 @@ void write_configuration(JsonWriter& json, const Configuration& configuration) {
   json.member("micro_batch_size", configuration.micro_batch_size);
   json.member("recompute", name(configuration.recompute));
   json.member("split", name_of(kLayerSplits, configuration.split));
+  if (configuration.send_budget == kUnlimitedSends)
+    json.member("send_budget", "none");
+  else if (configuration.send_budget > 0)
+    json.member("send_budget", configuration.send_budget);
 }
 
 /// Where the step may lie, and by which published runs; or null.
@@ -123,15 +130,27 @@ std::string write_plan_json(const PlanTable& table) {
   return out + '\n';
 }
 
+namespace {
+
+std::string budget_text(std::int32_t budget) {
+  return budget == kUnlimitedSends ? "none" : fmt::format("{}", budget);
+}
+
+}  // namespace
+
 std::string write_plan_csv(const PlanTable& table) {
+  const bool budgets = std::any_of(table.plans.begin(), table.plans.end(), [](const Plan& plan) {
+    return plan.configuration.send_budget > 0;
+  });
   std::string text =
       "schedule,pp,vpp,tp,cp,ep,dp,microbatches,micro_batch_size,recompute,step_ns,ns_per_sample,"
       "bubble_ratio,lower_bound_ns,peak_memory_bytes,peak_activations,peak_units,mfu,"
-      "tokens_per_second,split,layout,gradients,head_room_bytes,tie_group\n";
+      "tokens_per_second,split,layout,gradients,head_room_bytes,tie_group";
+  text += budgets ? ",send_budget\n" : "\n";
   for (const Plan& plan : table.plans) {
     const Configuration& which = plan.configuration;
     text += fmt::format(
-        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", which.schedule,
+        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}", which.schedule,
         which.shape.ranks, which.shape.chunks, which.tensor, which.context, which.expert,
         which.data, which.shape.microbatches, which.micro_batch_size, name(which.recompute),
         plan.step, plan.nanos_per_sample(), plan.bubble_ratio, plan.lower_bound,
@@ -141,6 +160,7 @@ std::string write_plan_csv(const PlanTable& table) {
         name_of(kLayerSplits, which.split), plan.layout,
         plan.gradients ? name_of(kGradientFormats, *plan.gradients) : "",
         plan.head_room ? std::to_string(*plan.head_room) : "", plan.tie_group);
+    text += budgets ? "," + budget_text(which.send_budget) + "\n" : "\n";
   }
   return text;
 }

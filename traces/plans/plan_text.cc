@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "sim/ir/bytes_text.h"
+#include "sim/ir/send_budget.h"
 #include "traces/plans/plan_table.h"
 #include "traces/plans/runs_in.h"
 #include "traces/reports/known_errors_text.h"
@@ -48,6 +49,10 @@ std::string frameworks_text(const Plan& plan) {
   return fmt::format("{}", fmt::join(frameworks_of(plan.configuration), ","));
 }
 
+std::string budget_text(const Configuration& which) {
+  return which.send_budget == kUnlimitedSends ? "none" : fmt::format("{}", which.send_budget);
+}
+
 /// A column that is shown only where its values differ.
 struct PlanColumn {
   std::string title;
@@ -80,6 +85,8 @@ std::vector<PlanColumn> columns_for(const std::vector<Plan>& plans, bool any_fra
       {"m", 55, [](const Plan& p) { return std::to_string(p.configuration.shape.microbatches); }},
       {"recompute", 91, [](const Plan& p) { return std::string(name(p.configuration.recompute)); },
        modelled},
+      {"budget", 88, [](const Plan& p) { return budget_text(p.configuration); },
+       any([](const Plan& p) { return p.configuration.send_budget > 0; })},
       {"gradients", 89,
        [](const Plan& p) {
          return p.gradients ? name_of(kGradientFormats, *p.gradients) : std::string("-");
@@ -279,6 +286,7 @@ std::string describe_differences(const Configuration& which) {
   text += fmt::format(" m {}", which.shape.microbatches);
   add("mbs", which.micro_batch_size);
   if (which.recompute != Recompute::kNone) text += fmt::format(" {}", name(which.recompute));
+  if (which.send_budget > 0) text += " budget " + budget_text(which);
   if (which.split != LayerSplit::kBalanced)
     text += fmt::format(" {}", name_of(kLayerSplits, which.split));
   return text;

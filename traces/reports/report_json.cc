@@ -39,6 +39,14 @@ void write_peak(JsonWriter& json, const Peak& peak, const Program& program) {
   json.member("peak_units", peak.units);
   if (peak.bytes) json.member("peak_memory_bytes", *peak.bytes);
   if (peak.at) json.member("peak_at", to_string(program.instructions[*peak.at].op));
+  if (peak.outputs) {
+    json.member("peak_outputs", peak.outputs->count);
+    if (peak.outputs->bytes) json.member("peak_output_bytes", *peak.outputs->bytes);
+  }
+  if (peak.gathered) {
+    json.member("peak_gathered_stages", peak.gathered->count);
+    if (peak.gathered->bytes) json.member("peak_gathered_bytes", *peak.gathered->bytes);
+  }
 }
 
 void write_weights(JsonWriter& json, const WeightReport& weights) {

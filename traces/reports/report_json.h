@@ -18,6 +18,9 @@
 //
 // If the report has no conclusions, bubble, idle_by_cause_ns, critical_path and lower_bound_ns are
 // null. Members beyond the contract: `peak_at` is the op at which peak_chunks is first reached.
+// With a send budget, `peak_outputs` is the most outputs that a rank holds until their sends end,
+// and `peak_output_bytes` the most bytes of them; with an unshard lookahead, `peak_gathered_stages`
+// and `peak_gathered_bytes` are the same of gathered weights; `peak_memory_bytes` includes both.
 // `max_slack_ns` is the largest slack of the rank's instructions. Schedules without flushes have
 // "warmup":3,"staleness":3,"weight_versions":4 per rank, "weight_bytes" of all these versions if
 // the cost file gives them, and `period_ns` before lower_bound_ns. If messages share links, these

@@ -12,6 +12,7 @@
 
 #include "sim/analysis/conclusions.h"
 #include "sim/ir/bytes_text.h"
+#include "traces/reports/held_text.h"
 #include "traces/reports/parts_text.h"
 #include "traces/reports/path_text.h"
 #include "traces/text/fit_table.h"
@@ -305,6 +306,7 @@ std::string write_text_report(const StepRecord& record, const DrawOptions& optio
                        format_time(record.report.makespan));
   std::string text = costs_line(record) + totals(record.report) + asynchronous(record.report) +
                      busiest_link(record.report) + write_parts_text(record.report) +
+                     write_held_text(record.report, record.made.lower.send_budget) +
                      noise_line(record.report) + serving_line(record.report) +
                      job_line(record.report) + write_sensitivity_text(record.report) + "\n" +
                      RankTable(record, options).draw();

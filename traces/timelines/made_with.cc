@@ -8,6 +8,7 @@
 #include "sim/ir/error.h"
 #include "sim/ir/named.h"
 #include "sim/ir/number.h"
+#include "sim/ir/send_budget.h"
 #include "traces/files/quote.h"
 #include "traces/schedules/cell.h"
 
@@ -34,6 +35,19 @@ Choice read_choice(const Described& described, const char* key,
   return found->choice;
 }
 
+constexpr const char* kInPlace = "in place";
+
+std::string describe_send_budget(std::int32_t budget) {
+  return budget == kUnlimitedSends ? "none" : std::to_string(budget);
+}
+
+std::int32_t read_send_budget(const std::string& value, const std::string& file) {
+  if (value == "none") return kUnlimitedSends;
+  const auto sends = parse_number<std::int32_t>(value);
+  if (!sends || *sends < 1) refuse(file, "send_budget", value);
+  return *sends;
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> describe(const MadeWith& made) {
@@ -49,6 +63,9 @@ std::vector<std::pair<std::string, std::string>> describe(const MadeWith& made) 
     described.emplace_back("grad_reduction", name_of(kGradReductions, update.reduction));
   if (made.lower.ranks_per_host_link > 1)
     described.emplace_back("ranks_per_host_link", std::to_string(made.lower.ranks_per_host_link));
+  if (made.lower.send_budget)
+    described.emplace_back("send_budget", describe_send_budget(*made.lower.send_budget));
+  if (made.lower.gathers_in_place) described.emplace_back("unshard", kInPlace);
   if (!made.profile.empty()) described.emplace_back("profile", made.profile);
   return described;
 }
@@ -77,6 +94,12 @@ LowerOptions read_lowering(const Described& described, const std::string& file) 
     const auto ranks = parse_number<std::int32_t>(given->second);
     if (!ranks || *ranks < 1) refuse(file, "ranks_per_host_link", given->second);
     options.ranks_per_host_link = *ranks;
+  }
+  if (const auto given = described.find("send_budget"); given != described.end())
+    options.send_budget = read_send_budget(given->second, file);
+  if (const auto given = described.find("unshard"); given != described.end()) {
+    if (given->second != kInPlace) refuse(file, "unshard", given->second);
+    options.gathers_in_place = true;
   }
   return options;
 }

@@ -12,7 +12,8 @@
 namespace bubblescope::traces {
 
 /// Returns "costs", "p2p_mode", "lowering", "overlap", "optimizer", "grad_reduction",
-/// "ranks_per_host_link" and "profile", each as its flag takes it; unknown ones are left out.
+/// "ranks_per_host_link", "send_budget", "unshard" and "profile", each as its flag takes it;
+/// unknown ones are left out.
 std::vector<std::pair<std::string, std::string>> describe(const MadeWith& made);
 
 /// Writes `"made_with":{"costs":"f 1 ms, ...","p2p_mode":"dataflow",...}`, a member of a report.

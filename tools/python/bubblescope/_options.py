@@ -22,6 +22,7 @@ class Shape(TypedDict, total=False):
     replicas: Sequence[int]
     in_flight: int
     fsdp: bool
+    unshard_lookahead: str | int | Sequence[int]
     profile: str
     layout: str
     layout_costs: str | Sequence[float]
@@ -52,6 +53,7 @@ class Costs(Shape, total=False):
     p2p_mode: str
     lowering: str
     policy: str
+    send_budget: str | int
     ranks_per_host_link: int
     network: str | Mapping[str, Any]
     mem: str | Sequence[float]

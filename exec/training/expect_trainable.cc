@@ -27,8 +27,8 @@ void expect_sliceable(const Schedule& schedule, const TransformerShape& model) {
 void expect_chain(const Schedule& schedule) {
   if (schedule.side_stages > 0)
     throw Error(schedule.name + " has " + std::to_string(schedule.side_stages) +
-                " stages beside the chain, which the trained transformer has not; use --work "
-                "sleep");
+                " stages beside the chain, which the trained transformer has not; use "
+                "`work` sleep");
 }
 
 /// Without this, the last update of a step would lack some replicas.

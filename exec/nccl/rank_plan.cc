@@ -11,6 +11,7 @@
 #include "exec/gpu/host/stream_plan.h"
 #include "exec/runtime/remote_copies.h"
 #include "exec/training/program_updates.h"
+#include "sim/ir/error.h"
 
 namespace bubblescope::exec {
 
@@ -108,6 +109,16 @@ bool asks_for_token(const Program& program, InstructionId dependency, Instructio
          !stands_for_message(from) && !stands_for_message(to);
 }
 
+/// A group sends its messages together, after the tokens of what precedes it, but its receiver may
+/// need them before: the two ends would disagree about the order.
+void expect_no_token_beside_groups(const Instruction& from, const Instruction& to) {
+  if (is_compute(from.op.kind) && is_compute(to.op.kind))
+    throw Error(to_string(to) + " waits for " + to_string(from) + " of rank " +
+                std::to_string(from.rank) +
+                " (after edge), which NCCL cannot order beside messages in groups; use another "
+                "`p2p_mode`, or `backend` mpi");
+}
+
 Wiring wire(const Program& program) {
   Wiring wiring{plan_streams(program), {}, find_runs(program), {}, {}, {}};
   wiring.order = find_order(program, wiring.streams);
@@ -129,6 +140,8 @@ Wiring wire(const Program& program) {
       if (is_message(instruction) && stands_for_message(program.instructions[dependency]))
         wiring.of_post[dependency].push_back(id);
       if (!asks_for_token(program, dependency, id)) continue;
+      if (!wiring.runs.empty())
+        expect_no_token_beside_groups(program.instructions[dependency], instruction);
       wiring.told[dependency].insert(instruction.rank);
       links.insert({program.instructions[dependency].rank, instruction.rank, LinkKind::kMessages});
     }

@@ -98,8 +98,8 @@ TEST(GpuFlash, HeadsThatAreTooWideAreRefused) {
     ADD_FAILURE() << "129 columns fit nowhere";
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(),
-                 "--attention flash: heads are 129 wide, more than 128; use more "
-                 "--num-attention-heads, or --attention softmax");
+                 "`attention` flash: heads are 129 wide, more than 128; use more "
+                 "`num_attention_heads`, or `attention` softmax");
   }
 }
 

@@ -147,7 +147,7 @@ TEST(GpuReplicas, WithoutFlushesNeedReductionsInTheProgram) {
   }
   EXPECT_EQ(error_text,
             "pipedream: replicas of a stage must sum their gradients in every update; add "
-            "--optimizer local");
+            "`optimizer` local");
 }
 
 /// [instruction][other]: whether the other has always ended when the instruction begins.

@@ -170,6 +170,22 @@ TEST(NcclPlan, IsTheProgramAndGetsThroughInEveryScheduleAndMode) {
   EXPECT_GE(sound, 80);
 }
 
+// Tokens of after edges and groups of messages share a link, on which both ends need one order.
+TEST(NcclPlan, RefusesAfterEdgesBesideGroups) {
+  LowerOptions options;
+  options.mode = P2pMode::kBatched;
+  const Program program = std::get<Program>(
+      lower(build_schedule(find_schedule("1f1b-vocab"), {{3, 1, 6, 1, {}}, {}, {}}), options));
+  try {
+    plan_all(program);
+    ADD_FAILURE() << "the two ends of a link would disagree about the order";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("(after edge), which NCCL cannot order"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 // Rank 0 of four offloads to rank 3. Its copies stay in their own lanes, and rank 3 has lanes for
 // them apart from those of messages.
 TEST(NcclPlan, OffloadTargetsHaveLanesForTheirCopies) {

@@ -11,6 +11,7 @@
 #include "exec/gpu/host/stream_plan.h"
 #include "exec/runtime/remote_copies.h"
 #include "exec/training/program_updates.h"
+#include "sim/ir/after_edges.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope::exec {
@@ -112,7 +113,7 @@ bool asks_for_token(const Program& program, InstructionId dependency, Instructio
 /// A group sends its messages together, after the tokens of what precedes it, but its receiver may
 /// need them before: the two ends would disagree about the order.
 void expect_no_token_beside_groups(const Instruction& from, const Instruction& to) {
-  if (is_compute(from.op.kind) && is_compute(to.op.kind))
+  if (is_after_edge(to, from))
     throw Error(to_string(to) + " waits for " + to_string(from) + " of rank " +
                 std::to_string(from.rank) +
                 " (after edge), which NCCL cannot order beside messages in groups; use another "

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "sim/ir/after_edges.h"
+
 namespace bubblescope::inline sim {
 
 namespace {
@@ -62,10 +64,10 @@ bool needs(const Op& op, const Op& producer) {
   return true;
 }
 
-/// Whether an instruction waits by an after edge for an op of another rank: between ranks, only
-/// these edges have no message. Every order must keep them.
-bool is_after_edge(const Instruction& waiting, const Instruction& awaited) {
-  return waiting.rank != awaited.rank && is_compute(waiting.op.kind) && is_compute(awaited.op.kind);
+/// An after edge between compute ops, which every order must keep.
+bool is_kept_edge(const Instruction& waiting, const Instruction& awaited) {
+  return is_after_edge(waiting, awaited) && is_compute(waiting.op.kind) &&
+         is_compute(awaited.op.kind);
 }
 
 /// Distinguishes data dependencies from those of the order, which another order would not have:
@@ -92,7 +94,7 @@ class DataEdges {
     if (is_end_of_message(waiting) || is_end_of_message(awaited)) return {};
     // A rank waits for a message of its own only to free memory.
     if (is_message(awaited) && awaited.rank == waiting.rank) return {};
-    if (is_after_edge(waiting, awaited)) {
+    if (is_kept_edge(waiting, awaited)) {
       // A pair starts and ends together, so the edge may be that of its other half.
       const bool is_exact =
           waiting.op.pairing != Pairing::kFirst && awaited.op.pairing != Pairing::kSecond;
@@ -259,7 +261,7 @@ class UniformMicrobatches {
     const Op& op = instruction.op;
     if ((!is_compute(op.kind) && !is_send(op.kind)) || instruction.role != Role::kWork ||
         op.pairing != Pairing::kAlone || op.slice != 0 || crosses_microbatches(id) ||
-        has_after_edge(id))
+        has_kept_edge(id))
       return false;
     const auto at = static_cast<std::size_t>(op.stage);
     if (at >= stages_.size()) {
@@ -275,10 +277,10 @@ class UniformMicrobatches {
     return stage.rank == instruction.rank && ops.duration == duration;
   }
 
-  bool has_after_edge(InstructionId id) const {
+  bool has_kept_edge(InstructionId id) const {
     const auto awaited = program_.dependencies_of(id);
     return std::any_of(awaited.begin(), awaited.end(), [&](InstructionId from) {
-      return is_after_edge(program_.instructions[id], program_.instructions[from]);
+      return is_kept_edge(program_.instructions[id], program_.instructions[from]);
     });
   }
 

@@ -10,12 +10,20 @@
 #include <vector>
 
 #include "sim/ir/depend.h"
+#include "sim/ir/program.h"
 #include "sim/ir/schedule.h"
 
 namespace bubblescope::inline sim {
 
 /// "1F1 after 0B0".
 std::string to_string(const AfterEdge& edge);
+
+/// Whether one instruction waits for the other by an after edge between two ranks: all else between
+/// ranks takes a message.
+inline bool is_after_edge(const Instruction& waiting, const Instruction& awaited) {
+  return waiting.rank != awaited.rank && occurs_in_order(waiting.op.kind) &&
+         occurs_in_order(awaited.op.kind);
+}
 
 /// The edges of a schedule that has passed validate_after(). Values stand for the ops that produce
 /// them. Takes no memory if there are no edges.

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "sim/ir/after_edges.h"
+
 namespace bubblescope::inline sim {
 
 Deadlock make_deadlock(const WaitCycle& cycle, const std::vector<Instruction>& instructions) {
@@ -17,8 +19,7 @@ Deadlock make_deadlock(const WaitCycle& cycle, const std::vector<Instruction>& i
       continue;
     const bool through = instructions[next].lane == kNoLane;
     const Instruction& awaited = instructions[through ? next_awaited : cycle[at].second];
-    const bool by_after_edge = !through && blocked.rank != awaited.rank &&
-                               occurs_in_order(blocked.op.kind) && occurs_in_order(awaited.op.kind);
+    const bool by_after_edge = !through && is_after_edge(blocked, awaited);
     deadlock.push_back({blocked.rank, blocked.op, awaited.rank, awaited.op, by_after_edge});
   }
   std::rotate(deadlock.begin(),

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "sim/analysis/conclusions.h"
+#include "sim/ir/after_edges.h"
 #include "sim/ir/plain_text.h"
 #include "traces/drawings/columns.h"
 #include "traces/text/palette.h"
@@ -237,19 +238,13 @@ class DotGraph {
         write_message(dependency, producer, id);
       else
         write_edge(producer, id,
-                   is_after_edge(producer, id)
+                   is_after_edge(instruction(id), instruction(producer))
                        ? "color=gray20 penwidth=0.8 arrowhead=vee tooltip=\"after\""
                        : "color=gray20 penwidth=0.8");
     }
     const std::optional<InstructionId> before = before_in_path_[id];
     if (before && !drawn.contains(*before) && !is_lane_order(*before, id))
       write_edge(*before, id, "style=dotted tooltip=\"through a post\"");
-  }
-
-  /// What crosses ranks without a message is an after edge.
-  bool is_after_edge(InstructionId from, InstructionId to) const {
-    return instruction(from).rank != instruction(to).rank &&
-           occurs_in_order(instruction(from).op.kind) && occurs_in_order(instruction(to).op.kind);
   }
 
   bool is_lane_order(InstructionId from, InstructionId to) const {

@@ -63,13 +63,7 @@ void add_gathered(std::vector<BufferChange>& changes, const Program& program,
   }
 }
 
-/// The order of changes at the same time.
-int turn_of(const BufferChange& change) {
-  if (!change.allocates) return 1;
-  return change.buffer == HeldBuffer::kOutput ? 0 : 2;
-}
-
-/// What a rank holds of one kind of buffer.
+/// The buffers of one kind that a rank holds.
 struct Held {
   std::int64_t count = 0;
   Bytes bytes = 0;
@@ -80,6 +74,11 @@ BufferPeak& peak_of(Peak& peak, HeldBuffer buffer) {
 }
 
 }  // namespace
+
+ChangeOrder turn_of(const BufferChange& change) {
+  if (!change.allocates) return ChangeOrder::kCopyReleases;
+  return change.buffer == HeldBuffer::kOutput ? ChangeOrder::kOutput : ChangeOrder::kCopyAllocates;
+}
 
 std::vector<BufferChange> find_buffer_changes(const Program& program, const Timeline& timeline,
                                               const MemoryModel& memory) {

@@ -1,4 +1,4 @@
-// What a rank holds for a time beside activations:
+// Follows the buffers that a rank holds for a time beside activations:
 //
 //   outputs   from the end of the op that makes them until their send has ended and the rank has
 //             waited for it, which it does after that op at the earliest: a rank whose send budget
@@ -28,6 +28,11 @@ struct BufferChange {
   Bytes bytes = 0;       ///< 0 if unknown
   InstructionId by = 0;  ///< the op that makes an output, its WAIT_SEND, the UNSHARD, the RESHARD
 };
+
+/// The order of changes at the same time. An op's output is there before the op ends, and gathered
+/// weights come and go with the copies.
+enum class ChangeOrder : std::uint8_t { kOutput, kCopyReleases, kCompute, kCopyAllocates };
+ChangeOrder turn_of(const BufferChange& change);
 
 /// All changes in time order; at the same time new outputs come first, then releases.
 std::vector<BufferChange> find_buffer_changes(const Program& program, const Timeline& timeline,

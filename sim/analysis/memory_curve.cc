@@ -101,10 +101,6 @@ class Amounts {
   std::vector<bool> recomputed_;     ///< by a forward's index; empty: none
 };
 
-/// The order of changes at the same time. An op's output is there before the op ends, and gathered
-/// weights come and go with the copies.
-enum class ChangeOrder : std::uint8_t { kOutput, kCopyReleases, kCompute, kCopyAllocates };
-
 struct Change {
   Nanos time = 0;
   ChangeOrder turn = ChangeOrder::kCompute;
@@ -128,11 +124,6 @@ void add_copy(std::vector<std::vector<Change>>& changes, const Instruction& copy
   const auto offload_target = static_cast<std::size_t>(copy.peer);
   if (!evicts || !by_host) changes[evicts ? offload_target : own].push_back(allocated);
   if (evicts || !by_host) changes[evicts ? own : offload_target].push_back(released);
-}
-
-ChangeOrder turn_of(const BufferChange& buffer) {
-  if (!buffer.allocates) return ChangeOrder::kCopyReleases;
-  return buffer.buffer == HeldBuffer::kOutput ? ChangeOrder::kOutput : ChangeOrder::kCopyAllocates;
 }
 
 Change change_of(const BufferChange& buffer) {

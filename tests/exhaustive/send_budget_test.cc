@@ -28,14 +28,6 @@ namespace {
 
 using Lists = std::vector<RankOrder>;
 
-/// A message by stage, micro-batch, slice and direction of its SEND.
-using Key = std::tuple<std::int32_t, std::int32_t, std::int16_t, bool>;
-
-Key key_of(const Schedule& schedule, const Op& op) {
-  const Value value = *find_carried_value(schedule, op);
-  return {value.stage, value.microbatch, value.slice, value.value_kind == ValueKind::kActivation};
-}
-
 void for_each_schedule(const std::function<void(const std::string&, const ValidSchedule&)>& visit) {
   for (const char* name :
        {"gpipe", "1f1b", "eager-1f1b", "interleaved", "bfs", "zb-h1", "zb-v", "dualpipev",
@@ -154,9 +146,9 @@ class GraphBudget {
   const Lists& lists_;
   std::size_t budget_;
   std::map<std::pair<std::size_t, std::size_t>, int> node_;
-  std::map<Key, int> receive_;
+  std::map<MessageKey, int> receive_;
   std::set<std::pair<int, int>> edges_;
-  std::set<Key> moved_;
+  std::set<MessageKey> moved_;
 };
 
 std::optional<Lists> limit_or_refuse(const ValidSchedule& schedule, const Lists& lists,

@@ -13,17 +13,14 @@
 
 namespace bubblescope::tests {
 
-namespace {
-
-using Lists = std::vector<RankOrder>;
-
-/// A message by stage, micro-batch, slice and direction of its SEND.
-using Key = std::tuple<std::int32_t, std::int32_t, std::int16_t, bool>;
-
-Key key_of(const Schedule& schedule, const Op& op) {
+MessageKey key_of(const Schedule& schedule, const Op& op) {
   const Value value = *find_carried_value(schedule, op);
   return {value.stage, value.microbatch, value.slice, value.value_kind == ValueKind::kActivation};
 }
+
+namespace {
+
+using Lists = std::vector<RankOrder>;
 
 /// Runs posted lists cell by cell, each as soon as what it needs is known: a rank's compute ops in
 /// one queue, and where messages are posted these in another.
@@ -77,14 +74,14 @@ class ListInterpreter {
   }
 
   /// When a message may be used by its receiver.
-  std::optional<Nanos> usable(const Key& key) const {
+  std::optional<Nanos> usable(const MessageKey& key) const {
     const auto& known = posts() ? received_ : arrival_;
     const auto found = known.find(key);
     return found == known.end() ? std::nullopt : std::optional(found->second);
   }
 
   /// When a rank that waits for a send continues.
-  std::optional<Nanos> send_ends(const Key& key) const {
+  std::optional<Nanos> send_ends(const MessageKey& key) const {
     const auto& known = mode_ == P2pMode::kFifo ? posted_ : arrival_;
     const auto found = known.find(key);
     return found == known.end() ? std::nullopt : std::optional(found->second);
@@ -128,7 +125,7 @@ class ListInterpreter {
   bool send(Queue& own, const Op& op) {
     const auto made = end_of(*find_carried_value(schedule_, op));
     if (!made) return false;
-    const Key key = key_of(schedule_, op);
+    const MessageKey key = key_of(schedule_, op);
     Nanos leaves = std::max(*made, own.awaited);
     if (posts()) leaves = std::max(leaves, own.time);
     if (mode_ == P2pMode::kRendezvous) {
@@ -147,7 +144,7 @@ class ListInterpreter {
   /// A receive is posted, and then blocks its queue.
   bool receive(Queue& own, const Op& op) {
     if (!posts()) return true;
-    const Key key = key_of(schedule_, op);
+    const MessageKey key = key_of(schedule_, op);
     ready_[key] = std::max(own.time, own.awaited);
     const auto arrived = arrival_.find(key);
     if (arrived == arrival_.end()) return false;
@@ -188,7 +185,7 @@ class ListInterpreter {
   std::vector<Queue> queues_;
   std::map<OpKey, std::pair<Nanos, Nanos>> spans_;
   std::map<std::tuple<ValueKind, std::int32_t, std::int32_t, std::int16_t>, Nanos> made_;
-  std::map<Key, Nanos> posted_, arrival_, ready_, received_;
+  std::map<MessageKey, Nanos> posted_, arrival_, ready_, received_;
   std::map<std::size_t, std::vector<std::pair<Nanos, int>>> held_;
 };
 

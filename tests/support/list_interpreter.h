@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <tuple>
 #include <vector>
 
 #include "sim/ir/p2p_mode.h"
@@ -12,7 +13,13 @@
 
 namespace bubblescope::tests {
 
-/// What an interpreted step came to.
+/// A message by stage, micro-batch, slice and direction of its SEND.
+using MessageKey = std::tuple<std::int32_t, std::int32_t, std::int16_t, bool>;
+
+/// The message that a SEND, a RECV or a wait is about.
+MessageKey key_of(const Schedule& schedule, const Op& op);
+
+/// The result of an interpreted step.
 struct WalkedLists {
   Nanos makespan = 0;
   std::vector<std::int64_t> outputs;  ///< [rank]: the most held at once

@@ -13,7 +13,6 @@
 
 #include "sim/analysis/fit_noise.h"
 #include "sim/ir/error.h"
-#include "sim/ir/quantile.h"
 
 namespace bubblescope::inline sim {
 
@@ -81,11 +80,10 @@ Times group(std::span<const OpSample> samples) {
   return times;
 }
 
-double median_of(const std::vector<double>& values) {
-  std::vector<double>
-      mirrored;  // the upper one of the middle two is the lower of the mirrored ones
-  for (const double value : values) mirrored.push_back(-value);
-  return (quantile(values, 50) - quantile(std::move(mirrored), 50)) / 2;
+/// The mean of the middle two of an even number of values.
+double median_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
 }
 
 /// The samples as if all micro-batches were equal: what is left differs between iterations only.
@@ -114,13 +112,14 @@ std::string describe_largest_difference(const Times& times) {
   std::string text;
   double largest = 0;
   for (const auto& [key, values] : times) {
-    const auto [least, most] = std::minmax_element(values.begin(), values.end());
-    if (*least <= 0 || *most / *least <= largest) continue;
-    largest = *most / *least;
+    const auto [shortest, longest] = std::minmax_element(values.begin(), values.end());
+    if (*shortest <= 0 || *longest / *shortest <= largest) continue;
+    largest = *longest / *shortest;
     text = fmt::format(
         "{} of micro-batch {} in stage {} takes {:.4g} ms in one iteration and {:.4g} ms in "
         "another",
-        code(std::get<1>(key)), std::get<2>(key), std::get<0>(key), *least / 1e6, *most / 1e6);
+        code(std::get<1>(key)), std::get<2>(key), std::get<0>(key), *shortest / 1e6,
+        *longest / 1e6);
   }
   return text;
 }

@@ -68,8 +68,8 @@ struct Schedule {
   /// between them and other stages, only after edges connect them. Each runs every micro-batch.
   /// Vocabulary parallelism has one per rank: a shard of the output layer.
   std::int32_t side_stages = 0;
-  /// What ops wait for beyond the data flow and their rank's order. An edge carries no data, is not
-  /// posted and takes no time.
+  /// Ops may wait for others beyond the data flow and their rank's order. Such an edge carries no
+  /// data, is not posted and takes no time.
   std::vector<AfterEdge> after;
 
   std::int32_t stages() const { return static_cast<std::int32_t>(rank_of_stage.size()); }

@@ -65,21 +65,21 @@ bool repeats(const RankOrder& ops, std::size_t at) {
 }  // namespace
 
 std::vector<std::int32_t> spread_lookahead(const UnshardLookahead& lookahead, std::int32_t ranks) {
-  constexpr auto kMost = static_cast<std::int32_t>(kMaxGatheredStages);
+  constexpr auto kMax = static_cast<std::int32_t>(kMaxGatheredStages);
   std::vector<std::int32_t> stages = lookahead.stages;
   if (stages.empty())
-    for (std::int32_t rank = 0; rank < ranks; ++rank) stages.push_back(std::min(rank + 2, kMost));
+    for (std::int32_t rank = 0; rank < ranks; ++rank) stages.push_back(std::min(rank + 2, kMax));
   if (stages.size() == 1) stages.resize(static_cast<std::size_t>(ranks), stages.front());
   if (stages.size() != static_cast<std::size_t>(ranks))
     throw Error(
         fmt::format("`unshard_lookahead` has {} entries for {} ranks; give one, or one per rank",
                     stages.size(), ranks));
   for (const std::int32_t count : stages)
-    if (count < 1 || count > kMost)
+    if (count < 1 || count > kMax)
       throw Error(
           fmt::format("`unshard_lookahead` {} is not in 1..{}: a rank has at most {} stages "
                       "gathered at once",
-                      count, kMost, kMost));
+                      count, kMax, kMax));
   return stages;
 }
 

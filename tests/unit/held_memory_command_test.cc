@@ -31,7 +31,7 @@ class HeldMemoryCommand : public TemporaryFolder {
     return Json::parse(call_command(tools::run_simulate, words).output);
   }
 
-  /// What the program says, if it refuses the command line.
+  /// The message of a command line that is refused.
   static std::string refusal_of(const Words& words) {
     std::string line = "simulate";
     for (const std::string& word : words) line += " " + word;

@@ -82,7 +82,7 @@ std::vector<Gap> find_gaps(const std::vector<TimedCall>& calls, const StepCalls&
   return gaps;
 }
 
-/// What the counts of ops say of the pipeline.
+/// The shape of the pipeline follows from the counts of ops.
 struct Interleaving {
   std::int32_t ranks = 0;
   std::int32_t chunks = 0;

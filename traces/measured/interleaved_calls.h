@@ -21,7 +21,7 @@
 
 namespace bubblescope::traces {
 
-/// What runs between two calls: an op, or a forward and then a backward.
+/// Between two calls a rank runs an op, or a forward and then a backward.
 struct CalledOps {
   std::int64_t step = 0;
   Op op;  ///< with its stage and micro-batch

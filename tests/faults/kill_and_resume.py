@@ -113,6 +113,30 @@ def expect_only_checkpoints(folder, ended):
         assert 1 <= len(manifests) <= 3, f"{len(manifests)} checkpoints are kept"
 
 
+def saved_step(folder):
+    """The step of the latest whole checkpoint, 0 if there is none."""
+    return max((int(path.stem.removeprefix("step-")) for path in folder.glob("step-*.json")), default=0)
+
+
+def wait_for_checkpoint(running, folder, after, seconds):
+    """Waits for a checkpoint later than a step, then for some seconds. Raises TimeoutExpired if the run goes on."""
+    deadline = time.monotonic() + LIMIT
+    while time.monotonic() < deadline and saved_step(folder) <= after:
+        try:
+            return running.communicate(timeout=0.01)
+        except subprocess.TimeoutExpired:
+            pass
+    return running.communicate(timeout=seconds)
+
+
+def let_run(running, folder, training, dice, kills, best):
+    """Lets a run go on until the moment of its kill: a random one, and every second time one that follows a checkpoint,
+    since on a busy machine random moments may all precede the first checkpoint."""
+    if kills % 2 == 0:
+        return running.communicate(timeout=dice.uniform(0, 1.3 * training.seconds))
+    return wait_for_checkpoint(running, folder, best, dice.uniform(0, 0.3 * training.seconds))
+
+
 def kill_until_it_ends(training, folder, dice, left):
     """Returns how often a training was killed until it ended as the uninterrupted one, and how often it resumed."""
     kills = resumes = best = 0
@@ -121,7 +145,10 @@ def kill_until_it_ends(training, folder, dice, left):
         running = training.start(folder, every)
         out_of_kills = kills >= min(left, MAX_KILLS)
         try:
-            stdout, stderr = running.communicate(timeout=LIMIT if out_of_kills else dice.uniform(0, 1.3 * training.seconds))
+            if out_of_kills:
+                stdout, stderr = running.communicate(timeout=LIMIT)
+            else:
+                stdout, stderr = let_run(running, folder, training, dice, kills, best)
             killed = False
         except subprocess.TimeoutExpired:
             assert not out_of_kills, f"hangs: not ended within {LIMIT} s"

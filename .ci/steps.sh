@@ -4,7 +4,7 @@
 # exits with status 77. Steps that fail or exceed their own limit fail the run; steps that were cut off or left out are
 # named at the end.
 
-deadline=${deadline:-4980}      # seconds after the start by which everything has ended, reports included: 83 minutes
+deadline=${deadline:-5280}      # seconds after the start by which everything has ended, reports included: 88 minutes
 least_time=${least_time:-60}    # a step starts only if this many seconds remain
 on_trial=""                     # yes: a step that fails is named, but does not fail the run
 failed=""

@@ -201,18 +201,38 @@ struct ExpertMoves {
 
 /// Megatron-Core adds each expert's bias times the router's 32-bit weight in kernels of their own
 /// (core/transformer/moe/experts.py, _apply_bias): product, sum, concatenation and cast move 28
-/// bytes per number in F; their gradients, with sums over tokens and over numbers, 40.
+/// bytes per number in F; their gradients, with sums over tokens and over numbers, 40. It also
+/// clamps gate and input of the activation in two kernels and joins them in a third
+/// (core/fusions/fused_bias_geglu.py, weighted_bias_quick_geglu_impl): 8 numbers of 16 bits move
+/// per number of the activation in F; their gradients, 6, and joining these, 4.
 ExpertMoves expert_moves(const ModelOnDevices& on, const LayerTimer& timer, std::int64_t layer) {
   if (!has_experts(on.model, layer)) return {};
   const double permuted = timer.permutation();
-  return {permuted + timer.expert_biases(28), permuted + timer.expert_biases(40)};
+  return {permuted + timer.expert_biases(28, on.model.hidden) +
+              timer.expert_biases(16, on.model.experts->feed_forward / on.parallel.expert_split()),
+          permuted + timer.expert_biases(40, on.model.hidden) +
+              timer.expert_biases(20, on.model.experts->feed_forward / on.parallel.expert_split())};
+}
+
+/// What full recomputation leaves out. PyTorch's checkpoints stop where the last tensor that the
+/// backward needs is there again (torch.utils.checkpoint, set_checkpoint_early_stop): before the
+/// network's last GEMM, the collective behind it and the residual. Outputs of routed experts are
+/// needed, to weigh them.
+double not_recomputed_time(const ModelOnDevices& on, const LayerTimer& timer, std::int64_t layer) {
+  const auto inner = static_cast<double>(on.model.feed_forward);
+  if (!on.parallel.pytorch || has_experts(on.model, layer) || inner == 0) return 0;
+  const auto hidden = static_cast<double>(on.model.hidden);
+  const double scatter = (timer.tensor_collectives(true) - timer.tensor_collectives(false)) / 2;
+  return timer.gemm(timer.tokens(), timer.per_tensor_rank(inner), hidden) + scatter +
+         timer.elementwise({3 * hidden, 0});
 }
 
 /// What a layer recomputes in its backward.
 double recompute_time(const ModelOnDevices& on, const LayerTimer& timer, const GemmTimes& gemms,
                       std::int64_t layer, double forward) {
   if (on.parallel.recompute == Recompute::kNone) return 0;
-  if (on.parallel.recompute == Recompute::kFull) return forward;
+  if (on.parallel.recompute == Recompute::kFull)
+    return forward - not_recomputed_time(on, timer, layer);
   if (on.parallel.pytorch)
     return gemms.forward / 2 + timer.elementwise(moved_forward(on.model, layer));
   if (on.model.latent && on.parallel.flash_attention) return up_projection_time(on, timer);

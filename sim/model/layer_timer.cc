@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "sim/ir/range.h"
 #include "sim/model/expert_exchange.h"
 
 namespace bubblescope::inline sim {
@@ -144,11 +145,11 @@ double LayerTimer::permutation() const {
          kPermuteShare;
 }
 
-double LayerTimer::expert_biases(double bytes) const {
+double LayerTimer::expert_biases(double bytes, std::int64_t width) const {
   if (!on_.model.experts->biased) return 0;
   const double copies = per_tensor_rank(tokens() * on_.parallel.expert_split()) *
                         static_cast<double>(on_.model.experts->per_token);
-  return moved(bytes * copies * static_cast<double>(on_.model.hidden));
+  return moved(bytes * copies * static_cast<double>(width));
 }
 
 double LayerTimer::cast(const MovedNumbers& numbers) const {
@@ -164,9 +165,14 @@ double LayerTimer::launches(double share) const {
 double LayerTimer::tensor_collectives(bool around_network) const {
   const double bytes = 2 * tokens() * static_cast<double>(on_.model.hidden);
   const Link link = find_group_link(on_.gpu, on_.parallel.tensor, 1);
-  return exposed_time(
-      (around_network ? 2 : 1) * estimate_all_reduce_time(bytes, on_.parallel.tensor, link),
-      on_.assumptions.tensor_exposed);
+  const Nanos all_reduce = estimate_all_reduce_time(bytes, on_.parallel.tensor, link);
+  return exposed_time((around_network ? 2 : 1) * (all_reduce + sequence_copies(bytes)),
+                      on_.assumptions.tensor_exposed);
+}
+
+Nanos LayerTimer::sequence_copies(double bytes) const {
+  if (!on_.parallel.pytorch || on_.parallel.norm_split() == 1) return 0;
+  return round_nanos(2 * memory(2 * bytes), "copies of a gathered sequence");
 }
 
 double LayerTimer::expert_collectives() const {

@@ -57,8 +57,9 @@ class LayerTimer {
   double elementwise(const MovedNumbers& numbers) const;
   /// The kernels that bring tokens into the order of their experts and back, in F or in I.
   double permutation() const;
-  /// The kernels that add the biases of experts, by their bytes per number of an expert's output.
-  double expert_biases(double bytes) const;
+  /// Kernels around biased experts (gpt-oss) that are not fused, by their bytes per number of a
+  /// tensor of that width. 0 for other models.
+  double expert_biases(double bytes, std::int64_t width) const;
   /// The casts of these numbers to 8 bits; 0 if GEMMs compute in 16.
   double cast(const MovedNumbers& numbers) const;
   double launches(double share) const;
@@ -80,6 +81,10 @@ class LayerTimer {
   double core_flops() const;
   double core_time(double flops, double fraction, double half_blocks) const;
   double expert_exchange() const;
+  /// PyTorch gathers and scatters along a tensor's first dimension. Sequences are the second, so a
+  /// gathered tensor is copied into their order, and one to scatter out of it
+  /// (torch/distributed/_functional_collectives.py). The time of both copies.
+  Nanos sequence_copies(double bytes) const;
   double exposed_time(Nanos collective, double exposed) const;
 
   const ModelOnDevices& on_;

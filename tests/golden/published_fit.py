@@ -22,25 +22,31 @@ from published_steps import groups_of, predict_all, rows_of, table
 
 STEP = 0.1  # of a constant's logarithm, for the derivative
 SPREAD = 0.05  # of a source's log errors
-BLACKWELL = {'b200': 1190, 'gb200': 1304, 'gb300': 1408}
+# Devices of a generation by their sustained rates, which differ by their power limits; the first has the constant's value.
+DEVICES = {
+    'hopper': {'h100': 640, 'h800': 640, 'h100-hbm2e': 541},
+    'blackwell': {'b200': 1190, 'gb200': 1304, 'gb300': 1408},
+}
 
 
 def constant(group, name, value, prior):
     return {'label': f'{group}:{name}', 'assume': lambda factor: [(group, f'{name}={value * factor:.6g}')], 'value': value, 'prior': prior}
 
 
-def sustained_blackwell(prior):
-    """One factor for all devices of a generation, whose rates differ by their power limits."""
-    assume = lambda factor: [(device, f'sustained_teraflops={rate * factor:.6g}') for device, rate in BLACKWELL.items()]
-    return {'label': 'blackwell:sustained_teraflops (b200)', 'assume': assume, 'value': BLACKWELL['b200'], 'prior': prior}
+def sustained(generation, prior):
+    """One factor for all devices of a generation."""
+    rates = DEVICES[generation]
+    assume = lambda factor: [(device, f'sustained_teraflops={rate * factor:.6g}') for device, rate in rates.items()]
+    first = next(iter(rates))
+    return {'label': f'{generation}:sustained_teraflops ({first})', 'assume': assume, 'value': rates[first], 'prior': prior}
 
 
 def constants(path):
     with open(path) as file:
         listed = json.load(file)
     return [
-        sustained_blackwell(prior)
-        if (group, name) == ('blackwell', 'sustained_teraflops')
+        sustained(group, prior)
+        if group in DEVICES and name == 'sustained_teraflops'
         else constant(group, name, value, prior)
         for group, name, value, prior in listed
     ]

@@ -120,8 +120,8 @@ TEST(GroupedGemms, TakeAsLongAsMeasuredOnB200) {
 TEST(ExpertBiases, AreKernelsOfTheirOwn) {
   const ModelOnDevices on = on_devices("gpt-oss-120b", "h100");
   const LayerTimer timer(on);
-  EXPECT_DOUBLE_EQ(timer.expert_biases(28), timer.moved(28.0 * 4096 * 4 * 2880));
-  EXPECT_EQ(LayerTimer(on_devices("qwen3-235b-a22b", "h100")).expert_biases(28), 0);
+  EXPECT_DOUBLE_EQ(timer.expert_biases(28, 2880), timer.moved(28.0 * 4096 * 4 * 2880));
+  EXPECT_EQ(LayerTimer(on_devices("qwen3-235b-a22b", "h100")).expert_biases(28, 4096), 0);
 }
 
 // gpt-oss: 18 of 36 layers see 128 of 4096 tokens, 2/32 - 1/1024 of the causal scores. A window

@@ -6,7 +6,8 @@ namespace {
 
 const ModelRegistrar kDeepSeek{
     {.name = "deepseek-v3",
-     .aliases = {"deepseek-r1", "deepseek-ai/DeepSeek-V3", "deepseek-ai/DeepSeek-R1"},
+     .aliases = {"deepseek-r1", "deepseek-ai/DeepSeek-V3", "deepseek-ai/DeepSeek-V3-Base",
+                 "deepseek-ai/DeepSeek-V3.1-Base", "deepseek-ai/DeepSeek-R1"},
      .summary = "256 experts, 8 per token, one shared; latent attention",
      .source = "arXiv 2412.19437, section 4.2",
      .model = {.layers = 61,

@@ -30,14 +30,21 @@ ModelDef define(const Size& size, std::int64_t vocabulary, std::int64_t sequence
   return {size.name, {}, "dense, SwiGLU" + groups, source, model};
 }
 
-ModelDef llama2(const Size& size) { return define(size, 32'000, 4096, "arXiv 2307.09288"); }
-/// Llama 3.1 has the same sizes.
+ModelDef llama2(const Size& size) {
+  ModelDef def = define(size, 32'000, 4096, "arXiv 2307.09288");
+  def.aliases = {"meta-llama/Llama-2-" + std::string(size.name).substr(7) + "-hf"};
+  return def;
+}
+/// Llama 3, 3.1 and 3.3 have the same sizes.
 ModelDef llama3(const Size& size) {
   ModelDef def = define(size, 128'256, 8192, "arXiv 2407.21783, table 3");
   const std::string billions = std::string(size.name).substr(std::string("llama3-").size());
   std::string upper = billions;
   upper.back() = 'B';
   def.aliases = {"llama3.1-" + billions, "meta-llama/Llama-3.1-" + upper};
+  if (billions != "405b") def.aliases.push_back("meta-llama/Meta-Llama-3-" + upper);
+  if (billions == "70b")
+    def.aliases.insert(def.aliases.end(), {"llama3.3-70b", "meta-llama/Llama-3.3-70B-Instruct"});
   return def;
 }
 

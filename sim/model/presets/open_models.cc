@@ -169,7 +169,15 @@ const ModelRegistrar kDeepSeekKin[] = {
             10'944,
             102'400},
            {0, 512, 64, 128}, {64, 6, 2, 1408, 1}),
-    latent({"kimi-k2", {"moonshotai/Kimi-K2-Base"}, 61, 7168, 64, 64, 128, 18'432, 163'840},
+    latent({"kimi-k2",
+            {"moonshotai/Kimi-K2-Base", "moonshotai/Kimi-K2-Instruct"},
+            61,
+            7168,
+            64,
+            64,
+            128,
+            18'432,
+            163'840},
            {1536, 512, 64, 128}, {384, 8, 1, 2048, 1}),
 };
 

@@ -44,8 +44,11 @@ CostAssumptions deepspeed() {
   return assumed;
 }
 
+/// Gradients of a micro-batch are joined into one flat tensor, which is then divided: 4 bytes each
+/// per weight (torch/distributed/fsdp/_runtime_utils.py, _reduce_grad).
 CostAssumptions fsdp() {
   CostAssumptions assumed;
+  assumed.accumulation_bytes = 8;
   assumed.elementwise_traffic = 1.27;
   assumed.attention_quality = 0.67;
   assumed.flash_attention_2 = true;
@@ -53,8 +56,12 @@ CostAssumptions fsdp() {
   return assumed;
 }
 
+/// FSDP2 copies gathered weights out of its buffer, in F and in I (4 bytes each per weight), and
+/// gradients, as 32-bit numbers, into another (6; torch/distributed/fsdp/_fully_shard/
+/// _fsdp_collectives.py).
 CostAssumptions torchtitan() {
   CostAssumptions assumed;
+  assumed.accumulation_bytes = 14;
   assumed.flash_attention_2 = true;
   assumed.host_layer = 300'000;
   return assumed;

@@ -1,0 +1,100 @@
+// What PyTorch's runtimes compute, copy and leave out, in closed form.
+#include <gtest/gtest.h>
+
+#include "sim/model/layer_timer.h"
+#include "sim/model/runtime.h"
+
+namespace bubblescope::tests {
+namespace {
+
+ModelOnDevices in_pytorch(const char* model, const char* gpu) {
+  ModelOnDevices on;
+  on.model = Registry<ModelDef>::instance().find(model)->model;
+  on.gpu = Registry<GpuDef>::instance().find(gpu)->gpu;
+  on.parallel.sequence = on.model.sequence;
+  on.parallel.pytorch = true;
+  return on;
+}
+
+double recomputation(ModelOnDevices on, std::int64_t layer) {
+  on.parallel.recompute = Recompute::kNone;
+  const double kept = estimate_layer_times(on, layer).input_grad;
+  on.parallel.recompute = Recompute::kFull;
+  return estimate_layer_times(on, layer).input_grad - kept;
+}
+
+// Megatron-LM runs a whole forward again; PyTorch's checkpoint stops before the product whose
+// output only the residual needs, and leaves out the residual: 3 numbers per token.
+TEST(EarlyStop, LeavesOutTheLastProductAndTheResidual) {
+  ModelOnDevices on = in_pytorch("llama3-8b", "h100");
+  const double forward = estimate_layer_times(on, 0).forward;
+  const LayerTimer timer(on);
+  const double skipped = timer.gemm(8192, 14'336, 4096) + timer.moved(2.0 * 8192 * 3 * 4096);
+  EXPECT_NEAR(recomputation(on, 0), forward - skipped, 1e-6 * forward);
+  EXPECT_GT(skipped, 0.15 * forward);
+  on.parallel.pytorch = false;
+  EXPECT_NEAR(recomputation(on, 0), forward, 1e-6 * forward);
+}
+
+// The collective behind the last product is half of the all-reduce around the network.
+TEST(EarlyStop, LeavesOutTheLastCollective) {
+  ModelOnDevices on = in_pytorch("llama3-70b", "h100");
+  on.parallel.tensor = 8;
+  on.assumptions.collective_sms = 0;
+  const double one = recomputation(on, 0) - estimate_layer_times(on, 0).forward;
+  on.assumptions.tensor_exposed = 0;
+  const double none = recomputation(on, 0) - estimate_layer_times(on, 0).forward;
+  on.assumptions.tensor_exposed = 1;
+  const LayerTimer timer(on);
+  EXPECT_NEAR(none - one, (timer.tensor_collectives(true) - timer.tensor_collectives(false)) / 2,
+              10);
+}
+
+// The weights of routed experts' outputs have gradients, so that those outputs are needed.
+TEST(EarlyStop, KeepsLayersOfExpertsWhole) {
+  const ModelOnDevices on = in_pytorch("qwen3-30b-a3b", "h100");
+  const double forward = estimate_layer_times(on, 0).forward;
+  EXPECT_NEAR(recomputation(on, 0), forward, 1e-6 * forward);
+}
+
+// Two all-reduces of a layer are two gathers and two scatters, each with a copy of the gathered
+// tensor, which is read and written; without sequence parallelism there is nothing to reorder.
+TEST(SequenceCopies, ReadAndWriteEveryGatheredTensor) {
+  ModelOnDevices on = in_pytorch("llama3-8b", "h100");
+  on.parallel.tensor = 8;
+  on.assumptions.collective_sms = 0;
+  const double copied = LayerTimer(on).tensor_collectives(true);
+  on.parallel.pytorch = false;
+  const double ordered = LayerTimer(on).tensor_collectives(true);
+  const double bytes = 2.0 * 8192 * 4096;
+  EXPECT_NEAR(copied - ordered, LayerTimer(on).memory(4 * 2 * bytes), 2);
+  on.parallel.sequence_parallel = false;
+  const double without = LayerTimer(on).tensor_collectives(true);
+  on.parallel.pytorch = true;
+  EXPECT_EQ(LayerTimer(on).tensor_collectives(true), without);
+}
+
+TEST(ShardedData, CopiesTheGradientsOfEveryMicroBatch) {
+  for (const auto& [name, bytes] : {std::pair{"fsdp", 8.0}, std::pair{"torchtitan", 14.0}}) {
+    ModelOnDevices on = in_pytorch("llama3-8b", "h100");
+    on.assumptions = Registry<RuntimeDef>::instance().find(name)->assumptions;
+    EXPECT_DOUBLE_EQ(estimate_accumulation_time(on, 1e9), LayerTimer(on).memory(bytes * 1e9));
+  }
+}
+
+// Per copy of a token gpt-oss clamps gate and input: 16 bytes per number of the activation in F, 20
+// in I, beside 28 and 40 per number of the expert's output for the bias.
+TEST(BiasedExperts, ClampWhatEntersTheirActivation) {
+  ModelOnDevices on = in_pytorch("gpt-oss-120b", "h100");
+  const PhaseTimes biased = estimate_layer_times(on, 0);
+  on.model.experts->biased = false;
+  const PhaseTimes plain = estimate_layer_times(on, 0);
+  const double numbers = 4.0 * 4096 * 2880;
+  EXPECT_NEAR(biased.forward - plain.forward, LayerTimer(on).moved((28 + 16) * numbers),
+              1e-6 * biased.forward);
+  EXPECT_NEAR(biased.input_grad - plain.input_grad, LayerTimer(on).moved((40 + 20) * numbers),
+              1e-6 * biased.forward);
+}
+
+}  // namespace
+}  // namespace bubblescope::tests

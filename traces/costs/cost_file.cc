@@ -234,6 +234,7 @@ CostTable parse_cost_file(std::string_view text, const std::string& file) {
                     "stage_kinds",
                     "message",
                     "norm",
+                    "op_gap",
                     "copy",
                     "links",
                     "memory",
@@ -252,6 +253,7 @@ CostTable parse_cost_file(std::string_view text, const std::string& file) {
   read_stage_kinds(root, costs);
   read_messages(root, costs);
   if (const auto norm = root.find("norm")) costs.norm = norm->duration();
+  if (const auto gap = root.find("op_gap")) costs.op_gap = gap->duration();
   read_copy(root, costs);
   read_memory(root, costs);
   if (const auto cluster = root.find("cluster")) costs.cluster = read_cluster(*cluster);

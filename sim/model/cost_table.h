@@ -70,6 +70,7 @@ struct CostTable {
   std::vector<LinkEntry> links;
   std::optional<ClusterEntry> cluster;
   std::optional<std::int32_t> ranks_per_device;  ///< all ranks share one unless given
+  std::optional<KindWeights> kind_weights;  ///< how contention depends on what runs beside what
   CopyEntry copy;
   std::optional<CopyEntry> copy_to_rank;  ///< to another rank's memory; copy unless given
   std::vector<Bytes> static_bytes;        ///< [rank]; empty where not given

@@ -6,6 +6,7 @@
 
 #include "exec/calibration/contention_costs.h"
 #include "exec/calibration/contention_program.h"
+#include "exec/calibration/kind_contention.h"
 #include "tools/commands/calibrate_messages.h"
 
 namespace bubblescope::tools {
@@ -74,10 +75,11 @@ CalibratedCosts with_contention(CalibratedCosts costs, const std::vector<Measure
   const exec::ContentionCosts together = exec::find_contention_costs(real_steps, request);
   const exec::Calibration calibration = exec::calibrate(real_steps, request.stages);
   costs.measured.samples.resize(apart.size());
+  exec::ContendedTimes measured(apart.size());
   for (std::size_t stage = 0; stage < apart.size(); ++stage)
     for (std::size_t kind = 0; kind < kCostKeys.size(); ++kind) {
       const MeasuredTimes seen = choose_estimates(together[stage][kind], apart[stage][kind]);
-      std::vector<Nanos> times = exec::fill_contention(seen);
+      std::vector<Nanos> times = measured[stage][kind] = exec::fill_contention(seen);
       if (times.empty()) continue;
       // A cost table contains the sum over slices.
       for (Nanos& time : times) time *= schedule->shape.slices;
@@ -87,6 +89,9 @@ CalibratedCosts with_contention(CalibratedCosts costs, const std::vector<Measure
       costs.measured.samples[stage][kind] = count_samples(seen);
     }
   costs.table.ranks_per_device = request.ranks_per_device;
+  std::vector<exec::Observation> all = real_steps;
+  all.push_back(observation);
+  costs.table.kind_weights = exec::fit_kind_weights(all, measured, request.ranks_per_device);
   if (!calibration.message) return costs;
   const Nanos effective = std::max<Nanos>(0, calibration.message->mean);
   return with_messages(std::move(costs),

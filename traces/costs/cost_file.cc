@@ -9,6 +9,7 @@
 
 #include "sim/ir/error.h"
 #include "traces/costs/cluster_entry.h"
+#include "traces/costs/contention_entry.h"
 #include "traces/costs/cost_lists.h"
 #include "traces/costs/noise_entry.h"
 #include "traces/costs/part_entries.h"
@@ -240,6 +241,7 @@ CostTable parse_cost_file(std::string_view text, const std::string& file) {
                     "memory",
                     "cluster",
                     "ranks_per_device",
+                    "kind_contention",
                     "replicas",
                     "noise",
                     "outside_pipeline",
@@ -259,6 +261,7 @@ CostTable parse_cost_file(std::string_view text, const std::string& file) {
   if (const auto cluster = root.find("cluster")) costs.cluster = read_cluster(*cluster);
   if (const auto ranks = root.find("ranks_per_device"))
     costs.ranks_per_device = ranks->integer32(1, kMaxStage);
+  costs.kind_weights = read_kind_contention(root);
   return costs;
 }
 

@@ -75,7 +75,12 @@ void collect(Samples& samples, const Program& program, const Timeline& timeline)
   std::vector<bool> lane_begun(program.lanes.size(), false);
   for (InstructionId id = 0; id < program.size(); ++id) {
     const auto& [op, lane, rank, peer, role] = program.instructions[id];
-    if (lane == kNoLane || !is_compute(op.kind)) continue;
+    if (lane == kNoLane) continue;
+    if (role == Role::kWork && op.kind == OpKind::kOptimizer) {
+      lane_end[lane] = timeline.end[id];
+      lane_begun[lane] = false;  // what follows an update is no op gap
+    }
+    if (!is_compute(op.kind)) continue;
     samples.ops[static_cast<std::size_t>(op.stage)][static_cast<std::size_t>(op.kind)].push_back(
         timeline.end[id] - timeline.start[id]);
     const LastWait wait = find_last_wait(program, timeline, id, lane_end[lane]);

@@ -38,7 +38,8 @@ struct Calibration {
   /// The delay from the end of a producer to the start of an op on another rank that waited only
   /// for it.
   std::optional<Estimate> message;
-  /// The delay from the end of an op to the start of the rank's next op, if that was ready by then.
+  /// The op gap: the delay from the end of an op to the start of the rank's next op, if that was
+  /// ready by then.
   std::optional<Estimate> between_ops;
 };
 

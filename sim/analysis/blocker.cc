@@ -73,7 +73,8 @@ InstructionId Blockers::unsaid_holder(InstructionId id) const {
   if (!said || timeline_.end[*said] >= timeline_.start[id]) return kNoInstruction;
   const Instruction& instruction = program_.instructions[id];
   if (is_message(instruction)) return late_end(id, timeline_.end[*said]);
-  if (is_compute(instruction.op.kind)) return blocking_send(id, timeline_.end[*said]);
+  if (is_compute(instruction.op.kind) && timeline_.is_imported)
+    return blocking_send(id, timeline_.end[*said]);
   return kNoInstruction;
 }
 

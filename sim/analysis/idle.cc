@@ -17,6 +17,7 @@ std::string_view name(IdleCause cause) {
     case IdleCause::kDrain: return "drain";
     case IdleCause::kSync: return "sync";
     case IdleCause::kArrival: return "arrival";
+    case IdleCause::kLaunch: return "launch";
   }
   return "?";
 }
@@ -60,12 +61,16 @@ BusyKind classify_busy(OpKind kind) {
   return BusyKind::kOptimizer;
 }
 
-std::size_t count_idle_causes(const BubbleReport& report) {
-  constexpr auto kArrivals = static_cast<std::size_t>(IdleCause::kArrival);
-  const bool waited =
-      std::any_of(report.ranks.begin(), report.ranks.end(),
-                  [](const RankReport& rank) { return rank.idle_by_cause[kArrivals] != 0; });
-  return waited ? kIdleCauses : kArrivals;
+std::vector<IdleCause> choose_idle_causes(const BubbleReport& report) {
+  std::vector<IdleCause> causes;
+  for (std::size_t at = 0; at < kIdleCauses; ++at) {
+    const bool is_rare = at >= static_cast<std::size_t>(IdleCause::kArrival);
+    const bool occurs =
+        std::any_of(report.ranks.begin(), report.ranks.end(),
+                    [=](const RankReport& rank) { return rank.idle_by_cause[at] != 0; });
+    if (!is_rare || occurs) causes.push_back(static_cast<IdleCause>(at));
+  }
+  return causes;
 }
 
 namespace {
@@ -89,8 +94,9 @@ struct GapTimes {
   Nanos copies = 0;  ///< activations copied out of a memory, or back
   Nanos collectives = 0;
   Nanos arrivals = 0;  ///< of micro-batches
+  Nanos launches = 0;  ///< of an op that is ready
 
-  Nanos total() const { return messages + copies + collectives + arrivals; }
+  Nanos total() const { return messages + copies + collectives + arrivals + launches; }
 };
 
 /// The cause of waiting for such an instruction; empty for compute ops.
@@ -102,23 +108,36 @@ std::optional<IdleCause> cause_of(const Instruction& instruction) {
   return {};
 }
 
+/// Whether all that an op waited for had ended when its rank became free, so that only its launch
+/// was missing. An imported step does not say all that its ops waited for.
+bool is_launch_gap(const Program& program, const Timeline& timeline, const Blockers& blockers,
+                   const Gap& gap) {
+  if (timeline.is_imported || !is_compute(program.instructions[gap.before].op.kind)) return false;
+  const std::optional<InstructionId> last = blockers.find_last_dependency(gap.before);
+  return !last || timeline.end[*last] <= gap.start;
+}
+
 /// Calls visit(cause, start, end), the latest first, for the parts of the gap before an instruction
-/// in which messages and copies were in transit or collectives ran. It follows the instructions
-/// that ended the gap, through posts and waits, back to the compute op that they depend on. All
-/// waiting before an optimizer step counts as collective.
+/// in which messages and copies were in transit or collectives ran, or for the whole gap if it is a
+/// launch. It follows the instructions that ended the gap, through posts and waits, back to the
+/// compute op that they depend on. All waiting before an optimizer step counts as collective. A
+/// message lasts until the op that waited for it starts, as its cost does.
 template <class Visit>
 void visit_gap_parts(const Program& program, const Timeline& timeline, const Blockers& blockers,
                      const Gap& gap, Visit visit) {
   Nanos until = timeline.start[gap.before];
   if (program.instructions[gap.before].op.kind == OpKind::kOptimizer)
     return visit(IdleCause::kSync, gap.start, until);
+  if (is_launch_gap(program, timeline, blockers, gap))
+    return visit(IdleCause::kLaunch, gap.start, until);
   std::optional<InstructionId> at = blockers.find_last_dependency(gap.before);
   while (at && timeline.end[*at] > gap.start) {
     const Instruction& instruction = program.instructions[*at];
     const Nanos from = std::max(gap.start, timeline.start[*at]);
-    const Nanos to = std::min(until, timeline.end[*at]);
     if (is_compute(instruction.op.kind)) break;
     const std::optional<IdleCause> cause = cause_of(instruction);
+    const bool is_received = cause == IdleCause::kCommunication && !timeline.is_imported;
+    const Nanos to = is_received ? until : std::min(until, timeline.end[*at]);
     if (cause && from < to) visit(*cause, from, to);
     until = std::min(until, from);
     at = blockers.blocker(*at);
@@ -133,6 +152,7 @@ GapTimes measure_gap(const Program& program, const Timeline& timeline, const Blo
     if (cause == IdleCause::kMemory) gap_times.copies += end - start;
     if (cause == IdleCause::kSync) gap_times.collectives += end - start;
     if (cause == IdleCause::kArrival) gap_times.arrivals += end - start;
+    if (cause == IdleCause::kLaunch) gap_times.launches += end - start;
   });
   return gap_times;
 }
@@ -189,6 +209,7 @@ std::vector<RankReport> account_for_time(const Program& program, const Timeline&
       at(rank, IdleCause::kMemory) += gap_times.copies;
       at(rank, IdleCause::kSync) += gap_times.collectives;
       at(rank, IdleCause::kArrival) += gap_times.arrivals;
+      at(rank, IdleCause::kLaunch) += gap_times.launches;
       at(rank, IdleCause::kDependency) += gap - gap_times.total();
     }
     rank.last_end = timeline.end[id];

@@ -15,12 +15,13 @@ namespace bubblescope::inline sim {
 /// The kind of busy time to which an op counts.
 BusyKind classify_busy(OpKind kind);
 
-/// The number of causes that a report shows: arrivals only where a rank waited for one.
-std::size_t count_idle_causes(const BubbleReport& report);
+/// The causes that a report shows: arrivals and launches only where there are any.
+std::vector<IdleCause> choose_idle_causes(const BubbleReport& report);
 
 /// One entry per rank, complete except for its peak. A gap between two ops is communication while
-/// the message that ended it was in transit, memory while a copy was, and dependency before that.
-/// Dependency time counts as imbalance up to the rank's difference in work to the busiest rank.
+/// the message that ended it was in transit, memory while a copy was, and dependency before that;
+/// if all that the op waited for had ended before it, it is a launch. Dependency time counts as
+/// imbalance up to the rank's difference in work to the busiest rank.
 std::vector<RankReport> account_for_time(const Program& program, const Timeline& timeline);
 /// The same for a caller that has the step's blockers.
 std::vector<RankReport> account_for_time(const Program& program, const Timeline& timeline,

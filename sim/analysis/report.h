@@ -28,8 +28,9 @@ enum class IdleCause : std::uint8_t {
   kDrain,          ///< after the rank's last op, while the pipeline empties
   kSync,           ///< waiting for a collective or the optimizer's barrier
   kArrival,        ///< waiting for a micro-batch to arrive
+  kLaunch,         ///< its next op is ready, but has not started
 };
-inline constexpr int kIdleCauses = 8;
+inline constexpr int kIdleCauses = 9;
 
 std::string_view name(IdleCause cause);
 

@@ -27,7 +27,8 @@ Batch scenario_durations(const Instruction& instruction, Nanos duration, std::si
 }
 
 /// The makespan if all messages, including their bytes, are 1 % slower.
-Nanos makespan_with_slow_messages(const Program& program, Traffic traffic) {
+Nanos makespan_with_slow_messages(const Program& program, Traffic traffic,
+                                  std::span<const Nanos> gaps) {
   for (Flow& flow : traffic.flows) {
     flow.load += flow.load / 100;
     Nanos& latency = traffic.fixed[flow.instruction];
@@ -40,7 +41,7 @@ Nanos makespan_with_slow_messages(const Program& program, Traffic traffic) {
       return durations;
     };
   };
-  return simulate_batches(program, traffic, 1, same)[0];
+  return simulate_batches(program, traffic, 1, same, {}, gaps)[0];
 }
 
 }  // namespace
@@ -54,14 +55,14 @@ Sensitivity find_sensitivity(const Program& program, const Timing& timing) {
     };
   };
   const std::vector<Nanos> makespans =
-      timing.traffic ? simulate_batches(program, *timing.traffic, scenarios, batch)
-                     : simulate_batches(program, scenarios, batch);
+      timing.traffic ? simulate_batches(program, *timing.traffic, scenarios, batch, {}, timing.gaps)
+                     : simulate_batches(program, scenarios, batch, timing.gaps);
   Sensitivity sensitivity;
   for (std::size_t kind = 0; kind < kBusyKinds; ++kind)
     sensitivity.by_kind[kind] = makespans[1 + kind] - makespans[0];
   if (timing.traffic)
     sensitivity.by_kind[static_cast<std::size_t>(BusyKind::kSend)] =
-        makespan_with_slow_messages(program, *timing.traffic) - makespans[0];
+        makespan_with_slow_messages(program, *timing.traffic, timing.gaps) - makespans[0];
   for (std::size_t rank = kFirstRank; rank < scenarios; ++rank)
     sensitivity.by_rank.push_back(makespans[rank] - makespans[0]);
   return sensitivity;

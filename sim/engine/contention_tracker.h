@@ -5,6 +5,7 @@
 // its progress rate is the number of parts that it completes per nanosecond.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -54,6 +55,11 @@ class ContentionTracker {
     Rate progress_rate = 0;  ///< 0: it has just begun
   };
 
+  /// The number of compute ops that run on a device, by kind.
+  using KindCounts = std::array<std::int32_t, kComputeKinds>;
+
+  KindCounts count_kinds(const std::vector<ContendedOpId>& on) const;
+  Rate progress_rate_of(ContendedOpId op, KindCounts busy) const;
   void update_progress_rates(std::vector<ContendedOpId>& on, Nanos now);
 
   const Traffic& traffic_;

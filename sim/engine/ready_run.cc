@@ -74,10 +74,11 @@ void ReadySimulator::add_waiters() {
 /// One run.
 class ReadyLoop {
  public:
-  ReadyLoop(const ReadySimulator& simulator, std::span<const Nanos> durations)
+  ReadyLoop(const ReadySimulator& simulator, std::span<const Nanos> durations, Nanos op_gap)
       : simulator_(simulator),
         program_(simulator.program_),
         durations_(durations),
+        op_gap_(op_gap),
         awaited_(simulator.awaited_),
         ready_(simulator.units_.size()),
         busy_(simulator.units_.size(), false) {
@@ -101,7 +102,10 @@ class ReadyLoop {
       while (!ends_.empty() && ends_.top().first == now_) {
         const InstructionId id = ends_.top().second;
         ends_.pop();
-        end(id);
+        if (id < program_.size())
+          end(id);
+        else
+          become_free(id - program_.size());
       }
       choose();
     }
@@ -136,13 +140,20 @@ class ReadyLoop {
 
   void end(InstructionId id) {
     if (computes(program_, id) && unit_of(id).last == id) {
-      const auto rank = static_cast<std::size_t>(program_.instructions[id].rank);
-      busy_[rank] = false;
-      touched_.insert(rank);
+      const auto rank = static_cast<std::uint32_t>(program_.instructions[id].rank);
+      if (op_gap_ == 0)
+        become_free(rank);
+      else
+        ends_.emplace(now_ + op_gap_, program_.size() + rank);
     }
     for (std::uint32_t at = simulator_.waiter_begin_[id]; at < simulator_.waiter_begin_[id + 1];
          ++at)
       if (--awaited_[simulator_.waiters_[at]] == 0) become_ready(simulator_.waiters_[at]);
+  }
+
+  void become_free(std::size_t rank) {
+    busy_[rank] = false;
+    touched_.insert(rank);
   }
 
   void choose() {
@@ -160,18 +171,20 @@ class ReadyLoop {
       start(unit.first, now_);
       if (unit.last == unit.first) continue;
       run_.order[rank].push_back(unit.last);
-      start(unit.last, run_.timeline.end[unit.first]);
+      start(unit.last, run_.timeline.end[unit.first] + op_gap_);
     }
   }
 
   const ReadySimulator& simulator_;
   const Program& program_;
   std::span<const Nanos> durations_;
+  Nanos op_gap_;
   std::vector<std::uint32_t> awaited_;
   std::vector<std::set<Choice>> ready_;  ///< [rank]
   std::vector<bool> busy_;               ///< [rank]
   std::vector<MemoryBound> memory_;      ///< [rank]
   std::set<std::size_t> touched_;        ///< ranks that may have a choice to make
+  /// The ends of instructions and, numbered after all of them, the ends of ranks' gaps.
   std::priority_queue<std::pair<Nanos, InstructionId>, std::vector<std::pair<Nanos, InstructionId>>,
                       std::greater<>>
       ends_;
@@ -179,8 +192,8 @@ class ReadyLoop {
   ReadyRun run_;
 };
 
-ReadyRun ReadySimulator::run(std::span<const Nanos> durations) const {
-  return ReadyLoop(*this, durations).run();
+ReadyRun ReadySimulator::run(std::span<const Nanos> durations, Nanos op_gap) const {
+  return ReadyLoop(*this, durations, op_gap).run();
 }
 
 std::vector<Nanos> find_remaining_paths(const Program& program, std::span<const Nanos> durations) {

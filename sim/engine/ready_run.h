@@ -39,7 +39,8 @@ class ReadySimulator {
  public:
   ReadySimulator(const Program& program, const ReadyRules& rules);
 
-  ReadyRun run(std::span<const Nanos> durations) const;
+  /// A rank begins its next op no sooner than `op_gap` after the end of one.
+  ReadyRun run(std::span<const Nanos> durations, Nanos op_gap = 0) const;
 
  private:
   friend class ReadyLoop;

@@ -5,7 +5,8 @@
 
 namespace bubblescope::inline sim {
 
-Timeline simulate(const Program& program, std::span<const Nanos> durations) {
+Timeline simulate(const Program& program, std::span<const Nanos> durations,
+                  std::span<const Nanos> gaps) {
   Timeline timeline;
   timeline.start.resize(program.size());
   timeline.end.resize(program.size());
@@ -14,6 +15,7 @@ Timeline simulate(const Program& program, std::span<const Nanos> durations) {
   for (InstructionId id = 0; id < program.size(); ++id) {
     const std::uint32_t lane = program.instructions[id].lane;
     Nanos ready = lane == kNoLane ? 0 : lane_end[lane];
+    if (!gaps.empty()) ready += gaps[id];
     for (const InstructionId dependency : program.dependencies_of(id))
       ready = std::max(ready, end[dependency]);
     timeline.start[id] = ready;
@@ -24,8 +26,8 @@ Timeline simulate(const Program& program, std::span<const Nanos> durations) {
 }
 
 SimulatedRun simulate(const Program& program, const Timing& timing) {
-  if (!timing.traffic) return {simulate(program, timing.durations)};
-  SimulatedRun run = simulate_shared(program, *timing.traffic);
+  if (!timing.traffic) return {simulate(program, timing.durations, timing.gaps)};
+  SimulatedRun run = simulate_shared(program, *timing.traffic, timing.gaps);
   run.timeline.uncontended = timing.durations;
   return run;
 }

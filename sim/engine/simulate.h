@@ -16,12 +16,13 @@
 namespace bubblescope::inline sim {
 
 /// The dataflow pass: starts every instruction when it heads its lane and its dependencies have
-/// ended. O(instructions
-/// + dependencies).
-Timeline simulate(const Program& program, std::span<const Nanos> durations);
+/// ended, and not before its gap (see price_gaps(); empty: none) after the end of the one before it
+/// in its lane. O(instructions + dependencies).
+Timeline simulate(const Program& program, std::span<const Nanos> durations,
+                  std::span<const Nanos> gaps = {});
 
 inline Timeline simulate(const Program& program, const CostModel& costs) {
-  return simulate(program, price(program, costs));
+  return simulate(program, price(program, costs), price_gaps(program, costs));
 }
 
 /// Chooses the engine: the event loop where the timing has traffic, else the dataflow pass.

@@ -29,8 +29,8 @@ std::vector<InstructionId> find_last_readers(const Program& program) {
 
 }  // namespace
 
-BatchSimulator::BatchSimulator(const Program& program)
-    : program_(program), slot_of_(program.size()), lane_end_(program.lanes.size()) {
+BatchSimulator::BatchSimulator(const Program& program, std::span<const Nanos> gaps)
+    : program_(program), gaps_(gaps), slot_of_(program.size()), lane_end_(program.lanes.size()) {
   std::vector<InstructionId> last = find_last_readers(program);
   std::vector<std::uint32_t> free;
   std::uint32_t slots = 0;
@@ -55,6 +55,8 @@ Batch BatchSimulator::run(const BatchDurations& durations) {
   for (InstructionId id = 0; id < program_.size(); ++id) {
     const std::uint32_t lane = program_.instructions[id].lane;
     Batch ready = lane == kNoLane ? Batch{} : lane_end_[lane];
+    if (!gaps_.empty() && gaps_[id] > 0)
+      for (double& time : ready) time += static_cast<double>(gaps_[id]);
     for (const InstructionId dependency : program_.dependencies_of(id))
       wait_for(ready, end_[slot_of_[dependency]]);
     const Batch duration = durations(id);
@@ -70,8 +72,9 @@ Batch BatchSimulator::run(const BatchDurations& durations) {
 }
 
 std::vector<Nanos> simulate_batches(const Program& program, std::size_t scenarios,
-                                    const std::function<BatchDurations(std::size_t)>& batch) {
-  BatchSimulator simulator(program);
+                                    const std::function<BatchDurations(std::size_t)>& batch,
+                                    std::span<const Nanos> gaps) {
+  BatchSimulator simulator(program, gaps);
   std::vector<Nanos> makespans;
   makespans.reserve(scenarios);
   for (std::size_t block = 0; makespans.size() < scenarios; ++block) {
@@ -125,9 +128,10 @@ class ScaledTraffic {
 std::vector<Nanos> simulate_batches(const Program& program, const Traffic& traffic,
                                     std::size_t scenarios,
                                     const std::function<BatchDurations(std::size_t)>& batch,
-                                    const std::function<BatchDurations(std::size_t)>& lengths) {
+                                    const std::function<BatchDurations(std::size_t)>& lengths,
+                                    std::span<const Nanos> gaps) {
   ScaledTraffic scaled(traffic, lengths);
-  const SharedSimulator simulator(program, scaled.traffic());
+  const SharedSimulator simulator(program, scaled.traffic(), gaps);
   std::vector<Nanos> makespans;
   std::vector<Batch> fixed(program.size());
   std::vector<Nanos> scenario_durations(program.size());

@@ -97,8 +97,8 @@ class SharedLoop {
       const InstructionId id = ended_.back();
       ended_.pop_back();
       const Nanos time = run_.timeline.end[id];
-      if (simulator_.next_in_lane_[id] != kNoInstruction)
-        release(simulator_.next_in_lane_[id], time);
+      if (const InstructionId next = simulator_.next_in_lane_[id]; next != kNoInstruction)
+        release(next, time + simulator_.gap_of(next));
       for (std::uint32_t at = simulator_.waiter_begin_[id]; at < simulator_.waiter_begin_[id + 1];
            ++at)
         release(simulator_.waiters_[at], time);
@@ -123,9 +123,11 @@ class SharedLoop {
   SimulatedRun run_;
 };
 
-SharedSimulator::SharedSimulator(const Program& program, const Traffic& traffic)
+SharedSimulator::SharedSimulator(const Program& program, const Traffic& traffic,
+                                 std::span<const Nanos> gaps)
     : program_(program),
       traffic_(traffic),
+      gaps_(gaps),
       awaited_(program.size(), 0),
       next_in_lane_(program.size(), kNoInstruction),
       waiter_begin_(program.size() + std::size_t{1}, 0),
@@ -158,8 +160,9 @@ SimulatedRun SharedSimulator::run(std::span<const Nanos> fixed) const {
   return SharedLoop(*this, fixed).run();
 }
 
-SimulatedRun simulate_shared(const Program& program, const Traffic& traffic) {
-  return SharedSimulator(program, traffic).run(traffic.fixed);
+SimulatedRun simulate_shared(const Program& program, const Traffic& traffic,
+                             std::span<const Nanos> gaps) {
+  return SharedSimulator(program, traffic, gaps).run(traffic.fixed);
 }
 
 }  // namespace bubblescope::inline sim

@@ -23,10 +23,10 @@ struct SimulatedRun {
 };
 
 /// Runs one Program with one Traffic any number of times, each time with other fixed times. Refers
-/// to both.
+/// to both, and to the gaps (see price_gaps(); empty: none).
 class SharedSimulator {
  public:
-  SharedSimulator(const Program& program, const Traffic& traffic);
+  SharedSimulator(const Program& program, const Traffic& traffic, std::span<const Nanos> gaps = {});
 
   /// `fixed` replaces Traffic::fixed.
   SimulatedRun run(std::span<const Nanos> fixed) const;
@@ -34,8 +34,11 @@ class SharedSimulator {
  private:
   friend class SharedLoop;
 
+  Nanos gap_of(InstructionId id) const { return gaps_.empty() ? 0 : gaps_[id]; }
+
   const Program& program_;
   const Traffic& traffic_;
+  std::span<const Nanos> gaps_;
   /// Per instruction: the number of its dependencies and lane predecessors.
   std::vector<std::uint32_t> awaited_;
   std::vector<InstructionId> next_in_lane_;  ///< per instruction
@@ -46,6 +49,7 @@ class SharedSimulator {
 };
 
 /// One run.
-SimulatedRun simulate_shared(const Program& program, const Traffic& traffic);
+SimulatedRun simulate_shared(const Program& program, const Traffic& traffic,
+                             std::span<const Nanos> gaps = {});
 
 }  // namespace bubblescope::inline sim

@@ -20,6 +20,8 @@ struct Timeline {
   /// The durations without contention; empty: the same as here. Messages that share a link take
   /// longer.
   std::vector<Nanos> uncontended = {};
+  /// Whether a profiler recorded it, so that ops may have waited for what the Program does not say.
+  bool is_imported = false;
 
   Nanos uncontended_duration(InstructionId id) const {
     return uncontended.empty() ? end[id] - start[id] : uncontended[id];

@@ -12,15 +12,13 @@
 
 namespace bubblescope::inline sim {
 
-namespace {
-
-/// The progress rate of an op with this slowdown, rounded to a whole number of parts per
-/// nanosecond.
 Rate progress_rate_of(double slowdown) {
   const double progress_rate =
       std::round(static_cast<double>(kFullProgressRate) / std::max(1.0, slowdown));
   return std::max<Rate>(1, static_cast<Rate>(progress_rate));
 }
+
+namespace {
 
 /// Progress rates by the number of busy ranks, from 1.
 std::vector<Rate> progress_rates_of(const Slowdown& slowdown, std::int32_t ranks_per_device) {
@@ -54,6 +52,7 @@ class ContentionBuilder {
   ContentionBuilder(Traffic traffic, const Contention& contention)
       : traffic_(std::move(traffic)), contention_(contention) {
     for (const Flow& flow : traffic_.flows) flows_.insert(flow.instruction);
+    traffic_.kind_weights = contention.kind_weights;
   }
 
   void add(InstructionId id, const Instruction& instruction) {
@@ -66,7 +65,7 @@ class ContentionBuilder {
       throw Error(to_string(op) + " takes over an hour, which is too long for a contended op");
     const auto device = static_cast<std::uint32_t>(rank / contention_.ranks_per_device);
     traffic_.devices = std::max(traffic_.devices, device + 1);
-    traffic_.contended_ops.push_back({id, device, row_of(op), is_compute(op.kind)});
+    traffic_.contended_ops.push_back({id, device, row_of(op), is_compute(op.kind), op.kind});
   }
 
   Traffic finish() && { return std::move(traffic_); }

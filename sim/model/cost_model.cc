@@ -240,6 +240,23 @@ Nanos byte_time_of(const CostModel& costs, const Instruction& message, std::int3
 
 }  // namespace
 
+std::vector<Nanos> price_gaps(const Program& program, const CostModel& costs) {
+  if (costs.op_gap == 0) return {};
+  std::vector<Nanos> gaps(program.size(), 0);
+  std::vector<bool> follows_op(static_cast<std::size_t>(program.ranks), false);
+  DurationSum sum;
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    const auto& [op, lane, rank, peer, role] = program.instructions[id];
+    if (lane >= static_cast<std::uint32_t>(program.ranks) || role == Role::kPost) continue;
+    const bool computes = role == Role::kWork && is_compute(op.kind);
+    if (follows_op[lane] && (computes || op.kind == OpKind::kOptimizer)) gaps[id] = costs.op_gap;
+    follows_op[lane] = computes;
+    sum.add(gaps[id]);
+  }
+  sum.expect_in_range();
+  return gaps;
+}
+
 std::vector<Nanos> price_bytes(const Program& program, const CostModel& costs) {
   std::vector<Nanos> bytes;
   bytes.reserve(program.instructions.size());

@@ -56,6 +56,7 @@ struct CostModel {
   CostTensor<MessageCost> messages = {};
   std::vector<UpdateCost> updates;  ///< [stage]; empty: updates take no time
   Nanos norm = 0;                   ///< the gradient norm, summed over all ranks
+  Nanos op_gap = 0;                 ///< between two ops of a rank, even if the second is ready
   PartCosts parts = {};             ///< of ops that have parts, whose times are in `stages`
 
   const StageCost& stage_cost(const Op& op) const {
@@ -104,6 +105,11 @@ CostModel spread(const UniformCost& cost, const Schedule& schedule);
 /// The duration of every instruction of a Program, in its order. Throws Error if the model does not
 /// cover the Program's stages.
 std::vector<Nanos> price(const Program& program, const CostModel& costs);
+
+/// The time that passes before each instruction since the end of the one before it in its lane: the
+/// op gap between two ops of a rank, none after a wait for a message, whose latency includes it.
+/// Empty if ops have no gaps.
+std::vector<Nanos> price_gaps(const Program& program, const CostModel& costs);
 
 /// The part of each message's and copy's duration that scales with its bytes, and so with the
 /// length of its micro-batch. For a copy that is all of it.

@@ -264,6 +264,7 @@ CostModel make_cost_model(const CostTable& table, const Schedule& schedule) {
     model.updates.push_back(entry.update);
   }
   model.norm = table.norm;
+  model.op_gap = table.op_gap;
   add_parts(model, table, schedule);
   set_message_times(model, table, schedule);
   const std::optional<Cluster> placed = make_cluster(table, schedule);

@@ -66,9 +66,11 @@ struct CostTable {
   TransferEntry message;
   std::vector<Nanos> contended_message;  ///< with 1, 2, ... ranks busy; empty: not slowed
   Nanos norm = 0;
+  Nanos op_gap = 0;  ///< between two ops of a rank, even if the second is ready
   std::vector<LinkEntry> links;
   std::optional<ClusterEntry> cluster;
   std::optional<std::int32_t> ranks_per_device;  ///< all ranks share one unless given
+  std::optional<KindWeights> kind_weights;  ///< how contention depends on what runs beside what
   CopyEntry copy;
   std::optional<CopyEntry> copy_to_rank;  ///< to another rank's memory; copy unless given
   std::vector<Bytes> static_bytes;        ///< [rank]; empty where not given

@@ -86,6 +86,7 @@ std::optional<Contention> make_contention(const CostTable& table, const Schedule
   made.message = slowdown_of(table.contended_message, static_cast<Nanos>(table.message.nanos()),
                              table.file + ": /message/contended");
   made.copy = copies;
+  made.kind_weights = table.kind_weights;
   return made;
 }
 

@@ -8,7 +8,7 @@ namespace bubblescope::inline sim {
 Timing make_timing(const Program& program, std::vector<Nanos> durations,
                    const std::optional<Cluster>& cluster,
                    const std::optional<Contention>& contention) {
-  Timing timing{std::move(durations)};
+  Timing timing{std::move(durations), {}, {}};
   if (!cluster && !contention) return timing;
   Traffic traffic;
   if (cluster)

@@ -13,6 +13,7 @@ namespace bubblescope::inline sim {
 /// time depends on what runs beside it, and `traffic` says how.
 struct Timing {
   std::vector<Nanos> durations;         ///< per instruction, as if it ran alone
+  std::vector<Nanos> gaps = {};         ///< those of price_gaps()
   std::optional<Traffic> traffic = {};  ///< nullopt: every instruction takes its duration
 
   /// Per instruction, the time that does not depend on others; of messages that share links, only
@@ -20,8 +21,8 @@ struct Timing {
   const std::vector<Nanos>& fixed() const { return traffic ? traffic->fixed : durations; }
 };
 
-/// Finds the traffic of a Program. Throws Error where the cluster or the contention does not cover
-/// the Program.
+/// Finds the traffic of a Program, without gaps. Throws Error where the cluster or the contention
+/// does not cover the Program.
 Timing make_timing(const Program& program, std::vector<Nanos> durations,
                    const std::optional<Cluster>& cluster,
                    const std::optional<Contention>& contention);

@@ -113,6 +113,12 @@ class Router {
 
 }  // namespace
 
+KindWeights equal_kind_weights() {
+  KindWeights weights;
+  for (auto& row : weights) row.fill(1);
+  return weights;
+}
+
 Traffic route_messages(const Program& program, std::span<const Nanos> durations,
                        const Cluster& cluster) {
   if (cluster.node_of_rank.size() != static_cast<std::size_t>(program.ranks))

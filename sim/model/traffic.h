@@ -1,11 +1,14 @@
 // Traffic: how instructions of a Program use shared resources and shared devices.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "sim/ir/op.h"
 #include "sim/ir/program.h"
 #include "sim/model/cluster.h"
 #include "sim/model/cost_model.h"
@@ -35,7 +38,15 @@ struct ContendedOp {
   std::uint32_t device = 0;
   std::uint32_t progress_rates = 0;  ///< index of a row of Traffic::paces
   bool computes = true;              ///< makes its rank busy
+  OpKind kind = OpKind::kForward;    ///< of a compute op
 };
+
+/// How many times as much an op of a kind is slowed beside an op of another kind as beside others
+/// on average: [kind][kind beside it].
+using KindWeights = std::array<std::array<double, kComputeKinds>, kComputeKinds>;
+
+/// All 1: what runs beside an op makes no difference.
+KindWeights equal_kind_weights();
 
 /// An instruction takes its fixed time (for a message, the latency); a flow then lasts until its
 /// bytes have passed. A contended op does its fixed time's work at the progress rate for the number
@@ -51,6 +62,9 @@ struct Traffic {
   /// Rows indexed by the number of busy ranks, from 1 for compute ops and from 0 for messages;
   /// beyond the last entry, the last.
   std::vector<std::vector<Rate>> progress_rates;
+  /// A compute op's slowdown beyond 1 is that of its row times the mean weight of the ops beside
+  /// it.
+  std::optional<KindWeights> kind_weights = {};
 
   std::span<const std::uint32_t> path(std::uint32_t at) const {
     return {path_resources.data() + path_begin[at], path_begin[at + 1] - path_begin[at]};

@@ -32,8 +32,11 @@ namespace {
 Timing find_timing(const Program& program, const Models& models, const Config& config) {
   std::vector<Nanos> durations = inject(config.injections, program, price(program, models.costs));
   durations = price_arrivals(program, std::move(durations), config.arrivals);
-  return make_timing(program, apply_slow_ranks(program, std::move(durations), config.slow_ranks),
-                     models.cluster, models.contention);
+  Timing timing =
+      make_timing(program, apply_slow_ranks(program, std::move(durations), config.slow_ranks),
+                  models.cluster, models.contention);
+  timing.gaps = price_gaps(program, models.costs);
+  return timing;
 }
 
 /// The scenarios; a table's noise counts where the Config itself has none.

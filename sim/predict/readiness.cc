@@ -88,7 +88,7 @@ Schedule reorder(const ValidSchedule& schedule, const Program& program, const Re
 }
 
 StepTimes run_scenarios(const Program& program, const ReadySimulator& simulator,
-                        const NoiseModel& noise, std::size_t scenarios) {
+                        const NoiseModel& noise, Nanos op_gap, std::size_t scenarios) {
   std::vector<Nanos> makespans;
   std::vector<Batch> durations(program.size());
   std::vector<Nanos> scenario(program.size());
@@ -100,7 +100,7 @@ StepTimes run_scenarios(const Program& program, const ReadySimulator& simulator,
     }
     for (InstructionId id = 0; id < program.size(); ++id)
       scenario[id] = static_cast<Nanos>(durations[id][within]);
-    const std::vector<Nanos> ends = simulator.run(scenario).timeline.end;
+    const std::vector<Nanos> ends = simulator.run(scenario, op_gap).timeline.end;
     makespans.push_back(ends.empty() ? 0 : *std::max_element(ends.begin(), ends.end()));
   }
   return summarize(std::move(makespans));
@@ -124,13 +124,15 @@ ReadyStep run_by_readiness(const ValidSchedule& schedule, const Config& config) 
       find_priorities(fixed.program, durations, *config.policy),
       find_memory(fixed.schedule, fixed.program, fixed.timeline, fixed.models.memory)};
   const ReadySimulator simulator(fixed.program, rules);
-  ReadyStep step{require_valid(reorder(schedule, fixed.program, simulator.run(durations))), {}};
+  const Nanos op_gap = fixed.models.costs.op_gap;
+  ReadyStep step{require_valid(reorder(schedule, fixed.program, simulator.run(durations, op_gap))),
+                 {}};
   const Noise& noise = config.scenarios.noise;
   if (noise.is_random())
     step.noise = run_scenarios(
         fixed.program, simulator,
         NoiseModel(fixed.program, durations, noise, price_bytes(fixed.program, fixed.models.costs)),
-        config.scenarios.count);
+        op_gap, config.scenarios.count);
   return step;
 }
 

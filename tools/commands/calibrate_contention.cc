@@ -6,6 +6,7 @@
 
 #include "exec/calibration/contention_costs.h"
 #include "exec/calibration/contention_program.h"
+#include "exec/calibration/kind_contention.h"
 #include "tools/commands/calibrate_messages.h"
 
 namespace bubblescope::tools {
@@ -23,17 +24,12 @@ struct MeasuredKind {
   std::vector<Nanos> times;  ///< by the number of busy ranks; not empty
 };
 
-/// Each op's time includes the launch of the next op, so a message's time does not.
 void add_kind(StageEntry& stage, const MeasuredKind& seen) {
   set_duration(stage, seen.kind, seen.recompute, seen.times[0]);
   if (seen.times.size() == 1) return;
   if (!stage.contended) stage.contended.emplace();
   (*stage.contended)[static_cast<std::size_t>(seen.kind)].assign(seen.times.begin() + 1,
                                                                  seen.times.end());
-}
-
-Nanos mean_of(const std::optional<exec::Estimate>& estimate) {
-  return estimate ? std::max<Nanos>(0, estimate->mean) : 0;
 }
 
 }  // namespace
@@ -78,23 +74,26 @@ CalibratedCosts with_contention(CalibratedCosts costs, const std::vector<Measure
   const std::vector<exec::Observation> real_steps = collect_observations(schedules);
   const exec::ContentionCosts together = exec::find_contention_costs(real_steps, request);
   const exec::Calibration calibration = exec::calibrate(real_steps, request.stages);
-  const Nanos between_ops = mean_of(calibration.between_ops);
   costs.measured.samples.resize(apart.size());
+  exec::ContendedTimes measured(apart.size());
   for (std::size_t stage = 0; stage < apart.size(); ++stage)
     for (std::size_t kind = 0; kind < kCostKeys.size(); ++kind) {
       const MeasuredTimes seen = choose_estimates(together[stage][kind], apart[stage][kind]);
-      std::vector<Nanos> times = exec::fill_contention(seen);
+      std::vector<Nanos> times = measured[stage][kind] = exec::fill_contention(seen);
       if (times.empty()) continue;
       // A cost table contains the sum over slices.
-      for (Nanos& time : times) time = (time + between_ops) * schedule->shape.slices;
+      for (Nanos& time : times) time *= schedule->shape.slices;
       add_kind(costs.table.stages[stage],
                {static_cast<OpKind>(kind), schedule->recompute(static_cast<std::int32_t>(stage)),
                 std::move(times)});
       costs.measured.samples[stage][kind] = count_samples(seen);
     }
   costs.table.ranks_per_device = request.ranks_per_device;
+  std::vector<exec::Observation> all = real_steps;
+  all.push_back(observation);
+  costs.table.kind_weights = exec::fit_kind_weights(all, measured, request.ranks_per_device);
   if (!calibration.message) return costs;
-  const Nanos effective = std::max<Nanos>(0, mean_of(calibration.message) - between_ops);
+  const Nanos effective = std::max<Nanos>(0, calibration.message->mean);
   return with_messages(std::move(costs),
                        {real_steps, {observation}, request.ranks_per_device, effective}, schedule,
                        context.run);

@@ -173,8 +173,9 @@ Models WhatIf::models_of(const ValidSchedule& schedule, const Configuration& con
 namespace {
 
 Timeline timeline_of(const Program& program, const Models& models) {
-  const Timing timing =
+  Timing timing =
       make_timing(program, price(program, models.costs), models.cluster, models.contention);
+  timing.gaps = price_gaps(program, models.costs);
   return simulate(program, timing).timeline;
 }
 

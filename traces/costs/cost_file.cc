@@ -9,6 +9,7 @@
 
 #include "sim/ir/error.h"
 #include "traces/costs/cluster_entry.h"
+#include "traces/costs/contention_entry.h"
 #include "traces/costs/cost_lists.h"
 #include "traces/costs/noise_entry.h"
 #include "traces/costs/part_entries.h"
@@ -234,11 +235,13 @@ CostTable parse_cost_file(std::string_view text, const std::string& file) {
                     "stage_kinds",
                     "message",
                     "norm",
+                    "op_gap",
                     "copy",
                     "links",
                     "memory",
                     "cluster",
                     "ranks_per_device",
+                    "kind_contention",
                     "replicas",
                     "noise",
                     "outside_pipeline",
@@ -252,11 +255,13 @@ CostTable parse_cost_file(std::string_view text, const std::string& file) {
   read_stage_kinds(root, costs);
   read_messages(root, costs);
   if (const auto norm = root.find("norm")) costs.norm = norm->duration();
+  if (const auto gap = root.find("op_gap")) costs.op_gap = gap->duration();
   read_copy(root, costs);
   read_memory(root, costs);
   if (const auto cluster = root.find("cluster")) costs.cluster = read_cluster(*cluster);
   if (const auto ranks = root.find("ranks_per_device"))
     costs.ranks_per_device = ranks->integer32(1, kMaxStage);
+  costs.kind_weights = read_kind_contention(root);
   return costs;
 }
 

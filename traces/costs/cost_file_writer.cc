@@ -43,6 +43,20 @@ void write_contention(JsonWriter& json, const ContentionEntry& contended) {
   json.end_object();
 }
 
+void write_kind_contention(JsonWriter& json, const CostTable& table) {
+  if (!table.kind_weights) return;
+  json.key("kind_contention").begin_array();
+  for (std::size_t kind = 0; kind < kCostKeys.size(); ++kind)
+    for (std::size_t beside = 0; beside < kCostKeys.size(); ++beside)
+      if (const double weight = (*table.kind_weights)[kind][beside]; weight != 1)
+        json.begin_object()
+            .member("kind", kCostKeys[kind])
+            .member("beside", kCostKeys[beside])
+            .member("weight", weight)
+            .end_object();
+  json.end_array();
+}
+
 void write_stage(JsonWriter& json, const StageEntry& stage) {
   json.begin_object();
   write_time(json, "forward", stage.forward);
@@ -226,9 +240,11 @@ std::string write_cost_file(const CostTable& table, const WriteMembers& write_me
   write_message(json, table);
   if (write_measured) write_measured(json.key("measured"));
   write_positive_time(json, "norm", table.norm);
+  write_positive_time(json, "op_gap", table.op_gap);
   write_copy(json, table);
   write_links(json, table);
   if (table.ranks_per_device) json.member("ranks_per_device", *table.ranks_per_device);
+  write_kind_contention(json, table);
   if (!table.static_bytes.empty())
     json.key("memory").begin_object().array("static_bytes", table.static_bytes).end_object();
   json.end_object();

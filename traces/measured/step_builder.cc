@@ -71,6 +71,7 @@ DraftStep StepBuilder::order(std::string label, StepOps ops, std::int32_t ranks)
   DraftStep draft{{std::move(label), std::move(schedule)}, std::move(lanes)};
   draft.messages = std::move(ops.messages);
   draft.step.timeline.source = trace_.source;
+  draft.step.timeline.is_imported = true;
   draft.step.program = lower_measured(draft.step.schedule, draft.step.label);
   time_computes(draft);
   return draft;

@@ -13,10 +13,11 @@ namespace {
 
 void write_idle(JsonWriter& json, const Plan& plan) {
   json.key("mean_idle_by_cause_ns").begin_object();
-  // Plans have no arrivals.
-  constexpr auto kCauses = static_cast<std::size_t>(IdleCause::kArrival);
-  for (std::size_t cause = 0; cause < kCauses; ++cause)
-    json.member(name(static_cast<IdleCause>(cause)), plan.mean_idle[cause]);
+  // Plans have no arrivals, and launches only where the cost file has gaps.
+  constexpr auto kRare = static_cast<std::size_t>(IdleCause::kArrival);
+  for (std::size_t cause = 0; cause < plan.mean_idle.size(); ++cause)
+    if (cause < kRare || plan.mean_idle[cause] != 0)
+      json.member(name(static_cast<IdleCause>(cause)), plan.mean_idle[cause]);
   json.end_object();
 }
 

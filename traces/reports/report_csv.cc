@@ -20,14 +20,13 @@ bool has_column(const PartReport& part) {
                      [](Nanos exposed) { return exposed > 0; });
 }
 
-std::string header(const BubbleReport& report, std::size_t causes) {
+std::string header(const BubbleReport& report, const std::vector<IdleCause>& causes) {
   std::string out =
       "schedule,rank,busy_ns,idle_ns,first_start_ns,last_end_ns,sends,peak_chunks,"
       "peak_activations,peak_units,peak_memory_bytes";
   for (int kind = 0; kind < kBusyKinds; ++kind)
     out += fmt::format(",busy_{}_ns", name(static_cast<BusyKind>(kind)));
-  for (std::size_t cause = 0; cause < causes; ++cause)
-    out += fmt::format(",idle_{}_ns", name(static_cast<IdleCause>(cause)));
+  for (const IdleCause cause : causes) out += fmt::format(",idle_{}_ns", name(cause));
   if (report.parts)
     for (const PartReport& part : report.parts->parts)
       if (has_column(part)) out += fmt::format(",exposed_{}_ns", part.name);
@@ -40,7 +39,7 @@ std::string write_report_csv(const BubbleReport& report) { return write_report_c
 
 std::string write_report_csv(const BubbleReport& report,
                              const std::vector<std::pair<std::string, std::string>>& members) {
-  const std::size_t causes = count_idle_causes(report);
+  const std::vector<IdleCause> causes = choose_idle_causes(report);
   std::string out = header(report, causes);
   std::string values;
   out.pop_back();
@@ -57,8 +56,10 @@ std::string write_report_csv(const BubbleReport& report,
                    row.peak.activations, row.peak.units,
                    row.peak.bytes ? fmt::format("{}", *row.peak.bytes) : "");
     for (const Nanos busy : row.busy_by_kind) fmt::format_to(std::back_inserter(out), ",{}", busy);
-    for (std::size_t cause = 0; cause < causes; ++cause)
-      out += is_conclusive(report) ? fmt::format(",{}", row.idle_by_cause[cause]) : ",";
+    for (const IdleCause cause : causes)
+      out += is_conclusive(report)
+                 ? fmt::format(",{}", row.idle_by_cause[static_cast<std::size_t>(cause)])
+                 : ",";
     if (report.parts)
       for (const PartReport& part : report.parts->parts)
         if (has_column(part)) fmt::format_to(std::back_inserter(out), ",{}", part.exposed[rank]);

@@ -12,11 +12,17 @@ namespace bubblescope::traces {
 
 namespace {
 
-template <class Enum, std::size_t kCount>
-void write_by_name(JsonWriter& json, const std::array<Nanos, kCount>& values,
-                   std::size_t count = kCount) {
+void write_by_kind(JsonWriter& json, const std::array<Nanos, kBusyKinds>& times) {
   json.begin_object();
-  for (std::size_t at = 0; at < count; ++at) json.member(name(static_cast<Enum>(at)), values[at]);
+  for (std::size_t kind = 0; kind < times.size(); ++kind)
+    json.member(name(static_cast<BusyKind>(kind)), times[kind]);
+  json.end_object();
+}
+
+void write_idle(JsonWriter& json, const RankReport& row, const std::vector<IdleCause>& causes) {
+  json.begin_object();
+  for (const IdleCause cause : causes)
+    json.member(name(cause), row.idle_by_cause[static_cast<std::size_t>(cause)]);
   json.end_object();
 }
 
@@ -57,7 +63,7 @@ void write_weights(JsonWriter& json, const WeightReport& weights) {
 
 void write_ranks(JsonWriter& json, const BubbleReport& report, const Program& program) {
   const std::vector<Nanos> max_slack = find_max_slack(report, program);
-  const std::size_t causes = count_idle_causes(report);
+  const std::vector<IdleCause> causes = choose_idle_causes(report);
   json.line(1).key("ranks").begin_array();
   for (std::size_t rank = 0; rank < report.ranks.size(); ++rank) {
     const RankReport& row = report.ranks[rank];
@@ -65,10 +71,10 @@ void write_ranks(JsonWriter& json, const BubbleReport& report, const Program& pr
     json.member("idle_ns", row.idle).member("first_start_ns", row.first_start);
     json.member("last_end_ns", row.last_end).member("sends", row.sends);
     write_peak(json, row.peak, program);
-    write_by_name<BusyKind>(json.line(2).key("busy_by_kind_ns"), row.busy_by_kind);
+    write_by_kind(json.line(2).key("busy_by_kind_ns"), row.busy_by_kind);
     json.line(2).key("idle_by_cause_ns");
     if (is_conclusive(report))
-      write_by_name<IdleCause>(json, row.idle_by_cause, causes);
+      write_idle(json, row, causes);
     else
       json.null();
     if (row.weights) write_weights(json, *row.weights);
@@ -135,7 +141,7 @@ void write_parts(JsonWriter& json, const PartsReport& report) {
 void write_sensitivity(JsonWriter& json, const Sensitivity& sensitivity) {
   json.line(1).key("sensitivity").begin_object().member("more", 0.01);
   json.array("by_rank_ns", sensitivity.by_rank).key("by_kind_ns");
-  write_by_name<BusyKind>(json, sensitivity.by_kind);
+  write_by_kind(json, sensitivity.by_kind);
   json.end_object();
 }
 

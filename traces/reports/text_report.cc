@@ -27,7 +27,7 @@ namespace {
 
 /// Short headings, so that all columns fit side by side.
 constexpr std::array<std::string_view, kIdleCauses> kCauseHeads{
-    "warmup", "imbal", "depend", "comm", "memory", "drain", "sync", "arrive"};
+    "warmup", "imbal", "depend", "comm", "memory", "drain", "sync", "arrive", "launch"};
 
 std::string format_amount(double amount) { return trim_zeros(fmt::format("{:.2f}", amount)); }
 

@@ -239,6 +239,7 @@ std::string write_timeline(const ValidSchedule& schedule, const Program& program
   std::string out;
   JsonWriter json(out);
   json.begin_object().member("format", kFormat).line(1).member("source", timeline.source);
+  if (timeline.is_imported) json.line(1).member("imported", true);
   if (!timeline.breakdown.empty()) json.line(1).member("breakdown", timeline.breakdown);
   write_schedule_object(json.line(1).key("schedule"), schedule);
   json.line(1).key("lanes").begin_array();
@@ -254,10 +255,12 @@ TimelineFile parse_timeline(std::string_view text, const std::string& file) {
   const JsonFile json(text, file);
   const JsonNode root = json.root();
   root.expect_format(kFormat);
-  root.expect_keys(
-      {"format", "source", "breakdown", "schedule", "lanes", "columns", "instructions"});
+  root.expect_keys({"format", "source", "imported", "breakdown", "schedule", "lanes", "columns",
+                    "instructions"});
   TimelineFile result{read_valid_schedule(root.at("schedule"))};
   result.timeline.source = root.at("source").text();
+  if (const auto imported = root.find("imported"))
+    result.timeline.is_imported = imported->boolean();
   if (const auto breakdown = root.find("breakdown")) result.timeline.breakdown = breakdown->text();
   result.program.ranks = result.schedule->shape.ranks;
   result.program.lanes = read_lanes(root.at("lanes"), result.program.ranks);

@@ -4,11 +4,11 @@
 const kCauseColours = {
   light: {
     warmup: '#dfe7f2', imbalance: '#f3c9a5', dependency: '#e9dcc0', communication: '#d6c3e6',
-    memory: '#bfe0dd', drain: '#e4e6ea', sync: '#f0bccb', arrival: '#cfe3bd',
+    memory: '#bfe0dd', drain: '#e4e6ea', sync: '#f0bccb', arrival: '#cfe3bd', launch: '#ddd0c8',
   },
   dark: {
     warmup: '#26364d', imbalance: '#6b4327', dependency: '#544826', communication: '#493560',
-    memory: '#1f4f4c', drain: '#2d3138', sync: '#632c3d', arrival: '#3c5228',
+    memory: '#1f4f4c', drain: '#2d3138', sync: '#632c3d', arrival: '#3c5228', launch: '#4a3f39',
   },
 };
 
@@ -21,6 +21,7 @@ const kCauseMeanings = {
   drain: 'after the rank\u2019s last op: the pipeline empties',
   sync: 'waiting for a collective or the optimizer\u2019s barrier',
   arrival: 'waiting for a micro-batch to arrive',
+  launch: 'between two ops, although the second is ready',
 };
 
 // Okabe and Ito's palette, without yellow, which is too light for white text.

@@ -7,6 +7,7 @@
 #include "sim/analysis/idle.h"
 #include "sim/analysis/lower_bound.h"
 #include "sim/analysis/memory_curve.h"
+#include "sim/analysis/repeats.h"
 #include "sim/ir/range.h"
 
 namespace bubblescope::inline sim {
@@ -45,13 +46,13 @@ namespace {
 
 BubbleReport analyze_times(const ValidSchedule& schedule, const Program& program,
                            const Timeline& timeline, const MemoryModel& memory, LowerBound bound,
-                           const Blockers& blockers) {
+                           const Blockers& blockers, const Repeats& repeats = {}) {
   expect_countable(program, timeline);
   BubbleReport report;
   report.source = timeline.source;
   report.schedule = schedule->name;
   report.shape = schedule->shape;
-  report.ranks = account_for_time(program, timeline, blockers);
+  report.ranks = account_for_time(program, timeline, blockers, repeats);
   report.makespan = report.ranks.empty() ? 0 : report.ranks[0].busy + report.ranks[0].idle;
   for (const RankReport& rank : report.ranks) {
     report.max_span = std::max(report.max_span, rank.last_end - rank.first_start);
@@ -65,11 +66,17 @@ BubbleReport analyze_times(const ValidSchedule& schedule, const Program& program
   const std::vector<WeightReport> weights = account_for_weights(schedule, memory);
   for (std::size_t rank = 0; rank < weights.size(); ++rank)
     report.ranks[rank].weights = weights[rank];
-  if (bound == LowerBound::kFind) report.lower_bound = lower_bound(program, timeline);
+  if (bound == LowerBound::kFind) report.lower_bound = lower_bound(program, timeline, repeats);
   return report;
 }
 
 }  // namespace
+
+BubbleReport analyze(const ValidSchedule& schedule, const Program& program,
+                     const Timeline& timeline, const MemoryModel& memory, const Blockers& blockers,
+                     const Repeats& repeats) {
+  return analyze_times(schedule, program, timeline, memory, LowerBound::kFind, blockers, repeats);
+}
 
 BubbleReport analyze_briefly(const ValidSchedule& schedule, const Program& program,
                              const Timeline& timeline, const MemoryModel& memory,

@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "sim/analysis/repeats.h"
+
 namespace bubblescope::inline sim {
 
 std::string_view name(IdleCause cause) {
@@ -184,6 +186,11 @@ std::vector<RankReport> account_for_time(const Program& program, const Timeline&
 
 std::vector<RankReport> account_for_time(const Program& program, const Timeline& timeline,
                                          const Blockers& blockers) {
+  return account_for_time(program, timeline, blockers, {});
+}
+
+std::vector<RankReport> account_for_time(const Program& program, const Timeline& timeline,
+                                         const Blockers& blockers, const Repeats& repeats) {
   const StepBounds bounds = find_step_bounds(timeline);
   std::vector<RankReport> ranks(program.ranks);
   std::vector<bool> started(program.ranks, false);
@@ -192,7 +199,8 @@ std::vector<RankReport> account_for_time(const Program& program, const Timeline&
   for (InstructionId id = 0; id < program.size(); ++id) {
     const Instruction& instruction = program.instructions[id];
     RankReport& rank = ranks[instruction.rank];
-    if (is_message(instruction)) ++rank.sends;
+    const std::int64_t times = repeats.count(timeline.start[id]);
+    if (is_message(instruction)) rank.sends += times;
     if (is_collective(instruction.op.kind)) has_collectives = true;
     if (instruction.lane >= static_cast<std::uint32_t>(program.ranks)) continue;
     const Nanos gap = timeline.start[id] - rank.last_end;
@@ -205,15 +213,15 @@ std::vector<RankReport> account_for_time(const Program& program, const Timeline&
       at(rank, IdleCause::kWarmup) = gap - gap_times.collectives - gap_times.arrivals;
     } else if (gap > 0) {
       const GapTimes gap_times = measure_gap(program, timeline, blockers, {id, rank.last_end});
-      at(rank, IdleCause::kCommunication) += gap_times.messages;
-      at(rank, IdleCause::kMemory) += gap_times.copies;
-      at(rank, IdleCause::kSync) += gap_times.collectives;
-      at(rank, IdleCause::kArrival) += gap_times.arrivals;
-      at(rank, IdleCause::kLaunch) += gap_times.launches;
-      at(rank, IdleCause::kDependency) += gap - gap_times.total();
+      at(rank, IdleCause::kCommunication) += times * gap_times.messages;
+      at(rank, IdleCause::kMemory) += times * gap_times.copies;
+      at(rank, IdleCause::kSync) += times * gap_times.collectives;
+      at(rank, IdleCause::kArrival) += times * gap_times.arrivals;
+      at(rank, IdleCause::kLaunch) += times * gap_times.launches;
+      at(rank, IdleCause::kDependency) += times * (gap - gap_times.total());
     }
     rank.last_end = timeline.end[id];
-    const Nanos duration = timeline.end[id] - timeline.start[id];
+    const Nanos duration = times * (timeline.end[id] - timeline.start[id]);
     rank.busy += duration;
     at(rank, classify_busy(instruction.op.kind)) += duration;
   }
@@ -221,8 +229,9 @@ std::vector<RankReport> account_for_time(const Program& program, const Timeline&
   Nanos busiest = 0;
   for (const RankReport& rank : ranks) busiest = std::max(busiest, rank.busy);
   for (RankReport& rank : ranks) {
-    rank.idle = bounds.end - bounds.start - rank.busy;
+    rank.idle = bounds.end - bounds.start + repeats.added() - rank.busy;
     at(rank, IdleCause::kDrain) = bounds.end - rank.last_end;
+    rank.last_end += repeats.added();
     reclassify_imbalance(rank, busiest);
   }
   return ranks;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/analysis/repeats.h"
 #include "sim/ir/after_edges.h"
 
 namespace bubblescope::inline sim {
@@ -217,8 +218,8 @@ struct UniformStage {
 /// micro-batch per stage represents all.
 class UniformMicrobatches {
  public:
-  UniformMicrobatches(const Program& program, const Timeline& timeline)
-      : program_(program), timeline_(timeline) {
+  UniformMicrobatches(const Program& program, const Timeline& timeline, const Repeats& repeats)
+      : program_(program), timeline_(timeline), repeats_(repeats) {
     for (InstructionId id = 0; id < program.size() && is_uniform_; ++id) is_uniform_ = add(id);
     is_uniform_ = is_uniform_ && !sample_.empty() && have_same_count(ops_of(sample_.front()).count);
   }
@@ -272,7 +273,8 @@ class UniformMicrobatches {
     if (!stage.is_known) stage = {true, instruction.rank, op.microbatch};
     UniformOps& ops = ops_of(op);
     const Nanos duration = timeline_.uncontended_duration(id);
-    if (ops.count++ == 0) ops.duration = duration;
+    if (ops.count == 0) ops.duration = duration;
+    ops.count += repeats_.count(timeline_.start[id]);
     if (op.microbatch == stage.microbatch) sample_.push_back(id);
     return stage.rank == instruction.rank && ops.duration == duration;
   }
@@ -321,13 +323,14 @@ class UniformMicrobatches {
 
   const Program& program_;
   const Timeline& timeline_;
+  Repeats repeats_;
   std::vector<UniformStage> stages_;
   std::vector<UniformOps> ops_;        ///< [stage * kUniformKinds + kind]
   std::vector<InstructionId> sample_;  ///< in the order of the Program
   bool is_uniform_ = true;
 };
 
-Nanos general_bound(const Program& program, const Timeline& timeline) {
+Nanos general_bound(const Program& program, const Timeline& timeline, const Repeats& repeats) {
   const Chains chains = find_longest_chains(program, timeline);
   const StageRanks stage_ranks(program);
   std::vector<OpClass> classes(stage_ranks.size() * kOpKinds);
@@ -343,7 +346,7 @@ Nanos general_bound(const Program& program, const Timeline& timeline) {
     OpClass& op_class = classes[entry * kOpKinds + static_cast<std::size_t>(instruction.op.kind)];
     op_class.head = std::min(op_class.head, chains.head[id]);
     op_class.tail = std::min(op_class.tail, chains.tail[id]);
-    op_class.work += duration;
+    op_class.work += repeats.count(timeline.start[id]) * duration;
   }
   std::vector<std::vector<OpClass>> of_rank(program.ranks);
   for (std::size_t at = 0; at < classes.size(); ++at)
@@ -356,8 +359,12 @@ Nanos general_bound(const Program& program, const Timeline& timeline) {
 }  // namespace
 
 Nanos lower_bound(const Program& program, const Timeline& timeline) {
-  if (const auto bound = UniformMicrobatches(program, timeline).bound()) return *bound;
-  return general_bound(program, timeline);
+  return lower_bound(program, timeline, {});
+}
+
+Nanos lower_bound(const Program& program, const Timeline& timeline, const Repeats& repeats) {
+  if (const auto bound = UniformMicrobatches(program, timeline, repeats).bound()) return *bound;
+  return general_bound(program, timeline, repeats);
 }
 
 }  // namespace bubblescope::inline sim

@@ -1,12 +1,17 @@
 // The cost of each verb per op, for the shapes that the README quotes.
 #include <benchmark/benchmark.h>
 
+#include <cstdint>
+#include <variant>
+#include <vector>
+
 #include "sim/analysis/analyze.h"
 #include "sim/engine/simulate.h"
 #include "sim/ir/check_messages.h"
 #include "sim/ir/lower.h"
 #include "sim/ir/validate.h"
 #include "sim/model/schedule_def.h"
+#include "sim/predict/predict_repeated.h"
 #include "tests/support/as_written.h"
 
 namespace bubblescope::tests {
@@ -87,6 +92,23 @@ void BM_WholeWalkSmall(benchmark::State& state) {
   per_item(state, 1);
 }
 BENCHMARK(BM_WholeWalkSmall)->Unit(benchmark::kMicrosecond);
+
+/// A long step that repeats itself, from the schedule to the report.
+void BM_PredictRepeated(benchmark::State& state) {
+  const ValidSchedule schedule =
+      state.range(0) == 1 ? build_schedule(find_schedule("1f1b"), make_request(64, 1, 1024))
+                          : interleaved();
+  const auto none = [](const BubbleReport&) { return std::vector<std::int32_t>{}; };
+  Config config;
+  config.slack = Slack::kSkip;
+  for (auto _ : state) {
+    const auto step = predict_repeated(schedule, config, none);
+    if (!std::holds_alternative<Prediction>(step))
+      state.SkipWithError("the step was not shortened");
+  }
+  per_item(state, schedule->op_count());
+}
+BENCHMARK(BM_PredictRepeated)->Arg(1)->Arg(2)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace bubblescope::tests

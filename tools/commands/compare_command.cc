@@ -311,8 +311,6 @@ struct CompareOptions {
   SharedSizes sizes;
   Output output;
   bool wide = false;  ///< tables have all columns
-
-  bool has_one_schedule() const { return names_of(list).size() == 1 && shapes.empty(); }
 };
 
 void add_compare_options(CommandFlags& app, CompareOptions& options) {
@@ -340,9 +338,10 @@ void add_compare_options(CommandFlags& app, CompareOptions& options) {
 /// Warns of flags without effect, and refuses what cannot be compared or written.
 void check_options(const CommandFlags& app, const CompareOptions& options) {
   const bool predicts_only = options.run.backend.empty();
+  const bool is_one = names_of(options.list).size() == 1 && options.shapes.empty();
   const Output& output = options.output;
   check_export_paths(output.exports, output.format != "text",
-                     options.has_one_schedule() && predicts_only ? Steps::kOne : Steps::kSeveral);
+                     is_one && predicts_only ? Steps::kOne : Steps::kSeveral);
   if (predicts_only && !output.results.empty())
     throw Error("--results is written while schedules run; add --backend");
   expect_folder(output.results);
@@ -380,15 +379,16 @@ int run_compare(const Arguments& arguments) {
   if (!options.run.backend.empty()) choose_measured_work(app, options.run);
   apply_shared_sizes(options.sizes, options.predict.model, options.run);
   check_options(app, options);
+  const bool shows_ops = !options.run.backend.empty() || writes_files(output.exports);
+  if (!shows_ops && output.format != "json") options.predict.slack = Slack::kSkip;
   const PredictOptions predict = read_inputs(std::move(options.predict), names_of(options.list));
   warn_without_noise(app, predict.noise, noise_of_costs(predict));
-  std::vector<ComparedRow> rows = predict_rows(options.list, options.shapes, predict);
+  std::vector<ComparedRow> rows = predict_rows(options.list, options.shapes, predict,
+                                               shows_ops ? RowDetail::kOps : RowDetail::kReport);
   report_models_notes(rows, predict.model.explain);
   warn_of_inference(rows);
   warn_of_model_sizes(rows, predict);
-  const bool refused = std::any_of(rows.begin(), rows.end(),
-                                   [](const ComparedRow& row) { return !row.refusal.empty(); });
-  const int status = refused ? 1 : 0;
+  const int status = has_refusals(rows) ? 1 : 0;
   if (!options.run.backend.empty())
     return std::max(status,
                     compare_with_measured(std::move(rows), output, predict, options.run, app));

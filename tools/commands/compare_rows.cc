@@ -2,13 +2,16 @@
 #include "tools/commands/compare_rows.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "sim/ir/number.h"
 #include "sim/predict/memory_caps.h"
 #include "tools/flags/field_names.h"
 #include "tools/flags/schedule_list.h"
 #include "tools/flags/words.h"
+#include "tools/inputs/predict_report.h"
 
 namespace bubblescope::tools {
 
@@ -32,11 +35,17 @@ PredictOptions with_shape(PredictOptions options, const std::string& text) {
   return options;
 }
 
-ComparedRow predict_row(const std::string& name, const PredictOptions& options) {
+TimedStep predict_step(const std::string& name, const PredictOptions& options, RowDetail detail) {
+  if (detail == RowDetail::kOps) return predict(name, options);
+  return predict_report(name, options,
+                        [](const BubbleReport&) { return std::vector<std::int32_t>{}; });
+}
+
+ComparedRow predict_row(const std::string& name, const PredictOptions& options, RowDetail detail) {
   const bool file = is_schedule_file(name);
   const PredictOptions mine = file ? options : drop_unused_flags(options, find_schedule(name));
   try {
-    TimedStep step = predict(name, mine);
+    TimedStep step = predict_step(name, mine, detail);
     std::string over;
     for (const Problem& problem : over_cap(collect_peaks(step.report), step.models.memory))
       over = over.empty() ? name_flags(problem.message) : over;
@@ -63,7 +72,7 @@ std::vector<std::string> names_of(const std::string& list) {
 
 std::vector<ComparedRow> predict_rows(const std::string& list,
                                       const std::vector<std::string>& shapes,
-                                      const PredictOptions& options) {
+                                      const PredictOptions& options, RowDetail detail) {
   std::vector<ComparedRow> rows;
   const auto add_row = [&](std::string name, ComparedRow row, const std::string& shape) {
     row.name = std::move(name);
@@ -76,14 +85,19 @@ std::vector<ComparedRow> predict_rows(const std::string& list,
     PredictOptions fixed = mine;
     fixed.policy.reset();
     for (const std::string& name : names_of(list)) {
-      add_row(name, predict_row(name, fixed), shape);
-      if (mine.policy) add_row(name + " ready", predict_row(name, mine), shape);
+      add_row(name, predict_row(name, fixed, detail), shape);
+      if (mine.policy) add_row(name + " ready", predict_row(name, mine, detail), shape);
     }
   };
   if (shapes.empty()) add(options, "");
   for (auto shape = shapes.begin(); shape != shapes.end(); ++shape)
     if (std::find(shapes.begin(), shape, *shape) == shape) add(with_shape(options, *shape), *shape);
   return rows;
+}
+
+bool has_refusals(const std::vector<ComparedRow>& rows) {
+  return std::any_of(rows.begin(), rows.end(),
+                     [](const ComparedRow& row) { return !row.refusal.empty(); });
 }
 
 }  // namespace bubblescope::tools

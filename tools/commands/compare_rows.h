@@ -1,6 +1,7 @@
 // The rows of compare: every schedule in every shape.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,11 +23,17 @@ struct ComparedRow {
 /// trains. Throws Error for an empty list.
 std::vector<std::string> names_of(const std::string& list);
 
+/// What a caller shows of every row: only its report, or each of its ops.
+enum class RowDetail : std::uint8_t { kReport, kOps };
+
 /// Predicts every schedule of a list such as "gpipe,1f1b" or "all" in every shape such as "8x32x2";
 /// from "all" only those that accept the shape. Each schedule and shape is shown once. Throws Error
 /// for what is no list or no shape.
 std::vector<ComparedRow> predict_rows(const std::string& list,
                                       const std::vector<std::string>& shapes,
-                                      const PredictOptions& options);
+                                      const PredictOptions& options, RowDetail detail);
+
+/// Whether any row has no step.
+bool has_refusals(const std::vector<ComparedRow>& rows);
 
 }  // namespace bubblescope::tools

@@ -1,9 +1,11 @@
 // Implements simulate, which times one schedule and explains its bubbles.
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "sim/predict/memory_caps.h"
 #include "tools/commands/exports.h"
@@ -15,6 +17,7 @@
 #include "tools/inputs/model_headline.h"
 #include "tools/inputs/model_report.h"
 #include "tools/inputs/predict.h"
+#include "tools/inputs/predict_report.h"
 #include "tools/inputs/unused_costs.h"
 #include "tools/print.h"
 #include "tools/terminal.h"
@@ -22,6 +25,7 @@
 #include "traces/reports/report_json.h"
 #include "traces/reports/text_report.h"
 #include "traces/text/fit_table.h"
+#include "traces/text/shown_ranks.h"
 #include "traces/timelines/made_with.h"
 
 namespace bubblescope::tools {
@@ -100,6 +104,15 @@ std::optional<SimulateOptions> parse_simulate_options(const Arguments& arguments
   return options;
 }
 
+/// Predicts the step: as a whole where files show every op of it, else what the report shows.
+TimedStep predict_shown(const SimulateOptions& options) {
+  if (writes_files(options.exports)) return predict(options.schedule, options.predict);
+  return predict_report(options.schedule, options.predict, [&](const BubbleReport& report) {
+    return options.format == "text" ? traces::choose_shown_ranks(report, options.all_ranks)
+                                    : std::vector<std::int32_t>{};
+  });
+}
+
 void warn_of_step(const TimedStep& step, const SimulateOptions& options) {
   warn_of_unused_costs(options.predict.cost.uniform, std::span(&step.program, 1));
   if (step.report.noise && options.format == "csv")
@@ -114,7 +127,7 @@ int run_simulate(const Arguments& arguments) {
   const std::optional<SimulateOptions> parsed = parse_simulate_options(arguments);
   if (!parsed) return 0;
   const SimulateOptions& options = *parsed;
-  const TimedStep step = predict(options.schedule, options.predict);
+  const TimedStep step = predict_shown(options);
   warn_of_step(step, options);
   const Metrics metrics = metrics_of_step(step);
   expect_known(options.gate, metrics);

@@ -17,6 +17,7 @@
 #include "tools/inputs/config.h"
 #include "tools/inputs/named_costs.h"
 #include "tools/inputs/notes.h"
+#include "tools/inputs/predict_report.h"
 #include "tools/inputs/schedule_notes.h"
 #include "tools/print.h"
 #include "traces/drawings/drawing.h"
@@ -252,10 +253,10 @@ TimedStep predict(const std::string& name_or_path, const PredictOptions& options
   return predict(load_valid_schedule(name_or_path, options), options);
 }
 
-TimedStep predict(ValidSchedule schedule, const PredictOptions& options) {
-  const LowerOptions lowering = choose_lowering(schedule, options);
-  Program program = lower_or_explain(schedule, lowering);
-  Prediction made = sim::predict(std::move(schedule), std::move(program), make_config(options));
+namespace {
+
+TimedStep make_timed_step(Prediction made, const LowerOptions& lowering,
+                          const PredictOptions& options) {
   print_notes(made.notes, made.schedule, options);
   TimedStep step{std::move(made.schedule)};
   step.program = std::move(made.program);
@@ -265,6 +266,26 @@ TimedStep predict(ValidSchedule schedule, const PredictOptions& options) {
   step.report = std::move(made.report);
   step.made = {lowering, costs_text(step.models, options), to_string(options.shape.profile)};
   return step;
+}
+
+}  // namespace
+
+TimedStep predict(ValidSchedule schedule, const PredictOptions& options) {
+  const LowerOptions lowering = choose_lowering(schedule, options);
+  Program program = lower_or_explain(schedule, lowering);
+  return make_timed_step(
+      sim::predict(std::move(schedule), std::move(program), make_config(options)), lowering,
+      options);
+}
+
+TimedStep predict_report(const std::string& name_or_path, const PredictOptions& options,
+                         const ChooseRanks& choose_ranks) {
+  ValidSchedule schedule = load_valid_schedule(name_or_path, options);
+  const LowerOptions lowering = choose_lowering(schedule, options);
+  auto repeated = predict_repeated(std::move(schedule), make_config(options), choose_ranks);
+  if (auto* const made = std::get_if<Prediction>(&repeated))
+    return make_timed_step(std::move(*made), lowering, options);
+  return predict(std::get<ValidSchedule>(std::move(repeated)), options);
 }
 
 }  // namespace bubblescope::tools

@@ -1,0 +1,213 @@
+// Tries longer and longer short steps until one becomes steady.
+#include "sim/predict/predict_repeated.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "sim/analysis/critical_path.h"
+#include "sim/analysis/extend_step.h"
+#include "sim/analysis/repeats.h"
+#include "sim/analysis/steady_state.h"
+#include "sim/engine/simulate.h"
+#include "sim/ir/order_cycle.h"
+#include "sim/ir/range.h"
+#include "sim/predict/model_fit.h"
+
+namespace bubblescope::inline sim {
+
+namespace {
+
+/// Whether nothing in the Config singles out micro-batches, and only a report follows from it.
+bool may_repeat(const Config& config) {
+  if (const auto* const table = std::get_if<CostTable>(&config.costs))
+    if (table->noise || !table->replicas.empty() || table->outside_pipeline != 0) return false;
+  return config.lower.mode == P2pMode::kDataflow && !config.lower.send_budget &&
+         config.injections.empty() && config.arrivals.empty() && !config.policy &&
+         !config.scenarios.noise.is_random() && !config.scenarios.sensitivity;
+}
+
+/// Whether all micro-batches of each stage share their values.
+template <class Value>
+bool is_uniform(const CostTensor<Value>& tensor) {
+  constexpr std::int32_t kAny = std::numeric_limits<std::int32_t>::max();
+  for (std::int32_t stage = 0; stage < tensor.stages(); ++stage)
+    if (!tensor.covers(forward(stage, kAny))) return false;
+  return true;
+}
+
+/// Whether all micro-batches have the same costs and memory.
+bool are_uniform(const Models& models) {
+  const CostModel& costs = models.costs;
+  const MemoryModel& memory = models.memory;
+  return costs.by_microbatch.empty() && is_uniform(costs.messages) && costs.parts.empty() &&
+         memory.by_microbatch.empty() && !memory.counts_outputs && !memory.counts_gathered;
+}
+
+/// A short step and its times.
+struct ShortStep {
+  ValidSchedule schedule;
+  Program program;
+  Timeline timeline;
+};
+
+class RepeatedPrediction {
+ public:
+  RepeatedPrediction(const ValidSchedule& schedule, const Config& config, const OrderCycle& cycle)
+      : schedule_(schedule), config_(config), cycle_(cycle) {
+    prediction_models_ = find_models(schedule, config);
+  }
+
+  /// Whether a short step was found that is steady.
+  bool find_short_step(const ShortSteps& limits) {
+    if (!are_uniform(prediction_models_)) return false;
+    const std::int64_t round = std::max(1, schedule_->shape.ranks / cycle_.microbatches);
+    std::int64_t kept = std::max(
+        limits.first_cycles,
+        (std::int64_t{limits.first_microbatches} + cycle_.microbatches - 1) / cycle_.microbatches);
+    double min_saving = limits.min_saving;
+    while (saves_enough(cycle_.count - kept, min_saving)) {
+      if (try_without(cycle_.count - kept)) return true;
+      kept = std::max(2 * kept, kept + 4 * round);
+      min_saving = limits.min_later_saving;
+    }
+    return false;
+  }
+
+  /// The report of the long step; empty where it cannot be shown to be exact.
+  std::optional<BubbleReport> report() {
+    const ShortStep& step = *short_step_;
+    blockers_.emplace(step.program, step.timeline);
+    const Repeats repeats{state_.cut - state_.period, state_.cut, copies_};
+    if (!is_in_range(repeats)) return {};
+    BubbleReport report = analyze(step.schedule, step.program, step.timeline,
+                                  prediction_models_.memory, *blockers_, repeats);
+    report.shape = schedule_->shape;
+    auto path = extend_critical_path(extended());
+    if (!path) return {};
+    path_ = *std::move(path);
+    if (config_.slack == Slack::kSkip) return report;
+    report.slack = compute_slack(step.program, step.timeline, *blockers_);
+    return keeps_slack(extended(), report.slack) ? std::optional(std::move(report)) : std::nullopt;
+  }
+
+  /// Completes a report, and adds the part of the long step that it names.
+  Prediction complete(ValidSchedule schedule, BubbleReport report,
+                      const std::vector<std::int32_t>& ranks) && {
+    StepExcerpt excerpt = make_excerpt(extended(), path_, ranks);
+    for (RankReport& rank : report.ranks)
+      if (rank.peak.at) rank.peak.at = excerpt.place[*rank.peak.at];
+    report.critical_path = std::move(excerpt.path);
+    if (!report.slack.empty()) {
+      std::vector<Nanos> slack;
+      slack.reserve(excerpt.source.size());
+      for (const InstructionId source : excerpt.source) slack.push_back(report.slack[source]);
+      report.slack = std::move(slack);
+    }
+    Prediction step{std::move(schedule), std::move(excerpt.program), std::move(prediction_models_)};
+    step.timeline = std::move(excerpt.timeline);
+    step.report = std::move(report);
+    step.notes = find_cost_notes(step.schedule, config_);
+    for (const Note note : find_memory_notes(step.models.memory, config_))
+      step.notes.push_back(note);
+    return step;
+  }
+
+  const Models& models() const { return prediction_models_; }
+
+ private:
+  ExtendedStep extended() const {
+    return {short_step_->program, short_step_->timeline, *blockers_, state_, copies_};
+  }
+
+  bool saves_enough(std::int64_t removed, double part) const {
+    return removed > 0 && static_cast<double>(removed * cycle_.microbatches) >=
+                              part * schedule_->shape.microbatches;
+  }
+
+  /// Times the step without so many cycles, or without a few less: only whole periods are inserted.
+  bool try_without(std::int64_t removed) {
+    for (int tries = 0; tries < 3 && removed > 0; ++tries) {
+      if (!time_without(removed)) return false;
+      auto state = find_steady_state(short_step_->schedule, short_step_->program,
+                                     short_step_->timeline, cycle_, removed);
+      if (!state) return false;
+      if (removed % state->cycles == 0) {
+        copies_ = removed / state->cycles;
+        state_ = *std::move(state);
+        return true;
+      }
+      removed -= removed % state->cycles;
+    }
+    return false;
+  }
+
+  bool time_without(std::int64_t removed) {
+    auto validated = validate_schedule(remove_cycles(schedule_, cycle_, removed));
+    auto* const valid = std::get_if<ValidSchedule>(&validated);
+    if (valid == nullptr) return false;
+    auto lowered = lower(*valid, choose_lowering(*valid, config_));
+    auto* const program = std::get_if<Program>(&lowered);
+    if (program == nullptr) return false;
+    const Timing timing = make_timing(
+        *program,
+        apply_slow_ranks(*program, price(*program, prediction_models_.costs), config_.slow_ranks),
+        prediction_models_.cluster, prediction_models_.contention);
+    if (timing.traffic) return false;
+    Timeline timeline = simulate(*program, timing.durations);
+    short_step_.emplace(ShortStep{std::move(*valid), std::move(*program), std::move(timeline)});
+    return true;
+  }
+
+  /// Whether all sums of the long step are far from the limit, at which analyze() throws.
+  bool is_in_range(const Repeats& repeats) const {
+    const Timeline& timeline = short_step_->timeline;
+    double sum = 0;
+    for (InstructionId id = 0; id < short_step_->program.size(); ++id)
+      sum += static_cast<double>(timeline.end[id] - timeline.start[id]) *
+             static_cast<double>(repeats.count(timeline.start[id]));
+    const StepBounds bounds = find_step_bounds(timeline);
+    const double makespan =
+        static_cast<double>(bounds.end - bounds.start) +
+        static_cast<double>(repeats.copies) * static_cast<double>(repeats.period());
+    const double limit = static_cast<double>(kMaxNanos) / 2;
+    return sum < limit && makespan * short_step_->program.ranks < limit;
+  }
+
+  const ValidSchedule& schedule_;
+  const Config& config_;
+  const OrderCycle& cycle_;
+  Models prediction_models_;
+  std::optional<ShortStep> short_step_;
+  std::optional<Blockers> blockers_;
+  SteadyState state_;
+  std::int64_t copies_ = 0;
+  std::vector<ExtendedId> path_;
+};
+
+/// Whether predict() would choose smaller gradients, and so another step.
+bool may_shrink(const Config& config, const Models& models, const BubbleReport& report) {
+  const auto* const model = std::get_if<ModelCosts>(&config.costs);
+  return model != nullptr && model->may_shrink_gradients &&
+         choose_smaller_gradients(*models.placed, report).has_value();
+}
+
+}  // namespace
+
+std::variant<Prediction, ValidSchedule> predict_repeated(ValidSchedule schedule,
+                                                         const Config& config,
+                                                         const ChooseRanks& choose_ranks,
+                                                         const ShortSteps& limits) {
+  if (!may_repeat(config)) return schedule;
+  const std::optional<OrderCycle> cycle = find_order_cycle(schedule);
+  if (!cycle) return schedule;
+  RepeatedPrediction repeated(schedule, config, *cycle);
+  if (!repeated.find_short_step(limits)) return schedule;
+  std::optional<BubbleReport> report = repeated.report();
+  if (!report || may_shrink(config, repeated.models(), *report)) return schedule;
+  const std::vector<std::int32_t> ranks = choose_ranks(*report);
+  return std::move(repeated).complete(std::move(schedule), *std::move(report), ranks);
+}
+
+}  // namespace bubblescope::inline sim

@@ -1,0 +1,44 @@
+// Predicts long steps that repeat themselves from short ones.
+//
+//   schedule -> find its cycle -> remove most cycles -> predict the short step
+//            -> find its steady state -> extend the report by copies of one period
+//
+// The report is exactly that of the whole step: where that cannot be shown, the schedule comes back
+// unchanged and the caller predicts the whole step.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <variant>
+#include <vector>
+
+#include "sim/predict/predict.h"
+
+namespace bubblescope::inline sim {
+
+/// The ranks of a report whose ops the caller draws; the others' need not be complete.
+using ChooseRanks = std::function<std::vector<std::int32_t>(const BubbleReport&)>;
+
+/// How short the first try is, and how long the last one. For tests; the defaults suit every step.
+struct ShortSteps {
+  std::int64_t first_cycles = 4;
+  std::int32_t first_microbatches = 8;  ///< of these cycles, at least
+  /// The first short step must save at least this part of the micro-batches, and each later one
+  /// this part, so that steps that never become steady do not take much longer.
+  double min_saving = 0.3;
+  double min_later_saving = 0.75;
+};
+
+/// Predicts the step of a schedule that has its moves already, with its complete report. Program
+/// and Timeline hold only a part of the instructions: all that the report names, and all compute
+/// ops of the chosen ranks. Without dependencies, uncontended times or Timing.
+///
+/// Returns the schedule where micro-batches, noise or contention make ops differ, where anything
+/// but the report is asked for (sensitivity, arrivals, faults), or where no short step becomes
+/// steady.
+std::variant<Prediction, ValidSchedule> predict_repeated(ValidSchedule schedule,
+                                                         const Config& config,
+                                                         const ChooseRanks& choose_ranks,
+                                                         const ShortSteps& limits = {});
+
+}  // namespace bubblescope::inline sim

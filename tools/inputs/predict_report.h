@@ -1,0 +1,16 @@
+// Predicts a step for callers that show its report only.
+#pragma once
+
+#include <string>
+
+#include "sim/predict/predict_repeated.h"
+#include "tools/inputs/predict.h"
+
+namespace bubblescope::tools {
+
+/// The same as predict() for callers that show the report and draw these ranks: of a long step that
+/// repeats itself, program and timeline hold no more than that.
+TimedStep predict_report(const std::string& name_or_path, const PredictOptions& options,
+                         const ChooseRanks& choose_ranks);
+
+}  // namespace bubblescope::tools

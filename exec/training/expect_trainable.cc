@@ -31,8 +31,9 @@ void expect_chain(const Schedule& schedule) {
                 "`work` sleep");
 }
 
-/// Without this, the last update of a step would lack some replicas.
+/// Without this, the last update of a step without flushes would lack some replicas.
 void expect_full_rounds(const Schedule& schedule) {
+  if (schedule.weights.empty()) return;
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage)
     if (schedule.shape.microbatches % schedule.replicas(stage) != 0)
       throw Error(std::to_string(schedule.shape.microbatches) + " micro-batches do not fill the " +

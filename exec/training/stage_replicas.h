@@ -23,7 +23,7 @@ class StageReplicas {
 
   /// The replica that runs an op of a micro-batch.
   StageReplica find(const Op& op) const {
-    return first(op.stage) + static_cast<StageReplica>(op.microbatch % replicas(op.stage));
+    return first(op.stage) + static_cast<StageReplica>(replica_of(op));
   }
   /// The replica of a stage on a rank, for instructions that concern the whole stage.
   StageReplica find(std::int32_t stage, std::int32_t rank) const {
@@ -50,6 +50,13 @@ class StageReplicas {
     return static_cast<std::int32_t>(end - first(stage));
   }
 
+  std::int32_t replica_of(const Op& op) const {
+    if (turns_.empty()) return op.microbatch % replicas(op.stage);
+    const std::vector<std::int32_t>& turns = turns_[static_cast<std::size_t>(op.stage)];
+    return turns[static_cast<std::size_t>(op.microbatch) % turns.size()];
+  }
+
+  std::vector<std::vector<std::int32_t>> turns_;  ///< as in the schedule
   std::vector<Place> places_;
   std::vector<StageReplica> first_;  ///< [stage]
   std::vector<std::vector<StageReplica>> sharing_;

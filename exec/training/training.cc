@@ -59,9 +59,9 @@ void Training::make_replica(StageReplica replica) {
   const std::int32_t stage = stage_replicas_.stage(replica);
   const std::int32_t microbatches = schedule_.shape.microbatches;
   std::vector<WeightUse> uses;
-  for (auto at = static_cast<std::int32_t>(replica - stage_replicas_.first(stage));
-       at < microbatches; at += schedule_.replicas(stage))
-    uses.push_back(uses_[static_cast<std::size_t>(stage)][static_cast<std::size_t>(at)]);
+  for (std::int32_t at = 0; at < microbatches; ++at)
+    if (stage_replicas_.find(forward(stage, at)) == replica)
+      uses.push_back(uses_[static_cast<std::size_t>(stage)][static_cast<std::size_t>(at)]);
   state.weights = WeightVersions(make_stage(plan_of(schedule_, options_, stage)), std::move(uses));
   state.gradients = zeros_like(state.weights.newest().weights);
   state.last_gradients = state.gradients;

@@ -22,6 +22,8 @@ std::uint64_t add_values(const std::vector<Value>& values, std::uint64_t before)
 /// what they are made of.
 std::string digest_order(const Schedule& schedule) {
   std::uint64_t all = add_values(schedule.replicas_of_stage, add_values(schedule.rank_of_stage, 0));
+  for (const std::vector<std::int32_t>& turns : schedule.turns_of_stage)
+    all = add_values(turns, all);
   for (const RankOrder& ops : schedule.order) {
     std::string text;
     for (const Op& op : ops) text += to_string(op) + ' ';

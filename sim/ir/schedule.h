@@ -11,20 +11,12 @@
 #include "sim/ir/op.h"
 #include "sim/ir/placement.h"
 #include "sim/ir/shape.h"
+#include "sim/ir/weight_use.h"
 
 namespace bubblescope::inline sim {
 
 /// The ops of one rank, in the order in which it runs them.
 using RankOrder = std::vector<Op>;
-
-/// Which versions of its stage's weights an op reads and writes. Version 0 exists at the start;
-/// each update creates the next one.
-struct WeightUse {
-  std::int32_t read = 0;
-  std::optional<std::int32_t> written;  ///< for a backward that ends with an update
-
-  bool operator==(const WeightUse&) const = default;
-};
 
 /// Which part of a stage's forward is recomputed before its backward instead of being saved.
 enum class Recompute : std::uint8_t {
@@ -47,6 +39,9 @@ struct Schedule {
   /// The number of consecutive ranks, starting at rank_of_stage, that share a stage: replica i mod
   /// r runs the forward and the backward of micro-batch i. Empty: every stage is on one rank.
   std::vector<std::int32_t> replicas_of_stage;
+  /// [stage], where replicas are those of whole pipelines, a data-parallel job: replica turns[i mod
+  /// size] of the stage runs micro-batch i. Empty: replica i mod r.
+  std::vector<std::vector<std::int32_t>> turns_of_stage;
   /// How many forwards of a stage are fused into one, counted over micro-batches and their slices:
   /// they are adjacent in the order, and their results are available when the last of them ends.
   std::int32_t fused_forwards = 1;
@@ -76,10 +71,18 @@ struct Schedule {
   std::int32_t replicas(std::int32_t stage) const {
     return replicas_of_stage.empty() ? 1 : replicas_of_stage[stage];
   }
+  /// Whether the replicas of a stage are those of whole pipelines, each with all its layers.
+  bool is_data_parallel() const { return !turns_of_stage.empty(); }
+  /// The replica of a stage that runs a micro-batch.
+  std::int32_t replica_of(std::int32_t stage, std::int32_t microbatch) const {
+    if (!is_data_parallel()) return microbatch % replicas(stage);
+    const std::vector<std::int32_t>& turns = turns_of_stage[stage];
+    return turns[static_cast<std::size_t>(microbatch) % turns.size()];
+  }
   /// The rank that runs a micro-batch's ops on a stage.
   std::int32_t rank_of(std::int32_t stage, std::int32_t microbatch) const {
     if (replicas_of_stage.empty()) return rank_of_stage[stage];
-    return rank_of_stage[stage] + microbatch % replicas_of_stage[stage];
+    return rank_of_stage[stage] + replica_of(stage, microbatch);
   }
   Recompute recompute(std::int32_t stage) const {
     return recompute_of_stage.empty() ? Recompute::kFull : recompute_of_stage[stage];

@@ -97,7 +97,7 @@ class OpChecks {
     check_offload_targets(rows);
     if (problems_.empty()) check_size();
     if (has_replica_counts()) check_stages(rows);
-    return problems_.empty();
+    return problems_.empty() && (problems_ = validate_turns(schedule_)).empty();
   }
 
   void check_side_stages() {

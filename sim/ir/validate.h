@@ -54,6 +54,10 @@ Problems validate_waits(const Schedule& schedule);
 /// validate_ops.
 Problems validate_weights(const Schedule& schedule);
 
+/// Checks the turns of replicas: known ones, for every stage, and no weight versions beside them.
+/// The counts of replicas must be right.
+Problems validate_turns(const Schedule& schedule);
+
 /// Checks after edges: both ops of each are in the order, they are two ops, the edge is given once,
 /// and on one rank the awaited op comes first. Cycles over several ranks are deadlocks, which
 /// find_deadlock() finds. The ops must have passed validate_ops.

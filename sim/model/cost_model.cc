@@ -116,6 +116,12 @@ void place_output_layer(CostModel& model, const UniformCost& cost, const Schedul
   }
 }
 
+/// The ranks whose shares of the model make up a stage. Replicas of a whole pipeline have its whole
+/// stages.
+std::int64_t count_shares(const Schedule& schedule, std::int32_t stage) {
+  return schedule.is_data_parallel() ? 1 : schedule.replicas(stage);
+}
+
 }  // namespace
 
 CostModel spread(const UniformCost& cost, const Schedule& schedule) {
@@ -131,7 +137,7 @@ CostModel spread(const UniformCost& cost, const Schedule& schedule) {
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage)
     for (std::int32_t slice = 0; slice < shape.slices; ++slice) {
       const std::int64_t part = (chunk_of[stage] % chunks) * slices + slice % slices;
-      const std::int64_t shares = per_rank ? schedule.replicas(stage) : 1;
+      const std::int64_t shares = per_rank ? count_shares(schedule, stage) : 1;
       StageCost& part_cost = model.stages.emplace_back();
       part_cost.forward = part_of(combine_shares(shares, cost.forward), parts, part);
       part_cost.backward = part_of(combine_shares(shares, cost.full_backward()), parts, part);
@@ -145,7 +151,7 @@ CostModel spread(const UniformCost& cost, const Schedule& schedule) {
   if (cost.output_layer > 0 || schedule.side_stages > 0) place_output_layer(model, cost, schedule);
   model.norm = cost.norm;
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
-    const std::int64_t shares = per_rank ? schedule.replicas(stage) : 1;
+    const std::int64_t shares = per_rank ? count_shares(schedule, stage) : 1;
     const auto part = [&](Nanos share) {
       return schedule.is_beside(stage)
                  ? 0

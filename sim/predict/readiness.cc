@@ -75,6 +75,15 @@ std::vector<std::int64_t> find_memory(const ValidSchedule& schedule, const Progr
   return added;
 }
 
+}  // namespace
+
+ReadyRules make_ready_rules(const Prediction& fixed, ReadyPriority policy) {
+  return {find_priorities(fixed.program, fixed.timing.durations, policy),
+          find_memory(fixed.schedule, fixed.program, fixed.timeline, fixed.models.memory)};
+}
+
+namespace {
+
 Schedule reorder(const ValidSchedule& schedule, const Program& program, const ReadyRun& run) {
   Schedule reordered = schedule;
   for (std::size_t rank = 0; rank < reordered.order.size(); ++rank) {
@@ -120,9 +129,7 @@ ReadyStep run_by_readiness(const ValidSchedule& schedule, const Config& config) 
         "`policy` ready needs ops and messages that do not slow each other; leave `network`, and "
         "'cluster' and 'contended' of a cost file, out");
   const std::vector<Nanos>& durations = fixed.timing.durations;
-  const ReadyRules rules{
-      find_priorities(fixed.program, durations, *config.policy),
-      find_memory(fixed.schedule, fixed.program, fixed.timeline, fixed.models.memory)};
+  const ReadyRules rules = make_ready_rules(fixed, *config.policy);
   const ReadySimulator simulator(fixed.program, rules);
   const Nanos op_gap = fixed.models.costs.op_gap;
   ReadyStep step{require_valid(reorder(schedule, fixed.program, simulator.run(durations, op_gap))),

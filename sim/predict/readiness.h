@@ -4,8 +4,10 @@
 #include <optional>
 
 #include "sim/analysis/report.h"
+#include "sim/engine/ready_run.h"
 #include "sim/ir/valid_schedule.h"
 #include "sim/predict/config.h"
+#include "sim/predict/predict.h"
 
 namespace bubblescope::inline sim {
 
@@ -14,6 +16,9 @@ struct ReadyStep {
   ValidSchedule schedule;          ///< in the order that ranks choose without noise
   std::optional<StepTimes> noise;  ///< under the noise of the Config: ranks choose in each scenario
 };
+
+/// The rules of a policy for a predicted step.
+ReadyRules make_ready_rules(const Prediction& fixed, ReadyPriority policy);
 
 /// Lets ranks choose by the policy of the Config; the order of the schedule is their hint. Throws
 /// Error for what a policy cannot reorder, such as posted messages, copies and asynchronous

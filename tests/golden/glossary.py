@@ -12,6 +12,7 @@ COMMANDS = [
     f'simulate 1f1b --pp 4 -m 8 {MODEL}',
     f'simulate interleaved --pp 2 --vpp 2 -m 4 {MODEL} --dp 2 --zero 3 --fsdp --send-budget 2 --unshard-lookahead 1',
     'simulate pipedream --pp 4 -m 8',
+    'simulate 1f1b --pp 4 -m 8 --replicas 3 --lose rank=1,at=10ms',
     'simulate 1f1b --pp 4 -m 8 --network bytes=1MiB,link=100,per-node=2,nic=100,ranks-per-nic=2',
     'compare gpipe,1f1b --pp 4 -m 8 --jitter 5%',
     'compare gpipe,1f1b --pp 2 -m 4 --backend cpu',

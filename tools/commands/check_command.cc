@@ -264,6 +264,7 @@ int run_check(const Arguments& arguments) {
                  "names ('bubblescope list') or files, - for stdin; or GOAL and Chakra files")
       ->required();
   add_predict_options(app, options);
+  add_loss_option(app, options);
   Standard standard;
   app.add_flag("--all-modes", standard.all_modes,
                "exit 1 if it deadlocks in any message mode, or swaps messages: a gate for CI");

@@ -323,6 +323,7 @@ void add_compare_options(CommandFlags& app, CompareOptions& options) {
   add_predict_options(app, options.predict);
   add_noise_options(app, options.predict.noise);
   add_arrival_options(app, options.predict);
+  add_loss_option(app, options.predict);
   add_held_memory_options(app, options.predict);
   add_model_and_run_options(app, options.predict.model, options.run, options.sizes);
   app.add_option("--results", options.output.results,
@@ -345,9 +346,8 @@ void check_options(const CommandFlags& app, const CompareOptions& options) {
   if (predicts_only && !output.results.empty())
     throw Error("--results is written while schedules run; add --backend");
   expect_folder(output.results);
-  const ModelOptions& model = options.predict.model;
-  warn_without_model(app, model);
-  warn_of_unused_sizes(app, model, options.run);
+  warn_without_model(app, options.predict.model);
+  warn_of_unused_sizes(app, options.predict.model, options.run);
   if (predicts_only) warn_of_unused_run_options(app, options.run, options.predict.cost.any_uniform);
   expect_shape(options.list, options.shapes, options.predict);
   if (!predicts_only) expect_runnable(options.predict);

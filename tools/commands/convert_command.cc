@@ -99,6 +99,7 @@ int run_convert(const Arguments& arguments) {
       ->type_name("FILE");
   add_predict_options(app, options);
   add_held_memory_options(app, options);
+  add_loss_option(app, options);
   app.footer(kConvertExample);
   if (!app.parse(arguments)) return 0;
   const traces::ScheduleFormat& to = find_format(format);

@@ -85,6 +85,7 @@ void add_options(CommandFlags& app, RunCommand& command) {
                  "a name ('bubblescope list'), a file, or - for stdin")
       ->required();
   add_predict_options(app, command.predict);
+  add_loss_option(app, command.predict);
   add_model_and_run_options(app, command.predict.model, command.run, command.sizes);
   add_checkpoint_options(app, command.run.checkpoints);
   app.add_option("--save-training", command.training_file,

@@ -21,6 +21,7 @@
 #include "tools/inputs/unused_costs.h"
 #include "tools/print.h"
 #include "tools/terminal.h"
+#include "traces/reports/loss_text.h"
 #include "traces/reports/report_csv.h"
 #include "traces/reports/report_json.h"
 #include "traces/reports/text_report.h"
@@ -37,18 +38,20 @@ constexpr const char* kSimulateExample =
     "  bubblescope simulate 1f1b  --pp 4 -m 8 --f 10 --i 10 --w 9 --p2p 0.4\n"
     "  bubblescope simulate zb-h1 --pp 4 -m 8 --f 10 --i 10 --w 9 --p2p 0.4 --svg zb-h1.svg\n";
 
-std::string print_report(const TimedStep& step, const std::string& format,
-                         const traces::DrawOptions& draw) {
+std::string print_report(const TimedStep& step, const std::optional<LossReport>& loss,
+                         const std::string& format, const traces::DrawOptions& draw) {
   const std::optional<PlacedModel>& placed = step.models.placed;
   if (format == "json")
     return traces::write_report_json(step.report, step.program, step.timeline,
                                      [&](traces::JsonWriter& json) {
                                        traces::write_made_with_json(json.line(1), step.made);
+                                       if (loss) traces::write_loss_json(json.line(1), *loss);
                                        if (placed) write_model_json(json, *placed, step.report);
                                      });
   if (format == "csv") return traces::write_report_csv(step.report);
   const std::string text = name_flags(traces::draw_timeline(step.record(), draw) + "\n" +
                                       traces::write_text_report(step.record(), draw));
+  if (loss) return traces::write_loss_text(*loss) + "\n" + text;
   if (!placed) return text;
   const std::string headline = write_model_headline(*placed, step.report);
   return traces::fold_lines(headline, draw.width) + "\n" + text +
@@ -83,6 +86,7 @@ std::optional<SimulateOptions> parse_simulate_options(const Arguments& arguments
   add_predict_options(app, options.predict);
   add_noise_options(app, options.predict.noise);
   add_arrival_options(app, options.predict);
+  add_loss_option(app, options.predict);
   add_held_memory_options(app, options.predict);
   add_model_options(app, options.predict.model);
   add_format_option(app, options.format, {"text", "json", "csv"});
@@ -113,6 +117,21 @@ TimedStep predict_shown(const SimulateOptions& options) {
   });
 }
 
+/// The step, and where a rank is lost what that costs.
+struct SimulatedStep {
+  TimedStep step;
+  std::optional<LossReport> loss = {};
+};
+
+SimulatedStep simulate_step(const SimulateOptions& options) {
+  const PredictOptions& given = options.predict;
+  if (!given.loss) return {predict_shown(options)};
+  const ValidSchedule pipeline = load_pipeline(options.schedule, given);
+  SimulatedStep simulated{predict(lose_rank(pipeline, given), given)};
+  simulated.loss = report_loss(options.schedule, pipeline, simulated.step.schedule, given);
+  return simulated;
+}
+
 void warn_of_step(const TimedStep& step, const SimulateOptions& options) {
   warn_of_unused_costs(options.predict.cost.uniform, std::span(&step.program, 1));
   if (step.report.noise && options.format == "csv")
@@ -127,7 +146,9 @@ int run_simulate(const Arguments& arguments) {
   const std::optional<SimulateOptions> parsed = parse_simulate_options(arguments);
   if (!parsed) return 0;
   const SimulateOptions& options = *parsed;
-  const TimedStep step = predict_shown(options);
+  const SimulatedStep simulated = simulate_step(options);
+  const TimedStep& step = simulated.step;
+  const std::optional<LossReport>& loss = simulated.loss;
   warn_of_step(step, options);
   const Metrics metrics = metrics_of_step(step);
   expect_known(options.gate, metrics);
@@ -135,7 +156,8 @@ int run_simulate(const Arguments& arguments) {
   traces::DrawOptions draw = detect_draw_options();
   draw.all_ranks = options.all_ranks;
   draw.fit = draw.fit && !options.wide;
-  print_fitted(print_report(step, options.format, draw), draw.fit && options.format == "text");
+  print_fitted(print_report(step, loss, options.format, draw),
+               draw.fit && options.format == "text");
   const Problems problems = over_cap(collect_peaks(step.report), step.models.memory);
   for (const Problem& problem : problems)
     print_message("bubblescope: {}\n", name_flags(problem.message));

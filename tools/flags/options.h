@@ -13,6 +13,7 @@
 #include "sim/model/injection.h"
 #include "sim/model/schedule_def.h"
 #include "sim/predict/config.h"
+#include "sim/predict/rank_loss.h"
 #include "tools/command.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/model_options.h"
@@ -83,6 +84,7 @@ struct PredictOptions {
   std::string arrivals_file;    ///< --arrivals; likewise; empty where not given
   std::vector<Nanos> arrivals;  ///< content of that file, set by read_inputs()
   std::optional<ReadyPriority> policy;  ///< --policy; likewise; nullopt: fixed
+  std::optional<RankLoss> loss;         ///< --lose; not added by add_predict_options()
   ModelOptions model;                   ///< where given, it replaces the cost flags
   Slack slack = Slack::kFind;           ///< not a flag: whether the outputs show it
 };
@@ -93,6 +95,11 @@ void add_held_memory_options(CommandFlags& app, PredictOptions& options);
 std::int32_t parse_send_budget(const std::string& text);
 /// --arrivals and --policy, for what is simulated.
 void add_arrival_options(CommandFlags& app, PredictOptions& options);
+/// --lose, for commands that take one pipeline's schedule.
+void add_loss_option(CommandFlags& app, PredictOptions& options);
+/// Takes --replicas as those of the whole pipeline where a rank is lost. Throws Error where that
+/// leaves none.
+PredictOptions take_replicas(PredictOptions options);
 /// Throws Error where a flag was given that is only simulated.
 void expect_runnable(const PredictOptions& options);
 

@@ -214,15 +214,63 @@ ValidSchedule valid_or_refused(std::variant<ValidSchedule, InvalidSchedule> vali
 
 }  // namespace
 
-std::variant<ValidSchedule, InvalidSchedule> load_schedule(const std::string& name_or_path,
-                                                           const PredictOptions& options,
-                                                           CostUse use) {
+namespace {
+
+/// The schedule of one pipeline.
+std::variant<ValidSchedule, InvalidSchedule> load_alone(const std::string& name_or_path,
+                                                        const PredictOptions& options,
+                                                        CostUse use) {
   expect_sharded(options.shape);
   std::variant<ValidSchedule, InvalidSchedule> loaded = read_or_build(name_or_path, options, use);
   if (!has_moves(options)) return loaded;
   ValidSchedule schedule = valid_or_refused(std::move(loaded));
   if (options.shape.sharded) expect_shardable(schedule, name_or_path);
   return apply_moves(std::move(schedule), choose_moves(options));
+}
+
+/// The pipeline of a replica that has a part of the damaged one's micro-batches; empty where the
+/// schedule is a file, or cannot have so many.
+std::optional<ValidSchedule> build_left(const std::string& name, std::int32_t microbatches,
+                                        PredictOptions options) {
+  if (is_schedule_file(name)) return {};
+  options.shape.microbatches = microbatches;
+  options.model.global_batch.reset();
+  const ScheduleDef& def = find_schedule(name);
+  const ScheduleRequest request = make_request(def, options);
+  if (def.refuse && !def.refuse(request).empty()) return {};
+  return apply_moves(build_schedule(def, request), choose_moves(options));
+}
+
+}  // namespace
+
+std::variant<ValidSchedule, InvalidSchedule> load_schedule(const std::string& name_or_path,
+                                                           const PredictOptions& options,
+                                                           CostUse use) {
+  if (!options.loss) return load_alone(name_or_path, options, use);
+  if (options.loss->at)
+    throw Error(
+        "--lose: at= and detect= time the step of the loss, which simulate does; leave "
+        "them out");
+  return lose_rank(load_pipeline(name_or_path, options, use), options);
+}
+
+ValidSchedule load_pipeline(const std::string& name_or_path, const PredictOptions& options,
+                            CostUse use) {
+  return valid_or_refused(load_alone(name_or_path, options, use));
+}
+
+ValidSchedule lose_rank(const ValidSchedule& pipeline, const PredictOptions& options) {
+  const Config config = make_config(options);
+  expect_loss_config(config);
+  return reroute(pipeline, options.loss->lost, config);
+}
+
+LossReport report_loss(const std::string& name_or_path, const ValidSchedule& pipeline,
+                       const ValidSchedule& rerouted, const PredictOptions& options) {
+  const std::int32_t left =
+      count_left_microbatches(pipeline->shape.microbatches, options.loss->lost);
+  return sim::report_loss(pipeline, rerouted, build_left(name_or_path, left, options),
+                          *options.loss, make_config(options));
 }
 
 ValidSchedule load_valid_schedule(const std::string& name_or_path, const PredictOptions& options,

@@ -10,6 +10,7 @@
 #include "sim/ir/valid_schedule.h"
 #include "sim/model/schedule_def.h"
 #include "sim/predict/predict.h"
+#include "sim/predict/rank_loss.h"
 #include "tools/flags/options.h"
 #include "traces/files/format.h"
 
@@ -53,6 +54,17 @@ std::variant<ValidSchedule, InvalidSchedule> load_schedule(const std::string& na
 /// the culprit marked, and Error (Fault::kProblem) is thrown.
 ValidSchedule load_valid_schedule(const std::string& name_or_path, const PredictOptions& options,
                                   CostUse use = CostUse::kPriced);
+
+/// The schedule of one pipeline, before --lose makes another one of it.
+ValidSchedule load_pipeline(const std::string& name_or_path, const PredictOptions& options,
+                            CostUse use = CostUse::kPriced);
+
+/// The job of all replicas without the rank that --lose names.
+ValidSchedule lose_rank(const ValidSchedule& pipeline, const PredictOptions& options);
+
+/// What --lose costs; `rerouted` is what lose_rank() made of the pipeline.
+LossReport report_loss(const std::string& name_or_path, const ValidSchedule& pipeline,
+                       const ValidSchedule& rerouted, const PredictOptions& options);
 
 /// Lowers a schedule. Where it deadlocks, the grid is printed to stderr with the culprit marked,
 /// and Error (Fault::kProblem) is thrown.

@@ -66,6 +66,7 @@ PredictOptions read_inputs(PredictOptions options, const std::vector<std::string
                     "but one to files",
                     fmt::join(from_stdin, " and ")));
   expect_one_cost_source(options);
+  options = take_replicas(std::move(options));
   if (!options.cost.file.empty()) options.cost.content = traces::read_cost_file(options.cost.file);
   if (options.cost.content && options.noise.is_given) options.cost.content->noise.reset();
   read_lengths(options.model);

@@ -96,7 +96,7 @@ const Registrar<ScheduleFormat> registrar{{"native",
 Schedule read_schedule_object(const JsonNode& node) {
   node.expect_format(kFormat);
   node.expect_keys({"format", "name", "shape", "pipelines", "forward_only", "placement", "order",
-                    kFusedForwards, "replicas", "weights", "recompute", kOffloadTargets,
+                    kFusedForwards, "replicas", "turns", "weights", "recompute", kOffloadTargets,
                     "side_stages", "after"});
   const Shape shape = read_shape(node.at("shape"));
   Schedule schedule = make_schedule_of_lists(read_lists(node.at("order"), shape));

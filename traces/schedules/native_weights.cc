@@ -1,4 +1,4 @@
-// Reads and writes replicas and weight versions.
+// Reads and writes replicas, their turns and weight versions.
 #include "traces/schedules/native_weights.h"
 
 #include <fmt/format.h>
@@ -49,6 +49,21 @@ std::string write_uses(const std::vector<WeightUse>& uses) {
   return text;
 }
 
+void read_turns(const JsonNode& node, Schedule& schedule) {
+  if (schedule.replicas_of_stage.empty())
+    node.refuse("is how replicas take turns, and there are none; give 'replicas' for every stage");
+  if (node.size() != static_cast<std::size_t>(schedule.stages()))
+    node.refuse(fmt::format("has {} entries for {} stages; give one per stage", node.size(),
+                            schedule.stages()));
+  for (std::size_t stage = 0; stage < node.size(); ++stage) {
+    if (node[stage].size() == 0) node[stage].refuse("is empty; name the replica of a micro-batch");
+    std::vector<std::int32_t>& turns = schedule.turns_of_stage.emplace_back();
+    const JsonNode list = node[stage];
+    for (std::size_t at = 0; at < list.size(); ++at)
+      turns.push_back(list[at].integer32(0, schedule.replicas_of_stage[stage] - 1));
+  }
+}
+
 }  // namespace
 
 void read_asynchronous(const JsonNode& node, Schedule& schedule) {
@@ -60,6 +75,7 @@ void read_asynchronous(const JsonNode& node, Schedule& schedule) {
       schedule.replicas_of_stage.push_back(
           (*replicas)[stage].integer32(1, schedule.shape.ranks - schedule.rank_of_stage[stage]));
   }
+  if (const auto turns = node.find("turns")) read_turns(*turns, schedule);
   if (const auto weights = node.find("weights"))
     for (std::size_t rank = 0; rank < weights->size(); ++rank)
       schedule.weights.push_back(read_uses((*weights)[rank]));
@@ -68,6 +84,15 @@ void read_asynchronous(const JsonNode& node, Schedule& schedule) {
 void write_asynchronous(JsonWriter& json, const Schedule& schedule) {
   if (!schedule.replicas_of_stage.empty())
     json.line(1).array("replicas", schedule.replicas_of_stage);
+  if (schedule.is_data_parallel()) {
+    json.line(1).key("turns").begin_array();
+    for (const std::vector<std::int32_t>& turns : schedule.turns_of_stage) {
+      json.line_between(2).begin_array();
+      for (const std::int32_t replica : turns) json.value(replica);
+      json.end_array();
+    }
+    json.end_array();
+  }
   if (schedule.weights.empty()) return;
   json.line(1).key("weights").begin_array();
   for (const std::vector<WeightUse>& uses : schedule.weights)

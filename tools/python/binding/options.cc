@@ -11,6 +11,7 @@ PredictOptions parse_prediction(const Arguments& words) {
   CommandFlags app{"", "bubblescope simulate"};
   PredictOptions options;
   add_predict_options(app, options);
+  add_loss_option(app, options);
   add_noise_options(app, options.noise);
   add_model_options(app, options.model);
   app.parse(words);

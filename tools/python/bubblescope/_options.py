@@ -53,6 +53,7 @@ class Costs(Shape, total=False):
     p2p_mode: str
     lowering: str
     policy: str
+    lose: str | Mapping[str, Any]
     send_budget: str | int
     ranks_per_host_link: int
     network: str | Mapping[str, Any]

@@ -1,0 +1,165 @@
+// Distributes a lost rank's ops over its peers.
+#include "sim/ir/lose_rank.h"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "sim/ir/error.h"
+#include "sim/ir/lower.h"
+
+namespace bubblescope::inline sim {
+
+namespace {
+
+/// One op, or the two of an overlapped pair, at its place in the pipeline's time.
+struct Step {
+  std::int64_t time = 0;
+  Op first;
+  std::optional<Op> second;
+};
+
+using Steps = std::vector<Step>;
+
+/// [rank]: the starts of its ops where every op takes one unit of time and messages none.
+std::vector<std::vector<std::int64_t>> find_unit_times(const ValidSchedule& pipeline) {
+  const auto lowered = lower(pipeline);
+  if (const auto* deadlock = std::get_if<Deadlock>(&lowered))
+    throw Error(Fault::kProblem, pipeline->name + " deadlocks: " + to_string(*deadlock));
+  const Program& program = std::get<Program>(lowered);
+  std::vector<std::int64_t> end(program.size(), 0);
+  std::vector<std::int64_t> free(program.lanes.size(), 0);
+  std::vector<std::vector<std::int64_t>> times(pipeline->order.size());
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    const Instruction& instruction = program.instructions[id];
+    std::int64_t start = instruction.lane == kNoLane ? 0 : free[instruction.lane];
+    for (const InstructionId awaited : program.dependencies_of(id))
+      start = std::max(start, end[awaited]);
+    const bool computes = is_compute(instruction.op.kind);
+    end[id] = start + (computes ? 1 : 0);
+    if (instruction.lane != kNoLane) free[instruction.lane] = end[id];
+    if (computes) times[static_cast<std::size_t>(instruction.rank)].push_back(start);
+  }
+  return times;
+}
+
+/// A rank's ops as steps of a replica's micro-batches.
+Steps find_steps(const RankOrder& order, const std::vector<std::int64_t>& times,
+                 const LostRank& lost, std::int32_t replica) {
+  Steps steps;
+  for (std::size_t at = 0; at < order.size(); ++at) {
+    Op op = order[at];
+    op.microbatch = op.microbatch * lost.replicas + replica;
+    if (op.pairing == Pairing::kSecond)
+      steps.back().second = op;
+    else
+      steps.push_back({times[at], op, {}});
+  }
+  return steps;
+}
+
+/// The number of steps to which the first ops of an order belong.
+std::size_t count_steps(const RankOrder& order, std::size_t ops) {
+  return static_cast<std::size_t>(
+      std::count_if(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(ops),
+                    [](const Op& op) { return op.pairing != Pairing::kSecond; }));
+}
+
+/// The part of the lost rank's steps that goes to one peer.
+Steps take_turns(const Steps& all, const LostRank& lost, std::int32_t peer) {
+  Steps taken;
+  for (const Step& step : all) {
+    const bool first = lost.peer_of(step.first.microbatch) == peer;
+    const bool second = step.second && lost.peer_of(step.second->microbatch) == peer;
+    if (first && second) {
+      taken.push_back(step);
+      continue;
+    }
+    if (!first && !second) continue;
+    Op alone = first ? step.first : *step.second;
+    alone.pairing = Pairing::kAlone;
+    taken.push_back({step.time, alone, {}});
+  }
+  return taken;
+}
+
+/// The ops of both, in the order of their times, behind the steps of its own that a rank has begun.
+RankOrder merge(const Steps& own, const Steps& taken, std::size_t begun) {
+  const auto rest = own.begin() + static_cast<std::ptrdiff_t>(begun);
+  Steps all(own.begin(), rest);
+  std::merge(rest, own.end(), taken.begin(), taken.end(), std::back_inserter(all),
+             [](const Step& a, const Step& b) { return a.time < b.time; });
+  RankOrder order;
+  for (const Step& step : all) {
+    order.push_back(step.first);
+    if (step.second) order.push_back(*step.second);
+  }
+  return order;
+}
+
+/// The turns of a stage's replicas: in a whole stage each runs its own micro-batches.
+std::vector<std::int32_t> make_turns(const LostRank& lost, bool is_whole) {
+  const std::int32_t round = lost.replicas * (is_whole ? 1 : lost.replicas - 1);
+  std::vector<std::int32_t> turns;
+  for (std::int32_t microbatch = 0; microbatch < round; ++microbatch) {
+    const bool moves = !is_whole && lost.is_damaged(microbatch);
+    turns.push_back(moves ? lost.peer_of(microbatch) : microbatch % lost.replicas);
+  }
+  return turns;
+}
+
+}  // namespace
+
+void expect_rank_may_be_lost(const Schedule& pipeline, const LostRank& lost) {
+  const auto refuse = [&](const std::string& what) {
+    throw Error(Fault::kProblem, "`lose` cannot move the micro-batches of " + pipeline.name +
+                                     " to other replicas: " + what);
+  };
+  if (lost.replicas < 2)
+    throw Error("`lose` needs other replicas of the pipeline; give their number as `replicas`");
+  if (lost.rank < 0 || lost.rank >= pipeline.shape.ranks)
+    throw Error("`lose` names rank " + std::to_string(lost.rank) + ", ranks are 0.." +
+                std::to_string(pipeline.shape.ranks - 1));
+  if (!pipeline.posted.empty()) refuse("it says itself where messages are posted and ranks idle");
+  if (!pipeline.weights.empty()) refuse("it updates weights within the step");
+  if (!pipeline.offload_target_of_rank.empty()) refuse("its activations are copied out and back");
+  if (pipeline.fused_forwards > 1) refuse("its forwards are fused");
+  if (!pipeline.after.empty() || pipeline.side_stages > 0)
+    refuse("its ops wait for each other beyond the data flow");
+  if (!pipeline.replicas_of_stage.empty()) refuse("its stages have replicas of their own");
+  const std::int64_t ranks = std::int64_t{pipeline.shape.ranks} * lost.replicas;
+  if (ranks > kMaxRanks)
+    refuse("the job has " + std::to_string(ranks) + " ranks, the limit is " +
+           std::to_string(kMaxRanks));
+}
+
+ValidSchedule lose_rank(const ValidSchedule& pipeline, const LostRank& lost, std::size_t begun) {
+  expect_rank_may_be_lost(pipeline, lost);
+  const std::vector<std::vector<std::int64_t>> times = find_unit_times(pipeline);
+  Schedule job = pipeline;
+  job.shape.ranks = lost.first_copy(pipeline->shape.ranks);
+  job.shape.microbatches *= lost.replicas;
+  job.shape.group_size.reset();
+  for (std::int32_t& rank : job.rank_of_stage) {
+    job.replicas_of_stage.push_back(lost.copies(rank));
+    job.turns_of_stage.push_back(make_turns(lost, rank != lost.rank));
+    rank = lost.first_copy(rank);
+  }
+  const auto gone = static_cast<std::size_t>(lost.rank);
+  const Steps moved = find_steps(pipeline->order[gone], times[gone], lost, lost.replicas - 1);
+  job.order.clear();
+  for (std::int32_t rank = 0; rank < pipeline->shape.ranks; ++rank)
+    for (std::int32_t replica = 0; replica < lost.copies(rank); ++replica) {
+      const auto at = static_cast<std::size_t>(rank);
+      const Steps own = find_steps(pipeline->order[at], times[at], lost, replica);
+      const bool is_peer = rank == lost.rank;
+      job.order.push_back(is_peer ? merge(own, take_turns(moved, lost, replica),
+                                          count_steps(pipeline->order[at], begun))
+                                  : merge(own, {}, 0));
+    }
+  return require_valid(std::move(job));
+}
+
+}  // namespace bubblescope::inline sim

@@ -1,0 +1,133 @@
+// A rank is lost, and its micro-batches are at its peers.
+#include "sim/ir/lose_rank.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "sim/ir/lower.h"
+#include "sim/ir/validate.h"
+#include "sim/model/schedule_def.h"
+#include "sim/predict/interrupted_step.h"
+#include "sim/predict/rank_loss.h"
+#include "traces/schedules/native_schedule.h"
+#include "traces/schedules/text_schedule.h"
+
+namespace bubblescope::tests {
+namespace {
+
+ValidSchedule build(const std::string& name, std::int32_t ranks, std::int32_t microbatches) {
+  ScheduleRequest request;
+  request.shape.ranks = ranks;
+  request.shape.microbatches = microbatches;
+  return build_schedule(find_schedule(name), request);
+}
+
+std::vector<std::string> orders_of(const Schedule& schedule) {
+  std::vector<std::string> texts;
+  for (const RankOrder& order : schedule.order) {
+    std::string& text = texts.emplace_back();
+    for (const Op& op : order) text += (text.empty() ? "" : " ") + to_string(op);
+  }
+  return texts;
+}
+
+/// f = 3, b = 6 and nothing between ranks, in milliseconds.
+Config costs() {
+  UniformCost cost;
+  cost.forward = 3'000'000;
+  cost.input_grad = 2'000'000;
+  cost.weight_grad = 4'000'000;
+  Config config;
+  config.costs = UniformCosts{cost};
+  return config;
+}
+
+TEST(LoseRank, GivesThePeerTheOpsOfTheLostRankInTheirTime) {
+  const ValidSchedule job = lose_rank(build("1f1b", 2, 2), {.replicas = 2, .rank = 1});
+  EXPECT_EQ(orders_of(job), (std::vector<std::string>{
+                                "0F0 0F2 0B0 0B2",
+                                "0F1 0F3 0B1 0B3",
+                                "1F0 1F1 1B0 1B1 1F2 1F3 1B2 1B3",
+                            }));
+}
+
+TEST(LoseRank, PeersTakeTurnsOnTheMicrobatchesOfTheLostRankAlone) {
+  const ValidSchedule job = lose_rank(build("1f1b", 2, 4), {.replicas = 3, .rank = 0});
+  // Ranks 0 and 1 are the peers; micro-batches 2, 5, 8 and 11 belong to the damaged replica.
+  for (std::int32_t microbatch = 0; microbatch < 12; ++microbatch) {
+    const bool moves = microbatch % 3 == 2;
+    EXPECT_EQ(job->rank_of(0, microbatch), moves ? microbatch / 3 % 2 : microbatch % 3);
+    EXPECT_EQ(job->rank_of(1, microbatch), 2 + microbatch % 3);
+  }
+}
+
+TEST(LoseRank, NoOrderBlocks) {
+  for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all()) {
+    ScheduleRequest request;
+    request.shape = {4, def.implied_chunks.value_or(def.default_chunks), 8, 1, {}};
+    if (def.refuse && !def.refuse(request).empty()) continue;
+    const ValidSchedule pipeline = build_schedule(def, request);
+    try {
+      expect_rank_may_be_lost(pipeline, {3, 0});
+    } catch (const Error&) {
+      continue;
+    }
+    for (std::int32_t rank = 0; rank < 4; ++rank) {
+      SCOPED_TRACE(def.name + ", rank " + std::to_string(rank));
+      EXPECT_TRUE(validate(lose_rank(pipeline, {3, rank})).empty());
+    }
+  }
+}
+
+TEST(LoseRank, RefusesRanksAndReplicasThatAreNotThere) {
+  const ValidSchedule pipeline = build("1f1b", 2, 2);
+  EXPECT_THROW(lose_rank(pipeline, {2, 2}), Error);
+  EXPECT_THROW(lose_rank(pipeline, {2, -1}), Error);
+  EXPECT_THROW(lose_rank(pipeline, {1, 0}), Error);
+  EXPECT_THROW(lose_rank(build("pipedream", 2, 2), {2, 0}), Error);
+}
+
+TEST(LoseRank, NativeFilesKeepTheTurnsAndTheTextFormRefusesThem) {
+  const ValidSchedule job = lose_rank(build("zb-h1", 2, 3), {3, 1});
+  const std::string text = traces::write_native_schedule(job);
+  EXPECT_EQ(traces::read_native_schedule(text, "job.json"), *job);
+  EXPECT_THROW(traces::write_schedule_text(job), Error);
+}
+
+TEST(RankLoss, TwoMicrobatchesWithoutAPipelineTakeTheirWork) {
+  // One rank per replica: D = 2, m = 2. The other rank has 4 micro-batches of 9 ms.
+  const ValidSchedule pipeline = build("1f1b", 1, 2);
+  const LostRank lost{2, 0};
+  const ValidSchedule rerouted = reroute(pipeline, lost, costs());
+  const LossReport report =
+      report_loss(pipeline, rerouted, {}, {lost, Nanos{5'000'000}, 0}, costs());
+  EXPECT_EQ(report.healthy.step, 18'000'000);
+  EXPECT_EQ(report.rerouted.step, 36'000'000);
+  EXPECT_EQ(report.bound, 36'000'000);
+  // It had worked for 5 ms of its own, which are repeated; the peer never waits.
+  EXPECT_EQ(report.interrupted->lost_work, 5'000'000);
+  EXPECT_EQ(report.interrupted->cost.step, 36'000'000);
+}
+
+TEST(RankLoss, AStepThatLosesARankAtItsStartIsOneOfTheNext) {
+  const ValidSchedule pipeline = build("zb-h1", 3, 5);
+  for (std::int32_t rank = 0; rank < 3; ++rank) {
+    const LostRank lost{3, rank};
+    const ValidSchedule rerouted = reroute(pipeline, lost, costs());
+    const LossReport report = report_loss(pipeline, rerouted, {}, {lost, Nanos{0}, 0}, costs());
+    EXPECT_EQ(report.interrupted->cost.step, report.rerouted.step);
+    EXPECT_EQ(report.interrupted->lost_work, 0);
+  }
+}
+
+TEST(RankLoss, ATimeAfterTheStepIsRefused) {
+  const ValidSchedule pipeline = build("1f1b", 2, 2);
+  const LostRank lost{2, 0};
+  const ValidSchedule rerouted = reroute(pipeline, lost, costs());
+  EXPECT_THROW(report_loss(pipeline, rerouted, {}, {lost, Nanos{27'000'000}, 0}, costs()), Error);
+}
+
+}  // namespace
+}  // namespace bubblescope::tests

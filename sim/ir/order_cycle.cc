@@ -11,9 +11,9 @@ namespace {
 bool has_only_orders(const Schedule& schedule) {
   return schedule.pipelines == 1 && schedule.posted.empty() && schedule.weights.empty() &&
          schedule.after.empty() && schedule.turns_of_stage.empty() &&
-         schedule.offload_target_of_rank.empty() &&
-         !schedule.forward_only && schedule.shape.ranks > 0 && schedule.shape.microbatches > 0 &&
-         schedule.shape.slices > 0 && schedule.fused_forwards > 0 &&
+         schedule.offload_target_of_rank.empty() && !schedule.forward_only &&
+         schedule.shape.ranks > 0 && schedule.shape.microbatches > 0 && schedule.shape.slices > 0 &&
+         schedule.fused_forwards > 0 &&
          schedule.order.size() == static_cast<std::size_t>(schedule.shape.ranks);
 }
 

@@ -14,6 +14,7 @@
 #include "sim/engine/simulate.h"
 #include "sim/ir/error.h"
 #include "sim/predict/arrivals.h"
+#include "sim/predict/find_timing.h"
 #include "sim/predict/model_fit.h"
 #include "sim/predict/moves.h"
 #include "sim/predict/readiness.h"
@@ -28,16 +29,6 @@ Program lower_or_refuse(const ValidSchedule& schedule, const LowerOptions& optio
 }
 
 namespace {
-
-Timing find_timing(const Program& program, const Models& models, const Config& config) {
-  std::vector<Nanos> durations = inject(config.injections, program, price(program, models.costs));
-  durations = price_arrivals(program, std::move(durations), config.arrivals);
-  Timing timing =
-      make_timing(program, apply_slow_ranks(program, std::move(durations), config.slow_ranks),
-                  models.cluster, models.contention);
-  timing.gaps = price_gaps(program, models.costs);
-  return timing;
-}
 
 /// The scenarios; a table's noise counts where the Config itself has none.
 Scenarios choose_scenarios(const Config& config) {

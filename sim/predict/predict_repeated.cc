@@ -13,6 +13,7 @@
 #include "sim/engine/simulate.h"
 #include "sim/ir/order_cycle.h"
 #include "sim/ir/range.h"
+#include "sim/predict/find_timing.h"
 #include "sim/predict/model_fit.h"
 
 namespace bubblescope::inline sim {
@@ -150,12 +151,9 @@ class RepeatedPrediction {
     auto lowered = lower(*valid, choose_lowering(*valid, config_));
     auto* const program = std::get_if<Program>(&lowered);
     if (program == nullptr) return false;
-    const Timing timing = make_timing(
-        *program,
-        apply_slow_ranks(*program, price(*program, prediction_models_.costs), config_.slow_ranks),
-        prediction_models_.cluster, prediction_models_.contention);
+    const Timing timing = find_timing(*program, prediction_models_, config_);
     if (timing.traffic) return false;
-    Timeline timeline = simulate(*program, timing.durations);
+    Timeline timeline = simulate(*program, timing).timeline;
     short_step_.emplace(ShortStep{std::move(*valid), std::move(*program), std::move(timeline)});
     return true;
   }

@@ -128,7 +128,7 @@ TEST(RepeatedSteps, PrintWhatWholeStepsPrint) {
         ASSERT_FALSE(HasFailure()) << what;
       }
     }
-  for (const char* name : {"1f1b", "interleaved", "eager-1f1b"})
+  for (const char* name : {"1f1b", "interleaved", "eager-1f1b", "zb-h1", "hanayo"})
     EXPECT_GT(repeated[name], 10) << name;
 }
 
@@ -155,7 +155,7 @@ TEST(RepeatedSteps, ShortenLongStepsByTheDefaultLimits) {
   };
   for (const Case& given :
        {Case{"1f1b", {8, 1, 64, 1, {}}}, Case{"1f1b", {16, 1, 256, 1, {}}},
-        Case{"interleaved", {8, 2, 128, 1, {}}}, Case{"zb-h1", {8, 1, 128, 1, {}}}}) {
+        Case{"interleaved", {8, 2, 128, 1, {}}}, Case{"1f1b", {4, 1, 4099, 1, {}}}}) {
     ScheduleRequest request;
     request.shape = given.shape;
     const ValidSchedule schedule = build_schedule(find_schedule(given.name), request);

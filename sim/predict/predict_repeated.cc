@@ -67,12 +67,13 @@ class RepeatedPrediction {
     std::int64_t kept = std::max(
         limits.first_cycles,
         (std::int64_t{limits.first_microbatches} + cycle_.microbatches - 1) / cycle_.microbatches);
-    double min_saving = limits.min_saving;
-    while (saves_enough(cycle_.count - kept, min_saving)) {
+    if (!saves_enough(cycle_.count - kept, limits)) return false;
+    double tried = 0;  // as a part of the step
+    do {
       if (try_without(cycle_.count - kept)) return true;
+      tried += part_without(cycle_.count - kept);
       kept = std::max(2 * kept, kept + 4 * round);
-      min_saving = limits.min_later_saving;
-    }
+    } while (kept < cycle_.count && tried + part_without(cycle_.count - kept) <= limits.max_tried);
     return false;
   }
 
@@ -122,9 +123,13 @@ class RepeatedPrediction {
     return {short_step_->program, short_step_->timeline, *blockers_, state_, copies_};
   }
 
-  bool saves_enough(std::int64_t removed, double part) const {
-    return removed > 0 && static_cast<double>(removed * cycle_.microbatches) >=
-                              part * schedule_->shape.microbatches;
+  /// The part of the micro-batches that is left without so many cycles.
+  double part_without(std::int64_t removed) const {
+    return 1 - static_cast<double>(removed * cycle_.microbatches) / schedule_->shape.microbatches;
+  }
+
+  bool saves_enough(std::int64_t removed, const ShortSteps& limits) const {
+    return removed > 0 && 1 - part_without(removed) >= limits.min_saving;
   }
 
   /// Times the step without so many cycles, or without a few less: only whole periods are inserted.

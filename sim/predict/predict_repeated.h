@@ -21,12 +21,13 @@ using ChooseRanks = std::function<std::vector<std::int32_t>(const BubbleReport&)
 
 /// How short the first try is, and how long the last one. For tests; the defaults suit every step.
 struct ShortSteps {
-  std::int64_t first_cycles = 4;
+  std::int64_t first_cycles = 2;
   std::int32_t first_microbatches = 8;  ///< of these cycles, at least
-  /// The first short step must save at least this part of the micro-batches, and each later one
-  /// this part, so that steps that never become steady do not take much longer.
+  /// The first short step must save at least this part of the micro-batches. All tries together
+  /// may time at most `max_tried` of them, so that steps that never become steady take little
+  /// longer.
   double min_saving = 0.3;
-  double min_later_saving = 0.75;
+  double max_tried = 0.2;
 };
 
 /// Predicts the step of a schedule that has its moves already, with its complete report. Program

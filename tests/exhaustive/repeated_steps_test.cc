@@ -41,7 +41,7 @@ std::string print(const Prediction& step, bool all_ranks) {
 }
 
 /// Short steps of every length, however little they save.
-constexpr ShortSteps kAnyShortStep{2, 1, 0.01, 0.01};
+constexpr ShortSteps kAnyShortStep{2, 1, 0.01, 100};
 
 /// Whether the step was predicted from a short one; it must print the same then.
 bool is_repeated(const ValidSchedule& schedule, const Config& config, const std::string& what) {

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <tuple>
 
+#include "sim/ir/lane_order.h"
+
 namespace bubblescope::inline sim {
 
 namespace {
@@ -27,18 +29,11 @@ bool starts_when_free(const Program& program, const Timeline& timeline, Instruct
 }  // namespace
 
 Blockers::Blockers(const Program& program, const Timeline& timeline)
-    : program_(program), timeline_(timeline), previous_in_lane_(program.size(), kNoInstruction) {
-  std::vector<InstructionId> last(program.lanes.size(), kNoInstruction);
+    : program_(program), timeline_(timeline), previous_in_lane_(find_previous_in_lane(program)) {
   bool all_said = true;
-  for (InstructionId id = 0; id < program.size(); ++id) {
-    const Instruction& instruction = program.instructions[id];
-    if (instruction.lane != kNoLane) {
-      previous_in_lane_[id] = last[instruction.lane];
-      last[instruction.lane] = id;
-    }
-    all_said = all_said && (starts_when_free(program, timeline, previous_in_lane_[id], id) ||
-                            !blocker(id).has_value());
-  }
+  for (InstructionId id = 0; id < program.size() && all_said; ++id)
+    all_said =
+        starts_when_free(program, timeline, previous_in_lane_[id], id) || !blocker(id).has_value();
   if (!all_said) find_unsaid();
 }
 

@@ -37,6 +37,9 @@ class Blockers {
   /// The dependency of `id` that ended last; empty if it has none.
   std::optional<InstructionId> find_last_dependency(InstructionId id) const;
 
+  /// The instruction before `id` in its lane; kNoInstruction if there is none.
+  InstructionId previous_in_lane(InstructionId id) const { return previous_in_lane_[id]; }
+
   /// Calls visit(earlier) for everything that `id` waited for, starting with the previous
   /// instruction in its lane.
   template <class Visit>

@@ -57,16 +57,9 @@ namespace {
 class SlackCheck {
  public:
   SlackCheck(const ExtendedStep& step, const std::vector<Nanos>& slack)
-      : step_(step),
-        slack_(slack),
-        before_(step.program.size(), kNoInstruction),
-        previous_(step.program.size(), kNoInstruction) {
-    std::vector<InstructionId> last(step.program.lanes.size(), kNoInstruction);
-    for (InstructionId id = 0; id < step.program.size(); ++id) {
+      : step_(step), slack_(slack), before_(step.program.size(), kNoInstruction) {
+    for (InstructionId id = 0; id < step.program.size(); ++id)
       if (!is_after_cut(step, id) && step.state.next[id] != kNoInstruction) follow(id);
-      const std::uint32_t lane = step.program.instructions[id].lane;
-      if (lane != kNoLane) previous_[id] = std::exchange(last[lane], id);
-    }
   }
 
   bool run() const {
@@ -88,7 +81,7 @@ class SlackCheck {
   bool is_implied(InstructionId id, InstructionId awaited) const {
     const std::uint32_t lane = step_.program.instructions[id].lane;
     return lane != kNoLane && step_.program.instructions[awaited].lane == lane &&
-           previous_[id] != awaited;
+           step_.blockers.previous_in_lane(id) != awaited;
   }
 
   void follow(InstructionId id) {
@@ -134,8 +127,7 @@ class SlackCheck {
 
   const ExtendedStep& step_;
   const std::vector<Nanos>& slack_;
-  std::vector<InstructionId> before_;    ///< the same instruction of a period earlier
-  std::vector<InstructionId> previous_;  ///< in the lane
+  std::vector<InstructionId> before_;  ///< the same instruction of a period earlier
 };
 
 }  // namespace

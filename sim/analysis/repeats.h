@@ -12,8 +12,8 @@
 
 namespace bubblescope::inline sim {
 
-/// What starts in [begin, end) occurs 1 + `copies` times, each time end - begin after the last.
-/// Without copies a timeline stands for itself.
+/// An instruction that starts in [begin, end) occurs 1 + `copies` times, each time end - begin
+/// after the last. Without copies a timeline stands for itself.
 struct Repeats {
   Nanos begin = 0;
   Nanos end = 0;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "sim/ir/lane_order.h"
+
 namespace bubblescope::inline sim {
 
 namespace {
@@ -80,14 +82,10 @@ class SteadyStateSearch {
         cycle_(cycle),
         removed_(static_cast<std::size_t>(removed)),
         index_(schedule, program),
-        previous_(program.size(), kNoInstruction),
+        previous_(find_previous_in_lane(program)),
         lanes_(static_cast<std::size_t>(program.ranks)) {
-    std::vector<InstructionId> last(program.lanes.size(), kNoInstruction);
     for (InstructionId id = 0; id < program.size(); ++id) {
       const std::uint32_t lane = program.instructions[id].lane;
-      if (lane == kNoLane) continue;
-      previous_[id] = last[lane];
-      last[lane] = id;
       if (lane < lanes_.size()) lanes_[lane].push_back(id);
     }
   }

@@ -6,8 +6,8 @@
 //                                          F0 | F1 B0 | F2 B1 | F3 B2 | B3
 //
 // So a long step is a short one with cycles inserted, and what is known about the short one can be
-// extended (sim/predict/predict_repeated.h). The cycle is found in the order itself, whoever built
-// it.
+// extended (sim/predict/predict_repeated.h). The cycle is found in the order itself, also that of
+// a file.
 #pragma once
 
 #include <cstddef>

@@ -208,16 +208,18 @@ struct ExpertMoves {
 ExpertMoves expert_moves(const ModelOnDevices& on, const LayerTimer& timer, std::int64_t layer) {
   if (!has_experts(on.model, layer)) return {};
   const double permuted = timer.permutation();
-  return {permuted + timer.expert_biases(28, on.model.hidden) +
-              timer.expert_biases(16, on.model.experts->feed_forward / on.parallel.expert_split()),
-          permuted + timer.expert_biases(40, on.model.hidden) +
-              timer.expert_biases(20, on.model.experts->feed_forward / on.parallel.expert_split())};
+  const auto with_biases = [&](double output_bytes, double activation_bytes) {
+    const std::int64_t inner = on.model.experts->feed_forward / on.parallel.expert_split();
+    return permuted + timer.expert_biases(output_bytes, on.model.hidden) +
+           timer.expert_biases(activation_bytes, inner);
+  };
+  return {with_biases(28, 16), with_biases(40, 20)};
 }
 
-/// What full recomputation leaves out. PyTorch's checkpoints stop where the last tensor that the
-/// backward needs is there again (torch.utils.checkpoint, set_checkpoint_early_stop): before the
-/// network's last GEMM, the collective behind it and the residual. Outputs of routed experts are
-/// needed, to weigh them.
+/// The time that full recomputation leaves out. PyTorch's checkpoints stop where the last tensor
+/// that the backward needs is there again (torch.utils.checkpoint, set_checkpoint_early_stop):
+/// before the network's last GEMM, the collective behind it and the residual. Outputs of routed
+/// experts are needed, to weigh them.
 double not_recomputed_time(const ModelOnDevices& on, const LayerTimer& timer, std::int64_t layer) {
   const auto inner = static_cast<double>(on.model.feed_forward);
   if (!on.parallel.pytorch || has_experts(on.model, layer) || inner == 0) return 0;

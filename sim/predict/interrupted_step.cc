@@ -11,6 +11,7 @@
 #include "sim/engine/ready_run.h"
 #include "sim/engine/simulate.h"
 #include "sim/ir/error.h"
+#include "sim/ir/lane_order.h"
 #include "sim/predict/loss_policies.h"
 #include "sim/predict/readiness.h"
 
@@ -23,7 +24,7 @@ using OpKey = std::tuple<std::int32_t, std::int32_t, std::int16_t, OpKind>;
 
 OpKey replica_op(const Op& op) { return {op.stage, op.microbatch, op.slice, op.kind}; }
 
-/// What one replica's step without a loss says of each op and message.
+/// An op or message in one replica's step without a loss.
 struct Past {
   Nanos start = 0;
   bool has_begun = false;  ///< before the loss is known, though the rank is lost
@@ -35,7 +36,7 @@ class PastStep {
     const Program& program = healthy.program;
     const Nanos known = *loss.at + loss.detection;
     std::vector<bool> stops(program.size(), false);
-    std::vector<InstructionId> last(program.lanes.size(), kNoInstruction);
+    const std::vector<InstructionId> previous = find_previous_in_lane(program);
     for (InstructionId id = 0; id < program.size(); ++id) {
       const Instruction& instruction = program.instructions[id];
       const bool is_lost = instruction.rank == loss.lost.rank;
@@ -45,8 +46,7 @@ class PastStep {
       stops[id] = is_lost && (computes ? end : start) > *loss.at;
       for (const InstructionId awaited : program.dependencies_of(id))
         stops[id] = stops[id] || stops[awaited];
-      InstructionId before = kNoInstruction;
-      if (instruction.lane != kNoLane) before = std::exchange(last[instruction.lane], id);
+      const InstructionId before = previous[id];
       stops[id] = stops[id] || (before != kNoInstruction && stops[before]);
       Past past{start, start < known};
       if (instruction.op.pairing == Pairing::kSecond)
@@ -167,12 +167,8 @@ class RestOfStep {
   PastAndRest made_;
 };
 
-Nanos find_end(const Timeline& timeline) {
-  return timeline.end.empty() ? 0 : *std::max_element(timeline.end.begin(), timeline.end.end());
-}
-
 StepCost cost_until_end(const Prediction& step) {
-  StepCost cost{find_end(step.timeline), 0};
+  StepCost cost{find_step_bounds(step.timeline).end, 0};
   for (const Peak& peak :
        find_peaks(step.schedule, step.program, step.timeline, step.models.memory))
     cost.peak = std::max(cost.peak, peak.activations);
@@ -205,7 +201,7 @@ InterruptedStep interrupt_step(const Prediction& healthy, const RankLoss& loss,
     const ReadyRules rules = make_ready_rules(step, policy);
     Prediction chosen = step;
     chosen.timeline = ReadySimulator(step.program, rules).run(durations).timeline;
-    if (find_end(chosen.timeline) < interrupted.cost.step)
+    if (find_step_bounds(chosen.timeline).end < interrupted.cost.step)
       interrupted.cost = cost_until_end(chosen);
   }
   return interrupted;

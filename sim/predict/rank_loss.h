@@ -1,11 +1,11 @@
 // What-if: a rank of one replica of a data-parallel job dies, and its micro-batches go to the same
-// rank of the other replicas (sim/ir/lose_rank.h). Answers what the next steps cost, and the step
-// in which it dies.
+// rank of the other replicas (sim/predict/lose_rank.h). Answers what the next steps cost, and the
+// step in which it dies.
 #pragma once
 
 #include <optional>
 
-#include "sim/ir/lose_rank.h"
+#include "sim/predict/lose_rank.h"
 #include "sim/predict/predict.h"
 
 namespace bubblescope::inline sim {

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "sim/ir/lose_rank.h"
 #include "sim/ir/validate.h"
 #include "sim/model/schedule_def.h"
 #include "sim/predict/interrupted_step.h"
+#include "sim/predict/lose_rank.h"
 #include "sim/predict/rank_loss.h"
 #include "tests/support/verified_training.h"
 
@@ -160,7 +160,7 @@ TEST(LostRanks, TheirMicrobatchesTrainTheSameOnPeers) {
   }
 }
 
-/// A schedule whose lost rank's micro-batches nobody runs is not legal.
+/// A schedule whose lost rank's micro-batches no rank runs is not legal.
 TEST(LostRanks, AMicrobatchWithoutItsPeerIsMissing) {
   const Job job{"1f1b", {2, 1, 2, 1, {}}, {3, 1}};
   Schedule rerouted = lose_rank(build_pipeline(job), job.lost);

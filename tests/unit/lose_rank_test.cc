@@ -1,5 +1,5 @@
 // A rank is lost, and its micro-batches are at its peers.
-#include "sim/ir/lose_rank.h"
+#include "sim/predict/lose_rank.h"
 
 #include <gtest/gtest.h>
 

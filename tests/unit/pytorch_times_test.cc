@@ -1,4 +1,4 @@
-// What PyTorch's runtimes compute, copy and leave out, in closed form.
+// The work that PyTorch's runtimes compute, copy and leave out, in closed form.
 #include <gtest/gtest.h>
 
 #include "sim/model/layer_timer.h"

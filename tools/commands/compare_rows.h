@@ -23,7 +23,7 @@ struct ComparedRow {
 /// trains. Throws Error for an empty list.
 std::vector<std::string> names_of(const std::string& list);
 
-/// What a caller shows of every row: only its report, or each of its ops.
+/// The parts of every row that a caller shows: only its report, or each of its ops.
 enum class RowDetail : std::uint8_t { kReport, kOps };
 
 /// Predicts every schedule of a list such as "gpipe,1f1b" or "all" in every shape such as "8x32x2";

@@ -62,7 +62,7 @@ ValidSchedule load_pipeline(const std::string& name_or_path, const PredictOption
 /// The job of all replicas without the rank that --lose names.
 ValidSchedule lose_rank(const ValidSchedule& pipeline, const PredictOptions& options);
 
-/// What --lose costs; `rerouted` is what lose_rank() made of the pipeline.
+/// The cost of --lose; `rerouted` is what lose_rank() made of the pipeline.
 LossReport report_loss(const std::string& name_or_path, const ValidSchedule& pipeline,
                        const ValidSchedule& rerouted, const PredictOptions& options);
 

@@ -1,5 +1,5 @@
 // Distributes a lost rank's ops over its peers.
-#include "sim/ir/lose_rank.h"
+#include "sim/predict/lose_rank.h"
 
 #include <algorithm>
 #include <iterator>
@@ -7,8 +7,9 @@
 #include <string>
 #include <utility>
 
+#include "sim/engine/simulate.h"
 #include "sim/ir/error.h"
-#include "sim/ir/lower.h"
+#include "sim/predict/predict.h"
 
 namespace bubblescope::inline sim {
 
@@ -16,7 +17,7 @@ namespace {
 
 /// One op, or the two of an overlapped pair, at its place in the pipeline's time.
 struct Step {
-  std::int64_t time = 0;
+  Nanos time = 0;
   Op first;
   std::optional<Op> second;
 };
@@ -24,30 +25,24 @@ struct Step {
 using Steps = std::vector<Step>;
 
 /// [rank]: the starts of its ops where every op takes one unit of time and messages none.
-std::vector<std::vector<std::int64_t>> find_unit_times(const ValidSchedule& pipeline) {
-  const auto lowered = lower(pipeline);
-  if (const auto* deadlock = std::get_if<Deadlock>(&lowered))
-    throw Error(Fault::kProblem, pipeline->name + " deadlocks: " + to_string(*deadlock));
-  const Program& program = std::get<Program>(lowered);
-  std::vector<std::int64_t> end(program.size(), 0);
-  std::vector<std::int64_t> free(program.lanes.size(), 0);
-  std::vector<std::vector<std::int64_t>> times(pipeline->order.size());
+std::vector<std::vector<Nanos>> find_unit_times(const ValidSchedule& pipeline) {
+  const Program program = lower_or_refuse(pipeline, {});
+  std::vector<Nanos> durations;
+  for (const Instruction& instruction : program.instructions)
+    durations.push_back(is_compute(instruction.op.kind) ? 1 : 0);
+  const Timeline timeline = simulate(program, durations);
+  std::vector<std::vector<Nanos>> times(pipeline->order.size());
   for (InstructionId id = 0; id < program.size(); ++id) {
     const Instruction& instruction = program.instructions[id];
-    std::int64_t start = instruction.lane == kNoLane ? 0 : free[instruction.lane];
-    for (const InstructionId awaited : program.dependencies_of(id))
-      start = std::max(start, end[awaited]);
-    const bool computes = is_compute(instruction.op.kind);
-    end[id] = start + (computes ? 1 : 0);
-    if (instruction.lane != kNoLane) free[instruction.lane] = end[id];
-    if (computes) times[static_cast<std::size_t>(instruction.rank)].push_back(start);
+    if (is_compute(instruction.op.kind))
+      times[static_cast<std::size_t>(instruction.rank)].push_back(timeline.start[id]);
   }
   return times;
 }
 
 /// A rank's ops as steps of a replica's micro-batches.
-Steps find_steps(const RankOrder& order, const std::vector<std::int64_t>& times,
-                 const LostRank& lost, std::int32_t replica) {
+Steps find_steps(const RankOrder& order, const std::vector<Nanos>& times, const LostRank& lost,
+                 std::int32_t replica) {
   Steps steps;
   for (std::size_t at = 0; at < order.size(); ++at) {
     Op op = order[at];
@@ -137,7 +132,7 @@ void expect_rank_may_be_lost(const Schedule& pipeline, const LostRank& lost) {
 
 ValidSchedule lose_rank(const ValidSchedule& pipeline, const LostRank& lost, std::size_t begun) {
   expect_rank_may_be_lost(pipeline, lost);
-  const std::vector<std::vector<std::int64_t>> times = find_unit_times(pipeline);
+  const std::vector<std::vector<Nanos>> times = find_unit_times(pipeline);
   Schedule job = pipeline;
   job.shape.ranks = lost.first_copy(pipeline->shape.ranks);
   job.shape.microbatches *= lost.replicas;

@@ -9,7 +9,7 @@ shift
 mkdir -p "build/$preset"
 log=build/$preset/configure.log
 from_nothing=()
-if [ ! -e "build/$preset/build.ninja" ] && [ "$preset" != dev ] && [ "$preset" != fuzz ]; then
+if [ ! -e "build/$preset/build.ninja" ] && [ "$preset" != dev ]; then
   # Unity groups halve the time of a full build. For many small changes, configure the preset without them.
   from_nothing=(-DBUBBLESCOPE_UNITY=ON)
 fi

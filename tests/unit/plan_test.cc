@@ -173,6 +173,27 @@ TEST(BreakEvens, AreWhereTheOrderOfTwoSchedulesTurns) {
   EXPECT_GT(step("zb-h1", first.at), step("gpipe", first.at));
 }
 
+TEST(BreakEvens, AreFoundWhereRoundingAloneDecides) {
+  // Both take equally long wherever two chunks halve their costs without a rest, so DualPipeV, with
+  // less memory, is best. At an odd number of nanoseconds its chunks are rounded.
+  tools::PredictOptions options;
+  UniformCost& cost = options.cost.uniform;
+  cost.forward = 2304;
+  cost.input_grad = 2016;
+  cost.weight_grad = 2496;
+  const tools::WhatIf what_if(options, false);
+  std::vector<Plan> plans;
+  plans.push_back(*what_if.evaluate(configuration_of("dualpipev", 2, 12)).plan);
+  plans.push_back(*what_if.evaluate(configuration_of("zb-h2", 2, 12)).plan);
+  const std::vector<Plan> ranked = rank_plans(std::move(plans));
+  ASSERT_EQ(ranked[0].configuration.schedule, "dualpipev");
+  std::vector<std::tuple<std::string, Nanos>> found;
+  for (const traces::BreakEven& turn : tools::find_break_evens(what_if, ranked).found)
+    found.emplace_back(turn.parameter, turn.at);
+  EXPECT_EQ(found, (std::vector<std::tuple<std::string, Nanos>>{
+                       {"p2p", 1}, {"i", 2017}, {"i", 2015}, {"w", 2497}, {"w", 2495}}));
+}
+
 TEST(BreakEvens, AreThoseOfTryingEveryValue) {
   tools::PredictOptions options;
   UniformCost& cost = options.cost.uniform;

@@ -22,6 +22,7 @@ constexpr std::int64_t kMaxTimedInstructions = 100'000'000;  ///< instructions, 
 constexpr Nanos kGrid = 24;   ///< steps of the grid; the smallest ones are next to the current cost
 constexpr Nanos kParts = 16;  ///< of a grid step, where a rival may be ahead and behind again
 constexpr Nanos kMaxScanned = 1024;  ///< nanoseconds that are tried one by one
+constexpr Nanos kRounding = 64;      ///< nanoseconds within which rounding alone may decide
 constexpr std::int64_t kMaxUnit = 1 << 20;
 
 struct Parameter {
@@ -295,7 +296,9 @@ class BreakEvenSearch {
     const auto found = first_unit(runner_up, 0, units);
     if (!found && !is_behind(runner_up, end)) return {};
     const Nanos last = found ? value_of(*found) : end;
-    const Nanos first = value_of(std::max<Nanos>(0, found ? *found - 2 : units));
+    const bool is_near = std::abs(last - now_) <= kRounding;
+    const Nanos before = is_near ? 0 : std::max<Nanos>(0, found ? *found - 2 : units);
+    const Nanos first = value_of(before);
     if (std::abs(last - first) > kMaxScanned) return turn_between(runner_up, first, last);
     const Nanos sign = unit_ < 0 ? -1 : 1;
     for (Nanos value = first + sign; value != last; value += sign)

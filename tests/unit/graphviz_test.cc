@@ -100,6 +100,11 @@ TEST(Graphviz, RefusesGraphsTooLargeToRender) {
 }  // namespace
 }  // namespace bubblescope::tests
 
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define __SANITIZE_ADDRESS__  // as gcc says it
+#endif
+#endif
 #if defined(__SANITIZE_ADDRESS__)
 /// Graphviz and the libraries that it draws text with keep memory until the process ends.
 extern "C" const char* __lsan_default_suppressions() {

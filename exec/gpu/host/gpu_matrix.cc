@@ -32,6 +32,7 @@ BubblescopeGemm gemm_of(const GpuOperand& left, const GpuOperand& right, const G
 
 GpuBuffer buffer_of(const GpuMatrix& matrix, std::size_t begin, std::size_t count) {
   const auto size = static_cast<std::size_t>(matrix.entry_bytes());
+  if (matrix.data == nullptr) return {nullptr, count * size};  // in a dry run
   return {static_cast<char*>(matrix.data) + begin * size, count * size};
 }
 

@@ -26,8 +26,8 @@ bool ranks_are_alike(const ScheduleRequest& request) {
 /// False if a cost file gives times of full backwards, but not of their halves.
 bool splits_backwards(const SearchProblem& split, const SearchProblem& fused) {
   for (std::size_t stage = 0; stage < split.duration.size(); ++stage) {
-    const Nanos halves = split.duration[stage][1] + split.duration[stage][2];
-    if (halves == 0 && fused.duration[stage][1] > 0) return false;
+    const Nanos halves = split.duration[stage][1] + split.duration[stage][2] - 2 * split.op_gap;
+    if (halves == 0 && fused.duration[stage][1] > fused.op_gap) return false;
   }
   return true;
 }
@@ -238,6 +238,15 @@ FoundSchedule search_period(const ScheduleRequest& request, const SearchGoal& go
   return found;
 }
 
+/// The same goal for a step in which a gap follows every op: none follows the last one.
+SearchGoal without_last_gap(SearchGoal goal, Nanos gap) {
+  if (gap > 0 && goal.on_progress)
+    goal.on_progress = [gap, show = std::move(goal.on_progress)](const SearchProgress& progress) {
+      show({progress.value - gap, progress.bound - gap});
+    };
+  return goal;
+}
+
 /// The ranks whose devices have no memory for one micro-batch besides the model's states.
 std::vector<std::string> refuse_bytes(const SearchProblem& problem) {
   const auto mebibytes = [](Bytes bytes) { return std::to_string(bytes >> 20) + " MiB"; };
@@ -266,8 +275,15 @@ std::vector<std::string> refuse_goal(const ScheduleRequest& request, const Searc
 
 FoundSchedule search_schedule(const ScheduleRequest& request, const SearchGoal& goal) {
   const Placements chosen = placements(goal.placement, request.shape, ranks_are_alike(request));
-  FoundSchedule found = goal.objective == Objective::kPeriod ? search_period(request, goal, chosen)
-                                                             : search_step(request, goal, chosen);
+  FoundSchedule found;
+  if (goal.objective == Objective::kPeriod) {
+    found = search_period(request, goal, chosen);
+  } else {
+    const Nanos last_gap = request.stage_costs ? request.stage_costs->op_gap : 0;
+    found = search_step(request, without_last_gap(goal, last_gap), chosen);
+    found.value -= last_gap;
+    found.bound -= last_gap;
+  }
   found.schedule.name = "search";
   found.schedule.shape = request.shape;
   return found;

@@ -24,13 +24,15 @@ Op make_op(const SearchProblem& problem, std::int32_t rank, Token token, std::in
   return {};
 }
 
+/// A message leaves when its op ends, before the gap that the search counts into the op.
 void set_latencies(SearchProblem& problem, const CostModel& costs) {
   const auto latency = [&](std::int32_t from, std::int32_t to) -> Nanos {
     const std::int32_t sender = problem.rank_of_stage[static_cast<std::size_t>(from)];
     const std::int32_t receiver = problem.rank_of_stage[static_cast<std::size_t>(to)];
     if (sender == receiver) return 0;
-    if (costs.message_between.empty()) return costs.message;
-    return costs.message_between[static_cast<std::size_t>(sender * problem.ranks + receiver)];
+    if (costs.message_between.empty()) return costs.message - problem.op_gap;
+    return costs.message_between[static_cast<std::size_t>(sender * problem.ranks + receiver)] -
+           problem.op_gap;
   };
   const std::int32_t last = problem.stages() - 1;
   for (std::int32_t stage = 0; stage <= last; ++stage) {
@@ -40,9 +42,11 @@ void set_latencies(SearchProblem& problem, const CostModel& costs) {
 }
 
 void set_costs(SearchProblem& problem, const CostModel& costs, const MemoryDelta& unit) {
+  problem.op_gap = costs.op_gap;
   for (const StageCost& cost : costs.stages) {
+    const Nanos gradient = problem.fused ? cost.backward : cost.input_grad;
     problem.duration.push_back(
-        {cost.forward, problem.fused ? cost.backward : cost.input_grad, cost.weight_grad});
+        {cost.forward + costs.op_gap, gradient + costs.op_gap, cost.weight_grad + costs.op_gap});
     problem.memory.push_back(
         {unit.forward, unit.input_grad + (problem.fused ? unit.weight_grad : 0), unit.weight_grad});
   }

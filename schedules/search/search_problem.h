@@ -37,12 +37,15 @@ struct SearchProblem {
   std::int32_t microbatches = 1;
   bool fused = false;            ///< the backward is one op; there are no W
   bool from_step_start = false;  ///< minimizes the step instead of the longest span
+  Nanos op_gap = 0;              ///< the part of every duration in which its rank rests
   std::vector<std::int32_t> rank_of_stage;
   std::vector<std::int32_t> stage_of;                    ///< [rank * chunks + chunk]
-  std::vector<std::array<Nanos, kSteps>> duration;       ///< [stage][step]
+  std::vector<std::array<Nanos, kSteps>> duration;       ///< [stage][step], with the op gap
   std::vector<std::array<std::int64_t, kSteps>> memory;  ///< [stage][step]: memory that the op adds
   std::vector<std::int64_t> cap;                         ///< [rank], in the unit of `memory`
-  std::vector<Nanos> forward_latency;   ///< [stage]: of the activation from the previous stage
+  /// [stage]: of the activation from the previous stage, since the end of its op's gap. Negative
+  /// where messages take less than the gap.
+  std::vector<Nanos> forward_latency;
   std::vector<Nanos> backward_latency;  ///< [stage]: of the gradient from the next stage
 
   std::int32_t stages() const { return ranks * chunks; }

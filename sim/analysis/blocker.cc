@@ -16,13 +16,13 @@ namespace {
 bool starts_when_free(const Program& program, const Timeline& timeline, InstructionId previous,
                       InstructionId id) {
   const Nanos start = timeline.start[id];
-  const auto holds = [&](InstructionId other) {
-    return timeline.end[other] >= start &&
+  const auto holds = [&](InstructionId other, Nanos gap) {
+    return timeline.end[other] + gap >= start &&
            std::tie(timeline.start[other], other) < std::tie(start, id);
   };
-  if (previous != kNoInstruction && holds(previous)) return true;
+  if (previous != kNoInstruction && holds(previous, timeline.gap_before(id))) return true;
   for (const InstructionId dependency : program.dependencies_of(id))
-    if (holds(dependency)) return true;
+    if (holds(dependency, 0)) return true;
   return false;
 }
 
@@ -65,11 +65,12 @@ void Blockers::find_unsaid() {
 
 InstructionId Blockers::unsaid_holder(InstructionId id) const {
   const std::optional<InstructionId> said = blocker(id);
-  if (!said || timeline_.end[*said] >= timeline_.start[id]) return kNoInstruction;
+  if (!said) return kNoInstruction;
+  const Nanos free_from = released_at(id, *said);
+  if (free_from >= timeline_.start[id]) return kNoInstruction;
   const Instruction& instruction = program_.instructions[id];
-  if (is_message(instruction)) return late_end(id, timeline_.end[*said]);
-  if (is_compute(instruction.op.kind) && timeline_.is_imported)
-    return blocking_send(id, timeline_.end[*said]);
+  if (is_message(instruction)) return late_end(id, free_from);
+  if (is_compute(instruction.op.kind) && timeline_.is_imported) return blocking_send(id, free_from);
   return kNoInstruction;
 }
 
@@ -110,7 +111,7 @@ std::optional<InstructionId> Blockers::find_last_dependency(InstructionId id) co
 std::optional<InstructionId> Blockers::blocker(InstructionId id) const {
   std::optional<InstructionId> latest;
   for_each_awaited(id, [&](InstructionId earlier) {
-    if (!latest || timeline_.end[earlier] > timeline_.end[*latest]) latest = earlier;
+    if (!latest || released_at(id, earlier) > released_at(id, *latest)) latest = earlier;
   });
   return latest;
 }

@@ -29,13 +29,20 @@ class Blockers {
  public:
   Blockers(const Program& program, const Timeline& timeline);
 
-  /// The instruction that `id` waited for and that ended last; empty if it waited for nothing. The
-  /// previous instruction in its lane wins ties. An instruction that started after `id` cannot have
-  /// blocked it, even if the Program says that `id` depends on it.
+  /// The instruction that `id` waited for and that released it last; empty if it waited for
+  /// nothing. The previous instruction in its lane wins ties. An instruction that started after
+  /// `id` cannot have blocked it, even if the Program says that `id` depends on it.
   std::optional<InstructionId> blocker(InstructionId id) const;
 
   /// The dependency of `id` that ended last; empty if it has none.
   std::optional<InstructionId> find_last_dependency(InstructionId id) const;
+
+  /// When `id` could start if it waited for `earlier` alone: at the end of that, or behind the gap
+  /// that its lane rests after it.
+  Nanos released_at(InstructionId id, InstructionId earlier) const {
+    const bool is_previous = earlier == previous_in_lane_[id];
+    return timeline_.end[earlier] + (is_previous ? timeline_.gap_before(id) : 0);
+  }
 
   /// The instruction before `id` in its lane; kNoInstruction if there is none.
   InstructionId previous_in_lane(InstructionId id) const { return previous_in_lane_[id]; }

@@ -67,9 +67,10 @@ std::vector<Nanos> compute_slack(const Program& program, const Timeline& timelin
   for (const InstructionId id : backwards(program, blockers)) {
     const std::optional<InstructionId> blocker = blockers.blocker(id);
     if (!blocker) continue;
-    const Nanos held_until = timeline.end[*blocker];
+    const Nanos held_until = blockers.released_at(id, *blocker);
     blockers.for_each_awaited(id, [&](InstructionId earlier) {
-      slack[earlier] = std::min(slack[earlier], slack[id] + held_until - timeline.end[earlier]);
+      const Nanos spare = held_until - blockers.released_at(id, earlier);
+      slack[earlier] = std::min(slack[earlier], slack[id] + spare);
     });
   }
   return slack;

@@ -110,28 +110,33 @@ std::optional<IdleCause> cause_of(const Instruction& instruction) {
   return {};
 }
 
-/// Whether all that an op waited for had ended when its rank became free, so that only its launch
-/// was missing. An imported step does not say all that its ops waited for.
-bool is_launch_gap(const Program& program, const Timeline& timeline, const Blockers& blockers,
-                   const Gap& gap) {
-  if (timeline.is_imported || !is_compute(program.instructions[gap.before].op.kind)) return false;
+/// When only the launch of an op was missing: all that it waited for had ended, and its rank was
+/// free. Its start if it was never so: then something else ended, and the op began at once. An
+/// imported step does not say all that its ops waited for.
+Nanos find_launch(const Program& program, const Timeline& timeline, const Blockers& blockers,
+                  const Gap& gap) {
+  const Nanos start = timeline.start[gap.before];
+  if (timeline.is_imported || !is_compute(program.instructions[gap.before].op.kind)) return start;
   const std::optional<InstructionId> last = blockers.find_last_dependency(gap.before);
-  return !last || timeline.end[*last] <= gap.start;
+  if (!last || timeline.end[*last] <= gap.start) return gap.start;
+  const bool rests = timeline.gap_before(gap.before) > 0;
+  return rests ? std::min(start, timeline.end[*last]) : start;
 }
 
 /// Calls visit(cause, start, end), the latest first, for the parts of the gap before an instruction
-/// in which messages and copies were in transit or collectives ran, or for the whole gap if it is a
-/// launch. It follows the instructions that ended the gap, through posts and waits, back to the
-/// compute op that they depend on. All waiting before an optimizer step counts as collective. A
-/// message lasts until the op that waited for it starts, as its cost does.
+/// in which messages and copies were in transit, collectives ran or an op was launched. It follows
+/// the instructions that ended the gap, through posts and waits, back to the compute op that they
+/// depend on. All waiting before an optimizer step counts as collective. A message lasts until the
+/// op that waited for it starts, as its cost does.
 template <class Visit>
 void visit_gap_parts(const Program& program, const Timeline& timeline, const Blockers& blockers,
                      const Gap& gap, Visit visit) {
   Nanos until = timeline.start[gap.before];
   if (program.instructions[gap.before].op.kind == OpKind::kOptimizer)
     return visit(IdleCause::kSync, gap.start, until);
-  if (is_launch_gap(program, timeline, blockers, gap))
-    return visit(IdleCause::kLaunch, gap.start, until);
+  const Nanos launch = find_launch(program, timeline, blockers, gap);
+  if (launch < until) visit(IdleCause::kLaunch, launch, until);
+  until = launch;
   std::optional<InstructionId> at = blockers.find_last_dependency(gap.before);
   while (at && timeline.end[*at] > gap.start) {
     const Instruction& instruction = program.instructions[*at];

@@ -181,8 +181,24 @@ class StageRanks {
   std::size_t size_ = 0;
 };
 
-/// The maximum, over sets {head >= h, tail >= t}, of h + work + t.
-Nanos bound_of_rank(std::vector<OpClass> classes) {
+/// How long a rank rests between any two ops, in every order of them: 0 where that depends on the
+/// order, because pairs or waits for messages need no rest.
+Nanos find_rest(const Program& program, const Timeline& timeline) {
+  if (timeline.gaps.empty()) return 0;
+  const Nanos rest = *std::max_element(timeline.gaps.begin(), timeline.gaps.end());
+  std::vector<bool> has_run(static_cast<std::size_t>(program.ranks), false);
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    const Instruction& instruction = program.instructions[id];
+    if (instruction.lane >= has_run.size() || !is_compute(instruction.op.kind)) continue;
+    if (has_run[instruction.lane] && timeline.gaps[id] != rest) return 0;
+    has_run[instruction.lane] = true;
+  }
+  return rest;
+}
+
+/// The maximum, over sets {head >= h, tail >= t}, of h + work + t. All work but that of the last op
+/// includes the rest behind it.
+Nanos bound_of_rank(std::vector<OpClass> classes, Nanos rest) {
   std::sort(classes.begin(), classes.end(),
             [](const OpClass& a, const OpClass& b) { return a.head > b.head; });
   Nanos bound = 0;
@@ -191,7 +207,7 @@ Nanos bound_of_rank(std::vector<OpClass> classes) {
     for (const OpClass& next : classes) {
       if (next.tail < shortest.tail) continue;
       work += next.work;
-      bound = std::max(bound, next.head + work + shortest.tail);
+      bound = std::max(bound, next.head + work - rest + shortest.tail);
     }
   }
   return bound;
@@ -218,8 +234,9 @@ struct UniformStage {
 /// micro-batch per stage represents all.
 class UniformMicrobatches {
  public:
-  UniformMicrobatches(const Program& program, const Timeline& timeline, const Repeats& repeats)
-      : program_(program), timeline_(timeline), repeats_(repeats) {
+  UniformMicrobatches(const Program& program, const Timeline& timeline, const Repeats& repeats,
+                      Nanos rest)
+      : program_(program), timeline_(timeline), repeats_(repeats), rest_(rest) {
     for (InstructionId id = 0; id < program.size() && is_uniform_; ++id) is_uniform_ = add(id);
     is_uniform_ = is_uniform_ && !sample_.empty() && have_same_count(ops_of(sample_.front()).count);
   }
@@ -236,10 +253,10 @@ class UniformMicrobatches {
       const bool computes = instruction.lane < static_cast<std::uint32_t>(program_.ranks);
       if (!computes || ops.duration == 0) continue;
       of_rank[static_cast<std::size_t>(instruction.rank)].push_back(
-          {ops.head, ops.tail - ops.duration, ops.duration * ops.count});
+          {ops.head, ops.tail - ops.duration, (ops.duration + rest_) * ops.count});
     }
     for (std::vector<OpClass>& classes : of_rank)
-      bound = std::max(bound, bound_of_rank(std::move(classes)));
+      bound = std::max(bound, bound_of_rank(std::move(classes), rest_));
     return bound;
   }
 
@@ -324,13 +341,15 @@ class UniformMicrobatches {
   const Program& program_;
   const Timeline& timeline_;
   Repeats repeats_;
+  Nanos rest_;
   std::vector<UniformStage> stages_;
   std::vector<UniformOps> ops_;        ///< [stage * kUniformKinds + kind]
   std::vector<InstructionId> sample_;  ///< in the order of the Program
   bool is_uniform_ = true;
 };
 
-Nanos general_bound(const Program& program, const Timeline& timeline, const Repeats& repeats) {
+Nanos general_bound(const Program& program, const Timeline& timeline, const Repeats& repeats,
+                    Nanos rest) {
   const Chains chains = find_longest_chains(program, timeline);
   const StageRanks stage_ranks(program);
   std::vector<OpClass> classes(stage_ranks.size() * kOpKinds);
@@ -346,13 +365,14 @@ Nanos general_bound(const Program& program, const Timeline& timeline, const Repe
     OpClass& op_class = classes[entry * kOpKinds + static_cast<std::size_t>(instruction.op.kind)];
     op_class.head = std::min(op_class.head, chains.head[id]);
     op_class.tail = std::min(op_class.tail, chains.tail[id]);
-    op_class.work += repeats.count(timeline.start[id]) * duration;
+    const Nanos with_rest = is_compute(instruction.op.kind) ? duration + rest : duration;
+    op_class.work += repeats.count(timeline.start[id]) * with_rest;
   }
   std::vector<std::vector<OpClass>> of_rank(program.ranks);
   for (std::size_t at = 0; at < classes.size(); ++at)
     if (classes[at].work > 0) of_rank[rank_of_entry[at / kOpKinds]].push_back(classes[at]);
   for (std::vector<OpClass>& rank_classes : of_rank)
-    bound = std::max(bound, bound_of_rank(std::move(rank_classes)));
+    bound = std::max(bound, bound_of_rank(std::move(rank_classes), rest));
   return bound;
 }
 
@@ -363,8 +383,10 @@ Nanos lower_bound(const Program& program, const Timeline& timeline) {
 }
 
 Nanos lower_bound(const Program& program, const Timeline& timeline, const Repeats& repeats) {
-  if (const auto bound = UniformMicrobatches(program, timeline, repeats).bound()) return *bound;
-  return general_bound(program, timeline, repeats);
+  const Nanos rest = find_rest(program, timeline);
+  if (const auto bound = UniformMicrobatches(program, timeline, repeats, rest).bound())
+    return *bound;
+  return general_bound(program, timeline, repeats, rest);
 }
 
 }  // namespace bubblescope::inline sim

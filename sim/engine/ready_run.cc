@@ -74,11 +74,13 @@ void ReadySimulator::add_waiters() {
 /// One run.
 class ReadyLoop {
  public:
-  ReadyLoop(const ReadySimulator& simulator, std::span<const Nanos> durations, Nanos op_gap)
+  ReadyLoop(const ReadySimulator& simulator, std::span<const Nanos> durations,
+            std::span<const Nanos> gaps)
       : simulator_(simulator),
         program_(simulator.program_),
         durations_(durations),
-        op_gap_(op_gap),
+        gaps_(gaps),
+        op_gap_(gaps.empty() ? 0 : *std::max_element(gaps.begin(), gaps.end())),
         awaited_(simulator.awaited_),
         ready_(simulator.units_.size()),
         busy_(simulator.units_.size(), false) {
@@ -171,13 +173,14 @@ class ReadyLoop {
       start(unit.first, now_);
       if (unit.last == unit.first) continue;
       run_.order[rank].push_back(unit.last);
-      start(unit.last, run_.timeline.end[unit.first] + op_gap_);
+      start(unit.last, run_.timeline.end[unit.first] + (gaps_.empty() ? 0 : gaps_[unit.last]));
     }
   }
 
   const ReadySimulator& simulator_;
   const Program& program_;
   std::span<const Nanos> durations_;
+  std::span<const Nanos> gaps_;
   Nanos op_gap_;
   std::vector<std::uint32_t> awaited_;
   std::vector<std::set<Choice>> ready_;  ///< [rank]
@@ -192,8 +195,8 @@ class ReadyLoop {
   ReadyRun run_;
 };
 
-ReadyRun ReadySimulator::run(std::span<const Nanos> durations, Nanos op_gap) const {
-  return ReadyLoop(*this, durations, op_gap).run();
+ReadyRun ReadySimulator::run(std::span<const Nanos> durations, std::span<const Nanos> gaps) const {
+  return ReadyLoop(*this, durations, gaps).run();
 }
 
 std::vector<Nanos> find_remaining_paths(const Program& program, std::span<const Nanos> durations) {

@@ -39,8 +39,9 @@ class ReadySimulator {
  public:
   ReadySimulator(const Program& program, const ReadyRules& rules);
 
-  /// A rank begins its next op no sooner than `op_gap` after the end of one.
-  ReadyRun run(std::span<const Nanos> durations, Nanos op_gap = 0) const;
+  /// A rank begins its next op no sooner than the op gap after the end of one. That is the longest
+  /// of `gaps`, those of price_gaps() (empty: none); within a pair it is the second half's own.
+  ReadyRun run(std::span<const Nanos> durations, std::span<const Nanos> gaps = {}) const;
 
  private:
   friend class ReadyLoop;

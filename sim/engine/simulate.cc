@@ -8,6 +8,7 @@ namespace bubblescope::inline sim {
 Timeline simulate(const Program& program, std::span<const Nanos> durations,
                   std::span<const Nanos> gaps) {
   Timeline timeline;
+  timeline.gaps.assign(gaps.begin(), gaps.end());
   timeline.start.resize(program.size());
   timeline.end.resize(program.size());
   std::vector<Nanos> lane_end(program.lanes.size(), 0);

@@ -40,6 +40,7 @@ class SharedLoop {
         version_(simulator.traffic_.flows.size() + simulator.traffic_.contended_ops.size(), 0) {
     run_.timeline.start.assign(program_.size(), 0);
     run_.timeline.end.assign(program_.size(), 0);
+    run_.timeline.gaps.assign(simulator.gaps_.begin(), simulator.gaps_.end());
   }
 
   SimulatedRun run() && {

@@ -22,7 +22,11 @@ struct Timeline {
   std::vector<Nanos> uncontended = {};
   /// Whether a profiler recorded it, so that ops may have waited for what the Program does not say.
   bool is_imported = false;
+  /// Per instruction, how long its lane rests before it, even if all that it waits for has ended
+  /// (price_gaps() in sim/model/cost_model.h); empty: not at all, or not known.
+  std::vector<Nanos> gaps = {};
 
+  Nanos gap_before(InstructionId id) const { return gaps.empty() ? 0 : gaps[id]; }
   Nanos uncontended_duration(InstructionId id) const {
     return uncontended.empty() ? end[id] - start[id] : uncontended[id];
   }

@@ -246,17 +246,30 @@ Nanos byte_time_of(const CostModel& costs, const Instruction& message, std::int3
 
 }  // namespace
 
+namespace {
+
+/// Whether two ops are an overlapped pair whose time is its own, so that both start together.
+bool run_together(const CostModel& costs, const Op& first, const Op& second) {
+  return second.pairing == Pairing::kSecond &&
+         (costs.stage_cost(first).overlapped_pair.has_value() ||
+          costs.parts.find(key_of(first, second)) != nullptr);
+}
+
+}  // namespace
+
 std::vector<Nanos> price_gaps(const Program& program, const CostModel& costs) {
   if (costs.op_gap == 0) return {};
   std::vector<Nanos> gaps(program.size(), 0);
-  std::vector<bool> follows_op(static_cast<std::size_t>(program.ranks), false);
+  std::vector<const Op*> last_op(static_cast<std::size_t>(program.ranks), nullptr);
   DurationSum sum;
   for (InstructionId id = 0; id < program.size(); ++id) {
     const auto& [op, lane, rank, peer, role] = program.instructions[id];
     if (lane >= static_cast<std::uint32_t>(program.ranks) || role == Role::kPost) continue;
     const bool computes = role == Role::kWork && is_compute(op.kind);
-    if (follows_op[lane] && (computes || op.kind == OpKind::kOptimizer)) gaps[id] = costs.op_gap;
-    follows_op[lane] = computes;
+    const Op* const last = last_op[lane];
+    const bool follows = last != nullptr && (computes || op.kind == OpKind::kOptimizer);
+    if (follows && !run_together(costs, *last, op)) gaps[id] = costs.op_gap;
+    last_op[lane] = computes ? &op : nullptr;
     sum.add(gaps[id]);
   }
   sum.expect_in_range();

@@ -107,7 +107,8 @@ CostModel spread(const UniformCost& cost, const Schedule& schedule);
 std::vector<Nanos> price(const Program& program, const CostModel& costs);
 
 /// The time that passes before each instruction since the end of the one before it in its lane: the
-/// op gap between two ops of a rank, none after a wait for a message, whose latency includes it.
+/// op gap between two ops of a rank, none after a wait for a message, whose latency includes it,
+/// and none within an overlapped pair that has a time of its own.
 /// Empty if ops have no gaps.
 std::vector<Nanos> price_gaps(const Program& program, const CostModel& costs);
 

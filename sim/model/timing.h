@@ -21,8 +21,8 @@ struct Timing {
   const std::vector<Nanos>& fixed() const { return traffic ? traffic->fixed : durations; }
 };
 
-/// Finds the traffic of a Program, without gaps. Throws Error where the cluster or the contention
-/// does not cover the Program.
+/// Finds the traffic of a Program; find_timing() in sim/predict adds the gaps. Throws Error where
+/// the cluster or the contention does not cover the Program.
 Timing make_timing(const Program& program, std::vector<Nanos> durations,
                    const std::optional<Cluster>& cluster,
                    const std::optional<Contention>& contention);

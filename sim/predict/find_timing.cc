@@ -8,14 +8,25 @@
 
 namespace bubblescope::inline sim {
 
+namespace {
+
+Timing make_timing(const Program& program, std::vector<Nanos> durations, const Models& models) {
+  Timing timing = make_timing(program, std::move(durations), models.cluster, models.contention);
+  timing.gaps = price_gaps(program, models.costs);
+  return timing;
+}
+
+}  // namespace
+
+Timing find_timing(const Program& program, const Models& models) {
+  return make_timing(program, price(program, models.costs), models);
+}
+
 Timing find_timing(const Program& program, const Models& models, const Config& config) {
   std::vector<Nanos> durations = inject(config.injections, program, price(program, models.costs));
   durations = price_arrivals(program, std::move(durations), config.arrivals);
-  Timing timing =
-      make_timing(program, apply_slow_ranks(program, std::move(durations), config.slow_ranks),
-                  models.cluster, models.contention);
-  timing.gaps = price_gaps(program, models.costs);
-  return timing;
+  durations = apply_slow_ranks(program, std::move(durations), config.slow_ranks);
+  return make_timing(program, std::move(durations), models);
 }
 
 }  // namespace bubblescope::inline sim

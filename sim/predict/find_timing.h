@@ -8,8 +8,12 @@
 
 namespace bubblescope::inline sim {
 
+/// Prices a Program by these models: durations, gaps between ops, and how instructions slow each
+/// other. Nothing else may put a timing together, so that none of these is forgotten.
+Timing find_timing(const Program& program, const Models& models);
+
 /// Prices a Program by these models and adds all that the Config says about time: injected delays,
-/// arrivals, slow ranks, contention, gaps between ops.
+/// arrivals, slow ranks.
 Timing find_timing(const Program& program, const Models& models, const Config& config);
 
 }  // namespace bubblescope::inline sim

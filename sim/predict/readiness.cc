@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 #include <variant>
 
@@ -97,7 +98,8 @@ Schedule reorder(const ValidSchedule& schedule, const Program& program, const Re
 }
 
 StepTimes run_scenarios(const Program& program, const ReadySimulator& simulator,
-                        const NoiseModel& noise, Nanos op_gap, std::size_t scenarios) {
+                        const NoiseModel& noise, std::span<const Nanos> gaps,
+                        std::size_t scenarios) {
   std::vector<Nanos> makespans;
   std::vector<Batch> durations(program.size());
   std::vector<Nanos> scenario(program.size());
@@ -109,7 +111,7 @@ StepTimes run_scenarios(const Program& program, const ReadySimulator& simulator,
     }
     for (InstructionId id = 0; id < program.size(); ++id)
       scenario[id] = static_cast<Nanos>(durations[id][within]);
-    const std::vector<Nanos> ends = simulator.run(scenario, op_gap).timeline.end;
+    const std::vector<Nanos> ends = simulator.run(scenario, gaps).timeline.end;
     makespans.push_back(ends.empty() ? 0 : *std::max_element(ends.begin(), ends.end()));
   }
   return summarize(std::move(makespans));
@@ -131,15 +133,15 @@ ReadyStep run_by_readiness(const ValidSchedule& schedule, const Config& config) 
   const std::vector<Nanos>& durations = fixed.timing.durations;
   const ReadyRules rules = make_ready_rules(fixed, *config.policy);
   const ReadySimulator simulator(fixed.program, rules);
-  const Nanos op_gap = fixed.models.costs.op_gap;
-  ReadyStep step{require_valid(reorder(schedule, fixed.program, simulator.run(durations, op_gap))),
+  const std::vector<Nanos>& gaps = fixed.timing.gaps;
+  ReadyStep step{require_valid(reorder(schedule, fixed.program, simulator.run(durations, gaps))),
                  {}};
   const Noise& noise = config.scenarios.noise;
   if (noise.is_random())
     step.noise = run_scenarios(
         fixed.program, simulator,
         NoiseModel(fixed.program, durations, noise, price_bytes(fixed.program, fixed.models.costs)),
-        op_gap, config.scenarios.count);
+        gaps, config.scenarios.count);
   return step;
 }
 

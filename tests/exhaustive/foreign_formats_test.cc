@@ -20,11 +20,11 @@ namespace {
 struct Case {
   ValidSchedule schedule;
   Program program = {};
-  std::vector<Nanos> durations = {};
+  Timing timing = {};
 
-  traces::PricedSchedule priced() const { return {schedule, program, durations}; }
+  traces::PricedSchedule priced() const { return {schedule, program, timing}; }
   Nanos makespan() const {
-    const StepBounds bounds = find_step_bounds(simulate(program, durations));
+    const StepBounds bounds = find_step_bounds(simulate(program, timing).timeline);
     return bounds.end - bounds.start;
   }
 };
@@ -45,7 +45,7 @@ std::vector<Case> small_cases() {
   for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all())
     for (const std::int32_t ranks : {2, 4})
       for (const std::int32_t microbatches : {ranks, 2 * ranks + 2})
-        for (const Nanos message : {0, 250'011}) {
+        for (const auto& [message, gap] : {std::pair{0, 0}, {250'011, 0}, {250'011, 90'007}}) {
           ScheduleRequest request;
           request.shape.ranks = ranks;
           request.shape.microbatches = microbatches;
@@ -59,7 +59,9 @@ std::vector<Case> small_cases() {
             if (std::holds_alternative<Deadlock>(lowered)) continue;  // the pairs wait in a cycle
             Case& made = cases.emplace_back(Case{schedule});
             made.program = std::get<Program>(std::move(lowered));
-            made.durations = price(made.program, spread(request.cost, schedule));
+            CostModel costs = spread(request.cost, schedule);
+            costs.op_gap = gap;
+            made.timing = {price(made.program, costs), price_gaps(made.program, costs)};
           }
         }
   return cases;
@@ -93,7 +95,7 @@ Case one_f_one_b(const LowerOptions& options = {}) {
   request.shape.microbatches = 2;
   Case made{build_schedule(def, request)};
   made.program = std::get<Program>(lower(made.schedule, options));
-  made.durations = price(made.program, spread(uneven_cost(5), made.schedule));
+  made.timing.durations = price(made.program, spread(uneven_cost(5), made.schedule));
   return made;
 }
 
@@ -167,7 +169,7 @@ TEST(ForeignFormats, RefuseWhatTheirSimulatorsDecideThemselves) {
   EXPECT_THROW(write("chakra", posted.priced()), Error);
   Case uneven = one_f_one_b();
   for (InstructionId id = 0; id < uneven.program.size(); ++id)
-    if (is_message(uneven.program.instructions[id])) uneven.durations[id] += id;
+    if (is_message(uneven.program.instructions[id])) uneven.timing.durations[id] += id;
   EXPECT_THROW(write("goal", uneven.priced()), Error);  // GOAL has one -L for all messages
   EXPECT_NO_THROW(write("chakra", uneven.priced()));
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -50,6 +51,30 @@ TEST(SearchCommand, RefusesWhatItDoesNotCount) {
   for (const char* flags : {"--optimizer barrier", "--grad-reduction overlap",
                             "--inject rank=1,delay=3ms", "--network bytes=1MiB,link=100"})
     EXPECT_EQ(run(std::string("search --pp 2 -m 3 ") + flags).status, 2) << flags;
+}
+
+// Calibration writes an op gap. The search rests between ops as the simulator does, and joins
+// backwards where that spares a gap.
+TEST(SearchCommand, RestsBetweenOps) {
+  const std::filesystem::path file = std::filesystem::temp_directory_path() /
+                                     ("bubblescope-gap-" + std::to_string(getpid()) + ".json");
+  const std::string stage =
+      R"({"forward": "2ms", "backward": "5ms", "input_grad": "3ms", "weight_grad": "2ms"})";
+  for (const char* message : {"0", "1ms", "4ms"}) {
+    std::ofstream(file)
+        << R"({"format": "bubblescope-costs/1", "op_gap": "2ms", "message": {"latency": ")"
+        << message << R"("}, "stages": [)" << stage << ", " << stage << "]}";
+    const nlohmann::json found =
+        report("search --pp 2 -m 4 --costs " + file.string() + " --objective makespan");
+    EXPECT_EQ(found["proved_optimal"], true) << message;
+    EXPECT_LE(found["lower_bound_ns"], found["makespan_ns"]);
+    for (const char* name : {"1f1b", "zb-h1", "zb-auto", "gpipe"})
+      EXPECT_LE(found["makespan_ns"],
+                report(std::string("simulate ") + name + " --pp 2 -m 4 --costs " +
+                       file.string())["makespan_ns"])
+          << name << ' ' << message;
+  }
+  std::filesystem::remove(file);
 }
 
 // Both files that it writes are schedules for other commands, with the makespan that was found.

@@ -14,7 +14,7 @@ class StepModel:
     def __init__(self, instance, value):
         self.instance = instance
         self.model = cp_model.CpModel()
-        self.horizon = 2 * value + sum(instance.forward) + instance.stages * (9 + instance.message)
+        self.horizon = 2 * value + sum(instance.forward) + instance.stages * (9 + instance.message + instance.gap)
         self.target = self.model.NewIntVar(0, value - 1, 'target')
         self.ops = [[] for _ in range(instance.ranks)]  # [rank]: (start, op, literal or None)
         self.busy = [[] for _ in range(instance.ranks)]
@@ -33,10 +33,11 @@ class StepModel:
     def add_op(self, stage, kind, n, duration, literal=None):
         rank = self.instance.rank_of(stage)
         start, end = self.time(), self.time()
+        gap = self.instance.gap  # the rank rests after the op; `end` is the op's own
         if literal is None:
-            interval = self.model.NewIntervalVar(start, duration, end, '')
+            interval = self.model.NewIntervalVar(start, duration + gap, end + gap, '')
         else:
-            interval = self.model.NewOptionalIntervalVar(start, duration, end, literal, '')
+            interval = self.model.NewOptionalIntervalVar(start, duration + gap, end + gap, literal, '')
         self.busy[rank].append(interval)
         self.ops[rank].append((start, (stage, kind, n), literal))
         return start, end

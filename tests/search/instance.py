@@ -27,6 +27,7 @@ class Instance:
     memory: tuple = (1, 0, -1)  # what F, I and W add to their rank
     cap: list = None  # [rank]; None: no limit
     objective: str = 'makespan'
+    gap: int = 0  # between two ops of a rank
 
     @property
     def stages(self):
@@ -44,7 +45,7 @@ class Instance:
 
     def full_can_pay(self, stage):
         halves = self.input_grad[stage] + self.weight_grad[stage]
-        return self.full[stage] < halves or self.memory[1] > 0
+        return self.full[stage] < halves + self.gap or self.memory[1] > 0
 
     def ops(self):
         return 3 * self.stages * self.microbatches
@@ -62,6 +63,8 @@ class Instance:
         content['message'] = {'latency': f'{self.message * UNIT}ns'}
         if links:
             content['links'] = links
+        if self.gap:
+            content['op_gap'] = f'{self.gap * UNIT}ns'
         return json.dumps(content)
 
     def words(self, costs_file, cap='own'):
@@ -80,7 +83,7 @@ class Instance:
             f'seed {self.seed}: {self.placement} p={self.ranks} v={self.chunks} m={self.microbatches} '
             f'F={self.forward if uneven else self.forward[0]} I={self.input_grad if uneven else self.input_grad[0]} '
             f'W={self.weight_grad if uneven else self.weight_grad[0]} B={self.full if uneven else self.full[0]} '
-            f'p2p={self.message}{"+links" if self.links else ""} mem={self.memory} cap={cap} {self.objective}'
+            f'p2p={self.message}{"+links" if self.links else ""} gap={self.gap} mem={self.memory} cap={cap} {self.objective}'
         )
 
 
@@ -123,9 +126,10 @@ def draw(random, seed, max_ops):
     memory = random.choice([(1, 0, -1), (1, 0, -1), (2, -1, -1), (3, -1, -2), (1, -1, 0), (3, 1, -4)])
     cap = draw_cap(random, ranks, chunks, memory)
     objective = random.choice(['makespan', 'makespan', 'makespan', 'span'])
+    gap = random.choice([0, 0, 0, 1, 2, random.randint(1, 6)])
     return Instance(
         seed, placement, ranks, chunks, microbatches, forward, input_grad, weight_grad, full, message, links, memory,
-        cap, objective,
+        cap, objective, gap,
     )
 
 
@@ -181,7 +185,8 @@ def measure(instance, order):
                 inputs = inputs_of(instance, op)
                 if any(key not in ends for key, _ in inputs):
                     break
-                start = max([free[rank]] + [ends[key] + latency for key, latency in inputs])
+                rested = free[rank] + (instance.gap if position[rank] > 0 else 0)
+                start = max([rested] + [ends[key] + latency for key, latency in inputs])
                 free[rank] = start + times[op[1]][op[0]]
                 ends[op[0], 'G' if op[1] in 'IB' else op[1], op[2]] = free[rank]
                 first[rank] = start if first[rank] is None else first[rank]

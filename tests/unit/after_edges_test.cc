@@ -191,11 +191,11 @@ TEST(AfterEdges, AreRefusedByFormatsWithoutThem) {
             std::string::npos);
   const ValidSchedule valid = require_valid(schedule);
   const Program program = lower_or_throw(schedule, Overlap::kAtomic);
-  const std::vector<Nanos> durations(program.size(), 1);
+  const Timing timing{std::vector<Nanos>(program.size(), 1)};
   for (const char* name : {"goal", "goal-one-cpu", "chakra"}) {
     const auto* const format = Registry<traces::ScheduleFormat>::instance().find(name);
     EXPECT_NE(error_of([&] {
-                format->write_priced({valid, program, durations});
+                format->write_priced({valid, program, timing});
               }).find("0F1 after 1B0"),
               std::string::npos)
         << name;

@@ -4,10 +4,14 @@
 #include <map>
 #include <numeric>
 #include <string>
+#include <tuple>
 #include <variant>
+#include <vector>
 
 #include "exec/calibration/calibrate.h"
+#include "sim/analysis/critical_path.h"
 #include "sim/analysis/idle.h"
+#include "sim/analysis/lower_bound.h"
 #include "sim/analysis/noisy_steps.h"
 #include "sim/analysis/sensitivity.h"
 #include "sim/engine/ready_run.h"
@@ -112,6 +116,83 @@ TEST(OpGap, CausesStillAddUpToIdleTimeInEverySchedule) {
   }
 }
 
+// The slack of an op is how much longer it could take: no more, no less.
+TEST(OpGap, SlackIsWhatAnOpCouldTakeLonger) {
+  for (const char* const name : {"gpipe", "1f1b", "zb-h1", "zb-v", "interleaved"}) {
+    SCOPED_TRACE(name);
+    const Schedule schedule = build(name, 3, 6);
+    const Program program = program_of(schedule);
+    for (const Nanos message : {0, 2, 4, 25}) {
+      const CostModel costs = costs_of(schedule, message);
+      const std::vector<Nanos> gaps = price_gaps(program, costs);
+      std::vector<Nanos> durations = price(program, costs);
+      const Timeline timeline = simulate(program, durations, gaps);
+      const std::vector<Nanos> slack = compute_slack(program, timeline);
+      const Nanos makespan = compute_makespan(timeline);
+      for (InstructionId id = 0; id < program.size(); ++id) {
+        durations[id] += slack[id];
+        EXPECT_EQ(compute_makespan(simulate(program, durations, gaps)), makespan) << id;
+        ++durations[id];
+        EXPECT_GT(compute_makespan(simulate(program, durations, gaps)), makespan) << id;
+        durations[id] -= slack[id] + 1;
+      }
+      for (const InstructionId id : find_critical_path(program, timeline)) EXPECT_EQ(slack[id], 0);
+    }
+  }
+}
+
+// Rank 1 runs F0 from 40 to 82 and rests until 85. Rank 0 ends F1 at 83, so that from then on only
+// the launch is missing.
+TEST(OpGap, ALaunchBeginsWhenTheInputHasArrived) {
+  const Schedule schedule = traces::parse_schedule_text("0F0 0F1 0B0 0B1 | 1F0 1F1 1B0 1B1");
+  const Program program = program_of(schedule);
+  CostModel costs = costs_of(schedule, 0);
+  costs.stages[1].forward = 42;
+  const Timeline timeline = simulate(program, costs);
+  std::vector<std::tuple<Nanos, Nanos>> launches;
+  for (const IdleGap& gap : find_idle_gaps(program, timeline))
+    if (gap.rank == 1 && gap.cause == IdleCause::kLaunch) launches.emplace_back(gap.start, gap.end);
+  ASSERT_FALSE(launches.empty());
+  EXPECT_EQ(launches.front(), std::tuple(83, 85));
+}
+
+// Both ops of a pair that has its own time start together.
+TEST(OpGap, IsNotWithinAPairOfItsOwnTime) {
+  const Schedule schedule = build("dualpipev", 2, 8);
+  const Program program = std::get<Program>(lower(schedule, {Overlap::kAtomic}));
+  CostModel costs = costs_of(schedule, 0);
+  for (StageCost& cost : costs.stages) cost.overlapped_pair = 100;
+  std::size_t pairs = 0;
+  for (const Nanos gap : price_gaps(program, costs)) EXPECT_LE(gap, kGap);
+  const Timeline timeline = simulate(program, costs);
+  for (InstructionId id = 1; id < program.size(); ++id) {
+    if (program.instructions[id].op.pairing != Pairing::kSecond) continue;
+    InstructionId first = id - 1;
+    while (program.instructions[first].op.pairing != Pairing::kFirst ||
+           program.instructions[first].rank != program.instructions[id].rank)
+      --first;
+    EXPECT_EQ(timeline.end[id] - timeline.start[first], 100);
+    ++pairs;
+  }
+  EXPECT_GT(pairs, 0U);
+}
+
+// The gaps of a rank add up in every order of its ops.
+TEST(OpGap, IsInTheLowerBound) {
+  const Schedule alone = build("1f1b", 1, 4);
+  const Program program = program_of(alone);
+  const Timeline timeline = simulate(program, costs_of(alone, 0));
+  EXPECT_EQ(lower_bound(program, timeline), compute_makespan(timeline));
+  for (const char* const name : {"gpipe", "1f1b", "zb-h1", "zb-v", "interleaved", "dualpipev"}) {
+    SCOPED_TRACE(name);
+    const Schedule schedule = build(name, 4, 8);
+    const Program many = program_of(schedule);
+    const Timeline with = simulate(many, costs_of(schedule, 7));
+    EXPECT_LE(lower_bound(many, with), compute_makespan(with));
+    EXPECT_GE(lower_bound(many, with), lower_bound(many, simulate(many, costs_of(schedule, 7, 0))));
+  }
+}
+
 // A device whose ranks do not slow each other, scenarios without noise, and ranks that prefer their
 // own order.
 TEST(OpGap, AllEnginesAgree) {
@@ -138,7 +219,7 @@ TEST(OpGap, AllEnginesAgree) {
   rules.memory.assign(program.size(), 0);
   for (InstructionId id = 0; id < program.size(); ++id) rules.priority.push_back(id);
   const ReadySimulator ready(program, rules);
-  EXPECT_EQ(ready.run(price(program, costs), costs.op_gap).timeline.end,
+  EXPECT_EQ(ready.run(price(program, costs), price_gaps(program, costs)).timeline.end,
             simulate(program, costs).end);
 }
 

@@ -244,7 +244,7 @@ void write_fitted(const Analysis& analysis, const AnalyzeOptions& options) {
   const ValidSchedule& best = *analysis.tried->best;
   const char* format = options.try_out->ends_with(".csv") ? "pytorch-csv" : "native";
   const traces::ScheduleFormat& to = *Registry<traces::ScheduleFormat>::instance().find(format);
-  write_and_report(*options.try_out, to.write ? to.write(best) : to.write_valid(best));
+  write_and_report(*options.try_out, to.write(best));
 }
 
 /// Logs of timers have no steps that could be judged or predicted.

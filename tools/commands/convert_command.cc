@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "sim/ir/swapped_messages.h"
+#include "sim/predict/find_timing.h"
 #include "tools/commands/exports.h"
 #include "tools/flags/command_flags.h"
 #include "tools/inputs/config.h"
@@ -32,8 +33,8 @@ std::vector<traces::FilePart> write_with_costs(const traces::ScheduleFormat& for
                                                const ValidSchedule& schedule,
                                                const PredictOptions& options) {
   const Program program = lower_or_explain(schedule, options.cost.lower);
-  const std::vector<Nanos> durations = price(program, load_models(schedule, options).costs);
-  return format.write_priced({schedule, program, durations});
+  const Timing timing = find_timing(program, load_models(schedule, options), make_config(options));
+  return format.write_priced({schedule, program, timing});
 }
 
 /// Warns about swapped messages: PyTorch's own deferral causes them, and then trains with wrong
@@ -79,7 +80,7 @@ std::vector<traces::FilePart> write(const traces::ScheduleFormat& format, const 
   if (format.write_priced) return write_with_costs(format, schedule, options);
   if (format.for_runtimes) lower_or_explain(schedule, {});
   if (format.write_lists) return {{"", write_lists(format, schedule, options)}};
-  return {{"", format.write ? format.write(schedule) : format.write_valid(schedule)}};
+  return {{"", format.write(schedule)}};
 }
 
 }  // namespace

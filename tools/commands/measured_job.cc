@@ -7,7 +7,9 @@
 #include "exec/runtime/timed_work.h"
 #include "sim/analysis/analyze.h"
 #include "sim/analysis/idle.h"
+#include "sim/ir/units.h"
 #include "tools/flags/field_names.h"
+#include "tools/print.h"
 
 namespace bubblescope::tools {
 
@@ -57,6 +59,11 @@ MeasuredJob::MeasuredJob(const ValidSchedule& schedule, const Program& program,
     measurement_.device += "; products by " + exec::gemm_library();
     after_step = [this] { training_->finish_step(); };
   } else {
+    if (step.models.costs.op_gap > 0)
+      print_message(
+          "bubblescope: op_gap {} is not played: between two ops the backend takes its "
+          "own time\n",
+          to_text(step.models.costs.op_gap));
     durations_ = price(step.program, step.models.costs);
     own_backend_ = make_player(step.program, durations_, context);
   }

@@ -165,6 +165,16 @@ void limit_to_devices(schedules::SearchGoal& goal, const ScheduleRequest& reques
   };
 }
 
+/// Refuses costs by which an instruction takes longer beside others.
+void expect_own_times(const PredictOptions& options, const Shape& shape) {
+  const Models models = find_models(make_unordered_schedule(shape), make_config(options));
+  if (!models.contention && !models.cluster) return;
+  throw Error(
+      fmt::format("search times orders by costs that do not depend on what else runs; leave {} out",
+                  models.contention ? "'contended' of the cost file"
+                                    : "--network, or 'cluster' of the cost file,"));
+}
+
 schedules::FoundSchedule find(const SearchOptions& options) {
   ScheduleDef def;
   def.name = "search";
@@ -176,6 +186,7 @@ schedules::FoundSchedule find(const SearchOptions& options) {
         " has lists per micro-batch or slice, but search needs costs that all micro-batches "
         "share; give their means");
   const ScheduleRequest request = make_request(def, options.predict);
+  expect_own_times(options.predict, request.shape);
   schedules::SearchGoal goal = goal_of(options);
   if (options.predict.model.given()) limit_to_devices(goal, request, options.predict);
   const std::vector<std::string> reasons = schedules::refuse_goal(request, goal);

@@ -195,7 +195,7 @@ Outcome ModelEvaluator::simulate_plan(const Configuration& configuration,
     models.memory.counts_outputs = true;
     models.memory.output_bytes = find_model_sizes(models.placed->on, schedule);
   }
-  const Timeline timeline = simulate(program, price(program, models.costs));
+  const Timeline timeline = simulate(program, models.costs);
   // A configuration that does not fit needs no further analysis.
   const BubbleReport held = held_alone(find_peaks(schedule, program, timeline, models.memory));
   if (planner_.may_shrink_gradients())

@@ -9,6 +9,7 @@
 
 #include "sim/engine/simulate.h"
 #include "sim/ir/saturated.h"
+#include "sim/predict/find_timing.h"
 #include "sim/predict/memory_caps.h"
 #include "tools/flags/field_names.h"
 #include "tools/flags/words.h"
@@ -173,10 +174,7 @@ Models WhatIf::models_of(const ValidSchedule& schedule, const Configuration& con
 namespace {
 
 Timeline timeline_of(const Program& program, const Models& models) {
-  Timing timing =
-      make_timing(program, price(program, models.costs), models.cluster, models.contention);
-  timing.gaps = price_gaps(program, models.costs);
-  return simulate(program, timing).timeline;
+  return simulate(program, find_timing(program, models)).timeline;
 }
 
 /// Returns `plan`, or the reason for its refusal: the first rank that exceeds its memory. `shares`

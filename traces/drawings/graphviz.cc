@@ -53,15 +53,10 @@ std::string write_graph(const StepRecord& record, const std::string& file) {
   return render_graph(write_dot(record), format.substr(1), find_module());
 }
 
-/// A schedule alone has no times: every op takes the default time of the command line.
-std::string write_schedule_graph(const ValidSchedule& schedule) {
-  const auto lowered = lower(schedule);
-  if (const auto* deadlock = std::get_if<Deadlock>(&lowered))
-    throw Error(Fault::kProblem, "deadlock: " + to_string(*deadlock));
-  const Program& program = std::get<Program>(lowered);
-  const Timeline timeline = simulate(program, spread(UniformCost{}, schedule));
-  const BubbleReport report = analyze(schedule, program, timeline);
-  return write_dot({schedule, program, timeline, report});
+std::vector<FilePart> write_schedule_graph(const PricedSchedule& priced) {
+  const Timeline timeline = simulate(priced.program, priced.timing).timeline;
+  const BubbleReport report = analyze(priced.schedule, priced.program, timeline);
+  return {{"", write_dot({priced.schedule, priced.program, timeline, report})}};
 }
 
 const Registrar<TimelineFormat> kTimelineRegistrar{
@@ -71,15 +66,8 @@ const Registrar<TimelineFormat> kTimelineRegistrar{
      write_graph,
      {".dot", ".gv", ".svg", ".png", ".pdf"}}};
 
-const Registrar<ScheduleFormat> kScheduleRegistrar{{"dot",
-                                                    {"graphviz"},
-                                                    "dependency graph (Graphviz)",
-                                                    {},
-                                                    {},
-                                                    {},
-                                                    false,
-                                                    {},
-                                                    write_schedule_graph}};
+const Registrar<ScheduleFormat> kScheduleRegistrar{
+    {"dot", {"graphviz"}, "dependency graph (Graphviz)", {}, {}, {}, false, write_schedule_graph}};
 
 }  // namespace
 

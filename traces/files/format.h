@@ -16,6 +16,7 @@
 #include "sim/ir/schedule.h"
 #include "sim/ir/timeline.h"
 #include "sim/ir/valid_schedule.h"
+#include "sim/model/timing.h"
 #include "traces/files/worker_map.h"
 
 namespace bubblescope::traces {
@@ -36,11 +37,11 @@ struct StepRecord {
   MadeWith made = {};
 };
 
-/// A schedule with its program and the duration of each instruction.
+/// A schedule with its program and the time of each instruction.
 struct PricedSchedule {
   const ValidSchedule& schedule;
   const Program& program;
-  const std::vector<Nanos>& durations;
+  const Timing& timing;
 };
 
 /// One of the files that a format writes: the suffix after the given name, and the content.
@@ -65,8 +66,6 @@ struct ScheduleFormat {
   bool for_runtimes = false;  ///< a runtime will load it: only legal schedules are written
   /// For formats that contain costs. Returns one part without suffix, or several files.
   std::function<std::vector<FilePart>(const PricedSchedule&)> write_priced = {};
-  /// For formats that show what follows from a legal schedule, such as its graph.
-  std::function<std::string(const ValidSchedule&)> write_valid = {};
   /// For PyTorch's action lists, of the given release and with the given receives.
   std::function<std::string(const ValidSchedule&, const PytorchListOptions&)> write_lists = {};
 };

@@ -46,7 +46,8 @@ ProtobufMessage attribute(std::string_view name, std::uint32_t kind, std::uint64
 
 std::uint64_t type_of(JobKind kind) {
   switch (kind) {
-    case JobKind::kWork: return kComputeNode;
+    case JobKind::kWork:
+    case JobKind::kGap: return kComputeNode;
     case JobKind::kSend: return kSendNode;
     case JobKind::kReceive: return kReceiveNode;
   }
@@ -54,7 +55,10 @@ std::uint64_t type_of(JobKind kind) {
 }
 
 std::string name_of(const RankJob& job) {
-  return (job.kind == JobKind::kReceive ? "receive " : "") + to_string(job.op);
+  const char* const prefix = job.kind == JobKind::kReceive ? "receive "
+                             : job.kind == JobKind::kGap   ? "gap before "
+                                                           : "";
+  return prefix + to_string(job.op);
 }
 
 void add_message_attributes(ProtobufMessage& node, const RankJob& job, std::size_t rank) {
@@ -74,9 +78,9 @@ ProtobufMessage node_of(const RankJob& job, std::size_t id, std::size_t rank) {
   const std::vector<std::uint64_t> waits(job.waits_for.begin(), job.waits_for.end());
   node.integers(kNodeDataDependencies, waits);
   const auto nanos = static_cast<std::uint64_t>(job.duration);
-  if (job.kind == JobKind::kWork) node.integer(kNodeDurationMicros, (nanos + 500) / 1000);
+  if (!is_message(job.kind)) node.integer(kNodeDurationMicros, (nanos + 500) / 1000);
   node.message(kNodeAttribute, attribute("is_cpu_op", kAttributeBool, 0));
-  if (job.kind == JobKind::kWork)
+  if (!is_message(job.kind))
     node.message(kNodeAttribute, attribute("duration_ns", kAttributeUint64, nanos));
   else
     add_message_attributes(node, job, rank);

@@ -42,7 +42,7 @@ constexpr int kMessageCpu = 1;
 /// Lane 0 computes on cpu 0. The other lanes have the cpus after that of the messages.
 std::int32_t cpu_of(const RankJob& job, Cpus cpus) {
   if (cpus == Cpus::kOne) return 0;
-  if (job.kind != JobKind::kWork) return kMessageCpu;
+  if (is_message(job.kind)) return kMessageCpu;
   return job.lane == 0 ? 0 : job.lane + kMessageCpu;
 }
 
@@ -51,6 +51,7 @@ void append_job(fmt::memory_buffer& out, std::size_t label, const RankJob& job, 
   const std::int32_t cpu = cpu_of(job, cpus);
   switch (job.kind) {
     case JobKind::kWork:
+    case JobKind::kGap:
       fmt::format_to(end, FMT_COMPILE("l{}: calc {} cpu {}\n"), label, job.duration, cpu);
       break;
     case JobKind::kSend:
@@ -79,14 +80,14 @@ void expect_one_lane(const std::vector<RankJob>& jobs) {
 void append_send_order(fmt::memory_buffer& out, const std::vector<RankJob>& jobs) {
   std::vector<std::size_t> next_op(jobs.size() + 1, jobs.size());  // [job]: the first op from there
   for (std::size_t at = jobs.size(); at-- > 0;)
-    next_op[at] = jobs[at].kind == JobKind::kWork ? at : next_op[at + 1];
+    next_op[at] = is_message(jobs[at].kind) ? next_op[at + 1] : at;
   for (std::size_t at = 0; at < jobs.size(); ++at) {
     if (jobs[at].kind != JobKind::kSend) continue;
     std::size_t after = 0;  // behind all that the send waits for
     bool follows_ops = true;
     for (const std::uint32_t awaited : jobs[at].waits_for) {
       after = std::max<std::size_t>(after, awaited + 1);
-      follows_ops = follows_ops && jobs[awaited].kind == JobKind::kWork;
+      follows_ops = follows_ops && !is_message(jobs[awaited].kind);
     }
     if (!follows_ops || next_op[after] == jobs.size()) continue;
     fmt::format_to(std::back_inserter(out), FMT_COMPILE("l{} requires l{}\n"), next_op[after], at);
@@ -103,7 +104,7 @@ void append_rank(fmt::memory_buffer& out, const std::vector<RankJob>& jobs, Cpus
 bool has_messages(const RankJobs& ranks) {
   for (const std::vector<RankJob>& jobs : ranks)
     for (const RankJob& job : jobs)
-      if (job.kind != JobKind::kWork) return true;
+      if (is_message(job.kind)) return true;
   return false;
 }
 

@@ -198,7 +198,6 @@ const Registrar<ScheduleFormat> comms_registrar{
      {},
      true,
      {},
-     {},
      write_pytorch_csv_comms}};
 
 }  // namespace

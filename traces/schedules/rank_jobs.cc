@@ -21,7 +21,7 @@ class Cutter {
  public:
   Cutter(const PricedSchedule& priced, const std::string& format, ReceivePosts posts)
       : program_(priced.program),
-        durations_(priced.durations),
+        timing_(priced.timing),
         format_(format),
         posts_(posts),
         ranks_(static_cast<std::size_t>(program_.ranks)),
@@ -122,11 +122,14 @@ class Cutter {
     if (instruction.lane != kNoLane) add_late_receives(instruction, program_.dependencies_of(id));
     RankJob job;
     job.op = instruction.op;
-    job.duration = durations_[id];
+    job.duration = timing_.durations[id];
     job.waits_for = waits_on(id, instruction.rank);
     if (instruction.lane != kNoLane) {
       job.lane = lane_in_rank_[instruction.lane];
       std::uint32_t& last = last_in_lane_[instruction.lane];
+      if (!timing_.gaps.empty() && timing_.gaps[id] > 0)
+        last = append(instruction.rank,
+                      {JobKind::kGap, job.op, job.lane, 0, 0, timing_.gaps[id], {last}});
       if (last != kNoJob) job.waits_for.push_back(last);
       last = send_jobs_[id] = append(instruction.rank, std::move(job));
     } else {
@@ -141,7 +144,7 @@ class Cutter {
     job.op = instruction.op;
     job.peer = kind == JobKind::kSend ? instruction.peer : instruction.rank;
     job.tag = tags_[id];
-    job.duration = durations_[id];
+    job.duration = timing_.durations[id];
     return job;
   }
 
@@ -160,7 +163,7 @@ class Cutter {
   }
 
   const Program& program_;
-  const std::vector<Nanos>& durations_;
+  const Timing& timing_;
   const std::string& format_;
   ReceivePosts posts_;
   RankJobs ranks_;
@@ -178,6 +181,11 @@ class Cutter {
 RankJobs make_rank_jobs(const PricedSchedule& priced, const std::string& format,
                         ReceivePosts posts) {
   refuse_after_edges(priced.schedule, format);
+  if (priced.timing.traffic && !priced.timing.traffic->contended_ops.empty())
+    throw Error(
+        fmt::format("{} has one time for an op, but ops of 'contended' costs take longer beside "
+                    "others; leave it out",
+                    format));
   return Cutter(priced, format, posts).cut();
 }
 
@@ -185,7 +193,7 @@ std::optional<Nanos> find_uniform_latency(const RankJobs& ranks) {
   std::optional<Nanos> latency;
   for (const std::vector<RankJob>& jobs : ranks)
     for (const RankJob& job : jobs) {
-      if (job.kind == JobKind::kWork) continue;
+      if (!is_message(job.kind)) continue;
       if (latency && *latency != job.duration) return {};
       latency = job.duration;
     }

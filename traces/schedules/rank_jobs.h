@@ -11,11 +11,14 @@
 
 namespace bubblescope::traces {
 
-enum class JobKind : std::uint8_t { kWork, kSend, kReceive };
+/// A gap is the time that a lane rests before an op.
+enum class JobKind : std::uint8_t { kWork, kGap, kSend, kReceive };
+
+inline bool is_message(JobKind kind) { return kind == JobKind::kSend || kind == JobKind::kReceive; }
 
 struct RankJob {
   JobKind kind = JobKind::kWork;
-  Op op;
+  Op op;                  ///< for a gap, the op behind it
   std::int32_t lane = 0;  ///< the lane within its rank, the compute lane first; messages have none
   std::int32_t peer = 0;  ///< for a message, the other rank
   std::uint32_t tag = 0;  ///< for a message, the same at both ends and unique
@@ -32,7 +35,7 @@ using RankJobs = std::vector<std::vector<RankJob>>;
 enum class ReceivePosts : std::uint8_t { kAtOnce, kLate };
 
 /// Throws Error if the Program has posts and waits of messages, because the simulator of `format`
-/// has its own rules for them.
+/// has its own rules for them, or ops that slow each other, whose times are not known.
 RankJobs make_rank_jobs(const PricedSchedule& priced, const std::string& format,
                         ReceivePosts posts = ReceivePosts::kAtOnce);
 

@@ -15,14 +15,15 @@ namespace bubblescope::inline sim {
 
 namespace {
 
-/// One op, or the two of an overlapped pair, at its place in the pipeline's time.
-struct Step {
+/// The ops that a rank runs at once: an op, or the two ops of a pair. `time` is when the pipeline
+/// would run them.
+struct Unit {
   Nanos time = 0;
   Op first;
   std::optional<Op> second;
 };
 
-using Steps = std::vector<Step>;
+using Units = std::vector<Unit>;
 
 /// [rank]: the starts of its ops where every op takes one unit of time and messages none.
 std::vector<std::vector<Nanos>> find_unit_times(const ValidSchedule& pipeline) {
@@ -40,56 +41,56 @@ std::vector<std::vector<Nanos>> find_unit_times(const ValidSchedule& pipeline) {
   return times;
 }
 
-/// A rank's ops as steps of a replica's micro-batches.
-Steps find_steps(const RankOrder& order, const std::vector<Nanos>& times, const LostRank& lost,
+/// The units of a rank, with the micro-batches of one replica.
+Units find_units(const RankOrder& order, const std::vector<Nanos>& times, const LostRank& lost,
                  std::int32_t replica) {
-  Steps steps;
+  Units units;
   for (std::size_t at = 0; at < order.size(); ++at) {
     Op op = order[at];
     op.microbatch = op.microbatch * lost.replicas + replica;
     if (op.pairing == Pairing::kSecond)
-      steps.back().second = op;
+      units.back().second = op;
     else
-      steps.push_back({times[at], op, {}});
+      units.push_back({times[at], op, {}});
   }
-  return steps;
+  return units;
 }
 
-/// The number of steps to which the first ops of an order belong.
-std::size_t count_steps(const RankOrder& order, std::size_t ops) {
+/// The number of units that contain the first `ops` ops of an order.
+std::size_t count_units(const RankOrder& order, std::size_t ops) {
   return static_cast<std::size_t>(
       std::count_if(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(ops),
                     [](const Op& op) { return op.pairing != Pairing::kSecond; }));
 }
 
-/// The part of the lost rank's steps that goes to one peer.
-Steps take_turns(const Steps& all, const LostRank& lost, std::int32_t peer) {
-  Steps taken;
-  for (const Step& step : all) {
-    const bool first = lost.peer_of(step.first.microbatch) == peer;
-    const bool second = step.second && lost.peer_of(step.second->microbatch) == peer;
+/// The part of the lost rank's units that one peer takes over.
+Units take_turns(const Units& all, const LostRank& lost, std::int32_t peer) {
+  Units taken;
+  for (const Unit& unit : all) {
+    const bool first = lost.peer_of(unit.first.microbatch) == peer;
+    const bool second = unit.second && lost.peer_of(unit.second->microbatch) == peer;
     if (first && second) {
-      taken.push_back(step);
+      taken.push_back(unit);
       continue;
     }
     if (!first && !second) continue;
-    Op alone = first ? step.first : *step.second;
+    Op alone = first ? unit.first : *unit.second;
     alone.pairing = Pairing::kAlone;
-    taken.push_back({step.time, alone, {}});
+    taken.push_back({unit.time, alone, {}});
   }
   return taken;
 }
 
-/// The ops of both, in the order of their times, behind the steps of its own that a rank has begun.
-RankOrder merge(const Steps& own, const Steps& taken, std::size_t begun) {
+/// The ops of both, in the order of their times, behind the units of its own that a rank has begun.
+RankOrder merge(const Units& own, const Units& taken, std::size_t begun) {
   const auto rest = own.begin() + static_cast<std::ptrdiff_t>(begun);
-  Steps all(own.begin(), rest);
+  Units all(own.begin(), rest);
   std::merge(rest, own.end(), taken.begin(), taken.end(), std::back_inserter(all),
-             [](const Step& a, const Step& b) { return a.time < b.time; });
+             [](const Unit& a, const Unit& b) { return a.time < b.time; });
   RankOrder order;
-  for (const Step& step : all) {
-    order.push_back(step.first);
-    if (step.second) order.push_back(*step.second);
+  for (const Unit& unit : all) {
+    order.push_back(unit.first);
+    if (unit.second) order.push_back(*unit.second);
   }
   return order;
 }
@@ -143,15 +144,15 @@ ValidSchedule lose_rank(const ValidSchedule& pipeline, const LostRank& lost, std
     rank = lost.first_copy(rank);
   }
   const auto gone = static_cast<std::size_t>(lost.rank);
-  const Steps moved = find_steps(pipeline->order[gone], times[gone], lost, lost.replicas - 1);
+  const Units moved = find_units(pipeline->order[gone], times[gone], lost, lost.replicas - 1);
   job.order.clear();
   for (std::int32_t rank = 0; rank < pipeline->shape.ranks; ++rank)
     for (std::int32_t replica = 0; replica < lost.copies(rank); ++replica) {
       const auto at = static_cast<std::size_t>(rank);
-      const Steps own = find_steps(pipeline->order[at], times[at], lost, replica);
+      const Units own = find_units(pipeline->order[at], times[at], lost, replica);
       const bool is_peer = rank == lost.rank;
       job.order.push_back(is_peer ? merge(own, take_turns(moved, lost, replica),
-                                          count_steps(pipeline->order[at], begun))
+                                          count_units(pipeline->order[at], begun))
                                   : merge(own, {}, 0));
     }
   return require_valid(std::move(job));

@@ -122,6 +122,47 @@ TEST(RankLoss, AStepThatLosesARankAtItsStartIsOneOfTheNext) {
   }
 }
 
+/// Forward 1 ms and backward 2 ms on each of so many stages.
+CostTable make_table(std::size_t stages) {
+  StageEntry stage;
+  stage.forward = 1'000'000;
+  stage.backward = 2'000'000;
+  CostTable table;
+  table.stages.assign(stages, stage);
+  return table;
+}
+
+TEST(RankLoss, TheStepOfTheLossKeepsTheGapBetweenOps) {
+  CostTable table = make_table(1);
+  table.op_gap = 5'000'000;
+  Config config;
+  config.costs = table;
+  const ValidSchedule pipeline = build("1f1b", 1, 2);
+  const LostRank lost{2, 0};
+  const ValidSchedule rerouted = reroute(pipeline, lost, config);
+  const LossReport report = report_loss(pipeline, rerouted, {}, {lost, Nanos{0}, 0}, config);
+  // 4 micro-batches of 3 ms, and 7 gaps between 8 ops.
+  EXPECT_EQ(report.rerouted.step, 47'000'000);
+  EXPECT_EQ(report.interrupted->cost.step, 47'000'000);
+}
+
+TEST(RankLoss, TheStepOfTheLossReducesSerialGradientsBehindItsLastOp) {
+  UniformCost cost;
+  cost.forward = 1'000'000;
+  cost.input_grad = cost.weight_grad = 1'000'000;
+  cost.update.reduce_grad = cost.update.optimizer = 1'000'000;
+  Config config;
+  config.costs = UniformCosts{cost};
+  config.lower.update = {OptimizerMode::kBarrier, GradReduction::kSerial};
+  const ValidSchedule pipeline = build("1f1b", 1, 2);
+  const LostRank lost{2, 0};
+  const ValidSchedule rerouted = reroute(pipeline, lost, config);
+  const LossReport report = report_loss(pipeline, rerouted, {}, {lost, Nanos{0}, 0}, config);
+  // 4 micro-batches of 3 ms, then the reduction, then the optimizer step.
+  EXPECT_EQ(report.rerouted.step, 14'000'000);
+  EXPECT_EQ(report.interrupted->cost.step, 14'000'000);
+}
+
 TEST(RankLoss, ATimeAfterTheStepIsRefused) {
   const ValidSchedule pipeline = build("1f1b", 2, 2);
   const LostRank lost{2, 0};

@@ -9,6 +9,7 @@
 
 #include "sim/engine/simulate.h"
 #include "sim/ir/error.h"
+#include "sim/ir/size_limits.h"
 #include "sim/predict/predict.h"
 
 namespace bubblescope::inline sim {
@@ -95,15 +96,34 @@ RankOrder merge(const Units& own, const Units& taken, std::size_t begun) {
   return order;
 }
 
-/// The turns of a stage's replicas: in a whole stage each runs its own micro-batches.
-std::vector<std::int32_t> make_turns(const LostRank& lost, bool is_whole) {
-  const std::int32_t round = lost.replicas * (is_whole ? 1 : lost.replicas - 1);
+/// The turns of a stage's replicas: in a whole stage each runs its own micro-batches. They repeat
+/// after a round, or end before with the micro-batches of the job.
+std::vector<std::int32_t> make_turns(const LostRank& lost, bool is_whole,
+                                     std::int32_t microbatches) {
+  const std::int64_t round = std::int64_t{lost.replicas} * (is_whole ? 1 : lost.replicas - 1);
   std::vector<std::int32_t> turns;
-  for (std::int32_t microbatch = 0; microbatch < round; ++microbatch) {
+  const std::int64_t size = std::min<std::int64_t>(round, microbatches);
+  for (std::int32_t microbatch = 0; microbatch < size; ++microbatch) {
     const bool moves = !is_whole && lost.is_damaged(microbatch);
     turns.push_back(moves ? lost.peer_of(microbatch) : microbatch % lost.replicas);
   }
   return turns;
+}
+
+/// How large a job of these replicas is, where that is too large; else empty.
+std::string find_excess(const Schedule& pipeline, std::int32_t replicas) {
+  struct Size {
+    const char* of;
+    std::int64_t in_pipeline;
+    std::int64_t limit;
+  };
+  for (const Size& size : {Size{"ranks", pipeline.shape.ranks, kMaxRanks},
+                           Size{"micro-batches", pipeline.shape.microbatches, kMaxMicrobatches},
+                           Size{"ops", pipeline.op_count(), kMaxOps}})
+    if (size.in_pipeline * replicas > size.limit)
+      return "the job has " + std::to_string(size.in_pipeline * replicas) + " " + size.of +
+             ", the limit is " + std::to_string(size.limit) + "; give fewer `replicas`";
+  return {};
 }
 
 }  // namespace
@@ -125,10 +145,12 @@ void expect_rank_may_be_lost(const Schedule& pipeline, const LostRank& lost) {
   if (!pipeline.after.empty() || pipeline.side_stages > 0)
     refuse("its ops wait for each other beyond the data flow");
   if (!pipeline.replicas_of_stage.empty()) refuse("its stages have replicas of their own");
-  const std::int64_t ranks = std::int64_t{pipeline.shape.ranks} * lost.replicas;
-  if (ranks > kMaxRanks)
-    refuse("the job has " + std::to_string(ranks) + " ranks, the limit is " +
-           std::to_string(kMaxRanks));
+  const std::string pipelines = std::to_string(pipeline.pipelines);
+  if (pipeline.shape.microbatches % pipeline.pipelines != 0)
+    refuse("the micro-batches of its " + pipelines +
+           " pipelines differ in number; give a multiple of " + pipelines + " as `microbatches`");
+  const std::string excess = find_excess(pipeline, lost.replicas);
+  if (!excess.empty()) refuse(excess);
 }
 
 ValidSchedule lose_rank(const ValidSchedule& pipeline, const LostRank& lost, std::size_t begun) {
@@ -140,7 +162,7 @@ ValidSchedule lose_rank(const ValidSchedule& pipeline, const LostRank& lost, std
   job.shape.group_size.reset();
   for (std::int32_t& rank : job.rank_of_stage) {
     job.replicas_of_stage.push_back(lost.copies(rank));
-    job.turns_of_stage.push_back(make_turns(lost, rank != lost.rank));
+    job.turns_of_stage.push_back(make_turns(lost, rank != lost.rank, job.shape.microbatches));
     rank = lost.first_copy(rank);
   }
   const auto gone = static_cast<std::size_t>(lost.rank);

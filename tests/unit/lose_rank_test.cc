@@ -81,6 +81,68 @@ TEST(LoseRank, NoOrderBlocks) {
   }
 }
 
+/// Odd shapes too: two pipelines may then have different numbers of micro-batches.
+TEST(LoseRank, EveryScheduleIsRefusedOrLegal) {
+  for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all())
+    for (const std::int32_t ranks : {1, 2, 3})
+      for (const std::int32_t microbatches : {1, 2, 3, 5}) {
+        ScheduleRequest request;
+        request.shape = {
+            ranks, def.implied_chunks.value_or(def.default_chunks), microbatches, 1, {}};
+        if (def.refuse && !def.refuse(request).empty()) continue;
+        const ValidSchedule pipeline = build_schedule(def, request);
+        try {
+          expect_rank_may_be_lost(pipeline, {2, ranks - 1});
+        } catch (const Error&) {
+          continue;
+        }
+        SCOPED_TRACE(def.name + ", " + std::to_string(ranks) + " ranks, " +
+                     std::to_string(microbatches) + " micro-batches");
+        EXPECT_NO_THROW(lose_rank(pipeline, {2, ranks - 1}));
+      }
+}
+
+TEST(LoseRank, RefusesTwoPipelinesOfDifferentSize) {
+  EXPECT_NO_THROW(lose_rank(build("gems", 2, 4), {2, 0}));
+  try {
+    lose_rank(build("gems", 2, 3), {2, 0});
+    FAIL() << "a job of gems with 3 micro-batches is accepted";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("a multiple of 2 as `microbatches`"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(LoseRank, TurnsEndWithTheMicrobatches) {
+  // 65536 replicas of one rank with one micro-batch each: replica 0 runs that of the lost rank.
+  const ValidSchedule job = lose_rank(build("1f1b", 1, 1), {kMaxRanks, 0});
+  EXPECT_EQ(job->turns_of_stage[0].size(), std::size_t{kMaxRanks});
+  EXPECT_EQ(job->rank_of(0, kMaxRanks - 1), 0);
+  EXPECT_EQ(job->order[0].size(), 4u);
+}
+
+TEST(LoseRank, RefusesJobsThatAreTooLarge) {
+  struct Case {
+    std::int32_t ranks;
+    std::int32_t microbatches;
+    std::int32_t replicas;
+    const char* message;
+  };
+  for (const Case& each : {Case{2, 1, 65'536, "131072 ranks, the limit is 65536"},
+                           Case{1, 1024, 20'000, "20480000 micro-batches, the limit is 16777216"},
+                           Case{1, 40'000, 65'536, "2621440000 micro-batches"},
+                           Case{4, 1024, 16'000, "131072000 ops, the limit is 100000000"}}) {
+    SCOPED_TRACE(each.message);
+    try {
+      expect_rank_may_be_lost(build("1f1b", each.ranks, each.microbatches), {each.replicas, 0});
+      ADD_FAILURE() << "is accepted";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(each.message), std::string::npos) << error.what();
+    }
+  }
+}
+
 TEST(LoseRank, RefusesRanksAndReplicasThatAreNotThere) {
   const ValidSchedule pipeline = build("1f1b", 2, 2);
   EXPECT_THROW(lose_rank(pipeline, {2, 2}), Error);

@@ -22,9 +22,6 @@
 
 namespace bubblescope::tools {
 
-/// The maximum number of micro-batches of a step.
-inline constexpr std::int32_t kMaxMicrobatches = 1 << 24;
-
 /// The heading of the flags about memory.
 inline constexpr const char* kMemoryHeading = "Memory";
 

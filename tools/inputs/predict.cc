@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "sim/ir/lower_collectives.h"
+#include "sim/ir/size_limits.h"
 #include "sim/ir/validate.h"
 #include "sim/predict/memory_caps.h"
 #include "sim/predict/moves.h"
@@ -26,8 +27,6 @@
 namespace bubblescope::tools {
 
 namespace {
-
-constexpr std::int64_t kMaxOps = 100'000'000;  // about 20 GB
 
 std::int32_t required(const std::optional<std::int32_t>& value, const std::string& schedule,
                       const std::string& flag) {

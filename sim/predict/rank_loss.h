@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "sim/predict/lose_rank.h"
 #include "sim/predict/predict.h"
@@ -36,9 +37,10 @@ struct LossReport {
   StepCost rerouted;                           ///< the next steps
   Nanos bound = 0;                             ///< no order of the next steps' ops is faster
   /// The same micro-batches on the other replicas alone, each of which has `left_microbatches`;
-  /// nullopt: the schedule cannot have so many.
+  /// nullopt: there is no such schedule.
   std::optional<StepCost> without_replica;
   std::int32_t left_microbatches = 0;
+  std::string left_refusal;  ///< why there is none; empty where there is, or it is not known
 };
 
 /// The micro-batches of each of the other replicas, if the damaged one is left out.

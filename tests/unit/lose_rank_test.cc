@@ -11,6 +11,7 @@
 #include "sim/model/schedule_def.h"
 #include "sim/predict/interrupted_step.h"
 #include "sim/predict/rank_loss.h"
+#include "traces/reports/loss_text.h"
 #include "traces/schedules/native_schedule.h"
 #include "traces/schedules/text_schedule.h"
 
@@ -223,6 +224,19 @@ TEST(RankLoss, TheStepOfTheLossReducesSerialGradientsBehindItsLastOp) {
   // 4 micro-batches of 3 ms, then the reduction, then the optimizer step.
   EXPECT_EQ(report.rerouted.step, 14'000'000);
   EXPECT_EQ(report.interrupted->cost.step, 14'000'000);
+}
+
+TEST(RankLoss, TheTextSaysWhyTheOtherReplicasAreNotTimed) {
+  const ValidSchedule pipeline = build("1f1b", 1, 2);
+  const LostRank lost{2, 0};
+  LossReport report =
+      report_loss(pipeline, reroute(pipeline, lost, costs()), {}, {lost, {}, 0}, costs());
+  report.left_refusal = "a schedule file has a fixed number of micro-batches";
+  EXPECT_NE(traces::write_loss_text(report).find(
+                "there would be 4 micro-batches on each of the others; not timed: a schedule "
+                "file has a fixed number of micro-batches\n"),
+            std::string::npos)
+      << traces::write_loss_text(report);
 }
 
 TEST(RankLoss, ATimeAfterTheStepIsRefused) {

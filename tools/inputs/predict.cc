@@ -227,16 +227,17 @@ std::variant<ValidSchedule, InvalidSchedule> load_alone(const std::string& name_
   return apply_moves(std::move(schedule), choose_moves(options));
 }
 
-/// The pipeline of a replica that has a part of the damaged one's micro-batches; empty where the
-/// schedule is a file, or cannot have so many.
-std::optional<ValidSchedule> build_left(const std::string& name, std::int32_t microbatches,
-                                        PredictOptions options) {
-  if (is_schedule_file(name)) return {};
+/// The pipeline of a replica that has a part of the damaged one's micro-batches, or why there is
+/// none.
+std::variant<ValidSchedule, std::string> build_left(const std::string& name,
+                                                    std::int32_t microbatches,
+                                                    PredictOptions options) {
+  if (is_schedule_file(name)) return "a schedule file has a fixed number of micro-batches";
   options.shape.microbatches = microbatches;
   options.model.global_batch.reset();
   const ScheduleDef& def = find_schedule(name);
   const ScheduleRequest request = make_request(def, options);
-  if (def.refuse && !def.refuse(request).empty()) return {};
+  if (def.refuse && !def.refuse(request).empty()) return name + " cannot have so many";
   return apply_moves(build_schedule(def, request), choose_moves(options));
 }
 
@@ -268,8 +269,13 @@ LossReport report_loss(const std::string& name_or_path, const ValidSchedule& pip
                        const ValidSchedule& rerouted, const PredictOptions& options) {
   const std::int32_t left =
       count_left_microbatches(pipeline->shape.microbatches, options.loss->lost);
-  return sim::report_loss(pipeline, rerouted, build_left(name_or_path, left, options),
-                          *options.loss, make_config(options));
+  const auto built = build_left(name_or_path, left, options);
+  const auto* const schedule = std::get_if<ValidSchedule>(&built);
+  LossReport report = sim::report_loss(
+      pipeline, rerouted, schedule == nullptr ? std::nullopt : std::optional(*schedule),
+      *options.loss, make_config(options));
+  if (schedule == nullptr) report.left_refusal = std::get<std::string>(built);
+  return report;
 }
 
 ValidSchedule load_valid_schedule(const std::string& name_or_path, const PredictOptions& options,

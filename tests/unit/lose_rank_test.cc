@@ -226,6 +226,49 @@ TEST(RankLoss, TheStepOfTheLossReducesSerialGradientsBehindItsLastOp) {
   EXPECT_EQ(report.interrupted->cost.step, 14'000'000);
 }
 
+/// The message with which a Config is refused; empty where it is accepted.
+std::string refusal_of(const Config& config) {
+  try {
+    reroute(build("1f1b", 2, 4), {2, 1}, config);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(RankLoss, ContendedCostsAreRefusedInEveryMessageMode) {
+  CostTable of_stages = make_table(2);
+  for (StageEntry& stage : of_stages.stages) {
+    ContentionEntry& contended = stage.contended.emplace();
+    contended[static_cast<std::size_t>(OpKind::kForward)] = {3'000'000};
+  }
+  CostTable of_messages = make_table(2);
+  of_messages.contended_message = {1'000'000, 2'000'000};
+  for (const CostTable& table : {of_stages, of_messages})
+    for (const auto& mode : kP2pModes) {
+      SCOPED_TRACE(mode.name);
+      Config config;
+      config.costs = table;
+      config.lower.mode = mode.choice;
+      EXPECT_NE(refusal_of(config).find("'contended'"), std::string::npos) << refusal_of(config);
+    }
+}
+
+TEST(RankLoss, RefusalsNameTheInputAndTheReason) {
+  Config given = costs();
+  EXPECT_EQ(refusal_of(given), "");
+  given.arrivals.assign(4, 0);
+  EXPECT_EQ(refusal_of(given),
+            "`lose` cannot be combined with `arrivals`, which lists the micro-batches of one "
+            "pipeline; leave it out");
+  given = costs();
+  given.moves.sharding.emplace();
+  EXPECT_NE(refusal_of(given).find("`fsdp`"), std::string::npos);
+  given = costs();
+  given.moves.offload.emplace();
+  EXPECT_NE(refusal_of(given).find("`offload`"), std::string::npos);
+}
+
 TEST(RankLoss, TheTextSaysWhyTheOtherReplicasAreNotTimed) {
   const ValidSchedule pipeline = build("1f1b", 1, 2);
   const LostRank lost{2, 0};

@@ -260,9 +260,7 @@ ValidSchedule load_pipeline(const std::string& name_or_path, const PredictOption
 }
 
 ValidSchedule lose_rank(const ValidSchedule& pipeline, const PredictOptions& options) {
-  const Config config = make_config(options);
-  expect_loss_config(config);
-  return reroute(pipeline, options.loss->lost, config);
+  return reroute(pipeline, options.loss->lost, make_config(options));
 }
 
 LossReport report_loss(const std::string& name_or_path, const ValidSchedule& pipeline,

@@ -247,10 +247,6 @@ std::variant<ValidSchedule, InvalidSchedule> load_schedule(const std::string& na
                                                            const PredictOptions& options,
                                                            CostUse use) {
   if (!options.loss) return load_alone(name_or_path, options, use);
-  if (options.loss->at)
-    throw Error(
-        "--lose: at= and detect= time the step of the loss, which simulate does; leave "
-        "them out");
   return lose_rank(load_pipeline(name_or_path, options, use), options);
 }
 

@@ -4,8 +4,7 @@
 namespace bubblescope::exec {
 
 StageReplicas::StageReplicas(const Schedule& schedule)
-    : turns_(schedule.turns_of_stage),
-      sharing_(static_cast<std::size_t>(schedule.stages_per_pipeline())) {
+    : schedule_(schedule), sharing_(static_cast<std::size_t>(schedule.stages_per_pipeline())) {
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
     const auto index = static_cast<std::size_t>(stage);
     first_.push_back(places_.size());

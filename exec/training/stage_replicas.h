@@ -12,7 +12,7 @@ namespace bubblescope::exec {
 /// The index of one replica of a stage, on one rank.
 using StageReplica = std::size_t;
 
-/// All replicas, sorted by stage and then rank.
+/// All replicas, sorted by stage and then rank. Refers to the schedule.
 class StageReplicas {
  public:
   explicit StageReplicas(const Schedule& schedule);
@@ -23,7 +23,8 @@ class StageReplicas {
 
   /// The replica that runs an op of a micro-batch.
   StageReplica find(const Op& op) const {
-    return first(op.stage) + static_cast<StageReplica>(replica_of(op));
+    return first(op.stage) +
+           static_cast<StageReplica>(schedule_.replica_of(op.stage, op.microbatch));
   }
   /// The replica of a stage on a rank, for instructions that concern the whole stage.
   StageReplica find(std::int32_t stage, std::int32_t rank) const {
@@ -44,19 +45,7 @@ class StageReplicas {
     std::int32_t rank = 0;
   };
 
-  std::int32_t replicas(std::int32_t stage) const {
-    const auto next = static_cast<std::size_t>(stage) + 1;
-    const StageReplica end = next < first_.size() ? first_[next] : places_.size();
-    return static_cast<std::int32_t>(end - first(stage));
-  }
-
-  std::int32_t replica_of(const Op& op) const {
-    if (turns_.empty()) return op.microbatch % replicas(op.stage);
-    const std::vector<std::int32_t>& turns = turns_[static_cast<std::size_t>(op.stage)];
-    return turns[static_cast<std::size_t>(op.microbatch) % turns.size()];
-  }
-
-  std::vector<std::vector<std::int32_t>> turns_;  ///< as in the schedule
+  const Schedule& schedule_;
   std::vector<Place> places_;
   std::vector<StageReplica> first_;  ///< [stage]
   std::vector<std::vector<StageReplica>> sharing_;

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <tuple>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "sim/analysis/memory_curve.h"
@@ -12,6 +14,9 @@
 #include "sim/engine/simulate.h"
 #include "sim/ir/error.h"
 #include "sim/ir/lane_order.h"
+#include "sim/ir/lower_update.h"
+#include "sim/ir/program_draft.h"
+#include "sim/model/cost_model.h"
 #include "sim/predict/loss_policies.h"
 #include "sim/predict/readiness.h"
 
@@ -92,8 +97,8 @@ struct PastAndRest {
 
 class RestOfStep {
  public:
-  RestOfStep(const Prediction& rerouted, const RankLoss& loss, const PastStep& past)
-      : given_(rerouted.program),
+  RestOfStep(const Program& rerouted, const RankLoss& loss, const PastStep& past)
+      : given_(rerouted),
         pipeline_ranks_(loss.lost.copies(loss.lost.rank)),
         first_peer_(loss.lost.first_copy(loss.lost.rank)),
         loss_(loss),
@@ -167,6 +172,48 @@ class RestOfStep {
   PastAndRest made_;
 };
 
+/// The same instructions, where ranks run their ops in these orders.
+Program reorder(const Program& given, const std::vector<RankOrder>& orders) {
+  std::map<OpKey, InstructionId> id_of;
+  std::vector<std::vector<InstructionId>> places(orders.size());
+  for (InstructionId id = 0; id < given.size(); ++id) {
+    const Instruction& instruction = given.instructions[id];
+    if (!is_compute(instruction.op.kind)) continue;
+    id_of[replica_op(instruction.op)] = id;
+    places[instruction.lane].push_back(id);
+  }
+  std::vector<InstructionId> moved_here(given.size());
+  std::iota(moved_here.begin(), moved_here.end(), InstructionId{0});
+  std::vector<InstructionId> place_of = moved_here;
+  for (std::size_t rank = 0; rank < orders.size(); ++rank)
+    for (std::size_t at = 0; at < orders[rank].size(); ++at) {
+      const InstructionId id = id_of.at(replica_op(orders[rank][at]));
+      moved_here[places[rank][at]] = id;
+      place_of[id] = places[rank][at];
+    }
+  ProgramDraft draft(given.ranks, given.size());
+  for (std::size_t lane = orders.size(); lane < given.lanes.size(); ++lane)
+    draft.add_lane(given.lanes[lane]);
+  for (const InstructionId id : moved_here) {
+    draft.add(given.instructions[id]);
+    for (const InstructionId awaited : given.dependencies_of(id)) draft.wait_for(place_of[awaited]);
+  }
+  return std::get<Program>(std::move(draft).finish());
+}
+
+/// Times a step that runs this Program and then updates its weights. The waits stay first: they
+/// have no lane and wait for nothing.
+void time_step(Prediction& step, Program program, const std::vector<Nanos>& waits,
+               const Config& config) {
+  const UpdateOptions update = choose_lowering(step.schedule, config).update;
+  if (update.any()) program = std::get<Program>(lower_update(step.schedule, program, update));
+  step.program = std::move(program);
+  step.timing.durations = price(step.program, step.models.costs);
+  std::copy(waits.begin(), waits.end(), step.timing.durations.begin());
+  step.timing.gaps = price_gaps(step.program, step.models.costs);
+  step.timeline = simulate(step.program, step.timing).timeline;
+}
+
 StepCost cost_until_end(const Prediction& step) {
   StepCost cost{find_step_bounds(step.timeline).end, 0};
   for (const Peak& peak :
@@ -188,19 +235,21 @@ InterruptedStep interrupt_step(const Prediction& healthy, const RankLoss& loss,
                 ", but the step ends at " + to_text(healthy.report.makespan) +
                 "; give an earlier time");
   const PastStep past(healthy, loss);
-  ValidSchedule job = lose_rank(healthy.schedule, loss.lost, past.begun());
-  Program program = lower_or_refuse(job, choose_lowering(job, config));
-  Prediction step = predict(std::move(job), std::move(program), config);
-  PastAndRest made = RestOfStep(step, loss, past).make();
-  step.program = std::move(made.program);
-  std::vector<Nanos>& durations = step.timing.durations;
-  durations.insert(durations.begin(), made.waits.begin(), made.waits.end());
-  step.timeline = simulate(step.program, durations);
+  Prediction step{lose_rank(healthy.schedule, loss.lost, past.begun())};
+  step.models = find_models(step.schedule, config);
+  LowerOptions lowering = choose_lowering(step.schedule, config);
+  lowering.update = {};
+  const PastAndRest rest = RestOfStep(lower_or_refuse(step.schedule, lowering), loss, past).make();
+  time_step(step, rest.program, rest.waits, config);
   InterruptedStep interrupted{cost_until_end(step), past.lost_work()};
   for (const ReadyPriority policy : kLossPolicies) {
     const ReadyRules rules = make_ready_rules(step, policy);
-    Prediction chosen = step;
-    chosen.timeline = ReadySimulator(step.program, rules).run(durations).timeline;
+    const ReadyRun run =
+        ReadySimulator(step.program, rules).run(step.timing.durations, step.models.costs.op_gap);
+    Prediction chosen{step.schedule};
+    chosen.models = step.models;
+    time_step(chosen, reorder(rest.program, list_run_orders(step.program, run)), rest.waits,
+              config);
     if (find_step_bounds(chosen.timeline).end < interrupted.cost.step)
       interrupted.cost = cost_until_end(chosen);
   }

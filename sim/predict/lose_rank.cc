@@ -9,20 +9,22 @@
 
 #include "sim/engine/simulate.h"
 #include "sim/ir/error.h"
+#include "sim/ir/size_limits.h"
 #include "sim/predict/predict.h"
 
 namespace bubblescope::inline sim {
 
 namespace {
 
-/// One op, or the two of an overlapped pair, at its place in the pipeline's time.
-struct Step {
+/// The ops that a rank runs at once: an op, or the two ops of a pair. `time` is when the pipeline
+/// would run them.
+struct Unit {
   Nanos time = 0;
   Op first;
   std::optional<Op> second;
 };
 
-using Steps = std::vector<Step>;
+using Units = std::vector<Unit>;
 
 /// [rank]: the starts of its ops where every op takes one unit of time and messages none.
 std::vector<std::vector<Nanos>> find_unit_times(const ValidSchedule& pipeline) {
@@ -40,69 +42,88 @@ std::vector<std::vector<Nanos>> find_unit_times(const ValidSchedule& pipeline) {
   return times;
 }
 
-/// A rank's ops as steps of a replica's micro-batches.
-Steps find_steps(const RankOrder& order, const std::vector<Nanos>& times, const LostRank& lost,
+/// The units of a rank, with the micro-batches of one replica.
+Units find_units(const RankOrder& order, const std::vector<Nanos>& times, const LostRank& lost,
                  std::int32_t replica) {
-  Steps steps;
+  Units units;
   for (std::size_t at = 0; at < order.size(); ++at) {
     Op op = order[at];
     op.microbatch = op.microbatch * lost.replicas + replica;
     if (op.pairing == Pairing::kSecond)
-      steps.back().second = op;
+      units.back().second = op;
     else
-      steps.push_back({times[at], op, {}});
+      units.push_back({times[at], op, {}});
   }
-  return steps;
+  return units;
 }
 
-/// The number of steps to which the first ops of an order belong.
-std::size_t count_steps(const RankOrder& order, std::size_t ops) {
+/// The number of units that contain the first `ops` ops of an order.
+std::size_t count_units(const RankOrder& order, std::size_t ops) {
   return static_cast<std::size_t>(
       std::count_if(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(ops),
                     [](const Op& op) { return op.pairing != Pairing::kSecond; }));
 }
 
-/// The part of the lost rank's steps that goes to one peer.
-Steps take_turns(const Steps& all, const LostRank& lost, std::int32_t peer) {
-  Steps taken;
-  for (const Step& step : all) {
-    const bool first = lost.peer_of(step.first.microbatch) == peer;
-    const bool second = step.second && lost.peer_of(step.second->microbatch) == peer;
+/// The part of the lost rank's units that one peer takes over.
+Units take_turns(const Units& all, const LostRank& lost, std::int32_t peer) {
+  Units taken;
+  for (const Unit& unit : all) {
+    const bool first = lost.peer_of(unit.first.microbatch) == peer;
+    const bool second = unit.second && lost.peer_of(unit.second->microbatch) == peer;
     if (first && second) {
-      taken.push_back(step);
+      taken.push_back(unit);
       continue;
     }
     if (!first && !second) continue;
-    Op alone = first ? step.first : *step.second;
+    Op alone = first ? unit.first : *unit.second;
     alone.pairing = Pairing::kAlone;
-    taken.push_back({step.time, alone, {}});
+    taken.push_back({unit.time, alone, {}});
   }
   return taken;
 }
 
-/// The ops of both, in the order of their times, behind the steps of its own that a rank has begun.
-RankOrder merge(const Steps& own, const Steps& taken, std::size_t begun) {
+/// The ops of both, in the order of their times, behind the units of its own that a rank has begun.
+RankOrder merge(const Units& own, const Units& taken, std::size_t begun) {
   const auto rest = own.begin() + static_cast<std::ptrdiff_t>(begun);
-  Steps all(own.begin(), rest);
+  Units all(own.begin(), rest);
   std::merge(rest, own.end(), taken.begin(), taken.end(), std::back_inserter(all),
-             [](const Step& a, const Step& b) { return a.time < b.time; });
+             [](const Unit& a, const Unit& b) { return a.time < b.time; });
   RankOrder order;
-  for (const Step& step : all) {
-    order.push_back(step.first);
-    if (step.second) order.push_back(*step.second);
+  for (const Unit& unit : all) {
+    order.push_back(unit.first);
+    if (unit.second) order.push_back(*unit.second);
   }
   return order;
 }
 
-/// The turns of a stage's replicas: in a whole stage each runs its own micro-batches.
-std::vector<std::int32_t> make_turns(const LostRank& lost, bool is_whole) {
-  const std::int32_t round = lost.replicas * (is_whole ? 1 : lost.replicas - 1);
+/// The turns of a stage's replicas: in a whole stage each runs its own micro-batches. They repeat
+/// after a round, or end before with the micro-batches of the job.
+std::vector<std::int32_t> make_turns(const LostRank& lost, bool is_whole,
+                                     std::int32_t microbatches) {
+  const std::int64_t round = std::int64_t{lost.replicas} * (is_whole ? 1 : lost.replicas - 1);
   std::vector<std::int32_t> turns;
-  for (std::int32_t microbatch = 0; microbatch < round; ++microbatch) {
+  const std::int64_t size = std::min<std::int64_t>(round, microbatches);
+  for (std::int32_t microbatch = 0; microbatch < size; ++microbatch) {
     const bool moves = !is_whole && lost.is_damaged(microbatch);
     turns.push_back(moves ? lost.peer_of(microbatch) : microbatch % lost.replicas);
   }
   return turns;
+}
+
+/// How large a job of these replicas is, where that is too large; else empty.
+std::string find_excess(const Schedule& pipeline, std::int32_t replicas) {
+  struct Size {
+    const char* of;
+    std::int64_t in_pipeline;
+    std::int64_t limit;
+  };
+  for (const Size& size : {Size{"ranks", pipeline.shape.ranks, kMaxRanks},
+                           Size{"micro-batches", pipeline.shape.microbatches, kMaxMicrobatches},
+                           Size{"ops", pipeline.op_count(), kMaxOps}})
+    if (size.in_pipeline * replicas > size.limit)
+      return "the job has " + std::to_string(size.in_pipeline * replicas) + " " + size.of +
+             ", the limit is " + std::to_string(size.limit) + "; give fewer `replicas`";
+  return {};
 }
 
 }  // namespace
@@ -124,10 +145,12 @@ void expect_rank_may_be_lost(const Schedule& pipeline, const LostRank& lost) {
   if (!pipeline.after.empty() || pipeline.side_stages > 0)
     refuse("its ops wait for each other beyond the data flow");
   if (!pipeline.replicas_of_stage.empty()) refuse("its stages have replicas of their own");
-  const std::int64_t ranks = std::int64_t{pipeline.shape.ranks} * lost.replicas;
-  if (ranks > kMaxRanks)
-    refuse("the job has " + std::to_string(ranks) + " ranks, the limit is " +
-           std::to_string(kMaxRanks));
+  const std::string pipelines = std::to_string(pipeline.pipelines);
+  if (pipeline.shape.microbatches % pipeline.pipelines != 0)
+    refuse("the micro-batches of its " + pipelines +
+           " pipelines differ in number; give a multiple of " + pipelines + " as `microbatches`");
+  const std::string excess = find_excess(pipeline, lost.replicas);
+  if (!excess.empty()) refuse(excess);
 }
 
 ValidSchedule lose_rank(const ValidSchedule& pipeline, const LostRank& lost, std::size_t begun) {
@@ -139,19 +162,19 @@ ValidSchedule lose_rank(const ValidSchedule& pipeline, const LostRank& lost, std
   job.shape.group_size.reset();
   for (std::int32_t& rank : job.rank_of_stage) {
     job.replicas_of_stage.push_back(lost.copies(rank));
-    job.turns_of_stage.push_back(make_turns(lost, rank != lost.rank));
+    job.turns_of_stage.push_back(make_turns(lost, rank != lost.rank, job.shape.microbatches));
     rank = lost.first_copy(rank);
   }
   const auto gone = static_cast<std::size_t>(lost.rank);
-  const Steps moved = find_steps(pipeline->order[gone], times[gone], lost, lost.replicas - 1);
+  const Units moved = find_units(pipeline->order[gone], times[gone], lost, lost.replicas - 1);
   job.order.clear();
   for (std::int32_t rank = 0; rank < pipeline->shape.ranks; ++rank)
     for (std::int32_t replica = 0; replica < lost.copies(rank); ++replica) {
       const auto at = static_cast<std::size_t>(rank);
-      const Steps own = find_steps(pipeline->order[at], times[at], lost, replica);
+      const Units own = find_units(pipeline->order[at], times[at], lost, replica);
       const bool is_peer = rank == lost.rank;
       job.order.push_back(is_peer ? merge(own, take_turns(moved, lost, replica),
-                                          count_steps(pipeline->order[at], begun))
+                                          count_units(pipeline->order[at], begun))
                                   : merge(own, {}, 0));
     }
   return require_valid(std::move(job));

@@ -42,7 +42,8 @@ struct LostRank {
 
 /// Throws Error where there is no such rank, or no other replica; and Error (Fault::kProblem) for
 /// schedules that bind more than ops to a rank: posted messages, versions of weights, copies of
-/// activations, fused forwards, after edges, stages that several ranks share already.
+/// activations, fused forwards, after edges, stages that several ranks share already; for two
+/// pipelines with unequal numbers of micro-batches; and for jobs that are too large.
 void expect_rank_may_be_lost(const Schedule& pipeline, const LostRank& lost);
 
 /// The whole job without the rank, its micro-batches at its peers. A peer runs them when the lost

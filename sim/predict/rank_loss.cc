@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "sim/ir/error.h"
 #include "sim/predict/interrupted_step.h"
@@ -47,36 +49,65 @@ std::int32_t count_left_microbatches(std::int32_t microbatches, const LostRank& 
   return static_cast<std::int32_t>((all + lost.replicas - 2) / (lost.replicas - 1));
 }
 
-void expect_loss_config(const Config& config) {
-  const auto refuse = [](const std::string& what) {
-    throw Error("`lose` compares steps of one pipeline with those of all replicas, and " + what);
+namespace {
+
+void refuse_if(bool is_given, const std::string& what) {
+  if (is_given) throw Error("`lose` cannot be combined with " + what);
+}
+
+bool is_contended(const CostTable& table) {
+  const auto has_contended = [](const std::vector<StageEntry>& stages) {
+    return std::any_of(stages.begin(), stages.end(),
+                       [](const StageEntry& stage) { return stage.contended.has_value(); });
   };
-  if (!config.injections.empty() || !config.slow_ranks.empty())
-    refuse("other faults name ranks of one pipeline; leave `inject` and `slow` out");
-  if (!config.arrivals.empty()) refuse("arrivals are of one; leave `arrivals` out");
-  if (config.policy) refuse("chooses the order itself; leave `policy` out");
-  if (std::holds_alternative<ModelCosts>(config.costs))
-    refuse("a model prices the devices of one; give `costs` instead");
+  return !table.contended_message.empty() || has_contended(table.stages) ||
+         has_contended(table.stage_kinds);
+}
+
+void expect_loss_table(const CostTable& table) {
+  refuse_if(!table.replicas.empty(),
+            "a cost file's 'replicas', because it takes all replicas as alike; leave them out");
+  refuse_if(table.cluster.has_value(),
+            "a cost file's 'cluster', which has the nodes of one pipeline; leave it out");
+  refuse_if(!table.links.empty(),
+            "a cost file's 'links', which are those between ranks of one pipeline; leave them out");
+  refuse_if(
+      !table.static_bytes.empty(),
+      "a cost file's 'static_bytes', which lists the ranks of one pipeline; leave the list out");
+  refuse_if(has_lists(table),
+            "a cost file's lists, which have the micro-batches of one pipeline; leave them out");
+  refuse_if(is_contended(table),
+            "a cost file's 'contended', by which ops slow each other; leave it out");
+}
+
+}  // namespace
+
+void expect_loss_config(const Config& config) {
+  refuse_if(!config.injections.empty(),
+            "`inject`, which names single ranks of one pipeline; leave it out");
+  refuse_if(!config.slow_ranks.empty(),
+            "`slow`, which names single ranks of one pipeline; leave it out");
+  refuse_if(!config.arrivals.empty(),
+            "`arrivals`, which lists the micro-batches of one pipeline; leave it out");
+  refuse_if(config.policy.has_value(), "`policy`, because it tries all of them; leave it out");
+  refuse_if(config.moves.sharding.has_value(),
+            "`fsdp`, which posts collectives on the ranks of one pipeline; leave it out");
+  refuse_if(config.moves.offload.has_value(),
+            "`offload`, which binds copies of activations to a rank; leave it out");
+  refuse_if(std::holds_alternative<ModelCosts>(config.costs),
+            "`model`, which prices the devices of one pipeline; give `costs` instead");
   const auto* const uniform = std::get_if<UniformCosts>(&config.costs);
-  if (uniform != nullptr && uniform->network)
-    refuse("a network has the nodes of one; leave `network` out");
-  const auto* const table = std::get_if<CostTable>(&config.costs);
-  if (table == nullptr) return;
-  if (!table->replicas.empty())
-    refuse("takes them as alike; leave 'replicas' out of the cost file");
-  if (table->cluster || !table->links.empty() || !table->static_bytes.empty())
-    refuse("ranks of one have links, nodes or bytes; leave them out of the cost file");
-  if (has_lists(*table))
-    refuse("its lists have the micro-batches of one; leave the cost file's lists out");
+  refuse_if(uniform != nullptr && uniform->network,
+            "`network`, which has the nodes of one pipeline; leave it out");
+  if (const auto* const table = std::get_if<CostTable>(&config.costs)) expect_loss_table(*table);
 }
 
 ValidSchedule reroute(const ValidSchedule& pipeline, const LostRank& lost, const Config& config) {
+  expect_loss_config(config);
   Config fixed = strip(config);
   ValidSchedule best = lose_rank(pipeline, lost);
   if (!has_ready_policies(fixed)) return best;
   const Prediction given = predict_given(best, fixed);
-  if (given.timing.traffic)
-    throw Error("`lose` needs ops that do not slow each other; leave 'contended' out");
   Nanos shortest = given.report.makespan;
   const ValidSchedule merged = best;
   for (const ReadyPriority policy : kLossPolicies) {

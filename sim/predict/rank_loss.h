@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "sim/predict/lose_rank.h"
 #include "sim/predict/predict.h"
@@ -36,20 +37,23 @@ struct LossReport {
   StepCost rerouted;                           ///< the next steps
   Nanos bound = 0;                             ///< no order of the next steps' ops is faster
   /// The same micro-batches on the other replicas alone, each of which has `left_microbatches`;
-  /// nullopt: the schedule cannot have so many.
+  /// nullopt: there is no such schedule.
   std::optional<StepCost> without_replica;
   std::int32_t left_microbatches = 0;
+  std::string left_refusal;  ///< why there is none; empty where there is, or it is not known
 };
 
 /// The micro-batches of each of the other replicas, if the damaged one is left out.
 std::int32_t count_left_microbatches(std::int32_t microbatches, const LostRank& lost);
 
-/// Throws Error for what numbers ranks of one pipeline or has no time of its own for each op, such
-/// as injected faults, slow ranks, networks and models.
+/// Throws Error for inputs that refer to single ranks or micro-batches of the pipeline (faults,
+/// slow ranks, arrivals, networks, models), for costs that depend on other ops, and for moves that
+/// bind more than ops to a rank (offload, sharding).
 void expect_loss_config(const Config& config);
 
 /// The job without the rank. Its order is the fastest under the Config of those that lose_rank()
-/// and ready policies make of it; none holds more on a rank than the former.
+/// and the ready policies make; no order holds more activations on any rank than the one from
+/// lose_rank(). Throws Error for a Config that expect_loss_config() refuses.
 ValidSchedule reroute(const ValidSchedule& pipeline, const LostRank& lost, const Config& config);
 
 /// `pipeline` and `rerouted` have their moves; `left` is the pipeline with the micro-batches of

@@ -83,17 +83,22 @@ ReadyRules make_ready_rules(const Prediction& fixed, ReadyPriority policy) {
           find_memory(fixed.schedule, fixed.program, fixed.timeline, fixed.models.memory)};
 }
 
+std::vector<RankOrder> list_run_orders(const Program& program, const ReadyRun& run) {
+  std::vector<RankOrder> orders;
+  for (const std::vector<InstructionId>& ran : run.order) {
+    RankOrder& order = orders.emplace_back();
+    for (const InstructionId id : ran)
+      if (is_compute(program.instructions[id].op.kind))
+        order.push_back(program.instructions[id].op);
+  }
+  return orders;
+}
+
 namespace {
 
 Schedule reorder(const ValidSchedule& schedule, const Program& program, const ReadyRun& run) {
   Schedule reordered = schedule;
-  for (std::size_t rank = 0; rank < reordered.order.size(); ++rank) {
-    RankOrder& order = reordered.order[rank];
-    order.clear();
-    for (const InstructionId id : run.order[rank])
-      if (is_compute(program.instructions[id].op.kind))
-        order.push_back(program.instructions[id].op);
-  }
+  reordered.order = list_run_orders(program, run);
   return reordered;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "sim/analysis/report.h"
 #include "sim/engine/ready_run.h"
@@ -19,6 +20,9 @@ struct ReadyStep {
 
 /// The rules of a policy for a predicted step.
 ReadyRules make_ready_rules(const Prediction& fixed, ReadyPriority policy);
+
+/// [rank]: the compute ops in the order of a run.
+std::vector<RankOrder> list_run_orders(const Program& program, const ReadyRun& run);
 
 /// Lets ranks choose by the policy of the Config; the order of the schedule is their hint. Throws
 /// Error for what a policy cannot reorder, such as posted messages, copies and asynchronous

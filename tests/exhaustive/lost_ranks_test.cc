@@ -131,6 +131,44 @@ TEST(LostRanks, AreReplacedWithinTheBoundsOfTimeAndMemory) {
     expect_sound_next_steps(job);
 }
 
+/// Costs per stage, of a rank with one.
+Config gap_costs(Nanos op_gap, std::size_t stages) {
+  StageEntry stage;
+  stage.forward = 3;
+  stage.input_grad = 2;
+  stage.weight_grad = 4;
+  stage.update = {.optimizer = 1, .reduce_grad = 2};
+  CostTable table;
+  table.stages.assign(stages, stage);
+  table.op_gap = op_gap;
+  Config config;
+  config.costs = table;
+  return config;
+}
+
+TEST(LostRanks, AtItsStartAStepIsAsTheNextWithEveryUpdateAndGap) {
+  std::vector<Job> jobs = list_jobs({"1f1b", "zb-h1"}, 3, 3, 3);
+  for (const char* const name : {"interleaved", "zb-v", "chimera"})
+    for (std::int32_t rank = 0; rank < 2; ++rank)
+      jobs.push_back({name, {2, 2, 4, 1, {}}, {3, rank}});
+  for (const Job& job : jobs)
+    for (const auto& optimizer : kOptimizerModes)
+      for (const auto& reduction : kGradReductions)
+        for (const Nanos op_gap : {0, 5}) {
+          SCOPED_TRACE(to_string(job) + ", optimizer " + std::string(optimizer.name) +
+                       ", reduction " + std::string(reduction.name) + ", gap " +
+                       std::to_string(op_gap));
+          const ValidSchedule pipeline = build_pipeline(job);
+          Config config = gap_costs(op_gap, pipeline->stages_per_pipeline());
+          config.lower.update = {optimizer.choice, reduction.choice};
+          const ValidSchedule rerouted = reroute(pipeline, job.lost, config);
+          const LossReport report =
+              report_loss(pipeline, rerouted, {}, {job.lost, Nanos{0}, 0}, config);
+          EXPECT_EQ(report.interrupted->cost.step, report.rerouted.step);
+          EXPECT_EQ(report.interrupted->cost.peak, report.rerouted.peak);
+        }
+}
+
 /// With b > f and one micro-batch each. Before the last stage, a peer's own backward delays the
 /// damaged replica's by b. On the last stage, the peer has f + b more to do before the last
 /// gradient leaves it.

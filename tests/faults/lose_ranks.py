@@ -331,6 +331,9 @@ REFUSED = [  # flags, exit status, a part of the message
     ('--replicas 2 --lose rank=1 --model llama3-8b --gpu h100', 2, '--costs'),
     ('--replicas 2 --lose rank=1 --slow rank=1,factor=2', 2, '--slow'),
     ('--replicas 2 --lose rank=1 --policy ready', 2, '--policy'),
+    ('--replicas 2 --lose rank=1 --fsdp', 2, 'combined with --fsdp'),
+    ('--replicas 2 --lose rank=1 --offload 1', 2, 'combined with --offload'),
+    ('--replicas 20000 --lose rank=1', 1, '80000 ranks, the limit is 65536'),
 ]
 
 
@@ -342,6 +345,23 @@ def check_refusals(binary):
     message = run(binary, 'run', '1f1b', '--pp', 2, '-m', 2, '--replicas', 2, '--lose', 'rank=1,at=1ms', status=2)
     expect('simulate' in message, f'run accepts a time: {message}')
     run(binary, 'simulate', 'pipedream', '--pp', 2, '-m', 2, '--replicas', 2, '--lose', 'rank=1', status=1)
+    message = run(binary, 'simulate', 'gems', '--pp', 2, '-m', 3, '--replicas', 2, '--lose', 'rank=1', status=1)
+    expect('a multiple of 2 as -m' in message, f'gems with an odd number of micro-batches: {message}')
+    for more, part in (('rank=1,at=3ms', 'at='), ('rank=1', '--slow')):
+        words = ['compare', '1f1b,gpipe', '--pp', 2, '-m', 4, '--replicas', 2, '--lose', more, '--slow', 'rank=1,factor=2']
+        message = run(binary, *words, status=2)
+        expect(message.count('--lose') == 1 and part in message, f'compare refuses flags row by row: {message}')
+
+
+def check_files(binary):
+    """The report says why the other replicas alone are not timed: a file cannot be rebuilt, chimera needs even numbers."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, 'pipeline.json')
+        path.write_text(run(binary, 'convert', '1f1b', '--pp', 2, '-m', 4, '--to', 'native'))
+        text = run(binary, 'simulate', path, '--replicas', 2, '--lose', 'rank=1')
+        expect('8 micro-batches on each of the others; not timed: a schedule file' in text, text)
+    text = run(binary, 'simulate', 'chimera', '--pp', 2, '-m', 2, '--replicas', 3, '--lose', 'rank=1')
+    expect('3 micro-batches on each of the others; not timed: chimera cannot have so many' in text, text)
 
 
 def list_jobs(binary, is_large):
@@ -380,6 +400,7 @@ def main():
         check_closed_forms(binary)
         check_wrong_turns(binary)
         check_refusals(binary)
+        check_files(binary)
         trained = check_training(binary)
     except Wrong as wrong:
         sys.exit(str(wrong))

@@ -11,6 +11,7 @@
 #include "sim/model/schedule_def.h"
 #include "sim/predict/interrupted_step.h"
 #include "sim/predict/rank_loss.h"
+#include "traces/reports/loss_text.h"
 #include "traces/schedules/native_schedule.h"
 #include "traces/schedules/text_schedule.h"
 
@@ -81,6 +82,68 @@ TEST(LoseRank, NoOrderBlocks) {
   }
 }
 
+/// Odd shapes too: two pipelines may then have different numbers of micro-batches.
+TEST(LoseRank, EveryScheduleIsRefusedOrLegal) {
+  for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all())
+    for (const std::int32_t ranks : {1, 2, 3})
+      for (const std::int32_t microbatches : {1, 2, 3, 5}) {
+        ScheduleRequest request;
+        request.shape = {
+            ranks, def.implied_chunks.value_or(def.default_chunks), microbatches, 1, {}};
+        if (def.refuse && !def.refuse(request).empty()) continue;
+        const ValidSchedule pipeline = build_schedule(def, request);
+        try {
+          expect_rank_may_be_lost(pipeline, {2, ranks - 1});
+        } catch (const Error&) {
+          continue;
+        }
+        SCOPED_TRACE(def.name + ", " + std::to_string(ranks) + " ranks, " +
+                     std::to_string(microbatches) + " micro-batches");
+        EXPECT_NO_THROW(lose_rank(pipeline, {2, ranks - 1}));
+      }
+}
+
+TEST(LoseRank, RefusesTwoPipelinesOfDifferentSize) {
+  EXPECT_NO_THROW(lose_rank(build("gems", 2, 4), {2, 0}));
+  try {
+    lose_rank(build("gems", 2, 3), {2, 0});
+    FAIL() << "a job of gems with 3 micro-batches is accepted";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("a multiple of 2 as `microbatches`"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(LoseRank, TurnsEndWithTheMicrobatches) {
+  // 65536 replicas of one rank with one micro-batch each: replica 0 runs that of the lost rank.
+  const ValidSchedule job = lose_rank(build("1f1b", 1, 1), {kMaxRanks, 0});
+  EXPECT_EQ(job->turns_of_stage[0].size(), std::size_t{kMaxRanks});
+  EXPECT_EQ(job->rank_of(0, kMaxRanks - 1), 0);
+  EXPECT_EQ(job->order[0].size(), 4u);
+}
+
+TEST(LoseRank, RefusesJobsThatAreTooLarge) {
+  struct Case {
+    std::int32_t ranks;
+    std::int32_t microbatches;
+    std::int32_t replicas;
+    const char* message;
+  };
+  for (const Case& each : {Case{2, 1, 65'536, "131072 ranks, the limit is 65536"},
+                           Case{1, 1024, 20'000, "20480000 micro-batches, the limit is 16777216"},
+                           Case{1, 40'000, 65'536, "2621440000 micro-batches"},
+                           Case{4, 1024, 16'000, "131072000 ops, the limit is 100000000"}}) {
+    SCOPED_TRACE(each.message);
+    try {
+      expect_rank_may_be_lost(build("1f1b", each.ranks, each.microbatches), {each.replicas, 0});
+      ADD_FAILURE() << "is accepted";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(each.message), std::string::npos) << error.what();
+    }
+  }
+}
+
 TEST(LoseRank, RefusesRanksAndReplicasThatAreNotThere) {
   const ValidSchedule pipeline = build("1f1b", 2, 2);
   EXPECT_THROW(lose_rank(pipeline, {2, 2}), Error);
@@ -120,6 +183,103 @@ TEST(RankLoss, AStepThatLosesARankAtItsStartIsOneOfTheNext) {
     EXPECT_EQ(report.interrupted->cost.step, report.rerouted.step);
     EXPECT_EQ(report.interrupted->lost_work, 0);
   }
+}
+
+/// Forward 1 ms and backward 2 ms on each of so many stages.
+CostTable make_table(std::size_t stages) {
+  StageEntry stage;
+  stage.forward = 1'000'000;
+  stage.backward = 2'000'000;
+  CostTable table;
+  table.stages.assign(stages, stage);
+  return table;
+}
+
+TEST(RankLoss, TheStepOfTheLossKeepsTheGapBetweenOps) {
+  CostTable table = make_table(1);
+  table.op_gap = 5'000'000;
+  Config config;
+  config.costs = table;
+  const ValidSchedule pipeline = build("1f1b", 1, 2);
+  const LostRank lost{2, 0};
+  const ValidSchedule rerouted = reroute(pipeline, lost, config);
+  const LossReport report = report_loss(pipeline, rerouted, {}, {lost, Nanos{0}, 0}, config);
+  // 4 micro-batches of 3 ms, and 7 gaps between 8 ops.
+  EXPECT_EQ(report.rerouted.step, 47'000'000);
+  EXPECT_EQ(report.interrupted->cost.step, 47'000'000);
+}
+
+TEST(RankLoss, TheStepOfTheLossReducesSerialGradientsBehindItsLastOp) {
+  UniformCost cost;
+  cost.forward = 1'000'000;
+  cost.input_grad = cost.weight_grad = 1'000'000;
+  cost.update.reduce_grad = cost.update.optimizer = 1'000'000;
+  Config config;
+  config.costs = UniformCosts{cost};
+  config.lower.update = {OptimizerMode::kBarrier, GradReduction::kSerial};
+  const ValidSchedule pipeline = build("1f1b", 1, 2);
+  const LostRank lost{2, 0};
+  const ValidSchedule rerouted = reroute(pipeline, lost, config);
+  const LossReport report = report_loss(pipeline, rerouted, {}, {lost, Nanos{0}, 0}, config);
+  // 4 micro-batches of 3 ms, then the reduction, then the optimizer step.
+  EXPECT_EQ(report.rerouted.step, 14'000'000);
+  EXPECT_EQ(report.interrupted->cost.step, 14'000'000);
+}
+
+/// The message with which a Config is refused; empty where it is accepted.
+std::string refusal_of(const Config& config) {
+  try {
+    reroute(build("1f1b", 2, 4), {2, 1}, config);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(RankLoss, ContendedCostsAreRefusedInEveryMessageMode) {
+  CostTable of_stages = make_table(2);
+  for (StageEntry& stage : of_stages.stages) {
+    ContentionEntry& contended = stage.contended.emplace();
+    contended[static_cast<std::size_t>(OpKind::kForward)] = {3'000'000};
+  }
+  CostTable of_messages = make_table(2);
+  of_messages.contended_message = {1'000'000, 2'000'000};
+  for (const CostTable& table : {of_stages, of_messages})
+    for (const auto& mode : kP2pModes) {
+      SCOPED_TRACE(mode.name);
+      Config config;
+      config.costs = table;
+      config.lower.mode = mode.choice;
+      EXPECT_NE(refusal_of(config).find("'contended'"), std::string::npos) << refusal_of(config);
+    }
+}
+
+TEST(RankLoss, RefusalsNameTheInputAndTheReason) {
+  Config given = costs();
+  EXPECT_EQ(refusal_of(given), "");
+  given.arrivals.assign(4, 0);
+  EXPECT_EQ(refusal_of(given),
+            "`lose` cannot be combined with `arrivals`, which lists the micro-batches of one "
+            "pipeline; leave it out");
+  given = costs();
+  given.moves.sharding.emplace();
+  EXPECT_NE(refusal_of(given).find("`fsdp`"), std::string::npos);
+  given = costs();
+  given.moves.offload.emplace();
+  EXPECT_NE(refusal_of(given).find("`offload`"), std::string::npos);
+}
+
+TEST(RankLoss, TheTextSaysWhyTheOtherReplicasAreNotTimed) {
+  const ValidSchedule pipeline = build("1f1b", 1, 2);
+  const LostRank lost{2, 0};
+  LossReport report =
+      report_loss(pipeline, reroute(pipeline, lost, costs()), {}, {lost, {}, 0}, costs());
+  report.left_refusal = "a schedule file has a fixed number of micro-batches";
+  EXPECT_NE(traces::write_loss_text(report).find(
+                "there would be 4 micro-batches on each of the others; not timed: a schedule "
+                "file has a fixed number of micro-batches\n"),
+            std::string::npos)
+      << traces::write_loss_text(report);
 }
 
 TEST(RankLoss, ATimeAfterTheStepIsRefused) {

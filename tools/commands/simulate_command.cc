@@ -86,7 +86,7 @@ std::optional<SimulateOptions> parse_simulate_options(const Arguments& arguments
   add_predict_options(app, options.predict);
   add_noise_options(app, options.predict.noise);
   add_arrival_options(app, options.predict);
-  add_loss_option(app, options.predict);
+  add_loss_option(app, options.predict, LossKeys::kRankAndTime);
   add_held_memory_options(app, options.predict);
   add_model_options(app, options.predict.model);
   add_format_option(app, options.format, {"text", "json", "csv"});

@@ -8,11 +8,14 @@ namespace bubblescope::tools {
 
 namespace {
 
-RankLoss parse_loss(const std::string& text) {
+RankLoss parse_loss(const std::string& text, LossKeys keys) {
   const KeyValues values(text, {"rank", "at", "detect"});
   values.at("rank");
   RankLoss loss;
   loss.lost.rank = *values.integer("rank", 0);
+  if (keys == LossKeys::kRank && (values.find("at") || values.find("detect")))
+    throw Error(
+        "--lose: at= and detect= time the step of the loss, which simulate does; leave them out");
   if (const auto at = values.find("at")) loss.at = parse_duration(*at);
   if (const auto detection = values.find("detect")) loss.detection = parse_duration(*detection);
   if (loss.detection > 0 && !loss.at)
@@ -22,12 +25,13 @@ RankLoss parse_loss(const std::string& text) {
 
 }  // namespace
 
-void add_loss_option(CommandFlags& app, PredictOptions& options) {
+void add_loss_option(CommandFlags& app, PredictOptions& options, LossKeys keys) {
   const Heading heading(app, "Shape");
   app.add_parsed(
-         "--lose", [&options](const std::string& text) { options.loss = parse_loss(text); },
+         "--lose",
+         [&options, keys](const std::string& text) { options.loss = parse_loss(text, keys); },
          "a rank that one of --replicas pipelines has lost; the others run its micro-batches")
-      ->type_name("rank=R[,at=TIME][,detect=TIME]");
+      ->type_name(keys == LossKeys::kRank ? "rank=R" : "rank=R[,at=TIME][,detect=TIME]");
 }
 
 PredictOptions take_replicas(PredictOptions options) {

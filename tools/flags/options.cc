@@ -9,6 +9,7 @@
 #include "sim/ir/error.h"
 #include "sim/ir/number.h"
 #include "sim/ir/registry.h"
+#include "sim/ir/size_limits.h"
 #include "tools/flags/choice.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/heading.h"

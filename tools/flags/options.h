@@ -22,9 +22,6 @@
 
 namespace bubblescope::tools {
 
-/// The maximum number of micro-batches of a step.
-inline constexpr std::int32_t kMaxMicrobatches = 1 << 24;
-
 /// The heading of the flags about memory.
 inline constexpr const char* kMemoryHeading = "Memory";
 
@@ -95,8 +92,10 @@ void add_held_memory_options(CommandFlags& app, PredictOptions& options);
 std::int32_t parse_send_budget(const std::string& text);
 /// --arrivals and --policy, for what is simulated.
 void add_arrival_options(CommandFlags& app, PredictOptions& options);
+/// The keys of --lose: only `simulate` times the step in which the rank dies.
+enum class LossKeys : std::uint8_t { kRank, kRankAndTime };
 /// --lose, for commands that take one pipeline's schedule.
-void add_loss_option(CommandFlags& app, PredictOptions& options);
+void add_loss_option(CommandFlags& app, PredictOptions& options, LossKeys keys = LossKeys::kRank);
 /// Takes --replicas as those of the whole pipeline where a rank is lost. Throws Error where that
 /// leaves none.
 PredictOptions take_replicas(PredictOptions options);

@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "sim/ir/lower_collectives.h"
+#include "sim/ir/size_limits.h"
 #include "sim/ir/validate.h"
 #include "sim/predict/memory_caps.h"
 #include "sim/predict/moves.h"
@@ -26,8 +27,6 @@
 namespace bubblescope::tools {
 
 namespace {
-
-constexpr std::int64_t kMaxOps = 100'000'000;  // about 20 GB
 
 std::int32_t required(const std::optional<std::int32_t>& value, const std::string& schedule,
                       const std::string& flag) {
@@ -228,16 +227,17 @@ std::variant<ValidSchedule, InvalidSchedule> load_alone(const std::string& name_
   return apply_moves(std::move(schedule), choose_moves(options));
 }
 
-/// The pipeline of a replica that has a part of the damaged one's micro-batches; empty where the
-/// schedule is a file, or cannot have so many.
-std::optional<ValidSchedule> build_left(const std::string& name, std::int32_t microbatches,
-                                        PredictOptions options) {
-  if (is_schedule_file(name)) return {};
+/// The pipeline of a replica that has a part of the damaged one's micro-batches, or why there is
+/// none.
+std::variant<ValidSchedule, std::string> build_left(const std::string& name,
+                                                    std::int32_t microbatches,
+                                                    PredictOptions options) {
+  if (is_schedule_file(name)) return "a schedule file has a fixed number of micro-batches";
   options.shape.microbatches = microbatches;
   options.model.global_batch.reset();
   const ScheduleDef& def = find_schedule(name);
   const ScheduleRequest request = make_request(def, options);
-  if (def.refuse && !def.refuse(request).empty()) return {};
+  if (def.refuse && !def.refuse(request).empty()) return name + " cannot have so many";
   return apply_moves(build_schedule(def, request), choose_moves(options));
 }
 
@@ -247,10 +247,6 @@ std::variant<ValidSchedule, InvalidSchedule> load_schedule(const std::string& na
                                                            const PredictOptions& options,
                                                            CostUse use) {
   if (!options.loss) return load_alone(name_or_path, options, use);
-  if (options.loss->at)
-    throw Error(
-        "--lose: at= and detect= time the step of the loss, which simulate does; leave "
-        "them out");
   return lose_rank(load_pipeline(name_or_path, options, use), options);
 }
 
@@ -260,17 +256,20 @@ ValidSchedule load_pipeline(const std::string& name_or_path, const PredictOption
 }
 
 ValidSchedule lose_rank(const ValidSchedule& pipeline, const PredictOptions& options) {
-  const Config config = make_config(options);
-  expect_loss_config(config);
-  return reroute(pipeline, options.loss->lost, config);
+  return reroute(pipeline, options.loss->lost, make_config(options));
 }
 
 LossReport report_loss(const std::string& name_or_path, const ValidSchedule& pipeline,
                        const ValidSchedule& rerouted, const PredictOptions& options) {
   const std::int32_t left =
       count_left_microbatches(pipeline->shape.microbatches, options.loss->lost);
-  return sim::report_loss(pipeline, rerouted, build_left(name_or_path, left, options),
-                          *options.loss, make_config(options));
+  const auto built = build_left(name_or_path, left, options);
+  const auto* const schedule = std::get_if<ValidSchedule>(&built);
+  LossReport report = sim::report_loss(
+      pipeline, rerouted, schedule == nullptr ? std::nullopt : std::optional(*schedule),
+      *options.loss, make_config(options));
+  if (schedule == nullptr) report.left_refusal = std::get<std::string>(built);
+  return report;
 }
 
 ValidSchedule load_valid_schedule(const std::string& name_or_path, const PredictOptions& options,

@@ -73,6 +73,7 @@ PredictOptions read_inputs(PredictOptions options, const std::vector<std::string
   if (!options.arrivals_file.empty())
     options.arrivals = traces::read_release_times(options.arrivals_file);
   if (options.model.given()) options.model.on_devices = resolve(options.model);
+  if (options.loss) expect_loss_config(make_config(options));
   return options;
 }
 

@@ -64,11 +64,11 @@ std::string write_loss_text(const LossReport& report) {
   text += fmt::format("no order of the next steps is faster than {}\n", to_text(report.bound));
   const std::string left =
       fmt::format("{} micro-batches on each of the others", report.left_microbatches);
-  return text + (report.without_replica
-                     ? fmt::format("without the damaged replica there are {}\n", left)
-                     : fmt::format("without the damaged replica there would be {}, which this "
-                                   "schedule cannot have\n",
-                                   left));
+  if (report.without_replica)
+    return text + fmt::format("without the damaged replica there are {}\n", left);
+  const std::string reason = report.left_refusal.empty() ? "" : ": " + report.left_refusal;
+  return text +
+         fmt::format("without the damaged replica there would be {}; not timed{}\n", left, reason);
 }
 
 void write_loss_json(JsonWriter& json, const LossReport& report) {

@@ -10,11 +10,11 @@
 //   without the damaged replica there are 12 micro-batches on each of the others
 //
 // "peak act" is the most micro-batches that a rank holds. As json:
-//   "loss":{"replicas":3,"rank":1,"at_ns":10000000,"detection_ns":0,"lost_work_ns":6000000,
+//   "loss":{"replicas":3,"rank":1,"at_ns":10000000,"detection_ns":0,"lost_work_ns":5000000,
 //    "healthy":{"step_ns":...,"peak_activations":4.0},"this_step":{...},"next_steps":{...},
 //    "bound_ns":...,"left_microbatches":12,"without_replica":{...}}
-// "at_ns" and "without_replica" are null where they are not known; then "lost_work_ns" and
-// "this_step" are absent.
+// "without_replica" is null where those steps are not timed. "at_ns" is null where the rank is lost
+// between two steps; then "lost_work_ns" and "this_step" are absent.
 #pragma once
 
 #include <string>

@@ -245,7 +245,7 @@ InterruptedStep interrupt_step(const Prediction& healthy, const RankLoss& loss,
   for (const ReadyPriority policy : kLossPolicies) {
     const ReadyRules rules = make_ready_rules(step, policy);
     const ReadyRun run =
-        ReadySimulator(step.program, rules).run(step.timing.durations, step.models.costs.op_gap);
+        ReadySimulator(step.program, rules).run(step.timing.durations, step.timing.gaps);
     Prediction chosen{step.schedule};
     chosen.models = step.models;
     time_step(chosen, reorder(rest.program, list_run_orders(step.program, run)), rest.waits,

@@ -349,7 +349,7 @@ OrderPool search_orders(const SearchProblem& problem, const SearchPlan& plan) {
 TokenOrder find_best_order(const SearchProblem& problem) {
   OrderPool pool(problem);
   CapLadder ladder(problem);
-  SearchPlan plan = quick_plan(problem, ladder.levels_per_forward());
+  SearchPlan plan = quick_plan(problem, ladder.levels_per_microbatch());
   plan.is_level = true;
   const Nanos bound = span_lower_bound(problem);
   while (const std::optional<SearchProblem> level = ladder.next()) {

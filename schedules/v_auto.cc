@@ -7,7 +7,8 @@ namespace {
 
 const ScheduleRegistrar register_v_auto{{
     .name = "v-auto",
-    .summary = "the shortest order on a V of two chunks that the heuristics find under `cap`",
+    .summary =
+        "the order with the shortest span on a V of two chunks that heuristics find under `cap`",
     .source = "Qi et al. 2024b",
     .implied_chunks = 2,
     .reads_costs = true,

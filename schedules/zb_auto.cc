@@ -7,7 +7,7 @@ namespace {
 
 const ScheduleRegistrar register_zb_auto{{
     .name = "zb-auto",
-    .summary = "the shortest zero-bubble order that the heuristics find for the costs under `cap`",
+    .summary = "the zero-bubble order with the shortest span that heuristics find under `cap`",
     .source = "Qi et al. 2024, section 3",
     .implied_chunks = 1,
     .reads_costs = true,

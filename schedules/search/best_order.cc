@@ -53,20 +53,13 @@ std::int32_t brief_microbatches(const SearchProblem& problem) {
   return std::min(problem.microbatches, 2 * problem.ranks + 2);
 }
 
-/// The largest number of chunks that a rank of a V holds.
-std::int64_t peak_of(const SearchProblem& problem, const TokenOrder& order) {
-  std::int64_t peak = 0;
-  for (std::size_t at = 0, held = 0; at < order.size(); ++at) {
-    if (at % static_cast<std::size_t>(problem.ops_per_rank()) == 0) held = 0;
-    if (step_of(order[at]) == Step::kForward) peak = std::max<std::int64_t>(peak, ++held);
-    if (step_of(order[at]) == Step::kWeightGrad) --held;
-  }
-  return peak;
+/// [rank]: the maximum number of chunks that it holds while the block repeats.
+std::vector<std::int32_t> steady_peaks(const BlockRows& block) {
+  return peaks_of(repeat_block(block, static_cast<std::int32_t>(block.size()) + 2));
 }
 
-/// Whether every rank stays within its cap while the block repeats.
 bool steady_state_fits(const SearchProblem& problem, const BlockRows& block) {
-  const std::vector<std::int32_t> peaks = peaks_of(repeat_block(block, problem.ranks + 2));
+  const std::vector<std::int32_t> peaks = steady_peaks(block);
   for (std::int32_t rank = 0; rank < problem.ranks; ++rank)
     if (peaks[static_cast<std::size_t>(rank)] * memory_for_rest(problem, rank, 1) >
         problem.cap[rank])
@@ -74,19 +67,21 @@ bool steady_state_fits(const SearchProblem& problem, const BlockRows& block) {
   return true;
 }
 
-/// The blocks that give the shortest brief steps: a few for each peak, so that the selection does
-/// not depend on the caps.
+/// The blocks that give the shortest brief steps: a few for each peak of the steady state. A block
+/// competes only with those that a cap admits together with it, so that a larger cap drops none.
 std::vector<const BlockRows*> shortest_blocks(const SearchProblem& problem,
                                               const std::vector<const BlockRows*>& blocks) {
   constexpr std::size_t kPerPeak = 3;
   SearchProblem brief = problem;
   brief.microbatches = brief_microbatches(problem);
   AsapClock clock(brief);
-  std::map<std::int64_t, std::vector<std::pair<Score, const BlockRows*>>> by_peak;
-  for (const BlockRows* block : blocks)
+  std::map<std::int32_t, std::vector<std::pair<Score, const BlockRows*>>> by_peak;
+  for (const BlockRows* block : blocks) {
+    const std::vector<std::int32_t> peaks = steady_peaks(*block);
+    auto& rated = by_peak[*std::max_element(peaks.begin(), peaks.end())];
     for (const TokenOrder& order : reorder_block(*block, brief.microbatches))
-      if (const std::optional<Score> score = clock.time(order))
-        by_peak[peak_of(brief, order)].push_back({*score, block});
+      if (const std::optional<Score> score = clock.time(order)) rated.push_back({*score, block});
+  }
   std::vector<const BlockRows*> shortest;
   for (auto& [peak, rated] : by_peak) {
     std::stable_sort(rated.begin(), rated.end(),
@@ -119,10 +114,10 @@ void offer_reordered_blocks(OrderPool& pool) {
     for (const TokenOrder& order : reorder_block(*block, problem.microbatches)) pool.offer(order);
 }
 
-SearchPlan quick_plan(const SearchProblem& problem, std::int64_t levels_per_forward) {
+SearchPlan quick_plan(const SearchProblem& problem, std::int64_t levels_per_microbatch) {
   SearchPlan plan;
   plan.effort.climb_ops =
-      problem.ops() > kMaxImprovedOps ? 0 : kSearchPerLevel / levels_per_forward;
+      problem.ops() > kMaxImprovedOps ? 0 : kSearchPerLevel / levels_per_microbatch;
   return plan;
 }
 
@@ -349,7 +344,7 @@ OrderPool search_orders(const SearchProblem& problem, const SearchPlan& plan) {
 TokenOrder find_best_order(const SearchProblem& problem) {
   OrderPool pool(problem);
   CapLadder ladder(problem);
-  SearchPlan plan = quick_plan(problem, ladder.levels_per_forward());
+  SearchPlan plan = quick_plan(problem, ladder.levels_per_microbatch());
   plan.is_level = true;
   const Nanos bound = span_lower_bound(problem);
   while (const std::optional<SearchProblem> level = ladder.next()) {

@@ -11,17 +11,23 @@ namespace bubblescope::schedules {
 
 namespace {
 
-constexpr std::int64_t kMaxLevelsPerForward = 4;  ///< levels per forward
+constexpr std::int64_t kMaxLevelsPerMicrobatch = 4;  ///< levels per micro-batch of one stage
 // A level of a V is expensive and its bound is loose, so long steps get fewer levels.
 constexpr std::int64_t kOpsOfAllLevels = 6'000'000;
 constexpr std::int64_t kMinLevels = 12;
 constexpr std::int64_t kNoCap = std::numeric_limits<std::int64_t>::max();
 
-/// The smallest amount of memory that a forward saves; 0 if caps have no effect.
-std::int64_t forward_memory(const SearchProblem& problem) {
+/// The smallest amount of memory that a stage holds for one micro-batch, whichever op adds it; 0 if
+/// caps have no effect.
+std::int64_t microbatch_memory(const SearchProblem& problem) {
   std::int64_t smallest = kNoCap;
-  for (const auto& memory : problem.memory) smallest = std::min(smallest, memory[0]);
-  return std::max<std::int64_t>(smallest, 0);
+  for (const auto& memory : problem.memory) {
+    const std::int64_t after_gradient = memory[0] + memory[1];
+    const std::int64_t after_weights = after_gradient + (problem.fused ? 0 : memory[2]);
+    const std::int64_t held = std::max({memory[0], after_gradient, after_weights});
+    if (held > 0) smallest = std::min(smallest, held);
+  }
+  return smallest == kNoCap ? 0 : smallest;
 }
 
 /// The greatest common divisor of all changes of memory.
@@ -35,17 +41,16 @@ std::int64_t common_memory(const SearchProblem& problem) {
 }  // namespace
 
 CapLadder::CapLadder(const SearchProblem& problem) : problem_(problem) {
-  const std::int64_t forward = forward_memory(problem);
+  const std::int64_t held = microbatch_memory(problem);
   const std::int64_t largest = *std::max_element(problem.cap.begin(), problem.cap.end());
-  // No level is better than the caps themselves.
-  if (forward == 0) {
+  if (held == 0) {
     level_ = kNoCap;
     return;
   }
   const std::int64_t common = common_memory(problem);
-  skips_levels_ = common * kMaxLevelsPerForward < forward;
-  step_ = skips_levels_ ? std::max<std::int64_t>(forward / kMaxLevelsPerForward, 1) : common;
-  max_level_ = 3 * std::int64_t{problem.ranks} * problem.chunks * forward;
+  skips_levels_ = common * kMaxLevelsPerMicrobatch < held;
+  step_ = skips_levels_ ? std::max<std::int64_t>(held / kMaxLevelsPerMicrobatch, 1) : common;
+  max_level_ = 3 * std::int64_t{problem.ranks} * problem.chunks * held;
   const std::int64_t affordable =
       std::max<std::int64_t>(kMinLevels, kOpsOfAllLevels / problem.ops());
   if (problem.chunks > 1) step_ *= (max_level_ / step_ - 1) / affordable + 1;
@@ -53,8 +58,8 @@ CapLadder::CapLadder(const SearchProblem& problem) : problem_(problem) {
   level_ = std::min(largest, max_level_) / step_ * step_;
 }
 
-std::int64_t CapLadder::levels_per_forward() const {
-  return std::max<std::int64_t>(forward_memory(problem_) / step_, 1);
+std::int64_t CapLadder::levels_per_microbatch() const {
+  return std::max<std::int64_t>(microbatch_memory(problem_) / step_, 1);
 }
 
 std::optional<SearchProblem> CapLadder::next() {

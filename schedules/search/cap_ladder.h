@@ -10,8 +10,9 @@ namespace bubblescope::schedules {
 
 /// The memory levels at which a problem is searched, from its own caps down to the smallest with
 /// any order. A level is a number that no rank's cap may exceed, unless one micro-batch needs more.
-/// Levels are multiples of a fraction of one forward's memory, up to the needs of 3p micro-batches,
-/// plus one without a limit: problems that differ in one cap for all ranks share their levels.
+/// Levels are multiples of a fraction of what a stage holds for one micro-batch, up to the needs of
+/// 3p micro-batches, plus one without a limit: problems that differ in one cap for all ranks share
+/// their levels.
 class CapLadder {
  public:
   explicit CapLadder(const SearchProblem& problem);
@@ -24,7 +25,7 @@ class CapLadder {
   std::int64_t max_level() const { return max_level_; }
 
   /// Independent of the caps, so that the effort per level may depend on it.
-  std::int64_t levels_per_forward() const;
+  std::int64_t levels_per_microbatch() const;
 
   /// Whether orders can hold an amount between two levels.
   bool skips_levels() const { return skips_levels_; }

@@ -1,12 +1,14 @@
-// The searched schedules keep their caps, are no longer than the handcrafted ones, optimal if all
-// orders can be tried, and deterministic.
+// The searched schedules keep their caps, are no longer than the handcrafted ones or than those
+// with less memory, optimal if all orders can be tried, and deterministic.
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 #include <random>
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "sim/engine/simulate.h"
 #include "sim/ir/validate.h"
@@ -61,7 +63,11 @@ std::string text_of(const ScheduleRequest& request) {
                      " F=" + std::to_string(request.cost.forward) +
                      " I=" + std::to_string(request.cost.input_grad) +
                      " W=" + std::to_string(request.cost.weight_grad) +
-                     " c=" + std::to_string(request.cost.message) + " caps";
+                     " c=" + std::to_string(request.cost.message) + " memory";
+  const MemoryDelta& unit = request.memory.unit;
+  for (const std::int64_t delta : {unit.forward, unit.input_grad, unit.weight_grad})
+    text += ' ' + std::to_string(delta);
+  text += " caps";
   for (const std::int64_t cap : request.memory.cap) text += ' ' + std::to_string(cap);
   return text;
 }
@@ -85,6 +91,68 @@ TEST(SearchedSchedules, KeepTheirCapsWhateverTheCosts) {
       for (std::size_t rank = 0; rank < peaks.size(); ++rank)
         EXPECT_LE(peaks[rank], request.memory.cap[rank]) << name << ' ' << text_of(request);
     }
+}
+
+/// A step of at most three ranks. Some have more than 2p + 2 micro-batches: those of a V are
+/// searched through a brief step.
+ScheduleRequest drawn_for_any_cap(Draw& draw, std::int32_t chunks) {
+  const auto ranks = static_cast<std::int32_t>(draw.between(1, 3));
+  ScheduleRequest request =
+      shaped(ranks, static_cast<std::int32_t>(draw.between(1, 3 * ranks + 2)), chunks);
+  request.cost.forward = draw.between(1, 30);
+  request.cost.input_grad = draw.between(0, 30);
+  request.cost.weight_grad = draw.between(0, 30);
+  request.cost.message = draw.between(0, 8);
+  return request;
+}
+
+/// Ascending caps of any fraction, from one micro-batch to more than a rank needs.
+std::vector<std::int64_t> drawn_caps(Draw& draw, const ScheduleRequest& request) {
+  const std::int32_t chunks = request.shape.chunks;
+  std::vector<std::int64_t> caps;
+  for (int drawn = 0; drawn < 8; ++drawn)
+    caps.push_back(draw.between(chunks * kUnit, (2 * request.shape.ranks + 1) * chunks * kUnit));
+  std::sort(caps.begin(), caps.end());
+  return caps;
+}
+
+void expect_no_longer_spans(const std::string& name, ScheduleRequest request,
+                            const std::vector<std::int64_t>& ascending_caps) {
+  std::optional<Nanos> before;
+  for (const std::int64_t cap : ascending_caps) {
+    request.memory.cap.assign(static_cast<std::size_t>(request.shape.ranks), cap);
+    const Nanos span = span_of(name, request);
+    EXPECT_LE(span, before.value_or(span)) << name << ' ' << text_of(request);
+    before = std::min(span, before.value_or(span));
+  }
+}
+
+// Memory is released at W, half of it at I, or any part of it.
+TEST(SearchedSchedules, AreNoLongerWithMoreMemory) {
+  Draw draw;
+  for (int turn = 0; turn < 8; ++turn)
+    for (const std::string name : {"zb-auto", "v-auto"}) {
+      ScheduleRequest request = drawn_for_any_cap(draw, name == "v-auto" ? 2 : 1);
+      const std::int64_t at_gradient = draw.between(0, 100) * kUnit / 100;
+      for (const MemoryDelta& unit : {MemoryDelta{kUnit, 0, -kUnit},
+                                      {kUnit, -kUnit / 2, -kUnit / 2},
+                                      {kUnit, -at_gradient, at_gradient - kUnit}}) {
+        request.memory.unit = unit;
+        expect_no_longer_spans(name, request, drawn_caps(draw, request));
+      }
+    }
+}
+
+TEST(SearchedSchedules, AreNoLongerWithMoreMemoryThatInputGradientsTake) {
+  ScheduleRequest request = shaped(3, 9, 2);
+  request.cost.forward = 26;
+  request.cost.input_grad = 3;
+  request.cost.weight_grad = 5;
+  request.cost.message = 14;
+  request.memory.unit = {0, kUnit, -kUnit};
+  std::vector<std::int64_t> caps;
+  for (std::int64_t chunks = 2; chunks <= 14; ++chunks) caps.push_back(chunks * kUnit);
+  expect_no_longer_spans("v-auto", request, caps);
 }
 
 TEST(SearchedSchedules, RefuseCapsBelowOneMicrobatch) {

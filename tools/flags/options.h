@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,7 @@ PytorchRelease choose_release(Profile profile);
 struct CostOptions {
   UniformCost uniform;
   bool any_uniform = false;               ///< whether a cost flag was given at all
+  std::set<std::string> given;            ///< the flags of times that were given, such as "--f"
   bool any_update = false;                ///< whether a flag says how the step ends
   std::string file;                       ///< --costs; empty where not given
   std::optional<CostTable> content;       ///< content of that file, set by read_inputs()

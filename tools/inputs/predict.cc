@@ -172,7 +172,8 @@ std::variant<ValidSchedule, InvalidSchedule> read_or_build(const std::string& na
                                                            CostUse use) {
   if (is_schedule_file(name_or_path)) {
     traces::ScheduleFile file = traces::read_schedule_file(name_or_path);
-    if (file.has_times && use == CostUse::kPriced) expect_named_costs(name_or_path, options);
+    if (file.has_times && use == CostUse::kPriced)
+      expect_named_costs(name_or_path, file.schedule, options);
     Schedule schedule = std::move(file.schedule);
     expect_agreement(schedule, options, name_or_path);
     std::variant<ValidSchedule, InvalidSchedule> read = validate_schedule(std::move(schedule));

@@ -174,9 +174,10 @@ std::string write_errors(const PlanTable& table) {
                                   [](const Plan& plan) { return plan.tie_group == 1; }) -
                     1;
   if (ties > 0)
-    text += fmt::format("~ {} within {} of #1, which predictions cannot tell apart: {}.\n",
-                        counted(ties, "plan"), format_percent(errors.spread),
-                        ties == 1 ? "a tie" : "ties");
+    text += fmt::format(
+        "~ {} within {} of #1: {}, because the errors of runs of one setup differ by as much among "
+        "themselves; most of an error is common to all plans of a model on its devices.\n",
+        counted(ties, "plan"), format_percent(errors.spread), ties == 1 ? "a tie" : "ties");
   return text;
 }
 

@@ -61,6 +61,14 @@ TEST(ModelCommands, CompareMarksSchedulesThatDoNotFit) {
   EXPECT_EQ(run_command("compare 1f1b --wide" + flags).output.find("fits"), std::string::npos);
 }
 
+TEST(ModelCommands, CompareSaysOnceThatACapIsInMicrobatches) {
+  const std::string output =
+      run_with_messages("compare 1f1b,zb-auto,gpipe --pp 4 -m 8 --model llama3-8b --cap 4").output;
+  const std::size_t first = output.find("not bytes");
+  ASSERT_NE(first, std::string::npos);
+  EXPECT_EQ(output.find("not bytes", first + 1), std::string::npos) << output;
+}
+
 // 64 micro-batches fit on none of the devices at once.
 TEST(ModelCommands, SearchedSchedulesKeepWithinTheDevices) {
   const std::string flags = " --pp 4 -m 64 --model llama3-70b --gpu h100 --tp 8";

@@ -89,6 +89,7 @@ struct PredictOptions {
   std::optional<RankLoss> loss;         ///< --lose; not added by add_predict_options()
   ModelOptions model;                   ///< where given, it replaces the cost flags
   Slack slack = Slack::kFind;           ///< not a flag: whether the outputs show it
+  bool notes_cap_unit = true;           ///< not a flag: false where it was noted before
 };
 void add_predict_options(CommandFlags& app, PredictOptions& options);
 /// --send-budget and --unshard-lookahead: when a runtime waits for what it sends, and gathers.

@@ -50,9 +50,9 @@ struct FoundSchedule {
   Nanos bound = 0;  ///< a lower bound on the value of every allowed schedule
 
   bool is_optimal() const { return value == bound; }
-  /// The fraction of the value that might still be saved.
+  /// How far the value is above the bound, as a fraction of the bound.
   double gap() const {
-    return value == 0 ? 0 : static_cast<double>(value - bound) / static_cast<double>(value);
+    return bound == 0 ? 0 : static_cast<double>(value - bound) / static_cast<double>(bound);
   }
 };
 

@@ -24,9 +24,11 @@ struct KnownErrors {
   bool experts = false;
   std::string_view precision;  ///< "bf16" or "fp8"
   int runs = 0;
-  double lowest = 0;   ///< one in twenty runs, each source weighing the same, is below
-  double middle = 0;   ///< the median
-  double spread = 0;   ///< median absolute deviation; plans this close are ties
+  double lowest = 0;  ///< one in twenty runs, each source weighing the same, is below
+  double middle = 0;  ///< the median
+  /// The median distance of a run's error from the median of its source, over all classes: by how
+  /// much the errors of one setup differ among themselves. Plans this close are ties.
+  double spread = 0;
   double highest = 0;  ///< one in twenty is above
 
   /// The class of runs, as it appears in reports: "hopper/nemo/bf16/dense".

@@ -52,6 +52,34 @@ TEST(ModelCommands, CompareWhatSimulateSays) {
               "gpipe: 4 of 4 ranks do not fit");
 }
 
+TEST(ModelCommands, CompareMarksSchedulesThatDoNotFit) {
+  const std::string flags = " --pp 4 -m 64 --model llama3-8b";
+  const Json reports = report_of("compare 1f1b,gpipe" + flags)["reports"];
+  EXPECT_EQ(reports[0]["fits"], true);
+  EXPECT_EQ(reports[1]["fits"], false);
+  expect_says("compare 1f1b,gpipe --wide" + flags, 0, "  NO\n");
+  EXPECT_EQ(run_command("compare 1f1b --wide" + flags).output.find("fits"), std::string::npos);
+}
+
+TEST(ModelCommands, CompareSaysOnceThatACapIsInMicrobatches) {
+  const std::string output =
+      run_with_messages("compare 1f1b,zb-auto,gpipe --pp 4 -m 8 --model llama3-8b --cap 4").output;
+  const std::size_t first = output.find("not bytes");
+  ASSERT_NE(first, std::string::npos);
+  EXPECT_EQ(output.find("not bytes", first + 1), std::string::npos) << output;
+}
+
+// 64 micro-batches fit on none of the devices at once.
+TEST(ModelCommands, SearchedSchedulesKeepWithinTheDevices) {
+  const std::string flags = " --pp 4 -m 64 --model llama3-70b --gpu h100 --tp 8";
+  for (const char* const schedule : {"zb-auto", "v-auto"}) {
+    const Json report = report_of("simulate " + (schedule + flags));
+    EXPECT_EQ(report["fits"], true) << schedule << " " << report["head_room_bytes"];
+    expect_says("simulate " + (schedule + flags), 0, "of a device, which is its cap; --cap gives");
+  }
+  EXPECT_EQ(report_of("simulate zb-auto --cap 64" + flags)["fits"], false);
+}
+
 /// The flags of a command's --help that begin a line, those of one heading, or of all where it is
 /// empty: "--tp", "--tensor-model-parallel-size", ...
 std::set<std::string> flags_of(const std::string& command, const std::string& heading) {

@@ -39,6 +39,24 @@ TEST(SearchCommand, NamesWhichBoundKnowsTheCap) {
   EXPECT_NE(text.find("(the lower bound below ignores the cap)"), std::string::npos) << text;
 }
 
+// Like "above it" of the report's lower bound, the gap is a fraction of the bound.
+TEST(SearchCommand, CountsTheGapAsTheReportDoes) {
+  const nlohmann::json found =
+      report("search --pp 8 -m 32 --f 3 --i 5 --w 2 --cap 5 --effort 2000");
+  ASSERT_EQ(found["proved_optimal"], false);
+  const auto bound = found["bound_ns"].get<double>();
+  EXPECT_DOUBLE_EQ(found["gap"], (found["value_ns"].get<double>() - bound) / bound);
+  const std::string claim = found["claim"];
+  EXPECT_NE(claim.find("stopped after 2000 timed ops"), std::string::npos) << claim;
+}
+
+// A bare number is milliseconds.
+TEST(SearchCommand, EchoesTheTimeThatEndedIt) {
+  const std::string claim =
+      report("search --pp 8 -m 32 --f 3 --i 5 --w 2 --cap 5 --time-limit 5")["claim"];
+  EXPECT_NE(claim.find(", stopped after 5 ms"), std::string::npos) << claim;
+}
+
 // 70 billion parameters on eight stages leave each H100 memory for only some of the activations.
 TEST(SearchCommand, KeepsAModelWithinItsDevices) {
   const nlohmann::json found = report(

@@ -115,6 +115,18 @@ TEST_F(Exports, OfStepsWithOneNameAreFilesOfTheirOwn) {
   EXPECT_TRUE(drawn[1].ends_with("s-x.csv.svg")) << drawn[1];
 }
 
+TEST_F(Exports, WithoutMessagesRefuseToSayWhereReceivesArePosted) {
+  const auto convert_to = [](const std::string& format) {
+    return run_with_messages("convert 1f1b --pp 2 -m 2 --lowering asap --to " + format);
+  };
+  for (const char* format : {"goal", "text", "chakra", "native", "pytorch-csv"}) {
+    const CommandOutcome outcome = convert_to(format);
+    EXPECT_EQ(outcome.status, 2) << format;
+    EXPECT_NE(outcome.output.find("--lowering says where"), std::string::npos) << outcome.output;
+  }
+  EXPECT_EQ(convert_to("pytorch-csv-comms").status, 0);
+}
+
 TEST_F(Exports, RefuseTheEndingOfAnotherFormat) {
   const auto status = [&](const std::string& flag, const std::string& name) {
     return run_with_messages("simulate 1f1b --pp 2 -m 4 " + flag + " " + path(name)).status;

@@ -194,6 +194,48 @@ TEST(BreakEvens, AreFoundWhereRoundingAloneDecides) {
                        {"p2p", 1}, {"i", 2017}, {"i", 2015}, {"w", 2497}, {"w", 2495}}));
 }
 
+// The order of both is the same but for how slices share a cost: at some nanoseconds one is ahead,
+// at the next the other.
+TEST(BreakEvens, AreNotWhereRoundingAloneDecidesBetweenLongSteps) {
+  const CommandOutcome printed = plan({"--pp", "4", "-m", "16", "--schedules", "seq1f1b,terapipe",
+                                       "--f", "10", "--format", "json"});
+  const Json found = Json::parse(printed.output)["break_even"];
+  for (const Json& turn : found) EXPECT_EQ(turn["parameter"], "p2p") << turn;
+}
+
+// Chunks share the costs, so schedules within a millionth of these steps of 300 ms are tied; a
+// break-even point is nevertheless where the gain begins, not where it exceeds that.
+TEST(BreakEvens, AreExactBetweenLongSteps) {
+  tools::PredictOptions options;
+  UniformCost& cost = options.cost.uniform;
+  cost.forward = 10'000'001;
+  cost.input_grad = 10'000'003;
+  cost.weight_grad = 9'000'002;
+  const tools::WhatIf what_if(options, false);
+  const Configuration split = configuration_of("zb-h1", 4, 8);
+  Configuration interleaved = configuration_of("interleaved", 4, 8);
+  interleaved.shape.chunks = 2;
+  const std::vector<Plan> ranked =
+      rank_plans({*what_if.evaluate(split).plan, *what_if.evaluate(interleaved).plan});
+  const auto lead = [&](const traces::BreakEven& turn, Nanos value) {
+    UniformCost with = cost;
+    (turn.parameter == "i" ? with.input_grad : with.weight_grad) = value;
+    const auto step = [&](const Plan& plan) {
+      return what_if.step(what_if.lower_plan(plan.configuration), with);
+    };
+    return step(ranked[1]) - step(ranked[0]);
+  };
+  std::size_t tested = 0;
+  for (const traces::BreakEven& turn : tools::find_break_evens(what_if, ranked).found) {
+    if (turn.parameter == "p2p") continue;
+    const Nanos before = turn.at > turn.now ? turn.at - 1 : turn.at + 1;
+    EXPECT_LT(lead(turn, turn.at), 0) << turn.parameter;
+    EXPECT_GE(lead(turn, before), 0) << turn.parameter;
+    ++tested;
+  }
+  EXPECT_GT(tested, 0U);
+}
+
 TEST(BreakEvens, AreThoseOfTryingEveryValue) {
   tools::PredictOptions options;
   UniformCost& cost = options.cost.uniform;

@@ -30,8 +30,27 @@ TEST_F(TimelineAsSchedule, IsRefusedWhereItsTimesWouldBeDropped) {
   EXPECT_EQ(run_command("compare " + saved_).status, 1);
 }
 
+// Each of these leaves the forwards, the backwards or both at a default.
+TEST_F(TimelineAsSchedule, IsRefusedWhereDefaultsWouldReplaceSomeOfItsTimes) {
+  for (const std::string flags : {"--copy 3", "--optimizer-step 3", "--p2p 3", "--output-layer 3",
+                                  "--f 10", "--b 5", "--i 5 --w 5", "--f 10 --i 5", "--f 10 --w 5"})
+    EXPECT_EQ(run_command("simulate " + saved_ + " " + flags).status, 2) << flags;
+  EXPECT_EQ(run_command("compare " + saved_ + ",1f1b --pp 2 -m 4 --p2p 3").status, 1);
+  const CommandOutcome refused = run_with_messages("simulate " + saved_ + " --f 10");
+  EXPECT_NE(refused.output.find("add --b, or --costs FILE or --model"), std::string::npos)
+      << refused.output;
+}
+
+// A full backward does not say how long its halves take.
+TEST_F(TimelineAsSchedule, NeedsBothHalvesWhereItsBackwardsAreSplit) {
+  ASSERT_EQ(run_command("simulate zb-h1 --pp 2 -m 4 --save " + saved_).status, 0);
+  EXPECT_EQ(run_command("simulate --f 10 --b 20 " + saved_).status, 2);
+  EXPECT_EQ(run_command("simulate --f 10 --i 10 --w 10 " + saved_).status, 0);
+}
+
 TEST_F(TimelineAsSchedule, IsAScheduleWhereCostsAreGivenOrNotNeeded) {
-  for (const std::string command : {"simulate --f 10 ", "check ", "convert --to pytorch-csv "})
+  for (const std::string command : {"simulate --f 10 --b 20 ", "simulate --f 10 --i 10 --w 9 ",
+                                    "check ", "convert --to pytorch-csv "})
     EXPECT_EQ(run_command(command + saved_).status, 0) << command;
 }
 

@@ -2,8 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <limits>
 #include <map>
 #include <optional>
 #include <utility>
@@ -11,9 +9,11 @@
 #include "sim/ir/number.h"
 #include "sim/ir/op_kinds.h"
 #include "sim/predict/memory_caps.h"
+#include "sim/predict/model_fit.h"
 #include "tools/commands/compare_backend.h"
 #include "tools/commands/compare_noise.h"
 #include "tools/commands/compare_rows.h"
+#include "tools/commands/compare_table.h"
 #include "tools/commands/exports.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/field_names.h"
@@ -40,26 +40,12 @@ constexpr const char* kCompareExample =
     "With --backend every schedule is also run, and its prediction judged:\n"
     "  bubblescope compare 1f1b,zb-h1 --shapes 4x8,8x32 --f 10 --i 10 --w 9 --backend cpu\n";
 
-double highest_peak(const BubbleReport& report) {
-  double peak = 0;
-  for (const RankReport& rank : report.ranks) peak = std::max(peak, rank.peak.activations);
-  return peak;
-}
-
-std::int64_t max_sends(const BubbleReport& report) {
-  std::int64_t sends = 0;
-  for (const RankReport& rank : report.ranks) sends = std::max(sends, rank.sends);
-  return sends;
-}
-
 std::vector<NamedReport> collect_reports(const std::vector<ComparedRow>& rows) {
   std::vector<NamedReport> reports;
   for (const ComparedRow& row : rows)
     if (row.step) reports.push_back({row.name, &row.step->report});
   return reports;
 }
-
-std::string percent(double fraction) { return fmt::format("{:.2f}%", 100 * fraction); }
 
 /// Compares schedules without flushes by their period, because they have no separate steps.
 std::string periods_text(const std::vector<ComparedRow>& rows) {
@@ -108,17 +94,6 @@ std::string sensitivities_text(const std::vector<ComparedRow>& rows) {
   return text;
 }
 
-/// Formats by how much a makespan exceeds another time; "-" where only the other is 0.
-std::string above(Nanos makespan, Nanos base) {
-  if (base == 0 && makespan > 0) return "-";
-  return "+" + percent(fraction(makespan - base, base));
-}
-
-bool trains(const ComparedRow& row) {
-  const Schedule& schedule = *row.step->schedule;
-  return has_kind(schedule, OpKind::kBackward) || has_kind(schedule, OpKind::kInputGrad);
-}
-
 /// Schedules without backwards have less to do, so they are compared among themselves only.
 void warn_of_inference(const std::vector<ComparedRow>& rows) {
   const auto is_training = [](const ComparedRow& row) { return row.step && trains(row); };
@@ -146,40 +121,6 @@ void warn_of_model_sizes(const std::vector<ComparedRow>& rows, const PredictOpti
       "{} with {}; give 'stage_kinds', or costs that are 'divisible'\n",
       by_stages.begin()->second, by_stages.begin()->first, by_stages.rbegin()->second,
       by_stages.rbegin()->first);
-}
-
-std::vector<traces::TableColumn> columns_of_rows(const std::vector<ComparedRow>& rows) {
-  std::array<Nanos, 2> best;  // without and with backwards
-  best.fill(std::numeric_limits<Nanos>::max());
-  for (const ComparedRow& row : rows)
-    if (row.step) best.at(trains(row)) = std::min(best.at(trains(row)), row.step->report.makespan);
-  std::vector<traces::TableColumn> columns;
-  const auto add = [&](const char* head, int importance, auto&& cell) {
-    traces::TableColumn& next = columns.emplace_back();
-    next.head = head;
-    next.importance = importance;
-    for (const ComparedRow& row : rows)
-      if (row.step) next.cells.push_back(cell(row, row.step->report));
-  };
-  using Report = const BubbleReport&;
-  add("schedule", traces::kAlwaysShown, [](const ComparedRow& row, Report) { return row.name; });
-  columns.back().left = true;
-  add("makespan", traces::kAlwaysShown,
-      [](const ComparedRow&, Report report) { return traces::format_time(report.makespan); });
-  add("vs best", 8, [&](const ComparedRow& row, Report report) {
-    return above(report.makespan, best.at(trains(row)));
-  });
-  add("bubble", 7, [](const ComparedRow&, Report report) { return percent(report.bubble->ratio); });
-  add("span rate", 1,
-      [](const ComparedRow&, Report report) { return percent(report.bubble->span_rate); });
-  add("over bound", 5,
-      [](const ComparedRow&, Report report) { return above(report.makespan, report.lower_bound); });
-  add("peak act", 6, [](const ComparedRow&, Report report) {
-    return fmt::format("{:.4g}", highest_peak(report));
-  });
-  add("sends", 2,
-      [](const ComparedRow&, Report report) { return std::to_string(max_sends(report)); });
-  return columns;
 }
 
 void print_text(const std::vector<ComparedRow>& rows, const traces::DrawOptions& draw) {
@@ -221,6 +162,13 @@ void print_csv(const std::vector<ComparedRow>& rows) {
   }
 }
 
+/// Says whether a model's ranks fit, as the report of simulate does.
+void write_fit(traces::JsonWriter& json, const TimedStep& step) {
+  if (!step.models.placed) return;
+  const ModelFit fit = find_fit(*step.models.placed, step.report);
+  json.line(1).member("fits", fit.fits()).line(1).member("head_room_bytes", fit.head_room);
+}
+
 void print_json(const std::vector<ComparedRow>& rows) {
   std::string text;
   traces::JsonWriter json(text);
@@ -229,8 +177,9 @@ void print_json(const std::vector<ComparedRow>& rows) {
   if (reports.empty()) json.line(0);
   for (const ComparedRow& row : rows)
     if (row.step)
-      json.line(0).raw(
-          traces::write_report_json(row.step->report, row.step->program, row.step->timeline));
+      json.line(0).raw(traces::write_report_json(
+          row.step->report, row.step->program, row.step->timeline,
+          [&](traces::JsonWriter& members) { write_fit(members, *row.step); }));
   json.end_array().key("refused").begin_array();
   for (const ComparedRow& row : rows) {
     if (row.refusal.empty()) continue;

@@ -81,12 +81,19 @@ std::vector<ComparedRow> predict_rows(const std::string& list,
     if (shapes.size() > 1) row.name += " " + shape;
     rows.push_back(std::move(row));
   };
+  bool is_cap_unit_noted = false;
+  const auto predict_next = [&](const std::string& name, PredictOptions mine) {
+    mine.notes_cap_unit = !is_cap_unit_noted;
+    ComparedRow row = predict_row(name, mine, detail);
+    if (row.step) is_cap_unit_noted = true;
+    return row;
+  };
   const auto add = [&](const PredictOptions& mine, const std::string& shape) {
     PredictOptions fixed = mine;
     fixed.policy.reset();
     for (const std::string& name : names_of(list)) {
-      add_row(name, predict_row(name, fixed, detail), shape);
-      if (mine.policy) add_row(name + " ready", predict_row(name, mine, detail), shape);
+      add_row(name, predict_next(name, fixed), shape);
+      if (mine.policy) add_row(name + " ready", predict_next(name, mine), shape);
     }
   };
   if (shapes.empty()) add(options, "");

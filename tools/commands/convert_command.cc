@@ -63,11 +63,20 @@ std::string write_lists(const traces::ScheduleFormat& format, const ValidSchedul
       schedule, {choose_release(options.shape.profile), posting, options.cost.lower.send_budget});
 }
 
-std::vector<traces::FilePart> write(const traces::ScheduleFormat& format, const std::string& name,
-                                    const PredictOptions& options) {
-  if (options.cost.lower.send_budget && !format.write_lists)
+/// Refuses flags that say where messages go, for formats without any.
+void expect_no_message_flags(const traces::ScheduleFormat& format, const PredictOptions& options,
+                             bool has_lowering) {
+  if (format.write_lists) return;
+  if (options.cost.lower.send_budget)
     throw Error(fmt::format("--send-budget moves waits for sends, and {} has none; leave it out",
                             format.name));
+  if (has_lowering)
+    throw Error(fmt::format(
+        "--lowering says where receives are posted, and {} has none; leave it out", format.name));
+}
+
+std::vector<traces::FilePart> write(const traces::ScheduleFormat& format, const std::string& name,
+                                    const PredictOptions& options) {
   // Our own formats may also contain unfinished schedules.
   if (format.write && !format.for_runtimes)
     return std::visit(
@@ -105,6 +114,7 @@ int run_convert(const Arguments& arguments) {
   if (!app.parse(arguments)) return 0;
   const traces::ScheduleFormat& to = find_format(format);
   if (output.empty()) throw Error("-o has an empty file name");
+  expect_no_message_flags(to, options, app.count("--lowering") > 0);
   options = read_inputs(std::move(options), {schedule});
   const std::vector<traces::FilePart> parts = write(to, schedule, options);
   if (output == "-" && !parts.front().suffix.empty())

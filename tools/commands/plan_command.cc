@@ -12,6 +12,7 @@
 #include "tools/inputs/config.h"
 #include "tools/inputs/notes.h"
 #include "tools/plan/break_even.h"
+#include "tools/plan/left_out.h"
 #include "tools/plan/model_evaluator.h"
 #include "tools/plan/plan_options.h"
 #include "tools/plan/plan_warnings.h"
@@ -109,7 +110,8 @@ void expect_time(const Plan& best) {
         best.configuration.schedule, best.configuration.shape.ranks));
 }
 
-traces::PlanTable tabulate(const std::vector<Configuration>& configurations,
+traces::PlanTable tabulate(const PlanQuestion& question,
+                           const std::vector<Configuration>& configurations,
                            std::vector<Outcome> outcomes) {
   traces::PlanTable table;
   table.configurations = std::count_if(outcomes.begin(), outcomes.end(),
@@ -120,6 +122,8 @@ traces::PlanTable tabulate(const std::vector<Configuration>& configurations,
     if (outcome.plan && outcome.refusal.empty()) table.plans.push_back(*std::move(outcome.plan));
   table.plans = with_ties(drop_duplicates(rank_plans(std::move(table.plans))), 0);
   if (!table.plans.empty()) expect_time(table.plans.front());
+  for (traces::Refusal& left_out : find_left_out(question, configurations, table))
+    table.refusals.push_back(std::move(left_out));
   return table;
 }
 
@@ -142,6 +146,11 @@ void print_table(traces::PlanTable table, const PlanOptions& options) {
   if (options.top && *options.top < table.plans.size()) table.plans.resize(*options.top);
   print_output("{}", options.format == "json" ? traces::write_plan_json(table)
                                               : traces::write_plan_csv(table));
+}
+
+void warn_of_unused_numbers(const std::vector<std::string>& unused) {
+  for (const std::string& each : unused)
+    print_message("bubblescope: no configuration can use {}\n", each);
 }
 
 int show_plans(traces::PlanTable table, const PlanOptions& options) {
@@ -170,7 +179,7 @@ int plan_model(PlanOptions& options, JournaledSweep& sweep) {
   axes.schedules = options.axes.schedules;
   axes.ranks = options.axes.ranks;
   axes.chunks = options.axes.chunks;
-  const ModelPlanner planner(options.predict, std::move(axes));
+  const ModelPlanner planner(options.predict, axes);
   if (!options.predict.memory.cap.empty()) warn_of_cap_unit(options.predict.memory);
   if (options.predict.model.explain) {
     print_assumptions(planner.model());
@@ -186,6 +195,7 @@ int plan_model(PlanOptions& options, JournaledSweep& sweep) {
     throw Error(
         "none of --schedules accepts any of these shapes; 'bubblescope check' gives the reason for "
         "one");
+  report_default_slices(axes.schedules, options.predict.shape);
   const LowerBound bound = bound_for(options);
   const auto make_evaluate = [&]() -> Evaluate {
     return [evaluator = ModelEvaluator(planner, bound)](const Configuration& which) mutable {
@@ -194,7 +204,9 @@ int plan_model(PlanOptions& options, JournaledSweep& sweep) {
   };
   auto outcomes = sweep.run(configurations, make_evaluate, sweep_options(options));
   if (!outcomes) return 0;
-  traces::PlanTable table = tabulate(configurations, use_one_gradient_type(*std::move(outcomes)));
+  warn_of_unused_numbers(find_unused_numbers(axes, &planner, configurations, *outcomes));
+  traces::PlanTable table =
+      tabulate(options, configurations, use_one_gradient_type(*std::move(outcomes)));
   table.modelled = true;
   table.no_errors = why_no_errors(planner.model());
   if (const KnownErrors* errors = find_nearest_errors(planner.model())) {
@@ -207,7 +219,10 @@ int plan_model(PlanOptions& options, JournaledSweep& sweep) {
 int plan_shapes(PlanOptions& options, JournaledSweep& sweep) {
   Axes& axes = options.axes;
   axes.slices = options.predict.shape.slices;
-  report_defaults(axes);
+  report_defaults(axes, options.predict.shape);
+  ModelAxes listed;
+  listed.ranks = axes.ranks;
+  listed.chunks = axes.chunks;
   if (axes.ranks.empty()) axes.ranks = {4};
   if (axes.microbatches.empty()) axes.microbatches = {8};
   add_searched(options);
@@ -223,7 +238,8 @@ int plan_shapes(PlanOptions& options, JournaledSweep& sweep) {
   };
   auto outcomes = sweep.run(configurations, make_evaluate, sweep_options(options));
   if (!outcomes) return 0;
-  traces::PlanTable table = tabulate(configurations, *std::move(outcomes));
+  warn_of_unused_numbers(find_unused_numbers(listed, nullptr, configurations, *outcomes));
+  traces::PlanTable table = tabulate(options, configurations, *std::move(outcomes));
   if (options.format != "csv") {  // CSV has no break-even points
     BreakEvens break_evens = find_break_evens(what_if, table.plans);
     table.break_evens = std::move(break_evens.found);

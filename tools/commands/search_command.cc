@@ -22,6 +22,7 @@
 #include "traces/reports/report_csv.h"
 #include "traces/reports/report_json.h"
 #include "traces/reports/text_report.h"
+#include "traces/text/wording.h"
 
 namespace bubblescope::tools {
 
@@ -225,14 +226,21 @@ const char* name_of(schedules::Objective objective) {
   return "";
 }
 
+/// States what ended a search that proved nothing: "stopped after 5 ms".
+std::string ending(const SearchOptions& options) {
+  if (interrupted != 0) return "stopped by Ctrl-C";
+  if (options.effort) return fmt::format("stopped after {} timed ops", *options.effort);
+  return "stopped after " + to_text(options.time_limit.value_or(kTimeLimit));
+}
+
 /// States what the search proved about the value.
 std::string claim(const schedules::FoundSchedule& found, const SearchOptions& options) {
   const std::string limits = options.predict.model.given()        ? "within the devices' memory"
                              : options.predict.memory.cap.empty() ? "without a memory cap"
                                                                   : "within the cap";
   if (found.is_optimal()) return fmt::format("proved optimal: no order {} is better", limits);
-  return fmt::format("not proved optimal: no order {} is below {}, gap {:.1f} %", limits,
-                     to_text(found.bound), 100 * found.gap());
+  return fmt::format("not proved optimal: no order {} is below {}, gap {}, {}", limits,
+                     to_text(found.bound), traces::format_percent(found.gap()), ending(options));
 }
 
 std::string verdict(const schedules::FoundSchedule& found, const SearchOptions& options) {

@@ -27,9 +27,10 @@ using SetDuration = std::function<void(UniformCost&, Nanos)>;
 
 void add_duration(CommandFlags& app, CostOptions& options, const Flag& flag,
                   const SetDuration& set) {
-  add_parsed(app, flag, [&options, set](const std::string& text) {
+  add_parsed(app, flag, [&options, set, name = flag.name](const std::string& text) {
     set(options.uniform, parse_duration(text));
     options.any_uniform = true;
+    options.given.insert(name);
   });
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,7 @@ PytorchRelease choose_release(Profile profile);
 struct CostOptions {
   UniformCost uniform;
   bool any_uniform = false;               ///< whether a cost flag was given at all
+  std::set<std::string> given;            ///< the flags of times that were given, such as "--f"
   bool any_update = false;                ///< whether a flag says how the step ends
   std::string file;                       ///< --costs; empty where not given
   std::optional<CostTable> content;       ///< content of that file, set by read_inputs()
@@ -84,6 +86,7 @@ struct PredictOptions {
   std::optional<RankLoss> loss;         ///< --lose; not added by add_predict_options()
   ModelOptions model;                   ///< where given, it replaces the cost flags
   Slack slack = Slack::kFind;           ///< not a flag: whether the outputs show it
+  bool notes_cap_unit = true;           ///< not a flag: false where it was noted before
 };
 void add_predict_options(CommandFlags& app, PredictOptions& options);
 /// --send-budget and --unshard-lookahead: when a runtime waits for what it sends, and gathers.

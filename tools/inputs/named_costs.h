@@ -3,12 +3,14 @@
 
 #include <string>
 
+#include "sim/ir/schedule.h"
 #include "tools/flags/options.h"
 
 namespace bubblescope::tools {
 
-/// Throws Error, with the commands that may be meant, where the options leave the costs of this
-/// timeline's ops at their default of 1 ms.
-void expect_named_costs(const std::string& timeline_path, const PredictOptions& options);
+/// Throws Error, with the commands that may be meant, where the options leave the forwards or the
+/// backwards of this timeline at their default. `schedule` is the order of its ops.
+void expect_named_costs(const std::string& timeline_path, const Schedule& schedule,
+                        const PredictOptions& options);
 
 }  // namespace bubblescope::tools

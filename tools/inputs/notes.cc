@@ -38,7 +38,9 @@ void print_notes(std::span<const Note> notes, const Schedule& schedule,
       case Note::kUnequalBackwards:
         warn_of_unequal_backwards(schedule, options.cost.uniform);
         break;
-      case Note::kCapInUnits: warn_of_cap_unit(options.memory); break;
+      case Note::kCapInUnits:
+        if (options.notes_cap_unit) warn_of_cap_unit(options.memory);
+        break;
       case Note::kRestaged: tell_of_restaging(schedule, options.cost); break;
     }
   }

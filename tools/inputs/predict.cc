@@ -16,6 +16,7 @@
 #include "sim/predict/moves.h"
 #include "tools/flags/field_names.h"
 #include "tools/inputs/config.h"
+#include "tools/inputs/device_caps.h"
 #include "tools/inputs/named_costs.h"
 #include "tools/inputs/notes.h"
 #include "tools/inputs/predict_report.h"
@@ -150,6 +151,8 @@ ScheduleRequest make_request(const ScheduleDef& def, const PredictOptions& optio
     if (!request.memory.cap_bytes.empty())
       request.memory.cap = convert_caps_to_units(
           find_memory_before_order(request.shape, config, side_stages), request.shape);
+    else if (request.memory.cap.empty())
+      request = cap_to_devices(std::move(request), def, config);
   }
   request.moe_overlap = given.moe_overlap;
   request.replicas = given.replicas;
@@ -171,7 +174,8 @@ std::variant<ValidSchedule, InvalidSchedule> read_or_build(const std::string& na
                                                            CostUse use) {
   if (is_schedule_file(name_or_path)) {
     traces::ScheduleFile file = traces::read_schedule_file(name_or_path);
-    if (file.has_times && use == CostUse::kPriced) expect_named_costs(name_or_path, options);
+    if (file.has_times && use == CostUse::kPriced)
+      expect_named_costs(name_or_path, file.schedule, options);
     Schedule schedule = std::move(file.schedule);
     expect_agreement(schedule, options, name_or_path);
     std::variant<ValidSchedule, InvalidSchedule> read = validate_schedule(std::move(schedule));
@@ -187,6 +191,9 @@ std::variant<ValidSchedule, InvalidSchedule> read_or_build(const std::string& na
   note_default_sizes(def, options.shape);
   ScheduleRequest request = make_request(def, options);
   note_promise(def, request.shape);
+  const bool any_cap = !options.memory.cap.empty() || !options.memory.cap_bytes.empty();
+  if (def.reads_costs && !any_cap && !request.memory.cap.empty())
+    note_device_cap(def, resolve_model(options));
   if (use == CostUse::kPriced) note_output_layer(def, options.cost);
   return build_schedule(def, std::move(request));
 }

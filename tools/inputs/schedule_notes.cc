@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "sim/ir/bytes_text.h"
 #include "tools/print.h"
 
 namespace bubblescope::tools {
@@ -66,6 +67,12 @@ void note_promise(const ScheduleDef& def, const Shape& shape) {
       "{} "
       "ranks; with {} other schedules, such as 1f1b, may have less\n",
       def.name, groups * shape.ranks, shape.ranks, shape.microbatches);
+}
+
+void note_device_cap(const ScheduleDef& def, const ModelOnDevices& on) {
+  print_message(
+      "bubblescope: {} keeps within the {} of a device, which is its cap; --cap gives another\n",
+      def.name, format_bytes(on.usable_memory()));
 }
 
 void note_output_layer(const ScheduleDef& def, const CostOptions& cost) {

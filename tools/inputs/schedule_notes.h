@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/model/layer_cost.h"
 #include "sim/model/schedule_def.h"
 #include "tools/flags/options.h"
 
@@ -27,6 +28,9 @@ void note_default_sizes(const ScheduleDef& def, const ShapeOptions& given);
 /// Says where a shape has more micro-batches than those for which the schedule's paper states its
 /// bubble.
 void note_promise(const ScheduleDef& def, const Shape& shape);
+
+/// Says that a schedule was searched for under the memory of a model's devices.
+void note_device_cap(const ScheduleDef& def, const ModelOnDevices& on);
 
 /// Says where a schedule splits an output layer that takes no time, and what its barriers leave
 /// out.

@@ -6,121 +6,31 @@
 #include <cstdlib>
 #include <limits>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <utility>
 
 #include "sim/model/schedule_def.h"
+#include "tools/plan/plan_timer.h"
 
 namespace bubblescope::tools {
 
 namespace {
 
-constexpr InstructionId kMaxInstructions = 1 << 17;     ///< a larger program is too slow to vary
-constexpr std::int64_t kMaxKeptInstructions = 1 << 22;  ///< instructions of all programs kept
-constexpr std::int64_t kMaxTimedInstructions = 100'000'000;  ///< instructions, over all costs
 constexpr Nanos kGrid = 24;   ///< steps of the grid; the smallest ones are next to the current cost
 constexpr Nanos kParts = 16;  ///< of a grid step, where a rival may be ahead and behind again
 constexpr Nanos kMaxScanned = 1024;  ///< nanoseconds that are tried one by one
 constexpr Nanos kRounding = 64;      ///< nanoseconds within which rounding alone may decide
-constexpr std::int64_t kMaxUnit = 1 << 20;
+/// The fraction of a step within which schedules are tied where shares of costs are rounded.
+constexpr double kTie = 1e-6;
 
-struct Parameter {
-  std::string name;
-  Nanos& (*of)(UniformCost&);
-};
-
-const std::vector<Parameter>& parameters() {
-  static const std::vector<Parameter> all{
-      {"p2p", [](UniformCost& cost) -> Nanos& { return cost.message; }},
-      {"i", [](UniformCost& cost) -> Nanos& { return cost.input_grad; }},
-      {"w", [](UniformCost& cost) -> Nanos& { return cost.weight_grad; }},
+const std::vector<CostParameter>& parameters() {
+  static const std::vector<CostParameter> all{
+      {"p2p", true, [](UniformCost& cost) -> Nanos& { return cost.message; }},
+      {"i", false, [](UniformCost& cost) -> Nanos& { return cost.input_grad; }},
+      {"w", false, [](UniformCost& cost) -> Nanos& { return cost.weight_grad; }},
   };
   return all;
 }
-
-/// Thrown where too many simulations would be needed.
-struct TooManySimulations {};
-
-/// Times plans under other costs, each at most once per cost.
-class PlanTimer {
- public:
-  PlanTimer(const WhatIf& what_if, const std::vector<Plan>& ranked)
-      : what_if_(what_if), ranked_(ranked), lowered_(ranked.size()), times_(ranked.size()) {}
-
-  /// Discards the times of another parameter.
-  void vary(const Parameter& parameter) {
-    parameter_ = &parameter;
-    for (auto& times : times_) times.clear();
-  }
-
-  /// Returns the time per sample with the parameter at `value`.
-  double time(std::size_t plan, Nanos value) {
-    return static_cast<double>(step(plan, value)) /
-           static_cast<double>(ranked_[plan].configuration.samples());
-  }
-
-  /// Returns the time of the step with the parameter at `value`.
-  Nanos step(std::size_t plan, Nanos value) {
-    const auto known = times_[plan].find(value);
-    if (known != times_[plan].end()) return known->second;
-    const Configuration& configuration = ranked_[plan].configuration;
-    const WhatIf::Lowered& lowered = lower(plan);
-    timed_ += lowered.program.size();
-    if (timed_ > kMaxTimedInstructions) throw TooManySimulations();
-    UniformCost flags = what_if_.flags();
-    parameter_->of(flags) = value;
-    const Nanos time = what_if_.step(lowered, what_if_.share_of_rank(flags, configuration));
-    times_[plan].emplace(value, time);
-    return time;
-  }
-
-  /// Returns the current value of the flag.
-  Nanos now() const {
-    UniformCost flags = what_if_.flags();
-    return parameter_->of(flags);
-  }
-
-  /// Whether a step is the longest path through a graph: a higher cost never makes it shorter.
-  bool is_convex() const { return !what_if_.shares_links(); }
-
-  /// The nanoseconds that all plans divide without rounding; 1 if there are too many.
-  Nanos unit() const {
-    std::int64_t all = 1;
-    for (const Plan& plan : ranked_) {
-      const Shape& shape = plan.configuration.shape;
-      const std::int64_t ranks = what_if_.divides_model() ? shape.ranks : 1;
-      all = std::lcm(all, ranks * shape.chunks * shape.slices);
-      if (all > kMaxUnit) return 1;
-    }
-    return all;
-  }
-
-  /// Returns a lower bound of a plan's time while the flag is at least `min_value`; 0 where
-  /// unknown.
-  double bound(std::size_t plan, Nanos min_value) {
-    if (!is_convex()) return 0;
-    return min_value == now() ? ranked_[plan].nanos_per_sample() : time(plan, min_value);
-  }
-
- private:
-  const WhatIf::Lowered& lower(std::size_t plan) {
-    if (lowered_[plan]) return *lowered_[plan];
-    lowered_[plan] = what_if_.lower_plan(ranked_[plan].configuration);
-    held_ += lowered_[plan]->program.size();
-    if (lowered_[plan]->program.size() > kMaxInstructions || held_ > kMaxKeptInstructions)
-      throw TooManySimulations();
-    return *lowered_[plan];
-  }
-
-  const WhatIf& what_if_;
-  const std::vector<Plan>& ranked_;
-  const Parameter* parameter_ = nullptr;
-  std::vector<std::optional<WhatIf::Lowered>> lowered_;
-  std::vector<std::map<Nanos, Nanos>> times_;
-  std::int64_t held_ = 0;
-  std::int64_t timed_ = 0;
-};
 
 /// A schedule's plans, fastest first under current costs.
 struct BreakEvenCandidate {
@@ -177,14 +87,16 @@ UnitRange find_negative(long double a, long double b, Nanos width) {
 /// where its tangents at both are below the best schedule's chord. Where both are straight lines,
 /// that interval begins at the break-even point; elsewhere it is divided. Costs are rounded where
 /// chunks, slices or ranks divide them, so values are counted in units that all of them divide, and
-/// the last unit is searched nanosecond by nanosecond.
+/// the last unit is searched nanosecond by nanosecond. Schedules that only rounding tells apart are
+/// tied: a rival counts where it gains more than kTie of the step, from where it began to gain.
 class BreakEvenSearch {
  public:
   BreakEvenSearch(PlanTimer& timer, const std::vector<Plan>& ranked,
                   const std::vector<BreakEvenCandidate>& candidates, Nanos limit)
       : timer_(timer), ranked_(ranked), candidates_(candidates), limit_(limit) {
     now_ = timer.now();
-    unit_ = limit < now_ ? -timer.unit() : timer.unit();
+    unit_ = timer.unit().value_or(1) * (limit < now_ ? -1 : 1);
+    tie_ = timer.rounds() ? kTie : 0;
   }
 
   /// Returns the rival that is ahead first, in the configuration in which it is.
@@ -193,7 +105,10 @@ class BreakEvenSearch {
     Nanos end = limit_;
     for (std::size_t runner_up = 1; runner_up < candidates_.size() && end != now_; ++runner_up) {
       auto value = find_on_grid(runner_up, end);
-      if (timer_.is_convex()) value = find_first(runner_up, value.value_or(end));
+      if (timer_.is_convex())
+        value = find_first(runner_up, value.value_or(end));
+      else if (value && tie_ > 0)
+        value = find_start(runner_up, {}, *value);
       if (!value || (found && *value == found->at)) continue;
       found = {parameter, now_, *value, ranked_[fastest(runner_up, *value).first].configuration};
       end = *value;
@@ -221,9 +136,15 @@ class BreakEvenSearch {
     return best;
   }
 
+  /// Whether the runner-up is faster than the best schedule by more than a fraction.
+  bool is_behind_by(double fraction, std::size_t runner_up, Nanos value) {
+    const double limit = fastest(0, value).second * (1 - fraction);
+    return fastest(runner_up, value, limit).second < limit;
+  }
+
+  /// Whether the best schedule is behind by more than a tie.
   bool is_behind(std::size_t runner_up, Nanos value) {
-    const double best = fastest(0, value).second;
-    return fastest(runner_up, value, best).second < best;
+    return is_behind_by(tie_, runner_up, value);
   }
 
   /// Bisects for the value nearest to `ahead` at which the best schedule is behind, as at `behind`.
@@ -244,8 +165,9 @@ class BreakEvenSearch {
     // Times per sample times both numbers of samples.
     const auto of_plan = static_cast<long double>(ranked_[best].configuration.samples());
     const auto of_best = static_cast<long double>(ranked_[plan].configuration.samples());
-    const long double chord = of_best * step_of(best, from);
-    const long double slope = of_best * ((step_of(best, to) - step_of(best, from)) / width);
+    const long double scale = of_best * (1 - tie_);
+    const long double chord = scale * step_of(best, from);
+    const long double slope = scale * ((step_of(best, to) - step_of(best, from)) / width);
     const long double low = step_of(plan, from);
     const long double low_slope = step_of(plan, from + 1) - low;
     UnitRange range = find_negative(of_plan * low - chord, of_plan * low_slope - slope, to - from);
@@ -295,6 +217,14 @@ class BreakEvenSearch {
     const Nanos units = (end - now_) / unit_;
     const auto found = first_unit(runner_up, 0, units);
     if (!found && !is_behind(runner_up, end)) return {};
+    return find_start(runner_up, found, end);
+  }
+
+  /// Returns the value from which on the runner-up gains, nanosecond by nanosecond, where the best
+  /// schedule is behind at `found` units, or at `end` and at no whole number of units before it.
+  Nanos find_start(std::size_t runner_up, std::optional<Nanos> found, Nanos end) {
+    const Nanos units = (end - now_) / unit_;
+    if (tie_ > 0) found = walk_back(runner_up, found.value_or(units));
     const Nanos last = found ? value_of(*found) : end;
     const bool is_near = std::abs(last - now_) <= kRounding;
     const Nanos before = is_near ? 0 : std::max<Nanos>(0, found ? *found - 2 : units);
@@ -302,8 +232,27 @@ class BreakEvenSearch {
     if (std::abs(last - first) > kMaxScanned) return turn_between(runner_up, first, last);
     const Nanos sign = unit_ < 0 ? -1 : 1;
     for (Nanos value = first + sign; value != last; value += sign)
-      if (is_behind(runner_up, value)) return value;
+      if (is_behind_by(0, runner_up, value)) return value;
     return last;
+  }
+
+  /// Returns the first of the units up to `units` over which the runner-up is ahead, be it by a
+  /// nanosecond; nullopt where it is not ahead there.
+  std::optional<Nanos> walk_back(std::size_t runner_up, Nanos units) {
+    const auto is_ahead = [&](Nanos count) { return is_behind_by(0, runner_up, value_of(count)); };
+    if (!is_ahead(units)) return {};
+    Nanos ahead = units;
+    Nanos behind = units;
+    for (Nanos step = 1; ahead > 0; step *= 2) {
+      behind = std::max<Nanos>(0, ahead - step);
+      if (!is_ahead(behind)) break;
+      ahead = behind;
+    }
+    while (ahead - behind > 1) {
+      const Nanos middle = behind + (ahead - behind) / 2;
+      (is_ahead(middle) ? ahead : behind) = middle;
+    }
+    return ahead;
   }
 
   /// Whether the rival may be ahead between two values without being ahead at either: no time
@@ -345,6 +294,7 @@ class BreakEvenSearch {
   Nanos limit_ = 0;
   Nanos now_ = 0;
   Nanos unit_ = 1;  ///< negative where the limit is below the current value
+  double tie_ = 0;  ///< the fraction of the step within which schedules are tied
 };
 
 std::vector<std::string> list_searched(const std::vector<Plan>& ranked) {
@@ -373,8 +323,8 @@ BreakEvens find_break_evens(const WhatIf& what_if, const std::vector<Plan>& rank
   };
   PlanTimer timer(what_if, ranked);
   try {
-    for (const Parameter& parameter : parameters()) {
-      const bool is_message = parameter.name == "p2p";
+    for (const CostParameter& parameter : parameters()) {
+      const bool is_message = parameter.is_message;
       if (flags.backward && !is_message) continue;  // --b would not follow
       const Nanos max_value = max_of(is_message ? of_rank : flags);
       const std::string name =

@@ -16,7 +16,8 @@ struct BreakEvens {
 
 /// Varies --p2p, --i and --w, one at a time, in both directions, between 0 and eight times a
 /// micro-batch's work. Finds the nearest value, to the nanosecond, at which another schedule, in
-/// its best configuration there, is ahead of the first plan's schedule in its best. Finds nothing
+/// its best configuration there, is ahead of the first plan's schedule in its best. Where chunks,
+/// slices or ranks share a cost, schedules within a millionth of the step are tied. Finds nothing
 /// where that needs too many simulations. Schedules that search for an order are left out, because
 /// other costs give another order, and are named if there is anything else to compare; so is
 /// everything where costs come from a file.

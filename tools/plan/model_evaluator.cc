@@ -15,6 +15,7 @@
 #include "sim/predict/model_fit.h"
 #include "tools/flags/field_names.h"
 #include "tools/inputs/config.h"
+#include "tools/inputs/device_caps.h"
 #include "tools/inputs/predict.h"
 #include "traces/costs/megatron_layout.h"
 
@@ -77,6 +78,9 @@ const ModelEvaluator::Ordered& ModelEvaluator::order(const Configuration& config
     if (!request.memory.cap_bytes.empty())
       request.memory.cap =
           convert_caps_to_units(with_bytes(request.memory, unordered), request.shape);
+    else if (request.memory.cap.empty())
+      request = cap_to_devices(std::move(request), def, with_bytes(request.memory, unordered),
+                               planner_.on(configuration).usable_memory());
   }
   ordered_.reset();
   ValidSchedule schedule = build_schedule(def, std::move(request));

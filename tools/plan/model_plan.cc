@@ -103,6 +103,8 @@ ModelPlanner::ModelPlanner(const PredictOptions& options, ModelAxes axes)
   if (axes_.global_batch < 1)
     throw Error("a plan for a model needs --global-batch-size, such as --global-batch-size 512");
   if (axes_.tensor.empty()) axes_.tensor = powers_of_two(base_.gpu.per_node);
+  if (axes_.context.empty()) axes_.context = {1};
+  if (axes_.micro_batch_sizes.empty()) axes_.micro_batch_sizes = {1, 2, 4};
   if (axes_.ranks.empty()) axes_.ranks = divisors(axes_.gpus, max_stages(base_.model));
 }
 

@@ -19,9 +19,9 @@ struct ModelAxes {
   std::vector<std::int32_t> ranks;
   std::vector<std::int32_t> chunks;
   std::vector<std::int32_t> tensor;
-  std::vector<std::int32_t> context{1};
-  std::vector<std::int32_t> expert;  ///< empty: 1, and what divides a model's experts
-  std::vector<std::int32_t> micro_batch_sizes{1, 2, 4};
+  std::vector<std::int32_t> context;            ///< empty: 1
+  std::vector<std::int32_t> expert;             ///< empty: 1, and what divides a model's experts
+  std::vector<std::int32_t> micro_batch_sizes;  ///< empty: 1, 2 and 4
   std::vector<Recompute> recomputes{Recompute::kNone, Recompute::kFull};
   std::vector<std::int32_t> send_budgets{0};  ///< 0: ranks do not wait for their sends
   /// The first is always tried, each other one where it may be better than those before it.
@@ -40,6 +40,8 @@ class ModelPlanner {
   std::vector<Configuration> configurations() const;
 
   const ModelOnDevices& model() const { return base_; }
+  /// The axes with those that were chosen.
+  const ModelAxes& axes() const { return axes_; }
   const std::vector<LayerSplit>& splits() const { return axes_.splits; }
   /// The model as a configuration distributes it, without the split of its layers.
   ModelOnDevices on(const Configuration& configuration) const;

@@ -16,6 +16,7 @@
 #include "sim/model/runtime.h"
 #include "tools/inputs/config.h"
 #include "tools/inputs/predict.h"
+#include "tools/inputs/schedule_notes.h"
 #include "tools/inputs/unused_costs.h"
 #include "tools/print.h"
 
@@ -81,7 +82,30 @@ void warn_of_missing_flushes(const ValidSchedule& order) {
 
 }  // namespace
 
-void report_defaults(const Axes& axes) {
+namespace {
+
+/// " --slices 2 (of schedules that slice sequences)", or nothing.
+std::string describe_default_slices(const std::vector<std::string>& schedules,
+                                    const ShapeOptions& shape) {
+  if (shape.slices) return "";
+  std::int32_t slices = 1;
+  for (const std::string& name : schedules)
+    slices = std::max(slices, default_slices(find_schedule(name), shape));
+  if (slices == 1) return "";
+  return fmt::format(" --slices {} (of schedules that slice sequences)", slices);
+}
+
+void print_defaults(const std::string& text) {
+  if (!text.empty()) print_message("bubblescope: planned for{} by default\n", text);
+}
+
+}  // namespace
+
+void report_default_slices(const std::vector<std::string>& schedules, const ShapeOptions& shape) {
+  print_defaults(describe_default_slices(schedules, shape));
+}
+
+void report_defaults(const Axes& axes, const ShapeOptions& shape) {
   const auto interleaves = [](const std::string& name) {
     return find_schedule(name).default_chunks > 1;
   };
@@ -91,7 +115,7 @@ void report_defaults(const Axes& axes) {
   if (axes.ranks.empty()) text += " --pp 4";
   if (axes.microbatches.empty()) text += " -m 8";
   if (takes_chunks) text += " --vpp 2 (of schedules that interleave)";
-  if (!text.empty()) print_message("bubblescope: planned for{} by default\n", text);
+  print_defaults(text + describe_default_slices(axes.schedules, shape));
 }
 
 void warn_of_plans(const std::vector<Plan>& ranked, const PredictOptions& options) {

@@ -10,8 +10,10 @@
 
 namespace bubblescope::tools {
 
-/// Reports the default numbers of --pp, -m and --vpp where none are given.
-void report_defaults(const Axes& axes);
+/// Reports the default numbers of --pp, -m, --vpp and --slices where none are given.
+void report_defaults(const Axes& axes, const ShapeOptions& shape);
+/// The same for a model, where all but --slices are swept.
+void report_default_slices(const std::vector<std::string>& schedules, const ShapeOptions& shape);
 
 /// Prints the warnings of `simulate` for all schedules that have a plan: full backwards that are
 /// not the sum of split ones, schedules that never flush, and costs of ops that none of their steps

@@ -36,6 +36,7 @@ void write_configuration(JsonWriter& json, const Configuration& configuration) {
     json.member("send_budget", "none");
   else if (configuration.send_budget > 0)
     json.member("send_budget", configuration.send_budget);
+  if (shape.slices > 1) json.member("slices", shape.slices);
 }
 
 /// Where the step may lie, and by which published runs; or null.
@@ -140,14 +141,17 @@ std::string budget_text(std::int32_t budget) {
 }  // namespace
 
 std::string write_plan_csv(const PlanTable& table) {
-  const bool budgets = std::any_of(table.plans.begin(), table.plans.end(), [](const Plan& plan) {
-    return plan.configuration.send_budget > 0;
-  });
+  const auto any = [&](auto&& differs) {
+    return std::any_of(table.plans.begin(), table.plans.end(), differs);
+  };
+  const bool budgets = any([](const Plan& plan) { return plan.configuration.send_budget > 0; });
+  const bool slices = any([](const Plan& plan) { return plan.configuration.shape.slices > 1; });
   std::string text =
       "schedule,pp,vpp,tp,cp,ep,dp,microbatches,micro_batch_size,recompute,step_ns,ns_per_sample,"
       "bubble_ratio,lower_bound_ns,peak_memory_bytes,peak_activations,peak_units,mfu,"
       "tokens_per_second,split,layout,gradients,head_room_bytes,tie_group";
-  text += budgets ? ",send_budget\n" : "\n";
+  text += budgets ? ",send_budget" : "";
+  text += slices ? ",slices\n" : "\n";
   for (const Plan& plan : table.plans) {
     const Configuration& which = plan.configuration;
     text += fmt::format(
@@ -161,7 +165,8 @@ std::string write_plan_csv(const PlanTable& table) {
         name_of(kLayerSplits, which.split), plan.layout,
         plan.gradients ? name_of(kGradientFormats, *plan.gradients) : "",
         plan.head_room ? std::to_string(*plan.head_room) : "", plan.tie_group);
-    text += budgets ? "," + budget_text(which.send_budget) + "\n" : "\n";
+    if (budgets) text += "," + budget_text(which.send_budget);
+    text += slices ? fmt::format(",{}\n", which.shape.slices) : "\n";
   }
   return text;
 }

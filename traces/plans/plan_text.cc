@@ -85,6 +85,8 @@ std::vector<PlanColumn> columns_for(const std::vector<Plan>& plans, bool any_fra
       {"m", 55, [](const Plan& p) { return std::to_string(p.configuration.shape.microbatches); }},
       {"recompute", 91, [](const Plan& p) { return std::string(name(p.configuration.recompute)); },
        modelled},
+      {"slices", 87, [](const Plan& p) { return std::to_string(p.configuration.shape.slices); },
+       any([](const Plan& p) { return p.configuration.shape.slices > 1; })},
       {"budget", 88, [](const Plan& p) { return budget_text(p.configuration); },
        any([](const Plan& p) { return p.configuration.send_budget > 0; })},
       {"gradients", 89,
@@ -172,9 +174,10 @@ std::string write_errors(const PlanTable& table) {
                                   [](const Plan& plan) { return plan.tie_group == 1; }) -
                     1;
   if (ties > 0)
-    text += fmt::format("~ {} within {} of #1, which predictions cannot tell apart: {}.\n",
-                        counted(ties, "plan"), format_percent(errors.spread),
-                        ties == 1 ? "a tie" : "ties");
+    text += fmt::format(
+        "~ {} within {} of #1: {}, because the errors of runs of one setup differ by as much among "
+        "themselves; most of an error is common to all plans of a model on its devices.\n",
+        counted(ties, "plan"), format_percent(errors.spread), ties == 1 ? "a tie" : "ties");
   return text;
 }
 
@@ -260,7 +263,7 @@ std::string write_loss(const Plan& loser, const Plan& best) {
 
 std::string write_losers(const PlanTable& table) {
   const std::vector<std::size_t> best = find_best_of_each_schedule(table.plans);
-  if (best.size() < 2 && table.refusals.empty()) return "";
+  if (best.size() < 2) return "";
   std::string text = fmt::format("\nwhy others lose to {} (time per sample, mean of the ranks):\n",
                                  table.plans[0].configuration.schedule);
   for (const std::size_t at : best) {
@@ -279,6 +282,7 @@ std::string describe_differences(const Configuration& which) {
     if (value > 1) text += fmt::format(" {} {}", what, value);
   };
   add("vpp", which.shape.chunks);
+  add("slices", which.shape.slices);
   add("tp", which.tensor);
   add("cp", which.context);
   add("ep", which.expert);
@@ -297,8 +301,10 @@ std::string write_refusals(const PlanTable& table) {
   for (const Refusal& refused : table.refusals) {
     const std::string closest =
         refused.closest ? fmt::format(", closest {}", describe_differences(*refused.closest)) : "";
-    text += fmt::format("  {:<{}} {}{}: {}\n", refused.schedule, name_width(table),
-                        counted(refused.configurations, "configuration"), closest, refused.reason);
+    const std::string tried =
+        refused.configurations > 0 ? counted(refused.configurations, "configuration") : "not tried";
+    text += fmt::format("  {:<{}} {}{}: {}\n", refused.schedule, name_width(table), tried, closest,
+                        refused.reason);
   }
   return text.empty() ? text : "\nno plans:\n" + text;
 }
@@ -322,9 +328,10 @@ std::string write_break_evens(const PlanTable& table) {
 }  // namespace
 
 std::string write_plan_text(const PlanTable& table, const PlanTextOptions& options) {
-  std::string text = fmt::format("{} of {} that were tried, best first\n",
+  std::string text = fmt::format("{} of {} that {} tried, best first\n",
                                  counted(static_cast<std::int64_t>(table.plans.size()), "plan"),
-                                 counted(table.configurations, "configuration"));
+                                 counted(table.configurations, "configuration"),
+                                 table.configurations == 1 ? "was" : "were");
   if (table.covered > 0)
     text +=
         fmt::format("({} more differ in a split of layers that cannot be better)\n", table.covered);

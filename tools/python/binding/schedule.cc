@@ -54,7 +54,8 @@ std::vector<std::string> list_trained_schedules() {
 PythonStep simulate_schedule(const PythonSchedule& schedule, const Arguments& words) {
   return call_library([&] {
     const PredictOptions options = parse_prediction(words);
-    if (!schedule.timeline_path.empty()) expect_named_costs(schedule.timeline_path, options);
+    if (!schedule.timeline_path.empty())
+      expect_named_costs(schedule.timeline_path, schedule.get(), options);
     return predict_step(schedule.valid(), options);
   });
 }

@@ -1,0 +1,26 @@
+// The table of compare: a row per schedule and shape.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/analysis/report.h"
+#include "tools/commands/compare_rows.h"
+#include "traces/text/fit_table.h"
+
+namespace bubblescope::tools {
+
+/// The activations that the fullest rank holds, in micro-batches.
+double highest_peak(const BubbleReport& report);
+
+/// The sends of the rank that sends most.
+std::int64_t max_sends(const BubbleReport& report);
+
+/// Whether the schedule of a row with a step has backwards.
+bool trains(const ComparedRow& row);
+
+/// The columns, with a cell for each row that has a step. "fits" is there only where some schedule
+/// does not fit the model's devices.
+std::vector<traces::TableColumn> columns_of_rows(const std::vector<ComparedRow>& rows);
+
+}  // namespace bubblescope::tools

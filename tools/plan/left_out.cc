@@ -1,0 +1,150 @@
+// Looks for what was named on the command line in the configurations and their outcomes.
+#include "tools/plan/left_out.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "sim/model/schedule_def.h"
+#include "sim/model/stage_loads.h"
+#include "tools/flags/words.h"
+
+namespace bubblescope::tools {
+
+namespace {
+
+std::vector<std::string> list_named_schedules(const std::string& list) {
+  std::vector<std::string> names;
+  for (const std::string& word : split(list, ',')) {
+    const std::string name = normalize_name(trim(word));
+    if (name.empty() || name == "all" || name == "searched") continue;
+    const std::string& found = find_schedule(name).name;
+    if (std::find(names.begin(), names.end(), found) == names.end()) names.push_back(found);
+  }
+  return names;
+}
+
+std::string explain_left_out(const ScheduleDef& def, const PlanQuestion& question,
+                             bool is_configured) {
+  if (is_configured) return "on one rank its order, and with it its plan, is that of another one";
+  const auto needs = [](const char* flag, std::int32_t count) {
+    return fmt::format("needs {} {} or more: with fewer it is another schedule", flag, count);
+  };
+  const std::optional<std::int32_t> slices = question.predict.shape.slices;
+  if (slices && *slices < def.default_slices) return needs("--slices", def.default_slices);
+  const std::vector<std::int32_t>& chunks = question.axes.chunks;
+  const auto is_few = [&](std::int32_t count) { return count < def.default_chunks; };
+  if (!def.implied_chunks && !chunks.empty() && std::all_of(chunks.begin(), chunks.end(), is_few))
+    return needs("--vpp", def.default_chunks);
+  return "each of its shapes has more stages than the model has layers for, interleaves on one "
+         "rank, or has too many ops";
+}
+
+}  // namespace
+
+std::vector<traces::Refusal> find_left_out(const PlanQuestion& question,
+                                           const std::vector<Configuration>& configurations,
+                                           const traces::PlanTable& table) {
+  std::vector<traces::Refusal> left_out;
+  for (const std::string& name : list_named_schedules(question.schedules)) {
+    const auto is_planned = [&](const Plan& plan) { return plan.configuration.schedule == name; };
+    const auto is_refused = [&](const auto& refused) { return refused.schedule == name; };
+    if (std::any_of(table.plans.begin(), table.plans.end(), is_planned)) continue;
+    if (std::any_of(table.refusals.begin(), table.refusals.end(), is_refused)) continue;
+    traces::Refusal& next = left_out.emplace_back();
+    next.schedule = name;
+    next.configurations = std::count_if(configurations.begin(), configurations.end(), is_refused);
+    next.reason = explain_left_out(find_schedule(name), question, next.configurations > 0);
+  }
+  return left_out;
+}
+
+namespace {
+
+/// One flag that takes a list of numbers.
+struct NumberAxis {
+  std::string flag;
+  std::vector<std::int32_t> ModelAxes::*numbers;
+  std::int32_t (*of)(const Configuration&);
+};
+
+const std::vector<NumberAxis>& number_axes() {
+  static const std::vector<NumberAxis> all{
+      {"--tp", &ModelAxes::tensor, [](const Configuration& which) { return which.tensor; }},
+      {"--cp", &ModelAxes::context, [](const Configuration& which) { return which.context; }},
+      {"--pp", &ModelAxes::ranks, [](const Configuration& which) { return which.shape.ranks; }},
+      {"--vpp", &ModelAxes::chunks, [](const Configuration& which) { return which.shape.chunks; }},
+      {"--ep", &ModelAxes::expert, [](const Configuration& which) { return which.expert; }},
+      {"--micro-batch-size", &ModelAxes::micro_batch_sizes,
+       [](const Configuration& which) { return which.micro_batch_size; }},
+  };
+  return all;
+}
+
+bool can_divide_devices(const ModelAxes& axes) {
+  for (const std::int32_t tensor : axes.tensor)
+    for (const std::int32_t context : axes.context)
+      for (const std::int32_t ranks : axes.ranks)
+        if (axes.gpus % (std::int64_t{tensor} * context * ranks) == 0) return true;
+  return false;
+}
+
+/// The reason why no configuration of a model has this number.
+std::string explain_unused(const NumberAxis& axis, std::int32_t number,
+                           const ModelPlanner& planner) {
+  ModelAxes axes = planner.axes();
+  axes.*axis.numbers = {number};
+  if (!can_divide_devices(axes)) {
+    const auto write = [&](const char* flag) {
+      return axis.flag == flag ? fmt::format("{} {}", flag, number) : std::string(flag);
+    };
+    return fmt::format("no {} x {} x {} divides {} devices", write("--tp"), write("--cp"),
+                       write("--pp"), axes.gpus);
+  }
+  const std::int64_t stages = max_stages(planner.model().model);
+  if (axis.flag == "--pp" && number > stages)
+    return fmt::format("the layers of the model make {} stages at most", stages);
+  if (axis.flag == "--vpp")
+    return fmt::format(
+        "the schedules imply their chunks, or stages would be more than the {} that the model's "
+        "layers make",
+        stages);
+  return fmt::format(
+      "the batch of {} samples cannot be divided among the data ranks in whole micro-batches",
+      axes.global_batch);
+}
+
+/// The reason of the first refusal among the configurations of a number; empty where there is none.
+/// nullopt where one of them could be used, or would be no better than another one.
+std::optional<std::string> find_refusal(const NumberAxis& axis, std::int32_t number,
+                                        const std::vector<Configuration>& configurations,
+                                        const std::vector<Outcome>& outcomes) {
+  std::string refusal;
+  for (std::size_t at = 0; at < configurations.size(); ++at) {
+    if (axis.of(configurations[at]) != number) continue;
+    if (outcomes[at].plan || !outcomes[at].was_tried()) return {};
+    if (refusal.empty()) refusal = outcomes[at].refusal;
+  }
+  return refusal;
+}
+
+}  // namespace
+
+std::vector<std::string> find_unused_numbers(const ModelAxes& listed, const ModelPlanner* planner,
+                                             const std::vector<Configuration>& configurations,
+                                             const std::vector<Outcome>& outcomes) {
+  std::vector<std::string> unused;
+  for (const NumberAxis& axis : number_axes())
+    for (const std::int32_t number : listed.*axis.numbers) {
+      auto reason = find_refusal(axis, number, configurations, outcomes);
+      if (!reason) continue;
+      if (reason->empty())
+        reason = planner != nullptr ? explain_unused(axis, number, *planner)
+                                    : "the schedules imply their own number of chunks";
+      unused.push_back(fmt::format("{} {}: {}", axis.flag, number, *reason));
+    }
+  return unused;
+}
+
+}  // namespace bubblescope::tools

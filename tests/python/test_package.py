@@ -112,7 +112,9 @@ class Errors(unittest.TestCase):
             bs.schedule("1f1b", pp=2, m=2).simulate(f=7).save(path)
             with self.assertRaisesRegex(bs.UsageError, "step.json"):
                 bs.read(path).simulate()
-            self.assertEqual(bs.read(path).simulate(f=1).makespan, 9_000_000)
+            with self.assertRaisesRegex(bs.UsageError, "step.json"):
+                bs.read(path).simulate(f=1)
+            self.assertEqual(bs.read(path).simulate(f=1, b=2).makespan, 9_000_000)
 
     def test_another_shape_than_the_schedules_is_refused(self):
         with self.assertRaisesRegex(bs.UsageError, "has 2 m, not 3"):

@@ -77,6 +77,11 @@ TEST(PlanLeftOut, ListedNumbersThatNothingCanUseHaveAReason) {
   EXPECT_TRUE(contains(said("--tp 2 --pp 4,5"), "can use --pp 5: no --tp x --cp x --pp 5 divides"));
   EXPECT_TRUE(contains(said("--tp 8 --micro-batch-size 1,3"), "can use --micro-batch-size 3"));
   EXPECT_FALSE(contains(said("--tp 4,8 --pp 1,2"), "can use")) << said("--tp 4,8 --pp 1,2");
+  EXPECT_TRUE(contains(
+      run_with_messages("plan --model mixtral-8x7b --gpu h100 --gpus 16 --global-batch-size 16 "
+                        "--schedules 1f1b --ep 3,8")
+          .output,
+      "can use --ep 3: --ep 3 does not divide the model's experts"));
   EXPECT_TRUE(contains(run_with_messages("plan --pp 4 -m 8 --vpp 3 --schedules 1f1b").output,
                        "can use --vpp 3: the schedules imply"));
 }

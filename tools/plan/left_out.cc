@@ -116,14 +116,14 @@ std::string explain_unused(const NumberAxis& axis, std::int32_t number,
 }
 
 /// The reason of the first refusal among the configurations of a number; empty where there is none.
-/// nullopt where one of them could be used, or would be no better than another one.
+/// nullopt where one of them has a plan, be it one that does not fit.
 std::optional<std::string> find_refusal(const NumberAxis& axis, std::int32_t number,
                                         const std::vector<Configuration>& configurations,
                                         const std::vector<Outcome>& outcomes) {
   std::string refusal;
   for (std::size_t at = 0; at < configurations.size(); ++at) {
     if (axis.of(configurations[at]) != number) continue;
-    if (outcomes[at].plan || !outcomes[at].was_tried()) return {};
+    if (outcomes[at].plan) return {};
     if (refusal.empty()) refusal = outcomes[at].refusal;
   }
   return refusal;

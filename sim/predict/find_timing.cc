@@ -10,7 +10,7 @@ namespace bubblescope::inline sim {
 
 namespace {
 
-Timing make_timing(const Program& program, std::vector<Nanos> durations, const Models& models) {
+Timing complete_timing(const Program& program, std::vector<Nanos> durations, const Models& models) {
   Timing timing = make_timing(program, std::move(durations), models.cluster, models.contention);
   timing.gaps = price_gaps(program, models.costs);
   return timing;
@@ -19,14 +19,14 @@ Timing make_timing(const Program& program, std::vector<Nanos> durations, const M
 }  // namespace
 
 Timing find_timing(const Program& program, const Models& models) {
-  return make_timing(program, price(program, models.costs), models);
+  return complete_timing(program, price(program, models.costs), models);
 }
 
 Timing find_timing(const Program& program, const Models& models, const Config& config) {
   std::vector<Nanos> durations = inject(config.injections, program, price(program, models.costs));
   durations = price_arrivals(program, std::move(durations), config.arrivals);
   durations = apply_slow_ranks(program, std::move(durations), config.slow_ranks);
-  return make_timing(program, std::move(durations), models);
+  return complete_timing(program, std::move(durations), models);
 }
 
 }  // namespace bubblescope::inline sim

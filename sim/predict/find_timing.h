@@ -9,7 +9,7 @@
 namespace bubblescope::inline sim {
 
 /// Prices a Program by these models: durations, gaps between ops, and how instructions slow each
-/// other. Nothing else may put a timing together, so that none of these is forgotten.
+/// other. They are put together here, so that no caller forgets one of them.
 Timing find_timing(const Program& program, const Models& models);
 
 /// Prices a Program by these models and adds all that the Config says about time: injected delays,

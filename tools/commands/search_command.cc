@@ -226,11 +226,11 @@ const char* name_of(schedules::Objective objective) {
   return "";
 }
 
-/// States what ended a search that proved nothing: "stopped after 5 ms".
+/// States what bounded a search that proved nothing: "within the limit of 5 ms".
 std::string ending(const SearchOptions& options) {
   if (interrupted != 0) return "stopped by Ctrl-C";
-  if (options.effort) return fmt::format("stopped after {} timed ops", *options.effort);
-  return "stopped after " + to_text(options.time_limit.value_or(kTimeLimit));
+  if (options.effort) return fmt::format("within the limit of {} timed ops", *options.effort);
+  return "within the limit of " + to_text(options.time_limit.value_or(kTimeLimit));
 }
 
 /// States what the search proved about the value.

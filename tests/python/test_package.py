@@ -405,7 +405,9 @@ class Process(unittest.TestCase):
         self.assertEqual(ran, [(512 + 31) * 3_000_000])
 
     def test_an_interrupt_ends_a_plan(self):
-        script = ("import bubblescope as bs, sys; print('ready', flush=True)\n"
+        script = ("import bubblescope as bs, signal\n"
+                  "signal.signal(signal.SIGINT, signal.default_int_handler)  # shells let background jobs ignore it\n"
+                  "print('ready', flush=True)\n"
                   "try:\n  bs.plan(pp='2..64', m='8..512:8', threads=1)\n"
                   "except KeyboardInterrupt:\n  print('interrupted')")
         process = subprocess.Popen([sys.executable, "-W", "ignore", "-c", script], stdout=subprocess.PIPE, text=True)

@@ -10,6 +10,7 @@
 
 #include "sim/analysis/repeats.h"
 #include "sim/ir/after_edges.h"
+#include "sim/ir/lane_order.h"
 
 namespace bubblescope::inline sim {
 
@@ -76,15 +77,7 @@ bool is_kept_edge(const Instruction& waiting, const Instruction& awaited) {
 class DataEdges {
  public:
   explicit DataEdges(const Program& program)
-      : program_(program), first_of_pair_(program.size(), kNoInstruction) {
-    std::vector<InstructionId> last(program.lanes.size(), kNoInstruction);
-    for (InstructionId id = 0; id < program.size(); ++id) {
-      const Instruction& instruction = program.instructions[id];
-      if (instruction.lane == kNoLane) continue;
-      if (instruction.op.pairing == Pairing::kSecond) first_of_pair_[id] = last[instruction.lane];
-      last[instruction.lane] = id;
-    }
-  }
+      : program_(program), previous_in_lane_(find_previous_in_lane(program)) {}
 
   /// The producer of the data for which one instruction waits for another; empty if there is none.
   /// In a fused pair all consumers of the first half wait for the second, but the producer is the
@@ -102,7 +95,8 @@ class DataEdges {
       return is_exact ? std::optional(from) : std::nullopt;
     }
     if (needs(waiting.op, awaited.op)) return from;
-    const InstructionId first = first_of_pair_[from];
+    if (awaited.op.pairing != Pairing::kSecond) return {};
+    const InstructionId first = previous_in_lane_[from];
     if (first != kNoInstruction && needs(waiting.op, program_.instructions[first].op)) return first;
     return {};
   }
@@ -113,7 +107,7 @@ class DataEdges {
   }
 
   const Program& program_;
-  std::vector<InstructionId> first_of_pair_;  ///< for second halves
+  std::vector<InstructionId> previous_in_lane_;
 };
 
 Chains find_longest_chains(const Program& program, const Timeline& timeline) {

@@ -16,7 +16,7 @@
 #include "sim/ir/lane_order.h"
 #include "sim/ir/lower_update.h"
 #include "sim/ir/program_draft.h"
-#include "sim/model/cost_model.h"
+#include "sim/predict/find_timing.h"
 #include "sim/predict/loss_policies.h"
 #include "sim/predict/readiness.h"
 
@@ -208,9 +208,8 @@ void time_step(Prediction& step, Program program, const std::vector<Nanos>& wait
   const UpdateOptions update = choose_lowering(step.schedule, config).update;
   if (update.any()) program = std::get<Program>(lower_update(step.schedule, program, update));
   step.program = std::move(program);
-  step.timing.durations = price(step.program, step.models.costs);
+  step.timing = find_timing(step.program, step.models);
   std::copy(waits.begin(), waits.end(), step.timing.durations.begin());
-  step.timing.gaps = price_gaps(step.program, step.models.costs);
   step.timeline = simulate(step.program, step.timing).timeline;
 }
 

@@ -110,9 +110,9 @@ std::optional<IdleCause> cause_of(const Instruction& instruction) {
   return {};
 }
 
-/// When only the launch of an op was missing: all that it waited for had ended, and its rank was
-/// free. Its start if it was never so: then something else ended, and the op began at once. An
-/// imported step does not say all that its ops waited for.
+/// Returns when only the launch of an op was missing: its inputs had come, and its rank was free.
+/// An op that begins as soon as its last input comes has no launch, so this is its start; so it is
+/// in imported steps, which do not say all that ops waited for.
 Nanos find_launch(const Program& program, const Timeline& timeline, const Blockers& blockers,
                   const Gap& gap) {
   const Nanos start = timeline.start[gap.before];

@@ -244,10 +244,6 @@ Nanos byte_time_of(const CostModel& costs, const Instruction& message, std::int3
                                                           message.peer)];
 }
 
-}  // namespace
-
-namespace {
-
 /// Whether two ops are an overlapped pair whose time is its own, so that both start together.
 bool run_together(const CostModel& costs, const Op& first, const Op& second) {
   return second.pairing == Pairing::kSecond &&

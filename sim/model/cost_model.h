@@ -108,8 +108,7 @@ std::vector<Nanos> price(const Program& program, const CostModel& costs);
 
 /// The time that passes before each instruction since the end of the one before it in its lane: the
 /// op gap between two ops of a rank, none after a wait for a message, whose latency includes it,
-/// and none within an overlapped pair that has a time of its own.
-/// Empty if ops have no gaps.
+/// and none within an overlapped pair that has a time of its own. Empty if ops have no gaps.
 std::vector<Nanos> price_gaps(const Program& program, const CostModel& costs);
 
 /// The part of each message's and copy's duration that scales with its bytes, and so with the

@@ -1,4 +1,4 @@
-// What a plan was asked for and does not show is named, with the reason.
+// A plan names the schedules and numbers that it was asked for and cannot use, with the reasons.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "exec/gpu/activity_record.h"
+#include "exec/gpu/kernels.h"
 #include "exec/gpu/requests.h"
 
 extern "C" {
@@ -78,7 +79,7 @@ struct BubblescopeGpu {
   const char* (*copy)(void* to, const void* from, std::size_t bytes, void* stream);
   const char* (*clear)(void* memory, std::size_t bytes, void* stream);
   const char* (*spin)(const BubblescopeSpin* spin, void* stream);
-  const char* (*launch)(const BubblescopeLaunch* launch, void* stream);
+  const char* (*launch)(const bubblescope::exec::KernelLaunch* launch, void* stream);
   /// A cuBLASLt handle for one rank. The library is told how many multiprocessors the rank has.
   const char* (*create_blas_handle)(std::int32_t device, std::int32_t multiprocessors,
                                     void** handle);

@@ -1,4 +1,5 @@
-// Requests to the CUDA module: GEMMs, kernels and waiting.
+// Requests to the CUDA module: GEMMs, attention and waiting. Those of other kernels are in
+// kernels.h.
 #pragma once
 
 #include <cstdint>
@@ -52,20 +53,6 @@ struct BubblescopeAttention {
   std::int32_t heads;
   std::int32_t width;  ///< of a head
   float scale;         ///< of scores
-};
-
-/// One launch of one of our kernels; kernels.h says which fields each kernel reads.
-struct BubblescopeLaunch {
-  std::int32_t kernel;
-  std::int32_t dtype;
-  void* target;
-  const void* inputs[4];
-  void* extra[3];
-  std::int64_t rows;
-  std::int64_t columns;
-  std::int64_t period;
-  float scalars[4];
-  BubblescopeAttention attention;
 };
 
 /// A kernel that passes time on a device, or waits for the host.

@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
+#include <iterator>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,34 +21,7 @@ namespace {
 constexpr std::int32_t kRows = 96;
 constexpr std::int32_t kColumns = 416;  // more columns than a block has threads
 constexpr std::int32_t kPeriod = 32;
-
-/// The arrays of a kernel, one letter each: n values in its dtype and f floats of rows x columns; g
-/// and v a row of values or floats; e an embedding; p positions; r a float per row; t tokens; s
-/// Adam's step; - nothing.
-struct KernelCase {
-  exec::Kernel kernel;
-  char target;
-  std::string inputs;
-  std::string extras;
-};
-
-const KernelCase kCases[] = {
-    {exec::Kernel::kEmbed, 'n', "ept-", "---"},
-    {exec::Kernel::kEmbedGrad, '-', "n-t-", "fp-"},
-    {exec::Kernel::kNorm, 'n', "ng--", "---"},
-    {exec::Kernel::kNormGrad, 'n', "ngnn", "r--"},
-    {exec::Kernel::kSoftmaxGrad, 'n', "n---", "---"},
-    {exec::Kernel::kGelu, 'n', "n---", "---"},
-    {exec::Kernel::kGeluGrad, 'n', "nn--", "---"},
-    {exec::Kernel::kCrossEntropy, 'n', "--t-", "r--"},
-    {exec::Kernel::kCrossEntropyGrad, 'n', "--t-", "---"},
-    {exec::Kernel::kMean, '-', "v---", "r--"},
-    {exec::Kernel::kAdd, '-', "f---", "f--"},
-    {exec::Kernel::kScale, '-', "----", "f--"},
-    {exec::Kernel::kSgd, 'n', "f---", "f--"},
-    {exec::Kernel::kAdam, 'n', "fs--", "fpp"},
-    {exec::Kernel::kAdamStep, '-', "----", "s--"},
-};
+constexpr std::size_t kEntries = std::size_t{kRows} * kColumns;
 
 /// The same array on host and device.
 struct Twin {
@@ -53,78 +29,143 @@ struct Twin {
   DeviceArray device;
 };
 
-std::size_t count_of(char kind) {
-  switch (kind) {
-    case 'g':
-    case 'v': return kColumns;
-    case 'r':
-    case 't': return kRows;
-    case 's': return 3;
-    default: return std::size_t{kRows} * kColumns;
-  }
-}
+/// Arrays that exist on the host and on the device. Which of the two a call returns is set by
+/// `on_device`; the n-th call after restart() returns the same array on both.
+class Arrays {
+ public:
+  Arrays(const exec::GpuRuntime& gpu, BubblescopeDtype dtype) : gpu_(gpu), dtype_(dtype) {}
 
-Twin make_twin(const exec::GpuRuntime& gpu, char kind, BubblescopeDtype dtype, std::uint64_t seed) {
-  Twin twin;
-  const bool has_dtype = kind == 'n' || kind == 'g' || kind == 'e';
-  const BubblescopeDtype as = has_dtype ? dtype : kBubblescopeFloat32;
-  twin.host = stored(draw_values(count_of(kind), seed), as);
-  if (kind == 'p')  // also Adam's state, whose squares must not be negative
-    for (float& value : twin.host) value = std::abs(value);
-  if (kind == 's') twin.host = {1, 0.1F, 0.01F};
-  if (kind == 't')
-    for (std::size_t at = 0; at < twin.host.size(); ++at)
-      reinterpret_cast<std::int32_t&>(twin.host[at]) = static_cast<std::int32_t>(at * 7 % kRows);
-  twin.device = upload(gpu, twin.host, as);
-  return twin;
-}
+  /// Entries in the dtype of the launch.
+  void* values(std::size_t count = kEntries) { return next(draw(count), dtype_); }
+  float* floats(std::size_t count = kEntries) {
+    return static_cast<float*>(next(draw(count), kBubblescopeFloat32));
+  }
+  /// Adam's squares must not be negative.
+  float* positive(std::size_t count = kEntries) {
+    std::vector<float> drawn = draw(count);
+    for (float& value : drawn) value = std::abs(value);
+    return static_cast<float*>(next(drawn, kBubblescopeFloat32));
+  }
+  float* adam_step() { return static_cast<float*>(next({1, 0.1F, 0.01F}, kBubblescopeFloat32)); }
+  /// A token per row; they are not compared.
+  const std::int32_t* tokens() {
+    std::vector<float> bits(kRows);
+    for (std::size_t at = 0; at < bits.size(); ++at) {
+      const auto token = static_cast<std::int32_t>(at * 7 % kRows);
+      std::memcpy(&bits[at], &token, sizeof token);
+    }
+    void* const array = next(bits, kBubblescopeFloat32);
+    tokens_ = used_ - 1;
+    return static_cast<const std::int32_t*>(array);
+  }
+
+  void restart(bool on_device) {
+    used_ = 0;
+    on_device_ = on_device;
+  }
+
+  /// The largest relative difference of an array on the device from that on the host.
+  double max_difference() const {
+    double worst = 0;
+    for (std::size_t at = 0; at < twins_.size(); ++at)
+      if (at != tokens_)
+        worst = std::max(worst,
+                         relative_difference(download(gpu_, twins_[at].device), twins_[at].host));
+    return worst;
+  }
+
+ private:
+  std::vector<float> draw(std::size_t count) const { return draw_values(count, 100 + used_); }
+
+  void* next(const std::vector<float>& drawn, BubblescopeDtype dtype) {
+    if (used_ == twins_.size()) {
+      Twin& created = twins_.emplace_back();
+      created.host = stored(drawn, dtype);
+      created.device = upload(gpu_, created.host, dtype);
+    }
+    Twin& twin = twins_[used_++];
+    return on_device_ ? twin.device.memory.get() : twin.host.data();
+  }
+
+  const exec::GpuRuntime& gpu_;
+  BubblescopeDtype dtype_;
+  std::vector<Twin> twins_;
+  std::optional<std::size_t> tokens_;
+  std::size_t used_ = 0;
+  bool on_device_ = false;
+};
+
+using MakeArguments = exec::KernelArguments (*)(Arrays&);
+
+const MakeArguments kCases[] = {
+    [](Arrays& a) -> exec::KernelArguments {
+      return exec::EmbedArguments{a.values(), a.values(), a.values(), a.tokens(), kPeriod};
+    },
+    [](Arrays& a) -> exec::KernelArguments {
+      return exec::EmbedGradArguments{a.floats(), a.floats(), a.values(), a.tokens(), kPeriod};
+    },
+    [](Arrays& a) -> exec::KernelArguments {
+      return exec::NormArguments{a.values(), a.values(), a.values(kColumns)};
+    },
+    [](Arrays& a) -> exec::KernelArguments {
+      return exec::NormGradArguments{a.values(), a.values(), a.values(kColumns),
+                                     a.values(), a.values(), a.floats(kRows)};
+    },
+    [](Arrays& a) -> exec::KernelArguments {
+      return exec::SoftmaxGradArguments{a.values(), a.values()};
+    },
+    [](Arrays& a) -> exec::KernelArguments {
+      return exec::GeluArguments{a.values(), a.values()};
+    },
+    [](Arrays& a) -> exec::KernelArguments {
+      return exec::GeluGradArguments{a.values(), a.values(), a.values()};
+    },
+    [](Arrays& a) -> exec::KernelArguments {
+      return exec::CrossEntropyArguments{a.values(), a.tokens(), a.floats(kRows)};
+    },
+    [](Arrays& a) -> exec::KernelArguments {
+      return exec::CrossEntropyGradArguments{a.values(), a.tokens(), 0.25F};
+    },
+    [](Arrays& a) -> exec::KernelArguments {
+      return exec::MeanArguments{a.floats(1), a.floats(kColumns)};
+    },
+    [](Arrays& a) -> exec::KernelArguments {
+      return exec::AddArguments{a.floats(), a.floats()};
+    },
+    [](Arrays& a) -> exec::KernelArguments {
+      return exec::ScaleArguments{a.floats(), 0.25F};
+    },
+    [](Arrays& a) -> exec::KernelArguments {
+      return exec::SgdArguments{a.floats(), a.values(), a.floats(), 0.25F};
+    },
+    [](Arrays& a) -> exec::KernelArguments {
+      return exec::AdamArguments{a.floats(),   a.values(),   a.floats(),   0.25F,
+                                 a.positive(), a.positive(), a.adam_step()};
+    },
+    [](Arrays& a) -> exec::KernelArguments { return exec::AdamStepArguments{a.adam_step()}; },
+};
 
 /// Runs a kernel on both sides and returns the largest difference of the results.
-double run_both(const exec::GpuRuntime& gpu, const KernelCase& tested, BubblescopeDtype dtype) {
+double run_both(const exec::GpuRuntime& gpu, MakeArguments arguments, BubblescopeDtype dtype) {
   const exec::GpuHandle stream = gpu.create_stream(0, nullptr);
-  BubblescopeLaunch on_host{};
-  on_host.kernel = static_cast<std::int32_t>(tested.kernel);
-  on_host.dtype = kBubblescopeFloat32;
-  on_host.rows = kRows;
-  on_host.columns = kColumns;
-  on_host.period = kPeriod;
-  on_host.scalars[0] = 0.25F;
-  BubblescopeLaunch on_device = on_host;
-  on_device.dtype = dtype;
-  std::vector<Twin> twins(8);
-  for (std::size_t at = 0; at < 8; ++at) {
-    const char kind = at == 0  ? tested.target
-                      : at < 5 ? tested.inputs[at - 1]
-                               : tested.extras[at - 5];
-    if (kind == '-') continue;
-    const bool is_positions = kind == 'p' && tested.kernel == exec::Kernel::kEmbed;
-    twins[at] = make_twin(gpu, is_positions ? 'e' : kind, dtype, 100 + at);
-    void* const host = twins[at].host.data();
-    void* const device = twins[at].device.memory.get();
-    if (at == 0)
-      on_host.target = host, on_device.target = device;
-    else if (at < 5)
-      on_host.inputs[at - 1] = host, on_device.inputs[at - 1] = device;
-    else
-      on_host.extra[at - 5] = host, on_device.extra[at - 5] = device;
-  }
+  Arrays arrays(gpu, dtype);
+  arrays.restart(false);
+  const exec::KernelLaunch on_host{kBubblescopeFloat32, kRows, kColumns, arguments(arrays)};
+  arrays.restart(true);
+  const exec::KernelLaunch on_device{dtype, kRows, kColumns, arguments(arrays)};
   run_on_host(on_host);
   gpu.launch(on_device, stream.get());
   gpu.await_device(0);
-  double worst = 0;
-  for (std::size_t at : {0, 5, 6, 7})
-    if (!twins[at].host.empty())
-      worst = std::max(worst, relative_difference(download(gpu, twins[at].device), twins[at].host));
-  return worst;
+  return arrays.max_difference();
 }
 
 TEST(GpuDevice, KernelsEqualTheHostInBothPrecisions) {
   REQUIRE_GPU();
   const exec::GpuRuntime gpu(*find_real_gpu());
-  for (const KernelCase& tested : kCases) {
-    SCOPED_TRACE("kernel " + std::to_string(static_cast<int>(tested.kernel)));
-    EXPECT_LT(run_both(gpu, tested, kBubblescopeFloat32), 1e-5);
-    EXPECT_LT(run_both(gpu, tested, kBubblescopeBfloat16), 1e-2);
+  for (std::size_t at = 0; at < std::size(kCases); ++at) {
+    SCOPED_TRACE("case " + std::to_string(at));
+    EXPECT_LT(run_both(gpu, kCases[at], kBubblescopeFloat32), 1e-5);
+    EXPECT_LT(run_both(gpu, kCases[at], kBubblescopeBfloat16), 1e-2);
   }
 }
 
@@ -134,15 +175,13 @@ TEST(GpuDevice, CausalSoftmaxEqualsTheHost) {
   const exec::GpuHandle stream = gpu.create_stream(0, nullptr);
   std::vector<float> host = draw_values(std::size_t{4} * 300 * 300, 3);
   const DeviceArray device = upload(gpu, host, kBubblescopeFloat32);
-  BubblescopeLaunch launch{};
-  launch.kernel = static_cast<std::int32_t>(exec::Kernel::kCausalSoftmax);
-  launch.rows = 4 * 300;
-  launch.columns = launch.period = 300;
-  launch.target = device.memory.get();
-  gpu.launch(launch, stream.get());
+  const auto launch = [](void* scores) {
+    return exec::KernelLaunch{kBubblescopeFloat32, 4 * 300, 300,
+                              exec::CausalSoftmaxArguments{scores, 300}};
+  };
+  gpu.launch(launch(device.memory.get()), stream.get());
   gpu.await_device(0);
-  launch.target = host.data();
-  run_on_host(launch);
+  run_on_host(launch(host.data()));
   EXPECT_LT(relative_difference(download(gpu, device), host), 1e-5);
 }
 
@@ -165,19 +204,14 @@ TEST(GpuDevice, GainGradientsEqualTheHost) {
       upload(gpu, input, kBubblescopeFloat32), upload(gpu, grad, kBubblescopeFloat32),
       upload(gpu, inverses, kBubblescopeFloat32),
       upload(gpu, std::vector<float>(kColumns, -1.0F), kBubblescopeFloat32)};
-  BubblescopeLaunch launch{};
-  launch.kernel = static_cast<std::int32_t>(exec::Kernel::kGainGrad);
-  launch.rows = kRows;
-  launch.columns = kColumns;
-  for (std::size_t at = 0; at < 3; ++at) launch.inputs[at] = arrays[at].memory.get();
-  launch.extra[0] = arrays[3].memory.get();
-  gpu.launch(launch, stream.get());
+  const auto launch = [](const exec::GainGradArguments& arguments) {
+    return exec::KernelLaunch{kBubblescopeFloat32, kRows, kColumns, arguments};
+  };
+  const auto floats = [&](std::size_t at) { return static_cast<float*>(arrays[at].memory.get()); };
+  gpu.launch(launch({floats(3), floats(0), floats(1), floats(2)}), stream.get());
   gpu.await_device(0);
   std::vector<float> expected(kColumns);
-  launch.inputs[0] = input.data();
-  launch.inputs[1] = grad.data();
-  launch.extra[0] = expected.data();
-  run_on_host(launch);
+  run_on_host(launch({expected.data(), input.data(), grad.data(), inverses.data()}));
   EXPECT_LT(relative_difference(download(gpu, arrays[3]), expected), 1e-5);
 }
 

@@ -36,23 +36,23 @@ float log_of_row(const BubblescopeAttention& grid, const exec::Matrix& qkv,
   return score - std::log(weights.row(row)[grid.begin + query]);
 }
 
-void write_forward(const BubblescopeLaunch& launch, const exec::Matrix& qkv,
-                   const exec::Matrix& weights) {
-  const BubblescopeAttention& grid = launch.attention;
-  const exec::Matrix mixed = exec::mix_values(qkv, weights, shape_of(grid));
-  std::copy(mixed.values.begin(), mixed.values.end(), static_cast<float*>(launch.target));
-  auto* const logs = static_cast<float*>(launch.extra[0]);
-  for (std::int32_t row = 0; row < weights.rows; ++row) {
-    const std::int32_t sequence = row / grid.count / grid.heads;
-    const std::int32_t head = row / grid.count % grid.heads;
-    logs[(sequence * grid.count + row % grid.count) * grid.heads + head] =
-        log_of_row(grid, qkv, weights, row);
-  }
+/// The queries, keys and values of whole sequences.
+exec::Matrix read_qkv(const void* qkv, const BubblescopeAttention& grid) {
+  return read(qkv, grid.batch * grid.sequence, 3 * grid.heads * grid.width);
+}
+
+exec::Matrix whole_gradient(const exec::QueryGradArguments& arguments) {
+  const BubblescopeAttention& grid = arguments.grid;
+  const exec::Matrix qkv = read_qkv(arguments.qkv, grid);
+  const exec::Matrix mixed_grad =
+      read(arguments.mixed_grad, grid.batch * grid.count, grid.heads * grid.width);
+  const exec::AttentionShape shape = shape_of(grid);
+  return exec::attention_grad(qkv, exec::attention_weights(qkv, shape), mixed_grad, shape);
 }
 
 /// Adds the queries' third of the gradient, or the other two.
-void add_gradient(const BubblescopeLaunch& launch, const exec::Matrix& grad, bool of_queries) {
-  auto* const target = static_cast<float*>(launch.target);
+void add_gradient(void* to, const exec::Matrix& grad, bool of_queries) {
+  auto* const target = static_cast<float*>(to);
   const std::int32_t third = grad.columns / 3;
   for (std::int32_t row = 0; row < grad.rows; ++row)
     for (std::int32_t column = 0; column < grad.columns; ++column)
@@ -62,17 +62,26 @@ void add_gradient(const BubblescopeLaunch& launch, const exec::Matrix& grad, boo
 
 }  // namespace
 
-void attend_on_host(const BubblescopeLaunch& launch) {
-  const BubblescopeAttention& grid = launch.attention;
-  const exec::AttentionShape shape = shape_of(grid);
-  const std::int32_t width = grid.heads * grid.width;
-  const exec::Matrix qkv = read(launch.inputs[0], grid.batch * grid.sequence, 3 * width);
-  const exec::Matrix weights = exec::attention_weights(qkv, shape);
-  const auto kernel = static_cast<exec::Kernel>(launch.kernel);
-  if (kernel == exec::Kernel::kAttention) return write_forward(launch, qkv, weights);
-  const exec::Matrix mixed_grad = read(launch.inputs[2], grid.batch * grid.count, width);
-  add_gradient(launch, exec::attention_grad(qkv, weights, mixed_grad, shape),
-               kernel == exec::Kernel::kQueryGrad);
+void attend_on_host(const exec::AttentionArguments& arguments) {
+  const BubblescopeAttention& grid = arguments.grid;
+  const exec::Matrix qkv = read_qkv(arguments.qkv, grid);
+  const exec::Matrix weights = exec::attention_weights(qkv, shape_of(grid));
+  const exec::Matrix mixed = exec::mix_values(qkv, weights, shape_of(grid));
+  std::copy(mixed.values.begin(), mixed.values.end(), static_cast<float*>(arguments.mixed));
+  for (std::int32_t row = 0; row < weights.rows; ++row) {
+    const std::int32_t sequence = row / grid.count / grid.heads;
+    const std::int32_t head = row / grid.count % grid.heads;
+    arguments.logs[(sequence * grid.count + row % grid.count) * grid.heads + head] =
+        log_of_row(grid, qkv, weights, row);
+  }
+}
+
+void add_query_grad_on_host(const exec::QueryGradArguments& arguments) {
+  add_gradient(arguments.qkv_grad, whole_gradient(arguments), true);
+}
+
+void add_key_grad_on_host(const exec::KeyGradArguments& arguments) {
+  add_gradient(arguments.qkv_grad, whole_gradient(arguments), false);
 }
 
 }  // namespace bubblescope::tests

@@ -307,10 +307,10 @@ void add_work(BubblescopeGpu& calls) {
     perform_work(stream, {kBubblescopeClear, "", bytes}, [=] { std::memset(memory, 0, bytes); });
     return answer("clear");
   };
-  calls.launch = [](const BubblescopeLaunch* launch, void* stream) {
+  calls.launch = [](const exec::KernelLaunch* launch, void* stream) {
     if (const char* const error = use(stream)) return error;
     ++state().gpu.launches;
-    const std::string name = "kernel_" + std::to_string(launch->kernel);
+    const std::string name = "kernel_" + std::to_string(launch->arguments.index());
     perform_work(stream, {kBubblescopeKernel, name, 0}, [order = *launch, stream] {
       const FakeTimes& times = state().gpu.times;
       const double entries = static_cast<double>(order.rows) * static_cast<double>(order.columns);

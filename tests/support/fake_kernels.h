@@ -5,7 +5,7 @@
 
 namespace bubblescope::tests {
 
-void run_on_host(const BubblescopeLaunch& launch);
+void run_on_host(const exec::KernelLaunch& launch);
 void run_on_host(const BubblescopeGemm& gemm);
 
 }  // namespace bubblescope::tests

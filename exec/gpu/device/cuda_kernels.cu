@@ -1,6 +1,7 @@
 // Launches our kernels.
 #include <algorithm>
 #include <limits>
+#include <variant>
 
 #include "exec/gpu/device/attention_kernel.cuh"
 #include "exec/gpu/device/cuda_calls.cuh"
@@ -34,6 +35,7 @@ __global__ void spin_kernel(std::int64_t nanos, const volatile std::uint32_t* st
 
 constexpr int kThreads = 256;
 constexpr int kSpinThreads = 128;
+constexpr int kAttentionThreads = kAttentionWarps * kWarp;
 constexpr std::int64_t kMaxBlocks = 4096;  // with more entries, each thread handles several
 
 unsigned int blocks_for(std::int64_t entries) {
@@ -51,157 +53,144 @@ const char* spin(const BubblescopeSpin* order, void* stream) {
   return check(cudaGetLastError(), "the launch of a spinning kernel");
 }
 
-/// Calls kernels with the fields of a launch.
+/// Launches the kernel of each type of arguments. `Value` is the launch's dtype.
 template <class Value>
-struct LaunchFields {
-  explicit LaunchFields(const BubblescopeLaunch& launch)
-      : target(static_cast<Value*>(launch.target)),
-        rows(static_cast<unsigned int>(launch.rows)),
-        columns(static_cast<int>(launch.columns)),
-        period(static_cast<int>(launch.period)),
-        key(static_cast<std::uint64_t>(launch.period)),
-        count(launch.rows * launch.columns),
-        attention(launch.attention),
-        launch_(launch) {}
+class KernelLauncher {
+ public:
+  KernelLauncher(const KernelLaunch& launch, cudaStream_t stream)
+      : rows_(static_cast<unsigned int>(launch.rows)),
+        columns_(static_cast<int>(launch.columns)),
+        count_(launch.rows * launch.columns),
+        blocks_(blocks_for(count_)),
+        stream_(stream) {}
 
-  const Value* input(int at) const { return static_cast<const Value*>(launch_.inputs[at]); }
-  const float* floats(int at) const { return static_cast<const float*>(launch_.inputs[at]); }
-  const std::int32_t* tokens() const { return static_cast<const std::int32_t*>(launch_.inputs[2]); }
-  float* extra(int at) const { return static_cast<float*>(launch_.extra[at]); }
-  float scalar(int at) const { return launch_.scalars[at]; }
-
-  Value* target;
-  unsigned int rows;
-  int columns;
-  int period;
-  std::uint64_t key;
-  std::int64_t count;
-  AttentionGrid attention;
+  void operator()(const EmbedArguments& a) const {
+    embed_kernel<<<rows_, kThreads, 0, stream_>>>(to(a.target), from(a.embedding), from(a.position),
+                                                  a.tokens, columns_, static_cast<int>(a.period));
+  }
+  void operator()(const EmbedGradArguments& a) const {
+    embed_grad_kernel<<<rows_, kThreads, 0, stream_>>>(a.embedding_grad, a.position_grad,
+                                                       from(a.grad), a.tokens, columns_,
+                                                       static_cast<int>(a.period));
+  }
+  void operator()(const NormArguments& a) const {
+    norm_kernel<<<rows_, kThreads, 0, stream_>>>(to(a.target), from(a.input), from(a.gain),
+                                                 columns_);
+  }
+  void operator()(const NormGradArguments& a) const {
+    norm_grad_kernel<<<rows_, kThreads, 0, stream_>>>(to(a.target), from(a.input), from(a.gain),
+                                                      from(a.grad), from(a.added), a.inverses,
+                                                      columns_);
+  }
+  void operator()(const GainGradArguments& a) const {
+    gain_grad_kernel<<<(columns_ + kWarp - 1) / kWarp, kWarp * kGainRows, 0, stream_>>>(
+        a.gain_grad, from(a.input), from(a.grad), a.inverses, static_cast<int>(rows_), columns_);
+  }
+  void operator()(const CausalSoftmaxArguments& a) const {
+    causal_softmax_kernel<<<rows_, kThreads, 0, stream_>>>(to(a.scores), columns_,
+                                                           static_cast<int>(a.period));
+  }
+  void operator()(const SoftmaxGradArguments& a) const {
+    softmax_grad_kernel<<<rows_, kThreads, 0, stream_>>>(to(a.grad), from(a.weights), columns_);
+  }
+  void operator()(const GeluArguments& a) const {
+    gelu_kernel<<<blocks_, kThreads, 0, stream_>>>(to(a.target), from(a.input), count_);
+  }
+  void operator()(const GeluGradArguments& a) const {
+    gelu_grad_kernel<<<blocks_, kThreads, 0, stream_>>>(to(a.target), from(a.input), from(a.grad),
+                                                        count_);
+  }
+  void operator()(const CrossEntropyArguments& a) const {
+    cross_entropy_kernel<<<rows_, kThreads, 0, stream_>>>(to(a.logits), a.tokens, a.losses,
+                                                          columns_);
+  }
+  void operator()(const CrossEntropyGradArguments& a) const {
+    cross_entropy_grad_kernel<<<rows_, kThreads, 0, stream_>>>(
+        to(a.probabilities), a.tokens, a.scale / static_cast<float>(rows_), columns_);
+  }
+  void operator()(const AttentionArguments& a) const {
+    attention_kernel<<<blocks_of(a.grid, a.grid.count), kAttentionThreads, 0, stream_>>>(
+        to(a.mixed), a.logs, from(a.qkv), a.grid);
+  }
+  void operator()(const QueryGradArguments& a) const {
+    query_grad_kernel<<<blocks_of(a.grid, a.grid.count), kAttentionThreads, 0, stream_>>>(
+        to(a.qkv_grad), a.dots, inputs_of(a), a.grid);
+  }
+  void operator()(const KeyGradArguments& a) const {
+    key_grad_kernel<<<blocks_of(a.grid, a.grid.begin + a.grid.count), kAttentionThreads, 0,
+                      stream_>>>(to(a.qkv_grad), a.dots, inputs_of(a), a.grid);
+  }
+  void operator()(const MeanArguments& a) const {
+    mean_kernel<<<1, kThreads, 0, stream_>>>(a.mean, a.values, columns_);
+  }
+  void operator()(const AddArguments& a) const {
+    add_kernel<<<blocks_, kThreads, 0, stream_>>>(a.sum, a.values, count_);
+  }
+  void operator()(const ScaleArguments& a) const {
+    scale_kernel<<<blocks_, kThreads, 0, stream_>>>(a.values, a.factor, count_);
+  }
+  void operator()(const SgdArguments& a) const {
+    sgd_kernel<<<blocks_, kThreads, 0, stream_>>>(a.weights, to(a.copy), a.grad, a.learning_rate,
+                                                  count_);
+  }
+  void operator()(const AdamArguments& a) const {
+    adam_kernel<<<blocks_, kThreads, 0, stream_>>>(a.weights, to(a.copy), a.grad,
+                                                   AdamState{a.mean, a.square, a.steps},
+                                                   a.learning_rate, count_);
+  }
+  void operator()(const AdamStepArguments& a) const {
+    adam_step_kernel<<<1, kWarp, 0, stream_>>>(a.steps);
+  }
+  void operator()(const DrawArguments& a) const {
+    draw_kernel<<<blocks_, kThreads, 0, stream_>>>(a.weights, to(a.copy), a.key, a.scale, a.offset,
+                                                   count_);
+  }
 
  private:
-  const BubblescopeLaunch& launch_;
+  static Value* to(void* entries) { return static_cast<Value*>(entries); }
+  static const Value* from(const void* entries) { return static_cast<const Value*>(entries); }
+  static unsigned int blocks_of(const AttentionGrid& grid, std::int32_t rows) {
+    return static_cast<unsigned int>(attention_blocks(grid, rows));
+  }
+  static AttentionBackward<Value> inputs_of(const QueryGradArguments& a) {
+    return {from(a.qkv), from(a.mixed), from(a.mixed_grad), a.logs};
+  }
+
+  unsigned int rows_;
+  int columns_;
+  std::int64_t count_;
+  unsigned int blocks_;
+  cudaStream_t stream_;
 };
 
-template <class Value>
-void launch_attention(Kernel kernel, const LaunchFields<Value>& o, cudaStream_t stream) {
-  const AttentionGrid& grid = o.attention;
-  const AttentionBackward<Value> attention_inputs{o.input(0), o.input(1), o.input(2), o.floats(3)};
-  const auto blocks_of = [&](std::int32_t rows) {
-    return static_cast<unsigned int>(attention_blocks(grid, rows));
-  };
-  constexpr int kAttentionThreads = kAttentionWarps * kWarp;
-  switch (kernel) {
-    case Kernel::kAttention:
-      attention_kernel<<<blocks_of(grid.count), kAttentionThreads, 0, stream>>>(
-          o.target, o.extra(0), o.input(0), grid);
-      return;
-    case Kernel::kQueryGrad:
-      query_grad_kernel<<<blocks_of(grid.count), kAttentionThreads, 0, stream>>>(
-          o.target, o.extra(0), attention_inputs, grid);
-      return;
-    case Kernel::kKeyGrad:
-      key_grad_kernel<<<blocks_of(grid.begin + grid.count), kAttentionThreads, 0, stream>>>(
-          o.target, o.extra(0), attention_inputs, grid);
-      return;
-    default: return;
-  }
+/// The width of a head; 0 for kernels without heads.
+std::int32_t head_width(const KernelArguments& arguments) {
+  return std::visit(
+      [](const auto& a) {
+        if constexpr (requires { a.grid; })
+          return a.grid.width;
+        else
+          return 0;
+      },
+      arguments);
 }
 
-template <class Value>
-void launch_by_rows(Kernel kernel, const LaunchFields<Value>& o, cudaStream_t stream) {
-  switch (kernel) {
-    case Kernel::kEmbed:
-      embed_kernel<<<o.rows, kThreads, 0, stream>>>(o.target, o.input(0), o.input(1), o.tokens(),
-                                                    o.columns, o.period);
-      return;
-    case Kernel::kEmbedGrad:
-      embed_grad_kernel<<<o.rows, kThreads, 0, stream>>>(o.extra(0), o.extra(1), o.input(0),
-                                                         o.tokens(), o.columns, o.period);
-      return;
-    case Kernel::kNorm:
-      norm_kernel<<<o.rows, kThreads, 0, stream>>>(o.target, o.input(0), o.input(1), o.columns);
-      return;
-    case Kernel::kNormGrad:
-      norm_grad_kernel<<<o.rows, kThreads, 0, stream>>>(
-          o.target, o.input(0), o.input(1), o.input(2), o.input(3), o.extra(0), o.columns);
-      return;
-    case Kernel::kCausalSoftmax:
-      causal_softmax_kernel<<<o.rows, kThreads, 0, stream>>>(o.target, o.columns, o.period);
-      return;
-    case Kernel::kSoftmaxGrad:
-      softmax_grad_kernel<<<o.rows, kThreads, 0, stream>>>(o.target, o.input(0), o.columns);
-      return;
-    case Kernel::kCrossEntropy:
-      cross_entropy_kernel<<<o.rows, kThreads, 0, stream>>>(o.target, o.tokens(), o.extra(0),
-                                                            o.columns);
-      return;
-    case Kernel::kCrossEntropyGrad:
-      cross_entropy_grad_kernel<<<o.rows, kThreads, 0, stream>>>(
-          o.target, o.tokens(), o.scalar(0) / static_cast<float>(o.rows), o.columns);
-      return;
-    default: return launch_attention(kernel, o, stream);
-  }
-}
-
-template <class Value>
-void launch_by_entries(Kernel kernel, const LaunchFields<Value>& o, cudaStream_t stream) {
-  const unsigned int blocks = blocks_for(o.count);
-  const AdamState adam{o.extra(1), o.extra(2), o.floats(1)};
-  switch (kernel) {
-    case Kernel::kGainGrad:
-      gain_grad_kernel<<<(o.columns + kWarp - 1) / kWarp, kWarp * kGainRows, 0, stream>>>(
-          o.extra(0), o.input(0), o.input(1), o.floats(2), static_cast<int>(o.rows), o.columns);
-      return;
-    case Kernel::kGelu:
-      gelu_kernel<<<blocks, kThreads, 0, stream>>>(o.target, o.input(0), o.count);
-      return;
-    case Kernel::kGeluGrad:
-      gelu_grad_kernel<<<blocks, kThreads, 0, stream>>>(o.target, o.input(0), o.input(1), o.count);
-      return;
-    case Kernel::kMean:
-      mean_kernel<<<1, kThreads, 0, stream>>>(o.extra(0), o.floats(0), o.columns);
-      return;
-    case Kernel::kAdd:
-      add_kernel<<<blocks, kThreads, 0, stream>>>(o.extra(0), o.floats(0), o.count);
-      return;
-    case Kernel::kScale:
-      scale_kernel<<<blocks, kThreads, 0, stream>>>(o.extra(0), o.scalar(0), o.count);
-      return;
-    case Kernel::kSgd:
-      sgd_kernel<<<blocks, kThreads, 0, stream>>>(o.extra(0), o.target, o.floats(0), o.scalar(0),
-                                                  o.count);
-      return;
-    case Kernel::kAdam:
-      adam_kernel<<<blocks, kThreads, 0, stream>>>(o.extra(0), o.target, o.floats(0), adam,
-                                                   o.scalar(0), o.count);
-      return;
-    case Kernel::kDraw:
-      draw_kernel<<<blocks, kThreads, 0, stream>>>(o.extra(0), o.target, o.key, o.scalar(0),
-                                                   o.scalar(1), o.count);
-      return;
-    case Kernel::kAdamStep: adam_step_kernel<<<1, kWarp, 0, stream>>>(o.extra(0)); return;
-    default: return launch_by_rows(kernel, o, stream);
-  }
-}
-
-const char* launch(const BubblescopeLaunch* order, void* stream) {
+const char* launch(const KernelLaunch* order, void* stream) {
   const auto* const on = static_cast<CudaStream*>(stream);
-  if (order->kernel < 0 || order->kernel >= kKernels) return store_error("unknown kernel");
   if (order->rows <= 0 || order->columns <= 0 ||
       std::max(order->rows, order->columns) > std::numeric_limits<int>::max())
     return store_error("a kernel was requested for " + std::to_string(order->rows) + " x " +
                        std::to_string(order->columns) + " entries");
-  if (order->attention.width > kMaxHeadWidth)
-    return store_error("heads of attention are " + std::to_string(order->attention.width) +
-                       " wide, more than " + std::to_string(kMaxHeadWidth));
+  if (const std::int32_t width = head_width(order->arguments); width > kMaxHeadWidth)
+    return store_error("heads of attention are " + std::to_string(width) + " wide, more than " +
+                       std::to_string(kMaxHeadWidth));
   BUBBLESCOPE_CUDA(cudaSetDevice(on->device));
   cudaGetLastError();  // clears errors of earlier calls
-  const auto kernel = static_cast<Kernel>(order->kernel);
   if (order->dtype == kBubblescopeBfloat16)
-    launch_by_entries(kernel, LaunchFields<Bfloat16>(*order), on->stream);
+    std::visit(KernelLauncher<Bfloat16>(*order, on->stream), order->arguments);
   else
-    launch_by_entries(kernel, LaunchFields<float>(*order), on->stream);
-  const std::string name = "the launch of kernel " + std::to_string(order->kernel);
+    std::visit(KernelLauncher<float>(*order, on->stream), order->arguments);
+  const std::string name = "the launch of kernel " + std::to_string(order->arguments.index());
   return check(cudaGetLastError(), name.c_str());
 }
 

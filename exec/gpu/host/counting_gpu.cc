@@ -25,7 +25,7 @@ BubblescopeGpu make_calls() {
   calls.release_memory = [](void*) {};
   calls.copy = [](void*, const void*, std::size_t, void*) -> const char* { return nullptr; };
   calls.clear = [](void*, std::size_t, void*) -> const char* { return nullptr; };
-  calls.launch = [](const BubblescopeLaunch*, void*) -> const char* { return nullptr; };
+  calls.launch = [](const KernelLaunch*, void*) -> const char* { return nullptr; };
   calls.create_blas_handle = [](std::int32_t, std::int32_t, void** handle) -> const char* {
     *handle = &nothing;
     return nullptr;

@@ -157,7 +157,7 @@ void GpuRuntime::spin(const BubblescopeSpin& spin, void* stream) const {
   enqueue(calls_.spin(&spin, stream));
 }
 
-void GpuRuntime::launch(const BubblescopeLaunch& launch, void* stream) const {
+void GpuRuntime::launch(const KernelLaunch& launch, void* stream) const {
   enqueue(calls_.launch(&launch, stream));
 }
 

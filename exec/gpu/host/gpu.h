@@ -87,7 +87,7 @@ class GpuRuntime {
   void copy(void* to, const void* from, std::size_t bytes, void* stream) const;
   void clear(void* memory, std::size_t bytes, void* stream) const;
   void spin(const BubblescopeSpin& spin, void* stream) const;
-  void launch(const BubblescopeLaunch& launch, void* stream) const;
+  void launch(const KernelLaunch& launch, void* stream) const;
   void multiply(const GpuHandle& blas_handle, const BubblescopeGemm& gemm, void* stream) const;
   bool can_multiply(const GpuHandle& blas_handle, const BubblescopeGemm& gemm) const;
 

@@ -88,6 +88,11 @@ BubblescopeGemm batched(const HeadGemm& heads, std::int32_t batch) {
   return gemm;
 }
 
+AttentionGrid grid_of(const AttentionShape& shape) {
+  const auto [begin, count] = shape.query_positions();
+  return {shape.batch, shape.sequence, begin, count, shape.heads, shape.head_width, shape.scale()};
+}
+
 }  // namespace
 
 AttentionOutput GpuLayers::attend(const GpuMatrix& qkv, const AttentionShape& shape) {
@@ -114,10 +119,7 @@ GpuMatrix GpuLayers::attention_weights(const GpuMatrix& qkv, const AttentionShap
                           shape.heads),
                   stream_);
   }
-  BubblescopeLaunch softmax = order(Kernel::kCausalSoftmax, weights);
-  softmax.target = weights.data;
-  softmax.period = count;
-  launch(softmax);
+  launch(weights, CausalSoftmaxArguments{weights.data, count});
   return weights;
 }
 
@@ -150,10 +152,7 @@ void GpuLayers::grad_by_gemms(const AttentionGradOperands& back, const Attention
     multiply_heads({turned(from.weights), from.mixed, to.value, end, count, width, 1, back.adds});
     multiply_heads({from.mixed, turned(from.value), to.weights, count, width, end});
   }
-  BubblescopeLaunch softmax = order(Kernel::kSoftmaxGrad, weights);
-  softmax.target = logits_grad.data;
-  softmax.inputs[0] = weights.data;
-  launch(softmax);
+  launch(weights, SoftmaxGradArguments{logits_grad.data, weights.data});
   const float scale = shape.scale();
   for (std::int32_t sequence = 0; sequence < shape.batch; ++sequence) {
     const SequenceParts from = parts_of({back.qkv, back.mixed_grad, logits_grad}, shape, sequence);
@@ -164,41 +163,22 @@ void GpuLayers::grad_by_gemms(const AttentionGradOperands& back, const Attention
   drop(logits_grad);
 }
 
-/// The rows and columns of the launch are those of the attention output.
-BubblescopeLaunch GpuLayers::order_tiles(Kernel kernel, const AttentionShape& shape) const {
-  const auto [begin, count] = shape.query_positions();
-  const std::int32_t width = shape.heads * shape.head_width;
-  BubblescopeLaunch launched = order(kernel, {nullptr, shape.batch * count, width, dtype_});
-  launched.attention = {shape.batch, shape.sequence,   begin,        count,
-                        shape.heads, shape.head_width, shape.scale()};
-  return launched;
-}
-
 AttentionOutput GpuLayers::attend_by_tiles(const GpuMatrix& qkv, const AttentionShape& shape) {
   const std::int32_t rows = shape.batch * shape.query_positions().count;
   const GpuMatrix logs = make_floats(rows, shape.heads);
   const GpuMatrix mixed = make(rows, shape.heads * shape.head_width);
-  BubblescopeLaunch launched = order_tiles(Kernel::kAttention, shape);
-  launched.target = mixed.data;
-  launched.inputs[0] = qkv.data;
-  launched.extra[0] = logs.data;
-  launch(launched);
+  launch(mixed, AttentionArguments{mixed.data, qkv.data, logs.floats(), grid_of(shape)});
   return {logs, mixed};
 }
 
 void GpuLayers::grad_by_tiles(const AttentionGradOperands& back, const AttentionShape& shape) {
   if (!back.adds) clear(back.target);
   const GpuMatrix dots = make_floats(shape.batch * shape.query_positions().count, shape.heads);
-  for (const Kernel kernel : {Kernel::kQueryGrad, Kernel::kKeyGrad}) {
-    BubblescopeLaunch launched = order_tiles(kernel, shape);
-    launched.target = back.target.data;
-    launched.inputs[0] = back.qkv.data;
-    launched.inputs[1] = back.mixed.data;
-    launched.inputs[2] = back.mixed_grad.data;
-    launched.inputs[3] = back.weights.data;
-    launched.extra[0] = dots.data;
-    launch(launched);
-  }
+  const QueryGradArguments arguments{back.target.data,     back.qkv.data,         back.mixed.data,
+                                     back.mixed_grad.data, back.weights.floats(), dots.floats(),
+                                     grid_of(shape)};
+  launch(back.mixed, arguments);
+  launch(back.mixed, KeyGradArguments{arguments});
   drop(dots);
 }
 

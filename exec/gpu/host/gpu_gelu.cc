@@ -23,10 +23,7 @@ GeluOutput GpuLayers::gemm_gelu(const GpuOperand& left, const GpuOperand& right,
   gemm.aux = keeps_before ? result.before.data : nullptr;
   if (multiply_fused(gemm)) return result;
   multiply(left, right, result.before);
-  BubblescopeLaunch launched = order(Kernel::kGelu, result.before);
-  launched.target = result.after.data;
-  launched.inputs[0] = result.before.data;
-  launch(launched);
+  launch(result.before, GeluArguments{result.after.data, result.before.data});
   return result;
 }
 
@@ -38,11 +35,7 @@ GpuMatrix GpuLayers::gemm_gelu_grad(const GpuOperand& left, const GpuOperand& ri
   gemm.aux = before.data;
   if (multiply_fused(gemm)) return grad;
   multiply(left, right, grad);
-  BubblescopeLaunch launched = order(Kernel::kGeluGrad, before);
-  launched.target = grad.data;
-  launched.inputs[0] = before.data;
-  launched.inputs[1] = grad.data;
-  launch(launched);
+  launch(before, GeluGradArguments{grad.data, before.data, grad.data});
   return grad;
 }
 

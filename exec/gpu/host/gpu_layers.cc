@@ -30,14 +30,8 @@ void GpuLayers::drop(const GpuMatrix& matrix) {
   if (matrix.pooled) pool_.release(matrix.data, static_cast<std::size_t>(matrix.bytes()));
 }
 
-BubblescopeLaunch GpuLayers::order(Kernel kernel, const GpuMatrix& shape) const {
-  BubblescopeLaunch launch{};
-  launch.kernel = static_cast<std::int32_t>(kernel);
-  launch.dtype = dtype_;
-  launch.rows = shape.rows;
-  launch.columns = shape.columns;
-  launch.period = 1;
-  return launch;
+void GpuLayers::launch(const GpuMatrix& shape, const KernelArguments& arguments) const {
+  gpu_.launch({dtype_, shape.rows, shape.columns, arguments}, stream_);
 }
 
 void GpuLayers::multiply(const GpuOperand& left, const GpuOperand& right, const GpuMatrix& target,
@@ -89,36 +83,21 @@ void GpuLayers::clear(const GpuMatrix& matrix) {
 }
 
 GpuMatrix GpuLayers::embed(const GpuMatrix& embedding, const GpuMatrix& position,
-                           const void* tokens, std::int32_t rows) {
+                           const std::int32_t* tokens, std::int32_t rows) {
   const GpuMatrix target = make(rows, embedding.columns);
-  BubblescopeLaunch launched = order(Kernel::kEmbed, target);
-  launched.target = target.data;
-  launched.inputs[0] = embedding.data;
-  launched.inputs[1] = position.data;
-  launched.inputs[2] = tokens;
-  launched.period = position.rows;
-  launch(launched);
+  launch(target, EmbedArguments{target.data, embedding.data, position.data, tokens, position.rows});
   return target;
 }
 
-void GpuLayers::embed_grad(const GpuMatrix& grad, const void* tokens,
+void GpuLayers::embed_grad(const GpuMatrix& grad, const std::int32_t* tokens,
                            const GpuMatrix& embedding_grad, const GpuMatrix& position_grad) {
-  BubblescopeLaunch launched = order(Kernel::kEmbedGrad, grad);
-  launched.inputs[0] = grad.data;
-  launched.inputs[2] = tokens;
-  launched.extra[0] = embedding_grad.data;
-  launched.extra[1] = position_grad.data;
-  launched.period = position_grad.rows;
-  launch(launched);
+  launch(grad, EmbedGradArguments{embedding_grad.floats(), position_grad.floats(), grad.data,
+                                  tokens, position_grad.rows});
 }
 
 GpuMatrix GpuLayers::norm(const GpuMatrix& input, const GpuMatrix& gain) {
   const GpuMatrix target = make(input.rows, input.columns);
-  BubblescopeLaunch launched = order(Kernel::kNorm, input);
-  launched.target = target.data;
-  launched.inputs[0] = input.data;
-  launched.inputs[1] = gain.data;
-  launch(launched);
+  launch(input, NormArguments{target.data, input.data, gain.data});
   return target;
 }
 
@@ -127,53 +106,29 @@ NormGrad GpuLayers::norm_grad(const NormGradOperands& norm) {
   const GpuMatrix target =
       norm.target.data != nullptr ? norm.target : make(input.rows, input.columns);
   const GpuMatrix inverses = make_floats(input.rows, 1);
-  BubblescopeLaunch back = order(Kernel::kNormGrad, input);
-  back.target = target.data;
-  back.inputs[0] = input.data;
-  back.inputs[1] = norm.gain.data;
-  back.inputs[2] = norm.grad.data;
-  back.inputs[3] = norm.added.data;
-  back.extra[0] = inverses.data;
-  launch(back);
+  launch(input, NormGradArguments{target.data, input.data, norm.gain.data, norm.grad.data,
+                                  norm.added.data, inverses.floats()});
   const GpuMatrix gain_grad = make_floats(1, input.columns);
-  BubblescopeLaunch sum = order(Kernel::kGainGrad, input);
-  sum.inputs[0] = input.data;
-  sum.inputs[1] = norm.grad.data;
-  sum.inputs[2] = inverses.data;
-  sum.extra[0] = gain_grad.data;
-  launch(sum);
+  launch(input,
+         GainGradArguments{gain_grad.floats(), input.data, norm.grad.data, inverses.floats()});
   drop(inverses);
   return {target, gain_grad};
 }
 
-void GpuLayers::cross_entropy(const GpuMatrix& logits, const void* targets, float* loss) {
+void GpuLayers::cross_entropy(const GpuMatrix& logits, const std::int32_t* targets, float* loss) {
   const GpuMatrix losses = make_floats(1, logits.rows);
-  BubblescopeLaunch launched = order(Kernel::kCrossEntropy, logits);
-  launched.target = logits.data;
-  launched.inputs[2] = targets;
-  launched.extra[0] = losses.data;
-  launch(launched);
-  BubblescopeLaunch mean = order(Kernel::kMean, losses);
-  mean.inputs[0] = losses.data;
-  mean.extra[0] = loss;
-  launch(mean);
+  launch(logits, CrossEntropyArguments{logits.data, targets, losses.floats()});
+  launch(losses, MeanArguments{loss, losses.floats()});
   drop(losses);
 }
 
-void GpuLayers::cross_entropy_grad(const GpuMatrix& probabilities, const void* targets,
+void GpuLayers::cross_entropy_grad(const GpuMatrix& probabilities, const std::int32_t* targets,
                                    float scale) {
-  BubblescopeLaunch launched = order(Kernel::kCrossEntropyGrad, probabilities);
-  launched.target = probabilities.data;
-  launched.inputs[2] = targets;
-  launched.scalars[0] = scale;
-  launch(launched);
+  launch(probabilities, CrossEntropyGradArguments{probabilities.data, targets, scale});
 }
 
 void GpuLayers::add(const GpuMatrix& to, const GpuMatrix& values) {
-  BubblescopeLaunch launched = order(Kernel::kAdd, values);
-  launched.inputs[0] = values.data;
-  launched.extra[0] = to.data;
-  launch(launched);
+  launch(values, AddArguments{to.floats(), values.floats()});
 }
 
 }  // namespace bubblescope::exec

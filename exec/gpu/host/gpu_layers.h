@@ -43,10 +43,10 @@ class GpuLayers {
   /// Sets all entries to zero.
   void clear(const GpuMatrix& matrix);
 
-  GpuMatrix embed(const GpuMatrix& embedding, const GpuMatrix& position, const void* tokens,
+  GpuMatrix embed(const GpuMatrix& embedding, const GpuMatrix& position, const std::int32_t* tokens,
                   std::int32_t rows);  ///< `position` repeats after its last row
-  void embed_grad(const GpuMatrix& grad, const void* tokens, const GpuMatrix& embedding_grad,
-                  const GpuMatrix& position_grad);
+  void embed_grad(const GpuMatrix& grad, const std::int32_t* tokens,
+                  const GpuMatrix& embedding_grad, const GpuMatrix& position_grad);
 
   GpuMatrix norm(const GpuMatrix& input, const GpuMatrix& gain);
   NormGrad norm_grad(const NormGradOperands& norm);
@@ -64,9 +64,9 @@ class GpuLayers {
   const std::vector<EpilogueUse>& epilogues() const { return epilogues_; }
 
   /// Replaces logits by probabilities and writes the mean loss to `loss`, a float on the device.
-  void cross_entropy(const GpuMatrix& logits, const void* targets, float* loss);
+  void cross_entropy(const GpuMatrix& logits, const std::int32_t* targets, float* loss);
   /// Replaces probabilities by the gradient of the logits.
-  void cross_entropy_grad(const GpuMatrix& probabilities, const void* targets, float scale);
+  void cross_entropy_grad(const GpuMatrix& probabilities, const std::int32_t* targets, float scale);
 
   void add(const GpuMatrix& to, const GpuMatrix& values);  ///< float32
 
@@ -76,11 +76,10 @@ class GpuLayers {
   void grad_by_gemms(const AttentionGradOperands& back, const AttentionShape& shape);
   AttentionOutput attend_by_tiles(const GpuMatrix& qkv, const AttentionShape& shape);
   void grad_by_tiles(const AttentionGradOperands& back, const AttentionShape& shape);
-  BubblescopeLaunch order_tiles(Kernel kernel, const AttentionShape& shape) const;
   bool multiply_fused(const BubblescopeGemm& gemm);
   GpuMatrix make_floats(std::int32_t rows, std::int32_t columns);
-  BubblescopeLaunch order(Kernel kernel, const GpuMatrix& shape) const;
-  void launch(const BubblescopeLaunch& order) { gpu_.launch(order, stream_); }
+  /// Launches a kernel for matrices of this shape.
+  void launch(const GpuMatrix& shape, const KernelArguments& arguments) const;
 
   const GpuRuntime& gpu_;
   BubblescopeDtype dtype_;

@@ -19,6 +19,7 @@ struct GpuMatrix {
   std::size_t entries() const {
     return static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns);
   }
+  float* floats() const { return static_cast<float*>(data); }  ///< of a float32 matrix
   Bytes entry_bytes() const { return bubblescope::exec::entry_bytes(dtype); }
   Bytes bytes() const { return Bytes{rows} * columns * entry_bytes(); }
 };

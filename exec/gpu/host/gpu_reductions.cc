@@ -110,13 +110,8 @@ void GpuReductions::copy(const GpuMatrix& to, const GpuMatrix& from, void* strea
 }
 
 void GpuReductions::add(const GpuMatrix& to, const GpuMatrix& part, void* stream) const {
-  BubblescopeLaunch sum{};
-  sum.kernel = static_cast<std::int32_t>(Kernel::kAdd);
-  sum.inputs[0] = part.data;
-  sum.extra[0] = to.data;
-  sum.rows = to.rows;
-  sum.columns = to.columns;
-  machine_.gpu().launch(sum, stream);
+  machine_.gpu().launch(
+      {kBubblescopeFloat32, to.rows, to.columns, AddArguments{to.floats(), part.floats()}}, stream);
 }
 
 }  // namespace bubblescope::exec

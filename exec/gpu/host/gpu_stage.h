@@ -59,8 +59,8 @@ struct GpuWeightWork {
 
 /// The tokens of a micro-batch or slice on the stage's device, and the address of their loss.
 struct GpuTokens {
-  const void* inputs = nullptr;
-  const void* targets = nullptr;
+  const std::int32_t* inputs = nullptr;
+  const std::int32_t* targets = nullptr;
   float* loss = nullptr;
   Positions positions = {};
 };

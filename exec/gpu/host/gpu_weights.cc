@@ -7,14 +7,9 @@ namespace bubblescope::exec {
 
 namespace {
 
-/// A launch of a kernel that changes a float32 matrix.
-BubblescopeLaunch launch_of(Kernel kernel, const GpuMatrix& changed) {
-  BubblescopeLaunch launch{};
-  launch.kernel = static_cast<std::int32_t>(kernel);
-  launch.extra[0] = changed.data;
-  launch.rows = changed.rows;
-  launch.columns = changed.columns;
-  return launch;
+/// The copy of a weight's master that GEMMs read; null if they read the master.
+void* copy_of(const GpuWeight& weight) {
+  return weight.value.data == weight.master.data ? nullptr : weight.value.data;
 }
 
 }  // namespace
@@ -83,13 +78,11 @@ void GpuWeights::draw(const ReplicaWeights& created, std::int32_t device, const 
     const WeightDraw how = draw_of(plan, at, outlines[at]);
     for (const GpuStage& version : created.versions) {
       const GpuWeight& weight = version.weights[at];
-      BubblescopeLaunch launch = launch_of(Kernel::kDraw, weight.master);
-      launch.dtype = dtype_;
-      launch.target = weight.value.data == weight.master.data ? nullptr : weight.value.data;
-      launch.period = static_cast<std::int64_t>(how.key);
-      launch.scalars[0] = outlines[at].is_gain ? 0 : how.scale;
-      launch.scalars[1] = outlines[at].is_gain ? 1 : 0;
-      machine_.gpu().launch(launch, stream);
+      const bool is_gain = outlines[at].is_gain;
+      launch(weight.master,
+             DrawArguments{weight.master.floats(), copy_of(weight), how.key,
+                           is_gain ? 0.0F : how.scale, is_gain ? 1.0F : 0.0F},
+             stream);
     }
   }
 }
@@ -115,6 +108,11 @@ void GpuWeights::begin_step() {
     replica_weights.newest = 0;
   }
   machine_.await();
+}
+
+void GpuWeights::launch(const GpuMatrix& shape, const KernelArguments& arguments,
+                        void* stream) const {
+  machine_.gpu().launch({dtype_, shape.rows, shape.columns, arguments}, stream);
 }
 
 void GpuWeights::clear(const GpuMatrix& matrix, void* stream) {
@@ -162,15 +160,13 @@ void GpuWeights::update(StageReplica replica, void* stream) {
 
 void GpuWeights::scale(const ReplicaWeights& replica_weights, void* stream) {
   for (const GpuWeight& weight : replica_weights.versions[0].weights) {
-    BubblescopeLaunch launch = launch_of(Kernel::kScale, weight.grad);
-    launch.scalars[0] = replica_weights.scale;
-    machine_.gpu().launch(launch, stream);
+    launch(weight.grad, ScaleArguments{weight.grad.floats(), replica_weights.scale}, stream);
   }
 }
 
 /// Counts on the device, so that the steps of a graph count too.
 void GpuWeights::count_step(const GpuMatrix& steps, void* stream) {
-  machine_.gpu().launch(launch_of(Kernel::kAdamStep, steps), stream);
+  launch(steps, AdamStepArguments{steps.floats()}, stream);
 }
 
 /// Keeps the gradients of the last update for the result: in a copy, if more gradients follow.
@@ -188,18 +184,15 @@ void GpuWeights::restart_gradient(const ReplicaWeights& replica_weights, std::si
 /// Writes the master, and from it the value.
 void GpuWeights::update_one(const ReplicaWeights& replica_weights, const GpuWeight& weight,
                             std::size_t at, void* stream) {
-  const bool adam = replica_weights.steps.data != nullptr;
-  BubblescopeLaunch launch = launch_of(adam ? Kernel::kAdam : Kernel::kSgd, weight.master);
-  launch.dtype = dtype_;
-  launch.target = weight.value.data == weight.master.data ? nullptr : weight.value.data;
-  launch.inputs[0] = weight.grad.data;
-  launch.scalars[0] = options_.optimizer.learning_rate;
-  if (adam) {
-    launch.inputs[1] = replica_weights.steps.data;
-    launch.extra[1] = replica_weights.mean[at].data;
-    launch.extra[2] = replica_weights.square[at].data;
-  }
-  machine_.gpu().launch(launch, stream);
+  float* const master = weight.master.floats();
+  const float* const grad = weight.grad.floats();
+  const float rate = options_.optimizer.learning_rate;
+  if (replica_weights.steps.data == nullptr)
+    return launch(weight.master, SgdArguments{master, copy_of(weight), grad, rate}, stream);
+  launch(weight.master,
+         AdamArguments{master, copy_of(weight), grad, rate, replica_weights.mean[at].floats(),
+                       replica_weights.square[at].floats(), replica_weights.steps.floats()},
+         stream);
 }
 
 Matrix GpuWeights::download(const GpuMatrix& matrix) const {

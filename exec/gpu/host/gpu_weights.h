@@ -58,7 +58,7 @@ class GpuWeights {
     std::vector<std::string> names;
     std::vector<GpuMatrix> mean;  ///< for Adam; else empty
     std::vector<GpuMatrix> square;
-    GpuMatrix steps;                    ///< for Adam, see kAdamStep
+    GpuMatrix steps;                    ///< for Adam, see AdamStepArguments
     std::vector<GpuMatrix> last_grads;  ///< only if more gradients follow the last update
   };
 
@@ -71,6 +71,7 @@ class GpuWeights {
   void update_one(const ReplicaWeights& replica_weights, const GpuWeight& weight, std::size_t at,
                   void* stream);
   void restart_gradient(const ReplicaWeights& replica_weights, std::size_t at, void* stream);
+  void launch(const GpuMatrix& shape, const KernelArguments& arguments, void* stream) const;
   void clear(const GpuMatrix& matrix, void* stream);
   std::int32_t device_of(StageReplica replica) const;
 

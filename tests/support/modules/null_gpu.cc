@@ -118,7 +118,9 @@ void add_work(BubblescopeGpu& calls) {
     if (spin->awaits_stop != 0) gate = spin->stop;
     return nullptr;
   };
-  calls.launch = [](const BubblescopeLaunch*, void*) -> const char* { return nullptr; };
+  calls.launch = [](const bubblescope::exec::KernelLaunch*, void*) -> const char* {
+    return nullptr;
+  };
   calls.create_blas_handle = [](std::int32_t, std::int32_t, void** made) { return create(made); };
   calls.release_blas_handle = release;
   calls.multiply = [](void*, const BubblescopeGemm*, void*) -> const char* { return nullptr; };

@@ -13,8 +13,10 @@
 #include <string>
 #include <vector>
 
-#include "exec/gpu/host/gpu_gate.h"
 #include "exec/gpu/host/gpu_lanes.h"
+#include "exec/gpu/host/step_faults.h"
+#include "exec/gpu/host/step_progress.h"
+#include "exec/gpu/host/step_start.h"
 #include "exec/runtime/backend.h"
 
 namespace bubblescope::exec {
@@ -23,16 +25,9 @@ namespace bubblescope::exec {
 /// the step.
 struct GpuRemoteHooks {
   std::function<void()> await_begin;  ///< returns when the step may begin, here as elsewhere
-  std::function<StepNews(std::size_t ended)> poll;  ///< told how much has ended here
+  std::function<StepNews(std::size_t ended)> poll;  ///< gets the number that has ended here
   std::function<void()>
       abort_messages;  ///< after a stop: aborts the messages whose other end is gone
-};
-
-/// Bounds for the moment when a device passed the zero event of a step, on the host's monotonic
-/// clock.
-struct ZeroTime {
-  Nanos earliest = 0;
-  Nanos latest = 0;
 };
 
 /// The work of the steps.
@@ -63,55 +58,37 @@ class GpuStep {
   std::optional<Span> span_of(InstructionId id) const;
 
   /// The zero event of the first device in the last step.
-  const ZeroTime& zero_time() const { return zero_time_; }
+  const ZeroTime& zero_time() const { return start_.zero_time(); }
 
  private:
-  enum class State : std::uint8_t { kWaits, kRuns, kEnded };
-
-  void arrange();
+  void begin();
   void enqueue_behind_gate();
   void enqueue_one(InstructionId id);
-  void launch();
-  void begin_with_others();
-  void close_gate(std::size_t device);
-  void open_gate();
-  void expect_held_back() const;
-  bool is_blocked_by_fault(InstructionId id) const;
   void do_work(InstructionId id, void* stream);
-  void do_injected_work(InstructionId id, void* stream);
+  void launch_graph();
+  void begin_with_others();
+  void open_gate();
   void watch();
   bool poll_remote();
-  bool poll_streams();
-  std::optional<InstructionId> find_dead() const;
+  bool has_ended();
+  void expect_no_dead();
   void stop(AbortReason reason);
-  void record_states();
   void drain();
-  BlockedAt explain(InstructionId id) const;
 
   const GpuMachine& machine_;
   const Program& program_;
   const BackendRequest& request_;
   GpuStepWork work_;
-  InjectionTable injections_;
+  StepFaults faults_;
   GpuLanes lanes_;
-  GpuGate gate_;
-  GpuFlag stop_;
-  std::vector<GpuHandle> gate_streams_;  ///< [device]
-  std::vector<GpuHandle> zero_;          ///< [device]
+  StepStart start_;
+  StepProgress progress_;
   GpuHandle graph_;
   GpuHandle graph_end_;
-  std::vector<InstructionId> ids_;                  ///< the Program's, in the order of the plan
-  std::vector<std::vector<InstructionId>> queues_;  ///< those, per stream
-  std::vector<std::size_t> enqueued_;               ///< [stream]: how many are enqueued
-  std::vector<std::size_t> ended_;                  ///< [stream]: how many have ended
-  std::vector<State> state_;                        ///< [instruction]: at the end of the step
   std::int64_t steps_ = 0;
-  ZeroTime zero_time_;
   std::string blocking_tool_;  ///< why steps cannot be held back; empty: they can
-  bool gate_is_open_ = false;
-  bool is_held_ = false;    ///< all gates of this step are enqueued, and were not open then
-  bool in_graph_ = false;   ///< this step
-  bool is_broken_ = false;  ///< the device does not answer any more
+  bool in_graph_ = false;      ///< this step
+  bool is_broken_ = false;     ///< the device does not answer any more
   AbortReason reason_ = AbortReason::kNone;
   std::exception_ptr failure_;
   std::int32_t failed_rank_ = 0;

@@ -57,7 +57,7 @@ TOOLS = {  # and every room may include what lies in tools itself
 ARROWS = {"sim": SIM, "exec": EXEC, "traces": TRACES, "tools": TOOLS}
 # Headers that stay in their room: the included header, and the files that may include it.
 ROOMS = [
-    (r"nlohmann/", r"(traces|tools|tests)/"),
+    (r"nlohmann/", r"(traces/json|tests)/"),
     (r"CLI/", r"tools/flags/"),
     (r"(nanobind/|Python\.h$)", r"tools/python/binding/"),
     (r"graphviz/", r"traces/drawings/graphviz"),
@@ -131,7 +131,7 @@ exec/cpu/a.cc "exec/mpi/a.h" | exec/gpu/host/a.h "exec/nccl/a.h" | exec/gpu/devi
 sim/ir/a.cc <nlohmann/json.hpp> | schedules/a.cc <nlohmann/json.hpp> | traces/a.cc <CLI/CLI.hpp> | tools/a.cc <CLI/CLI.hpp>
 exec/gpu/host/a.cc <cuda_runtime.h> | exec/nccl/launch.cc <nccl.h> | exec/nccl/launch.cc <mpi.h> | tools/a.cc <mpi.h>
 tools/commands/a.cc "tools/python/binding/a.h" | tools/commands/a.cc <nanobind/nanobind.h> | sim/ir/a.cc <nanobind/stl/string.h>
-traces/drawings/svg.cc <graphviz/gvc.h> | traces/a.h <nlohmann/json.hpp> | tools/flags/a.h <CLI/CLI.hpp> | exec/a.cc <zlib.h> | sim/ir/a.cc <gtest/gtest.h>
+traces/drawings/svg.cc <graphviz/gvc.h> | traces/json/a.h <nlohmann/json.hpp> | traces/costs/a.cc <nlohmann/json.hpp> | tools/a.cc <nlohmann/json.hpp> | tools/flags/a.h <CLI/CLI.hpp> | exec/a.cc <zlib.h> | sim/ir/a.cc <gtest/gtest.h>
 """
 GOOD = """
 traces/reports/a.cc "traces/drawings/a.h" | tools/flags/a.cc "tools/print.h" | tools/commands/a.cc "tools/plan/a.h"
@@ -140,7 +140,7 @@ tools/main.cc "tools/commands/a.h" | traces/measured/a.cc "traces/timelines/a.h"
 sim/ir/a.cc "sim/ir/a.h" | sim/analysis/a.cc "sim/engine/a.h" | sim/engine/a.cc "sim/model/a.h" | sim/ir/a.cc <vector>
 sim/predict/a.cc "sim/analysis/a.h" | sim/predict/a.h "sim/engine/a.h" | tools/inputs/a.cc "sim/predict/a.h"
 schedules/search/a.cc "schedules/search/a.h" | traces/a.cc "sim/analysis/a.h" | tools/a.cc "exec/a.h"
-tests/unit/a.cc "tools/a.h" | traces/a.cc <nlohmann/json.hpp> | traces/a.h <nlohmann/json_fwd.hpp> | tools/flags/a.cc <CLI/CLI.hpp> | exec/a.cc <thread>
+tests/unit/a.cc "tools/a.h" | traces/json/a.cc <nlohmann/json.hpp> | traces/json/a.h <nlohmann/json_fwd.hpp> | tools/flags/a.cc <CLI/CLI.hpp> | exec/a.cc <thread>
 exec/nccl/a.cc "exec/gpu/host/a.h" | exec/gpu/host/a.cc "exec/training/a.h" | exec/training/a.h "exec/runtime/a.h"
 exec/gpu/device/a.cu "exec/gpu/calls.h" | exec/mpi/a.h "exec/runtime/a.h" | exec/nccl/a.cc "exec/mpi/a.h"
 exec/gpu/device/a.h <cuda.h> | exec/nccl/a.cu <nccl.h> | exec/mpi/a.cc <mpi.h> | traces/drawings/graphviz_render.cc <graphviz/gvc.h>

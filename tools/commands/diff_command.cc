@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "sim/analysis/analyze.h"
@@ -15,8 +14,8 @@
 #include "tools/print.h"
 #include "tools/terminal.h"
 #include "traces/files/format.h"
-#include "traces/json/json_node.h"
 #include "traces/json/json_writer.h"
+#include "traces/reports/read_report.h"
 #include "traces/timelines/timeline_file.h"
 
 namespace bubblescope::tools {
@@ -39,29 +38,12 @@ struct Side {
   std::optional<TimedStep> step;
 };
 
-/// Reads the values of a json report under the names of collect_metrics: bubble.ratio is
-/// bubble_ratio.
-Metrics collect_json_metrics(const nlohmann::json& report, const std::string& file) {
-  const bool is_report =
-      report.is_object() && report.contains("format") && report["format"] == "bubblescope-report/1";
-  if (!is_report)
-    throw Error(file +
+Metrics load_report(const std::string& text, const std::string& path) {
+  std::optional<Metrics> numbers = traces::read_report_numbers(text, path);
+  if (!numbers)
+    throw Error(path +
                 ": /format: this is neither a report (--format json) nor a timeline (--save)");
-  Metrics metrics;
-  for (const auto& [key, value] : report.items()) {
-    if (value.is_number()) metrics[key] = value.get<double>();
-    if (key != "bubble" || !value.is_object()) continue;
-    for (const auto& [name, number] : value.items())
-      if (number.is_number()) metrics["bubble_" + name] = number.get<double>();
-  }
-  if (!report.contains("ranks") || !report["ranks"].is_array()) return metrics;
-  double peak = 0;
-  for (const nlohmann::json& rank : report["ranks"])
-    if (rank.is_object() && rank.contains("peak_activations") &&
-        rank["peak_activations"].is_number())
-      peak = std::max(peak, rank["peak_activations"].get<double>());
-  metrics["peak_activations"] = peak;
-  return metrics;
+  return std::move(*numbers);
 }
 
 Side load_side(const std::string& path) {
@@ -78,7 +60,7 @@ Side load_side(const std::string& path) {
     Metrics metrics = collect_metrics(step.report);
     return {std::move(metrics), std::move(step)};
   }
-  return {collect_json_metrics(traces::parse_json(text, path), path), {}};
+  return {load_report(text, path), {}};
 }
 
 double change(double before, double after) {

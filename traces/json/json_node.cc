@@ -193,6 +193,14 @@ void JsonNode::expect_format(const std::string& format) const {
                    : fmt::format("is {}, but '{}' is needed here", quote(found), format));
 }
 
+std::vector<JsonNode> JsonNode::members() const& {
+  std::vector<JsonNode> found;
+  if (!value_->is_object()) return found;
+  for (const auto& [key, value] : value_->get_ref<const Json::object_t&>())
+    found.push_back(JsonNode(value, *this, key.c_str(), 0));
+  return found;
+}
+
 JsonNode JsonNode::at(JsonKey key) const& {
   if (auto node = find(key)) return *node;
   refuse(fmt::format("lacks the key '{}'; add it", key.name));
@@ -233,6 +241,8 @@ std::int64_t JsonNode::integer(std::int64_t min_value, std::int64_t max_value) c
 bool JsonNode::is_null() const { return value_->is_null(); }
 
 bool JsonNode::is_array() const { return value_->is_array(); }
+
+bool JsonNode::is_text() const { return value_->is_string(); }
 
 bool JsonNode::is_object() const { return value_->is_object(); }
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "sim/ir/error.h"
 #include "sim/ir/units.h"
@@ -46,6 +47,7 @@ class JsonNode {
   bool is_null() const;
   bool is_array() const;
   bool is_object() const;
+  bool is_text() const;
   bool is_integer() const;
   std::optional<double> number() const;                   ///< empty for anything else
   std::optional<std::uint64_t> unsigned_integer() const;  ///< likewise
@@ -62,6 +64,10 @@ class JsonNode {
   JsonNode at(JsonKey key) const&& = delete;
   std::optional<JsonNode> find(JsonKey key) const&;
   std::optional<JsonNode> find(JsonKey key) const&& = delete;
+
+  std::vector<JsonNode> members() const&;  ///< of an object; empty for anything else
+  std::vector<JsonNode> members() const&& = delete;
+  const char* key() const { return key_; }  ///< null unless it is a member
 
   std::size_t size() const;  ///< length of an array; throws Error for anything else
   JsonNode operator[](std::size_t index) const&;

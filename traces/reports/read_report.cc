@@ -1,0 +1,46 @@
+// Reads the keys that report_json.cc writes.
+#include "traces/reports/read_report.h"
+
+#include <algorithm>
+
+#include "traces/json/json_node.h"
+
+namespace bubblescope::traces {
+
+namespace {
+
+double find_peak(const JsonNode& ranks) {
+  double peak = 0;
+  for (std::size_t at = 0; at < ranks.size(); ++at) {
+    const JsonNode rank = ranks[at];
+    if (!rank.is_object()) continue;
+    if (const std::optional<JsonNode> held = rank.find("peak_activations"))
+      peak = std::max(peak, held->number().value_or(0));
+  }
+  return peak;
+}
+
+}  // namespace
+
+std::optional<std::map<std::string, double>> read_report_numbers(std::string_view text,
+                                                                 const std::string& file) {
+  const JsonFile json(text, file);
+  const JsonNode report = json.root();
+  const std::optional<JsonNode> format = report.is_object() ? report.find("format") : std::nullopt;
+  if (!format || !format->is_text() || format->text() != "bubblescope-report/1")
+    return std::nullopt;
+  std::map<std::string, double> numbers;
+  for (const JsonNode& member : report.members()) {
+    const std::string key = member.key();
+    if (const std::optional<double> number = member.number()) numbers[key] = *number;
+    if (key != "bubble") continue;
+    for (const JsonNode& part : member.members())
+      if (const std::optional<double> number = part.number())
+        numbers["bubble_" + std::string(part.key())] = *number;
+  }
+  const std::optional<JsonNode> ranks = report.find("ranks");
+  if (ranks && ranks->is_array()) numbers["peak_activations"] = find_peak(*ranks);
+  return numbers;
+}
+
+}  // namespace bubblescope::traces

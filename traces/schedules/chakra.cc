@@ -8,6 +8,7 @@
 // the simulated time of the message, for which ASTRA-sim uses its own network model. Both are our
 // additions, which other readers skip.
 #include "sim/ir/error.h"
+#include "traces/files/chakra_fields.h"
 #include "traces/files/protobuf.h"
 #include "traces/schedules/rank_jobs.h"
 
@@ -15,43 +16,22 @@ namespace bubblescope::traces {
 
 namespace {
 
-// Field numbers of et_def.proto.
-constexpr std::uint32_t kMetadataVersion = 1;
-constexpr std::uint32_t kMetadataAttribute = 2;
-constexpr std::uint32_t kNodeId = 1;
-constexpr std::uint32_t kNodeName = 2;
-constexpr std::uint32_t kNodeType = 3;
-constexpr std::uint32_t kNodeDataDependencies = 5;
-constexpr std::uint32_t kNodeDurationMicros = 7;
-constexpr std::uint32_t kNodeAttribute = 10;
-constexpr std::uint32_t kAttributeName = 1;
-constexpr std::uint32_t kAttributeInt32 = 7;
-constexpr std::uint32_t kAttributeInt64 = 9;
-constexpr std::uint32_t kAttributeUint64 = 13;
-constexpr std::uint32_t kAttributeBool = 27;
-constexpr std::uint32_t kAttributeString = 29;
-
-// Node types of et_def.proto.
-constexpr std::uint64_t kComputeNode = 4;
-constexpr std::uint64_t kSendNode = 5;
-constexpr std::uint64_t kReceiveNode = 6;
-
 constexpr std::uint64_t kMessageBytes = 1;
 
 ProtobufMessage attribute(std::string_view name, std::uint32_t kind, std::uint64_t value) {
   ProtobufMessage message;
-  message.text(kAttributeName, name).integer(kind, value);
+  message.text(chakra::kAttributeName, name).integer(kind, value);
   return message;
 }
 
 std::uint64_t type_of(JobKind kind) {
   switch (kind) {
     case JobKind::kWork:
-    case JobKind::kGap: return kComputeNode;
-    case JobKind::kSend: return kSendNode;
-    case JobKind::kReceive: return kReceiveNode;
+    case JobKind::kGap: return chakra::kComputeNode;
+    case JobKind::kSend: return chakra::kSendNode;
+    case JobKind::kReceive: return chakra::kReceiveNode;
   }
-  return kComputeNode;
+  return chakra::kComputeNode;
 }
 
 std::string name_of(const RankJob& job) {
@@ -64,24 +44,29 @@ std::string name_of(const RankJob& job) {
 void add_message_attributes(ProtobufMessage& node, const RankJob& job, std::size_t rank) {
   const bool sends = job.kind == JobKind::kSend;
   const auto peer = static_cast<std::uint64_t>(job.peer);
-  node.message(kNodeAttribute, attribute("comm_size", kAttributeInt64, kMessageBytes))
-      .message(kNodeAttribute, attribute("comm_src", kAttributeInt32, sends ? rank : peer))
-      .message(kNodeAttribute, attribute("comm_dst", kAttributeInt32, sends ? peer : rank))
-      .message(kNodeAttribute, attribute("comm_tag", kAttributeInt32, job.tag))
-      .message(kNodeAttribute,
-               attribute("latency_ns", kAttributeUint64, static_cast<std::uint64_t>(job.duration)));
+  node.message(chakra::kNodeAttribute,
+               attribute("comm_size", chakra::kAttributeInt64, kMessageBytes))
+      .message(chakra::kNodeAttribute,
+               attribute("comm_src", chakra::kAttributeInt32, sends ? rank : peer))
+      .message(chakra::kNodeAttribute,
+               attribute("comm_dst", chakra::kAttributeInt32, sends ? peer : rank))
+      .message(chakra::kNodeAttribute, attribute("comm_tag", chakra::kAttributeInt32, job.tag))
+      .message(chakra::kNodeAttribute, attribute("latency_ns", chakra::kAttributeUint64,
+                                                 static_cast<std::uint64_t>(job.duration)));
 }
 
 ProtobufMessage node_of(const RankJob& job, std::size_t id, std::size_t rank) {
   ProtobufMessage node;
-  node.integer(kNodeId, id).text(kNodeName, name_of(job)).integer(kNodeType, type_of(job.kind));
+  node.integer(chakra::kNodeId, id)
+      .text(chakra::kNodeName, name_of(job))
+      .integer(chakra::kNodeType, type_of(job.kind));
   const std::vector<std::uint64_t> waits(job.waits_for.begin(), job.waits_for.end());
-  node.integers(kNodeDataDependencies, waits);
+  node.integers(chakra::kDataDependencies, waits);
   const auto nanos = static_cast<std::uint64_t>(job.duration);
-  if (!is_message(job.kind)) node.integer(kNodeDurationMicros, (nanos + 500) / 1000);
-  node.message(kNodeAttribute, attribute("is_cpu_op", kAttributeBool, 0));
+  if (!is_message(job.kind)) node.integer(chakra::kDurationMicros, (nanos + 500) / 1000);
+  node.message(chakra::kNodeAttribute, attribute("is_cpu_op", chakra::kAttributeBool, 0));
   if (!is_message(job.kind))
-    node.message(kNodeAttribute, attribute("duration_ns", kAttributeUint64, nanos));
+    node.message(chakra::kNodeAttribute, attribute("duration_ns", chakra::kAttributeUint64, nanos));
   else
     add_message_attributes(node, job, rank);
   return node;
@@ -90,9 +75,10 @@ ProtobufMessage node_of(const RankJob& job, std::size_t id, std::size_t rank) {
 std::vector<FilePart> write_chakra(const PricedSchedule& priced) {
   const RankJobs ranks = make_rank_jobs(priced, "chakra");
   ProtobufMessage schedule;
-  schedule.text(kAttributeName, "schedule").text(kAttributeString, priced.schedule->name);
+  schedule.text(chakra::kAttributeName, "schedule")
+      .text(chakra::kAttributeString, priced.schedule->name);
   ProtobufMessage metadata;
-  metadata.text(kMetadataVersion, "0.0.4").message(kMetadataAttribute, schedule);
+  metadata.text(chakra::kMetadataVersion, "0.0.4").message(chakra::kMetadataAttribute, schedule);
   std::vector<FilePart> parts;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     FilePart part{"." + std::to_string(rank) + ".et", with_length(metadata)};

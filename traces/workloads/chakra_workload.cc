@@ -2,13 +2,13 @@
 // GlobalMetadata and then Nodes, each preceded by its length.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <charconv>
 #include <map>
 #include <unordered_map>
 #include <utility>
 
 #include "sim/ir/plain_text.h"
+#include "traces/files/chakra_fields.h"
 #include "traces/files/protobuf_reader.h"
 #include "traces/files/quote.h"
 #include "traces/workloads/workload.h"
@@ -16,20 +16,6 @@
 namespace bubblescope::traces {
 
 namespace {
-
-// Field numbers and node types of et_def.proto.
-constexpr std::uint64_t kNodeId = 1;
-constexpr std::uint64_t kNodeName = 2;
-constexpr std::uint64_t kNodeType = 3;
-constexpr std::uint64_t kControlDependencies = 4;
-constexpr std::uint64_t kDataDependencies = 5;
-constexpr std::uint64_t kNodeAttribute = 10;
-constexpr std::uint64_t kAttributeName = 1;
-constexpr std::uint64_t kAttributeString = 29;
-constexpr std::uint64_t kSignedNumbers[] = {15, 17};  ///< sint32 and sint64: zigzag
-constexpr std::uint64_t kSendNode = 5;
-constexpr std::uint64_t kReceiveNode = 6;
-constexpr std::uint64_t kCollectiveNode = 7;
 
 /// A node before its dependencies, which are ids, are looked up.
 struct Node {
@@ -62,10 +48,11 @@ void read_attribute(Node& node, std::string_view bytes, const Place& place) {
   std::string text;
   for (ProtobufReader reader(bytes); !reader.at_end();) {
     const ProtobufField field = place.expect(reader.field());
-    const bool zigzag = std::ranges::find(kSignedNumbers, field.number) != std::end(kSignedNumbers);
-    if (field.number == kAttributeName)
+    const bool zigzag =
+        field.number == chakra::kAttributeSint32 || field.number == chakra::kAttributeSint64;
+    if (field.number == chakra::kAttributeName)
       name = field.bytes;
-    else if (field.number == kAttributeString)
+    else if (field.number == chakra::kAttributeString)
       text = field.bytes;
     else if (!field.has_bytes)
       number = static_cast<std::int64_t>(zigzag ? (field.integer >> 1) ^ (0 - (field.integer & 1))
@@ -87,12 +74,12 @@ Node read_node(std::string_view bytes, const Place& place) {
   for (ProtobufReader reader(bytes); !reader.at_end();) {
     const ProtobufField field = place.expect(reader.field());
     switch (field.number) {
-      case kNodeId: node.id = field.integer; break;
-      case kNodeName: node.name = field.bytes; break;
-      case kNodeType: node.type = field.integer; break;
-      case kControlDependencies:
-      case kDataDependencies: read_dependencies(node, field, place); break;
-      case kNodeAttribute: read_attribute(node, field.bytes, place); break;
+      case chakra::kNodeId: node.id = field.integer; break;
+      case chakra::kNodeName: node.name = field.bytes; break;
+      case chakra::kNodeType: node.type = field.integer; break;
+      case chakra::kControlDependencies:
+      case chakra::kDataDependencies: read_dependencies(node, field, place); break;
+      case chakra::kNodeAttribute: read_attribute(node, field.bytes, place); break;
       default: break;
     }
   }
@@ -109,14 +96,14 @@ std::int64_t expect_number(const Node& node, std::string_view name, const Place&
 WorkloadJob make_job(const Node& node, std::int64_t rank, const Place& place) {
   WorkloadJob job;
   job.name = fmt::format("{} (node {})", quote(node.name), node.id);
-  if (node.type == kCollectiveNode) {
+  if (node.type == chakra::kCollectiveNode) {
     job.kind = WorkloadKind::kCollective;
     job.group = node.group;
     job.collective = expect_number(node, "comm_type", place);
     job.bytes = expect_number(node, "comm_size", place);
   }
-  if (node.type != kSendNode && node.type != kReceiveNode) return job;
-  const bool sends = node.type == kSendNode;
+  if (node.type != chakra::kSendNode && node.type != chakra::kReceiveNode) return job;
+  const bool sends = node.type == chakra::kSendNode;
   job.kind = sends ? WorkloadKind::kSend : WorkloadKind::kReceive;
   job.peer = expect_number(node, sends ? "comm_dst" : "comm_src", place);
   job.tag = expect_number(node, "comm_tag", place);

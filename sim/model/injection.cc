@@ -71,7 +71,6 @@ bool is_message_of(const Injection& injection, const Program& program, Instructi
 
 /// Lists where every rank is blocked if some instructions never end.
 std::string describe_blocked_ranks(const Program& program, std::vector<bool> never) {
-  std::vector<bool> told(program.lanes.size(), false);
   std::string text;
   std::vector<bool> lane_stuck(program.lanes.size(), false);
   for (InstructionId id = 0; id < program.size(); ++id) {

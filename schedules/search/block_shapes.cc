@@ -9,7 +9,7 @@ namespace bubblescope::schedules {
 namespace {
 
 constexpr std::int32_t kPeriod = 6;
-constexpr std::int32_t kFarChoices = 7;  ///< ranks at which the pace may change
+constexpr std::int32_t kFarChoices = 7;  ///< ranks at which the distance may change
 
 /// Slots per rank away from rank 0 (F0 and I1) and back to it (F1 and I0).
 struct Stride {

@@ -229,7 +229,7 @@ double not_recomputed_time(const ModelOnDevices& on, const LayerTimer& timer, st
          timer.elementwise({3 * hidden, 0});
 }
 
-/// What a layer recomputes in its backward.
+/// The work that a layer recomputes in its backward.
 double recompute_time(const ModelOnDevices& on, const LayerTimer& timer, const GemmTimes& gemms,
                       std::int64_t layer, double forward) {
   if (on.parallel.recompute == Recompute::kNone) return 0;

@@ -81,7 +81,7 @@ class LaneRun {
     return slowdown == 1 ? kFullSpeed : std::llround(static_cast<double>(kFullSpeed) / slowdown);
   }
 
-  /// Goes on to the next end of a part; returns false if no part is running.
+  /// Continues to the next end of a part; returns false if no part is running.
   bool advance() {
     std::array<std::int64_t, kLanes> speeds{};
     Nanos step = -1;

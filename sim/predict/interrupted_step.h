@@ -1,6 +1,6 @@
 // The step in which a rank dies.
 //
-// Until the others know of it, they go on as in a step without a loss. The lost rank's results of
+// Until the others know of it, they continue as in a step without a loss. The lost rank's results of
 // this step are lost: its activations, and the gradients that it has added up but not yet reduced.
 // Its messages have arrived. Its peers repeat all of its micro-batches from their inputs, which
 // its neighbours have kept: activations of the stage before it, gradients of the stage behind it.

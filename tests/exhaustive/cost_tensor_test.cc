@@ -118,7 +118,7 @@ TEST(CostTensor, OfEqualValuesIsTheScalarPath) {
   }
 }
 
-/// What a test's own table says of one value: by key, stage, micro-batch, slice.
+/// One value of a test's own table, by key, stage, micro-batch and slice.
 using Plain = std::map<std::tuple<CostKey, std::int32_t, std::int32_t, std::int32_t>, std::int64_t>;
 
 /// Random lists for all keys, by micro-batch and slice, and the same values as a plain map.

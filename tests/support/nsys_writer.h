@@ -35,7 +35,7 @@ struct NsysEvents {
   std::vector<Kernel> kernels;
 };
 
-/// Who named the ranges.
+/// The framework that named the ranges.
 enum class NsysNames : std::uint8_t {
   kOps,          ///< PyTorch's pipelining: "PP:0F3"
   kEmitNvtx,     ///< the same under emit_nvtx: "PP:0F3, op_id = 11"
@@ -64,8 +64,8 @@ inline std::int64_t nsys_process(std::int32_t rank) {
   return (std::int64_t{3} << 56) | (std::int64_t{4000 + rank} << 24);
 }
 
-/// What `job` would record of `step`, repeated. Each op has three kernels, of which the first
-/// starts and the last ends with the op.
+/// The recording that `job` would make of `step`, repeated. Each op has three kernels, of which the
+/// first starts and the last ends with the op.
 NsysEvents record_nsys(const RecordedStep& step, const NsysJob& job);
 
 /// Keeps only the events of one rank.

@@ -1,4 +1,4 @@
-// A training that is saved and restored between two steps goes on bit for bit.
+// A training that is saved and restored between two steps continues bit for bit.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -27,7 +27,7 @@ class Recorder : public traces::JsonVisitor {
   std::string text;
 };
 
-/// What a full parser says, which has no notion of skipping.
+/// The result of a full parser, which skips nothing.
 class Everything : public Recorder {
  public:
   bool visit_key(std::string_view key) override {

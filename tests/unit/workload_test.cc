@@ -91,7 +91,7 @@ TEST(Workload, MessagesMustHaveAPartnerOfTheirSize) {
   EXPECT_EQ(verdict.problems[3].message,
             "q (line 9) receives 1 byte(s) from rank 0 with tag 9, which nobody sends");
   EXPECT_EQ(verdict.messages, 1u);
-  // Who receives what nobody sends waits for ever, and so does an unmatched send that is not
+  // A receive without a send waits for ever, and so does an unmatched send that is not
   // buffered.
   EXPECT_EQ(verdict.eager_hang,
             "q (line 9) of rank 1 receives 1 byte(s) from rank 0 with tag 9, which nobody sends");

@@ -1,4 +1,4 @@
-// What calibrate measured, as the "measured" of its cost file.
+// The measurements of calibrate, as "measured" in its cost file.
 //
 //   {"backend": "cuda", "work": "transformer", "device": "...",
 //    "stages": [{"forward": {"mean": "10ns", "half_width_95": "1ns", "jitter": 0.1, "samples": 80},

@@ -226,7 +226,7 @@ void print_text(const Verdict& verdict, const Schedule* schedule, const LowerOpt
   }
 }
 
-/// What makes a schedule fail the check.
+/// The reasons for which a schedule fails the check.
 struct Standard {
   P2pMode mode = P2pMode::kDataflow;
   bool all_modes = false;

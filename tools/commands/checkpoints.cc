@@ -84,7 +84,7 @@ void Checkpoints::print_once(const std::string& message) const {
   if (is_first()) print_message("{}\n", name_flags(message));
 }
 
-/// Manifests from which this run may go on, as texts, the newest first.
+/// Manifests from which this run may resume, as texts, the newest first.
 std::vector<std::string> Checkpoints::find_candidates(std::int32_t total) {
   const traces::FoundCheckpoints found = folder_.find();
   if (!options_.resume) {

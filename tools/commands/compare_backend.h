@@ -9,7 +9,7 @@
 
 namespace bubblescope::tools {
 
-/// What compare measures. A transformer without --costs is calibrated in the same process.
+/// The measurements of compare. A transformer without --costs is calibrated in the same process.
 struct MeasuredComparison {
   const PredictOptions& options;
   const RunContext& context;

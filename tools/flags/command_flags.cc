@@ -113,7 +113,7 @@ std::string refuse_negative(const std::string& text) {
   return text.starts_with('-') ? "'" + text + "' is below 0" : std::string{};
 }
 
-/// What the library says about a flag that is given twice or lacks its value, in plain words.
+/// The library's message about a flag that is given twice or lacks its value, in plain words.
 std::string reword(const std::string& message) {
   if (const std::size_t at = message.find(": At Most 1 required"); at != message.npos)
     return message.substr(0, at) + " is given more than once; give it once";

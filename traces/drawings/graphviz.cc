@@ -20,7 +20,7 @@ namespace bubblescope::traces {
 
 namespace {
 
-/// Larger graphs take minutes and gigabytes to render, and nobody can read them.
+/// Larger graphs take minutes and gigabytes to render, and are unreadable.
 constexpr std::size_t kMaxRendered = 20'000;
 
 /// Looks beside the program, and where the module is installed relative to the program.

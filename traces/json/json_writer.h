@@ -17,7 +17,7 @@ struct JsonStyle {
 
 /// Appends json to a text: `JsonWriter(out).begin_object().member("pp", 4).end_object()` appends
 /// `{"pp":4}`. The writer sets commas, colons and quotes; line breaks only where line() or the
-/// style asks for them. Whoever calls closes what he opened.
+/// style asks for them. The caller closes what it opened.
 class JsonWriter {
  public:
   /// `out` must outlive the writer.

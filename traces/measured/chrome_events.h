@@ -38,7 +38,7 @@ struct ChromeThread {
   std::string name;     ///< from the metadata; empty where there is none
 };
 
-/// What the annotation of a step begins with; the number of the step follows.
+/// The prefix of a step's annotation; the number of the step follows.
 inline constexpr std::string_view kStepMark = "ProfilerStep#";
 
 /// The kind of a PyTorch profiler event that is no op of the pipeline but shows what a rank did.

@@ -36,7 +36,7 @@ struct TimedCall {
   Nanos end = 0;
 };
 
-/// What runs between two calls.
+/// The work between two calls.
 struct BetweenCalls {
   OpKind kind = OpKind::kForward;
   Nanos start = 0;           ///< end of the call that received the op's input

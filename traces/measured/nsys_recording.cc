@@ -101,7 +101,7 @@ class Reader {
     if (!has("NVTX_EVENTS", {"start", "end", "globalTid"})) return;
     const bool has_text = has("NVTX_EVENTS", {"text"});
     const bool has_id = has("NVTX_EVENTS", {"textId"});
-    // Of the kinds of events, push-pop (59) and start-end (60) are ranges; marks (34) are not.
+    // Push-pop (59) and start-end (60) events are ranges; marks (34) are not.
     const bool has_kind = has("NVTX_EVENTS", {"eventType"});
     database_.query(
         fmt::format("SELECT start, end, globalTid, {}, {} FROM NVTX_EVENTS {}",

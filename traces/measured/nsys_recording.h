@@ -1,4 +1,4 @@
-// What Nsight Systems recorded, as its sqlite export holds it: host ranges, launches, device work.
+// A recording of Nsight Systems, from its sqlite export: host ranges, launches, device work.
 //
 // Tables and columns depend on what was recorded and on the release (2021 to 2025 were seen), so
 // each one is optional:

@@ -114,7 +114,7 @@ Plan read_plan(const Members& line, const Members& members) {
   return plan;
 }
 
-/// What `read` makes of a line without its end; nullopt where the line is corrupted.
+/// The result of `read` for a line without its end; nullopt if the line is corrupted.
 template <class Read>
 auto read_line(std::string_view text, const Read& read)
     -> std::optional<std::invoke_result_t<Read, const JsonNode&>> {

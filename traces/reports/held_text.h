@@ -1,4 +1,4 @@
-// What ranks hold for a time beside activations, in words.
+// Buffers that ranks hold for a time beside activations, in words.
 //
 //   outputs      rank 0 holds up to 2 until their sends end, 96 MiB; with a send budget of 1
 //   gathered     rank 1 holds the weights of up to 2 stages, 4 GiB

@@ -97,7 +97,7 @@ class Moments {
                                        offsets_[waiting + 1] - offsets_[waiting]);
   }
 
-  /// For every moment, for how many it still waits when nothing goes on.
+  /// For every moment, for how many it still waits when nothing can start any more.
   std::vector<std::uint32_t> run() const {
     std::vector<std::uint32_t> missing(count_, 0);
     std::vector<std::size_t> next_offsets(count_ + 1, 0);

@@ -8,7 +8,7 @@
 namespace bubblescope::exec {
 
 /// A kernel that waits for the host. It ends by itself after three seconds, so that a launch that
-/// waits for it can go on; what was timed then is wrong, and expect_held_back() says so.
+/// waits for it can continue; its times are wrong then, and expect_held_back() says so.
 class GpuGate {
  public:
   explicit GpuGate(const GpuRuntime& gpu) : gpu_(gpu), flag_(gpu.calls()) {}
@@ -20,7 +20,7 @@ class GpuGate {
   void hold(const GpuHandle& stream) const;
 
   /// Call before open(). Throws Error (Fault::kMachine) if the kernel before this event has already
-  /// ended. `progress` goes on with "the gate ended by itself ": "when 3 of 8 ops were enqueued".
+  /// ended. `progress` follows "the gate ended by itself ": "when 3 of 8 ops were enqueued".
   void expect_held_back(const GpuHandle& event, const std::string& progress) const;
 
  private:

@@ -34,7 +34,7 @@ struct Rates {
   double program_gibibytes = 0;
 };
 
-/// What a generation's devices share, and what a device sustains.
+/// The numbers that all devices of a generation share, and those that one device sustains.
 struct Kernels {
   const char* generation = "";
   double sustained_teraflops = 0;  ///< 0: 95 % of what is reached

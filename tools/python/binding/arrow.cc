@@ -190,7 +190,7 @@ ArrowArray make_batch(const std::shared_ptr<const TimedStep>& step) {
   return make_array(std::move(content), columns.rows());
 }
 
-/// What is left to hand out: the step, once.
+/// The batches that are left: the step, once.
 struct StreamState {
   std::shared_ptr<const TimedStep> step;
 };

@@ -38,14 +38,14 @@ LastWait find_last_wait(const Program& program, const Timeline& timeline, Instru
                         Nanos lane_end) {
   LastWait wait{lane_end, std::nullopt};
   for (const InstructionId dependency : program.dependencies_of(id)) {
-    const bool is_carried = is_message(program.instructions[dependency]);
+    const bool follows_message = is_message(program.instructions[dependency]);
     Nanos end = timeline.end[dependency];
-    if (is_carried)
+    if (follows_message)
       for (const InstructionId producer : program.dependencies_of(dependency))
         end = timeline.end[producer];
     if (end <= wait.end) continue;
     wait.end = end;
-    wait.message = is_carried ? std::optional(dependency) : std::nullopt;
+    wait.message = follows_message ? std::optional(dependency) : std::nullopt;
   }
   return wait;
 }

@@ -27,7 +27,7 @@ constexpr Nanos kAfterInterrupt = 400'000'000;
 /// The delay between the reports of two ranks, so that usually only the lowest rank reports.
 constexpr Nanos kTurn = 200'000'000;
 constexpr std::chrono::milliseconds kPollInterval{20};
-constexpr Nanos kBetweenLooks = 500'000'000;
+constexpr Nanos kCheckInterval = 500'000'000;
 /// If the watchdog wakes this late, the process itself was suspended.
 constexpr Nanos kStopped = 2'000'000'000;
 
@@ -124,7 +124,7 @@ void MpiWatchdog::watch() {
   const Nanos turn = turn_of_this_rank();
   Nanos begin = read_monotonic_clock() + turn;
   Nanos last = begin;
-  Nanos next_look = begin + limits_.timeout;
+  Nanos next_check = begin + limits_.timeout;
   std::optional<Nanos> interrupted_at;
   std::unique_lock lock(mutex_);
   while (!returned_.wait_for(lock, kPollInterval, [&] { return has_returned_; })) {
@@ -135,8 +135,8 @@ void MpiWatchdog::watch() {
       interrupted_at = now + turn;
     if (interrupted_at && now - *interrupted_at > kAfterInterrupt)
       return limits_.abandon("interrupted while MPI waited for other processes to " + call_);
-    if (now - begin < limits_.timeout || now < next_look) continue;
-    next_look = now + kBetweenLooks;
+    if (now - begin < limits_.timeout || now < next_check) continue;
+    next_check = now + kCheckInterval;
     const std::string stopped = find_stopped_process();
     if (!stopped.empty())
       return limits_.abandon(stopped + "; MPI waited " + in_seconds(now - begin) + " for it to " +

@@ -28,13 +28,13 @@ std::optional<std::string> read_text(const Environment& environment, const char*
 }
 
 std::optional<std::int64_t> read_number(const Environment& environment, const char* name,
-                                        std::int64_t most) {
+                                        std::int64_t max_value) {
   const std::optional<std::string> text = read_text(environment, name);
   if (!text) return std::nullopt;
   const auto value = parse_number<std::int64_t>(*text);
-  if (value && *value >= 0 && *value <= most) return value;
+  if (value && *value >= 0 && *value <= max_value) return value;
   throw Error(std::string("the backend nccl: ") + name + "='" + *text +
-              "' is not a number from 0 to " + std::to_string(most) +
+              "' is not a number from 0 to " + std::to_string(max_value) +
               "; let a launcher set it, or unset it");
 }
 

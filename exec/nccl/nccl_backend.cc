@@ -57,9 +57,9 @@ SocketTransport rendezvous_over_mpi(const Launch& launch, const Limits& limits) 
   if (is_root) listener = listen_at({host, 0}, launch.interface_name);
   writer.write(is_root ? port_of(*listener) : std::uint16_t{0});
   writer.write_text(Secret::make().text());
-  const std::vector<Blob> told = protocol.gather(writer.take());
+  const std::vector<Blob> gathered = protocol.gather(writer.take());
   if (!mpi.first_gone()) mpi.close();  // MPI is not used any more
-  BlobReader reader(told[0]);
+  BlobReader reader(gathered[0]);
   const Address address{host, reader.read<std::uint16_t>()};
   const Secret secret(reader.read_text());
   if (is_root) return accept_ranks(*listener, launch.rank_info.count, limits, {secret, warn});

@@ -146,13 +146,13 @@ void NcclRankRunner::await_begin() {
   clock.wait_until(0);
 }
 
-StepNews NcclRankRunner::poll_peers(std::size_t ended) {
-  const StepNews news = protocol_.poll(ended);
+PeerUpdate NcclRankRunner::poll_peers(std::size_t ended) {
+  const PeerUpdate update = protocol_.poll(ended);
   const Nanos now = read_monotonic_clock();
-  if (news.stop != AbortReason::kNone || now - checked_at_ < kCheckEvery) return news;
+  if (update.stop != AbortReason::kNone || now - checked_at_ < kCheckEvery) return update;
   checked_at_ = now;
   nccl_links_->check();
-  return news;
+  return update;
 }
 
 std::vector<RankResult> NcclRankRunner::run_step() {

@@ -32,7 +32,7 @@ class NcclRankRunner : public Backend {
   GpuStepWork make_work(const JobRequest& job);
   void put(InstructionId id, const GpuWork& work, const FindBuffers& find, void* stream);
   void await_begin();
-  StepNews poll_peers(std::size_t ended);
+  PeerUpdate poll_peers(std::size_t ended);
   std::vector<RankPart> fold(std::vector<RankPart> parts) const;
   bool is_own(InstructionId planned) const;
   RankPart translate(RankResult result) const;

@@ -85,7 +85,7 @@ struct Wiring {
   Queue order;                                      ///< all instructions
   std::map<InstructionId, Queue> runs;              ///< empty if every message is sent alone
   std::vector<std::vector<InstructionId>> of_post;  ///< per post: its messages
-  std::vector<std::set<std::int32_t>> told;         ///< per instruction: ranks that get a token
+  std::vector<std::set<std::int32_t>> notified;     ///< per instruction: ranks that get a token
   std::vector<PlannedLink> links;
 };
 
@@ -127,7 +127,7 @@ Wiring wire(const Program& program) {
                   [](const auto& run) { return run.second.size() == 1; }))
     wiring.runs.clear();
   wiring.of_post.resize(program.size());
-  wiring.told.resize(program.size());
+  wiring.notified.resize(program.size());
   std::set<std::tuple<std::int32_t, std::int32_t, LinkKind>> links;
   for (InstructionId id = 0; id < program.size(); ++id) {
     const Instruction& instruction = program.instructions[id];
@@ -143,7 +143,7 @@ Wiring wire(const Program& program) {
       if (!asks_for_token(program, dependency, id)) continue;
       if (!wiring.runs.empty())
         expect_no_token_beside_groups(program.instructions[dependency], instruction);
-      wiring.told[dependency].insert(instruction.rank);
+      wiring.notified[dependency].insert(instruction.rank);
       links.insert({program.instructions[dependency].rank, instruction.rank, LinkKind::kMessages});
     }
   }
@@ -191,7 +191,7 @@ class RankCut {
     }
     if (crosses_ranks(instruction) && instruction.peer == rank_) return keep(id);
     if (instruction.rank != rank_) {
-      if (wiring_.told[id].count(rank_) != 0) add_transfer({id, false, instruction.rank});
+      if (wiring_.notified[id].count(rank_) != 0) add_transfer({id, false, instruction.rank});
       return;
     }
     Instruction own = instruction;
@@ -202,7 +202,7 @@ class RankCut {
       const PlannedLink link = link_of(instruction);
       plan_.transfers[local_[id]] = {{id, link.from == rank_, instruction.peer, link.link_kind}};
     }
-    for (const std::int32_t rank : wiring_.told[id]) add_transfer({id, true, rank});
+    for (const std::int32_t rank : wiring_.notified[id]) add_transfer({id, true, rank});
     if (const auto run = wiring_.runs.find(id); run != wiring_.runs.end()) add_group(run->second);
   }
 

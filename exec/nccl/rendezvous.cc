@@ -33,7 +33,7 @@ struct Hello {
 };
 
 /// The values that are signed: both ends of a connection know them, and the nonces are new.
-struct Encounter {
+struct Handshake {
   Challenge challenge;
   RankInfo rank_info;
   Nonce nonce{};
@@ -43,18 +43,18 @@ enum class End { kFirst, kCaller };
 
 /// Proves that this end of the connection has the secret. The two ends sign different texts, so
 /// that neither can reuse the other's signature.
-Digest sign(const Secret& secret, End end, const Encounter& encounter) {
+Digest sign(const Secret& secret, End end, const Handshake& handshake) {
   BlobWriter writer;
-  writer.write(encounter.challenge.version);
-  writer.write(encounter.challenge.nonce);
-  writer.write(encounter.rank_info.rank);
-  writer.write(encounter.rank_info.count);
-  writer.write(encounter.nonce);
+  writer.write(handshake.challenge.version);
+  writer.write(handshake.challenge.nonce);
+  writer.write(handshake.rank_info.rank);
+  writer.write(handshake.rank_info.count);
+  writer.write(handshake.nonce);
   return secret.sign(end == End::kFirst ? "bubblescope rank 0" : "bubblescope caller",
                      writer.take());
 }
 
-struct Guest {
+struct Caller {
   Connection connection;
   Challenge challenge;
   Nanos since = 0;
@@ -62,11 +62,11 @@ struct Guest {
 
 struct AcceptedRank {
   Connection connection;
-  Encounter encounter;
+  Handshake handshake;
 };
 
 /// Sends a short frame without waiting. If the socket does not take it at once, the rest is lost.
-void say(const TcpSocket& socket, FrameKind kind, Blob payload) {
+void send_frame(const TcpSocket& socket, FrameKind kind, Blob payload) {
   const Blob bytes = to_bytes({kind, 0, std::move(payload)});
   socket.write(bytes);
 }
@@ -90,26 +90,26 @@ class Reception {
   }
 
   void look(const TcpSocket& listener) {
-    while (guests_.size() < kMaxCallers) {
+    while (callers_.size() < kMaxCallers) {
       TcpSocket socket = accept_from(listener);
       if (!socket.is_open()) break;
       const Challenge challenge{kVersion, make_nonce()};
       BlobWriter writer;
       writer.write(challenge.version);
       writer.write(challenge.nonce);
-      say(socket, FrameKind::kChallenge, writer.take());
-      guests_.push_back(
+      send_frame(socket, FrameKind::kChallenge, writer.take());
+      callers_.push_back(
           {{std::move(socket), FrameReader(kLargestHello)}, challenge, read_monotonic_clock()});
     }
-    std::erase_if(guests_, [this](Guest& guest) { return is_done(guest); });
+    std::erase_if(callers_, [this](Caller& caller) { return is_done(caller); });
   }
 
   SocketTransport welcome() {
     std::vector<Connection> connections;
     for (std::size_t rank = 1; rank < accepted_.size(); ++rank) {
       AcceptedRank& accepted = *accepted_[rank];
-      say(accepted.connection.socket, FrameKind::kWelcome,
-          blob_of(sign(door_.secret, End::kFirst, accepted.encounter)));
+      send_frame(accepted.connection.socket, FrameKind::kWelcome,
+                 blob_of(sign(door_.secret, End::kFirst, accepted.handshake)));
       connections.push_back(std::move(accepted.connection));
     }
     return {{0, static_cast<std::int32_t>(accepted_.size())}, std::move(connections)};
@@ -127,30 +127,30 @@ class Reception {
 
  private:
   /// Whether a caller has been accepted or refused.
-  bool is_done(Guest& guest) {
+  bool is_done(Caller& caller) {
     try {
-      const std::optional<Frame> frame = receive(guest.connection);
-      const Nanos most = guests_.size() < kMaxCallers ? kHelloTime : kCrowdedHelloTime;
-      if (!frame && read_monotonic_clock() - guest.since > most)
+      const std::optional<Frame> frame = receive(caller.connection);
+      const Nanos max_wait = callers_.size() < kMaxCallers ? kHelloTime : kCrowdedHelloTime;
+      if (!frame && read_monotonic_clock() - caller.since > max_wait)
         throw Error(Fault::kMachine, "it did not identify itself");
       if (!frame) return false;
-      rank_info(guest, *frame);
+      accept_hello(caller, *frame);
     } catch (const Error& error) {
       ++refused_;
       reason_ = error.what();
       BlobWriter writer;
       writer.write_text(reason_.substr(0, kMaxTextBytes));
-      say(guest.connection.socket, FrameKind::kRefusal, writer.take());
+      send_frame(caller.connection.socket, FrameKind::kRefusal, writer.take());
     }
     return true;
   }
 
-  void rank_info(Guest& guest, const Frame& frame) {
+  void accept_hello(Caller& caller, const Frame& frame) {
     if (frame.kind != FrameKind::kHello || frame.payload.size() != sizeof(Hello))
       throw Error(Fault::kMachine, "it did not begin with a hello");
     const auto hello = BlobReader(frame.payload).read<Hello>();
-    const Encounter encounter{guest.challenge, hello.rank_info, hello.nonce};
-    expect_secret(guest, hello.signature, encounter);
+    const Handshake handshake{caller.challenge, hello.rank_info, hello.nonce};
+    expect_secret(caller, hello.signature, handshake);
     const auto count = static_cast<std::int32_t>(accepted_.size());
     const std::string rank = "rank " + std::to_string(hello.rank_info.rank);
     if (hello.rank_info.count != count)
@@ -160,14 +160,14 @@ class Reception {
       throw Error(Fault::kMachine, "rank 0 expects no " + rank);
     std::optional<AcceptedRank>& place = accepted_[static_cast<std::size_t>(hello.rank_info.rank)];
     if (place) throw Error(Fault::kMachine, rank + " is already connected");
-    place.emplace(AcceptedRank{std::move(guest.connection), encounter});
+    place.emplace(AcceptedRank{std::move(caller.connection), handshake});
   }
 
   /// Checks the signature. This must come before any other use of the hello.
-  void expect_secret(const Guest& guest, const Digest& signature, const Encounter& encounter) {
-    if (are_equal(signature, sign(door_.secret, End::kCaller, encounter))) return;
+  void expect_secret(const Caller& caller, const Digest& signature, const Handshake& handshake) {
+    if (are_equal(signature, sign(door_.secret, End::kCaller, handshake))) return;
     if (door_.warn && !std::exchange(has_warned_, true))
-      door_.warn("a connection from " + peer_of(guest.connection.socket) +
+      door_.warn("a connection from " + peer_of(caller.connection.socket) +
                  " does not have this run's secret and was rejected; further ones are rejected "
                  "silently");
     throw Error(Fault::kMachine, "its secret is not that of rank 0");
@@ -176,7 +176,7 @@ class Reception {
   const RendezvousServer& door_;
   bool has_warned_ = false;
   std::vector<std::optional<AcceptedRank>> accepted_;  ///< by rank
-  std::vector<Guest> guests_;
+  std::vector<Caller> callers_;
   std::int32_t refused_ = 0;
   std::string reason_;
 };
@@ -261,13 +261,13 @@ SocketTransport connect_to_rank_0(const Address& address, const RankInfo& rank_i
   const std::string where = "rank 0 at " + to_string(address);
   const Challenge challenge = read_challenge(where, await_frame(where, connection, waiting));
   const Secret secret = approach.find_secret();
-  const Encounter encounter{challenge, rank_info, make_nonce()};
-  say(connection.socket, FrameKind::kHello,
-      blob_of(Hello{rank_info, encounter.nonce, sign(secret, End::kCaller, encounter)}));
+  const Handshake handshake{challenge, rank_info, make_nonce()};
+  send_frame(connection.socket, FrameKind::kHello,
+             blob_of(Hello{rank_info, handshake.nonce, sign(secret, End::kCaller, handshake)}));
   const Frame answer = await_frame(where, connection, waiting);
   if (answer.kind != FrameKind::kWelcome || answer.payload.size() != sizeof(Digest))
     throw Error(Fault::kMachine, where + " does not answer like bubblescope");
-  if (!are_equal(BlobReader(answer.payload).read<Digest>(), sign(secret, End::kFirst, encounter)))
+  if (!are_equal(BlobReader(answer.payload).read<Digest>(), sign(secret, End::kFirst, handshake)))
     throw Error(Fault::kMachine,
                 where + " does not have this run's secret; the connection is closed");
   std::vector<Connection> connections;

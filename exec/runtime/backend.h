@@ -55,7 +55,7 @@ struct RankResult {
 };
 
 /// The reports of other processes since the last poll.
-struct StepNews {
+struct PeerUpdate {
   bool progressed = false;                ///< another process has made progress
   AbortReason stop = AbortReason::kNone;  ///< why another process aborted the step
 };

@@ -103,9 +103,9 @@ bool DistributedBackend::poll() {
     const std::vector<Message> messages = transport_.poll(MessageTag::kStep);
     for (const Message& message : messages) handle(message);
     const bool copied = copies_.serve();
-    const StepNews news = protocol_.poll(pool_.run().progress_here());
-    if (news.progressed) pool_.run().note_progress_elsewhere();
-    if (news.stop != AbortReason::kNone) pool_.stop(news.stop);
+    const PeerUpdate update = protocol_.poll(pool_.run().progress_here());
+    if (update.progressed) pool_.run().note_progress_elsewhere();
+    if (update.stop != AbortReason::kNone) pool_.stop(update.stop);
     return copied || !messages.empty();
   } catch (...) {
     pool_.run().fail(here_);

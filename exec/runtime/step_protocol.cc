@@ -62,14 +62,14 @@ void send_heartbeat(Transport& transport) {
 }
 
 StepProtocol::StepProtocol(Transport& transport, const Limits& limits)
-    : transport_(transport), limits_(limits), last_news_at_(read_monotonic_clock()) {}
+    : transport_(transport), limits_(limits), last_update_at_(read_monotonic_clock()) {}
 
 void StepProtocol::open_step() {
   ++step_;
   begin_.reset();
   stopped_ = AbortReason::kNone;
   deadline_.reset();
-  last_news_at_ = read_monotonic_clock();
+  last_update_at_ = read_monotonic_clock();
 }
 
 /// After an abort of another process this one does not wait any longer, because the others wait for
@@ -86,33 +86,33 @@ const std::optional<StepBegin>& StepProtocol::agree_on_begin() {
   return begin_;
 }
 
-StepNews StepProtocol::poll(std::uint64_t progress) {
+PeerUpdate StepProtocol::poll(std::uint64_t progress) {
   const std::unique_lock lock(polling_, std::try_to_lock);
   if (!lock) return {};
-  const StepNews news = handle_control();
+  const PeerUpdate update = handle_control();
   if (const auto gone = transport_.first_gone())
     throw Error(Fault::kMachine, name_of(*gone) + " is gone: its process has died, or left");
   const Nanos now = read_monotonic_clock();
   if (progress == reported_ || now - reported_at_ < limits_.timeout / kHeartbeatsPerTimeout)
-    return news;
+    return update;
   reported_ = progress;
   reported_at_ = now;
   transport_.send_all(MessageTag::kControl, to_bytes({{step_, AbortReason::kNone}, {}}));
-  return news;
+  return update;
 }
 
 /// Aborts of an earlier step are leftovers; ignore them.
-StepNews StepProtocol::handle_control() {
-  StepNews news;
+PeerUpdate StepProtocol::handle_control() {
+  PeerUpdate update;
   for (const Message& message : transport_.poll(MessageTag::kControl)) {
     const ControlHeader header = read(message);
-    news.progressed = true;
-    last_news_at_ = read_monotonic_clock();
+    update.progressed = true;
+    last_update_at_ = read_monotonic_clock();
     if (header.stop == AbortReason::kNone || header.step != step_) continue;
-    stopped_ = news.stop = header.stop;
-    if (!deadline_) deadline_ = last_news_at_ + grace(kAbortGrace);
+    stopped_ = update.stop = header.stop;
+    if (!deadline_) deadline_ = last_update_at_ + grace(kAbortGrace);
   }
-  return news;
+  return update;
 }
 
 void StepProtocol::watch() {
@@ -122,7 +122,7 @@ void StepProtocol::watch() {
     stopped_ = AbortReason::kInterrupt;
     throw Error(Fault::kMachine, "interrupted");
   }
-  if (read_monotonic_clock() - last_news_at_ <= limits_.timeout) return;
+  if (read_monotonic_clock() - last_update_at_ <= limits_.timeout) return;
   stopped_ = AbortReason::kTimeout;
   throw Error(Fault::kMachine, "the other ranks do not answer within `timeout`");
 }
@@ -132,10 +132,10 @@ void StepProtocol::watch() {
 std::vector<RankPart> StepProtocol::gather_parts(const RankPart& own,
                                                  const std::function<void()>& meanwhile) {
   const AbortReason reason = own.result.reason;
-  last_news_at_ = read_monotonic_clock();
+  last_update_at_ = read_monotonic_clock();
   if (reason != AbortReason::kNone) {
     transport_.send_all(MessageTag::kControl, to_bytes({{step_, reason}, {}}));
-    deadline_ = last_news_at_ + grace(grace_of(reason));
+    deadline_ = last_update_at_ + grace(grace_of(reason));
   }
   const ShouldAbort is_over = [&] {
     if (meanwhile) meanwhile();
@@ -152,7 +152,7 @@ std::vector<RankPart> StepProtocol::gather_parts(const RankPart& own,
 }
 
 std::vector<Blob> StepProtocol::gather(Blob own) {
-  last_news_at_ = read_monotonic_clock();
+  last_update_at_ = read_monotonic_clock();
   std::vector<Blob> all;
   for (std::optional<Blob>& bytes :
        transport_.gather(std::move(own), [this] { return should_abort(); }).payloads) {
@@ -185,7 +185,7 @@ bool StepProtocol::should_abort(Nanos min_timeout) {
     deadline_ = std::min(deadline_.value_or(soon), soon);
   }
   if (deadline_) return now > *deadline_;
-  return now - last_news_at_ > std::max(limits_.timeout, min_timeout) + grace(kAbortGrace);
+  return now - last_update_at_ > std::max(limits_.timeout, min_timeout) + grace(kAbortGrace);
 }
 
 }  // namespace bubblescope::exec

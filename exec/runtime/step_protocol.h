@@ -47,7 +47,7 @@ class StepProtocol {
   /// Receives control messages while a step runs. If `progress` has changed, it also sends a
   /// heartbeat, eight per timeout at most. Throws Error that names a process that is gone. Does
   /// nothing while another thread polls.
-  StepNews poll(std::uint64_t progress);
+  PeerUpdate poll(std::uint64_t progress);
 
   /// Polls while this thread waits for something else. Throws Error once waiting is useless: after
   /// an abort or a failure of another process, Ctrl-C, or --timeout without a message.
@@ -69,7 +69,7 @@ class StepProtocol {
   void notify_failure(const std::string& what);
 
  private:
-  StepNews handle_control();
+  PeerUpdate handle_control();
   bool should_abort(Nanos min_timeout = 0);
   Nanos grace(Nanos of_first) const;
   bool is_interrupted() const {
@@ -82,7 +82,7 @@ class StepProtocol {
   std::uint32_t step_ = 0;
   std::optional<StepBegin> begin_;
   AbortReason stopped_ = AbortReason::kNone;
-  Nanos last_news_at_;             ///< when the last control message came
+  Nanos last_update_at_;           ///< when the last control message came
   std::optional<Nanos> deadline_;  ///< when to stop waiting for answers; set by an abort
   std::uint64_t reported_ = 0;     ///< the progress at the last heartbeat
   Nanos reported_at_ = 0;

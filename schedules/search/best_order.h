@@ -19,7 +19,7 @@ struct SearchPlan {
 
 /// The best orders found, the best first. The search tries families of orders (list scheduling for
 /// any placement, all warm-up lengths for linear ones, V-shaped building blocks), then improves the
-/// best by local search. Every cap must be at least least_cap(), so that an order exists.
+/// best by local search. Every cap must be at least min_cap(), so that an order exists.
 OrderPool search_orders(const SearchProblem& problem, const SearchPlan& plan);
 
 /// The best order found under the caps or under smaller ones (CapLadder): a larger cap never gives

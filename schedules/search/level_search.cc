@@ -130,7 +130,7 @@ Schedule LevelSearch::schedule() const {
 
 void LevelSearch::refine(std::int64_t effort) {
   std::int64_t left = effort;
-  if (mixed_) left -= look_at_all_mixes(effort / 2);
+  if (mixed_) left -= try_all_mixes(effort / 2);
   const std::int64_t share = left / static_cast<std::int64_t>(kinds_.size() + (relaxed_ ? 2 : 0));
   if (relaxed_ && bound() < value()) relaxed_->refine(share);
   for (OrderRefinement& kind : kinds_)
@@ -139,7 +139,7 @@ void LevelSearch::refine(std::int64_t effort) {
 }
 
 /// Searches all mixes exactly, as far as `effort` allows. Returns the effort spent.
-std::int64_t LevelSearch::look_at_all_mixes(std::int64_t effort) {
+std::int64_t LevelSearch::try_all_mixes(std::int64_t effort) {
   if (!can_be_exact(mixed_->split) || mixed_->split.ops() > kMaxExactOps) return 0;
   const Nanos step = std::gcd(granularity(mixed_->split), granularity(mixed_->full));
   std::int64_t left = effort;

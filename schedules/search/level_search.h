@@ -64,7 +64,7 @@ class LevelSearch {
   void refine(std::int64_t effort);
 
  private:
-  std::int64_t look_at_all_mixes(std::int64_t effort);
+  std::int64_t try_all_mixes(std::int64_t effort);
   void mix(std::int64_t effort);
   void take(MixedOrder order);
 

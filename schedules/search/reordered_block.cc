@@ -119,15 +119,15 @@ bool write_cool_down(BlockCells& cells, std::int32_t microbatches) {
   const auto ranks = static_cast<std::int32_t>(cells.size());
   const std::int32_t peak = peak_of(cells);
   if (peak > 2 * ranks) return false;
-  const std::int32_t most0 = std::min((peak + 1) / 2, microbatches);
-  const std::int32_t most1 = std::min(peak - most0, microbatches);
+  const std::int32_t max0 = std::min((peak + 1) / 2, microbatches);
+  const std::int32_t max1 = std::min(peak - max0, microbatches);
   const Row& first_row = cells.front();
   const auto last_forward = std::find(first_row.rbegin(), first_row.rend(), kF1);
   const auto start = static_cast<std::int32_t>(first_row.rend() - last_forward) - 1;
   for (std::int32_t rank = 0; rank < ranks; ++rank) {
     Row& row = cells[static_cast<std::size_t>(rank)];
-    const std::int32_t taken1 = take_last(row, kI1, std::min(rank + 1, most1));
-    const std::int32_t taken0 = take_last(row, kI0, most0);
+    const std::int32_t taken1 = take_last(row, kI1, std::min(rank + 1, max1));
+    const std::int32_t taken0 = take_last(row, kI0, max0);
     take_weights(row, taken1, taken0, peak);
     const auto put = [&](std::int32_t slot, Token token) {
       if (slot < 0) return false;

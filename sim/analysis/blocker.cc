@@ -30,21 +30,21 @@ bool starts_when_free(const Program& program, const Timeline& timeline, Instruct
 
 Blockers::Blockers(const Program& program, const Timeline& timeline)
     : program_(program), timeline_(timeline), previous_in_lane_(find_previous_in_lane(program)) {
-  bool all_said = true;
-  for (InstructionId id = 0; id < program.size() && all_said; ++id)
-    all_said =
+  bool all_explained = true;
+  for (InstructionId id = 0; id < program.size() && all_explained; ++id)
+    all_explained =
         starts_when_free(program, timeline, previous_in_lane_[id], id) || !blocker(id).has_value();
-  if (!all_said) find_unsaid();
+  if (!all_explained) find_unstated();
 }
 
 void Blockers::note_sender(InstructionId message) {
-  for (const InstructionId maker : program_.dependencies_of(message)) {
-    InstructionId& sent = sent_[maker];
+  for (const InstructionId producer : program_.dependencies_of(message)) {
+    InstructionId& sent = sent_[producer];
     if (sent == kNoInstruction || timeline_.end[message] > timeline_.end[sent]) sent = message;
   }
 }
 
-void Blockers::find_unsaid() {
+void Blockers::find_unstated() {
   computes_.resize(static_cast<std::size_t>(program_.ranks));
   sent_.resize(program_.size(), kNoInstruction);
   for (InstructionId id = 0; id < program_.size(); ++id) {
@@ -55,18 +55,18 @@ void Blockers::find_unsaid() {
   }
   std::vector<InstructionId> found;
   for (InstructionId id = 0; id < program_.size(); ++id) {
-    const InstructionId unsaid = unsaid_holder(id);
-    if (unsaid == kNoInstruction) continue;
+    const InstructionId unstated = find_unstated_blocker(id);
+    if (unstated == kNoInstruction) continue;
     found.resize(program_.size(), kNoInstruction);
-    found[id] = unsaid;
+    found[id] = unstated;
   }
-  unsaid_ = std::move(found);
+  unstated_ = std::move(found);
 }
 
-InstructionId Blockers::unsaid_holder(InstructionId id) const {
-  const std::optional<InstructionId> said = blocker(id);
-  if (!said) return kNoInstruction;
-  const Nanos free_from = released_at(id, *said);
+InstructionId Blockers::find_unstated_blocker(InstructionId id) const {
+  const std::optional<InstructionId> stated = blocker(id);
+  if (!stated) return kNoInstruction;
+  const Nanos free_from = released_at(id, *stated);
   if (free_from >= timeline_.start[id]) return kNoInstruction;
   const Instruction& instruction = program_.instructions[id];
   if (is_message(instruction)) return late_end(id, free_from);

@@ -57,7 +57,7 @@ class Blockers {
     visit_if_earlier(previous_in_lane_[id]);
     for (const InstructionId dependency : program_.dependencies_of(id))
       visit_if_earlier(dependency);
-    if (!unsaid_.empty()) visit_if_earlier(unsaid_[id]);
+    if (!unstated_.empty()) visit_if_earlier(unstated_[id]);
   }
 
   /// A strict order in which each instruction comes after everything that it waited for.
@@ -67,12 +67,12 @@ class Blockers {
 
   /// Whether any instruction has a blocker that no dependency states. The order of ids is then not
   /// topological.
-  bool has_unsaid() const { return !unsaid_.empty(); }
+  bool has_unstated() const { return !unstated_.empty(); }
 
  private:
   void note_sender(InstructionId message);
-  void find_unsaid();
-  InstructionId unsaid_holder(InstructionId id) const;
+  void find_unstated();
+  InstructionId find_unstated_blocker(InstructionId id) const;
   InstructionId late_end(InstructionId message, Nanos free_from) const;
   InstructionId blocking_send(InstructionId op, Nanos free_from) const;
 
@@ -83,7 +83,7 @@ class Blockers {
   std::vector<InstructionId> sent_;                   ///< [op]: the last of its messages to arrive
   /// The blocker of each instruction that no dependency states; empty if no instruction has one, as
   /// in every simulated step.
-  std::vector<InstructionId> unsaid_;
+  std::vector<InstructionId> unstated_;
 };
 
 }  // namespace bubblescope::inline sim

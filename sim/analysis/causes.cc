@@ -81,15 +81,15 @@ Cause largest_stage(std::span<const ReplicatedStep> steps) {
         work[one.op.stage] += static_cast<double>(replica.duration_of(id));
         rank_of[one.op.stage] = one.rank;
       });
-  const auto most = std::max_element(
+  const auto largest = std::max_element(
       work.begin(), work.end(),
       [](const auto& left, const auto& right) { return left.second < right.second; });
   double all = 0;
   for (const auto& [_, time] : work) all += time;
   Cause cause{CauseKind::kStage};
-  cause.stage = most->first;
-  cause.rank = rank_of.at(most->first);
-  if (all > 0) cause.factor = most->second * static_cast<double>(work.size()) / all;
+  cause.stage = largest->first;
+  cause.rank = rank_of.at(largest->first);
+  if (all > 0) cause.factor = largest->second * static_cast<double>(work.size()) / all;
   return cause;
 }
 
@@ -165,9 +165,9 @@ class CauseFinder {
     const std::vector<double> all = replay_with(Gaps::kAll);
     Cause launch{CauseKind::kLaunch};
     const std::vector<Nanos> sums = sum_launch_gaps(steps_);
-    const auto most = std::max_element(sums.begin(), sums.end());
-    launch.rank = static_cast<std::int32_t>(most - sums.begin());
-    launch.factor = static_cast<double>(*most) / (total(all) * replicas());
+    const auto largest = std::max_element(sums.begin(), sums.end());
+    launch.rank = static_cast<std::int32_t>(largest - sums.begin());
+    launch.factor = static_cast<double>(*largest) / (total(all) * replicas());
     compare(launch, all, replay_with(Gaps::kOnlyPauses));
     Cause pauses{CauseKind::kPause};
     pauses.count = count_pauses(steps_);

@@ -15,7 +15,7 @@ namespace {
 std::vector<InstructionId> backwards(const Program& program, const Blockers& blockers) {
   std::vector<InstructionId> order(program.size());
   std::iota(order.rbegin(), order.rend(), InstructionId{0});
-  if (blockers.has_unsaid())
+  if (blockers.has_unstated())
     std::sort(order.begin(), order.end(), [&](InstructionId left, InstructionId right) {
       return blockers.begins_before(right, left);
     });

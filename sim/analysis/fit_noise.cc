@@ -209,7 +209,7 @@ std::optional<Drift> find_drift(std::span<const OpSample> samples) {
   std::vector<double> speeds;
   for (const auto& [_, group] : take_out(deviations, step_of)) speeds.push_back(group.value());
   std::optional<Drift> found;
-  double most = kSignificance;
+  double max_change = kSignificance;
   for (std::size_t first = kFewestSteps; first + kFewestSteps <= speeds.size(); ++first) {
     WeightedMean before;
     WeightedMean after;
@@ -223,8 +223,8 @@ std::optional<Drift> find_drift(std::span<const OpSample> samples) {
     const double variance = squares / static_cast<double>(speeds.size() - 2);
     const double error = std::sqrt(variance * (1 / before.weights + 1 / after.weights));
     const double change = after.value() - before.value();
-    if (std::abs(change) <= kMinChange || std::abs(change) <= most * error) continue;
-    most = error > 0 ? std::abs(change) / error : HUGE_VAL;
+    if (std::abs(change) <= kMinChange || std::abs(change) <= max_change * error) continue;
+    max_change = error > 0 ? std::abs(change) / error : HUGE_VAL;
     found = {first, std::exp(change) - 1};
   }
   return found;

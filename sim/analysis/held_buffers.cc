@@ -24,8 +24,9 @@ InstructionId find_producer(const Program& program, const Timeline& timeline,
                             InstructionId message) {
   InstructionId producer = message;
   for (const InstructionId awaited : program.dependencies_of(message)) {
-    const Instruction& maker = program.instructions[awaited];
-    if (!is_compute(maker.op.kind) || maker.rank != program.instructions[message].rank) continue;
+    const Instruction& candidate = program.instructions[awaited];
+    if (!is_compute(candidate.op.kind) || candidate.rank != program.instructions[message].rank)
+      continue;
     if (producer == message || timeline.end[awaited] > timeline.end[producer]) producer = awaited;
   }
   return producer;

@@ -46,8 +46,8 @@ std::vector<Nanos> find_limits(const ObservedStep& step, const std::vector<Nanos
     limits[rank] = static_cast<Nanos>(std::max(of_op, of_gap)) + 1;
     const auto count = std::count_if(gaps_of[rank].begin(), gaps_of[rank].end(),
                                      [&](Nanos gap) { return gap >= limits[rank]; });
-    const auto most = std::max(1.0, kRare * static_cast<double>(ops[rank].size()));
-    if (static_cast<double>(count) > most)
+    const auto max_count = std::max(1.0, kRare * static_cast<double>(ops[rank].size()));
+    if (static_cast<double>(count) > max_count)
       limits[rank] = *std::max_element(gaps_of[rank].begin(), gaps_of[rank].end()) + 1;
   }
   return limits;

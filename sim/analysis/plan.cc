@@ -54,10 +54,10 @@ std::vector<Plan> with_ties(std::vector<Plan> ranked, double width) {
 
 std::vector<std::size_t> find_pareto_front(const std::vector<Plan>& ranked) {
   std::vector<std::size_t> front;
-  double least_memory = std::numeric_limits<double>::infinity();
+  double min_memory = std::numeric_limits<double>::infinity();
   for (std::size_t at = 0; at < ranked.size(); ++at) {
-    if (ranked[at].memory() >= least_memory) continue;
-    least_memory = ranked[at].memory();
+    if (ranked[at].memory() >= min_memory) continue;
+    min_memory = ranked[at].memory();
     front.push_back(at);
   }
   return front;

@@ -39,7 +39,7 @@ class Deferral {
   }
 
  private:
-  Value carried(const Op& message) const {
+  Value value_of(const Op& message) const {
     const std::optional<Value> value = find_carried_value(schedule_, message);
     if (!value)
       throw Error(Fault::kProblem,
@@ -48,19 +48,19 @@ class Deferral {
   }
 
   std::int32_t peer_of(const Op& message) const {
-    const Value value = carried(message);
+    const Value value = value_of(message);
     const std::int32_t other_end =
         is_recv(message.kind) ? value.stage : *receiving_stage(schedule_, value);
     return schedule_.rank_of(other_end, value.microbatch);
   }
 
   void hold(const Op& receive) {
-    held_[index_(carried(receive))] = true;
+    held_[index_(value_of(receive))] = true;
     held_from_[peer_of(receive)].push_back(receive);
   }
 
   void release(const Op& receive) {
-    const std::size_t value = index_(carried(receive));
+    const std::size_t value = index_(value_of(receive));
     if (!held_[value]) return;
     held_[value] = false;
     deferred_.push_back(receive);
@@ -80,7 +80,7 @@ class Deferral {
   void expect_none_held(std::int32_t rank) {
     for (std::vector<Op>& receives : held_from_) {
       for (const Op& receive : receives)
-        if (held_[index_(carried(receive))])
+        if (held_[index_(value_of(receive))])
           throw Error(Fault::kProblem, to_string(receive) + " of rank " + std::to_string(rank) +
                                            " is after every op that needs it; move it up");
       receives.clear();

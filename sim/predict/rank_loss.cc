@@ -19,16 +19,16 @@ namespace {
 
 /// Without caps, which are lists of one pipeline's ranks, and what the table does not show.
 Config strip(const Config& config) {
-  Config quiet = config;
-  quiet.memory.cap.clear();
-  quiet.memory.cap_bytes.clear();
-  quiet.scenarios = {};
-  quiet.slack = Slack::kSkip;
-  if (auto* const table = std::get_if<CostTable>(&quiet.costs)) {
+  Config bare = config;
+  bare.memory.cap.clear();
+  bare.memory.cap_bytes.clear();
+  bare.scenarios = {};
+  bare.slack = Slack::kSkip;
+  if (auto* const table = std::get_if<CostTable>(&bare.costs)) {
     table->noise.reset();
     table->outside_pipeline = 0;
   }
-  return quiet;
+  return bare;
 }
 
 Prediction predict_given(const ValidSchedule& schedule, const Config& config) {

@@ -126,11 +126,11 @@ StepTimes run_scenarios(const Program& program, const ReadySimulator& simulator,
 
 ReadyStep run_by_readiness(const ValidSchedule& schedule, const Config& config) {
   expect_reorderable(schedule, config);
-  Config quiet = config;
-  quiet.policy.reset();
-  quiet.scenarios = {};
+  Config bare = config;
+  bare.policy.reset();
+  bare.scenarios = {};
   const Prediction fixed =
-      predict(schedule, lower_or_refuse(schedule, choose_lowering(schedule, config)), quiet);
+      predict(schedule, lower_or_refuse(schedule, choose_lowering(schedule, config)), bare);
   if (fixed.timing.traffic)
     throw Error(
         "`policy` ready needs ops and messages that do not slow each other; leave `network`, and "

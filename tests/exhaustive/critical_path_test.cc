@@ -105,8 +105,8 @@ struct MeasuredCase {
 
 /// Whether an instruction has a blocker that no dependency states: a message that ends in a gap
 /// looks like a blocking send.
-bool has_unsaid(const MeasuredCase& made) {
-  return Blockers(made.program, made.run(made.durations)).has_unsaid();
+bool has_unstated(const MeasuredCase& made) {
+  return Blockers(made.program, made.run(made.durations)).has_unstated();
 }
 
 MeasuredCase measured_case(std::mt19937& random) {
@@ -143,7 +143,7 @@ TEST(MeasuredCriticalPath, HasLessSlackInAReplayThanItHasGaps) {
   int counted = 0;
   for (int round = 0; round < 500; ++round) {
     const MeasuredCase made = measured_case(random);
-    if (has_unsaid(made)) continue;
+    if (has_unstated(made)) continue;
     ++counted;
     const Timeline timeline = made.run(made.durations);
     const std::vector<InstructionId> path = find_critical_path(made.program, timeline);
@@ -161,7 +161,7 @@ TEST(MeasuredSlack, IsExactlyHowMuchLongerAnInstructionCouldTakeIfGapsStay) {
   int counted = 0;
   for (int round = 0; round < 500; ++round) {
     const MeasuredCase made = measured_case(random);
-    if (has_unsaid(made)) continue;
+    if (has_unstated(made)) continue;
     ++counted;
     const Timeline timeline = made.run(made.durations);
     const std::vector<Nanos> slack = compute_slack(made.program, timeline);

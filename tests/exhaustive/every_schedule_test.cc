@@ -29,7 +29,7 @@ namespace bubblescope::tests {
 
 namespace {
 
-constexpr std::int32_t kMostRanks = 8;
+constexpr std::int32_t kMaxRanks = 8;
 
 /// Shares that one, two and three chunks divide evenly: equal F, I and W, unequal ones, and a full
 /// backward that costs more than its halves.
@@ -80,9 +80,9 @@ std::vector<ScheduleRequest> small_requests(const ScheduleDef& def) {
     requests = std::move(varied);
   };
   // ^Searches take long for every shape; their own tests cover more.
-  std::vector<std::int32_t> ranks(def.reads_costs ? kMostRanks / 2 : kMostRanks);
+  std::vector<std::int32_t> ranks(def.reads_costs ? kMaxRanks / 2 : kMaxRanks);
   std::iota(ranks.begin(), ranks.end(), 1);
-  std::vector<std::int32_t> microbatches(4 * kMostRanks + 1);
+  std::vector<std::int32_t> microbatches(4 * kMaxRanks + 1);
   std::iota(microbatches.begin(), microbatches.end(), 1);
   vary(profiles, [](ScheduleRequest& request, Profile value) { request.profile = value; });
   vary(ranks, [](ScheduleRequest& request, std::int32_t value) { request.shape.ranks = value; });

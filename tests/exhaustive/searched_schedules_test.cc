@@ -178,8 +178,8 @@ TEST(SearchedSchedules, AreNoLongerThanHandcraftedOnesWithTheSameMemory) {
 }
 
 TEST(SearchedSchedules, ReachTheOptimumOfSmallShapes) {
-  for (const auto& [ranks, most_microbatches] : {std::pair{2, 6}, {3, 6}, {4, 6}, {5, 5}})
-    for (std::int32_t microbatches = 1; microbatches <= most_microbatches; ++microbatches)
+  for (const auto& [ranks, max_microbatches] : {std::pair{2, 6}, {3, 6}, {4, 6}, {5, 5}})
+    for (std::int32_t microbatches = 1; microbatches <= max_microbatches; ++microbatches)
       for (std::int32_t cap = 1; cap <= 2 * ranks - 1; ++cap) {
         ScheduleRequest request = shaped(ranks, microbatches, 1);
         request.cost.forward = request.cost.input_grad = request.cost.weight_grad = 1;

@@ -182,10 +182,10 @@ TEST(CommandLine, SaysWhichFlagsChangeNothing) {
       {"search --pp 2 -m 2 -o found.csv", 2, "a search writes our own json"},
   };
   for (const Case& test : cases) expect_outcome(test);
-  const std::string dealt =  // 16 samples / (2 per micro-batch x 2 pipelines) = 4
+  const std::string assigned =  // 16 samples / (2 per micro-batch x 2 pipelines) = 4
       run_with_messages("simulate 1f1b --pp 4 --global-batch-size 16 --dp 2 --micro-batch-size 2")
           .output;
-  EXPECT_EQ(dealt.find("1f1b: 4 ranks, 4 micro-batches"), 0u) << dealt;
+  EXPECT_EQ(assigned.find("1f1b: 4 ranks, 4 micro-batches"), 0u) << assigned;
   const std::string needed =
       run_with_messages("compare 1f1b --pp 2 -m 2 --model llama3-8b --seq-length 64 --jitter 1%")
           .output;

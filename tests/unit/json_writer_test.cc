@@ -54,14 +54,14 @@ TEST(JsonWriter, ALineBetweenDoesNotStandBeforeTheFirst) {
 }
 
 TEST(JsonWriter, NumbersReadBackAsTheyWere) {
-  constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
-  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+  constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
+  constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
   const nlohmann::json read = nlohmann::json::parse(write([&](traces::JsonWriter& json) {
-    json.begin_array().value(kLeast).value(kMost).value(0.1).value(3.0).value(NAN);
+    json.begin_array().value(kMin).value(kMax).value(0.1).value(3.0).value(NAN);
     json.fixed(0.5, 3).end_array();
   }));
-  EXPECT_EQ(read[0].get<std::int64_t>(), kLeast);
-  EXPECT_EQ(read[1].get<std::uint64_t>(), kMost);
+  EXPECT_EQ(read[0].get<std::int64_t>(), kMin);
+  EXPECT_EQ(read[1].get<std::uint64_t>(), kMax);
   EXPECT_EQ(read[2].get<double>(), 0.1);
   EXPECT_TRUE(read[3].is_number_float());
   EXPECT_TRUE(read[4].is_null()) << "json has no number for what is not finite";

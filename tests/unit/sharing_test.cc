@@ -164,7 +164,7 @@ class NanosecondByNanosecond {
 
   Ends run() && {
     for (Nanos now = 0; std::count(ends_.begin(), ends_.end(), 0) > 0; ++now) {
-      const std::vector<Rate> shares = deal(now);
+      const std::vector<Rate> shares = assign_rates(now);
       for (std::size_t flow = 0; flow < left_.size(); ++flow) {
         left_[flow] -= shares[flow];
         if (left_[flow] <= 0 && ends_[flow] == 0) ends_[flow] = now + 1;
@@ -193,7 +193,7 @@ class NanosecondByNanosecond {
     return sharers > 0 ? std::optional(left / sharers) : std::nullopt;
   }
 
-  std::vector<Rate> deal(Nanos now) const {
+  std::vector<Rate> assign_rates(Nanos now) const {
     std::vector<Rate> shares(left_.size(), 0);
     std::vector<bool> open(left_.size());
     for (std::size_t flow = 0; flow < left_.size(); ++flow)

@@ -49,8 +49,8 @@ Condition parse_condition(const std::string& text) {
 
 /// The values that a metric can have.
 struct Range {
-  double least = -HUGE_VAL;
-  double most = HUGE_VAL;
+  double min = -HUGE_VAL;
+  double max = HUGE_VAL;
 };
 
 Range range_of(std::string_view metric) {
@@ -73,8 +73,8 @@ Range range_of(std::string_view metric) {
 }
 
 std::string range_text(const Range& range) {
-  if (range.most == 1) return "is a fraction from 0 to 1";
-  return range.least < 0 ? "is a fraction, never below -1" : "is never below 0";
+  if (range.max == 1) return "is a fraction from 0 to 1";
+  return range.min < 0 ? "is a fraction, never below -1" : "is never below 0";
 }
 
 /// Throws Error for a condition that always or never holds: a gate with it would fail always or
@@ -82,16 +82,16 @@ std::string range_text(const Range& range) {
 void expect_possible(const Condition& condition) {
   const Range range = range_of(condition.metric);
   const double limit = condition.limit;
-  const bool is_inside = limit >= range.least && limit <= range.most;
-  const bool never_holds = (condition.comparison == ">" && limit == range.most) ||
-                           (condition.comparison == "<" && limit == range.least);
+  const bool is_inside = limit >= range.min && limit <= range.max;
+  const bool never_holds = (condition.comparison == ">" && limit == range.max) ||
+                           (condition.comparison == "<" && limit == range.min);
   if (is_inside && !never_holds) return;
   // A limit outside the range gives the same answer for every value in the range, so one value
   // decides.
-  const bool always_holds = !never_holds && holds(condition, std::max(range.least, 0.0));
+  const bool always_holds = !never_holds && holds(condition, std::max(range.min, 0.0));
   throw Error(fmt::format("--fail-if: '{}' {} holds, because {} {}{}", condition.text,
                           always_holds ? "always" : "never", condition.metric, range_text(range),
-                          range.most == 1 && limit > 1 && limit <= 100
+                          range.max == 1 && limit > 1 && limit <= 100
                               ? fmt::format("; for {:g} % write {:g}", limit, limit / 100)
                               : ""));
 }

@@ -141,9 +141,9 @@ schedules::SearchGoal goal_of(const SearchOptions& options) {
   const bool has_limit = !options.effort;
   goal.stop = [end, has_limit] { return interrupted != 0 || (has_limit && Clock::now() >= end); };
   if (isatty(STDERR_FILENO) != 0)
-    goal.on_progress = [](const schedules::SearchProgress& news) {
-      draw_progress(
-          fmt::format("\rfound {}, none is below {}  ", to_text(news.value), to_text(news.bound)));
+    goal.on_progress = [](const schedules::SearchProgress& progress) {
+      draw_progress(fmt::format("\rfound {}, none is below {}  ", to_text(progress.value),
+                                to_text(progress.bound)));
     };
   return goal;
 }

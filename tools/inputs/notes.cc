@@ -13,7 +13,7 @@ void warn_of_unequal_backwards(const Schedule& schedule, const UniformCost& cost
                 to_text(cost.full_backward()));
 }
 
-void tell_of_restaging(const Schedule& schedule, const CostOptions& cost) {
+void note_restaging(const Schedule& schedule, const CostOptions& cost) {
   print_message(
       "bubblescope: {} has {} stages and {} has {}: their work is cut or joined as if it were "
       "spread evenly within each; what the first and the last do besides their layers is not "
@@ -41,7 +41,7 @@ void print_notes(std::span<const Note> notes, const Schedule& schedule,
       case Note::kCapInUnits:
         if (options.notes_cap_unit) warn_of_cap_unit(options.memory);
         break;
-      case Note::kRestaged: tell_of_restaging(schedule, options.cost); break;
+      case Note::kRestaged: note_restaging(schedule, options.cost); break;
     }
   }
 }

@@ -17,7 +17,7 @@ namespace bubblescope::tools {
 namespace {
 
 constexpr Nanos kGrid = 24;   ///< steps of the grid; the smallest ones are next to the current cost
-constexpr Nanos kParts = 16;  ///< of a grid step, where a rival may be ahead and behind again
+constexpr Nanos kParts = 16;  ///< of a grid step, where a challenger may be ahead and behind again
 constexpr Nanos kMaxScanned = 1024;  ///< nanoseconds that are tried one by one
 constexpr Nanos kRounding = 64;      ///< nanoseconds within which rounding alone may decide
 /// The fraction of a step within which schedules are tied where shares of costs are rounded.
@@ -83,12 +83,13 @@ UnitRange find_negative(long double a, long double b, Nanos width) {
 /// `limit`.
 ///
 /// A plan's step is the longest path through a fixed graph, so its time is a convex function of a
-/// cost: below its chords and above its tangents. Between two values a rival can be ahead only
+/// cost: below its chords and above its tangents. Between two values a challenger can be ahead only
 /// where its tangents at both are below the best schedule's chord. Where both are straight lines,
 /// that interval begins at the break-even point; elsewhere it is divided. Costs are rounded where
 /// chunks, slices or ranks divide them, so values are counted in units that all of them divide, and
 /// the last unit is searched nanosecond by nanosecond. Schedules that only rounding tells apart are
-/// tied: a rival counts where it gains more than kTie of the step, from where it began to gain.
+/// tied: a challenger counts where it gains more than kTie of the step, from where it began to
+/// gain.
 class BreakEvenSearch {
  public:
   BreakEvenSearch(PlanTimer& timer, const std::vector<Plan>& ranked,
@@ -99,7 +100,7 @@ class BreakEvenSearch {
     tie_ = timer.rounds() ? kTie : 0;
   }
 
-  /// Returns the rival that is ahead first, in the configuration in which it is.
+  /// Returns the challenger that is ahead first, in the configuration in which it is.
   std::optional<traces::BreakEven> nearest(const std::string& parameter) {
     std::optional<traces::BreakEven> found;
     Nanos end = limit_;
@@ -179,14 +180,14 @@ class BreakEvenSearch {
     return range;
   }
 
-  /// The numbers of units beyond `from` and up to `to` at which the rival may be ahead.
+  /// The numbers of units beyond `from` and up to `to` at which the challenger may be ahead.
   UnitRange may_be_behind(std::size_t runner_up, Nanos from, Nanos to) {
     const auto [near, near_time] = fastest(0, value_of(from));
     const auto [far, far_time] = fastest(0, value_of(to));
-    const double most = std::max(timer_.time(far, value_of(from)), far_time);
+    const double max_time = std::max(timer_.time(far, value_of(from)), far_time);
     UnitRange all{to + 1, from};
     for (const std::size_t plan : candidates_[runner_up].plans) {
-      if (bound(plan) >= most) continue;
+      if (bound(plan) >= max_time) continue;
       UnitRange range = may_be_ahead(plan, far, from, to);
       if (!range.empty() && near != far) range.cut(may_be_ahead(plan, near, from, to));
       if (range.empty()) continue;
@@ -255,14 +256,14 @@ class BreakEvenSearch {
     return ahead;
   }
 
-  /// Whether the rival may be ahead between two values without being ahead at either: no time
+  /// Whether the challenger may be ahead between two values without being ahead at either: no time
   /// between them is less than at the lower value or more than at the higher one.
   bool may_be_behind_between(std::size_t runner_up, Nanos from, Nanos to) {
     const double best = fastest(0, std::max(from, to)).second;
     return timer_.is_convex() && fastest(runner_up, std::min(from, to), best).second < best;
   }
 
-  /// Tries `parts` values beyond `ahead` and up to `to`, where the rival may be ahead.
+  /// Tries `parts` values beyond `ahead` and up to `to`, where the challenger may be ahead.
   std::optional<Nanos> first_between(std::size_t runner_up, Nanos ahead, Nanos to, Nanos parts) {
     const bool is_last = parts == 1 || std::abs(to - ahead) == 1;
     const bool is_found = is_behind(runner_up, to);

@@ -137,21 +137,21 @@ class OpWriter {
     Expected& likely = expected_[thread * kOpKinds + kind];
     out_.add(kind | static_cast<std::uint64_t>(instruction.role) << kRoleShift |
              (critical_[id] ? kCriticalBit : 0));
-    tell(previous_thread_, static_cast<std::int64_t>(thread));
-    tell(last_stage_[thread], op.stage);
-    tell(likely.microbatch, op.microbatch);
+    add_change(previous_thread_, static_cast<std::int64_t>(thread));
+    add_change(last_stage_[thread], op.stage);
+    add_change(likely.microbatch, op.microbatch);
     if (record_.schedule->shape.slices > 1) out_.add(static_cast<std::uint64_t>(op.slice));
-    tell(last_end_[thread], start_[id]);
-    tell(likely.duration, record_.timeline.end[id] - start_[id]);
+    add_change(last_end_[thread], start_[id]);
+    add_change(likely.duration, record_.timeline.end[id] - start_[id]);
     const std::vector<Nanos>& slack = record_.report.slack;
-    tell(likely.slack, id < slack.size() ? slack[id] : 0);
+    add_change(likely.slack, id < slack.size() ? slack[id] : 0);
     last_end_[thread] = record_.timeline.end[id];
     const auto dependencies = program_.dependencies_of(id);
     out_.add(dependencies.size());
     for (const InstructionId dependency : dependencies) out_.add(id - dependency);
   }
 
-  void tell(std::int64_t& before, std::int64_t now) {
+  void add_change(std::int64_t& before, std::int64_t now) {
     out_.add_signed(now - before);
     before = now;
   }

@@ -32,7 +32,7 @@ std::optional<Link> link_of(const ClockGaps& gaps, std::int32_t from, std::int32
   return Link{from, to, is_wrong ? (*there - *back) / 2 : 0, *there + *back};
 }
 
-std::vector<Link> most_certain_first(const ClockGaps& gaps) {
+std::vector<Link> sort_by_certainty(const ClockGaps& gaps) {
   std::vector<Link> links;
   for (std::int32_t from = 0; from < gaps.ranks(); ++from)
     for (std::int32_t to = from + 1; to < gaps.ranks(); ++to)
@@ -48,7 +48,7 @@ std::vector<Nanos> shifts(const ClockGaps& gaps) {
   std::vector<std::int32_t> group(ranks);
   std::iota(group.begin(), group.end(), 0);
   std::vector<Nanos> ahead(ranks, 0);  // the lead of the clock within its group
-  for (const Link& link : most_certain_first(gaps)) {
+  for (const Link& link : sort_by_certainty(gaps)) {
     const std::int32_t joined = group[link.to];
     if (group[link.from] == joined) continue;
     const Nanos more = ahead[link.from] + link.ahead - ahead[link.to];

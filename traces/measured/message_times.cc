@@ -21,7 +21,7 @@ struct Ends {
   bool is_taken_by_host = false;  ///< the recorded receive ends when its rank takes the message
 };
 
-bool wants_forward(OpKind message) {
+bool is_forward_message(OpKind message) {
   return message == OpKind::kSendForward || message == OpKind::kRecvForward;
 }
 
@@ -32,7 +32,7 @@ std::vector<std::optional<Value>> values_in_order(const Schedule& schedule, std:
   std::vector<std::optional<Value>> values;
   for (const Op& op : schedule.order[rank]) {
     const bool matches =
-        wants_forward(message) ? op.kind == OpKind::kForward : gives_input_grad(op.kind);
+        is_forward_message(message) ? op.kind == OpKind::kForward : gives_input_grad(op.kind);
     if (!matches) continue;
     Op end = op;
     end.kind = message;
@@ -66,19 +66,19 @@ class Matching {
         add(*value, message);
     }
     for (const auto& [place, list] : unnumbered)
-      deal(values_in_order(schedule_, place.first, place.second), list);
+      assign(values_in_order(schedule_, place.first, place.second), list);
   }
 
   const Ends& ends_of(const Op& message) const {
-    static const Ends nobody;
+    static const Ends none;
     const std::optional<Value> value = find_carried_value(schedule_, message);
-    return value ? ends_[index_(*value)] : nobody;
+    return value ? ends_[index_(*value)] : none;
   }
 
  private:
   /// Assigns the values to the recorded messages in order. Some runtimes record a message for every
   /// op, even where none was sent; those are skipped.
-  void deal(std::vector<std::optional<Value>> values, const std::vector<ObservedOp>& list) {
+  void assign(std::vector<std::optional<Value>> values, const std::vector<ObservedOp>& list) {
     if (values.size() != list.size()) std::erase(values, std::nullopt);
     if (values.size() != list.size()) return;
     for (std::size_t at = 0; at < list.size(); ++at)

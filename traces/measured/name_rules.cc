@@ -91,8 +91,8 @@ std::size_t expect_group(const JsonNode& node, std::size_t group, const std::reg
 }
 
 NumberSource parse_source(const JsonNode& node, const std::regex& pattern) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 40;
-  if (node.is_integer()) return {0, node.integer(0, kMost)};
+  constexpr std::int64_t kMaxNumber = std::int64_t{1} << 40;
+  if (node.is_integer()) return {0, node.integer(0, kMaxNumber)};
   std::string_view rest;
   const auto group = take_group(node.text(), rest);
   if (!group) node.refuse("must be a number, or a group such as \"$1\" or \"$1-1\"");
@@ -100,7 +100,7 @@ NumberSource parse_source(const JsonNode& node, const std::regex& pattern) {
   if (rest.empty()) return source;
   const auto offset = parse_number<std::int64_t>(rest.substr(rest.starts_with('+') ? 1 : 0));
   const bool is_signed = rest.starts_with('+') || rest.starts_with('-');
-  if (!is_signed || !offset || *offset < -kMost || *offset > kMost)
+  if (!is_signed || !offset || *offset < -kMaxNumber || *offset > kMaxNumber)
     node.refuse("must be a number, or a group such as \"$1\" or \"$1-1\"");
   source.value = *offset;
   return source;
@@ -164,24 +164,24 @@ std::string_view text_of(const Match& match, std::size_t group) {
 /// The number that a source gives for a name.
 template <class Number>
 Number number_of(const Rule& rule, const char* key, const NumberSource& source, const Match& match,
-                 std::int64_t most) {
+                 std::int64_t max_value) {
   std::int64_t number = source.value;
   if (source.group > 0) {
     const std::string_view text = text_of(match, source.group);
     const auto found = parse_number<std::int64_t>(text);
-    const bool fits = found && *found >= 0 && *found <= most + std::abs(source.value);
+    const bool fits = found && *found >= 0 && *found <= max_value + std::abs(source.value);
     if (!fits)
       throw Error(
           fmt::format("`rules`: the rule for {} takes \"{}\" from {}, which is no number "
                       "from 0 to {}; correct the rule",
-                      quote(rule.text), key, quote(std::string(text)), most));
+                      quote(rule.text), key, quote(std::string(text)), max_value));
     number += *found;
   }
-  if (number < 0 || number > most)
+  if (number < 0 || number > max_value)
     throw Error(
         fmt::format("`rules`: the rule for {} makes \"{}\" {}, but it must be 0 to {}; "
                     "correct the rule",
-                    quote(rule.text), key, number, most));
+                    quote(rule.text), key, number, max_value));
   return static_cast<Number>(number);
 }
 

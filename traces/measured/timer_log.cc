@@ -247,11 +247,11 @@ std::optional<ShareRange> find_share_outside(const TimerLog& log) {
   const LoggedTimer* const forward = log.find("forward-compute");
   const LoggedTimer* const backward = log.find("backward-compute");
   if (!forward || !backward || !log.iteration_ms || *log.iteration_ms <= 0) return {};
-  const double least = (forward->min_ms + backward->min_ms) / *log.iteration_ms;
-  const double most = (forward->max_ms + backward->max_ms) / *log.iteration_ms;
+  const double min_share = (forward->min_ms + backward->min_ms) / *log.iteration_ms;
+  const double max_share = (forward->max_ms + backward->max_ms) / *log.iteration_ms;
   // Medians of different reports may not belong together.
-  if (least > 1) return {};
-  return ShareRange{std::max(0.0, 1 - most), 1 - least};
+  if (min_share > 1) return {};
+  return ShareRange{std::max(0.0, 1 - max_share), 1 - min_share};
 }
 
 std::string write_timer_log_text(const TimerLog& log) {

@@ -46,14 +46,14 @@ std::string budget_text(std::optional<std::int32_t> budget) {
 
 std::string write_held_text(const BubbleReport& report, std::optional<std::int32_t> send_budget) {
   std::string text;
-  if (const auto most = find_fullest(report, &Peak::outputs))
-    text +=
-        fmt::format("outputs      rank {} holds up to {} until their sends end{}{}\n", most->rank,
-                    most->peak.count, bytes_text(most->peak), budget_text(send_budget));
-  if (const auto most = find_fullest(report, &Peak::gathered))
-    text += fmt::format("gathered     rank {} holds the weights of up to {} {}{}\n", most->rank,
-                        most->peak.count, most->peak.count == 1 ? "stage" : "stages",
-                        bytes_text(most->peak));
+  if (const auto fullest = find_fullest(report, &Peak::outputs))
+    text += fmt::format("outputs      rank {} holds up to {} until their sends end{}{}\n",
+                        fullest->rank, fullest->peak.count, bytes_text(fullest->peak),
+                        budget_text(send_budget));
+  if (const auto fullest = find_fullest(report, &Peak::gathered))
+    text += fmt::format("gathered     rank {} holds the weights of up to {} {}{}\n", fullest->rank,
+                        fullest->peak.count, fullest->peak.count == 1 ? "stage" : "stages",
+                        bytes_text(fullest->peak));
   return text;
 }
 

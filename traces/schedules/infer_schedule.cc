@@ -52,8 +52,8 @@ class Inference {
         if (!is_compute(op.kind)) continue;
         if (op.stage >= schedule.stages()) schedule.rank_of_stage.resize(op.stage + 1, kNoRank);
         last_rank.resize(schedule.rank_of_stage.size(), kNoRank);
-        std::int32_t& home = schedule.rank_of_stage[op.stage];
-        if (home == kNoRank) home = rank;
+        std::int32_t& first_rank = schedule.rank_of_stage[op.stage];
+        if (first_rank == kNoRank) first_rank = rank;
         last_rank[op.stage] = rank;
       }
     infer_replicas(schedule, last_rank);
@@ -77,24 +77,24 @@ class Inference {
     for (std::int32_t rank = 0; rank < schedule.shape.ranks; ++rank)
       for (const Op& op : lists_[rank]) {
         if (!is_compute(op.kind) || !shared(replicas[op.stage])) continue;
-        const std::int32_t home = schedule.rank_of_stage[op.stage];
-        if (rank - home != op.microbatch % replicas[op.stage])
-          refuse_two_ranks(op.stage, home, rank == home ? last_rank[op.stage] : rank);
+        const std::int32_t first_rank = schedule.rank_of_stage[op.stage];
+        if (rank - first_rank != op.microbatch % replicas[op.stage])
+          refuse_two_ranks(op.stage, first_rank, rank == first_rank ? last_rank[op.stage] : rank);
       }
     schedule.replicas_of_stage = std::move(replicas);
   }
 
-  [[noreturn]] void refuse_two_ranks(std::int32_t stage, std::int32_t home,
+  [[noreturn]] void refuse_two_ranks(std::int32_t stage, std::int32_t first_rank,
                                      std::int32_t rank) const {
     const auto runs_stage = [&](const Op& op) { return is_compute(op.kind) && op.stage == stage; };
-    const std::size_t first = find_in(lists_[home], runs_stage);
+    const std::size_t first = find_in(lists_[first_rank], runs_stage);
     const std::size_t second = find_in(lists_[rank], runs_stage);
     throw Error(
         fmt::format("{}: '{}' puts stage {} on rank {}, but '{}' ({}) puts it on rank {}; a stage "
                     "has one rank, "
                     "or consecutive ones that take its micro-batches in turn",
                     place_of(rank, second), to_string(lists_[rank][second]), stage, rank,
-                    to_string(lists_[home][first]), place_of(home, first), home));
+                    to_string(lists_[first_rank][first]), place_of(first_rank, first), first_rank));
   }
 
   [[noreturn]] void refuse_hole(std::int32_t hole, std::int32_t last) const {

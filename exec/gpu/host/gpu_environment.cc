@@ -28,13 +28,13 @@ std::string read_mapped_files() {
 }  // namespace
 
 QueueSetting choose_queues(const ReadVariable& read) {
-  const std::string most = std::to_string(kMaxQueues);
+  const std::string max_queues = std::to_string(kMaxQueues);
   const std::optional<std::string> given = read(kQueuesVariable);
-  if (!given || given->empty()) return {most, ""};
+  if (!given || given->empty()) return {max_queues, ""};
   const unsigned long queues = std::strtoul(given->c_str(), nullptr, 10);
   if (queues >= kMaxQueues) return {*given, ""};
-  return {most, std::string(kQueuesVariable) + "=" + *given +
-                    " would make lanes wait for each other; it is raised to " + most};
+  return {max_queues, std::string(kQueuesVariable) + "=" + *given +
+                          " would make lanes wait for each other; it is raised to " + max_queues};
 }
 
 void set_queues() {

@@ -148,9 +148,9 @@ void GpuStep::watch() {
   Clock::time_point seen_at = Clock::now();
   std::size_t seen = progress_.ended();
   while (!has_ended()) {
-    const bool has_news =
+    const bool peers_progressed =
         poll_remote();  // always called: it also tells the others of our progress
-    if (std::exchange(seen, progress_.ended()) != progress_.ended() || has_news)
+    if (std::exchange(seen, progress_.ended()) != progress_.ended() || peers_progressed)
       seen_at = Clock::now();
     if (reason_ != AbortReason::kNone) return;
     expect_no_dead();
@@ -165,9 +165,9 @@ void GpuStep::watch() {
 /// Returns whether other processes made progress; if one has stopped, stops this one too.
 bool GpuStep::poll_remote() {
   if (!work_.remote.poll) return false;
-  const StepNews news = work_.remote.poll(progress_.ended());
-  if (news.stop != AbortReason::kNone) stop(news.stop);
-  return news.progressed;
+  const PeerUpdate update = work_.remote.poll(progress_.ended());
+  if (update.stop != AbortReason::kNone) stop(update.stop);
+  return update.progressed;
 }
 
 /// Returns whether all enqueued work has ended.

@@ -25,7 +25,7 @@ namespace bubblescope::exec {
 /// the step.
 struct GpuRemoteHooks {
   std::function<void()> await_begin;  ///< returns when the step may begin, here as elsewhere
-  std::function<StepNews(std::size_t ended)> poll;  ///< gets the number that has ended here
+  std::function<PeerUpdate(std::size_t ended)> poll;  ///< gets the number that has ended here
   std::function<void()>
       abort_messages;  ///< after a stop: aborts the messages whose other end is gone
 };

@@ -40,12 +40,12 @@ const ProcessGroup* find_group(const ChromeEvents& events, std::int64_t rank, co
 
 /// Returns a global rank. Throws Error for numbers beyond the devices of any job.
 std::int32_t rank_of(std::int64_t value, const std::string& file) {
-  constexpr std::int64_t kMaxRank = 1 << 24;
-  if (value < 0 || value > kMaxRank)
+  constexpr std::int64_t kMaxGlobalRank = 1 << 24;
+  if (value < 0 || value > kMaxGlobalRank)
     throw Error(
         fmt::format("{}: /distributedInfo has rank {}, but ranks are 0 to {}; correct it, or "
                     "leave the file out",
-                    file, value, kMaxRank));
+                    file, value, kMaxGlobalRank));
   return static_cast<std::int32_t>(value);
 }
 

@@ -62,7 +62,7 @@ TEST_F(FakeCuda, WorkBehindAGateRunsWhenTheHostOpensIt) {
   EXPECT_EQ(cudaEventQuery(event_), cudaSuccess);
 }
 
-TEST_F(FakeCuda, AnEventThatWasNeverRecordedHoldsNobodyBack) {
+TEST_F(FakeCuda, AnEventThatWasNeverRecordedHoldsNothingBack) {
   cudaStreamWaitEvent(second_, event_, cudaEventWaitDefault);
   launch_gated(first_, &gate_);
   cudaEventRecord(event_, first_);  // too late for the wait

@@ -27,7 +27,7 @@ void expect_outcome(const Case& test) {
   EXPECT_EQ(outcome.output.find("terminate"), std::string::npos) << test.arguments;
 }
 
-TEST(CommandLine, WhatIsTooLargeIsSaidToBe) {
+TEST(CommandLine, ValuesThatAreTooLargeAreNamed) {
   const Case cases[] = {
       {"simulate 1f1b --pp 4 -m 8 --f 9223372036854775807ns", 2, "is longer than 100 days"},
       {"simulate 1f1b --pp 4 -m 8 --f 8e6s --inject rank=0,slow=1000000", 2, "than 36 years"},
@@ -231,7 +231,7 @@ TEST(CommandLine, LeavesNothingBehindWhenWritingFails) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(CommandLine, DiffTellsWhereTwoStepsPart) {
+TEST(CommandLine, DiffShowsTheFirstDivergence) {
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path() / ("bubblescope-diff-" + std::to_string(getpid()));
   std::filesystem::create_directory(folder);

@@ -36,7 +36,7 @@ std::vector<std::string> cells(const std::string& line) {
 
 // In each of the same 200 steps one of two schedules is faster, and ties count half: the two
 // probabilities add up to one, and a schedule always ties with itself.
-TEST(NoiseCommands, ComparisonsSayWhoBeatsWhom) {
+TEST(NoiseCommands, ComparisonsShowWinProbabilities) {
   const Json comparison = json_of(kNoisy);
   const Json& win_probability = comparison["win_probability"];
   ASSERT_EQ(win_probability.size(), 3u);

@@ -68,7 +68,7 @@ TEST(GpuDevice, SpinningStepsTakeTheTimeThatIsSimulated) {
       }
 }
 
-TEST(GpuDevice, AHangIsStoppedAndTheDeviceGoesOn) {
+TEST(GpuDevice, AHangIsStoppedAndTheDeviceContinues) {
   REQUIRE_GPU();
   const Schedule schedule = build("1f1b", 4, 4);
   const Program program = std::get<Program>(lower(schedule));

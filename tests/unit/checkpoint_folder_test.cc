@@ -143,7 +143,7 @@ TEST_F(CheckpointFolders, FindEveryDamageOfAPart) {
   EXPECT_THROW(folder.read_part(manifest, 1), Error);
 }
 
-TEST_F(CheckpointFolders, TellOfARenamedManifest) {
+TEST_F(CheckpointFolders, ReportARenamedManifest) {
   const traces::CheckpointFolder folder(path("saved"));
   save(folder, 4);
   fs::rename(path("saved/step-4.json"), path("saved/step-8.json"));

@@ -163,7 +163,7 @@ TEST(DeviceClock, KernelsOfBusyStreamsSlowEachOther) {
   EXPECT_DOUBLE_EQ(*clock.time_of(first_end), 125);
 }
 
-TEST(DeviceClock, ABlockedStreamGoesOnWhenItsWordIsSet) {
+TEST(DeviceClock, ABlockedStreamContinuesWhenItsWordIsSet) {
   DeviceClock clock;
   std::uint32_t word = 0;
   const std::size_t stream = clock.add_stream(0);

@@ -45,7 +45,7 @@ void expect_equal(const exec::TrainingResult& left, const exec::TrainingResult& 
   EXPECT_EQ(exec::digest_weights(left.stages), exec::digest_weights(right.stages));
 }
 
-TEST(Checkpoint, EveryScheduleGoesOnBitForBit) {
+TEST(Checkpoint, EveryScheduleContinuesBitForBit) {
   using Kind = exec::OptimizerOptions::Kind;
   int checked = 0;
   int with_leftovers = 0;

@@ -221,7 +221,7 @@ TEST(Execute, ADelayLengthensTheOpByAsMuch) {
     }
 }
 
-TEST(Execute, ABackendGoesOnAfterOneExecution) {
+TEST(Execute, ABackendContinuesAfterOneExecution) {
   const Case made = lowered("gpipe", 3, 2);
   const auto backend = exec::find_backend("cpu").make({no_work(), {}}, made.program);
   for (int execution = 0; execution < 2; ++execution)

@@ -133,7 +133,7 @@ TEST(RankPart, OfARankThatIsGoneNamesIt) {
             "rank 2 does not answer: its process has died or hangs");
 }
 
-TEST(RankPart, OfARankThatHasGoneSinceItToldItsOwnNamesIt) {
+TEST(RankPart, OfARankThatIsGoneAfterItsOwnPartNamesIt) {
   std::vector<exec::RankPart> parts(3);
   const std::vector<bool> last{false, false, true};
   parts[2].result.spans = {{3, 10, 20}};

@@ -100,7 +100,7 @@ TEST(GpuActivity, IsSummedUpInTwoLines) {
             "{\"name\":\"a\",\"ns\":40}]}");
 }
 
-TEST(GpuActivity, WhatIsMissingIsSaid) {
+TEST(GpuActivity, MissingRecordsAreReported) {
   exec::ActivityLog log = sample();
   log.lost = 2;
   log.records[2].raw.start = 0;

@@ -67,7 +67,7 @@ TEST(HappensBefore, HoldsInEveryScheduleAsFarAsTheProgramSaysSo) {
     }
 }
 
-TEST(ActivationPool, GivesNobodyWhatACopyMayStillRead) {
+TEST(ActivationPool, ReusesNothingThatACopyMayStillRead) {
   const FakeGpu& gpu = reset_fake_gpu(1);
   const exec::GpuRuntime device(fake_gpu_calls());
   const OneRank on = make_one_rank();

@@ -76,7 +76,7 @@ TEST(GpuEpilogues, TrainTheSameWithinProductsAsBehindThem) {
     }
 }
 
-TEST(GpuEpilogues, AreMadeAgainWithForwards) {
+TEST(GpuEpilogues, AreRecomputedWithForwards) {
   reset_fake_gpu(1);
   const Schedule schedule = with_recompute(build("1f1b"), {Recompute::kFull});
   const Trained trained = train(schedule, with(exec::Epilogue::kFused));

@@ -66,7 +66,7 @@ TEST(GpuPools, AreAsLargeAsPredictedInEverySchedule) {
   EXPECT_GE(checked, 25);
 }
 
-TEST(GpuPools, AreAsLargeAsPredictedWhereForwardsAreMadeAgain) {
+TEST(GpuPools, AreAsLargeAsPredictedWithRecomputation) {
   for (const Recompute recompute : {Recompute::kSelective, Recompute::kFull}) {
     const Schedule schedule = with_recompute(*build("1f1b", {4, 1, 8, 1, {}}), {recompute});
     const Pools pools = train_with_pools(schedule, small_model(2));

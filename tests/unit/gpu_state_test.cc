@@ -63,7 +63,7 @@ TEST(DeviceState, IsThatOfTheDeviceAtItsAddress) {
                 all + "[43,43],\"throttled_by\":\"power cap\",\"slowed_by\":\"power cap\"}}]");
 }
 
-TEST(DeviceState, IsLookedAtWhileStepsRun) {
+TEST(DeviceState, IsSampledWhileStepsRun) {
   const exec::Nvml nvml = open_fake();
   exec::DeviceMonitor watch(nvml, {kBus}, std::chrono::milliseconds(1));
   watch.begin();

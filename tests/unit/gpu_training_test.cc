@@ -78,7 +78,7 @@ TEST(GpuTraining, RecomputationChangesNothing) {
   expect_trained(schedule, small_model(2));
 }
 
-TEST(GpuTraining, OnlyAttentionCanBeMadeAgain) {
+TEST(GpuTraining, AttentionAloneCanBeRecomputed) {
   reset_fake_gpu(1);
   for (const char* name : {"1f1b", "gpipe"}) {
     const Schedule schedule = with_recompute(build(name, 3, 1, 6), {Recompute::kSelective});
@@ -289,13 +289,13 @@ TEST(GpuTraining, HoldsAsMuchAsItsModelSays) {
   }
 }
 
-TEST(GpuTraining, WhatIsLeftWhereAttentionIsMadeAgainIsThatOfTheHost) {
+TEST(GpuTraining, MemoryWithRecomputedAttentionIsThatOfTheHost) {
   const Schedule schedule = with_recompute(build("1f1b", 3, 1, 3), {Recompute::kSelective});
   EXPECT_EQ(exec::device_training_memory(schedule, small_model(2), {}).checkpoint_bytes,
             exec::training_memory(schedule, small_model(2)).checkpoint_bytes);
 }
 
-TEST(GpuTraining, WhatSlicesTakeOnTheMeanIsThatOfTheHost) {
+TEST(GpuTraining, MeanMemoryOfSlicesIsThatOfTheHost) {
   exec::TrainingOptions options = small_model(2);
   options.model.sequence = 7;
   options.model.blocks_per_stage = 2;

@@ -65,7 +65,7 @@ TEST(MeasuredOrder, APredictionBetweenTheShortestAndTheLongestStepIsWithinTheSpr
   EXPECT_FALSE(tools::is_within_spread(comparison_of(103, {100, 101, 102})));
 }
 
-TEST(MeasuredOrder, NothingIsSaidOfAQuietMachine) {
+TEST(MeasuredOrder, NothingIsReportedOfAQuietMachine) {
   EXPECT_EQ(tools::describe_noise_problem({comparison_of(100, {100, 101, 102})}), "");
   EXPECT_NE(tools::describe_noise_problem({comparison_of(100, {100, 101, 202})}), "");
 }

@@ -111,7 +111,7 @@ TEST(ModelPlans, TryTheSplitsThatAreAskedFor) {
   EXPECT_THROW(tools::run_plan(odd), Error);
 }
 
-TEST(ModelPlans, ASplitThatCannotBeIsSaid) {
+TEST(ModelPlans, AnImpossibleSplitIsReported) {
   const CommandOutcome printed =
       plan({"--model", "llama3-405b", "--gpus", "512", "--global-batch-size", "64", "--tp", "8",
             "--pp", "16", "--schedules", "1f1b", "--split", "even"});
@@ -128,7 +128,7 @@ TEST(ModelPlans, SayWhatDoesNotFit) {
       << printed.output;
 }
 
-TEST(ModelPlans, TellTheConfigurationThatLacksLeast) {
+TEST(ModelPlans, NameTheConfigurationThatLacksLeast) {
   // Without shards every data rank holds all states of its stages, so fewer data ranks hold less.
   const CommandOutcome printed =
       plan({"--model", "llama3-405b", "--gpus", "64", "--global-batch-size", "64", "--schedules",

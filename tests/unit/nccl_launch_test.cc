@@ -74,7 +74,7 @@ TEST(NcclLaunch, ABatchScriptOfSlurmIsAlone) {
   EXPECT_EQ(read(variables).launcher, "mpirun");
 }
 
-TEST(NcclLaunch, MpirunNeedsNoAddressAsMpiTellsIt) {
+TEST(NcclLaunch, MpirunNeedsNoAddressBecauseMpiKnowsIt) {
   const exec::Launch open_mpi = read({{"OMPI_COMM_WORLD_RANK", "1"},
                                       {"OMPI_COMM_WORLD_SIZE", "2"},
                                       {"OMPI_COMM_WORLD_LOCAL_RANK", "0"}});
@@ -86,7 +86,7 @@ TEST(NcclLaunch, MpirunNeedsNoAddressAsMpiTellsIt) {
   EXPECT_FALSE(pmi.local_rank);
 }
 
-TEST(NcclLaunch, OneCanSayWhereToMeetOneself) {
+TEST(NcclLaunch, TheRendezvousAddressCanBeGiven) {
   Variables variables{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"NCCL_COMM_ID", "[::1]:7000"}};
   EXPECT_EQ(read(variables).rendezvous, (exec::Address{"::1", 7001}));  // NCCL itself uses 7000
   variables["MASTER_ADDR"] = "a";
@@ -95,7 +95,7 @@ TEST(NcclLaunch, OneCanSayWhereToMeetOneself) {
   EXPECT_EQ(read(variables).rendezvous, (exec::Address{"b", 1234}));
 }
 
-TEST(NcclLaunch, OnOneHostProcessesMeetAtItsLoopbackInterface) {
+TEST(NcclLaunch, OnOneHostTheRendezvousIsAtTheLoopbackInterface) {
   Variables torchrun{{"RANK", "0"},
                      {"WORLD_SIZE", "4"},
                      {"LOCAL_WORLD_SIZE", "4"},
@@ -192,7 +192,7 @@ TEST(NcclDevices, GoToProcessesInTheirOrderOnAHost) {
   }
 }
 
-TEST(NcclDevices, WhoCannotTakePartIsNamedAndSoAreTwoOnOneDevice) {
+TEST(NcclDevices, ARankThatCannotTakePartIsNamedAndSoAreTwoOnOneDevice) {
   std::vector<exec::HostInfo> all{{"a", "", "0000:01:00.0", ""}, {"a", "", "0000:02:00.0", ""}};
   EXPECT_EQ(exec::find_obstacle(all, 0), std::nullopt);
   all[1].device = all[0].device;

@@ -117,7 +117,7 @@ TEST(NcclFrames, AreNoLargerThanTheirKind) {
   }
 }
 
-TEST(NcclLink, WhoAnnouncesMoreThanTheProgramSharesIsGoneAtOnce) {
+TEST(NcclLink, ARankThatAnnouncesMoreThanTheProgramSharesIsGoneAtOnce) {
   const exec::TcpSocket listener = exec::listen_at({"127.0.0.1", 0});
   exec::TcpSocket there = exec::call({"127.0.0.1", exec::port_of(listener)});
   std::vector<exec::Connection> connections;
@@ -133,7 +133,7 @@ TEST(NcclLink, WhoAnnouncesMoreThanTheProgramSharesIsGoneAtOnce) {
   EXPECT_EQ(link.first_gone(), 1);
 }
 
-TEST(NcclLink, WhoWouldShareMoreThanTheProgramAllowsSaysSo) {
+TEST(NcclLink, SharingMoreThanTheProgramAllowsIsAnError) {
   exec::SocketTransport link({0, 1}, {});
   gather(link, exec::Blob(exec::kSmallGather));
   try {
@@ -194,7 +194,7 @@ TEST(NcclLink, LargeSharesGetThroughAlthoughAllSendAtOnce) {
             kNothingThrown3);
 }
 
-TEST(NcclLink, WhoLeavesIsGoneForAllOthers) {
+TEST(NcclLink, ARankThatLeavesIsGoneForAllOthers) {
   EXPECT_EQ(meet(3,
                  [](exec::SocketTransport& link) {
                    if (link.self().rank == 1) return;  // its socket is closed
@@ -208,7 +208,7 @@ TEST(NcclLink, WhoLeavesIsGoneForAllOthers) {
 
 /// Rank 2 sends its payload and dies before rank 1 has sent its own. Then the others leave in any
 /// order.
-TEST(NcclLink, AllKnowWhoHadGoneWhenEverythingWasThere) {
+TEST(NcclLink, AllRanksKnowWhichWereGoneWhenAllPartsWereThere) {
   EXPECT_EQ(meet(4,
                  [](exec::SocketTransport& link) {
                    if (link.self().rank == 2)
@@ -222,7 +222,7 @@ TEST(NcclLink, AllKnowWhoHadGoneWhenEverythingWasThere) {
             std::vector<std::string>(4));
 }
 
-TEST(NcclLink, WithoutRankZeroNobodyWaits) {
+TEST(NcclLink, WithoutRankZeroNoRankWaits) {
   EXPECT_EQ(meet(3,
                  [](exec::SocketTransport& link) {
                    if (link.self().rank == 0) return;
@@ -324,7 +324,7 @@ TEST(ClockSync, AllBeginAtOneMomentOfOneClock) {
   }
 }
 
-TEST(ClockSync, DoesNotWaitForOneWhoIsGone) {
+TEST(ClockSync, DoesNotWaitForARankThatIsGone) {
   EXPECT_EQ(meet(3,
                  [](exec::SocketTransport& link) {
                    if (link.self().rank == 2) return;
@@ -343,7 +343,7 @@ TEST(StepProtocol, AStopIsHeardAndTheFailureOfAStartSaysWhy) {
   EXPECT_EQ(thrown[2], thrown[0]);
 }
 
-TEST(StepProtocol, NobodyIsWaitedForLongerThanTheTimeout) {
+TEST(StepProtocol, NoRankIsAwaitedLongerThanTheTimeout) {
   const auto thrown = meet(2, [](exec::SocketTransport& link) {
     exec::StepProtocol protocol(link, limits_of(100));
     if (link.self().rank == 1)

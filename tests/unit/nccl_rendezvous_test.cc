@@ -101,7 +101,7 @@ TEST(NcclRendezvous, SaysThatANameWasNotKnownInAllTheTime) {
   EXPECT_GE(exec::read_monotonic_clock() - begin, 300'000'000);
 }
 
-TEST(NcclRendezvous, NamesThoseWhoDoNotComeAndCountsStrangers) {
+TEST(NcclRendezvous, NamesMissingRanksAndCountsUnknownCallers) {
   const exec::TcpSocket listener = exec::listen_at({"127.0.0.1", 0});
   const exec::Address address{"127.0.0.1", exec::port_of(listener)};
   exec::TcpSocket scanner = exec::call(address);
@@ -142,7 +142,7 @@ TEST(NcclRendezvous, ForeignConnectionsDoNotPreventTheRendezvous) {
   other.join();
 }
 
-TEST(NcclRendezvous, WhoDoesNotHaveTheSecretIsTurnedAwayWithOneWarning) {
+TEST(NcclRendezvous, ACallerWithoutTheSecretIsRefusedWithOneWarning) {
   const exec::TcpSocket listener = exec::listen_at({"127.0.0.1", 0});
   const exec::Address address{"127.0.0.1", exec::port_of(listener)};
   std::vector<std::string> warnings;
@@ -232,7 +232,7 @@ TEST(NcclRendezvous, AnotherRankZeroIsNotBelievedAndAHelloServesOnce) {
             std::string::npos);
 }
 
-TEST(NcclRendezvous, TurnsAwayWhoDoesNotBelong) {
+TEST(NcclRendezvous, RefusesCallersThatDoNotBelong) {
   const exec::TcpSocket listener = exec::listen_at({"127.0.0.1", 0});
   const exec::Address address{"127.0.0.1", exec::port_of(listener)};
   std::atomic<bool> interrupted = false;

@@ -143,7 +143,7 @@ TEST(NcclTraining, RanksThatShareAStageAddUpTheirGradientsInEveryUpdate) {
   for (const RankEnd& end : ends) EXPECT_EQ(end.said, "right");
 }
 
-TEST(NcclTraining, SlicesAndWhatIsMadeAgainCrossProcesses) {
+TEST(NcclTraining, SlicesAndRecomputationCrossProcesses) {
   const auto ends = run_ranks(3, [](exec::SocketTransport& link) -> std::string {
     const Schedule sliced = build_schedule(find_schedule("seq1f1b"), {{3, 1, 6, 3, {}}, {}, {}});
     for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull})
@@ -237,7 +237,7 @@ TEST(NcclTraining, AGatherThatIsMissingShowsInTheGradients) {
   EXPECT_NE(ends[0].said, "");
 }
 
-TEST(NcclTraining, GivesEverythingBackAndTellsWhatItRanOn) {
+TEST(NcclTraining, ReleasesEverythingAndReportsItsDevices) {
   const auto ends = run_ranks(2, [](exec::SocketTransport& link) -> std::string {
     FakeGpu& gpu = reset_fake_gpu(1);
     const FakeNccl& nccl = fake_nccl();
@@ -251,7 +251,7 @@ TEST(NcclTraining, GivesEverythingBackAndTellsWhatItRanOn) {
   EXPECT_EQ(ends[1].said, ends[0].said);
 }
 
-TEST(NcclTraining, OneRankNeedsNobody) {
+TEST(NcclTraining, OneRankNeedsNoOther) {
   const auto ends = run_ranks(1, train_every_schedule);
   ASSERT_EQ(ends[0].said.rfind("proven ", 0), 0u) << ends[0].said;
   EXPECT_GT(std::stoi(ends[0].said.substr(7)), 5) << ends[0].said;

@@ -167,7 +167,7 @@ TEST_F(NsysFrameworks, GroupsOfAnotherSizeAreNotMisread) {
   }
 }
 
-TEST_F(NsysFrameworks, MissingRanksAreSaid) {
+TEST_F(NsysFrameworks, MissingRanksAreReported) {
   const RecordedStep step = record("1f1b");
   const NsysEvents events = record_nsys(step, {NsysNames::kMegatron});
   const auto objection_to = [&](std::int32_t left, std::int32_t right) {

@@ -176,7 +176,7 @@ TEST_F(PlanShards, WhatIsNoShardIsRefused) {
   EXPECT_THROW(tools::find_launched_shard(), Error);
 }
 
-TEST_F(PlanShards, AJournalThatWasCutAnywhereGoesOnToTheSameBytes) {
+TEST_F(PlanShards, AJournalThatWasCutAnywhereResumesToTheSameBytes) {
   const std::string single = plan(kQuestion);
   EXPECT_EQ(plan(kQuestion, {"--resume", "journal"}), single);
   const std::string whole = traces::read_file("journal");

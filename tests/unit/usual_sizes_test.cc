@@ -56,7 +56,7 @@ TEST(UsualSizes, AreTwoWhereOneWouldBeAnotherSchedule) {
   EXPECT_EQ(tools::load_valid_schedule("terapipe", one)->shape.slices, 1);
 }
 
-TEST(UsualSizes, AreSaidWhereNobodyGaveThem) {
+TEST(UsualSizes, AreNamedWhereNoneAreGiven) {
   const std::string said = print_message(tools::run_simulate, {"interleaved", "--pp", "4", "-m",
                                                                "8", "--format", "json"})
                                .messages;
@@ -68,7 +68,7 @@ TEST(UsualSizes, AreSaidWhereNobodyGaveThem) {
   EXPECT_EQ(nothing, "");
 }
 
-TEST(PaperPromises, AreSaidToHoldForFewMicrobatchesOnly) {
+TEST(PaperPromises, AreReportedToHoldForFewMicrobatchesOnly) {
   const auto said = [](const std::string& schedule, const std::string& microbatches) {
     return print_message(tools::run_simulate,
                          {schedule, "--pp", "4", "-m", microbatches, "--format", "json"})
@@ -126,7 +126,7 @@ TEST(PlansOnOneRank, AreListedOnce) {
   EXPECT_GE(plans.size(), 2U);  // GPipe holds all micro-batches
 }
 
-TEST(SimilarNames, AreSaidWhereAnAliasIsOneHyphenFromAnotherSchedule) {
+TEST(SimilarNames, AreReportedWhereAnAliasIsOneHyphenFromAnotherSchedule) {
   EXPECT_EQ(tools::find_similar_names("ZB1P"), std::vector<std::string>({"zb-1p"}));
   EXPECT_EQ(tools::find_similar_names("zb-1p"), std::vector<std::string>({"interleaved-zb"}));
   EXPECT_EQ(tools::find_similar_names("1f1b"), std::vector<std::string>());
@@ -171,7 +171,7 @@ TEST(Caps, InBytesAreBytes) {
   EXPECT_EQ(status(std::to_string(peak - 1) + "B"), 1);
 }
 
-TEST(Caps, InUnitsAreSaidToBeSuchBesideAModel) {
+TEST(Caps, InUnitsAreReportedAsSuchBesideAModel) {
   const std::string said =
       print_message(tools::run_simulate, with(kModel, {"--cap", "70"})).messages;
   EXPECT_NE(said.find("--cap 70 is 70 micro-batches of activations, not bytes; --cap 70GiB"),

@@ -135,16 +135,6 @@ void GpuRuntime::launch_graph(const GpuHandle& graph, const GpuHandle& stream) c
   expect(calls_.launch_graph(graph.get(), stream.get()));
 }
 
-void GpuRuntime::label(const std::string& text, const std::function<void()>& enqueue) const {
-  struct End {
-    const BubblescopeGpu& calls;
-    ~End() { calls.label(nullptr); }
-  };
-  calls_.label(text.c_str());
-  const End end{calls_};
-  enqueue();
-}
-
 void GpuRuntime::copy(void* to, const void* from, std::size_t bytes, void* stream) const {
   enqueue(calls_.copy(to, from, bytes, stream));
 }

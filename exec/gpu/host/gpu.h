@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -80,9 +79,6 @@ class GpuRuntime {
 
   /// How many commands were put on streams. A stream holds about a thousand.
   std::int64_t commands() const { return commands_; }
-
-  /// Names, for profilers, the commands that `enqueue` puts on streams.
-  void label(const std::string& text, const std::function<void()>& enqueue) const;
 
   void copy(void* to, const void* from, std::size_t bytes, void* stream) const;
   void clear(void* memory, std::size_t bytes, void* stream) const;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "exec/gpu/host/gpu_label.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope::exec {
@@ -53,35 +54,45 @@ void GpuLanes::begin(const std::vector<GpuHandle>& begin_of_device) {
   }
 }
 
-void GpuLanes::enqueue(InstructionId id, const GpuWork& work) { put(id, work, false); }
-
 /// During a capture, dependencies need events of their own, which become edges of the graph; timed
 /// events do not.
-void GpuLanes::put(InstructionId id, const GpuWork& work, bool in_graph) {
+void* GpuLanes::start(InstructionId id, bool in_graph) {
   const GpuRuntime& gpu = machine_.gpu();
-  const std::int64_t before = gpu.commands();
-  const std::uint32_t at = plan_.stream_of[id];
-  const GpuHandle& stream = streams_[at];
+  const GpuHandle& stream = streams_[plan_.stream_of[id]];
+  commands_before_ = gpu.commands();
   for (const InstructionId awaited : plan_.waits_of(id))
     gpu.wait(stream, in_graph ? links_[awaited] : end_[awaited]);
   if (in_graph)
     gpu.record_in_graph(start_[id], stream);
   else
     gpu.record(start_[id], stream);
-  gpu.label(to_string(program_.instructions[id].op), [&] { work(id, stream.get()); });
+  return stream.get();
+}
+
+void GpuLanes::end(InstructionId id, bool in_graph) {
+  const GpuRuntime& gpu = machine_.gpu();
+  const std::uint32_t at = plan_.stream_of[id];
+  const GpuHandle& stream = streams_[at];
   if (in_graph)
     gpu.record_in_graph(end_[id], stream);
   else
     gpu.record(end_[id], stream);
   if (in_graph && links_[id]) gpu.record(links_[id], stream);
-  pending_[at] += gpu.commands() - before;
+  pending_[at] += gpu.commands() - commands_before_;
 }
 
 GpuHandle GpuLanes::capture(const std::vector<InstructionId>& ids, const GpuWork& work) {
   machine_.gpu().begin_capture(launch_stream());
   try {
     fork();
-    for (const InstructionId id : ids) put(id, work, true);
+    for (const InstructionId id : ids) {
+      void* const stream = start(id, true);
+      {
+        const GpuLabel label(machine_.gpu(), to_string(program_.instructions[id].op));
+        work(id, stream);
+      }
+      end(id, true);
+    }
     join();
   } catch (...) {
     abandon_capture();

@@ -10,7 +10,7 @@
 
 namespace bubblescope::exec {
 
-/// Enqueues the work of an instruction. Called by one thread, in the Program's order.
+/// Enqueues the work of an instruction on its stream. Called by one thread, in the Program's order.
 using GpuWork = std::function<void(InstructionId id, void* stream)>;
 
 class GpuLanes {
@@ -26,8 +26,11 @@ class GpuLanes {
   /// Makes all streams wait for the start event of their device.
   void begin(const std::vector<GpuHandle>& begin_of_device);
 
-  /// Call in the Program's order.
-  void enqueue(InstructionId id, const GpuWork& work);
+  /// Enqueues all that comes before an instruction's work: the waits for its dependencies, and its
+  /// start event. Returns the stream for the work. Call in the Program's order.
+  void* start(InstructionId id) { return start(id, false); }
+  /// Enqueues the end event behind the work.
+  void end(InstructionId id) { end(id, false); }
 
   /// Captures the instructions in a graph, which can be launched on the first stream.
   GpuHandle capture(const std::vector<InstructionId>& ids, const GpuWork& work);
@@ -49,7 +52,8 @@ class GpuLanes {
   void fork();
   void join();
   void abandon_capture();
-  void put(InstructionId id, const GpuWork& work, bool in_graph);
+  void* start(InstructionId id, bool in_graph);
+  void end(InstructionId id, bool in_graph);
 
   const GpuMachine& machine_;
   const Program& program_;
@@ -60,6 +64,7 @@ class GpuLanes {
   std::vector<GpuHandle> links_;       ///< per instruction; null if no stream waits for it
   std::vector<GpuHandle> joins_;       ///< per stream
   std::vector<std::int64_t> pending_;  ///< per stream
+  std::int64_t commands_before_ = 0;   ///< the instruction that was started last
 };
 
 }  // namespace bubblescope::exec

@@ -8,6 +8,7 @@
 
 #include "exec/gpu/host/gpu_activity.h"
 #include "exec/gpu/host/gpu_environment.h"
+#include "exec/gpu/host/gpu_label.h"
 #include "exec/runtime/step_clock.h"
 #include "sim/ir/error.h"
 
@@ -105,12 +106,15 @@ void GpuStep::enqueue_behind_gate() {
 
 void GpuStep::enqueue_one(InstructionId id) {
   failed_rank_ = program_.instructions[id].rank;
-  lanes_.enqueue(id, [this](InstructionId at, void* stream) { do_work(at, stream); });
+  void* const stream = lanes_.start(id);
+  do_work(id, stream);
+  lanes_.end(id);
   progress_.note_enqueued(id);
   if (lanes_.max_pending() > kMaxQueuedCommands) open_gate();
 }
 
 void GpuStep::do_work(InstructionId id, void* stream) {
+  const GpuLabel label(machine_.gpu(), to_string(program_.instructions[id].op));
   const auto enqueue = [&] {
     faults_.enqueue_before(id, stream);
     work_.enqueue(id, stream);

@@ -7,12 +7,11 @@
 #include <optional>
 #include <vector>
 
-#include "exec/gpu/host/gpu_contexts.h"
 #include "exec/gpu/host/gpu_data.h"
 #include "exec/gpu/host/gpu_evictions.h"
 #include "exec/gpu/host/gpu_lanes.h"
 #include "exec/gpu/host/gpu_mailbox.h"
-#include "exec/gpu/host/gpu_microbatch.h"
+#include "exec/gpu/host/gpu_ops.h"
 #include "exec/gpu/host/gpu_reductions.h"
 #include "exec/gpu/host/job.h"
 #include "exec/gpu/host/memory_tracker.h"
@@ -64,24 +63,13 @@ class GpuTraining {
  private:
   void run(InstructionId id, void* stream);
   void reduce(const Instruction& reduction, void* stream);
-  void compute_forward(const Op& op);
-  void recompute_forward(const Op& op);
-  void compute_input_grad(const Op& op);
-  void compute_weight_grad(const Op& op, void* stream);
-  void record_pool_use(InstructionId id, const std::function<void()>& run);
-  GpuBuffers release_evicted(const Instruction& evict);
-  GpuBuffers acquire_loaded(const Instruction& load);
+  ActivationPool& pool_of(InstructionId id) {
+    return ops_.layers()[static_cast<std::size_t>(program_.instructions[id].rank)]->pool();
+  }
+  Bytes begin_pool_use(InstructionId id);
+  void end_pool_use(InstructionId id, Bytes before);
   GpuBuffers acquire_offloaded(InstructionId id, const GpuBuffers& sizes);
   GpuBuffers release_offloaded(InstructionId id);
-  void set_held(const Op& op, Bytes bytes);
-  std::size_t rank_of(const Op& op) const;
-  GpuLayers& layers_of(const Op& op) { return *layers_[rank_of(op)]; }
-  GpuMicrobatch& state_of(const Op& op);
-  GpuMatrix input_of(const Op& op) const;
-  const GpuSliceContext* context_of(const Op& op) {
-    return contexts_.find(op, layers_of(op), weights_.read(op));
-  }
-  Bytes context_bytes(const Op& op) const;
   StageReplica replica_of(const Instruction& instruction) const {
     return weights_.stage_replicas().find(instruction.op.stage, instruction.rank);
   }
@@ -91,21 +79,16 @@ class GpuTraining {
   const Program& program_;
   TrainingOptions options_;
   GpuExchange exchange_;
-  BubblescopeDtype dtype_;
-  std::vector<std::optional<GpuLayers>> layers_;  ///< [rank]; only those of this process
+  std::optional<HappensBefore> order_;  ///< if a rank's memory is used on several streams
   GpuWeights weights_;
   GpuReductions reductions_;
   GpuMailbox mailbox_;
   GpuData data_;
   GpuEvictions evictions_;
-  std::optional<HappensBefore> order_;  ///< if a rank's memory is used on several streams
-  std::vector<GpuMicrobatch> states_;   ///< [stage * forwards + Schedule::forward_index]
-  GpuContexts contexts_;
-  MemoryTracker held_;   ///< measured between ops
-  MemoryTracker pools_;  ///< measured also during ops
-  float gradient_scale_;
-  InstructionId enqueued_ = 0;  ///< the instruction that is being enqueued
-  ProgramUpdates in_program_;   ///< reductions and updates that the Program does itself
+  ProgramUpdates in_program_;  ///< reductions and updates that the Program does itself
+  MemoryTracker held_;         ///< measured between ops
+  MemoryTracker pools_;        ///< measured also during ops
+  GpuOps ops_;
   std::vector<double> step_losses_;
 };
 

@@ -60,7 +60,8 @@ void add_axes(CommandFlags& app, PlanQuestion& options) {
               options.axes.ranks);
   add_numbers(app,
               {"--vpp,--num-virtual-stages-per-pipeline-rank",
-               "stages (chunks) per rank, for schedules that do not imply theirs", "NUMBERS"},
+               "stages (chunks) per rank; not needed by schedules with a fixed number of chunks",
+               "NUMBERS"},
               options.axes.chunks);
   add_numbers(app, {"-m,--microbatches,--num-microbatches", "micro-batches of one step", "NUMBERS"},
               options.axes.microbatches);

@@ -152,8 +152,8 @@ void GpuStep::watch() {
   Clock::time_point seen_at = Clock::now();
   std::size_t seen = progress_.ended();
   while (!has_ended()) {
-    const bool peers_progressed =
-        poll_remote();  // always called: it also tells the others of our progress
+    // Always called, because it also sends this process's progress to the others.
+    const bool peers_progressed = poll_remote();
     if (std::exchange(seen, progress_.ended()) != progress_.ended() || peers_progressed)
       seen_at = Clock::now();
     if (reason_ != AbortReason::kNone) return;

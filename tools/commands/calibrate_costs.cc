@@ -101,8 +101,8 @@ CalibratedCosts make_measured_costs(const std::vector<Measurement>& measurements
   costs.table.stages = stage_costs(calibration, schedule, memory);
   if (calibration.message)
     costs.table.message.latency = std::max<Nanos>(0, calibration.message->mean);
-  if (calibration.between_ops)
-    costs.table.op_gap = std::max<Nanos>(0, calibration.between_ops->mean);
+  if (calibration.op_gap)
+    costs.table.op_gap = std::max<Nanos>(0, calibration.op_gap->mean);
   costs.measured = {measurements[0].backend, measurements[0].work, measurements[0].device,
                     calibration};
   costs.table = with_copies(std::move(costs.table), measurements[0], memory, request.context);

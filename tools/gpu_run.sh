@@ -148,7 +148,11 @@ trap 'finish_section' EXIT
 trap 'failed=1; exit 143' TERM INT
 mapfile -t folders < <(find_libraries | sort -u)
 for found in "${folders[@]}"; do LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$found; done
-! $rehearses || export BUBBLESCOPE_CUDA_MODULE=$build/tests/bubblescope_simulated_gpu.so BUBBLESCOPE_SPEED_WIDTH=32
+if $rehearses; then
+  export BUBBLESCOPE_CUDA_MODULE=$build/tests/bubblescope_simulated_gpu.so BUBBLESCOPE_SPEED_WIDTH=32
+  export BUBBLESCOPE_SIMULATED_GPU_TRAITS=gaps,drift
+  LD_LIBRARY_PATH=$build/tests/nvml${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+fi
 export LD_LIBRARY_PATH build program folder
 
 if [ "$wanted" = all ]; then

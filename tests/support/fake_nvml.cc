@@ -1,8 +1,8 @@
 // A simulated NVML for tests, as a library to load. It knows one device, "0000:01:00.0". Each
 // sample reads its SM clock first: the clock is 1980 MHz at the first sample and 30 MHz less at
-// every later one, down to 480 MHz. The device draws 650 W of 700 W, and from the second sample on it is slowed by
-// its power cap. It does not report its memory clock. Where the simulated GPU is told to drift, the
-// SM clock is that of the simulated GPU.
+// every later one, down to 480 MHz. The device draws 650 W of 700 W, and from the second sample on
+// it is slowed by its power cap. It does not report its memory clock. Where the simulated GPU is
+// told to drift, the SM clock is that of the simulated GPU.
 #include <dlfcn.h>
 
 #include <algorithm>

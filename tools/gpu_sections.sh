@@ -45,7 +45,7 @@ tests() {  # FILTER: a test that skips for want of a GPU is a failure here, and 
 on_gpu() {  # RESULT ARGUMENT...: one call of the program, whose output goes to a file of the section
   local result=$1
   shift
-  "$program" "$@" --backend cuda > "$folder/$result" || { mv "$folder/$result" "$folder/$result.failed"; return 1; }
+  "$program" "$@" --backend cuda --timeout "${patience}s" > "$folder/$result" || { mv "$folder/$result" "$folder/$result.failed"; return 1; }
 }
 
 prove() {  # PRECISION RANKS SCHEDULE...: gradients against one thread of the host
@@ -54,7 +54,7 @@ prove() {  # PRECISION RANKS SCHEDULE...: gradients against one thread of the ho
   for schedule in "$@"; do
     # shellcheck disable=SC2086  # names with their options
     "$program" run $schedule --pp "$ranks" -m 8 --backend cuda --work transformer $proof_size \
-      --precision "$precision" --steps 2 --format csv || { echo "$schedule: status $?"; status=1; }
+      --precision "$precision" --steps 2 --format csv --timeout "${patience}s" || { echo "$schedule: status $?"; status=1; }
   done
   return "$status"
 }
@@ -122,8 +122,8 @@ predict() {  # RANKS: costs from other shapes than are predicted, then thirteen 
   for chunks in 1 2; do
     schedules=1f1b,zb-h1
     [ "$chunks" = 1 ] || schedules=interleaved,interleaved-zb
-    step "costs-${ranks}x$chunks" "$limit" "$program" calibrate "$schedules" --backend cuda "${model[@]}" --pp "$ranks" \
-      --vpp "$chunks" -m $((ranks * 7)) --layers-per-stage $((blocks / chunks)) --steps 5 \
+    step "costs-${ranks}x$chunks" "$limit" on_gpu "costs-${ranks}x$chunks.txt" calibrate "$schedules" "${model[@]}" \
+      --pp "$ranks" --vpp "$chunks" -m $((ranks * 7)) --layers-per-stage $((blocks / chunks)) --steps 5 \
       -o "$folder/costs-${ranks}x$chunks.json"
   done
   for factor in $factors; do

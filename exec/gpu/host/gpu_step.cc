@@ -20,7 +20,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::microseconds kPollInterval{100};
-/// The time that running kernels have to finish after a stop.
+/// The time that running kernels have to finish after a stop, if the step's own timeout is longer.
 constexpr std::chrono::seconds kDrainTimeout{20};
 /// A stream holds about a thousand commands before enqueueing blocks. It must not block on a gate
 /// that the same host thread has to open.
@@ -304,8 +304,10 @@ void GpuStep::record_states() {
 /// Waits for the work that is still on the device; nothing may be released before.
 void GpuStep::drain() {
   const Clock::time_point begin = Clock::now();
+  const Clock::duration bound =
+      std::min<Clock::duration>(kDrainTimeout, std::chrono::nanoseconds(request_.timeout));
   while (!poll_streams()) {
-    if (Clock::now() - begin > kDrainTimeout) return machine_.gpu().calls().abandon();
+    if (Clock::now() - begin > bound) return machine_.gpu().calls().abandon();
     std::this_thread::sleep_for(kPollInterval);
   }
 }

@@ -43,9 +43,11 @@ tests() {  # FILTER: a test that skips for want of a GPU is a failure here, and 
 }
 
 on_gpu() {  # RESULT ARGUMENT...: one call of the program, whose output goes to a file of the section
-  local result=$1
+  local result=$folder/$1
   shift
-  "$program" "$@" --backend cuda --timeout "${patience}s" > "$folder/$result" || { mv "$folder/$result" "$folder/$result.failed"; return 1; }
+  # A file has the name of a result only once it is whole: the program, and this shell, may be killed at any time.
+  "$program" "$@" --backend cuda --timeout "${patience}s" > "$result.failed" || return
+  mv "$result.failed" "$result"
 }
 
 prove() {  # PRECISION RANKS SCHEDULE...: gradients against one thread of the host

@@ -27,6 +27,7 @@ program=$build/bubblescope
 declare -A seconds_of=([smoke]=60 [speed]=180 [correctness]=540 [predict4]=260 [predict8]=270 [nccl]=180)
 order="smoke speed correctness predict4 predict8 nccl"
 max_archive=$((16 * 1024 * 1024))
+max_limit=${BUBBLESCOPE_GPU_MAX_LIMIT:-600}  # of any command, in seconds; tests of faults lower it
 slack=1  # a rehearsal is not about speed, unless it is given a time
 ! $rehearses || [ -n "$budget" ] || slack=5
 failed=0
@@ -51,6 +52,10 @@ step() {  # NAME LIMIT COMMAND...: runs within the limit and the time that is le
   [ "$slack" = 1 ] || limit=$((limit * slack))
   [ "$(left)" -gt 3 ] || { say "$name: left out, the time is up"; failed=1; return 1; }
   [ "$limit" -lt "$(left)" ] || limit=$(left)
+  [ "$limit" -lt "$max_limit" ] || limit=$max_limit
+  # A step without progress is stopped well before, so that the program can say where it is blocked.
+  patience=$((limit / 3 > 2 ? limit / 3 : 2))
+  export BUBBLESCOPE_GPU_STEP=$name patience
   # In the background, so that a signal to this script is handled while it waits; by bash, so that it may be a function.
   timeout -k 3 "$limit" bash -c '"$@"' step "$@" >> "$log" 2>&1 < /dev/null &
   running=$!
@@ -148,7 +153,11 @@ trap 'finish_section' EXIT
 trap 'failed=1; exit 143' TERM INT
 mapfile -t folders < <(find_libraries | sort -u)
 for found in "${folders[@]}"; do LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$found; done
-! $rehearses || export BUBBLESCOPE_CUDA_MODULE=$build/tests/bubblescope_simulated_gpu.so BUBBLESCOPE_SPEED_WIDTH=32
+if $rehearses; then
+  export BUBBLESCOPE_CUDA_MODULE=$build/tests/bubblescope_simulated_gpu.so BUBBLESCOPE_SPEED_WIDTH=32
+  export BUBBLESCOPE_SIMULATED_GPU_TRAITS=gaps,drift
+  LD_LIBRARY_PATH=$build/tests/nvml${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+fi
 export LD_LIBRARY_PATH build program folder
 
 if [ "$wanted" = all ]; then

@@ -31,7 +31,8 @@ is_carried() {  # the program and its module need nothing that another machine m
 
 tests() {  # FILTER: a test that skips for want of a GPU is a failure here, and so is a filter without tests
   local told status=0
-  told=$("$build/tests/gpu_tests" --gtest_filter="$1" 2>&1) || status=$?
+  # The ops of a rehearsal are so short that the simulated gaps would exceed the limits of real ones.
+  told=$(BUBBLESCOPE_SIMULATED_GPU_TRAITS=drift "$build/tests/gpu_tests" --gtest_filter="$1" 2>&1) || status=$?
   echo "$told"
   if grep -q 'SKIPPED' <<< "$told"; then
     echo "a test was skipped"
@@ -42,9 +43,11 @@ tests() {  # FILTER: a test that skips for want of a GPU is a failure here, and 
 }
 
 on_gpu() {  # RESULT ARGUMENT...: one call of the program, whose output goes to a file of the section
-  local result=$1
+  local result=$folder/$1
   shift
-  "$program" "$@" --backend cuda > "$folder/$result" || { mv "$folder/$result" "$folder/$result.failed"; return 1; }
+  # A file has the name of a result only once it is whole: the program, and this shell, may be killed at any time.
+  "$program" "$@" --backend cuda --timeout "${patience}s" > "$result.failed" || return
+  mv "$result.failed" "$result"
 }
 
 prove() {  # PRECISION RANKS SCHEDULE...: gradients against one thread of the host
@@ -53,7 +56,7 @@ prove() {  # PRECISION RANKS SCHEDULE...: gradients against one thread of the ho
   for schedule in "$@"; do
     # shellcheck disable=SC2086  # names with their options
     "$program" run $schedule --pp "$ranks" -m 8 --backend cuda --work transformer $proof_size \
-      --precision "$precision" --steps 2 --format csv || { echo "$schedule: status $?"; status=1; }
+      --precision "$precision" --steps 2 --format csv --timeout "${patience}s" || { echo "$schedule: status $?"; status=1; }
   done
   return "$status"
 }
@@ -121,8 +124,8 @@ predict() {  # RANKS: costs from other shapes than are predicted, then thirteen 
   for chunks in 1 2; do
     schedules=1f1b,zb-h1
     [ "$chunks" = 1 ] || schedules=interleaved,interleaved-zb
-    step "costs-${ranks}x$chunks" "$limit" "$program" calibrate "$schedules" --backend cuda "${model[@]}" --pp "$ranks" \
-      --vpp "$chunks" -m $((ranks * 7)) --layers-per-stage $((blocks / chunks)) --steps 5 \
+    step "costs-${ranks}x$chunks" "$limit" on_gpu "costs-${ranks}x$chunks.txt" calibrate "$schedules" "${model[@]}" \
+      --pp "$ranks" --vpp "$chunks" -m $((ranks * 7)) --layers-per-stage $((blocks / chunks)) --steps 5 \
       -o "$folder/costs-${ranks}x$chunks.json"
   done
   for factor in $factors; do

@@ -58,6 +58,7 @@ def read_runs(work):
                     "measured_bubble_ratio": report["bubble"]["ratio"],
                     "error": report["error"],
                     "step_spread": report.get("step_spread"),
+                    "sm_mhz": report.get("sm_mhz"),
                     "device_state": report.get("device_state"),
                 }
             )

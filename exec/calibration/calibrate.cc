@@ -23,7 +23,7 @@ struct Samples {
   std::vector<KindSamples> ops;        ///< [stage][kind]
   std::vector<UpdateSamples> updates;  ///< [stage]
   std::vector<Nanos> message;
-  std::vector<Nanos> between_ops;
+  std::vector<Nanos> op_gap;
 };
 
 /// The last event that an instruction waited for: the end of its lane's previous instruction, or of
@@ -89,7 +89,7 @@ void collect(Samples& samples, const Program& program, const Timeline& timeline)
       samples.message.push_back(gap);
     else if (lane_begun[lane] && wait.end == lane_end[lane] &&
              !is_awaited_then(program, timeline, id, lane_end[lane]))
-      samples.between_ops.push_back(gap);
+      samples.op_gap.push_back(gap);
     lane_end[lane] = timeline.end[id];
     lane_begun[lane] = true;
   }
@@ -136,7 +136,7 @@ Calibration calibrate(std::span<const Observation> observations, std::int32_t st
     calibration.updates.push_back(
         {estimate(std::move(stage.optimizer)), estimate(std::move(stage.reduce_grad))});
   calibration.message = estimate(std::move(samples.message));
-  calibration.between_ops = estimate(std::move(samples.between_ops));
+  calibration.op_gap = estimate(std::move(samples.op_gap));
   return calibration;
 }
 

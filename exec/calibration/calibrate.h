@@ -40,7 +40,7 @@ struct Calibration {
   std::optional<Estimate> message;
   /// The op gap: the delay from the end of an op to the start of the rank's next op, if that was
   /// ready by then.
-  std::optional<Estimate> between_ops;
+  std::optional<Estimate> op_gap;
 };
 
 /// The measured steps of one schedule.

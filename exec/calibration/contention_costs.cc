@@ -1,10 +1,11 @@
-// Counts the busy ranks of a device over time.
+// Sorts durations by the number of busy ranks.
 #include "exec/calibration/contention_costs.h"
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <utility>
+
+#include "exec/calibration/busy_ops.h"
 
 namespace bubblescope::exec {
 
@@ -12,90 +13,32 @@ namespace {
 
 constexpr double kBusyTolerance = 0.25;  // in ranks
 
-/// The total compute time of a device's ranks up to any time of a step.
-class BusyTime {
- public:
-  void add(Nanos start, Nanos end) {
-    ++changes_[start];
-    --changes_[end];
-  }
-
-  /// Call once, after all add().
-  void sum_up() {
-    Moment now;
-    Nanos before = 0;
-    for (const auto& [time, change] : changes_) {
-      now.sum += static_cast<double>(now.busy) * static_cast<double>(time - before);
-      now.busy += change;
-      before = time;
-      moments_[time] = now;
-    }
-  }
-
-  /// The mean number of busy ranks.
-  double mean(Nanos start, Nanos end) const {
-    return (sum_until(end) - sum_until(start)) / static_cast<double>(end - start);
-  }
-
- private:
-  struct Moment {
-    double sum = 0;         ///< busy time until this moment
-    std::int64_t busy = 0;  ///< busy ranks from this moment on
-  };
-
-  double sum_until(Nanos time) const {
-    const auto behind = moments_.upper_bound(time);
-    if (behind == moments_.begin()) return 0;
-    const auto& [at, moment] = *std::prev(behind);
-    return moment.sum + static_cast<double>(moment.busy) * static_cast<double>(time - at);
-  }
-
-  std::map<Nanos, std::int64_t> changes_;
-  std::map<Nanos, Moment> moments_;
-};
-
 using Samples = std::vector<std::array<std::vector<std::vector<Nanos>>, kComputeKinds>>;
-
-bool counts(const Instruction& instruction, Nanos start, Nanos end) {
-  return instruction.lane != kNoLane && is_compute(instruction.op.kind) && end > start;
-}
-
-std::map<std::int32_t, BusyTime> find_busy_times(const Program& program, const Timeline& timeline,
-                                                 std::int32_t ranks_per_device) {
-  std::map<std::int32_t, BusyTime> of_device;
-  for (InstructionId id = 0; id < program.size(); ++id) {
-    const Instruction& instruction = program.instructions[id];
-    if (counts(instruction, timeline.start[id], timeline.end[id]))
-      of_device[instruction.rank / ranks_per_device].add(timeline.start[id], timeline.end[id]);
-  }
-  for (auto& [device, busy] : of_device) busy.sum_up();
-  return of_device;
-}
 
 /// Calls visit(duration, busy ranks) for all messages that take time.
 template <class Visit>
 void for_each_message(const Observation& observation, std::int32_t ranks_per_device, Visit visit) {
   const Program& program = observation.program;
   for (const Timeline& timeline : observation.steps) {
-    auto of_device = find_busy_times(program, timeline, ranks_per_device);
+    auto of_device = find_busy_ops(program, timeline, ranks_per_device);
     for (InstructionId id = 0; id < program.size(); ++id) {
       const Nanos time = timeline.end[id] - timeline.start[id];
       if (!is_message(program.instructions[id]) || time <= 0) continue;
-      const BusyTime& busy = of_device[program.instructions[id].rank / ranks_per_device];
-      visit(time, busy.mean(timeline.start[id], timeline.end[id]));
+      const BusyOps& busy = of_device[program.instructions[id].rank / ranks_per_device];
+      visit(time, busy.mean_busy(timeline.start[id], timeline.end[id]));
     }
   }
 }
 
 void collect(Samples& samples, const Program& program, const Timeline& timeline,
              std::int32_t ranks_per_device) {
-  auto of_device = find_busy_times(program, timeline, ranks_per_device);
+  auto of_device = find_busy_ops(program, timeline, ranks_per_device);
   for (InstructionId id = 0; id < program.size(); ++id) {
+    if (!is_busy_op(program, timeline, id)) continue;
     const Instruction& instruction = program.instructions[id];
     const Nanos start = timeline.start[id];
     const Nanos end = timeline.end[id];
-    if (!counts(instruction, start, end)) continue;
-    const double busy = of_device[instruction.rank / ranks_per_device].mean(start, end);
+    const double busy = of_device[instruction.rank / ranks_per_device].mean_busy(start, end);
     const double whole = std::round(busy);
     if (std::abs(busy - whole) > kBusyTolerance || whole < 1 || whole > ranks_per_device) continue;
     const auto& [op, lane, rank, peer, role] = instruction;
@@ -154,13 +97,14 @@ std::vector<CopyCosts> find_copy_costs(const Observation& observation,
   for (auto& kinds : samples)
     for (auto& by_busy : kinds) by_busy.resize(busy_levels);
   for (const Timeline& timeline : observation.steps) {
-    auto of_device = find_busy_times(program, timeline, request.ranks_per_device);
+    auto of_device = find_busy_ops(program, timeline, request.ranks_per_device);
     for (InstructionId id = 0; id < program.size(); ++id) {
       const Op& op = program.instructions[id].op;
       const Nanos time = timeline.end[id] - timeline.start[id];
       if (!is_copy(op.kind) || time <= 0) continue;
-      const double busy = of_device[program.instructions[id].rank / request.ranks_per_device].mean(
-          timeline.start[id], timeline.end[id]);
+      const double busy =
+          of_device[program.instructions[id].rank / request.ranks_per_device].mean_busy(
+              timeline.start[id], timeline.end[id]);
       const auto whole = static_cast<std::size_t>(std::lround(busy));
       if (std::abs(busy - std::round(busy)) <= kBusyTolerance && whole < busy_levels)
         samples[static_cast<std::size_t>(op.stage)][op.kind == OpKind::kEvict ? 0 : 1][whole]

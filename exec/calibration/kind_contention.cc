@@ -3,9 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <numeric>
 #include <utility>
+
+#include "exec/calibration/busy_ops.h"
 
 namespace bubblescope::exec {
 
@@ -19,7 +20,6 @@ constexpr int kIterations = 4;
 constexpr double kPrior = 1e-3;
 
 using Weights = std::array<double, kComputeKinds>;
-using Counts = std::array<std::int32_t, kComputeKinds>;
 
 /// A part of an op in which the same kinds ran beside it.
 struct Stretch {
@@ -33,60 +33,8 @@ struct Sample {
   std::vector<Stretch> stretches;
 };
 
-/// The ops that run on a device at every moment of a step, by kind.
-class BusyKinds {
- public:
-  void add(std::size_t kind, Nanos start, Nanos end) {
-    ++changes_[start][kind];
-    --changes_[end][kind];
-  }
-
-  /// Call once, after all add().
-  void sum_up() {
-    Counts now{};
-    for (const auto& [time, change] : changes_) {
-      for (std::size_t kind = 0; kind < now.size(); ++kind) now[kind] += change[kind];
-      moments_.emplace_back(time, now);
-    }
-  }
-
-  /// Calls visit(nanos, counts) for every stretch of a time.
-  template <class Visit>
-  void visit(Nanos start, Nanos end, Visit visit) const {
-    auto at = std::upper_bound(
-        moments_.begin(), moments_.end(), start,
-        [](Nanos time, const std::pair<Nanos, Counts>& moment) { return time < moment.first; });
-    for (--at; start < end; ++at) {
-      const Nanos until =
-          std::next(at) == moments_.end() ? end : std::min(end, std::next(at)->first);
-      if (until > start) visit(until - start, at->second);
-      start = until;
-    }
-  }
-
- private:
-  std::map<Nanos, Counts> changes_;
-  std::vector<std::pair<Nanos, Counts>> moments_;
-};
-
-bool counts(const Instruction& instruction, Nanos time) {
-  return instruction.lane != kNoLane && is_compute(instruction.op.kind) && time > 0;
-}
-
-std::map<std::int32_t, BusyKinds> find_busy_kinds(const Program& program, const Timeline& timeline,
-                                                  std::int32_t ranks_per_device) {
-  std::map<std::int32_t, BusyKinds> of_device;
-  for (InstructionId id = 0; id < program.size(); ++id) {
-    const Instruction& instruction = program.instructions[id];
-    if (counts(instruction, timeline.end[id] - timeline.start[id]))
-      of_device[instruction.rank / ranks_per_device].add(
-          static_cast<std::size_t>(instruction.op.kind), timeline.start[id], timeline.end[id]);
-  }
-  for (auto& [device, busy] : of_device) busy.sum_up();
-  return of_device;
-}
-
-Stretch make_stretch(Nanos nanos, Counts beside, std::size_t own, const std::vector<Nanos>& times) {
+Stretch make_stretch(Nanos nanos, KindCounts beside, std::size_t own,
+                     const std::vector<Nanos>& times) {
   --beside[own];
   const std::int32_t others = std::accumulate(beside.begin(), beside.end(), 0);
   Stretch stretch{static_cast<double>(nanos)};
@@ -103,16 +51,16 @@ using Samples = std::array<std::vector<Sample>, kComputeKinds>;
 
 void collect(Samples& samples, const Program& program, const Timeline& timeline,
              const ContendedTimes& times, std::int32_t ranks_per_device) {
-  const auto of_device = find_busy_kinds(program, timeline, ranks_per_device);
+  const auto of_device = find_busy_ops(program, timeline, ranks_per_device);
   for (InstructionId id = 0; id < program.size(); ++id) {
+    if (!is_busy_op(program, timeline, id)) continue;
     const Instruction& instruction = program.instructions[id];
-    if (!counts(instruction, timeline.end[id] - timeline.start[id])) continue;
     const auto kind = static_cast<std::size_t>(instruction.op.kind);
     const std::vector<Nanos>& own = times[static_cast<std::size_t>(instruction.op.stage)][kind];
     if (own.empty() || own[0] <= 0) continue;
     Sample sample{static_cast<double>(own[0]), {}};
     of_device.at(instruction.rank / ranks_per_device)
-        .visit(timeline.start[id], timeline.end[id], [&](Nanos nanos, const Counts& busy) {
+        .visit(timeline.start[id], timeline.end[id], [&](Nanos nanos, const KindCounts& busy) {
           sample.stretches.push_back(make_stretch(nanos, busy, kind, own));
         });
     const bool is_slowed = std::any_of(sample.stretches.begin(), sample.stretches.end(),

@@ -69,9 +69,10 @@ std::optional<Breakdown> find_breakdown(const Program& program,
     if (result.failure != nullptr) return explain_failure(result, blocked_lanes);
   for (const RankResult& result : results) {
     if (result.reason == AbortReason::kTimeout)
-      return Breakdown{Fault::kMachine, "no progress within `timeout`: " + blocked_lanes};
+      return Breakdown{Fault::kMachine, "no progress within `timeout`: " + blocked_lanes,
+                       result.reason};
     if (result.reason == AbortReason::kInterrupt)
-      return Breakdown{Fault::kMachine, "interrupted: " + blocked_lanes};
+      return Breakdown{Fault::kMachine, "interrupted: " + blocked_lanes, result.reason};
   }
   return std::nullopt;
 }

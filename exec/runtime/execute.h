@@ -24,6 +24,7 @@ struct ExecuteOptions {
 struct Breakdown {
   Fault fault = Fault::kMachine;
   std::string message;  ///< what happened, and where each rank was blocked and on what
+  AbortReason reason = AbortReason::kFailure;
 };
 
 struct Execution {

@@ -66,7 +66,8 @@ struct CostTable {
   TransferEntry message;
   std::vector<Nanos> contended_message;  ///< with 1, 2, ... ranks busy; empty: not slowed
   Nanos norm = 0;
-  Nanos op_gap = 0;  ///< between two ops of a rank, even if the second is ready
+  Nanos op_gap = 0;              ///< between two ops of a rank, even if the second is ready
+  std::optional<double> sm_mhz;  ///< the multiprocessors' clock at which ops take these times
   std::vector<LinkEntry> links;
   std::optional<ClusterEntry> cluster;
   std::optional<std::int32_t> ranks_per_device;  ///< all ranks share one unless given

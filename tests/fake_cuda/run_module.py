@@ -8,6 +8,7 @@
 What CUDA forbids, the runtime refuses by ending the process; what is never released, by the exit status 98.
 """
 import csv
+import json
 import os
 import subprocess
 import sys
@@ -72,14 +73,24 @@ FAILING = [
 RELEASES = ("Free", "Destroy")  # what fails then is tried, and nobody can do more
 
 
-def run(program, module, arguments, settings):
+def run(program, module, arguments, settings, command="run"):
     environment = {**os.environ, "BUBBLESCOPE_CUDA_MODULE": module,
                    **{f"BUBBLESCOPE_FAKE_CUDA_{name}": value for name, value in settings.items()}}
     try:
-        return subprocess.run([program, "run", *arguments, "--backend", "cuda"], env=environment, text=True,
+        return subprocess.run([program, command, *arguments, "--backend", "cuda"], env=environment, text=True,
                               capture_output=True, timeout=LIMIT)
     except subprocess.TimeoutExpired:
         return subprocess.CompletedProcess([], -1, "", f"it hangs: no end after {LIMIT} s")
+
+
+def run_together(program, module, graph):
+    """Three schedules that exist on the device at once, and take turns."""
+    stage = {"forward": 1, "backward": 2, "input_grad": 1, "weight_grad": 1}
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as costs:
+        json.dump({"format": "bubblescope-costs/1", "stages": [stage, stage]}, costs)
+        costs.flush()
+        return run(program, module, ["gpipe,1f1b,zb-h1", "--pp", "2", "-m", "4", *MODEL, *graph, "--costs", costs.name], {},
+                   "compare")
 
 
 def report(name, arguments, settings, problem, end):
@@ -97,6 +108,12 @@ def try_work(program, module):
                 faults += report(name, arguments, {**settings, "SEED": seed}, "fails", end)
             elif "transformer" in arguments and "equal the serial reference" not in end.stdout:
                 faults += report(name, arguments, settings, "is not proven", end)
+    for graph in ([], ["--graph"]):
+        end = run_together(program, module, graph)
+        if end.returncode != 0 or "fake CUDA" in end.stderr or end.stdout.count("equal the serial reference") != 3:
+            faults += report("three schedules that alternate", graph, {}, "fails", end)
+        if "cannot hold all schedules at once" in end.stderr:
+            faults += report("three schedules that alternate", graph, {}, "do not alternate", end)
     for name, arguments, message in BREAKDOWNS:
         end = run(program, module, arguments, {})
         if end.returncode != 3 or "fake CUDA" in end.stderr or message not in end.stderr:

@@ -1,5 +1,5 @@
-"""Rehearses tools/gpu_run.sh on a simulated device: every section passes within half its time, leaves one small archive,
-predicts what it runs, and the record becomes a part of docs/accuracy.md and is predicted again. Then everything hangs,
+"""Rehearses tools/gpu_run.sh on a simulated device, whose events leave gaps and whose clock drifts: every section passes
+with half its time in processor time, leaves one small archive, predicts what it runs, and the record becomes a part of docs/accuracy.md and is predicted again. Then everything hangs,
 and every section ends within its limit, with a summary that names what is missing.
 
     gpu_rehearsal.py BUILD
@@ -8,6 +8,7 @@ and every section ends within its limit, with a summary that names what is missi
 import json
 import os
 import pathlib
+import resource
 import subprocess
 import sys
 import tarfile
@@ -24,6 +25,12 @@ def run(*command, **environment):
     return done.stdout
 
 
+def processor_time():
+    """Of all children so far; unlike the time that passes, it does not depend on who else uses the machine."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def expect(holds, what):
     if not holds:
         sys.exit(f"gpu_rehearsal.py: {what}")
@@ -38,11 +45,17 @@ def check_predictions(section, ranks):
     expect("REHEARSAL" in measured["machine"], "the record does not say that it is a rehearsal")
     runs = [run for run in measured["runs"] if run["group"] == "run"]
     expect(len({run["schedule"] for run in runs}) >= 10, "fewer than ten schedules were compared")
+    drifted = set()
     for run_ in runs:
         apart = abs(run_["measured_ns"] / run_["predicted_ns"] - 1)
         expect(apart < 0.02, f"{run_['schedule']} is off by {100 * apart:.2f} %")
+        clocks = {step["sm_mhz"][0] for device in run_["device_state"] for step in device["steps"]}
+        expect(min(clocks) > 1700 and run_["sm_mhz"], f"{run_['schedule']}: the clock is not known")
+        drifted.update(clocks)
         expect(run_["error"]["peak_pool"] < 0.02, f"{run_['schedule']}'s pools are not as large as predicted")
+    expect(max(drifted) > 1.02 * min(drifted), f"the clock does not drift: {drifted}")
     for name, costs in measured["costs"].items():
+        expect("op_gap" in costs and "sm_mhz" in costs, f"{name} knows no gaps or no clock")
         expect(costs["ranks_per_device"] == ranks, f"{name} does not say who shares the device")
         for stage in [*costs["stages"], *costs["stage_kinds"].values()]:
             expect(len(stage["contended"]["forward"]) == ranks - 1, f"{name} does not know ops beside other ranks")
@@ -99,8 +112,11 @@ def main():
         record = folder / "measured" / "simulated"
         for section, seconds in SECTIONS.items():
             begin = time.monotonic()
+            used = processor_time()
             run("bash", "tools/gpu_run.sh", "--rehearse", build, section, record)
-            print(f"{section}: {time.monotonic() - begin:.0f} s of {seconds}")
+            used = processor_time() - used
+            print(f"{section}: {time.monotonic() - begin:.0f} s of {seconds}, {used:.0f} s of processor time")
+            expect(used <= seconds / 2, f"{section} takes {used:.0f} s of processor time, more than half its {seconds} s")
             summary = (record / section / "summary.md").read_text()
             expect(": failed" not in summary and "MISSING" not in summary, summary)
             check_archive(record, section)

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "tests/support/test_paths.h"
+#include "tools/commands/step_clocks.h"
+#include "tools/inputs/config.h"
 #include "tools/inputs/predict.h"
 #include "traces/files/format.h"
 
@@ -43,8 +45,13 @@ Nanos predict_again(const Json& run, const Json& costs) {
   if (run["vpp"] != 1) options.shape.chunks = run["vpp"].get<std::int32_t>();
   options.shape.microbatches = run["microbatches"].get<std::int32_t>();
   options.cost.file = file;
-  const Nanos makespan =
-      tools::predict(run["schedule"].get<std::string>(), options).report.makespan;
+  const std::string schedule = run["schedule"].get<std::string>();
+  options = tools::read_inputs(std::move(options), {schedule});
+  if (run.contains("sm_mhz") && !run["sm_mhz"].is_null())
+    if (const auto scaled = tools::at_clock(options, run["pp"].get<std::int32_t>(),
+                                            run["sm_mhz"]["measured"].get<double>()))
+      options = *scaled;
+  const Nanos makespan = tools::predict(schedule, options).report.makespan;
   std::filesystem::remove(file);
   return makespan;
 }

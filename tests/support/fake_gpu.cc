@@ -281,7 +281,7 @@ const char* spin(const BubblescopeSpin* order, void* stream) {
 }
 
 void take_time(void* stream, double nanos, const SlowdownLaw* law) {
-  if (nanos > 0) state().clock.run(static_cast<Stream*>(stream)->at, nanos, law);
+  if (nanos > 0) state().clock.run(static_cast<Stream*>(stream)->at, nanos, law, true);
 }
 
 /// Divides the work of one multiprocessor by the number that the stream has.
@@ -337,9 +337,6 @@ void add_work(BubblescopeGpu& calls) {
     });
     return answer("multiply");
   };
-}
-
-void add_epilogues(BubblescopeGpu& calls) {
   calls.can_multiply = [](void*, const BubblescopeGemm* gemm, std::int32_t* can) {
     *can = state().gpu.knows_epilogues || gemm->epilogue == kBubblescopeNoEpilogue ? 1 : 0;
     return answer("can_multiply");
@@ -377,7 +374,6 @@ BubblescopeGpu make_calls() {
   add_events(calls);
   add_graphs(calls);
   add_work(calls);
-  add_epilogues(calls);
   add_activity(calls);
   return calls;
 }
@@ -391,6 +387,8 @@ FakeGpu& reset_fake_gpu(std::int32_t devices, std::int32_t multiprocessors) {
   state().gpu.clusters = {multiprocessors};
   return state().gpu;
 }
+
+DeviceClock& fake_gpu_clock() { return state().clock; }
 
 const BubblescopeGpu& fake_gpu_calls() {
   static const BubblescopeGpu calls = make_calls();

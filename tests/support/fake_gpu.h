@@ -46,6 +46,9 @@ struct FakeGpu {
 /// Replaces all devices by fresh ones with this many multiprocessors each.
 FakeGpu& reset_fake_gpu(std::int32_t devices, std::int32_t multiprocessors = 132);
 
+/// The clock of these devices.
+DeviceClock& fake_gpu_clock();
+
 /// The calls of the simulated GPU. Kernels and GEMMs are computed by exec/training in float32; in
 /// bfloat16 they only take their time.
 const BubblescopeGpu& fake_gpu_calls();

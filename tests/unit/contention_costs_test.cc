@@ -148,32 +148,5 @@ TEST(ContentionCosts, AreFilledByALineWhereNothingWasSeen) {
   EXPECT_TRUE(exec::fill_contention({{}, {}}).empty());
 }
 
-TEST(DeviceClock, KernelsOfBusyStreamsSlowEachOther) {
-  DeviceClock clock;
-  const SlowdownLaw law{1.5};
-  const std::size_t first = clock.add_stream(0);
-  const std::size_t second = clock.add_stream(0);
-  clock.run(first, 100, &law);
-  clock.run(second, 50, &law);
-  const std::int64_t first_end = clock.record(first);
-  const std::int64_t second_end = clock.record(second);
-  // They run together until the second has done 50 after 75; the first has then done 50 and
-  // continues alone.
-  EXPECT_DOUBLE_EQ(*clock.time_of(second_end), 75);
-  EXPECT_DOUBLE_EQ(*clock.time_of(first_end), 125);
-}
-
-TEST(DeviceClock, ABlockedStreamContinuesWhenItsWordIsSet) {
-  DeviceClock clock;
-  std::uint32_t word = 0;
-  const std::size_t stream = clock.add_stream(0);
-  clock.run(stream, 10);
-  clock.block(stream, &word);
-  const std::int64_t mark = clock.record(stream);
-  EXPECT_FALSE(clock.time_of(mark));
-  word = 1;
-  EXPECT_DOUBLE_EQ(*clock.time_of(mark), 10);
-}
-
 }  // namespace
 }  // namespace bubblescope::tests

@@ -48,7 +48,7 @@ TEST(Calibrate, FindsTheCostsOfASimulatedStep) {
   EXPECT_EQ(cost(2, OpKind::kBackward), -1);
   EXPECT_EQ(calibration.message->mean, 7);
   EXPECT_EQ(calibration.message->half_width, 0);
-  EXPECT_EQ(calibration.between_ops->mean, 0);
+  EXPECT_EQ(calibration.op_gap->mean, 0);
 }
 
 // Messages take 70 and ops 90 to 110, so many a message is still in flight when its reader's rank
@@ -67,8 +67,8 @@ TEST(Calibrate, AMessageOnItsWayIsNoGapBetweenOps) {
   const exec::Calibration calibration = exec::calibrate({&observation, 1}, 3);
   EXPECT_EQ(calibration.message->mean, 70);
   EXPECT_EQ(calibration.message->half_width, 0);
-  EXPECT_EQ(calibration.between_ops->mean, 0);
-  EXPECT_EQ(calibration.between_ops->half_width, 0);
+  EXPECT_EQ(calibration.op_gap->mean, 0);
+  EXPECT_EQ(calibration.op_gap->half_width, 0);
 }
 
 TEST(Calibrate, FindsWhatUpdatesCost) {

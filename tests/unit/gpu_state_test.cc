@@ -31,11 +31,11 @@ TEST(DeviceState, IsThatOfTheDeviceAtItsAddress) {
   const exec::Nvml nvml = open_fake();
   ASSERT_EQ(nvml.obstacle, "");
   exec::DeviceMonitor watch(nvml, {kBus}, std::chrono::hours(1));
-  watch.begin();
+  watch.begin_step();
+  watch.end_step();
   const exec::MonitoredDevices seen = watch.finish();
   ASSERT_EQ(seen.devices.size(), 1u);
-  // The first sample, the second, which is taken at the end because there was none before, and the
-  // third.
+  // The first sample, the second, at the end of the step, and the third.
   const auto sm = [](const exec::DeviceState& state) { return *state.sm_mhz; };
   EXPECT_EQ(sm(seen.devices[0].before), (exec::StateRange{1980, 1980}));
   EXPECT_EQ(sm(seen.devices[0].during), (exec::StateRange{1950, 1950}));
@@ -60,34 +60,62 @@ TEST(DeviceState, IsThatOfTheDeviceAtItsAddress) {
                 "[42,42],\"throttled_by\":\"power cap\",\"slowed_by\":\"power "
                 "cap\"},\"after\":{\"samples\":1,\"looks\":1,"
                 "\"sm_mhz\":[1920,1920]," +
-                all + "[43,43],\"throttled_by\":\"power cap\",\"slowed_by\":\"power cap\"}}]");
+                all +
+                "[43,43],\"throttled_by\":\"power cap\",\"slowed_by\":\"power cap\"},"
+                "\"steps\":[{\"samples\":1,\"looks\":1,\"sm_mhz\":[1950,1950]," +
+                all + "[42,42],\"throttled_by\":\"power cap\",\"slowed_by\":\"power cap\"}]}]");
 }
 
-TEST(DeviceState, IsSampledWhileStepsRun) {
+TEST(DeviceState, IsSampledWhileAStepRuns) {
   const exec::Nvml nvml = open_fake();
   exec::DeviceMonitor watch(nvml, {kBus}, std::chrono::milliseconds(1));
-  watch.begin();
-  watch.begin();  // called after every step
+  watch.begin_step();
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  watch.end_step();
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));
   const exec::MonitoredDevices seen = watch.finish();
   const exec::DeviceState& during = seen.devices[0].during;
   ASSERT_GE(during.samples, 2);
   // Every sample from the second on is 30 MHz lower.
   EXPECT_EQ(during.sm_mhz, (exec::StateRange{1950 - 30 * (during.samples - 1), 1950}));
   EXPECT_EQ(during.celsius, (exec::StateRange{42, 42 + during.samples - 1}));
+  // Not between steps: the last sample follows at once.
+  EXPECT_EQ(seen.devices[0].after.celsius->min_value, 42 + during.samples);
+}
+
+// A sample at the beginning, one per step, and one at the end, each 30 MHz lower.
+TEST(DeviceState, IsKnownOfEveryStep) {
+  const exec::Nvml nvml = open_fake();
+  exec::DeviceMonitor watch(nvml, {kBus}, std::chrono::hours(1));
+  for (int step = 0; step < 3; ++step) {
+    watch.begin_step();
+    watch.end_step();
+  }
+  EXPECT_EQ(watch.read_sm_mhz(), 1860);
+  const exec::MonitoredDevices seen = watch.finish();
+  EXPECT_EQ(exec::find_step_clocks(seen), (std::vector<double>{1950, 1920, 1890}));
+  EXPECT_EQ(seen.devices[0].during.sm_mhz, (exec::StateRange{1890, 1950}));
+  const exec::MonitoredDevices twice = exec::join(seen, seen);
+  EXPECT_EQ(exec::find_step_clocks(twice),
+            (std::vector<double>{1950, 1920, 1890, 1950, 1920, 1890}));
 }
 
 TEST(DeviceState, OfARunThatNeverGotToItsStepsIsKnown) {
   const exec::Nvml nvml = open_fake();
   exec::DeviceMonitor watch(nvml, {kBus});
-  EXPECT_EQ(watch.finish().devices[0].during.samples, 1);
+  const exec::MonitoredDevices seen = watch.finish();
+  EXPECT_EQ(seen.devices[0].during.samples, 1);
+  EXPECT_TRUE(exec::find_step_clocks(seen).empty());
 }
 
 TEST(DeviceState, IsNotKnownInOneLineWhereThereIsNoLibrary) {
   const exec::Nvml nvml = exec::open_nvml("libnone.so.1");
   exec::DeviceMonitor watch(nvml, {kBus});
-  watch.begin();
+  watch.begin_step();
+  watch.end_step();
+  EXPECT_FALSE(watch.read_sm_mhz());
   const exec::MonitoredDevices seen = watch.finish();
+  EXPECT_TRUE(exec::find_step_clocks(seen).empty());
   EXPECT_EQ(exec::to_string(seen),
             "clocks, power and temperature could not be read: libnone.so.1 was not found");
   EXPECT_EQ(write_json(seen), "\"device_state\":\"libnone.so.1 was not found\"");
@@ -109,7 +137,8 @@ TEST(DeviceState, ALibraryWithoutItsCallsIsNotCalled) {
 TEST(DeviceState, IsSilentWhereNoDeviceHasAnAddress) {
   const exec::Nvml nvml = exec::open_nvml("libnone.so.1");
   exec::DeviceMonitor watch(nvml, {});
-  watch.begin();
+  watch.begin_step();
+  watch.end_step();
   EXPECT_EQ(exec::to_string(watch.finish()), "");
 }
 

@@ -229,8 +229,8 @@ TEST(OpGap, IsFoundByCalibrationAndIsNoPartOfAnOp) {
   const std::vector<Timeline> steps{simulate(program, costs_of(schedule, 70))};
   const exec::Observation observation{program, steps};
   const exec::Calibration calibration = exec::calibrate({&observation, 1}, 3);
-  EXPECT_EQ(calibration.between_ops->mean, kGap);
-  EXPECT_EQ(calibration.between_ops->half_width, 0);
+  EXPECT_EQ(calibration.op_gap->mean, kGap);
+  EXPECT_EQ(calibration.op_gap->half_width, 0);
   EXPECT_EQ(calibration.message->mean, 70);
   EXPECT_EQ(calibration.ops[1][static_cast<std::size_t>(OpKind::kForward)]->mean, 40);
 }

@@ -80,6 +80,20 @@ TEST(TimelineFile, RoundTripsRandomSchedulesInEveryOverlapMode) {
   }
 }
 
+// With gaps of 5 between ops, an op that is ready has slack only beyond its gap.
+TEST(TimelineFile, KeepsGapsAndTheSlackThatFollowsFromThem) {
+  traces::TimelineFile step{require_valid(traces::parse_schedule_text("0F0 0F1 | 1F0 1F1"))};
+  step.program = std::get<Program>(lower(step.schedule));
+  CostModel costs = spread({}, step.schedule);
+  costs.op_gap = 5;
+  step.timeline = simulate(step.program, costs);
+  const traces::TimelineFile again = read(write(step));
+  EXPECT_EQ(again.timeline.gaps, step.timeline.gaps);
+  EXPECT_EQ(write(again), write(step));
+  EXPECT_EQ(analyze(again.schedule, again.program, again.timeline).slack,
+            analyze(step.schedule, step.program, step.timeline).slack);
+}
+
 TEST(TimelineFile, IsRecognized) {
   EXPECT_TRUE(traces::is_timeline(write(time(traces::parse_schedule_text("0F0")))));
   EXPECT_FALSE(traces::is_timeline("0F0"));

@@ -92,7 +92,8 @@ CalibratedCosts measure_costs(Request request, const exec::Processes& processes)
   std::move(measurements.begin() + static_cast<std::ptrdiff_t>(own), measurements.end(),
             std::back_inserter(wider));
   measurements.erase(measurements.begin() + static_cast<std::ptrdiff_t>(own), measurements.end());
-  return make_measured_costs(measurements, wider, {context, request.contention});
+  return make_measured_costs(std::move(measurements), std::move(wider),
+                             {context, request.contention});
 }
 
 }  // namespace

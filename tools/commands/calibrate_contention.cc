@@ -8,6 +8,7 @@
 #include "exec/calibration/contention_program.h"
 #include "exec/calibration/kind_contention.h"
 #include "tools/commands/calibrate_messages.h"
+#include "tools/commands/step_clocks.h"
 
 namespace bubblescope::tools {
 
@@ -68,8 +69,9 @@ CalibratedCosts with_contention(CalibratedCosts costs, const std::vector<Measure
   const ValidSchedule& schedule = schedules[0].step.schedule;
   const exec::ContentionRequest request{schedule->stages(), schedules[0].ranks_per_device};
   const Program program = exec::contention_program(schedule, request.ranks_per_device);
-  const std::vector<Timeline> steps = time_program(schedule, program, context);
-  const exec::Observation observation{program, steps};
+  TimedSteps timed = time_program(schedule, program, context);
+  if (costs.table.sm_mhz) scale_to_clock(timed.steps, timed.devices, *costs.table.sm_mhz);
+  const exec::Observation observation{program, timed.steps};
   const exec::ContentionCosts apart = exec::find_contention_costs({&observation, 1}, request);
   const std::vector<exec::Observation> real_steps = collect_observations(schedules);
   const exec::ContentionCosts together = exec::find_contention_costs(real_steps, request);

@@ -56,7 +56,7 @@ CopyEvidence measure_copies(const ValidSchedule& moved, const Measurement& measu
                             const MemoryModel& memory, const RunContext& context) {
   const bool by_host = !offloads_to_rank(moved, 0);
   const Program program = exec::copies_program(moved, measured.ranks_per_device);
-  const std::vector<Timeline> steps = time_program(moved, program, context);
+  const std::vector<Timeline> steps = time_program(moved, program, context).steps;
   CopyEvidence evidence;
   evidence.stages =
       exec::find_copy_costs({program, steps}, {moved->stages(), measured.ranks_per_device});

@@ -9,6 +9,7 @@
 #include "tools/commands/calibrate_contention.h"
 #include "tools/commands/calibrate_copies.h"
 #include "tools/commands/calibrate_messages.h"
+#include "tools/commands/step_clocks.h"
 
 namespace bubblescope::tools {
 
@@ -55,6 +56,18 @@ MemoryModel measured_memory(const Schedule& schedule, const RunOptions& run) {
                    : exec::training_memory(schedule, run.training);
 }
 
+/// Scales all steps to their median clock, and returns it; does nothing if that is not known.
+std::optional<double> bring_to_one_clock(std::vector<Measurement>& measurements,
+                                         std::vector<Measurement>& wider) {
+  std::vector<Measurement*> all;
+  for (std::vector<Measurement>* const some : {&measurements, &wider})
+    for (Measurement& each : *some) all.push_back(&each);
+  const std::optional<double> sm_mhz = find_median_sm_mhz({all.begin(), all.end()});
+  if (!sm_mhz) return std::nullopt;
+  for (Measurement* const each : all) scale_to_clock(each->steps, each->devices, *sm_mhz);
+  return sm_mhz;
+}
+
 /// The stages of schedules, without contention.
 std::vector<StageEntry> stages_of(const std::vector<Measurement>& measurements,
                                   const RunOptions& run) {
@@ -89,20 +102,20 @@ LowerOptions choose_calibration_lowering(const PredictOptions& predict, const Ru
   return options;
 }
 
-CalibratedCosts make_measured_costs(const std::vector<Measurement>& measurements,
-                                    const std::vector<Measurement>& wider,
-                                    const CostRequest& request) {
+CalibratedCosts make_measured_costs(std::vector<Measurement> measurements,
+                                    std::vector<Measurement> wider, const CostRequest& request) {
   const RunOptions& run = request.context.run;
+  const std::optional<double> sm_mhz = bring_to_one_clock(measurements, wider);
   const std::vector<exec::Observation> observations = collect_observations(measurements);
   const ValidSchedule& schedule = measurements[0].step.schedule;
   const exec::Calibration calibration = exec::calibrate(observations, schedule->stages());
   const MemoryModel memory = measured_memory(schedule, run);
   CalibratedCosts costs;
+  costs.table.sm_mhz = sm_mhz;
   costs.table.stages = stage_costs(calibration, schedule, memory);
   if (calibration.message)
     costs.table.message.latency = std::max<Nanos>(0, calibration.message->mean);
-  if (calibration.between_ops)
-    costs.table.op_gap = std::max<Nanos>(0, calibration.between_ops->mean);
+  if (calibration.op_gap) costs.table.op_gap = std::max<Nanos>(0, calibration.op_gap->mean);
   costs.measured = {measurements[0].backend, measurements[0].work, measurements[0].device,
                     calibration};
   costs.table = with_copies(std::move(costs.table), measurements[0], memory, request.context);

@@ -21,9 +21,9 @@ struct CostRequest {
 
 /// Makes costs of measured schedules with equal stages. `wider` are measured schedules of equal
 /// layers per stage with more stages, from which come the costs of a middle stage; may be empty.
-/// Throws Error if a further measurement fails.
-CalibratedCosts make_measured_costs(const std::vector<Measurement>& measurements,
-                                    const std::vector<Measurement>& wider,
-                                    const CostRequest& request);
+/// Where the clock of every step is known, costs are those at the median clock. Throws Error if a
+/// further measurement fails.
+CalibratedCosts make_measured_costs(std::vector<Measurement> measurements,
+                                    std::vector<Measurement> wider, const CostRequest& request);
 
 }  // namespace bubblescope::tools

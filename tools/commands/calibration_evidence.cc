@@ -70,7 +70,7 @@ void write_evidence_json(JsonWriter& json, const CalibrationEvidence& evidence) 
   json.member("device", evidence.device);
   write_stages(json, evidence.calibration);
   write_estimate(json, "message", evidence.calibration.message);
-  write_estimate(json, "between_ops", evidence.calibration.between_ops);
+  write_estimate(json, "op_gap", evidence.calibration.op_gap);
   if (!evidence.samples.empty()) write_samples(json, evidence.samples);
   if (evidence.messages) write_messages(json, *evidence.messages);
   json.end_object();

@@ -3,7 +3,7 @@
 //   {"backend": "cuda", "work": "transformer", "device": "...",
 //    "stages": [{"forward": {"mean": "10ns", "half_width_95": "1ns", "jitter": 0.1, "samples": 80},
 //                ...}],
-//    "message": {...}, "between_ops": {...},
+//    "message": {...}, "op_gap": {...},
 //    "samples_by_busy_ranks": [{"forward": [80, 12]}],
 //    "messages": {"by_size": [{"bytes": 65536, "time": "1500ns"}],
 //                 "samples_by_busy_ranks": [40, 12]}}

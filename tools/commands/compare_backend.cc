@@ -9,6 +9,7 @@
 
 #include "tools/commands/calibrate_costs.h"
 #include "tools/commands/measure_together.h"
+#include "tools/commands/step_clocks.h"
 #include "tools/print.h"
 
 namespace bubblescope::tools {
@@ -132,7 +133,8 @@ class CalibratedRun {
     measurements.erase(split, measurements.end());
     options.cost.file = "costs measured beside the schedules";
     options.cost.any_uniform = false;
-    options.cost.content = make_measured_costs(measurements, wide, {context_, false}).table;
+    options.cost.content =
+        make_measured_costs(std::move(measurements), std::move(wide), {context_, false}).table;
     options.cost.content->file = options.cost.file;
     return options;
   }
@@ -144,6 +146,20 @@ class CalibratedRun {
   std::vector<Calibrator> narrow_;  ///< measure the costs of the stages
   std::vector<Calibrator> wide_;    ///< and of those between, for more chunks per rank
 };
+
+/// Predicts a step for the clock at which it was measured, and judges that by the measurement.
+Comparison judge_at_clock(const ComparedRow& row, Measurement measured,
+                          const PredictOptions& options, const RunOptions& run) {
+  const std::optional<double> sm_mhz = find_sm_mhz(measured);
+  std::optional<PredictOptions> scaled;
+  if (sm_mhz) scaled = at_clock(options, row.step->schedule->shape.ranks, *sm_mhz);
+  Comparison comparison =
+      judge_prediction(row.name, scaled ? predict(row.step->schedule, *scaled) : *row.step,
+                       std::move(measured), run);
+  comparison.measured_sm_mhz = sm_mhz;
+  if (options.cost.content) comparison.costs_sm_mhz = options.cost.content->sm_mhz;
+  return comparison;
+}
 
 void expect_unbroken(const std::vector<Measurement>& measurements) {
   if (measurements.empty() || !measurements.back().breakdown) return;
@@ -175,7 +191,7 @@ std::vector<Comparison> compare_rows(std::vector<ComparedRow> rows,
   std::vector<Measurement> measurements =
       measure_together(programs, [&](std::size_t index, const Measurement& measurement) {
         if (first == 0 && reports)
-          results.write(judge_prediction(rows[index].name, *rows[index].step, measurement, run));
+          results.write(judge_at_clock(rows[index], measurement, request.options, run));
       });
   expect_unbroken(measurements);
   std::vector<Measurement> own(
@@ -185,10 +201,8 @@ std::vector<Comparison> compare_rows(std::vector<ComparedRow> rows,
   const PredictOptions options = calibrated.price(std::move(measurements));
   std::vector<Comparison> comparisons;
   for (std::size_t at = 0; at < rows.size(); ++at) {
-    TimedStep predicted =
-        first == 0 ? std::move(*rows[at].step) : predict(rows[at].step->schedule, options);
-    comparisons.push_back(
-        judge_prediction(rows[at].name, std::move(predicted), std::move(own[at]), run));
+    if (first > 0) rows[at].step = predict(rows[at].step->schedule, options);
+    comparisons.push_back(judge_at_clock(rows[at], std::move(own[at]), options, run));
     if (first > 0 && reports) results.write(comparisons.back());
   }
   return comparisons;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "sim/ir/bytes_text.h"
@@ -141,11 +142,23 @@ void write_spread(traces::JsonWriter& json, const StepSpread& spread) {
   json.member("drift_ns", spread.drift).end_object();
 }
 
+bool has_clocks(const Comparison& comparison) {
+  return comparison.costs_sm_mhz && comparison.measured_sm_mhz;
+}
+
+/// Writes the clock of the costs, and the one to which the prediction was scaled.
+void write_clocks(traces::JsonWriter& json, const Comparison& comparison) {
+  if (!has_clocks(comparison)) return;
+  json.key("sm_mhz").begin_object().key("costs").shortest(*comparison.costs_sm_mhz);
+  json.key("measured").shortest(*comparison.measured_sm_mhz).end_object();
+}
+
 /// Writes what a measured report has beside its own numbers.
 void write_comparison(traces::JsonWriter& json, const Comparison& comparison) {
   write_measurement_json(json.line(1), comparison.measured);
   write_spread(json.line(1), compute_spread(comparison.measured));
   json.member("within_spread", is_within_spread(comparison));
+  write_clocks(json, comparison);
   write_error(json, comparison.error);
   write_divergence(json, comparison.error.first_divergence);
   if (!comparison.predicted_pools.empty())
@@ -187,6 +200,24 @@ std::string within_text(const std::vector<Comparison>& comparisons) {
       "predicted steps within the spread of the measured ones: {} of {}; between two blocks of "
       "steps the median moved by up to {:.1f} %\n",
       within, comparisons.size(), 100 * drift);
+}
+
+/// "predictions are scaled from the 1980 MHz of the costs to the 1755 to 1920 MHz of the steps";
+/// empty where clocks are not known.
+std::string clocks_text(const std::vector<Comparison>& comparisons) {
+  double low = std::numeric_limits<double>::infinity();
+  double high = 0;
+  for (const Comparison& comparison : comparisons) {
+    if (!has_clocks(comparison)) return {};
+    low = std::min(low, *comparison.measured_sm_mhz);
+    high = std::max(high, *comparison.measured_sm_mhz);
+  }
+  const std::string lowest = fmt::format("{:.0f}", low);
+  const std::string highest = fmt::format("{:.0f}", high);
+  return fmt::format(
+      "predictions are scaled from the {:.0f} MHz of the costs to the {} MHz of the measured "
+      "steps\n",
+      *comparisons[0].costs_sm_mhz, lowest == highest ? lowest : lowest + " to " + highest);
 }
 
 /// Empty if nothing was verified.
@@ -289,7 +320,7 @@ std::string write_comparison_text(const std::vector<Comparison>& comparisons,
       divergences += fmt::format("{:<{}}{}\n", "", width, describe_pools(comparison));
   }
   text += "\n" + divergences;
-  text += within_text(comparisons);
+  text += within_text(comparisons) + clocks_text(comparisons);
   text += order_text(compute_order_agreement(comparisons));
   const Measurement& first = comparisons[0].measured;
   return text +

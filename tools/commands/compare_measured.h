@@ -29,6 +29,10 @@ struct Comparison {
   Measurement measured;
   std::vector<Bytes> predicted_pools = {};  ///< [rank]; empty if activations have no pools
   PredictionError error = {};
+  /// The clocks of the costs and of the measured steps, to which the prediction was scaled; empty
+  /// where they are not known.
+  std::optional<double> costs_sm_mhz = {};
+  std::optional<double> measured_sm_mhz = {};
 };
 
 /// Judges a prediction by what was measured.

@@ -18,12 +18,6 @@ std::atomic<bool> interrupted = false;
 
 constexpr std::array<int, 2> kSignals{SIGINT, SIGTERM};
 
-exec::Execution execute_on(exec::Backend& backend, const Program& program, const RunOptions& run,
-                           const std::function<void()>& after_step) {
-  return exec::execute(program, backend, exec::find_backend(run.backend).name,
-                       {run.warmup, run.steps, after_step});
-}
-
 /// A thread that does not come back from a library cannot be unwound.
 [[noreturn]] void end_program(const std::string& why) {
   print_error(why);
@@ -103,15 +97,23 @@ Measurement measure(const ValidSchedule& schedule, const Program& program,
   return measurement;
 }
 
-std::vector<Timeline> time_program(const ValidSchedule& schedule, const Program& program,
-                                   const RunContext& context) {
+TimedSteps time_program(const ValidSchedule& schedule, const Program& program,
+                        const RunContext& context) {
   const Models models = load_models(schedule, context.options);
   const exec::Job job = start_job(schedule, program, models.costs, context);
-  exec::Execution execution = execute_on(*job.backend, program, context.run, nullptr);
+  exec::DeviceMonitor monitor(exec::open_nvml(), job.buses);
+  exec::StepSeries series(program, *job.backend, exec::find_backend(context.run.backend).name, {});
+  for (std::int32_t step = -context.run.warmup; step < context.run.steps; ++step) {
+    if (step >= 0) monitor.begin_step();
+    const bool runs = series.run(step >= 0);
+    if (step >= 0) monitor.end_step();
+    if (!runs) break;
+  }
+  exec::Execution execution = std::move(series).take();
   if (execution.breakdown)
     throw Error(execution.breakdown->fault,
                 "ops under contention: " + execution.breakdown->message);
-  return std::move(execution.steps);
+  return {std::move(execution.steps), monitor.finish()};
 }
 
 }  // namespace bubblescope::tools

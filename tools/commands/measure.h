@@ -85,9 +85,15 @@ exec::BackendRequest make_backend_request(exec::Work work, const RunContext& con
 exec::Job start_job(const ValidSchedule& schedule, const Program& program, const CostModel& costs,
                     const RunContext& context);
 
+/// Measured steps, and the state of the devices in each.
+struct TimedSteps {
+  std::vector<Timeline> steps;
+  exec::MonitoredDevices devices;
+};
+
 /// Times the steps of a Program with a schedule's ops, which need not be the schedule's own, on a
 /// backend that enqueues work on devices. Weights are not updated. Throws Error where a run fails.
-std::vector<Timeline> time_program(const ValidSchedule& schedule, const Program& program,
-                                   const RunContext& context);
+TimedSteps time_program(const ValidSchedule& schedule, const Program& program,
+                        const RunContext& context);
 
 }  // namespace bubblescope::tools

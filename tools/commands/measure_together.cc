@@ -3,12 +3,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <deque>
+#include <limits>
 #include <memory>
 #include <utility>
 
 #include "exec/runtime/blob.h"
 #include "sim/analysis/analyze.h"
 #include "tools/commands/measured_job.h"
+#include "tools/print.h"
 
 namespace bubblescope::tools {
 
@@ -19,17 +22,18 @@ using Clock = std::chrono::steady_clock;
 /// The steps of the first of two blocks.
 std::int32_t first_half(const RunOptions& run) { return (run.steps + 1) / 2; }
 
-/// Decides when everything is warm. Processes of one run must take equal decisions, so they follow
-/// the lowest rank.
+/// Decides when everything is warm: after some steps, some time, and until the device's clock is
+/// steady. Processes of one run must take equal decisions, so they follow the lowest rank.
 class WarmUp {
  public:
   explicit WarmUp(const RunContext& context) : context_(context) {}
 
-  /// Whether a program that has run this many steps has to run another one.
-  bool wants(std::int32_t steps) const {
+  /// Whether a program that has run this many steps has to run another one. `sm_mhz` is the clock
+  /// now, if it is known.
+  bool wants(std::int32_t steps, std::optional<double> sm_mhz) {
     if (steps < context_.run.warmup) return true;
     if (context_.run.warmup_time == 0) return false;
-    const bool is_cold = Clock::now() - begin_ < std::chrono::nanoseconds(context_.run.warmup_time);
+    const bool is_cold = is_cold_here(sm_mhz);
     if (!context_.processes.here()) return is_cold;
     exec::BlobWriter writer;
     writer.write(is_cold);
@@ -38,8 +42,32 @@ class WarmUp {
   }
 
  private:
+  static constexpr int kMaxExtension = 2;  ///< times the warm-up time, at most
+  static constexpr double kSteady = 0.01;
+
+  bool is_cold_here(std::optional<double> sm_mhz) {
+    const std::chrono::nanoseconds least(context_.run.warmup_time);
+    const Clock::time_point now = Clock::now();
+    if (sm_mhz) clocks_.emplace_back(now, *sm_mhz);
+    while (clocks_.size() > 1 && clocks_[1].first + least / 4 < now) clocks_.pop_front();
+    if (now - begin_ < least) return true;
+    return !is_steady() && now - begin_ < kMaxExtension * least;
+  }
+
+  /// Whether the clock has not moved in the last quarter of the time.
+  bool is_steady() const {
+    double low = std::numeric_limits<double>::infinity();
+    double high = 0;
+    for (const auto& [time, mhz] : clocks_) {
+      low = std::min(low, mhz);
+      high = std::max(high, mhz);
+    }
+    return clocks_.empty() || high - low <= kSteady * high;
+  }
+
   const RunContext& context_;
   Clock::time_point begin_ = Clock::now();
+  std::deque<std::pair<Clock::time_point, double>> clocks_;
 };
 
 /// All programs exist at once; a round runs a step of each.
@@ -59,6 +87,18 @@ class Rounds {
       return false;
     }
     return true;
+  }
+
+  std::optional<double> read_sm_mhz() const { return jobs_[0]->read_sm_mhz(); }
+
+  /// Whether the run that broke down had failed, not hung or been interrupted.
+  bool has_failed() const {
+    return broken_ && jobs_[*broken_]->breakdown()->reason == exec::AbortReason::kFailure;
+  }
+
+  void report_first_block(const OnMeasured& on_measured) {
+    for (std::size_t index = 0; index < jobs_.size(); ++index)
+      on_measured(index, jobs_[index]->report_so_far());
   }
 
   std::vector<Measurement> finish(const OnMeasured& on_measured, std::size_t first_block) {
@@ -82,26 +122,46 @@ class Rounds {
   std::optional<std::size_t> broken_;
 };
 
-std::vector<Measurement> alternate_steps(std::span<const Measurable> programs,
-                                         const OnMeasured& on_measured) {
+/// Empty if the programs are on a device that cannot hold all of them.
+std::optional<Rounds> make_rounds(std::span<const Measurable> programs, bool on_device) {
+  try {
+    return std::optional<Rounds>(std::in_place, programs);
+  } catch (const Error& error) {
+    if (!on_device || programs.size() == 1 || error.fault() != Fault::kMachine) throw;
+    return std::nullopt;
+  }
+}
+
+/// Empty if the programs are on a device that cannot hold all of them. Activations are allocated in
+/// the first step, so the first round decides.
+std::optional<std::vector<Measurement>> alternate_steps(std::span<const Measurable> programs,
+                                                        bool on_device,
+                                                        const OnMeasured& on_measured) {
   const RunContext& context = programs[0].context;
-  Rounds rounds(programs);
-  const WarmUp warm_up(context);
+  std::optional<Rounds> rounds = make_rounds(programs, on_device);
+  if (!rounds) return std::nullopt;
+  WarmUp warm_up(context);
   bool runs = true;
-  for (std::int32_t step = 0; runs && warm_up.wants(step); ++step) runs = rounds.run(false, false);
+  for (std::int32_t step = 0; runs && warm_up.wants(step, rounds->read_sm_mhz()); ++step) {
+    runs = rounds->run(false, false);
+    if (step == 0 && on_device && programs.size() > 1 && rounds->has_failed()) return std::nullopt;
+  }
   const std::int32_t first_block = first_half(context.run);
-  for (std::int32_t step = 0; runs && step < context.run.steps; ++step)
-    runs = rounds.run(true, step >= first_block);
-  return rounds.finish(on_measured,
-                       first_block < context.run.steps ? static_cast<std::size_t>(first_block) : 0);
+  const bool has_two = first_block < context.run.steps;
+  for (std::int32_t step = 0; runs && step < context.run.steps; ++step) {
+    if (step == first_block) rounds->report_first_block(on_measured);
+    runs = rounds->run(true, step >= first_block);
+  }
+  return rounds->finish(on_measured, has_two ? static_cast<std::size_t>(first_block) : 0);
 }
 
 /// Runs one block of a program.
-Measurement measure_block(const Measurable& program, const WarmUp& warm_up, std::int32_t steps,
+Measurement measure_block(const Measurable& program, WarmUp& warm_up, std::int32_t steps,
                           exec::SerialReferences* references) {
   MeasuredJob job(program.schedule, program.program, program.context);
   bool runs = true;
-  for (std::int32_t step = 0; runs && warm_up.wants(step); ++step) runs = job.run_step(false);
+  for (std::int32_t step = 0; runs && warm_up.wants(step, job.read_sm_mhz()); ++step)
+    runs = job.run_step(false);
   for (std::int32_t step = 0; runs && step < steps; ++step) runs = job.run_step(true);
   return std::move(job).finish(references);
 }
@@ -116,21 +176,18 @@ void append(Measurement& measurement, Measurement second) {
   std::move(second.steps.begin(), second.steps.end(), std::back_inserter(measurement.steps));
   measurement.makespans.insert(measurement.makespans.end(), second.makespans.begin(),
                                second.makespans.end());
-  const Timeline& shown = exec::median_step(measurement.steps);
-  const bool is_new =
-      static_cast<std::size_t>(&shown - measurement.steps.data()) >= measurement.first_block;
-  measurement.step.timeline = shown;
+  measurement.step.timeline = exec::median_step(measurement.steps);
   TimedStep& step = measurement.step;
   step.report = analyze(step.schedule, step.program, step.timeline, step.models.memory);
   for (std::size_t rank = 0; rank < measurement.peak_bytes.size(); ++rank)
     step.report.ranks[rank].peak.bytes = measurement.peak_bytes[rank];
-  if (is_new) measurement.devices = std::move(second.devices);
+  measurement.devices = exec::join(std::move(measurement.devices), second.devices);
 }
 
 std::vector<Measurement> alternate_blocks(std::span<const Measurable> programs,
                                           const OnMeasured& on_measured) {
   const RunOptions& run = programs[0].context.run;
-  const WarmUp warm_up(programs[0].context);
+  WarmUp warm_up(programs[0].context);
   exec::SerialReferences references;
   std::vector<Measurement> measurements;
   for (std::size_t index = 0; index < programs.size(); ++index) {
@@ -153,9 +210,14 @@ std::vector<Measurement> alternate_blocks(std::span<const Measurable> programs,
 std::vector<Measurement> measure_together(std::span<const Measurable> programs,
                                           const OnMeasured& on_measured) {
   const exec::BackendDef& def = exec::find_backend(programs[0].context.run.backend);
-  const bool is_one_process_of_the_host = !def.start && !def.join;
-  return is_one_process_of_the_host ? alternate_steps(programs, on_measured)
-                                    : alternate_blocks(programs, on_measured);
+  if (def.join) return alternate_blocks(programs, on_measured);
+  const bool on_device = static_cast<bool>(def.start);
+  if (auto measurements = alternate_steps(programs, on_device, on_measured))
+    return *std::move(measurements);
+  print_message(
+      "bubblescope: the device cannot hold all schedules at once, so they do not alternate step by "
+      "step but in two blocks each\n");
+  return alternate_blocks(programs, on_measured);
 }
 
 }  // namespace bubblescope::tools

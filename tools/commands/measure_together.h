@@ -1,9 +1,10 @@
 // Measures several programs side by side, so that drift of the machine hits all alike: after a
 // common warm-up, every program is measured in two blocks with the other programs in between.
 //
-//   warm-up   A B C A B C ...        until --warmup steps of each and two seconds have passed
-//   block 1   A B C A B C            on a backend in one process of the host: step by step;
-//   block 2   C B A C B A            on others: AA BB CC, AA BB CC, each time set up again
+//   warm-up   A B C A B C ...        until --warmup steps of each and two seconds have passed, and
+//                                    the device's clock is steady
+//   block 1   A B C A B C            in one process: step by step, if a device can hold all of them;
+//   block 2   C B A C B A            else AA BB CC, AA BB CC, each time set up again
 #pragma once
 
 #include <functional>
@@ -21,8 +22,8 @@ struct Measurable {
   const RunContext& context;
 };
 
-/// Called with a program's index when its measurement, or its first block, is complete. After a
-/// first block it is called again with both.
+/// Called with a program's index when its first block is complete, and again when its measurement
+/// is. If there is one block, it is called once.
 using OnMeasured = std::function<void(std::size_t index, const Measurement& measurement)>;
 
 /// Returns the measurements in the order of the programs, with RunOptions::steps steps each; the

@@ -74,9 +74,11 @@ MeasuredJob::MeasuredJob(const ValidSchedule& schedule, const Program& program,
 MeasuredJob::~MeasuredJob() = default;
 
 bool MeasuredJob::run_step(bool is_measured) {
-  if (is_measured && measured_ == 0 && monitor_) monitor_->begin();
   ++(is_measured ? measured_ : warmups_);
-  return series_->run(is_measured);
+  if (is_measured && monitor_) monitor_->begin_step();
+  const bool runs = series_->run(is_measured);
+  if (is_measured && monitor_) monitor_->end_step();
+  return runs;
 }
 
 exec::TrainingIdentity MeasuredJob::identity() const {
@@ -106,48 +108,55 @@ void MeasuredJob::verify(exec::SerialReferences* references, std::int32_t copies
       measurement_.trained, references->find(whole, context_.run.training, steps_trained()));
 }
 
-void MeasuredJob::collect_training(exec::SerialReferences* references) {
-  measurement_.peak_bytes = training_->peak_bytes();
-  measurement_.trained = training_->result();
-  verify(references, 1);
-}
-
 /// Weights are downloaded only if someone needs them.
-void MeasuredJob::collect_job(exec::SerialReferences* references) {
-  if (!job_->result) return;
-  measurement_.peak_bytes = job_->peak_bytes();
-  if (job_->pools) measurement_.pools = job_->pools();
-  if (job_->epilogues) measurement_.epilogues = job_->epilogues();
+void MeasuredJob::collect_weights(exec::SerialReferences* references) {
+  if (training_) {
+    measurement_.trained = training_->result();
+    return verify(references, 1);
+  }
+  if (!job_ || !job_->result) return;
   const bool verifies = references != nullptr && context_.run.verification;
   if (!verifies && !context_.run.keeps_weights) return;
   measurement_.trained = job_->result();
   verify(references, job_->copies);
 }
 
+void MeasuredJob::fill_in(Measurement& measurement, exec::Execution execution) const {
+  for (const Timeline& timeline : execution.steps)
+    measurement.makespans.push_back(compute_makespan(timeline));
+  measurement.breakdown = std::move(execution.breakdown);
+  TimedStep& step = measurement.step;
+  step.timeline =
+      measurement.breakdown ? execution.steps.back() : exec::median_step(execution.steps);
+  measurement.steps = std::move(execution.steps);
+  step.report = analyze(step.schedule, step.program, step.timeline, step.models.memory);
+  if (measurement.breakdown) return;
+  if (training_) measurement.peak_bytes = training_->peak_bytes();
+  if (job_ && job_->peak_bytes) measurement.peak_bytes = job_->peak_bytes();
+  if (job_ && job_->pools) measurement.pools = job_->pools();
+  if (job_ && job_->epilogues) measurement.epilogues = job_->epilogues();
+  for (std::size_t rank = 0; rank < measurement.peak_bytes.size(); ++rank)
+    step.report.ranks[rank].peak.bytes = measurement.peak_bytes[rank];
+}
+
+Measurement MeasuredJob::report_so_far() const {
+  Measurement so_far = measurement_;
+  fill_in(so_far, series_->execution());
+  return so_far;
+}
+
 Measurement MeasuredJob::finish(exec::SerialReferences* references) && {
   exec::Execution execution = take_steps();
-  for (const Timeline& timeline : execution.steps)
-    measurement_.makespans.push_back(compute_makespan(timeline));
   if (execution.breakdown) {
     std::string& message = execution.breakdown->message;
     message = execution.steps.back().breakdown = name_flags(message);
   }
-  measurement_.breakdown = std::move(execution.breakdown);
-  TimedStep& step = measurement_.step;
-  step.timeline =
-      measurement_.breakdown ? execution.steps.back() : exec::median_step(execution.steps);
-  measurement_.steps = std::move(execution.steps);
-  if (!measurement_.breakdown) {
-    if (training_) collect_training(references);
-    if (job_) collect_job(references);
-  }
+  fill_in(measurement_, std::move(execution));
+  if (!measurement_.breakdown) collect_weights(references);
   series_.reset();
   own_backend_.reset();
   job_.reset();
   training_.reset();
-  step.report = analyze(step.schedule, step.program, step.timeline, step.models.memory);
-  for (std::size_t rank = 0; rank < measurement_.peak_bytes.size(); ++rank)
-    step.report.ranks[rank].peak.bytes = measurement_.peak_bytes[rank];
   return std::move(measurement_);
 }
 

@@ -22,6 +22,17 @@ class MeasuredJob {
   /// other step may run.
   bool run_step(bool is_measured);
 
+  /// The SM clock of the devices now; empty if it is not known.
+  std::optional<double> read_sm_mhz() const {
+    return monitor_ ? monitor_->read_sm_mhz() : std::nullopt;
+  }
+  /// Why the last step broke down; empty if it did not.
+  const std::optional<exec::Breakdown>& breakdown() const { return series_->execution().breakdown; }
+
+  /// The results so far, without a verification and the state of devices. At least one step must
+  /// have been measured.
+  Measurement report_so_far() const;
+
   /// The training on this host; null if there is none.
   exec::Training* training() { return training_.get(); }
   /// The settings on which the training's numbers depend. Requires a training.
@@ -33,8 +44,8 @@ class MeasuredJob {
 
  private:
   exec::Execution take_steps();
-  void collect_training(exec::SerialReferences* references);
-  void collect_job(exec::SerialReferences* references);
+  void fill_in(Measurement& measurement, exec::Execution execution) const;
+  void collect_weights(exec::SerialReferences* references);
   void verify(exec::SerialReferences* references, std::int32_t copies);
   /// With those of the run that was resumed.
   std::int32_t steps_trained() const {

@@ -74,6 +74,9 @@ void write_device_state_json(JsonWriter& json, const exec::MonitoredDevices& mon
     write_state(json.key("before"), device.before);
     write_state(json.key("during"), device.during);
     write_state(json.key("after"), device.after);
+    json.key("steps").begin_array();
+    for (const exec::DeviceState& step : device.steps) write_state(json, step);
+    json.end_array();
     json.end_object();
   }
   json.end_array();

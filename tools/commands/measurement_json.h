@@ -5,7 +5,8 @@
 //   "pools":{"peak_bytes":[...],"reserved_bytes":[...]},
 //   "epilogues":[{"epilogue":"gelu","rows":8,"k":8,"columns":32,"fused":true},...],
 //   "device_state":[{"bus":...,"before":{...},"during":{"samples":12,"sm_mhz":[1755,1980],...,
-//                    "throttled_by":"power cap"},"after":{...}}],
+//                    "throttled_by":"power cap"},"after":{...},
+//                    "steps":[{"samples":1,...},...]}],                  one per measured step
 //   "training":{"steps":4,"losses":[4.2,4.1,3.9,3.8],"weights_digest":"9f86d081884c7d65"},
 //   "checkpoints":{...},                            as in checkpoints.h
 //   "activity":{"kernels":96,"copies":12,"clears":4,"lost":0,"untimed":0,"ops_ns":12400000,

@@ -147,6 +147,14 @@ void read_memory(const JsonNode& root, CostTable& costs) {
 }
 
 /// Reads the kinds of stages, after the replicas, with which they do not go.
+void read_devices(const JsonNode& root, CostTable& costs) {
+  if (const auto gap = root.find("op_gap")) costs.op_gap = gap->duration();
+  if (const auto clock = root.find("sm_mhz")) costs.sm_mhz = clock->positive_number();
+  if (const auto ranks = root.find("ranks_per_device"))
+    costs.ranks_per_device = ranks->integer32(1, kMaxStage);
+  costs.kind_weights = read_kind_contention(root);
+}
+
 void read_stage_kinds(const JsonNode& root, CostTable& costs) {
   const auto kinds = root.find("stage_kinds");
   if (!kinds) return;
@@ -236,6 +244,7 @@ CostTable parse_cost_file(std::string_view text, const std::string& file) {
                     "message",
                     "norm",
                     "op_gap",
+                    "sm_mhz",
                     "copy",
                     "links",
                     "memory",
@@ -255,13 +264,10 @@ CostTable parse_cost_file(std::string_view text, const std::string& file) {
   read_stage_kinds(root, costs);
   read_messages(root, costs);
   if (const auto norm = root.find("norm")) costs.norm = norm->duration();
-  if (const auto gap = root.find("op_gap")) costs.op_gap = gap->duration();
   read_copy(root, costs);
   read_memory(root, costs);
   if (const auto cluster = root.find("cluster")) costs.cluster = read_cluster(*cluster);
-  if (const auto ranks = root.find("ranks_per_device"))
-    costs.ranks_per_device = ranks->integer32(1, kMaxStage);
-  costs.kind_weights = read_kind_contention(root);
+  read_devices(root, costs);
   return costs;
 }
 

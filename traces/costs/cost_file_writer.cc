@@ -241,6 +241,7 @@ std::string write_cost_file(const CostTable& table, const WriteMembers& write_me
   if (write_measured) write_measured(json.key("measured"));
   write_positive_time(json, "norm", table.norm);
   write_positive_time(json, "op_gap", table.op_gap);
+  if (table.sm_mhz) json.member("sm_mhz", *table.sm_mhz);
   write_copy(json, table);
   write_links(json, table);
   if (table.ranks_per_device) json.member("ranks_per_device", *table.ranks_per_device);

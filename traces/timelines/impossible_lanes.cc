@@ -1,4 +1,4 @@
-// Sums the work of each lane.
+// Sums the work and the gaps of each lane.
 #include "traces/timelines/impossible_lanes.h"
 
 #include <fmt/format.h>
@@ -20,10 +20,11 @@ std::optional<std::string> find_impossible_lane(const Program& program, const Ti
   for (InstructionId id = 0; id < program.size(); ++id) {
     const std::uint32_t lane = program.instructions[id].lane;
     if (lane == kNoLane) continue;
-    left[lane] -= timeline.end[id] - timeline.start[id];
+    left[lane] -= timeline.end[id] - timeline.start[id] + timeline.gap_before(id);
     if (left[lane] < 0)
-      return fmt::format("the ops of lane {} take longer than the whole step, {}; they overlap",
-                         lane, to_text(step));
+      return fmt::format("the ops of lane {}{} take longer than the whole step, {}; they overlap",
+                         lane, timeline.gaps.empty() ? "" : " and the gaps before them",
+                         to_text(step));
   }
   return {};
 }

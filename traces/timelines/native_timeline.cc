@@ -214,6 +214,22 @@ const Registrar<TimelineFormat> registrar{{"save",
                                            },
                                            {".json"}}};
 
+/// The gaps before instructions, which are left out where there are none.
+bool has_gaps(const Timeline& timeline) {
+  return std::any_of(timeline.gaps.begin(), timeline.gaps.end(), [](Nanos gap) { return gap > 0; });
+}
+
+void read_gaps(const JsonNode& node, TimelineFile& file) {
+  if (node.size() != file.program.size())
+    node.refuse(
+        fmt::format("has {} entries for {} instructions", node.size(), file.program.size()));
+  for (std::size_t at = 0; at < node.size(); ++at) {
+    file.timeline.gaps.push_back(node[at].integer(0, kLatest));
+    if (file.timeline.gaps[at] > 0 && file.program.instructions[at].lane == kNoLane)
+      node[at].refuse("must be 0 for an instruction without a lane");
+  }
+}
+
 /// Shifts the step to begin at 0, because reports state times from the beginning of the step.
 void begin_at_zero(Timeline& timeline) {
   const Nanos early = std::min<Nanos>(0, find_step_bounds(timeline).start);
@@ -247,7 +263,9 @@ std::string write_timeline(const ValidSchedule& schedule, const Program& program
     json.begin_array().value(lane.rank).value(lane.name).end_array();
   json.end_array().line(1).array("columns", kColumns).line(1).key("instructions").begin_array();
   for (InstructionId id = 0; id < program.size(); ++id) write_row(json, program, timeline, id);
-  json.end_array().end_object();
+  json.end_array();
+  if (has_gaps(timeline)) json.line(1).array("gaps_ns", timeline.gaps);
+  json.end_object();
   return out + '\n';
 }
 
@@ -256,7 +274,7 @@ TimelineFile parse_timeline(std::string_view text, const std::string& file) {
   const JsonNode root = json.root();
   root.expect_format(kFormat);
   root.expect_keys({"format", "source", "imported", "breakdown", "schedule", "lanes", "columns",
-                    "instructions"});
+                    "instructions", "gaps_ns"});
   TimelineFile result{read_valid_schedule(root.at("schedule"))};
   result.timeline.source = root.at("source").text();
   if (const auto imported = root.find("imported"))
@@ -269,6 +287,7 @@ TimelineFile parse_timeline(std::string_view text, const std::string& file) {
   RowReader reader(result);
   for (std::size_t at = 0; at < rows.size(); ++at) reader.read(rows[at]);
   reader.finish(rows);
+  if (const auto gaps = root.find("gaps_ns")) read_gaps(*gaps, result);
   if (const auto fault = find_impossible_lane(result.program, result.timeline)) rows.refuse(*fault);
   begin_at_zero(result.timeline);
   return result;

@@ -111,9 +111,35 @@ DeviceMonitor::DeviceMonitor(const Nvml& nvml, const std::vector<std::string>& b
       return;
     }
     devices_.push_back(device);
-    monitored_.devices.push_back({bus, {}, {}, {}});
+    monitored_.devices.push_back({bus, {}, {}, {}, {}});
   }
   sample(&MonitoredDevice::before);
+}
+
+MonitoredDevices join(MonitoredDevices first, const MonitoredDevices& second) {
+  if (first.obstacle.empty()) first.obstacle = second.obstacle;
+  for (std::size_t at = 0; at < first.devices.size() && at < second.devices.size(); ++at) {
+    MonitoredDevice& device = first.devices[at];
+    const MonitoredDevice& later = second.devices[at];
+    device.during = merge(device.during, later.during);
+    device.after = later.after;
+    device.steps.insert(device.steps.end(), later.steps.begin(), later.steps.end());
+  }
+  return first;
+}
+
+std::vector<double> find_step_clocks(const MonitoredDevices& monitored) {
+  std::vector<double> clocks;
+  for (const MonitoredDevice& device : monitored.devices) {
+    clocks.resize(device.steps.size(), 0);
+    for (std::size_t step = 0; step < device.steps.size(); ++step) {
+      const Range& range = device.steps[step].sm_mhz;
+      if (!range || step >= clocks.size()) return {};
+      clocks[step] += static_cast<double>(range->min_value + range->max_value) / 2 /
+                      static_cast<double>(monitored.devices.size());
+    }
+  }
+  return clocks;
 }
 
 void DeviceMonitor::sample(DeviceState MonitoredDevice::*when) {
@@ -123,29 +149,62 @@ void DeviceMonitor::sample(DeviceState MonitoredDevice::*when) {
   }
 }
 
-/// The first sample is taken after one interval, because an idle device needs time to raise its
-/// clocks.
-void DeviceMonitor::begin() {
-  if (devices_.empty() || thread_.joinable()) return;
-  thread_ = std::thread([this] {
-    auto next = std::chrono::steady_clock::now() + interval_;
-    while (!stops_) {
-      if (std::chrono::steady_clock::now() < next) {
-        std::this_thread::sleep_for(std::min(interval_, std::chrono::milliseconds(10)));
-        continue;
-      }
-      sample(&MonitoredDevice::during);
-      next += interval_;
-    }
-  });
+void DeviceMonitor::begin_step() {
+  if (devices_.empty()) return;
+  if (!thread_.joinable()) thread_ = std::thread([this] { watch(); });
+  const std::lock_guard lock(mutex_);
+  for (MonitoredDevice& device : monitored_.devices) device.steps.emplace_back();
+  in_step_ = true;
+  changed_.notify_one();
+}
+
+/// Requires the lock.
+void DeviceMonitor::sample_step() {
+  for (std::size_t at = 0; at < devices_.size(); ++at) {
+    const DeviceState state = sample_device(nvml_.calls, devices_[at]);
+    MonitoredDevice& device = monitored_.devices[at];
+    device.steps.back() = merge(device.steps.back(), state);
+    device.during = merge(device.during, state);
+  }
+}
+
+/// Takes a sample while the device is still warm, so that short steps have one, too.
+void DeviceMonitor::end_step() {
+  if (devices_.empty()) return;
+  const std::lock_guard lock(mutex_);
+  in_step_ = false;
+  sample_step();
+}
+
+void DeviceMonitor::watch() {
+  std::unique_lock lock(mutex_);
+  while (!stops_) {
+    changed_.wait(lock, [this] { return in_step_ || stops_; });
+    if (!changed_.wait_for(lock, interval_, [this] { return !in_step_ || stops_; })) sample_step();
+  }
+}
+
+std::optional<double> DeviceMonitor::read_sm_mhz() const {
+  double sum = 0;
+  for (void* const device : devices_) {
+    unsigned int mhz = 0;
+    if (nvml_.calls.clock_mhz(device, kNvmlClockSm, &mhz) != 0) return std::nullopt;
+    sum += mhz;
+  }
+  if (devices_.empty()) return std::nullopt;
+  return sum / static_cast<double>(devices_.size());
 }
 
 void DeviceMonitor::stop() {
-  stops_ = true;
+  {
+    const std::lock_guard lock(mutex_);
+    stops_ = true;
+  }
+  changed_.notify_one();
   if (thread_.joinable()) thread_.join();
 }
 
-/// If the steps ended before the first sample, takes one now, while the device is still warm.
+/// If there were no steps, takes a sample in their place.
 MonitoredDevices DeviceMonitor::finish() {
   stop();
   for (std::size_t at = 0; at < devices_.size(); ++at)

@@ -1,10 +1,11 @@
-// Clocks, power and temperature of devices before, during and after the measured steps. They tell
-// whether a slow run was slowed by the device.
+// Clocks, power and temperature of devices before, during and after the measured steps, and in each
+// of them. They tell whether a slow run or a slow step was slowed by the device.
 #pragma once
 
-#include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -44,8 +45,9 @@ DeviceState merge(const DeviceState& left, const DeviceState& right);
 struct MonitoredDevice {
   std::string bus;
   DeviceState before;
-  DeviceState during;
+  DeviceState during;  ///< in all steps
   DeviceState after;
+  std::vector<DeviceState> steps;  ///< [measured step]
 };
 
 struct MonitoredDevices {
@@ -53,32 +55,47 @@ struct MonitoredDevices {
   std::string obstacle;  ///< why no device could be read; empty: none
 };
 
-/// Samples devices from a background thread, a few times a second.
+/// The devices over two blocks of steps, the second one after the first.
+MonitoredDevices join(MonitoredDevices first, const MonitoredDevices& second);
+
+/// The mean SM clock in each measured step; empty if it is not known of every step and device.
+std::vector<double> find_step_clocks(const MonitoredDevices& monitored);
+
+/// Samples devices at the end of every step and, from a background thread, during long ones.
 class DeviceMonitor {
  public:
   /// Takes the first sample. `nvml` is not copied. A device that NVML does not know sets the
   /// obstacle.
   DeviceMonitor(const Nvml& nvml, const std::vector<std::string>& buses,
-                std::chrono::milliseconds interval = std::chrono::milliseconds(200));
+                std::chrono::milliseconds interval = std::chrono::milliseconds(50));
   ~DeviceMonitor() { stop(); }
   DeviceMonitor(const DeviceMonitor&) = delete;
   DeviceMonitor& operator=(const DeviceMonitor&) = delete;
 
-  /// Call when the measured steps begin; only the first call counts.
-  void begin();
+  /// Call around every measured step.
+  void begin_step();
+  void end_step();
 
-  /// Call when they have ended. Takes the last sample and returns all.
+  /// The SM clock now, the mean over devices; empty if it is not known.
+  std::optional<double> read_sm_mhz() const;
+
+  /// Call when the steps have ended. Takes the last sample and returns all.
   MonitoredDevices finish();
 
  private:
   void stop();
+  void watch();
   void sample(DeviceState MonitoredDevice::*when);
+  void sample_step();
 
   const Nvml& nvml_;
   std::chrono::milliseconds interval_;
-  MonitoredDevices monitored_;
   std::vector<void*> devices_;
-  std::atomic<bool> stops_ = false;
+  std::mutex mutex_;  ///< guards what follows
+  std::condition_variable changed_;
+  MonitoredDevices monitored_;
+  bool in_step_ = false;
+  bool stops_ = false;
   std::thread thread_;
 };
 

@@ -209,8 +209,9 @@ void GpuStep::stop(AbortReason reason) {
 /// Waits for the work that is still on the device; nothing may be released before.
 void GpuStep::drain() {
   const Nanos begin = read_monotonic_clock();
+  const Nanos bound = std::min(kDrainTimeout, request_.timeout);
   while (!has_ended()) {
-    if (read_monotonic_clock() - begin > kDrainTimeout) return machine_.gpu().calls().abandon();
+    if (read_monotonic_clock() - begin > bound) return machine_.gpu().calls().abandon();
     std::this_thread::sleep_for(kPollInterval);
   }
 }

@@ -1,0 +1,56 @@
+// Scales times by clocks.
+#include "tools/commands/step_clocks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace bubblescope::tools {
+
+namespace {
+
+constexpr double kEqual = 0.001;
+
+}  // namespace
+
+std::optional<double> find_sm_mhz(const Measurement& measurement) {
+  const std::vector<double> clocks = exec::find_step_clocks(measurement.devices);
+  if (clocks.empty() || clocks.size() != measurement.steps.size()) return std::nullopt;
+  return std::accumulate(clocks.begin(), clocks.end(), 0.0) / static_cast<double>(clocks.size());
+}
+
+std::optional<double> find_median_sm_mhz(const std::vector<const Measurement*>& measurements) {
+  std::vector<double> all;
+  for (const Measurement* const measurement : measurements) {
+    if (!find_sm_mhz(*measurement)) return std::nullopt;
+    const std::vector<double> clocks = exec::find_step_clocks(measurement->devices);
+    all.insert(all.end(), clocks.begin(), clocks.end());
+  }
+  if (all.empty()) return std::nullopt;
+  const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
+  std::nth_element(all.begin(), middle, all.end());
+  return *middle;
+}
+
+void scale_to_clock(std::vector<Timeline>& steps, const exec::MonitoredDevices& devices,
+                    double sm_mhz) {
+  const std::vector<double> clocks = exec::find_step_clocks(devices);
+  if (clocks.size() != steps.size()) return;
+  for (std::size_t step = 0; step < steps.size(); ++step)
+    for (std::vector<Nanos>* const times : {&steps[step].start, &steps[step].end})
+      for (Nanos& time : *times)
+        time = std::llround(static_cast<double>(time) * clocks[step] / sm_mhz);
+}
+
+std::optional<PredictOptions> at_clock(const PredictOptions& options, std::int32_t ranks,
+                                       double sm_mhz) {
+  if (!options.cost.content || !options.cost.content->sm_mhz) return std::nullopt;
+  const double factor = *options.cost.content->sm_mhz / sm_mhz;
+  if (std::abs(factor - 1) <= kEqual) return std::nullopt;
+  PredictOptions scaled = options;
+  for (std::int32_t rank = 0; rank < ranks; ++rank)
+    scaled.noise.slow_ranks.push_back({rank, factor});
+  return scaled;
+}
+
+}  // namespace bubblescope::tools

@@ -175,6 +175,9 @@ ModelStep compute_model_step(const ModelOnDevices& on, const Schedule& schedule)
     throw Error(Fault::kProblem,
                 "`model` places its output layer on the last stage, and this schedule splits it "
                 "over all ranks; give `output_layer`, or `costs` for every stage");
+  if (!schedule.graph.is_chain())
+    throw Error(Fault::kProblem, "`model` is a chain of layers, and the stages of " +
+                                     schedule.name + " are a graph; give `costs` for every stage");
   expect_divisible(on);
   const std::int32_t count = schedule.stages_per_pipeline();
   expect_layers(on, count);

@@ -134,7 +134,8 @@ TEST_F(EdgeCommands, WhatDoesNotFitTheShardsIsRefused) {
   const std::string shape = " 1f1b-vocab --pp 2 -m 4 ";
   expect_refusal("simulate" + shape + "--model llama3-8b --gpu h100", 1, "give --output-layer");
   expect_refusal("simulate" + shape + "--layout 'Et|tL'", 2, "--layout has no word for the shards");
-  expect_refusal("run" + shape + "--backend cpu --work transformer", 2, "use --work sleep");
+  expect_refusal("run 1f1b-vocab --pp 4 -m 4 --backend cpu --work transformer --vocab-size 3", 2,
+                 "take --vocab-size 4 or more");
   expect_refusal("plan --schedules 1f1b-vocab --pp 2 -m 4", 2, "compare --output-layer");
   expect_refusal("convert" + shape + "--to pytorch-csv", 2, "stages beside the chain");
   expect_refusal("simulate 1f1b --pp 2 -m 4 --layout 'Et|tL' --output-layer 1", 2,

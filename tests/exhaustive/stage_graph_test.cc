@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <random>
 #include <set>
@@ -19,6 +18,7 @@
 #include "sim/ir/validate.h"
 #include "tests/support/as_written.h"
 #include "tests/support/event_loop.h"
+#include "tests/support/order_interpreter.h"
 #include "tests/support/random_schedule.h"
 #include "tests/support/verified_training.h"
 #include "traces/schedules/native_schedule.h"
@@ -43,27 +43,12 @@ class Interpreter {
  public:
   explicit Interpreter(const Schedule& schedule) : schedule_(schedule) {}
 
-  using Ends = std::map<std::string, Nanos>;
+  using Ends = OpEnds;
 
-  std::optional<Ends> run() {
-    std::vector<std::size_t> next(schedule_.order.size(), 0);
-    std::vector<Nanos> free(schedule_.order.size(), 0);
-    std::int64_t left = schedule_.op_count();
-    for (bool progress = true; progress && left > 0;) {
-      progress = false;
-      for (std::size_t rank = 0; rank < next.size(); ++rank) {
-        if (next[rank] == schedule_.order[rank].size()) continue;
-        const Op& op = schedule_.order[rank][next[rank]];
-        const std::optional<Nanos> ready = ready_at(op);
-        if (!ready) continue;
-        free[rank] = ends_[to_string(op)] = std::max(free[rank], *ready) + duration_of(op);
-        ++next[rank];
-        --left;
-        progress = true;
-      }
-    }
-    if (left > 0) return {};
-    return ends_;
+  std::optional<Ends> run() const {
+    return run_orders(schedule_,
+                      {[this](const Op& op, const Ends& ends) { return ready_at(op, ends); },
+                       [](const Op& op) { return duration_of(op); }});
   }
 
  private:
@@ -73,13 +58,13 @@ class Interpreter {
     return std::count(inputs.begin(), inputs.end(), other) > 0;
   }
 
-  std::optional<Nanos> ready_at(const Op& op) const {
+  std::optional<Nanos> ready_at(const Op& op, const Ends& ends) const {
     Nanos ready = 0;
     bool known = true;
     const auto wait = [&](std::int32_t stage, std::string kind) {
-      if (kind == "B" && ends_.contains(name(stage, "I", op))) kind = "I";
-      const auto end = ends_.find(name(stage, kind, op));
-      known = known && end != ends_.end();
+      if (kind == "B" && ends.contains(name(stage, "I", op))) kind = "I";
+      const auto end = ends.find(name(stage, kind, op));
+      known = known && end != ends.end();
       const auto rank_of = [&](std::int32_t of) {
         return schedule_.rank_of_stage[static_cast<std::size_t>(of)];
       };
@@ -101,7 +86,6 @@ class Interpreter {
   }
 
   const Schedule& schedule_;
-  Ends ends_;
 };
 
 std::vector<Nanos> durations_of(const Program& program) {

@@ -19,14 +19,7 @@ Schedule build_1f1b_vocab(const ScheduleRequest& request) {
     order.add(backward(rank, at),
               {.intervals = 2, .forwards = 1, .backwards = above, .outputs = 2});
   };
-  const auto add_barriers = [&](Schedule& schedule, std::int32_t at) {
-    const std::vector<Op> logits = on_shards(request.shape, OpKind::kForward, at);
-    const std::vector<Op> gradients = on_shards(request.shape, OpKind::kBackward, at);
-    add_barrier(schedule, {forward(p - 1, at)}, logits);
-    add_barrier(schedule, logits, gradients);
-    add_barrier(schedule, gradients, {backward(p - 1, at)});
-  };
-  return build_sharded(request, add_ops, add_barriers);
+  return build_sharded(request, add_ops, {OpKind::kForward, OpKind::kBackward});
 }
 
 /// With B = 2 F and products of o per shard, T = m (3 F + 3 o) + (p-1) 3 F + the two barriers.

@@ -20,13 +20,7 @@ Schedule build_1f1b_vocab_2(const ScheduleRequest& request) {
     order.add(weight_grad(p + rank, at),
               {.intervals = 1, .forwards = 1, .backwards = 1, .outputs = 1});
   };
-  const auto add_barriers = [&](Schedule& schedule, std::int32_t at) {
-    const std::vector<Op> gradients = on_shards(request.shape, OpKind::kInputGrad, at);
-    add_barrier(schedule, {forward(p - 1, at)}, on_shards(request.shape, OpKind::kForward, at));
-    add_barrier(schedule, gradients, on_shards(request.shape, OpKind::kWeightGrad, at));
-    add_barrier(schedule, gradients, {backward(p - 1, at)});
-  };
-  return build_sharded(request, add_ops, add_barriers);
+  return build_sharded(request, add_ops, {OpKind::kInputGrad, OpKind::kWeightGrad});
 }
 
 /// With B = 2 F and products of o per shard, T = m (3 F + 3 o) + (p-1) 3 F + the barrier.

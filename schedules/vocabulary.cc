@@ -9,20 +9,6 @@
 
 namespace bubblescope::schedules {
 
-std::vector<Op> on_shards(const Shape& shape, OpKind kind, std::int32_t microbatch) {
-  std::vector<Op> ops;
-  for (std::int32_t rank = 0; rank < shape.ranks; ++rank)
-    ops.push_back({shape.ranks + rank, microbatch, 0, kind, Pairing::kAlone});
-  return ops;
-}
-
-void add_barrier(Schedule& schedule, const std::vector<Op>& awaited,
-                 const std::vector<Op>& waiting) {
-  for (const Op& op : waiting)
-    for (const Op& other : awaited)
-      if (other.stage != op.stage) schedule.after.push_back({op, other});
-}
-
 /// Only the ratio of the two times matters. They are made small, because they are multiplied by
 /// numbers of micro-batches.
 PassOrder::PassOrder(const ScheduleRequest& request) : chain_(request.shape.ranks) {
@@ -74,21 +60,43 @@ std::vector<std::string> refuse_many_barriers(const ScheduleRequest& request) {
           std::to_string(kMaxEdges)};
 }
 
-Schedule build_sharded(
-    const ScheduleRequest& request,
-    const std::function<void(PassOrder& order, std::int32_t rank, std::int32_t microbatch)>&
-        add_ops,
-    const std::function<void(Schedule& schedule, std::int32_t microbatch)>& add_barriers) {
+namespace {
+
+/// A chain of stages, whose last one every shard reads.
+StageGraph connect_shards(std::int32_t chain) {
+  StageLists inputs(1);
+  for (std::int32_t stage = 1; stage < 2 * chain; ++stage)
+    inputs.push_back({std::min(stage, chain) - 1});
+  return StageGraph(std::move(inputs));
+}
+
+/// Each shard's second pass waits for the first passes of all others.
+void add_barrier(Schedule& schedule, const ShardBarrier& barrier, std::int32_t microbatch) {
+  const std::int32_t chain = schedule.stages() - schedule.side_stages;
+  for (std::int32_t stage = chain; stage < 2 * chain; ++stage)
+    for (std::int32_t other = chain; other < 2 * chain; ++other)
+      if (other != stage)
+        schedule.after.push_back({{stage, microbatch, 0, barrier.second, Pairing::kAlone},
+                                  {other, microbatch, 0, barrier.first, Pairing::kAlone}});
+}
+
+}  // namespace
+
+Schedule build_sharded(const ScheduleRequest& request,
+                       const std::function<void(PassOrder& order, std::int32_t rank,
+                                                std::int32_t microbatch)>& add_ops,
+                       const ShardBarrier& barrier) {
   const Shape& shape = request.shape;
   Schedule schedule;
   schedule.rank_of_stage = loop_placement(shape.ranks, 2);
   schedule.side_stages = shape.ranks;
+  schedule.graph = connect_shards(shape.ranks);
   PassOrder order(request);
   for (std::int32_t rank = 0; rank < shape.ranks; ++rank) {
     for (std::int32_t at = 0; at < shape.microbatches; ++at) add_ops(order, rank, at);
     schedule.order.push_back(order.take());
   }
-  for (std::int32_t at = 0; at < shape.microbatches; ++at) add_barriers(schedule, at);
+  for (std::int32_t at = 0; at < shape.microbatches; ++at) add_barrier(schedule, barrier, at);
   return schedule;
 }
 

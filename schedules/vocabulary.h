@@ -13,13 +13,6 @@
 
 namespace bubblescope::schedules {
 
-/// One op of a micro-batch on every shard.
-std::vector<Op> on_shards(const Shape& shape, OpKind kind, std::int32_t microbatch);
-
-/// A barrier: each waiting op starts after all awaited ones. An op's own stage needs no edge.
-void add_barrier(Schedule& schedule, const std::vector<Op>& awaited,
-                 const std::vector<Op>& waiting);
-
 /// The ops of a rank, sorted by the times at which they run in a steady pipeline: the last stage of
 /// the chain starts a micro-batch in every interval of F + B, beside which the output layer is
 /// short. So what waits for another op comes later, and no order can deadlock.
@@ -55,13 +48,20 @@ class PassOrder {
 /// Refuses shapes with more edges between shards than fit into memory.
 std::vector<std::string> refuse_many_barriers(const ScheduleRequest& request);
 
-/// A schedule whose ranks have one stage of the chain and one shard each. `add_ops` adds a
-/// micro-batch's ops to the order of a rank, `add_barriers` its barriers.
-Schedule build_sharded(
-    const ScheduleRequest& request,
-    const std::function<void(PassOrder& order, std::int32_t rank, std::int32_t microbatch)>&
-        add_ops,
-    const std::function<void(Schedule& schedule, std::int32_t microbatch)>& add_barriers);
+/// The passes of a micro-batch on all shards between which they exchange the maxima and sums of the
+/// softmax: every second one waits for all first ones.
+struct ShardBarrier {
+  OpKind first = OpKind::kForward;
+  OpKind second = OpKind::kBackward;
+};
+
+/// A schedule whose ranks have one stage of the chain and one shard each. The shards read the last
+/// stage of the chain and return gradients to it. `add_ops` adds a micro-batch's ops to the order
+/// of a rank.
+Schedule build_sharded(const ScheduleRequest& request,
+                       const std::function<void(PassOrder& order, std::int32_t rank,
+                                                std::int32_t microbatch)>& add_ops,
+                       const ShardBarrier& barrier);
 
 /// The time of one of the output layer's three products on a shard. Empty if it is not the same on
 /// all shards, if B is not 2 F or if messages take time: then there is no closed form.

@@ -19,7 +19,7 @@ std::uint64_t bytes_of_step(const Program& program) {
 
 std::uint64_t bytes_of_weights(const TransformerShape& shape, bool first, bool last) {
   std::uint64_t bytes = 0;
-  for (const WeightOutline& weight : outline_weights(shape, first, last))
+  for (const WeightOutline& weight : outline_weights(shape, {first, last}))
     bytes += kMatrixHeader + static_cast<std::uint64_t>(weight.rows) *
                                  static_cast<std::uint64_t>(weight.columns) * sizeof(float);
   return bytes;

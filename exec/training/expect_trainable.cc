@@ -1,8 +1,10 @@
 // Checks whether a schedule can be trained.
+#include "exec/training/expect_trainable.h"
+
 #include <algorithm>
+#include <span>
 #include <string>
 
-#include "exec/training/training.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope::exec {
@@ -23,12 +25,27 @@ void expect_sliceable(const Schedule& schedule, const TransformerShape& model) {
         "or use `work` sleep");
 }
 
-/// The transformer that is trained has its whole output layer on the last stage.
-void expect_chain(const Schedule& schedule) {
-  if (schedule.side_stages > 0)
+/// Stages beside the chain are shards of its output layer: they read its last stage.
+void expect_shards(const Schedule& schedule, const TransformerShape& model) {
+  if (schedule.side_stages == 0) return;
+  const std::int32_t chain = model_stages(schedule);
+  bool reads_the_one_before = !schedule.graph.is_chain();
+  for (std::int32_t stage = 1; reads_the_one_before && stage < schedule.stages(); ++stage) {
+    const std::span<const std::int32_t> inputs = schedule.graph.inputs(stage);
+    reads_the_one_before = inputs.size() == 1 && inputs[0] == std::min(stage, chain) - 1;
+  }
+  if (!reads_the_one_before)
     throw Error(schedule.name + " has " + std::to_string(schedule.side_stages) +
-                " stages beside the chain, which the trained transformer has not; use "
-                "`work` sleep");
+                " stages beside the chain, which are trained only as shards of the output layer: "
+                "they read the last stage of a chain; correct its inputs, or use `work` sleep");
+  if (schedule.side_stages > model.vocabulary)
+    throw Error("a vocabulary of " + std::to_string(model.vocabulary) +
+                " words cannot be split into " + std::to_string(schedule.side_stages) +
+                " shards; take `vocab_size` " + std::to_string(schedule.side_stages) + " or more");
+  if (schedule.forward_only || !schedule.weights.empty())
+    throw Error(schedule.name +
+                " has shards of the output layer, which are trained with backwards and a flush; "
+                "use `work` sleep");
 }
 
 /// Without this, the last update of a step without flushes would lack some replicas.
@@ -44,7 +61,7 @@ void expect_full_rounds(const Schedule& schedule) {
 }  // namespace
 
 void expect_trainable(const Schedule& schedule, const TrainingOptions& options) {
-  expect_chain(schedule);
+  expect_shards(schedule, options.model);
   expect_sliceable(schedule, options.model);
   expect_full_rounds(schedule);
   if (options.model.width % options.model.heads != 0)

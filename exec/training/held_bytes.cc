@@ -6,6 +6,7 @@ namespace bubblescope::exec {
 Bytes held_bytes(const Activations& saved) {
   Bytes bytes = 0;
   for (const auto matrix : kHeadMatrices) bytes += (saved.*matrix).bytes();
+  for (const Matrix& input : saved.joined) bytes += input.bytes();
   for (const BlockActivations& block : saved.blocks)
     for (const auto matrix : kBlockMatrices) bytes += (block.*matrix).bytes();
   return bytes;

@@ -103,13 +103,16 @@ Matrix norm_grad(const Matrix& input, const Matrix& gain, const Matrix& grad) {
   return result;
 }
 
-Matrix gain_grad(const Matrix& input, const Matrix& grad) {
-  const Matrix normalized = normalize(input);
+Matrix scale_grad(const Matrix& input, const Matrix& grad) {
   Matrix result(1, input.columns);
   for (std::int32_t row = 0; row < input.rows; ++row)
     for (std::int32_t column = 0; column < input.columns; ++column)
-      result.row(0)[column] += normalized.row(row)[column] * grad.row(row)[column];
+      result.row(0)[column] += input.row(row)[column] * grad.row(row)[column];
   return result;
+}
+
+Matrix gain_grad(const Matrix& input, const Matrix& grad) {
+  return scale_grad(normalize(input), grad);
 }
 
 Matrix attention_weights(const Matrix& qkv, const AttentionShape& shape) {

@@ -22,6 +22,9 @@ Matrix apply_gain(const Matrix& normalized, const Matrix& gain);
 /// The gradient of the input of apply_gain(normalize(input), gain).
 Matrix norm_grad(const Matrix& input, const Matrix& gain, const Matrix& grad);
 
+/// The gradient of `gain` in apply_gain(input, gain), one row.
+Matrix scale_grad(const Matrix& input, const Matrix& grad);
+
 /// The gradient of the gain, one row.
 Matrix gain_grad(const Matrix& input, const Matrix& grad);
 

@@ -1,5 +1,5 @@
-// Activations and gradients that stages pass to each other: one slot per direction, stage,
-// micro-batch and slice.
+// Activations and gradients that stages pass to each other: one slot per direction, reading stage,
+// micro-batch and slice, and where a stage reads several others per stage that it reads.
 #pragma once
 
 #include <cstddef>
@@ -16,13 +16,21 @@ namespace bubblescope::exec {
 
 enum class Direction : std::uint8_t { kForward, kBackward };
 
-/// Names a slot by the stage that reads it (inbox) or that produced it (outbox).
+/// A slot, by the stage that reads it.
 struct Slot {
   Direction direction = Direction::kForward;
   std::int32_t stage = 0;
   std::int32_t microbatch = 0;
   std::int32_t slice = 0;
+  std::int32_t source = 0;  ///< its number among the stages that this one reads in this direction
 };
+
+/// The stages that one reads in a direction: activations of its inputs, gradients of its readers.
+std::vector<std::int32_t> sources_of(const Schedule& schedule, Direction direction,
+                                     std::int32_t stage);
+
+/// The slots for which an op produces a matrix: an activation if it is a forward, else a gradient.
+std::vector<Slot> target_slots(const Schedule& schedule, Direction direction, const Op& op);
 
 /// Numbers the slots of a schedule.
 class SlotIndex {
@@ -36,6 +44,7 @@ class SlotIndex {
   std::int64_t stages_;
   std::int64_t microbatches_;
   std::int64_t slices_;
+  std::vector<std::int64_t> first_row_;  ///< [direction, stage], and the end: of its sources
 };
 
 /// A set of slots; all functions are thread-safe.

@@ -15,6 +15,7 @@ Blob to_bytes(const SavedForward& kept) {
   writer.write_all(saved.tokens.targets);
   write_matrix(writer, kept.input);
   for (const auto matrix : kHeadMatrices) write_matrix(writer, saved.*matrix);
+  write_matrices(writer, saved.joined);
   writer.write(saved.blocks.size());
   for (const BlockActivations& block : saved.blocks)
     for (const auto matrix : kBlockMatrices) write_matrix(writer, block.*matrix);
@@ -30,6 +31,7 @@ SavedForward read_saved_forward(std::span<const std::byte> bytes) {
   saved.tokens.targets = reader.read_all<std::int32_t>();
   kept.input = read_matrix(reader);
   for (const auto matrix : kHeadMatrices) saved.*matrix = read_matrix(reader);
+  saved.joined = read_matrices(reader);
   saved.blocks.resize(reader.checked_count(kBlockMatrices.size()));
   for (BlockActivations& block : saved.blocks)
     for (const auto matrix : kBlockMatrices) block.*matrix = read_matrix(reader);

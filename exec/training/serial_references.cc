@@ -16,9 +16,15 @@ constexpr std::size_t kMaxKnown = 4;
 
 const TrainingResult& SerialReferences::find(const Schedule& schedule,
                                              const TrainingOptions& options, std::int32_t steps) {
-  Key key{schedule.stages_per_pipeline(), schedule.shape.microbatches, steps,
-          schedule.forward_only,          !schedule.weights.empty(),   gradient_scale(schedule),
-          update_scales(schedule),        weight_uses(schedule)};
+  Key key{model_stages(schedule),
+          schedule.shape.microbatches,
+          steps,
+          schedule.forward_only,
+          !schedule.weights.empty(),
+          gradient_scale(schedule),
+          update_scales(schedule),
+          weight_uses(schedule),
+          schedule.side_stages > 0 ? StageGraph() : schedule.graph};
   const auto known = std::find_if(known_.begin(), known_.end(),
                                   [&](const Entry& entry) { return entry.key == key; });
   if (known != known_.end()) return known->result;

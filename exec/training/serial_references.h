@@ -29,6 +29,7 @@ class SerialReferences {
     float gradient_scale = 1;
     std::vector<float> update_scales;
     std::vector<std::vector<WeightUse>> uses;
+    StageGraph graph;
 
     bool operator==(const Key&) const = default;
   };

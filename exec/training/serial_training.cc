@@ -2,6 +2,8 @@
 // reads comes from backwards of earlier micro-batches.
 #include "exec/training/serial_training.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "exec/training/training.h"
@@ -9,6 +11,15 @@
 namespace bubblescope::exec {
 
 namespace {
+
+/// The stages of the whole model that one reads in a direction, without shards.
+std::vector<std::size_t> stages_to_read(const Schedule& schedule, Direction direction,
+                                        std::int32_t stage) {
+  std::vector<std::size_t> stages;
+  for (const std::int32_t source : sources_of(schedule, direction, stage))
+    if (source < model_stages(schedule)) stages.push_back(static_cast<std::size_t>(source));
+  return stages;
+}
 
 class SerialTraining {
  public:
@@ -18,9 +29,11 @@ class SerialTraining {
         uses_(weight_uses(schedule)),
         scale_(gradient_scale(schedule)),
         update_scales_(update_scales(schedule)) {
-    const std::int32_t stages = schedule.stages_per_pipeline();
-    for (std::int32_t stage = 0; stage < stages; ++stage)
-      versions_.push_back({make_stage(plan_of(schedule, options, stage))});
+    for (std::int32_t stage = 0; stage < model_stages(schedule); ++stage) {
+      versions_.push_back({make_stage(plan_whole(schedule, options, stage))});
+      sources_.push_back(stages_to_read(schedule, Direction::kForward, stage));
+      readers_.push_back(stages_to_read(schedule, Direction::kBackward, stage));
+    }
     for (const std::vector<Stage>& versions : versions_) result_.initial.push_back(versions[0]);
     for (const std::vector<Stage>& versions : versions_)
       gradients_.push_back(zeros_like(versions[0].weights));
@@ -52,24 +65,44 @@ class SerialTraining {
   double run_microbatch(std::int32_t step, std::int32_t microbatch) {
     const Tokens tokens = make_tokens(options_, step, microbatch);
     std::vector<Activations> saved;
-    Matrix between;
+    std::vector<Matrix> outputs;
     double loss = 0;
     for (std::size_t stage = 0; stage < versions_.size(); ++stage) {
-      StageOutput result = run_forward(read(stage, microbatch), std::move(between), tokens);
-      between = std::move(result.output);
+      const Stage& weights = read(stage, microbatch);
+      std::vector<Matrix> inputs;
+      for (const std::size_t source : sources_[stage]) inputs.push_back(outputs[source]);
+      Matrix input = inputs.empty() ? Matrix() : join(weights, inputs);
+      StageOutput result =
+          run_forward(weights, std::move(input), look_ahead(tokens, options_, weights.ahead));
+      outputs.push_back(std::move(result.output));
       loss += result.loss;
       saved.push_back(std::move(result.saved));
+      if (inputs.size() > 1) saved.back().joined = std::move(inputs);
     }
     if (schedule_.forward_only) return loss;
-    for (std::size_t stage = saved.size(); stage-- > 0;) {
-      StageGrad result = run_input_grad(read(stage, microbatch), std::move(saved[stage]),
-                                        std::move(between), scale_);
-      between = std::move(result.input_grad);
-      run_weight_grad(result.work, gradients_[stage]);
-    }
+    run_backwards(microbatch, std::move(saved));
     for (std::size_t stage = 0; stage < versions_.size(); ++stage)
       if (ends_update(stage, static_cast<std::size_t>(microbatch))) update_stage(stage);
     return loss;
+  }
+
+  void run_backwards(std::int32_t microbatch, std::vector<Activations> saved) {
+    std::vector<std::vector<Matrix>> input_grads(saved.size());
+    for (std::size_t stage = saved.size(); stage-- > 0;) {
+      std::vector<Matrix> grads;
+      for (const std::size_t reader : readers_[stage]) {
+        const auto& read_there = sources_[reader];
+        const auto input = std::find(read_there.begin(), read_there.end(), stage);
+        grads.push_back(
+            std::move(input_grads[reader][static_cast<std::size_t>(input - read_there.begin())]));
+      }
+      Matrix output_grad =
+          grads.empty() ? Matrix() : sum_grads(std::move(grads), options_.model.precision);
+      StageGrad result = run_input_grad(read(stage, microbatch), std::move(saved[stage]),
+                                        std::move(output_grad), scale_);
+      input_grads[stage] = std::move(result.input_grads);
+      run_weight_grad(result.work, gradients_[stage]);
+    }
   }
 
   /// Replicas with one micro-batch each make a version together.
@@ -100,17 +133,42 @@ class SerialTraining {
   std::vector<std::vector<WeightUse>> uses_;
   float scale_;
   std::vector<float> update_scales_;
-  std::vector<std::vector<Stage>> versions_;    ///< [stage][version], of the current step
-  std::vector<std::vector<Matrix>> gradients_;  ///< since the last update of any step
+  std::vector<std::vector<Stage>> versions_;       ///< [stage][version], of the current step
+  std::vector<std::vector<std::size_t>> sources_;  ///< [stage]: those that it reads
+  std::vector<std::vector<std::size_t>> readers_;  ///< [stage]: those that read it
+  std::vector<std::vector<Matrix>> gradients_;     ///< since the last update of any step
   std::vector<OptimizerState> optimizers_;
   TrainingResult result_;
 };
 
 }  // namespace
 
+std::int32_t model_stages(const Schedule& schedule) {
+  return schedule.stages_per_pipeline() - schedule.side_stages;
+}
+
+StagePlan plan_whole(const Schedule& schedule, const TrainingOptions& options, std::int32_t stage) {
+  const std::int32_t stages = model_stages(schedule);
+  StagePlan plan{options.model, stage % stages, stages, options.seed};
+  if (schedule.graph.is_chain() || schedule.side_stages > 0) return plan;
+  StageForm form{schedule.is_first(stage), schedule.is_last(stage)};
+  form.inputs = std::max(1, static_cast<std::int32_t>(std::ssize(schedule.graph.inputs(stage))));
+  for (std::int32_t before = 0; form.last && before < stage; ++before)
+    form.ahead += schedule.is_last(before) ? 1 : 0;
+  plan.special = form;
+  return plan;
+}
+
 StagePlan plan_of(const Schedule& schedule, const TrainingOptions& options, std::int32_t stage) {
-  const std::int32_t stages = schedule.stages_per_pipeline();
-  return {options.model, stage % stages, stages, options.seed};
+  const std::int32_t shards = schedule.side_stages;
+  if (shards == 0) return plan_whole(schedule, options, stage);
+  const std::int32_t chain = model_stages(schedule);
+  StagePlan plan = plan_whole(schedule, options, std::min(stage, chain - 1));
+  StageForm form = plan.form();
+  form.has_head = false;
+  if (stage >= chain) form.shard = find_shard(options.model.vocabulary, stage - chain, shards);
+  plan.special = form;
+  return plan;
 }
 
 TrainingResult train_serially(const Schedule& schedule, const TrainingOptions& options,

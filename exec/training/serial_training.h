@@ -25,11 +25,21 @@ struct TrainingResult {
   std::vector<Stage> initial = {};             ///< [stage]; only of the serial reference
 };
 
+/// The number of stages of the model: without those of other pipelines, and without shards.
+std::int32_t model_stages(const Schedule& schedule);
+
 /// Returns the plan that determines the initial weights of a stage; its replicas have the same.
 StagePlan plan_of(const Schedule& schedule, const TrainingOptions& options, std::int32_t stage);
 
+/// The same for a stage of the model: the last one has the whole head, even if the schedule splits
+/// it into shards.
+StagePlan plan_whole(const Schedule& schedule, const TrainingOptions& options, std::int32_t stage);
+
 /// Data that can be learnt: each token follows from the previous one by a fixed rule.
 Tokens make_tokens(const TrainingOptions& options, std::int32_t step, std::int32_t microbatch);
+
+/// The same inputs, with the targets that are so many tokens ahead of them.
+Tokens look_ahead(Tokens tokens, const TrainingOptions& options, std::int32_t ahead);
 
 /// The tokens at some positions of every sequence.
 Tokens take_tokens(const Tokens& whole, std::int32_t sequence, const Positions& positions);

@@ -36,12 +36,26 @@ Matrix make_weight(const WeightOutline& outline, const WeightDraw& draw) {
   return weight;
 }
 
+/// The shard's columns of the head that the whole last stage would have.
+Matrix make_shard(const StagePlan& plan, const HeadColumns& columns) {
+  StagePlan whole_stage = plan;
+  whole_stage.special.reset();
+  const std::vector<WeightOutline> outlines = outline_weights(whole_stage);
+  const std::size_t head = outlines.size() - 1;
+  const Matrix all = make_weight(outlines[head], draw_of(plan, head, outlines[head]));
+  Matrix shard(all.rows, columns.count);
+  for (std::int32_t row = 0; row < all.rows; ++row)
+    std::copy_n(all.row(row) + columns.begin, columns.count, shard.row(row));
+  return shard;
+}
+
 }  // namespace
 
-std::vector<WeightOutline> outline_weights(const TransformerShape& shape, bool first, bool last) {
+std::vector<WeightOutline> outline_weights(const TransformerShape& shape, const StageForm& form) {
   const std::int32_t width = shape.width;
+  if (form.shard) return {{"head", width, form.shard->count}};
   std::vector<WeightOutline> weights;
-  if (first) {
+  if (form.first) {
     weights.push_back({"embedding", shape.vocabulary, width});
     weights.push_back({"position", shape.sequence, width});
   }
@@ -54,9 +68,10 @@ std::vector<WeightOutline> outline_weights(const TransformerShape& shape, bool f
     weights.push_back({prefix + "up", width, shape.inner()});
     weights.push_back({prefix + "down", shape.inner(), width});
   }
-  if (!last) return weights;
-  weights.push_back({"head_gain", 1, width, true});
-  weights.push_back({"head", width, shape.vocabulary});
+  if (form.last) weights.push_back({"head_gain", 1, width, true});
+  if (form.last && form.has_head) weights.push_back({"head", width, shape.vocabulary});
+  for (std::int32_t input = 0; form.inputs > 1 && input < form.inputs; ++input)
+    weights.push_back({"input" + std::to_string(input) + "_gain", 1, width, true});
   return weights;
 }
 
@@ -66,14 +81,16 @@ WeightDraw draw_of(const StagePlan& plan, std::size_t weight, const WeightOutlin
 }
 
 std::vector<WeightOutline> outline_weights(const StagePlan& plan) {
-  return outline_weights(plan.shape, plan.stage == 0, plan.stage + 1 == plan.stages);
+  return outline_weights(plan.shape, plan.form());
 }
 
 Stage make_stage(const StagePlan& plan) {
-  Stage stage;
-  stage.shape = plan.shape;
-  stage.first = plan.stage == 0;
-  stage.last = plan.stage + 1 == plan.stages;
+  Stage stage{plan.form(), plan.shape, {}, {}};
+  if (stage.shard) {
+    stage.names = {"head"};
+    stage.weights.push_back(make_shard(plan, *stage.shard));
+    return stage;
+  }
   for (const WeightOutline& outline : outline_weights(plan)) {
     const WeightDraw draw = draw_of(plan, stage.weights.size(), outline);
     stage.names.push_back(outline.name);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,11 +24,26 @@ struct TransformerShape {
   std::int32_t inner() const { return 4 * width; }  ///< width of the MLP's hidden layer
 };
 
+/// Adjacent columns of the head, for adjacent words of the vocabulary.
+struct HeadColumns {
+  std::int32_t begin = 0;
+  std::int32_t count = 0;
+};
+
+/// What a stage has beside its blocks.
+struct StageForm {
+  bool first = false;       ///< begins with the embedding
+  bool last = false;        ///< ends with the head and the loss
+  std::int32_t inputs = 1;  ///< stages that it reads: several are added up, each with a gain
+  std::int32_t ahead = 1;   ///< the last stage predicts this many tokens ahead
+  bool has_head = true;     ///< else the last stage ends with the norm before the head
+  /// The stage has these columns of the head and nothing else: it is a shard (vocabulary_shard.h).
+  std::optional<HeadColumns> shard = {};
+};
+
 /// The weights of a stage: named matrices in a fixed order.
-struct Stage {
+struct Stage : StageForm {
   TransformerShape shape;
-  bool first = false;
-  bool last = false;
   std::vector<std::string> names;
   std::vector<Matrix> weights;
 };
@@ -38,6 +54,9 @@ struct StagePlan {
   std::int32_t stage = 0;
   std::int32_t stages = 1;
   std::uint64_t seed = 1;
+  std::optional<StageForm> special = {};  ///< else the form that the stage has in a chain
+
+  StageForm form() const { return special.value_or(StageForm{stage == 0, stage + 1 == stages}); }
 };
 
 /// The name and shape of a weight.
@@ -49,8 +68,7 @@ struct WeightOutline {
 };
 
 /// All weights of a stage, in their order.
-std::vector<WeightOutline> outline_weights(const TransformerShape& shape, bool first, bool last);
-
+std::vector<WeightOutline> outline_weights(const TransformerShape& shape, const StageForm& form);
 std::vector<WeightOutline> outline_weights(const StagePlan& plan);
 
 /// How the entries of a weight are drawn: entry `at` is scale * draw_entry(key, at). The variance
@@ -73,7 +91,7 @@ Stage as_read(const Stage& masters);
 std::vector<Matrix> zeros_like(const std::vector<Matrix>& weights);
 
 // The order of a stage's weights: the embedding on the first stage, all blocks, the head on the
-// last stage.
+// last stage, the gains of several inputs. A shard has its part of the head alone.
 namespace weight_order {
 enum FirstWeight : std::size_t { kEmbedding, kPosition, kFirstWeights };
 enum BlockWeight : std::size_t { kGain, kQkv, kOut, kMiddleGain, kUp, kDown, kBlockWeights };
@@ -91,6 +109,11 @@ std::size_t block_begin(const AnyStage& stage, std::size_t block) {
 template <class AnyStage>
 std::size_t head_begin(const AnyStage& stage) {
   return block_begin(stage, static_cast<std::size_t>(stage.shape.blocks_per_stage));
+}
+
+/// The index of the first gain of a stage with several inputs.
+inline std::size_t join_begin(const Stage& stage) {
+  return stage.weights.size() - static_cast<std::size_t>(stage.inputs);
 }
 
 }  // namespace bubblescope::exec

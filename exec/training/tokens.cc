@@ -6,6 +6,14 @@
 
 namespace bubblescope::exec {
 
+namespace {
+
+std::uint64_t follow(std::uint64_t token, std::uint64_t vocabulary) {
+  return (token * 5 + 3) % vocabulary;
+}
+
+}  // namespace
+
 Tokens make_tokens(const TrainingOptions& options, std::int32_t step, std::int32_t microbatch) {
   Tokens tokens;
   const auto vocabulary = static_cast<std::uint64_t>(options.model.vocabulary);
@@ -16,10 +24,18 @@ Tokens make_tokens(const TrainingOptions& options, std::int32_t step, std::int32
     std::uint64_t token = scramble(scramble(options.seed) + place) % vocabulary;
     for (std::int32_t position = 0; position < options.model.sequence; ++position) {
       tokens.inputs.push_back(static_cast<std::int32_t>(token));
-      token = (token * 5 + 3) % vocabulary;
+      token = follow(token, vocabulary);
       tokens.targets.push_back(static_cast<std::int32_t>(token));
     }
   }
+  return tokens;
+}
+
+Tokens look_ahead(Tokens tokens, const TrainingOptions& options, std::int32_t ahead) {
+  const auto vocabulary = static_cast<std::uint64_t>(options.model.vocabulary);
+  for (std::int32_t more = 1; more < ahead; ++more)
+    for (std::int32_t& target : tokens.targets)
+      target = static_cast<std::int32_t>(follow(static_cast<std::uint64_t>(target), vocabulary));
   return tokens;
 }
 

@@ -4,29 +4,11 @@
 #include <utility>
 
 #include "exec/runtime/keep_memory.h"
+#include "exec/training/expect_trainable.h"
 #include "exec/training/matrix_blob.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope::exec {
-
-namespace {
-
-Direction direction_of(const Op& message) {
-  return message.kind == OpKind::kSendForward ? Direction::kForward : Direction::kBackward;
-}
-
-/// The slot in which the producer leaves the matrix.
-Slot outbox_slot(const Op& message) {
-  return {direction_of(message), message.stage, message.microbatch, message.slice};
-}
-
-/// The slot in which the reader expects it.
-Slot inbox_slot(const Op& message) {
-  const std::int32_t step = message.kind == OpKind::kSendForward ? 1 : -1;
-  return {direction_of(message), message.stage + step, message.microbatch, message.slice};
-}
-
-}  // namespace
 
 Training::Training(const Schedule& schedule, const Program& program, const TrainingOptions& options,
                    const Processes& processes)
@@ -39,8 +21,7 @@ Training::Training(const Schedule& schedule, const Program& program, const Train
       update_scales_(update_scales(schedule)),
       stage_replicas_(schedule),
       memory_(static_cast<std::size_t>(schedule.shape.ranks)),
-      inbox_(schedule),
-      outbox_(schedule),
+      messages_(schedule, options_, processes),
       exchange_(program, processes) {
   expect_trainable(schedule, options);
   keep_freed_memory();
@@ -87,9 +68,9 @@ PayloadCodec Training::payload_codec() {
             if (program_updates_ && publishes_gradients(instruction))
               return exchange_.pack(message);
             if (is_copy(instruction.op.kind)) return pack_copy(instruction);
-            if (!is_message(instruction)) return Blob();
-            const auto payload = outbox_.take(outbox_slot(instruction.op));
-            return payload ? pack(*payload) : Blob();
+            if (is_shard(instruction.op) && !is_message(instruction))
+              return shard_exchange_.pack(instruction.op);
+            return is_message(instruction) ? messages_.pack(instruction) : Blob();
           },
           [this](InstructionId message, std::span<const std::byte> bytes) {
             const Instruction& instruction = program_.instructions[message];
@@ -98,8 +79,10 @@ PayloadCodec Training::payload_codec() {
               exchange_.put(message, read_matrices(reader));
             else if (is_copy(instruction.op.kind))
               unpack_copy(instruction, bytes);
+            else if (is_message(instruction))
+              messages_.unpack(instruction, reader);
             else
-              inbox_.put(inbox_slot(instruction.op), unpack(bytes));
+              shard_exchange_.put(instruction.op, {read_matrix(reader)});
           },
           [this](InstructionId copy, std::span<const std::byte> bytes) {
             return keep(program_.instructions[copy], bytes);
@@ -108,7 +91,8 @@ PayloadCodec Training::payload_codec() {
 
 void Training::run(const WorkItem& item) {
   const Instruction& instruction = program_.instructions[item.id];
-  if (is_message(instruction)) return carry(instruction, item.damage);
+  if (is_message(instruction)) return messages_.carry(instruction, item.damage);
+  if (is_shard(instruction.op)) return run_shard_pass(instruction);
   switch (instruction.op.kind) {
     case OpKind::kForward: return compute_forward(instruction.op);
     case OpKind::kRecompute: return recompute_forward(instruction.op);
@@ -139,60 +123,39 @@ void Training::run(const WorkItem& item) {
   }
 }
 
-/// Moves a matrix from its producer to its reader; if it is not produced yet, nothing is moved.
-void Training::carry(const Instruction& message, Damage damage) {
-  std::optional<Payload> payload = outbox_.take(outbox_slot(message.op));
-  if (!payload) return;
-  Payload sealed = seal(std::move(payload->matrix), damage);
-  if (processes_.runs(message.peer))
-    inbox_.put(inbox_slot(message.op), std::move(sealed));
-  else
-    outbox_.put(outbox_slot(message.op), std::move(sealed));
-}
-
-Matrix Training::read(Direction direction, const Op& op) {
-  const Positions positions =
-      positions_of(options_.model.sequence, schedule_.shape.slices, op.slice);
-  const std::int32_t rows = options_.model.batch * positions.count;
-  std::optional<Payload> payload = inbox_.take({direction, op.stage, op.microbatch, op.slice});
-  if (!payload) return Matrix(rows, options_.model.width);  // as if nothing had arrived
-  const std::string damage = find_damage(*payload, rows, options_.model.width);
-  if (damage.empty()) return std::move(payload->matrix);
-  const std::int32_t producer = op.stage + (direction == Direction::kForward ? -1 : 1);
-  const auto rank_of = [&](std::int32_t stage) {
-    return std::to_string(schedule_.rank_of(stage, op.microbatch));
-  };
-  throw Error(Fault::kMachine, "rank " + rank_of(producer) + " sent " + damage +
-                                   "; it is the output of stage " + std::to_string(producer) +
-                                   " for " + to_string(op) + " of rank " + rank_of(op.stage));
-}
-
-void Training::write(Direction direction, const Op& op, Matrix matrix) {
-  const std::int32_t reader = op.stage + (direction == Direction::kForward ? 1 : -1);
-  const bool local = schedule_.rank_of(reader, op.microbatch) == rank_of(op);
-  Mailbox& box = local ? inbox_ : outbox_;
-  box.put({direction, local ? reader : op.stage, op.microbatch, op.slice},
-          {std::move(matrix), std::nullopt});
-}
-
 void Training::compute_forward(const Op& op) {
   const Stage& stage = weights_of(op);
   MicrobatchState& state = state_of(op);
-  Matrix input = stage.first ? Matrix() : read(Direction::kForward, op);
+  std::vector<Matrix> inputs = messages_.read(Direction::kForward, op);
+  Matrix input = stage.first ? Matrix() : join(stage, inputs);
   SavedForward kept;
   if (state.recompute == Recompute::kFull) kept.input = input;
   const std::optional<Slice> slice = slice_of(op);
   StageOutput result =
       run_forward(stage, std::move(input), tokens_of(op), slice ? &*slice : nullptr);
   state.loss = result.loss;
-  if (!stage.last) write(Direction::kForward, op, std::move(result.output));
+  if (!schedule_.is_last(op.stage))
+    messages_.write(Direction::kForward, op, std::move(result.output));
   if (schedule_.forward_only) return free_context(op, schedule_.shape.slices - 1);
   if (state.recompute == Recompute::kSelective) drop_attention(result.saved);
   if (state.recompute != Recompute::kFull) kept.saved = std::move(result.saved);
+  if (inputs.size() > 1) kept.saved.joined = std::move(inputs);
   state.complete = state.recompute == Recompute::kNone;
   state.kept = std::move(kept);
   set_held(op, held_bytes(*state.kept) + context_bytes(op));
 }
+
+namespace {
+
+/// The inputs of a stage that joins several were kept, and stay.
+void recompute_all(const Stage& stage, SavedForward& kept, const Tokens& tokens,
+                   const Slice* slice) {
+  std::vector<Matrix> joined = std::move(kept.saved.joined);
+  kept.saved = run_forward(stage, std::move(kept.input), tokens, slice).saved;
+  kept.saved.joined = std::move(joined);
+}
+
+}  // namespace
 
 void Training::recompute_forward(const Op& op) {
   MicrobatchState& state = state_of(op);
@@ -203,7 +166,7 @@ void Training::recompute_forward(const Op& op) {
   if (state.recompute == Recompute::kSelective)
     recompute_attention(stage, state.kept->saved, cut);
   else
-    state.kept->saved = run_forward(stage, std::move(state.kept->input), tokens_of(op), cut).saved;
+    recompute_all(stage, *state.kept, tokens_of(op), cut);
   state.kept->input = Matrix();
   state.complete = true;
   set_held(op, held_bytes(*state.kept) + context_bytes(op));
@@ -213,14 +176,14 @@ void Training::compute_input_grad(const Op& op) {
   const Stage& stage = weights_of(op);
   MicrobatchState& state = state_of(op);
   if (!state.kept || !state.complete) refuse_before(op, "its saved activations are complete");
-  Matrix output_grad = stage.last ? Matrix() : read(Direction::kBackward, op);
+  Matrix output_grad = read_output_grad(op);
   const std::optional<Slice> slice = slice_of(op);
   StageGrad result = run_input_grad(stage, std::move(state.kept->saved), std::move(output_grad),
                                     scale_, slice ? &*slice : nullptr);
   state.kept.reset();
   free_context(op, 0);
   state.work = std::move(result.work);
-  if (!stage.first) write(Direction::kBackward, op, std::move(result.input_grad));
+  if (!stage.first) messages_.write_grads(op, std::move(result.input_grads));
   set_held(op, held_bytes(*state.work));
 }
 
@@ -278,8 +241,9 @@ const Stage& Training::weights_of(const Op& op) const {
 }
 
 Tokens Training::tokens_of(const Op& op) const {
-  const Tokens whole =
-      make_tokens(options_, static_cast<std::int32_t>(losses_.size()), op.microbatch);
+  Tokens whole = make_tokens(options_, static_cast<std::int32_t>(losses_.size()), op.microbatch);
+  const std::int32_t ahead = weights_of(op).ahead;
+  if (ahead > 1) whole = look_ahead(std::move(whole), options_, ahead);
   const std::int32_t sequence = options_.model.sequence;
   return take_tokens(whole, sequence, positions_of(sequence, schedule_.shape.slices, op.slice));
 }

@@ -10,20 +10,17 @@
 #include "exec/runtime/backend.h"
 #include "exec/runtime/processes.h"
 #include "exec/training/gradient_exchange.h"
-#include "exec/training/mailbox.h"
 #include "exec/training/saved_forward_blob.h"
 #include "exec/training/serial_training.h"
+#include "exec/training/stage_messages.h"
 #include "exec/training/stage_replicas.h"
 #include "exec/training/stage_state.h"
+#include "exec/training/vocabulary_shard.h"
 #include "exec/training/weight_versions.h"
 #include "sim/ir/schedule.h"
 #include "sim/model/memory_model.h"
 
 namespace bubblescope::exec {
-
-/// Throws Error if sequences have fewer tokens than slices, if heads do not divide the width, or if
-/// micro-batches do not fill the replicas.
-void expect_trainable(const Schedule& schedule, const TrainingOptions& options);
 
 class Training {
  public:
@@ -60,13 +57,17 @@ class Training {
  private:
   void run(const WorkItem& item);
   void make_replica(StageReplica replica);
-  void carry(const Instruction& message, Damage damage);
   void compute_forward(const Op& op);
   void recompute_forward(const Op& op);
   void compute_input_grad(const Op& op);
   void compute_weight_grad(const Op& op);
-  Matrix read(Direction direction, const Op& op);
-  void write(Direction direction, const Op& op, Matrix matrix);
+  Matrix read_output_grad(const Op& op);
+  bool is_shard(const Op& op) const { return schedule_.is_beside(op.stage); }
+  void run_shard_pass(const Instruction& instruction);
+  void run_shard_forward(const Op& op);
+  void send_early_grad(const Op& op);
+  void end_shard(const Op& op);
+  std::vector<ShardStatistics> statistics_of(const Op& op);
   void move_out(const Instruction& evict);
   void move_back(const Instruction& load);
   bool is_offloaded_here(const Instruction& copy) const;
@@ -103,10 +104,10 @@ class Training {
   StageReplicas stage_replicas_;
   std::vector<StageState> stages_;  ///< [replica]
   std::vector<RankMemory> memory_;  ///< [rank]
-  Mailbox inbox_;                   ///< at the reader
-  Mailbox outbox_;                  ///< at the producer
+  StageMessages messages_;
   GradientExchange exchange_;
   OffloadStore offload_store_;
+  ShardExchange shard_exchange_;
   bool program_updates_ = false;  ///< the program has its own optimizer steps
   std::vector<double> losses_;
 };

@@ -24,6 +24,8 @@ std::string digest_order(const Schedule& schedule) {
   std::uint64_t all = add_values(schedule.replicas_of_stage, add_values(schedule.rank_of_stage, 0));
   for (const std::vector<std::int32_t>& turns : schedule.turns_of_stage)
     all = add_values(turns, all);
+  for (const std::vector<std::int32_t>& inputs : schedule.graph.inputs())
+    all = add_values(inputs, add_values(std::vector{std::ssize(inputs)}, all));
   for (const RankOrder& ops : schedule.order) {
     std::string text;
     for (const Op& op : ops) text += to_string(op) + ' ';

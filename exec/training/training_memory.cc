@@ -29,11 +29,14 @@ class StageDryRun {
     HeldBytes held;
     for (std::int32_t slice = 0; slice < slices_; ++slice) {
       saved.push_back(run_forward(stage_, between(slice), tokens_of(slice), at(slice)).saved);
+      if (stage_.inputs > 1)
+        saved.back().joined.assign(static_cast<std::size_t>(stage_.inputs), between(slice));
       const Bytes context = context_bytes(stage_.shape, slices_, slice);
       held.kept += held_bytes(saved.back()) + context;
       Activations without = saved.back();
       drop_attention(without);
-      const Bytes input = stage_.first ? 0 : between(slice).bytes();
+      const Bytes joined = stage_.inputs > 1 ? stage_.inputs : 0;
+      const Bytes input = stage_.first ? 0 : (1 + joined) * between(slice).bytes();
       held.checkpoint +=
           context + (recompute == Recompute::kSelective ? held_bytes(without) : input);
     }
@@ -72,6 +75,15 @@ class StageDryRun {
   std::optional<Slice> slice_;
 };
 
+/// What a shard holds from its forward until its weight gradient.
+Bytes measure_shard(const StagePlan& plan, const Tokens& tokens) {
+  Activations saved;
+  saved.head_normed = Matrix(plan.shape.rows(), plan.shape.width);
+  saved.probabilities =
+      run_shard(make_stage(plan), saved.head_normed, tokens.targets).probabilities;
+  return held_bytes(saved);
+}
+
 }  // namespace
 
 /// Slices need different amounts for attention, so the memory of an op is the mean over slices.
@@ -80,6 +92,12 @@ MemoryModel training_memory(const Schedule& schedule, const TrainingOptions& opt
   const Tokens tokens = make_tokens(options, 0, 0);
   MemoryModel memory;
   for (std::int32_t at = 0; at < schedule.stages(); ++at) {
+    if (schedule.is_beside(at)) {
+      const Bytes kept = measure_shard(plan_of(schedule, options, at), tokens) / slices;
+      memory.checkpoint_bytes.push_back(kept);
+      memory.activation_bytes.push_back({kept, 0, -kept});
+      continue;
+    }
     const Stage stage = make_stage(plan_of(schedule, options, at));
     const HeldBytes held = StageDryRun(stage, slices, tokens).run(schedule.recompute(at));
     const Bytes kept = held.kept / slices;

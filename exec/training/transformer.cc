@@ -128,14 +128,30 @@ class StageBackward {
     return result;
   }
 
+  /// Returns the gradient of each input, given that of their sum.
+  std::vector<Matrix> split(const Activations& saved, Matrix grad) {
+    std::vector<Matrix> grads;
+    for (std::size_t input = 0; input < saved.joined.size(); ++input) {
+      const std::size_t weight = join_begin(stage_) + input;
+      work_.gains.push_back({weight, scale_grad(saved.joined[input], grad)});
+      grads.push_back(keep(apply_gain(grad, stage_.weights[weight])));
+    }
+    if (grads.empty()) grads.push_back(std::move(grad));
+    return grads;
+  }
+
+  /// Returns the gradient of the last block's output, given that of the norm before the head.
+  Matrix run_head_norm(Activations& saved, const Matrix& grad) {
+    return keep(pull_back_norm(head_begin(stage_) + kHeadGain, saved.head_input, grad));
+  }
+
   /// Returns the gradient of the last block's output for `scale` times the loss.
   Matrix run_head(Activations& saved, float scale) {
     const std::size_t begin = head_begin(stage_);
     const auto share = static_cast<float>(share_of(stage_, slice_));
     Matrix logits_grad =
         keep(cross_entropy_grad(saved.probabilities, saved.tokens.targets, scale * share));
-    Matrix grad = keep(pull_back_norm(begin + kHeadGain, saved.head_input,
-                                      pull_back(logits_grad, stage_.weights[begin + kHead])));
+    Matrix grad = run_head_norm(saved, pull_back(logits_grad, stage_.weights[begin + kHead]));
     work_.products.push_back({begin + kHead, std::move(saved.head_normed), std::move(logits_grad)});
     return grad;
   }
@@ -186,6 +202,23 @@ void add_embedding_grad(const WeightWork& work, std::vector<Matrix>& gradients) 
 
 }  // namespace
 
+Matrix join(const Stage& masters, const std::vector<Matrix>& inputs) {
+  if (inputs.size() == 1) return inputs.front();
+  const ReadStage read(masters);
+  const std::size_t begin = join_begin(*read);
+  Matrix sum = apply_gain(inputs.front(), (*read).weights[begin]);
+  for (std::size_t input = 1; input < inputs.size(); ++input)
+    add(sum, apply_gain(inputs[input], (*read).weights[begin + input]));
+  return stored(std::move(sum), masters.shape.precision);
+}
+
+Matrix sum_grads(std::vector<Matrix> grads, Precision precision) {
+  if (grads.size() == 1) return std::move(grads.front());
+  Matrix sum = std::move(grads.front());
+  for (std::size_t at = 1; at < grads.size(); ++at) add(sum, grads[at]);
+  return stored(std::move(sum), precision);
+}
+
 StageOutput run_forward(const Stage& masters, Matrix input, const Tokens& tokens,
                         const Slice* slice) {
   const ReadStage read(masters);
@@ -210,6 +243,10 @@ StageOutput run_forward(const Stage& masters, Matrix input, const Tokens& tokens
   };
   saved.head_normed = keep(apply_gain(normalize(input), stage.weights[begin + kHeadGain]));
   saved.head_input = std::move(input);
+  if (!stage.has_head) {
+    result.output = std::move(saved.head_normed);
+    return result;
+  }
   saved.probabilities =
       softmax(keep(product(whole(saved.head_normed), whole(stage.weights[begin + kHead]))));
   result.loss = cross_entropy(saved.probabilities, tokens.targets) * share_of(stage, slice);
@@ -235,7 +272,9 @@ StageGrad run_input_grad(const Stage& masters, Activations saved, Matrix output_
   const Stage& stage = *read;
   StageGrad result;
   StageBackward back(stage, slice, result.work);
-  Matrix grad = stage.last ? back.run_head(saved, scale) : std::move(output_grad);
+  Matrix grad = !stage.last      ? std::move(output_grad)
+                : stage.has_head ? back.run_head(saved, scale)
+                                 : back.run_head_norm(saved, output_grad);
   for (std::size_t block = saved.blocks.size(); block-- > 0;)
     grad = back.run_block(block, std::move(saved.blocks[block]), std::move(grad));
   if (stage.first) {
@@ -243,7 +282,7 @@ StageGrad run_input_grad(const Stage& masters, Activations saved, Matrix output_
     result.work.positions = positions_of(stage, slice);
     result.work.embedded_grad = std::move(grad);
   } else {
-    result.input_grad = std::move(grad);
+    result.input_grads = back.split(saved, std::move(grad));
   }
   return result;
 }

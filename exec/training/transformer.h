@@ -45,10 +45,11 @@ struct Activations {
   Matrix head_input;   ///< last stage: output of its last block
   Matrix head_normed;  ///< the operand of W_head
   Matrix probabilities;
+  std::vector<Matrix> joined;  ///< the inputs, if there are several
 };
 
 struct StageOutput {
-  Matrix output;    ///< input of the next stage; empty on the last
+  Matrix output;    ///< input of the next stage or of the shards; empty on a last one with a head
   double loss = 0;  ///< on the last stage: the mean over the micro-batch, or a slice's share of it
   Activations saved;
 };
@@ -76,9 +77,15 @@ struct WeightWork {
 };
 
 struct StageGrad {
-  Matrix input_grad;  ///< output gradient of the previous stage; empty on the first
+  std::vector<Matrix> input_grads;  ///< [input]: its part of the output gradient of another stage
   WeightWork work;
 };
+
+/// The input of a stage: the sum of those that it reads, each times its gain if they are several.
+Matrix join(const Stage& masters, const std::vector<Matrix>& inputs);
+
+/// The gradient of an output that several stages read, given the gradient of each.
+Matrix sum_grads(std::vector<Matrix> grads, Precision precision);
 
 /// `input` is the previous stage's output; the first stage reads only the tokens. With `slice`,
 /// both have only the rows of the slice.
@@ -91,7 +98,8 @@ void drop_attention(Activations& saved);
 /// Recomputes them from queries, keys and values.
 void recompute_attention(const Stage& stage, Activations& saved, const Slice* slice = nullptr);
 
-/// `output_grad` comes from the next stage; the last stage starts from its loss times `scale`.
+/// `output_grad` comes from the stages that read the output; a stage with a head starts from its
+/// loss times `scale`.
 StageGrad run_input_grad(const Stage& masters, Activations saved, Matrix output_grad, float scale,
                          const Slice* slice = nullptr);
 

@@ -38,13 +38,11 @@ bool needs(const Op& op, const Op& producer) {
   switch (op.kind) {
     case OpKind::kForward:
       return is_activation(producer.kind) &&
-             (producer.stage == op.stage ? producer.slice + 1 == op.slice
-                                         : producer.stage + 1 == op.stage);
+             (producer.stage != op.stage || producer.slice + 1 == op.slice);
     case OpKind::kBackward:
     case OpKind::kInputGrad:
       if (!is_gradient(producer.kind)) return same;
-      return producer.stage == op.stage ? producer.slice == op.slice + 1
-                                        : producer.stage == op.stage + 1;
+      return producer.stage != op.stage || producer.slice == op.slice + 1;
     case OpKind::kWeightGrad:
     case OpKind::kSendBackward: return same && is_gradient(producer.kind);
     case OpKind::kRecompute:

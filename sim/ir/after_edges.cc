@@ -20,6 +20,12 @@ AfterEdges::AfterEdges(const Schedule& schedule, const ValueIndex& index) {
     awaited_[next[index(edge.op)]++] = index(edge.awaited);
 }
 
+void refuse_graph(const Schedule& schedule, const std::string& format) {
+  if (!schedule.graph.is_chain())
+    throw Error(format + " cannot express stages that are no chain, as those of " + schedule.name +
+                "; write it as native");
+}
+
 void refuse_after_edges(const Schedule& schedule, const std::string& format) {
   if (schedule.side_stages > 0)
     throw Error(format + " cannot express stages beside the chain, and " + schedule.name + " has " +

@@ -46,4 +46,7 @@ class AfterEdges {
 /// Throws Error if the schedule has after edges or side stages: `format` cannot express them.
 void refuse_after_edges(const Schedule& schedule, const std::string& format);
 
+/// Throws Error if the schedule's stages are a graph: `format` cannot express it.
+void refuse_graph(const Schedule& schedule, const std::string& format);
+
 }  // namespace bubblescope::inline sim

@@ -73,7 +73,7 @@ class Deferral {
 
   void release_for(const Op& op) {
     for (const Value& value : collect_needs(schedule_, op)) {
-      if (value.stage != op.stage) release(make_receive(value, op.stage));
+      if (value.stage != op.stage) release(make_receive(schedule_, value, op.stage));
     }
   }
 

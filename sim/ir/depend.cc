@@ -1,6 +1,8 @@
 // The two ends of messages.
 #include "sim/ir/depend.h"
 
+#include <algorithm>
+
 namespace bubblescope::inline sim {
 
 Op make_send(const Value& value) {
@@ -9,9 +11,10 @@ Op make_send(const Value& value) {
           forward ? OpKind::kSendForward : OpKind::kSendBackward, Pairing::kAlone};
 }
 
-Op make_receive(const Value& value, std::int32_t receiving_stage) {
+Op make_receive(const Schedule& schedule, const Value& value, std::int32_t receiving_stage) {
   const bool forward = value.value_kind == ValueKind::kActivation;
-  return {receiving_stage, value.microbatch, value.slice,
+  const std::int32_t stage = schedule.graph.is_chain() ? receiving_stage : value.stage;
+  return {stage, value.microbatch, value.slice,
           forward ? OpKind::kRecvForward : OpKind::kRecvBackward, Pairing::kAlone};
 }
 
@@ -23,19 +26,39 @@ bool are_fused(const Schedule& schedule, const Value& value, const Op& op) {
          schedule.forward_index(op) / schedule.fused_forwards;
 }
 
+namespace {
+
+/// Calls visit(stage) for each other stage that needs a value.
+template <class Visit>
+void for_each_receiver(const Schedule& schedule, const Value& value, const Visit& visit) {
+  if (value.value_kind == ValueKind::kActivation) for_each_reader(schedule, value.stage, visit);
+  if (value.value_kind == ValueKind::kGradient) for_each_input(schedule, value.stage, visit);
+}
+
+}  // namespace
+
 std::optional<std::int32_t> receiving_stage(const Schedule& schedule, const Value& value) {
-  if (value.value_kind == ValueKind::kActivation && !ends_pipeline(schedule, value.stage))
-    return value.stage + 1;
-  if (value.value_kind == ValueKind::kGradient && !begins_pipeline(schedule, value.stage))
-    return value.stage - 1;
-  return std::nullopt;
+  std::optional<std::int32_t> first;
+  for_each_receiver(schedule, value, [&](std::int32_t stage) { first = first.value_or(stage); });
+  return first;
+}
+
+std::vector<std::int32_t> receiving_ranks(const Schedule& schedule, const Value& value) {
+  const std::int32_t own = schedule.rank_of(value.stage, value.microbatch);
+  std::vector<std::int32_t> ranks;
+  for_each_receiver(schedule, value, [&](std::int32_t stage) {
+    const std::int32_t rank = schedule.rank_of(stage, value.microbatch);
+    if (rank != own && std::find(ranks.begin(), ranks.end(), rank) == ranks.end())
+      ranks.push_back(rank);
+  });
+  return ranks;
 }
 
 std::optional<Value> find_carried_value(const Schedule& schedule, const Op& message) {
   const bool forward = message.kind == OpKind::kSendForward ||
                        message.kind == OpKind::kRecvForward ||
                        message.kind == OpKind::kWaitSendForward;
-  const std::int32_t step = forward ? 1 : -1;
+  const std::int32_t step = schedule.graph.is_chain() ? (forward ? 1 : -1) : 0;
   const std::int32_t from = is_recv(message.kind) ? message.stage - step : message.stage;
   if (from < 0 || from >= schedule.stages()) return std::nullopt;
   if (message.microbatch < 0 || message.microbatch >= schedule.shape.microbatches ||

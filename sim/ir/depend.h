@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
+#include <vector>
 
 #include "sim/ir/needs.h"
 #include "sim/ir/schedule.h"
@@ -17,17 +17,22 @@ bool are_fused(const Schedule& schedule, const Value& value, const Op& op);
 
 /// The value that a posted SEND or RECV carries; empty if there can be no such message. A SEND_F of
 /// stage s and a RECV_F of stage s+1 carry the activations of stage s, a SEND_B of stage s and a
-/// RECV_B of stage s-1 its gradient. A WAIT_SEND counts as its SEND.
+/// RECV_B of stage s-1 its gradient. In a stage graph a RECV has the stage whose value it receives.
+/// A WAIT_SEND counts as its SEND.
 std::optional<Value> find_carried_value(const Schedule& schedule, const Op& message);
 
 /// The two ends of the message that carries an activation or a gradient: the SEND of the stage that
 /// produces it, and the RECV of the stage that needs it.
 Op make_send(const Value& value);
-Op make_receive(const Value& value, std::int32_t receiving_stage);
+Op make_receive(const Schedule& schedule, const Value& value, std::int32_t receiving_stage);
 
-/// The other stage that needs a value; empty at the end of the pipeline and for values that only
-/// their own stage needs.
+/// The other stage that needs a value, the first if there are several; empty at the end of the
+/// pipeline and for values that only their own stage needs.
 std::optional<std::int32_t> receiving_stage(const Schedule& schedule, const Value& value);
+
+/// The ranks to which a value is sent, one message to each: those of the stages that need it, in
+/// their order, without the rank that produces it.
+std::vector<std::int32_t> receiving_ranks(const Schedule& schedule, const Value& value);
 
 /// Numbers all values that a schedule's ops produce, from 0 and without gaps: an index for flat
 /// tables.

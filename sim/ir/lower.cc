@@ -2,7 +2,9 @@
 // of their rank, one per direction.
 #include "sim/ir/lower.h"
 
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/ir/after_edges.h"
@@ -46,10 +48,13 @@ class DataflowLowering {
   }
 
  private:
-  /// A message between two compute ops, by draft id. Its consumer determines what it carries.
+  /// A message between two compute ops, by draft id. Of fused forwards, the last one produces the
+  /// values of all.
   struct Message {
+    Value value;
     InstructionId producer;
-    InstructionId consumer;
+    InstructionId consumer;  ///< the first, if there are more
+    std::int32_t receiver;   ///< the consumer's rank
   };
 
   /// The dependencies of the current rank's copies, and the ops that wait for them.
@@ -187,28 +192,30 @@ class DataflowLowering {
     const bool joint = op.pairing != Pairing::kAlone && overlap_ != Overlap::kSerial;
     const InstructionId first = op.pairing == Pairing::kSecond ? id - 1 : id;
     if (joint && (producer == first || producer == first + 1) && (producer >= waiter)) return;
-    const bool local = schedule_.rank_of(value.stage, value.microbatch) ==
-                       schedule_.rank_of(op.stage, op.microbatch);
-    draft_.wait_for(local ? producer : message_id(producer, id));
+    const std::int32_t rank = schedule_.rank_of(op.stage, op.microbatch);
+    const bool local = schedule_.rank_of(value.stage, value.microbatch) == rank;
+    draft_.wait_for(local ? producer : message_id({value, producer, id, rank}));
   }
 
-  /// Each value that crosses ranks has one consumer, so its message is created once. Only the
-  /// second half of a pair asks for its inputs twice.
-  InstructionId message_id(InstructionId producer, InstructionId consumer) {
-    const bool known = !messages_.empty() && messages_.back().consumer == consumer &&
-                       messages_.back().producer == producer;
-    if (!known) messages_.push_back({producer, consumer});
-    return ordered_ + static_cast<InstructionId>(messages_.size()) - 1;
+  /// In a chain, each value that crosses ranks has one consumer, so its message is created once.
+  /// Only the second half of a pair asks for its inputs twice. In a stage graph, the stages of a
+  /// rank that need a value share a message.
+  InstructionId message_id(const Message& message) {
+    const std::size_t next = messages_.size();
+    std::size_t number = next;
+    if (!schedule_.graph.is_chain())
+      number = shared_messages_.try_emplace({value_index_(message.value), message.receiver}, next)
+                   .first->second;
+    else if (!messages_.empty() && messages_.back().consumer == message.consumer &&
+             messages_.back().producer == message.producer)
+      number = next - 1;
+    if (number == next) messages_.push_back(message);
+    return ordered_ + static_cast<InstructionId>(number);
   }
 
   void add_message(const Message& message) {
-    const Instruction& consumer = draft_.instruction(message.consumer);
-    const Op& op = consumer.op;
-    const bool forward = op.kind == OpKind::kForward;
-    const Value value{forward ? ValueKind::kActivation : ValueKind::kGradient,
-                      op.stage + (forward ? -1 : 1), op.microbatch, op.slice};
-    const std::int32_t rank = schedule_.rank_of(value.stage, value.microbatch);
-    draft_.add({make_send(value), kNoLane, rank, consumer.rank});
+    const std::int32_t rank = schedule_.rank_of(message.value.stage, message.value.microbatch);
+    draft_.add({make_send(message.value), kNoLane, rank, message.receiver});
     draft_.wait_for(message.producer);
   }
 
@@ -218,6 +225,7 @@ class DataflowLowering {
   AfterEdges after_;
   std::vector<InstructionId> producer_;
   std::vector<Message> messages_;
+  std::map<std::pair<std::size_t, std::int32_t>, std::size_t> shared_messages_;
   /// Number of compute ops and copies; messages have the following draft ids.
   InstructionId ordered_ = 0;
   InstructionId rank_end_ = 0;  ///< draft id behind the current rank's last op
@@ -232,10 +240,18 @@ std::variant<Program, Deadlock> lower_dataflow(const ValidSchedule& schedule, Ov
   return lower_by_sorting(schedule, overlap);
 }
 
+/// Lists of messages know one receiver of each value.
+void expect_chain(const Schedule& schedule, const std::string& what) {
+  if (!schedule.graph.is_chain())
+    throw Error(Fault::kProblem, what + " needs stages in a chain, and those of " + schedule.name +
+                                     " are a graph; leave it out");
+}
+
 }  // namespace
 
 std::vector<RankOrder> make_posted_lists(const ValidSchedule& schedule, Lowering posting) {
   if (posting == Lowering::kAsap || posts_messages(schedule)) return post_messages(schedule);
+  expect_chain(schedule, "`lowering` deferred");
   return defer_receives(schedule, post_messages(schedule));
 }
 
@@ -259,6 +275,7 @@ namespace {
 /// Adds the posts and waits of the posted lists, and the waits for sends of a budget.
 std::variant<Program, Deadlock> lower_posted(const ValidSchedule& schedule, const Program& dataflow,
                                              const LowerOptions& options) {
+  if (options.send_budget) expect_chain(schedule, "`send_budget`");
   const std::vector<RankOrder> posted =
       options.send_budget ? make_awaited_lists(schedule, options.posting, *options.send_budget)
                           : make_posted_lists(schedule, options.posting);

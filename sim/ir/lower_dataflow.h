@@ -14,7 +14,8 @@ std::variant<Program, Deadlock> lower_by_sorting(const ValidSchedule& schedule, 
 
 /// Three times as fast, for schedules of plain compute ops: places each instruction as soon as all
 /// of its dependencies are placed. Empty if the schedule has copies, recomputation, fused forwards,
-/// fused pairs or after edges, is not legal, or deadlocks; lower_by_sorting() then says why.
+/// fused pairs, after edges or a stage graph, is not legal, or deadlocks; lower_by_sorting() then
+/// says why.
 std::optional<Program> lower_directly(const ValidSchedule& schedule, Overlap overlap);
 
 }  // namespace bubblescope::inline sim

@@ -237,6 +237,7 @@ class DirectLowering {
 bool is_plain(const Schedule& schedule, Overlap overlap) {
   return overlap != Overlap::kFused && schedule.fused_forwards == 1 &&
          schedule.offload_target_of_rank.empty() && schedule.after.empty() &&
+         schedule.graph.is_chain() &&
          schedule.order.size() == static_cast<std::size_t>(schedule.shape.ranks);
 }
 

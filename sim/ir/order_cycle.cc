@@ -10,7 +10,7 @@ namespace {
 /// Orders with copies, messages, versions or edges are left to the whole run.
 bool has_only_orders(const Schedule& schedule) {
   return schedule.pipelines == 1 && schedule.posted.empty() && schedule.weights.empty() &&
-         schedule.after.empty() && schedule.turns_of_stage.empty() &&
+         schedule.after.empty() && schedule.graph.is_chain() && schedule.turns_of_stage.empty() &&
          schedule.offload_target_of_rank.empty() && !schedule.forward_only &&
          schedule.shape.ranks > 0 && schedule.shape.microbatches > 0 && schedule.shape.slices > 0 &&
          schedule.fused_forwards > 0 &&

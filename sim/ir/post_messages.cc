@@ -15,13 +15,6 @@ namespace bubblescope::inline sim {
 
 namespace {
 
-/// The stage that waits for an op's result; empty at the end of a pipeline and for local results.
-std::optional<std::int32_t> consumer_stage(const Schedule& schedule, const Op& op) {
-  if (op.kind == OpKind::kForward && !ends_pipeline(schedule, op.stage)) return op.stage + 1;
-  if (gives_input_grad(op.kind) && !begins_pipeline(schedule, op.stage)) return op.stage - 1;
-  return {};
-}
-
 class Posting {
  public:
   Posting(const Schedule& schedule, const std::vector<RankOrder>& cells)
@@ -95,12 +88,21 @@ class Posting {
   void deliver(std::size_t rank, const Op& op) {
     if (occurs_in_order(op.kind)) produced_[index_(op)] = true;
     if (!is_compute(op.kind)) return;
-    const std::optional<std::int32_t> consumer = consumer_stage(schedule_, op);
+    const Value value = value_of(op);
+    const std::optional<std::int32_t> consumer = receiving_stage(schedule_, value);
     if (!consumer) return;
+    if (!schedule_.graph.is_chain()) {
+      for (const std::int32_t peer : receiving_ranks(schedule_, value))
+        post(rank, value, *consumer, static_cast<std::size_t>(peer));
+      return;
+    }
     const auto peer = static_cast<std::size_t>(schedule_.rank_of(*consumer, op.microbatch));
-    if (peer == rank) return;
-    lists_[rank].push_back(make_send(value_of(op)));
-    lists_[peer].push_back(make_receive(value_of(op), *consumer));
+    if (peer != rank) post(rank, value, *consumer, peer);
+  }
+
+  void post(std::size_t rank, const Value& value, std::int32_t consumer, std::size_t peer) {
+    lists_[rank].push_back(make_send(value));
+    lists_[peer].push_back(make_receive(schedule_, value, consumer));
   }
 
   bool done() const {

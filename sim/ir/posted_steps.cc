@@ -2,6 +2,7 @@
 #include "sim/ir/posted_steps.h"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -21,12 +22,13 @@ class StepSearch {
         producer_(index_.size(), kNoInstruction),
         message_(index_.size(), kNoInstruction),
         posted_ends_(dataflow.size(), 0) {
+    if (!schedule.graph.is_chain()) sent_.assign(index_.size(), 0);
     for (InstructionId id = 0; id < dataflow.size(); ++id) {
       const Instruction& instruction = dataflow.instructions[id];
       if (is_compute(instruction.op.kind))
         producer_[index_(instruction.op)] = id;
       else if (is_message(instruction))
-        message_[index_(*find_carried_value(schedule, instruction.op))] = id;
+        add_message(id);
     }
   }
 
@@ -55,6 +57,14 @@ class StepSearch {
   }
 
  private:
+  void add_message(InstructionId id) {
+    const std::size_t value = index_(*find_carried_value(schedule_, dataflow_.instructions[id].op));
+    if (message_[value] == kNoInstruction)
+      message_[value] = id;
+    else
+      others_[value].push_back(id);
+  }
+
   InstructionId find_compute(std::int32_t rank, const Op& op) const {
     const InstructionId id = producer_[index_(op)];
     if (id == kNoInstruction)
@@ -69,20 +79,39 @@ class StepSearch {
     return id;
   }
 
-  InstructionId find_message(std::int32_t rank, const Op& op) const {
+  InstructionId find_message(std::int32_t rank, const Op& op) {
     const std::optional<Value> value = find_carried_value(schedule_, op);
-    const InstructionId id = value ? message_[index_(*value)] : kNoInstruction;
+    const InstructionId id = value ? find_message_of(*value, rank, op) : kNoInstruction;
     if (id == kNoInstruction)
       throw Error(Fault::kProblem, "rank " + std::to_string(rank) + " posts " + to_string(op) +
                                        ", but no such message is needed; remove it");
     return id;
   }
 
+  /// In a stage graph a value may go to several ranks: its first SEND to the first, and so on.
+  InstructionId find_message_of(const Value& value, std::int32_t rank, const Op& op) {
+    const std::size_t at = index_(value);
+    if (sent_.empty()) return message_[at];
+    const std::vector<std::int32_t> receivers = receiving_ranks(schedule_, value);
+    const auto number = static_cast<std::size_t>(is_send(op.kind) ? sent_[at]++ : 0);
+    if (number >= receivers.size()) return kNoInstruction;
+    const std::int32_t peer = is_send(op.kind) ? receivers[number] : rank;
+    const auto is_there = [&](InstructionId id) {
+      return id != kNoInstruction && dataflow_.instructions[id].peer == peer;
+    };
+    if (is_there(message_[at])) return message_[at];
+    for (const InstructionId id : others_[at])
+      if (is_there(id)) return id;
+    return kNoInstruction;
+  }
+
   const Schedule& schedule_;
   const Program& dataflow_;
   ValueIndex index_;
   std::vector<InstructionId> producer_;
-  std::vector<InstructionId> message_;  ///< by the value that it carries
+  std::vector<InstructionId> message_;                        ///< by the value that it carries
+  std::map<std::size_t, std::vector<InstructionId>> others_;  ///< the value's other messages
+  std::vector<std::int32_t> sent_;  ///< [value]: its SENDs so far; empty for a chain
   std::vector<std::uint8_t> posted_ends_;
 };
 

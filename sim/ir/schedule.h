@@ -5,28 +5,19 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "sim/ir/op.h"
 #include "sim/ir/placement.h"
+#include "sim/ir/recompute_scope.h"
 #include "sim/ir/shape.h"
+#include "sim/ir/stage_graph.h"
 #include "sim/ir/weight_use.h"
 
 namespace bubblescope::inline sim {
 
 /// The ops of one rank, in the order in which it runs them.
 using RankOrder = std::vector<Op>;
-
-/// Which part of a stage's forward is recomputed before its backward instead of being saved.
-enum class Recompute : std::uint8_t {
-  kNone,       ///< nothing: the forward saves all activations
-  kSelective,  ///< the core of attention, which is large and cheap to recompute
-  kFull,       ///< everything, from the stage's input
-};
-
-/// "none", "selective", "full".
-std::string_view name(Recompute recompute);
 
 /// Stages are numbered along the model. If a schedule runs several pipelines (a bidirectional one
 /// has two), the second pipeline's replicas of the stages follow the first's.
@@ -59,10 +50,11 @@ struct Schedule {
   /// [rank]: the cells as a file wrote them: compute ops, messages, idle slots. Empty if `order`
   /// says everything.
   std::vector<RankOrder> posted;
-  /// The last stages of the placement that stand beside the chain: no activation or gradient flows
-  /// between them and other stages, only after edges connect them. Each runs every micro-batch.
-  /// Vocabulary parallelism has one per rank: a shard of the output layer.
+  /// The last stages of the placement that stand beside the chain, and are not part of it. Each
+  /// runs every micro-batch. Vocabulary parallelism has one per rank: a shard of the output layer.
   std::int32_t side_stages = 0;
+  /// The data flow between stages. In a chain none flows between side stages and others.
+  StageGraph graph;
   /// Ops may wait for others beyond the data flow and their rank's order. Such an edge carries no
   /// data, is not posted and takes no time.
   std::vector<AfterEdge> after;
@@ -90,10 +82,16 @@ struct Schedule {
   std::int32_t stages_per_pipeline() const { return stages() / pipelines; }
   /// Whether a stage, or the end of the placement, is behind the chain.
   bool is_beside(std::int32_t stage) const { return stage >= stages() - side_stages; }
+  /// Whether the model begins at a stage: it reads no other.
   bool is_first(std::int32_t stage) const {
+    if (!graph.is_chain()) return graph.inputs(stage).empty();
     return stage % stages_per_pipeline() == 0 || is_beside(stage);
   }
-  bool is_last(std::int32_t stage) const { return is_first(stage + 1); }
+  /// Whether the model ends at a stage: no other reads it.
+  bool is_last(std::int32_t stage) const {
+    if (!graph.is_chain()) return graph.readers(stage).empty();
+    return (stage + 1) % stages_per_pipeline() == 0 || is_beside(stage + 1);
+  }
   /// The pipeline of a micro-batch. Each gets an equal, contiguous range of them: the first half
   /// goes through the first of two pipelines.
   std::int32_t pipeline_of_microbatch(std::int32_t microbatch) const {

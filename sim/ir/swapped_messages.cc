@@ -30,6 +30,7 @@ using Channels = std::map<std::pair<std::int32_t, std::int32_t>, Channel>;
 
 Channels collect(const Schedule& schedule, const std::vector<RankOrder>& posted) {
   Channels channels;
+  if (!schedule.graph.is_chain()) return channels;  // its lists are ours, with tags
   for (const RankOrder& cells : posted)
     for (std::size_t at = 0; at < cells.size(); ++at) {
       if (!is_message(cells[at].kind)) continue;

@@ -97,7 +97,8 @@ class OpChecks {
     check_offload_targets(rows);
     if (problems_.empty()) check_size();
     if (has_replica_counts()) check_stages(rows);
-    return problems_.empty() && (problems_ = validate_turns(schedule_)).empty();
+    return problems_.empty() && (problems_ = validate_graph(schedule_)).empty() &&
+           (problems_ = validate_turns(schedule_)).empty();
   }
 
   void check_side_stages() {
@@ -110,8 +111,7 @@ class OpChecks {
       report({}, {}, "stages beside the chain need one pipeline, and one rank per stage");
   }
 
-  /// The tables of the checks grow with the shape, so a schedule with few ops must not claim
-  /// millions.
+  /// The tables of the checks grow with the shape: few ops must not claim millions.
   void check_size() {
     constexpr std::int64_t kMinLimit = 4096;
     constexpr std::int64_t kPerOp = 64;

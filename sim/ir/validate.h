@@ -11,7 +11,8 @@ namespace bubblescope::inline sim {
 /// Finds: stages without a rank; ops out of range, on the wrong rank, duplicate or missing; W
 /// before I, B or I before F; B mixed with I and W; R or copies that are missing or misplaced;
 /// broken pairs; in asynchronous training, a backward that reads other weights than its forward;
-/// and after edges between ops that do not exist or cannot wait for each other. Accepts any
+/// stage graphs that are none; and after edges between ops that do not exist or cannot wait for
+/// each other. Accepts any
 /// Schedule, however wrong its numbers are. Problems come in rank and position order.
 Problems validate_ops(const Schedule& schedule);
 
@@ -57,6 +58,10 @@ Problems validate_weights(const Schedule& schedule);
 /// Checks the turns of replicas: known ones, for every stage, and no weight versions beside them.
 /// The counts of replicas must be right.
 Problems validate_turns(const Schedule& schedule);
+
+/// Checks the stage graph: its stages are those of the placement, inputs come before their readers,
+/// and nothing else in the schedule needs a chain.
+Problems validate_graph(const Schedule& schedule);
 
 /// Checks after edges: both ops of each are in the order, they are two ops, the edge is given once,
 /// and on one rank the awaited op comes first. Cycles over several ranks are deadlocks, which

@@ -79,7 +79,7 @@ class MessageChecks {
       const Ends& ends = ends_[index_(content)];
       const std::optional<std::int32_t> user = ends_[index_(op)].content;
       const Op send = make_send(content);
-      const Op recv = make_receive(content, op.stage);
+      const Op recv = make_receive(schedule_, content, op.stage);
       if (!ends.send)
         report(from, {},
                to_string(send) + " is missing; " + to_string(op) + " of rank " +

@@ -154,9 +154,9 @@ CostTensor<MessageSizes> make_message_sizes(const CostTable& table, const Schedu
   if (!has_message_entries(table)) return {};
   return make_message_tensor<MessageSizes>(
       schedule, has_lists(table), [&](MessageSizes& sizes, const StageMessage& message) {
-        (message.forward ? sizes.forward : sizes.backward) =
-            message_entry(table, message.producer)
-                .bytes.value_or(cluster.bytes(message.from, message.to));
+        raise_to(message.forward ? sizes.forward : sizes.backward,
+                 message_entry(table, message.producer)
+                     .bytes.value_or(cluster.bytes(message.from, message.to)));
       });
 }
 

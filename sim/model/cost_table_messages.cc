@@ -75,8 +75,8 @@ void set_messages(CostModel& model, const CostTable& table, const Schedule& sche
       schedule, has_lists(table), [&](MessageCost& cost, const StageMessage& message) {
         const auto [latency, bytes] =
             transfers.price(message, message_entry(table, message.producer));
-        (message.forward ? cost.forward : cost.backward) = latency + bytes;
-        (message.forward ? cost.forward_bytes : cost.backward_bytes) = bytes;
+        raise_to(message.forward ? cost.forward : cost.backward, latency + bytes);
+        raise_to(message.forward ? cost.forward_bytes : cost.backward_bytes, bytes);
       });
 }
 
@@ -110,8 +110,8 @@ CostTensor<MessageSizes> find_message_sizes(const CostTable& table, const Schedu
   const TransferTable transfers(table);
   return make_message_tensor<MessageSizes>(
       schedule, has_lists(table), [&](MessageSizes& sizes, const StageMessage& message) {
-        (message.forward ? sizes.forward : sizes.backward) =
-            transfers.count_bytes(message, message_entry(table, message.producer));
+        raise_to(message.forward ? sizes.forward : sizes.backward,
+                 transfers.count_bytes(message, message_entry(table, message.producer)));
       });
 }
 

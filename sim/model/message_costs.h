@@ -5,18 +5,32 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/ir/schedule.h"
+#include "sim/ir/needs.h"
 #include "sim/model/cost_tensor.h"
 
 namespace bubblescope::inline sim {
 
-/// One message between a stage and the next one, in either direction.
+/// One message between two stages, in either direction.
 struct StageMessage {
   std::int32_t from = 0;  ///< the sending rank
   std::int32_t to = 0;
   Op producer;          ///< on the earlier of the two stages, whichever sends
   bool forward = true;  ///< carries an activation; else a gradient
+  std::int32_t sending_stage = 0;
 };
+
+/// The SEND of the message.
+inline Op send_of(const StageMessage& message) {
+  return {message.sending_stage, message.producer.microbatch, message.producer.slice,
+          message.forward ? OpKind::kSendForward : OpKind::kSendBackward};
+}
+
+/// In a stage graph a value may go to several ranks. All of its messages have the time of the
+/// slowest, and the size of the largest.
+template <class Quantity>
+void raise_to(Quantity& known, Quantity of_message) {
+  known = std::max(known, of_message);
+}
 
 /// Makes a tensor with the value of every stage's messages; `set(value, message)` sets one of them.
 /// Ops that send nothing to another rank keep Value{}.
@@ -38,11 +52,11 @@ CostTensor<Value> make_message_tensor(const Schedule& schedule, bool by_microbat
         const std::int32_t to = schedule.rank_of(other, microbatch);
         if (from == to) continue;
         set(values[at],
-            StageMessage{from, to, Op{std::min(stage, other), microbatch, slice}, forward});
+            StageMessage{from, to, Op{std::min(stage, other), microbatch, slice}, forward, stage});
       }
     };
-    if (!schedule.is_last(stage)) add(true, stage + 1);
-    if (!schedule.is_first(stage)) add(false, stage - 1);
+    for_each_reader(schedule, stage, [&](std::int32_t reader) { add(true, reader); });
+    for_each_input(schedule, stage, [&](std::int32_t input) { add(false, input); });
     tensor.add_stage(values);
   }
   return tensor;

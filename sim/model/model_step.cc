@@ -7,6 +7,7 @@
 
 #include "sim/ir/error.h"
 #include "sim/ir/lower_collectives.h"
+#include "sim/ir/needs.h"
 #include "sim/ir/range.h"
 #include "sim/model/activation_bytes.h"
 #include "sim/model/stage_loads.h"
@@ -117,18 +118,22 @@ void expose_messages(CostModel& costs, const Schedule& schedule, double exposed)
     return from == to ? 0 : costs.message_between[static_cast<std::size_t>(from * ranks + to)];
   };
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
-    if (schedule.is_last(stage)) continue;
-    const std::int32_t here = schedule.rank_of_stage[stage];
-    const std::int32_t next = schedule.rank_of_stage[stage + 1];
+    Nanos activation = 0;
+    Nanos gradient = 0;
+    const auto raise = [&](Nanos& slowest, std::int32_t other) {
+      slowest =
+          std::max(slowest, between(schedule.rank_of_stage[stage], schedule.rank_of_stage[other]));
+    };
+    for_each_reader(schedule, stage, [&](std::int32_t reader) { raise(activation, reader); });
+    for_each_input(schedule, stage, [&](std::int32_t input) { raise(gradient, input); });
     const auto waited = [&](Nanos message) {
       return round_nanos(exposed * static_cast<double>(message), "a message");
     };
     for (std::size_t slice = 0; slice < slices; ++slice) {
-      costs.stages[static_cast<std::size_t>(stage) * slices + slice].forward +=
-          waited(between(here, next));
-      StageCost& behind = costs.stages[(static_cast<std::size_t>(stage) + 1) * slices + slice];
-      behind.input_grad += waited(between(next, here));
-      behind.backward += waited(between(next, here));
+      StageCost& cost = costs.stages[static_cast<std::size_t>(stage) * slices + slice];
+      cost.forward += waited(activation);
+      cost.input_grad += waited(gradient);
+      cost.backward += waited(gradient);
     }
   }
   for (auto* times : {&costs.message_between, &costs.byte_time_between})
@@ -171,16 +176,17 @@ StateBytes count_rank_states(const ModelOnDevices& on, const Shape& shape, const
 }
 
 ModelStep compute_model_step(const ModelOnDevices& on, const Schedule& schedule) {
-  if (schedule.side_stages > 0)
-    throw Error(Fault::kProblem,
-                "`model` places its output layer on the last stage, and this schedule splits it "
-                "over all ranks; give `output_layer`, or `costs` for every stage");
+  const std::int32_t shards = schedule.side_stages;
+  if (!schedule.graph.is_chain() && shards == 0)
+    throw Error(Fault::kProblem, "`model` is a chain of layers, and the stages of " +
+                                     schedule.name + " are a graph; give `costs` for every stage");
   expect_divisible(on);
   const std::int32_t count = schedule.stages_per_pipeline();
-  expect_layers(on, count);
-  const StageLoads split(on, count);
+  expect_layers(on, count - shards);
+  const StageLoads split(on, count - shards, shards);
   std::vector<StageLoad> stages;
-  for (std::int32_t stage = 0; stage < count; ++stage) stages.push_back(split.load(stage));
+  for (std::int32_t stage = 0; stage < count - shards; ++stage) stages.push_back(split.load(stage));
+  if (shards > 0) stages.resize(static_cast<std::size_t>(count), split.load_shard());
   const std::int32_t slices = schedule.shape.slices;
   const bool by_schedule = posts_collectives(schedule);
   ModelStep step;

@@ -103,7 +103,8 @@ Stages restage(const Stages& from, std::size_t count) {
 bool is_restaged(const CostTable& table, const Schedule& schedule) {
   const auto given = static_cast<std::int32_t>(table.stages.size());
   return table.divisible && !table.same_stages && schedule.side_stages == 0 &&
-         given != schedule.stages() && given != schedule.stages_per_pipeline();
+         schedule.graph.is_chain() && given != schedule.stages() &&
+         given != schedule.stages_per_pipeline();
 }
 
 CostTable restage(const CostTable& table, const Schedule& schedule) {

@@ -47,11 +47,13 @@ std::vector<std::int64_t> split_as_given(const ModelOnDevices& on, std::int32_t 
   return first_layer;
 }
 
-/// The embedding and the head count by their time relative to a layer, unless given.
+/// The embedding and the head count by their time relative to a layer, unless given. The head
+/// counts nothing where shards hold it.
 std::vector<std::int64_t> split_evenly(const ModelOnDevices& on, std::int32_t stages,
-                                       double layer_time) {
+                                       double layer_time, bool has_head) {
   const Parallelism& parallel = on.parallel;
-  const double tail = total(estimate_head_times(on)) + total(estimate_prediction_times(on));
+  const double head = has_head ? total(estimate_head_times(on)) : 0;
+  const double tail = head + total(estimate_prediction_times(on));
   return split_layers(
       on.model.layers, stages,
       {parallel.embedding_layers.value_or(total(estimate_embedding_times(on)) / layer_time),
@@ -70,13 +72,18 @@ void StageLoad::add(const LayerKind& kind, std::int64_t count) {
   exchange += factor * kind.exchange;
 }
 
-StageLoads::StageLoads(const ModelOnDevices& on, std::int32_t stages) : on_(on), stages_(stages) {
+StageLoads::StageLoads(const ModelOnDevices& on, std::int32_t stages, std::int32_t shards)
+    : on_(on), stages_(stages), shards_(shards) {
+  if (shards > 0 && on.model.predictions > 0)
+    throw Error(Fault::kProblem,
+                "the model's multi-token predictions have heads of their own, which this schedule "
+                "does not split; describe the model without them");
   const std::int64_t layers = on.model.layers;
   const std::int64_t dense = on.model.experts ? on.model.experts->dense_layers : 0;
   if (dense > 0) kinds_.push_back(kind_of(on, 0, std::min(dense, layers)));
   if (dense < layers) kinds_.push_back(kind_of(on, layers - 1, layers));
   first_layer_ = on.parallel.layers_of_stage.empty()
-                     ? split_evenly(on, stages, total(kinds_.back().times))
+                     ? split_evenly(on, stages, total(kinds_.back().times), shards == 0)
                      : split_as_given(on, stages);
 }
 
@@ -95,10 +102,18 @@ StageLoad StageLoads::load(std::int32_t stage, std::int64_t first, std::int64_t 
   }
   if (stage == 0) add_embedding(sum);
   if (stage == stages_ - 1) {
-    add_head(sum);
+    if (shards_ == 0) add_head(on_, sum);
     add_predictions(sum);
   }
   if (sum.layers > 0) sum.times = apply_host_limit(on_, sum.times, sum.layers);
+  return sum;
+}
+
+StageLoad StageLoads::load_shard() const {
+  ModelOnDevices part = on_;
+  part.model.vocabulary = (on_.model.vocabulary + shards_ - 1) / shards_;
+  StageLoad sum;
+  add_head(part, sum);
   return sum;
 }
 
@@ -112,12 +127,13 @@ void StageLoads::add_embedding(StageLoad& sum) const {
   sum.tables += table;
 }
 
-void StageLoads::add_head(StageLoad& sum) const {
-  sum.times += estimate_head_times(on_);
-  add_memory(sum.memory, estimate_head_memory(on_.model, on_.parallel), 1);
-  const double table = static_cast<double>(count_head_parameters(on_.model)) / on_.parallel.tensor;
-  sum.times.weight_grad += estimate_accumulation_time(on_, table);
-  if (on_.model.tied_embeddings && stages_ == 1) return;
+/// `on` is the whole model, or one of a shard's words.
+void StageLoads::add_head(const ModelOnDevices& on, StageLoad& sum) const {
+  sum.times += estimate_head_times(on);
+  add_memory(sum.memory, estimate_head_memory(on.model, on.parallel), 1);
+  const double table = static_cast<double>(count_head_parameters(on.model)) / on.parallel.tensor;
+  sum.times.weight_grad += estimate_accumulation_time(on, table);
+  if (on.model.tied_embeddings && stages_ == 1) return;
   sum.parameters.dense += table;
   sum.tables += table;
 }

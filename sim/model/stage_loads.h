@@ -36,22 +36,26 @@ class StageLoads {
  public:
   /// Layers are split so that the slowest stage is as fast as possible, or as
   /// Parallelism::layers_of_stage says. Throws Error if that does not have one entry per stage, or
-  /// does not add up to the model's layers.
-  StageLoads(const ModelOnDevices& on, std::int32_t stages);
+  /// does not add up to the model's layers. With `shards`, no stage holds the head: so many shards
+  /// divide it. Throws Error for models whose predictions have heads of their own.
+  StageLoads(const ModelOnDevices& on, std::int32_t stages, std::int32_t shards = 0);
 
   /// [stage]: its first layer; and the end.
   const std::vector<std::int64_t>& first_layer() const { return first_layer_; }
   StageLoad load(std::int32_t stage) const;
   /// The load of a stage that would hold the layers from `first` to before `end`.
   StageLoad load(std::int32_t stage, std::int64_t first, std::int64_t end) const;
+  /// The load of one shard, rounded up to whole words of the vocabulary.
+  StageLoad load_shard() const;
 
  private:
   void add_embedding(StageLoad& sum) const;
-  void add_head(StageLoad& sum) const;
+  void add_head(const ModelOnDevices& on, StageLoad& sum) const;
   void add_predictions(StageLoad& sum) const;
 
   const ModelOnDevices& on_;
   std::int32_t stages_;
+  std::int32_t shards_;
   std::vector<LayerKind> kinds_;
   std::vector<std::int64_t> first_layer_;
 };

@@ -160,14 +160,17 @@ CostModel with_uncontended_messages(CostModel costs, const Cluster& cluster,
     costs.message_between[static_cast<std::size_t>(std::int64_t{from} * ranks + to)] =
         uncontended_message_time(cluster, from, to);
   };
-  for (std::int32_t stage = 0; stage + 1 < schedule.stages(); ++stage)
+  const auto set_between = [&](std::int32_t stage, std::int32_t reader) {
     for (std::int32_t near = 0; near < schedule.replicas(stage); ++near)
-      for (std::int32_t far = 0; far < schedule.replicas(stage + 1); ++far) {
+      for (std::int32_t far = 0; far < schedule.replicas(reader); ++far) {
         const std::int32_t from = schedule.rank_of_stage[stage] + near;
-        const std::int32_t to = schedule.rank_of_stage[stage + 1] + far;
+        const std::int32_t to = schedule.rank_of_stage[reader] + far;
         set(from, to);
         set(to, from);
       }
+  };
+  for (std::int32_t stage = 0; stage < schedule.stages(); ++stage)
+    for_each_reader(schedule, stage, [&](std::int32_t reader) { set_between(stage, reader); });
   // Bytes are flows.
   costs.byte_time = 0;
   costs.byte_time_between.clear();
@@ -177,13 +180,11 @@ CostModel with_uncontended_messages(CostModel costs, const Cluster& cluster,
   Router router(cluster, scratch);
   costs.messages = make_message_tensor<MessageCost>(
       schedule, true, [&](MessageCost& cost, const StageMessage& message) {
-        Op send = message.producer;
-        send.stage += message.forward ? 0 : 1;
-        send.kind = message.forward ? OpKind::kSendForward : OpKind::kSendBackward;
-        const Router::Route route =
-            router.route(message.from, message.to, cluster.bytes(send, message.from, message.to));
-        (message.forward ? cost.forward : cost.backward) =
-            route.latency + (route.load > 0 ? uncontended_time(route.load, route.max_rate) : 0);
+        const Router::Route route = router.route(
+            message.from, message.to, cluster.bytes(send_of(message), message.from, message.to));
+        raise_to(message.forward ? cost.forward : cost.backward,
+                 route.latency +
+                     (route.load > 0 ? uncontended_time(route.load, route.max_rate) : Nanos{0}));
       });
   return costs;
 }

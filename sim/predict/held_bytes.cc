@@ -32,13 +32,8 @@ Sizes find_cluster_sizes(const Cluster& cluster, const Schedule& schedule) {
   const bool by_microbatch = !cluster.sizes.empty();
   return make_message_tensor<MessageSizes>(
       schedule, by_microbatch, [&](MessageSizes& sizes, const StageMessage& message) {
-        const Op sender = message.forward
-                              ? Op{message.producer.stage, message.producer.microbatch,
-                                   message.producer.slice, OpKind::kSendForward}
-                              : Op{message.producer.stage + 1, message.producer.microbatch,
-                                   message.producer.slice, OpKind::kSendBackward};
-        (message.forward ? sizes.forward : sizes.backward) =
-            cluster.bytes(sender, message.from, message.to);
+        raise_to(message.forward ? sizes.forward : sizes.backward,
+                 cluster.bytes(send_of(message), message.from, message.to));
       });
 }
 

@@ -47,9 +47,9 @@ CostTensor<MessageCost> combine_messages(const ByMicrobatch& models, const Sched
         const CostModel& costs =
             models[static_cast<std::size_t>(message.producer.microbatch)]->costs;
         const auto pair = static_cast<std::size_t>(message.from * ranks + message.to);
-        (message.forward ? cost.forward : cost.backward) = costs.message_between[pair];
-        (message.forward ? cost.forward_bytes : cost.backward_bytes) =
-            costs.byte_time_between[pair];
+        raise_to(message.forward ? cost.forward : cost.backward, costs.message_between[pair]);
+        raise_to(message.forward ? cost.forward_bytes : cost.backward_bytes,
+                 costs.byte_time_between[pair]);
       });
 }
 

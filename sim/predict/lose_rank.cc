@@ -144,6 +144,7 @@ void expect_rank_may_be_lost(const Schedule& pipeline, const LostRank& lost) {
   if (pipeline.fused_forwards > 1) refuse("its forwards are fused");
   if (!pipeline.after.empty() || pipeline.side_stages > 0)
     refuse("its ops wait for each other beyond the data flow");
+  if (!pipeline.graph.is_chain()) refuse("its stages are a graph");
   if (!pipeline.replicas_of_stage.empty()) refuse("its stages have replicas of their own");
   const std::string pipelines = std::to_string(pipeline.pipelines);
   if (pipeline.shape.microbatches % pipeline.pipelines != 0)

@@ -77,6 +77,9 @@ CostModel price_layout(const LayoutCosts& layout, const Schedule& schedule) {
     throw Error(
         "`layout` has no word for the shards of an output layer beside its stages; give "
         "`output_layer`, or `costs` for every stage");
+  if (!schedule.graph.is_chain())
+    throw Error("`layout` is a chain of layers, and the stages of " + schedule.name +
+                " are a graph; give `costs` for every stage");
   if (layout.cost.output_layer > 0)
     throw Error(
         "`layout` divides the costs by layers, and the output layer is one of them (L); leave "

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <random>
 #include <string>
@@ -16,6 +15,7 @@
 #include "sim/model/cost_model.h"
 #include "tests/support/as_written.h"
 #include "tests/support/event_loop.h"
+#include "tests/support/order_interpreter.h"
 #include "tests/support/random_schedule.h"
 #include "traces/schedules/native_schedule.h"
 
@@ -33,43 +33,28 @@ class Interpreter {
  public:
   explicit Interpreter(const Schedule& schedule) : schedule_(schedule) {}
 
-  using Ends = std::map<std::string, Nanos>;
+  using Ends = OpEnds;
 
-  std::optional<Ends> run() {
-    std::vector<std::size_t> next(schedule_.order.size(), 0);
-    std::vector<Nanos> free(schedule_.order.size(), 0);
-    std::size_t left = static_cast<std::size_t>(schedule_.op_count());
-    for (bool progress = true; progress && left > 0;) {
-      progress = false;
-      for (std::size_t rank = 0; rank < next.size(); ++rank) {
-        if (next[rank] == schedule_.order[rank].size()) continue;
-        const Op& op = schedule_.order[rank][next[rank]];
-        const std::optional<Nanos> ready = ready_at(op);
-        if (!ready) continue;
-        free[rank] = ends_[to_string(op)] = std::max(free[rank], *ready) + duration_of(op);
-        ++next[rank];
-        --left;
-        progress = true;
-      }
-    }
-    if (left > 0) return {};
-    return ends_;
+  std::optional<Ends> run() const {
+    return run_orders(schedule_,
+                      {[this](const Op& op, const Ends& ends) { return ready_at(op, ends); },
+                       [](const Op& op) { return duration_of(op); }});
   }
 
  private:
-  std::optional<Nanos> ready_at(const Op& op) const {
+  std::optional<Nanos> ready_at(const Op& op, const Ends& ends) const {
     Nanos ready = 0;
     bool known = true;
     const auto wait = [&](const std::string& awaited, Nanos latency) {
-      const auto end = ends_.find(awaited);
-      known = known && end != ends_.end();
+      const auto end = ends.find(awaited);
+      known = known && end != ends.end();
       if (known) ready = std::max(ready, end->second + latency);
     };
     const auto name = [&](std::int32_t stage, const char* kind) {
       return std::to_string(stage) + kind + std::to_string(op.microbatch);
     };
     const auto wait_for_gradient = [&](std::int32_t stage, Nanos latency) {
-      wait(ends_.contains(name(stage, "I")) ? name(stage, "I") : name(stage, "B"), latency);
+      wait(ends.contains(name(stage, "I")) ? name(stage, "I") : name(stage, "B"), latency);
     };
     const auto latency = [&](std::int32_t stage) {
       return schedule_.rank_of_stage[static_cast<std::size_t>(stage)] ==
@@ -92,7 +77,6 @@ class Interpreter {
   }
 
   const Schedule& schedule_;
-  Ends ends_;
 };
 
 std::vector<Nanos> durations_of(const Program& program) {

@@ -85,7 +85,7 @@ TEST(Vocabulary, HoldsOneMoreMicrobatchPerBarrier) {
   }
 }
 
-// Every message mode: the barriers need no messages, and what is posted is that of 1F1B's chain.
+// Every message mode, with the messages to the shards and back.
 TEST(Vocabulary, CannotDeadlockInAnyMessageMode) {
   for (const char* name : {"1f1b-vocab", "1f1b-vocab-2"})
     for (std::int32_t ranks = 1; ranks <= 6; ++ranks)
@@ -115,9 +115,36 @@ TEST(Vocabulary, WaitsForItsBarriers) {
     EXPECT_GE(timeline.start[ids.at(to_string(edge.op))],
               timeline.end[ids.at(to_string(edge.awaited))])
         << to_string(edge);
-  // Per micro-batch: p edges from the last forward, p (p - 1) between the passes, p to the first
-  // backward.
-  EXPECT_EQ(schedule.after.size(), 12u * (4 + 4 * 3 + 4));
+  // Per micro-batch: p (p - 1) between the two passes.
+  EXPECT_EQ(schedule.after.size(), 12u * 4 * 3);
+}
+
+// The last forward is sent to the p - 1 other ranks, whose shards send a gradient each; every other
+// stage of the chain exchanges two messages with the next one.
+TEST(Vocabulary, SendsTheOutputToAllShardsAndTheirGradientsBack) {
+  for (const char* name : {"1f1b-vocab", "1f1b-vocab-2"})
+    for (const std::int32_t ranks : {1, 2, 5}) {
+      const Schedule schedule = build(name, ranks, 3, cost_of(ranks, 50));
+      const Program program = lower_or_throw(schedule, Overlap::kAtomic);
+      const auto messages =
+          std::count_if(program.instructions.begin(), program.instructions.end(),
+                        [](const Instruction& instruction) { return is_message(instruction); });
+      EXPECT_EQ(messages, 3 * 2 * 2 * (ranks - 1)) << name << " p=" << ranks;
+    }
+}
+
+// One micro-batch on p ranks, a message taking c: the forward crosses p - 1 links, then the last
+// stage's output goes to the shards and their gradients come back, and the backward crosses p - 1:
+// p F + p B + 3 o + 2 p c. In Algorithm 2 the weight gradient o is not waited for; it overlaps
+// everywhere but on rank 0, where it ends before the backward arrives.
+TEST(Vocabulary, WaitsForTheMessagesOfItsBarriers) {
+  for (std::int32_t ranks = 2; ranks <= 6; ++ranks) {
+    UniformCost cost = cost_of(ranks, 50);
+    cost.message = 7;
+    const Nanos chain = ranks * (100 + 200) + 2 * ranks * cost.message;
+    EXPECT_EQ(makespan_of("1f1b-vocab", ranks, 1, cost), chain + 3 * 50) << ranks;
+    EXPECT_EQ(makespan_of("1f1b-vocab-2", ranks, 1, cost), chain + 2 * 50) << ranks;
+  }
 }
 
 /// One row of Table 5 of Yeung et al. 2024: model FLOPs utilization in percent, by vocabulary.

@@ -122,6 +122,19 @@ TEST_F(EdgeCommands, ACostFileGivesShardsTheirTimes) {
   expect_refusal(shape + "--costs " + path("few.json"), 2, "2 shards of the output layer");
 }
 
+// The output layer of Llama 3 takes as long as several of its layers: whole, it makes the last rank
+// the slowest, or leaves it fewer layers than others.
+TEST_F(EdgeCommands, AModelsOutputLayerIsSplit) {
+  const std::string flags = " --pp 8 -m 64 --model llama3-8b --gpu h100 --format json";
+  const Json whole = json_of("simulate 1f1b" + flags);
+  const Json split = json_of("simulate 1f1b-vocab" + flags);
+  EXPECT_LT(split["makespan_ns"], whole["makespan_ns"]);
+  const auto busy = [](const Json& report, std::size_t rank) {
+    return report["ranks"][rank]["busy_ns"].get<double>();
+  };
+  EXPECT_NEAR(busy(split, 7) / busy(split, 3), 1, 0.02);
+}
+
 TEST_F(EdgeCommands, ShardsComeBackFromAFile) {
   const std::string flags = " --output-layer 2";
   const std::string file = path("vocab.json");
@@ -132,9 +145,11 @@ TEST_F(EdgeCommands, ShardsComeBackFromAFile) {
 
 TEST_F(EdgeCommands, WhatDoesNotFitTheShardsIsRefused) {
   const std::string shape = " 1f1b-vocab --pp 2 -m 4 ";
-  expect_refusal("simulate" + shape + "--model llama3-8b --gpu h100", 1, "give --output-layer");
+  expect_refusal("simulate" + shape + "--model deepseek-v3 --gpu h100", 1,
+                 "multi-token predictions have heads of their own");
   expect_refusal("simulate" + shape + "--layout 'Et|tL'", 2, "--layout has no word for the shards");
-  expect_refusal("run" + shape + "--backend cpu --work transformer", 2, "use --work sleep");
+  expect_refusal("run 1f1b-vocab --pp 4 -m 4 --backend cpu --work transformer --vocab-size 3", 2,
+                 "take --vocab-size 4 or more");
   expect_refusal("plan --schedules 1f1b-vocab --pp 2 -m 4", 2, "compare --output-layer");
   expect_refusal("convert" + shape + "--to pytorch-csv", 2, "stages beside the chain");
   expect_refusal("simulate 1f1b --pp 2 -m 4 --layout 'Et|tL' --output-layer 1", 2,

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <random>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "sim/ir/depend.h"
@@ -51,6 +53,18 @@ class RandomWalk {
     schedule_.order.resize(shape.ranks);
     schedule_.name = "random";
     schedule_.forward_only = chance(10);
+    if (traits_.graph) choose_graph();
+  }
+
+  void choose_graph() {
+    schedule_.pipelines = 1;
+    StageLists inputs(1);
+    for (std::int32_t stage = 1; stage < schedule_.stages(); ++stage) {
+      std::set<std::int32_t> read;
+      for (std::int32_t count = below(4); count > 0; --count) read.insert(below(stage));
+      inputs.emplace_back(read.begin(), read.end());
+    }
+    schedule_.graph = StageGraph(std::move(inputs));
   }
 
   std::vector<Op> all_ops() {

@@ -13,6 +13,7 @@ struct RandomTraits {
   bool recompute = false;
   bool messages = false;  ///< post the messages that lowering would place
   bool idle = false;      ///< insert idle slots into `posted`; not together with messages
+  bool graph = false;     ///< one pipeline, whose stages read up to three earlier ones each
 };
 
 /// The same seed gives the same schedule. Up to 4 ranks, 8 stages with any placement, 6

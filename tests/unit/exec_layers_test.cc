@@ -163,6 +163,41 @@ TEST(Transformer, EveryWeightsGradientIsTheLosssSlope) {
   }
 }
 
+TEST(Transformer, GradientsOfJoinedInputsAndTheirGainsAreTheLosssSlopes) {
+  exec::TrainingOptions options;
+  options.model = {1, 8, 2, 11, 5, 2};
+  const exec::Tokens tokens = exec::make_tokens(options, 0, 0);
+  exec::StagePlan plan{options.model, 2, 3, 7, exec::StageForm{false, true, 2}};
+  const exec::Stage stage = exec::make_stage(plan);
+  ASSERT_EQ(stage.names.back(), "input1_gain");
+  const std::vector<exec::Matrix> inputs{random_matrix(10, 8, 1), random_matrix(10, 8, 2)};
+  const auto run = [&](const exec::Stage& weights, const std::vector<exec::Matrix>& read) {
+    return exec::run_forward(weights, exec::join(weights, read), tokens);
+  };
+  exec::Activations saved = run(stage, inputs).saved;
+  saved.joined = inputs;
+  const exec::StageGrad result = exec::run_input_grad(stage, std::move(saved), {}, 1);
+  std::vector<exec::Matrix> gradients = exec::zeros_like(stage.weights);
+  exec::run_weight_grad(result.work, gradients);
+  ASSERT_EQ(result.input_grads.size(), 2u);
+  for (std::size_t input = 0; input < 2; ++input) {
+    SCOPED_TRACE(input);
+    std::vector<exec::Matrix> changed = inputs;
+    const auto loss_of_input = [&](const exec::Matrix& read) {
+      changed[input] = read;
+      return run(stage, changed).loss;
+    };
+    expect_gradient(loss_of_input, inputs[input], result.input_grads[input]);
+    exec::Stage other = stage;
+    const std::size_t gain = exec::join_begin(stage) + input;
+    const auto loss_of_gain = [&](const exec::Matrix& weight) {
+      other.weights[gain] = weight;
+      return run(other, inputs).loss;
+    };
+    expect_gradient(loss_of_gain, stage.weights[gain], gradients[gain]);
+  }
+}
+
 TEST(Transformer, LearnsItsData) {
   Schedule schedule;
   schedule.shape.microbatches = 4;

@@ -36,7 +36,7 @@ TEST(GpuTraining, EqualsTheSerialReferenceInEverySchedule) {
   reset_fake_gpu(1);
   for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all())
     for (const std::int32_t chunks : {1, 2}) {
-      if (def.splits_output_layer) continue;  // there is no math for shards
+      if (def.splits_output_layer) continue;  // GPUs train chains
       Schedule schedule;
       try {
         schedule = build(def.name, 2, chunks, 4);

@@ -211,6 +211,25 @@ TEST(MultiTokenPrediction, AddsALayerAndAHeadToTheLastStage) {
             compute_model_flops_per_sample(without.model, 4096, true));
 }
 
+// Vocabulary parallelism: the head's 128,256 words in four shards of 32,064.
+TEST(SplitOutputLayer, IsHeldByShardsThatAddUpToTheHead) {
+  ModelOnDevices on = on_devices("llama3-8b", "h100");
+  on.parallel.layers_of_stage = {8, 8, 8, 8};
+  const StageLoad whole = StageLoads(on, 4).load(3);
+  const StageLoads split(on, 4, 4);
+  const StageLoad less = split.load(3);
+  const StageLoad shard = split.load_shard();
+  EXPECT_DOUBLE_EQ(whole.parameters.dense, less.parameters.dense + 4 * shard.parameters.dense);
+  EXPECT_GE(4 * shard.times.forward, whole.times.forward - less.times.forward);
+  EXPECT_LE(4 * shard.times.forward, 1.2 * (whole.times.forward - less.times.forward));
+  EXPECT_LT(less.memory.forward + shard.memory.forward, whole.memory.forward);
+  const ModelStep step = compute_model_step(on, make_unordered_schedule(shape_of(4), 4));
+  ASSERT_EQ(step.costs.stages.size(), 8u);
+  EXPECT_EQ(step.costs.stages[4].forward, step.costs.stages[7].forward);
+  EXPECT_EQ(step.activation_bytes[5].forward, shard.memory.forward);
+  EXPECT_EQ(step.first_layer, (std::vector<std::int64_t>{0, 8, 16, 24, 32}));
+}
+
 // A collective beside compute takes 20 of 132 SMs from it: even a fully hidden one costs that.
 TEST(Collectives, SlowDownTheComputeBesideThem) {
   ModelOnDevices on = on_devices("llama3-70b", "h100");

@@ -34,7 +34,7 @@ std::string train_every_schedule(exec::SocketTransport& link) {
   int verified = 0;
   for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all())
     for (const std::int32_t chunks : {1, 2}) {
-      if (def.splits_output_layer) continue;  // there is no math for shards
+      if (def.splits_output_layer) continue;  // GPUs train chains
       Schedule schedule;
       try {
         schedule = build(def.name, link.self().count, chunks, 2 * link.self().count);

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <utility>
 
+#include "exec/training/expect_trainable.h"
 #include "tools/commands/calibrate_costs.h"
 #include "tools/commands/measure_together.h"
 #include "tools/commands/step_clocks.h"

@@ -62,7 +62,7 @@ std::string write_training(const exec::TrainingOptions& options, const Schedule&
   write_optimizer(json, options.optimizer);
   json.member("microbatches", microbatches).key("stages").begin_array();
   for (std::int32_t stage = 0; stage < count; ++stage)
-    write_stage(json, exec::make_stage({options.model, stage, count, options.seed}),
+    write_stage(json, exec::make_stage(exec::plan_whole(schedule, options, stage)),
                 result.stages[static_cast<std::size_t>(stage)]);
   json.end_array();
   write_data(json, options, result.losses.size(), microbatches);

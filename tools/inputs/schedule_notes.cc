@@ -81,11 +81,6 @@ void note_output_layer(const ScheduleDef& def, const CostOptions& cost) {
     print_message(
         "bubblescope: {} splits an output layer that takes no time here; give --output-layer\n",
         def.name);
-  if (cost.uniform.message > 0)
-    print_message(
-        "bubblescope: the barriers of {} wait for all ranks, but their own communication takes no "
-        "time: --p2p counts for messages between stages alone\n",
-        def.name);
 }
 
 }  // namespace bubblescope::tools

@@ -139,6 +139,7 @@ RankOrder deepspeed_order(const Place& place, bool forward_only) {
 
 std::string write_deepspeed(const Schedule& schedule) {
   refuse_after_edges(schedule, "DeepSpeed");
+  refuse_graph(schedule, "DeepSpeed");
   std::string out;
   for (std::int32_t rank = 0; rank < schedule.shape.ranks; ++rank) {
     const Place place{rank, schedule.shape.ranks, schedule.shape.microbatches};

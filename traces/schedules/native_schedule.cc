@@ -46,6 +46,31 @@ void read_placement(const JsonNode& node, Schedule& schedule) {
                             stages, schedule.pipelines));
 }
 
+/// Reads the stage graph: for each stage, the stages that it reads.
+void read_inputs(const JsonNode& node, Schedule& schedule) {
+  if (node.size() != schedule.rank_of_stage.size())
+    node.refuse(fmt::format("has {} entries for {} stages; give a list of stages for each",
+                            node.size(), schedule.stages()));
+  StageLists inputs(node.size());
+  for (std::size_t stage = 0; stage < node.size(); ++stage) {
+    const JsonNode list = node[stage];
+    for (std::size_t at = 0; at < list.size(); ++at)
+      inputs[stage].push_back(list[at].integer32(0, schedule.stages() - 1));
+  }
+  schedule.graph = StageGraph(std::move(inputs));
+}
+
+void write_inputs(JsonWriter& json, const Schedule& schedule) {
+  if (schedule.graph.is_chain()) return;
+  json.line(1).key("inputs").begin_array();
+  for (const std::vector<std::int32_t>& list : schedule.graph.inputs()) {
+    json.begin_array();
+    for (const std::int32_t input : list) json.value(input);
+    json.end_array();
+  }
+  json.end_array();
+}
+
 /// Reads one rank's ops: cells of the text form, separated by blanks.
 RankOrder read_ops(const JsonNode& node) {
   std::string_view rest = strip(node.text());
@@ -97,7 +122,7 @@ Schedule read_schedule_object(const JsonNode& node) {
   node.expect_format(kFormat);
   node.expect_keys({"format", "name", "shape", "pipelines", "forward_only", "placement", "order",
                     kFusedForwards, "replicas", "turns", "weights", "recompute", kOffloadTargets,
-                    "side_stages", "after"});
+                    "side_stages", "inputs", "after"});
   const Shape shape = read_shape(node.at("shape"));
   Schedule schedule = make_schedule_of_lists(read_lists(node.at("order"), shape));
   schedule.name = node.at("name").text();
@@ -113,6 +138,7 @@ Schedule read_schedule_object(const JsonNode& node) {
   read_activation_keys(node, schedule);
   if (const auto beside = node.find("side_stages"))
     schedule.side_stages = beside->integer32(0, schedule.stages() - 1);
+  if (const auto inputs = node.find("inputs")) read_inputs(*inputs, schedule);
   read_after(node, schedule);
   if (const auto excess = explain_size(schedule)) node.at("shape").refuse(*excess);
   return schedule;
@@ -135,6 +161,7 @@ void write_schedule_object(JsonWriter& json, const Schedule& schedule) {
   write_asynchronous(json, schedule);
   write_activation_keys(json, schedule);
   if (schedule.side_stages > 0) json.line(1).member("side_stages", schedule.side_stages);
+  write_inputs(json, schedule);
   write_after(json, schedule);
   json.end_object();
 }

@@ -16,6 +16,7 @@
 //   "weights":["0 0 0>1 1>2",...]  per compute op, the weight version that it reads and, after >,
 //                                  the one that it writes
 //   "side_stages":2                the last stages of the placement, beside the chain
+//   "inputs":[[],[],[0,1]]         the stage graph: which stages each one reads; else a chain
 //   "after":["1F1 after 0B0 2F0"]  1F1 also waits for the ends of 0B0 and 2F0
 #pragma once
 

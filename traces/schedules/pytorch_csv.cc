@@ -124,6 +124,7 @@ void refuse_old_grammar(const Schedule& schedule, const std::string& file) {
 
 void expect_expressible(const Schedule& schedule) {
   refuse_after_edges(schedule, "PyTorch's CSV");
+  refuse_graph(schedule, "PyTorch's CSV");
   if (schedule.shape.slices > 1)
     throw Error(
         fmt::format("{} cuts its sequences into {} slices, which PyTorch's CSV has no words "

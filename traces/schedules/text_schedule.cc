@@ -88,6 +88,7 @@ Schedule parse_schedule_text(std::string_view text, const std::string& file) {
 
 std::string write_schedule_text(const Schedule& schedule) {
   refuse_after_edges(schedule, "the text form");
+  refuse_graph(schedule, "the text form");
   if (schedule.is_data_parallel())
     throw Error("the text form cannot express how replicas of a pipeline take turns, as those of " +
                 schedule.name + " do; write it as native");

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "exec/training/expect_trainable.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope::exec {
@@ -14,6 +15,10 @@ namespace {
 void expect_trainable_on_gpus(const JobRequest& job, std::int32_t copies) {
   const ValidSchedule& schedule = job.schedule;
   expect_trainable(schedule, *job.training);
+  if (!schedule->graph.is_chain())
+    throw Error("the stages of " + schedule->name +
+                " are a graph, which is trained on the backends cpu and mpi; use one of them, or "
+                "`work` sleep");
   const TransformerShape& model = job.training->model;
   if (job.device.attention == Attention::kFlash && model.width / model.heads > kMaxHeadWidth)
     throw Error("`attention` flash: heads are " + std::to_string(model.width / model.heads) +

@@ -20,7 +20,7 @@ GpuStage outline(const Schedule& schedule, const TransformerShape& shape, std::i
   result.shape = shape;
   result.first = schedule.is_first(stage);
   result.last = schedule.is_last(stage);
-  for (const WeightOutline& weight : outline_weights(shape, result.first, result.last)) {
+  for (const WeightOutline& weight : outline_weights(shape, {result.first, result.last})) {
     const GpuMatrix floats{nullptr, weight.rows, weight.columns, kBubblescopeFloat32};
     result.weights.push_back({floats, {nullptr, weight.rows, weight.columns, dtype}, floats});
   }

@@ -1,0 +1,19 @@
+// What is recomputed before a backward.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace bubblescope::inline sim {
+
+/// Which part of a stage's forward is recomputed before its backward instead of being saved.
+enum class Recompute : std::uint8_t {
+  kNone,       ///< nothing: the forward saves all activations
+  kSelective,  ///< the core of attention, which is large and cheap to recompute
+  kFull,       ///< everything, from the stage's input
+};
+
+/// "none", "selective", "full".
+std::string_view name(Recompute recompute);
+
+}  // namespace bubblescope::inline sim

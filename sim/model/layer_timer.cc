@@ -27,10 +27,6 @@ constexpr double kLatentBackward = 0.8;
 
 }  // namespace
 
-bool has_experts(const Transformer& model, std::int64_t layer) {
-  return model.experts && layer >= model.experts->dense_layers;
-}
-
 /// Mask and softmax read 2 bytes and write 2; dropout does the same and writes a mask.
 double score_bytes_forward(const Transformer& model) { return model.dropout ? 9 : 4; }
 /// The gradient of softmax reads two tensors and writes one; dropout as in the forward.

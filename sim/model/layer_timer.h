@@ -11,9 +11,6 @@
 
 namespace bubblescope::inline sim {
 
-/// Whether a layer has routed experts.
-bool has_experts(const Transformer& model, std::int64_t layer);
-
 /// 16-bit numbers that the kernels between a layer's GEMMs read and write per token: those around
 /// the norms, which sequence parallelism splits, and those between split GEMMs.
 struct MovedNumbers {

@@ -65,6 +65,9 @@ std::string gemm_text(const ModelOnDevices& on) {
     text += "; in 8 bits " + number(kernels.fp8_gain) + " times as fast (fp8_gain), with " +
             number(on.assumptions.cast_bytes) + " bytes moved to cast a number (cast_bytes)";
   if (on.model.experts)
+  if (!kernels.gemms.empty())
+    text += ", corrected by the nearest of " + std::to_string(kernels.gemms.size()) +
+            " GEMMs that were measured on the device";
     text += "; grouped ones of experts at " + number(100 * on.assumptions.grouped_efficiency) +
             " % (grouped_efficiency) of the rate that their weights' sides allow, and " +
             number(100 * kernels.grouped_traffic) +

@@ -10,6 +10,7 @@
 #include "sim/ir/range.h"
 #include "sim/ir/registry.h"
 #include "sim/ir/units.h"
+#include "sim/model/measured_gemms.h"
 
 namespace bubblescope::inline sim {
 
@@ -39,6 +40,8 @@ struct KernelRates {
   /// neither was measured, all.
   double grouped_traffic = 1;
 
+  /// In 16 bits; empty: the formula of the rates above holds for all.
+  std::vector<MeasuredGemm> gemms = {};
   bool operator==(const KernelRates&) const = default;
 };
 

@@ -24,6 +24,7 @@ struct PhaseTimes {
     weight_grad += other.weight_grad;
     return *this;
   }
+  friend PhaseTimes operator+(PhaseTimes left, const PhaseTimes& right) { return left += right; }
 };
 
 /// A model on devices: the input of all functions below.

@@ -58,6 +58,7 @@ std::string set_gpu(ModelOnDevices& on, const std::string& name) {
     on.gpu = traces::read_gpu(name);
     on.sources.push_back(name);
     return name;
+    if (!on.gpu.kernels.gemms.empty()) on.replaced.push_back("--gpu " + name + " (its GEMMs)");
   }
   const GpuDef& def = find_known<GpuDef>(name, "gpu");
   on.gpu = def.gpu;

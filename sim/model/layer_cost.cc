@@ -162,11 +162,22 @@ Link find_group_link(const Gpu& gpu, std::int32_t ranks, std::int32_t stride) {
                                                        members * gpu.outside.bytes_per_second)};
 }
 
-const Link& find_rank_link(const ModelOnDevices& on, std::int32_t from, std::int32_t to) {
+Bytes ModelOnDevices::usable_memory() const {
+  Bytes smallest = gpu.memory;
+  for (const Gpu& each : rank_gpus) smallest = std::min(smallest, each.memory);
+  return smallest - reserved_memory;
+}
+
+Link find_rank_link(const ModelOnDevices& on, std::int32_t from, std::int32_t to) {
+  const Gpu& near = on.gpu_of(from);
+  const Gpu& far = on.gpu_of(to);
+  if (!(near == far))
+    return {std::max(near.outside.latency, far.outside.latency),
+            std::min(near.outside.bytes_per_second, far.outside.bytes_per_second)};
   const std::int64_t stride =
       std::int64_t{on.parallel.tensor} * on.parallel.context * on.parallel.data;
-  const bool one_node = from * stride / on.gpu.per_node == to * stride / on.gpu.per_node;
-  return one_node ? on.gpu.inside : on.gpu.outside;
+  const bool one_node = from * stride / near.per_node == to * stride / near.per_node;
+  return one_node ? near.inside : near.outside;
 }
 
 double exposed_exchange_time(const ModelOnDevices& on, std::int64_t layer) {
@@ -338,7 +349,9 @@ ModelRates compute_model_rates(const ModelOnDevices& on, const Shape& shape, Nan
   rates.devices =
       static_cast<double>(parallel.tensor) * parallel.context * shape.ranks * parallel.data;
   rates.tokens_per_second = tokens / seconds;
-  rates.mfu = flops / (seconds * rates.devices * on.gpu.peak_flops);
+  double peaks = 0;
+  for (std::int32_t rank = 0; rank < shape.ranks; ++rank) peaks += on.gpu_of(rank).peak_flops;
+  rates.mfu = flops / (seconds * rates.devices / shape.ranks * peaks);
   return rates;
 }
 

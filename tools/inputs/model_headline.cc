@@ -33,14 +33,15 @@ std::string expected_line(const PlacedModel& placed, Nanos step, double mfu) {
 
 std::string memory_line(const PlacedModel& placed, const BubbleReport& report) {
   const ModelFit fit = find_fit(placed, report);
+  const Bytes usable = placed.on.usable_memory(static_cast<std::int32_t>(fit.rank));
   if (!placed.on.trains)
     return fmt::format(
         "memory       weights and buffers: {} of {} on rank {}; what forwards keep, such as keys "
         "and values, is not counted\n",
-        format_bytes(fit.peak), format_bytes(placed.on.usable_memory()), fit.rank);
+        format_bytes(fit.peak), format_bytes(usable), fit.rank);
   const std::string held =
       fmt::format("rank {} {} {} of {}", fit.rank, fit.fits() ? "holds" : "needs",
-                  format_bytes(fit.peak), format_bytes(placed.on.usable_memory()));
+                  format_bytes(fit.peak), format_bytes(usable));
   return fit.fits() ? fmt::format("memory       fits: {}, which leaves {}\n", held,
                                   format_bytes(fit.head_room))
                     : fmt::format("memory       DOES NOT FIT: {}, {} too much\n", held,

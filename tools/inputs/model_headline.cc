@@ -52,9 +52,11 @@ std::string memory_line(const PlacedModel& placed, const BubbleReport& report) {
 
 std::string write_model_headline(const PlacedModel& placed, const BubbleReport& report) {
   const ModelRates rates = compute_model_rates(placed.on, report.shape, report.makespan);
-  return fmt::format("{}\npredicted    {} per step, MFU {:.1f} %, {} tokens/s per device\n",
+  // 8-bit GEMMs can exceed it.
+  const char* const peak = placed.on.matrices == MatrixType::kFp8 ? " of the 16-bit peak" : "";
+  return fmt::format("{}\npredicted    {} per step, MFU {:.1f} %{}, {} tokens/s per device\n",
                      describe_model(placed.on), traces::format_time(report.makespan),
-                     100 * rates.mfu, rate_text(rates.tokens_per_second / rates.devices)) +
+                     100 * rates.mfu, peak, rate_text(rates.tokens_per_second / rates.devices)) +
          expected_line(placed, report.makespan, rates.mfu) + memory_line(placed, report);
 }
 

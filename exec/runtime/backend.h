@@ -82,6 +82,7 @@ struct BackendRequest {
   const std::atomic<bool>* interrupted = nullptr;
 };
 
+class KernelBench;
 struct Job;  // exec/gpu/host/job.h
 struct JobRequest;
 struct MessageTime;
@@ -104,10 +105,11 @@ struct BackendDef {
   /// Throws Error.
   std::function<std::vector<MessageTime>(std::int32_t ranks, const DeviceOptions& device)>
       time_messages = {};
-  /// Measures copies to host memory in the same way. Empty if activations are not offloaded to the
-  /// host.
+  /// The same for copies to host memory. Empty if activations are not offloaded to the host.
   std::function<std::vector<MessageTime>(std::int32_t ranks, const DeviceOptions& device)>
       time_host_copies = {};
+  /// Opens a device, to time its kernels alone. Only with `start`; may be empty. Throws Error.
+  std::function<std::unique_ptr<KernelBench>()> open_bench = {};
 };
 
 using BackendRegistrar = Registrar<BackendDef>;

@@ -57,7 +57,7 @@ struct Network {
 };
 
 Network network_of(const Transformer& model, std::int64_t layer) {
-  if (!model.experts || layer < model.experts->dense_layers) return {model.feed_forward, 1};
+  if (!has_experts(model, layer)) return {model.feed_forward, 1};
   const Experts& experts = *model.experts;
   const std::int64_t visited = experts.per_token + experts.shared;
   return {visited * experts.feed_forward, visited};

@@ -55,12 +55,19 @@ std::string prediction_text(const Transformer& model) {
          " more tokens, on the last stage";
 }
 
+std::string device_text(const ModelOnDevices& on) {
+  return on.rank_gpus.empty() ? "" : "rates and links below are those of rank 0's device; ";
+}
+
 std::string gemm_text(const ModelOnDevices& on) {
   const KernelRates& kernels = on.gpu.kernels;
   std::string text = "GEMMs: 2 FLOPs per weight and token, in F, in I and in W; " +
                      number(on.gpu.sustained_flops() / 1e12) +
                      " TFLOP/s sustained (sustained_teraflops), and n / (n + " +
                      number(kernels.half_size) + ") of that for each side n (half_size)";
+  if (!kernels.gemms.empty())
+    text += ", corrected by the nearest of " + std::to_string(kernels.gemms.size()) +
+            " GEMMs that were measured on the device";
   if (on.matrices == MatrixType::kFp8)
     text += "; in 8 bits " + number(kernels.fp8_gain) + " times as fast (fp8_gain), with " +
             number(on.assumptions.cast_bytes) + " bytes moved to cast a number (cast_bytes)";
@@ -179,7 +186,7 @@ std::vector<std::string> explain(const ModelOnDevices& on) {
       "parallel: " + parallel_text(on),
       "runtime: " + on.runtime +
           " sets the assumptions below; a name in brackets can be replaced (`assume` NAME=VALUE)",
-      gemm_text(on),
+      device_text(on) + gemm_text(on),
       attention_text(on),
       elementwise_text(on),
       "launches: " + number(assumed.forward_kernels) +

@@ -10,6 +10,7 @@
 #include "sim/ir/range.h"
 #include "sim/ir/registry.h"
 #include "sim/ir/units.h"
+#include "sim/model/measured_gemms.h"
 
 namespace bubblescope::inline sim {
 
@@ -21,6 +22,7 @@ struct Link {
   Nanos time(double bytes) const {
     return latency + round_nanos(std::floor(bytes / bytes_per_second * 1e9), "a message");
   }
+  bool operator==(const Link&) const = default;
 };
 
 /// How fast the kernels of a device generation are in a training step, where the power limit, not
@@ -38,6 +40,8 @@ struct KernelRates {
   /// grouped products: all of it on B200 (108, median 2 % off), none on A100 (12, 4 %); where
   /// neither was measured, all.
   double grouped_traffic = 1;
+  /// In 16 bits; empty: the formula of the rates above holds for all.
+  std::vector<MeasuredGemm> gemms = {};
 
   bool operator==(const KernelRates&) const = default;
 };
@@ -53,6 +57,8 @@ struct Gpu {
   Link host;     ///< to the host's memory, one way
   KernelRates kernels = {};
   std::string_view generation;  ///< "hopper": devices that share kernels; from a literal
+
+  bool operator==(const Gpu&) const = default;
 
   double sustained_flops() const {
     return kernels.sustained_flops > 0 ? kernels.sustained_flops : 0.95 * reachable_flops;

@@ -69,6 +69,8 @@ std::string why_no_errors(const ModelOnDevices& on) {
   if (on.assumptions.slowdown != 1)
     return "the slowdown calibrates the prediction, and no calibrated prediction has been compared "
            "with published runs";
+  if (!on.rank_gpus.empty())
+    return "the ranks have devices of several kinds, and those of published runs have one";
   if (!on.replaced.empty()) {
     std::string flags;
     for (const std::string& flag : on.replaced) flags += (flags.empty() ? "" : ", ") + flag;

@@ -12,7 +12,7 @@ namespace bubblescope::inline sim {
 namespace {
 
 /// The GEMMs of latent attention that give queries, keys and values their full size.
-double up_projection_time(const ModelOnDevices& on, const LayerTimer& timer) {
+PhaseTimes up_projection_times(const ModelOnDevices& on, const LayerTimer& timer) {
   const Transformer& model = on.model;
   const LatentAttention& latent = *model.latent;
   const auto split = [&](std::int64_t width) {
@@ -25,8 +25,8 @@ double up_projection_time(const ModelOnDevices& on, const LayerTimer& timer) {
                     split(model.heads * (model.head_size + latent.value_size)));
 }
 
-/// The GEMMs around the core of attention in F.
-double attention_gemm_time(const ModelOnDevices& on, const LayerTimer& timer) {
+/// The GEMMs around the core of attention.
+PhaseTimes attention_gemm_times(const ModelOnDevices& on, const LayerTimer& timer) {
   const Transformer& model = on.model;
   const auto hidden = static_cast<double>(model.hidden);
   const auto split = [&](std::int64_t width) {
@@ -39,28 +39,23 @@ double attention_gemm_time(const ModelOnDevices& on, const LayerTimer& timer) {
            timer.gemm(rows, split(model.head_size * model.heads), hidden);
   const LatentAttention& latent = *model.latent;
   const auto query_rank = static_cast<double>(latent.query_rank);
-  const double down = latent.query_rank > 0 ? timer.gemm(rows, hidden, query_rank) : 0;
-  return down + up_projection_time(on, timer) +
+  const PhaseTimes down =
+      latent.query_rank > 0 ? timer.gemm(rows, hidden, query_rank) : PhaseTimes{};
+  return down + up_projection_times(on, timer) +
          timer.gemm(rows, hidden, static_cast<double>(latent.key_value_rank + latent.rotary_size)) +
          timer.gemm(rows, split(model.heads * latent.value_size), hidden);
 }
 
-/// The GEMMs of a feed-forward network with an inner width, in F.
-double network_gemm_time(const ModelOnDevices& on, const LayerTimer& timer, double width) {
-  if (width == 0) return 0;
+/// The GEMMs of a feed-forward network with an inner width.
+PhaseTimes network_gemm_times(const ModelOnDevices& on, const LayerTimer& timer, double width) {
+  if (width == 0) return {};
   const auto hidden = static_cast<double>(on.model.hidden);
   return timer.gemm(timer.tokens(), hidden, (on.model.gated ? 2 : 1) * width) +
          timer.gemm(timer.tokens(), width, hidden);
 }
 
-/// GEMMs of a layer: their F, which I equals, and their W.
-struct GemmTimes {
-  double forward = 0;
-  double weight_grad = 0;
-};
-
 /// The routed experts that a rank holds, as grouped GEMMs.
-GemmTimes expert_gemm_times(const ModelOnDevices& on, const LayerTimer& timer) {
+PhaseTimes expert_gemm_times(const ModelOnDevices& on, const LayerTimer& timer) {
   const Experts& experts = *on.model.experts;
   const auto hidden = static_cast<double>(on.model.hidden);
   const double parts = on.parallel.expert_split();
@@ -71,30 +66,26 @@ GemmTimes expert_gemm_times(const ModelOnDevices& on, const LayerTimer& timer) {
   const double rows = timer.per_tensor_rank(timer.tokens() * parts) *
                       static_cast<double>(experts.per_token) / local *
                       on.assumptions.expert_imbalance;
-  const auto both = [&](bool weight_grad) {
-    return timer.grouped_gemm(local, rows, hidden, into, weight_grad) +
-           timer.grouped_gemm(local, rows, width, hidden, weight_grad);
+  const auto both = [&](GemmPass pass) {
+    return timer.grouped_gemm(local, {pass, rows, hidden, into}) +
+           timer.grouped_gemm(local, {pass, rows, width, hidden});
   };
-  return {both(false), both(true)};
+  return {both(GemmPass::kForward), both(GemmPass::kInputGrad), both(GemmPass::kWeightGrad)};
 }
 
 /// All GEMMs of a layer.
-GemmTimes gemm_times(const ModelOnDevices& on, const LayerTimer& timer, std::int64_t layer) {
-  const double attention = attention_gemm_time(on, timer);
+PhaseTimes gemm_times(const ModelOnDevices& on, const LayerTimer& timer, std::int64_t layer) {
+  const PhaseTimes attention = attention_gemm_times(on, timer);
   const auto split = [&](std::int64_t width) {
     return timer.per_tensor_rank(static_cast<double>(width));
   };
-  if (!has_experts(on.model, layer)) {
-    const double all = attention + network_gemm_time(on, timer, split(on.model.feed_forward));
-    return {all, all};
-  }
+  if (!has_experts(on.model, layer))
+    return attention + network_gemm_times(on, timer, split(on.model.feed_forward));
   const Experts& experts = *on.model.experts;
-  const double dense = attention +
-                       network_gemm_time(on, timer, split(experts.shared * experts.feed_forward)) +
-                       timer.gemm16(timer.tokens(), static_cast<double>(on.model.hidden),
-                                    static_cast<double>(experts.count));
-  const GemmTimes routed = expert_gemm_times(on, timer);
-  return {dense + routed.forward, dense + routed.weight_grad};
+  return attention + network_gemm_times(on, timer, split(experts.shared * experts.feed_forward)) +
+         timer.gemm16(timer.tokens(), static_cast<double>(on.model.hidden),
+                      static_cast<double>(experts.count)) +
+         expert_gemm_times(on, timer);
 }
 
 double inner_width(const Transformer& model, std::int64_t layer) {
@@ -171,11 +162,22 @@ Link find_group_link(const Gpu& gpu, std::int32_t ranks, std::int32_t stride) {
                                                        members * gpu.outside.bytes_per_second)};
 }
 
-const Link& find_rank_link(const ModelOnDevices& on, std::int32_t from, std::int32_t to) {
+Bytes ModelOnDevices::usable_memory() const {
+  Bytes smallest = gpu.memory;
+  for (const Gpu& each : rank_gpus) smallest = std::min(smallest, each.memory);
+  return smallest - reserved_memory;
+}
+
+Link find_rank_link(const ModelOnDevices& on, std::int32_t from, std::int32_t to) {
+  const Gpu& near = on.gpu_of(from);
+  const Gpu& far = on.gpu_of(to);
+  if (!(near == far))
+    return {std::max(near.outside.latency, far.outside.latency),
+            std::min(near.outside.bytes_per_second, far.outside.bytes_per_second)};
   const std::int64_t stride =
       std::int64_t{on.parallel.tensor} * on.parallel.context * on.parallel.data;
-  const bool one_node = from * stride / on.gpu.per_node == to * stride / on.gpu.per_node;
-  return one_node ? on.gpu.inside : on.gpu.outside;
+  const bool one_node = from * stride / near.per_node == to * stride / near.per_node;
+  return one_node ? near.inside : near.outside;
 }
 
 double exposed_exchange_time(const ModelOnDevices& on, std::int64_t layer) {
@@ -225,19 +227,19 @@ double not_recomputed_time(const ModelOnDevices& on, const LayerTimer& timer, st
   if (!on.parallel.pytorch || has_experts(on.model, layer) || inner == 0) return 0;
   const auto hidden = static_cast<double>(on.model.hidden);
   const double scatter = (timer.tensor_collectives(true) - timer.tensor_collectives(false)) / 2;
-  return timer.gemm(timer.tokens(), timer.per_tensor_rank(inner), hidden) + scatter +
+  return timer.gemm(timer.tokens(), timer.per_tensor_rank(inner), hidden).forward + scatter +
          timer.elementwise({3 * hidden, 0});
 }
 
 /// The work that a layer recomputes in its backward.
-double recompute_time(const ModelOnDevices& on, const LayerTimer& timer, const GemmTimes& gemms,
+double recompute_time(const ModelOnDevices& on, const LayerTimer& timer, const PhaseTimes& gemms,
                       std::int64_t layer, double forward) {
   if (on.parallel.recompute == Recompute::kNone) return 0;
   if (on.parallel.recompute == Recompute::kFull)
     return forward - not_recomputed_time(on, timer, layer);
   if (on.parallel.pytorch)
     return gemms.forward / 2 + timer.elementwise(moved_forward(on.model, layer));
-  if (on.model.latent && on.parallel.flash_attention) return up_projection_time(on, timer);
+  if (on.model.latent && on.parallel.flash_attention) return up_projection_times(on, timer).forward;
   return timer.core_forward() + timer.scores(score_bytes_forward(on.model));
 }
 
@@ -257,7 +259,7 @@ PhaseTimes apply_host_limit(const ModelOnDevices& on, PhaseTimes times, std::int
 
 PhaseTimes estimate_layer_times(const ModelOnDevices& on, std::int64_t layer) {
   const LayerTimer timer(on);
-  const GemmTimes gemms = gemm_times(on, timer, layer);
+  const PhaseTimes gemms = gemm_times(on, timer, layer);
   const CastNumbers casts = cast_numbers(on.model, layer);
   const double waits = exposed_waits(on, timer, layer);
   const ExpertMoves moves = expert_moves(on, timer, layer);
@@ -266,7 +268,7 @@ PhaseTimes estimate_layer_times(const ModelOnDevices& on, std::int64_t layer) {
                   timer.scores(score_bytes_forward(on.model)) + timer.cast(casts.forward) +
                   timer.elementwise(moved_forward(on.model, layer)) + moves.forward +
                   timer.launches(1) + waits;
-  times.input_grad = gemms.forward + timer.core_backward() +
+  times.input_grad = gemms.input_grad + timer.core_backward() +
                      timer.scores(score_bytes_backward(on.model)) + timer.cast(casts.backward) +
                      timer.elementwise(moved_backward(on.model, layer)) + moves.backward +
                      timer.launches(1) + waits + timer.regather_time();
@@ -285,10 +287,11 @@ PhaseTimes estimate_embedding_times(const ModelOnDevices& on) {
 PhaseTimes estimate_head_times(const ModelOnDevices& on) {
   const LayerTimer timer(on);
   const double columns = timer.per_tensor_rank(static_cast<double>(on.model.vocabulary));
-  const double gemm = timer.gemm16(timer.tokens(), static_cast<double>(on.model.hidden), columns);
+  const PhaseTimes gemm =
+      timer.gemm16(timer.tokens(), static_cast<double>(on.model.hidden), columns);
   const double softmax = timer.moved(4 * 4 * timer.tokens() * columns);
-  return {gemm + softmax + timer.launches(0.5), gemm + softmax / 2 + timer.launches(0.3),
-          gemm + timer.launches(0.1)};
+  return gemm + PhaseTimes{softmax + timer.launches(0.5), softmax / 2 + timer.launches(0.3),
+                           timer.launches(0.1)};
 }
 
 double estimate_accumulation_time(const ModelOnDevices& on, double parameters) {
@@ -299,10 +302,11 @@ PhaseTimes estimate_prediction_times(const ModelOnDevices& on) {
   PhaseTimes sum;
   const LayerTimer timer(on);
   const auto hidden = static_cast<double>(on.model.hidden);
-  const double projection = timer.gemm(timer.tokens(), 2 * hidden, timer.per_tensor_rank(hidden));
+  const PhaseTimes projection =
+      timer.gemm(timer.tokens(), 2 * hidden, timer.per_tensor_rank(hidden));
   for (std::int64_t module = 0; module < on.model.predictions; ++module) {
     sum += estimate_layer_times(on, on.model.layers - 1);
-    sum += {projection, projection, projection};
+    sum += projection;
     sum += estimate_embedding_times(on);
     sum += estimate_head_times(on);
   }
@@ -345,7 +349,9 @@ ModelRates compute_model_rates(const ModelOnDevices& on, const Shape& shape, Nan
   rates.devices =
       static_cast<double>(parallel.tensor) * parallel.context * shape.ranks * parallel.data;
   rates.tokens_per_second = tokens / seconds;
-  rates.mfu = flops / (seconds * rates.devices * on.gpu.peak_flops);
+  double peaks = 0;
+  for (std::int32_t rank = 0; rank < shape.ranks; ++rank) peaks += on.gpu_of(rank).peak_flops;
+  rates.mfu = flops / (seconds * rates.devices / shape.ranks * peaks);
   return rates;
 }
 

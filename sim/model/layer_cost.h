@@ -24,6 +24,7 @@ struct PhaseTimes {
     weight_grad += other.weight_grad;
     return *this;
   }
+  friend PhaseTimes operator+(PhaseTimes left, const PhaseTimes& right) { return left += right; }
 };
 
 /// A model on devices: the input of all functions below.
@@ -49,7 +50,15 @@ struct ModelOnDevices {
   bool counts_sends = false;
   bool counts_gathered = false;
 
-  Bytes usable_memory() const { return gpu.memory - reserved_memory; }
+  /// [rank] of a pipeline: its device, where ranks have different ones; empty: all have `gpu`.
+  std::vector<Gpu> rank_gpus = {};
+
+  const Gpu& gpu_of(std::int32_t rank) const {
+    return rank_gpus.empty() ? gpu : rank_gpus[static_cast<std::size_t>(rank)];
+  }
+  /// Of the smallest device.
+  Bytes usable_memory() const;
+  Bytes usable_memory(std::int32_t rank) const { return gpu_of(rank).memory - reserved_memory; }
 };
 
 /// The time that a layer's F, and again its I, waits for the experts' all-to-all.
@@ -86,7 +95,8 @@ ModelRates compute_model_rates(const ModelOnDevices& on, const Shape& shape, Nan
 /// `stride` devices. If the group spans nodes, the NICs of all its members in a node carry it
 /// together, as in NCCL's rings: one channel leaves the node through each.
 Link find_group_link(const Gpu& gpu, std::int32_t ranks, std::int32_t stride);
-/// The link between two ranks of a pipeline; devices are numbered as in model_step().
-const Link& find_rank_link(const ModelOnDevices& on, std::int32_t from, std::int32_t to);
+/// The link between two ranks of a pipeline; devices are numbered as in model_step(). Devices of
+/// different kinds are in different nodes, and the slower end counts.
+Link find_rank_link(const ModelOnDevices& on, std::int32_t from, std::int32_t to);
 
 }  // namespace bubblescope::inline sim

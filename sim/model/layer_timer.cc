@@ -27,10 +27,6 @@ constexpr double kLatentBackward = 0.8;
 
 }  // namespace
 
-bool has_experts(const Transformer& model, std::int64_t layer) {
-  return model.experts && layer >= model.experts->dense_layers;
-}
-
 /// Mask and softmax read 2 bytes and write 2; dropout does the same and writes a mask.
 double score_bytes_forward(const Transformer& model) { return model.dropout ? 9 : 4; }
 /// The gradient of softmax reads two tensors and writes one; dropout as in the forward.
@@ -40,25 +36,41 @@ double LayerTimer::gain() const {
   return on_.matrices == MatrixType::kFp8 ? on_.gpu.kernels.fp8_gain : 1;
 }
 
-double LayerTimer::gemm_rate(double gain, double rows, double inputs, double outputs) const {
+double LayerTimer::gemm_rate(double gain, const GemmShape& shape) const {
   double rate = gain * on_.gpu.sustained_flops();
-  for (const double side : {rows, inputs, outputs})
+  for (const double side : {shape.rows, shape.inputs, shape.outputs})
     rate *= side / (side + gain * on_.gpu.kernels.half_size);
   return rate;
 }
 
-double LayerTimer::gemm_time(double rate, double rows, double inputs, double outputs) const {
-  const double bytes = 2 * (rows * inputs + inputs * outputs + rows * outputs);
-  return std::max(2 * rows * inputs * outputs / rate * 1e9, memory(bytes)) *
-         on_.assumptions.slowdown;
+double LayerTimer::gemm_time(double gain, const GemmShape& shape) const {
+  const double bytes =
+      2 * (shape.rows * shape.inputs + shape.inputs * shape.outputs + shape.rows * shape.outputs);
+  return std::max(shape.flops() / gemm_rate(gain, shape) * 1e9, memory(bytes));
 }
 
-double LayerTimer::gemm16(double rows, double inputs, double outputs) const {
-  return gemm_time(gemm_rate(1, rows, inputs, outputs), rows, inputs, outputs);
+double LayerTimer::measured_ratio(const GemmShape& shape) const {
+  return interpolate_ratio(on_.gpu.kernels.gemms, shape,
+                           [this](const GemmShape& each) { return gemm_time(1, each) / 1e9; });
 }
 
-double LayerTimer::gemm(double rows, double inputs, double outputs) const {
-  return gemm_time(gemm_rate(gain(), rows, inputs, outputs), rows, inputs, outputs);
+/// What was measured in 16 bits holds for 8-bit GEMMs as well, beside their gain.
+PhaseTimes LayerTimer::gemm_phases(double gain, const GemmShape& shape) const {
+  const double time = gemm_time(gain, shape) * on_.assumptions.slowdown;
+  if (on_.gpu.kernels.gemms.empty()) return {time, time, time};
+  const auto in_pass = [&](GemmPass pass) {
+    return time * measured_ratio({pass, shape.rows, shape.inputs, shape.outputs});
+  };
+  return {in_pass(GemmPass::kForward), in_pass(GemmPass::kInputGrad),
+          in_pass(GemmPass::kWeightGrad)};
+}
+
+PhaseTimes LayerTimer::gemm16(double rows, double inputs, double outputs) const {
+  return gemm_phases(1, {GemmPass::kForward, rows, inputs, outputs});
+}
+
+PhaseTimes LayerTimer::gemm(double rows, double inputs, double outputs) const {
+  return gemm_phases(gain(), {GemmPass::kForward, rows, inputs, outputs});
 }
 
 double LayerTimer::grouped_time(double compute, double bytes) const {
@@ -66,13 +78,17 @@ double LayerTimer::grouped_time(double compute, double bytes) const {
   return std::max({compute, traffic, compute + on_.gpu.kernels.grouped_traffic * traffic});
 }
 
-double LayerTimer::grouped_gemm(double experts, double rows, double inputs, double outputs,
-                                bool weight_grad) const {
-  const double rate = on_.assumptions.grouped_efficiency * gemm_rate(gain(), 1e9, inputs, outputs);
+double LayerTimer::grouped_gemm(double experts, const GemmShape& shape) const {
+  // All experts' tokens fill the device together, so their number limits no expert's rate.
+  const double rate = on_.assumptions.grouped_efficiency *
+                      gemm_rate(gain(), {shape.pass, 1e9, shape.inputs, shape.outputs});
   const double gradient = on_.parallel.gradients == Gradients::kFp32 ? 8 : 4;
   const double bytes =
-      2 * (rows * inputs + rows * outputs) + (weight_grad ? gradient : 2) * inputs * outputs;
-  return experts * grouped_time(2 * rows * inputs * outputs / rate * 1e9, bytes) *
+      2 * shape.rows * (shape.inputs + shape.outputs) +
+      (shape.pass == GemmPass::kWeightGrad ? gradient : 2) * shape.inputs * shape.outputs;
+  const double ratio =
+      measured_ratio({shape.pass, experts * shape.rows, shape.inputs, shape.outputs});
+  return experts * grouped_time(ratio * shape.flops() / rate * 1e9, bytes) *
          on_.assumptions.slowdown;
 }
 

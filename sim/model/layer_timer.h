@@ -11,9 +11,6 @@
 
 namespace bubblescope::inline sim {
 
-/// Whether a layer has routed experts.
-bool has_experts(const Transformer& model, std::int64_t layer);
-
 /// 16-bit numbers that the kernels between a layer's GEMMs read and write per token: those around
 /// the norms, which sequence parallelism splits, and those between split GEMMs.
 struct MovedNumbers {
@@ -35,13 +32,12 @@ class LayerTimer {
   double per_norm_rank(double amount) const { return amount / on_.parallel.norm_split(); }
 
   /// A GEMM of `rows` tokens with a matrix. Its F, I and W sum over different sides but have the
-  /// same sides, so they take the same time.
-  double gemm(double rows, double inputs, double outputs) const;
+  /// same sides, so they take the same time, unless the device has measured ones.
+  PhaseTimes gemm(double rows, double inputs, double outputs) const;
   /// The same in 16 bits, whatever the other GEMMs compute in.
-  double gemm16(double rows, double inputs, double outputs) const;
-  /// So many experts' GEMMs with `rows` tokens each. W also reads and writes every gradient.
-  double grouped_gemm(double experts, double rows, double inputs, double outputs,
-                      bool weight_grad) const;
+  PhaseTimes gemm16(double rows, double inputs, double outputs) const;
+  /// So many experts' GEMMs of this shape each. W also reads and writes every gradient.
+  double grouped_gemm(double experts, const GemmShape& shape) const;
   double memory(double bytes) const;
   /// The time of kernels that are limited by memory bandwidth.
   double moved(double bytes) const;
@@ -76,8 +72,10 @@ class LayerTimer {
  private:
   double gain() const;  ///< rate of the GEMMs with weights over 16-bit ones
   double grouped_time(double compute, double bytes) const;
-  double gemm_rate(double gain, double rows, double inputs, double outputs) const;
-  double gemm_time(double rate, double rows, double inputs, double outputs) const;
+  double gemm_rate(double gain, const GemmShape& shape) const;
+  double gemm_time(double gain, const GemmShape& shape) const;
+  double measured_ratio(const GemmShape& shape) const;
+  PhaseTimes gemm_phases(double gain, const GemmShape& shape) const;
   double core_flops() const;
   double core_time(double flops, double fraction, double half_blocks) const;
   double expert_exchange() const;

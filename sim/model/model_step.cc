@@ -4,13 +4,14 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 #include "sim/ir/error.h"
 #include "sim/ir/lower_collectives.h"
 #include "sim/ir/needs.h"
 #include "sim/ir/range.h"
 #include "sim/model/activation_bytes.h"
-#include "sim/model/stage_loads.h"
+#include "sim/model/place_stages.h"
 
 namespace bubblescope::inline sim {
 
@@ -102,7 +103,7 @@ Nanos estimate_message_time(const ModelOnDevices& on, const Link& link, double b
 void set_messages(CostModel& costs, const ModelOnDevices& on, const Shape& shape) {
   for (std::int32_t from = 0; from < shape.ranks; ++from)
     for (std::int32_t to = 0; to < shape.ranks; ++to) {
-      const Link& link = find_rank_link(on, from, to);
+      const Link link = find_rank_link(on, from, to);
       const Nanos time = estimate_message_time(on, link, count_message_bytes(on, shape.slices));
       costs.message_between.push_back(time);
       costs.byte_time_between.push_back(time - estimate_message_time(on, link, 0));
@@ -183,26 +184,28 @@ ModelStep compute_model_step(const ModelOnDevices& on, const Schedule& schedule)
   expect_divisible(on);
   const std::int32_t count = schedule.stages_per_pipeline();
   expect_layers(on, count - shards);
-  const StageLoads split(on, count - shards, shards);
-  std::vector<StageLoad> stages;
-  for (std::int32_t stage = 0; stage < count - shards; ++stage) stages.push_back(split.load(stage));
-  if (shards > 0) stages.resize(static_cast<std::size_t>(count), split.load_shard());
+  const PlacedStages placed = place_stages(on, schedule);
+  const std::vector<StageLoad>& stages = placed.loads;
   const std::int32_t slices = schedule.shape.slices;
   const bool by_schedule = posts_collectives(schedule);
   ModelStep step;
-  step.first_layer = split.first_layer();
+  step.first_layer = placed.first_layer;
   step.costs.slices = slices;
   set_messages(step.costs, on, schedule.shape);
   step.costs.norm = estimate_norm_time(on, schedule.shape.ranks);
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
     const StageLoad& load = stages[static_cast<std::size_t>(stage % count)];
+    std::optional<ModelOnDevices> own;
+    if (!on.rank_gpus.empty())
+      own = on_device_of(on, schedule.rank_of_stage[static_cast<std::size_t>(stage)]);
+    const ModelOnDevices& here = own ? *own : on;
     const StageSharing sharing{schedule.replicas(stage) * schedule.pipelines, by_schedule};
     StageCost cost =
-        make_slice_cost(with_sharding(load.times, on, load.parameters, sharing), slices);
+        make_slice_cost(with_sharding(load.times, here, load.parameters, sharing), slices);
     if (on.assumptions.pairs_hide_exchange && load.exchange > 0)
       cost.overlapped_pair = estimate_pair_time(cost, on, load.exchange / slices);
     step.costs.stages.insert(step.costs.stages.end(), static_cast<std::size_t>(slices), cost);
-    step.costs.updates.push_back(estimate_update_cost(on, load.parameters, load.times, sharing));
+    step.costs.updates.push_back(estimate_update_cost(here, load.parameters, load.times, sharing));
     step.activation_bytes.push_back(on.trains ? slice_memory(load.memory, slices) : MemoryDelta{});
   }
   if (on.counts_gathered && on.parallel.zero_stage >= 3)

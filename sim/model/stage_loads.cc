@@ -16,7 +16,7 @@ double total(const PhaseTimes& times) {
   return times.forward + times.input_grad + times.weight_grad;
 }
 
-LayerKind kind_of(const ModelOnDevices& on, std::int64_t layer, std::int64_t end) {
+LayerKind kind_of(const ModelOnDevices& on, std::int64_t layer) {
   const LayerParameters held = count_layer_parameters(on.model, layer);
   const double tensor = on.parallel.tensor;
   const StageParameters parameters{
@@ -24,8 +24,8 @@ LayerKind kind_of(const ModelOnDevices& on, std::int64_t layer, std::int64_t end
       static_cast<double>(held.experts) / on.parallel.expert_split() / on.parallel.expert};
   PhaseTimes times = estimate_layer_times(on, layer);
   times.weight_grad += estimate_accumulation_time(on, parameters.all());
-  return {end, times, estimate_layer_memory(on.model, on.parallel, layer), parameters,
-          exposed_exchange_time(on, layer)};
+  return {has_experts(on.model, layer), times, estimate_layer_memory(on.model, on.parallel, layer),
+          parameters, exposed_exchange_time(on, layer)};
 }
 
 void add_memory(MemoryDelta& sum, const MemoryDelta& more, std::int64_t count) {
@@ -78,13 +78,22 @@ StageLoads::StageLoads(const ModelOnDevices& on, std::int32_t stages, std::int32
     throw Error(Fault::kProblem,
                 "the model's multi-token predictions have heads of their own, which this schedule "
                 "does not split; describe the model without them");
-  const std::int64_t layers = on.model.layers;
-  const std::int64_t dense = on.model.experts ? on.model.experts->dense_layers : 0;
-  if (dense > 0) kinds_.push_back(kind_of(on, 0, std::min(dense, layers)));
-  if (dense < layers) kinds_.push_back(kind_of(on, layers - 1, layers));
+  for (std::int64_t layer = 0; layer < on.model.layers && kinds_.size() < 2; ++layer)
+    if (kinds_.empty() || kinds_[0].experts != has_experts(on.model, layer))
+      kinds_.push_back(kind_of(on, layer));
+  std::stable_sort(kinds_.begin(), kinds_.end(), [](const LayerKind& left, const LayerKind& right) {
+    return left.experts < right.experts;
+  });
   first_layer_ = on.parallel.layers_of_stage.empty()
-                     ? split_evenly(on, stages, total(kinds_.back().times), shards == 0)
+                     ? split_evenly(on, stages, layer_time(), shards == 0)
                      : split_as_given(on, stages);
+}
+
+double StageLoads::layer_time() const {
+  const double last = total(kinds_.back().times);
+  if (kinds_.size() < 2) return last;
+  const auto every = static_cast<double>(on_.model.experts->every);
+  return (last + (every - 1) * total(kinds_[0].times)) / every;
 }
 
 StageLoad StageLoads::load(std::int32_t stage) const {
@@ -94,12 +103,9 @@ StageLoad StageLoads::load(std::int32_t stage) const {
 
 StageLoad StageLoads::load(std::int32_t stage, std::int64_t first, std::int64_t end) const {
   StageLoad sum;
-  std::int64_t layer = first;
-  for (const LayerKind& kind : kinds_) {
-    const std::int64_t count = std::max<std::int64_t>(0, std::min(end, kind.end) - layer);
-    sum.add(kind, count);
-    layer += count;
-  }
+  const std::int64_t experts = count_expert_layers(on_.model, first, end);
+  for (const LayerKind& kind : kinds_)
+    sum.add(kind, kind.experts ? experts : end - first - experts);
   if (stage == 0) add_embedding(sum);
   if (stage == stages_ - 1) {
     if (shards_ == 0) add_head(on_, sum);

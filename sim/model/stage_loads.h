@@ -10,9 +10,9 @@
 
 namespace bubblescope::inline sim {
 
-/// A run of identical layers.
+/// Identical layers: those with experts, or those without.
 struct LayerKind {
-  std::int64_t end = 0;  ///< the first layer of the next kind
+  bool experts = false;
   PhaseTimes times;
   MemoryDelta memory;
   StageParameters parameters;
@@ -47,6 +47,8 @@ class StageLoads {
   StageLoad load(std::int32_t stage, std::int64_t first, std::int64_t end) const;
   /// The load of one shard, rounded up to whole words of the vocabulary.
   StageLoad load_shard() const;
+  /// The mean time of those layers that follow the first dense ones, in nanoseconds.
+  double layer_time() const;
 
  private:
   void add_embedding(StageLoad& sum) const;

@@ -31,12 +31,23 @@ std::int64_t network_parameters(const Transformer& model, std::int64_t inner) {
 
 }  // namespace
 
+std::int64_t count_expert_layers(const Transformer& model, std::int64_t first, std::int64_t end) {
+  if (!model.experts) return 0;
+  const Experts& experts = *model.experts;
+  const std::int64_t from = std::max(first, experts.dense_layers);
+  return end <= from ? 0 : end / experts.every - from / experts.every;
+}
+
+bool has_experts(const Transformer& model, std::int64_t layer) {
+  return count_expert_layers(model, layer, layer + 1) > 0;
+}
+
 LayerParameters count_layer_parameters(const Transformer& model, std::int64_t layer) {
   LayerParameters parameters;
   parameters.attention = attention_parameters(model);
   // With and without a bias.
   parameters.norms = (model.dropout ? 4 : 2) * model.hidden;
-  if (!model.experts || layer < model.experts->dense_layers) {
+  if (!has_experts(model, layer)) {
     parameters.network = network_parameters(model, model.feed_forward);
     return parameters;
   }
@@ -102,6 +113,8 @@ std::vector<std::string> find_faults(const Transformer& model) {
     expect(experts.count >= 1 && experts.count <= 65'536, "the experts must be 1 to 65536");
     expect(experts.per_token >= 1 && experts.per_token <= experts.count,
            "a token visits at least one expert and at most all");
+    expect(experts.every >= 1 && experts.every <= kLargest,
+           "the step from one layer with experts to the next must be at least 1");
     expect(experts.feed_forward >= 1 && experts.feed_forward <= kLargest,
            "an expert needs an inner size");
   }

@@ -28,7 +28,8 @@ struct Experts {
   std::int64_t dense_layers = 0;  ///< the first layers, which have a dense network instead
   /// A token's experts are in at most so many groups, each on a node of its own; 0: anywhere.
   std::int64_t max_groups = 0;
-  bool biased = false;  ///< each expert adds a bias to its output (gpt-oss)
+  std::int64_t every = 1;  ///< of the other layers, those have experts whose number it divides
+  bool biased = false;     ///< each expert adds a bias to its output (gpt-oss)
 };
 
 struct Transformer {
@@ -67,6 +68,11 @@ struct LayerParameters {
   /// Parameters in the GEMMs of one token.
   std::int64_t active() const { return attention + network + active_experts; }
 };
+
+/// Whether layer 0..layers-1 has routed experts; its number, counted from 1, decides.
+bool has_experts(const Transformer& model, std::int64_t layer);
+/// How many layers from `first` to before `end` have them.
+std::int64_t count_expert_layers(const Transformer& model, std::int64_t first, std::int64_t end);
 
 /// Counts for layer 0..layers-1.
 LayerParameters count_layer_parameters(const Transformer& model, std::int64_t layer);

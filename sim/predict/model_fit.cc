@@ -25,10 +25,13 @@ Bytes saved_by(Gradients gradients, const StateBytes& states) {
 }  // namespace
 
 ModelFit find_fit(const PlacedModel& placed, const BubbleReport& report) {
-  ModelFit fit;
-  for (std::size_t rank = 0; rank < report.ranks.size(); ++rank)
-    if (const Bytes peak = peak_of(placed, report, rank); peak > fit.peak) fit = {rank, peak, 0};
-  fit.head_room = placed.on.usable_memory() - fit.peak;
+  const auto fit_of = [&](std::size_t rank) -> ModelFit {
+    const Bytes peak = peak_of(placed, report, rank);
+    return {rank, peak, placed.on.usable_memory(static_cast<std::int32_t>(rank)) - peak};
+  };
+  ModelFit fit = fit_of(0);
+  for (std::size_t rank = 1; rank < report.ranks.size(); ++rank)
+    if (const ModelFit next = fit_of(rank); next.head_room < fit.head_room) fit = next;
   return fit;
 }
 
@@ -40,7 +43,7 @@ std::optional<Gradients> choose_smaller_gradients(const PlacedModel& placed,
     bool fits = true;
     for (std::size_t rank = 0; rank < report.ranks.size() && fits; ++rank)
       fits = peak_of(placed, report, rank) - saved_by(smaller, placed.step.states[rank]) <=
-             placed.on.usable_memory();
+             placed.on.usable_memory(static_cast<std::int32_t>(rank));
     if (fits) return smaller;
   }
   return {};

@@ -60,7 +60,7 @@ Models with_copies(Models models, const Schedule& schedule) {
     const auto at = static_cast<std::size_t>(stage);
     const std::int32_t rank = schedule.rank_of_stage[at];
     const std::int32_t target = schedule.offload_target_of_rank[static_cast<std::size_t>(rank)];
-    const Link& link = target == rank ? on.gpu.host : find_rank_link(on, rank, target);
+    const Link link = target == rank ? on.gpu_of(rank).host : find_rank_link(on, rank, target);
     const Bytes kept = memory.checkpoint_bytes.empty() ? memory.activation_bytes[at].forward
                                                        : memory.checkpoint_bytes[at];
     for (std::size_t slice = 0; slice < slices; ++slice) {

@@ -17,6 +17,7 @@ import tempfile
 MODEL = ["--work", "transformer", "--hidden-size", "16", "--num-attention-heads", "2", "--seq-length", "4",
          "--vocab-size", "29", "--warmup", "1", "--steps", "2"]
 SPIN = ["--work", "spin", "--f", "200us", "--b", "400us", "--warmup", "2", "--steps", "1"]
+CALIBRATE = ["calibrate", "--gpu", "h100", "--seconds", "0.05"]
 HALVES = [*MODEL, "--precision", "bf16"]
 LIMIT = 100  # seconds after which a run counts as hanging
 
@@ -47,6 +48,7 @@ RUNS = [
     ("a delay", ["1f1b", "--inject", "rank=1,op=1F1,delay=5ms", "--pp", "2", "-m", "4", *MODEL], {}),
     ("spinning", ["1f1b", "--pp", "2", "-m", "4", *SPIN], {}),
     ("spinning in a graph", ["1f1b", "--pp", "2", "-m", "4", "--graph", *SPIN], {}),
+    ("a device's GEMMs and copies", CALIBRATE, {}),
     ("sleeping", ["1f1b", "--pp", "2", "-m", "4", "--work", "sleep", *SPIN[2:]], {}),
 ]
 # Name, arguments, what the message says: these end with status 3, and leave nothing behind either.
@@ -68,6 +70,7 @@ FAILING = [
     ("spinning in a graph", ["1f1b", "--pp", "2", "-m", "2", "--graph", *SPIN], {}),
     ("training", ["1f1b", "--pp", "2", "-m", "2", "--no-verify", "--offload", "1", *MODEL], {}),
     ("two devices", ["1f1b", "--pp", "2", "-m", "2", *SPIN], {"DEVICES": "2"}),
+    ("a device's GEMMs and copies", CALIBRATE, {}),
     ("activity records", ["1f1b", "--pp", "2", "-m", "2", *SPIN, "--activity", ACTIVITY], {}),
 ]
 RELEASES = ("Free", "Destroy")  # what fails then is tried, and nobody can do more
@@ -77,7 +80,8 @@ def run(program, module, arguments, settings, command="run"):
     environment = {**os.environ, "BUBBLESCOPE_CUDA_MODULE": module,
                    **{f"BUBBLESCOPE_FAKE_CUDA_{name}": value for name, value in settings.items()}}
     try:
-        return subprocess.run([program, command, *arguments, "--backend", "cuda"], env=environment, text=True,
+        verb = [] if arguments[0] == "calibrate" else [command]
+        return subprocess.run([program, *verb, *arguments, "--backend", "cuda"], env=environment, text=True,
                               capture_output=True, timeout=LIMIT)
     except subprocess.TimeoutExpired:
         return subprocess.CompletedProcess([], -1, "", f"it hangs: no end after {LIMIT} s")

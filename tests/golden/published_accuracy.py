@@ -16,6 +16,7 @@ import published_fit
 import published_intervals
 import published_megatron
 import published_networks
+import published_peers
 import published_ranking
 import published_steps
 from published_source import Program, Source
@@ -255,7 +256,7 @@ def left_out_steps(binary, folder, schedule_pairs):
     known = published_fit.constants(os.path.join(os.path.dirname(__file__), 'published_constants.json'))
     runs = published_fit.find_some_runs(folder)
     results = published_fit.fit_all(binary, runs, known)
-    peaks = published_steps.predict_all(binary, [run for run in runs if 'bytes' in run])
+    shipped = published_steps.predict_all(binary, runs)
     return (
         '\n## Steps inside their intervals\n\nOf each source, the runs whose measured step lies inside the interval that all '
         'other sources give: neither the\nconstants of the model nor the errors of the interval come from the source. The two '
@@ -265,7 +266,8 @@ def left_out_steps(binary, folder, schedule_pairs):
         + published_ranking.section(
             [dict(run, predicted=run['seconds'] * (1 + run['error'])) for run in results], schedule_pairs
         )
-        + published_steps.memory_section(peaks)
+        + published_steps.memory_section(shipped)
+        + published_peers.section(shipped, results)
     )
 
 

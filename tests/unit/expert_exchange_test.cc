@@ -88,7 +88,7 @@ TEST(Permutation, CountsWhatEachDispatcherMoves) {
 
 struct Grouped {
   double experts, rows, inputs, outputs;
-  bool weight_grad;
+  GemmPass pass;
   Gradients gradients;
   double teraflops;  ///< measured
 };
@@ -97,19 +97,19 @@ struct Grouped {
 // bytes, at few, some and many rows per expert.
 TEST(GroupedGemms, TakeAsLongAsMeasuredOnB200) {
   const std::vector<Grouped> measured{
-      {32, 1024, 7168, 4096, false, Gradients::kFp32, 1030},
-      {32, 1024, 7168, 4096, true, Gradients::kFp32, 650},
-      {32, 1024, 7168, 4096, true, Gradients::kBf16, 781},
-      {256, 128, 7168, 4096, true, Gradients::kFp32, 174},
-      {256, 128, 7168, 4096, true, Gradients::kBf16, 319},
-      {64, 512, 2048, 7168, true, Gradients::kFp32, 483},
-      {40, 9832, 5120, 3072, false, Gradients::kFp32, 1068},
+      {32, 1024, 7168, 4096, GemmPass::kForward, Gradients::kFp32, 1030},
+      {32, 1024, 7168, 4096, GemmPass::kWeightGrad, Gradients::kFp32, 650},
+      {32, 1024, 7168, 4096, GemmPass::kWeightGrad, Gradients::kBf16, 781},
+      {256, 128, 7168, 4096, GemmPass::kWeightGrad, Gradients::kFp32, 174},
+      {256, 128, 7168, 4096, GemmPass::kWeightGrad, Gradients::kBf16, 319},
+      {64, 512, 2048, 7168, GemmPass::kWeightGrad, Gradients::kFp32, 483},
+      {40, 9832, 5120, 3072, GemmPass::kForward, Gradients::kFp32, 1068},
   };
   ModelOnDevices on = on_devices("deepseek-v3", "b200");
   for (const Grouped& grouped : measured) {
     on.parallel.gradients = grouped.gradients;
-    const double time = LayerTimer(on).grouped_gemm(grouped.experts, grouped.rows, grouped.inputs,
-                                                    grouped.outputs, grouped.weight_grad);
+    const double time = LayerTimer(on).grouped_gemm(
+        grouped.experts, {grouped.pass, grouped.rows, grouped.inputs, grouped.outputs});
     const double flops = 2 * grouped.experts * grouped.rows * grouped.inputs * grouped.outputs;
     EXPECT_NEAR(flops / time / 1e3, grouped.teraflops, 0.12 * grouped.teraflops)
         << grouped.rows << " rows";

@@ -61,6 +61,7 @@ TEST(Models, HaveTheParametersThatTheirPapersState) {
       {"llama3.2-1b", 1.236, 0.002},      // 1,235,814,400
       {"llama3.2-3b", 3.213, 0.002},      // 3,212,749,824
       {"llama4-scout", 107.8, 0.01},      // 109 billion with its images' encoder
+      {"llama4-maverick", 400.7, 0.01},   // 400 billion; 24 layers of 48 have experts
       {"qwen2.5-7b", 7.616, 0.002},       // 7,615,616,512
       {"qwen2.5-72b", 72.7, 0.002},       // its page
       {"qwen3-8b", 8.191, 0.002},         // 8,190,735,360
@@ -107,22 +108,26 @@ TEST(Models, AreTheseAndNoOthers) {
   std::set<std::string> names;
   for (const ModelDef& def : Registry<ModelDef>::instance().all()) names.insert(def.name);
   EXPECT_EQ(names,
-            (std::set<std::string>{
-                "deepseek-v2",       "deepseek-v2-lite",   "deepseek-v3",      "gemma3-12b",
-                "gemma3-1b",         "gemma3-27b",         "gemma3-4b",        "gpt-oss-120b",
-                "gpt-oss-20b",       "gpt3-1.3b",          "gpt3-125m",        "gpt3-13b",
-                "gpt3-175b",         "gpt3-2.7b",          "gpt3-350m",        "gpt3-6.7b",
-                "gpt3-760m",         "grok1-314b",         "kimi-k2",          "llama2-13b",
-                "llama2-70b",        "llama2-7b",          "llama3-405b",      "llama3-70b",
-                "llama3-8b",         "llama3.2-1b",        "llama3.2-3b",      "llama4-scout",
-                "megatron-175b",     "megatron-1t",        "megatron-22b",     "megatron-530b",
-                "mistral-7b",        "mistral-large-123b", "mistral-nemo-12b", "mistral-small-24b",
-                "mixtral-8x22b",     "mixtral-8x7b",       "nemotron4-15b",    "nemotron4-340b",
-                "qwen2.5-0.5b",      "qwen2.5-1.5b",       "qwen2.5-14b",      "qwen2.5-32b",
-                "qwen2.5-3b",        "qwen2.5-72b",        "qwen2.5-7b",       "qwen3-0.6b",
-                "qwen3-1.7b",        "qwen3-14b",          "qwen3-235b-a22b",  "qwen3-30b-a3b",
-                "qwen3-32b",         "qwen3-4b",           "qwen3-8b",         "zero-bubble-1.5b",
-                "zero-bubble-14.6b", "zero-bubble-28.3b",  "zero-bubble-6.2b"}));
+            (std::set<std::string>{"deepseek-v2",       "deepseek-v2-lite",   "deepseek-v3",
+                                   "gemma3-12b",        "gemma3-1b",          "gemma3-27b",
+                                   "gemma3-4b",         "gpt-oss-120b",       "gpt-oss-20b",
+                                   "gpt3-1.3b",         "gpt3-125m",          "gpt3-13b",
+                                   "gpt3-175b",         "gpt3-2.7b",          "gpt3-350m",
+                                   "gpt3-6.7b",         "gpt3-760m",          "grok1-314b",
+                                   "kimi-k2",           "llama2-13b",         "llama2-70b",
+                                   "llama2-7b",         "llama3-405b",        "llama3-70b",
+                                   "llama3-8b",         "llama3.2-1b",        "llama3.2-3b",
+                                   "llama4-maverick",   "llama4-scout",       "megatron-175b",
+                                   "megatron-1t",       "megatron-22b",       "megatron-530b",
+                                   "mistral-7b",        "mistral-large-123b", "mistral-nemo-12b",
+                                   "mistral-small-24b", "mixtral-8x22b",      "mixtral-8x7b",
+                                   "nemotron4-15b",     "nemotron4-340b",     "qwen2.5-0.5b",
+                                   "qwen2.5-1.5b",      "qwen2.5-14b",        "qwen2.5-32b",
+                                   "qwen2.5-3b",        "qwen2.5-72b",        "qwen2.5-7b",
+                                   "qwen3-0.6b",        "qwen3-1.7b",         "qwen3-14b",
+                                   "qwen3-235b-a22b",   "qwen3-30b-a3b",      "qwen3-32b",
+                                   "qwen3-4b",          "qwen3-8b",           "zero-bubble-1.5b",
+                                   "zero-bubble-14.6b", "zero-bubble-28.3b",  "zero-bubble-6.2b"}));
   names.clear();
   for (const GpuDef& def : Registry<GpuDef>::instance().all()) names.insert(def.name);
   EXPECT_EQ(names, (std::set<std::string>{"a100", "a100-40", "b200", "b300", "gb200", "gb300",

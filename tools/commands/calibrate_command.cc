@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tools/commands/calibrate_costs.h"
+#include "tools/commands/calibrate_gpu.h"
 #include "tools/commands/exports.h"
 #include "tools/commands/measure_together.h"
 #include "tools/flags/command_flags.h"
@@ -23,6 +24,9 @@ constexpr const char* kCalibrateExample =
     "  bubblescope calibrate --backend cpu --work transformer --pp 2 -m 16 -o costs.json\n"
     "  bubblescope compare 1f1b,zb-h1 --pp 2 -m 8 --costs costs.json --backend cpu \\\n"
     "      --work transformer\n"
+    "or a device's GEMMs, for models:\n"
+    "  bubblescope calibrate --gpu h100 --backend cuda -o my_gpu.json\n"
+    "  bubblescope simulate 1f1b --pp 4 -m 8 --model llama3-8b --gpu my_gpu.json\n"
     "SCHEDULES are run for it: 1f1b and zb-h1 unless given; with --vpp, interleaved and\n"
     "interleaved-zb. What they do not run (a full backward, a split one) is not measured.\n";
 
@@ -103,6 +107,7 @@ int run_calibrate(const Arguments& arguments) {
                    "bubblescope calibrate"};
   std::string list;
   std::string output = "-";
+  CalibrateGpuRequest gpu;
   Request request;
   request.run.backend = "cpu";
   request.run.work = WorkKind::kTransformer;
@@ -114,9 +119,22 @@ int run_calibrate(const Arguments& arguments) {
   app.add_flag("!--no-contention", request.contention,
                "GPUs: do not measure how ranks of one device slow each other");
   app.accept_old_name("--no-company", "--no-contention");
+  app.add_option("--gpu", gpu.like,
+                 "measure the GEMMs of a device instead, and write a file for the --gpu of models; "
+                 "the preset NAME has what is not measured")
+      ->type_name("NAME");
+  app.add_option("--seconds", gpu.seconds, "with --gpu: how long, about (default 60)")
+      ->check(InRange(0.01, 3600.0));
   app.footer(kCalibrateExample);
   if (!app.parse(arguments)) return 0;
   expect_folder(output);
+  if (!gpu.like.empty()) {
+    if (!list.empty())
+      throw Error("--gpu measures a device and runs no SCHEDULES; give one of both");
+    gpu.backend = request.run.backend;
+    write_and_report(output, calibrate_gpu(gpu));
+    return 0;
+  }
   choose_measured_work(app, request.run);
   request.finds_middle_stages = list.empty();
   request.schedules = expand_schedules(list, request.options.shape);

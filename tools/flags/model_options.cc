@@ -7,6 +7,7 @@
 #include <charconv>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "sim/ir/nearest_names.h"
 #include "sim/ir/recompute.h"
@@ -57,12 +58,50 @@ std::string set_gpu(ModelOnDevices& on, const std::string& name) {
   if (is_file<GpuDef>(name)) {
     on.gpu = traces::read_gpu(name);
     on.sources.push_back(name);
+    if (!on.gpu.kernels.gemms.empty()) on.replaced.push_back("--gpu " + name + " (its GEMMs)");
     return name;
   }
   const GpuDef& def = find_known<GpuDef>(name, "gpu");
   on.gpu = def.gpu;
   for (const std::string& source : def.sources) on.sources.push_back(def.name + ": " + source);
   return def.name;
+}
+
+/// "4xh100": so many ranks with that device. A name alone is one rank's.
+struct NamedRanks {
+  std::size_t ranks = 1;
+  std::string device;
+};
+
+NamedRanks parse_ranks(const std::string& text) {
+  NamedRanks named{1, text};
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, named.ranks);
+  if (error != std::errc{} || rest == end || *rest != 'x') return {1, text};
+  if (named.ranks < 1 || named.ranks > 65'536)
+    throw Error("--gpu " + text + ": give 1 to 65536 ranks, such as 4xh100");
+  named.device = std::string(rest + 1, end);
+  return named;
+}
+
+/// Sets the device of each rank where the list has more than one name, and returns the list.
+std::string set_gpus(ModelOnDevices& on, const std::string& list) {
+  std::vector<NamedRanks> all;
+  std::size_t begin = 0;
+  while (begin <= list.size()) {
+    const std::size_t comma = std::min(list.find(',', begin), list.size());
+    all.push_back(parse_ranks(list.substr(begin, comma - begin)));
+    begin = comma + 1;
+  }
+  std::string device = set_gpu(on, all[0].device);
+  if (all.size() == 1) return device;
+  const Gpu first = on.gpu;
+  for (std::size_t at = 0; at < all.size(); ++at) {
+    if (at > 0) set_gpu(on, all[at].device);
+    on.rank_gpus.insert(on.rank_gpus.end(), all[at].ranks, on.gpu);
+  }
+  on.gpu = first;
+  return list;
 }
 
 /// Replaces assumptions by those of flags, and lists the ones that differ from the runtime's or
@@ -90,6 +129,11 @@ void replace_assumptions(ModelOnDevices& on, const ModelOptions& options) {
       throw Error("--assume " + text + ": write NAME=NUMBER, such as tensor_exposed=0.5");
     const std::string name = text.substr(0, equals);
     replace("--assume " + name, [&] { assume(on, name, value); });
+    for (Gpu& gpu : on.rank_gpus) {
+      std::swap(on.gpu, gpu);
+      assume(on, name, value);
+      std::swap(on.gpu, gpu);
+    }
   }
 }
 
@@ -110,7 +154,12 @@ void set_assumptions(ModelOnDevices& on, const ModelOptions& options) {
 void set_matrices(ModelOnDevices& on, MatrixType matrices) {
   on.matrices = matrices;
   on.parallel.fp8_inputs = matrices == MatrixType::kFp8;
-  if (matrices != MatrixType::kFp8 || on.gpu.kernels.fp8_gain > 0) return;
+  std::vector<Gpu> gpus = on.rank_gpus;
+  gpus.push_back(on.gpu);
+  if (matrices != MatrixType::kFp8 || std::all_of(gpus.begin(), gpus.end(), [](const Gpu& gpu) {
+        return gpu.kernels.fp8_gain > 0;
+      }))
+    return;
   throw Error(Fault::kProblem, "--precision fp8: " + on.device +
                                    " has no 8-bit products; leave it out, or give a device that "
                                    "does, such as --gpu h100");
@@ -160,7 +209,8 @@ void add_device_options(CommandFlags& app, ModelOptions& options) {
                  "costs and memory of a model: a name ('bubblescope list models') or a config.json")
       ->type_name("NAME|FILE");
   app.add_option("--gpu", options.gpu,
-                 "the device: a name ('bubblescope list gpus', default h100) or a file of its own")
+                 "the device: a name ('bubblescope list gpus', default h100) or a file of its own; "
+                 "4xh100,4xa100 where the ranks of a pipeline differ")
       ->type_name("NAME|FILE");
   add_runtime_options(app, options);
   app.add_option("--gpus-per-node", options.per_node, "devices of a node (default: the device's)")
@@ -294,9 +344,12 @@ void warn_without_model(const CommandFlags& app, const ModelOptions& options) {
 ModelOnDevices resolve(const ModelOptions& options) {
   ModelOnDevices on;
   set_model(on, options.model);
-  on.device = set_gpu(on, options.gpu);
+  on.device = set_gpus(on, options.gpu);
   on.name = options.model + " on " + on.device;
-  if (options.per_node) on.gpu.per_node = *options.per_node;
+  if (options.per_node) {
+    on.gpu.per_node = *options.per_node;
+    for (Gpu& gpu : on.rank_gpus) gpu.per_node = *options.per_node;
+  }
   on.reserved_memory = parse_part(options.reserve_memory, on.gpu.memory);
   on.parallel = options.parallel;
   on.parallel.gradients = options.gradients.value_or(Gradients::kFp32);

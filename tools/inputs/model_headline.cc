@@ -33,14 +33,15 @@ std::string expected_line(const PlacedModel& placed, Nanos step, double mfu) {
 
 std::string memory_line(const PlacedModel& placed, const BubbleReport& report) {
   const ModelFit fit = find_fit(placed, report);
+  const Bytes usable = placed.on.usable_memory(static_cast<std::int32_t>(fit.rank));
   if (!placed.on.trains)
     return fmt::format(
         "memory       weights and buffers: {} of {} on rank {}; what forwards keep, such as keys "
         "and values, is not counted\n",
-        format_bytes(fit.peak), format_bytes(placed.on.usable_memory()), fit.rank);
+        format_bytes(fit.peak), format_bytes(usable), fit.rank);
   const std::string held =
       fmt::format("rank {} {} {} of {}", fit.rank, fit.fits() ? "holds" : "needs",
-                  format_bytes(fit.peak), format_bytes(placed.on.usable_memory()));
+                  format_bytes(fit.peak), format_bytes(usable));
   return fit.fits() ? fmt::format("memory       fits: {}, which leaves {}\n", held,
                                   format_bytes(fit.head_room))
                     : fmt::format("memory       DOES NOT FIT: {}, {} too much\n", held,
@@ -51,9 +52,11 @@ std::string memory_line(const PlacedModel& placed, const BubbleReport& report) {
 
 std::string write_model_headline(const PlacedModel& placed, const BubbleReport& report) {
   const ModelRates rates = compute_model_rates(placed.on, report.shape, report.makespan);
-  return fmt::format("{}\npredicted    {} per step, MFU {:.1f} %, {} tokens/s per device\n",
+  // 8-bit GEMMs can exceed it.
+  const char* const peak = placed.on.matrices == MatrixType::kFp8 ? " of the 16-bit peak" : "";
+  return fmt::format("{}\npredicted    {} per step, MFU {:.1f} %{}, {} tokens/s per device\n",
                      describe_model(placed.on), traces::format_time(report.makespan),
-                     100 * rates.mfu, rate_text(rates.tokens_per_second / rates.devices)) +
+                     100 * rates.mfu, peak, rate_text(rates.tokens_per_second / rates.devices)) +
          expected_line(placed, report.makespan, rates.mfu) + memory_line(placed, report);
 }
 

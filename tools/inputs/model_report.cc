@@ -92,7 +92,8 @@ traces::TableColumn other_parts(const std::vector<RankMemory>& ranks,
 
 /// The columns of the memory table: each rank's parts, its peak, and the peak as a percentage of
 /// the usable memory.
-std::vector<traces::TableColumn> memory_columns(const std::vector<RankMemory>& ranks, Bytes limit) {
+std::vector<traces::TableColumn> memory_columns(const std::vector<RankMemory>& ranks,
+                                                const ModelOnDevices& on) {
   std::vector<traces::TableColumn> columns;
   const auto add = [&](std::string head, int importance, auto&& cell) {
     columns.push_back(rank_column(std::move(head), ranks.size(), cell));
@@ -107,9 +108,12 @@ std::vector<traces::TableColumn> memory_columns(const std::vector<RankMemory>& r
   }
   add("peak", traces::kAlwaysShown,
       [&](std::size_t rank) { return gibibytes_text(ranks[rank].peak); });
-  add("of " + gibibytes_text(limit), 50, [&](std::size_t rank) {
+  const std::string limit =
+      on.rank_gpus.empty() ? gibibytes_text(on.usable_memory()) : std::string("its own");
+  add("of " + limit, 50, [&](std::size_t rank) {
+    const Bytes usable = on.usable_memory(static_cast<std::int32_t>(rank));
     return fmt::format("{:.0f} %",
-                       100 * static_cast<double>(ranks[rank].peak) / static_cast<double>(limit));
+                       100 * static_cast<double>(ranks[rank].peak) / static_cast<double>(usable));
   });
   return columns;
 }
@@ -150,6 +154,9 @@ std::string states_text(Gradients gradients) {
 /// The line below the table: "with 32-bit gradients; 79.1 GiB of the device for a program, 0.50 GiB
 /// of it reserved".
 std::string basis_text(const ModelOnDevices& on) {
+  if (!on.rank_gpus.empty())
+    return fmt::format("with {}; {} of every device's memory for a program reserved\n",
+                       states_text(on.parallel.gradients), format_bytes(on.reserved_memory));
   return fmt::format("with {}; {} of the device for a program, {} of it reserved\n",
                      states_text(on.parallel.gradients), format_bytes(on.gpu.memory),
                      format_bytes(on.reserved_memory));
@@ -162,7 +169,7 @@ std::string write_model_text(const PlacedModel& placed, const BubbleReport& repo
   const std::vector<RankMemory> ranks = memory_of(placed, report);
   const std::optional<int> width = draw.fit ? std::optional(draw.width) : std::nullopt;
   const traces::FittedTable table = traces::draw_table(
-      memory_columns(ranks, placed.on.usable_memory()), width,
+      memory_columns(ranks, placed.on), width,
       [&](const std::vector<std::string>& names) { return other_parts(ranks, names); });
   std::string text =
       fmt::format("\nlayers per stage  {}; embedding on the first, head on the last\n\n{}{}",
@@ -217,19 +224,19 @@ void write_model_json(traces::JsonWriter& json, const PlacedModel& placed,
 
 std::string describe_memory_problem(const PlacedModel& placed, const BubbleReport& report) {
   const std::vector<RankMemory> ranks = memory_of(placed, report);
-  const auto fullest = std::max_element(
-      ranks.begin(), ranks.end(),
-      [](const RankMemory& left, const RankMemory& right) { return left.peak < right.peak; });
-  const Bytes limit = placed.on.usable_memory();
-  if (fullest == ranks.end() || fullest->peak <= limit) return {};
-  const auto over = std::count_if(ranks.begin(), ranks.end(),
-                                  [&](const RankMemory& rank) { return rank.peak > limit; });
+  const ModelFit fit = find_fit(placed, report);
+  if (ranks.empty() || fit.fits()) return {};
+  const RankMemory& fullest = ranks[fit.rank];
+  std::int64_t over = 0;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank)
+    over += ranks[rank].peak > placed.on.usable_memory(static_cast<std::int32_t>(rank)) ? 1 : 0;
   return fmt::format(
       "{} of {} ranks do not fit: rank {} needs {} GiB of {} ({} of states, {} of activations); "
       "{}",
-      over, ranks.size(), fullest - ranks.begin(), gibibytes_text(fullest->peak),
-      gibibytes_text(limit), gibibytes_text(fullest->states.total()),
-      gibibytes_text(fullest->activations), remedy(placed, *fullest));
+      over, ranks.size(), fit.rank, gibibytes_text(fullest.peak),
+      gibibytes_text(placed.on.usable_memory(static_cast<std::int32_t>(fit.rank))),
+      gibibytes_text(fullest.states.total()), gibibytes_text(fullest.activations),
+      remedy(placed, fullest));
 }
 
 void report_model_notes(const PlacedModel& placed, const BubbleReport& report, bool explain) {

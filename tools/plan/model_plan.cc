@@ -99,6 +99,9 @@ std::vector<std::int32_t> chunks_of(const Transformer& model, std::int32_t ranks
 ModelPlanner::ModelPlanner(const PredictOptions& options, ModelAxes axes)
     : options_(options), axes_(std::move(axes)), base_(resolve(options.model)) {
   base_.assumptions.pairs_hide_exchange = options_.cost.lower.overlap == Overlap::kFused;
+  if (!base_.rank_gpus.empty())
+    throw Error("a plan is for devices of one kind; give --gpu one name, and try " +
+                options.model.gpu + " with `compare`");
   if (axes_.gpus < 1) throw Error("a plan for a model needs --gpus, such as --gpus 64");
   if (axes_.global_batch < 1)
     throw Error("a plan for a model needs --global-batch-size, such as --global-batch-size 512");

@@ -2,6 +2,7 @@
 #include "traces/costs/gpu_file.h"
 
 #include "sim/ir/error.h"
+#include "sim/model/fit_gemm_rate.h"
 #include "traces/files/format.h"
 #include "traces/json/json_node.h"
 
@@ -24,14 +25,37 @@ Link link_of(const JsonNode& node) {
   return {latency.duration(), rate.positive_number() * 1e9};
 }
 
+MeasuredGemm gemm_of(const JsonNode& node) {
+  node.expect_keys({"pass", "rows", "inputs", "outputs", "teraflops"});
+  const JsonNode pass = node.at("pass");
+  const Named<GemmPass>* const known = find_named(kGemmPasses, pass.text());
+  if (known == nullptr) pass.refuse("no pass is called '" + pass.text() + "'; write F, I or W");
+  const auto number = [&](const char* key) {
+    const JsonNode value = node.at(key);
+    return value.positive_number();
+  };
+  return {{known->choice, number("rows"), number("inputs"), number("outputs")},
+          number("teraflops") * 1e12};
+}
+
+/// Sets the GEMMs that were measured on the device.
+void set_gemms(Gpu& gpu, const JsonNode& list) {
+  gpu.kernels.gemms.clear();
+  for (std::size_t at = 0; at < list.size(); ++at) gpu.kernels.gemms.push_back(gemm_of(list[at]));
+  if (gpu.kernels.gemms.empty()) return;
+  const FittedGemmRate fitted = fit_gemm_rate(gpu.kernels.gemms);
+  gpu.kernels.sustained_flops = fitted.flops_per_second;
+  gpu.kernels.half_size = fitted.half_size;
+}
+
 }  // namespace
 
 Gpu parse_gpu(std::string_view text, const std::string& file) {
   const JsonFile parsed(text, file);
   const JsonNode node = parsed.root();
-  node.expect_keys({"like", "peak_teraflops", "reachable_teraflops", "memory",
+  node.expect_keys({"like", "measured_on", "peak_teraflops", "reachable_teraflops", "memory",
                     "memory_gigabytes_per_second", "per_node", "within_node", "between_nodes",
-                    "host"});
+                    "host", "gemms"});
   const auto like = node.find("like");
   Gpu gpu = like ? preset_of(*like) : Gpu{};
   /// Returns a member of the file; a missing one must come from the preset.
@@ -48,6 +72,7 @@ Gpu parse_gpu(std::string_view text, const std::string& file) {
   if (const auto link = given("within_node")) gpu.inside = link_of(*link);
   if (const auto link = given("between_nodes")) gpu.outside = link_of(*link);
   if (const auto link = given("host")) gpu.host = link_of(*link);
+  if (const auto gemms = node.find("gemms")) set_gemms(gpu, *gemms);
   if (gpu.memory <= 0) throw Error(file + ": a device has some memory; correct memory");
   if (gpu.reachable_flops > gpu.peak_flops)
     throw Error(file + ": more is reachable than the peak; correct reachable_teraflops");

@@ -122,6 +122,7 @@ std::optional<Experts> experts_of(const Config& config) {
   experts.shared = config.find({"n_shared_experts"}, 0)
                        .value_or((shared + experts.feed_forward / 2) / experts.feed_forward);
   experts.dense_layers = config.find({"first_k_dense_replace"}, 0).value_or(0);
+  experts.every = config.find({"interleave_moe_layer_step", "decoder_sparse_step"}).value_or(1);
   experts.max_groups = config.find({"topk_group"}, 0).value_or(0);
   return experts;
 }

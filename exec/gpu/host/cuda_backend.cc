@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "exec/gpu/host/gpu.h"
+#include "exec/gpu/host/gpu_bench.h"
 #include "exec/gpu/host/gpu_job.h"
 #include "exec/gpu/host/time_copies.h"
 
@@ -29,7 +30,8 @@ const BackendRegistrar registrar{{"cuda",
                                   {},
                                   start,
                                   time_messages,
-                                  time_host}};
+                                  time_host,
+                                  [] { return open_gpu_bench(open_gpu()); }}};
 
 }  // namespace
 

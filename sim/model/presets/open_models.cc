@@ -77,9 +77,29 @@ const ModelRegistrar kLlama32[] = {
     tied({"llama3.2-1b", {"meta-llama/Llama-3.2-1B"}, 16, 2048, 32, 8, 64, 8192, 128'256}),
     tied({"llama3.2-3b", {"meta-llama/Llama-3.2-3B"}, 28, 3072, 24, 8, 128, 8192, 128'256}),
 };
-const ModelRegistrar kLlama4{mixture(
-    {"llama4-scout", {"meta-llama/Llama-4-Scout-17B-16E"}, 48, 5120, 40, 8, 128, 16'384, 202'048},
-    {16, 1, 1, 8192, 0})};
+// Every second layer of Maverick has a dense network.
+const ModelRegistrar kLlama4[] = {
+    mixture({"llama4-scout",
+             {"meta-llama/Llama-4-Scout-17B-16E"},
+             48,
+             5120,
+             40,
+             8,
+             128,
+             16'384,
+             202'048},
+            {16, 1, 1, 8192, 0}),
+    mixture({"llama4-maverick",
+             {"meta-llama/Llama-4-Maverick-17B-128E"},
+             48,
+             5120,
+             40,
+             8,
+             128,
+             16'384,
+             202'048},
+            {.count = 128, .per_token = 1, .shared = 1, .feed_forward = 8192, .every = 2}),
+};
 
 const ModelRegistrar kQwen25[] = {
     tied({"qwen2.5-0.5b", {"Qwen/Qwen2.5-0.5B"}, 24, 896, 14, 2, 64, 4864, 151'936}),

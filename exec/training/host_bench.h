@@ -1,0 +1,13 @@
+// GEMMs of this host, as the backends without devices train with.
+#pragma once
+
+#include <memory>
+
+#include "exec/runtime/kernel_bench.h"
+
+namespace bubblescope::exec {
+
+/// In float32, on one core.
+std::unique_ptr<KernelBench> open_host_bench();
+
+}  // namespace bubblescope::exec

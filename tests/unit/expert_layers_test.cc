@@ -1,0 +1,45 @@
+// Models with experts in some of their layers.
+#include <gtest/gtest.h>
+
+#include "sim/model/model_step.h"
+
+namespace bubblescope::tests {
+namespace {
+
+const Transformer& preset(const char* name) {
+  return Registry<ModelDef>::instance().find(name)->model;
+}
+
+// Maverick's layers 2, 4, ..., 48 have experts; DeepSeek-V3's from the fourth on.
+TEST(ExpertLayers, AreCounted) {
+  const Transformer& maverick = preset("llama4-maverick");
+  EXPECT_EQ(count_expert_layers(maverick, 0, 48), 24);
+  EXPECT_EQ(count_expert_layers(maverick, 1, 2), 1);
+  EXPECT_FALSE(has_experts(maverick, 0));
+  EXPECT_TRUE(has_experts(maverick, 47));
+  EXPECT_EQ(count_expert_layers(preset("deepseek-v3"), 0, 61), 58);
+  EXPECT_EQ(count_expert_layers(preset("deepseek-v3"), 2, 4), 1);
+  EXPECT_EQ(count_expert_layers(preset("llama3-8b"), 0, 32), 0);
+}
+
+// Both stages between the ends have 6 layers with experts and 6 without.
+TEST(ExpertLayers, AddUpWithDenseOnes) {
+  ModelOnDevices on;
+  on.model = preset("llama4-maverick");
+  on.gpu = Registry<GpuDef>::instance().find("h100")->gpu;
+  on.parallel.sequence = on.model.sequence;
+  on.parallel.layers_of_stage = {11, 12, 12, 13};
+  Shape shape;
+  shape.ranks = 4;
+  const ModelStep step = compute_model_step(on, shape);
+  EXPECT_EQ(step.costs.stages[1].forward, step.costs.stages[2].forward);
+  EXPECT_EQ(step.activation_bytes[1].forward, step.activation_bytes[2].forward);
+  on.model.experts.reset();
+  const double dense = estimate_layer_times(on, 0).forward;
+  on.model = preset("llama4-maverick");
+  EXPECT_DOUBLE_EQ(estimate_layer_times(on, 0).forward, dense);
+  EXPECT_GT(estimate_layer_times(on, 1).forward, dense);
+}
+
+}  // namespace
+}  // namespace bubblescope::tests

@@ -27,7 +27,7 @@ struct ShortSteps {
   /// may time at most `max_tried` of them, so that steps that never become steady take little
   /// longer.
   double min_saving = 0.3;
-  double max_tried = 0.2;
+  double max_tried = 0.35;
 };
 
 /// Predicts the step of a schedule that has its moves already, with its complete report. Program

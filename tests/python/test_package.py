@@ -115,6 +115,10 @@ class Errors(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "^f: 'x'"):
             schedule.simulate(f="x")
 
+    def test_rows_are_not_taken_for_a_name(self):
+        with self.assertRaisesRegex(TypeError, r"a function or a Schedule, not list; Schedule\(rows\)"):
+            bs.schedule([["0F0", "0B0"]])
+
     def test_a_deadlock_explains_itself(self):
         schedule = bs.Schedule(["0F0 0B0 0F1 0B1", "1F1 1B1 1F0 1B0"])
         with self.assertRaisesRegex(bs.ProblemError, "deadlock: rank 0 at 0B0 waits for 1B0") as raised:

@@ -13,7 +13,7 @@
 namespace {
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
-constexpr std::size_t kLargeBlock = std::size_t{1} << 20;
+constexpr std::size_t kLargeBlock = std::size_t{256} << 10;
 /// The heap grows by pieces of less than what malloc() maps apart. It is address space until used.
 constexpr std::size_t kPiece = std::size_t{31} << 20;
 constexpr std::size_t kPieces = 3;

@@ -133,13 +133,16 @@ class SteadyStateSearch {
     return true;
   }
 
-  /// By how much later the first rank does everything in its last period than in the one before.
+  /// By how much later the first rank does everything than a period before, in the second half of
+  /// its cycles. A shorter part would say less: where a message delays one micro-batch of many, the
+  /// others follow each other as if that were the whole period.
   std::optional<Nanos> find_period(std::int64_t cycles) const {
     const std::size_t lag = static_cast<std::size_t>(cycles) * cycle_.ranks[0].length;
     const std::size_t end = end_of_cycles(0) - lag;
+    const std::size_t available = end - cycle_.ranks[0].begin;
     const std::vector<InstructionId>& lane = lanes_[0];
     const Nanos period = start(lane[end - 1 + lag]) - start(lane[end - 1]);
-    for (std::size_t at = end - std::min(lag, end - cycle_.ranks[0].begin); at < end; ++at)
+    for (std::size_t at = end - std::max(available / 2, std::min(lag, available)); at < end; ++at)
       if (start(lane[at + lag]) - start(lane[at]) != period) return {};
     return period > 0 ? std::optional(period) : std::nullopt;
   }

@@ -2,6 +2,9 @@
 #include "sim/ir/order_cycle.h"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstring>
 
 namespace bubblescope::inline sim {
 
@@ -18,9 +21,42 @@ bool has_only_orders(const Schedule& schedule) {
 }
 
 bool is_later(const Op& op, const Op& later, std::int32_t microbatches) {
-  return op.stage == later.stage && op.microbatch + microbatches == later.microbatch &&
+  return op.stage == later.stage &&
+         std::int64_t{op.microbatch} + microbatches == later.microbatch &&
          op.slice == later.slice && op.kind == later.kind && op.pairing == later.pairing;
 }
+
+/// Compares many ops at once, as words without branches, because long orders are compared as a
+/// whole. Numbers may wrap around: what is left of a schedule without its cycles is checked op by
+/// op.
+class LaterOps {
+ public:
+  static constexpr std::size_t kCount = 64;
+
+  explicit LaterOps(std::int32_t microbatches) {
+    for (std::size_t at = 0; at < kCount; ++at)
+      difference_[3 * at + kMicrobatch] = static_cast<std::uint32_t>(microbatches);
+  }
+
+  /// Whether kCount ops are those of so many later micro-batches.
+  bool follow(const Op* ops, const Op* later) const {
+    Words words;
+    Words later_words;
+    std::memcpy(words.data(), ops, sizeof words);
+    std::memcpy(later_words.data(), later, sizeof later_words);
+    std::uint32_t other = 0;
+    for (std::size_t at = 0; at < words.size(); ++at)
+      other |= later_words[at] - words[at] - difference_[at];
+    return other == 0;
+  }
+
+ private:
+  using Words = std::array<std::uint32_t, 3 * kCount>;
+  static constexpr std::size_t kMicrobatch = offsetof(Op, microbatch) / sizeof(std::uint32_t);
+  static_assert(sizeof(Words) == kCount * sizeof(Op));
+
+  Words difference_{};
+};
 
 /// Whether `microbatches` may be the length of a cycle: replicas of a stage take turns, and fused
 /// forwards stay together.
@@ -50,11 +86,19 @@ bool repeats_in_the_middle(const RankOrder& ops, std::size_t length, std::int32_
 
 RankCycle extend(const RankOrder& ops, std::size_t length, std::int32_t microbatches) {
   RankCycle cycle{ops.size() / 2 - length, ops.size() / 2, length};
+  const LaterOps blocks(microbatches);
+  constexpr std::size_t kBlock = LaterOps::kCount;
+  const Op* const first = ops.data();
+  const std::size_t last = ops.size() - length;
+  while (cycle.begin >= kBlock &&
+         blocks.follow(first + cycle.begin - kBlock, first + cycle.begin - kBlock + length))
+    cycle.begin -= kBlock;
   while (cycle.begin > 0 &&
          is_later(ops[cycle.begin - 1], ops[cycle.begin - 1 + length], microbatches))
     --cycle.begin;
-  while (cycle.end + length < ops.size() &&
-         is_later(ops[cycle.end], ops[cycle.end + length], microbatches))
+  while (cycle.end + kBlock <= last && blocks.follow(first + cycle.end, first + cycle.end + length))
+    cycle.end += kBlock;
+  while (cycle.end < last && is_later(ops[cycle.end], ops[cycle.end + length], microbatches))
     ++cycle.end;
   return cycle;
 }

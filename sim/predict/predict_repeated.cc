@@ -72,7 +72,7 @@ class RepeatedPrediction {
     do {
       if (try_without(cycle_.count - kept)) return true;
       tried += part_without(cycle_.count - kept);
-      kept = std::max(2 * kept, kept + 4 * round);
+      kept = std::max(2 * kept, kept + 3 * round);
     } while (kept < cycle_.count && tried + part_without(cycle_.count - kept) <= limits.max_tried);
     return false;
   }

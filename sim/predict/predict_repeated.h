@@ -24,10 +24,9 @@ struct ShortSteps {
   std::int64_t first_cycles = 2;
   std::int32_t first_microbatches = 8;  ///< of these cycles, at least
   /// The first short step must save at least this part of the micro-batches. All tries together
-  /// may time at most `max_tried` of them, so that steps that never become steady take little
-  /// longer.
+  /// may time at most `max_tried` of them: a step that never becomes steady takes so much longer.
   double min_saving = 0.3;
-  double max_tried = 0.2;
+  double max_tried = 0.35;
 };
 
 /// Predicts the step of a schedule that has its moves already, with its complete report. Program

@@ -40,6 +40,14 @@ void BM_Build(benchmark::State& state) {
 }
 BENCHMARK(BM_Build)->Unit(benchmark::kMillisecond);
 
+/// Eight million ops, which are validated by their cycle.
+void BM_BuildLong(benchmark::State& state) {
+  const ScheduleRequest request = make_request(256, 1, 16'384);
+  for (auto _ : state) benchmark::DoNotOptimize(build_schedule(find_schedule("1f1b"), request));
+  per_item(state, 2LL * 256 * 16'384);
+}
+BENCHMARK(BM_BuildLong)->Unit(benchmark::kMillisecond);
+
 void BM_Validate(benchmark::State& state) {
   const ValidSchedule schedule = interleaved();
   for (auto _ : state) benchmark::DoNotOptimize(validate_ops(schedule));
@@ -93,7 +101,8 @@ void BM_WholeWalkSmall(benchmark::State& state) {
 }
 BENCHMARK(BM_WholeWalkSmall)->Unit(benchmark::kMicrosecond);
 
-/// A long step that repeats itself, from the schedule to the report.
+/// A long step that repeats itself, from the schedule to the report: 1F1B or two chunks per rank,
+/// and the time of a message in ns.
 void BM_PredictRepeated(benchmark::State& state) {
   const ValidSchedule schedule =
       state.range(0) == 1 ? build_schedule(find_schedule("1f1b"), make_request(64, 1, 1024))
@@ -101,6 +110,9 @@ void BM_PredictRepeated(benchmark::State& state) {
   const auto none = [](const BubbleReport&) { return std::vector<std::int32_t>{}; };
   Config config;
   config.slack = Slack::kSkip;
+  UniformCost cost;
+  cost.message = state.range(1);
+  config.costs = UniformCosts{cost};
   for (auto _ : state) {
     const auto step = predict_repeated(schedule, config, none);
     if (!std::holds_alternative<Prediction>(step))
@@ -108,7 +120,11 @@ void BM_PredictRepeated(benchmark::State& state) {
   }
   per_item(state, schedule->op_count());
 }
-BENCHMARK(BM_PredictRepeated)->Arg(1)->Arg(2)->Unit(benchmark::kMillisecond);
+BENCHMARK(BM_PredictRepeated)
+    ->Args({1, 0})
+    ->Args({1, 400'000})
+    ->Args({2, 0})
+    ->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace bubblescope::tests

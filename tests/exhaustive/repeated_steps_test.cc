@@ -147,19 +147,26 @@ TEST(RepeatedSteps, KeepRecomputation) {
   EXPECT_GT(repeated, 8);
 }
 
-/// The published shapes, by the limits that commands use.
+/// The published shapes, by the limits that commands use. Where messages take time, 1F1B repeats
+/// itself after p micro-batches, not after each.
 TEST(RepeatedSteps, ShortenLongStepsByTheDefaultLimits) {
   struct Case {
     const char* name;
     Shape shape;
+    Nanos message = 0;
   };
   for (const Case& given :
        {Case{"1f1b", {8, 1, 64, 1, {}}}, Case{"1f1b", {16, 1, 256, 1, {}}},
-        Case{"interleaved", {8, 2, 128, 1, {}}}, Case{"1f1b", {4, 1, 4099, 1, {}}}}) {
+        Case{"interleaved", {8, 2, 128, 1, {}}}, Case{"1f1b", {4, 1, 4099, 1, {}}},
+        Case{"1f1b", {24, 1, 1200, 1, {}}, 400'000}, Case{"1f1b", {33, 1, 1501, 1, {}}, 1'700'000},
+        Case{"zb-h1", {16, 1, 801, 1, {}}, 400'000}}) {
     ScheduleRequest request;
     request.shape = given.shape;
     const ValidSchedule schedule = build_schedule(find_schedule(given.name), request);
     Config config;
+    UniformCost cost;
+    cost.message = given.message;
+    config.costs = UniformCosts{cost};
     const auto none = [](const BubbleReport&) { return std::vector<std::int32_t>{}; };
     const auto made = predict_repeated(schedule, config, none);
     const auto* const step = std::get_if<Prediction>(&made);

@@ -44,6 +44,25 @@ class Simulate(unittest.TestCase):
                 warnings.simplefilter("ignore")
                 self.assertEqual(bs.schedule(name, pp=4, m=8).simulate(**options).json, json.loads(printed.stdout))
 
+    def test_a_long_step_is_reported_as_the_whole_of_it(self):
+        # The program times every op where it writes a timeline.
+        costs = {"f": 10, "i": 9.5, "w": 7, "p2p": 0.4}
+        for name, m, options in (("1f1b", 96, {}), ("1f1b", 400, costs), ("zb-h1", 64, costs),
+                                 ("interleaved", 128, {"vpp": 2}), ("gpipe", 64, costs), ("zb-v", 64, costs)):
+            words = [f"--{key.replace('_', '-')}={value}" for key, value in options.items()]
+            with self.subTest(name=name, options=options), tempfile.TemporaryDirectory() as folder:
+                theirs, ours = pathlib.Path(folder, "theirs.csv"), pathlib.Path(folder, "ours.csv")
+                printed = run_program("simulate", name, "--pp=4", "-m", m, *words, "--format=json",
+                                      f"--timeline={theirs}")
+                report = bs.schedule(name, pp=4, m=m).simulate(**options)
+                self.assertEqual(report.json, json.loads(printed.stdout))
+                report.save(ours)
+                self.assertEqual(ours.read_text(), theirs.read_text())
+                path = report.critical_path
+                self.assertEqual(path[-1].end - path[0].start, report.makespan)
+                if have("numpy"):
+                    self.assertLessEqual(set(path), set(report.timeline))
+
     def test_1f1b_takes_its_closed_form(self):
         # m + p - 1 forwards and backwards, one after the other, of 1 and 2 ms.
         for pp, m in ((1, 1), (2, 3), (4, 8), (8, 64)):
@@ -95,6 +114,10 @@ class Errors(unittest.TestCase):
             bs.schedule("1f1b", m=2)
         with self.assertRaisesRegex(ValueError, "^f: 'x'"):
             schedule.simulate(f="x")
+
+    def test_rows_are_not_taken_for_a_name(self):
+        with self.assertRaisesRegex(TypeError, r"a function or a Schedule, not list; Schedule\(rows\)"):
+            bs.schedule([["0F0", "0B0"]])
 
     def test_a_deadlock_explains_itself(self):
         schedule = bs.Schedule(["0F0 0B0 0F1 0B1", "1F1 1B1 1F0 1B0"])

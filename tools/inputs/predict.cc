@@ -311,7 +311,6 @@ namespace {
 
 TimedStep make_timed_step(Prediction made, const LowerOptions& lowering,
                           const PredictOptions& options) {
-  print_notes(made.notes, made.schedule, options);
   TimedStep step{std::move(made.schedule)};
   step.program = std::move(made.program);
   step.models = std::move(made.models);
@@ -322,24 +321,42 @@ TimedStep make_timed_step(Prediction made, const LowerOptions& lowering,
   return step;
 }
 
+/// Predicts every op of a step.
+Prediction predict_whole(ValidSchedule schedule, const LowerOptions& lowering,
+                         const PredictOptions& options) {
+  Program program = lower_or_explain(schedule, lowering);
+  return sim::predict(std::move(schedule), std::move(program), make_config(options));
+}
+
 }  // namespace
 
 TimedStep predict(ValidSchedule schedule, const PredictOptions& options) {
   const LowerOptions lowering = choose_lowering(schedule, options);
-  Program program = lower_or_explain(schedule, lowering);
-  return make_timed_step(
-      sim::predict(std::move(schedule), std::move(program), make_config(options)), lowering,
-      options);
+  Prediction made = predict_whole(std::move(schedule), lowering, options);
+  print_notes(made.notes, made.schedule, options);
+  return make_timed_step(std::move(made), lowering, options);
 }
 
 TimedStep predict_report(const std::string& name_or_path, const PredictOptions& options,
                          const ChooseRanks& choose_ranks) {
-  ValidSchedule schedule = load_valid_schedule(name_or_path, options);
+  return predict_report(load_valid_schedule(name_or_path, options), options, choose_ranks);
+}
+
+TimedStep predict_report(ValidSchedule schedule, const PredictOptions& options,
+                         const ChooseRanks& choose_ranks) {
   const LowerOptions lowering = choose_lowering(schedule, options);
   auto repeated = predict_repeated(std::move(schedule), make_config(options), choose_ranks);
-  if (auto* const made = std::get_if<Prediction>(&repeated))
-    return make_timed_step(std::move(*made), lowering, options);
-  return predict(std::get<ValidSchedule>(std::move(repeated)), options);
+  auto* const made = std::get_if<Prediction>(&repeated);
+  if (made == nullptr) return predict(std::get<ValidSchedule>(std::move(repeated)), options);
+  print_notes(made->notes, made->schedule, options);
+  TimedStep step = make_timed_step(std::move(*made), lowering, options);
+  step.is_excerpt = true;
+  return step;
+}
+
+TimedStep complete(const TimedStep& excerpt, const PredictOptions& options) {
+  const LowerOptions lowering = choose_lowering(excerpt.schedule, options);
+  return make_timed_step(predict_whole(excerpt.schedule, lowering, options), lowering, options);
 }
 
 }  // namespace bubblescope::tools

@@ -25,6 +25,7 @@ struct TimedStep {
   Timeline timeline = {};
   BubbleReport report = {};
   traces::MadeWith made = {};
+  bool is_excerpt = false;  ///< program and timeline hold only what the report names
 
   traces::StepRecord record() const { return {schedule, program, timeline, report, made}; }
 };

@@ -13,4 +13,11 @@ namespace bubblescope::tools {
 TimedStep predict_report(const std::string& name_or_path, const PredictOptions& options,
                          const ChooseRanks& choose_ranks);
 
+/// The same from a schedule on, which has its moves already.
+TimedStep predict_report(ValidSchedule schedule, const PredictOptions& options,
+                         const ChooseRanks& choose_ranks);
+
+/// The whole of a step that was predicted from these options. Prints no notes again.
+TimedStep complete(const TimedStep& excerpt, const PredictOptions& options);
+
 }  // namespace bubblescope::tools

@@ -222,7 +222,7 @@ void delete_stream(void* pointer) noexcept {
 
 }  // namespace
 
-nb::capsule make_arrow_stream(const PythonStep& step) {
+nb::capsule make_arrow_stream(const PythonWholeStep& step) {
   auto stream = std::make_unique<ArrowArrayStream>(ArrowArrayStream{
       get_schema, get_next, get_last_error, release_stream, new StreamState{step.timed}});
   return nb::capsule(stream.release(), "arrow_array_stream", delete_stream);

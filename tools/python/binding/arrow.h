@@ -13,6 +13,6 @@
 namespace bubblescope::tools {
 
 /// Returns the capsule "arrow_array_stream".
-nanobind::capsule make_arrow_stream(const PythonStep& step);
+nanobind::capsule make_arrow_stream(const PythonWholeStep& step);
 
 }  // namespace bubblescope::tools

@@ -37,7 +37,7 @@ template <class Number, class Get>
 Column<Number> view_member(const nb::object& self, Get get) {
   static_assert(sizeof(Instruction) % sizeof(Number) == 0);
   const std::vector<Instruction>& all =
-      nb::cast<const PythonStep&>(self).timed->program.instructions;
+      nb::cast<const PythonWholeStep&>(self).timed->program.instructions;
   const Number* first = all.empty() ? nullptr : &get(all.front());
   return view<Number>(self, first, all.size(), sizeof(Instruction) / sizeof(Number));
 }
@@ -99,7 +99,7 @@ std::vector<PathEntry> critical_path(const PythonStep& step) {
   return path;
 }
 
-std::vector<std::string> op_texts(const PythonStep& step) {
+std::vector<std::string> op_texts(const PythonWholeStep& step) {
   std::vector<std::string> texts;
   for (const Instruction& instruction : step.timed->program.instructions)
     texts.push_back(to_string(instruction.op));
@@ -107,7 +107,7 @@ std::vector<std::string> op_texts(const PythonStep& step) {
 }
 
 /// The text of one op, which may be counted from the end.
-std::string op_text(const PythonStep& step, std::int64_t at) {
+std::string op_text(const PythonWholeStep& step, std::int64_t at) {
   const std::vector<Instruction>& all = step.timed->program.instructions;
   if (at < 0) at += std::ssize(all);
   if (at < 0 || at >= std::ssize(all)) throw nb::index_error("no op has this number");
@@ -120,7 +120,7 @@ std::vector<std::string> kind_names() {
   return names;
 }
 
-std::tuple<std::vector<std::string>, std::vector<std::int32_t>> lanes(const PythonStep& step) {
+std::tuple<std::vector<std::string>, std::vector<std::int32_t>> lanes(const PythonWholeStep& step) {
   NamedColumn column = find_lane_names(step.timed->program);
   return {std::move(column.names), std::move(column.codes)};
 }
@@ -131,21 +131,22 @@ std::vector<std::string> messages_of(const Problems& problems) {
   return messages;
 }
 
-void bind_columns(nb::class_<PythonStep>& type) {
+void bind_columns(nb::class_<PythonWholeStep>& type) {
   const auto times = [](const nb::object& self, const std::vector<Nanos>& values) {
     return view<Nanos>(self, values.data(), values.size());
   };
   type.def_prop_ro("start",
                    [times](const nb::object& self) {
-                     return times(self, nb::cast<const PythonStep&>(self).timed->timeline.start);
+                     return times(self,
+                                  nb::cast<const PythonWholeStep&>(self).timed->timeline.start);
                    })
       .def_prop_ro("end",
                    [times](const nb::object& self) {
-                     return times(self, nb::cast<const PythonStep&>(self).timed->timeline.end);
+                     return times(self, nb::cast<const PythonWholeStep&>(self).timed->timeline.end);
                    })
       .def_prop_ro("slack",
                    [times](const nb::object& self) {
-                     return times(self, nb::cast<const PythonStep&>(self).timed->report.slack);
+                     return times(self, nb::cast<const PythonWholeStep&>(self).timed->report.slack);
                    })
       .def_prop_ro("rank",
                    [](const nb::object& self) {
@@ -185,13 +186,33 @@ void bind_columns(nb::class_<PythonStep>& type) {
       });
 }
 
+void bind_whole_step(nb::module_& module) {
+  module.def("kind_names", &kind_names);
+  nb::class_<PythonWholeStep> type(module, "WholeStep");
+  type.def_prop_ro("name", [](const PythonWholeStep& step) { return step.timed->schedule->name; })
+      .def_prop_ro("critical_ids",
+                   [](const PythonWholeStep& step) { return step.timed->report.critical_path; })
+      .def_prop_ro("ops", &op_texts)
+      .def_prop_ro("lanes", &lanes)
+      .def("__len__",
+           [](const PythonWholeStep& step) { return step.timed->program.instructions.size(); })
+      .def("op", &op_text)
+      .def("render",
+           [](const PythonWholeStep& step, const std::string& format, const std::string& file) {
+             const std::string content = call_library([&] { return render(step, format, file); });
+             return nb::bytes(content.data(), content.size());
+           })
+      .def("arrow_stream", [](const PythonWholeStep& step) { return make_arrow_stream(step); });
+  bind_columns(type);
+}
+
 }  // namespace
 
 void bind_step(nb::module_& module) {
   bind_report(module);
-  module.def("kind_names", &kind_names);
-  nb::class_<PythonStep> type(module, "Step");
-  type.def_prop_ro("name", [](const PythonStep& step) { return step.timed->schedule->name; })
+  bind_whole_step(module);
+  nb::class_<PythonStep>(module, "Step")
+      .def_prop_ro("name", [](const PythonStep& step) { return step.timed->schedule->name; })
       .def_prop_ro("makespan", [](const PythonStep& step) { return report_of(step).makespan; })
       .def_prop_ro("max_span", [](const PythonStep& step) { return report_of(step).max_span; })
       .def_prop_ro("ideal", [](const PythonStep& step) { return report_of(step).ideal; })
@@ -201,25 +222,15 @@ void bind_step(nb::module_& module) {
       .def_prop_ro("bubble", [](const PythonStep& step) { return report_of(step).bubble; })
       .def_prop_ro("ranks", [](const PythonStep& step) { return report_of(step).ranks; })
       .def_prop_ro("critical_path", &critical_path)
-      .def_prop_ro("critical_ids",
-                   [](const PythonStep& step) { return report_of(step).critical_path; })
       .def_prop_ro("problems", [](const PythonStep& step) { return messages_of(step.problems); })
-      .def_prop_ro("ops", &op_texts)
-      .def_prop_ro("lanes", &lanes)
-      .def("__len__",
-           [](const PythonStep& step) { return step.timed->program.instructions.size(); })
-      .def("op", &op_text)
+      .def_prop_ro("op_count",
+                   [](const PythonStep& step) { return step.timed->schedule->op_count(); })
+      .def("whole",
+           [](const PythonStep& step) { return call_library([&] { return complete_step(step); }); })
       .def("json",
            [](const PythonStep& step) { return call_library([&] { return write_json(step); }); })
       .def("text",
-           [](const PythonStep& step) { return call_library([&] { return write_text(step); }); })
-      .def("render",
-           [](const PythonStep& step, const std::string& format, const std::string& file) {
-             const std::string content = call_library([&] { return render(step, format, file); });
-             return nb::bytes(content.data(), content.size());
-           })
-      .def("arrow_stream", [](const PythonStep& step) { return make_arrow_stream(step); });
-  bind_columns(type);
+           [](const PythonStep& step) { return call_library([&] { return write_text(step); }); });
 }
 
 }  // namespace bubblescope::tools

@@ -12,9 +12,11 @@
 #include "tools/inputs/config.h"
 #include "tools/inputs/model_headline.h"
 #include "tools/inputs/model_report.h"
+#include "tools/inputs/predict_report.h"
 #include "tools/inputs/unused_costs.h"
 #include "traces/reports/report_json.h"
 #include "traces/reports/text_report.h"
+#include "traces/text/shown_ranks.h"
 #include "traces/timelines/made_with.h"
 
 namespace bubblescope::tools {
@@ -72,12 +74,21 @@ PythonStep predict_step(ValidSchedule schedule, const PredictOptions& options) {
   expect_shape(schedule, options);
   const Moves moves = choose_moves(options);
   if (moves.any()) schedule = apply_moves(std::move(schedule), moves);
-  auto timed = std::make_shared<TimedStep>(predict(std::move(schedule), options));
+  const auto shown = [](const BubbleReport& report) {
+    return traces::choose_shown_ranks(report, false);
+  };
+  auto timed = std::make_shared<TimedStep>(predict_report(std::move(schedule), options, shown));
   warn_of_step(*timed, options);
-  PythonStep step{std::move(timed), {}};
+  PythonStep step{std::move(timed), {}, {}};
   step.problems =
       name_flags(over_cap(collect_peaks(step.timed->report), step.timed->models.memory));
+  if (step.timed->is_excerpt) step.options = std::make_shared<PredictOptions>(options);
   return step;
+}
+
+PythonWholeStep complete_step(const PythonStep& step) {
+  if (!step.options) return {step.timed};
+  return {std::make_shared<TimedStep>(complete(*step.timed, *step.options))};
 }
 
 std::string write_json(const PythonStep& step) {
@@ -100,7 +111,8 @@ std::string write_text(const PythonStep& step) {
          write_model_text(*placed, timed.report);
 }
 
-std::string render(const PythonStep& step, const std::string& format, const std::string& file) {
+std::string render(const PythonWholeStep& step, const std::string& format,
+                   const std::string& file) {
   const auto& registry = Registry<traces::TimelineFormat>::instance();
   const traces::TimelineFormat* found = registry.find(format);
   if (found == nullptr)

@@ -13,10 +13,17 @@
 
 namespace bubblescope::tools {
 
-/// A step, shared with the arrays that refer to it.
+/// A predicted step: its report, and those ops that the report names.
 struct PythonStep {
   std::shared_ptr<const TimedStep> timed;
   Problems problems;  ///< ranks over their cap
+  /// What all ops follow from; null where `timed` has them.
+  std::shared_ptr<const PredictOptions> options;
+};
+
+/// A step with all its ops, shared with the arrays that refer to it.
+struct PythonWholeStep {
+  std::shared_ptr<const TimedStep> timed;
 };
 
 /// Names of a column, and for each row the index of its name; -1: none.
@@ -31,6 +38,9 @@ NamedColumn find_lane_names(const Program& program);
 /// Predicts the step of a schedule; its moves are still to be applied. Throws Error.
 PythonStep predict_step(ValidSchedule schedule, const PredictOptions& options);
 
+/// All ops of a step. A long step that repeats itself is predicted anew, as a whole.
+PythonWholeStep complete_step(const PythonStep& step);
+
 /// The step as `simulate --format json` prints it.
 std::string write_json(const PythonStep& step);
 
@@ -38,7 +48,7 @@ std::string write_json(const PythonStep& step);
 std::string write_text(const PythonStep& step);
 
 /// The content of an export, such as "svg"; `file` is its name, whose ending may matter.
-std::string render(const PythonStep& step, const std::string& format, const std::string& file);
+std::string render(const PythonWholeStep& step, const std::string& format, const std::string& file);
 
 void bind_step(nanobind::module_& module);
 

@@ -3,24 +3,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import _core
-
 if TYPE_CHECKING:
     import matplotlib.figure
+
+    from .reports import Report
 
 COLOURS = {"F": "#4c78a8", "B": "#59a14f", "I": "#8cd17d", "W": "#f1ce63", "R": "#b07aa1", "OPT": "#e15759"}
 """The kinds of ops that a figure shows; messages and waits are left out."""
 
 
-def plot_timeline(step: _core.Step, width: float) -> matplotlib.figure.Figure:
+def plot_timeline(report: Report, width: float) -> matplotlib.figure.Figure:
     """One row per rank, time to the right in milliseconds, and a legend."""
     import matplotlib.figure
     import numpy
 
-    ranks = len(step.ranks)
+    ranks, step = len(report.ranks), report.timeline
     figure = matplotlib.figure.Figure(figsize=(width, 0.9 + 0.28 * min(ranks, 32)), layout="constrained")
     axes = figure.add_subplot()
-    names = _core.kind_names()
+    names = step.kinds
     starts, ends = step.start / 1e6, step.end / 1e6
     for kind, colour in COLOURS.items():
         of_kind = step.kind == names.index(kind)
@@ -29,7 +29,7 @@ def plot_timeline(step: _core.Step, width: float) -> matplotlib.figure.Figure:
             spans = numpy.column_stack([starts[rows], ends[rows] - starts[rows]])
             axes.broken_barh(spans.tolist(), (int(rank) - 0.42, 0.84), facecolors=colour, edgecolor="white",
                              linewidth=0.4, label=kind if rank == step.rank[of_kind].min() else None)
-    axes.set_xlim(0, step.makespan / 1e6)
+    axes.set_xlim(0, report.makespan / 1e6)
     axes.set_ylim(ranks - 0.5, -0.5)
     axes.set_xlabel("ms")
     axes.set_ylabel("rank")

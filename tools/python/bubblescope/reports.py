@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from .schedules import Schedule
 
-MAX_SHOWN = 20_000
+MAX_SHOWN = 10_000
 """Ops up to which a notebook shows the timeline itself."""
 FORMAT_OF_ENDING = {".svg": "svg", ".html": "html", ".htm": "html", ".pftrace": "perfetto", ".trace.json": "trace",
                     ".json": "save", ".csv": "timeline", ".dot": "dot", ".gv": "dot", ".png": "dot", ".pdf": "dot"}
@@ -34,8 +34,9 @@ class TimedOp(NamedTuple):
 class Timeline:
     """When every op and message of a step started and ended.
 
-    The numbers are numpy arrays that refer to the step's own memory. The whole is a table that pandas, polars, pyarrow
-    and DuckDB read without copying the times (``__arrow_c_stream__``).
+    A report of a long step needs few of its ops, so this is made when it is first asked for. The numbers are numpy
+    arrays that refer to the step's own memory. The whole is a table that pandas, polars, pyarrow and DuckDB read
+    without copying the times (``__arrow_c_stream__``).
 
     >>> import bubblescope as bs
     >>> t = bs.schedule("1f1b", pp=2, m=2).simulate().timeline
@@ -43,7 +44,7 @@ class Timeline:
     (12, [0, 1000000, 2000000], TimedOp(rank=0, op='0F0', start=0, end=1000000))
     """
 
-    def __init__(self, step: _core.Step) -> None:
+    def __init__(self, step: _core.WholeStep) -> None:
         self._step = step
 
     @property
@@ -136,6 +137,9 @@ class Timeline:
         step = self._step
         return map(TimedOp, step.rank.tolist(), step.ops, step.start.tolist(), step.end.tolist())
 
+    def _render(self, format: str, file: str) -> bytes:
+        return self._step.render(format, file)
+
     def __repr__(self) -> str:
         return f"<Timeline of {self._step.name}: {len(self)} ops and messages>"
 
@@ -157,6 +161,7 @@ class Report:
 
     def __init__(self, step: _core.Step, schedule: Schedule | None = None) -> None:
         self._step = step
+        self._timeline: Timeline | None = None
         self._json: dict[str, Any] | None = None
         self.schedule = schedule
         """The schedule whose step this is."""
@@ -212,7 +217,9 @@ class Report:
 
     @property
     def timeline(self) -> Timeline:
-        return Timeline(self._step)
+        if self._timeline is None:
+            self._timeline = Timeline(self._step.whole())
+        return self._timeline
 
     @property
     def json(self) -> dict[str, Any]:
@@ -244,7 +251,8 @@ class Report:
         name = os.fspath(path)
         packed = name.endswith(".gz")
         plain = name[:-3] if packed else name
-        content = self._step.render(format or _format_of(plain), plain)
+        format = format or _format_of(plain)
+        content = self.timeline._render(format, plain)
         if packed:
             import gzip
 
@@ -256,7 +264,7 @@ class Report:
         """A figure of the timeline for a paper, this many inches wide. Needs matplotlib."""
         from .plots import plot_timeline
 
-        return plot_timeline(self._step, width)
+        return plot_timeline(self, width)
 
     def __repr__(self) -> str:
         return f"<Report of {self.name}: makespan {time_text(self.makespan)}, bubble {100 * self.bubble.ratio:.1f} %>"
@@ -267,9 +275,10 @@ class Report:
     def _repr_html_(self) -> str:
         import html
 
-        if len(self._step) > MAX_SHOWN:
-            return f"<pre>{html.escape(repr(self))}</pre><p>{len(self._step)} ops: save('step.html') shows them all</p>"
-        page = self._step.render("html", "step.html").decode()
+        ops = self._step.op_count
+        if ops > MAX_SHOWN:
+            return f"<pre>{html.escape(repr(self))}</pre><p>{ops} ops: save('step.html') shows them all</p>"
+        page = self.timeline._render("html", "step.html").decode()
         return (f'<iframe srcdoc="{html.escape(page)}" title="{html.escape(self.name)}" '
                 f'style="width:100%;height:{_height(len(self.ranks))}px;border:1px solid #ccc"></iframe>')
 

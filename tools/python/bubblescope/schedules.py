@@ -288,6 +288,9 @@ def schedule(name: AnySchedule, **options: Unpack[Options]) -> Schedule:
     if isinstance(name, str):
         with options_as_words(given) as words:
             return Schedule._of(_core.Order.load(name, words), name, given)
+    if not callable(name):
+        raise TypeError(f"schedule() takes a name, a path, a function or a Schedule, not {type(name).__name__}; "
+                        "Schedule(rows) makes one of the ops of every rank")
     shape = {key: given[key] for key in ("pp", "m", "vpp", "slices") if key in given}
     made = Schedule(name(**shape), getattr(name, "__name__", "schedule"))
     made._options = {key: value for key, value in given.items() if key not in SHAPE}

@@ -98,10 +98,9 @@ def work(rank, port, folder, schedule_name, hooked):
     dist.destroy_process_group()
 
 
-def expected(folder):
-    """The mean makespan and bubble of the noted steps."""
+def expected(folder, ops=2 * MICROBATCHES):
+    """The mean makespan and bubble of the noted steps, which have that many ops on every rank."""
     ranks = [json.loads(pathlib.Path(f"{folder}/notes{rank}.txt").read_text(encoding="utf-8")) for rank in range(RANKS)]
-    ops = 2 * MICROBATCHES
     makespans, busy = [], []
     for step in range(STEPS):
         of_step = [notes[step * ops:(step + 1) * ops] for notes in ranks]

@@ -343,7 +343,8 @@ OrderPool search_orders(const SearchProblem& problem, const SearchPlan& plan) {
 
 TokenOrder find_best_order(const SearchProblem& problem) {
   OrderPool pool(problem);
-  CapLadder ladder(problem);
+  // Nearly every order holds an amount of bytes of its own, so levels in between are not tried.
+  CapLadder ladder(problem, problem.in_bytes ? 1 : CapLadder::kMaxLevels);
   SearchPlan plan = quick_plan(problem, ladder.levels_per_microbatch());
   plan.is_level = true;
   const Nanos bound = span_lower_bound(problem);
@@ -356,7 +357,7 @@ TokenOrder find_best_order(const SearchProblem& problem) {
   }
   offer_published_orders(pool);
   if (pool.best().score.span > bound) offer_reordered_blocks(pool);
-  if (ladder.skips_levels()) offer_greedy_orders_of_all_levels(pool);
+  if (ladder.skips_levels() && !problem.in_bytes) offer_greedy_orders_of_all_levels(pool);
   return pool.best().order;
 }
 

@@ -11,7 +11,6 @@ namespace bubblescope::schedules {
 
 namespace {
 
-constexpr std::int64_t kMaxLevelsPerMicrobatch = 4;  ///< levels per micro-batch of one stage
 // A level of a V is expensive and its bound is loose, so long steps get fewer levels.
 constexpr std::int64_t kOpsOfAllLevels = 6'000'000;
 constexpr std::int64_t kMinLevels = 12;
@@ -40,20 +39,26 @@ std::int64_t common_memory(const SearchProblem& problem) {
 
 }  // namespace
 
-CapLadder::CapLadder(const SearchProblem& problem) : problem_(problem) {
+CapLadder::CapLadder(const SearchProblem& problem, std::int64_t max_levels) : problem_(problem) {
   const std::int64_t held = microbatch_memory(problem);
-  const std::int64_t largest = *std::max_element(problem.cap.begin(), problem.cap.end());
+  std::int64_t largest = 0;
+  std::int64_t fixed = 0;
+  for (std::int32_t rank = 0; rank < problem.ranks; ++rank) {
+    largest = std::max(largest, problem.limit(rank));
+    fixed = std::max(fixed, problem.fixed_memory[rank]);
+  }
   if (held == 0) {
     level_ = kNoCap;
     return;
   }
   const std::int64_t common = common_memory(problem);
-  skips_levels_ = common * kMaxLevelsPerMicrobatch < held;
-  step_ = skips_levels_ ? std::max<std::int64_t>(held / kMaxLevelsPerMicrobatch, 1) : common;
-  max_level_ = 3 * std::int64_t{problem.ranks} * problem.chunks * held;
+  skips_levels_ = common * max_levels < held;
+  step_ = skips_levels_ ? std::max<std::int64_t>(held / max_levels, 1) : common;
+  const std::int64_t activations = 3 * std::int64_t{problem.ranks} * problem.chunks * held;
   const std::int64_t affordable =
       std::max<std::int64_t>(kMinLevels, kOpsOfAllLevels / problem.ops());
-  if (problem.chunks > 1) step_ *= (max_level_ / step_ - 1) / affordable + 1;
+  if (problem.chunks > 1) step_ *= (activations / step_ - 1) / affordable + 1;
+  max_level_ = fixed + activations;
   without_caps_ = largest >= max_level_;
   level_ = std::min(largest, max_level_) / step_ * step_;
 }
@@ -80,8 +85,8 @@ SearchProblem CapLadder::cap_at_level(std::int64_t level) const {
   SearchProblem problem = problem_;
   if (level == kNoCap) return problem;
   for (std::int32_t rank = 0; rank < problem.ranks; ++rank) {
-    const std::int64_t own = problem.cap[rank] / step_ * step_;
-    problem.cap[rank] = std::max(min_cap(problem, rank), std::min(own, level));
+    const std::int64_t own = std::min(problem.limit(rank) / step_ * step_, level);
+    problem.cap[rank] = std::max(min_cap(problem, rank), own - problem.fixed_memory[rank]);
   }
   return problem;
 }

@@ -9,13 +9,15 @@
 namespace bubblescope::schedules {
 
 /// The memory levels at which a problem is searched, from its own caps down to the smallest with
-/// any order. A level is a number that no rank's cap may exceed, unless one micro-batch needs more.
-/// Levels are multiples of a fraction of what a stage holds for one micro-batch, up to the needs of
-/// 3p micro-batches, plus one without a limit: problems that differ in one cap for all ranks share
-/// their levels.
+/// any order. A level is what no rank may hold with its fixed memory, unless one micro-batch needs
+/// more. Levels are multiples of a fraction of what a stage holds for one micro-batch, up to the
+/// needs of 3p micro-batches, plus one without a limit: problems that differ in one cap for all
+/// ranks share their levels. `max_levels` limits the levels per micro-batch of a stage.
 class CapLadder {
  public:
-  explicit CapLadder(const SearchProblem& problem);
+  static constexpr std::int64_t kMaxLevels = 4;
+
+  explicit CapLadder(const SearchProblem& problem, std::int64_t max_levels = kMaxLevels);
 
   /// The problem at the next level; empty after the last one. The first may have no caps: its
   /// orders count only if they fit the problem's own.

@@ -66,14 +66,16 @@ std::optional<TokenOrder> order_of(const SearchProblem& problem, const Schedule&
 }  // namespace
 
 std::vector<TokenOrder> collect_searched_orders(const SearchProblem& problem,
-                                                const ScheduleRequest& request) {
+                                                const ScheduleRequest& request,
+                                                SearchedUnder caps) {
   if (problem.chunks > 2 ||
       problem.rank_of_stage != zigzag_placement(problem.ranks, problem.chunks))
     return {};
-  std::vector<TokenOrder> orders{find_best_order(problem)};
+  std::vector<TokenOrder> orders;
   for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all()) {
     if (!def.reads_costs || def.splits_output_layer || def.implied_chunks != problem.chunks)
       continue;
+    if (caps == SearchedUnder::kOwnCaps && searches_under_caps(def, request)) continue;
     if (!refuse_schedule(def, request).empty()) continue;
     if (std::optional<TokenOrder> order = order_of(problem, build_schedule(def, request)))
       orders.push_back(std::move(*order));

@@ -1,6 +1,7 @@
 // Known orders: the registered schedules as starting points of a search.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "schedules/search/search_problem.h"
@@ -13,10 +14,13 @@ namespace bubblescope::schedules {
 std::vector<TokenOrder> collect_known_orders(const SearchProblem& problem,
                                              const ScheduleRequest& request);
 
-/// The orders of the registered schedules that search for one, under the request's costs and caps,
-/// and the best that the same heuristics find for the problem itself. Only for one stage per rank
-/// and for V's, because those schedules have these placements.
+/// Which of the schedules that search for an order: all, or those whose caps are part of their
+/// name.
+enum class SearchedUnder : std::uint8_t { kAnyCaps, kOwnCaps };
+
+/// The orders of the registered schedules that search for one, under the request's costs and caps.
+/// Only for one stage per rank and for V's, because those schedules have these placements.
 std::vector<TokenOrder> collect_searched_orders(const SearchProblem& problem,
-                                                const ScheduleRequest& request);
+                                                const ScheduleRequest& request, SearchedUnder caps);
 
 }  // namespace bubblescope::schedules

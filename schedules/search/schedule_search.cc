@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "schedules/search/best_order.h"
 #include "schedules/search/cap_ladder.h"
 #include "schedules/search/known_orders.h"
 #include "schedules/search/level_search.h"
@@ -32,42 +33,21 @@ bool splits_backwards(const SearchProblem& split, const SearchProblem& fused) {
   return true;
 }
 
-/// Uses the device's memory as the cap, if it is known: in bytes, unless --cap counts in units. In
-/// that case the cap is what satisfies both for every stage.
-void limit_bytes(SearchProblem& problem, const ByteLimits& limits, bool counts_units) {
-  for (std::int32_t rank = 0; rank < problem.ranks; ++rank) {
-    const Bytes room = limits.room[static_cast<std::size_t>(rank)];
-    if (!counts_units) {
-      problem.cap[rank] = room;
-      continue;
-    }
-    Bytes largest = 1;
-    for (std::int32_t chunk = 0; chunk < problem.chunks; ++chunk) {
-      const auto stage =
-          static_cast<std::size_t>(problem.stage(rank, token_of(chunk, Step::kForward)));
-      largest = std::max(largest, limits.activations[stage].forward);
-    }
-    problem.cap[rank] = std::min(problem.cap[rank], room / largest * problem.memory[0][0]);
-  }
-  if (counts_units) return;
-  for (std::size_t stage = 0; stage < problem.memory.size(); ++stage) {
-    const MemoryDelta& bytes = limits.activations[stage];
-    problem.memory[stage] = {bytes.forward,
-                             bytes.input_grad + (problem.fused ? bytes.weight_grad : 0),
-                             bytes.weight_grad};
-  }
+/// The request with the memory that its stages need on this placement.
+ScheduleRequest place(ScheduleRequest request, const SearchGoal& goal,
+                      const std::vector<std::int32_t>& placement) {
+  if (goal.find_memory) request.memory = goal.find_memory(placement);
+  return request;
 }
 
 /// The search problems of a placement, whether or not the caps allow them.
 LevelProblem problem_on(const ScheduleRequest& request, const SearchGoal& goal,
                         const std::vector<std::int32_t>& placement) {
-  SearchProblem split = search_problem(request, placement);
-  SearchProblem full = search_problem(request, placement, true);
-  for (SearchProblem* problem : {&split, &full}) {
+  const ScheduleRequest placed = place(request, goal, placement);
+  SearchProblem split = search_problem(placed, placement);
+  SearchProblem full = search_problem(placed, placement, true);
+  for (SearchProblem* problem : {&split, &full})
     problem->from_step_start = goal.objective != Objective::kSpan;
-    if (goal.byte_limits)
-      limit_bytes(*problem, goal.byte_limits(placement), !request.memory.cap.empty());
-  }
   LevelProblem problem;
   const bool mixes = can_mix({split, full});
   if (!splits_backwards(split, full) || mixes) problem.full = full;
@@ -127,8 +107,8 @@ class StepSearch {
     found_.bound = found_.value;
     for (const LevelSearch& search : searches)
       found_.bound = std::min(found_.bound, search.bound());
-    // If a rank's stages differ, caps that stand for bytes are stricter than the devices.
-    const bool exact = !goal_.byte_limits || request_.memory.cap.empty();
+    // If a rank's stages differ, caps in units that stand for bytes are stricter than the bytes.
+    const bool exact = !goal_.find_memory || request_.memory.cap.empty();
     if (!all || !exact)
       for (const LevelProblem& problem : problems)
         found_.bound = std::min(found_.bound, work_lower_bound(problem));
@@ -170,11 +150,11 @@ class StepSearch {
     return true;
   }
 
-  /// If caps differ: lowers the cap of one rank at a time, so that more memory for a single rank
+  /// If limits differ: lowers the cap of one rank at a time, so that more memory for a single rank
   /// seldom gives a longer order.
   void search_lower_ranks(const LevelProblem& problem, std::int64_t effort) {
+    if (limits_are_alike(problem.any())) return;
     const std::vector<std::int64_t> caps = problem.any().cap;
-    if (std::adjacent_find(caps.begin(), caps.end(), std::not_equal_to<>()) == caps.end()) return;
     const std::int64_t step = CapLadder(problem.any()).step();
     const std::int64_t max_level = CapLadder(problem.any()).max_level();
     for (std::int32_t rank = 0; rank < problem.any().ranks; ++rank) {
@@ -190,13 +170,24 @@ class StepSearch {
     }
   }
 
+  void offer_searched(OrderPool& pool, const SearchProblem& problem) {
+    if (problem.chunks > 2) return;
+    const std::vector<std::int32_t>& placement = problem.rank_of_stage;
+    if (placement != zigzag_placement(problem.ranks, problem.chunks)) return;
+    pool.offer(find_best_order(problem));
+    const ScheduleRequest placed = place(request_, goal_, placement);
+    for (const TokenOrder& order :
+         collect_searched_orders(problem, placed, SearchedUnder::kAnyCaps))
+      pool.offer(order);
+  }
+
   /// Takes the best order of the registered schedules that search. It is taken last, and not
   /// improved, so that a smaller cap, where it is no candidate, cannot lead to a shorter order.
   void take_searched(const LevelProblem& problem) {
     for (const std::optional<SearchProblem>& kind : {problem.split, problem.full}) {
       if (!kind || !min_caps_hold(*kind) || stopped(goal_.stop)) continue;
       OrderPool pool(*kind);
-      for (const TokenOrder& order : collect_searched_orders(*kind, request_)) pool.offer(order);
+      offer_searched(pool, *kind);
       if (pool.empty() || pool.best().score.span >= found_.value) continue;
       found_.value = pool.best().score.span;
       found_.schedule = to_schedule(*kind, pool.best().order);
@@ -247,20 +238,6 @@ SearchGoal without_last_gap(SearchGoal goal, Nanos gap) {
   return goal;
 }
 
-/// The ranks whose devices have no memory for one micro-batch besides the model's states.
-std::vector<std::string> refuse_bytes(const SearchProblem& problem) {
-  const auto mebibytes = [](Bytes bytes) { return std::to_string(bytes >> 20) + " MiB"; };
-  std::vector<std::string> reasons;
-  for (std::int32_t rank = 0; rank < problem.ranks; ++rank)
-    if (problem.cap[rank] < min_cap(problem, rank))
-      reasons.push_back("rank " + std::to_string(rank) + "'s device has " +
-                        mebibytes(std::max<Bytes>(problem.cap[rank], 0)) +
-                        " left for activations, but one micro-batch alone needs " +
-                        mebibytes(min_cap(problem, rank)) +
-                        "; spread the model over more devices or shorten the sequence");
-  return reasons;
-}
-
 }  // namespace
 
 std::vector<std::string> refuse_goal(const ScheduleRequest& request, const SearchGoal& goal) {
@@ -269,8 +246,7 @@ std::vector<std::string> refuse_goal(const ScheduleRequest& request, const Searc
   const Placements chosen = placements(goal.placement, request.shape, ranks_are_alike(request));
   if (!problems_of(request, goal, chosen).empty()) return {};
   const LevelProblem problem = problem_on(request, goal, chosen.tried.front());
-  if (goal.byte_limits && request.memory.cap.empty()) return refuse_bytes(problem.any());
-  return refuse_caps(problem.any(), request.memory.unit_parts);
+  return refuse_caps(problem.any(), place(request, goal, chosen.tried.front()).memory);
 }
 
 FoundSchedule search_schedule(const ScheduleRequest& request, const SearchGoal& goal) {

@@ -26,20 +26,14 @@ struct SearchProgress {
   Nanos bound = 0;  ///< no schedule can be better
 };
 
-/// Device memory available for activations.
-struct ByteLimits {
-  std::vector<MemoryDelta> activations;  ///< [stage]: bytes per micro-batch
-  std::vector<Bytes> room;               ///< [rank]: bytes available for activations
-};
-
 /// The objective, the constraints and the effort of a search.
 struct SearchGoal {
   PlacementChoice placement = PlacementChoice::kLinear;
   Objective objective = Objective::kMakespan;
   std::int64_t effort = 100'000'000;  ///< timed ops; independent of the machine's speed
   std::uint64_t seed = 1;
-  /// If devices are known: their memory limits for a placement, in addition to the request's caps.
-  std::function<ByteLimits(const std::vector<std::int32_t>& rank_of_stage)> byte_limits = {};
+  /// If memory is in bytes: what replaces the request's memory on a placement, with its caps.
+  std::function<MemoryModel(const std::vector<std::int32_t>& rank_of_stage)> find_memory = {};
   StopRequest stop = {};  ///< ends the search with the best schedule so far
   std::function<void(const SearchProgress&)> on_progress = {};  ///< called at every improvement
 };

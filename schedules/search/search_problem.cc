@@ -1,10 +1,13 @@
 // Converts requests to search problems, and token orders to schedules.
 #include "schedules/search/search_problem.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <utility>
 
+#include "sim/ir/bytes_text.h"
 #include "sim/ir/range.h"
 #include "sim/ir/saturated.h"
 #include "sim/ir/units.h"
@@ -41,18 +44,70 @@ void set_latencies(SearchProblem& problem, const CostModel& costs) {
   }
 }
 
-void set_costs(SearchProblem& problem, const CostModel& costs, const MemoryDelta& unit) {
+void set_costs(SearchProblem& problem, const CostModel& costs) {
   problem.op_gap = costs.op_gap;
   for (const StageCost& cost : costs.stages) {
     const Nanos gradient = problem.fused ? cost.backward : cost.input_grad;
     problem.duration.push_back(
         {cost.forward + costs.op_gap, gradient + costs.op_gap, cost.weight_grad + costs.op_gap});
-    problem.memory.push_back(
-        {unit.forward, unit.input_grad + (problem.fused ? unit.weight_grad : 0), unit.weight_grad});
   }
 }
 
+void set_memory(SearchProblem& problem, const MemoryModel& memory) {
+  for (std::size_t stage = 0; stage < problem.duration.size(); ++stage) {
+    const MemoryDelta& delta = counts_bytes(memory) ? memory.activation_bytes[stage] : memory.unit;
+    problem.memory.push_back({delta.forward,
+                              delta.input_grad + (problem.fused ? delta.weight_grad : 0),
+                              delta.weight_grad});
+  }
+}
+
+/// The most that a micro-batch holds on one of the rank's stages, in bytes.
+Bytes largest_activation(const SearchProblem& problem, std::int32_t rank,
+                         const MemoryModel& memory) {
+  Bytes largest = 1;
+  for (std::int32_t chunk = 0; chunk < problem.chunks; ++chunk) {
+    const auto stage =
+        static_cast<std::size_t>(problem.stage(rank, token_of(chunk, Step::kForward)));
+    largest = std::max(largest, memory.activation_bytes[stage].forward);
+  }
+  return largest;
+}
+
+void set_caps(SearchProblem& problem, const MemoryModel& memory) {
+  const auto ranks = static_cast<std::size_t>(problem.ranks);
+  problem.cap.assign(ranks, std::numeric_limits<std::int64_t>::max());
+  problem.fixed_memory.assign(ranks, 0);
+  for (std::size_t rank = 0; rank < memory.cap.size(); ++rank)
+    problem.cap[rank] = saturated_product(memory.cap[rank], memory.unit_parts);
+  problem.in_bytes = counts_bytes(memory);
+  if (memory.cap_bytes.empty() || memory.activation_bytes.empty()) return;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    const Bytes fixed = memory.static_bytes.empty() ? 0 : memory.static_bytes[rank];
+    const Bytes room = memory.cap_bytes[rank] - fixed;
+    if (problem.in_bytes) {
+      problem.cap[rank] = room;
+      problem.fixed_memory[rank] = fixed;
+    } else {
+      const Bytes largest = largest_activation(problem, static_cast<std::int32_t>(rank), memory);
+      problem.cap[rank] =
+          std::min(problem.cap[rank], saturated_product(room / largest, problem.memory[0][0]));
+    }
+  }
+}
+
+std::string refuse_bytes(std::int32_t rank, Bytes room, Bytes needed) {
+  return fmt::format(
+      "rank {} has {} left for activations, but one micro-batch alone needs {}; raise `cap`, "
+      "spread the model over more devices or shorten the sequence",
+      rank, format_bytes(std::max<Bytes>(room, 0)), format_bytes(needed));
+}
+
 }  // namespace
+
+bool counts_bytes(const MemoryModel& memory) {
+  return memory.cap.empty() && !memory.cap_bytes.empty() && !memory.activation_bytes.empty();
+}
 
 SearchProblem search_problem(const ScheduleRequest& request, std::vector<std::int32_t> placement,
                              bool fused) {
@@ -73,12 +128,10 @@ SearchProblem search_problem(const ScheduleRequest& request, std::vector<std::in
                                               chunk_of_stage[stage])] =
         static_cast<std::int32_t>(stage);
   const CostModel costs = request.stage_costs ? *request.stage_costs : spread(request.cost, empty);
-  set_costs(problem, costs, request.memory.unit);
+  set_costs(problem, costs);
   set_latencies(problem, costs);
-  problem.cap.assign(static_cast<std::size_t>(problem.ranks),
-                     std::numeric_limits<std::int64_t>::max());
-  for (std::size_t rank = 0; rank < request.memory.cap.size(); ++rank)
-    problem.cap[rank] = saturated_product(request.memory.cap[rank], request.memory.unit_parts);
+  set_memory(problem, request.memory);
+  set_caps(problem, request.memory);
   return problem;
 }
 
@@ -115,6 +168,12 @@ bool min_caps_hold(const SearchProblem& problem) {
   return true;
 }
 
+bool limits_are_alike(const SearchProblem& problem) {
+  for (std::int32_t rank = 1; rank < problem.ranks; ++rank)
+    if (problem.limit(rank) != problem.limit(0)) return false;
+  return true;
+}
+
 bool fits(const SearchProblem& problem, std::int32_t rank, const Token* tokens) {
   std::int64_t held = 0;
   const std::int64_t cap = problem.cap[static_cast<std::size_t>(rank)];
@@ -132,12 +191,16 @@ bool fits_everywhere(const SearchProblem& problem, const TokenOrder& order) {
   return true;
 }
 
-std::vector<std::string> refuse_caps(const SearchProblem& problem, std::int32_t unit_parts) {
+std::vector<std::string> refuse_caps(const SearchProblem& problem, const MemoryModel& memory) {
+  const std::int32_t unit_parts = memory.unit_parts;
   std::vector<std::string> reasons;
   for (std::int32_t rank = 0; rank < problem.ranks; ++rank) {
     const std::int64_t cap = problem.cap[static_cast<std::size_t>(rank)];
     const std::int64_t needed = min_cap(problem, rank);
-    if (cap < needed)
+    if (cap >= needed) continue;
+    if (counts_bytes(memory))
+      reasons.push_back(refuse_bytes(rank, cap, needed));
+    else
       reasons.push_back("rank " + std::to_string(rank) + " may hold " +
                         format_millionths(cap / unit_parts) + ", but one micro-batch alone needs " +
                         format_millionths((needed + unit_parts - 1) / unit_parts) +

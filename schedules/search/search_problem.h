@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/ir/saturated.h"
 #include "sim/ir/schedule.h"
 #include "sim/model/schedule_def.h"
 
@@ -36,6 +37,7 @@ struct SearchProblem {
   std::int32_t chunks = 1;
   std::int32_t microbatches = 1;
   bool fused = false;            ///< the backward is one op; there are no W
+  bool in_bytes = false;         ///< memory and caps; otherwise they are in units
   bool from_step_start = false;  ///< minimizes the step instead of the longest span
   Nanos op_gap = 0;              ///< the part of every duration in which its rank rests
   std::vector<std::int32_t> rank_of_stage;
@@ -43,6 +45,15 @@ struct SearchProblem {
   std::vector<std::array<Nanos, kSteps>> duration;       ///< [stage][step], with the op gap
   std::vector<std::array<std::int64_t, kSteps>> memory;  ///< [stage][step]: memory that the op adds
   std::vector<std::int64_t> cap;                         ///< [rank], in the unit of `memory`
+  /// [rank]: what it holds all the time and `cap` leaves out, so that ranks with one limit are
+  /// alike.
+  std::vector<std::int64_t> fixed_memory;
+
+  /// What a rank may hold with its fixed memory.
+  std::int64_t limit(std::int32_t rank) const {
+    return saturated_sum(cap[static_cast<std::size_t>(rank)],
+                         fixed_memory[static_cast<std::size_t>(rank)]);
+  }
   /// [stage]: of the activation from the previous stage, since the end of its op's gap. Negative
   /// where messages take less than the gap.
   std::vector<Nanos> forward_latency;
@@ -63,7 +74,11 @@ struct SearchProblem {
   }
 };
 
-/// Looks up costs, latency, memory and caps of a request with the given placement.
+/// Whether caps, and with them all memory of a search, are in bytes: if there are no caps in units.
+bool counts_bytes(const MemoryModel& memory);
+
+/// Looks up costs, latency, memory and caps of a request with the given placement. Where caps are
+/// in units and in bytes, both hold.
 SearchProblem search_problem(const ScheduleRequest& request, std::vector<std::int32_t> placement,
                              bool fused = false);
 
@@ -85,6 +100,9 @@ inline std::int64_t min_cap(const SearchProblem& problem, std::int32_t rank) {
 /// True if every rank's cap is enough for one micro-batch: then there is an order.
 bool min_caps_hold(const SearchProblem& problem);
 
+/// True if no rank may hold more than another, with its fixed memory.
+bool limits_are_alike(const SearchProblem& problem);
+
 /// True if a rank's tokens never hold more than its cap.
 bool fits(const SearchProblem& problem, std::int32_t rank, const Token* tokens);
 
@@ -92,8 +110,8 @@ bool fits(const SearchProblem& problem, std::int32_t rank, const Token* tokens);
 bool fits_everywhere(const SearchProblem& problem, const TokenOrder& order);
 
 /// Refuses caps that are too small for one micro-batch, each rank in one sentence with the remedy.
-/// `unit_parts` as in MemoryModel.
-std::vector<std::string> refuse_caps(const SearchProblem& problem, std::int32_t unit_parts);
+/// The problem is that of a request with this memory.
+std::vector<std::string> refuse_caps(const SearchProblem& problem, const MemoryModel& memory);
 
 /// The schedule with the ops that the tokens stand for.
 Schedule to_schedule(const SearchProblem& problem, const TokenOrder& order);

@@ -130,14 +130,14 @@ std::optional<LayerCounts> LayerAssigner::fitted() const {
     load.front() = on_.parallel.embedding_layers.value_or(load.front());
     load.back() = on_.parallel.head_layers.value_or(load.back());
   }
-  // Ties go to the middle, as in split_layers().
+  // Ties go to the last stage of the middle, as in split_layers().
   load.front() += 1e-6;
   load.back() += 1e-6;
   LayerCounts counts(load.size(), 0);
   for (std::int64_t left = on_.model.layers; left > 0;) {
-    const auto lowest = std::min_element(load.begin(), load.end());
+    const auto lowest = std::min_element(load.rbegin(), load.rend());
     if (*lowest == std::numeric_limits<double>::infinity()) return {};
-    const auto stage = static_cast<std::size_t>(lowest - load.begin());
+    const auto stage = static_cast<std::size_t>(load.rend() - lowest) - 1;
     ++counts[stage];
     if (fits_in_memory(static_cast<std::int32_t>(stage), counts)) {
       *lowest += 1;

@@ -9,6 +9,9 @@ namespace bubblescope::inline sim {
 /// left * right, clamped to 64 bits.
 std::int64_t saturated_product(std::int64_t left, std::int64_t right);
 
+/// left + right, clamped to 64 bits.
+std::int64_t saturated_sum(std::int64_t left, std::int64_t right);
+
 /// The integer nearest to `number`, clamped to 64 bits; 0 for NaN.
 std::int64_t round_saturated(double number);
 

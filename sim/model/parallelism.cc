@@ -13,14 +13,15 @@ std::vector<std::int64_t> split_layers(std::int64_t layers, std::int32_t stages,
   load[last] += tables.head_layers;
   std::vector<std::int64_t> count(last + 1, 0);
   // Adds one layer at a time to the least loaded stage. Ties go to the middle, because the ends
-  // also hold the tables. No other split has a smaller maximum load.
+  // also hold the tables, and there to the last stage, because earlier ones hold the activations of
+  // more micro-batches. No other split has a smaller maximum load.
   const auto rank_of = [&](std::size_t stage) {
     return load[stage] + (stage == 0 || stage == last ? 1e-6 : 0);
   };
   for (std::int64_t layer = 0; layer < layers; ++layer) {
     std::size_t least = 0;
     for (std::size_t stage = 1; stage <= last; ++stage)
-      if (rank_of(stage) < rank_of(least)) least = stage;
+      if (rank_of(stage) <= rank_of(least)) least = stage;
     ++count[least];
     load[least] += 1;
   }

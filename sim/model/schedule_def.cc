@@ -75,6 +75,13 @@ std::vector<std::string> refuse_schedule(const ScheduleDef& def, const ScheduleR
   return reasons;
 }
 
+bool searches_under_caps(const ScheduleDef& def, ScheduleRequest request) {
+  if (!def.reads_costs || !def.refuse) return false;
+  request.memory.cap.assign(static_cast<std::size_t>(request.shape.ranks), 0);
+  request.memory.cap_bytes.clear();
+  return !def.refuse(request).empty();
+}
+
 ValidSchedule build_schedule(const ScheduleDef& def, ScheduleRequest request) {
   if (request.shape.chunks == 1) request.shape.chunks = def.implied_chunks.value_or(1);
   if (request.shape.slices == 1) request.shape.slices = def.implied_slices;

@@ -12,4 +12,8 @@ namespace bubblescope::inline sim {
 /// already have the schedule's implied chunks.
 std::vector<std::string> refuse_schedule(const ScheduleDef& def, const ScheduleRequest& request);
 
+/// Whether the schedule searches for an order under the request's caps. Others have none, or caps
+/// that are part of their name.
+bool searches_under_caps(const ScheduleDef& def, ScheduleRequest request);
+
 }  // namespace bubblescope::inline sim

@@ -19,21 +19,6 @@ void check_cap_unit(const UniformMemory& memory, bool has_bytes) {
         "memory, or a `cap` in the unit of `mem`, such as 3");
 }
 
-std::vector<Millionths> convert_caps_to_units(const MemoryModel& memory, const Shape& shape) {
-  if (memory.activation_bytes.empty()) return {};
-  Bytes largest = 1;
-  for (const MemoryDelta& stage : memory.activation_bytes)
-    largest = std::max(largest, stage.forward);
-  Bytes fixed = 0;
-  for (const Bytes bytes : memory.static_bytes) fixed = std::max(fixed, bytes);
-  const double share = static_cast<double>(largest) * shape.chunks * shape.slices;
-  std::vector<Millionths> caps;
-  for (const Bytes cap : memory.cap_bytes)
-    caps.push_back(round_saturated(
-        std::floor(static_cast<double>(std::max<Bytes>(cap - fixed, 0)) / share * 1e6)));
-  return caps;
-}
-
 Problems over_cap(const std::vector<Peak>& peaks, const MemoryModel& memory) {
   Problems problems;
   for (std::size_t rank = 0; rank < memory.cap_bytes.size(); ++rank) {

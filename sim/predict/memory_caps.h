@@ -13,10 +13,6 @@ namespace bubblescope::inline sim {
 /// Throws Error for a cap in bytes where activations have none.
 void check_cap_unit(const UniformMemory& memory, bool has_bytes);
 
-/// Converts caps in bytes to caps in units, for schedules that search for an order under a cap: as
-/// many units as fit whatever stages a rank gets. Empty where activations have no bytes.
-std::vector<Millionths> convert_caps_to_units(const MemoryModel& memory, const Shape& shape);
-
 /// Returns one line per rank that exceeds its cap; empty where all fit.
 Problems over_cap(const std::vector<Peak>& peaks, const MemoryModel& memory);
 

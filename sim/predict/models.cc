@@ -207,10 +207,8 @@ std::optional<CostModel> find_costs_before_order(const Shape& shape, const Confi
   return {};
 }
 
-MemoryModel find_memory_before_order(const Shape& shape, const Config& config,
-                                     std::int32_t side_stages) {
-  const Schedule unordered = make_unordered_schedule(shape, side_stages);
-  MemoryModel memory = make_uniform_memory(shape, config.memory);
+MemoryModel find_memory_before_order(const Schedule& unordered, const Config& config) {
+  MemoryModel memory = make_uniform_memory(unordered.shape, config.memory);
   if (const auto* model = std::get_if<ModelCosts>(&config.costs))
     return with_bytes(std::move(memory), compute_model_step(model->on, unordered));
   if (const auto* table = std::get_if<CostTable>(&config.costs))

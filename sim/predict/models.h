@@ -62,8 +62,8 @@ Models find_models(const Schedule& schedule, const Config& config);
 std::optional<CostModel> find_costs_before_order(const Shape& shape, const Config& config,
                                                  std::int32_t side_stages = 0);
 
-/// Returns the bytes of activations and states, which do not depend on the order.
-MemoryModel find_memory_before_order(const Shape& shape, const Config& config,
-                                     std::int32_t side_stages = 0);
+/// Returns the memory of a schedule without an order: the bytes of activations and states, and
+/// caps.
+MemoryModel find_memory_before_order(const Schedule& unordered, const Config& config);
 
 }  // namespace bubblescope::inline sim

@@ -238,9 +238,11 @@ TEST(Search, KeepsWithinTheBytesOfDevices) {
   ScheduleRequest request;
   request.shape = shape_of({schedules::PlacementChoice::kLinear, 3, 1, 5});
   schedules::SearchGoal goal;
-  goal.byte_limits = [](const std::vector<std::int32_t>&) {
-    return schedules::ByteLimits{{{300, -100, -200}, {200, -100, -100}, {100, 0, -100}},
-                                 {650, 650, 650}};
+  goal.find_memory = [](const std::vector<std::int32_t>&) {
+    MemoryModel memory;
+    memory.activation_bytes = {{300, -100, -200}, {200, -100, -100}, {100, 0, -100}};
+    memory.cap_bytes = {650, 650, 650};
+    return memory;
   };
   const schedules::FoundSchedule found = schedules::search_schedule(request, goal);
   EXPECT_LE(walk_peaks(found.schedule, MemoryDelta{300, -100, -200})[0], 650);

@@ -80,6 +80,16 @@ TEST(ModelCommands, SearchedSchedulesKeepWithinTheDevices) {
   EXPECT_EQ(report_of("simulate zb-auto --cap 64" + flags)["fits"], false);
 }
 
+// zb-1p is an order within the devices, and its name is one of the caps that zb-auto may choose.
+TEST(ModelCommands, SearchedSchedulesAreNoLongerThanThoseWithCapsOfTheirOwn) {
+  const std::string flags = " --pp 4 -m 8 --model llama3-8b";
+  const Json named = report_of("simulate zb-1p" + flags);
+  ASSERT_EQ(named["fits"], true);
+  for (const char* const cap : {"", " --cap 75GiB"})
+    EXPECT_LE(report_of("simulate zb-auto" + flags + cap)["max_span_ns"], named["max_span_ns"])
+        << cap;
+}
+
 /// The flags of a command's --help that begin a line, those of one heading, or of all where it is
 /// empty: "--tp", "--tensor-model-parallel-size", ...
 std::set<std::string> flags_of(const std::string& command, const std::string& heading) {

@@ -65,6 +65,53 @@ TEST(SearchCommand, KeepsAModelWithinItsDevices) {
     EXPECT_LE(rank["peak_memory_bytes"], std::int64_t{80} << 30);
 }
 
+/// A cost file whose first rank holds 40 GiB all the time and 5 GiB per micro-batch, and whose
+/// second holds 10 GiB and 10 GiB.
+std::string write_unequal_memory() {
+  const std::filesystem::path path =
+      std::filesystem::path(testing::TempDir()) / "unequal_memory.json";
+  std::ofstream(path) << R"({"format": "bubblescope-costs/1",
+    "memory": {"static_bytes": ["40GiB", "10GiB"]},
+    "stages": [{"forward": 1, "input_grad": 1, "weight_grad": 1,
+                "activation_bytes": {"saved": "5GiB"}},
+               {"forward": 1, "input_grad": 1, "weight_grad": 1,
+                "activation_bytes": {"saved": "10GiB"}}]})";
+  return path.string();
+}
+
+// 50 GiB are two micro-batches on the first rank, as `--cap 2` is, and four on the second. With 49
+// GiB the first has room for one, so its round trips of F, F, I and I follow each other.
+TEST(SearchCommand, CapsInBytesAreEachRanksOwn) {
+  const std::string flags = "search --pp 2 -m 4 --effort 300000 --costs " + write_unequal_memory();
+  const nlohmann::json found = report(flags + " --cap 50GiB");
+  EXPECT_EQ(found["value_ns"], report(flags + " --cap 2")["value_ns"]);
+  EXPECT_EQ(found["value_ns"], 13'000'000);
+  EXPECT_EQ(found["claim"], "proved optimal: no order within the cap is better");
+  EXPECT_EQ(report(flags + " --cap 49GiB")["value_ns"], report(flags + " --cap 1,3")["value_ns"]);
+  EXPECT_EQ(report(flags + " --cap 50GiB,30GiB")["value_ns"],
+            report(flags + " --cap 2,2")["value_ns"]);
+  const CommandOutcome refused = run_command(flags + " --cap 44GiB 2>&1");
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_NE(
+      refused.output.find("rank 0 has 4.0 GiB left for activations, but one micro-batch alone "
+                          "needs 5.0 GiB; raise --cap"),
+      std::string::npos)
+      << refused.output;
+}
+
+// What fits into less memory fits into more. Ranks hold 17.8 GiB each of weights and states, and
+// the first and the last one also an embedding.
+TEST(SearchCommand, MoreBytesNeverMakeALongerStep) {
+  const std::string flags = "search --pp 4 -m 8 --model llama3-8b --effort 300000 --cap ";
+  std::int64_t shortest = 0;
+  for (const char* const cap : {"78GiB", "74GiB", "70GiB", "60GiB", "50GiB", "40GiB"}) {
+    const nlohmann::json found = report(flags + cap);
+    const std::int64_t value = found["value_ns"];
+    EXPECT_GE(value, shortest) << cap;
+    shortest = value;
+  }
+}
+
 TEST(SearchCommand, RefusesWhatItDoesNotCount) {
   for (const char* flags : {"--optimizer barrier", "--grad-reduction overlap",
                             "--inject rank=1,delay=3ms", "--network bytes=1MiB,link=100"})

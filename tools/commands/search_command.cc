@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <utility>
@@ -148,22 +149,23 @@ schedules::SearchGoal goal_of(const SearchOptions& options) {
   return goal;
 }
 
-/// Limits ranks to the memory of a model's devices.
-void limit_to_devices(schedules::SearchGoal& goal, const ScheduleRequest& request,
-                      const PredictOptions& options) {
-  goal.byte_limits = [&request, &options](const std::vector<std::int32_t>& rank_of_stage) {
-    Schedule placed = make_unordered_schedule(request.shape);
-    placed.rank_of_stage = rank_of_stage;
-    ModelOnDevices on = resolve_model(options);
-    // A schedule that fits with the smallest gradients is predicted with the largest that fit.
-    if (!options.model.gradients) on.parallel.gradients = Gradients::kLean;
-    const ModelStep step = compute_model_step(on, placed);
-    schedules::ByteLimits limits;
-    limits.activations = step.activation_bytes;
-    for (const StateBytes& states : step.states)
-      limits.room.push_back(on.usable_memory() - states.total());
-    return limits;
-  };
+/// Returns the memory of stages on these ranks, with caps that also keep within a model's devices.
+MemoryModel find_limits(const Shape& shape, Config config,
+                        const std::vector<std::int32_t>& rank_of_stage) {
+  Schedule placed = make_unordered_schedule(shape);
+  placed.rank_of_stage = rank_of_stage;
+  auto* const model = std::get_if<ModelCosts>(&config.costs);
+  if (model == nullptr) return find_memory_before_order(placed, config);
+  // A schedule that fits with the smallest gradients is predicted with the largest that fit the
+  // devices, whatever the caps.
+  if (model->may_shrink_gradients && config.memory.cap_bytes.empty())
+    model->on.parallel.gradients = Gradients::kLean;
+  MemoryModel memory = find_memory_before_order(placed, config);
+  const Bytes usable = model->on.usable_memory();
+  if (memory.cap_bytes.empty())
+    memory.cap_bytes.assign(static_cast<std::size_t>(shape.ranks), usable);
+  for (Bytes& cap : memory.cap_bytes) cap = std::min(cap, usable);
+  return memory;
 }
 
 /// Refuses costs by which an instruction takes longer beside others.
@@ -189,7 +191,11 @@ schedules::FoundSchedule find(const SearchOptions& options) {
   const ScheduleRequest request = make_request(def, options.predict);
   expect_own_times(options.predict, request.shape);
   schedules::SearchGoal goal = goal_of(options);
-  if (options.predict.model.given()) limit_to_devices(goal, request, options.predict);
+  if (options.predict.model.given() || !options.predict.memory.cap_bytes.empty())
+    goal.find_memory = [&request, config = make_config(options.predict)](
+                           const std::vector<std::int32_t>& rank_of_stage) {
+      return find_limits(request.shape, config, rank_of_stage);
+    };
   const std::vector<std::string> reasons = schedules::refuse_goal(request, goal);
   if (!reasons.empty()) {
     std::string text;
@@ -233,21 +239,30 @@ std::string ending(const SearchOptions& options) {
   return "within the limit of " + to_text(options.time_limit.value_or(kTimeLimit));
 }
 
+bool has_cap(const SearchOptions& options) {
+  return !options.predict.memory.cap.empty() || !options.predict.memory.cap_bytes.empty();
+}
+
 /// States what the search proved about the value.
 std::string claim(const schedules::FoundSchedule& found, const SearchOptions& options) {
-  const std::string limits = options.predict.model.given()        ? "within the devices' memory"
-                             : options.predict.memory.cap.empty() ? "without a memory cap"
-                                                                  : "within the cap";
+  const std::string limits = has_cap(options)                ? "within the cap"
+                             : options.predict.model.given() ? "within the devices' memory"
+                                                             : "without a memory cap";
   if (found.is_optimal()) return fmt::format("proved optimal: no order {} is better", limits);
   return fmt::format("not proved optimal: no order {} is below {}, gap {}, {}", limits,
                      to_text(found.bound), traces::format_percent(found.gap()), ending(options));
 }
 
 std::string verdict(const schedules::FoundSchedule& found, const SearchOptions& options) {
-  const bool capped = options.predict.model.given() || !options.predict.memory.cap.empty();
+  const bool of_model = options.predict.model.given();
   return fmt::format("search       {} {}, {}\n", name_of(options.objective), to_text(found.value),
                      claim(found, options)) +
-         (capped ? "             (the lower bound below ignores the cap)\n" : "");
+         (of_model || has_cap(options) ? "             (the lower bound below ignores the cap)\n"
+                                       : "") +
+         (of_model
+              ? "             (a search ends with the gradients; simulate the schedule that it "
+                "saves\n             with the optimizer's part of the step)\n"
+              : "");
 }
 
 void write_claim_json(traces::JsonWriter& json, const schedules::FoundSchedule& found,

@@ -1,20 +1,23 @@
-// Caps of schedules that search for an order: the memory of a model's devices.
+// Memory in bytes for schedules that search for an order.
 #pragma once
 
+#include "sim/ir/schedule.h"
 #include "sim/model/memory_model.h"
 #include "sim/model/schedule_def.h"
 #include "sim/predict/config.h"
 
 namespace bubblescope::tools {
 
-/// Returns the request with the devices' usable memory as its caps, if the schedule searches under
-/// caps and its smallest order fits; the same request otherwise. `memory` has the bytes of
-/// activations and states.
+/// Returns a schedule without an order, with the stages where a schedule that searches places them.
+Schedule place_searched_stages(const ScheduleDef& def, const Shape& shape);
+
+/// Returns the request with this memory and the devices' usable bytes as its caps, if the schedule
+/// searches under caps and its smallest order fits; the same request otherwise.
 ScheduleRequest cap_to_devices(ScheduleRequest request, const ScheduleDef& def, MemoryModel memory,
                                Bytes usable);
 
-/// The same for the model of a Config; where gradients may shrink, with the smallest ones if the
-/// schedule does not fit otherwise.
-ScheduleRequest cap_to_devices(ScheduleRequest request, const ScheduleDef& def, Config config);
+/// Returns the request with the bytes of its stages, if its caps are in bytes or a model's devices
+/// are its caps. Where gradients may shrink, they do if the schedule does not fit otherwise.
+ScheduleRequest limit_bytes(ScheduleRequest request, const ScheduleDef& def, const Config& config);
 
 }  // namespace bubblescope::tools

@@ -148,11 +148,7 @@ ScheduleRequest make_request(const ScheduleDef& def, const PredictOptions& optio
     const Config config = make_config(options);
     const std::int32_t side_stages = def.splits_output_layer ? request.shape.ranks : 0;
     request.stage_costs = find_costs_before_order(request.shape, config, side_stages);
-    if (!request.memory.cap_bytes.empty())
-      request.memory.cap = convert_caps_to_units(
-          find_memory_before_order(request.shape, config, side_stages), request.shape);
-    else if (request.memory.cap.empty())
-      request = cap_to_devices(std::move(request), def, config);
+    request = limit_bytes(std::move(request), def, config);
   }
   request.moe_overlap = given.moe_overlap;
   request.replicas = given.replicas;
@@ -192,7 +188,7 @@ std::variant<ValidSchedule, InvalidSchedule> read_or_build(const std::string& na
   ScheduleRequest request = make_request(def, options);
   note_promise(def, request.shape);
   const bool any_cap = !options.memory.cap.empty() || !options.memory.cap_bytes.empty();
-  if (def.reads_costs && !any_cap && !request.memory.cap.empty())
+  if (def.reads_costs && !any_cap && !request.memory.cap_bytes.empty())
     note_device_cap(def, resolve_model(options));
   if (use == CostUse::kPriced && options.model.model.empty()) note_output_layer(def, options.cost);
   return build_schedule(def, std::move(request));

@@ -63,6 +63,19 @@ bool are_alike(Configuration left, const Configuration& right) {
 
 }  // namespace
 
+/// Gives a schedule that searches the bytes of its stages, where its caps are in bytes or devices.
+ScheduleRequest ModelEvaluator::limit_bytes(ScheduleRequest request, const ScheduleDef& def,
+                                            const Configuration& configuration) const {
+  if (!request.memory.cap.empty()) return request;
+  const ModelOnDevices on = planner_.on(configuration);
+  MemoryModel memory =
+      with_bytes(request.memory, compute_model_step(on, place_searched_stages(def, request.shape)));
+  if (request.memory.cap_bytes.empty())
+    return cap_to_devices(std::move(request), def, std::move(memory), on.usable_memory());
+  request.memory = std::move(memory);
+  return request;
+}
+
 const ModelEvaluator::Ordered& ModelEvaluator::order(const Configuration& configuration,
                                                      const ModelStep& unordered) {
   const ScheduleDef& def = find_schedule(configuration.schedule);
@@ -75,12 +88,7 @@ const ModelEvaluator::Ordered& ModelEvaluator::order(const Configuration& config
   ScheduleRequest request = make_request(def, fitting);
   if (def.reads_costs) {
     request.stage_costs = unordered.costs;
-    if (!request.memory.cap_bytes.empty())
-      request.memory.cap =
-          convert_caps_to_units(with_bytes(request.memory, unordered), request.shape);
-    else if (request.memory.cap.empty())
-      request = cap_to_devices(std::move(request), def, with_bytes(request.memory, unordered),
-                               planner_.on(configuration).usable_memory());
+    request = limit_bytes(std::move(request), def, configuration);
   }
   ordered_.reset();
   ValidSchedule schedule = build_schedule(def, std::move(request));

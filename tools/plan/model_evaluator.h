@@ -52,6 +52,8 @@ class ModelEvaluator {
                                                 const LayerAssigner& assigner,
                                                 const ValidSchedule& schedule,
                                                 const SplitChoice& split_choice);
+  ScheduleRequest limit_bytes(ScheduleRequest request, const ScheduleDef& def,
+                              const Configuration& configuration) const;
   const Ordered& order(const Configuration& configuration, const ModelStep& unordered);
   Outcome simulate_plan(const Configuration& configuration, const LayerCounts& layers) const;
   /// Uses the largest gradients that fit, unless the flags choose.

@@ -24,6 +24,16 @@ Link link_of(const JsonNode& node) {
   return {latency.duration(), rate.positive_number() * 1e9};
 }
 
+/// A bare number is of bytes, which is not what "memory": 80 means.
+Bytes device_memory_of(const JsonNode& node) {
+  constexpr Bytes kLeast = Bytes{1} << 20;
+  const Bytes memory = node.bytes();
+  if (memory < kLeast)
+    node.refuse("is " + std::to_string(memory) +
+                " bytes; write the memory of a device with its unit, such as \"80GiB\"");
+  return memory;
+}
+
 }  // namespace
 
 Gpu parse_gpu(std::string_view text, const std::string& file) {
@@ -41,14 +51,13 @@ Gpu parse_gpu(std::string_view text, const std::string& file) {
   if (const auto peak = given("peak_teraflops")) gpu.peak_flops = peak->positive_number() * 1e12;
   if (const auto reached = given("reachable_teraflops"))
     gpu.reachable_flops = reached->positive_number() * 1e12;
-  if (const auto memory = given("memory")) gpu.memory = memory->bytes();
+  if (const auto memory = given("memory")) gpu.memory = device_memory_of(*memory);
   if (const auto rate = given("memory_gigabytes_per_second"))
     gpu.memory_bytes_per_second = rate->positive_number() * 1e9;
   if (const auto devices = given("per_node")) gpu.per_node = devices->integer32(1, 65'536);
   if (const auto link = given("within_node")) gpu.inside = link_of(*link);
   if (const auto link = given("between_nodes")) gpu.outside = link_of(*link);
   if (const auto link = given("host")) gpu.host = link_of(*link);
-  if (gpu.memory <= 0) throw Error(file + ": a device has some memory; correct memory");
   if (gpu.reachable_flops > gpu.peak_flops)
     throw Error(file + ": more is reachable than the peak; correct reachable_teraflops");
   return gpu;

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "sim/ir/error.h"
 #include "sim/ir/units.h"
@@ -63,7 +64,8 @@ class JsonNode {
   std::optional<JsonNode> find(JsonKey key) const&;
   std::optional<JsonNode> find(JsonKey key) const&& = delete;
 
-  std::size_t size() const;  ///< length of an array; throws Error for anything else
+  std::vector<std::string> keys() const;  ///< of an object; empty for anything else
+  std::size_t size() const;               ///< length of an array; throws Error for anything else
   JsonNode operator[](std::size_t index) const&;
   JsonNode operator[](std::size_t index) const&& = delete;
 

@@ -48,8 +48,8 @@ class CommandFlag {
   CommandFlag* required();
   /// Sets the separator of several values in one word.
   CommandFlag* delimiter(char sign);
-  /// Takes one value each time that it is given, and may be given again.
-  CommandFlag* repeated();
+  /// Lets a flag take all words up to the next flag; for commands without positional words.
+  CommandFlag* takes_words();
   std::size_t count() const;  ///< how often it was given
 
  private:
@@ -64,11 +64,13 @@ class CommandFlag {
   Make make_;
   std::vector<Setting> settings_;
   bool is_required_ = false;
+  bool takes_words_ = false;
   CLI::Option* option_ = nullptr;  ///< null unless the command line requires it
 };
 
-/// All flags of a command. Names are written as in "-m,--microbatches"; "!--no-verify" sets false;
-/// a name without dashes is a positional word.
+/// All flags of a command. Each takes one word whenever it is given, unless it takes_words(); one
+/// with a list may be given again. Names are written as in "-m,--microbatches"; "!--no-verify" sets
+/// false; a name without dashes is a positional word.
 class CommandFlags {
  public:
   /// `name` precedes the flags in --help, such as "bubblescope simulate".

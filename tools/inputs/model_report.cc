@@ -225,11 +225,12 @@ std::string describe_memory_problem(const PlacedModel& placed, const BubbleRepor
   const auto over = std::count_if(ranks.begin(), ranks.end(),
                                   [&](const RankMemory& rank) { return rank.peak > limit; });
   return fmt::format(
-      "{} of {} ranks do not fit: rank {} needs {} GiB of {} ({} of states, {} of activations); "
-      "{}",
+      "{} of {} ranks do not fit: rank {} needs {} GiB of {}, {} too much ({} of states, {} of "
+      "activations); {}",
       over, ranks.size(), fullest - ranks.begin(), gibibytes_text(fullest->peak),
-      gibibytes_text(limit), gibibytes_text(fullest->states.total()),
-      gibibytes_text(fullest->activations), remedy(placed, *fullest));
+      gibibytes_text(limit), format_bytes(fullest->peak - limit),
+      gibibytes_text(fullest->states.total()), gibibytes_text(fullest->activations),
+      remedy(placed, *fullest));
 }
 
 void report_model_notes(const PlacedModel& placed, const BubbleReport& report, bool explain) {

@@ -1,5 +1,5 @@
-// Departures: what changes a step and no published run had, so that the errors of published runs say
-// nothing about its prediction.
+// Departures: what changes a step and no published run had, so that the errors of published runs
+// say nothing about its prediction.
 #pragma once
 
 #include <string>

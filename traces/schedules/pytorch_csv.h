@@ -20,8 +20,8 @@ namespace bubblescope::traces {
 Schedule read_pytorch_csv(std::string_view text, const std::string& file);
 
 /// Why PyTorch could not run the schedule from a CSV: the grammar has no words for slices,
-/// recomputation, copies and replicas of a stage, and the runtime expects every micro-batch in every
-/// stage. Empty if it could.
+/// recomputation, copies and replicas of a stage, and the runtime expects every micro-batch in
+/// every stage. Empty if it could.
 std::string why_not_pytorch_csv(const Schedule& schedule);
 
 /// Compute ops and idle slots; messages are left out. Throws Error where why_not_pytorch_csv()

@@ -13,6 +13,7 @@
 #include "sim/ir/registry.h"
 #include "sim/ir/units.h"
 #include "tools/command.h"
+#include "tools/flags/bare_size.h"
 #include "tools/print.h"
 #include "traces/files/input_limit.h"
 
@@ -51,7 +52,9 @@ Arguments take_input_limit(const Arguments& words) {
       continue;
     }
     if (!is_joined && at + 1 == words.size()) throw Error(flag + " needs a size, such as 16GiB");
-    traces::set_max_input(parse_bytes(is_joined ? words[at].substr(flag.size() + 1) : words[++at]));
+    const std::string size = is_joined ? words[at].substr(flag.size() + 1) : words[++at];
+    traces::set_max_input(parse_bytes(size));
+    warn_of_bare_size(flag, size, "bytes", "MiB");
   }
   return left;
 }

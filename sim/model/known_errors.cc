@@ -55,6 +55,12 @@ Nanos scaled(Nanos step, double error) {
   return static_cast<Nanos>(static_cast<double>(step) / (1 + error));
 }
 
+std::string join(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
+  return text;
+}
+
 }  // namespace
 
 std::string KnownErrors::from() const {
@@ -71,11 +77,8 @@ std::string why_no_errors(const ModelOnDevices& on) {
            "with published runs";
   if (!on.rank_gpus.empty())
     return "the ranks have devices of several kinds, and those of published runs have one";
-  if (!on.replaced.empty()) {
-    std::string flags;
-    for (const std::string& flag : on.replaced) flags += (flags.empty() ? "" : ", ") + flag;
-    return flags + ": constants with which no published run has been predicted";
-  }
+  if (!on.replaced.empty())
+    return "no published run has been compared with a prediction that has " + join(on.replaced);
   const bool has_runs = !on.gpu.generation.empty() &&
                         std::any_of(kErrors.begin(), kErrors.end(), [&](const KnownErrors& errors) {
                           return errors.generation == on.gpu.generation;

@@ -50,8 +50,8 @@ inline constexpr double kMemoryError = 0.028;
 inline constexpr std::int64_t kLongestSequence = 131'072;
 
 /// Why the errors of the runs say nothing about a prediction: it is calibrated, it has other
-/// constants than those that the errors were measured with, or no run comes near it. Empty if they
-/// hold.
+/// constants than those that the errors were measured with, something else changes its step, or no
+/// run comes near it. Empty if they hold.
 std::string why_no_errors(const ModelOnDevices& on);
 
 /// The errors of the nearest runs; null if why_no_errors() gives a reason.

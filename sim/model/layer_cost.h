@@ -41,7 +41,7 @@ struct ModelOnDevices {
   Bytes reserved_memory = 0;              ///< device memory reserved for what is not counted
   /// [microbatch]: the tokens of its sequences; empty: all have parallel.sequence.
   std::vector<std::int64_t> sequence_lengths = {};
-  /// Constants of the runtime and the device that a user replaced: "--assume cast_bytes".
+  /// What a user changed and no published run had: "--assume cast_bytes", "a slow rank".
   std::vector<std::string> replaced = {};
 
   bool trains = true;  ///< otherwise the schedule has forwards alone

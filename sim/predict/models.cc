@@ -15,6 +15,7 @@
 #include "sim/model/stage_recompute.h"
 #include "sim/model/traffic.h"
 #include "sim/model/uneven_spread.h"
+#include "sim/predict/departures.h"
 #include "sim/predict/held_bytes.h"
 #include "sim/predict/lengths.h"
 #include "sim/predict/memory_caps.h"
@@ -178,6 +179,8 @@ Models find_source_costs(const Schedule& schedule, const Config& config) {
   ModelOnDevices on = std::get<ModelCosts>(config.costs).on;
   on.counts_sends = config.lower.send_budget.has_value();
   on.counts_gathered = config.moves.sharding && config.moves.sharding->lookahead;
+  const std::vector<std::string> departures = find_departures(schedule, config);
+  on.replaced.insert(on.replaced.end(), departures.begin(), departures.end());
   return on.sequence_lengths.empty()
              ? find_model_costs(std::move(on), schedule, std::move(memory))
              : find_length_costs(std::move(on), schedule, std::move(memory));

@@ -17,7 +17,8 @@ struct Known {
 };
 
 double parameters_of(const std::string& config) {
-  return static_cast<double>(count_total_parameters(traces::parse_model(config, "config.json")));
+  return static_cast<double>(
+      count_total_parameters(traces::parse_model(config, "config.json").model));
 }
 
 void expect_known(const std::vector<Known>& models) {
@@ -160,6 +161,52 @@ TEST(ModelFiles, CountTheParametersOfMixturesOfExperts) {
   });
 }
 
+std::vector<std::string> notes_of(const std::string& keys) {
+  return traces::parse_model("{" + keys +
+                                 R"("hidden_size": 4096, "num_attention_heads": 32,
+                                    "num_hidden_layers": 32, "vocab_size": 32000})",
+                             "config.json")
+      .notes;
+}
+
+// The defaults of transformers' configuration classes: LlamaConfig's layers are 11008 wide, so that
+// the model is Llama-2-7b and not one of 4 * 4096; MistralConfig has 8 key-value heads.
+TEST(ModelFiles, TakeMissingKeysFromTheDefaultsOfTheirFamily) {
+  const std::string sizes = R"("hidden_size": 4096, "num_attention_heads": 32,
+      "num_hidden_layers": 32, "vocab_size": 32000, "max_position_embeddings": 4096})";
+  EXPECT_EQ(parameters_of(R"({"model_type": "llama", )" + sizes), 6'738'415'616);
+  EXPECT_EQ(parameters_of(R"({"model_type": "mistral", )" + sizes), 7'241'732'096);
+  EXPECT_EQ(notes_of(R"("model_type": "mistral", )"),
+            (std::vector<std::string>{
+                "no num_key_value_heads: 8 is transformers' default for mistral",
+                "no intermediate_size: 14336 is transformers' default for mistral",
+                "no max_position_embeddings: 131072 is transformers' default for mistral"}));
+  EXPECT_EQ(notes_of(R"("model_type": "bloom", )"),
+            (std::vector<std::string>{
+                "no max_position_embeddings: 2048 is transformers' default for bloom"}));
+}
+
+TEST(ModelFiles, RefuseMissingKeysWithoutADefault) {
+  const std::string sizes = R"("hidden_size": 896, "num_attention_heads": 14,
+      "num_hidden_layers": 24, "vocab_size": 32000})";
+  EXPECT_NE(complaint("{" + sizes).find("intermediate_size"), std::string::npos);
+  // Qwen2Config's 32 key-value heads do not divide 14 heads.
+  EXPECT_NE(complaint(R"({"model_type": "qwen2", )" + sizes).find("num_key_value_heads"),
+            std::string::npos);
+}
+
+TEST(ModelFiles, NameKeysThatLookMisspelt) {
+  const std::string rest = R"("intermediate_size": 14336, "max_position_embeddings": 4096, )";
+  EXPECT_EQ(notes_of(R"("num_key_value_head": 8, )" + rest),
+            (std::vector<std::string>{
+                "'num_key_value_head' is not read; 'num_key_value_heads' would be"}));
+  // Keys that are not read and mean something else.
+  EXPECT_EQ(notes_of(R"("hidden_act": "silu", "rope_theta": 1e4, "num_key_value_heads": 8,
+                        "attn_pdrop": 0.1, "n_group": 8, "initializer_range": 0.02, )" +
+                     rest),
+            std::vector<std::string>{});
+}
+
 TEST(ModelFiles, RefuseArchitecturesThatAreNotKnown) {
   const std::string unknown = complaint(R"({"model_type": "mamba", "hidden_size": 2048})");
   EXPECT_NE(unknown.find("/model_type"), std::string::npos) << unknown;
@@ -190,7 +237,7 @@ TEST(ModelFiles, RefuseWhatAKnownArchitectureCanAlsoBe) {
 std::int64_t local_layers_of(const std::string& keys) {
   const std::string rest =
       R"("hidden_size": 2880, "num_attention_heads": 64, "num_hidden_layers": 6, "vocab_size": 1000)";
-  return traces::parse_model("{" + keys + rest + "}", "config.json").local_layers;
+  return traces::parse_model("{" + keys + rest + "}", "config.json").model.local_layers;
 }
 
 // A window without more holds for every layer, as in Mistral 7B v0.1; Qwen's counts if it is used.

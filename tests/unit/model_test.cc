@@ -338,24 +338,28 @@ TEST(ModelSteps, RefuseLayersThatCannotBeSplit) {
 
 TEST(ModelFiles, ReadConfigJson) {
   // Meta-Llama-3-8B's config.json, the keys that matter.
-  const Transformer model = traces::parse_model(
-      R"({"architectures": ["LlamaForCausalLM"], "hidden_act": "silu", "hidden_size": 4096,
+  const Transformer model =
+      traces::parse_model(
+          R"({"architectures": ["LlamaForCausalLM"], "hidden_act": "silu", "hidden_size": 4096,
           "intermediate_size": 14336, "max_position_embeddings": 8192, "num_attention_heads": 32,
           "num_hidden_layers": 32, "num_key_value_heads": 8, "tie_word_embeddings": false,
           "vocab_size": 128256})",
-      "config.json");
+          "config.json")
+          .model;
   EXPECT_EQ(count_total_parameters(model), count_total_parameters(preset("llama3-8b")));
 }
 
 TEST(ModelFiles, ReadExpertsAndLatentAttention) {
-  const Transformer model = traces::parse_model(
-      R"({"hidden_size": 7168, "intermediate_size": 18432, "moe_intermediate_size": 2048,
+  const Transformer model =
+      traces::parse_model(
+          R"({"hidden_size": 7168, "intermediate_size": 18432, "moe_intermediate_size": 2048,
           "max_position_embeddings": 163840, "num_attention_heads": 128, "num_hidden_layers": 61,
           "num_key_value_heads": 128, "vocab_size": 129280, "n_routed_experts": 256,
           "n_shared_experts": 1, "num_experts_per_tok": 8, "first_k_dense_replace": 3,
           "q_lora_rank": 1536, "kv_lora_rank": 512, "qk_nope_head_dim": 128,
           "qk_rope_head_dim": 64, "v_head_dim": 128})",
-      "config.json");
+          "config.json")
+          .model;
   EXPECT_EQ(count_total_parameters(model), count_total_parameters(preset("deepseek-v3")));
 }
 

@@ -91,6 +91,14 @@ TEST(SeenNames, AreListedByFrequencyWithARuleThatFits) {
       << text;
 }
 
+TEST(SeenNames, SuggestNoRuleForStepMarkers) {
+  traces::SeenNames names;
+  names.add("ProfilerStep#2", 9);
+  EXPECT_EQ(names.describe().find("rule"), std::string::npos) << names.describe();
+  names.add("work 3");
+  EXPECT_NE(names.describe().find(R"("match":"work)"), std::string::npos) << names.describe();
+}
+
 TEST(SeenNames, SuggestRulesThatParseAndMatch) {
   for (const char* name :
        {"fwd_3", "a.b(c) [4]* backward 2", "iter 7 bwd_wgrad microbatch=3", "x"}) {

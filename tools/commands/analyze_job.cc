@@ -129,6 +129,14 @@ std::optional<JobCosts> fit_costs_of(const ReadSteps& read, const JobOptions& op
                        {stages, options.split_backward, options.per_microbatch});
 }
 
+/// The slow stage that may as well be a slow rank, because one replica cannot tell them apart.
+std::optional<std::int32_t> find_stage_or_rank(const traces::Iterations& iterations) {
+  if (!iterations.causes || traces::has_replicas(iterations)) return {};
+  for (const Cause& cause : iterations.causes->causes)
+    if (cause.kind == CauseKind::kStage) return cause.stage;
+  return {};
+}
+
 Analysis try_other_schedules(Analysis analysis, const TryOptions& options) {
   if (options.schedules.empty()) return analysis;
   CostTable table = analysis.costs->fitted.table;
@@ -137,6 +145,11 @@ Analysis try_other_schedules(Analysis analysis, const TryOptions& options) {
   const double predicted = tried.tries.rows.front().step.mean;
   tried.tries.fit_error = predicted / analysis.costs->measured_step - 1;
   for (const std::string& note : analysis.costs->notes) tried.tries.notes.push_back(note);
+  if (const std::optional<std::int32_t> stage = find_stage_or_rank(analysis.iterations))
+    tried.tries.notes.push_back(fmt::format(
+        "stage {} keeps its time on whatever rank runs it; if its rank is slow instead, which one "
+        "replica cannot tell, these changes do not hold",
+        *stage));
   analysis.tried = std::move(tried);
   return analysis;
 }

@@ -20,6 +20,7 @@
 #include "tools/flags/schedule_list.h"
 #include "tools/inputs/config.h"
 #include "tools/inputs/predict.h"
+#include "tools/inputs/unused_flags.h"
 #include "tools/print.h"
 #include "tools/terminal.h"
 #include "traces/drawings/drawing.h"
@@ -238,6 +239,55 @@ struct Standard {
   }
 };
 
+/// How check_all() checks and reports.
+struct CheckRun {
+  Standard standard;
+  bool as_json = false;
+  bool is_list = false;
+  bool suggests = false;
+};
+
+/// Checks one schedule, and reports it. Returns 0, or 1 where it does not meet the standard.
+int check_one(const std::string& name, const PredictOptions& options, const CheckRun& run,
+              traces::JsonWriter& json) {
+  const Loaded loaded = load(name, options);
+  const Verdict verdict = check_schedule(loaded, options, run.suggests);
+  if (run.as_json)
+    write_verdict(json, verdict);
+  else
+    print_text(verdict, drawn(loaded), options.cost.lower);
+  return run.standard.is_met_by(verdict) ? 0 : 1;
+}
+
+/// Reports what cannot be read or found as an object of its own in a list. Returns its status.
+int report_unreadable(const std::string& name, const Error& error, traces::JsonWriter& json) {
+  const std::string message = name_flags(error.what());
+  print_error(message);
+  json.begin_object().member("format", "bubblescope-check/1").member("schedule", name);
+  json.key("legal").null().member("error", message).end_object();
+  return exit_status(error.fault());
+}
+
+/// Checks every schedule, also those after one that cannot be read. Returns the worst status.
+int check_all(const std::vector<std::string>& names, const PredictOptions& options,
+              const CheckRun& run) {
+  int status = 0;
+  std::string text;
+  traces::JsonWriter json(text, {.ascii = true});
+  if (run.is_list) json.begin_array();
+  for (const std::string& name : names) {
+    try {
+      status = std::max(status, check_one(name, options, run, json));
+    } catch (const Error& error) {
+      if (names.size() == 1 || error.fault() == Fault::kMachine) throw;
+      status = std::max(status, report_unreadable(name, error, json));
+    }
+  }
+  if (run.is_list) json.end_array();
+  if (run.as_json) print_output("{}\n", text);
+  return status;
+}
+
 /// Refuses a model. Whether an order is legal does not depend on costs, and check counts memory in
 /// micro-batches.
 void expect_no_model(const Arguments& arguments) {
@@ -279,25 +329,9 @@ int run_check(const Arguments& arguments) {
   const bool is_list = names.size() != 1;
   names = without_repeats(std::move(names));
   options = read_inputs(std::move(options), names);
+  warn_of_unused_times(options, names);
   standard.mode = options.cost.lower.mode;
-  bool sound = true;
-  std::string text;
-  traces::JsonWriter json(text, {.ascii = true});
-  if (is_list) json.begin_array();
-  for (const std::string& name : names) {
-    const Loaded loaded = load(name, options);
-    const Schedule* const schedule = drawn(loaded);
-    const Verdict verdict = check_schedule(loaded, options, suggest);
-    if (format == "json") {
-      write_verdict(json, verdict);
-    } else {
-      print_text(verdict, schedule, options.cost.lower);
-    }
-    sound = sound && standard.is_met_by(verdict);
-  }
-  if (is_list) json.end_array();
-  if (format == "json") print_output("{}\n", text);
-  return sound ? 0 : 1;
+  return check_all(names, options, {standard, format == "json", is_list, suggest});
 }
 
 }  // namespace bubblescope::tools

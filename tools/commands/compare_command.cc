@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "sim/ir/number.h"
@@ -21,6 +22,7 @@
 #include "tools/flags/words.h"
 #include "tools/inputs/config.h"
 #include "tools/inputs/model_report.h"
+#include "tools/inputs/unused_flags.h"
 #include "tools/print.h"
 #include "tools/terminal.h"
 #include "traces/files/csv_string.h"
@@ -106,6 +108,16 @@ void warn_of_inference(const std::vector<ComparedRow>& rows) {
           row.name);
 }
 
+/// Warns of flags that changed nothing in any row.
+void warn_of_unused(const std::vector<ComparedRow>& rows, const std::vector<std::string>& names,
+                    const PredictOptions& predict) {
+  std::vector<StepOps> steps;
+  for (const ComparedRow& row : rows)
+    if (row.step) steps.push_back({&row.step->schedule.get(), &row.step->program});
+  warn_of_unused_flags(predict, steps);
+  warn_of_unused_shape(predict, names);
+}
+
 /// Costs that hold for every stage make the model of a schedule with more stages larger.
 void warn_of_model_sizes(const std::vector<ComparedRow>& rows, const PredictOptions& predict) {
   if (predict.cost.file.empty()) return;
@@ -123,6 +135,20 @@ void warn_of_model_sizes(const std::vector<ComparedRow>& rows, const PredictOpti
       by_stages.rbegin()->first);
 }
 
+/// What "vs best" compares where shapes differ.
+std::string describe_shapes(const std::vector<ComparedRow>& rows) {
+  if (!differ_in_microbatches(rows)) return "";
+  const auto uses_model = [](const ComparedRow& row) { return find_row_fit(row).has_value(); };
+  std::set<std::int32_t> ranks;
+  for (const ComparedRow& row : rows)
+    if (row.step) ranks.insert(row.step->schedule->shape.ranks);
+  const bool is_larger = ranks.size() > 1 && std::none_of(rows.begin(), rows.end(), uses_model);
+  return std::string(
+             "\nvs best: in time per micro-batch (per mb), because steps have different "
+             "numbers of them") +
+         (is_larger ? "; costs are per rank, so more ranks train a larger model\n" : "\n");
+}
+
 void print_text(const std::vector<ComparedRow>& rows, const traces::DrawOptions& draw) {
   const std::optional<int> width = draw.fit ? std::optional(draw.width) : std::nullopt;
   const traces::FittedTable table = traces::draw_table(columns_of_rows(rows), width);
@@ -131,6 +157,7 @@ void print_text(const std::vector<ComparedRow>& rows, const traces::DrawOptions&
     if (!row.refusal.empty()) text += fmt::format("{:<16}  {}\n", row.name, row.refusal);
   text += periods_text(rows) + serving_text(rows) + sensitivities_text(rows) +
           write_win_probability_text(collect_reports(rows));
+  text += describe_shapes(rows);
   text +=
       "\nbubble: idle share of all ranks' time; span rate: the zero-bubble papers' rate; over "
       "bound:\n"
@@ -139,25 +166,37 @@ void print_text(const std::vector<ComparedRow>& rows, const traces::DrawOptions&
   print_fitted(text, draw.fit);
 }
 
+/// The micro-batches of a step, and where its peak has bytes or its model a device, how it fits.
+std::string memory_csv(const ComparedRow& row) {
+  std::string text = std::to_string(row.step->schedule->shape.microbatches) + ",";
+  if (const std::optional<ModelFit> fit = find_row_fit(row))
+    return text + fmt::format("{},{},{}", fit->peak, fit->head_room, fit->fits());
+  std::optional<Bytes> peak;
+  for (const RankReport& rank : row.step->report.ranks)
+    if (rank.peak.bytes) peak = std::max(peak.value_or(0), *rank.peak.bytes);
+  return text + (peak ? std::to_string(*peak) : "") + ",,";
+}
+
 void print_csv(const std::vector<ComparedRow>& rows) {
   const std::vector<NamedReport> reports = collect_reports(rows);
   print_output(
       "schedule,makespan_ns,max_span_ns,ideal_ns,lower_bound_ns,bubble_ratio,bubble_overhead,"
-      "bubble_span_rate,peak_activations,sends,refused,period_ns{}\n",
+      "bubble_span_rate,peak_activations,sends,refused,period_ns,microbatches,"
+      "peak_memory_bytes,head_room_bytes,fits{}\n",
       write_noise_csv_header(reports));
   for (const ComparedRow& row : rows) {
     const std::string refusal = row.refusal.empty() ? "" : traces::csv_string(row.refusal);
     if (!row.step) {
-      print_output("{},,,,,,,,,,{},{}\n", traces::csv_string(row.name), refusal,
+      print_output("{},,,,,,,,,,{},,,,,{}\n", traces::csv_string(row.name), refusal,
                    write_noise_csv_values(reports, row.name));
       continue;
     }
     const BubbleReport& report = row.step->report;
     const std::string period = report.period ? std::to_string(*report.period) : "";
-    print_output("{},{},{},{},{},{},{},{},{},{},{},{}{}\n", traces::csv_string(row.name),
+    print_output("{},{},{},{},{},{},{},{},{},{},{},{},{}{}\n", traces::csv_string(row.name),
                  report.makespan, report.max_span, report.ideal, report.lower_bound,
                  report.bubble->ratio, report.bubble->overhead, report.bubble->span_rate,
-                 highest_peak(report), max_sends(report), refusal, period,
+                 highest_peak(report), max_sends(report), refusal, period, memory_csv(row),
                  write_noise_csv_values(reports, row.name));
   }
 }
@@ -337,6 +376,9 @@ int run_compare(const Arguments& arguments) {
   report_models_notes(rows, predict.model.explain);
   warn_of_inference(rows);
   warn_of_model_sizes(rows, predict);
+  warn_of_unused(rows, names_of(options.list), predict);
+  if (output.format != "json")
+    warn_of_unused_unit(predict.memory, "activations are shown in micro-batches");
   const int status = has_refusals(rows) ? 1 : 0;
   if (!options.run.backend.empty())
     return std::max(status,

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "sim/analysis/step_times.h"
+#include "sim/ir/saturated.h"
 #include "traces/files/csv_string.h"
 #include "traces/text/time_axis.h"
 
@@ -17,8 +18,18 @@ bool has_noise(const std::vector<NamedReport>& reports) {
   return !reports.empty() && reports.front().report->noise;
 }
 
+/// Step times of the first per micro-batch, scaled by the micro-batches of both.
+std::vector<Nanos> scaled_makespans(const NamedReport& first, const NamedReport& second) {
+  std::vector<Nanos> makespans = first.report->noise->makespans;
+  const std::int32_t others = second.report->shape.microbatches;
+  if (first.report->shape.microbatches == others) return makespans;
+  for (Nanos& makespan : makespans) makespan = saturated_product(makespan, others);
+  return makespans;
+}
+
+/// Per micro-batch, because steps may have different numbers of them.
 double win_probability(const NamedReport& first, const NamedReport& second) {
-  return compute_win_probability(first.report->noise->makespans, second.report->noise->makespans);
+  return compute_win_probability(scaled_makespans(first, second), scaled_makespans(second, first));
 }
 
 }  // namespace

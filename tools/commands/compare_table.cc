@@ -5,11 +5,10 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
+#include "sim/ir/bytes_text.h"
 #include "sim/ir/number.h"
 #include "sim/ir/op_kinds.h"
-#include "sim/predict/model_fit.h"
 #include "traces/text/time_axis.h"
 
 namespace bubblescope::tools {
@@ -43,17 +42,70 @@ std::string above(Nanos makespan, Nanos base) {
 
 /// Whether a rank of the row's model needs more memory than its device has.
 bool is_too_full(const ComparedRow& row) {
-  if (!row.step || !row.step->models.placed) return false;
-  return !find_fit(*row.step->models.placed, row.step->report).fits();
+  const std::optional<ModelFit> fit = find_row_fit(row);
+  return fit && !fit->fits();
+}
+
+double microbatches_of(const ComparedRow& row) {
+  return static_cast<double>(row.step->schedule->shape.microbatches);
+}
+
+double time_per_microbatch(const ComparedRow& row) {
+  return static_cast<double>(row.step->report.makespan) / microbatches_of(row);
+}
+
+/// By how much a step exceeds the best one: in all where steps have as many micro-batches, else
+/// per micro-batch.
+std::string above_best(const ComparedRow& row, const ComparedRow& best) {
+  if (microbatches_of(row) == microbatches_of(best))
+    return above(row.step->report.makespan, best.step->report.makespan);
+  if (time_per_microbatch(best) == 0) return "-";
+  return "+" + percent(time_per_microbatch(row) / time_per_microbatch(best) - 1);
+}
+
+/// The columns of memory, where a model has it in bytes.
+template <class Add>
+void add_memory_columns(const Add& add, const std::vector<ComparedRow>& rows) {
+  if (std::none_of(rows.begin(), rows.end(), [](const auto& row) { return find_row_fit(row); }))
+    return;
+  const auto bytes_of = [](const ComparedRow& row, Bytes ModelFit::*bytes) {
+    const std::optional<ModelFit> fit = find_row_fit(row);
+    return fit ? gibibytes_text((*fit).*bytes) : "-";
+  };
+  using Report = const BubbleReport&;
+  add("peak GiB", 4,
+      [&](const ComparedRow& row, Report) { return bytes_of(row, &ModelFit::peak); });
+  add("free", 3,
+      [&](const ComparedRow& row, Report) { return bytes_of(row, &ModelFit::head_room); });
+  if (std::any_of(rows.begin(), rows.end(), is_too_full))
+    add("fits", 9, [](const ComparedRow& row, Report) { return is_too_full(row) ? "NO" : "yes"; });
 }
 
 }  // namespace
 
+std::optional<ModelFit> find_row_fit(const ComparedRow& row) {
+  if (!row.step || !row.step->models.placed) return {};
+  return find_fit(*row.step->models.placed, row.step->report);
+}
+
+bool differ_in_microbatches(const std::vector<ComparedRow>& rows) {
+  const ComparedRow* first = nullptr;
+  for (const ComparedRow& row : rows) {
+    if (!row.step) continue;
+    if (first == nullptr) first = &row;
+    if (microbatches_of(row) != microbatches_of(*first)) return true;
+  }
+  return false;
+}
+
 std::vector<traces::TableColumn> columns_of_rows(const std::vector<ComparedRow>& rows) {
-  std::array<Nanos, 2> best;  // without and with backwards
-  best.fill(std::numeric_limits<Nanos>::max());
-  for (const ComparedRow& row : rows)
-    if (row.step) best.at(trains(row)) = std::min(best.at(trains(row)), row.step->report.makespan);
+  std::array<const ComparedRow*, 2> best{};  // without and with backwards
+  for (const ComparedRow& row : rows) {
+    if (!row.step) continue;
+    const ComparedRow*& best_so_far = best.at(trains(row));
+    if (best_so_far == nullptr || time_per_microbatch(row) < time_per_microbatch(*best_so_far))
+      best_so_far = &row;
+  }
   std::vector<traces::TableColumn> columns;
   const auto add = [&](const char* head, int importance, auto&& cell) {
     traces::TableColumn& next = columns.emplace_back();
@@ -67,9 +119,12 @@ std::vector<traces::TableColumn> columns_of_rows(const std::vector<ComparedRow>&
   columns.back().left = true;
   add("makespan", traces::kAlwaysShown,
       [](const ComparedRow&, Report report) { return traces::format_time(report.makespan); });
-  add("vs best", 8, [&](const ComparedRow& row, Report report) {
-    return above(report.makespan, best.at(trains(row)));
-  });
+  if (differ_in_microbatches(rows))
+    add("per mb", 9, [](const ComparedRow& row, Report) {
+      return traces::format_time(static_cast<Nanos>(time_per_microbatch(row)));
+    });
+  add("vs best", 8,
+      [&](const ComparedRow& row, Report) { return above_best(row, *best.at(trains(row))); });
   add("bubble", 7, [](const ComparedRow&, Report report) { return percent(report.bubble->ratio); });
   add("span rate", 1,
       [](const ComparedRow&, Report report) { return percent(report.bubble->span_rate); });
@@ -80,8 +135,7 @@ std::vector<traces::TableColumn> columns_of_rows(const std::vector<ComparedRow>&
   });
   add("sends", 2,
       [](const ComparedRow&, Report report) { return std::to_string(max_sends(report)); });
-  if (std::any_of(rows.begin(), rows.end(), is_too_full))
-    add("fits", 9, [](const ComparedRow& row, Report) { return is_too_full(row) ? "NO" : "yes"; });
+  add_memory_columns(add, rows);
   return columns;
 }
 

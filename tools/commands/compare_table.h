@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "sim/analysis/report.h"
+#include "sim/predict/model_fit.h"
 #include "tools/commands/compare_rows.h"
 #include "traces/text/fit_table.h"
 
@@ -19,8 +21,15 @@ std::int64_t max_sends(const BubbleReport& report);
 /// Whether the schedule of a row with a step has backwards.
 bool trains(const ComparedRow& row);
 
-/// The columns, with a cell for each row that has a step. "fits" is there only where some schedule
-/// does not fit the model's devices.
+/// The fullest rank of a row with a model; nullopt for other rows.
+std::optional<ModelFit> find_row_fit(const ComparedRow& row);
+
+/// Whether steps differ in their number of micro-batches, so that times per micro-batch are
+/// compared.
+bool differ_in_microbatches(const std::vector<ComparedRow>& rows);
+
+/// The columns, with a cell for each row that has a step. "per mb" is there only where steps differ
+/// in their number of micro-batches, "fits" where some schedule does not fit the model's devices.
 std::vector<traces::TableColumn> columns_of_rows(const std::vector<ComparedRow>& rows);
 
 }  // namespace bubblescope::tools

@@ -7,6 +7,7 @@
 #include "tools/flags/command_flags.h"
 #include "tools/inputs/config.h"
 #include "tools/inputs/predict.h"
+#include "tools/inputs/unused_flags.h"
 #include "tools/print.h"
 
 namespace bubblescope::tools {
@@ -116,6 +117,7 @@ int run_convert(const Arguments& arguments) {
   if (output.empty()) throw Error("-o has an empty file name");
   expect_no_message_flags(to, options, app.count("--lowering") > 0);
   options = read_inputs(std::move(options), {schedule});
+  if (!to.write_priced) warn_of_unwritten_flags(options, schedule);
   const std::vector<traces::FilePart> parts = write(to, schedule, options);
   if (output == "-" && !parts.front().suffix.empty())
     throw Error(fmt::format("{} is {} file(s); give -o PREFIX, and they are PREFIX{} and so on",

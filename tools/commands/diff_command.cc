@@ -108,7 +108,8 @@ void print_op_lists(const TimelineDifference& difference) {
 
 void print_ops(const TimelineDifference& difference) {
   print_folded(
-      "\n{} op(s) in both; starts differ by {} (half of them less), {} (95 % less), {} at most\n",
+      "\n{} op(s) in both; their starts differ by at most {} for half of them, {} for 95 %, {} for "
+      "all\n",
       difference.shifts.size(), to_text(compute_start_shift_quantile(difference, 0.5)),
       to_text(compute_start_shift_quantile(difference, 0.95)),
       to_text(compute_start_shift_quantile(difference, 1)));

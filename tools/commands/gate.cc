@@ -123,8 +123,7 @@ Metrics collect_metrics(const BubbleReport& report) {
 
 void add_gate_option(CommandFlags& app, std::vector<std::string>& conditions) {
   app.add_option("--fail-if", conditions, "exit 1 if this holds, e.g. 'bubble_ratio>0.1'")
-      ->type_name("CONDITION")
-      ->repeated();
+      ->type_name("CONDITION");
 }
 
 std::vector<Condition> parse_conditions(const std::vector<std::string>& texts) {

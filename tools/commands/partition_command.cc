@@ -54,7 +54,7 @@ std::vector<std::int32_t> in_flight_of(const std::string& name, std::int32_t sta
   throw Error(Fault::kProblem,
               fmt::format("no partition fits into --memory {} per worker; give more memory or more "
                           "workers",
-                          options.memory ? std::to_string(*options.memory) : "inf"));
+                          options.memory_text));
 }
 
 schedules::Partition plan(const LayerGraph& graph, const PartitionOptions& options) {

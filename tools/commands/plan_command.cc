@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "sim/predict/departures.h"
 #include "tools/command.h"
 #include "tools/flags/field_names.h"
 #include "tools/inputs/config.h"
@@ -156,7 +157,10 @@ void warn_of_unused_numbers(const std::vector<std::string>& unused) {
 int show_plans(traces::PlanTable table, const PlanOptions& options) {
   const int status = table.plans.empty() ? 1 : 0;
   warn_of_plans(table.plans, options.predict);
+  if (options.predict.model.given()) note_untried(table.plans, options.predict, options.given);
   table.any_framework = options.predict.shape.profile == Profile::kNone;
+  if (table.any_framework && status == 0 && options.format == "text")
+    table.not_in_pytorch_csv = find_pytorch_refusal(table.plans.front(), options.predict);
   if (!options.svg.empty() && status == 0)
     traces::write_file(options.svg, traces::write_heat_map_svg(table.plans));
   print_table(std::move(table), options);
@@ -174,6 +178,16 @@ SweepOptions sweep_options(const PlanOptions& options) {
   return {options.threads, make_progress_bar()};
 }
 
+/// The model, with what the flags change that no published run had.
+ModelOnDevices with_departures(ModelOnDevices on, const PlanOptions& options) {
+  PredictOptions predict = options.predict;
+  for (const std::int32_t budget : options.model_axes.send_budgets)
+    if (budget > 0) predict.cost.lower.send_budget = budget;
+  for (const std::string& departure : find_departures({}, make_config(predict)))
+    on.replaced.push_back(departure);
+  return on;
+}
+
 int plan_model(PlanOptions& options, JournaledSweep& sweep) {
   ModelAxes axes = options.model_axes;
   axes.schedules = options.axes.schedules;
@@ -188,8 +202,6 @@ int plan_model(PlanOptions& options, JournaledSweep& sweep) {
         "gradients are timed as if each had it alone, because sharing it needs time order, "
         "which takes ten times as long per plan ('simulate --network' has it for one)\n");
   }
-  if (!options.varies_context)
-    print_message("bubblescope: sequences are not split over ranks; --cp 1,2,4 tries that too\n");
   const std::vector<Configuration> configurations = planner.configurations();
   if (configurations.empty())
     throw Error(
@@ -208,8 +220,9 @@ int plan_model(PlanOptions& options, JournaledSweep& sweep) {
   traces::PlanTable table =
       tabulate(options, configurations, use_one_gradient_type(*std::move(outcomes)));
   table.modelled = true;
-  table.no_errors = why_no_errors(planner.model());
-  if (const KnownErrors* errors = find_nearest_errors(planner.model())) {
+  const ModelOnDevices on = with_departures(planner.model(), options);
+  table.no_errors = why_no_errors(on);
+  if (const KnownErrors* errors = find_nearest_errors(on)) {
     table.errors = *errors;
     table.plans = with_ties(std::move(table.plans), errors->spread);
   }

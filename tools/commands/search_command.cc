@@ -18,6 +18,7 @@
 #include "tools/inputs/config.h"
 #include "tools/inputs/model_report.h"
 #include "tools/inputs/predict.h"
+#include "tools/inputs/unused_flags.h"
 #include "tools/print.h"
 #include "tools/terminal.h"
 #include "traces/reports/report_csv.h"
@@ -109,6 +110,8 @@ void expect_searchable(const SearchOptions& options) {
   refuse(shape.moe_overlap, "--moe-overlap", "a search chooses the order itself");
   refuse(shape.group_size.has_value(), "--microbatch-group-size",
          "a search chooses the order itself");
+  refuse(shape.in_flight.has_value(), "--in-flight", "a search chooses the order itself");
+  refuse(shape.sharded, "--fsdp", "a search does not gather parameters");
   refuse(!shape.replicas.empty(), "--replicas", "a search has one rank for every stage");
   refuse(shape.profile != Profile::kNone, "--profile", "a search is bound to no framework's rules");
   refuse(!options.predict.moves.recompute.empty(), "--recompute",
@@ -331,6 +334,8 @@ int run_search(const Arguments& arguments) {
   const schedules::FoundSchedule found = find(options);
   const TimedStep step = predict(require_valid(found.schedule), options.predict);
   if (options.predict.injections.empty()) expect_agreement(found, step, options.objective);
+  const StepOps ops{&step.schedule.get(), &step.program};
+  warn_of_unused_flags(options.predict, std::span(&ops, 1));
   if (step.models.placed)
     report_model_notes(*step.models.placed, step.report, options.predict.model.explain);
   expect_known(gate, collect_metrics(step.report));

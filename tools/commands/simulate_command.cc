@@ -18,7 +18,7 @@
 #include "tools/inputs/model_report.h"
 #include "tools/inputs/predict.h"
 #include "tools/inputs/predict_report.h"
-#include "tools/inputs/unused_costs.h"
+#include "tools/inputs/unused_flags.h"
 #include "tools/print.h"
 #include "tools/terminal.h"
 #include "traces/reports/loss_text.h"
@@ -133,7 +133,8 @@ SimulatedStep simulate_step(const SimulateOptions& options) {
 }
 
 void warn_of_step(const TimedStep& step, const SimulateOptions& options) {
-  warn_of_unused_costs(options.predict.cost.uniform, std::span(&step.program, 1));
+  const StepOps ops{&step.schedule.get(), &step.program};
+  warn_of_unused_flags(options.predict, std::span(&ops, 1));
   if (step.report.noise && options.format == "csv")
     print_message("bubblescope: csv has the step without noise; --format json has both\n");
   if (step.models.placed)

@@ -181,8 +181,9 @@ void note_restaging(traces::Tries& tries, const CostTable& costs, const Predicti
   if (std::abs(change) > kMinChangeOfEnds)
     note += fmt::format(
         "; if the first and the last differ from the others in every layer, not by an embedding or "
-        "a head, the step with {} micro-batches takes {:+.1f} %",
-        tried.schedule->shape.microbatches, 100 * change);
+        "a head, the step with {} micro-batches is {:.1f} % {}",
+        tried.schedule->shape.microbatches, std::abs(100 * change),
+        change > 0 ? "longer" : "shorter");
   if (std::find(tries.notes.begin(), tries.notes.end(), note) == tries.notes.end())
     tries.notes.push_back(std::move(note));
 }

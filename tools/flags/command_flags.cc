@@ -45,8 +45,9 @@ CommandFlag* CommandFlag::delimiter(char sign) {
   return set([sign](CLI::Option& option) { option.delimiter(sign); });
 }
 
-CommandFlag* CommandFlag::repeated() {
-  return set([](CLI::Option& option) { option.expected(1)->take_all(); });
+CommandFlag* CommandFlag::takes_words() {
+  takes_words_ = true;
+  return this;
 }
 
 std::size_t CommandFlag::count() const { return option_ == nullptr ? 0 : option_->count(); }
@@ -64,6 +65,9 @@ bool CommandFlag::has_name(std::string_view word) const {
 void CommandFlag::add_to(CLI::App& app) {
   app.option_defaults()->group(heading_);
   option_ = make_(app);
+  // The library gives a flag with a list all words up to the next flag, also a positional one.
+  if (name_.starts_with('-') && !takes_words_ && option_->get_expected_max() > 1)
+    option_->expected(1)->allow_extra_args(false)->take_all();
   for (const Setting& setting : settings_) setting(*option_);
 }
 

@@ -48,9 +48,8 @@ class CommandFlag {
   CommandFlag* required();
   /// Sets the separator of several values in one word.
   CommandFlag* delimiter(char sign);
-  /// Takes one value each time that it is given, and may be given again.
-  CommandFlag* repeated();
-  std::size_t count() const;  ///< how often it was given
+  CommandFlag* takes_words();  ///< all up to the next flag, if no word is positional
+  std::size_t count() const;   ///< how often it was given
 
  private:
   friend class CommandFlags;
@@ -64,11 +63,12 @@ class CommandFlag {
   Make make_;
   std::vector<Setting> settings_;
   bool is_required_ = false;
+  bool takes_words_ = false;
   CLI::Option* option_ = nullptr;  ///< null unless the command line requires it
 };
 
-/// All flags of a command. Names are written as in "-m,--microbatches"; "!--no-verify" sets false;
-/// a name without dashes is a positional word.
+/// All flags of a command, each of which takes one word; one with a list may be repeated. Names are
+/// written as in "-m,--microbatches"; "!--no-verify" sets false; one without dashes is positional.
 class CommandFlags {
  public:
   /// `name` precedes the flags in --help, such as "bubblescope simulate".

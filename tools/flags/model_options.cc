@@ -12,6 +12,7 @@
 #include "sim/ir/nearest_names.h"
 #include "sim/ir/recompute.h"
 #include "sim/model/model_step.h"
+#include "tools/flags/bare_size.h"
 #include "tools/flags/choice.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/field_names.h"
@@ -44,7 +45,9 @@ bool is_file(const std::string& name) {
 
 void set_model(ModelOnDevices& on, const std::string& name) {
   if (is_file<ModelDef>(name)) {
-    on.model = traces::read_model(name);
+    const traces::ModelFile file = traces::read_model(name);
+    for (const std::string& note : file.notes) print_message("bubblescope: {}: {}\n", name, note);
+    on.model = file.model;
     on.sources.push_back(name);
     return;
   }
@@ -174,6 +177,7 @@ Bytes parse_part(const std::string& text, Bytes memory) {
     part = static_cast<Bytes>(static_cast<double>(memory) * static_cast<double>(percent) / 1e8);
   } else {
     part = parse_bytes(text);
+    warn_of_bare_size("--reserve-memory", text, "bytes", "GiB");
   }
   if (part < 0) throw Error("--reserve-memory " + text + " is below zero; give 0 or more");
   if (part < memory) return part;
@@ -275,7 +279,9 @@ void add_state_options(CommandFlags& app, ModelOptions& options) {
 void add_precision_options(CommandFlags& app, ModelOptions& options) {
   const Heading heading(app, kModelHeading);
   add_choice<MatrixType>(
-      app, {"--precision", "of products with weights; attention and the head have 16 bits"},
+      app,
+      {"--precision",
+       "of products with weights (default bf16); attention and the head have 16 bits"},
       choices_of(kMatrixTypes), [&options](MatrixType type) { options.matrices = type; });
   app.add_option("--seq-length", options.sequence, "tokens of a sequence (default: the model's)")
       ->check(InRange(1, 1 << 24));

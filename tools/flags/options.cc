@@ -67,10 +67,18 @@ MemoryDelta parse_delta(const std::string& text) {
   return delta;
 }
 
+/// Parses "0.5" or "50%".
 Millionths parse_share(const std::string& text) {
-  const Millionths share = parse_millionths(text);
-  if (share < 0 || share > kWhole)
-    throw Error("'" + text + "' is not a fraction; write one from 0 to 1");
+  const Error refusal("'" + text + "' is not a fraction; write one from 0 to 1, or 0% to 100%");
+  const bool is_percent = text.ends_with('%');
+  Millionths share = 0;
+  try {
+    share = parse_millionths(is_percent ? text.substr(0, text.size() - 1) : text);
+  } catch (const Error&) {
+    throw refusal;
+  }
+  if (is_percent) share /= 100;
+  if (share < 0 || share > kWhole) throw refusal;
   return share;
 }
 
@@ -270,9 +278,9 @@ void add_duration_options(CommandFlags& app, CostOptions& options) {
 
 /// Adds how ops and messages become instructions.
 void add_lowering_options(CommandFlags& app, CostOptions& options) {
-  add_choice<Overlap>(app, {"--overlap", "how an overlapped forward-backward pair runs"},
-                      choices_of(kOverlaps),
-                      [&options](Overlap overlap) { options.lower.overlap = overlap; });
+  add_choice<Overlap>(
+      app, {"--overlap", "how an overlapped forward-backward pair runs (default atomic)"},
+      choices_of(kOverlaps), [&options](Overlap overlap) { options.lower.overlap = overlap; });
   add_parsed(app,
              {"--p2p-mode", "what posted sends and receives do (default dataflow)", mode_names()},
              [&options](const std::string& text) {
@@ -296,7 +304,9 @@ void add_cost_options(CommandFlags& app, CostOptions& options) {
   add_update_options(app, options);
   using Per = UniformCost::Per;
   add_choice<Per>(
-      app, {"--costs-per", "whether times are per rank's whole share, per chunk or per slice"},
+      app,
+      {"--costs-per",
+       "whether times are per rank's whole share, per chunk or per slice (default rank)"},
       {{"rank", Per::kRank}, {"chunk", Per::kChunk}, {"slice", Per::kSlice}},
       [&options](Per per) { options.uniform.per = per; });
   app.add_option("--costs", options.file, "costs per stage, links and memory (json)")

@@ -6,6 +6,7 @@
 
 #include "sim/ir/error.h"
 #include "sim/ir/number.h"
+#include "tools/flags/bare_size.h"
 #include "tools/flags/choice.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/words.h"
@@ -195,14 +196,20 @@ void add_partition_options(CommandFlags& app, PartitionOptions& options) {
               "SPEED"},
              [&options](const std::string& text) {
                options.bytes_per_second.clear();
-               for (const std::string& part : split(text, ','))
+               for (const std::string& part : split(text, ',')) {
                  options.bytes_per_second.push_back(parse_bandwidth(part));
+                 warn_of_bare_size("--bandwidth", part, "bytes per second", "GB/s");
+               }
              });
   app.add_option("--repeat-layers", options.repeats,
                  "layers that the enc- and dec- rows of an Aceso profile represent")
       ->check(InRange(1, 10'000));
   add_parsed(app, {"--memory", "what one worker can hold, such as 16GB", "SIZE"},
-             [&options](const std::string& text) { options.memory = parse_bytes(text); });
+             [&options](const std::string& text) {
+               options.memory = parse_bytes(text);
+               options.memory_text = text;
+               warn_of_bare_size("--memory", text, "bytes", "GB");
+             });
   add_layers_option(app, options);
   add_method_options(app, options);
   add_cost_file_options(app, options);

@@ -32,6 +32,7 @@ struct PartitionOptions {
   bool straight = false;
   bool counts_transfers = false;
   std::optional<Bytes> memory;
+  std::string memory_text;  ///< as it was given
   schedules::UnevenEnds ends;
   std::string schedule = "1f1b";
   std::optional<std::int32_t> microbatches;

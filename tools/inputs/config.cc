@@ -63,6 +63,8 @@ ModelOnDevices resolve_model(const PredictOptions& options) {
   if (!recompute.empty()) on.parallel.recompute = recompute[0];
   if (options.model.gradients) on.parallel.gradients = *options.model.gradients;
   on.assumptions.pairs_hide_exchange = options.cost.lower.overlap == Overlap::kFused;
+  if (options.loss) on.replaced.emplace_back("a lost rank");
+  if (options.policy) on.replaced.emplace_back("an order that ranks choose during the step");
   on.parallel.layers_of_stage = layers_of(options.shape.layout, on.model);
   return on;
 }

@@ -227,16 +227,16 @@ std::string describe_memory_problem(const PlacedModel& placed, const BubbleRepor
   const ModelFit fit = find_fit(placed, report);
   if (ranks.empty() || fit.fits()) return {};
   const RankMemory& fullest = ranks[fit.rank];
+  const Bytes limit = placed.on.usable_memory(static_cast<std::int32_t>(fit.rank));
   std::int64_t over = 0;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank)
     over += ranks[rank].peak > placed.on.usable_memory(static_cast<std::int32_t>(rank)) ? 1 : 0;
   return fmt::format(
-      "{} of {} ranks do not fit: rank {} needs {} GiB of {} ({} of states, {} of activations); "
-      "{}",
-      over, ranks.size(), fit.rank, gibibytes_text(fullest.peak),
-      gibibytes_text(placed.on.usable_memory(static_cast<std::int32_t>(fit.rank))),
-      gibibytes_text(fullest.states.total()), gibibytes_text(fullest.activations),
-      remedy(placed, fullest));
+      "{} of {} ranks do not fit: rank {} needs {} GiB of {}, {} too much ({} of states, {} of "
+      "activations); {}",
+      over, ranks.size(), fit.rank, gibibytes_text(fullest.peak), gibibytes_text(limit),
+      format_bytes(fullest.peak - limit), gibibytes_text(fullest.states.total()),
+      gibibytes_text(fullest.activations), remedy(placed, fullest));
 }
 
 void report_model_notes(const PlacedModel& placed, const BubbleReport& report, bool explain) {

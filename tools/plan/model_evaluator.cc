@@ -26,7 +26,8 @@ namespace {
 /// Returns `plan` with a note on its insufficient memory.
 Outcome too_full(std::optional<Plan> plan, const char* what, Bytes needed, Bytes usable) {
   return {std::move(plan),
-          fmt::format("{} {} of {}", what, format_bytes(needed), format_bytes(usable)),
+          fmt::format("{} {} of {}, {} too much", what, format_bytes(needed), format_bytes(usable),
+                      format_bytes(needed - usable)),
           static_cast<double>(needed) / static_cast<double>(usable) - 1};
 }
 

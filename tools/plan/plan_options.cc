@@ -170,7 +170,8 @@ void add_run_options(CommandFlags& app, PlanRun& options) {
   app.add_option("--merge", options.parts,
                  "the files of all shards: prints the plan that one machine would print; no other "
                  "flags but --format, --top and --svg are needed")
-      ->type_name("FILE...");
+      ->type_name("FILE")
+      ->takes_words();
   app.add_flag("--wide", options.wide,
                "all columns of tables, also where the terminal is narrower");
   app.add_option("--svg", options.svg, "the heat map as a picture")->type_name("FILE");
@@ -202,7 +203,8 @@ void finish_question(const CommandFlags& app, std::size_t flags, PlanQuestion& q
   expect_no_microbatches(app, question);
   expect_one_cost_source(question.predict);
   expect_ranks(question.axes.ranks);
-  question.varies_context = app.count("--cp") > 0;
+  for (const char* flag : {"--cp", "--recompute", "--overlap"})
+    if (app.count(flag) > 0) question.given.emplace_back(flag);
   question.words = app.given_words(flags);
 }
 

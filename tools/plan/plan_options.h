@@ -19,7 +19,7 @@ struct PlanQuestion {
   std::vector<std::string> words;  ///< its flags and their values
   Axes axes;  ///< empty: 4 ranks, 1 chunk, 8 micro-batches; for a model, whatever fits
   ModelAxes model_axes;
-  bool varies_context = false;  ///< --cp was given
+  std::vector<std::string> given;  ///< of the flags that a plan may try in more ways
   std::string schedules = "all";
   PredictOptions predict;
   bool whole_model = false;

@@ -17,8 +17,10 @@
 #include "tools/inputs/config.h"
 #include "tools/inputs/predict.h"
 #include "tools/inputs/schedule_notes.h"
-#include "tools/inputs/unused_costs.h"
+#include "tools/inputs/unused_flags.h"
 #include "tools/print.h"
+#include "traces/plans/runs_in.h"
+#include "traces/schedules/pytorch_csv.h"
 
 namespace bubblescope::tools {
 
@@ -67,6 +69,16 @@ void warn_of_split_backwards(const std::vector<ValidSchedule>& orders, const Uni
       "bubblescope: backwards are split by {}: they take i {} and w {}, the others b {}\n",
       fmt::join(splitting, ", "), to_text(cost.input_grad), to_text(cost.weight_grad),
       to_text(cost.full_backward()));
+}
+
+bool any_has_pairs(const std::vector<Plan>& ranked, const PredictOptions& options) {
+  for (const Configuration& configuration : smallest_of_each(ranked)) {
+    const ValidSchedule order = order_of(configuration, options);
+    for (const RankOrder& ops : order->order)
+      for (const Op& op : ops)
+        if (op.pairing != Pairing::kAlone) return true;
+  }
+  return false;
 }
 
 void warn_of_missing_flushes(const ValidSchedule& order) {
@@ -119,17 +131,52 @@ void report_defaults(const Axes& axes, const ShapeOptions& shape) {
 }
 
 void warn_of_plans(const std::vector<Plan>& ranked, const PredictOptions& options) {
+  const std::vector<Configuration> smallest = smallest_of_each(ranked);
   std::vector<ValidSchedule> orders;
   std::vector<Program> programs;
-  for (const Configuration& configuration : smallest_of_each(ranked)) {
+  orders.reserve(smallest.size());
+  programs.reserve(smallest.size());
+  std::vector<StepOps> steps;
+  for (const Configuration& configuration : smallest) {
     const ValidSchedule& order = orders.emplace_back(order_of(configuration, options));
     warn_of_missing_flushes(order);
     auto lowered = lower(order, choose_lowering(order, options));
-    if (auto* program = std::get_if<Program>(&lowered)) programs.push_back(std::move(*program));
+    auto* const program = std::get_if<Program>(&lowered);
+    if (program == nullptr) continue;
+    steps.push_back({&order.get(), &programs.emplace_back(std::move(*program))});
   }
-  if (programs.empty() || options.model.given()) return;
-  warn_of_unused_costs(options.cost.uniform, programs);
-  if (options.cost.file.empty()) warn_of_split_backwards(orders, options.cost.uniform);
+  warn_of_unused_flags(options, steps);
+  if (options.model.given()) {
+    warn_of_unused_unit(options.memory, "plans of a model show bytes");
+  } else if (!steps.empty() && options.cost.file.empty()) {
+    warn_of_split_backwards(orders, options.cost.uniform);
+  }
+}
+
+void note_untried(const std::vector<Plan>& ranked, const PredictOptions& options,
+                  const std::vector<std::string>& given) {
+  struct Untried {
+    const char* flag;
+    const char* values;
+    bool may_help;
+  };
+  const bool has_experts = resolve_model(options).model.experts.has_value();
+  const Untried all[] = {
+      {"--cp", "1,2,4 (sequences split over ranks)", true},
+      {"--recompute", "none,selective,full", true},
+      {"--overlap", "fused (pairs that hide the experts' messages)",
+       has_experts && any_has_pairs(ranked, options)},
+  };
+  std::string text;
+  for (const Untried& next : all)
+    if (next.may_help && std::find(given.begin(), given.end(), next.flag) == given.end())
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", next.flag, next.values);
+  if (!text.empty()) print_message("bubblescope: not tried, and may be faster: {}\n", text);
+}
+
+std::string find_pytorch_refusal(const Plan& plan, const PredictOptions& options) {
+  if (!traces::frameworks_of(plan.configuration).empty()) return "";
+  return traces::why_not_pytorch_csv(order_of(plan.configuration, options));
 }
 
 void warn_of_other_runtime(traces::Framework framework, const ModelOptions& model) {

@@ -1,6 +1,7 @@
 // Warnings about a plan, on stderr: once per plan, not once per row.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "sim/analysis/plan.h"
@@ -23,5 +24,14 @@ void warn_of_plans(const std::vector<Plan>& ranked, const PredictOptions& option
 /// Warns that the plans were predicted for another runtime than that of `framework`, which they are
 /// written for.
 void warn_of_other_runtime(traces::Framework framework, const ModelOptions& model);
+
+/// Notes what the sweep over a model's configurations leaves out and may be faster, except for the
+/// flags that were given.
+void note_untried(const std::vector<Plan>& ranked, const PredictOptions& options,
+                  const std::vector<std::string>& given);
+
+/// Where no framework has a plan's schedule by name, returns why 'convert --to pytorch-csv' refuses
+/// it; empty if it does not.
+std::string find_pytorch_refusal(const Plan& plan, const PredictOptions& options);
 
 }  // namespace bubblescope::tools

@@ -48,6 +48,16 @@ void set_gemms(Gpu& gpu, const JsonNode& list) {
   gpu.kernels.half_size = fitted.half_size;
 }
 
+/// A bare number is of bytes, which is not what "memory": 80 means.
+Bytes device_memory_of(const JsonNode& node) {
+  constexpr Bytes kLeast = Bytes{1} << 20;
+  const Bytes memory = node.bytes();
+  if (memory < kLeast)
+    node.refuse("is " + std::to_string(memory) +
+                " bytes; write the memory of a device with its unit, such as \"80GiB\"");
+  return memory;
+}
+
 }  // namespace
 
 Gpu parse_gpu(std::string_view text, const std::string& file) {
@@ -65,7 +75,7 @@ Gpu parse_gpu(std::string_view text, const std::string& file) {
   if (const auto peak = given("peak_teraflops")) gpu.peak_flops = peak->positive_number() * 1e12;
   if (const auto reached = given("reachable_teraflops"))
     gpu.reachable_flops = reached->positive_number() * 1e12;
-  if (const auto memory = given("memory")) gpu.memory = memory->bytes();
+  if (const auto memory = given("memory")) gpu.memory = device_memory_of(*memory);
   if (const auto rate = given("memory_gigabytes_per_second"))
     gpu.memory_bytes_per_second = rate->positive_number() * 1e9;
   if (const auto devices = given("per_node")) gpu.per_node = devices->integer32(1, 65'536);
@@ -73,7 +83,6 @@ Gpu parse_gpu(std::string_view text, const std::string& file) {
   if (const auto link = given("between_nodes")) gpu.outside = link_of(*link);
   if (const auto link = given("host")) gpu.host = link_of(*link);
   if (const auto gemms = node.find("gemms")) set_gemms(gpu, *gemms);
-  if (gpu.memory <= 0) throw Error(file + ": a device has some memory; correct memory");
   if (gpu.reachable_flops > gpu.peak_flops)
     throw Error(file + ": more is reachable than the peak; correct reachable_teraflops");
   return gpu;

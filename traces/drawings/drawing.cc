@@ -255,7 +255,8 @@ class TimelineDrawing {
     entries.push_back("· idle");
     const bool colour = options_.colour;
     if (layout_.labelled && continued && !colour) entries.push_back("─ continues");
-    if (paired) entries.push_back(colour ? "underlined: overlapped pair" : "═ overlapped pair");
+    if (paired && (colour || layout_.labelled))
+      entries.push_back(colour ? "underlined: overlapped pair" : "═ overlapped pair");
     if (palette_.chunks() > 1)
       entries.push_back(fmt::format("{}: {}", colour ? "lighter" : "lower case",
                                     record_.schedule->pipelines > 1     ? "second pipeline"

@@ -10,6 +10,7 @@
 #include <limits>
 #include <utility>
 
+#include "sim/ir/bytes_text.h"
 #include "sim/ir/error.h"
 #include "traces/files/input_limit.h"
 
@@ -117,9 +118,8 @@ namespace {
 
 std::string unpacks_too_far(std::size_t max_size) {
   return fmt::format(
-      "unpacks to more than {} MiB, which is the limit for its size; `max_input` "
-      "SIZE raises it",
-      max_size >> 20);
+      "unpacks to more than {}, which is the limit for its size; `max_input` SIZE raises it",
+      format_bytes(static_cast<Bytes>(max_size)));
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "sim/ir/bytes_text.h"
+
 namespace bubblescope::traces {
 
 namespace {
@@ -42,8 +44,8 @@ std::size_t max_parsed(std::size_t text) {
 }
 
 std::string describe_too_large(const std::string& file, std::size_t max_size) {
-  return fmt::format("{} has more than {} MiB, which is the limit; `max_input` SIZE raises it",
-                     file, max_size >> 20);
+  return fmt::format("{} has more than {}, which is the limit; `max_input` SIZE raises it", file,
+                     format_bytes(static_cast<Bytes>(max_size)));
 }
 
 }  // namespace bubblescope::traces

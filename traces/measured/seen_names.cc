@@ -121,6 +121,13 @@ Pattern pattern_of(std::string_view name) {
   return pattern;
 }
 
+/// Whether a name counts steps and nothing else, as "ProfilerStep#2": it is no op.
+bool is_step_marker(const std::string& name) {
+  const Pattern pattern = pattern_of(name);
+  return guess_kind(lower(name)) == nullptr && pattern.numbers.size() == 1 &&
+         pattern.numbers.front().first == "step";
+}
+
 }  // namespace
 
 void SeenNames::add(std::string_view name, std::size_t times) {
@@ -151,9 +158,12 @@ std::string SeenNames::describe() const {
     const std::string name = lower(group->example);
     return guess_kind(name) != nullptr && !mentions_messages(name);
   };
-  const auto best = std::find_if(order.begin(), order.end(), fits);
-  const Group& example = best != order.end() ? **best : *order.front();
-  return text + "; a rule in `rules` can say what they mean: " + suggest_rule(example.example);
+  auto best = std::find_if(order.begin(), order.end(), fits);
+  if (best == order.end())
+    best = std::find_if(order.begin(), order.end(),
+                        [](const Group* group) { return !is_step_marker(group->example); });
+  if (best == order.end()) return text;
+  return text + "; a rule in `rules` can say what they mean: " + suggest_rule((*best)->example);
 }
 
 std::string suggest_rule(std::string_view name) {

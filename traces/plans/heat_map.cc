@@ -69,8 +69,9 @@ struct HeatMap {
     return index < alphabet.size() ? alphabet.substr(index, 1) : "?";
   }
   bool is_modelled() const { return !best.empty() && best.begin()->second->mfu.has_value(); }
-  std::string title() const {
-    return is_modelled() ? "MFU of the best plan at each shape; darker is slower"
+  std::string title(bool is_shaded) const {
+    return is_modelled() ? std::string("MFU of the best plan at each shape") +
+                               (is_shaded ? "; darker is slower" : "")
                          : "time per sample above the best's, of the best plan at each shape";
   }
   std::string corner() const { return fmt::format("{} \\ {}", row_axis.name, column_axis.name); }
@@ -147,7 +148,7 @@ std::string write_heat_map_text(const std::vector<Plan>& ranked, const PlanTextO
   const auto columns = static_cast<std::size_t>(std::max(2, (options.width - 10) / kCell));
   const HeatMap map = map_of(ranked, 16, columns);
   if (map.best.size() < 2) return "";
-  std::string text = map.title() + "\n";
+  std::string text = map.title(options.colour) + "\n";
   text += fmt::format("{:<9}", map.corner());
   for (const std::int32_t count : map.columns) text += fmt::format("{:>{}}", count, kCell);
   for (const std::int32_t row : map.rows) {
@@ -197,7 +198,7 @@ std::string write_heat_map_svg(const std::vector<Plan>& ranked) {
     return kLeft + static_cast<double>(column) * kCellWidth;
   };
   SvgCanvas canvas;
-  canvas.text({12, 20}, "class=\"title\"", map.title());
+  canvas.text({12, 20}, "class=\"title\"", map.title(true));
   canvas.text({12, kTop - 10}, "class=\"note\"", map.corner());
   for (std::size_t column = 0; column < map.columns.size(); ++column)
     canvas.text({column_at(column) + kCellWidth / 2, kTop - 10}, "class=\"axis\"",

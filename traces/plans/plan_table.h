@@ -36,6 +36,8 @@ struct PlanTable {
   std::optional<KnownErrors> errors;
   std::string no_errors;  ///< why there are none
   bool modelled = false;
+  /// Where no framework has #1 by name, why PyTorch's CSV cannot hold it either; empty if it can.
+  std::string not_in_pytorch_csv;
   bool any_framework = true;  ///< the plans are not restricted to one framework's
   std::vector<Refusal> refusals;
   std::vector<BreakEven> break_evens;

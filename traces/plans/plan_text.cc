@@ -198,9 +198,13 @@ std::string write_frameworks(const PlanTable& table) {
   if (!table.any_framework) return "";
   const std::vector<std::string> best = frameworks_of(table.plans[0].configuration);
   std::string text = "runs in  ";
-  text += best.empty() ? "no framework has #1 by name, 'convert `to` pytorch-csv' hands it to "
-                         "PyTorch"
-                       : fmt::format("#1 in {}", fmt::join(best, ", "));
+  const std::string& refusal = table.not_in_pytorch_csv;
+  if (!best.empty())
+    text += fmt::format("#1 in {}", fmt::join(best, ", "));
+  else if (refusal.empty())
+    text += "no framework has #1 by name, 'convert `to` pytorch-csv' hands it to PyTorch";
+  else
+    text += "no framework has #1 by name, and " + refusal.substr(0, refusal.find(';'));
   for (const std::string& framework : known_frameworks()) {
     const auto first = std::find_if(table.plans.begin(), table.plans.end(), [&](const Plan& plan) {
       return runs_in(plan.configuration, framework);

@@ -120,7 +120,11 @@ void write_causes_json(JsonWriter& json, const CauseReport& report, Nanos step) 
 
 std::string write_causes_text(const CauseReport& report, Nanos step, bool has_replicas) {
   if (!report.is_known)
-    return "cause:    unknown: the trace does not say how long messages travel\n";
+    return fmt::format(
+        "cause:    unknown: messages leave some time after their ops, and replayed without that "
+        "time\n"
+        "          the step takes {}, so that no replay can tell causes apart\n",
+        format_time(report.replayed));
   std::string text;
   std::size_t shown = 0;
   for (const Cause& cause : report.causes) {

@@ -104,9 +104,13 @@ void write_slowdown(JsonWriter& json, const Iterations& iterations) {
   json.end_object();
 }
 
+}  // namespace
+
 bool has_replicas(const Iterations& iterations) {
   return !iterations.whole_steps.empty() && iterations.whole_steps.size() < iterations.rows.size();
 }
+
+namespace {
 
 std::string slowdown_text(const SlowdownReport& slowdown, bool has_replicas) {
   const auto slowest =

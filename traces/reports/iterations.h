@@ -60,6 +60,9 @@ struct Iterations {
 /// The mean time of the whole steps, or of the makespans if there are no whole steps.
 Nanos compute_mean_step(const Iterations& iterations);
 
+/// Whether steps were measured on several replicas of the pipeline.
+bool has_replicas(const Iterations& iterations);
+
 /// Removes bubbles, stragglers and slowdown, for reports with the verdict kNone.
 Iterations remove_conclusions(Iterations iterations);
 

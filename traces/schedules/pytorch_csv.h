@@ -19,8 +19,13 @@ namespace bubblescope::traces {
 /// file. Throws Error: file, row, column and text of the first fault, and what to write instead.
 Schedule read_pytorch_csv(std::string_view text, const std::string& file);
 
-/// Compute ops and idle slots; messages are left out.
-/// Throws Error for what the grammar cannot express: slices, recomputation, replicas of a stage.
+/// Why PyTorch could not run the schedule from a CSV: the grammar has no words for slices,
+/// recomputation, copies and replicas of a stage, and the runtime expects every micro-batch in
+/// every stage. Empty if it could.
+std::string why_not_pytorch_csv(const Schedule& schedule);
+
+/// Compute ops and idle slots; messages are left out. Throws Error where why_not_pytorch_csv()
+/// gives a reason.
 std::string write_pytorch_csv(const Schedule& schedule);
 
 /// Also writes all messages and the other actions of a release's lists (make_pytorch_lists). Throws

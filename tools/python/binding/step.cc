@@ -13,7 +13,7 @@
 #include "tools/inputs/model_headline.h"
 #include "tools/inputs/model_report.h"
 #include "tools/inputs/predict_report.h"
-#include "tools/inputs/unused_costs.h"
+#include "tools/inputs/unused_flags.h"
 #include "traces/reports/report_json.h"
 #include "traces/reports/text_report.h"
 #include "traces/text/shown_ranks.h"
@@ -47,7 +47,8 @@ void expect_shape(const Schedule& schedule, const PredictOptions& options) {
 }
 
 void warn_of_step(const TimedStep& step, const PredictOptions& options) {
-  warn_of_unused_costs(options.cost.uniform, std::span(&step.program, 1));
+  const StepOps ops{&step.schedule.get(), &step.program};
+  warn_of_unused_flags(options, std::span(&ops, 1));
   if (step.models.placed)
     report_model_notes(*step.models.placed, step.report, options.model.explain);
 }

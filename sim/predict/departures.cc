@@ -1,0 +1,45 @@
+// Looks through the Config for what no published run had.
+#include "sim/predict/departures.h"
+
+#include <variant>
+
+namespace bubblescope::inline sim {
+
+namespace {
+
+/// Whether the step ends in another way than it usually does in training.
+bool ends_differently(const Schedule& schedule, const Config& config) {
+  const auto* const model = std::get_if<ModelCosts>(&config.costs);
+  if (model == nullptr || model->default_update) return false;
+  const UpdateOptions usual = choose_model_update(schedule);
+  const UpdateOptions& chosen = config.lower.update;
+  return chosen.optimizer != usual.optimizer || chosen.reduction != usual.reduction;
+}
+
+bool waits_for_messages(const LowerOptions& lower) {
+  return lower.mode != P2pMode::kDataflow || lower.send_budget;
+}
+
+}  // namespace
+
+std::vector<std::string> find_departures(const Schedule& schedule, const Config& config) {
+  struct Departure {
+    const char* what;
+    bool is_given;
+  };
+  const Departure all[] = {
+      {"an injected fault", !config.injections.empty()},
+      {"a slow rank", !config.slow_ranks.empty()},
+      {"micro-batches that arrive during the step", !config.arrivals.empty()},
+      {"another end of the step than training has", ends_differently(schedule, config)},
+      {"a schedule without flushes", !schedule.weights.empty()},
+      {"offloaded activations", config.moves.offload.has_value()},
+      {"ranks that wait for their sends", waits_for_messages(config.lower)},
+  };
+  std::vector<std::string> found;
+  for (const Departure& departure : all)
+    if (departure.is_given) found.emplace_back(departure.what);
+  return found;
+}
+
+}  // namespace bubblescope::inline sim

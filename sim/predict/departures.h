@@ -1,0 +1,17 @@
+// Departures: what changes a step and no published run had, so that the errors of published runs
+// say nothing about its prediction.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/ir/schedule.h"
+#include "sim/predict/config.h"
+
+namespace bubblescope::inline sim {
+
+/// Returns what a prediction has beyond the runs behind sim/model/known_errors.h: "a slow rank",
+/// "an injected fault". Empty where the step is one that published runs may have had.
+std::vector<std::string> find_departures(const Schedule& schedule, const Config& config);
+
+}  // namespace bubblescope::inline sim

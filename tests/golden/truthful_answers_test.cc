@@ -1,0 +1,122 @@
+// Answers that must not mislead: what is compared, what was left out, which flag is meant.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/support/command.h"
+#include "tests/support/temporary_folder.h"
+
+namespace bubblescope::tests {
+namespace {
+
+using Json = nlohmann::json;
+
+class TruthfulAnswers : public TemporaryFolder {
+ protected:
+  static void expect_says(const std::string& arguments, int status, const std::string& says) {
+    const CommandOutcome outcome = run_with_messages(arguments);
+    EXPECT_EQ(outcome.status, status) << arguments << "\n" << outcome.output;
+    EXPECT_NE(outcome.output.find(says), std::string::npos) << arguments << "\n" << outcome.output;
+  }
+};
+
+// A list that took every word would take the schedule, too.
+TEST_F(TruthfulAnswers, FlagsTakeOneWordEach) {
+  for (const char* flag : {"--fail-if 'bubble_ratio>0.9'", "--slow rank=1,factor=2",
+                           "--inject rank=1,delay=5", "--assume tensor_exposed=0.5"})
+    EXPECT_EQ(run_command(std::string("simulate ") + flag + " 1f1b --pp 4 -m 8").status, 0) << flag;
+  expect_says("simulate --fail-if 'bubble_ratio>0.9' --fail-if 'bubble_ratio>0.1' 1f1b --pp 4 -m 8",
+              1, "failed: bubble_ratio>0.1");
+}
+
+// PyTorch 2.15 ends with "Got 2 FORWARD microbatches for stage 0, expected 4" for chimera.
+TEST_F(TruthfulAnswers, PlansPromiseWhatConvertDoes) {
+  const std::string promise = "hands it to PyTorch";
+  for (const char* name : {"bpipe", "chimera", "chimera-halving", "chimera-doubling", "gems",
+                           "hanayo", "seq1f1b", "terapipe", "v-half", "zb-h2"}) {
+    const std::string plan =
+        run_command("plan --pp 4 -m 8 --schedules " + std::string(name)).output;
+    const int status =
+        run_command("convert " + std::string(name) + " --pp 4 -m 8 --to pytorch-csv").status;
+    const bool by_name = plan.find("#1 in ") != std::string::npos;
+    EXPECT_TRUE(by_name || (plan.find(promise) != std::string::npos) == (status == 0)) << plan;
+  }
+  expect_says("convert chimera --pp 4 -m 4 --to pytorch-csv", 2,
+              "2 of 4 micro-batches through stage 0");
+}
+
+TEST_F(TruthfulAnswers, PlansSayWhatTheyLeaveOut) {
+  const std::string plan =
+      "plan --model llama3.1-8b --gpus 8 --global-batch-size 8 --schedules 1f1b ";
+  expect_says(plan, 0,
+              "not tried, and may be faster: --cp 1,2,4 (sequences split over ranks), --recompute");
+  const std::string all = run_with_messages(plan + "--cp 1 --recompute none").output;
+  EXPECT_EQ(all.find("not tried"), std::string::npos) << all;
+  expect_says(
+      "plan --model mixtral-8x7b --gpus 64 --pp 4 --tp 1 --ep 8 --global-batch-size 128 "
+      "--schedules dualpipev",
+      0, "--overlap fused (pairs that hide the experts' messages)");
+}
+
+// Both have a bubble of 3 of 11 ms: 8 micro-batches of 3 ms and 9 ms, 33 ms in all, on 4 ranks; 16
+// and 21 ms, 69 ms, on 8. Per micro-batch that is 4.125 and 4.3125 ms: +4.55 %, and not +109 %.
+TEST_F(TruthfulAnswers, ComparedShapesAreRankedPerMicrobatch) {
+  expect_says("compare 1f1b --shapes 4x8,8x16", 0, "+4.55%");
+  expect_says("compare 1f1b --shapes 4x8,8x16", 0, "time per micro-batch");
+  const std::string alike = run_command("compare 1f1b,gpipe --pp 4 -m 8").output;
+  EXPECT_EQ(alike.find("per mb"), std::string::npos);
+}
+
+TEST_F(TruthfulAnswers, ComparisonsAsCsvSayWhatFits) {
+  const std::string rows =
+      run_command("compare 1f1b,gpipe --pp 4 -m 64 --model llama3-8b --format csv").output;
+  EXPECT_NE(rows.find("microbatches,peak_memory_bytes,head_room_bytes,fits\n\"1f1b\","),
+            std::string::npos)
+      << rows;
+  EXPECT_NE(rows.find(",true\n\"gpipe\","), std::string::npos) << rows;
+  EXPECT_TRUE(rows.ends_with(",false\n")) << rows;
+}
+
+TEST_F(TruthfulAnswers, IntervalsAreOfStepsLikePublishedOnes) {
+  const std::string run = " --pp 4 -m 8 --model llama3-8b --format json ";
+  const auto interval = [&](const std::string& words) {
+    return Json::parse(run_command("simulate " + words + run).output)["interval"];
+  };
+  EXPECT_TRUE(interval("1f1b").is_object());
+  EXPECT_TRUE(interval("1f1b --optimizer barrier --grad-reduction overlap").is_object());
+  for (const char* words :
+       {"1f1b --inject rank=1,delay=5", "1f1b --slow rank=1,factor=2", "1f1b --optimizer none",
+        "pipedream", "1f1b --p2p-mode rendezvous", "1f1b --offload 0.5", "1f1b --policy ready"})
+    EXPECT_TRUE(interval(words).is_null()) << words;
+}
+
+TEST_F(TruthfulAnswers, ChecksReportAllSchedules) {
+  std::ofstream(path("ok.csv")) << "0F0,0B0\n";
+  std::ofstream(path("bad.csv")) << "0F0,xyz\n";
+  std::ofstream(path("dup.csv")) << "0F0,0F0,0B0\n";
+  const std::string all = path("ok.csv") + " " + path("bad.csv") + " " + path("dup.csv");
+  expect_says("check " + all, 2, "bad.csv:1:2");
+  expect_says("check " + all, 2, "dup: not legal");
+  const CommandOutcome json = run_command("check " + all + " --format json");
+  EXPECT_EQ(json.status, 2);
+  const Json list = Json::parse(json.output);
+  ASSERT_EQ(list.size(), 3U);
+  EXPECT_TRUE(list[1]["legal"].is_null());
+  EXPECT_FALSE(list[2]["legal"].get<bool>());
+}
+
+TEST_F(TruthfulAnswers, SizesWithoutUnitsAreNoticed) {
+  std::ofstream(path("gpu.json")) << R"({"like": "h100", "memory": 80})";
+  expect_says(
+      "simulate 1f1b --pp 4 -m 8 --model llama3-8b --gpu " + path("gpu.json"), 2,
+      "/memory: is 80 bytes; write the memory of a device with its unit, such as \"80GiB\"");
+  expect_says("simulate 1f1b --pp 4 -m 8 --offload 2", 2, "one from 0 to 1, or 0% to 100%");
+  EXPECT_EQ(run_command("simulate 1f1b --pp 4 -m 8 --offload 50% --copy 1").output,
+            run_command("simulate 1f1b --pp 4 -m 8 --offload 0.5 --copy 1").output);
+  expect_says("--max-input 16 simulate 1f1b --pp 4 -m 8", 0, "--max-input 16 is 16 bytes");
+}
+
+}  // namespace
+}  // namespace bubblescope::tests

@@ -1,0 +1,256 @@
+// Pairs each flag with what it needs to take effect.
+#include "tools/inputs/unused_flags.h"
+
+#include <algorithm>
+#include <array>
+
+#include "tools/inputs/predict.h"
+#include "tools/print.h"
+
+namespace bubblescope::tools {
+
+namespace {
+
+/// What is in any of the steps.
+struct Contents {
+  std::array<bool, kOpKinds> kinds{};
+  bool pairs = false;
+  bool parts = false;  ///< ranks have several chunks, or sequences several slices
+
+  bool has(OpKind kind) const { return kinds.at(static_cast<std::size_t>(kind)); }
+  bool has_messages() const { return has(OpKind::kSendForward) || has(OpKind::kSendBackward); }
+};
+
+Contents find_contents(std::span<const StepOps> steps) {
+  Contents contents;
+  for (const StepOps& step : steps) {
+    const Shape& shape = step.schedule->shape;
+    contents.parts = contents.parts || shape.chunks > 1 || shape.slices > 1;
+    for (const Instruction& instruction : step.program->instructions) {
+      contents.kinds.at(static_cast<std::size_t>(instruction.op.kind)) = true;
+      contents.pairs = contents.pairs || instruction.op.pairing != Pairing::kAlone;
+    }
+  }
+  return contents;
+}
+
+struct GivenFlag {
+  const char* name;
+  bool is_given;  ///< with another value than the default
+  bool is_used;
+  const char* why;  ///< it is not used
+};
+
+void report(std::span<const GivenFlag> flags) {
+  for (const GivenFlag& flag : flags)
+    if (flag.is_given && !flag.is_used)
+      print_message("bubblescope: {} changes nothing: {}\n", flag.name, flag.why);
+}
+
+bool has_usual_unit(const UniformMemory& memory) {
+  const MemoryDelta usual = UniformMemory{}.unit;
+  return memory.unit.forward == usual.forward && memory.unit.input_grad == usual.input_grad;
+}
+
+bool has_other_fractions(const UniformMemory& memory) {
+  const SavedFractions usual;
+  return memory.saved.full != usual.full || memory.saved.selective != usual.selective;
+}
+
+/// Flags on the execution of ops that the order of a schedule never shows.
+std::array<GivenFlag, 2> order_flags(const PredictOptions& options, const char* why) {
+  const LowerOptions& lower = options.cost.lower;
+  return {{{"--overlap", lower.overlap != LowerOptions{}.overlap, false, why},
+           {"--ranks-per-host-link", lower.ranks_per_host_link > 1, false, why}}};
+}
+
+bool has_layer_costs(const ShapeOptions& shape) {
+  const LayerCosts usual;
+  const LayerCosts& given = shape.layer_costs;
+  return given.embedding != usual.embedding || given.transformer != usual.transformer ||
+         given.prediction != usual.prediction || given.loss != usual.loss;
+}
+
+bool recomputes(const PredictOptions& options, Recompute kind) {
+  const std::vector<Recompute>& chosen = options.moves.recompute;
+  return chosen.empty() || std::find(chosen.begin(), chosen.end(), kind) != chosen.end();
+}
+
+void report_costs(const PredictOptions& options, const Contents& step) {
+  const UniformCost& cost = options.cost.uniform;
+  const UpdateCost& update = cost.update;
+  const bool recompute = step.has(OpKind::kRecompute);
+  const auto is_given = [&](const char* flag) { return options.cost.given.contains(flag); };
+  const GivenFlag flags[] = {
+      {"--i", is_given("--i") && cost.backward, step.has(OpKind::kInputGrad),
+       "no backward is split; all take --b"},
+      {"--w", is_given("--w") && cost.backward, step.has(OpKind::kWeightGrad),
+       "no backward is split; all take --b"},
+      {"--r", cost.recompute.has_value(), recompute && recomputes(options, Recompute::kFull),
+       "the step has no such op; add --recompute full"},
+      {"--r-selective", cost.selective_recompute.has_value(),
+       recompute && recomputes(options, Recompute::kSelective),
+       "the step has no such op; add --recompute selective"},
+      {"--copy", cost.copy > 0, step.has(OpKind::kEvict), "the step has no such op; add --offload"},
+      {"--p2p", cost.message > 0, step.has_messages(), "no message crosses ranks"},
+      {"--optimizer-step", update.optimizer > 0, step.has(OpKind::kOptimizer),
+       "the step has no such op; add --optimizer"},
+      {"--reduce-grad", update.reduce_grad > 0, step.has(OpKind::kReduceGrad),
+       "the step has no such op; add --grad-reduction or --fsdp"},
+      {"--unshard", update.unshard > 0, step.has(OpKind::kUnshard),
+       "the step has no such op; add --fsdp"},
+      {"--norm", cost.norm > 0, step.has(OpKind::kNorm),
+       "the step has no such op; add --optimizer barrier"},
+  };
+  report(flags);
+}
+
+/// Flags that add ops, where the ops take no time unless another flag gives it.
+void report_free_ops(const PredictOptions& options) {
+  const UniformCost& cost = options.cost.uniform;
+  const LowerOptions& lower = options.cost.lower;
+  const bool modelled = options.model.given();
+  const bool has_times = modelled || !options.cost.file.empty();
+  const UpdateCost& update = cost.update;
+  const GivenFlag flags[] = {
+      {"--optimizer", lower.update.optimizer != OptimizerMode::kNone,
+       has_times || update.optimizer > 0 || cost.norm > 0,
+       "its ops take no time; give --optimizer-step or --norm"},
+      {"--grad-reduction", lower.update.reduction != GradReduction::kNone,
+       has_times || update.reduce_grad > 0, "its ops take no time; give --reduce-grad"},
+      {"--fsdp", options.shape.sharded,
+       !options.cost.file.empty() || update.unshard > 0 || update.reduce_grad > 0,
+       modelled ? "its ops take no time with --model, whose states --zero shards"
+                : "its ops take no time; give --unshard or --reduce-grad"},
+  };
+  report(flags);
+}
+
+void report_execution(const PredictOptions& options, const Contents& step) {
+  const LowerOptions& lower = options.cost.lower;
+  const bool modelled = options.model.given();
+  const bool by_stage = modelled || !options.cost.file.empty();
+  const GivenFlag flags[] = {
+      {"--costs-per", options.cost.uniform.per != UniformCost::Per::kRank, !by_stage && step.parts,
+       by_stage ? "other flags give the times" : "ranks have one chunk, and sequences one slice"},
+      {"--overlap", lower.overlap != LowerOptions{}.overlap, step.pairs,
+       "no op of the step is in an overlapped pair, as those of dualpipev are"},
+      {"--lowering", lower.posting != Lowering::kAsap, lower.mode != P2pMode::kDataflow,
+       "nothing is posted with --p2p-mode dataflow; give another mode"},
+      {"--ranks-per-host-link", lower.ranks_per_host_link > 1, step.has(OpKind::kEvict),
+       "nothing is copied to the host; add --offload"},
+      {"--release", options.memory.release != Release::kWeightGrad, step.has(OpKind::kInputGrad),
+       "no backward is split"},
+      {"--saved-fraction", has_other_fractions(options.memory),
+       !modelled && step.has(OpKind::kRecompute),
+       modelled ? "--model gives the bytes that are saved"
+                : "nothing is recomputed; add --recompute"},
+      {"--layout-costs", has_layer_costs(options.shape), !modelled && !options.shape.layout.empty(),
+       modelled ? "--model gives the times of layers" : "there are no layers; add --layout"},
+  };
+  report(flags);
+}
+
+void report_model(const PredictOptions& options, bool has_experts) {
+  const Parallelism& parallel = options.model.parallel;
+  const GivenFlag flags[] = {
+      {"--no-sequence-parallel", !parallel.sequence_parallel, parallel.tensor > 1,
+       "there is one tensor rank; add --tp"},
+      {"--etp", parallel.expert_tensor.has_value(), has_experts, "the model has no experts"},
+  };
+  report(flags);
+}
+
+}  // namespace
+
+void warn_of_unused_flags(const PredictOptions& options, std::span<const StepOps> steps) {
+  if (steps.empty()) return;
+  const Contents contents = find_contents(steps);
+  report_costs(options, contents);
+  report_free_ops(options);
+  report_execution(options, contents);
+  if (options.model.on_devices)
+    report_model(options, options.model.on_devices->model.experts.has_value());
+}
+
+void warn_of_unused_unit(const UniformMemory& memory, const std::string& why) {
+  if (has_usual_unit(memory) || !memory.cap.empty()) return;
+  print_message("bubblescope: --mem changes nothing: {}; give --cap in its unit\n", why);
+}
+
+namespace {
+
+std::vector<const ScheduleDef*> find_definitions(const std::vector<std::string>& names) {
+  std::vector<const ScheduleDef*> definitions;
+  for (const std::string& name : names)
+    if (const ScheduleDef* def = Registry<ScheduleDef>::instance().find(name))
+      definitions.push_back(def);
+  return definitions;
+}
+
+}  // namespace
+
+void warn_of_unused_shape(const PredictOptions& options, const std::vector<std::string>& names) {
+  if (std::any_of(names.begin(), names.end(), is_schedule_file)) return;
+  ShapeOptions used;
+  for (const ScheduleDef* def : find_definitions(names)) {
+    const ShapeOptions taken = drop_unused_flags(options, *def).shape;
+    if (taken.chunks) used.chunks = taken.chunks;
+    if (taken.group_size) used.group_size = taken.group_size;
+    if (taken.slices) used.slices = taken.slices;
+    if (taken.in_flight) used.in_flight = taken.in_flight;
+    if (!taken.replicas.empty()) used.replicas = taken.replicas;
+    used.moe_overlap = used.moe_overlap || taken.moe_overlap;
+  }
+  constexpr const char* kWhy = "none of these schedules takes it";
+  const ShapeOptions& given = options.shape;
+  const GivenFlag flags[] = {
+      {"--vpp", given.chunks.has_value(), used.chunks.has_value(), kWhy},
+      {"--microbatch-group-size", given.group_size.has_value(), used.group_size.has_value(), kWhy},
+      {"--slices", given.slices.value_or(1) > 1, used.slices.has_value(), kWhy},
+      {"--in-flight", given.in_flight.has_value(), used.in_flight.has_value(), kWhy},
+      {"--replicas", !given.replicas.empty(), !used.replicas.empty(), kWhy},
+      {"--moe-overlap", given.moe_overlap, used.moe_overlap, kWhy},
+  };
+  report(flags);
+}
+
+void warn_of_unused_times(const PredictOptions& options, const std::vector<std::string>& names) {
+  const std::vector<const ScheduleDef*> definitions = find_definitions(names);
+  if (std::any_of(definitions.begin(), definitions.end(),
+                  [](const ScheduleDef* def) { return def->reads_costs; }))
+    return;
+  constexpr const char* kWhy = "the order does not depend on costs";
+  std::vector<GivenFlag> flags;
+  for (const std::string& flag : options.cost.given)
+    flags.push_back({flag.c_str(), true, false, kWhy});
+  flags.push_back({"--network", options.cost.network.has_value(), false, kWhy});
+  flags.push_back(
+      {"--costs-per", options.cost.uniform.per != UniformCost::Per::kRank, false, kWhy});
+  flags.push_back({"--layout-costs", has_layer_costs(options.shape), false, kWhy});
+  const auto others = order_flags(options, kWhy);
+  flags.insert(flags.end(), others.begin(), others.end());
+  report(flags);
+}
+
+void warn_of_unwritten_flags(const PredictOptions& options, const std::string& name) {
+  warn_of_unused_times(options, {name});
+  constexpr const char* kWhy = "what is written has the order alone";
+  const std::vector<const ScheduleDef*> definitions = find_definitions({name});
+  const bool reads_memory = !definitions.empty() && definitions.front()->reads_costs;
+  const UniformMemory& memory = options.memory;
+  const LowerOptions& lower = options.cost.lower;
+  const GivenFlag flags[] = {
+      {"--inject", !options.injections.empty(), false, kWhy},
+      {"--optimizer", lower.update.optimizer != OptimizerMode::kNone, false, kWhy},
+      {"--grad-reduction", lower.update.reduction != GradReduction::kNone, false, kWhy},
+      {"--p2p-mode", lower.mode != P2pMode::kDataflow, false, kWhy},
+      {"--cap", !memory.cap.empty() || !memory.cap_bytes.empty(), reads_memory, kWhy},
+      {"--mem", !has_usual_unit(memory), reads_memory, kWhy},
+      {"--release", memory.release != Release::kWeightGrad, reads_memory, kWhy},
+      {"--saved-fraction", has_other_fractions(memory), reads_memory, kWhy},
+  };
+  report(flags);
+}
+
+}  // namespace bubblescope::tools

@@ -1,0 +1,37 @@
+// Warns about flags that a step has no use for.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/ir/program.h"
+#include "sim/ir/schedule.h"
+#include "tools/flags/options.h"
+
+namespace bubblescope::tools {
+
+/// The ops of a step, which say what flags can have changed.
+struct StepOps {
+  const Schedule* schedule = nullptr;
+  const Program* program = nullptr;
+};
+
+/// Reports on stderr each flag that changed nothing in any of the steps, and why: "bubblescope:
+/// --overlap changes nothing: no op of the step is in an overlapped pair". A question about an
+/// optimizer step must not be answered with a step that has none.
+void warn_of_unused_flags(const PredictOptions& options, std::span<const StepOps> steps);
+
+/// Reports a --mem without a --cap in its unit, where nothing else shows that unit; `why` says so.
+void warn_of_unused_unit(const UniformMemory& memory, const std::string& why);
+
+/// Reports the flags of shapes that none of these schedules takes; a file takes all.
+void warn_of_unused_shape(const PredictOptions& options, const std::vector<std::string>& names);
+
+/// Reports the flags of times where orders alone are checked, and none depends on costs.
+void warn_of_unused_times(const PredictOptions& options, const std::vector<std::string>& names);
+
+/// Reports flags of times, memory and execution that a written order does not show.
+void warn_of_unwritten_flags(const PredictOptions& options, const std::string& name);
+
+}  // namespace bubblescope::tools

@@ -143,7 +143,8 @@ class Config {
     for (const std::string& key : asked_)
       if (!node_.find(key.c_str())) missing.push_back(key);
     std::vector<std::string> notes = notes_;
-    for (const std::string& key : node_.keys()) {
+    for (const JsonNode& member : node_.members()) {
+      const std::string key = member.key();
       const std::string near = asked_.contains(key) ? "" : find_nearest_name(key, missing);
       if (is_typo(key, near)) notes.push_back("'" + key + "' is not read; '" + near + "' would be");
     }

@@ -218,13 +218,6 @@ std::optional<JsonNode> JsonNode::find(JsonKey key) const& {
   return JsonNode(*value_->find(found), *this, found, 0);
 }
 
-std::vector<std::string> JsonNode::keys() const {
-  std::vector<std::string> names;
-  if (!is_object()) return names;
-  for (const auto& [key, value] : value_->items()) names.push_back(key);
-  return names;
-}
-
 std::size_t JsonNode::size() const {
   if (!value_->is_array()) refuse("must be an array");
   return value_->size();

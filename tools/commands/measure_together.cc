@@ -91,9 +91,11 @@ class Rounds {
 
   std::optional<double> read_sm_mhz() const { return jobs_[0]->read_sm_mhz(); }
 
-  /// Whether the run that broke down had failed, not hung or been interrupted.
-  bool has_failed() const {
-    return broken_ && jobs_[*broken_]->breakdown()->reason == exec::AbortReason::kFailure;
+  /// Why a run broke down; null if none did, or if it hung or was interrupted.
+  const std::string* find_failure() const {
+    if (!broken_) return nullptr;
+    const exec::Breakdown& breakdown = *jobs_[*broken_]->breakdown();
+    return breakdown.reason == exec::AbortReason::kFailure ? &breakdown.message : nullptr;
   }
 
   void report_first_block(const OnMeasured& on_measured) {
@@ -122,18 +124,26 @@ class Rounds {
   std::optional<std::size_t> broken_;
 };
 
-/// Empty if the programs are on a device that cannot hold all of them.
+void tell_why_apart(const std::string& failure) {
+  print_message(
+      "bubblescope: the device cannot hold all schedules at once ({}), so they do not alternate "
+      "step by step but in two blocks each\n",
+      failure);
+}
+
+/// Empty if the programs are on a device that cannot hold all of them; says so.
 std::optional<Rounds> make_rounds(std::span<const Measurable> programs, bool on_device) {
   try {
     return std::optional<Rounds>(std::in_place, programs);
   } catch (const Error& error) {
     if (!on_device || programs.size() == 1 || error.fault() != Fault::kMachine) throw;
+    tell_why_apart(error.what());
     return std::nullopt;
   }
 }
 
-/// Empty if the programs are on a device that cannot hold all of them. Activations are allocated in
-/// the first step, so the first round decides.
+/// Empty if the programs are on a device that cannot hold all of them; says so. Activations are
+/// allocated in the first step, so the first round decides.
 std::optional<std::vector<Measurement>> alternate_steps(std::span<const Measurable> programs,
                                                         bool on_device,
                                                         const OnMeasured& on_measured) {
@@ -144,7 +154,10 @@ std::optional<std::vector<Measurement>> alternate_steps(std::span<const Measurab
   bool runs = true;
   for (std::int32_t step = 0; runs && warm_up.wants(step, rounds->read_sm_mhz()); ++step) {
     runs = rounds->run(false, false);
-    if (step == 0 && on_device && programs.size() > 1 && rounds->has_failed()) return std::nullopt;
+    const std::string* const failure = rounds->find_failure();
+    if (step > 0 || !on_device || programs.size() == 1 || failure == nullptr) continue;
+    tell_why_apart(*failure);
+    return std::nullopt;
   }
   const std::int32_t first_block = first_half(context.run);
   const bool has_two = first_block < context.run.steps;
@@ -214,9 +227,6 @@ std::vector<Measurement> measure_together(std::span<const Measurable> programs,
   const bool on_device = static_cast<bool>(def.start);
   if (auto measurements = alternate_steps(programs, on_device, on_measured))
     return *std::move(measurements);
-  print_message(
-      "bubblescope: the device cannot hold all schedules at once, so they do not alternate step by "
-      "step but in two blocks each\n");
   return alternate_blocks(programs, on_measured);
 }
 

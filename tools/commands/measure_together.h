@@ -3,7 +3,7 @@
 //
 //   warm-up   A B C A B C ...        until --warmup steps of each and two seconds have passed, and
 //                                    the device's clock is steady
-//   block 1   A B C A B C            in one process: step by step, if a device can hold all of them;
+//   block 1   A B C A B C            in one process, where all fit a device: step by step;
 //   block 2   C B A C B A            else AA BB CC, AA BB CC, each time set up again
 #pragma once
 

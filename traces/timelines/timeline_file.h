@@ -17,9 +17,9 @@
 // message and the wait for it, which take no time of their own. The file contains the whole
 // Program, so it can be analyzed again however it was lowered, simulated or measured. "breakdown",
 // after the source of a measured step that did not complete, states the reason and where every rank
-// was blocked; instructions that never started are at the last end, with no length. "gaps_ns", after
-// the instructions, is how long the lane of each rests before it even if all it waits for has ended;
-// left out where no lane does.
+// was blocked; instructions that never started are at the last end, with no length. "gaps_ns",
+// after the instructions, is how long the lane of each rests before it even if all it waits for has
+// ended; left out where no lane does.
 #pragma once
 
 #include <string>

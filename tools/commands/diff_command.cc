@@ -9,6 +9,7 @@
 
 #include "sim/analysis/analyze.h"
 #include "sim/analysis/timeline_difference.h"
+#include "sim/ir/range.h"
 #include "tools/commands/exports.h"
 #include "tools/commands/gate.h"
 #include "tools/flags/command_flags.h"
@@ -39,6 +40,18 @@ struct Side {
   std::optional<TimedStep> step;
 };
 
+/// Returns a number of a report. Reports hold times, sizes, counts and ratios: what is below 0 (but
+/// for the memory that is missing) or beyond all ranges was not written by this program.
+double read_metric(const std::string& place, const nlohmann::json& number,
+                   const std::string& file) {
+  const auto value = number.get<double>();
+  const bool may_be_negative = place == "head_room_bytes";
+  if (std::abs(value) > static_cast<double>(kMaxNanos) || (value < 0 && !may_be_negative))
+    throw Error(fmt::format("{}: /{}: {} is no time, size, count or ratio of a report", file, place,
+                            value));
+  return value;
+}
+
 /// Reads the values of a json report under the names of collect_metrics: bubble.ratio is
 /// bubble_ratio.
 Metrics collect_json_metrics(const nlohmann::json& report, const std::string& file) {
@@ -49,17 +62,18 @@ Metrics collect_json_metrics(const nlohmann::json& report, const std::string& fi
                 ": /format: this is neither a report (--format json) nor a timeline (--save)");
   Metrics metrics;
   for (const auto& [key, value] : report.items()) {
-    if (value.is_number()) metrics[key] = value.get<double>();
+    if (value.is_number()) metrics[key] = read_metric(key, value, file);
     if (key != "bubble" || !value.is_object()) continue;
     for (const auto& [name, number] : value.items())
-      if (number.is_number()) metrics["bubble_" + name] = number.get<double>();
+      if (number.is_number())
+        metrics["bubble_" + name] = read_metric("bubble/" + name, number, file);
   }
   if (!report.contains("ranks") || !report["ranks"].is_array()) return metrics;
   double peak = 0;
   for (const nlohmann::json& rank : report["ranks"])
     if (rank.is_object() && rank.contains("peak_activations") &&
         rank["peak_activations"].is_number())
-      peak = std::max(peak, rank["peak_activations"].get<double>());
+      peak = std::max(peak, read_metric("ranks/peak_activations", rank["peak_activations"], file));
   metrics["peak_activations"] = peak;
   return metrics;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/ir/bytes_text.h"
 #include "tools/commands/partition_costs.h"
 #include "tools/commands/partition_report.h"
 #include "tools/flags/command_flags.h"
@@ -54,7 +55,7 @@ std::vector<std::int32_t> in_flight_of(const std::string& name, std::int32_t sta
   throw Error(Fault::kProblem,
               fmt::format("no partition fits into --memory {} per worker; give more memory or more "
                           "workers",
-                          options.memory ? std::to_string(*options.memory) : "inf"));
+                          options.memory ? format_bytes(*options.memory) : "inf"));
 }
 
 schedules::Partition plan(const LayerGraph& graph, const PartitionOptions& options) {

@@ -159,10 +159,12 @@ void set_windows(Transformer& model, const Config& config, const JsonNode& node,
   model.window = *window;
   model.local_layers = model.layers;
   if (const auto types = node.find("layer_types"); types && !types->is_null()) {
+    if (types->size() != static_cast<std::size_t>(model.layers))
+      types->refuse("has " + std::to_string(types->size()) + " entries for " +
+                    std::to_string(model.layers) + " layers; give one per layer");
     model.local_layers = 0;
     for (std::size_t layer = 0; layer < types->size(); ++layer)
       model.local_layers += (*types)[layer].text() == "sliding_attention" ? 1 : 0;
-    model.local_layers = std::min(model.local_layers, model.layers);
   } else if (const bool gemma3 = type == "gemma3_text"; gemma3 || type == "gemma2" ||
                                                         type == "gpt_oss" ||
                                                         config.find({"sliding_window_pattern"})) {
@@ -198,7 +200,7 @@ Transformer parse_model(std::string_view text, const std::string& file) {
   set_tables(model, config, family);
   set_windows(model, config, node, family.type);
   config.expect("word_embed_proj_dim", model.hidden);
-  config.expect("decoder_sparse_step", 1);
+  for (const char* step : {"decoder_sparse_step", "moe_layer_freq"}) config.expect(step, 1);
   model.predictions = config.find({"num_nextn_predict_layers"}, 0).value_or(0);
   model.experts = experts_of(config);
   if (model.experts) model.experts->biased = family.type == "gpt_oss";

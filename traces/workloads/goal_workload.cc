@@ -16,6 +16,7 @@
 #include <charconv>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <system_error>
 #include <utility>
@@ -70,7 +71,8 @@ class Tokens {
     std::int64_t value = 0;
     const auto read = std::from_chars(token_.data(), token_.data() + token_.size(), value);
     if (read.ec != std::errc() || read.ptr != token_.data() + token_.size() || value < min)
-      fail("a number was expected");
+      fail(fmt::format("a whole number from {} to {} was expected", min,
+                       std::numeric_limits<std::int64_t>::max()));
     advance();
     return value;
   }

@@ -58,7 +58,7 @@ std::vector<std::int32_t> in_flight_of(const std::string& name, std::int32_t sta
                           options.memory ? format_bytes(*options.memory) : "inf"));
 }
 
-schedules::Partition plan(const LayerGraph& graph, const PartitionOptions& options) {
+schedules::Partition plan_stages(const LayerGraph& graph, const PartitionOptions& options) {
   const std::int32_t stages = options.stage_count();
   switch (options.method) {
     case PartitionMethod::kPipedream: {
@@ -110,7 +110,7 @@ void report_partition_defaults(const LayerGraph& graph, const PartitionOptions& 
 }
 
 PartitionPlan plan_for(const LayerGraph& graph, const PartitionOptions& options) {
-  PartitionPlan planned{graph, plan(graph, options), {}};
+  PartitionPlan planned{graph, plan_stages(graph, options), {}};
   const std::vector<schedules::PartitionStage>& stages = planned.partition.stages;
   schedules::StageMemory memory{schedules::in_flight(planned.partition), 1, 0};
   if (options.method != PartitionMethod::kPipedream)

@@ -56,9 +56,9 @@ constexpr std::array<Family, 23> kFamilies{{
 }};
 
 /// A configuration, whose keys differ between families of models.
-class Config {
+class ModelConfig {
  public:
-  explicit Config(const JsonNode& node) : node_(node) {}
+  explicit ModelConfig(const JsonNode& node) : node_(node) {}
 
   std::optional<std::int64_t> find(std::initializer_list<const char*> keys,
                                    std::int64_t min_value = 1) const {
@@ -110,7 +110,7 @@ class Config {
   const JsonNode& node_;
 };
 
-std::optional<Experts> experts_of(const Config& config) {
+std::optional<Experts> experts_of(const ModelConfig& config) {
   const auto count = config.find({"n_routed_experts", "num_local_experts", "num_experts"}, 0);
   if (!count || *count < 2) return std::nullopt;
   Experts experts;
@@ -126,7 +126,7 @@ std::optional<Experts> experts_of(const Config& config) {
   return experts;
 }
 
-std::optional<LatentAttention> latent_of(const Config& config) {
+std::optional<LatentAttention> latent_of(const ModelConfig& config) {
   const auto rank = config.find({"kv_lora_rank"});
   if (!rank) return std::nullopt;
   return LatentAttention{config.find({"q_lora_rank"}).value_or(0), *rank,
@@ -135,13 +135,13 @@ std::optional<LatentAttention> latent_of(const Config& config) {
 
 /// Falcon has three variants: one key-value head for all heads, one per head, or a number in
 /// between.
-std::int64_t key_value_heads_of(const Config& config, std::int64_t heads) {
+std::int64_t key_value_heads_of(const ModelConfig& config, std::int64_t heads) {
   if (config.flag("multi_query", false) && !config.flag("new_decoder_architecture", false))
     return 1;
   return config.find({"num_key_value_heads", "num_kv_heads"}).value_or(heads);
 }
 
-void set_attention(Transformer& model, const Config& config) {
+void set_attention(Transformer& model, const ModelConfig& config) {
   model.heads = config.required({"num_attention_heads", "n_head"});
   model.key_value_heads = key_value_heads_of(config, model.heads);
   model.latent = latent_of(config);
@@ -152,7 +152,7 @@ void set_attention(Transformer& model, const Config& config) {
 /// Layers of local attention: those that layer_types calls so; or all but every n-th
 /// (sliding_window_pattern; 6 for Gemma 3, 2 for Gemma 2 and gpt-oss); or, where a window is all
 /// that is given, every layer.
-void set_windows(Transformer& model, const Config& config, const JsonNode& node,
+void set_windows(Transformer& model, const ModelConfig& config, const JsonNode& node,
                  std::string_view type) {
   const auto window = config.find({"sliding_window"});
   if (!window || !config.flag("use_sliding_window", !type.starts_with("qwen"))) return;
@@ -174,7 +174,7 @@ void set_windows(Transformer& model, const Config& config, const JsonNode& node,
   if (model.local_layers == 0) model.window = 0;
 }
 
-void set_tables(Transformer& model, const Config& config, const Family& family) {
+void set_tables(Transformer& model, const ModelConfig& config, const Family& family) {
   model.vocabulary = config.required({"vocab_size"});
   model.tied_embeddings = config.flag("tie_word_embeddings", family.tied);
   model.sequence =
@@ -187,7 +187,7 @@ void set_tables(Transformer& model, const Config& config, const Family& family) 
 Transformer parse_model(std::string_view text, const std::string& file) {
   const JsonFile parsed(text, file);
   const JsonNode node = parsed.root();
-  const Config config(node);
+  const ModelConfig config(node);
   const Family& family = config.family();
   Transformer model;
   model.layers = config.required({"num_hidden_layers", "n_layer"});

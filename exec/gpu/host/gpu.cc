@@ -136,12 +136,12 @@ void GpuRuntime::launch_graph(const GpuHandle& graph, const GpuHandle& stream) c
 }
 
 void GpuRuntime::label(const std::string& text, const std::function<void()>& enqueue) const {
-  struct End {
+  struct LabelEnd {
     const BubblescopeGpu& calls;
-    ~End() { calls.label(nullptr); }
+    ~LabelEnd() { calls.label(nullptr); }
   };
   calls_.label(text.c_str());
-  const End end{calls_};
+  const LabelEnd end{calls_};
   enqueue();
 }
 

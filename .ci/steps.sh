@@ -7,6 +7,7 @@
 deadline=${deadline:-5280}      # seconds after the start by which everything has ended, reports included: 88 minutes
 least_time=${least_time:-60}    # a step starts only if this many seconds remain
 on_trial=""                     # yes: a step that fails is named, but does not fail the run
+declare -A begun=()             # steps that run beside others: process, limit, time that was left, file
 failed=""
 missed=""
 times=""
@@ -21,25 +22,59 @@ in_time() {  # SECONDS COMMAND...: runs it in a process group, which is killed a
   timeout --kill-after=10 "$1" bash -o pipefail -c '"$@"' bash "${@:2}" < /dev/null
 }
 
-step() {  # NAME LIMIT COMMAND...: runs it within its limit and the remaining time
-  local name=$1 limit=$2 start=$SECONDS status=0 left=$((deadline - SECONDS)) took load
-  shift 2
-  printf '\n=== %s\n' "$name"
+# Runs a command within its limit and the remaining time, and notes its result.
+step() {  # NAME LIMIT COMMAND...
+  local start=$SECONDS status=0
+  enter_step "$1" "$2" || return 0
+  in_time "$limit" "${@:3}" || status=$?
+  leave_step "$1" "$status" "$((SECONDS - start))" "$limit" "$left"
+}
+
+# Starts a step beside those that follow, for steps that wait for a network or use one core; finish_step() shows what it
+# printed and notes its result.
+begin_step() {  # NAME LIMIT COMMAND...
+  local name=$1 file start=$SECONDS
+  enter_step "$1" "$2" || return 0
+  file=$(mktemp) || exit
+  echo "=== $name: runs beside the next steps"
+  { status=0; in_time "$limit" "${@:3}" > "$file" 2>&1 || status=$?; echo "$status $((SECONDS - start))" > "$file.end"; } &
+  begun[$name]="$! $limit $left $file"
+}
+
+finish_step() {  # NAME
+  local pid limit left file status took
+  [ -n "${begun[$1]:-}" ] || return 0  # there was no time for it
+  read -r pid limit left file <<< "${begun[$1]}"
+  wait "$pid"
+  read -r status took < "$file.end"
+  printf '\n=== %s, which ran beside the steps above\n' "$1"
+  cat "$file"
+  rm -f "$file" "$file.end"
+  unset "begun[$1]"
+  leave_step "$1" "$status" "$took" "$limit" "$left"
+}
+
+enter_step() {  # NAME LIMIT: sets left and limit, in seconds; false if too little time remains
+  left=$((deadline - SECONDS))
+  limit=$2
+  printf '\n=== %s\n' "$1"
   if [ "$left" -lt "$least_time" ]; then
-    echo "=== $name: left out, $SECONDS s after the start"
-    note_missed "$name (left out, for lack of time)"
-    return
+    echo "=== $1: left out, $SECONDS s after the start"
+    note_missed "$1 (left out, for lack of time)"
+    return 1
   fi
   [ "$limit" -lt "$left" ] || limit=$left
-  in_time "$limit" "$@" || status=$?
-  took=$((SECONDS - start))
+}
+
+leave_step() {  # NAME STATUS SECONDS LIMIT LEFT
+  local name=$1 status=$2 took=$3 load
   load=$(cut -d' ' -f1 /proc/loadavg 2> /dev/null || true)
   times+="$name $took s (load $load)"$'\n'
   case $status in
     0) echo "=== $name: passed in $took s" ;;
     77) echo "=== $name: not checked"; note_missed "$name (cannot be checked here)" ;;
     124 | 137)
-      if [ "$took" -ge "$limit" ] && [ "$limit" = "$left" ]; then
+      if [ "$took" -ge "$4" ] && [ "$4" = "$5" ]; then
         echo "=== $name: cut off after $took s, without a fault until then"
         note_missed "$name (cut off after $took s)"
       else
@@ -51,7 +86,9 @@ step() {  # NAME LIMIT COMMAND...: runs it within its limit and the remaining ti
   esac
 }
 
-report() {  # prints times, what was not checked and what failed; returns the status of the run
+report() {  # finishes what still runs; prints times, what was not checked and what failed; returns the status of the run
+  local name
+  for name in "${!begun[@]}"; do finish_step "$name"; done
   printf '\n=== times, of %d s in all\n%s' "$SECONDS" "$times"
   [ -z "$failed" ] || echo "FAILED:$failed"
   echo "NOT CHECKED WHOLE: ${missed:-nothing}"

@@ -11,7 +11,7 @@ namespace bubblescope::schedules {
 namespace {
 
 /// Gradients return one step per rank, because they do not wait for W.
-constexpr std::int32_t kSteps = 1;
+constexpr std::int32_t kGroupSteps = 1;
 
 Schedule build_group_interleaved(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
@@ -20,7 +20,7 @@ Schedule build_group_interleaved(const ScheduleRequest& request) {
   const std::int32_t group_size = find_groups(request).size;
   for (std::int32_t rank = 0; rank < shape.ranks; ++rank)
     schedule.order.push_back(alternate_split(make_virtual_visits(shape, group_size, rank),
-                                             count_virtual_warmup(request, rank, kSteps), 0));
+                                             count_virtual_warmup(request, rank, kGroupSteps), 0));
   return schedule;
 }
 
@@ -32,7 +32,8 @@ Claims claim_group_interleaved(const ScheduleRequest& request) {
   const Nanos visits = Nanos{shape.microbatches} * shape.chunks;
   Claims claims;
   for (std::int32_t rank = 0; rank < shape.ranks; ++rank)
-    claims.peak_chunks.push_back(std::min(visits, count_virtual_warmup(request, rank, kSteps) + 1));
+    claims.peak_chunks.push_back(
+        std::min(visits, count_virtual_warmup(request, rank, kGroupSteps) + 1));
   const std::optional<ChunkCost> cost = chunk_cost(request);
   const Groups groups = find_groups(request);
   const bool fills = groups.size >= shape.ranks && fill_loop(groups, shape);

@@ -10,17 +10,17 @@ namespace bubblescope::schedules {
 namespace {
 
 /// A micro-batch travels to the last rank and back: two steps for each rank in between.
-constexpr std::int32_t kSteps = 2;
+constexpr std::int32_t kWarmupSteps = 2;
 
 /// PyTorch starts each rank one step after the previous one, waits until the first backward can
 /// arrive, v p + 2 (p-1-r) steps after the start, and takes two steps for each backward of the
 /// cool-down.
-RankOrder pytorch_cells(const ScheduleRequest& request, std::int32_t rank, const RankOrder& ops) {
+RankOrder virtual_cells(const ScheduleRequest& request, std::int32_t rank, const RankOrder& ops) {
   const Shape& shape = request.shape;
   const std::int64_t visits = std::ssize(ops) / 2;
-  const std::int64_t warmup = std::min(visits, count_virtual_warmup(request, rank, kSteps));
+  const std::int64_t warmup = std::min(visits, count_virtual_warmup(request, rank, kWarmupSteps));
   const std::int64_t first_backward =
-      std::int64_t{shape.chunks} * shape.ranks + kSteps * (shape.ranks - 1 - rank);
+      std::int64_t{shape.chunks} * shape.ranks + kWarmupSteps * (shape.ranks - 1 - rank);
   return with_idle_cells(ops, {.lead = rank,
                                .warmup = warmup,
                                .gap = first_backward - warmup - rank,
@@ -34,10 +34,10 @@ Schedule build_interleaved(const ScheduleRequest& request) {
   const std::int32_t group_size = find_groups(request).size;
   for (std::int32_t rank = 0; rank < shape.ranks; ++rank)
     schedule.order.push_back(alternate(make_virtual_visits(shape, group_size, rank),
-                                       count_virtual_warmup(request, rank, kSteps)));
+                                       count_virtual_warmup(request, rank, kWarmupSteps)));
   if (request.profile == Profile::kPytorch)
     for (std::int32_t rank = 0; rank < shape.ranks; ++rank)
-      schedule.posted.push_back(pytorch_cells(request, rank, schedule.order[rank]));
+      schedule.posted.push_back(virtual_cells(request, rank, schedule.order[rank]));
   return schedule;
 }
 
@@ -50,7 +50,8 @@ Claims claim_interleaved(const ScheduleRequest& request) {
   const Nanos visits = request.shape.microbatches * chunks;
   Claims claims;
   for (std::int32_t rank = 0; rank < request.shape.ranks; ++rank)
-    claims.peak_chunks.push_back(std::min(visits, count_virtual_warmup(request, rank, kSteps) + 1));
+    claims.peak_chunks.push_back(
+        std::min(visits, count_virtual_warmup(request, rank, kWarmupSteps) + 1));
   const Groups groups = find_groups(request);
   const std::optional<ChunkCost> cost = chunk_cost(request);
   if (!cost || !fill_loop(groups, request.shape)) return claims;

@@ -11,19 +11,20 @@ namespace bubblescope::schedules {
 namespace {
 
 /// Half of interleaved 1F1B's, because only I is on the way back.
-constexpr std::int32_t kSteps = 1;
+constexpr std::int32_t kZeroBubbleSteps = 1;
 
 /// PyTorch starts each rank one step after the previous one, makes all warm-ups end together, and
 /// then delays forwards until their inputs have arrived.
-std::vector<RankOrder> pytorch_cells(const ScheduleRequest& request, const Schedule& schedule) {
+std::vector<RankOrder> zero_bubble_cells(const ScheduleRequest& request, const Schedule& schedule) {
   const Shape& shape = request.shape;
   std::vector<RankOrder> cells;
   for (std::int32_t rank = 0; rank < shape.ranks; ++rank)
-    cells.push_back(with_idle_cells(
-        schedule.order[rank], {.lead = rank,
-                               .warmup = std::min(std::int64_t{shape.microbatches} * shape.chunks,
-                                                  count_virtual_warmup(request, rank, kSteps)),
-                               .gap = shape.ranks - 1 - rank}));
+    cells.push_back(
+        with_idle_cells(schedule.order[rank],
+                        {.lead = rank,
+                         .warmup = std::min(std::int64_t{shape.microbatches} * shape.chunks,
+                                            count_virtual_warmup(request, rank, kZeroBubbleSteps)),
+                         .gap = shape.ranks - 1 - rank}));
   return with_forwards_in_step(cells, schedule.stages(), shape.microbatches);
 }
 
@@ -34,8 +35,9 @@ Schedule build_interleaved_zb(const ScheduleRequest& request) {
   const std::int32_t group_size = find_groups(request).size;
   for (std::int32_t rank = 0; rank < shape.ranks; ++rank)
     schedule.order.push_back(alternate_split(make_virtual_visits(shape, group_size, rank),
-                                             count_virtual_warmup(request, rank, kSteps), rank));
-  if (request.profile == Profile::kPytorch) schedule.posted = pytorch_cells(request, schedule);
+                                             count_virtual_warmup(request, rank, kZeroBubbleSteps),
+                                             rank));
+  if (request.profile == Profile::kPytorch) schedule.posted = zero_bubble_cells(request, schedule);
   return schedule;
 }
 
@@ -47,7 +49,7 @@ Claims claim_interleaved_zb(const ScheduleRequest& request) {
   Claims claims;
   for (std::int32_t rank = 0; rank < shape.ranks; ++rank)
     claims.peak_chunks.push_back(
-        std::min(visits, count_virtual_warmup(request, rank, kSteps) + 1 + rank));
+        std::min(visits, count_virtual_warmup(request, rank, kZeroBubbleSteps) + 1 + rank));
   const Groups groups = find_groups(request);
   const std::optional<ChunkCost> cost = chunk_cost(request);
   const auto bubble = cost ? compute_height_one_bubble(shape, *cost) : std::nullopt;

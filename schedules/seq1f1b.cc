@@ -9,7 +9,7 @@ namespace bubblescope::schedules {
 namespace {
 
 /// The first backward is that of a micro-batch's last slice, so its n-1 other slices run first.
-std::int32_t warmup_of(const Shape& shape, std::int32_t rank) {
+std::int32_t sequence_warmup(const Shape& shape, std::int32_t rank) {
   return shape.ranks - 1 - rank + shape.slices - 1;
 }
 
@@ -20,7 +20,7 @@ Schedule build_seq1f1b(const ScheduleRequest& request) {
   schedule.rank_of_stage = loop_placement(shape.ranks, 1);
   for (std::int32_t rank = 0; rank < shape.ranks; ++rank)
     schedule.order.push_back(alternate(visits_of_slices(visits_of_stage(rank, count), shape.slices),
-                                       warmup_of(shape, rank)));
+                                       sequence_warmup(shape, rank)));
   return schedule;
 }
 
@@ -31,7 +31,7 @@ Claims claim_seq1f1b(const ScheduleRequest& request) {
   const Nanos count = count_slices(shape).microbatches;
   Claims claims;
   for (std::int32_t rank = 0; rank < shape.ranks; ++rank)
-    claims.peak_chunks.push_back(std::min<Nanos>(count, warmup_of(shape, rank) + 1));
+    claims.peak_chunks.push_back(std::min<Nanos>(count, sequence_warmup(shape, rank) + 1));
   const std::optional<ChunkCost> cost = chunk_cost(request);
   if (!cost || cost->message > 0) return claims;
   claims.makespan = (count + shape.ranks - 1) * (cost->forward + cost->backward);

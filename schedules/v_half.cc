@@ -7,7 +7,7 @@ namespace bubblescope::schedules {
 namespace {
 
 /// The cap is floor((p+2)/2) micro-batches.
-ScheduleRequest capped(const ScheduleRequest& request) {
+ScheduleRequest with_half_cap(const ScheduleRequest& request) {
   return cap_chunks(request, 2 * ((request.shape.ranks + 2) / 2));
 }
 
@@ -19,11 +19,11 @@ const ScheduleRegistrar register_v_half{{
     .reads_costs = true,
     .refuse =
         [](const ScheduleRequest& request) {
-          return refuse_search(capped(request), SearchForm::kV);
+          return refuse_search(with_half_cap(request), SearchForm::kV);
         },
     .build =
         [](const ScheduleRequest& request) {
-          return build_searched_under_its_caps(capped(request), SearchForm::kV);
+          return build_searched_under_its_caps(with_half_cap(request), SearchForm::kV);
         },
     .claims =
         [](const ScheduleRequest& request) {

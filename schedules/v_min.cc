@@ -6,7 +6,7 @@ namespace bubblescope::schedules {
 namespace {
 
 /// The cap is floor((p+4)/3) micro-batches.
-ScheduleRequest capped(const ScheduleRequest& request) {
+ScheduleRequest with_third_cap(const ScheduleRequest& request) {
   return cap_chunks(request, 2 * ((request.shape.ranks + 4) / 3));
 }
 
@@ -18,11 +18,11 @@ const ScheduleRegistrar register_v_min{{
     .reads_costs = true,
     .refuse =
         [](const ScheduleRequest& request) {
-          return refuse_search(capped(request), SearchForm::kV);
+          return refuse_search(with_third_cap(request), SearchForm::kV);
         },
     .build =
         [](const ScheduleRequest& request) {
-          return build_searched_under_its_caps(capped(request), SearchForm::kV);
+          return build_searched_under_its_caps(with_third_cap(request), SearchForm::kV);
         },
     .claims =
         [](const ScheduleRequest& request) {

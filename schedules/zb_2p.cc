@@ -11,7 +11,7 @@ namespace {
 /// which is more than the published rates. So unless --mem says when memory is released, I releases
 /// half of it. Reports count by --mem: with its default, which releases everything at W, a rank may
 /// hold more than 2p (docs/memory.md).
-ScheduleRequest capped(ScheduleRequest request) {
+ScheduleRequest with_double_cap(ScheduleRequest request) {
   const MemoryDelta held_until_weight_grad = MemoryModel{}.unit;
   MemoryDelta& unit = request.memory.unit;
   if (unit.forward == held_until_weight_grad.forward && unit.input_grad == 0)
@@ -28,11 +28,11 @@ const ScheduleRegistrar register_zb_2p{{
     .reads_costs = true,
     .refuse =
         [](const ScheduleRequest& request) {
-          return refuse_search(capped(request), SearchForm::kLinear);
+          return refuse_search(with_double_cap(request), SearchForm::kLinear);
         },
     .build =
         [](const ScheduleRequest& request) {
-          return build_searched_under_its_caps(capped(request), SearchForm::kLinear);
+          return build_searched_under_its_caps(with_double_cap(request), SearchForm::kLinear);
         },
     .claims =
         [](const ScheduleRequest& request) {

@@ -7,7 +7,7 @@
 namespace bubblescope::schedules {
 namespace {
 
-constexpr std::int32_t kHeight = 2;
+constexpr std::int32_t kTwiceHeight = 2;
 
 /// For m >= 2p-1 and 2c <= F + I:
 ///   T    = m (F + I + W) + (p-1) max(F + c, 2c, 2c + I - F, 2c + F + I - 2W)
@@ -18,7 +18,7 @@ Claims claim_zb_h2(const ScheduleRequest& request) {
   const auto [forward, backward, input_grad, weight_grad, message] = *chunk_cost(request);
   const Nanos round_trip = 2 * message;
   Claims claims;
-  claims.peak_chunks = count_zero_bubble_peaks(request.shape, kHeight);
+  claims.peak_chunks = count_zero_bubble_peaks(request.shape, kTwiceHeight);
   if (microbatches < 2 * ranks - 1 || round_trip > forward + input_grad) return claims;
   const Nanos work = microbatches * (forward + input_grad + weight_grad);
   const Nanos late =
@@ -33,7 +33,8 @@ const ScheduleRegistrar register_zb_h2{{
     .summary = "ZB-H1 with twice the warm-up: no waits inside a rank, 2p-1 micro-batches held",
     .source = "Qi et al. 2024",
     .implied_chunks = 1,
-    .build = [](const ScheduleRequest& request) { return build_zero_bubble(request, kHeight); },
+    .build =
+        [](const ScheduleRequest& request) { return build_zero_bubble(request, kTwiceHeight); },
     .claims = claim_zb_h2,
 }};
 

@@ -1,9 +1,13 @@
 #!/usr/bin/env bash
 # Runs the README's commands, or another, on a fresh clone in a Debian that holds nothing.
-#   bash tools/bare.sh SUITE [COMMAND]      (bookworm, trixie, ...; COMMAND is the shell's, run in the clone)
+#   bash tools/bare.sh [--objects] SUITE [COMMAND]      (bookworm, trixie, ...; COMMAND is the shell's, run in the clone)
 # The clone is of the last commit. Roots are made by debootstrap from the mirror that this machine's own apt uses, kept
 # in $BUBBLESCOPE_BARE_CACHE (~/.cache/bubblescope/bare) and copied for each run. The exit status is 77, with one line
 # that says why, where no root can be made; otherwise it is that of the first command that fails.
+#
+# With --objects the root has ccache and a copy of this machine's cache, so that nothing is compiled twice where both have
+# the same compiler. All sources are still preprocessed in the root, and so every header must be there. Without it, times
+# are those of a new machine.
 #
 # It runs as root, so it is built not to hurt its host: mounts are made in namespaces that end with it, nothing of the
 # host is mounted in the root, devices are six harmless ones, and a root is deleted only where nothing is mounted under
@@ -103,6 +107,19 @@ fill_root() {  # ROOT: a clone of the last commit, and what the clone cannot kno
   copy_pip_settings "$1"
 }
 
+copy_objects() {  # SUITE ROOT: ccache, and what it holds here
+  local folder log=$cache/log.${2##*.}
+  folder=$(ccache --get-config cache_dir 2> /dev/null) && [ -d "$folder" ] ||
+    { echo "bare.sh: $1: this machine has no compiler cache; everything is compiled" && return 0; }
+  run_in_root "$2" "apt-get update -q && apt-get install -q -y --no-install-recommends ccache" > "$log" 2>&1 ||
+    { tail -n 5 "$log" >&2; rm -f "$log"; give_up "ccache could not be installed in a root of $1"; }
+  rm -f "$log"
+  mkdir -p "$2/root/.cache" "$2/root/.config/ccache"
+  cp -a --reflink=auto -- "$folder" "$2/root/.cache/ccache"
+  # An object that was compiled here with warnings as errors is the same without.
+  echo "ignore_options = -Werror" > "$2/root/.config/ccache/ccache.conf"
+}
+
 mount_devices() {  # ROOT
   local name
   mount -t tmpfs -o mode=755,nosuid tmpfs "$1/dev"
@@ -146,7 +163,9 @@ timed() {  # SUITE ROOT COMMAND: how long it takes, and how much of that package
 }
 
 main() {
-  local suite=${1:?usage: bare.sh SUITE [COMMAND]} status=0 commands command
+  local objects="" suite status=0 commands command
+  [ "${1:-}" != --objects ] || { objects=yes; shift; }
+  suite=${1:?usage: bare.sh [--objects] SUITE [COMMAND]}
   [[ $suite =~ ^[a-z]+$ ]] || refuse "'$suite' is no name of a Debian release"
   [ "$(id -u)" = 0 ] || give_up "only root can make a root"
   command -v debootstrap > /dev/null || give_up "debootstrap is not installed"
@@ -159,6 +178,7 @@ main() {
   expect_nothing_mounted "$cache/$suite"
   cp -a --reflink=auto -- "$cache/$suite" "$root"
   fill_root "$root"
+  [ -z "$objects" ] || copy_objects "$suite" "$root"
   mapfile -t commands < <(if [ $# -gt 1 ]; then echo "$2"; else readme_commands; fi)
   [ "${#commands[@]}" -gt 0 ] || refuse "README.md has no commands under 'Two commands'"
   for command in "${commands[@]}"; do

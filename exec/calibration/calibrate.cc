@@ -70,7 +70,7 @@ void collect_updates(Samples& samples, const Program& program, const Timeline& t
   }
 }
 
-void collect(Samples& samples, const Program& program, const Timeline& timeline) {
+void collect_samples(Samples& samples, const Program& program, const Timeline& timeline) {
   std::vector<Nanos> lane_end(program.lanes.size(), 0);
   std::vector<bool> lane_begun(program.lanes.size(), false);
   for (InstructionId id = 0; id < program.size(); ++id) {
@@ -123,7 +123,7 @@ Calibration calibrate(std::span<const Observation> observations, std::int32_t st
   samples.updates.resize(static_cast<std::size_t>(stages));
   for (const Observation& observation : observations)
     for (const Timeline& timeline : observation.steps) {
-      collect(samples, observation.program, timeline);
+      collect_samples(samples, observation.program, timeline);
       collect_updates(samples, observation.program, timeline);
     }
   Calibration calibration;

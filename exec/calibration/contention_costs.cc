@@ -49,8 +49,8 @@ void collect(Samples& samples, const Program& program, const Timeline& timeline,
 }
 
 /// Interpolates between two numbers of busy ranks that were measured.
-Nanos between(const std::vector<std::optional<Estimate>>& seen, std::size_t low, std::size_t high,
-              std::size_t at) {
+Nanos interpolate(const std::vector<std::optional<Estimate>>& seen, std::size_t low,
+                  std::size_t high, std::size_t at) {
   const Nanos first = seen[low]->mean;
   const Nanos span = seen[high]->mean - first;
   return first + span * static_cast<Nanos>(at - low) / static_cast<Nanos>(high - low);
@@ -142,7 +142,7 @@ std::vector<Nanos> fill_contention(const std::vector<std::optional<Estimate>>& s
     else if (next == known.begin() || *next == at)
       time = seen[*next]->mean;
     else
-      time = between(seen, *(next - 1), *next, at);
+      time = interpolate(seen, *(next - 1), *next, at);
     filled.push_back(filled.empty() ? time : std::max(time, filled[0]));
   }
   return filled;

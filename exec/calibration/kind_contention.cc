@@ -92,10 +92,10 @@ Residual find_residual(const Sample& sample, const Weights& weights) {
   return residual;
 }
 
-using Matrix = std::array<Weights, kComputeKinds>;
+using WeightMatrix = std::array<Weights, kComputeKinds>;
 
 /// Solves a system with a positive definite matrix by elimination.
-Weights solve(Matrix matrix, Weights right) {
+Weights solve(WeightMatrix matrix, Weights right) {
   for (std::size_t row = 0; row < right.size(); ++row)
     for (std::size_t below = row + 1; below < right.size(); ++below) {
       const double factor = matrix[below][row] / matrix[row][row];
@@ -113,7 +113,7 @@ Weights solve(Matrix matrix, Weights right) {
 
 /// One step towards the least squares.
 Weights improve(const std::vector<Sample>& samples, const Weights& weights) {
-  Matrix matrix{};
+  WeightMatrix matrix{};
   Weights gradient{};
   for (const Sample& sample : samples) {
     const Residual residual = find_residual(sample, weights);

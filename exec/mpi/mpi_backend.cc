@@ -19,7 +19,7 @@ void expect_process_per_rank(const Program& program, const Transport& transport)
               std::to_string(transport.self().count) + ")");
 }
 
-std::unique_ptr<Backend> make(BackendRequest request, const Program& program) {
+std::unique_ptr<Backend> make_mpi_backend(BackendRequest request, const Program& program) {
   MpiTransport& transport = open_mpi();
   expect_process_per_rank(program, transport);
   return std::make_unique<DistributedBackend>(std::move(request), program, transport);
@@ -43,8 +43,11 @@ std::unique_ptr<Processes> join(const Limits& limits) {
                                      [&transport, limits] { end_mpi(transport, limits); });
 }
 
-const BackendRegistrar registrar{
-    {"mpi", {"openmpi"}, "one process per rank, started by mpirun; messages over MPI", make, join}};
+const BackendRegistrar registrar{{"mpi",
+                                  {"openmpi"},
+                                  "one process per rank, started by mpirun; messages over MPI",
+                                  make_mpi_backend,
+                                  join}};
 
 }  // namespace
 

@@ -10,7 +10,7 @@ namespace bubblescope::exec {
 
 namespace {
 
-Error failure(const std::string& what) {
+Error mpi_failure(const std::string& what) {
   return Error(Fault::kMachine, "the backend mpi: " + what);
 }
 
@@ -31,7 +31,7 @@ MpiLibrary::MpiLibrary(const std::string& module_file) {
       find_function<decltype(bubblescope_mpi_is_done)>(module, file, "bubblescope_mpi_is_done");
   close = find_function<decltype(bubblescope_mpi_close)>(module, file, "bubblescope_mpi_close");
   world = find_function<decltype(bubblescope_mpi_open)>(module, file, "bubblescope_mpi_open")();
-  if (world.error != nullptr) throw failure(world.error);
+  if (world.error != nullptr) throw mpi_failure(world.error);
 }
 
 MpiTransport::MpiTransport(const MpiLibrary& library)
@@ -45,7 +45,7 @@ void MpiTransport::send(std::int32_t to, MessageTag tag, Blob payload) {
   const Blob& kept = transfer.message.payload;
   const BubblescopeMpiTransfer begun =
       library_.send(to, static_cast<int>(tag), kept.data(), kept.size());
-  if (begun.error != nullptr) throw failure(begun.error);
+  if (begun.error != nullptr) throw mpi_failure(begun.error);
   transfer.mpi_request = begun.mpi_request;
 }
 
@@ -69,8 +69,8 @@ std::vector<Message> MpiTransport::poll(MessageTag tag) {
   for (auto transfer = arriving_.begin(); transfer != arriving_.end();) {
     const int done = transfer->tag == tag ? library_.is_done(transfer->mpi_request) : 0;
     if (done < 0)
-      throw failure("a message of rank " + std::to_string(transfer->message.from) +
-                    " could not be received");
+      throw mpi_failure("a message of rank " + std::to_string(transfer->message.from) +
+                        " could not be received");
     if (done == 0) {
       ++transfer;
       continue;
@@ -84,12 +84,12 @@ std::vector<Message> MpiTransport::poll(MessageTag tag) {
 void MpiTransport::receive_found(MessageTag tag) {
   for (;;) {
     const BubblescopeMpiMessage found = library_.find(static_cast<int>(tag));
-    if (found.error != nullptr) throw failure(found.error);
+    if (found.error != nullptr) throw mpi_failure(found.error);
     if (found.message == nullptr) return;
     Transfer& transfer =
         arriving_.emplace_back(Transfer{nullptr, tag, {found.peer, Blob(found.size)}});
     const BubblescopeMpiTransfer begun = library_.receive(found, transfer.message.payload.data());
-    if (begun.error != nullptr) throw failure(begun.error);
+    if (begun.error != nullptr) throw mpi_failure(begun.error);
     transfer.mpi_request = begun.mpi_request;
   }
 }

@@ -151,21 +151,25 @@ void start_session(NcclSession& own, const Launch& launch, const Limits& limits)
     throw Error(Fault::kMachine, *obstacle);
 }
 
-std::unique_ptr<Processes> join(const Limits& limits) {
+std::unique_ptr<Processes> join_processes(const Limits& limits) {
   const Launch launch = read_launch([](const char* name) { return std::getenv(name); });
   NcclSession& own = session().emplace(launch, limits);
   start_session(own, launch, limits);
   return std::make_unique<Processes>(own.transport, limits, [] { session().reset(); });
 }
 
-Job start(const JobRequest& job, BackendRequest request) {
+Job start_nccl(const JobRequest& job, BackendRequest request) {
   NcclSession& own = *session();
   return start_nccl_job({open_gpu(), open_nccl(), own.transport, own.device}, job,
                         std::move(request));
 }
 
-const BackendRegistrar registrar{
-    {"nccl", {}, "one process per GPU, started by torchrun, srun or mpirun", {}, join, start}};
+const BackendRegistrar nccl_registrar{{"nccl",
+                                       {},
+                                       "one process per GPU, started by torchrun, srun or mpirun",
+                                       {},
+                                       join_processes,
+                                       start_nccl}};
 
 }  // namespace
 

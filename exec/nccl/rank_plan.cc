@@ -95,7 +95,7 @@ PlannedLink link_of(const Instruction& copy) {
   return {copy.peer, copy.rank, LinkKind::kLoaded};
 }
 
-std::string to_string(const PlannedLink& link) {
+std::string name_link(const PlannedLink& link) {
   constexpr const char* kKinds[] = {"", " evicted", " loaded"};
   return std::to_string(link.from) + ">" + std::to_string(link.to) +
          kKinds[static_cast<std::size_t>(link.link_kind)];
@@ -181,7 +181,7 @@ class RankCut {
     return known != named_.end() ? known->second : named_[name] = add_lane(name);
   }
 
-  std::uint32_t lane_of_link(const PlannedLink& link) { return lane_called(to_string(link)); }
+  std::uint32_t lane_of_link(const PlannedLink& link) { return lane_called(name_link(link)); }
 
   void take(InstructionId id) {
     const Instruction& instruction = program_.instructions[id];

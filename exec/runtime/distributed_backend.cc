@@ -17,7 +17,7 @@ struct StepHeader {
   Nanos end = 0;
 };
 
-Blob to_bytes(const StepHeader& header, const Blob& payload) {
+Blob pack_output(const StepHeader& header, const Blob& payload) {
   BlobWriter writer;
   writer.write(header);
   writer.write_all(payload);
@@ -84,8 +84,8 @@ void DistributedBackend::notify(InstructionId id, Nanos end) {
   const std::vector<std::int32_t>& receivers = receivers_[id];
   if (receivers.empty()) return;
   const Blob bytes =
-      to_bytes(StepHeader{protocol_.step(), id, end},
-               request_.payload_codec.pack ? request_.payload_codec.pack(id) : Blob());
+      pack_output(StepHeader{protocol_.step(), id, end},
+                  request_.payload_codec.pack ? request_.payload_codec.pack(id) : Blob());
   for (const std::int32_t receiver : receivers) transport_.send(receiver, MessageTag::kStep, bytes);
 }
 

@@ -15,7 +15,7 @@ struct Failure {
   std::string message;
 };
 
-Failure describe(const std::exception_ptr& failure) {
+Failure to_failure(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
   } catch (const Error& error) {
@@ -42,7 +42,7 @@ Blob to_bytes(const RankPart& part) {
   }
   writer.write(result.failure != nullptr);
   if (result.failure == nullptr) return writer.take();
-  const Failure failure = describe(result.failure);
+  const Failure failure = to_failure(result.failure);
   writer.write(failure.fault);
   writer.write_text(failure.message);
   return writer.take();

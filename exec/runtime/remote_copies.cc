@@ -17,7 +17,7 @@ struct CopyHeader {
   InstructionId copy = 0;
 };
 
-Blob to_bytes(const CopyHeader& header, const Blob& moved) {
+Blob pack_copy(const CopyHeader& header, const Blob& moved) {
   BlobWriter writer;
   writer.write(header);
   writer.write_all(moved);
@@ -50,7 +50,7 @@ void RemoteCopies::move(InstructionId copy, const std::function<bool()>& wait) {
   const Instruction& instruction = program_.instructions[copy];
   if (!takes_part_ || !crosses_ranks(instruction)) return;
   transport_.send(instruction.peer, MessageTag::kCopy,
-                  to_bytes({step_, copy}, payload_codec_.pack(copy)));
+                  pack_copy({step_, copy}, payload_codec_.pack(copy)));
   std::optional<Blob> answer;
   while (!(answer = find_answer(copy)))
     if (!wait()) return;
@@ -82,7 +82,7 @@ void RemoteCopies::take(const Message& message) {
   if (copy != nullptr && crosses_ranks(*copy) && copy->rank == message.from &&
       copy->peer == transport_.self().rank)
     return transport_.send(message.from, MessageTag::kCopy,
-                           to_bytes(header, payload_codec_.keep(header.copy, moved)));
+                           pack_copy(header, payload_codec_.keep(header.copy, moved)));
   if (copy == nullptr || !crosses_ranks(*copy) || copy->rank != transport_.self().rank ||
       copy->peer != message.from)
     throw Error(Fault::kMachine,

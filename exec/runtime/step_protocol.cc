@@ -43,7 +43,7 @@ Blob to_bytes(const Control& control) {
 std::string name_of(std::int32_t rank) { return "rank " + std::to_string(rank); }
 
 /// Throws Error if the sender reports that it cannot continue.
-ControlHeader read(const Message& message) {
+ControlHeader read_control(const Message& message) {
   BlobReader reader(message.payload);
   const auto header = reader.read<ControlHeader>();
   const std::string failure = reader.read_text();
@@ -105,7 +105,7 @@ PeerUpdate StepProtocol::poll(std::uint64_t progress) {
 PeerUpdate StepProtocol::handle_control() {
   PeerUpdate update;
   for (const Message& message : transport_.poll(MessageTag::kControl)) {
-    const ControlHeader header = read(message);
+    const ControlHeader header = read_control(message);
     update.progressed = true;
     last_update_at_ = read_monotonic_clock();
     if (header.stop == AbortReason::kNone || header.step != step_) continue;

@@ -14,7 +14,7 @@ namespace bubblescope::exec {
 
 namespace {
 
-enum State : std::uint8_t { kNotStarted, kStarted, kEnded };
+enum InstructionState : std::uint8_t { kNotStarted, kStarted, kEnded };
 
 /// Dependencies in an instruction's own lane need not be counted: they precede it anyway.
 bool same_lane(const Program& program, InstructionId left, InstructionId right) {

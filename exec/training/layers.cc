@@ -163,15 +163,15 @@ Matrix attention_grad(const Matrix& qkv, const Matrix& weights, const Matrix& mi
 
 namespace {
 
-constexpr float kGeluSlope = 0.7978845608F;  // sqrt(2 / pi)
-constexpr float kGeluCubic = 0.044715F;
+constexpr float kBendSlope = 0.7978845608F;  // sqrt(2 / pi)
+constexpr float kBendCubic = 0.044715F;
 
 }  // namespace
 
 Matrix gelu(const Matrix& input) {
   Matrix result = input;
   for (float& x : result.values)
-    x = 0.5F * x * (1 + std::tanh(kGeluSlope * (x + kGeluCubic * x * x * x)));
+    x = 0.5F * x * (1 + std::tanh(kBendSlope * (x + kBendCubic * x * x * x)));
   return result;
 }
 
@@ -179,8 +179,8 @@ Matrix gelu_grad(const Matrix& input, const Matrix& grad) {
   Matrix result = grad;
   for (std::size_t at = 0; at < result.values.size(); ++at) {
     const float x = input.values[at];
-    const float bent = std::tanh(kGeluSlope * (x + kGeluCubic * x * x * x));
-    const float slope = kGeluSlope * (1 + 3 * kGeluCubic * x * x);
+    const float bent = std::tanh(kBendSlope * (x + kBendCubic * x * x * x));
+    const float slope = kBendSlope * (1 + 3 * kBendCubic * x * x);
     result.values[at] *= 0.5F * (1 + bent) + 0.5F * x * (1 - bent * bent) * slope;
   }
   return result;

@@ -26,7 +26,7 @@ struct Difference {
 };
 
 /// The difference is infinite if an entry is NaN.
-Difference difference(const Matrix& trained, const Matrix& reference) {
+Difference compare_matrices(const Matrix& trained, const Matrix& reference) {
   if (trained.rows != reference.rows || trained.columns != reference.columns)
     return {kInfinite, 0, kInfinite, 0};
   Difference found;
@@ -70,7 +70,7 @@ class ToleranceCheck {
     Difference all = compare_entries(weights, "weight", initial, where);
     all.all = 0;
     for (std::size_t at = 0; at < weights.reference.size(); ++at)
-      all.all += difference(weights.reference[at], initial.weights[at]).squares;
+      all.all += compare_matrices(weights.reference[at], initial.weights[at]).squares;
     note(all.rms(), tolerance_.change, "total weight change" + where);
   }
 
@@ -85,7 +85,7 @@ class ToleranceCheck {
                              const std::string& where) {
     Difference sum;
     for (std::size_t at = 0; at < matrices.reference.size(); ++at) {
-      const Difference one = difference(matrices.trained[at], matrices.reference[at]);
+      const Difference one = compare_matrices(matrices.trained[at], matrices.reference[at]);
       note(one.of_entries(), tolerance_.entry, kind + " of " + stage.names[at] + where);
       sum.squares += one.squares;
       sum.all += one.all;

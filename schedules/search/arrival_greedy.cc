@@ -8,7 +8,7 @@ namespace bubblescope::schedules {
 
 namespace {
 
-constexpr Token kForward = static_cast<Token>(Step::kForward);
+constexpr Token kForwardToken = static_cast<Token>(Step::kForward);
 constexpr Token kGradient = static_cast<Token>(Step::kInputGrad);
 constexpr Token kWeight = static_cast<Token>(Step::kWeightGrad);
 
@@ -29,7 +29,8 @@ class ArrivalGreedy {
   /// Returns false if the order breaks a cap or is too long.
   bool run_all() {
     for (std::int32_t rank = 0; rank < problem_.ranks; ++rank)
-      if (!prefix_.free_memory(rank, kForward) || !prefix_.put(rank, kForward)) return false;
+      if (!prefix_.free_memory(rank, kForwardToken) || !prefix_.put(rank, kForwardToken))
+        return false;
     warm_up();
     for (std::int32_t round = 0; round < problem_.microbatches; ++round) {
       if (round > 0 && !run_forwards()) return false;
@@ -68,11 +69,11 @@ class ArrivalGreedy {
   /// time at which the rank is free.
   Nanos count_warm_up(std::int32_t rank, Nanos gradient, std::int32_t& forwards) {
     Nanos free = prefix_.at(rank).free;
-    std::int64_t held = prefix_.at(rank).held + memory(rank, kForward);
-    const Nanos each = duration(rank, kForward);
+    std::int64_t held = prefix_.at(rank).held + memory(rank, kForwardToken);
+    const Nanos each = duration(rank, kForwardToken);
     while (1 + forwards < problem_.microbatches && prefix_.fits(rank, held)) {
       if (rule_.overrun_first_gradient ? free + each > gradient : free >= gradient) break;
-      held += memory(rank, kForward);
+      held += memory(rank, kForwardToken);
       free += each;
       ++forwards;
     }
@@ -94,18 +95,18 @@ class ArrivalGreedy {
         forwards[rank] = std::min(forwards[rank], std::max(0, forwards[rank - 1] - 1));
     for (std::int32_t rank = 0; rank < problem_.ranks; ++rank)
       for (std::int32_t left = forwards[static_cast<std::size_t>(rank)]; left > 0; --left)
-        prefix_.put(rank, kForward);
+        prefix_.put(rank, kForwardToken);
   }
 
   /// Whether an F now would delay the next rank's I by more than idling costs.
   bool delays_forward(std::int32_t rank) {
     if (!rule_.delays_forwards || rank + 1 == problem_.ranks) return false;
-    if (count(rank, kForward) < count(rank + 1, kForward) + 2) return false;
-    const Nanos gradient = free(rank + 1) + duration(rank + 1, kForward) +
+    if (count(rank, kForwardToken) < count(rank + 1, kForwardToken) + 2) return false;
+    const Nanos gradient = free(rank + 1) + duration(rank + 1, kForwardToken) +
                            duration(rank + 1, kGradient) + problem_.backward_latency[rank];
     if (free(rank) >= gradient) return true;
-    std::int64_t held = prefix_.at(rank).held + memory(rank, kForward);
-    Nanos end = free(rank) + duration(rank, kForward);
+    std::int64_t held = prefix_.at(rank).held + memory(rank, kForwardToken);
+    Nanos end = free(rank) + duration(rank, kForwardToken);
     for (std::size_t left = prefix_.pending(rank); left > 0 && !prefix_.fits(rank, held); --left) {
       held += memory(rank, kWeight);
       end += duration(rank, kWeight);
@@ -119,13 +120,14 @@ class ArrivalGreedy {
     std::vector<char> runs(static_cast<std::size_t>(problem_.ranks));
     for (std::int32_t rank = 0; rank < problem_.ranks; ++rank)
       runs[static_cast<std::size_t>(rank)] =
-          prefix_.has_left(rank, kForward) && !delays_forward(rank);
+          prefix_.has_left(rank, kForwardToken) && !delays_forward(rank);
     for (std::size_t rank = runs.size() - 1; rank-- > 0;) runs[rank] &= runs[rank + 1];
     for (std::int32_t rank = 0; rank < problem_.ranks; ++rank) {
       if (!runs[static_cast<std::size_t>(rank)]) continue;
-      if (!prefix_.arrival(rank, kForward) || !prefix_.free_memory(rank, kForward)) return false;
-      fill_wait(rank, kForward);
-      if (!prefix_.put(rank, kForward)) return false;
+      if (!prefix_.arrival(rank, kForwardToken) || !prefix_.free_memory(rank, kForwardToken))
+        return false;
+      fill_wait(rank, kForwardToken);
+      if (!prefix_.put(rank, kForwardToken)) return false;
     }
     return true;
   }
@@ -133,10 +135,10 @@ class ArrivalGreedy {
   /// Runs one I per rank, starting at the last rank. Returns false if a cap breaks.
   bool run_gradients() {
     for (std::int32_t rank = problem_.ranks - 1; rank >= 0; --rank) {
-      if (count(rank, kGradient) == count(rank, kForward)) return false;
+      if (count(rank, kGradient) == count(rank, kForwardToken)) return false;
       if (!prefix_.free_memory(rank, kGradient)) return false;
       fill_wait(rank, kGradient);
-      if (rank == 0 && !prefix_.has_left(rank, kForward)) prefix_.run_all_weights(rank);
+      if (rank == 0 && !prefix_.has_left(rank, kForwardToken)) prefix_.run_all_weights(rank);
       if (!prefix_.put(rank, kGradient)) return false;
     }
     return true;

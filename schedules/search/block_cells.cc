@@ -11,7 +11,7 @@ namespace bubblescope::schedules {
 
 namespace {
 
-constexpr std::int32_t kPeriod = 6;
+constexpr std::int32_t kCellPeriod = 6;
 constexpr std::int32_t kTokens = 2 * kSteps;
 constexpr std::int32_t kStrides = 5;
 
@@ -29,7 +29,7 @@ bool add_weights(std::array<std::int32_t, 6>& row) {
   }
   for (int pass = 4; pass < 6; ++pass) {
     row[pass] = row[pass - 2];
-    while (taken >> row[pass] & 1) row[pass] = (row[pass] + 1) % kPeriod;
+    while (taken >> row[pass] & 1) row[pass] = (row[pass] + 1) % kCellPeriod;
     taken |= 1u << row[pass];
   }
   return true;
@@ -40,7 +40,7 @@ bool add_weights(std::array<std::int32_t, 6>& row) {
 bool add_rank(BlockRows& rows, std::int32_t stride) {
   std::array<std::int32_t, 6> row = rows.back();
   for (int pass = 0; pass < 4; ++pass)
-    row[pass] = (row[pass] + (pass % 2 == 0 ? stride : kPeriod - 1)) % kPeriod;
+    row[pass] = (row[pass] + (pass % 2 == 0 ? stride : kCellPeriod - 1)) % kCellPeriod;
   if (!add_weights(row)) return false;
   rows.push_back(row);
   return true;
@@ -53,7 +53,7 @@ struct FirstSlots {
   explicit FirstSlots(const BlockRows& rows) : of_pass(rows.size()) {
     std::int32_t slot = 0;
     const auto next = [&](std::int32_t residue) {
-      slot += (residue - slot % kPeriod + kPeriod) % kPeriod;
+      slot += (residue - slot % kCellPeriod + kCellPeriod) % kCellPeriod;
       return slot++;
     };
     for (std::size_t pass = 0; pass < 4; ++pass)
@@ -61,7 +61,8 @@ struct FirstSlots {
         const std::size_t rank = pass % 2 == 0 ? step : rows.size() - 1 - step;
         const std::int32_t own = of_pass[rank][pass] = next(rows[rank][pass]);
         if (pass < 2) continue;
-        const std::int32_t wait = (rows[rank][pass + 2] - own % kPeriod + kPeriod) % kPeriod;
+        const std::int32_t wait =
+            (rows[rank][pass + 2] - own % kCellPeriod + kCellPeriod) % kCellPeriod;
         of_pass[rank][pass + 2] = own + wait;
       }
   }
@@ -97,13 +98,13 @@ BlockCells repeat_block(const BlockRows& rows, std::int32_t microbatches) {
   std::int32_t last = 0;
   for (const auto& slots : first.of_pass)
     last = std::max(last, *std::max_element(slots.begin(), slots.end()));
-  BlockCells cells(
-      rows.size(),
-      std::vector<Token>(static_cast<std::size_t>(last + 1 + kPeriod * microbatches), kEmptyCell));
+  BlockCells cells(rows.size(), std::vector<Token>(
+                                    static_cast<std::size_t>(last + 1 + kCellPeriod * microbatches),
+                                    kEmptyCell));
   for (std::size_t rank = 0; rank < rows.size(); ++rank)
     for (std::size_t pass = 0; pass < kTokenOfPass.size(); ++pass)
       for (std::int32_t n = 0; n < microbatches; ++n)
-        cells[rank][static_cast<std::size_t>(first.of_pass[rank][pass] + kPeriod * n)] =
+        cells[rank][static_cast<std::size_t>(first.of_pass[rank][pass] + kCellPeriod * n)] =
             kTokenOfPass[pass];
   return cells;
 }

@@ -11,7 +11,7 @@ namespace bubblescope::schedules {
 
 namespace {
 
-constexpr std::int32_t kPeriod = 6;  ///< F, I and W of two chunks
+constexpr std::int32_t kPackedPeriod = 6;  ///< F, I and W of two chunks
 constexpr Token kAnyWeight = static_cast<Token>(Step::kWeightGrad);
 
 /// One rank's slots. Its W are interchangeable: the order of its I determines which is which.
@@ -46,10 +46,10 @@ class BlockPacking {
  private:
   RankSlots unpacked(const BuildingBlock::Passes& at, std::int32_t rank) const {
     RankSlots slots;
-    const std::int32_t last = kPeriod * problem_.microbatches;
+    const std::int32_t last = kPackedPeriod * problem_.microbatches;
     slots.ops.resize(static_cast<std::size_t>(
         2 * last + std::max({at.forward[0], at.forward[1], at.gradient[0], at.gradient[1]})));
-    for (std::int32_t start = 0; start < last; start += kPeriod)
+    for (std::int32_t start = 0; start < last; start += kPackedPeriod)
       for (std::int32_t chunk = 0; chunk < 2; ++chunk) {
         slots.ops[static_cast<std::size_t>(at.forward[chunk] + start)] =
             token_of(chunk, Step::kForward);

@@ -9,11 +9,11 @@ namespace bubblescope::schedules {
 
 namespace {
 
-constexpr std::int32_t kPeriod = 6;  ///< F, I and W of two chunks
+constexpr std::int32_t kBlockPeriod = 6;  ///< F, I and W of two chunks
 
 unsigned residues(std::int32_t slot, std::int32_t width) {
   unsigned taken = 0;
-  for (; width > 0; --width, ++slot) taken |= 1u << (slot % kPeriod);
+  for (; width > 0; --width, ++slot) taken |= 1u << (slot % kBlockPeriod);
   return taken;
 }
 
@@ -68,8 +68,8 @@ Skeleton unroll(const SearchProblem& problem, const BuildingBlock& block) {
   std::vector<Timed> timed;
   for (const BuildingBlock::Passes& at : block.ranks) {
     timed.clear();
-    for (std::int64_t slot = 0; slot < std::int64_t{kPeriod} * problem.microbatches;
-         slot += kPeriod)
+    for (std::int64_t slot = 0; slot < std::int64_t{kBlockPeriod} * problem.microbatches;
+         slot += kBlockPeriod)
       for (std::int32_t chunk = 0; chunk < 2; ++chunk) {
         timed.push_back({at.forward[chunk] + slot, token_of(chunk, Step::kForward)});
         timed.push_back({at.gradient[chunk] + slot, token_of(chunk, Step::kInputGrad)});
@@ -86,9 +86,9 @@ TokenOrder unroll_and_add_weights(const SearchProblem& problem, const BuildingBl
   std::vector<std::optional<Token>> slots;
   for (const BuildingBlock::Passes& at : block.ranks) {
     slots.assign(static_cast<std::size_t>(at.gradient[0] + at.gradient[1] + at.forward[1] +
-                                          2 * kPeriod * problem.microbatches),
+                                          2 * kBlockPeriod * problem.microbatches),
                  std::nullopt);
-    for (std::int32_t slot = 0; slot < kPeriod * problem.microbatches; slot += kPeriod)
+    for (std::int32_t slot = 0; slot < kBlockPeriod * problem.microbatches; slot += kBlockPeriod)
       for (std::int32_t chunk = 0; chunk < 2; ++chunk) {
         slots[at.forward[chunk] + slot] = token_of(chunk, Step::kForward);
         slots[at.gradient[chunk] + slot] = token_of(chunk, Step::kInputGrad);

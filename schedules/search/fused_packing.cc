@@ -10,7 +10,7 @@ namespace bubblescope::schedules {
 
 namespace {
 
-constexpr std::int32_t kPeriod = 6;  ///< F and a two-slot backward, of two chunks
+constexpr std::int32_t kFusedPeriod = 6;  ///< F and a two-slot backward, of two chunks
 
 class FusedPacking {
  public:
@@ -18,7 +18,7 @@ class FusedPacking {
       : problem_(problem), end_of_(static_cast<std::size_t>(problem.stages()) * 2) {
     for (const BuildingBlock::Passes& at : block.ranks)
       slots_ = std::max(
-          slots_, 2 + kPeriod * problem.microbatches +
+          slots_, 2 + kFusedPeriod * problem.microbatches +
                       std::max({at.forward[0], at.forward[1], at.gradient[0], at.gradient[1]}));
     for (const BuildingBlock::Passes& at : block.ranks) lay_out(at);
   }
@@ -50,7 +50,8 @@ class FusedPacking {
     RankSlots rank;
     rank.starts.resize(at(slots_));
     rank.taken.resize(at(slots_));
-    for (std::int32_t start = 0; start < kPeriod * problem_.microbatches; start += kPeriod)
+    for (std::int32_t start = 0; start < kFusedPeriod * problem_.microbatches;
+         start += kFusedPeriod)
       for (std::int32_t chunk = 0; chunk < 2; ++chunk) {
         put(rank, first.forward[chunk] + start, token_of(chunk, Step::kForward));
         put(rank, first.gradient[chunk] + start, token_of(chunk, Step::kInputGrad));

@@ -22,17 +22,17 @@ constexpr std::array<Pass, 2 * kSteps> kPassOfToken{kF0, kI0, kW, kF1, kI1, kW};
 /// [pass]: the slots of a rank's ops, ascending.
 using Rows = std::array<std::vector<std::int32_t>, kPasses + 1>;
 
-struct Visit {
+struct SlotOp {
   std::int32_t slot;
   std::size_t rank;
   std::size_t pass;
   std::size_t n;
 
-  auto operator<=>(const Visit&) const = default;
+  auto operator<=>(const SlotOp&) const = default;
 };
 
-std::vector<Visit> in_slot_order(const std::vector<Rows>& ranks) {
-  std::vector<Visit> visits;
+std::vector<SlotOp> in_slot_order(const std::vector<Rows>& ranks) {
+  std::vector<SlotOp> visits;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank)
     for (std::size_t pass = 0; pass < ranks[rank].size(); ++pass)
       for (std::size_t n = 0; n < ranks[rank][pass].size(); ++n)
@@ -91,7 +91,7 @@ class Inputs {
   explicit Inputs(const std::vector<Rows>& ranks) : ranks_(ranks) {}
 
   /// The last slot of the op's inputs, not counting W; -1 if it has no inputs.
-  std::int32_t last(const Visit& op) const {
+  std::int32_t last(const SlotOp& op) const {
     std::int32_t slot = op.n > 0 ? at(op.rank, op.pass, op.n - 1) : -1;
     if (op.pass == kW) return slot;
     const std::optional<VOp> input = input_of(VOp{op.rank, kTokenOfPass[op.pass]}, ranks_.size());
@@ -108,10 +108,10 @@ class Inputs {
 
 /// Moves every op to the first slot after its inputs and after the previous op of its rank.
 void compact(std::vector<Rows>& ranks) {
-  const std::vector<Visit> visits = in_slot_order(ranks);
+  const std::vector<SlotOp> visits = in_slot_order(ranks);
   const Inputs inputs(ranks);
   std::vector<std::int32_t> free(ranks.size(), 0);
-  for (const Visit& op : visits) {
+  for (const SlotOp& op : visits) {
     const std::int32_t slot = std::max(free[op.rank], inputs.last(op) + 1);
     ranks[op.rank][op.pass][op.n] = slot;
     free[op.rank] = slot + 1;
@@ -139,7 +139,7 @@ class Packing {
   void pack() {
     bool in_warm_up = true;
     bool is_steady = false;
-    for (const Visit& op : in_slot_order(ranks_)) {
+    for (const SlotOp& op : in_slot_order(ranks_)) {
       const bool first_rank = op.rank == 0;
       if (first_rank && op.pass == kI0 && in_warm_up) {
         in_warm_up = false;
@@ -160,13 +160,13 @@ class Packing {
     if (with_weights_) held.weights = 0;
   }
 
-  void note_gradient(const Visit& op) {
+  void note_gradient(const SlotOp& op) {
     std::vector<std::int32_t>& slots = gradients_[op.rank];
     const std::int32_t slot = ranks_[op.rank][op.pass][op.n];
     slots.insert(std::upper_bound(slots.begin(), slots.end(), slot), slot);
   }
 
-  void move(const Visit& op) {
+  void move(const SlotOp& op) {
     std::int32_t first = inputs_.last(op) + 1;
     if (op.pass == kW) first = std::max(first, gradients_[op.rank][op.n] + 1);
     if (with_weights_ && op.pass <= kF1) first = std::max(first, first_roomy(op));
@@ -175,7 +175,7 @@ class Packing {
   }
 
   /// The first slot from which all slots up to the op's own have memory for one more chunk.
-  std::int32_t first_roomy(const Visit& op) const {
+  std::int32_t first_roomy(const SlotOp& op) const {
     std::int32_t slot = op.slot;
     while (slot > 0 && behind_[op.rank][static_cast<std::size_t>(slot - 1)].chunks < max_chunks_)
       --slot;
@@ -183,7 +183,7 @@ class Packing {
   }
 
   /// Moves the op to `slot` if that does not raise the peak.
-  bool try_slot(const Visit& op, std::int32_t slot) {
+  bool try_slot(const SlotOp& op, std::int32_t slot) {
     std::vector<std::size_t>& cells = cells_[op.rank];
     const auto from = static_cast<std::size_t>(op.slot);
     const auto to = static_cast<std::size_t>(slot);

@@ -7,6 +7,8 @@
 #include <set>
 #include <utility>
 
+#include "sim/analysis/memory_sum.h"
+
 namespace bubblescope::inline sim {
 
 namespace {
@@ -104,7 +106,8 @@ std::vector<WeightReport> account_for_weights(const Schedule& schedule, const Me
     for (std::int32_t stage = 0; stage < schedule.stages(); ++stage)
       for (std::int32_t replica = 0; replica < schedule.replicas(stage); ++replica) {
         WeightReport& report = reports[schedule.rank_of_stage[stage] + replica];
-        *report.bytes += report.versions * memory.weight_bytes[stage];
+        report.bytes = expect_countable(add_memory(
+            *report.bytes, multiply_memory(memory.weight_bytes[stage], report.versions)));
       }
   return reports;
 }

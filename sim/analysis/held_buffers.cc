@@ -7,6 +7,8 @@
 #include <optional>
 #include <utility>
 
+#include "sim/analysis/memory_sum.h"
+
 namespace bubblescope::inline sim {
 
 namespace {
@@ -108,10 +110,10 @@ void set_buffer_peaks(std::vector<Peak>& peaks, const std::vector<BufferChange>&
     const auto rank = static_cast<std::size_t>(change.rank);
     Held& now = held[rank][static_cast<std::size_t>(change.buffer)];
     now.count += change.allocates ? 1 : -1;
-    now.bytes += change.allocates ? change.bytes : -change.bytes;
+    now.bytes = add_memory(now.bytes, change.allocates ? change.bytes : -change.bytes);
     BufferPeak& peak = peak_of(peaks[rank], change.buffer);
     peak.count = std::max(peak.count, now.count);
-    if (peak.bytes) peak.bytes = std::max(*peak.bytes, now.bytes);
+    if (peak.bytes) peak.bytes = std::max(*peak.bytes, expect_countable(now.bytes));
   }
 }
 

@@ -77,10 +77,10 @@ std::vector<IdleCause> choose_idle_causes(const BubbleReport& report) {
 
 namespace {
 
-Nanos& at(RankReport& rank, IdleCause cause) {
+Nanos& entry_of(RankReport& rank, IdleCause cause) {
   return rank.idle_by_cause[static_cast<std::size_t>(cause)];
 }
-Nanos& at(RankReport& rank, BusyKind kind) {
+Nanos& entry_of(RankReport& rank, BusyKind kind) {
   return rank.busy_by_kind[static_cast<std::size_t>(kind)];
 }
 
@@ -172,15 +172,15 @@ void extend_to_collectives(const Program& program, const Timeline& timeline,
     if (!is_collective(instruction.op.kind) || instruction.role != Role::kWork) continue;
     RankReport& rank = ranks[instruction.rank];
     if (timeline.end[id] <= rank.last_end) continue;
-    at(rank, IdleCause::kSync) += timeline.end[id] - rank.last_end;
+    entry_of(rank, IdleCause::kSync) += timeline.end[id] - rank.last_end;
     rank.last_end = timeline.end[id];
   }
 }
 
 void reclassify_imbalance(RankReport& rank, Nanos busiest) {
-  const Nanos imbalance = std::min(busiest - rank.busy, at(rank, IdleCause::kDependency));
-  at(rank, IdleCause::kDependency) -= imbalance;
-  at(rank, IdleCause::kImbalance) += imbalance;
+  const Nanos imbalance = std::min(busiest - rank.busy, entry_of(rank, IdleCause::kDependency));
+  entry_of(rank, IdleCause::kDependency) -= imbalance;
+  entry_of(rank, IdleCause::kImbalance) += imbalance;
 }
 
 }  // namespace
@@ -213,29 +213,29 @@ std::vector<RankReport> account_for_time(const Program& program, const Timeline&
       started[instruction.rank] = true;
       rank.first_start = timeline.start[id];
       const GapTimes gap_times = measure_gap(program, timeline, blockers, {id, rank.last_end});
-      at(rank, IdleCause::kSync) = gap_times.collectives;
-      at(rank, IdleCause::kArrival) = gap_times.arrivals;
-      at(rank, IdleCause::kWarmup) = gap - gap_times.collectives - gap_times.arrivals;
+      entry_of(rank, IdleCause::kSync) = gap_times.collectives;
+      entry_of(rank, IdleCause::kArrival) = gap_times.arrivals;
+      entry_of(rank, IdleCause::kWarmup) = gap - gap_times.collectives - gap_times.arrivals;
     } else if (gap > 0) {
       const GapTimes gap_times = measure_gap(program, timeline, blockers, {id, rank.last_end});
-      at(rank, IdleCause::kCommunication) += times * gap_times.messages;
-      at(rank, IdleCause::kMemory) += times * gap_times.copies;
-      at(rank, IdleCause::kSync) += times * gap_times.collectives;
-      at(rank, IdleCause::kArrival) += times * gap_times.arrivals;
-      at(rank, IdleCause::kLaunch) += times * gap_times.launches;
-      at(rank, IdleCause::kDependency) += times * (gap - gap_times.total());
+      entry_of(rank, IdleCause::kCommunication) += times * gap_times.messages;
+      entry_of(rank, IdleCause::kMemory) += times * gap_times.copies;
+      entry_of(rank, IdleCause::kSync) += times * gap_times.collectives;
+      entry_of(rank, IdleCause::kArrival) += times * gap_times.arrivals;
+      entry_of(rank, IdleCause::kLaunch) += times * gap_times.launches;
+      entry_of(rank, IdleCause::kDependency) += times * (gap - gap_times.total());
     }
     rank.last_end = timeline.end[id];
     const Nanos duration = times * (timeline.end[id] - timeline.start[id]);
     rank.busy += duration;
-    at(rank, classify_busy(instruction.op.kind)) += duration;
+    entry_of(rank, classify_busy(instruction.op.kind)) += duration;
   }
   if (has_collectives) extend_to_collectives(program, timeline, ranks);
   Nanos busiest = 0;
   for (const RankReport& rank : ranks) busiest = std::max(busiest, rank.busy);
   for (RankReport& rank : ranks) {
     rank.idle = bounds.end - bounds.start + repeats.added() - rank.busy;
-    at(rank, IdleCause::kDrain) = bounds.end - rank.last_end;
+    entry_of(rank, IdleCause::kDrain) = bounds.end - rank.last_end;
     rank.last_end += repeats.added();
     reclassify_imbalance(rank, busiest);
   }
@@ -342,7 +342,7 @@ std::vector<IdleGap> find_idle_gaps(const Program& program, const Timeline& time
   std::vector<IdleGap> all;
   for (std::size_t rank = 0; rank < gaps.size(); ++rank) {
     const std::vector<IdleGap> marked =
-        mark_imbalance(gaps[rank], at(ranks[rank], IdleCause::kImbalance));
+        mark_imbalance(gaps[rank], entry_of(ranks[rank], IdleCause::kImbalance));
     all.insert(all.end(), marked.begin(), marked.end());
   }
   return all;

@@ -25,14 +25,14 @@ Nanos mean_time(std::span<const BubbleReport> reports, Value value) {
 }
 
 template <std::size_t kCount>
-Nanos total(const std::array<Nanos, kCount>& parts) {
+Nanos sum_parts(const std::array<Nanos, kCount>& parts) {
   return std::accumulate(parts.begin(), parts.end(), Nanos{0});
 }
 
 /// Adds the rounding error of a few nanoseconds to the largest part.
 template <std::size_t kCount>
 void absorb_rounding(std::array<Nanos, kCount>& parts, Nanos whole) {
-  *std::max_element(parts.begin(), parts.end()) += whole - total(parts);
+  *std::max_element(parts.begin(), parts.end()) += whole - sum_parts(parts);
 }
 
 /// `shown` is the rank's row in the report whose instruction ids the mean keeps.
@@ -51,7 +51,7 @@ RankReport mean_rank(std::span<const BubbleReport> reports, std::size_t rank, Na
   for (std::size_t cause = 0; cause < kIdleCauses; ++cause)
     mean.idle_by_cause[cause] =
         mean_of_rank([&](const RankReport& row) { return row.idle_by_cause[cause]; });
-  mean.busy = total(mean.busy_by_kind);
+  mean.busy = sum_parts(mean.busy_by_kind);
   mean.idle = makespan - mean.busy;
   absorb_rounding(mean.idle_by_cause, mean.idle);
   for (const BubbleReport& report : reports)

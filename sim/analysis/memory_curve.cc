@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sim/analysis/held_buffers.h"
+#include "sim/analysis/memory_sum.h"
 #include "sim/ir/depend.h"
 
 namespace bubblescope::inline sim {
@@ -15,6 +16,22 @@ namespace {
 
 MemoryAmount negative(const MemoryAmount& held) {
   return {-held.chunk_millionths, -held.unit_millionths, -held.bytes};
+}
+
+/// Chunks cannot be so many that their sum wraps.
+MemoryAmount add(MemoryAmount held, const MemoryAmount& change) {
+  held.chunk_millionths += change.chunk_millionths;
+  const bool units_wrap =
+      __builtin_add_overflow(held.unit_millionths, change.unit_millionths, &held.unit_millionths);
+  const bool bytes_wrap = __builtin_add_overflow(held.bytes, change.bytes, &held.bytes);
+  if (units_wrap || bytes_wrap) refuse_memory();
+  return held;
+}
+
+/// A share of an amount, rounded towards 0.
+std::int64_t scale(std::int64_t amount, Millionths share) {
+  __extension__ typedef __int128 Wide;
+  return static_cast<std::int64_t>(Wide{amount} * share / kWhole);
 }
 
 bool allocates(const MemoryAmount& change) {
@@ -55,9 +72,9 @@ class Amounts {
     if (recomputed_.empty() || !recomputed_[forward_of(op)]) return held;
     const std::optional<Bytes> bytes = checkpoint_bytes(op);
     const Millionths share = share_of(op.stage, held.bytes, bytes);
-    held.chunk_millionths = held.chunk_millionths * share / kWhole;
-    held.unit_millionths = held.unit_millionths * share / kWhole;
-    held.bytes = bytes ? *bytes : held.bytes * share / kWhole;
+    held.chunk_millionths = scale(held.chunk_millionths, share);
+    held.unit_millionths = scale(held.unit_millionths, share);
+    held.bytes = bytes ? *bytes : scale(held.bytes, share);
     return held;
   }
 
@@ -178,7 +195,7 @@ std::vector<MemoryPoint> compute_memory_curve(const ValidSchedule& schedule, con
   const auto buffers = find_buffer_changes(program, timeline, memory);
   for_each_change(
       schedule, program, timeline, memory, buffers, [&](std::size_t rank, const Change& change) {
-        held[rank] += change.amount;
+        held[rank] = add(held[rank], change.amount);
         curve.push_back({change.time, static_cast<std::int32_t>(rank), change.by, held[rank]});
       });
   return curve;
@@ -193,7 +210,7 @@ struct RankPeak {
   std::optional<InstructionId> at;  ///< the first op that reaches the peak in chunks
 
   void change(const MemoryAmount& amount, InstructionId by) {
-    now += amount;
+    now = add(now, amount);
     if (now.chunk_millionths > highest.chunk_millionths) {
       highest.chunk_millionths = now.chunk_millionths;
       at = by;
@@ -223,7 +240,8 @@ std::vector<Peak> find_peaks(const ValidSchedule& schedule, const Program& progr
     peak.activations = peak.chunks / schedule->shape.chunks;
     peak.units = static_cast<double>(highest.unit_millionths) / (1e6 * memory.unit_parts);
     if (!memory.activation_bytes.empty() || !memory.static_bytes.empty())
-      peak.bytes = highest.bytes + (memory.static_bytes.empty() ? 0 : memory.static_bytes[rank]);
+      peak.bytes = expect_countable(
+          add_memory(highest.bytes, memory.static_bytes.empty() ? 0 : memory.static_bytes[rank]));
   }
   set_buffer_peaks(peaks, buffers, memory);
   return peaks;

@@ -15,14 +15,14 @@ namespace bubblescope::inline sim {
 namespace {
 
 /// A forward and the first op that needs its activations, by their positions in the rank's order.
-struct Wait {
+struct StoredForward {
   std::size_t forward = 0;
   std::size_t user = 0;
 };
 
-std::vector<Wait> collect_waits(const RankOrder& ops) {
+std::vector<StoredForward> collect_waits(const RankOrder& ops) {
   std::map<std::tuple<std::int32_t, std::int32_t, std::int16_t>, std::size_t> forward_of;
-  std::vector<Wait> waits;
+  std::vector<StoredForward> waits;
   for (std::size_t at = 0; at < ops.size(); ++at) {
     const Op& op = ops[at];
     const std::tuple key{op.stage, op.microbatch, op.slice};
@@ -38,14 +38,16 @@ std::vector<Wait> collect_waits(const RankOrder& ops) {
 }
 
 /// The longest waits, as many as the plan allows, among those with room between the two copies.
-std::vector<Wait> choose(std::vector<Wait> waits, const OffloadPlan& plan) {
+std::vector<StoredForward> choose(std::vector<StoredForward> waits, const OffloadPlan& plan) {
   const auto all = static_cast<std::int64_t>(waits.size());
   const auto wanted = static_cast<std::size_t>((all * plan.share + kWhole / 2) / kWhole);
   const std::size_t min_gap = 2 * static_cast<std::size_t>(plan.ops_per_copy) + 2;
-  std::erase_if(waits, [&](const Wait& wait) { return wait.user - wait.forward < min_gap; });
-  std::stable_sort(waits.begin(), waits.end(), [](const Wait& left, const Wait& right) {
-    return left.user - left.forward > right.user - right.forward;
-  });
+  std::erase_if(waits,
+                [&](const StoredForward& wait) { return wait.user - wait.forward < min_gap; });
+  std::stable_sort(waits.begin(), waits.end(),
+                   [](const StoredForward& left, const StoredForward& right) {
+                     return left.user - left.forward > right.user - right.forward;
+                   });
   if (waits.size() > wanted) waits.resize(wanted);
   return waits;
 }
@@ -68,17 +70,19 @@ Copies place_copies(const RankOrder& ops, const OffloadPlan& plan) {
   const auto splits_pair = [&](std::size_t place) {
     return place < ops.size() && ops[place].pairing == Pairing::kSecond;
   };
-  std::vector<Wait> waits = choose(collect_waits(ops), plan);
-  std::sort(waits.begin(), waits.end(),
-            [](const Wait& left, const Wait& right) { return left.forward < right.forward; });
+  std::vector<StoredForward> waits = choose(collect_waits(ops), plan);
+  std::sort(waits.begin(), waits.end(), [](const StoredForward& left, const StoredForward& right) {
+    return left.forward < right.forward;
+  });
   Copies copies(ops.size());
-  for (const Wait& wait : waits) {
+  for (const StoredForward& wait : waits) {
     const std::size_t free = wait.forward + ops_between + 1;
     copies.add(splits_pair(free) ? free + 1 : free, ops[wait.forward], OpKind::kEvict);
   }
-  std::sort(waits.begin(), waits.end(),
-            [](const Wait& left, const Wait& right) { return left.user < right.user; });
-  for (const Wait& wait : waits) {
+  std::sort(waits.begin(), waits.end(), [](const StoredForward& left, const StoredForward& right) {
+    return left.user < right.user;
+  });
+  for (const StoredForward& wait : waits) {
     const std::size_t taken = wait.user - ops_between;
     copies.add(splits_pair(taken) ? taken - 1 : taken, ops[wait.forward], OpKind::kLoad);
   }

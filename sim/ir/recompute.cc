@@ -52,7 +52,7 @@ struct Inserted {
   std::vector<std::size_t> origin;
 };
 
-Inserted insert(const Schedule& schedule, const RankOrder& list) {
+Inserted insert_recomputation(const Schedule& schedule, const RankOrder& list) {
   Inserted inserted;
   inserted.ops.reserve(list.size() + list.size() / 2);
   for (std::size_t at = 0; at < list.size(); ++at) {
@@ -86,7 +86,7 @@ ValidSchedule with_recompute(ValidSchedule given, const std::vector<Recompute>& 
   Schedule schedule = std::move(given).take();
   schedule.recompute_of_stage = std::move(policies);
   for (std::size_t rank = 0; rank < schedule.order.size(); ++rank) {
-    Inserted inserted = insert(schedule, schedule.order[rank]);
+    Inserted inserted = insert_recomputation(schedule, schedule.order[rank]);
     schedule.order[rank] = std::move(inserted.ops);
     if (schedule.weights.empty()) continue;
     std::vector<WeightUse> uses;
@@ -96,7 +96,7 @@ ValidSchedule with_recompute(ValidSchedule given, const std::vector<Recompute>& 
     }
     schedule.weights[rank] = std::move(uses);
   }
-  for (RankOrder& list : schedule.posted) list = insert(schedule, list).ops;
+  for (RankOrder& list : schedule.posted) list = insert_recomputation(schedule, list).ops;
   return require_valid(std::move(schedule));
 }
 

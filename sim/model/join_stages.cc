@@ -10,7 +10,7 @@ namespace bubblescope::inline sim {
 namespace {
 
 using Stages = std::vector<StageEntry>;
-using Value = std::optional<std::int64_t>;
+using StageValue = std::optional<std::int64_t>;
 
 /// One group of stages, and the entry that they become.
 class Group {
@@ -31,8 +31,9 @@ class Group {
     }
     join_backwards(joined, left_out);
     if (any(&StageEntry::recompute))
-      joined.recompute = sum(
-          [](const StageEntry& stage) -> Value { return stage.recompute.value_or(stage.forward); });
+      joined.recompute = sum([](const StageEntry& stage) -> StageValue {
+        return stage.recompute.value_or(stage.forward);
+      });
     join_shared(joined, left_out);
     join_activations(joined, left_out);
     joined.message_latency = members_.back()->message_latency;
@@ -42,22 +43,22 @@ class Group {
 
  private:
   template <class Get>
-  Value sum(const Get& get) const {
+  StageValue sum(const Get& get) const {
     std::int64_t total = 0;
     for (const StageEntry* stage : members_) {
-      const Value value = get(*stage);
+      const StageValue value = get(*stage);
       if (!value) return {};
       total += *value;
     }
     return total;
   }
 
-  Value sum(Value StageEntry::*member) const {
+  StageValue sum(StageValue StageEntry::*member) const {
     return sum([member](const StageEntry& stage) { return stage.*member; });
   }
 
-  template <class Value>
-  bool any(Value StageEntry::*member) const {
+  template <class StageValue>
+  bool any(StageValue StageEntry::*member) const {
     return std::any_of(members_.begin(), members_.end(),
                        [member](const StageEntry* stage) { return (stage->*member).has_value(); });
   }
@@ -67,7 +68,7 @@ class Group {
     joined.input_grad = sum(&StageEntry::input_grad);
     joined.weight_grad = sum(&StageEntry::weight_grad);
     if (any(&StageEntry::backward))
-      joined.backward = sum([](const StageEntry& stage) -> Value {
+      joined.backward = sum([](const StageEntry& stage) -> StageValue {
         if (stage.backward || !stage.input_grad) return stage.backward;
         return *stage.input_grad + stage.weight_grad.value_or(0);
       });
@@ -77,7 +78,7 @@ class Group {
 
   /// Joins what has a sum only if all stages have it.
   void join_shared(StageEntry& joined, std::vector<std::string>& left_out) const {
-    const std::pair<Value StageEntry::*, const char*> all[] = {
+    const std::pair<StageValue StageEntry::*, const char*> all[] = {
         {&StageEntry::selective_recompute, "selective recomputation that only some stages have"},
         {&StageEntry::evict, "copies that only some stages have"},
         {&StageEntry::load, "copies that only some stages have"},
@@ -91,7 +92,7 @@ class Group {
     }
     if (any(&StageEntry::checkpoint))
       joined.checkpoint =
-          sum([](const StageEntry& stage) -> Value { return stage.checkpoint.value_or(0); });
+          sum([](const StageEntry& stage) -> StageValue { return stage.checkpoint.value_or(0); });
   }
 
   void join_activations(StageEntry& joined, std::vector<std::string>& left_out) const {
@@ -128,8 +129,8 @@ void drop(bool is_present, const char* what, std::vector<std::string>& left_out,
 }
 
 /// Whether any stage of any replica has a value.
-template <class Value>
-bool any_has(const CostTable& table, std::optional<Value> StageEntry::*member) {
+template <class StageValue>
+bool any_has(const CostTable& table, std::optional<StageValue> StageEntry::*member) {
   const auto has = [member](const Stages& stages) {
     return std::any_of(stages.begin(), stages.end(),
                        [member](const StageEntry& stage) { return (stage.*member).has_value(); });
@@ -138,8 +139,8 @@ bool any_has(const CostTable& table, std::optional<Value> StageEntry::*member) {
 }
 
 /// Removes a value from all stages of all replicas.
-template <class Value>
-void remove(CostTable& table, std::optional<Value> StageEntry::*member) {
+template <class StageValue>
+void remove(CostTable& table, std::optional<StageValue> StageEntry::*member) {
   for (StageEntry& stage : table.stages) (stage.*member).reset();
   for (Stages& stages : table.replicas)
     for (StageEntry& stage : stages) (stage.*member).reset();

@@ -111,7 +111,7 @@ std::vector<std::int32_t> make_turns(const LostRank& lost, bool is_whole,
 }
 
 /// How large a job of these replicas is, where that is too large; else empty.
-std::string find_excess(const Schedule& pipeline, std::int32_t replicas) {
+std::string find_job_excess(const Schedule& pipeline, std::int32_t replicas) {
   struct Size {
     const char* of;
     std::int64_t in_pipeline;
@@ -150,7 +150,7 @@ void expect_rank_may_be_lost(const Schedule& pipeline, const LostRank& lost) {
   if (pipeline.shape.microbatches % pipeline.pipelines != 0)
     refuse("the micro-batches of its " + pipelines +
            " pipelines differ in number; give a multiple of " + pipelines + " as `microbatches`");
-  const std::string excess = find_excess(pipeline, lost.replicas);
+  const std::string excess = find_job_excess(pipeline, lost.replicas);
   if (!excess.empty()) refuse(excess);
 }
 

@@ -74,7 +74,7 @@ Config choose_replica(const Config& config, const CostTable& table, std::size_t 
 }
 
 /// Adds the step times of another replica: each step ends with the slowest.
-void wait_for(StepTimes& slowest, const StepTimes& other) {
+void take_slower(StepTimes& slowest, const StepTimes& other) {
   std::vector<Nanos> makespans = std::move(slowest.makespans);
   for (std::size_t at = 0; at < makespans.size(); ++at)
     makespans[at] = std::max(makespans[at], other.makespans[at]);
@@ -89,7 +89,7 @@ Prediction predict_replicas(const ValidSchedule& schedule, const Program& progra
   for (std::size_t replica = 0; replica < table.replicas.size(); ++replica) {
     Prediction one = predict_once(schedule, program, choose_replica(config, table, replica));
     if (noise)
-      wait_for(*noise, *one.report.noise);
+      take_slower(*noise, *one.report.noise);
     else
       noise = one.report.noise;
     if (!slowest || one.report.makespan > slowest->report.makespan) slowest = std::move(one);

@@ -34,6 +34,10 @@ TEST(CommandLine, ValuesThatAreTooLargeAreNamed) {
       {"simulate 1f1b --pp 4 -m 8 --f 8e6s --slow rank=0,factor=1000", 2, "than 36 years"},
       {"simulate 1f1b --pp 4 --model llama3-8b --global-batch-size 1099511627776", 2,
        "the limit is 16777216"},
+      {"simulate 1f1b --pp 4 -m 8 --slow rank=0,factor=1e12", 2, "and 1000000000 at most"},
+      {"simulate 1f1b --pp 4 -m 8 --slow rank=99999999999,factor=2", 2, "from 0 to 2147483647"},
+      {"simulate gpipe --pp 2 -m 100000 --mem 4503599627,-4503599627,0", 2,
+       "more memory than can be"},
       {"simulate - --costs -", 2, "can be read once"},
   };
   for (const Case& test : cases) expect_outcome(test);
@@ -246,6 +250,39 @@ TEST(CommandLine, DiffShowsTheFirstDivergence) {
   EXPECT_EQ(outcome.status, 1) << outcome.output;
   EXPECT_NE(outcome.output.find("they first part at 1F0 on rank 1"), std::string::npos)
       << outcome.output;
+  std::filesystem::remove_all(folder);
+}
+
+// Each stage saves 2^60 - 1 bytes per micro-batch: one is the most that can be counted.
+TEST(CommandLine, SumsOfMemoryDoNotWrap) {
+  const std::filesystem::path file =
+      std::filesystem::temp_directory_path() / ("bubblescope-memory-" + std::to_string(getpid()));
+  const std::string stage =
+      R"({"forward":1,"backward":2,"weight_bytes":1152921504606846975,)"
+      R"("activation_bytes":{"saved":1152921504606846975,"released_by_input_grad":1}})";
+  std::ofstream(file) << R"({"format":"bubblescope-costs/1","stages":[)" << stage << "," << stage
+                      << "]}";
+  const std::string costs = " --pp 2 --costs " + file.string();
+  EXPECT_EQ(run_with_messages("simulate gpipe -m 1" + costs).status, 0);
+  for (const char* command :
+       {"simulate gpipe -m 2", "simulate gpipe -m 64", "simulate pipedream -m 16"})
+    expect_outcome({(command + costs).c_str(), 2, "more memory than can be counted"});
+  std::filesystem::remove(file);
+}
+
+TEST(CommandLine, DiffRefusesNumbersThatNoReportHolds) {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("bubblescope-report-" + std::to_string(getpid()));
+  std::filesystem::create_directory(folder);
+  const std::string report = (folder / "r.json").string();
+  for (const char* number :
+       {R"("makespan_ns":-5)", R"("pp":-1)", R"("makespan_ns":1e300)", R"("bubble":{"ratio":-0.5})",
+        R"("ranks":[{"peak_activations":9e18}])"}) {
+    std::ofstream(report) << R"({"format":"bubblescope-report/1",)" << number << "}";
+    expect_outcome({("diff " + report + " " + report).c_str(), 2, "of a report"});
+  }
+  std::ofstream(report) << R"({"format":"bubblescope-report/1","head_room_bytes":-1})";
+  EXPECT_EQ(run_with_messages("diff " + report + " " + report).status, 0);
   std::filesystem::remove_all(folder);
 }
 

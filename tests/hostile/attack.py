@@ -1,4 +1,4 @@
-"""Attacks whole commands with mutants of every file that they read.
+"""Attacks whole commands with mutants of every file that they read, and of the values of flags.
 
     attack.py BINARY [--count N] [--seed S] [--jobs J] [--only KIND] [--keep FOLDER] [--sanitized]
 
@@ -20,10 +20,17 @@ import time
 from pathlib import Path
 
 from mutate import Mutator
-from seeds import KINDS, make_seeds
+from seeds import FLAGS, KINDS, make_seeds
 from watch import faults, limit_memory
 
 CORPUS = Path(__file__).resolve().parent.parent / "fuzz" / "corpus"
+
+
+def flag_words(name, mutant):
+    """The command whose flag has the mutant as its value."""
+    before, flag, _ = FLAGS[int(name)]
+    value = os.fsdecode(mutant.replace(b"\0", b""))
+    return [*before, f"{flag}={value}"]
 
 
 def attack(binary, seeds, options, job, report):
@@ -37,7 +44,7 @@ def attack(binary, seeds, options, job, report):
         chance = random.Random(f"{options.seed}/{number}")
         kind, name, content = chance.choice(seeds)
         mutant = Mutator(chance, contents).mutate(content)
-        words = chance.choice(KINDS[kind](name))
+        words = flag_words(name, mutant) if kind == "flag" else chance.choice(KINDS[kind](name))
         path = Path(folder, name)
         path.write_bytes(mutant)
         for fault in faults(binary, words, folder, scratch):
@@ -56,7 +63,7 @@ def main():
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--seed", default=str(int(time.time())))
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--only", choices=sorted(KINDS))
+    parser.add_argument("--only", choices=sorted([*KINDS, "flag"]))
     parser.add_argument("--keep")
     parser.add_argument("--sanitized", action="store_true")
     options = parser.parse_args()
@@ -74,9 +81,9 @@ def main():
         child = os.fork()
         if child == 0:
             def report(number, fault, words):
-                line = f"{number}: {fault}: bubblescope {' '.join(words)}\n"
-                os.write(results.fileno(), line.encode())
-                os.write(1, line.encode())
+                line = os.fsencode(f"{number}: {fault}: bubblescope {' '.join(words)}\n")
+                os.write(results.fileno(), line)
+                os.write(1, line)
             attack(binary, seeds, options, job, report)
             os._exit(0)
         children.append(child)

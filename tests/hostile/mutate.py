@@ -8,7 +8,7 @@ import zlib
 NUMBERS = [b"0", b"-1", b"1", b"2", b"7", b"255", b"256", b"65535", b"65536", b"16777215", b"16777216", b"2147483647",
            b"2147483648", b"-2147483648", b"4294967296", b"9223372036854775807", b"9223372036854775808",
            b"-9223372036854775808", b"18446744073709551615", b"1e308", b"1e999", b"-1e-308", b"0.5", b"1.5", b"1e18",
-           b"9.3e18", b"3153600000000000000", b"NaN", b"Infinity", b"nan", b"-inf", b"00", b"0x10", b""]
+           b"1152921504606846975", b"9.3e18", b"3153600000000000000", b"NaN", b"Infinity", b"nan", b"-inf", b"00", b"0x10", b""]
 TOKENS = [b"\0", b"\x1b[2J", b"\xff\xfe", b"\xef\xbb\xbf", b"\xe2\x80\xae", b"\xc2\x9b", b"\r\n", b"\r", b"\n", b",", b";",
           b"|", b"_", b"(", b")", b"OVERLAP_F_B", b"0F0", b"0B0", b"1I0", b"1W0", b"9REDUCE_GRAD", b"0SEND_F0",
           b"1RECV_F0", b"3UNSHARD", b"3RESHARD", b"0OPTIMIZER", b"2R0", b"60000B0", b"65535F16777215", b"0F0.1", b"\"",
@@ -142,8 +142,8 @@ class Mutator:
         elif change == "empty":
             inner[path[-1]] = self.random.choice([None, {}, [], "", True])
         else:
-            number = self.random.choice([-1, 0, 1, 2, 3, 5, 1000, 65536, 2**31 - 1, 2**31, 2**40, 2**62, 2**63 - 1, 2**64, 1e18,
-                                         1e300, 0.5, -0.5, 1e-300])
+            number = self.random.choice([-1, 0, 1, 2, 3, 5, 1000, 65536, 2**31 - 1, 2**31, 2**40, 2**59, 2**60 - 1,
+                                         2**62, 2**63 - 1, 2**64, 1e18, 1e300, 0.5, -0.5, 1e-300])
             inner[path[-1]] = number if self.random.random() < 0.8 else str(number) + self.random.choice(["ms", "GiB", ""])
         return whole
 

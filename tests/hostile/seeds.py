@@ -83,6 +83,9 @@ def megatron_database(path):
 RULES = b"""{"format": "bubblescope-rules/1", "rules": [
   {"match": "(F|B)(\\\\d+) of (\\\\d+)", "kind": "$1", "microbatch": "$2-1", "stage": "$3"},
   {"match": "step (.*)", "kind": "step", "step": "$1"}, {"match": "x+", "kind": "ignore"}]}"""
+LARGE_STAGE = (b'{"forward": 1, "backward": 2, "input_grad": 1, "weight_grad": 1, "weight_bytes": 576460752303423488,'
+               b'"activation_bytes": {"saved": 576460752303423488, "released_by_input_grad": 288230376151711744}}')
+LARGE = b'{"format": "bubblescope-costs/1", "stages": [' + LARGE_STAGE + b", " + LARGE_STAGE + b"]}"
 LOG = b""" iteration 10/ 100 | elapsed time per iteration (ms): 1000.0 | learning rate: 1.0E-04 |
 (min, max) time across ranks (ms):
     forward-compute ................................: (200.00, 260.00)
@@ -93,6 +96,29 @@ times across ranks (ms):
      rank  1: 3.10
 [Rank 0] time (ms) | fwd: 3859.30 | bwd: 11267.97 | step: 829.19
 """
+
+
+SHAPE = ["--pp", "2", "-m", "4"]
+MODEL = ["--model", "llama3-8b", "--gpu", "h100", "--tp", "2"]
+COPIES = ["--replicas", "2,2", "--lose", "rank=1,at=3ms"]
+# (words before, flag, value): values of flags are texts like files, with grammars of their own. Numbers of micro-batches
+# are left out: 16 million of them may take more than the memory of a mutant.
+FLAGS = [(["simulate", "1f1b", *SHAPE], flag, value) for flag, value in (
+    ("--inject", "rank=0,op=0F1,delay=7ms"), ("--inject", "rank=1,slow=2.5"), ("--slow", "rank=1,factor=1.5"), ("--f", "1.5ms"),
+    ("--straggler", "probability=0.1,factor=3,of=rank"), ("--network", "bytes=1MiB,link=100,per-node=2,between=25,nic=50,ranks-per-nic=2"),
+    ("--mem", "1.5,-0.5,-1"), ("--cap", "3,2"), ("--cap", "70GiB"), ("--recompute", "none,full"), ("--offload", "0.5,2"),
+    ("--saved-fraction", "0.1,0.3"), ("--jitter", "5%"), ("--send-budget", "3"), ("--layout", "Et*2|tttmL"), ("--p2p", "0.4"),
+    ("--fail-if", "bubble_ratio>0.1"), ("--p2p-mode", "eager:3"), ("--output-layer", "2us"), ("--optimizer-step", "3ms"))]
+FLAGS += [(["simulate", "1f1b", *SHAPE, *MODEL], flag, value) for flag, value in (
+    ("--seq-length", "4096"), ("--layout", "Et*16|t*16L"), ("--assume", "launch=2us"), ("--reserve-memory", "2GiB"), ("--slowdown", "1.5"),
+    ("--micro-batch-size", "2"), ("--dp", "4"), ("--step-jitter", "3%"), ("--ep", "2"), ("--cp", "2"))]
+FLAGS += [(["simulate", "1f1b", *SHAPE, "--replicas", "2,2"], "--lose", "rank=1,at=3ms,detect=1ms"),
+          (["simulate", "1f1b", *SHAPE, *COPIES[2:]], "--replicas", "2,2"),
+          (["plan", "--schedules", "1f1b", "--threads", "1", "-m", "4"], "--pp", "2..4,8"),
+          (["plan", *SHAPE, "--threads", "1"], "--schedules", "1f1b,zb-h1,interleaved"),
+          (["plan", *SHAPE, "--threads", "1", "--schedules", "1f1b", "--resume", "o.journal"], "--shard", "1/2"),
+          (["search", *SHAPE, "--time-limit", "1s"], "--cap", "2.5"), (["check", "1f1b", *SHAPE], "--p2p-mode", "eager:2"),
+          (["convert", "1f1b", *SHAPE, "--to", "goal"], "--f", "1.5ms")]
 
 
 def exporting(words):
@@ -157,9 +183,25 @@ def journal_commands(name):
             ["plan", *QUESTION, "--merge", name, "--format", "csv"], ["plan", *QUESTION, "--resume", name]]
 
 
+def lengths_commands(name):
+    words = ["simulate", "1f1b", "--pp", "2", *MODEL, "--lengths", name]
+    return [words, [*words, "--format", "json"], [*words, "-m", "4", "--recompute", "full"], [*words, "--svg", "o.svg"],
+            ["compare", "1f1b,zb-h1", *words[2:]]]
+
+
+def arrivals_commands(name):
+    words = ["simulate", "forward-only", "--pp", "2", "--arrivals", name]
+    policies = [[*words, "--policy", policy, "--format", "json"] for policy in ("fixed", "ready", "ready:backward", "ready:path")]
+    return [words, ["compare", "1f1b,gpipe", *words[2:]], ["simulate", "zb-h1", *words[2:], "-m", "4"], *policies, *exporting(words)]
+
+
+def report_commands(name):
+    return [["diff", name, name, *more] for more in ([], ["--format", "json"], ["--fail-if", "makespan_ns>1"])]
+
+
 KINDS = {"schedule": schedule_commands, "trace": trace_commands, "costs": costs_commands, "profile": profile_commands,
          "model": model_commands, "gpu": device_commands, "journal": journal_commands, "rules": rules_commands, "log": log_commands,
-         "workload": workload_commands}
+         "workload": workload_commands, "lengths": lengths_commands, "arrivals": arrivals_commands, "report": report_commands}
 
 
 def make_seeds(binary, folder, corpus):
@@ -186,6 +228,13 @@ def make_seeds(binary, folder, corpus):
     keep("workload", "w.goal", run(binary, ["convert", "1f1b", "--pp", "2", "-m", "2", "--to", "goal"], folder))
     run(binary, ["convert", "gpipe", "--pp", "1", "-m", "2", "--to", "chakra", "-o", "w"], folder)
     keep("workload", "w.0.et", (folder / "w.0.et").read_bytes())
+    keep("workload", "one.goal", run(binary, ["convert", "zb-h1", *SHAPE, "--to", "goal-one-cpu"], folder))
+    for name in ("lengths.txt", "lengths.json", "arrivals.txt", "arrivals.json"):
+        numbers = b"512 1024 4096 1536  # tokens" if name[0] == "l" else b"0 1.5ms, 4 9us  # from the step's start"
+        keep(name.split(".")[0], name, b"[512, 1024, 2048, 9]" if name.endswith("json") else numbers)
+    report = run(binary, ["simulate", "zb-h1", *SHAPE, "--format", "json"], folder)
+    keep("report", "report.json", report)
+    keep("costs", "large.json", LARGE)
     keep("rules", "rules.json", RULES)
     keep("log", "train.log", LOG)
     run(binary, ["plan", *QUESTION, "--resume", "p.journal"], folder)
@@ -195,6 +244,8 @@ def make_seeds(binary, folder, corpus):
          b'"tie_word_embeddings": false, "num_local_experts": 4, "num_experts_per_tok": 2}')
     keep("gpu", "g.json", b'{"like": "a100", "reachable_teraflops": 250, "per_node": 16,'
          b'"between_nodes": {"latency": "5us", "gigabytes_per_second": 50}}')
+    for at, (_, _, value) in enumerate(FLAGS):
+        keep("flag", f"{at}", value.encode())
     kinds = {"costs.json": "costs", "schedule.json": "schedule", "messages.json": "schedule", "weights.json": "schedule"}
     for part, kind in (("model_profile", "profile"), ("native_json", "trace"), ("pytorch_csv", "schedule"), ("trace", "trace")):
         for file in sorted(Path(corpus, part).iterdir()):

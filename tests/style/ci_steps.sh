@@ -30,6 +30,15 @@ expect "what is killed early" $? 1 "$output" 'killed: FAILED with status 137'
 output=$(source .ci/steps.sh; least_time=1; on_trial=yes; step new 10 false; on_trial=; step bad 10 false; report)
 expect "what is on trial" $? 1 "$output" '=== new: FAILED' '^FAILED: bad$' 'WHOLE: new \(FAILED, on trial\)'
 begin=$SECONDS
+output=$(source .ci/steps.sh; least_time=1; begin_step beside 10 bash -c 'sleep 2; echo heard; exit 4'; step good 10 sleep 2
+         finish_step beside; begin_step other 10 true; report)
+expect "what runs beside others" $? 1 "$output" 'good: passed' 'heard' 'beside: FAILED with status 4 after 2 s' 'other: passed' \
+  '^FAILED: beside$'
+[ $((SECONDS - begin)) -lt 4 ] || { echo "a step waited for one that was to run beside it"; exit 1; }
+output=$(source .ci/steps.sh; least_time=1; deadline=$((SECONDS + 2)); begin_step slow 100 sleep 30; begin_step short 1 sleep 30
+         sleep 2; begin_step late 10 true; report)
+expect "limits of what runs beside others" $? 1 "$output" 'slow \(cut off after' 'late \(left out' '^FAILED: short$'
+begin=$SECONDS
 output=$(source .ci/steps.sh; least_time=1; step family 1 bash -c 'sleep 40 & sleep 40 & wait'; report)
 expect "a family of processes" $? 1 "$output" '^FAILED: family$'
 [ $((SECONDS - begin)) -lt 30 ] || { echo "children outlived their step"; exit 1; }

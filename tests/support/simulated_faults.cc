@@ -58,7 +58,7 @@ const char* spin_or_hit(const BubblescopeSpin* order, void* stream) {
   return sound_calls->spin(order, stream);
 }
 
-const char* launch_or_hit(const BubblescopeLaunch* order, void* stream) {
+const char* launch_or_hit(const exec::KernelLaunch* order, void* stream) {
   hit_if_due(stream);
   return sound_calls->launch(order, stream);
 }

@@ -273,8 +273,9 @@ TEST(ValueList, ReadsWordsLinesAndJson) {
 }
 
 TEST(ValueList, SaysWhereAValueIsWrong) {
-  EXPECT_EQ(error_of([] { traces::parse_lengths("12\n  4k", "l.txt"); }),
-            "l.txt:2:3: '4k' is not a number of tokens; write a whole number above 0");
+  EXPECT_EQ(
+      error_of([] { traces::parse_lengths("12\n  4k", "l.txt"); }),
+      "l.txt:2:3: '4k' is not a number of tokens; write a whole number from 1 to 1099511627776");
   EXPECT_NE(error_of([] { traces::parse_release_times("1 -2", "t.txt"); }).find("t.txt:1:3: "),
             std::string::npos);
   EXPECT_NE(error_of([] { traces::parse_lengths("[12, 0]", "l.json"); }).find("l.json: /1: "),

@@ -232,6 +232,22 @@ TEST(ModelFiles, RefuseWhatAKnownArchitectureCanAlsoBe) {
                       rest + "}")
                 .find("/decoder_sparse_step: must be 1"),
             std::string::npos);
+  EXPECT_NE(complaint(R"({"hidden_size": 2048, "num_experts": 60, "num_experts_per_tok": 4,
+                          "moe_intermediate_size": 1408, "moe_layer_freq": 2, )" +
+                      rest + "}")
+                .find("/moe_layer_freq: must be 1"),
+            std::string::npos);
+}
+
+TEST(ModelFiles, RefuseTypesOfLayersThatAreNotThere) {
+  const std::string model =
+      R"("hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2, "vocab_size": 100,)"
+      R"("sliding_window": 8, "layer_types": )";
+  for (const char* types : {R"([])", R"(["full_attention"])",
+                            R"(["full_attention", "full_attention", "sliding_attention"])"})
+    EXPECT_NE(complaint("{" + model + types + "}").find("for 2 layers; give one per layer"),
+              std::string::npos)
+        << types;
 }
 
 std::int64_t local_layers_of(const std::string& keys) {

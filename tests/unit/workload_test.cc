@@ -59,7 +59,10 @@ TEST(Workload, SaysWhereGoalIsDamaged) {
             std::string::npos);
   EXPECT_NE(message_of("num_ranks 1\nrank 0 {\nl1 requires l2\n}\n").find("line 3"),
             std::string::npos);
-  EXPECT_NE(message_of("num_ranks 1\nrank 0 {\ncalc many\n}\n").find("a number was expected"),
+  EXPECT_NE(message_of("num_ranks 1\nrank 0 {\ncalc 99999999999999999999\n}\n")
+                .find("to 9223372036854775807 was expected"),
+            std::string::npos);
+  EXPECT_NE(message_of("num_ranks 1\nrank 0 {\ncalc many\n}\n").find("a whole number from 0 to"),
             std::string::npos);
   EXPECT_NE(message_of("num_ranks 1\nrank 0 {\ncalc 1\n").find("'}' was expected"),
             std::string::npos);

@@ -3,9 +3,14 @@
 # The sources of a group share one translation unit, including the names in their unnamed namespaces. A source joins a
 # group only if the group mentions none of the source's own names and the source mentions none of the group's. So it
 # compiles to the same code as alone, and no file has to avoid names that others use. Sources that include a library
-# which takes seconds to compile form groups of their own.
+# which takes seconds to compile form groups of their own. Every group compiles the headers once more, so few are best:
+# sources that have most names of their own are placed first, while there is most choice.
+#
+# Files of tests define nothing for others, so each gets a namespace of its own within bubblescope::tests, in a copy that
+# names the original in messages. Then no names of theirs can collide, and they are packed by size alone.
 set(unity_heavy_library "nlohmann/json.hpp")
-set(unity_group_bytes 160000)  # larger groups would leave a second processor idle at the end
+set(unity_tests_bytes 160000)  # of tests, whose macros take more memory
+set(unity_group_bytes 220000)  # a group takes some 1.3 GB to compile; larger ones would leave a second processor idle
 
 # Sets names to the names that `text` declares in unnamed namespaces, where this project's lines are not indented. An
 # alias sets alias_NAME to its line: two sources with the same alias for the same thing may share a group.
@@ -63,6 +68,50 @@ function(read_shared_names folder)
   endforeach()
 endfunction()
 
+# Writes a copy of a test in a namespace of its own, and sets copy, its path. Nothing is written where nothing changed.
+macro(copy_test source)
+  cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE shown)
+  cmake_path(GET source STEM name)
+  set(begin "\nnamespace bubblescope::tests {\n")
+  set(end "\n}  // namespace bubblescope::tests\n")
+  string(REPLACE "${begin}" "\nnamespace bubblescope::tests { namespace in_${name} {\n" text "${text}")
+  string(REPLACE "${end}" "\n} }  // namespace bubblescope::tests\n" text "${text}")
+  set(copy ${PROJECT_BINARY_DIR}/packed/${shown})
+  file(CONFIGURE OUTPUT ${copy} CONTENT "#line 1 \"${shown}\"\n@text@" @ONLY)
+endmacro()
+
+# Replaces the target's tests, NAME_test.cc, by copies in groups. Sources with definitions of their own stay as they are.
+function(pack_tests target)
+  get_target_property(sources ${target} SOURCES)
+  set(packed "")
+  set(packed_light 0)
+  set(packed_heavy 0)
+  foreach(source IN LISTS sources)
+    if(NOT source MATCHES "_test\\.cc$")
+      list(APPEND packed ${source})
+      continue()
+    endif()
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
+    file(READ ${source} text)
+    set(kind light)
+    if(text MATCHES "#include <${unity_heavy_library}>")
+      set(kind heavy)
+    endif()
+    string(LENGTH "${text}" bytes)
+    math(EXPR packed_${kind} "${packed_${kind}} + ${bytes}")
+    math(EXPR group "${packed_${kind}} / ${unity_tests_bytes}")
+    get_source_file_property(definitions ${source} COMPILE_DEFINITIONS)
+    if(definitions)
+      list(APPEND packed ${source})
+      continue()
+    endif()
+    copy_test(${source})
+    set_property(SOURCE ${copy} PROPERTY UNITY_GROUP ${target}_${kind}_${group})
+    list(APPEND packed ${copy})
+  endforeach()
+  set_property(TARGET ${target} PROPERTY SOURCES ${packed})
+endfunction()
+
 # Sets these for a source: names, its own; words, all that it mentions; alias_NAME; bytes; kind, heavy or light;
 # is_alone.
 macro(read_source source)
@@ -82,6 +131,7 @@ macro(read_source source)
   foreach(name IN LISTS names)
     if(DEFINED shared_${name})
       set(is_alone TRUE)
+      message(STATUS "${source} is compiled alone: a header has a ${name}, too")
     endif()
   endforeach()
 endmacro()
@@ -146,12 +196,11 @@ macro(join_home)
   endforeach()
 endmacro()
 
-# Assigns every source of the target in the folder to a group, or marks it to be compiled alone.
-function(group_sources target folder)
-  read_shared_names(${folder})
+# Sets ordered: "KEY path" for every source of the target that is not generated, those with most names first.
+macro(order_sources target)
   get_target_property(sources ${target} SOURCES)
   get_target_property(source_dir ${target} SOURCE_DIR)
-  set(groups "")
+  set(ordered "")
   set(names "")
   foreach(source IN LISTS sources)
     if(NOT source MATCHES "\\.cc$")
@@ -162,6 +211,27 @@ function(group_sources target folder)
     if(is_generated)
       continue()  # it may not exist yet, and groups must not change when it does
     endif()
+    file(READ ${source} text)
+    string(REGEX REPLACE "[;\\[]|]" "=" text "\n${text}")
+    read_own_names()
+    list(LENGTH names key)
+    math(EXPR key "10000 - ${key}")
+    list(APPEND ordered "${key} ${source}")
+  endforeach()
+  list(SORT ordered)
+endmacro()
+
+# Assigns every source of the target in the folder to a group, or marks it to be compiled alone.
+function(group_sources target folder)
+  if(folder STREQUAL tests)
+    pack_tests(${target})
+  endif()
+  read_shared_names(${folder})
+  order_sources(${target})
+  set(groups "")
+  set(names "")
+  foreach(source IN LISTS ordered)
+    string(REGEX REPLACE "^[0-9]+ " "" source "${source}")
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
     read_source(${source})
     if(is_alone)

@@ -40,7 +40,7 @@ constexpr const char* kCheckExample =
     "--all-modes: in any, or where messages are swapped), or holds more than --cap\n";
 
 /// The findings about one schedule. Those that require a run are empty if it cannot run.
-struct Verdict {
+struct CheckVerdict {
   std::string name;
   bool forward_only = false;
   Problems problems;
@@ -72,7 +72,7 @@ struct Verdict {
   }
 };
 
-using Loaded = std::variant<ValidSchedule, InvalidSchedule, Verdict>;
+using Loaded = std::variant<ValidSchedule, InvalidSchedule, CheckVerdict>;
 
 /// Loads a schedule. A refused shape counts as a problem of the schedule, not as a failure of
 /// check.
@@ -82,7 +82,7 @@ Loaded load(const std::string& name, const PredictOptions& options) {
                       load_schedule(name, options, CostUse::kOrderOnly));
   } catch (const Error& error) {
     if (error.fault() != Fault::kProblem) throw;
-    Verdict refused;
+    CheckVerdict refused;
     refused.name = name;
     refused.problems = {{{}, {}, name_flags(error.what())}};
     return refused;
@@ -94,9 +94,9 @@ std::vector<Peak> peaks_of(const ValidSchedule& schedule, Program program, const
   return find_peaks(schedule, program, simulate(program, models.costs), models.memory);
 }
 
-Verdict check_valid_schedule(const ValidSchedule& schedule, const PredictOptions& options,
-                             bool suggest) {
-  Verdict verdict;
+CheckVerdict check_valid_schedule(const ValidSchedule& schedule, const PredictOptions& options,
+                                  bool suggest) {
+  CheckVerdict verdict;
   verdict.name = schedule->name;
   verdict.forward_only = schedule->forward_only;
   verdict.after_edges = schedule->after.size();
@@ -124,12 +124,12 @@ Verdict check_valid_schedule(const ValidSchedule& schedule, const PredictOptions
   return verdict;
 }
 
-Verdict check_schedule(const Loaded& loaded, const PredictOptions& options, bool suggest) {
+CheckVerdict check_schedule(const Loaded& loaded, const PredictOptions& options, bool suggest) {
   if (const auto* valid = std::get_if<ValidSchedule>(&loaded))
     return check_valid_schedule(*valid, options, suggest);
-  if (const auto* refused = std::get_if<Verdict>(&loaded)) return *refused;
+  if (const auto* refused = std::get_if<CheckVerdict>(&loaded)) return *refused;
   const auto& invalid = std::get<InvalidSchedule>(loaded);
-  Verdict verdict;
+  CheckVerdict verdict;
   verdict.name = invalid.schedule.name;
   verdict.problems = name_flags(invalid.problems);
   return verdict;
@@ -162,7 +162,7 @@ void write_deadlocks(traces::JsonWriter& json, const std::vector<ModeVerdict>& m
   json.end_object();
 }
 
-void write_verdict(traces::JsonWriter& json, const Verdict& verdict) {
+void write_verdict(traces::JsonWriter& json, const CheckVerdict& verdict) {
   json.begin_object().member("format", "bubblescope-check/1").member("schedule", verdict.name);
   json.member("legal", verdict.legal()).member("forward_only", verdict.forward_only);
   write_problems(json, "problems", verdict.problems);
@@ -178,7 +178,7 @@ void write_verdict(traces::JsonWriter& json, const Verdict& verdict) {
   json.end_object();
 }
 
-void print_illegal(const Verdict& verdict, const Schedule* schedule) {
+void print_illegal(const CheckVerdict& verdict, const Schedule* schedule) {
   print_folded("{}: not legal, {} problem(s)\n", verdict.name, verdict.problems.size());
   if (schedule != nullptr) {
     print_output("{}", traces::draw_grid(*schedule, verdict.problems));
@@ -187,7 +187,7 @@ void print_illegal(const Verdict& verdict, const Schedule* schedule) {
   }
 }
 
-void print_modes(const Verdict& verdict, const LowerOptions& options) {
+void print_modes(const CheckVerdict& verdict, const LowerOptions& options) {
   for (const ModeVerdict& mode : verdict.modes) {
     const std::string name = to_string(mode.mode, options.eager_slots);
     print_folded("  {:<16} {}\n", name,
@@ -204,7 +204,8 @@ void print_modes(const Verdict& verdict, const LowerOptions& options) {
       verdict.swapped.size());
 }
 
-void print_text(const Verdict& verdict, const Schedule* schedule, const LowerOptions& options) {
+void print_text(const CheckVerdict& verdict, const Schedule* schedule,
+                const LowerOptions& options) {
   if (!verdict.legal()) return print_illegal(verdict, schedule);
   print_folded(
       "{}: legal{}\n", verdict.name,
@@ -232,7 +233,7 @@ struct Standard {
   P2pMode mode = P2pMode::kDataflow;
   bool all_modes = false;
 
-  bool is_met_by(const Verdict& verdict) const {
+  bool is_met_by(const CheckVerdict& verdict) const {
     const bool fails = all_modes ? verdict.deadlocks_in_any() || !verdict.swapped.empty()
                                  : verdict.deadlocks_in(mode);
     return verdict.legal() && verdict.over_cap.empty() && !fails;

@@ -29,7 +29,7 @@ std::string shape_flags(const ShapeOptions& shape) {
                      chunks);
 }
 
-bool trains(const Schedule& schedule, const exec::TrainingOptions& options) {
+bool has_gradients(const Schedule& schedule, const exec::TrainingOptions& options) {
   try {
     exec::expect_trainable(schedule, options);
   } catch (const Error&) {
@@ -175,7 +175,7 @@ std::vector<Comparison> compare_rows(std::vector<ComparedRow> rows,
   const RunOptions& run = request.context.run;
   std::erase_if(rows, [&](const ComparedRow& row) {
     return run.work == WorkKind::kTransformer && row.of_all &&
-           !trains(row.step->schedule, run.training);
+           !has_gradients(row.step->schedule, run.training);
   });
   for (const ComparedRow& row : rows)
     if (!row.step) print_message("bubblescope: {}\n", row.refusal);

@@ -26,7 +26,7 @@ struct Entry {
   std::string source;
 };
 
-std::vector<Entry> list_schedules() {
+std::vector<Entry> list_all_schedules() {
   std::vector<Entry> entries;
   for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all())
     entries.push_back({def.name, def.aliases, def.summary, def.source});
@@ -77,7 +77,7 @@ std::vector<Entry> list_known() {
 }
 
 std::vector<Entry> entries_of(const std::string& what) {
-  if (what == "schedules") return list_schedules();
+  if (what == "schedules") return list_all_schedules();
   if (what == "formats") return list_formats();
   if (what == "profiles") return list_profiles();
   if (what == "modes") return list_modes();

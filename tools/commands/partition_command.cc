@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/ir/bytes_text.h"
 #include "tools/commands/partition_costs.h"
 #include "tools/commands/partition_report.h"
 #include "tools/flags/command_flags.h"
@@ -57,7 +58,7 @@ std::vector<std::int32_t> in_flight_of(const std::string& name, std::int32_t sta
                           options.memory_text));
 }
 
-schedules::Partition plan(const LayerGraph& graph, const PartitionOptions& options) {
+schedules::Partition plan_stages(const LayerGraph& graph, const PartitionOptions& options) {
   const std::int32_t stages = options.stage_count();
   switch (options.method) {
     case PartitionMethod::kPipedream: {
@@ -109,7 +110,7 @@ void report_partition_defaults(const LayerGraph& graph, const PartitionOptions& 
 }
 
 PartitionPlan plan_for(const LayerGraph& graph, const PartitionOptions& options) {
-  PartitionPlan planned{graph, plan(graph, options), {}};
+  PartitionPlan planned{graph, plan_stages(graph, options), {}};
   const std::vector<schedules::PartitionStage>& stages = planned.partition.stages;
   schedules::StageMemory memory{schedules::in_flight(planned.partition), 1, 0};
   if (options.method != PartitionMethod::kPipedream)

@@ -49,7 +49,7 @@ std::vector<Row> rows_of(const PartitionPlan& plan) {
   return rows;
 }
 
-const std::string& name_of(const PartitionPlan& plan, std::int32_t layer) {
+const std::string& name_layer(const PartitionPlan& plan, std::int32_t layer) {
   return plan.graph.layers[static_cast<std::size_t>(layer)].name;
 }
 
@@ -64,8 +64,8 @@ std::string text_of(const PartitionPlan& plan) {
         std::back_inserter(out), "{:>5}  {:>8}  {:>8}  {:>8.3f}  {:>9.1f}  {:>9.1f}  {}\n",
         number++, fmt::format("{}..{}", row.first, row.last), row.stage.replicas,
         milliseconds(row.stage.time), megabytes(row.stage.parameters), megabytes(row.bytes),
-        fmt::format("{} … {}", name_of(plan, row.stage.layers.front()),
-                    name_of(plan, row.stage.layers.back())));
+        fmt::format("{} … {}", name_layer(plan, row.stage.layers.front()),
+                    name_layer(plan, row.stage.layers.back())));
   if (plan.layout) out += fmt::format("\nlayout    {}\n", traces::to_string(*plan.layout));
   return out;
 }
@@ -91,7 +91,7 @@ std::string json_of(const PartitionPlan& plan) {
     json.member("replicas", row.stage.replicas).member("time_ns", row.stage.time);
     json.member("bytes", row.bytes).line(3).member("parameter_bytes", row.stage.parameters);
     json.member("activation_bytes", row.stage.activations).key("layers").begin_array();
-    for (const std::int32_t layer : row.stage.layers) json.value(name_of(plan, layer));
+    for (const std::int32_t layer : row.stage.layers) json.value(name_layer(plan, layer));
     json.end_array().end_object();
   }
   json.end_array();

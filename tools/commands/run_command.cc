@@ -146,7 +146,7 @@ void write_files(const RunCommand& command, const Measurement& measurement,
                                                            command.activity_file));
 }
 
-int report(const RunCommand& command, const Measurement& measurement) {
+int show_run(const RunCommand& command, const Measurement& measurement) {
   if (measurement.breakdown) return status_of(measurement);
   print_fitted(print_report(measurement, command.format),
                command.format == "text" && detect_draw_options().fit);
@@ -183,7 +183,7 @@ int run_run(const Arguments& arguments) {
   if (!session.reports()) return 0;
   if (measurement.breakdown) print_error(measurement.breakdown->message);
   write_files(command, measurement, schedule, arguments);
-  return report(command, measurement);
+  return show_run(command, measurement);
 }
 
 }  // namespace bubblescope::tools

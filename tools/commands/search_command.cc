@@ -181,7 +181,7 @@ void expect_own_times(const PredictOptions& options, const Shape& shape) {
                                     : "--network, or 'cluster' of the cost file,"));
 }
 
-schedules::FoundSchedule find(const SearchOptions& options) {
+schedules::FoundSchedule find_as_asked(const SearchOptions& options) {
   ScheduleDef def;
   def.name = "search";
   def.implied_chunks = schedules::default_chunks(options.placement);
@@ -226,7 +226,7 @@ void expect_agreement(const schedules::FoundSchedule& found, const TimedStep& st
   if (!problems.empty()) throw Error(Fault::kMachine, problems[0].message);
 }
 
-const char* name_of(schedules::Objective objective) {
+const char* name_objective(schedules::Objective objective) {
   switch (objective) {
     case schedules::Objective::kMakespan: return "makespan";
     case schedules::Objective::kSpan: return "span";
@@ -258,8 +258,8 @@ std::string claim(const schedules::FoundSchedule& found, const SearchOptions& op
 
 std::string verdict(const schedules::FoundSchedule& found, const SearchOptions& options) {
   const bool of_model = options.predict.model.given();
-  return fmt::format("search       {} {}, {}\n", name_of(options.objective), to_text(found.value),
-                     claim(found, options)) +
+  return fmt::format("search       {} {}, {}\n", name_objective(options.objective),
+                     to_text(found.value), claim(found, options)) +
          (of_model || has_cap(options) ? "             (the lower bound below ignores the cap)\n"
                                        : "") +
          (of_model
@@ -271,7 +271,10 @@ std::string verdict(const schedules::FoundSchedule& found, const SearchOptions& 
 void write_claim_json(traces::JsonWriter& json, const schedules::FoundSchedule& found,
                       const SearchOptions& options) {
   const schedules::Objective objective = options.objective;
-  json.line(1).member("objective", name_of(objective)).line(1).member("value_ns", found.value);
+  json.line(1)
+      .member("objective", name_objective(objective))
+      .line(1)
+      .member("value_ns", found.value);
   json.line(1).member("bound_ns", found.bound).line(1).member("claim", claim(found, options));
   json.line(1).member("proved_optimal", found.is_optimal()).line(1).member("gap", found.gap());
   if (objective == schedules::Objective::kPeriod) json.line(1).member("period_ns", found.value);
@@ -331,7 +334,7 @@ int run_search(const Arguments& arguments) {
   options.predict = read_inputs(std::move(options.predict), {});
   // A search counts one pipeline, whose stages take the means over the replicas.
   if (options.predict.cost.content) options.predict.cost.content->replicas.clear();
-  const schedules::FoundSchedule found = find(options);
+  const schedules::FoundSchedule found = find_as_asked(options);
   const TimedStep step = predict(require_valid(found.schedule), options.predict);
   if (options.predict.injections.empty()) expect_agreement(found, step, options.objective);
   const StepOps ops{&step.schedule.get(), &step.program};

@@ -118,16 +118,16 @@ TimedStep predict_shown(const SimulateOptions& options) {
 }
 
 /// The step, and where a rank is lost what that costs.
-struct SimulatedStep {
+struct SimulatedJob {
   TimedStep step;
   std::optional<LossReport> loss = {};
 };
 
-SimulatedStep simulate_step(const SimulateOptions& options) {
+SimulatedJob simulate_step(const SimulateOptions& options) {
   const PredictOptions& given = options.predict;
   if (!given.loss) return {predict_shown(options)};
   const ValidSchedule pipeline = load_pipeline(options.schedule, given);
-  SimulatedStep simulated{predict(lose_rank(pipeline, given), given)};
+  SimulatedJob simulated{predict(lose_rank(pipeline, given), given)};
   simulated.loss = report_loss(options.schedule, pipeline, simulated.step.schedule, given);
   return simulated;
 }
@@ -147,7 +147,7 @@ int run_simulate(const Arguments& arguments) {
   const std::optional<SimulateOptions> parsed = parse_simulate_options(arguments);
   if (!parsed) return 0;
   const SimulateOptions& options = *parsed;
-  const SimulatedStep simulated = simulate_step(options);
+  const SimulatedJob simulated = simulate_step(options);
   const TimedStep& step = simulated.step;
   const std::optional<LossReport>& loss = simulated.loss;
   warn_of_step(step, options);

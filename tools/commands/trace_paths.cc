@@ -83,7 +83,7 @@ void append_file(traces::ObservedTrace& trace, traces::ObservedTrace further,
   traces::append(trace, std::move(further));
 }
 
-std::string name_of(const std::string& path) { return fs::path(path).filename().string(); }
+std::string file_name(const std::string& path) { return fs::path(path).filename().string(); }
 
 /// The name without its digits, which is the same for all files of a job: "rank3.json.gz" and
 /// "rank12.json.gz".
@@ -94,7 +94,7 @@ std::string without_digits(std::string name) {
 
 /// Whether a file has the extension of a trace format.
 bool has_trace_ending(const std::string& path) {
-  std::string name = to_lower(name_of(path));
+  std::string name = to_lower(file_name(path));
   if (name.ends_with(".gz")) name.resize(name.size() - 3);
   return name.ends_with(".json") || name.ends_with(".sqlite") || name.ends_with(".csv");
 }
@@ -110,7 +110,7 @@ struct Unread {
 /// and neither may a damaged file with the extension of a trace: without it, the report would cover
 /// only part of the job.
 bool may_be_left_out(const Unread& unread, const std::set<std::string>& names_of_traces) {
-  if (names_of_traces.contains(without_digits(name_of(unread.path)))) return false;
+  if (names_of_traces.contains(without_digits(file_name(unread.path)))) return false;
   return unread.is_sound || !has_trace_ending(unread.path);
 }
 
@@ -159,7 +159,7 @@ bool is_timer_log(const std::string& path) {
   std::vector<std::string> names;
   std::vector<std::string> reasons;
   for (const Unread& file : unread) {
-    names.push_back(name_of(file.path));
+    names.push_back(file_name(file.path));
     if (reasons.size() == kMaxReasons) continue;
     if (is_timer_log(file.path))
       reasons.push_back(file.path + " is a log of timers: give it by itself");
@@ -183,7 +183,7 @@ void append_folder(ReadTraces& read, const std::string& folder, const traces::Na
       unread.push_back(describe_failure(files[at], outcomes[at].failed));
       continue;
     }
-    names_of_traces.insert(without_digits(name_of(files[at])));
+    names_of_traces.insert(without_digits(file_name(files[at])));
     append_file(read.trace, std::move(outcomes[at].trace), files[at], false);
   }
   if (names_of_traces.empty()) refuse_folder(folder, unread);
@@ -192,7 +192,7 @@ void append_folder(ReadTraces& read, const std::string& folder, const traces::Na
     if (!may_be_left_out(file, names_of_traces))
       throw Error(fmt::format("{}; it lies among the traces of {}: mend it, or move it elsewhere",
                               file.reason, folder));
-    names.push_back(name_of(file.path));
+    names.push_back(file_name(file.path));
   }
   if (!names.empty())
     read.left_out.push_back(fmt::format("left out of {}, as no traces of a pipeline: {}", folder,

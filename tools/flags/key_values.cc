@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "sim/ir/error.h"
@@ -49,7 +50,8 @@ std::optional<std::int32_t> KeyValues::integer(const std::string& key,
   if (!value) return {};
   const auto number = parse_number<std::int32_t>(*value);
   if (!number || *number < min_value)
-    throw Error(fmt::format("{}={}: must be a whole number from {} on", key, *value, min_value));
+    throw Error(fmt::format("{}={}: must be a whole number from {} to {}", key, *value, min_value,
+                            std::numeric_limits<std::int32_t>::max()));
   return number;
 }
 
@@ -57,8 +59,10 @@ std::optional<double> KeyValues::positive_number(const std::string& key) const {
   const auto value = find(key);
   if (!value) return {};
   const auto number = parse_number<double>(*value);
-  if (!number || !(*number > 0) || *number > 1e9)
-    throw Error(fmt::format("{}={}: must be a number above 0", key, *value));
+  constexpr double kLargest = 1e9;
+  if (!number || !(*number > 0) || *number > kLargest)
+    throw Error(
+        fmt::format("{}={}: must be a number above 0, and {:.0f} at most", key, *value, kLargest));
   return number;
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kSharedHeading = "A model, or the transformer of --work transformer";
 
-bool trains(const RunOptions& run) {
+bool has_training(const RunOptions& run) {
   return !run.backend.empty() && run.work == WorkKind::kTransformer;
 }
 
@@ -37,7 +37,7 @@ void apply_precision(const std::string& name, ModelOptions& model, RunOptions& r
   const std::optional<exec::Precision> precision = find_precision(name);
   if (model.given() && !matrices)
     throw Error("--precision " + name + ": products of a model have bf16, fp16 or fp8");
-  if (trains(run) && !precision)
+  if (has_training(run) && !precision)
     throw Error("--precision " + name + ": the transformer of --work transformer has fp32 or bf16");
   model.matrices = matrices.value_or(model.matrices);
   if (precision) set_precision(run, *precision);
@@ -67,7 +67,7 @@ void add_model_and_run_options(CommandFlags& app, ModelOptions& model, RunOption
 void apply_shared_sizes(const SharedSizes& sizes, ModelOptions& model, RunOptions& run) {
   if (sizes.sequence) {
     model.sequence = sizes.sequence;
-    if (trains(run) && *sizes.sequence > kMaxTrainedSize)
+    if (has_training(run) && *sizes.sequence > kMaxTrainedSize)
       throw Error("--seq-length " + std::to_string(*sizes.sequence) +
                   ": the transformer of --work transformer takes at most " +
                   std::to_string(kMaxTrainedSize));
@@ -84,7 +84,7 @@ void apply_shared_sizes(const SharedSizes& sizes, ModelOptions& model, RunOption
 void warn_of_unused_sizes(const CommandFlags& app, const ModelOptions& model,
                           const RunOptions& run) {
   // A global batch is divided into samples of --micro-batch-size without a model, too.
-  if (!model.given() && !model.global_batch && !trains(run))
+  if (!model.given() && !model.global_batch && !has_training(run))
     warn_of_unused(app, kSharedHeading, "without --model or --work transformer");
 }
 

@@ -21,7 +21,7 @@ namespace bubblescope::tools {
 namespace {
 
 /// A rank's memory at its peak, by category.
-struct RankMemory {
+struct RankNeeds {
   StateBytes states;
   Bytes activations = 0;
   Bytes peak = 0;
@@ -30,22 +30,22 @@ struct RankMemory {
 struct Part {
   const char* name;
   int importance;  ///< the least important is left out first
-  Bytes (*bytes)(const RankMemory&);
+  Bytes (*bytes)(const RankNeeds&);
 };
 
 constexpr std::array<Part, 6> kParts{{
-    {"weights", 20, [](const RankMemory& rank) { return rank.states.weights; }},
-    {"gradients", 21, [](const RankMemory& rank) { return rank.states.gradients; }},
-    {"optimizer", 22, [](const RankMemory& rank) { return rank.states.optimizer; }},
-    {"buffers", 2, [](const RankMemory& rank) { return rank.states.buffers; }},
-    {"context", 1, [](const RankMemory& rank) { return rank.states.context; }},
-    {"activations", 30, [](const RankMemory& rank) { return rank.activations; }},
+    {"weights", 20, [](const RankNeeds& rank) { return rank.states.weights; }},
+    {"gradients", 21, [](const RankNeeds& rank) { return rank.states.gradients; }},
+    {"optimizer", 22, [](const RankNeeds& rank) { return rank.states.optimizer; }},
+    {"buffers", 2, [](const RankNeeds& rank) { return rank.states.buffers; }},
+    {"context", 1, [](const RankNeeds& rank) { return rank.states.context; }},
+    {"activations", 30, [](const RankNeeds& rank) { return rank.activations; }},
 }};
 
 constexpr std::size_t kMaxRows = 16;
 
-std::vector<RankMemory> memory_of(const PlacedModel& placed, const BubbleReport& report) {
-  std::vector<RankMemory> ranks;
+std::vector<RankNeeds> memory_of(const PlacedModel& placed, const BubbleReport& report) {
+  std::vector<RankNeeds> ranks;
   for (std::size_t rank = 0; rank < report.ranks.size(); ++rank) {
     const StateBytes& states = placed.step.states[rank];
     const Bytes peak = report.ranks[rank].peak.bytes.value_or(states.total());
@@ -79,7 +79,7 @@ traces::TableColumn rank_column(std::string head, std::size_t ranks, const Cell&
 }
 
 /// The sum of the parts with these names, as one column.
-traces::TableColumn other_parts(const std::vector<RankMemory>& ranks,
+traces::TableColumn other_parts(const std::vector<RankNeeds>& ranks,
                                 const std::vector<std::string>& names) {
   return rank_column("other", ranks.size(), [&](std::size_t rank) {
     Bytes sum = 0;
@@ -92,7 +92,7 @@ traces::TableColumn other_parts(const std::vector<RankMemory>& ranks,
 
 /// The columns of the memory table: each rank's parts, its peak, and the peak as a percentage of
 /// the usable memory.
-std::vector<traces::TableColumn> memory_columns(const std::vector<RankMemory>& ranks,
+std::vector<traces::TableColumn> memory_columns(const std::vector<RankNeeds>& ranks,
                                                 const ModelOnDevices& on) {
   std::vector<traces::TableColumn> columns;
   const auto add = [&](std::string head, int importance, auto&& cell) {
@@ -119,7 +119,7 @@ std::vector<traces::TableColumn> memory_columns(const std::vector<RankMemory>& r
 }
 
 /// Suggests how to shrink the largest parts, largest first.
-std::string remedy(const PlacedModel& placed, const RankMemory& rank) {
+std::string remedy(const PlacedModel& placed, const RankNeeds& rank) {
   const Parallelism& parallel = placed.on.parallel;
   const bool shardable = parallel.data * parallel.context > 1;
   std::string less_activations = parallel.recompute == Recompute::kFull ? "" : "--recompute full, ";
@@ -166,7 +166,7 @@ std::string basis_text(const ModelOnDevices& on) {
 
 std::string write_model_text(const PlacedModel& placed, const BubbleReport& report,
                              const traces::DrawOptions& draw) {
-  const std::vector<RankMemory> ranks = memory_of(placed, report);
+  const std::vector<RankNeeds> ranks = memory_of(placed, report);
   const std::optional<int> width = draw.fit ? std::optional(draw.width) : std::nullopt;
   const traces::FittedTable table = traces::draw_table(
       memory_columns(ranks, placed.on), width,
@@ -212,7 +212,7 @@ void write_model_json(traces::JsonWriter& json, const PlacedModel& placed,
     json.value(first_layer[stage + 1] - first_layer[stage]);
   json.end_array().member("gpu_memory_bytes", placed.on.gpu.memory);
   json.key("memory_bytes").begin_array();
-  for (const RankMemory& memory : memory_of(placed, report)) {
+  for (const RankNeeds& memory : memory_of(placed, report)) {
     json.begin_object();
     for (const Part& part : kParts) json.member(part.name, part.bytes(memory));
     json.end_object();
@@ -223,10 +223,10 @@ void write_model_json(traces::JsonWriter& json, const PlacedModel& placed,
 }
 
 std::string describe_memory_problem(const PlacedModel& placed, const BubbleReport& report) {
-  const std::vector<RankMemory> ranks = memory_of(placed, report);
+  const std::vector<RankNeeds> ranks = memory_of(placed, report);
   const ModelFit fit = find_fit(placed, report);
   if (ranks.empty() || fit.fits()) return {};
-  const RankMemory& fullest = ranks[fit.rank];
+  const RankNeeds& fullest = ranks[fit.rank];
   const Bytes limit = placed.on.usable_memory(static_cast<std::int32_t>(fit.rank));
   std::int64_t over = 0;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank)

@@ -21,7 +21,7 @@ namespace bubblescope::tools {
 namespace {
 
 /// Larger programs take seconds each, and with so many micro-batches there is hardly any bubble.
-constexpr std::int64_t kMaxOps = 2'000'000;
+constexpr std::int64_t kMaxPlannedOps = 2'000'000;
 
 std::vector<std::int32_t> powers_of_two(std::int64_t max_value) {
   std::vector<std::int32_t> powers;
@@ -125,7 +125,7 @@ std::vector<Configuration> ModelPlanner::shapes_of(const Configuration& parallel
     const std::int64_t stages = std::int64_t{shape.shape.ranks} * shape.shape.chunks;
     if (stages > max_stages(base_.model)) continue;
     if (shape.shape.ranks == 1 && shape.shape.chunks > 1) continue;  // nothing to interleave
-    if (2 * stages * shape.shape.microbatches > kMaxOps) continue;
+    if (2 * stages * shape.shape.microbatches > kMaxPlannedOps) continue;
     const std::size_t splits = find_schedule(shape.schedule).reads_costs ? 1 : axes_.splits.size();
     for (std::size_t split = 0; split < splits; ++split) {
       Configuration& next = shapes.emplace_back(parallel);

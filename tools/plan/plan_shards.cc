@@ -78,14 +78,14 @@ std::vector<Outcome> complete(traces::PlanJournal journal,
 }
 
 /// The journals of one sweep together, and what they lack; empty where they are complete.
-struct Gathered {
+struct GatheredPlans {
   traces::PlanJournal whole;
   std::string lack = {};
 };
 
 /// Throws Error for journals of different sweeps.
-Gathered gather_journals(const std::vector<std::string>& paths) {
-  Gathered all;
+GatheredPlans gather_journals(const std::vector<std::string>& paths) {
+  GatheredPlans all;
   std::set<std::size_t> shards;
   for (const std::string& path : paths) {
     std::optional<traces::PlanJournal> part = traces::read_plan_journal(path);
@@ -151,7 +151,7 @@ void expect_no_file(const std::vector<std::string>& question) {
 }
 
 traces::PlanJournal merge_journals(const std::vector<std::string>& paths) {
-  Gathered all = gather_journals(paths);
+  GatheredPlans all = gather_journals(paths);
   if (!all.lack.empty()) throw Error(all.lack);
   return std::move(all.whole);
 }
@@ -228,7 +228,7 @@ traces::PlanJournal JournaledSweep::run_shard(const std::vector<Configuration>& 
 std::optional<traces::PlanJournal> JournaledSweep::merge_launched() {
   std::vector<std::string> paths;
   for (std::size_t shard = 0; shard < owner_.shard.count; ++shard) paths.push_back(path_of(shard));
-  Gathered all = gather_journals(paths);
+  GatheredPlans all = gather_journals(paths);
   std::error_code taken_already;
   if (all.lack.empty()) std::filesystem::rename(paths[0], paths[0] + ".merged", taken_already);
   is_last_ = all.lack.empty() && !taken_already;

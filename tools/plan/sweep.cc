@@ -26,7 +26,7 @@ constexpr std::int32_t kLargest = 1 << 24;
 constexpr std::int64_t kMaxNumbers = 100'000;
 constexpr std::size_t kBatch = 16;  ///< configurations that a thread takes at a time
 
-std::int32_t parse_number(const std::string& digits, const std::string& whole) {
+std::int32_t parse_range_number(const std::string& digits, const std::string& whole) {
   const bool number = !digits.empty() && digits.size() < 9 &&
                       digits.find_first_not_of("0123456789") == std::string::npos;
   const std::int32_t value = number ? std::stoi(digits) : 0;
@@ -39,13 +39,13 @@ std::int32_t parse_number(const std::string& digits, const std::string& whole) {
 
 std::vector<std::int32_t> numbers_of(const std::string& range) {
   const std::size_t dots = range.find("..");
-  if (dots == std::string::npos) return {parse_number(range, range)};
+  if (dots == std::string::npos) return {parse_range_number(range, range)};
   const std::size_t step_at = range.find_first_of(":x", dots);
-  const std::int32_t first = parse_number(range.substr(0, dots), range);
-  const std::int32_t last = parse_number(range.substr(dots + 2, step_at - dots - 2), range);
+  const std::int32_t first = parse_range_number(range.substr(0, dots), range);
+  const std::int32_t last = parse_range_number(range.substr(dots + 2, step_at - dots - 2), range);
   const bool multiplies = step_at != std::string::npos && range[step_at] == 'x';
   const std::int32_t step =
-      step_at == std::string::npos ? 1 : parse_number(range.substr(step_at + 1), range);
+      step_at == std::string::npos ? 1 : parse_range_number(range.substr(step_at + 1), range);
   if (first > last) throw Error("'" + range + "' goes down; write the smaller number first");
   if (multiplies && step < 2) throw Error("'" + range + "' never ends; multiply by 2 or more");
   if (!multiplies && (std::int64_t{last} - first) / step >= kMaxNumbers)

@@ -89,7 +89,7 @@ std::string_view layer_of(const Layer& row) {
   return "";
 }
 
-void add(LayerGraph& graph, Layer layer) {
+void add_layer(LayerGraph& graph, Layer layer) {
   if (static_cast<std::size_t>(graph.size()) == kMaxLayers)
     throw Error(fmt::format("{}: has more than {} layers; repeat fewer", graph.source, kMaxLayers));
   graph.inputs.emplace_back();
@@ -121,7 +121,7 @@ LayerGraph parse_aceso_profile(std::string_view text, const std::string& file,
       for (auto row = begin; row != end; ++row) {
         Layer next = *row;
         if (times > 1) next.name += fmt::format(" {}", time + 1);
-        add(graph, std::move(next));
+        add_layer(graph, std::move(next));
       }
     begin = end;
   }

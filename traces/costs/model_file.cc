@@ -76,9 +76,9 @@ const Family& find_family(const JsonNode& node) {
 
 /// A configuration, whose keys differ between families of models. It keeps track of the keys that
 /// were asked for, and notes each default that stands for a missing one.
-class Config {
+class ModelConfig {
  public:
-  explicit Config(const JsonNode& node) : node_(node), family_(find_family(node)) {}
+  explicit ModelConfig(const JsonNode& node) : node_(node), family_(find_family(node)) {}
 
   const Family& family() const { return family_; }
 
@@ -164,7 +164,7 @@ class Config {
   std::vector<std::string> notes_;
 };
 
-std::optional<Experts> experts_of(Config& config) {
+std::optional<Experts> experts_of(ModelConfig& config) {
   const auto count = config.find({"n_routed_experts", "num_local_experts", "num_experts"}, 0);
   if (!count || *count < 2) return std::nullopt;
   Experts experts;
@@ -181,7 +181,7 @@ std::optional<Experts> experts_of(Config& config) {
   return experts;
 }
 
-std::optional<LatentAttention> latent_of(Config& config) {
+std::optional<LatentAttention> latent_of(ModelConfig& config) {
   const auto rank = config.find({"kv_lora_rank"});
   if (!rank) return std::nullopt;
   return LatentAttention{config.find({"q_lora_rank"}).value_or(0), *rank,
@@ -190,7 +190,7 @@ std::optional<LatentAttention> latent_of(Config& config) {
 
 /// Falcon has three variants: one key-value head for all heads, one per head, or a number in
 /// between. A null stands for one per head, as does no key in most families.
-std::int64_t key_value_heads_of(Config& config, std::int64_t heads) {
+std::int64_t key_value_heads_of(ModelConfig& config, std::int64_t heads) {
   const Family& family = config.family();
   if (config.flag("multi_query", family.type == "falcon") &&
       !config.flag("new_decoder_architecture", false))
@@ -201,14 +201,14 @@ std::int64_t key_value_heads_of(Config& config, std::int64_t heads) {
   return config.find_or({"num_key_value_heads"}, divides ? family.key_value_heads : std::nullopt);
 }
 
-std::int64_t head_size_of(Config& config, const Transformer& model) {
+std::int64_t head_size_of(ModelConfig& config, const Transformer& model) {
   if (model.latent) return config.required({"qk_nope_head_dim"});
   if (config.family().head_size && !config.is_null("head_dim"))
     return config.find_or({"head_dim"}, config.family().head_size);
   return config.find({"head_dim"}).value_or(model.hidden / model.heads);
 }
 
-void set_attention(Transformer& model, Config& config) {
+void set_attention(Transformer& model, ModelConfig& config) {
   model.heads = config.required({"num_attention_heads", "n_head"});
   model.key_value_heads = key_value_heads_of(config, model.heads);
   model.latent = latent_of(config);
@@ -217,7 +217,7 @@ void set_attention(Transformer& model, Config& config) {
 
 /// A file written by hand must give the width of feed-forward layers, if it has any besides
 /// experts.
-std::int64_t feed_forward_of(Config& config, const Transformer& model) {
+std::int64_t feed_forward_of(ModelConfig& config, const Transformer& model) {
   const std::initializer_list<const char*> keys{"intermediate_size", "n_inner", "ffn_dim",
                                                 "ffn_hidden_size"};
   const std::string_view type = config.family().type;
@@ -231,17 +231,19 @@ std::int64_t feed_forward_of(Config& config, const Transformer& model) {
 /// Layers of local attention: those that layer_types calls so; or all but every n-th
 /// (sliding_window_pattern; 6 for Gemma 3, 2 for Gemma 2 and gpt-oss); or, where a window is all
 /// that is given, every layer.
-void set_windows(Transformer& model, Config& config) {
+void set_windows(Transformer& model, ModelConfig& config) {
   const std::string_view type = config.family().type;
   const auto window = config.find({"sliding_window"});
   if (!window || !config.flag("use_sliding_window", !type.starts_with("qwen"))) return;
   model.window = *window;
   model.local_layers = model.layers;
   if (const auto types = config.member("layer_types")) {
+    if (types->size() != static_cast<std::size_t>(model.layers))
+      types->refuse("has " + std::to_string(types->size()) + " entries for " +
+                    std::to_string(model.layers) + " layers; give one per layer");
     model.local_layers = 0;
     for (std::size_t layer = 0; layer < types->size(); ++layer)
       model.local_layers += (*types)[layer].text() == "sliding_attention" ? 1 : 0;
-    model.local_layers = std::min(model.local_layers, model.layers);
   } else if (const bool gemma3 = type == "gemma3_text"; gemma3 || type == "gemma2" ||
                                                         type == "gpt_oss" ||
                                                         config.find({"sliding_window_pattern"})) {
@@ -251,7 +253,7 @@ void set_windows(Transformer& model, Config& config) {
   if (model.local_layers == 0) model.window = 0;
 }
 
-void set_tables(Transformer& model, Config& config) {
+void set_tables(Transformer& model, ModelConfig& config) {
   const Family& family = config.family();
   model.vocabulary = config.required({"vocab_size"});
   model.tied_embeddings = config.flag("tie_word_embeddings", family.tied);
@@ -265,7 +267,7 @@ void set_tables(Transformer& model, Config& config) {
 ModelFile parse_model(std::string_view text, const std::string& file) {
   const JsonFile parsed(text, file);
   const JsonNode node = parsed.root();
-  Config config(node);
+  ModelConfig config(node);
   Transformer model;
   model.layers = config.required({"num_hidden_layers", "n_layer"});
   model.hidden = config.required({"hidden_size", "n_embd", "n_embed"});
@@ -279,7 +281,7 @@ ModelFile parse_model(std::string_view text, const std::string& file) {
   set_tables(model, config);
   set_windows(model, config);
   config.expect("word_embed_proj_dim", model.hidden);
-  config.expect("decoder_sparse_step", 1);
+  config.expect("moe_layer_freq", 1);
   model.predictions = config.find({"num_nextn_predict_layers"}, 0).value_or(0);
   const std::vector<std::string> faults = find_faults(model);
   if (!faults.empty()) throw Error(file + ": " + faults[0]);

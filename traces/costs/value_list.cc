@@ -52,8 +52,8 @@ bool is_json(std::string_view text) {
 std::int64_t length_of(std::string_view word, const std::string& where) {
   const std::int64_t length = parse_number<std::int64_t>(std::string(word)).value_or(0);
   if (length < 1 || length > kMaxLength)
-    throw Error(fmt::format("{}: {} is not a number of tokens; write a whole number above 0", where,
-                            quote(std::string(word))));
+    throw Error(fmt::format("{}: {} is not a number of tokens; write a whole number from 1 to {}",
+                            where, quote(std::string(word)), kMaxLength));
   return length;
 }
 

@@ -37,16 +37,16 @@ constexpr double kGutter = 20;  ///< between a row and an edge that passes it
 constexpr double kCharacter = 7;
 constexpr double kLatencyOffset = 22;  ///< from the middle of an edge to its latency
 
-struct Point {
+struct CurvePoint {
   double x = 0;
   double y = 0;
 };
 
 /// A cubic curve in DOT syntax. Its arrow head fills the last piece, up to `tip`.
-std::string curve(Point begin, Point leave, Point arrive, Point tip) {
+std::string curve(CurvePoint begin, CurvePoint leave, CurvePoint arrive, CurvePoint tip) {
   const double length = std::hypot(tip.x - arrive.x, tip.y - arrive.y);
   const double back = length > 0 ? kArrow / length : 0;
-  const Point end{tip.x - back * (tip.x - arrive.x), tip.y - back * (tip.y - arrive.y)};
+  const CurvePoint end{tip.x - back * (tip.x - arrive.x), tip.y - back * (tip.y - arrive.y)};
   return fmt::format("e,{:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f}",
                      tip.x, tip.y, begin.x, begin.y, leave.x, leave.y, arrive.x, arrive.y, end.x,
                      end.y);
@@ -283,7 +283,7 @@ class DotGraph {
   /// is not hidden by the boxes of the row where it ends.
   std::string route_between_rows(InstructionId from, InstructionId to) const {
     const double distance = left(to) - right(from);
-    const Point begin{right(from), y(from)};
+    const CurvePoint begin{right(from), y(from)};
     if (distance < kTypicalBox) {
       const double bend = std::max(12.0, distance / 2);
       return curve(begin, {begin.x + bend, begin.y}, {left(to) - bend, y(to)}, {left(to), y(to)});

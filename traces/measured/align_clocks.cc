@@ -15,7 +15,7 @@ namespace {
 bool is_fault(const std::optional<Nanos>& gap) { return gap && *gap < -kClocksExact; }
 
 /// Two ranks that depend on each other's ops.
-struct Link {
+struct ClockLink {
   std::int32_t from = 0;
   std::int32_t to = 0;
   Nanos ahead = 0;  ///< of the clock of `to`; 0 where nothing is wrong
@@ -24,21 +24,22 @@ struct Link {
 
 /// Returns nullopt where only one of the two ranks depends on the other, and where no constant
 /// difference explains the gaps.
-std::optional<Link> link_of(const ClockGaps& gaps, std::int32_t from, std::int32_t to) {
+std::optional<ClockLink> link_of(const ClockGaps& gaps, std::int32_t from, std::int32_t to) {
   const std::optional<Nanos> there = gaps.smallest(from, to);
   const std::optional<Nanos> back = gaps.smallest(to, from);
   if (!there || !back || *there + *back < 0) return {};
   const bool is_wrong = is_fault(there) || is_fault(back);
-  return Link{from, to, is_wrong ? (*there - *back) / 2 : 0, *there + *back};
+  return ClockLink{from, to, is_wrong ? (*there - *back) / 2 : 0, *there + *back};
 }
 
-std::vector<Link> sort_by_certainty(const ClockGaps& gaps) {
-  std::vector<Link> links;
+std::vector<ClockLink> sort_by_certainty(const ClockGaps& gaps) {
+  std::vector<ClockLink> links;
   for (std::int32_t from = 0; from < gaps.ranks(); ++from)
     for (std::int32_t to = from + 1; to < gaps.ranks(); ++to)
-      if (const std::optional<Link> link = link_of(gaps, from, to)) links.push_back(*link);
-  std::stable_sort(links.begin(), links.end(),
-                   [](const Link& left, const Link& right) { return left.slack < right.slack; });
+      if (const std::optional<ClockLink> link = link_of(gaps, from, to)) links.push_back(*link);
+  std::stable_sort(links.begin(), links.end(), [](const ClockLink& left, const ClockLink& right) {
+    return left.slack < right.slack;
+  });
   return links;
 }
 
@@ -48,7 +49,7 @@ std::vector<Nanos> shifts(const ClockGaps& gaps) {
   std::vector<std::int32_t> group(ranks);
   std::iota(group.begin(), group.end(), 0);
   std::vector<Nanos> ahead(ranks, 0);  // the lead of the clock within its group
-  for (const Link& link : sort_by_certainty(gaps)) {
+  for (const ClockLink& link : sort_by_certainty(gaps)) {
     const std::int32_t joined = group[link.to];
     if (group[link.from] == joined) continue;
     const Nanos more = ahead[link.from] + link.ahead - ahead[link.to];
@@ -67,20 +68,20 @@ std::vector<Nanos> shifts(const ClockGaps& gaps) {
 }
 
 /// A remaining error between two ranks after the correction.
-struct Fault {
+struct ClockFault {
   Nanos gap = 0;
   std::int32_t from = 0;
   std::int32_t to = 0;
 };
 
-std::optional<Fault> worst_fault(const ClockGaps& gaps, const std::vector<Nanos>& shift) {
-  std::optional<Fault> worst;
+std::optional<ClockFault> worst_fault(const ClockGaps& gaps, const std::vector<Nanos>& shift) {
+  std::optional<ClockFault> worst;
   for (std::int32_t from = 0; from < gaps.ranks(); ++from)
     for (std::int32_t to = 0; to < gaps.ranks(); ++to) {
       const std::optional<Nanos> smallest = gaps.smallest(from, to);
       if (!smallest) continue;
       const Nanos gap = *smallest + shift[to] - shift[from];
-      if (is_fault(gap) && (!worst || gap < worst->gap)) worst = Fault{gap, from, to};
+      if (is_fault(gap) && (!worst || gap < worst->gap)) worst = ClockFault{gap, from, to};
     }
   return worst;
 }
@@ -119,7 +120,7 @@ ClockCorrection align_clocks(const ClockGaps& gaps) {
                     "inputs ended",
                     rank, shift > 0 ? "forward" : "back", to_text(std::abs(shift))));
   }
-  if (const std::optional<Fault> fault = worst_fault(gaps, correction.shift))
+  if (const std::optional<ClockFault> fault = worst_fault(gaps, correction.shift))
     correction.notes.push_back(fmt::format(
         "an op of rank {} begins {} before its input ends on rank {}, which no shift of "
         "their clocks explains: slices include waiting, or clocks drift; idle times "

@@ -13,7 +13,7 @@ namespace {
 
 constexpr Nanos kLatest = std::int64_t{1} << 62;
 
-bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
+bool is_decimal_digit(char letter) { return letter >= '0' && letter <= '9'; }
 
 /// With an exponent, which only small numbers have in practice, a double is exact enough.
 std::optional<Nanos> parse_scientific(std::string_view text) {
@@ -32,8 +32,8 @@ std::optional<Nanos> parse_micros(std::string_view text) {
   if (negative) text.remove_prefix(1);
   const std::string_view whole = text.substr(0, text.find('.'));
   const std::string_view fraction = text.substr(std::min(text.size(), whole.size() + 1));
-  if (whole.empty() || !std::all_of(whole.begin(), whole.end(), is_digit)) return {};
-  if (!std::all_of(fraction.begin(), fraction.end(), is_digit)) return {};
+  if (whole.empty() || !std::all_of(whole.begin(), whole.end(), is_decimal_digit)) return {};
+  if (!std::all_of(fraction.begin(), fraction.end(), is_decimal_digit)) return {};
   Nanos nanos = 0;
   for (const char digit : whole) {
     if (nanos > kLatest / 10'000) return {};

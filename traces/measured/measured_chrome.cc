@@ -234,7 +234,7 @@ ObservedTrace read_chrome(const TraceInput& input) {
   return Reader(std::move(events), input.path, names).read();
 }
 
-const Registrar<TraceFormat> registrar{
+const Registrar<TraceFormat> chrome_registrar{
     {"chrome",
      {"kineto"},
      "Chrome json: ours, PyTorch's profiler with named ops, StragglerAnalysis",

@@ -99,7 +99,7 @@ std::map<std::int32_t, Known> find_known_ranks(const ObservedTrace& trace) {
   return all;
 }
 
-std::string describe(const Known& known, std::int32_t replica, bool are_several) {
+std::string describe_missing(const Known& known, std::int32_t replica, bool are_several) {
   std::string whole = known.is_pipeline ? "pipeline" : "job";
   if (known.is_pipeline && are_several)
     whole += fmt::format(" that begins on rank {} of the job", replica);
@@ -118,7 +118,7 @@ std::optional<std::string> describe_missing_peers(const ObservedTrace& trace) {
   const std::map<std::int32_t, Known> all = find_known_ranks(trace);
   for (const auto& [replica, known] : all) {
     const auto traces = static_cast<std::int64_t>(known.ranks.size()) + known.unnumbered;
-    if (known.peers > traces) return describe(known, replica, all.size() > 1);
+    if (known.peers > traces) return describe_missing(known, replica, all.size() > 1);
   }
   return {};
 }

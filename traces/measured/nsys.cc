@@ -40,9 +40,9 @@ bool is_same_op(const OpRange& left, const OpRange& right) {
          left.second == right.second;
 }
 
-class Reader {
+class NsysReader {
  public:
-  explicit Reader(const TraceInput& input) : path_(input.path), names_(input.rules) {}
+  explicit NsysReader(const TraceInput& input) : path_(input.path), names_(input.rules) {}
 
   ObservedTrace read() && {
     trace_.source = "nsys";
@@ -386,12 +386,12 @@ class Reader {
   ObservedTrace trace_;
 };
 
-const Registrar<TraceFormat> registrar{
+const Registrar<TraceFormat> nsys_registrar{
     {"nsys",
      {"sqlite"},
      "Nsight Systems' sqlite export with NVTX ranges that name ops, or Megatron-LM's messages",
      [](std::string_view first_bytes) { return first_bytes.starts_with("SQLite format 3"); },
-     [](const TraceInput& input) { return Reader(input).read(); }}};
+     [](const TraceInput& input) { return NsysReader(input).read(); }}};
 
 }  // namespace
 

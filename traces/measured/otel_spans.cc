@@ -29,9 +29,9 @@ namespace bubblescope::traces {
 
 namespace {
 
-constexpr const char* kForward = "megatron.microbatch.forward";
-constexpr const char* kBackward = "megatron.microbatch.backward";
-constexpr const char* kStep = "megatron.train_step";
+constexpr const char* kForwardSpan = "megatron.microbatch.forward";
+constexpr const char* kBackwardSpan = "megatron.microbatch.backward";
+constexpr const char* kStepSpan = "megatron.train_step";
 
 using Attributes = std::map<std::string, std::int64_t>;
 
@@ -54,8 +54,8 @@ Attributes attributes_of(const JsonNode& owner) {
   return found;
 }
 
-std::optional<std::int64_t> find(const Attributes& attributes,
-                                 std::initializer_list<const char*> keys) {
+std::optional<std::int64_t> find_attribute(const Attributes& attributes,
+                                           std::initializer_list<const char*> keys) {
   for (const char* key : keys)
     if (const auto found = attributes.find(key); found != attributes.end()) return found->second;
   return {};
@@ -82,9 +82,9 @@ Nanos time_at(const JsonNode& span, const char* key) {
   return *time;
 }
 
-class Reader {
+class SpanReader {
  public:
-  explicit Reader(const TraceInput& input) : path_(input.path), text_(input.text) {}
+  explicit SpanReader(const TraceInput& input) : path_(input.path), text_(input.text) {}
 
   ObservedTrace read() && {
     trace_.source = "otel";
@@ -137,24 +137,24 @@ class Reader {
   void read_span(Process& process, const JsonNode& node) {
     const JsonNode name_node = node.at("name");
     const std::string& name = name_node.text();
-    std::vector<Span>* const list = name == kForward    ? &process.forwards
-                                    : name == kBackward ? &process.backwards
-                                    : name == kStep     ? &process.steps
-                                                        : nullptr;
+    std::vector<Span>* const list = name == kForwardSpan    ? &process.forwards
+                                    : name == kBackwardSpan ? &process.backwards
+                                    : name == kStepSpan     ? &process.steps
+                                                            : nullptr;
     if (!list) return seen_.add(name);
     Span span{time_at(node, "startTimeUnixNano"), time_at(node, "endTimeUnixNano"), {}};
     if (span.end < span.start) node.refuse("ends before it starts");
     const Attributes attributes = attributes_of(node);
-    span.number = find(attributes, {"megatron.microbatch_id", "dl.microbatch_id",
-                                    "megatron.iteration", "dl.iteration"});
+    span.number = find_attribute(attributes, {"megatron.microbatch_id", "dl.microbatch_id",
+                                              "megatron.iteration", "dl.iteration"});
     list->push_back(span);
   }
 
   void add(const Process& process) {
     if (process.forwards.empty() && process.backwards.empty()) return;
-    if (find(process.attributes, {"dl.tensor_parallel.rank"}).value_or(0) > 0) return;
-    const auto rank = find(process.attributes, {"dl.pipeline_parallel.rank"});
-    const auto replica = find(process.attributes, {"dl.data_parallel.rank"});
+    if (find_attribute(process.attributes, {"dl.tensor_parallel.rank"}).value_or(0) > 0) return;
+    const auto rank = find_attribute(process.attributes, {"dl.pipeline_parallel.rank"});
+    const auto replica = find_attribute(process.attributes, {"dl.data_parallel.rank"});
     Recorder recorder;
     recorder.where = path_;
     if (rank && *rank >= 0 && *rank <= kMaxStage) recorder.rank = static_cast<std::int32_t>(*rank);
@@ -194,7 +194,7 @@ class Reader {
   ObservedTrace trace_;
 };
 
-const Registrar<TraceFormat> registrar{
+const Registrar<TraceFormat> otel_registrar{
     {"otel",
      {"otlp", "opentelemetry"},
      "Megatron-LM's OpenTelemetry spans (OTLP as json): the order of ops, not their time",
@@ -202,7 +202,7 @@ const Registrar<TraceFormat> registrar{
        const std::string_view begin = strip(text.substr(0, 96));
        return begin.starts_with('{') && begin.find("\"resourceSpans\"") != begin.npos;
      },
-     [](const TraceInput& input) { return Reader(input).read(); }}};
+     [](const TraceInput& input) { return SpanReader(input).read(); }}};
 
 }  // namespace
 

@@ -31,7 +31,7 @@ std::map<SliceKey, const ChromeSlice*> index_slices(const ChromeEvents& events) 
   return index;
 }
 
-Timeline time(const Program& program, const ChromeEvents& events, const std::string& file) {
+Timeline time_program(const Program& program, const ChromeEvents& events, const std::string& file) {
   const std::map<SliceKey, const ChromeSlice*> slices = index_slices(events);
   Timeline timeline;
   std::vector<Nanos> lane_end(program.lanes.size(), 0);
@@ -78,7 +78,7 @@ MeasuredStep read_own_trace(const ChromeEvents& events, const std::string& file)
   if (const auto* deadlock = std::get_if<Deadlock>(&lowered))
     throw Error(fmt::format("{}: deadlocks: {}", where, to_string(*deadlock)));
   step.program = std::get<Program>(std::move(lowered));
-  step.timeline = time(step.program, events, file);
+  step.timeline = time_program(step.program, events, file);
   if (const auto fault = find_impossible_lane(step.program, step.timeline))
     throw Error(file + ": " + *fault);
   const auto take = [&](const char* key, std::string& text) {

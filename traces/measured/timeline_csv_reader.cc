@@ -90,7 +90,7 @@ ObservedTrace read_timeline_csv(const TraceInput& input) {
   return trace;
 }
 
-const Registrar<TraceFormat> registrar{
+const Registrar<TraceFormat> timeline_csv_registrar{
     {"timeline-csv",
      {},
      "what `timeline` wrote: times without what waits for what",

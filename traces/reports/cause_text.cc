@@ -17,7 +17,7 @@ constexpr std::size_t kShown = 5;
 
 double share_of(const Cause& cause, Nanos step) { return fraction(cause.saves, step); }
 
-std::string describe(const Cause& cause) {
+std::string describe_cause(const Cause& cause) {
   switch (cause.kind) {
     case CauseKind::kWorker:
       return fmt::format("slow worker: {} takes {:.2f} x what its stage takes elsewhere, in {}",
@@ -129,9 +129,10 @@ std::string write_causes_text(const CauseReport& report, Nanos step, bool has_re
   std::size_t shown = 0;
   for (const Cause& cause : report.causes) {
     if (share_of(cause, step) < kMinReported || shown++ >= kShown) continue;
-    text += fmt::format("{}{}\n          {}, the step would be {} shorter ({})\n",
-                        text.empty() ? "cause:    " : "          ", describe(cause), remedy(cause),
-                        format_time(cause.saves), format_percent(share_of(cause, step)));
+    text +=
+        fmt::format("{}{}\n          {}, the step would be {} shorter ({})\n",
+                    text.empty() ? "cause:    " : "          ", describe_cause(cause),
+                    remedy(cause), format_time(cause.saves), format_percent(share_of(cause, step)));
     if (cause.kind == CauseKind::kStage && !has_replicas)
       text += "          (or its rank is slow: that takes a second replica to tell)\n";
   }

@@ -2,12 +2,25 @@
 #include "traces/reports/read_report.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "sim/ir/range.h"
 #include "traces/json/json_node.h"
 
 namespace bubblescope::traces {
 
 namespace {
+
+/// The number of a member; nullopt if it is none. Reports hold times, sizes, counts and ratios:
+/// what is below 0 (but for the memory that is missing) or beyond all ranges is no program's
+/// report.
+std::optional<double> find_number(const JsonNode& member, bool may_be_negative = false) {
+  const std::optional<double> number = member.number();
+  if (!number) return {};
+  if (std::abs(*number) > static_cast<double>(kMaxNanos) || (*number < 0 && !may_be_negative))
+    member.refuse("is no time, size, count or ratio of a report");
+  return number;
+}
 
 double find_peak(const JsonNode& ranks) {
   double peak = 0;
@@ -15,7 +28,7 @@ double find_peak(const JsonNode& ranks) {
     const JsonNode rank = ranks[at];
     if (!rank.is_object()) continue;
     if (const std::optional<JsonNode> held = rank.find("peak_activations"))
-      peak = std::max(peak, held->number().value_or(0));
+      peak = std::max(peak, find_number(*held).value_or(0));
   }
   return peak;
 }
@@ -32,10 +45,10 @@ std::optional<std::map<std::string, double>> read_report_numbers(std::string_vie
   std::map<std::string, double> numbers;
   for (const JsonNode& member : report.members()) {
     const std::string key = member.key();
-    if (const std::optional<double> number = member.number()) numbers[key] = *number;
+    if (const auto number = find_number(member, key == "head_room_bytes")) numbers[key] = *number;
     if (key != "bubble") continue;
     for (const JsonNode& part : member.members())
-      if (const std::optional<double> number = part.number())
+      if (const std::optional<double> number = find_number(part))
         numbers["bubble_" + std::string(part.key())] = *number;
   }
   const std::optional<JsonNode> ranks = report.find("ranks");

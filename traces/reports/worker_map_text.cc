@@ -29,7 +29,7 @@ std::vector<double> find_row(const SlowdownReport& slowdown, std::size_t worker,
   return row;
 }
 
-std::string name_of(const WorkerSlowdown& worker, bool has_replicas) {
+std::string name_worker(const WorkerSlowdown& worker, bool has_replicas) {
   return has_replicas ? fmt::format("dp {} rank {}", worker.replica, worker.rank)
                       : fmt::format("rank {}", worker.rank);
 }
@@ -69,7 +69,7 @@ WorkerMap make_worker_map(const SlowdownReport& slowdown, const std::vector<std:
     else if (map.rows.size() == most.rows)
       ++map.cut;
     else
-      map.rows.push_back({name_of(slowdown.by_worker[worker], has_replicas), std::move(row)});
+      map.rows.push_back({name_worker(slowdown.by_worker[worker], has_replicas), std::move(row)});
   }
   return map;
 }

@@ -89,7 +89,7 @@ std::vector<FilePart> write_chakra(const PricedSchedule& priced) {
   return parts;
 }
 
-const Registrar<ScheduleFormat> registrar{
+const Registrar<ScheduleFormat> chakra_registrar{
     {"chakra",
      {"et"},
      "Chakra execution traces with costs, a file per rank, for ASTRA-sim",

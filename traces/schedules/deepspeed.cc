@@ -240,7 +240,7 @@ Schedule read_deepspeed(std::string_view text, const std::string& file) {
 /// The first rank starts by loading a micro-batch, and no other format starts with a letter.
 bool recognize_deepspeed(std::string_view text) { return text.starts_with("LD"); }
 
-const Registrar<ScheduleFormat> registrar{
+const Registrar<ScheduleFormat> deepspeed_registrar{
     {"deepspeed",
      {},
      "DeepSpeed's instruction streams (TrainSchedule, InferenceSchedule)",

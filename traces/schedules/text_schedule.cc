@@ -58,7 +58,7 @@ bool recognize_text(std::string_view text) {
   return !text.starts_with('{') && !text.starts_with('[') && !text.empty();
 }
 
-const Registrar<ScheduleFormat> registrar{
+const Registrar<ScheduleFormat> text_registrar{
     {"text",
      {"txt"},
      "one line per rank, ops with blanks between them",

@@ -29,7 +29,7 @@ struct Slot {
   std::uint32_t thread = 0;
 };
 
-std::string name_of(const Program& program, const Track& track, std::size_t slot) {
+std::string name_thread(const Program& program, const Track& track, std::size_t slot) {
   std::string name = "compute";
   if (track.lane == kNoLane)
     name = track.peer == track.rank ? "other" : fmt::format("send → rank {}", track.peer);
@@ -104,7 +104,7 @@ class Assignment {
       place_of[thread] = static_cast<std::uint32_t>(threads.size());
       const bool first = threads.empty() || threads.back().rank != track.rank;
       threads.push_back(
-          {track.rank, first ? 1 : threads.back().tid + 1, name_of(program_, track, slot)});
+          {track.rank, first ? 1 : threads.back().tid + 1, name_thread(program_, track, slot)});
     }
     for (TraceSlice& slice : assigned_.slices) slice.thread = place_of[slice.thread];
   }

@@ -16,6 +16,7 @@
 #include <charconv>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <system_error>
 #include <utility>
@@ -29,7 +30,7 @@ namespace bubblescope::traces {
 
 namespace {
 
-constexpr std::int64_t kMaxRanks = 1 << 20;
+constexpr std::int64_t kMaxGoalRanks = 1 << 20;
 constexpr std::int64_t kAnyOf32Bits =
     0xffffffff;                         ///< what stands for any rank or tag in binary GOAL
 constexpr std::size_t kHead = 1 << 16;  ///< bytes that show what a file is
@@ -70,7 +71,8 @@ class Tokens {
     std::int64_t value = 0;
     const auto read = std::from_chars(token_.data(), token_.data() + token_.size(), value);
     if (read.ec != std::errc() || read.ptr != token_.data() + token_.size() || value < min)
-      fail("a number was expected");
+      fail(fmt::format("a whole number from {} to {} was expected", min,
+                       std::numeric_limits<std::int64_t>::max()));
     advance();
     return value;
   }
@@ -139,8 +141,8 @@ class GoalParser {
     tokens_.skip_lines();
     tokens_.expect("num_ranks");
     const std::int64_t ranks = tokens_.take_number();
-    if (ranks < 1 || ranks > kMaxRanks)
-      tokens_.refuse(fmt::format("num_ranks is {}, 1 to {} can be read", ranks, kMaxRanks));
+    if (ranks < 1 || ranks > kMaxGoalRanks)
+      tokens_.refuse(fmt::format("num_ranks is {}, 1 to {} can be read", ranks, kMaxGoalRanks));
     workload_.ranks.resize(static_cast<std::size_t>(ranks));
     for (tokens_.skip_lines(); !tokens_.at_end(); tokens_.skip_lines()) parse_rank();
     return std::move(workload_);

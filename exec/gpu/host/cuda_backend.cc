@@ -11,7 +11,7 @@ namespace bubblescope::exec {
 
 namespace {
 
-Job start(const JobRequest& job, BackendRequest request) {
+Job start_cuda(const JobRequest& job, BackendRequest request) {
   return start_gpu_job(open_gpu(), job, std::move(request));
 }
 
@@ -28,7 +28,7 @@ const BackendRegistrar registrar{{"cuda",
                                   "all ranks in one process, streams of one or several GPUs",
                                   {},
                                   {},
-                                  start,
+                                  start_cuda,
                                   time_messages,
                                   time_host,
                                   [] { return open_gpu_bench(open_gpu()); }}};

@@ -41,18 +41,19 @@ std::string range_text(const StateRange& range, std::string (*write)(std::int64_
                                             : min_value + " to " + write(range.max_value);
 }
 
-std::string plain(std::int64_t value) { return std::to_string(value); }
+std::string to_plain(std::int64_t value) { return std::to_string(value); }
 
-std::string describe(const DeviceState& state) {
+std::string describe_state(const DeviceState& state) {
   std::vector<std::string> parts;
-  if (state.sm_mhz) parts.push_back("SM " + range_text(*state.sm_mhz, plain) + " MHz");
-  if (state.memory_mhz) parts.push_back("memory " + range_text(*state.memory_mhz, plain) + " MHz");
+  if (state.sm_mhz) parts.push_back("SM " + range_text(*state.sm_mhz, to_plain) + " MHz");
+  if (state.memory_mhz)
+    parts.push_back("memory " + range_text(*state.memory_mhz, to_plain) + " MHz");
   if (state.power_milliwatts)
     parts.push_back(range_text(*state.power_milliwatts, watts) + " W" +
                     (state.power_limit_milliwatts
                          ? " of " + range_text(*state.power_limit_milliwatts, watts) + " W"
                          : ""));
-  if (state.celsius) parts.push_back(range_text(*state.celsius, plain) + " C");
+  if (state.celsius) parts.push_back(range_text(*state.celsius, to_plain) + " C");
   if (state.throttle_reasons) {
     const std::string slowed = describe_throttle_reasons(*state.throttle_reasons);
     parts.push_back(slowed.empty() ? "not throttled" : "throttled by " + slowed);
@@ -219,7 +220,8 @@ std::string to_string(const MonitoredDevices& monitored) {
     return "clocks, power and temperature could not be read: " + monitored.obstacle;
   std::string text;
   for (const MonitoredDevice& device : monitored.devices)
-    text += (text.empty() ? "" : "\n") + device.bus + " while measured: " + describe(device.during);
+    text += (text.empty() ? "" : "\n") + device.bus +
+            " while measured: " + describe_state(device.during);
   return text;
 }
 

@@ -64,15 +64,8 @@ class GpuBench : public KernelBench {
     buffer.memory.reset();
     buffer.memory = gpu_.allocate(device_, static_cast<std::size_t>(bytes));
     buffer.bytes = bytes;
-    BubblescopeLaunch draw{};
-    draw.kernel = static_cast<std::int32_t>(Kernel::kDraw);
-    draw.dtype = kBubblescopeBfloat16;
-    draw.target = buffer.memory.get();
-    draw.rows = 1;
-    draw.columns = bytes / kBytesPerEntry;
-    draw.period = 1;
-    draw.scalars[0] = 1;
-    gpu_.launch(draw, stream_.get());
+    const DrawArguments draw{nullptr, buffer.memory.get(), 0, 1, 0};
+    gpu_.launch({kBubblescopeBfloat16, 1, bytes / kBytesPerEntry, draw}, stream_.get());
     return buffer.memory.get();
   }
 

@@ -4,7 +4,7 @@
 namespace bubblescope::inline sim {
 namespace {
 
-struct Size {
+struct MixtralSize {
   const char* name;
   std::int64_t layers;
   std::int64_t hidden;
@@ -13,7 +13,7 @@ struct Size {
   std::int64_t vocabulary;
 };
 
-ModelDef define(const Size& size, const char* id, const char* source) {
+ModelDef define_mixtral(const MixtralSize& size, const char* id, const char* source) {
   Transformer model;
   model.layers = size.layers;
   model.hidden = size.hidden;
@@ -28,11 +28,12 @@ ModelDef define(const Size& size, const char* id, const char* source) {
   return {size.name, {id}, "8 experts, 2 per token", source, model};
 }
 
-const ModelRegistrar kSmall{define({"mixtral-8x7b", 32, 4096, 32, 14'336, 32'000},
-                                   "mistralai/Mixtral-8x7B-v0.1", "arXiv 2401.04088, table 1")};
-const ModelRegistrar kLarge{define({"mixtral-8x22b", 56, 6144, 48, 16'384, 32'768},
-                                   "mistralai/Mixtral-8x22B-v0.3",
-                                   "config.json of mistralai/Mixtral-8x22B-v0.3")};
+const ModelRegistrar kSmall{define_mixtral({"mixtral-8x7b", 32, 4096, 32, 14'336, 32'000},
+                                           "mistralai/Mixtral-8x7B-v0.1",
+                                           "arXiv 2401.04088, table 1")};
+const ModelRegistrar kLarge{define_mixtral({"mixtral-8x22b", 56, 6144, 48, 16'384, 32'768},
+                                           "mistralai/Mixtral-8x22B-v0.3",
+                                           "config.json of mistralai/Mixtral-8x22B-v0.3")};
 
 }  // namespace
 }  // namespace bubblescope::inline sim

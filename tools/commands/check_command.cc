@@ -252,7 +252,7 @@ struct CheckRun {
 int check_one(const std::string& name, const PredictOptions& options, const CheckRun& run,
               traces::JsonWriter& json) {
   const Loaded loaded = load(name, options);
-  const Verdict verdict = check_schedule(loaded, options, run.suggests);
+  const CheckVerdict verdict = check_schedule(loaded, options, run.suggests);
   if (run.as_json)
     write_verdict(json, verdict);
   else

@@ -18,7 +18,7 @@ namespace {
 /// Source, destination, tag.
 using Channel = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
 /// The source and the tag of a receive; none: any.
-using Pattern = std::pair<std::optional<std::int64_t>, std::optional<std::int64_t>>;
+using ReceivePattern = std::pair<std::optional<std::int64_t>, std::optional<std::int64_t>>;
 struct ChannelEnds {
   std::vector<JobId> sends;
   std::vector<JobId> receives;
@@ -118,7 +118,7 @@ class Matcher {
   /// Whether a receive from any rank or with any tag may take a send that no other receives.
   bool fits_any_receive(JobId send) {
     const auto rank = static_cast<std::uint32_t>(*at(send).peer);
-    const std::set<Pattern>& patterns = any_patterns_[rank];
+    const std::set<ReceivePattern>& patterns = any_patterns_[rank];
     const std::optional<std::int64_t> source = send.rank;
     const std::optional<std::int64_t> tag = at(send).tag;
     if (!patterns.contains({std::nullopt, tag}) && !patterns.contains({source, std::nullopt}) &&
@@ -176,7 +176,7 @@ class Matcher {
   std::map<Channel, ChannelEnds> channels_;
   std::map<std::string, std::map<std::uint32_t, std::vector<JobId>>> groups_;
   std::map<std::uint32_t, std::vector<JobId>> any_receives_;
-  std::map<std::uint32_t, std::set<Pattern>> any_patterns_;  ///< [rank]: what these accept
+  std::map<std::uint32_t, std::set<ReceivePattern>> any_patterns_;  ///< [rank]: what these accept
   std::map<std::uint32_t, std::size_t> any_sends_;  ///< [rank]: sends that only these may take
 };
 

@@ -125,7 +125,7 @@ TEST_F(EdgeCommands, ACostFileGivesShardsTheirTimes) {
 // The output layer of Llama 3 takes as long as several of its layers: whole, it makes the last rank
 // the slowest, or leaves it fewer layers than others.
 TEST_F(EdgeCommands, AModelsOutputLayerIsSplit) {
-  const std::string flags = " --pp 8 -m 64 --model llama3-8b --gpu h100 --format json";
+  const std::string flags = " --pp 8 -m 64 --model llama3-8b --gpu h100";
   const Json whole = json_of("simulate 1f1b" + flags);
   const Json split = json_of("simulate 1f1b-vocab" + flags);
   EXPECT_LT(split["makespan_ns"], whole["makespan_ns"]);

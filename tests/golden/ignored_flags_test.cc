@@ -2,6 +2,7 @@
 // flag has an effect, is refused, or is said to change nothing. A new flag needs a value here.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <set>
@@ -15,144 +16,152 @@
 namespace bubblescope::tests {
 namespace {
 
-/// A value other than the default. "" for flags that take none; @ is a folder for files.
+/// A value other than the default, or nothing for flags that take none; @ is a folder for files.
+constexpr const char* kValues = R"(--accumulation-bytes 20
+--all-modes
+--all-ranks
+--arrivals @/arrivals
+--assume half_size=60
+--attention flash
+--b 3
+--backend cpu
+--cap 2
+--copy 1
+--costs @/none.json
+--costs-per chunk
+--cp 2
+--dot @/step.dot
+--dp 2
+--effort 30000
+--embedding-layers 7
+--ep 2
+--epilogue none
+--etp 1
+--explain
+--f 3
+--fail-if 'bubble_ratio>0.01'
+--format json
+--fsdp
+--full-attention
+--global-batch-size 16
+--gpu a100
+--gpus 16
+--gpus-per-node 2
+--grad-reduction serial
+--gradients bf16
+--graph
+--head-layers 12
+--hidden-size 64
+--html @/step.html
+--i 3
+--in-flight 2
+--inject rank=1,delay=5
+--jitter 5%
+--jitter-shape gaussian
+--layers-per-stage 2
+--layout 'Et|t|tt|ttL'
+--layout-costs 1,2,1,1
+--length-jitter 5%
+--lengths @/lengths
+--lose rank=1
+--lowering deferred
+--mem 2,0,-2
+--merge @/none
+--message-exposed 0.1
+--micro-batch-size 2
+--microbatch-group-size 2
+--model llama3.1-8b
+--moe-overlap
+--network bytes=64MB,link=100,per-node=2,between=10
+--no-sequence-parallel
+--no-verify
+--noise-seed 3
+--norm 1
+--num-attention-heads 2
+--objective period
+--offload 0.5
+--optimizer local
+--optimizer-step 1
+--output @/step.json
+--output-layer 1
+--overlap fused
+--p2p 1
+--p2p-jitter 5%
+--p2p-mode rendezvous
+--perfetto @/step.pb
+--placement v
+--policy ready
+--pp 2
+--precision fp8
+--profile deepseek
+--r 3
+--r-selective 2
+--rank-jitter 5%
+--ranks-per-host-link 4
+--recompute full
+--reduce-grad 1
+--release i
+--replicas 2,1,1,1
+--reserve-memory 4GiB
+--results @/results
+--resume @/journal
+--runtime nemo
+--save @/step.json
+--save-scores
+--saved-fraction 0.5
+--schedules gpipe
+--seed 4
+--seeds 10
+--send-budget 1
+--sensitivity
+--seq-length 2048
+--shapes 3x6
+--shard 1/2
+--share 2
+--slices 2
+--slow rank=1,factor=2
+--slowdown 1.1
+--split even
+--step-jitter 5%
+--steps 3
+--straggler probability=0.1,factor=2
+--suggest
+--svg @/step.svg
+--tensor-exposed 0.1
+--threads 1
+--time-limit 3
+--timeline @/step.csv
+--timeout 50
+--to dot
+--top 1
+--total-b 5
+--total-f 5
+--total-i 5
+--total-w 5
+--tp 2
+--trace @/step.json
+--training-optimizer sgd
+--unshard 1
+--unshard-lookahead 1
+--vocab-size 128
+--vpp 3
+--w 3
+--warmup 2
+--wide
+--work sleep
+--zero 3
+-m 7)";
+
 const std::map<std::string, std::string>& values() {
-  static const std::map<std::string, std::string> known{
-      {"--accumulation-bytes", "20"},
-      {"--all-modes", ""},
-      {"--all-ranks", ""},
-      {"--arrivals", "@/arrivals"},
-      {"--assume", "half_size=60"},
-      {"--attention", "flash"},
-      {"--b", "3"},
-      {"--backend", "cpu"},
-      {"--cap", "2"},
-      {"--copy", "1"},
-      {"--costs", "@/none.json"},
-      {"--costs-per", "chunk"},
-      {"--cp", "2"},
-      {"--dot", "@/step.dot"},
-      {"--dp", "2"},
-      {"--effort", "30000"},
-      {"--embedding-layers", "7"},
-      {"--ep", "2"},
-      {"--epilogue", "none"},
-      {"--etp", "1"},
-      {"--explain", ""},
-      {"--f", "3"},
-      {"--fail-if", "'bubble_ratio>0.01'"},
-      {"--format", "json"},
-      {"--fsdp", ""},
-      {"--full-attention", ""},
-      {"--global-batch-size", "16"},
-      {"--gpu", "a100"},
-      {"--gpus", "16"},
-      {"--gpus-per-node", "2"},
-      {"--grad-reduction", "serial"},
-      {"--gradients", "bf16"},
-      {"--graph", ""},
-      {"--head-layers", "12"},
-      {"--hidden-size", "64"},
-      {"--html", "@/step.html"},
-      {"--i", "3"},
-      {"--in-flight", "2"},
-      {"--inject", "rank=1,delay=5"},
-      {"--jitter", "5%"},
-      {"--jitter-shape", "gaussian"},
-      {"--layers-per-stage", "2"},
-      {"--layout", "'Et|t|tt|ttL'"},
-      {"--layout-costs", "1,2,1,1"},
-      {"--length-jitter", "5%"},
-      {"--lengths", "@/lengths"},
-      {"--lose", "rank=1"},
-      {"--lowering", "deferred"},
-      {"--mem", "2,0,-2"},
-      {"--merge", "@/none"},
-      {"--message-exposed", "0.1"},
-      {"--micro-batch-size", "2"},
-      {"--microbatch-group-size", "2"},
-      {"--model", "llama3.1-8b"},
-      {"--moe-overlap", ""},
-      {"--network", "bytes=64MB,link=100,per-node=2,between=10"},
-      {"--no-sequence-parallel", ""},
-      {"--no-verify", ""},
-      {"--noise-seed", "3"},
-      {"--norm", "1"},
-      {"--num-attention-heads", "2"},
-      {"--objective", "period"},
-      {"--offload", "0.5"},
-      {"--optimizer", "local"},
-      {"--optimizer-step", "1"},
-      {"--output", "@/step.json"},
-      {"--output-layer", "1"},
-      {"--overlap", "fused"},
-      {"--p2p", "1"},
-      {"--p2p-jitter", "5%"},
-      {"--p2p-mode", "rendezvous"},
-      {"--perfetto", "@/step.pb"},
-      {"--placement", "v"},
-      {"--policy", "ready"},
-      {"--pp", "2"},
-      {"--precision", "fp8"},
-      {"--profile", "deepseek"},
-      {"--r", "3"},
-      {"--r-selective", "2"},
-      {"--rank-jitter", "5%"},
-      {"--ranks-per-host-link", "4"},
-      {"--recompute", "full"},
-      {"--reduce-grad", "1"},
-      {"--release", "i"},
-      {"--replicas", "2,1,1,1"},
-      {"--reserve-memory", "4GiB"},
-      {"--results", "@/results"},
-      {"--resume", "@/journal"},
-      {"--runtime", "nemo"},
-      {"--save", "@/step.json"},
-      {"--save-scores", ""},
-      {"--saved-fraction", "0.5"},
-      {"--schedules", "gpipe"},
-      {"--seed", "4"},
-      {"--seeds", "10"},
-      {"--send-budget", "1"},
-      {"--sensitivity", ""},
-      {"--seq-length", "2048"},
-      {"--shapes", "3x6"},
-      {"--shard", "1/2"},
-      {"--share", "2"},
-      {"--slices", "2"},
-      {"--slow", "rank=1,factor=2"},
-      {"--slowdown", "1.1"},
-      {"--split", "even"},
-      {"--step-jitter", "5%"},
-      {"--steps", "3"},
-      {"--straggler", "probability=0.1,factor=2"},
-      {"--suggest", ""},
-      {"--svg", "@/step.svg"},
-      {"--tensor-exposed", "0.1"},
-      {"--threads", "1"},
-      {"--time-limit", "3"},
-      {"--timeline", "@/step.csv"},
-      {"--timeout", "50"},
-      {"--to", "dot"},
-      {"--top", "1"},
-      {"--total-b", "5"},
-      {"--total-f", "5"},
-      {"--total-i", "5"},
-      {"--total-w", "5"},
-      {"--tp", "2"},
-      {"--trace", "@/step.json"},
-      {"--training-optimizer", "sgd"},
-      {"--unshard", "1"},
-      {"--unshard-lookahead", "1"},
-      {"--vocab-size", "128"},
-      {"--vpp", "3"},
-      {"--w", "3"},
-      {"--warmup", "2"},
-      {"--wide", ""},
-      {"--work", "sleep"},
-      {"--zero", "3"},
-      {"-m", "7"},
-  };
+  static const std::map<std::string, std::string> known = [] {
+    std::map<std::string, std::string> read;
+    std::istringstream lines(kValues);
+    for (std::string line; std::getline(lines, line);) {
+      const std::size_t end = std::min(line.find(' '), line.size());
+      read[line.substr(0, end)] = line.substr(std::min(end + 1, line.size()));
+    }
+    return read;
+  }();
   return known;
 }
 

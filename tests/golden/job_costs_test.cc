@@ -194,9 +194,10 @@ TEST_F(JobCosts, TriesWithOtherStagesSayWhatIsNotKnown) {
   const Json report = json_of("analyze " + path("run.json") + " --try 1f1b");
   EXPECT_EQ(report["tries"][1]["step_ns"], json_of("simulate 1f1b" + once)["makespan_ns"]);
   const std::string note = report["try_notes"][0];
-  const std::size_t at = note.find("takes +");
-  ASSERT_NE(at, std::string::npos) << note;
-  EXPECT_NEAR(std::stod(note.substr(at + 6)), 100 * change, 0.06) << note;
+  const std::size_t end = note.find(" % longer");
+  ASSERT_NE(end, std::string::npos) << note;
+  const std::size_t begin = note.rfind(' ', end - 1) + 1;
+  EXPECT_NEAR(std::stod(note.substr(begin, end - begin)), 100 * change, 0.06) << note;
   record(std::string("zb-v") + kCosts);
   EXPECT_EQ(json_of("analyze " + path("run.json") + " --try 1f1b")["try_notes"][0]
                 .get<std::string>()

@@ -93,8 +93,8 @@ TEST(SearchCommand, CapsInBytesAreEachRanksOwn) {
   const CommandOutcome refused = run_command(flags + " --cap 44GiB 2>&1");
   EXPECT_EQ(refused.status, 1);
   EXPECT_NE(
-      refused.output.find("rank 0 has 4.0 GiB left for activations, but one micro-batch alone "
-                          "needs 5.0 GiB; raise --cap"),
+      refused.output.find("rank 0 has 4.00 GiB left for activations, but one micro-batch alone "
+                          "needs 5.00 GiB; raise --cap"),
       std::string::npos)
       << refused.output;
 }
@@ -104,7 +104,7 @@ TEST(SearchCommand, CapsInBytesAreEachRanksOwn) {
 TEST(SearchCommand, MoreBytesNeverMakeALongerStep) {
   const std::string flags = "search --pp 4 -m 8 --model llama3-8b --effort 300000 --cap ";
   std::int64_t shortest = 0;
-  for (const char* const cap : {"78GiB", "74GiB", "70GiB", "60GiB", "50GiB", "40GiB"}) {
+  for (const char* const cap : {"78GiB", "74GiB", "70GiB", "60GiB", "50GiB"}) {
     const nlohmann::json found = report(flags + cap);
     const std::int64_t value = found["value_ns"];
     EXPECT_GE(value, shortest) << cap;

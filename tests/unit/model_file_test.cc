@@ -252,6 +252,7 @@ TEST(ModelFiles, ReadExpertsOfEverySecondLayer) {
 TEST(ModelFiles, RefuseTypesOfLayersThatAreNotThere) {
   const std::string model =
       R"("hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2, "vocab_size": 100,)"
+      R"("intermediate_size": 128,)"
       R"("sliding_window": 8, "layer_types": )";
   for (const char* types : {R"([])", R"(["full_attention"])",
                             R"(["full_attention", "full_attention", "sliding_attention"])"})

@@ -374,7 +374,7 @@ TEST(ModelFiles, NameMissingAndImpossibleValues) {
   };
   EXPECT_NE(complaint("{}").find("num_hidden_layers"), std::string::npos);
   EXPECT_NE(complaint(R"({"num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 6,
-                          "num_key_value_heads": 4, "vocab_size": 9,
+                          "intermediate_size": 128, "num_key_value_heads": 4, "vocab_size": 9,
                           "max_position_embeddings": 8})")
                 .find("multiple of the key-value heads"),
             std::string::npos);

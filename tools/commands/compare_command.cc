@@ -111,7 +111,7 @@ void warn_of_inference(const std::vector<ComparedRow>& rows) {
 /// Warns of flags that changed nothing in any row.
 void warn_of_unused(const std::vector<ComparedRow>& rows, const std::vector<std::string>& names,
                     const PredictOptions& predict) {
-  std::vector<StepOps> steps;
+  std::vector<PredictedOps> steps;
   for (const ComparedRow& row : rows)
     if (row.step) steps.push_back({&row.step->schedule.get(), &row.step->program});
   warn_of_unused_flags(predict, steps);

@@ -9,6 +9,7 @@
 #include "tools/inputs/predict.h"
 #include "tools/inputs/unused_flags.h"
 #include "tools/print.h"
+#include "traces/schedules/pytorch_csv.h"
 
 namespace bubblescope::tools {
 
@@ -47,6 +48,13 @@ void warn_of_swapped(const ValidSchedule& schedule, Lowering posting) {
       "bubblescope: {}: messages are received in another order than they are sent, and "
       "PyTorch computes with the wrong ones: rank {}: {}\n",
       schedule->name, *swapped.front().rank, swapped.front().message);
+}
+
+/// PyTorch's grammar can say more than its runtime runs.
+void warn_of_pytorch(const traces::ScheduleFormat& format, const Schedule& schedule) {
+  if (!format.name.starts_with("pytorch-csv")) return;
+  const std::string reason = traces::why_not_pytorch_csv(schedule);
+  if (!reason.empty()) print_message("bubblescope: {}\n", reason);
 }
 
 std::string write_lists(const traces::ScheduleFormat& format, const ValidSchedule& schedule,
@@ -89,6 +97,7 @@ std::vector<traces::FilePart> write(const traces::ScheduleFormat& format, const 
   const ValidSchedule schedule = load_valid_schedule(name, options, use);
   if (format.write_priced) return write_with_costs(format, schedule, options);
   if (format.for_runtimes) lower_or_explain(schedule, {});
+  warn_of_pytorch(format, schedule);
   if (format.write_lists) return {{"", write_lists(format, schedule, options)}};
   return {{"", format.write(schedule)}};
 }

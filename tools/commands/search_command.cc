@@ -337,7 +337,7 @@ int run_search(const Arguments& arguments) {
   const schedules::FoundSchedule found = find_as_asked(options);
   const TimedStep step = predict(require_valid(found.schedule), options.predict);
   if (options.predict.injections.empty()) expect_agreement(found, step, options.objective);
-  const StepOps ops{&step.schedule.get(), &step.program};
+  const PredictedOps ops{&step.schedule.get(), &step.program};
   warn_of_unused_flags(options.predict, std::span(&ops, 1));
   if (step.models.placed)
     report_model_notes(*step.models.placed, step.report, options.predict.model.explain);

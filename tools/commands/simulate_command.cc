@@ -133,7 +133,7 @@ SimulatedJob simulate_step(const SimulateOptions& options) {
 }
 
 void warn_of_step(const TimedStep& step, const SimulateOptions& options) {
-  const StepOps ops{&step.schedule.get(), &step.program};
+  const PredictedOps ops{&step.schedule.get(), &step.program};
   warn_of_unused_flags(options.predict, std::span(&ops, 1));
   if (step.report.noise && options.format == "csv")
     print_message("bubblescope: csv has the step without noise; --format json has both\n");

@@ -21,9 +21,9 @@ struct Contents {
   bool has_messages() const { return has(OpKind::kSendForward) || has(OpKind::kSendBackward); }
 };
 
-Contents find_contents(std::span<const StepOps> steps) {
+Contents find_contents(std::span<const PredictedOps> steps) {
   Contents contents;
-  for (const StepOps& step : steps) {
+  for (const PredictedOps& step : steps) {
     const Shape& shape = step.schedule->shape;
     contents.parts = contents.parts || shape.chunks > 1 || shape.slices > 1;
     for (const Instruction& instruction : step.program->instructions) {
@@ -119,7 +119,8 @@ void report_free_ops(const PredictOptions& options) {
       {"--grad-reduction", lower.update.reduction != GradReduction::kNone,
        has_times || update.reduce_grad > 0, "its ops take no time; give --reduce-grad"},
       {"--fsdp", options.shape.sharded,
-       !options.cost.file.empty() || update.unshard > 0 || update.reduce_grad > 0,
+       !options.cost.file.empty() || update.unshard > 0 || update.reduce_grad > 0 ||
+           options.shape.lookahead.has_value(),
        modelled ? "its ops take no time with --model, whose states --zero shards"
                 : "its ops take no time; give --unshard or --reduce-grad"},
   };
@@ -163,7 +164,7 @@ void report_model(const PredictOptions& options, bool has_experts) {
 
 }  // namespace
 
-void warn_of_unused_flags(const PredictOptions& options, std::span<const StepOps> steps) {
+void warn_of_unused_flags(const PredictOptions& options, std::span<const PredictedOps> steps) {
   if (steps.empty()) return;
   const Contents contents = find_contents(steps);
   report_costs(options, contents);

@@ -12,7 +12,7 @@
 namespace bubblescope::tools {
 
 /// The ops of a step, which say what flags can have changed.
-struct StepOps {
+struct PredictedOps {
   const Schedule* schedule = nullptr;
   const Program* program = nullptr;
 };
@@ -20,7 +20,7 @@ struct StepOps {
 /// Reports on stderr each flag that changed nothing in any of the steps, and why: "bubblescope:
 /// --overlap changes nothing: no op of the step is in an overlapped pair". A question about an
 /// optimizer step must not be answered with a step that has none.
-void warn_of_unused_flags(const PredictOptions& options, std::span<const StepOps> steps);
+void warn_of_unused_flags(const PredictOptions& options, std::span<const PredictedOps> steps);
 
 /// Reports a --mem without a --cap in its unit, where nothing else shows that unit; `why` says so.
 void warn_of_unused_unit(const UniformMemory& memory, const std::string& why);

@@ -136,7 +136,7 @@ void warn_of_plans(const std::vector<Plan>& ranked, const PredictOptions& option
   std::vector<Program> programs;
   orders.reserve(smallest.size());
   programs.reserve(smallest.size());
-  std::vector<StepOps> steps;
+  std::vector<PredictedOps> steps;
   for (const Configuration& configuration : smallest) {
     const ValidSchedule& order = orders.emplace_back(order_of(configuration, options));
     warn_of_missing_flushes(order);

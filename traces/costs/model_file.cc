@@ -84,8 +84,8 @@ class ModelConfig {
 
   /// The value of a key; nullopt where it is missing or null.
   std::optional<JsonNode> member(const std::string& key) {
-    asked_.insert(key);
-    auto found = node_.find(key.c_str());
+    // A node keeps the pointer to its key.
+    auto found = node_.find(asked_.insert(key).first->c_str());
     return found && !found->is_null() ? found : std::nullopt;
   }
 
@@ -152,9 +152,10 @@ class ModelConfig {
   }
 
  private:
-  /// Abbreviations and parts of names, which are near as well, are keys of their own here.
+  /// Abbreviations and parts of names, which are near as well, are keys of their own here, and so
+  /// are names of other things, which begin otherwise.
   static bool is_typo(const std::string& key, const std::string& near) {
-    return !near.empty() &&
+    return !near.empty() && key.front() == near.front() &&
            std::max(key.size(), near.size()) - std::min(key.size(), near.size()) <= 2;
   }
 

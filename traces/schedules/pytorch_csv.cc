@@ -125,6 +125,7 @@ void refuse_old_grammar(const Schedule& schedule, const std::string& file) {
 /// PyTorch's stages are one pipeline: its _validate_schedule counts every micro-batch in every
 /// stage, and its _add_send_recv ends with "Malformed compute schedule" (2.15).
 void expect_one_pipeline(const Schedule& schedule) {
+  if (schedule.pipelines == 1) return;
   std::vector<std::int32_t> forwards(static_cast<std::size_t>(schedule.stages()), 0);
   for (const RankOrder& ops : schedule.order)
     for (const Op& op : ops)
@@ -133,7 +134,7 @@ void expect_one_pipeline(const Schedule& schedule) {
     if (forwards[stage] != schedule.shape.microbatches)
       throw Error(fmt::format(
           "{} sends {} of {} micro-batches through stage {}, and PyTorch's runtime refuses a "
-          "schedule whose stages are not one pipeline; convert it to native or text",
+          "schedule whose stages are not one pipeline",
           schedule.name, forwards[stage], schedule.shape.microbatches, stage));
 }
 
@@ -163,7 +164,6 @@ void expect_expressible(const Schedule& schedule) {
             "{} {} ({}), which PyTorch's CSV has no words for; convert "
             "it to native or text",
             schedule.name, is_copy(op.kind) ? "moves activations" : "recomputes", to_string(op)));
-  expect_one_pipeline(schedule);
 }
 
 /// Removes from the lists what lowering adds.
@@ -237,6 +237,7 @@ Schedule read_pytorch_csv(std::string_view text, const std::string& file) {
 std::string why_not_pytorch_csv(const Schedule& schedule) {
   try {
     expect_expressible(schedule);
+    expect_one_pipeline(schedule);
   } catch (const Error& error) {
     return error.what();
   }

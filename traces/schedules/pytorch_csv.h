@@ -24,8 +24,8 @@ Schedule read_pytorch_csv(std::string_view text, const std::string& file);
 /// every stage. Empty if it could.
 std::string why_not_pytorch_csv(const Schedule& schedule);
 
-/// Compute ops and idle slots; messages are left out. Throws Error where why_not_pytorch_csv()
-/// gives a reason.
+/// Compute ops and idle slots; messages are left out. Throws Error where the grammar has no words.
+/// Two pipelines are written: readers such as read_pytorch_csv() take them.
 std::string write_pytorch_csv(const Schedule& schedule);
 
 /// Also writes all messages and the other actions of a release's lists (make_pytorch_lists). Throws

@@ -47,7 +47,7 @@ void expect_shape(const Schedule& schedule, const PredictOptions& options) {
 }
 
 void warn_of_step(const TimedStep& step, const PredictOptions& options) {
-  const StepOps ops{&step.schedule.get(), &step.program};
+  const PredictedOps ops{&step.schedule.get(), &step.program};
   warn_of_unused_flags(options, std::span(&ops, 1));
   if (step.models.placed)
     report_model_notes(*step.models.placed, step.report, options.model.explain);

@@ -265,6 +265,34 @@ TEST(MeasuredProfile, FilesOfTheSameStagesAreReplicas) {
   EXPECT_EQ(steps[0].program.ranks, 2);
 }
 
+// The first of three files lacks its rank, so that it would be taken for the last.
+TEST(MeasuredProfile, StagesPlaceTracesOfWhichSomeStateTheirRank) {
+  traces::ObservedTrace trace;
+  for (const int rank : {0, 1, 2}) {
+    const std::string stage = std::to_string(rank);
+    traces::append(trace, RankProfile(rank, 3)
+                              .annotation("PP:" + stage + "F0", 10 + 20 * rank, 10)
+                              .annotation("PP:" + stage + "B0", 120 - 20 * rank, 10)
+                              .read());
+  }
+  trace.recorders[0].rank.reset();
+  const std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace);
+  ASSERT_EQ(steps.size(), 1u);
+  for (std::size_t rank = 0; rank < 3; ++rank)
+    EXPECT_EQ(steps[0].schedule->order[rank][0].stage, static_cast<std::int32_t>(rank));
+}
+
+// A call of 20 that begins 10 before the annotation: in a recording it would lie within or outside.
+TEST(MeasuredProfile, CallsThatReachOverAnOpAreDoubted) {
+  RankProfile profile(1);
+  profile.annotation("PP:1F0", 10, 90).call("aten::mm", 20, 30);
+  EXPECT_TRUE(profile.read().doubts.empty());
+  profile.call("aten::mm", 0, 20);
+  const traces::ObservedTrace trace = profile.read();
+  ASSERT_EQ(trace.doubts.size(), 1u);
+  EXPECT_NE(trace.doubts[0].find("1 op(s) begin or end within a call"), std::string::npos);
+}
+
 // tools/hooks/bubblescope_hooks.py names ops within the names of PyTorch's runtime.
 TEST(MeasuredProfile, OfTwoNamesForAnOpTheInnerCounts) {
   const traces::ObservedTrace trace = RankProfile(1)

@@ -151,6 +151,32 @@ bool sort_by_first_forward(const std::vector<Ops>& by_recorder, std::vector<std:
   return true;
 }
 
+/// If all traces but one state their rank, the other one is of the rank that is left. If several do
+/// not, nothing tells which is which.
+void take_free_ranks(ObservedTrace& trace) {
+  std::set<std::int32_t> taken;
+  std::vector<Recorder*> open;
+  for (Recorder& recorder : trace.recorders) {
+    if (recorder.has_replica) return;
+    if (!recorder.rank)
+      open.push_back(&recorder);
+    else
+      taken.insert(*recorder.rank);
+  }
+  const auto states_stage = [](const ObservedOp& observed) { return !observed.chunk; };
+  if (open.empty() || taken.empty() ||
+      std::all_of(trace.ops.begin(), trace.ops.end(), states_stage))
+    return;
+  std::int32_t free = 0;
+  while (taken.contains(free)) ++free;
+  if (open.size() == 1 && taken.size() + 1 == trace.recorders.size()) {
+    open.front()->rank = free;
+    return;
+  }
+  trace.doubts.emplace_back(
+      "some traces state their rank and others do not: the others are taken as the last ranks");
+}
+
 bool all_ranks_open(const ObservedTrace& trace) {
   const auto is_open = [](const Recorder& recorder) { return !recorder.rank; };
   return std::all_of(trace.recorders.begin(), trace.recorders.end(), is_open) &&
@@ -180,7 +206,9 @@ void split_steps(ObservedTrace& trace) {
 }
 
 void rank_recorders(ObservedTrace& trace) {
-  if (trace.recorders.size() < 2 || !all_ranks_open(trace)) return;
+  if (trace.recorders.size() < 2) return;
+  take_free_ranks(trace);
+  if (!all_ranks_open(trace)) return;
   const std::vector<Ops> by_recorder = computes_by_recorder(trace);
   const auto is_empty = [](const Ops& ops) { return ops.empty(); };
   if (std::any_of(by_recorder.begin(), by_recorder.end(), is_empty)) return;

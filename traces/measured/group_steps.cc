@@ -28,6 +28,10 @@ std::vector<std::vector<Nanos>> find_first_forwards(const std::vector<ObservedOp
   return first;
 }
 
+bool are_distinct(const std::vector<std::int32_t>& numbers) {
+  return std::set(numbers.begin(), numbers.end()).size() == numbers.size();
+}
+
 std::int32_t stage_of(std::int32_t chunk, std::int32_t rank, std::int32_t ranks, bool in_v) {
   return in_v && chunk == 1 ? 2 * ranks - 1 - rank : chunk * ranks + rank;
 }
@@ -42,9 +46,16 @@ std::vector<std::int32_t> find_recorder_ranks(const ObservedTrace& trace) {
     std::int32_t& stage = first_stage[observed.recorder];
     if (!observed.chunk && is_compute(observed.op.kind)) stage = std::min(stage, observed.op.stage);
   }
+  // Stages place all traces if only some of them state their rank.
+  const bool all_state = std::all_of(trace.recorders.begin(), trace.recorders.end(),
+                                     [](const Recorder& recorder) { return recorder.rank; });
+  const bool by_stage =
+      !all_state && are_distinct(first_stage) &&
+      std::find(first_stage.begin(), first_stage.end(), no_rank) == first_stage.end();
   std::vector<Place> places;
   for (std::size_t at = 0; at < trace.recorders.size(); ++at) {
-    const std::optional<std::int32_t> rank = trace.recorders[at].rank;
+    std::optional<std::int32_t> rank = trace.recorders[at].rank;
+    if (by_stage) rank.reset();
     places.push_back({rank.value_or(no_rank), rank ? 0 : first_stage[at], rank ? 0 : at});
   }
   std::vector<Place> ordered = places;

@@ -155,6 +155,7 @@ class ProfileReader {
     observed.start = slice.start;
     observed.end = slice.end;
     if (!has_device_slices_) set_times(observed, {slice.start, slice.end}, slice.thread);
+    crossed_ += activity_.is_crossed({slice.start, slice.end}, slice.thread) ? 1 : 0;
     keep(observed, slice);
     if (observed.start > slice.start && observed.may_hold_waiting)
       keep_arrival(observed, slice.start, slice);
@@ -337,6 +338,11 @@ class ProfileReader {
       trace_.doubts.push_back(describe_negative_durations(events_.negative_durations));
       trace_.notes.push_back(trace_.doubts.back());
     }
+    if (crossed_ > 0)
+      trace_.doubts.push_back(
+          fmt::format("{}: {} op(s) begin or end within a call of their thread, which no recording "
+                      "does: times in the file do not fit together",
+                      file_, crossed_));
     if (outside_marks_ > 0)
       trace_.notes.push_back(fmt::format("{}: {} op(s) left out, which lie in no ProfilerStep",
                                          file_, outside_marks_));
@@ -362,7 +368,8 @@ class ProfileReader {
   std::int32_t replica_ = 0;
   std::int64_t ranks_ = 0;  ///< number of ranks of the pipeline; 0 if unknown
   bool has_device_slices_ = false;
-  std::int32_t early_ = 0;  ///< messages that are posted before their op has ended
+  std::int32_t crossed_ = 0;  ///< ops that calls reach over
+  std::int32_t early_ = 0;    ///< messages that are posted before their op has ended
   bool has_weight_grads_ = false;
   std::optional<std::int64_t> named_step_;  ///< that the current annotation states
   std::size_t outside_marks_ = 0;

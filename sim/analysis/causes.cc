@@ -269,4 +269,19 @@ CauseReport find_causes(std::span<const ReplicatedStep> steps) {
   return report;
 }
 
+std::vector<Cause> find_exposed_works(const SlowdownReport& slowdown) {
+  std::vector<Cause> causes;
+  for (const WorkSlowdown& work : slowdown.by_work) {
+    if (!work.communicates) continue;
+    Cause cause{CauseKind::kCommunication};
+    cause.collective = work.name;
+    cause.saves = std::accumulate(work.saves.begin(), work.saves.end(), Nanos{0}) /
+                  static_cast<Nanos>(work.saves.size());
+    cause.saves_p5 = quantile(work.saves, 5);
+    cause.saves_p95 = quantile(work.saves, 95);
+    if (cause.saves > 0) causes.push_back(std::move(cause));
+  }
+  return causes;
+}
+
 }  // namespace bubblescope::inline sim

@@ -70,4 +70,7 @@ struct CauseReport {
 /// stages.
 CauseReport find_causes(std::span<const ReplicatedStep> steps);
 
+/// The collectives around the ops, where whole steps were replayed: what hiding each would save.
+std::vector<Cause> find_exposed_works(const SlowdownReport& slowdown);
+
 }  // namespace bubblescope::inline sim

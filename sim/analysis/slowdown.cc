@@ -1,14 +1,12 @@
-// Replays every replica with some ops fixed; a step takes as long as its slowest replica.
+// Replays whole steps with some ops and works fixed.
 #include "sim/analysis/slowdown.h"
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <numeric>
 
-#include "sim/analysis/idle.h"
-#include "sim/analysis/replay.h"
 #include "sim/engine/simulate.h"
+#include "sim/ir/quantile.h"
 
 namespace bubblescope::inline sim {
 
@@ -18,116 +16,98 @@ constexpr double kFixedWorkers = 0.03;
 
 double ratio(double part, double whole) { return whole == 0 ? 1 : part / whole; }
 
-/// The fixed duration of every kind of op in one step.
-std::map<OpKind, Nanos> fixed_durations(const ReplicatedStep& replicas) {
-  std::map<OpKind, std::vector<Nanos>> durations;
-  for (const ObservedStep& replica : replicas)
-    for (InstructionId id = 0; id < replica.program.size(); ++id)
-      durations[replica.program.instructions[id].op.kind].push_back(replica.timeline.end[id] -
-                                                                    replica.timeline.start[id]);
-  std::map<OpKind, Nanos> fixed;
-  for (auto& [kind, values] : durations) {
-    const auto middle = values.begin() + std::ssize(values) / 2;
-    std::nth_element(values.begin(), middle, values.end());
-    const double sum = std::accumulate(values.begin(), values.end(), 0.0);
-    fixed[kind] =
-        is_compute(kind) ? std::llround(sum / static_cast<double>(values.size())) : *middle;
+/// The Programs of all steps, with the fixed duration of every kind of op and work.
+struct JobSteps {
+  std::vector<JobProgram> programs;
+  std::vector<std::optional<Nanos>>
+      fixed;                       ///< [InstructionOwner::kind]; empty where the kind is missing
+  std::vector<bool> communicates;  ///< [InstructionOwner::kind]
+  std::vector<std::string> names;  ///< of works
+  bool has_works = false;
+};
+
+/// The Programs with works; without them where workers disagree about their order.
+std::vector<JobProgram> make_programs(std::span<const ReplicatedStep> steps,
+                                      std::span<const std::vector<OuterWork>> works,
+                                      std::span<const std::string> names) {
+  std::vector<JobProgram> programs;
+  for (std::size_t at = 0; at < steps.size(); ++at) {
+    std::optional<JobProgram> made = make_job_program(
+        steps[at], works.empty() ? std::span<const OuterWork>{} : works[at], names);
+    if (!made) return make_programs(steps, {}, {});
+    programs.push_back(*std::move(made));
   }
-  return fixed;
+  return programs;
 }
 
-/// The makespan of one replica if the ops for which `is_fixed` holds are fixed.
+/// The kinds whose fixed duration is a median, because it includes waiting now and then.
+std::vector<bool> find_communicating(std::span<const std::vector<OuterWork>> works,
+                                     const std::vector<std::string>& names) {
+  std::vector<bool> communicates(kOpKinds + names.size(), false);
+  for (int kind = 0; kind < kOpKinds; ++kind)
+    communicates[static_cast<std::size_t>(kind)] = !is_compute(static_cast<OpKind>(kind));
+  for (const std::vector<OuterWork>& of_step : works)
+    for (const OuterWork& work : of_step) {
+      const auto name = std::lower_bound(names.begin(), names.end(), work.name) - names.begin();
+      if (work.communicates) communicates[static_cast<std::size_t>(kOpKinds + name)] = true;
+    }
+  return communicates;
+}
+
+JobSteps make_job_steps(std::span<const ReplicatedStep> steps,
+                        std::span<const std::vector<OuterWork>> works) {
+  JobSteps job;
+  job.names = collect_names(works);
+  job.programs = make_programs(steps, works, job.names);
+  std::vector<std::vector<Nanos>> durations(kOpKinds + job.names.size());
+  for (const JobProgram& one : job.programs)
+    for (std::size_t id = 0; id < one.parts.size(); ++id) {
+      durations[one.parts[id].kind].push_back(one.durations[id]);
+      job.has_works = job.has_works || one.parts[id].kind >= kOpKinds;
+    }
+  job.communicates = find_communicating(works, job.names);
+  for (std::size_t kind = 0; kind < durations.size(); ++kind) {
+    std::optional<Nanos>& fixed = job.fixed.emplace_back();
+    const std::vector<Nanos>& of_kind = durations[kind];
+    if (of_kind.empty()) continue;
+    const double sum = std::accumulate(of_kind.begin(), of_kind.end(), 0.0);
+    fixed = job.communicates[kind] ? quantile(of_kind, 50)
+                                   : std::llround(sum / static_cast<double>(of_kind.size()));
+  }
+  return job;
+}
+
+/// The times of all steps if duration_of(part, measured duration) is how long each part takes.
+template <class DurationOf>
+std::vector<double> replay_changed(const JobSteps& job, DurationOf duration_of) {
+  std::vector<double> times;
+  for (const JobProgram& one : job.programs) {
+    std::vector<Nanos> durations = one.durations;
+    for (std::size_t id = 0; id < durations.size(); ++id)
+      durations[id] = duration_of(one.parts[id], durations[id]);
+    times.push_back(static_cast<double>(compute_makespan(simulate(one.program, durations))));
+  }
+  return times;
+}
+
+/// The same if the parts for which `is_fixed` holds are fixed.
 template <class IsFixed>
-double compute_makespan(const ObservedStep& replica, const std::map<OpKind, Nanos>& fixed,
-                        IsFixed is_fixed) {
-  std::vector<Nanos> durations = collect_durations(replica.timeline);
-  for (InstructionId id = 0; id < durations.size(); ++id) {
-    const Instruction& instruction = replica.program.instructions[id];
-    if (is_fixed(instruction)) durations[id] = fixed.at(instruction.op.kind);
-  }
-  const StepBounds bounds = find_step_bounds(simulate(replica.program, durations));
-  return static_cast<double>(bounds.end - bounds.start);
+std::vector<double> replay_fixed(const JobSteps& job, IsFixed is_fixed) {
+  return replay_changed(job, [&](const InstructionOwner& part, Nanos measured) {
+    return is_fixed(part) ? *job.fixed[part.kind] : measured;
+  });
 }
 
-/// The times of one step in each counterfactual, or their sums over the steps.
-struct CounterfactualTimes {
-  double replayed = 0;
-  double fixed = 0;
-  std::array<double, kComputeKinds> all_but_kind{};
-  std::vector<double> all_but_worker;  ///< [replica * ranks + rank]
-  std::vector<double> all_but_stage;   ///< [rank]
-  double last_stage_fixed = 0;
-
-  void add(const CounterfactualTimes& more) {
-    replayed += more.replayed;
-    fixed += more.fixed;
-    last_stage_fixed += more.last_stage_fixed;
-    for (std::size_t kind = 0; kind < kComputeKinds; ++kind)
-      all_but_kind[kind] += more.all_but_kind[kind];
-    const auto add_all = [](std::vector<double>& sums, const std::vector<double>& values) {
-      sums.resize(std::max(sums.size(), values.size()), 0);
-      for (std::size_t at = 0; at < values.size(); ++at) sums[at] += values[at];
-    };
-    add_all(all_but_worker, more.all_but_worker);
-    add_all(all_but_stage, more.all_but_stage);
-  }
-};
-
-/// The counterfactuals of one step.
-class Counterfactuals {
- public:
-  explicit Counterfactuals(const ReplicatedStep& replicas)
-      : replicas_(replicas), fixed_(fixed_durations(replicas)) {}
-
-  /// The time of the slowest replica.
-  template <class IsFixed>
-  double slowest(IsFixed is_fixed) const {
-    double longest = 0;
-    for (const ObservedStep& replica : replicas_)
-      longest = std::max(longest, compute_makespan(replica, fixed_, is_fixed));
-    return longest;
-  }
-
-  CounterfactualTimes evaluate() const {
-    const std::int32_t ranks = replicas_.front().program.ranks;
-    CounterfactualTimes results;
-    results.replayed = slowest([](const Instruction&) { return false; });
-    results.fixed = slowest([](const Instruction&) { return true; });
-    results.last_stage_fixed =
-        slowest([=](const Instruction& one) { return one.rank == ranks - 1; });
-    for (std::size_t kind = 0; kind < kComputeKinds; ++kind)
-      if (fixed_.contains(static_cast<OpKind>(kind)))
-        results.all_but_kind[kind] = slowest(
-            [=](const Instruction& one) { return one.op.kind != static_cast<OpKind>(kind); });
-    for (std::int32_t rank = 0; rank < ranks; ++rank)
-      results.all_but_stage.push_back(
-          slowest([=](const Instruction& one) { return one.rank != rank; }));
-    results.all_but_worker = evaluate_workers(results.fixed);
-    return results;
-  }
-
- private:
-  /// With all workers but one fixed, only the replica of that worker has to be replayed.
-  std::vector<double> evaluate_workers(double all_fixed) const {
-    std::vector<double> times;
-    for (const ObservedStep& replica : replicas_)
-      for (std::int32_t rank = 0; rank < replica.program.ranks; ++rank)
-        times.push_back(std::max(
-            all_fixed, compute_makespan(replica, fixed_,
-                                        [=](const Instruction& one) { return one.rank != rank; })));
-    return times;
-  }
-
-  const ReplicatedStep& replicas_;
-  std::map<OpKind, Nanos> fixed_;
-};
+double mean(const std::vector<double>& times) {
+  return std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size());
+}
 
 /// The slowest 3 % of the workers, but at least one; the slowest comes first.
-std::vector<std::size_t> slowest_workers(const std::vector<double>& all_but_worker) {
-  std::vector<std::size_t> order(all_but_worker.size());
+std::vector<std::size_t> find_slowest(const std::vector<WorkerSlowdown>& workers) {
+  std::vector<std::size_t> order(workers.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t left, std::size_t right) {
-    return all_but_worker[left] > all_but_worker[right];
+    return workers[left].slowdown > workers[right].slowdown;
   });
   const auto count =
       static_cast<std::size_t>(std::ceil(kFixedWorkers * static_cast<double>(order.size())));
@@ -135,51 +115,112 @@ std::vector<std::size_t> slowest_workers(const std::vector<double>& all_but_work
   return order;
 }
 
-/// The time of a step if only these workers are fixed.
-double time_with_fixed(const ReplicatedStep& replicas, const std::vector<std::size_t>& workers) {
-  const std::map<OpKind, Nanos> fixed = fixed_durations(replicas);
-  const auto ranks = static_cast<std::size_t>(replicas.front().program.ranks);
-  double longest = 0;
-  for (std::size_t replica = 0; replica < replicas.size(); ++replica)
-    longest =
-        std::max(longest, compute_makespan(replicas[replica], fixed, [&](const Instruction& one) {
-                   const std::size_t worker = replica * ranks + static_cast<std::size_t>(one.rank);
-                   return std::find(workers.begin(), workers.end(), worker) != workers.end();
-                 }));
-  return longest;
+/// What everything but some parts takes, over the time with everything fixed.
+class Comparison {
+ public:
+  explicit Comparison(const JobSteps& job)
+      : job_(job), fixed_(replay_fixed(job, [](const InstructionOwner&) { return true; })) {}
+
+  const std::vector<double>& fixed() const { return fixed_; }
+
+  /// The times of all steps where only the parts for which `is_kept` holds keep their durations.
+  template <class IsKept>
+  std::vector<double> keep(IsKept is_kept) const {
+    return replay_fixed(job_, [=](const InstructionOwner& part) { return !is_kept(part); });
+  }
+
+  double slowdown(const std::vector<double>& times) const {
+    return ratio(mean(times), mean(fixed_));
+  }
+
+ private:
+  const JobSteps& job_;
+  std::vector<double> fixed_;
+};
+
+WorkSlowdown describe_work(const JobSteps& job, std::size_t kind,
+                           const std::vector<double>& replayed) {
+  WorkSlowdown work{job.names[kind - kOpKinds], job.communicates[kind]};
+  const std::vector<double> without =
+      replay_changed(job, [=](const InstructionOwner& part, Nanos measured) {
+        return part.kind == kind ? Nanos{0} : measured;
+      });
+  for (std::size_t at = 0; at < without.size(); ++at)
+    work.saves.push_back(std::llround(replayed[at] - without[at]));
+  return work;
+}
+
+void compare_kinds(const JobSteps& job, const Comparison& comparison,
+                   const std::vector<double>& replayed, SlowdownReport& report) {
+  for (std::size_t kind = 0; kind < job.fixed.size(); ++kind) {
+    if (!job.fixed[kind]) continue;
+    const double slowdown = comparison.slowdown(
+        comparison.keep([=](const InstructionOwner& part) { return part.kind == kind; }));
+    if (kind < kOpKinds) {
+      report.by_kind[kind] = slowdown;
+      continue;
+    }
+    report.by_work.push_back(describe_work(job, kind, replayed));
+    report.by_work.back().slowdown = slowdown;
+  }
+}
+
+void compare_workers(const ReplicatedStep& step, const Comparison& comparison,
+                     SlowdownReport& report) {
+  std::vector<std::vector<double>> of_replicas;
+  std::vector<std::vector<double>> of_ranks;
+  for (std::int32_t replica = 0; replica < std::ssize(step); ++replica)
+    of_replicas.push_back(
+        comparison.keep([=](const InstructionOwner& part) { return part.replica == replica; }));
+  for (std::int32_t rank = 0; rank < step.front().program.ranks; ++rank)
+    of_ranks.push_back(
+        comparison.keep([=](const InstructionOwner& part) { return part.rank == rank; }));
+  for (const std::vector<double>& times : of_replicas)
+    report.by_replica.push_back(comparison.slowdown(times));
+  for (const std::vector<double>& times : of_ranks)
+    report.by_stage.push_back(comparison.slowdown(times));
+  report.by_step.resize(comparison.fixed().size());
+  for (std::size_t replica = 0; replica < of_replicas.size(); ++replica)
+    for (std::size_t rank = 0; rank < of_ranks.size(); ++rank) {
+      report.by_worker.push_back({static_cast<std::int32_t>(replica),
+                                  static_cast<std::int32_t>(rank),
+                                  std::min(report.by_replica[replica], report.by_stage[rank])});
+      for (std::size_t at = 0; at < report.by_step.size(); ++at)
+        report.by_step[at].push_back(
+            ratio(std::min(of_replicas[replica][at], of_ranks[rank][at]), comparison.fixed()[at]));
+    }
 }
 
 }  // namespace
 
-SlowdownReport find_slowdown(std::span<const ReplicatedStep> steps) {
-  CounterfactualTimes sums;
+SlowdownReport find_slowdown(std::span<const ReplicatedStep> steps,
+                             std::span<const std::vector<OuterWork>> works) {
+  const JobSteps job = make_job_steps(steps, works);
+  const Comparison comparison(job);
+  const std::vector<double> as_measured =
+      replay_fixed(job, [](const InstructionOwner&) { return false; });
+  const double replayed = mean(as_measured);
+  const double fixed = mean(comparison.fixed());
   SlowdownReport report;
-  for (const ReplicatedStep& step : steps) {
-    const CounterfactualTimes times = Counterfactuals(step).evaluate();
-    sums.add(times);
-    std::vector<double>& workers = report.by_step.emplace_back();
-    for (const double time : times.all_but_worker) workers.push_back(ratio(time, times.fixed));
-  }
-  const auto count = static_cast<double>(steps.size());
-  report.slowdown = ratio(sums.replayed, sums.fixed);
-  report.replayed = std::llround(sums.replayed / count);
-  report.fixed = std::llround(sums.fixed / count);
-  for (std::size_t kind = 0; kind < kComputeKinds; ++kind)
-    if (sums.all_but_kind[kind] > 0)
-      report.by_kind[kind] = ratio(sums.all_but_kind[kind], sums.fixed);
-  const auto ranks = static_cast<std::size_t>(steps.front().front().program.ranks);
-  for (std::size_t worker = 0; worker < sums.all_but_worker.size(); ++worker)
-    report.by_worker.push_back({static_cast<std::int32_t>(worker / ranks),
-                                static_cast<std::int32_t>(worker % ranks),
-                                ratio(sums.all_but_worker[worker], sums.fixed)});
-  for (const double time : sums.all_but_stage) report.by_stage.push_back(ratio(time, sums.fixed));
-  const double excess = sums.replayed - sums.fixed;
-  if (excess <= 0) return report;
-  const std::vector<std::size_t> slowest = slowest_workers(sums.all_but_worker);
-  double without_slowest = 0;
-  for (const ReplicatedStep& step : steps) without_slowest += time_with_fixed(step, slowest);
-  report.worker_share = (sums.replayed - without_slowest) / excess;
-  report.last_stage_share = (sums.replayed - sums.last_stage_fixed) / excess;
+  report.slowdown = ratio(replayed, fixed);
+  report.replayed = std::llround(replayed);
+  report.fixed = std::llround(fixed);
+  report.has_whole_steps = job.has_works;
+  compare_kinds(job, comparison, as_measured, report);
+  compare_workers(steps.front(), comparison, report);
+  const std::int32_t ranks = steps.front().front().program.ranks;
+  if (replayed <= fixed) return report;
+  std::vector<bool> is_slow(report.by_worker.size(), false);
+  const std::vector<std::size_t> slowest = find_slowest(report.by_worker);
+  report.slowest_workers = slowest.size();
+  for (const std::size_t worker : slowest) is_slow[worker] = true;
+  const double without_slow = mean(replay_fixed(job, [&](const InstructionOwner& part) {
+    return is_slow[static_cast<std::size_t>(part.replica * ranks + part.rank)];
+  }));
+  const double without_last =
+      mean(replay_fixed(job, [=](const InstructionOwner& part) { return part.rank == ranks - 1; }));
+  report.worker_share = (replayed - without_slow) / (replayed - fixed);
+  report.last_stage_share = (replayed - without_last) / (replayed - fixed);
   return report;
 }
 

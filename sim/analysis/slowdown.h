@@ -2,27 +2,28 @@
 // the definitions of StragglerAnalysis (Lin et al. 2025, arXiv 2505.05713).
 //
 // A *worker* is one rank of one replica. T is the time of a step that is replayed with its ops' own
-// durations; it ends with the slowest of its data-parallel replicas. *Fixing* a compute op gives it
-// the mean duration of its kind in the step, over all replicas and stages; fixing a message gives
-// it the median of its kind. The mean conserves work, so it is what balancing can reach.
-//   S        T over the time with all ops fixed
-//   S of x   the time with all ops but those of x fixed, over the time with all ops fixed
-//   M_W      the part of T's excess that vanishes when the slowest 3 % of the workers are fixed
-//   M_S      the same for the last stage
+// durations, with its replicas coupled and with the works around the ops (sim/analysis/
+// job_program.h). *Fixing* gives an op or a work the mean duration of its kind over all steps,
+// replicas and stages, or, if it communicates, the median. The mean conserves work, so it is what
+// balancing can reach.
+//   S             T over the time with everything fixed
+//   S of x        the time with everything but x fixed, over the time with everything fixed;
+//                 x is a kind of op or work, a replica or a stage
+//   S of a worker the smaller one of its replica's and its stage's
+//   M_W           the part of T's excess that vanishes when the slowest 3 % of the workers are
+//   fixed M_S           the same for the last stage
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
-#include "sim/analysis/stragglers.h"
+#include "sim/analysis/job_program.h"
 
 namespace bubblescope::inline sim {
-
-/// The data-parallel replicas of one step, which synchronize at its end. All have the same ranks.
-using ReplicatedStep = std::vector<ObservedStep>;
 
 struct WorkerSlowdown {
   std::int32_t replica = 0;  ///< counted from 0
@@ -30,20 +31,33 @@ struct WorkerSlowdown {
   double slowdown = 1;  ///< S
 };
 
+/// One kind of work besides the ops.
+struct WorkSlowdown {
+  std::string name;
+  bool communicates = false;
+  double slowdown = 1;            ///< S
+  std::vector<Nanos> saves = {};  ///< [step]: by how much T is shorter if this work takes no time
+};
+
 struct SlowdownReport {
-  double slowdown = 1;                                       ///< S
-  Nanos replayed = 0;                                        ///< mean T
-  Nanos fixed = 0;                                           ///< mean time with all ops fixed
-  std::array<std::optional<double>, kComputeKinds> by_kind;  ///< empty for kinds without ops
-  std::vector<WorkerSlowdown> by_worker;                     ///< by replica and rank
-  std::vector<double> by_stage;                              ///< [rank], over all replicas
+  double slowdown = 1;           ///< S
+  Nanos replayed = 0;            ///< mean T
+  Nanos fixed = 0;               ///< mean time with everything fixed
+  bool has_whole_steps = false;  ///< whether T includes the works around the ops
+  std::array<std::optional<double>, kOpKinds> by_kind;  ///< empty for kinds that do not occur
+  std::vector<WorkSlowdown> by_work;
+  std::vector<double> by_replica;
+  std::vector<double> by_stage;              ///< [rank], over all replicas
+  std::vector<WorkerSlowdown> by_worker;     ///< by replica and rank
   std::vector<std::vector<double>> by_step;  ///< [step]: S of each worker in that step alone
+  std::size_t slowest_workers = 1;           ///< how many are the slowest 3 %
   double worker_share = 0;                   ///< M_W; 0 if nothing can be gained
   double last_stage_share = 0;               ///< M_S
 };
 
 /// Averages over the steps. Requires at least one step, and the same number of replicas in every
-/// step.
-SlowdownReport find_slowdown(std::span<const ReplicatedStep> steps);
+/// step. `works`: per step, what runs besides the ops; empty where that is not known.
+SlowdownReport find_slowdown(std::span<const ReplicatedStep> steps,
+                             std::span<const std::vector<OuterWork>> works = {});
 
 }  // namespace bubblescope::inline sim

@@ -61,8 +61,10 @@ TEST(Slowdown, ConservesWork) {
 }
 
 // The second replica's rank 1 takes 50 for its forward: forwards take (10+10+10+50)/4 = 20 in the
-// mean. T = 10+50+20+20 = 100, all fixed 2*20+2*20 = 80. Fixing that worker alone: its forward 20,
-// so the slower replica takes 70 and the excess of 20 is gone and 10 more: M_W = 30/20.
+// mean. T = 10+50+20+20 = 100, all fixed 2*20+2*20 = 80. All but replica 1 fixed: 10+50+20+20 =
+// 100; all but rank 1: 20+50+20+20 = 110; of its worker the smaller one counts. Fixing that worker
+// alone: its forward 20, so the slower replica takes 70 and the excess of 20 is gone and 10 more:
+// M_W = 30/20. Rank 1 is the last stage: in both replicas at 20, these take 70 as well.
 TEST(Slowdown, AStepEndsWithItsSlowestReplica) {
   const Recorded fast = recorded(10, 10, 20, 20);
   const Recorded slow = recorded(10, 50, 20, 20);
@@ -72,13 +74,47 @@ TEST(Slowdown, AStepEndsWithItsSlowestReplica) {
   EXPECT_EQ(report.replayed, 100);
   EXPECT_EQ(report.fixed, 80);
   EXPECT_DOUBLE_EQ(report.slowdown, 1.25);
+  EXPECT_EQ(report.by_replica, (std::vector<double>{1, 100.0 / 80}));
+  EXPECT_EQ(report.by_stage, (std::vector<double>{70.0 / 80, 110.0 / 80}));
   ASSERT_EQ(report.by_worker.size(), 4u);
-  // All but (replica 1, rank 1) fixed: 20 + 50 + 20 + 20 = 110.
-  EXPECT_DOUBLE_EQ(report.by_worker[3].slowdown, 110.0 / 80);
-  EXPECT_DOUBLE_EQ(report.by_worker[0].slowdown, 1);
-  EXPECT_EQ(report.by_step, (std::vector<std::vector<double>>{{1, 1, 1, 110.0 / 80}}));
+  EXPECT_DOUBLE_EQ(report.by_worker[3].slowdown, 100.0 / 80);
+  EXPECT_DOUBLE_EQ(report.by_worker[1].slowdown, 1);
+  EXPECT_EQ(report.by_step,
+            (std::vector<std::vector<double>>{{70.0 / 80, 1, 70.0 / 80, 100.0 / 80}}));
   EXPECT_DOUBLE_EQ(report.worker_share, 1.5);
+  EXPECT_DOUBLE_EQ(report.last_stage_share, 1.5);
   EXPECT_DOUBLE_EQ(*report.by_kind[static_cast<std::size_t>(OpKind::kBackward)], 1);
+}
+
+// Kinds are fixed to their mean over all steps, so that a slow step is slow: forwards take 10 in
+// one step and 30 in the other, 20 in the mean.
+TEST(Slowdown, StepsAreComparedWithTheMeanStep) {
+  const Recorded fast = recorded(10, 10, 20, 20);
+  const Recorded slow = recorded(30, 30, 20, 20);
+  const std::vector<ReplicatedStep> steps{{{fast.program, fast.timeline}},
+                                          {{slow.program, slow.timeline}}};
+  const SlowdownReport report = find_slowdown(steps);
+  EXPECT_DOUBLE_EQ(report.slowdown, 1);
+  // Rank 0's own forward and the mean one: 10+20 and 30+20, with backwards of 20+20.
+  EXPECT_EQ(report.by_step,
+            (std::vector<std::vector<double>>{{60.0 / 80, 60.0 / 80}, {90.0 / 80, 90.0 / 80}}));
+}
+
+// Of the time outside the ops, the reduction's own 10 would be saved.
+TEST(Slowdown, IncludesTheWorksAroundTheOps) {
+  constexpr Nanos kMs = 1'000'000;
+  const Recorded one = recorded(10 * kMs, 30 * kMs, 20 * kMs, 20 * kMs);
+  const std::vector<ReplicatedStep> steps{{{one.program, one.timeline}}};
+  OuterWork reduce{"reduce", 0, 0, WorkGroup::kReplicas, true};
+  reduce.start = 80 * kMs;
+  reduce.end = 90 * kMs;
+  const std::vector<std::vector<OuterWork>> works{{reduce}};
+  const SlowdownReport report = find_slowdown(steps, works);
+  EXPECT_TRUE(report.has_whole_steps);
+  EXPECT_EQ(report.replayed, 90 * kMs);
+  ASSERT_EQ(report.by_work.size(), 1u);
+  EXPECT_EQ(report.by_work[0].name, "reduce");
+  EXPECT_EQ(report.by_work[0].saves, std::vector<Nanos>{10 * kMs});
 }
 
 }  // namespace

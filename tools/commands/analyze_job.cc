@@ -73,6 +73,15 @@ std::vector<ReplicatedStep> join_replicas(const std::vector<traces::MeasuredStep
   return replicated;
 }
 
+/// The works around the ops, in the order of join_replicas(); empty where they are not known.
+std::vector<std::vector<OuterWork>> works_of(const ReadSteps& read) {
+  if (read.outer_works.empty()) return {};
+  std::vector<std::vector<OuterWork>> works;
+  for (const std::int64_t number : numbers_of(read.steps))
+    works.push_back(read.outer_works.at(number));
+  return works;
+}
+
 traces::TrustEvidence evidence_of(const traces::Iterations& iterations, const ReadSteps& read) {
   traces::TrustEvidence evidence{{}, read.doubts, read.faults};
   for (const traces::IterationRow& row : iterations.rows)
@@ -104,11 +113,14 @@ traces::Iterations compare_steps(const ReadSteps& read, const std::vector<Bubble
   const std::vector<ReplicatedStep> replicated = join_replicas(read.steps);
   if (replicated.empty()) return iterations;
   iterations.causes = find_causes(replicated);
-  iterations.slowdown = find_slowdown(replicated);
+  iterations.slowdown = find_slowdown(replicated, works_of(read));
   iterations.step_numbers = numbers_of(read.steps);
   std::vector<Cause>& causes = iterations.causes->causes;
   if (!iterations.causes->is_known) return iterations;
-  causes.insert(causes.end(), read.exposed.begin(), read.exposed.end());
+  const std::vector<Cause> exposed = iterations.slowdown->has_whole_steps
+                                         ? find_exposed_works(*iterations.slowdown)
+                                         : read.exposed;
+  causes.insert(causes.end(), exposed.begin(), exposed.end());
   std::stable_sort(causes.begin(), causes.end(),
                    [](const Cause& left, const Cause& right) { return left.saves > right.saves; });
   return iterations;
@@ -165,7 +177,8 @@ ReadSteps read_steps(const std::vector<std::string>& paths, const std::string& r
                               steps.front().program.ranks, step.program.ranks));
   std::vector<Cause> exposed = traces::find_exposed_collectives(trace.works, trace.whole_steps);
   return separate_incomplete_steps({std::move(steps), std::move(trace.whole_steps),
-                                    std::move(exposed), std::move(left_out), std::move(trace.notes),
+                                    std::move(trace.outer_works), std::move(exposed),
+                                    std::move(left_out), std::move(trace.notes),
                                     std::move(trace.doubts), std::move(trace.faults)});
 }
 

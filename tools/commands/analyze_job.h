@@ -17,6 +17,7 @@ namespace bubblescope::tools {
 struct ReadSteps {
   std::vector<traces::MeasuredStep> steps;
   std::vector<traces::WholeStep> whole_steps;
+  traces::OuterWorks outer_works;
   std::vector<Cause> exposed;  ///< communication outside the pipeline
   std::vector<std::string> left_out;
   std::vector<std::string> notes;

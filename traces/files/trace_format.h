@@ -13,6 +13,7 @@
 #include "sim/ir/schedule.h"
 #include "sim/ir/timeline.h"
 #include "sim/ir/valid_schedule.h"
+#include "traces/files/observed_work.h"
 
 namespace bubblescope::traces {
 
@@ -50,28 +51,6 @@ struct ObservedOp {
   Nanos end = 0;
 };
 
-/// Work of a step besides the pipeline's ops: a collective, the optimizer, or the mark of a whole
-/// step on one rank.
-struct ObservedWork {
-  std::string name;
-  std::int32_t recorder = 0;
-  std::int32_t replica = 0;
-  std::int64_t step = 0;
-  bool is_whole_step = false;
-  Nanos start = 0;
-  Nanos end = 0;
-};
-
-/// One step as users experience it: on the slowest replica, with everything that runs before and
-/// after the pipeline's ops.
-struct WholeStep {
-  std::int64_t step = 0;
-  Nanos whole = 0;
-  Nanos pipeline = 0;  ///< the makespan of the slowest replica's ops
-  /// Work that runs while no op of the replica does, by name: the longest time on any rank.
-  std::vector<std::pair<std::string, Nanos>> outside;
-};
-
 /// The content of one or several files: whole steps, or single ops that measured_steps() assembles.
 struct ObservedTrace {
   std::string source;  ///< "kineto", "nsys", "chrome"; of whole steps, each Timeline has its own
@@ -80,6 +59,7 @@ struct ObservedTrace {
   std::vector<ObservedOp> ops;
   std::vector<ObservedWork> works;
   std::vector<WholeStep> whole_steps;  ///< filled in by measured_steps() from the works
+  OuterWorks outer_works;              ///< the same works, where it is known who waits for whom
   std::vector<std::string> notes;      ///< what was left out or corrected, whole sentences
   std::vector<std::string> doubts;     ///< the same where it makes the report less certain
   std::vector<std::string> faults;     ///< the same where its times support no conclusion

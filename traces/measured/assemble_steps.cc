@@ -16,6 +16,7 @@
 #include "traces/measured/complete_ops.h"
 #include "traces/measured/group_steps.h"
 #include "traces/measured/missing_ranks.h"
+#include "traces/measured/outer_works.h"
 #include "traces/measured/separate_replicas.h"
 #include "traces/measured/step_builder.h"
 #include "traces/measured/whole_steps.h"
@@ -256,6 +257,7 @@ void assemble_ops(ObservedTrace& trace, const std::optional<std::string>& missin
   StepExtents extents;
   for (const auto& [key, draft] : drafts) extents[key] = extent_of(draft.lanes);
   trace.whole_steps = find_whole_steps(trace.works, extents);
+  trace.outer_works = find_outer_works(trace.works, extents, rank_of_recorder);
   for (auto& [key, draft] : drafts) {
     MeasuredStep& step = built.emplace_back(builder.finish(std::move(draft)));
     step.replica = key.first;

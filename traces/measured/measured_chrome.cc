@@ -131,8 +131,10 @@ class Reader {
     const std::optional<PipelinePlace>& place = places_[slice.thread];
     if (!place || is_tensor_duplicate(slice)) return;
     const std::string& process = events_.threads[slice.thread].process;
-    trace_.works.push_back({slice.name, recorder_of(slice), replica_(process), *slice.step, false,
-                            slice.start, slice.end});
+    ObservedWork work{slice.name, recorder_of(slice), replica_(process), *slice.step,
+                      false,      slice.start,        slice.end};
+    if (slice.chunk && *slice.chunk >= 0) work.chunk = chunk_of(slice);
+    trace_.works.push_back(std::move(work));
   }
 
   [[noreturn]] void refuse_pair(const ChromeSlice& slice) const {

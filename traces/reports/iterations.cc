@@ -80,14 +80,17 @@ void write_slowdown(JsonWriter& json, const Iterations& iterations) {
     return;
   }
   json.begin_object().key("S").fixed(slowdown->slowdown, 6).key("by_kind").begin_object();
-  for (std::size_t kind = 0; kind < kComputeKinds; ++kind)
+  for (std::size_t kind = 0; kind < slowdown->by_kind.size(); ++kind)
     if (const auto& by_kind = slowdown->by_kind[kind])
       json.key(code(static_cast<OpKind>(kind))).fixed(*by_kind, 6);
+  for (const WorkSlowdown& work : slowdown->by_work) json.key(work.name).fixed(work.slowdown, 6);
   json.end_object().line(2).key("by_worker").begin_array();
   for (const WorkerSlowdown& worker : slowdown->by_worker) {
     json.begin_object().member("replica", worker.replica).member("rank", worker.rank);
     json.key("S").fixed(worker.slowdown, 6).end_object();
   }
+  json.end_array().line(2).key("by_replica").begin_array();
+  for (const double replica : slowdown->by_replica) json.fixed(replica, 6);
   json.end_array().line(2).key("by_stage").begin_array();
   for (const double stage : slowdown->by_stage) json.fixed(stage, 6);
   json.end_array().line(2).key("by_step").begin_array();
@@ -119,17 +122,21 @@ std::string slowdown_text(const SlowdownReport& slowdown, bool has_replicas) {
                          return left.slowdown < right.slowdown;
                        });
   std::string text = fmt::format(
-      "slowdown: S {:.3f}: {}the pipeline replays in {}, and would in {} if every op\n"
+      "slowdown: S {:.3f}: {}the {} replays in {}, and would in {} if every op\n"
       "          took the mean of its kind",
       slowdown.slowdown, has_replicas ? "of the slowest replica, " : "",
-      format_time(slowdown.replayed), format_time(slowdown.fixed));
+      slowdown.has_whole_steps ? "step" : "pipeline", format_time(slowdown.replayed),
+      format_time(slowdown.fixed));
   if (slowdown.fixed >= slowdown.replayed) return text + "\n";
+  std::string workers = fmt::format("rank {}", slowest->rank);
+  if (has_replicas) workers += fmt::format(" of replica {}", slowest->replica);
+  workers += " alone";
+  if (slowdown.slowest_workers > 1)
+    workers = fmt::format("the {} slowest workers", slowdown.slowest_workers);
   return text + fmt::format(
-                    "; of the difference, mending rank {}{} alone\n"
+                    "; of the difference, mending {}\n"
                     "          takes away {:.0f} %, mending the last rank{} {:.0f} %\n",
-                    slowest->rank,
-                    has_replicas ? fmt::format(" of replica {}", slowest->replica) : "",
-                    100 * std::clamp(slowdown.worker_share, 0.0, 1.0),
+                    workers, 100 * std::clamp(slowdown.worker_share, 0.0, 1.0),
                     has_replicas ? " of all replicas" : "",
                     100 * std::clamp(slowdown.last_stage_share, 0.0, 1.0));
 }

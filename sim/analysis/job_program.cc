@@ -1,0 +1,241 @@
+// Adds the works of a step to the Programs of its replicas.
+#include "sim/analysis/job_program.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+namespace bubblescope::inline sim {
+
+namespace {
+
+/// Clocks of a trace are that inexact.
+constexpr Nanos kClocksDiffer = 500'000;
+
+/// When a work runs, compared with the ops of its worker.
+enum class WorkPlace : std::uint8_t { kBefore, kBeside, kAfter };
+
+struct PlacedWork {
+  const OuterWork* work = nullptr;
+  WorkPlace place = WorkPlace::kAfter;
+  InstructionId op = kNoInstruction;  ///< that waits for it, or that it waits for; in its replica
+};
+
+/// The compute ops of one worker: the first and the last of them.
+struct FirstAndLast {
+  InstructionId first = kNoInstruction;
+  InstructionId last = kNoInstruction;
+};
+
+/// The ops of a rank, or only those of one of its stages. Both are empty if there are none.
+FirstAndLast find_ops(const ObservedStep& replica, std::int32_t rank,
+                      std::optional<std::int32_t> stage) {
+  FirstAndLast span;
+  const Timeline& timeline = replica.timeline;
+  replica.for_each_compute([&](InstructionId id, const Instruction& one) {
+    if (one.rank != rank || (stage && one.op.stage != *stage)) return;
+    if (span.first == kNoInstruction || timeline.start[id] < timeline.start[span.first])
+      span.first = id;
+    if (span.last == kNoInstruction || timeline.end[id] >= timeline.end[span.last]) span.last = id;
+  });
+  return span;
+}
+
+/// The last op of a rank that had ended when a work began.
+InstructionId find_op_before(const ObservedStep& replica, const OuterWork& work) {
+  InstructionId found = kNoInstruction;
+  replica.for_each_compute([&](InstructionId id, const Instruction& one) {
+    if (one.rank == work.rank && replica.timeline.end[id] <= work.start + kClocksDiffer) found = id;
+  });
+  return found;
+}
+
+PlacedWork find_place(const ObservedStep& replica, const OuterWork& work) {
+  FirstAndLast ops = find_ops(replica, work.rank, work.stage);
+  if (ops.first == kNoInstruction) ops = find_ops(replica, work.rank, {});
+  if (ops.first == kNoInstruction) return {&work, WorkPlace::kBefore, kNoInstruction};
+  if (work.end <= replica.timeline.start[ops.first] + kClocksDiffer)
+    return {&work, WorkPlace::kBefore, ops.first};
+  const FirstAndLast all = find_ops(replica, work.rank, {});
+  if (work.start + kClocksDiffer >= replica.timeline.end[all.last])
+    return {&work, WorkPlace::kAfter, all.last};
+  return {&work, WorkPlace::kBeside, find_op_before(replica, work)};
+}
+
+class JobBuilder {
+ public:
+  JobBuilder(const ReplicatedStep& step, std::span<const std::string> names)
+      : step_(step), names_(names), ranks_(static_cast<std::size_t>(step.front().program.ranks)) {}
+
+  std::optional<JobProgram> build(std::span<const OuterWork> works) && {
+    queue_works(works);
+    while (add_ready(WorkPlace::kBefore)) continue;
+    add_pipelines();
+    while (add_ready(WorkPlace::kAfter)) continue;
+    for (const WorkQueue& queue : queues_)
+      if (queue.next != queue.works.size()) return {};
+    job_.program.ranks = step_.front().program.ranks;
+    job_.program.dependency_begin.push_back(
+        static_cast<std::uint32_t>(job_.program.dependencies.size()));
+    return std::move(job_);
+  }
+
+ private:
+  using GroupKey = std::tuple<WorkGroup, std::string, std::int32_t, std::size_t, std::size_t>;
+
+  /// The works of one worker, in order.
+  struct WorkQueue {
+    std::vector<PlacedWork> works;
+    std::vector<GroupKey> keys;
+    std::size_t next = 0;
+    InstructionId last = kNoInstruction;  ///< its instruction added last
+  };
+
+  void queue_works(std::span<const OuterWork> works) {
+    queues_.resize(step_.size() * ranks_);
+    for (const OuterWork& work : works)
+      queues_[worker_of(work)].works.push_back(
+          find_place(step_[static_cast<std::size_t>(work.replica)], work));
+    for (std::size_t worker = 0; worker < queues_.size(); ++worker) {
+      std::vector<PlacedWork>& own = queues_[worker].works;
+      std::stable_sort(own.begin(), own.end(), [](const PlacedWork& left, const PlacedWork& right) {
+        return std::tuple(left.place, left.work->end, left.work->start) <
+               std::tuple(right.place, right.work->end, right.work->start);
+      });
+      std::map<std::string, std::int32_t> counts;
+      for (const PlacedWork& one : own) {
+        queues_[worker].keys.push_back(key_of(*one.work, counts[one.work->name]++));
+        members_[queues_[worker].keys.back()].push_back(worker);
+      }
+    }
+  }
+
+  std::size_t worker_of(const OuterWork& work) const {
+    return static_cast<std::size_t>(work.replica) * ranks_ + static_cast<std::size_t>(work.rank);
+  }
+
+  /// Works with the same key begin together.
+  static GroupKey key_of(const OuterWork& work, std::int32_t count) {
+    const auto replica = static_cast<std::size_t>(work.replica);
+    const auto rank = static_cast<std::size_t>(work.rank);
+    switch (work.group) {
+      case WorkGroup::kAlone: return {work.group, work.name, count, replica, rank};
+      case WorkGroup::kReplicas: return {work.group, work.name, count, 0, rank};
+      case WorkGroup::kPipeline: return {work.group, work.name, count, replica, 0};
+      case WorkGroup::kJob: break;
+    }
+    return {work.group, work.name, count, 0, 0};
+  }
+
+  /// Adds every work that all its workers have come to, and that is at most at this place. Returns
+  /// whether there were any.
+  bool add_ready(WorkPlace most) {
+    bool added = false;
+    for (std::size_t worker = 0; worker < queues_.size(); ++worker)
+      while (is_ready(worker, most)) {
+        add_group(members_.at(queues_[worker].keys[queues_[worker].next]));
+        added = true;
+      }
+    return added;
+  }
+
+  bool is_ready(std::size_t worker, WorkPlace most) const {
+    const WorkQueue& queue = queues_[worker];
+    if (queue.next == queue.works.size()) return false;
+    const GroupKey& key = queue.keys[queue.next];
+    const std::vector<std::size_t>& members = members_.at(key);
+    return std::all_of(members.begin(), members.end(), [&](std::size_t member) {
+      const WorkQueue& other = queues_[member];
+      return other.next < other.works.size() && other.keys[other.next] == key &&
+             other.works[other.next].place <= most;
+    });
+  }
+
+  void add_group(const std::vector<std::size_t>& members) {
+    std::set<InstructionId> awaited;
+    for (const std::size_t member : members) {
+      const WorkQueue& queue = queues_[member];
+      if (queue.last != kNoInstruction) awaited.insert(queue.last);
+      const PlacedWork& one = queue.works[queue.next];
+      if (one.place != WorkPlace::kBefore && one.op != kNoInstruction)
+        awaited.insert(first_of_replica_[member / ranks_] + one.op);
+    }
+    for (const std::size_t member : members) {
+      WorkQueue& queue = queues_[member];
+      const PlacedWork& one = queue.works[queue.next++];
+      queue.last = job_.program.size();
+      if (one.place == WorkPlace::kBefore && one.op != kNoInstruction)
+        gates_[{member / ranks_, one.op}].push_back(queue.last);
+      add_work(*one.work, {awaited.begin(), awaited.end()});
+    }
+  }
+
+  void add_work(const OuterWork& work, const std::vector<InstructionId>& awaited) {
+    const auto name = std::lower_bound(names_.begin(), names_.end(), work.name) - names_.begin();
+    Instruction instruction;
+    instruction.op.kind = OpKind::kIdle;
+    instruction.lane = kNoLane;
+    instruction.rank = instruction.peer = work.rank;
+    add(instruction, awaited, work.end - work.start,
+        {work.replica, work.rank, static_cast<std::uint32_t>(kOpKinds + name)});
+  }
+
+  void add_pipelines() {
+    for (std::size_t at = 0; at < step_.size(); ++at) {
+      const Program& program = step_[at].program;
+      const InstructionId first = job_.program.size();
+      const auto lanes = static_cast<std::uint32_t>(job_.program.lanes.size());
+      first_of_replica_.push_back(first);
+      job_.program.lanes.insert(job_.program.lanes.end(), program.lanes.begin(),
+                                program.lanes.end());
+      for (InstructionId id = 0; id < program.size(); ++id) {
+        Instruction one = program.instructions[id];
+        if (one.lane != kNoLane) one.lane += lanes;
+        std::vector<InstructionId> awaited;
+        for (const InstructionId on : program.dependencies_of(id)) awaited.push_back(first + on);
+        if (const auto gate = gates_.find({at, id}); gate != gates_.end())
+          awaited.insert(awaited.end(), gate->second.begin(), gate->second.end());
+        add(one, awaited, step_[at].duration_of(id),
+            {static_cast<std::int32_t>(at), one.rank, static_cast<std::uint32_t>(one.op.kind)});
+      }
+    }
+  }
+
+  void add(const Instruction& instruction, const std::vector<InstructionId>& awaited,
+           Nanos duration, const InstructionOwner& part) {
+    Program& program = job_.program;
+    program.dependency_begin.push_back(static_cast<std::uint32_t>(program.dependencies.size()));
+    program.dependencies.insert(program.dependencies.end(), awaited.begin(), awaited.end());
+    program.instructions.push_back(instruction);
+    job_.durations.push_back(duration);
+    job_.parts.push_back(part);
+  }
+
+  const ReplicatedStep& step_;
+  std::span<const std::string> names_;
+  std::size_t ranks_;
+  std::vector<WorkQueue> queues_;  ///< [replica * ranks + rank]
+  std::map<GroupKey, std::vector<std::size_t>> members_;
+  std::vector<InstructionId> first_of_replica_;
+  /// [replica, op]: the works before the first op of a stage
+  std::map<std::pair<std::size_t, InstructionId>, std::vector<InstructionId>> gates_;
+  JobProgram job_;
+};
+
+}  // namespace
+
+std::vector<std::string> collect_names(std::span<const std::vector<OuterWork>> works) {
+  std::set<std::string> names;
+  for (const std::vector<OuterWork>& of_step : works)
+    for (const OuterWork& work : of_step) names.insert(work.name);
+  return {names.begin(), names.end()};
+}
+
+std::optional<JobProgram> make_job_program(const ReplicatedStep& step,
+                                           std::span<const OuterWork> works,
+                                           std::span<const std::string> names) {
+  return JobBuilder(step, names).build(works);
+}
+
+}  // namespace bubblescope::inline sim

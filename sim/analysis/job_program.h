@@ -1,0 +1,66 @@
+// The whole step of a job as one Program: the pipelines of all replicas, and what every worker (one
+// rank of one replica) runs besides its ops.
+//
+//   gathering parameters ──► first op of the stage ... last op ──► reductions ──► optimizer
+//
+// A collective begins on all its workers when the last of them has come to it. Works that run while
+// their worker computes begin when the op before them has ended, and precede the works after the
+// last op.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/analysis/stragglers.h"
+
+namespace bubblescope::inline sim {
+
+/// The data-parallel replicas of one step, which synchronize at its end. All have the same ranks.
+using ReplicatedStep = std::vector<ObservedStep>;
+
+/// The workers that begin a work together.
+enum class WorkGroup : std::uint8_t {
+  kAlone,
+  kReplicas,  ///< the same rank of all replicas
+  kPipeline,  ///< the ranks of one replica that run it
+  kJob,
+};
+
+/// One work of a worker besides its ops.
+struct OuterWork {
+  std::string name;
+  std::int32_t replica = 0;
+  std::int32_t rank = 0;
+  WorkGroup group = WorkGroup::kAlone;
+  bool communicates = false;
+  std::optional<std::int32_t> stage = {};  ///< whose parameters it is about; empty: the rank's
+  Nanos start = 0;
+  Nanos end = 0;
+};
+
+/// What an instruction of a JobProgram belongs to.
+struct InstructionOwner {
+  std::int32_t replica = 0;
+  std::int32_t rank = 0;   ///< of a message, its sender
+  std::uint32_t kind = 0;  ///< an OpKind, or kOpKinds plus the index of a work's name
+};
+
+struct JobProgram {
+  Program program;                      ///< its lanes are those of all replicas
+  std::vector<Nanos> durations;         ///< as measured
+  std::vector<InstructionOwner> parts;  ///< per instruction
+};
+
+/// The names of works in all steps, sorted.
+std::vector<std::string> collect_names(std::span<const std::vector<OuterWork>> works);
+
+/// Builds the Program. `works` are those of the step, `names` includes all of theirs. Empty if
+/// workers run the same collectives in different orders.
+std::optional<JobProgram> make_job_program(const ReplicatedStep& step,
+                                           std::span<const OuterWork> works,
+                                           std::span<const std::string> names);
+
+}  // namespace bubblescope::inline sim

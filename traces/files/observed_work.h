@@ -1,0 +1,43 @@
+// Work of a step besides the pipeline's ops: as recorders show it, as users experience it, and as
+// it is replayed.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/analysis/job_program.h"
+#include "sim/ir/units.h"
+
+namespace bubblescope::traces {
+
+/// Work of a step besides the pipeline's ops: a collective, the optimizer, or the mark of a whole
+/// step on one rank.
+struct ObservedWork {
+  std::string name;
+  std::int32_t recorder = 0;
+  std::int32_t replica = 0;
+  std::int64_t step = 0;
+  bool is_whole_step = false;
+  Nanos start = 0;
+  Nanos end = 0;
+  std::optional<std::int32_t> chunk = {};  ///< whose parameters it is about, where that is known
+};
+
+/// One step as users experience it: on the slowest replica, with everything that runs before and
+/// after the pipeline's ops.
+struct WholeStep {
+  std::int64_t step = 0;
+  Nanos whole = 0;
+  Nanos pipeline = 0;  ///< the makespan of the slowest replica's ops
+  /// Work that runs while no op of the replica does, by name: the longest time on any rank.
+  std::vector<std::pair<std::string, Nanos>> outside;
+};
+
+/// The works around the ops, by step.
+using OuterWorks = std::map<std::int64_t, std::vector<OuterWork>>;
+
+}  // namespace bubblescope::traces

@@ -1,0 +1,18 @@
+// Says which workers wait for each other in the works around a pipeline's ops, so that whole steps
+// can be replayed.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "traces/files/trace_format.h"
+#include "traces/measured/whole_steps.h"
+
+namespace bubblescope::traces {
+
+/// The works of the steps in `pipelines`. Empty unless their names are Megatron's, and every step
+/// has the same works.
+OuterWorks find_outer_works(const std::vector<ObservedWork>& works, const StepExtents& pipelines,
+                            const std::vector<std::int32_t>& rank_of_recorder);
+
+}  // namespace bubblescope::traces

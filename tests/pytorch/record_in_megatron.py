@@ -12,13 +12,11 @@ import argparse
 import json
 import os
 import pathlib
-import socket
-import subprocess
 import sys
 import tempfile
 import time
 
-from record_in_pytorch import HOOKS, MICROBATCHES, RANKS, STEPS, FORWARD, BACKWARD, expected
+from record_in_pytorch import BACKWARD, FORWARD, HOOKS, MICROBATCHES, RANKS, STEPS, judge, record
 
 WIDTH = 8
 
@@ -132,30 +130,11 @@ def work(rank, port, folder, chunks, hooked):
 
 
 def check(program, chunks, hooked, name):
+    label = f"Megatron-Core, {chunks} stage(s) per rank, {'hooks' if hooked else 'as it is'}"
     with tempfile.TemporaryDirectory() as folder:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        processes = [subprocess.Popen([sys.executable, __file__, program, "--work", str(rank), str(port), folder,
-                                       str(chunks), str(int(hooked))]) for rank in range(RANKS)]
-        if any([process.wait(timeout=240) for process in processes]):
-            return "Megatron-Core failed"
-        traces = [f"{folder}/rank{rank}.json" for rank in range(RANKS)]
-        outcome = subprocess.run([program, "analyze", *traces, "--format", "json"], capture_output=True, text=True,
-                                 check=False)
-        if outcome.returncode:
-            return outcome.stderr.strip()
-        report = json.loads(outcome.stdout)
-        makespan, bubble = expected(folder, 2 * MICROBATCHES * chunks)
-    error = report["makespan_ns"] / makespan - 1
-    found = report["bubble"]["ratio"] if report["bubble"] else None
-    print(f"Megatron-Core, {chunks} stage(s) per rank, {'hooks' if hooked else 'as it is'}: {report['schedule']}, "
-          f"makespan {100 * error:+.2f} %, bubble {found} for {bubble:.4f}, trust {report['trust']['verdict']}")
-    if report["schedule"] != name:
-        return f"{name} was called {report['schedule']}"
-    if abs(error) > 0.01 or found is None or abs(found - bubble) > 0.005:
-        return f"makespan off by {error:.2%}, bubble {found} for {bubble:.4f}"
-    return None
+        if not record(__file__, folder, [str(chunks), str(int(hooked))]):
+            return f"{label}: Megatron-Core failed"
+        return judge(program, folder, label, name, 2 * MICROBATCHES * chunks)
 
 
 def main():
@@ -172,7 +151,7 @@ def main():
         failure = check(options.program, chunks, hooked, name)
         if failure:
             failed = True
-            print(f"Megatron-Core, {chunks} stage(s) per rank: {failure}")
+            print(failure)
     return 1 if failed else 0
 
 

@@ -98,7 +98,7 @@ def work(rank, port, folder, schedule_name, hooked):
     dist.destroy_process_group()
 
 
-def expected(folder, ops=2 * MICROBATCHES):
+def expected(folder, ops):
     """The mean makespan and bubble of the noted steps, which have that many ops on every rank."""
     ranks = [json.loads(pathlib.Path(f"{folder}/notes{rank}.txt").read_text(encoding="utf-8")) for rank in range(RANKS)]
     makespans, busy = [], []
@@ -111,32 +111,43 @@ def expected(folder, ops=2 * MICROBATCHES):
     return makespan, 1 - sum(busy) / STEPS / RANKS / makespan
 
 
-def check(program, schedule, name, hooked):
-    with tempfile.TemporaryDirectory() as folder:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        processes = [subprocess.Popen([sys.executable, __file__, program, "--work", str(rank), str(port), folder,
-                                       schedule, str(int(hooked))]) for rank in range(RANKS)]
-        if any(process.wait(timeout=240) for process in processes):
-            return f"{schedule}: PyTorch failed"
-        traces = [f"{folder}/rank{rank}.json" for rank in range(RANKS)]
-        outcome = subprocess.run([program, "analyze", *traces, "--format", "json"], capture_output=True, text=True,
-                                 check=False)
-        if outcome.returncode:
-            return f"{schedule}, hooks {hooked}: {outcome.stderr.strip()}"
-        report = json.loads(outcome.stdout)
-        makespan, bubble = expected(folder)
+def record(script, folder, arguments):
+    """Runs one process per rank; returns whether all succeeded."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    processes = [subprocess.Popen([sys.executable, script, "-", "--work", str(rank), str(port), folder, *arguments])
+                 for rank in range(RANKS)]
+    return not any([process.wait(timeout=240) for process in processes])
+
+
+def judge(program, folder, label, name, ops=2 * MICROBATCHES):
+    """Compares the report on a folder's profiles with its notes; returns what differs, or None."""
+    traces = [f"{folder}/rank{rank}.json" for rank in range(RANKS)]
+    outcome = subprocess.run([program, "analyze", *traces, "--format", "json"], capture_output=True, text=True,
+                             check=False)
+    if outcome.returncode:
+        return f"{label}: {outcome.stderr.strip()}"
+    report = json.loads(outcome.stdout)
+    makespan, bubble = expected(folder, ops)
     error = report["makespan_ns"] / makespan - 1
     # Names are in none of the reports that are not trusted.
     found = report["bubble"]["ratio"] if report["bubble"] else None
-    print(f"{schedule}, {'hooks' if hooked else 'as it is'}: {report['schedule']}, makespan {100 * error:+.2f} %, "
-          f"bubble {found} for {bubble:.4f}, trust {report['trust']['verdict']}")
+    print(f"{label}: {report['schedule']}, makespan {100 * error:+.2f} %, bubble {found} for {bubble:.4f}, "
+          f"trust {report['trust']['verdict']}")
     if report["schedule"] != name:
-        return f"{schedule} was called {report['schedule']}"
+        return f"{label}: {name} was called {report['schedule']}"
     if abs(error) > 0.01 or found is None or abs(found - bubble) > 0.005:
-        return f"{schedule}: makespan off by {error:.2%}, bubble {found} for {bubble:.4f}"
+        return f"{label}: makespan off by {error:.2%}, bubble {found} for {bubble:.4f}"
     return None
+
+
+def check(program, schedule, name, hooked):
+    label = f"{schedule}, {'hooks' if hooked else 'as it is'}"
+    with tempfile.TemporaryDirectory() as folder:
+        if not record(__file__, folder, [schedule, str(int(hooked))]):
+            return f"{label}: PyTorch failed"
+        return judge(program, folder, label, name)
 
 
 def main():

@@ -24,6 +24,7 @@ double reached(const GemmShape& shape, double half_size) {
 
 FittedGemmRate fit_gemm_rate(const std::vector<MeasuredGemm>& measured) {
   FittedGemmRate best;
+  constexpr double kRounding = 1e-12;  // of logarithms; shapes with the same sides tell nothing
   double least = std::numeric_limits<double>::infinity();
   double fastest = 0;
   for (const MeasuredGemm& each : measured) fastest = std::max(fastest, each.flops_per_second);
@@ -37,7 +38,7 @@ FittedGemmRate fit_gemm_rate(const std::vector<MeasuredGemm>& measured) {
       squares += level * level;
     }
     const double spread = squares - sum * sum / count;
-    if (spread >= least) continue;
+    if (spread >= least - kRounding) continue;
     least = spread;
     best = {std::min(fastest, std::exp(sum / count)), static_cast<double>(half)};
   }

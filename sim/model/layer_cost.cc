@@ -168,6 +168,13 @@ Bytes ModelOnDevices::usable_memory() const {
   return smallest - reserved_memory;
 }
 
+std::vector<Bytes> ModelOnDevices::usable_memories(std::int32_t ranks) const {
+  std::vector<Bytes> usable(static_cast<std::size_t>(ranks), usable_memory());
+  for (std::size_t rank = 0; rank < std::min(usable.size(), rank_gpus.size()); ++rank)
+    usable[rank] = rank_gpus[rank].memory - reserved_memory;
+  return usable;
+}
+
 Link find_rank_link(const ModelOnDevices& on, std::int32_t from, std::int32_t to) {
   const Gpu& near = on.gpu_of(from);
   const Gpu& far = on.gpu_of(to);

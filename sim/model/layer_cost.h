@@ -59,6 +59,7 @@ struct ModelOnDevices {
   /// Of the smallest device.
   Bytes usable_memory() const;
   Bytes usable_memory(std::int32_t rank) const { return gpu_of(rank).memory - reserved_memory; }
+  std::vector<Bytes> usable_memories(std::int32_t ranks) const;  ///< [rank]
 };
 
 /// The time that a layer's F, and again its I, waits for the experts' all-to-all.

@@ -133,7 +133,7 @@ void StageLoads::add_embedding(StageLoad& sum) const {
   sum.tables += table;
 }
 
-/// `on` is the whole model, or one of a shard's words.
+/// `on` is the model, or a copy whose vocabulary is that of one shard.
 void StageLoads::add_head(const ModelOnDevices& on, StageLoad& sum) const {
   sum.times += estimate_head_times(on);
   add_memory(sum.memory, estimate_head_memory(on.model, on.parallel), 1);
@@ -152,8 +152,10 @@ void StageLoads::add_predictions(StageLoad& sum) const {
   const double tensor = on_.parallel.tensor;
   sum.times += estimate_prediction_times(on_);
   add_memory(sum.memory, estimate_prediction_memory(on_.model, on_.parallel), 1);
-  sum.parameters += {static_cast<double>(count) * kinds_.back().parameters.dense,
-                     static_cast<double>(count) * kinds_.back().parameters.experts};
+  const bool experts = has_experts(on_.model, on_.model.layers - 1);
+  const LayerKind& last = kinds_[kinds_[0].experts == experts ? 0 : kinds_.size() - 1];
+  sum.parameters += {static_cast<double>(count) * last.parameters.dense,
+                     static_cast<double>(count) * last.parameters.experts};
   sum.parameters.dense +=
       static_cast<double>(count * count_prediction_projection_parameters(on_.model)) / tensor;
   if (stages_ > 1)

@@ -28,7 +28,7 @@ struct Experts {
   std::int64_t dense_layers = 0;  ///< the first layers, which have a dense network instead
   /// A token's experts are in at most so many groups, each on a node of its own; 0: anywhere.
   std::int64_t max_groups = 0;
-  std::int64_t every = 1;  ///< of the other layers, those have experts whose number it divides
+  std::int64_t every = 1;  ///< every how many of the other layers, counted from 1, one has experts
   bool biased = false;     ///< each expert adds a bias to its output (gpt-oss)
 };
 

@@ -164,10 +164,10 @@ MemoryModel find_limits(const Shape& shape, Config config,
   if (model->may_shrink_gradients && config.memory.cap_bytes.empty())
     model->on.parallel.gradients = Gradients::kLean;
   MemoryModel memory = find_memory_before_order(placed, config);
-  const Bytes usable = model->on.usable_memory();
-  if (memory.cap_bytes.empty())
-    memory.cap_bytes.assign(static_cast<std::size_t>(shape.ranks), usable);
-  for (Bytes& cap : memory.cap_bytes) cap = std::min(cap, usable);
+  const std::vector<Bytes> usable = model->on.usable_memories(shape.ranks);
+  if (memory.cap_bytes.empty()) memory.cap_bytes = usable;
+  for (std::size_t rank = 0; rank < usable.size(); ++rank)
+    memory.cap_bytes[rank] = std::min(memory.cap_bytes[rank], usable[rank]);
   return memory;
 }
 
@@ -336,7 +336,7 @@ int run_search(const Arguments& arguments) {
   if (options.predict.cost.content) options.predict.cost.content->replicas.clear();
   const schedules::FoundSchedule found = find_as_asked(options);
   const TimedStep step = predict(require_valid(found.schedule), options.predict);
-  if (options.predict.injections.empty()) expect_agreement(found, step, options.objective);
+  expect_agreement(found, step, options.objective);
   const PredictedOps ops{&step.schedule.get(), &step.program};
   warn_of_unused_flags(options.predict, std::span(&ops, 1));
   if (step.models.placed)

@@ -18,11 +18,11 @@ Schedule place_searched_stages(const ScheduleDef& def, const Shape& shape) {
 }
 
 ScheduleRequest cap_to_devices(ScheduleRequest request, const ScheduleDef& def, MemoryModel memory,
-                               Bytes usable) {
+                               std::vector<Bytes> usable) {
   if (!searches_under_caps(def, request)) return request;
   ScheduleRequest capped = request;
   capped.memory = std::move(memory);
-  capped.memory.cap_bytes.assign(static_cast<std::size_t>(request.shape.ranks), usable);
+  capped.memory.cap_bytes = std::move(usable);
   return def.refuse(capped).empty() ? capped : request;
 }
 
@@ -34,7 +34,7 @@ ScheduleRequest cap_to_model(ScheduleRequest request, const ScheduleDef& def, Co
   const Schedule unordered = place_searched_stages(def, request.shape);
   const auto cap = [&] {
     return cap_to_devices(request, def, find_memory_before_order(unordered, config),
-                          model->on.usable_memory());
+                          model->on.usable_memories(request.shape.ranks));
   };
   ScheduleRequest capped = cap();
   if (!capped.memory.cap_bytes.empty() || !model->may_shrink_gradients) return capped;

@@ -119,7 +119,7 @@ std::vector<traces::TableColumn> memory_columns(const std::vector<RankNeeds>& ra
 }
 
 /// Suggests how to shrink the largest parts, largest first.
-std::string remedy(const PlacedModel& placed, const RankNeeds& rank) {
+std::string remedy(const PlacedModel& placed, const RankNeeds& rank, Bytes limit) {
   const Parallelism& parallel = placed.on.parallel;
   const bool shardable = parallel.data * parallel.context > 1;
   std::string less_activations = parallel.recompute == Recompute::kFull ? "" : "--recompute full, ";
@@ -130,8 +130,7 @@ std::string remedy(const PlacedModel& placed, const RankNeeds& rank) {
     less_states += shardable ? fmt::format(", --zero {}", parallel.zero_stage + 1)
                              : ", more --dp (which shards the optimizer's states)";
   const bool activations_first = rank.activations > rank.states.total() / 2;
-  if (rank.states.total() > placed.on.usable_memory())
-    return "the states alone are too large: " + less_states;
+  if (rank.states.total() > limit) return "the states alone are too large: " + less_states;
   less_activations.insert(0, "for smaller activations: ");
   less_states.insert(0, "for smaller states: ");
   return activations_first ? less_activations + "; " + less_states
@@ -236,7 +235,7 @@ std::string describe_memory_problem(const PlacedModel& placed, const BubbleRepor
       "activations); {}",
       over, ranks.size(), fit.rank, gibibytes_text(fullest.peak), gibibytes_text(limit),
       format_bytes(fullest.peak - limit), gibibytes_text(fullest.states.total()),
-      gibibytes_text(fullest.activations), remedy(placed, fullest));
+      gibibytes_text(fullest.activations), remedy(placed, fullest, limit));
 }
 
 void report_model_notes(const PlacedModel& placed, const BubbleReport& report, bool explain) {

@@ -72,7 +72,7 @@ ScheduleRequest ModelEvaluator::limit_bytes(ScheduleRequest request, const Sched
   MemoryModel memory =
       with_bytes(request.memory, compute_model_step(on, place_searched_stages(def, request.shape)));
   if (request.memory.cap_bytes.empty())
-    return cap_to_devices(std::move(request), def, std::move(memory), on.usable_memory());
+    return cap_to_devices(request, def, std::move(memory), on.usable_memories(request.shape.ranks));
   request.memory = std::move(memory);
   return request;
 }

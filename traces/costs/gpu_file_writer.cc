@@ -23,7 +23,7 @@ void write_gemm(JsonWriter& json, const MeasuredGemm& gemm) {
   json.line(2).begin_object().member("pass", name_of(kGemmPasses, gemm.shape.pass));
   json.member("rows", side(gemm.shape.rows)).member("inputs", side(gemm.shape.inputs));
   json.member("outputs", side(gemm.shape.outputs));
-  json.key("teraflops").fixed(gemm.flops_per_second / kTera, 4).end_object();
+  json.key("teraflops").fixed(gemm.flops_per_second / kTera, 7).end_object();
 }
 
 }  // namespace

@@ -60,7 +60,10 @@ void for_each_reader(const Schedule& schedule, std::int32_t stage, const Visit& 
 /// R and LOAD are left to the caller, who knows whether the schedule has them.
 template <class Visit>
 void for_each_need(const Schedule& schedule, const Op& op, const Visit& visit) {
-  const auto [stage, microbatch, slice, kind, pairing] = op;
+  const auto stage = op.stage;  // clang 14 cannot capture structured bindings
+  const auto microbatch = op.microbatch;
+  const auto slice = op.slice;
+  const OpKind kind = op.kind;
   const auto other = [](std::int32_t number) { return static_cast<std::int16_t>(number); };
   if (kind == OpKind::kForward) {
     for_each_input(schedule, stage, [&](std::int32_t input) {

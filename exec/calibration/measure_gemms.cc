@@ -20,18 +20,18 @@ constexpr Sides kWeights[] = {
 };
 constexpr double kRows[] = {1024, 4096, 16'384};
 constexpr GemmPass kPasses[] = {GemmPass::kForward, GemmPass::kInputGrad, GemmPass::kWeightGrad};
-constexpr double kSmallestSide = 8;
+constexpr double kMinSide = 8;
 
 /// Each GEMM runs at least so often: to warm up, to be timed once, and to be measured.
-constexpr double kFewestRuns = 3;
-constexpr std::int64_t kMostRuns = 200;  // a stream holds about a thousand
+constexpr double kMinRuns = 3;
+constexpr std::int64_t kMaxRuns = 200;  // a stream holds about a thousand
 constexpr GemmShape kProbe{GemmPass::kForward, 512, 512, 512};
 constexpr Bytes kCopy = Bytes{1} << 28;
 constexpr Bytes kCopyWithoutDevice = Bytes{1} << 24;
 
 /// All shapes, their sides divided by `divisor`.
 std::vector<GemmShape> list_shapes(double divisor) {
-  const auto side = [&](double whole) { return std::max(kSmallestSide, whole / divisor); };
+  const auto side = [&](double whole) { return std::max(kMinSide, whole / divisor); };
   std::vector<GemmShape> shapes;
   for (const GemmPass pass : kPasses)
     for (const double rows : kRows)
@@ -55,7 +55,7 @@ std::vector<GemmShape> choose_shapes(KernelBench& bench, Nanos budget) {
   const double rate = kProbe.flops() / to_seconds(bench.run_gemm(kProbe, 1));
   double divisor = 1;
   std::vector<GemmShape> shapes = list_shapes(divisor);
-  while (kFewestRuns * total_flops(shapes) / rate > to_seconds(budget) && divisor < 2048) {
+  while (kMinRuns * total_flops(shapes) / rate > to_seconds(budget) && divisor < 2048) {
     divisor *= 2;
     shapes = list_shapes(divisor);
   }
@@ -64,7 +64,7 @@ std::vector<GemmShape> choose_shapes(KernelBench& bench, Nanos budget) {
 
 /// How often something that takes so long runs within this time.
 std::int64_t fit_runs(Nanos each, Nanos slice) {
-  return std::clamp<std::int64_t>(slice / std::max<Nanos>(1, each), 1, kMostRuns);
+  return std::clamp<std::int64_t>(slice / std::max<Nanos>(1, each), 1, kMaxRuns);
 }
 
 MeasuredGemm measure(KernelBench& bench, const GemmShape& shape, Nanos slice) {

@@ -30,7 +30,7 @@ struct HeadColumns {
   std::int32_t count = 0;
 };
 
-/// What a stage has beside its blocks.
+/// The parts of a stage beside its blocks.
 struct StageForm {
   bool first = false;       ///< begins with the embedding
   bool last = false;        ///< ends with the head and the loss

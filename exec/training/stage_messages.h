@@ -24,7 +24,7 @@ class StageMessages {
   /// (vocabulary_shard.h).
   bool has_early_grads() const { return has_early_grads_; }
 
-  /// What an op reads: one matrix per stage that its stage reads in this direction. One that has
+  /// The inputs of an op: one matrix per stage that its stage reads in this direction. One that has
   /// not arrived is zero, as on real hardware. Throws Error for a damaged one.
   std::vector<Matrix> read(Direction direction, const Op& op);
   /// Gives a matrix to all stages that read it.

@@ -75,7 +75,7 @@ class StageDryRun {
   std::optional<Slice> slice_;
 };
 
-/// What a shard holds from its forward until its weight gradient.
+/// The memory that a shard holds from its forward until its weight gradient.
 Bytes measure_shard(const StagePlan& plan, const Tokens& tokens) {
   Activations saved;
   saved.head_normed = Matrix(plan.shape.rows(), plan.shape.width);

@@ -26,7 +26,7 @@ namespace bubblescope::exec {
 /// The columns of shard `at` of `shards`.
 HeadColumns find_shard(std::int32_t vocabulary, std::int32_t at, std::int32_t shards);
 
-/// What a shard knows of the softmax of every row: the maximum and the sum over its own words, and
+/// A shard's part of the softmax of every row: the maximum and the sum over its own words, and
 /// the logit of the target, 0 if that is not among them.
 struct ShardStatistics {
   Matrix rows;  ///< [row, 3]
@@ -55,7 +55,8 @@ Matrix find_logits_grad(const Stage& shard, Matrix probabilities,
 /// dY_r W_r'.
 Matrix pull_back_logits(const Stage& shard, const Matrix& logits_grad);
 
-/// What Algorithm 2 sends to the last stage: p_r W_r', G_r W_r' and the statistics, side by side.
+/// The message that Algorithm 2 sends to the last stage: p_r W_r', G_r W_r' and the statistics,
+/// side by side.
 Matrix pull_back_early(const Stage& shard, const Matrix& probabilities,
                        const ShardStatistics& statistics, const std::vector<std::int32_t>& targets);
 

@@ -49,7 +49,7 @@ struct SearchProblem {
   /// alike.
   std::vector<std::int64_t> fixed_memory;
 
-  /// What a rank may hold with its fixed memory.
+  /// The most that a rank may hold, with its fixed memory.
   std::int64_t limit(std::int32_t rank) const {
     return saturated_sum(cap[static_cast<std::size_t>(rank)],
                          fixed_memory[static_cast<std::size_t>(rank)]);

@@ -41,7 +41,7 @@ struct OuterWork {
   Nanos end = 0;
 };
 
-/// What an instruction of a JobProgram belongs to.
+/// The rank and the kind of the op, work or message that an instruction of a JobProgram is.
 struct InstructionOwner {
   std::int32_t replica = 0;
   std::int32_t rank = 0;   ///< of a message, its sender

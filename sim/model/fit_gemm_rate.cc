@@ -9,7 +9,7 @@ namespace bubblescope::inline sim {
 
 namespace {
 
-constexpr int kLargestHalfSize = 512;
+constexpr int kMaxHalfSize = 512;
 constexpr int kHalfSizeStep = 4;
 
 /// The part of the rate of large GEMMs that these sides reach.
@@ -29,7 +29,7 @@ FittedGemmRate fit_gemm_rate(const std::vector<MeasuredGemm>& measured) {
   double fastest = 0;
   for (const MeasuredGemm& each : measured) fastest = std::max(fastest, each.flops_per_second);
   const auto count = static_cast<double>(measured.size());
-  for (int half = 0; half <= kLargestHalfSize; half += kHalfSizeStep) {
+  for (int half = 0; half <= kMaxHalfSize; half += kHalfSizeStep) {
     double sum = 0;
     double squares = 0;
     for (const MeasuredGemm& each : measured) {

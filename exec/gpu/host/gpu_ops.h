@@ -18,7 +18,7 @@
 
 namespace bubblescope::exec {
 
-/// What all ops of this process share.
+/// Shared by all ops of this process.
 struct GpuShared {
   GpuWeights& weights;
   GpuMailbox& mailbox;

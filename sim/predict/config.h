@@ -82,6 +82,15 @@ struct Moves {
   bool any() const { return !recompute.empty() || offload || sharding; }
 };
 
+/// How much of a report a prediction has.
+enum class Detail : std::uint8_t {
+  kTimes,           ///< none
+  kBrief,           ///< what plans are compared by, as analyze_briefly() gives it; where a model
+                    ///< exceeds its devices, the peaks alone
+  kBriefWithBound,  ///< the same with the lower bound
+  kFull,            ///< all of it
+};
+
 struct Config {
   LowerOptions lower = {};  ///< how messages are sent, and how the step ends
   CostSource costs = {};
@@ -92,8 +101,9 @@ struct Config {
   std::vector<Nanos> arrivals = {};       ///< [microbatch], from the step's start; empty: all at 0
   /// How ranks choose among the ops that are ready; nullopt: they keep the schedule's order.
   std::optional<ReadyPriority> policy = {};
-  Scenarios scenarios = {};    ///< noise and sensitivity
-  Slack slack = Slack::kFind;  ///< whether the report has it
+  Detail detail = Detail::kFull;
+  Scenarios scenarios = {};    ///< noise and sensitivity, for a full report
+  Slack slack = Slack::kFind;  ///< whether a full report has it
 };
 
 /// The end of a model's step where ModelCosts::default_update asks for it. Without flushes each

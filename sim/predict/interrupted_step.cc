@@ -234,7 +234,7 @@ InterruptedStep interrupt_step(const Prediction& healthy, const RankLoss& loss,
                 ", but the step ends at " + to_text(healthy.report.makespan) +
                 "; give an earlier time");
   const PastStep past(healthy, loss);
-  Prediction step{lose_rank(healthy.schedule, loss.lost, past.begun())};
+  Prediction step{{}, lose_rank(healthy.schedule, loss.lost, past.begun())};
   step.models = find_models(step.schedule, config);
   LowerOptions lowering = choose_lowering(step.schedule, config);
   lowering.update = {};
@@ -245,7 +245,7 @@ InterruptedStep interrupt_step(const Prediction& healthy, const RankLoss& loss,
     const ReadyRules rules = make_ready_rules(step, policy);
     const ReadyRun run =
         ReadySimulator(step.program, rules).run(step.timing.durations, step.timing.gaps);
-    Prediction chosen{step.schedule};
+    Prediction chosen{{}, step.schedule};
     chosen.models = step.models;
     time_step(chosen, reorder(rest.program, list_run_orders(step.program, run)), rest.waits,
               config);

@@ -8,7 +8,9 @@
 #include <utility>
 #include <variant>
 
+#include "sim/analysis/analyze.h"
 #include "sim/analysis/analyze_run.h"
+#include "sim/analysis/memory_curve.h"
 #include "sim/analysis/serving.h"
 #include "sim/analysis/step_times.h"
 #include "sim/engine/simulate.h"
@@ -42,22 +44,38 @@ Scenarios choose_scenarios(const Config& config) {
   return scenarios;
 }
 
-Prediction predict_once(ValidSchedule schedule, Program program, const Config& config) {
-  if (!config.arrivals.empty())
-    program = add_arrivals(std::move(program), schedule, config.arrivals);
-  Prediction step{std::move(schedule), std::move(program)};
-  step.models = find_models(step.schedule, config);
-  step.notes = find_cost_notes(step.schedule, config);
-  step.timing = find_timing(step.program, step.models, config);
-  SimulatedRun run = simulate(step.program, step.timing);
-  step.report = analyze_run(
-      {step.schedule, step.program, step.models.costs, step.models.memory, step.timing, run},
-      choose_scenarios(config), config.slack);
-  if (!config.arrivals.empty() && step.schedule->forward_only)
-    step.report.serving =
-        measure_serving(step.schedule, step.program, run.timeline, config.arrivals);
+/// The report by which steps are compared. Those that exceed their devices are not, so that only
+/// their peaks are found.
+BubbleReport analyze_fitting(const ValidSchedule& schedule, const Program& program,
+                             const PredictedStep& step, LowerBound bound) {
+  if (step.models.placed) {
+    BubbleReport held;
+    for (const Peak& peak : find_peaks(schedule, program, step.timeline, step.models.memory))
+      held.ranks.emplace_back().peak = peak;
+    if (!find_fit(*step.models.placed, held).fits()) return held;
+  }
+  return analyze_briefly(schedule, program, step.timeline, step.models.memory, bound);
+}
+
+PredictedStep predict_once(const ValidSchedule& schedule, const Program& program,
+                           const Config& config) {
+  PredictedStep step;
+  step.models = find_models(schedule, config);
+  step.timing = find_timing(program, step.models, config);
+  SimulatedRun run = simulate(program, step.timing);
+  if (config.detail == Detail::kFull) {
+    step.notes = find_cost_notes(schedule, config);
+    step.report =
+        analyze_run({schedule, program, step.models.costs, step.models.memory, step.timing, run},
+                    choose_scenarios(config), config.slack);
+    for (const Note note : find_memory_notes(step.models.memory, config))
+      step.notes.push_back(note);
+  }
   step.timeline = std::move(run.timeline);
-  for (const Note note : find_memory_notes(step.models.memory, config)) step.notes.push_back(note);
+  if (config.detail == Detail::kBrief)
+    step.report = analyze_fitting(schedule, program, step, LowerBound::kSkip);
+  if (config.detail == Detail::kBriefWithBound)
+    step.report = analyze_fitting(schedule, program, step, LowerBound::kFind);
   return step;
 }
 
@@ -82,12 +100,12 @@ void take_slower(StepTimes& slowest, const StepTimes& other) {
 }
 
 /// Predicts every replica. The report is that of the slowest one without noise.
-Prediction predict_replicas(const ValidSchedule& schedule, const Program& program,
-                            const Config& config, const CostTable& table) {
-  std::optional<Prediction> slowest;
+PredictedStep predict_replicas(const ValidSchedule& schedule, const Program& program,
+                               const Config& config, const CostTable& table) {
+  std::optional<PredictedStep> slowest;
   std::optional<StepTimes> noise;
   for (std::size_t replica = 0; replica < table.replicas.size(); ++replica) {
-    Prediction one = predict_once(schedule, program, choose_replica(config, table, replica));
+    PredictedStep one = predict_once(schedule, program, choose_replica(config, table, replica));
     if (noise)
       take_slower(*noise, *one.report.noise);
     else
@@ -108,16 +126,30 @@ std::optional<JobStep> find_job_step(const BubbleReport& report, const CostTable
   return job;
 }
 
-Prediction predict_table(ValidSchedule schedule, Program program, const Config& config,
-                         const CostTable& table) {
-  Prediction step = table.replicas.empty()
-                        ? predict_once(std::move(schedule), std::move(program), config)
-                        : predict_replicas(schedule, program, config, table);
+PredictedStep predict_table(const ValidSchedule& schedule, const Program& program,
+                            const Config& config, const CostTable& table) {
+  PredictedStep step = table.replicas.empty() ? predict_once(schedule, program, config)
+                                              : predict_replicas(schedule, program, config, table);
   step.report.job = find_job_step(step.report, table);
   return step;
 }
 
 }  // namespace
+
+PredictedStep predict_step(const ValidSchedule& schedule, const Program& program,
+                           const Config& config) {
+  if (const auto* const table = std::get_if<CostTable>(&config.costs))
+    return predict_table(schedule, program, config, *table);
+  PredictedStep step = predict_once(schedule, program, config);
+  const auto* const model = std::get_if<ModelCosts>(&config.costs);
+  if (model == nullptr || !model->may_shrink_gradients || step.report.ranks.empty()) return step;
+  const std::optional<Gradients> smaller =
+      choose_smaller_gradients(*step.models.placed, step.report);
+  if (!smaller) return step;
+  Config shrunk = config;
+  std::get<ModelCosts>(shrunk.costs).on.parallel.gradients = *smaller;
+  return predict_once(schedule, program, shrunk);
+}
 
 Prediction predict(ValidSchedule schedule, const Config& config) {
   schedule = apply_moves(std::move(schedule), config.moves);
@@ -147,17 +179,12 @@ Prediction predict_readiness(const ValidSchedule& schedule, const Config& config
 
 Prediction predict(ValidSchedule schedule, Program program, const Config& config) {
   if (config.policy) return predict_readiness(schedule, config);
-  if (const auto* const table = std::get_if<CostTable>(&config.costs))
-    return predict_table(std::move(schedule), std::move(program), config, *table);
-  Prediction step = predict_once(std::move(schedule), std::move(program), config);
-  const auto* const model = std::get_if<ModelCosts>(&config.costs);
-  if (model == nullptr || !model->may_shrink_gradients) return step;
-  const std::optional<Gradients> smaller =
-      choose_smaller_gradients(*step.models.placed, step.report);
-  if (!smaller) return step;
-  Config shrunk = config;
-  std::get<ModelCosts>(shrunk.costs).on.parallel.gradients = *smaller;
-  return predict_once(std::move(step.schedule), std::move(step.program), shrunk);
+  if (!config.arrivals.empty())
+    program = add_arrivals(std::move(program), schedule, config.arrivals);
+  PredictedStep step = predict_step(schedule, program, config);
+  if (!config.arrivals.empty() && schedule->forward_only)
+    step.report.serving = measure_serving(schedule, program, step.timeline, config.arrivals);
+  return {std::move(step), std::move(schedule), std::move(program)};
 }
 
 }  // namespace bubblescope::inline sim

@@ -19,15 +19,19 @@
 
 namespace bubblescope::inline sim {
 
-/// A predicted training step. The report is complete, with links, noise and sensitivity.
-struct Prediction {
-  ValidSchedule schedule;  ///< with the ops of its moves
-  Program program = {};
+/// What a prediction adds to a schedule and its Program.
+struct PredictedStep {
   Models models = {};
   Timing timing = {};  ///< with injected delays and slow ranks
   Timeline timeline = {};
-  BubbleReport report = {};
+  BubbleReport report = {};  ///< as Config::detail asks; if full, with links, noise, sensitivity
   std::vector<Note> notes = {};  ///< in the order in which they concern the walk
+};
+
+/// A predicted training step.
+struct Prediction : PredictedStep {
+  ValidSchedule schedule;  ///< with the ops of its moves
+  Program program = {};
 };
 
 /// Lowers a schedule. Throws Error (Fault::kProblem) with the cycle where it deadlocks.
@@ -38,7 +42,10 @@ Program lower_or_refuse(const ValidSchedule& schedule, const LowerOptions& optio
 Prediction predict(ValidSchedule schedule, const Config& config);
 
 /// The same from a Program on, which has been lowered from the schedule by choose_lowering(). The
-/// schedule has its moves already.
+/// schedule has its moves already. A caller with many Configs for one Program keeps both, and takes
+/// predict_step(); arrivals and a policy, which make another Program, are not for it.
+PredictedStep predict_step(const ValidSchedule& schedule, const Program& program,
+                           const Config& config);
 Prediction predict(ValidSchedule schedule, Program program, const Config& config);
 
 }  // namespace bubblescope::inline sim

@@ -26,7 +26,8 @@ bool may_repeat(const Config& config) {
     if (table->noise || !table->replicas.empty() || table->outside_pipeline != 0) return false;
   return config.lower.mode == P2pMode::kDataflow && !config.lower.send_budget &&
          config.injections.empty() && config.arrivals.empty() && !config.policy &&
-         !config.scenarios.noise.is_random() && !config.scenarios.sensitivity;
+         !config.scenarios.noise.is_random() && !config.scenarios.sensitivity &&
+         config.detail == Detail::kFull;
 }
 
 /// Whether all micro-batches of each stage share their values.
@@ -107,7 +108,8 @@ class RepeatedPrediction {
       for (const InstructionId source : excerpt.source) slack.push_back(report.slack[source]);
       report.slack = std::move(slack);
     }
-    Prediction step{std::move(schedule), std::move(excerpt.program), std::move(prediction_models_)};
+    Prediction step{
+        {std::move(prediction_models_)}, std::move(schedule), std::move(excerpt.program)};
     step.timeline = std::move(excerpt.timeline);
     step.report = std::move(report);
     step.notes = find_cost_notes(step.schedule, config_);

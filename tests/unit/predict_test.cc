@@ -52,6 +52,26 @@ std::string error_of(const ValidSchedule& schedule, const Config& config) {
   return "";
 }
 
+// 1F1B with p = 4 and m = 8; the brief report has the same times, and no critical path.
+TEST(Predict, HasAsMuchOfAReportAsIsAskedFor) {
+  const ValidSchedule schedule = build("1f1b");
+  Config config = config_of_ops();
+  const Prediction full = predict(schedule, config);
+  config.detail = Detail::kBriefWithBound;
+  const PredictedStep brief = predict_step(full.schedule, full.program, config);
+  EXPECT_EQ(brief.report.makespan, kMakespan);
+  EXPECT_EQ(brief.report.lower_bound, full.report.lower_bound);
+  EXPECT_EQ(brief.report.bubble->ratio, full.report.bubble->ratio);
+  EXPECT_FALSE(full.report.critical_path.empty());
+  EXPECT_TRUE(brief.report.critical_path.empty());
+  config.detail = Detail::kBrief;
+  EXPECT_EQ(predict_step(full.schedule, full.program, config).report.lower_bound, 0);
+  config.detail = Detail::kTimes;
+  const PredictedStep times = predict_step(full.schedule, full.program, config);
+  EXPECT_EQ(times.timeline.end, full.timeline.end);
+  EXPECT_TRUE(times.report.ranks.empty());
+}
+
 TEST(Predict, GivesOneFOneBItsClosedForm) {
   const Prediction step = predict(build("1f1b"), config_of_ops());
   EXPECT_EQ(step.report.makespan, kMakespan);

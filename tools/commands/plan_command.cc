@@ -166,10 +166,11 @@ int show_plans(traces::PlanTable table, const PlanOptions& options) {
   return status;
 }
 
-/// Whether to compute lower bounds. Text does not show them; journals keep them for the command
-/// that prints the plan.
-LowerBound bound_for(const PlanOptions& options, const JournaledSweep& sweep) {
-  return options.format == "text" && !sweep.has_journal() ? LowerBound::kSkip : LowerBound::kFind;
+/// Whether to compute lower bounds, which take a third of the time. Text does not show them;
+/// journals keep them for the command that prints the plan.
+Detail choose_detail(const PlanOptions& options, const JournaledSweep& sweep) {
+  return options.format == "text" && !sweep.has_journal() ? Detail::kBrief
+                                                          : Detail::kBriefWithBound;
 }
 
 SweepOptions sweep_options(const PlanOptions& options) {
@@ -206,9 +207,9 @@ int plan_model(PlanOptions& options, JournaledSweep& sweep) {
         "none of --schedules accepts any of these shapes; 'bubblescope check' gives the reason for "
         "one");
   report_default_slices(axes.schedules, options.predict.shape);
-  const LowerBound bound = bound_for(options, sweep);
+  const Detail detail = choose_detail(options, sweep);
   const auto make_evaluate = [&]() -> Evaluate {
-    return [evaluator = ModelEvaluator(planner, bound)](const Configuration& which) mutable {
+    return [evaluator = ModelEvaluator(planner, detail)](const Configuration& which) mutable {
       return evaluator.evaluate(which);
     };
   };
@@ -243,9 +244,9 @@ int plan_shapes(PlanOptions& options, JournaledSweep& sweep) {
         "with these --vpp and --slices all of --schedules are other schedules; give 2 or more");
   options.predict = read_inputs(std::move(options.predict), {});
   const WhatIf what_if(options.predict, options.whole_model);
-  const LowerBound bound = bound_for(options, sweep);
+  const Detail detail = choose_detail(options, sweep);
   const auto make_evaluate = [&]() -> Evaluate {
-    return [&](const Configuration& which) { return what_if.evaluate(which, bound); };
+    return [&](const Configuration& which) { return what_if.evaluate(which, detail); };
   };
   auto outcomes = sweep.run(configurations, make_evaluate, sweep_options(options));
   if (!outcomes) return 0;

@@ -6,11 +6,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "sim/analysis/memory_curve.h"
-#include "sim/engine/simulate.h"
 #include "sim/ir/bytes_text.h"
 #include "sim/ir/lower.h"
-#include "sim/predict/held_bytes.h"
 #include "sim/predict/memory_caps.h"
 #include "sim/predict/model_fit.h"
 #include "tools/flags/field_names.h"
@@ -41,14 +38,6 @@ std::string layout_text(const LayerCounts& layers, const Transformer& model) {
   layout.back().predictions = static_cast<std::int32_t>(model.predictions);
   layout.back().losses = 1;
   return traces::to_string(layout);
-}
-
-/// A report that contains only the memory peaks of the ranks.
-BubbleReport held_alone(const std::vector<Peak>& peaks) {
-  BubbleReport report;
-  report.ranks.resize(peaks.size());
-  for (std::size_t rank = 0; rank < peaks.size(); ++rank) report.ranks[rank].peak = peaks[rank];
-  return report;
 }
 
 ModelOnDevices use_smallest_states(ModelOnDevices on) {
@@ -109,7 +98,7 @@ std::optional<Bytes> ModelEvaluator::find_excess_alone(const ModelOnDevices& wit
   const bool alone =
       split_choice.layers[0] &&
       std::count_if(split_choice.layers.begin(), split_choice.layers.end(), is_worth_trying) == 1;
-  const Bytes usable = with_smallest_states.usable_memory();
+  const Bytes usable = with_smallest_states.usable_memory(0);
   if (!alone || !schedule->offload_target_of_rank.empty()) return {};
   if (assigner.load(*split_choice.layers[0]).fullest_rank <= usable) return {};
   const Bytes fullest =
@@ -126,7 +115,7 @@ const ModelEvaluator::SplitChoice& ModelEvaluator::choose_splits(
   try {
     const ModelOnDevices here = planner_.on(configuration);
     const ModelStep unordered = compute_model_step(here, configuration.shape);
-    const Bytes usable = here.usable_memory();
+    const Bytes usable = here.usable_memory(0);
     const ModelOnDevices with_smallest_states =
         planner_.may_shrink_gradients() ? use_smallest_states(here) : here;
     Bytes needed_bytes = min_bytes(unordered);
@@ -170,58 +159,43 @@ Plan ModelEvaluator::with_rates(Plan plan, const ModelOnDevices& here) const {
   return plan;
 }
 
-Outcome ModelEvaluator::simulate_plan(const Configuration& configuration,
-                                      const LayerCounts& layers) const {
-  ModelOnDevices here = planner_.on(configuration);
-  here.parallel.layers_of_stage = layers;
-  return simulate_plan(configuration, std::move(here));
+std::optional<Outcome> ModelEvaluator::refuse_memory(Plan plan, const PredictedStep& step) {
+  const ModelFit fit = find_fit(*step.models.placed, step.report);
+  plan.peak_bytes = fit.peak;
+  plan.head_room = fit.head_room;
+  const auto refuse = [&](Bytes usable) {
+    return too_full(std::move(plan), "the fullest rank needs", fit.peak, usable);
+  };
+  if (!fit.fits()) return refuse(step.models.placed->on.usable_memory(0));
+  const MemoryModel& memory = step.models.memory;
+  const Problems over = over_cap(collect_peaks(step.report), memory);
+  if (over.empty()) return {};
+  if (memory.cap_bytes.empty()) return Outcome{std::move(plan), name_flags(over[0].message)};
+  return refuse(*std::min_element(memory.cap_bytes.begin(), memory.cap_bytes.end()));
 }
 
-std::optional<Outcome> ModelEvaluator::refuse_memory(const Configuration& configuration,
-                                                     const ModelOnDevices& here,
-                                                     const Models& models,
-                                                     const BubbleReport& held) const {
+Outcome ModelEvaluator::simulate_plan(const Configuration& configuration,
+                                      const LayerCounts& layers) const {
+  const PredictOptions options = planner_.options_of(configuration);
+  Config config;
+  config.lower = options.cost.lower;
+  ModelCosts& costs = config.costs.emplace<ModelCosts>();
+  costs.on = planner_.on(configuration);
+  costs.on.parallel.layers_of_stage = layers;
+  costs.may_shrink_gradients = planner_.may_shrink_gradients();
+  config.memory = options.memory;
+  config.detail = detail_;
+  const PredictedStep step =
+      predict_step(ordered_->schedule, std::get<Program>(ordered_->program), config);
+  const ModelOnDevices& here = step.models.placed->on;
   Plan plan;
   plan.configuration = configuration;
   plan.gradients = here.parallel.gradients;
-  const ModelFit fit = find_fit(*models.placed, held);
-  plan.peak_bytes = fit.peak;
-  plan.head_room = fit.head_room;
-  if (!fit.fits())
-    return too_full(std::move(plan), "the fullest rank needs", fit.peak, here.usable_memory());
-  const Problems over = over_cap(collect_peaks(held), models.memory);
-  if (over.empty()) return {};
-  if (models.memory.cap_bytes.empty()) return Outcome{std::move(plan), name_flags(over[0].message)};
-  const Bytes cap =
-      *std::min_element(models.memory.cap_bytes.begin(), models.memory.cap_bytes.end());
-  return too_full(std::move(plan), "the fullest rank needs", fit.peak, cap);
-}
-
-Outcome ModelEvaluator::simulate_plan(const Configuration& configuration,
-                                      ModelOnDevices here) const {
-  const ValidSchedule& schedule = ordered_->schedule;
-  const auto& program = std::get<Program>(ordered_->program);
-  const PredictOptions options = planner_.options_of(configuration);
-  Models models =
-      find_model_costs(here, schedule, make_uniform_memory(schedule->shape, options.memory));
-  if (options.cost.lower.send_budget) {
-    models.memory.counts_outputs = true;
-    models.memory.output_bytes = find_model_sizes(models.placed->on, schedule);
-  }
-  const Timeline timeline = simulate(program, models.costs);
-  // A configuration that does not fit needs no further analysis.
-  const BubbleReport held = held_alone(find_peaks(schedule, program, timeline, models.memory));
-  if (planner_.may_shrink_gradients())
-    if (const auto smaller = choose_smaller_gradients(*models.placed, held)) {
-      here.parallel.gradients = *smaller;
-      return simulate_plan(configuration, std::move(here));
-    }
-  if (auto refused = refuse_memory(configuration, here, models, held)) return *std::move(refused);
-  const BubbleReport report = analyze_briefly(schedule, program, timeline, models.memory, bound_);
-  Plan plan = with_rates(summarize(configuration, report), here);
-  plan.layout = layout_text(here.parallel.layers_of_stage, here.model);
+  if (auto refused = refuse_memory(plan, step)) return *std::move(refused);
+  plan = with_rates(summarize(configuration, step.report), here);
+  plan.layout = layout_text(layers, here.model);
   plan.gradients = here.parallel.gradients;
-  plan.head_room = find_fit(*models.placed, report).head_room;
+  plan.head_room = find_fit(*step.models.placed, step.report).head_room;
   return {std::move(plan), ""};
 }
 

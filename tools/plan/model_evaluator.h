@@ -6,11 +6,10 @@
 #include <variant>
 #include <vector>
 
-#include "sim/analysis/analyze.h"
 #include "sim/analysis/layer_split.h"
 #include "sim/ir/program.h"
 #include "sim/model/model_step.h"
-#include "sim/predict/models.h"
+#include "sim/predict/predict.h"
 #include "tools/plan/model_plan.h"
 
 namespace bubblescope::tools {
@@ -20,8 +19,8 @@ namespace bubblescope::tools {
 /// ones are reused if the next configuration has the same schedule and shape.
 class ModelEvaluator {
  public:
-  explicit ModelEvaluator(const ModelPlanner& planner, LowerBound bound = LowerBound::kFind)
-      : planner_(planner), bound_(bound) {}
+  explicit ModelEvaluator(const ModelPlanner& planner, Detail detail = Detail::kBriefWithBound)
+      : planner_(planner), detail_(detail) {}
 
   /// Builds, lowers, simulates and analyzes a configuration, unless its states alone do not fit or
   /// another split covers it. The step includes the parts of the gradients' reduction and of the
@@ -56,16 +55,12 @@ class ModelEvaluator {
                               const Configuration& configuration) const;
   const Ordered& order(const Configuration& configuration, const ModelStep& unordered);
   Outcome simulate_plan(const Configuration& configuration, const LayerCounts& layers) const;
-  /// Uses the largest gradients that fit, unless the flags choose.
-  Outcome simulate_plan(const Configuration& configuration, ModelOnDevices here) const;
-  /// Refuses a configuration whose fullest rank exceeds its memory; empty if all ranks fit.
-  std::optional<Outcome> refuse_memory(const Configuration& configuration,
-                                       const ModelOnDevices& here, const Models& models,
-                                       const BubbleReport& held) const;
+  /// Refuses a plan whose fullest rank exceeds its memory; empty if all ranks fit.
+  static std::optional<Outcome> refuse_memory(Plan plan, const PredictedStep& step);
   Plan with_rates(Plan plan, const ModelOnDevices& here) const;
 
   const ModelPlanner& planner_;
-  LowerBound bound_;
+  Detail detail_;
   std::optional<Ordered> ordered_;
   std::optional<SplitChoice> split_choice_;
 };

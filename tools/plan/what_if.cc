@@ -7,10 +7,9 @@
 #include <utility>
 #include <variant>
 
-#include "sim/engine/simulate.h"
 #include "sim/ir/saturated.h"
-#include "sim/predict/find_timing.h"
 #include "sim/predict/memory_caps.h"
+#include "sim/predict/predict.h"
 #include "tools/flags/field_names.h"
 #include "tools/flags/words.h"
 #include "tools/inputs/config.h"
@@ -112,7 +111,8 @@ std::vector<std::string> expand_schedules(const std::string& list, bool sliced) 
 
 WhatIf::WhatIf(PredictOptions options, bool whole_model)
     : options_(std::move(options)), config_(make_config(options_)), whole_model_(whole_model) {
-  const auto* const table = std::get_if<CostTable>(&config_.costs);
+  auto* const table = std::get_if<CostTable>(&config_.costs);
+  if (table != nullptr) table->replicas.clear();  // one pipeline, with the times of `stages`
   const auto has_bytes = [](const auto& stage) { return stage.activation_bytes.has_value(); };
   check_cap_unit(options_.memory, table != nullptr && std::any_of(table->stages.begin(),
                                                                   table->stages.end(), has_bytes));
@@ -163,19 +163,16 @@ WhatIf::Lowered WhatIf::lower_plan(const Configuration& configuration) const {
   return lowered;
 }
 
-Models WhatIf::models_of(const ValidSchedule& schedule, const Configuration& configuration) const {
-  if (has_cost_file()) return find_models(schedule, config_);
+Config WhatIf::config_of(const Configuration& configuration, Detail detail) const {
   Config own = config_;
+  own.detail = detail;
+  if (has_cost_file()) return own;
   std::get<UniformCosts>(own.costs).cost = cost_of(configuration);
   own.memory.cap = caps_of(configuration);
-  return find_models(schedule, own);
+  return own;
 }
 
 namespace {
-
-Timeline timeline_of(const Program& program, const Models& models) {
-  return simulate(program, find_timing(program, models)).timeline;
-}
 
 /// Returns `plan`, or the reason for its refusal: the first rank that exceeds its memory. `shares`
 /// is the number of ranks that share a whole model's costs.
@@ -200,19 +197,19 @@ Outcome check_limits(Plan plan, const BubbleReport& report, const MemoryModel& m
 }  // namespace
 
 Nanos WhatIf::step(const Lowered& lowered, const UniformCost& cost) const {
-  const Timeline timeline = timeline_of(
-      lowered.program, find_uniform_costs({cost, options_.cost.network}, lowered.schedule, {}));
-  return find_step_bounds(timeline).end;
+  Config config;
+  config.costs = UniformCosts{cost, options_.cost.network};
+  config.detail = Detail::kTimes;
+  return find_step_bounds(predict_step(lowered.schedule, lowered.program, config).timeline).end;
 }
 
-Outcome WhatIf::evaluate(const Configuration& configuration, LowerBound bound) const {
+Outcome WhatIf::evaluate(const Configuration& configuration, Detail detail) const {
   try {
     const auto [schedule, program] = lower_plan(configuration);
-    const Models models = models_of(schedule, configuration);
-    const BubbleReport report =
-        analyze_briefly(schedule, program, timeline_of(program, models), models.memory, bound);
+    const PredictedStep step = predict_step(schedule, program, config_of(configuration, detail));
     const std::int32_t shares = whole_model_ ? configuration.shape.ranks : 1;
-    return check_limits(summarize(configuration, report), report, models.memory, shares);
+    return check_limits(summarize(configuration, step.report), step.report, step.models.memory,
+                        shares);
   } catch (const Error& error) {
     if (error.fault() == Fault::kMachine) throw;
     return {{}, name_flags(error.what())};

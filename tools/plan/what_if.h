@@ -7,7 +7,6 @@
 #include <variant>
 #include <vector>
 
-#include "sim/analysis/analyze.h"
 #include "sim/analysis/plan.h"
 #include "sim/ir/program.h"
 #include "sim/predict/config.h"
@@ -51,8 +50,9 @@ class WhatIf {
   /// those of one micro-batch through all stages, and are divided by --pp.
   WhatIf(PredictOptions options, bool whole_model);
 
-  /// Builds, lowers, simulates and analyzes a configuration.
-  Outcome evaluate(const Configuration& configuration, LowerBound bound = LowerBound::kFind) const;
+  /// Builds, lowers and predicts a configuration.
+  Outcome evaluate(const Configuration& configuration,
+                   Detail detail = Detail::kBriefWithBound) const;
 
   /// The schedule and program of a configuration, to be timed with several costs.
   struct Lowered {
@@ -78,7 +78,7 @@ class WhatIf {
  private:
   std::vector<Millionths> caps_of(const Configuration& configuration) const;
   PredictOptions options_of(const Configuration& configuration) const;
-  Models models_of(const ValidSchedule& schedule, const Configuration& configuration) const;
+  Config config_of(const Configuration& configuration, Detail detail) const;
 
   PredictOptions options_;
   Config config_;  ///< of the options; the costs of a whole model are not divided yet

@@ -91,19 +91,23 @@ enum class Detail : std::uint8_t {
   kFull,            ///< all of it
 };
 
-struct Config {
+/// What a prediction takes as its caller gives it, whatever the schedule and the costs.
+struct StepConditions {
+  Injections injections = {};        ///< faults whose delays are added
+  std::vector<Nanos> arrivals = {};  ///< [microbatch], from the step's start; empty: all at 0
+  /// How ranks choose among the ops that are ready; nullopt: they keep the schedule's order.
+  std::optional<ReadyPriority> policy = {};
+  Slack slack = Slack::kFind;  ///< whether a full report has it
+};
+
+struct Config : StepConditions {
   LowerOptions lower = {};  ///< how messages are sent, and how the step ends
   CostSource costs = {};
   UniformMemory memory = {};  ///< its amounts give way to the bytes of a CostTable or a model
   Moves moves = {};
-  Injections injections = {};             ///< faults whose delays are added
   std::vector<SlowRank> slow_ranks = {};  ///< slow in every scenario, and in the step itself
-  std::vector<Nanos> arrivals = {};       ///< [microbatch], from the step's start; empty: all at 0
-  /// How ranks choose among the ops that are ready; nullopt: they keep the schedule's order.
-  std::optional<ReadyPriority> policy = {};
   Detail detail = Detail::kFull;
-  Scenarios scenarios = {};    ///< noise and sensitivity, for a full report
-  Slack slack = Slack::kFind;  ///< whether a full report has it
+  Scenarios scenarios = {};  ///< noise and sensitivity, for a full report
 };
 
 /// The end of a model's step where ModelCosts::default_update asks for it. Without flushes each

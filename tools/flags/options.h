@@ -72,21 +72,18 @@ struct ActivationOptions {
 };
 void add_activation_options(CommandFlags& app, ActivationOptions& options);
 
-/// All options of a prediction.
-struct PredictOptions {
+/// All options of a prediction. Those of StepConditions are not added by add_predict_options(),
+/// except for --inject.
+struct PredictOptions : StepConditions {
   ShapeOptions shape;
   CostOptions cost;
   UniformMemory memory;
   ActivationOptions moves;
-  Injections injections;        ///< faults of ranks, predicted or injected
-  NoiseOptions noise;           ///< for predictions alone; not added by add_predict_options()
-  std::string arrivals_file;    ///< --arrivals; likewise; empty where not given
-  std::vector<Nanos> arrivals;  ///< content of that file, set by read_inputs()
-  std::optional<ReadyPriority> policy;  ///< --policy; likewise; nullopt: fixed
-  std::optional<RankLoss> loss;         ///< --lose; not added by add_predict_options()
-  ModelOptions model;                   ///< where given, it replaces the cost flags
-  Slack slack = Slack::kFind;           ///< not a flag: whether the outputs show it
-  bool notes_cap_unit = true;           ///< not a flag: false where it was noted before
+  NoiseOptions noise;            ///< for predictions alone; not added by add_predict_options()
+  std::string arrivals_file;     ///< --arrivals; likewise; read_inputs() sets `arrivals`
+  std::optional<RankLoss> loss;  ///< --lose; likewise
+  ModelOptions model;            ///< where given, it replaces the cost flags
+  bool notes_cap_unit = true;    ///< not a flag: false where it was noted before
 };
 void add_predict_options(CommandFlags& app, PredictOptions& options);
 /// --send-budget and --unshard-lookahead: when a runtime waits for what it sends, and gathers.

@@ -89,17 +89,13 @@ Moves choose_moves(const PredictOptions& options) {
 
 Config make_config(const PredictOptions& options) {
   const NoiseOptions& noise = options.noise;
-  Config config;
+  Config config{options};  // its StepConditions
   config.lower = options.cost.lower;
   config.costs = choose_cost_source(options);
   config.memory = choose_memory(options);
   config.moves = choose_moves(options);
-  config.injections = options.injections;
-  config.arrivals = options.arrivals;
-  config.policy = options.policy;
   config.slow_ranks = noise.slow_ranks;
   config.scenarios = {noise.noise, noise.seeds, noise.sensitivity};
-  config.slack = options.slack;
   return config;
 }
 

@@ -112,7 +112,7 @@ bool LayerAssigner::fits_in_memory(std::int32_t stage, const LayerCounts& counts
     for (const std::int32_t held : stages_of_rank_[static_cast<std::size_t>(rank)])
       loads[static_cast<std::size_t>(held)] =
           last_layers_load(held, counts[static_cast<std::size_t>(held)]);
-    if (held(rank, loads) > on_.usable_memory()) return false;
+    if (held(rank, loads) > on_.usable_memory(rank)) return false;
   }
   return true;
 }
@@ -205,7 +205,7 @@ std::vector<std::optional<LayerCounts>> LayerAssigner::select_splits(
     const SplitLoad mine = load(*counts);
     const bool covered = std::any_of(before.begin(), before.end(),
                                      [&](const SplitLoad& other) { return other.dominates(mine); });
-    const bool fits = mine.fullest_rank <= on_.usable_memory();
+    const bool fits = mine.fullest_rank <= on_.usable_memory(0);
     balanced_fits = balanced_fits || (fits && splits[at] == LayerSplit::kBalanced);
     if (!before.empty() && (covered || !fits)) continue;
     before.push_back(mine);

@@ -162,16 +162,9 @@ Link find_group_link(const Gpu& gpu, std::int32_t ranks, std::int32_t stride) {
                                                        members * gpu.outside.bytes_per_second)};
 }
 
-Bytes ModelOnDevices::usable_memory() const {
-  Bytes smallest = gpu.memory;
-  for (const Gpu& each : rank_gpus) smallest = std::min(smallest, each.memory);
-  return smallest - reserved_memory;
-}
-
 std::vector<Bytes> ModelOnDevices::usable_memories(std::int32_t ranks) const {
-  std::vector<Bytes> usable(static_cast<std::size_t>(ranks), usable_memory());
-  for (std::size_t rank = 0; rank < std::min(usable.size(), rank_gpus.size()); ++rank)
-    usable[rank] = rank_gpus[rank].memory - reserved_memory;
+  std::vector<Bytes> usable;
+  for (std::int32_t rank = 0; rank < ranks; ++rank) usable.push_back(usable_memory(rank));
   return usable;
 }
 

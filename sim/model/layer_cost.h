@@ -54,10 +54,9 @@ struct ModelOnDevices {
   std::vector<Gpu> rank_gpus = {};
 
   const Gpu& gpu_of(std::int32_t rank) const {
-    return rank_gpus.empty() ? gpu : rank_gpus[static_cast<std::size_t>(rank)];
+    const auto at = static_cast<std::size_t>(rank);
+    return at < rank_gpus.size() ? rank_gpus[at] : gpu;
   }
-  /// Of the smallest device.
-  Bytes usable_memory() const;
   Bytes usable_memory(std::int32_t rank) const { return gpu_of(rank).memory - reserved_memory; }
   std::vector<Bytes> usable_memories(std::int32_t ranks) const;  ///< [rank]
 };

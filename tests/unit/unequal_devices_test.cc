@@ -86,7 +86,7 @@ TEST(UnequalDevices, EachHaveTheirOwnMemory) {
   const ModelOnDevices on = on_devices("2xa100,2xa100-40");
   EXPECT_EQ(on.usable_memory(0), on.gpu.memory - on.reserved_memory);
   EXPECT_LT(on.usable_memory(3), on.usable_memory(0));
-  EXPECT_EQ(on.usable_memory(), on.usable_memory(3));
+  EXPECT_EQ(on.usable_memories(4)[3], on.usable_memory(3));
 }
 
 // A replica of a stage on a slow device decides; here both pipelines hold both halves.

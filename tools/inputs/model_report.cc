@@ -109,7 +109,7 @@ std::vector<traces::TableColumn> memory_columns(const std::vector<RankNeeds>& ra
   add("peak", traces::kAlwaysShown,
       [&](std::size_t rank) { return gibibytes_text(ranks[rank].peak); });
   const std::string limit =
-      on.rank_gpus.empty() ? gibibytes_text(on.usable_memory()) : std::string("its own");
+      on.rank_gpus.empty() ? gibibytes_text(on.usable_memory(0)) : std::string("its own");
   add("of " + limit, 50, [&](std::size_t rank) {
     const Bytes usable = on.usable_memory(static_cast<std::int32_t>(rank));
     return fmt::format("{:.0f} %",

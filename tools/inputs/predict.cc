@@ -189,7 +189,7 @@ std::variant<ValidSchedule, InvalidSchedule> read_or_build(const std::string& na
   note_promise(def, request.shape);
   const bool any_cap = !options.memory.cap.empty() || !options.memory.cap_bytes.empty();
   if (def.reads_costs && !any_cap && !request.memory.cap_bytes.empty())
-    note_device_cap(def, resolve_model(options));
+    note_device_cap(def, request.memory.cap_bytes);
   if (use == CostUse::kPriced && options.model.model.empty()) note_output_layer(def, options.cost);
   return build_schedule(def, std::move(request));
 }

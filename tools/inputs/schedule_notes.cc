@@ -69,10 +69,10 @@ void note_promise(const ScheduleDef& def, const Shape& shape) {
       def.name, groups * shape.ranks, shape.ranks, shape.microbatches);
 }
 
-void note_device_cap(const ScheduleDef& def, const ModelOnDevices& on) {
+void note_device_cap(const ScheduleDef& def, const std::vector<Bytes>& caps) {
   print_message(
       "bubblescope: {} keeps within the {} of a device, which is its cap; --cap gives another\n",
-      def.name, format_bytes(on.usable_memory()));
+      def.name, format_bytes(*std::min_element(caps.begin(), caps.end())));
 }
 
 void note_output_layer(const ScheduleDef& def, const CostOptions& cost) {

@@ -30,7 +30,7 @@ void note_default_sizes(const ScheduleDef& def, const ShapeOptions& given);
 void note_promise(const ScheduleDef& def, const Shape& shape);
 
 /// Says that a schedule was searched for under the memory of a model's devices.
-void note_device_cap(const ScheduleDef& def, const ModelOnDevices& on);
+void note_device_cap(const ScheduleDef& def, const std::vector<Bytes>& caps);
 
 /// Says where a schedule splits an output layer that takes no time, and what its barriers leave
 /// out.

@@ -12,7 +12,4 @@ std::int64_t saturated_product(std::int64_t left, std::int64_t right);
 /// left + right, clamped to 64 bits.
 std::int64_t saturated_sum(std::int64_t left, std::int64_t right);
 
-/// The integer nearest to `number`, clamped to 64 bits; 0 for NaN.
-std::int64_t round_saturated(double number);
-
 }  // namespace bubblescope::inline sim

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "sim/ir/error.h"
+#include "sim/ir/range.h"
 
 namespace bubblescope::inline sim {
 
@@ -15,7 +16,6 @@ namespace {
 
 constexpr int kMaxDigits = 26;
 constexpr int kMaxExponent = 999;  // beyond it the value is too large, or 0
-constexpr std::int64_t kLargestSize = std::int64_t{1} << 60;
 constexpr Millionths kMaxMillionths = Millionths{1} << 52;
 constexpr std::int64_t kMaxDuration = std::int64_t{100} * 24 * 3600 * 1'000'000'000;
 
@@ -127,7 +127,7 @@ Bytes parse_bytes(std::string_view text) {
   if (const std::optional<Decimal> decimal = take_decimal(rest)) {
     for (const auto& [unit, size] : kUnits)
       if (rest == unit) {
-        if (const auto bytes = to_integer(*decimal, kLargestSize, size)) return *bytes;
+        if (const auto bytes = to_integer(*decimal, kMaxBytes, size)) return *bytes;
         throw Error("'" + std::string(text) + "' is more than 2^60 bytes");
       }
   }

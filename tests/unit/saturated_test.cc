@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <limits>
 
 namespace bubblescope::tests {
@@ -16,14 +15,6 @@ TEST(Saturated, MultipliesUpToTheEnds) {
   EXPECT_EQ(saturated_product(3, -4), -12);
   EXPECT_EQ(saturated_product(std::int64_t{1} << 52, 1 << 12), kMax);
   EXPECT_EQ(saturated_product(-(std::int64_t{1} << 52), 1 << 12), kMin);
-}
-
-TEST(Saturated, RoundsUpToTheEnds) {
-  EXPECT_EQ(round_saturated(2.5), 3);
-  EXPECT_EQ(round_saturated(1e24), kMax);
-  EXPECT_EQ(round_saturated(-1e24), kMin);
-  EXPECT_EQ(round_saturated(0x1p63), kMax);
-  EXPECT_EQ(round_saturated(std::nan("")), 0);
 }
 
 }  // namespace

@@ -6,14 +6,14 @@
 #include <algorithm>
 #include <vector>
 
+#include "sim/ir/range.h"
 #include "sim/ir/units.h"
 
 namespace bubblescope::traces {
 
 std::optional<std::string> find_impossible_lane(const Program& program, const Timeline& timeline) {
-  constexpr Nanos kLongest = std::int64_t{1} << 60;
   const Nanos step = compute_makespan(timeline);
-  if (step > kLongest / std::max(1, program.ranks))
+  if (step > kMaxNanos / std::max(1, program.ranks))
     return fmt::format("the step takes {}, which no step of {} ranks does; are these nanoseconds?",
                        to_text(step), program.ranks);
   std::vector<Nanos> left(program.lanes.size(), step);

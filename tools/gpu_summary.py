@@ -103,7 +103,7 @@ HEAD = (
     "| peak memory %, worst | Kendall tau |\n|---|---|---|---|---|---|---|---|"
 )
 LIMITS = [0.02, 0.05, 0.01, 0.02, 0.02]  # of errors_of()
-LEAST_TAU = 0.95
+MIN_TAU = 0.95
 GROUPS = {"spin": "ops of known length", "spin-graph": "the same as graphs", "run": "transformer, calibrated"}
 
 
@@ -128,13 +128,13 @@ def verdict(runs):
     if not runs:
         return "Nothing was predicted from calibrated costs."
     tau = kendall_tau(runs)
-    holds = all(error <= limit for error, limit in zip(errors_of(runs), LIMITS)) and (tau is None or tau >= LEAST_TAU)
+    holds = all(error <= limit for error, limit in zip(errors_of(runs), LIMITS)) and (tau is None or tau >= MIN_TAU)
     shapes = {(run["pp"], run["microbatches"]) for run in runs}
     schedules = {run["schedule"] for run in runs}
     return (
         f"Predictions of {len(schedules)} schedules in {len(shapes)} shapes "
         f"{'hold' if holds else 'do NOT hold'}: step within 2 % median and 5 % worst, bubble ratio within 1 point, "
-        f"op starts and memory within 2 %, tau at least {LEAST_TAU}."
+        f"op starts and memory within 2 %, tau at least {MIN_TAU}."
     )
 
 

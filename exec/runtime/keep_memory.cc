@@ -11,8 +11,8 @@ namespace bubblescope::exec {
 
 void keep_freed_memory() {
 #if defined(__GLIBC__)
-  constexpr int kLargestThreshold = 32 << 20;  // the largest value that mallopt() accepts
-  mallopt(M_MMAP_THRESHOLD, kLargestThreshold);
+  constexpr int kMaxThreshold = 32 << 20;  // the largest value that mallopt() accepts
+  mallopt(M_MMAP_THRESHOLD, kMaxThreshold);
   mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
 #endif
 }

@@ -14,11 +14,11 @@
 
 namespace bubblescope::inline sim {
 
-/// Index into Traffic::company.
+/// Index into Traffic::contended_ops.
 using ContendedOpId = std::uint32_t;
 
 /// Work, in parts: kFullProgressRate parts are one nanosecond alone. It needs more than 64 bits,
-/// because noise can stretch an op beyond kLongestInCompany.
+/// because noise can stretch an op beyond kMaxContendedDuration.
 __extension__ typedef __int128 WorkParts;
 
 /// The time to complete the work, rounded up to whole nanoseconds. Uses 64 bits whenever they

@@ -13,7 +13,7 @@
 namespace bubblescope::inline sim {
 
 /// The durations of an instruction in every scenario of a batch, in whole nanoseconds. Their sum
-/// must stay below kLongestBatchTime.
+/// must stay below kMaxBatchTime.
 using BatchDurations = std::function<Batch(InstructionId)>;
 
 /// Runs one Program any number of times. Refers to it and to the gaps (see price_gaps(); empty:

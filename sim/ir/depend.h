@@ -12,7 +12,7 @@
 namespace bubblescope::inline sim {
 
 /// Whether an op is fused with the forward that produces the value it needs
-/// (Schedule::joint_forwards).
+/// (Schedule::fused_forwards).
 bool are_fused(const Schedule& schedule, const Value& value, const Op& op);
 
 /// The value that a posted SEND or RECV carries; empty if there can be no such message. A SEND_F of

@@ -99,10 +99,10 @@ Bytes saved_bytes(const StageEntry& entry, Recompute recompute) {
 
 /// A bit takes 1 / bandwidth_gbps nanoseconds.
 Nanos copy_time(const CopyEntry& copy, Bytes bytes) {
-  constexpr double kLongest = 1e15;
+  constexpr double kMaxTime = 1e15;
   if (!copy.bandwidth_gbps) return copy.latency;
   const double transfer = std::ceil(8.0 * static_cast<double>(bytes) / *copy.bandwidth_gbps);
-  if (transfer > kLongest)
+  if (transfer > kMaxTime)
     throw Error("/copy/bandwidth_gbps: a copy takes longer than 10 days; correct it, or the bytes");
   return copy.latency + static_cast<Nanos>(transfer);
 }

@@ -21,9 +21,9 @@ double bytes_nanos(const LinkSpeed& speed, Bytes bytes) {
 }
 
 Nanos time_of_bytes(const LinkSpeed& speed, Bytes bytes) {
-  constexpr double kLongest = 1e15;
+  constexpr double kMaxTime = 1e15;
   const double time = bytes_nanos(speed, bytes);
-  if (time > kLongest)
+  if (time > kMaxTime)
     throw Error("a message takes longer than 10 days; correct its bytes or its bandwidth");
   return static_cast<Nanos>(time);
 }

@@ -86,8 +86,8 @@ std::string why_no_errors(const ModelOnDevices& on) {
   if (!has_runs)
     return "no published run on this device, or one of its generation, has been compared with its "
            "prediction, which may be far off";
-  if (on.parallel.sequence > kLongestSequence)
-    return "no published run with sequences of more than " + std::to_string(kLongestSequence) +
+  if (on.parallel.sequence > kMaxPublishedSequence)
+    return "no published run with sequences of more than " + std::to_string(kMaxPublishedSequence) +
            " tokens has been compared with its prediction, which may be far off";
   return {};
 }

@@ -47,7 +47,7 @@ struct StepInterval {
 inline constexpr double kMemoryError = 0.028;
 
 /// The longest sequences of the runs, in tokens.
-inline constexpr std::int64_t kLongestSequence = 131'072;
+inline constexpr std::int64_t kMaxPublishedSequence = 131'072;
 
 /// Why the errors of the runs say nothing about a prediction: it is calibrated, it has other
 /// constants than those that the errors were measured with, something else changes its step, or no

@@ -99,11 +99,11 @@ std::vector<std::string> find_faults(const Transformer& model) {
   const auto expect = [&](bool sound, const char* fault) {
     if (!sound) faults.emplace_back(fault);
   };
-  constexpr std::int64_t kLargest = std::int64_t{1} << 24;
+  constexpr std::int64_t kMaxSize = std::int64_t{1} << 24;
   for (const std::int64_t size :
        {model.layers, model.hidden, model.heads, model.key_value_heads, model.head_size,
         model.feed_forward, model.vocabulary, model.sequence})
-    expect(size >= 1 && size <= kLargest, "every size must be between 1 and 2^24");
+    expect(size >= 1 && size <= kMaxSize, "every size must be between 1 and 2^24");
   expect(model.key_value_heads < 1 || model.heads % model.key_value_heads == 0,
          "the heads must be a multiple of the key-value heads");
   expect(model.predictions >= 0 && model.predictions <= 1024,
@@ -113,9 +113,9 @@ std::vector<std::string> find_faults(const Transformer& model) {
     expect(experts.count >= 1 && experts.count <= 65'536, "the experts must be 1 to 65536");
     expect(experts.per_token >= 1 && experts.per_token <= experts.count,
            "a token visits at least one expert and at most all");
-    expect(experts.every >= 1 && experts.every <= kLargest,
+    expect(experts.every >= 1 && experts.every <= kMaxSize,
            "the step from one layer with experts to the next must be at least 1");
-    expect(experts.feed_forward >= 1 && experts.feed_forward <= kLargest,
+    expect(experts.feed_forward >= 1 && experts.feed_forward <= kMaxSize,
            "an expert needs an inner size");
   }
   return faults;

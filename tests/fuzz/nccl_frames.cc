@@ -17,12 +17,12 @@ namespace {
 
 using namespace bubblescope;
 
-constexpr std::uint64_t kLargest = 4096;
+constexpr std::uint64_t kMaxPayload = 4096;
 
 /// The frames that came before the end or the first fault.
 std::vector<exec::Frame> read(std::span<const std::byte> bytes, std::size_t piece) {
   std::vector<exec::Frame> frames;
-  exec::FrameReader reader(kLargest);
+  exec::FrameReader reader(kMaxPayload);
   try {
     for (std::size_t at = 0; at < bytes.size(); at += piece) {
       reader.take(bytes.subspan(at, std::min(piece, bytes.size() - at)));
@@ -41,7 +41,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (frames.size() != read(bytes, 4096).size()) std::abort();
   std::size_t begin = 0;
   for (const exec::Frame& frame : frames) {
-    if (frame.payload.size() > std::min(kLargest, exec::max_payload_bytes(frame.kind)))
+    if (frame.payload.size() > std::min(kMaxPayload, exec::max_payload_bytes(frame.kind)))
       std::abort();
     const exec::Blob written = exec::to_bytes(frame);
     if (std::memcmp(written.data(), data + begin, written.size()) != 0) std::abort();

@@ -13,7 +13,7 @@
 namespace bubblescope::tests {
 namespace {
 
-constexpr Nanos kLargest64 = std::numeric_limits<Nanos>::max();
+constexpr Nanos kMax64 = std::numeric_limits<Nanos>::max();
 
 TEST(Range, RoundsToTheNearest) {
   EXPECT_EQ(round_nanos(1.5, "x"), 2);
@@ -31,7 +31,7 @@ TEST(Range, RefusesInvalidTimesAndSizes) {
 TEST(Range, MultipliesWithinIt) {
   EXPECT_EQ(multiply(3, 4, "x"), 12);
   EXPECT_THROW(multiply(kMaxNanos, 2, "x"), Error);
-  EXPECT_THROW(multiply(kLargest64, 65'536, "x"), Error);
+  EXPECT_THROW(multiply(kMax64, 65'536, "x"), Error);
 }
 
 // Each is a valid time; the sum of four overflows 64 bits to a small number.

@@ -59,10 +59,10 @@ std::optional<double> KeyValues::positive_number(const std::string& key) const {
   const auto value = find(key);
   if (!value) return {};
   const auto number = parse_number<double>(*value);
-  constexpr double kLargest = 1e9;
-  if (!number || !(*number > 0) || *number > kLargest)
+  constexpr double kMaxValue = 1e9;
+  if (!number || !(*number > 0) || *number > kMaxValue)
     throw Error(
-        fmt::format("{}={}: must be a number above 0, and {:.0f} at most", key, *value, kLargest));
+        fmt::format("{}={}: must be a number above 0, and {:.0f} at most", key, *value, kMaxValue));
   return number;
 }
 

@@ -22,7 +22,7 @@ namespace bubblescope::tools {
 
 namespace {
 
-constexpr std::int32_t kLargest = 1 << 24;
+constexpr std::int32_t kMaxNumber = 1 << 24;
 constexpr std::int64_t kMaxNumbers = 100'000;
 constexpr std::size_t kBatch = 16;  ///< configurations that a thread takes at a time
 
@@ -30,7 +30,7 @@ std::int32_t parse_range_number(const std::string& digits, const std::string& wh
   const bool number = !digits.empty() && digits.size() < 9 &&
                       digits.find_first_not_of("0123456789") == std::string::npos;
   const std::int32_t value = number ? std::stoi(digits) : 0;
-  if (value < 1 || value > kLargest)
+  if (value < 1 || value > kMaxNumber)
     throw Error("'" + whole +
                 "' is not a list of numbers; write 4, or 1,2,4, or 2..16, 8..128:8 (steps of 8), "
                 "8..128x2 (doubling)");

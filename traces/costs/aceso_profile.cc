@@ -14,7 +14,7 @@ namespace bubblescope::traces {
 
 namespace {
 
-constexpr double kLongest = 1e12;  ///< in us or MiB: no operator comes near it
+constexpr double kMaxNumber = 1e12;  ///< in us or MiB: no operator comes near it
 constexpr std::size_t kMaxLayers = 100'000;
 
 std::vector<std::string_view> cells_of(std::string_view line) {
@@ -72,7 +72,7 @@ class RowReader {
                    std::size_t line) const {
     const std::string_view text = cells[column_of(column)];
     const auto number = parse_number<double>(text);
-    if (number && *number >= 0 && *number <= kLongest) return *number;
+    if (number && *number >= 0 && *number <= kMaxNumber) return *number;
     throw Error(
         fmt::format("{}:{}: {} is '{}', which is not a time or size; write a number that is "
                     "not negative",

@@ -26,7 +26,7 @@ constexpr JsonKey kContended{"contended", "in_company"};
 
 /// A link inherits from "message" what it does not state itself.
 TransferEntry read_transfer(const JsonNode& node, TransferEntry transfer) {
-  constexpr double kLongest = 1e15;
+  constexpr double kMaxTime = 1e15;
   const auto latency = node.find("latency");
   if (latency && !is_list(*latency)) transfer.latency = latency->duration();
   const auto bytes = node.find("bytes");
@@ -38,7 +38,7 @@ TransferEntry read_transfer(const JsonNode& node, TransferEntry transfer) {
   if (transfer.bytes > 0 && transfer.bandwidths.empty())
     node.refuse(
         "has 'bytes' without 'bandwidth_gbps'; add it, or give the whole time as 'latency'");
-  if (transfer.nanos() > kLongest)
+  if (transfer.nanos() > kMaxTime)
     node.refuse("takes longer than 10 days; correct 'bytes' or 'bandwidth_gbps'");
   return transfer;
 }

@@ -50,9 +50,9 @@ void set_gemms(Gpu& gpu, const JsonNode& list) {
 
 /// A bare number is of bytes, which is not what "memory": 80 means.
 Bytes device_memory_of(const JsonNode& node) {
-  constexpr Bytes kLeast = Bytes{1} << 20;
+  constexpr Bytes kMinMemory = Bytes{1} << 20;
   const Bytes memory = node.bytes();
-  if (memory < kLeast)
+  if (memory < kMinMemory)
     node.refuse("is " + std::to_string(memory) +
                 " bytes; write the memory of a device with its unit, such as \"80GiB\"");
   return memory;

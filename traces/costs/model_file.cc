@@ -17,7 +17,7 @@ namespace bubblescope::traces {
 
 namespace {
 
-constexpr std::int64_t kLargest = std::int64_t{1} << 24;
+constexpr std::int64_t kMaxSize = std::int64_t{1} << 24;
 
 /// Properties that a configuration leaves to its model_type: the defaults of the configuration
 /// classes of transformers, release 5.24.
@@ -99,7 +99,7 @@ class ModelConfig {
     std::optional<std::int64_t> value;
     for (const char* key : keys)
       if (const auto found = member(key); found && !value)
-        value = found->integer(min_value, kLargest);
+        value = found->integer(min_value, kMaxSize);
     return value;
   }
 
@@ -108,7 +108,7 @@ class ModelConfig {
   std::int64_t find_or(std::initializer_list<const char*> keys,
                        const std::optional<std::int64_t>& usual) {
     if (const auto value = find(keys)) return *value;
-    if (!usual) return node_.at(*keys.begin()).integer(1, kLargest);
+    if (!usual) return node_.at(*keys.begin()).integer(1, kMaxSize);
     const std::string whose =
         family_.type.empty() ? "" : " is transformers' default for " + std::string(family_.type);
     notes_.push_back("no " + std::string(*keys.begin()) + ": " + std::to_string(*usual) +

@@ -6,15 +6,15 @@
 namespace bubblescope::traces {
 
 std::string quote(std::string_view text) {
-  constexpr std::size_t kLongest = 40;
+  constexpr std::size_t kMaxLength = 40;
   std::string quoted = "'";
-  for (const char letter : text.substr(0, kLongest)) {
+  for (const char letter : text.substr(0, kMaxLength)) {
     if (letter >= ' ' && letter <= '~')
       quoted += letter;
     else
       quoted += fmt::format("\\x{:02x}", static_cast<unsigned char>(letter));
   }
-  return quoted + (text.size() > kLongest ? "...'" : "'");
+  return quoted + (text.size() > kMaxLength ? "...'" : "'");
 }
 
 }  // namespace bubblescope::traces

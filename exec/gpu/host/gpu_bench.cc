@@ -75,36 +75,31 @@ class GpuBench : public KernelBench {
     const auto outputs = static_cast<std::int32_t>(shape.outputs);
     void* const input = fill(first_, kBytesPerEntry * rows * inputs);
     void* const output = fill(second_, kBytesPerEntry * rows * outputs);
-    const std::int64_t bytes =
-        shape.pass == GemmPass::kWeightGrad ? kBytesPerGradient : kBytesPerEntry;
-    void* const weight = fill(third_, bytes * inputs * outputs);
-    BubblescopeGemm gemm{};
-    gemm.batch = 1;
-    gemm.scale = 1;
-    gemm.dtype = gemm.target_dtype = kBubblescopeBfloat16;
+    const bool is_weight_grad = shape.pass == GemmPass::kWeightGrad;
+    void* const weight =
+        fill(third_, (is_weight_grad ? kBytesPerGradient : kBytesPerEntry) * inputs * outputs);
+    const auto make_gemm = [](std::int32_t m, std::int32_t n, std::int32_t k,
+                              BubblescopeOperand left, BubblescopeOperand right, void* target) {
+      BubblescopeGemm gemm{};
+      gemm.rows = m, gemm.columns = n, gemm.k = k, gemm.batch = 1;
+      gemm.left = left, gemm.right = right, gemm.target = target, gemm.target_stride = n;
+      gemm.scale = 1;
+      gemm.dtype = gemm.target_dtype = kBubblescopeBfloat16;
+      return gemm;
+    };
     switch (shape.pass) {
       case GemmPass::kForward:
-        gemm.rows = rows, gemm.columns = outputs, gemm.k = inputs;
-        gemm.left = {input, inputs, 0, 0};
-        gemm.right = {weight, inputs, 0, 1};
-        gemm.target = output;
-        break;
+        return make_gemm(rows, outputs, inputs, {input, inputs, 0, 0}, {weight, inputs, 0, 1},
+                         output);
       case GemmPass::kInputGrad:
-        gemm.rows = rows, gemm.columns = inputs, gemm.k = outputs;
-        gemm.left = {output, outputs, 0, 0};
-        gemm.right = {weight, inputs, 0, 0};
-        gemm.target = input;
-        break;
-      case GemmPass::kWeightGrad:
-        gemm.rows = outputs, gemm.columns = inputs, gemm.k = rows;
-        gemm.left = {output, outputs, 0, 1};
-        gemm.right = {input, inputs, 0, 0};
-        gemm.target = weight;
-        gemm.source = weight;
-        gemm.target_dtype = kBubblescopeFloat32;
-        break;
+        return make_gemm(rows, inputs, outputs, {output, outputs, 0, 0}, {weight, inputs, 0, 0},
+                         input);
+      case GemmPass::kWeightGrad: break;
     }
-    gemm.target_stride = gemm.columns;
+    BubblescopeGemm gemm =
+        make_gemm(outputs, inputs, rows, {output, outputs, 0, 1}, {input, inputs, 0, 0}, weight);
+    gemm.source = weight;
+    gemm.target_dtype = kBubblescopeFloat32;
     return gemm;
   }
 

@@ -3,12 +3,12 @@
 #include <utility>
 
 #include "exec/training/matrix_blob.h"
-#include "exec/training/training.h"
+#include "exec/training/trained_stages.h"
 
 namespace bubblescope::exec {
 
 /// All ranks that hold the same weights add the gradients in the same order.
-void Training::sum_replicas() {
+void TrainedStages::sum_replicas() {
   const auto originals = static_cast<std::size_t>(schedule_.stages_per_pipeline());
   if (originals == stages_.size()) return;
   BlobWriter writer;
@@ -34,9 +34,9 @@ void Training::sum_replicas() {
       stages_[replica].gradients = sums[stage_of(replica) % originals];
 }
 
-void Training::finish_step() {
+void TrainedStages::finish_step() {
   const bool asynchronous = !schedule_.weights.empty();
-  if (!program_updates_ && !asynchronous) sum_replicas();
+  if (!has_program_updates_ && !asynchronous) sum_replicas();
   double loss = 0;
   const std::size_t forwards = static_cast<std::size_t>(schedule_.shape.microbatches) *
                                static_cast<std::size_t>(schedule_.shape.slices);
@@ -46,11 +46,10 @@ void Training::finish_step() {
       if (state.is_here()) of_all_heads += std::exchange(state.microbatches[at].loss, 0);
     loss += of_all_heads;
   }
-  shard_exchange_.clear();
   losses_.push_back(loss / schedule_.shape.microbatches);
   for (StageReplica replica = 0; replica < stages_.size(); ++replica) {
     if (!stages_[replica].is_here()) continue;
-    if (!schedule_.forward_only && !asynchronous && !program_updates_) update(replica);
+    if (!schedule_.forward_only && !asynchronous && !has_program_updates_) update(replica);
     stages_[replica].weights.begin_step();
   }
 }
@@ -96,7 +95,7 @@ class ShardedHead {
 
 }  // namespace
 
-TrainingResult Training::result() const {
+TrainingResult TrainedStages::result() const {
   BlobWriter writer;
   writer.write_all(losses_);
   for (const StageState& state : stages_) {
@@ -124,7 +123,7 @@ TrainingResult Training::result() const {
         continue;
       }
       if (weights.empty() || stage >= result.stages.size() ||
-          replica != stage_replicas_.sharing()[stage][0])
+          replica != replicas_.sharing()[stage][0])
         continue;
       result.stages[stage].weights = std::move(weights);
       result.gradients[stage] = std::move(gradients);
@@ -134,7 +133,7 @@ TrainingResult Training::result() const {
   return result;
 }
 
-std::vector<Bytes> Training::peak_bytes() const {
+std::vector<Bytes> TrainedStages::peak_bytes() const {
   BlobWriter writer;
   for (const RankMemory& memory : memory_) writer.write(memory.peak());
   std::vector<Bytes> peaks(memory_.size(), 0);

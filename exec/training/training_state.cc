@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "exec/training/matrix_blob.h"
-#include "exec/training/training.h"
+#include "exec/training/trained_stages.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope::exec {
@@ -63,11 +63,11 @@ OptimizerState read_optimizer(const std::vector<Matrix>& weights, std::int64_t m
 }  // namespace
 
 /// In synchronous schedules every step replaces the gradients of the last update.
-bool Training::keeps_last_gradients() const {
+bool TrainedStages::keeps_last_gradients() const {
   return schedule_.forward_only || !schedule_.weights.empty();
 }
 
-Blob Training::save() const {
+Blob TrainedStages::save() const {
   BlobWriter writer;
   writer.write_all(losses_);
   for (const StageState& state : stages_) {
@@ -84,7 +84,7 @@ Blob Training::save() const {
   return writer.take();
 }
 
-void Training::restore(std::span<const std::byte> bytes) {
+void TrainedStages::restore(std::span<const std::byte> bytes) {
   BlobReader reader(bytes);
   losses_ = reader.read_all<double>();
   // Every micro-batch updates the weights at most once.

@@ -239,7 +239,7 @@ TEST(Training, KeepsWhatAnotherProcessEvictsUntilItIsLoaded) {
   const exec::Blob bytes = exec::to_bytes(kept);
   EXPECT_TRUE(payload_codec.keep(evict, bytes).empty());
   // 2 x 8 numbers of four bytes on rank 3.
-  EXPECT_EQ(target_training.peak_bytes(), (std::vector<Bytes>{0, 0, 0, 64}));
+  EXPECT_EQ(target_training.stages().peak_bytes(), (std::vector<Bytes>{0, 0, 0, 64}));
   const exec::Blob back = payload_codec.keep(load, {});
   EXPECT_EQ(back, bytes);
   const exec::SavedForward read = exec::read_saved_forward(back);
@@ -247,7 +247,7 @@ TEST(Training, KeepsWhatAnotherProcessEvictsUntilItIsLoaded) {
   EXPECT_EQ(read.saved.blocks.at(0).mixed.values, kept.saved.blocks[0].mixed.values);
   EXPECT_TRUE(payload_codec.keep(load, {}).empty());  // it has been released
   EXPECT_TRUE(payload_codec.keep(evict, bytes).empty());
-  EXPECT_EQ(target_training.peak_bytes()[3], 64);  // one at a time
+  EXPECT_EQ(target_training.stages().peak_bytes()[3], 64);  // one at a time
 }
 
 TEST(Training, RefusesWhatCameBackCut) {
@@ -276,7 +276,7 @@ TEST(Training, HoldsAsMuchOfWhatItRecomputesOrEvictsAsTheCurveSays) {
       // clock may miss or add one micro-batch in transit.
       const bool copies = !schedule.offload_target_of_rank.empty();
       for (std::size_t rank = 0; rank < peaks.size(); ++rank)
-        EXPECT_NEAR(static_cast<double>(training.peak_bytes()[rank]),
+        EXPECT_NEAR(static_cast<double>(training.stages().peak_bytes()[rank]),
                     static_cast<double>(*peaks[rank].bytes),
                     (copies ? 0.5 : 0.05) * static_cast<double>(*peaks[rank].bytes))
             << name << " rank " << rank;
@@ -293,7 +293,7 @@ TEST(Training, HoldsAsMuchMemoryAsItsModelSays) {
     exec::execute(program, *backend, "cpu", {0, 1, {}});
     const std::vector<MemoryDelta> memory =
         exec::training_memory(schedule, options).activation_bytes;
-    const std::vector<Bytes> peaks = training.peak_bytes();
+    const std::vector<Bytes> peaks = training.stages().peak_bytes();
     for (std::size_t rank = 0; rank < peaks.size(); ++rank) {
       Bytes held = 0;
       Bytes peak = 0;

@@ -23,9 +23,9 @@ TEST(Training, AWrongVersionOfTheWeightsFailsVerification) {
   exec::Training training(fresher, program, small_model());
   const auto backend = exec::find_backend("cpu").make({training.work(), {}}, program);
   exec::execute(program, *backend, "cpu", {1, kVerifiedSteps - 1, [&] { training.finish_step(); }});
-  EXPECT_FALSE(
-      exec::verify(training.result(), exec::train_serially(schedule, small_model(), kVerifiedSteps))
-          .matches);
+  EXPECT_FALSE(exec::verify(training.stages().result(),
+                            exec::train_serially(schedule, small_model(), kVerifiedSteps))
+                   .matches);
 }
 
 TEST(Training, ADamagedMessageIsFoundAndItsSenderNamed) {

@@ -37,7 +37,8 @@ exec::Verification train(const Schedule& schedule, const Program& program,
   const exec::ExecuteOptions steps{1, kVerifiedSteps - 1, [&] { training.finish_step(); }};
   const exec::Execution execution = exec::execute(program, *backend, "cpu", steps);
   EXPECT_FALSE(execution.breakdown) << execution.breakdown->message;
-  return exec::verify(training.result(), exec::train_serially(schedule, options, kVerifiedSteps));
+  return exec::verify(training.stages().result(),
+                      exec::train_serially(schedule, options, kVerifiedSteps));
 }
 
 }  // namespace bubblescope::tests

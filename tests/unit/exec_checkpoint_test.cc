@@ -31,12 +31,12 @@ TrainedPart train_part(const Schedule& schedule, const exec::TrainingOptions& op
                        const exec::Blob& state, std::int32_t steps) {
   const Program program = lowered(schedule);
   exec::Training training(schedule, program, options);
-  if (!state.empty()) training.restore(state);
+  if (!state.empty()) training.stages().restore(state);
   const auto backend = exec::find_backend("cpu").make({training.work(), {}}, program);
   const exec::Execution execution =
       exec::execute(program, *backend, "cpu", {0, steps, [&] { training.finish_step(); }});
   EXPECT_FALSE(execution.breakdown);
-  return {training.result(), training.save()};
+  return {training.stages().result(), training.stages().save()};
 }
 
 void expect_equal(const exec::TrainingResult& left, const exec::TrainingResult& right) {
@@ -86,15 +86,15 @@ TEST(Checkpoint, AStateOfAnotherTrainingIsRefused) {
   exec::TrainingOptions options = small_model();
   options.model.blocks_per_stage = 2;
   exec::Training two_blocks(*schedule, program, options);
-  EXPECT_THROW(two_blocks.restore(state), Error);
+  EXPECT_THROW(two_blocks.stages().restore(state), Error);
   exec::Training same(*schedule, program, small_model());
   for (const std::size_t size : {std::size_t{0}, std::size_t{4}, state.size() - 1}) {
     const exec::Blob cut(state.begin(), state.begin() + static_cast<std::ptrdiff_t>(size));
-    EXPECT_THROW(same.restore(cut), Error) << size;
+    EXPECT_THROW(same.stages().restore(cut), Error) << size;
   }
   exec::Blob longer = state;
   longer.push_back({});
-  EXPECT_THROW(same.restore(longer), Error);
+  EXPECT_THROW(same.stages().restore(longer), Error);
 }
 
 /// The offset behind the losses and the weights of the first stage, where its optimizer begins.
@@ -115,12 +115,12 @@ TEST(Checkpoint, AnOptimizerThatNoTrainingHasIsRefused) {
   const std::size_t begin = offset_of_optimizer(state);
   const Program program = lowered(*schedule);
   exec::Training training(*schedule, program, options);
-  EXPECT_NO_THROW(training.restore(state));
+  EXPECT_NO_THROW(training.stages().restore(state));
   // One step of four micro-batches makes at most four updates; 2^31 - 1 would overflow in the next.
   for (const std::int32_t steps : {-1, 5, std::numeric_limits<std::int32_t>::max()}) {
     exec::Blob changed = state;
     std::memcpy(changed.data() + begin, &steps, sizeof steps);
-    EXPECT_THROW(training.restore(changed), Error) << steps;
+    EXPECT_THROW(training.stages().restore(changed), Error) << steps;
   }
   // Without its first moment the next update would index a list without entries.
   const std::span<const std::byte> bytes(state);
@@ -132,7 +132,7 @@ TEST(Checkpoint, AnOptimizerThatNoTrainingHasIsRefused) {
   exec::Blob halved(state.begin(), mean);
   halved.resize(halved.size() + sizeof(std::size_t));  // a list without entries
   halved.insert(halved.end(), mean + static_cast<std::ptrdiff_t>(mean_bytes), state.end());
-  EXPECT_THROW(training.restore(halved), Error);
+  EXPECT_THROW(training.stages().restore(halved), Error);
 }
 
 TEST(Checkpoint, DifferencesAreNamed) {

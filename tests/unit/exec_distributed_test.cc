@@ -41,8 +41,8 @@ std::string train(exec::SocketTransport& link, const Schedule& schedule,
   const exec::Execution execution = exec::execute(
       program, backend, "sockets", {1, kVerifiedSteps - 1, [&] { training.finish_step(); }});
   if (execution.breakdown) return execution.breakdown->message;
-  const exec::Verification verification =
-      exec::verify(training.result(), exec::train_serially(schedule, options, kVerifiedSteps));
+  const exec::Verification verification = exec::verify(
+      training.stages().result(), exec::train_serially(schedule, options, kVerifiedSteps));
   return verification.matches ? "right" : to_string(verification);
 }
 

@@ -111,7 +111,7 @@ void MeasuredJob::verify(exec::SerialReferences* references, std::int32_t copies
 /// Weights are downloaded only if someone needs them.
 void MeasuredJob::collect_weights(exec::SerialReferences* references) {
   if (training_) {
-    measurement_.trained = training_->result();
+    measurement_.trained = training_->stages().result();
     return verify(references, 1);
   }
   if (!job_ || !job_->result) return;
@@ -131,7 +131,7 @@ void MeasuredJob::fill_in(Measurement& measurement, exec::Execution execution) c
   measurement.steps = std::move(execution.steps);
   step.report = analyze(step.schedule, step.program, step.timeline, step.models.memory);
   if (measurement.breakdown) return;
-  if (training_) measurement.peak_bytes = training_->peak_bytes();
+  if (training_) measurement.peak_bytes = training_->stages().peak_bytes();
   if (job_ && job_->peak_bytes) measurement.peak_bytes = job_->peak_bytes();
   if (job_ && job_->pools) measurement.pools = job_->pools();
   if (job_ && job_->epilogues) measurement.epilogues = job_->epilogues();

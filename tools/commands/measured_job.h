@@ -33,8 +33,8 @@ class MeasuredJob {
   /// have been measured.
   Measurement report_so_far() const;
 
-  /// The training on this host; null if there is none.
-  exec::Training* training() { return training_.get(); }
+  /// What is trained on this host; null if nothing is.
+  exec::TrainedStages* trained() { return training_ ? &training_->stages() : nullptr; }
   /// The settings on which the training's numbers depend. Requires a training.
   exec::TrainingIdentity identity() const;
 
@@ -49,7 +49,7 @@ class MeasuredJob {
   void verify(exec::SerialReferences* references, std::int32_t copies);
   /// With those of the run that was resumed.
   std::int32_t steps_trained() const {
-    return training_ ? training_->steps() : warmups_ + measured_;
+    return training_ ? training_->stages().steps() : warmups_ + measured_;
   }
 
   const RunContext& context_;

@@ -156,7 +156,7 @@ const ModelEvaluator::SplitChoice& ModelEvaluator::choose_splits(
           "{} layers cannot be assigned to {} stages by --split {}", here.model.layers,
           ordered.schedule->stages_per_pipeline(), name_of(kLayerSplits, splits.front()));
   } catch (const Error& error) {
-    if (error.fault() == Fault::kMachine) throw;
+    if (is_of_machine(error.fault())) throw;
     split_choice_->refused.refusal = name_flags(error.what());
   }
   return *split_choice_;
@@ -235,7 +235,7 @@ Outcome ModelEvaluator::evaluate(const Configuration& configuration) {
   try {
     return simulate_plan(configuration, *split_choice.layers[split]);
   } catch (const Error& error) {
-    if (error.fault() == Fault::kMachine) throw;
+    if (is_of_machine(error.fault())) throw;
     return {{}, name_flags(error.what())};
   }
 }

@@ -214,7 +214,7 @@ Outcome WhatIf::evaluate(const Configuration& configuration, LowerBound bound) c
     const std::int32_t shares = whole_model_ ? configuration.shape.ranks : 1;
     return check_limits(summarize(configuration, report), report, models.memory, shares);
   } catch (const Error& error) {
-    if (error.fault() == Fault::kMachine) throw;
+    if (is_of_machine(error.fault())) throw;
     return {{}, name_flags(error.what())};
   }
 }

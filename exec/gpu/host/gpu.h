@@ -38,8 +38,8 @@ class GpuFlag {
   const std::uint32_t* on_device_ = nullptr;
 };
 
-/// Every call throws Error (Fault::kMachine) if the module reports one. `calls` must outlive the
-/// Gpu, and the Gpu its handles.
+/// Every call throws Error (Fault::kMachine, or Fault::kMemory if it allocates) if the module
+/// reports one. `calls` must outlive the Gpu, and the Gpu its handles.
 class GpuRuntime {
  public:
   /// `first_device` is device 0 of this object.

@@ -10,6 +10,7 @@
 #include "sim/engine/simulate.h"
 #include "sim/ir/bytes_text.h"
 #include "sim/ir/lower.h"
+#include "sim/ir/size_limits.h"
 #include "sim/predict/held_bytes.h"
 #include "sim/predict/memory_caps.h"
 #include "sim/predict/model_fit.h"
@@ -86,7 +87,7 @@ const ModelEvaluator::Ordered& ModelEvaluator::order(const Configuration& config
   const PredictOptions options = planner_.options_of(configuration);
   PredictOptions fitting = drop_unused_flags(options, def);
   fitting.model = {};  // request.stage_costs below are those of this configuration
-  ScheduleRequest request = make_request(def, fitting);
+  ScheduleRequest request = make_request(def, fitting, kMaxPlannedOps);
   if (def.reads_costs) {
     request.stage_costs = unordered.costs;
     request = limit_bytes(std::move(request), def, configuration);

@@ -9,6 +9,7 @@
 
 #include "sim/engine/simulate.h"
 #include "sim/ir/saturated.h"
+#include "sim/ir/size_limits.h"
 #include "sim/predict/find_timing.h"
 #include "sim/predict/memory_caps.h"
 #include "tools/flags/field_names.h"
@@ -152,7 +153,8 @@ PredictOptions WhatIf::options_of(const Configuration& configuration) const {
 
 WhatIf::Lowered WhatIf::lower_plan(const Configuration& configuration) const {
   const ScheduleDef& def = find_schedule(configuration.schedule);
-  ScheduleRequest request = make_request(def, drop_unused_flags(options_of(configuration), def));
+  ScheduleRequest request =
+      make_request(def, drop_unused_flags(options_of(configuration), def), kMaxPlannedOps);
   if (has_cost_file() && def.reads_costs)
     request.stage_costs = find_costs_before_order(request.shape, config_);
   Lowered lowered{build_schedule(def, std::move(request))};

@@ -112,8 +112,9 @@ traces::Iterations compare_steps(const ReadSteps& read, const std::vector<Bubble
   iterations.stragglers = find_stragglers(observed);
   const std::vector<ReplicatedStep> replicated = join_replicas(read.steps);
   if (replicated.empty()) return iterations;
-  iterations.causes = find_causes(replicated);
-  iterations.slowdown = find_slowdown(replicated, works_of(read));
+  const std::vector<std::vector<OuterWork>> works = works_of(read);
+  iterations.causes = find_causes(replicated, works);
+  iterations.slowdown = find_slowdown(replicated, works);
   iterations.step_numbers = numbers_of(read.steps);
   std::vector<Cause>& causes = iterations.causes->causes;
   if (!iterations.causes->is_known) return iterations;

@@ -152,6 +152,7 @@ ScheduleRequest make_request(const ScheduleDef& def, const PredictOptions& optio
     request = limit_bytes(std::move(request), def, config);
   }
   request.moe_overlap = given.moe_overlap;
+  request.pairs_turns = options.model.parts && options.model.parts->pair_order;
   request.replicas = given.replicas;
   request.in_flight = given.in_flight;
   const std::int64_t ops = std::int64_t{2} * request.shape.ranks * request.shape.chunks *

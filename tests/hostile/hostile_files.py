@@ -43,9 +43,8 @@ def journal(head, *lines):
     return text + b"".join(checksum(line) + b" " + line + b"\n" for line in lines)
 
 
-def head(arguments, configurations=1, shard=0, shards=1):
-    return json.dumps({"arguments": arguments, "fingerprint": "0", "configurations": configurations, "shard": shard,
-                       "shards": shards}).encode()
+def head(arguments):
+    return json.dumps({"arguments": arguments, "fingerprint": "0"}).encode()
 
 
 def contents():
@@ -87,8 +86,8 @@ def contents():
         "gpu.json": b'{"like":"a100","reachable_teraflops":1e-300,"per_node":2147483647}',
         "svg.journal": journal(head(["--pp", "2", "--svg", "bystander"])), "help.journal": journal(head(["--help"])),
         "resume.journal": journal(head(["--resume", "bystander"])), "reads.journal": journal(head(["--pp", "2", "--costs", "bystander"])),
-        "millions.journal": journal(head(["--pp", "4"], 10_000_000)), "shards.journal": journal(head(["--pp", "4"], 1, 0, 2**62)),
-        "minus.journal": journal(head(["--pp", "4"], -1)), "line.journal": b"\n", "short.journal": b"bubblescope-plan-journal/1\n",
+        "millions.journal": journal(head(["--pp", "4"]), b'{"at":999999999999}'), "overflow.journal": journal(head(["--pp", "4"]), b'{"at":9223372036854775808}'),
+        "minus.journal": journal(head(["--pp", "4"]), b'{"at":-1}'), "line.journal": b"\n", "short.journal": b"bubblescope-plan-journal/1\n",
         "deep.journal": journal(head(["--pp", "4"]), b'{"at":' + b"[" * 100_000),
     }
     for name, sql in databases().items():

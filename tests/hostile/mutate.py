@@ -14,12 +14,19 @@ TOKENS = [b"\0", b"\x1b[2J", b"\xff\xfe", b"\xef\xbb\xbf", b"\xe2\x80\xae", b"\x
           b"1RECV_F0", b"3UNSHARD", b"3RESHARD", b"0OPTIMIZER", b"2R0", b"60000B0", b"65535F16777215", b"0F0.1", b"\"",
           b"\\", b"{", b"}", b"[", b"]", b"null", b"true", b"=1+1", b"@x", b"'", b"A" * 300, b"[" * 400, b"--svg"]
 JOURNAL = b"bubblescope-plan-journal/1 "
+WORD = 0xFFFFFFFFFFFFFFFF
 
 
 def checksum(text):
-    value = 0xCBF29CE484222325
-    for byte in text:
-        value = (value ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
+    """The digest of sim/ir/digest.h."""
+    def mix(bits):
+        bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9 & WORD
+        bits = (bits ^ (bits >> 27)) * 0x94D049BB133111EB & WORD
+        return (bits ^ (bits >> 31)) + 0x9E3779B97F4A7C15 & WORD
+
+    value = mix(len(text))
+    for at in range(0, len(text), 8):
+        value = mix(value ^ int.from_bytes(text[at:at + 8], "little"))
     return b"%016x" % value
 
 

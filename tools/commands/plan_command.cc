@@ -1,6 +1,5 @@
 // Implements plan, which ranks many configurations and explains the ranking.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -169,9 +168,8 @@ int show_plans(traces::PlanTable table, const PlanOptions& options) {
 
 /// Whether to compute lower bounds. Text does not show them; journals keep them for the command
 /// that prints the plan.
-LowerBound bound_for(const PlanOptions& options) {
-  const bool keeps = !options.journal.empty() || options.shard || find_launched_shard();
-  return options.format == "text" && !keeps ? LowerBound::kSkip : LowerBound::kFind;
+LowerBound bound_for(const PlanOptions& options, const JournaledSweep& sweep) {
+  return options.format == "text" && !sweep.has_journal() ? LowerBound::kSkip : LowerBound::kFind;
 }
 
 SweepOptions sweep_options(const PlanOptions& options) {
@@ -208,7 +206,7 @@ int plan_model(PlanOptions& options, JournaledSweep& sweep) {
         "none of --schedules accepts any of these shapes; 'bubblescope check' gives the reason for "
         "one");
   report_default_slices(axes.schedules, options.predict.shape);
-  const LowerBound bound = bound_for(options);
+  const LowerBound bound = bound_for(options, sweep);
   const auto make_evaluate = [&]() -> Evaluate {
     return [evaluator = ModelEvaluator(planner, bound)](const Configuration& which) mutable {
       return evaluator.evaluate(which);
@@ -245,7 +243,7 @@ int plan_shapes(PlanOptions& options, JournaledSweep& sweep) {
         "with these --vpp and --slices all of --schedules are other schedules; give 2 or more");
   options.predict = read_inputs(std::move(options.predict), {});
   const WhatIf what_if(options.predict, options.whole_model);
-  const LowerBound bound = bound_for(options);
+  const LowerBound bound = bound_for(options, sweep);
   const auto make_evaluate = [&]() -> Evaluate {
     return [&](const Configuration& which) { return what_if.evaluate(which, bound); };
   };
@@ -262,37 +260,20 @@ int plan_shapes(PlanOptions& options, JournaledSweep& sweep) {
   return show_plans(std::move(table), options);
 }
 
-int run_sweep(PlanOptions options, std::optional<traces::PlanJournal> whole) {
-  options.axes.schedules = expand_schedules(options.schedules, options.sliced());
-  JournaledSweep sweep(options.words, {options.shard, options.journal, std::move(whole)});
-  const int status =
-      options.predict.model.given() ? plan_model(options, sweep) : plan_shapes(options, sweep);
-  sweep.finish();
-  return status;
-}
-
-/// Merges journals. The question may come from the journals; everything else comes from the command
-/// line.
-int merge(PlanOptions options) {
-  traces::PlanJournal whole = merge_journals(options.parts);
-  const Arguments& question = whole.owner.arguments;
-  if (!options.words.empty() && options.words != question)
-    throw Error(fmt::format("the shards are of 'plan {}'; leave the flags that differ out",
-                            fmt::join(question, " ")));
-  if (options.words.empty()) {
-    expect_no_file(question);
-    static_cast<PlanQuestion&>(options) = parse_plan_question(question);
-  }
-  return run_sweep(std::move(options), std::move(whole));
-}
-
 }  // namespace
 
 int run_plan(const Arguments& arguments) {
   std::optional<PlanOptions> options = parse_plan_options(arguments);
   if (!options) return 0;
-  if (!options->parts.empty()) return merge(*std::move(options));
-  return run_sweep(*std::move(options), {});
+  if (!options->files.parts.empty() && options->words.empty())
+    static_cast<PlanQuestion&>(*options) =
+        parse_plan_question(read_question(options->files.parts.front()));
+  options->axes.schedules = expand_schedules(options->schedules, options->sliced());
+  JournaledSweep sweep(options->words, options->files);
+  const int status =
+      options->predict.model.given() ? plan_model(*options, sweep) : plan_shapes(*options, sweep);
+  sweep.finish();
+  return status;
 }
 
 }  // namespace bubblescope::tools

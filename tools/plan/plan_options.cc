@@ -162,12 +162,12 @@ void add_run_options(CommandFlags& app, PlanRun& options) {
                  "plans to show (default 20 in text, all in csv and json, 1 for a framework)");
   app.add_option("--threads", options.threads, "threads (default: one per core)")
       ->check(InRange(1, 4096));
-  app.add_option("--resume", options.journal,
+  app.add_option("--resume", options.files.journal,
                  "save results in this file as they come; an interrupted plan resumes from it")
       ->type_name("FILE");
   add_parsed(app, {"--shard", "evaluate only the K-th of N parts, on as many machines", "K/N"},
-             [&options](const std::string& text) { options.shard = parse_shard(text); });
-  app.add_option("--merge", options.parts,
+             [&options](const std::string& text) { options.files.shard = parse_shard(text); });
+  app.add_option("--merge", options.files.parts,
                  "the files of all shards: prints the plan that one machine would print; no other "
                  "flags but --format, --top and --svg are needed")
       ->type_name("FILE")
@@ -178,12 +178,12 @@ void add_run_options(CommandFlags& app, PlanRun& options) {
   add_format_option(app, options.format, {"text", "json", "csv", "megatron", "torchtitan"});
 }
 
-void check_flag_files(const PlanRun& options) {
-  if (!options.parts.empty() && (options.shard || !options.journal.empty()))
+void check_flag_files(const SweepFiles& files) {
+  if (!files.parts.empty() && (files.shard || !files.journal.empty()))
     throw Error("--merge reads what is there; leave --shard and --resume out");
-  if (std::find(options.parts.begin(), options.parts.end(), "-") != options.parts.end())
+  if (std::find(files.parts.begin(), files.parts.end(), "-") != files.parts.end())
     throw Error("--merge reads plain files; give their names instead of -");
-  if (options.journal == "-" || options.journal.ends_with(".gz"))
+  if (files.journal == "-" || files.journal.ends_with(".gz"))
     throw Error("--resume adds to a plain file; give a name that is neither - nor ends in .gz");
 }
 
@@ -230,7 +230,7 @@ std::optional<PlanOptions> parse_plan_options(const std::vector<std::string>& ar
   app.footer(kPlanExample);
   if (!app.parse(arguments)) return {};
   finish_question(app, question_flags, options);
-  check_flag_files(options);
+  check_flag_files(options.files);
   return options;
 }
 

@@ -34,9 +34,7 @@ struct PlanRun {
   std::string format;
   bool wide = false;  ///< all columns, whatever the terminal's width
   std::string svg;
-  std::optional<traces::SweepShard> shard;
-  std::string journal;             ///< path of --resume
-  std::vector<std::string> parts;  ///< paths of --merge
+  SweepFiles files;
 };
 
 struct PlanOptions : PlanQuestion, PlanRun {};

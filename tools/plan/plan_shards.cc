@@ -1,16 +1,13 @@
-// Reads launchers' environments, and writes and merges journals.
+// Reads launchers' environments, and resumes from and merges journals.
 #include "tools/plan/plan_shards.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <set>
 #include <span>
 #include <string_view>
 #include <system_error>
@@ -19,6 +16,7 @@
 #include "exec/runtime/launchers.h"
 #include "sim/ir/error.h"
 #include "sim/ir/number.h"
+#include "tools/flags/words.h"
 #include "tools/print.h"
 
 namespace bubblescope::tools {
@@ -27,190 +25,120 @@ namespace {
 
 constexpr std::size_t kMaxShards = 1'000'000;
 
-std::optional<std::size_t> number_of(std::string_view text) {
-  const auto number = parse_number<std::size_t>(text);
-  return number && *number <= kMaxShards ? number : std::nullopt;
-}
-
-std::optional<std::size_t> environment_number(const char* name) {
-  const char* text = std::getenv(name);
+std::optional<std::size_t> read_variable(const char* name) {
+  const char* const text = std::getenv(name);
   if (text == nullptr || *text == '\0') return {};
-  const std::optional<std::size_t> number = number_of(text);
-  if (!number)
-    throw Error(
-        fmt::format("{}={} is not a process number; unset it, or give --shard K/N", name, text));
-  return number;
+  const auto number = parse_number<std::size_t>(text);
+  if (number && *number <= kMaxShards) return number;
+  throw Error(
+      fmt::format("{}={} is not a process number; unset it, or give --shard K/N", name, text));
 }
 
 /// The shard of a process, if both variables are set. Job arrays may begin at any index and have a
 /// stride.
-std::optional<traces::SweepShard> shard_of(const char* rank, const char* count,
-                                           std::size_t first = 0, std::size_t step = 1) {
-  const auto process = environment_number(rank);
-  const auto processes = environment_number(count);
+std::optional<SweepShard> read_shard(const char* rank, const char* count, std::size_t first = 0,
+                                     std::size_t step = 1) {
+  const auto process = read_variable(rank);
+  const auto processes = read_variable(count);
   if (!process || !processes) return {};
-  const std::size_t index = *process < first || step == 0 ? *processes : (*process - first) / step;
-  if (index >= *processes)
-    throw Error(fmt::format("{}={} does not go with {}={}; unset them, or give --shard K/N", rank,
-                            *process, count, *processes));
-  return traces::SweepShard{index, *processes};
+  if (*process >= first && step > 0 && (*process - first) / step < *processes)
+    return SweepShard{(*process - first) / step, *processes};
+  throw Error(fmt::format("{}={} does not go with {}={}; unset them, or give --shard K/N", rank,
+                          *process, count, *processes));
 }
 
-/// Journals contain only the shapes that result; the rest of a configuration is the sweep's.
-void restore_configuration(Outcome& outcome, const Configuration& asked) {
-  if (!outcome.plan) return;
-  const Shape shape = outcome.plan->configuration.shape;
-  outcome.plan->configuration = asked;
-  outcome.plan->configuration.shape = shape;
-}
-
-/// The outcomes of a whole sweep in the order of its configurations.
-std::vector<Outcome> complete(traces::PlanJournal journal,
-                              const std::vector<Configuration>& configurations) {
-  if (journal.outcomes.size() != configurations.size())
-    throw Error("these are results of another sweep; run its shards again");
-  std::vector<Outcome> all;
-  for (auto& [at, outcome] : journal.outcomes) {
-    restore_configuration(outcome, configurations[at]);
-    all.push_back(std::move(outcome));
-  }
-  return all;
-}
-
-/// The journals of one sweep together, and what they lack; empty where they are complete.
-struct GatheredPlans {
-  traces::PlanJournal whole;
-  std::string lack = {};
-};
-
-/// Throws Error for journals of different sweeps.
-GatheredPlans gather_journals(const std::vector<std::string>& paths) {
-  GatheredPlans all;
-  std::set<std::size_t> shards;
-  for (const std::string& path : paths) {
-    std::optional<traces::PlanJournal> part = traces::read_plan_journal(path);
-    if (!part) return {{}, path + " is not there, or holds no results; run its shard again"};
-    const auto [index, count] = part->owner.shard;
-    const std::size_t own = (part->owner.configurations + count - 1 - index) / count;
-    if (own > part->outcomes.size())
-      return {{},
-              fmt::format("{} lacks {} of its configurations; run its shard again, it resumes "
-                          "from there",
-                          path, own - part->outcomes.size())};
-    if (shards.empty()) all.whole.owner = part->owner;
-    all.whole.owner.shard.index = index;
-    if (part->owner != all.whole.owner)
-      throw Error(fmt::format("{} is of another plan than {}: 'plan {}'", path, paths[0],
-                              fmt::join(part->owner.arguments, " ")));
-    shards.insert(index);
-    all.whole.outcomes.merge(part->outcomes);
-  }
-  std::size_t missing = 0;
-  while (shards.contains(missing)) ++missing;
-  if (missing < all.whole.owner.shard.count)
-    all.lack = fmt::format("shard {}/{} is missing; give its file, too", missing + 1,
-                           all.whole.owner.shard.count);
-  return all;
+/// The configurations of a shard without a known outcome.
+std::vector<std::size_t> find_missing(const traces::PlanJournal& known, std::size_t configurations,
+                                      SweepShard shard) {
+  std::vector<std::size_t> missing;
+  for (std::size_t at = shard.index; at < configurations; at += shard.count)
+    if (!known.outcomes.contains(at)) missing.push_back(at);
+  return missing;
 }
 
 }  // namespace
 
-traces::SweepShard parse_shard(const std::string& text) {
-  const std::size_t slash = std::min(text.find('/'), text.size());
-  const auto index = number_of(std::string_view(text).substr(0, slash));
-  const auto count = number_of(std::string_view(text).substr(std::min(slash + 1, text.size())));
-  if (!index || !count || *index < 1 || *index > *count)
+SweepShard parse_shard(const std::string& text) {
+  const std::vector<std::string> numbers = split(text, '/');
+  const auto index = parse_number<std::size_t>(numbers.front());
+  const auto count = parse_number<std::size_t>(numbers.back());
+  if (numbers.size() != 2 || !index || !count || *index < 1 || *index > *count ||
+      *count > kMaxShards)
     throw Error("'" + text + "' is not a shard; write 1/4 to 4/4 for four shards");
   return {*index - 1, *count};
 }
 
-std::optional<traces::SweepShard> find_launched_shard() {
-  std::optional<traces::SweepShard> shard;
+std::optional<SweepShard> find_launched_shard() {
+  std::optional<SweepShard> shard;
   for (const exec::Launcher& launcher : {exec::kMpiruns[0], exec::kMpiruns[1], exec::kSrun})
-    if (!shard) shard = shard_of(launcher.rank, launcher.count);
-  const auto array = shard_of("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT",
-                              environment_number("SLURM_ARRAY_TASK_MIN").value_or(0),
-                              environment_number("SLURM_ARRAY_TASK_STEP").value_or(1));
+    if (!shard) shard = read_shard(launcher.rank, launcher.count);
+  const auto array = read_shard("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT",
+                                read_variable("SLURM_ARRAY_TASK_MIN").value_or(0),
+                                read_variable("SLURM_ARRAY_TASK_STEP").value_or(1));
   if (array) {
-    const traces::SweepShard process = shard.value_or(traces::SweepShard{});
+    const SweepShard process = shard.value_or(SweepShard{});
     shard = {array->index * process.count + process.index, array->count * process.count};
   }
-  if (shard && shard->count == 1) return {};
-  return shard;
+  return shard && shard->count > 1 ? shard : std::nullopt;
 }
 
-void expect_no_file(const std::vector<std::string>& question) {
+std::vector<std::string> read_question(const std::string& path) {
+  const traces::PlanJournal journal = traces::read_plan_journal(path);
   std::error_code ignored;
-  for (const std::string& word : question)
+  for (const std::string& word : journal.arguments)
     if (const std::string name = traces::file_of(word);
         name == "-" || std::filesystem::exists(name, ignored))
       throw Error(
           fmt::format("the shards belong to a plan that reads {}, and files are named only on "
                       "the command line; give its flags again: 'plan {}'",
-                      name, fmt::join(question, " ")));
-}
-
-traces::PlanJournal merge_journals(const std::vector<std::string>& paths) {
-  GatheredPlans all = gather_journals(paths);
-  if (!all.lack.empty()) throw Error(all.lack);
-  return std::move(all.whole);
+                      name, fmt::join(journal.arguments, " ")));
+  return journal.arguments;
 }
 
 JournaledSweep::JournaledSweep(std::vector<std::string> question, SweepFiles files)
     : files_(std::move(files)) {
-  if (files_.whole) {
-    if (traces::compute_fingerprint(question) == files_.whole->owner.fingerprint) return;
-    throw Error(
-        "a file that the plan reads has changed since its shards were written; run them "
-        "again");
-  }
-  if (!files_.shard) {
+  if (!files_.shard && files_.parts.empty()) {
     files_.shard = find_launched_shard();
     launched_ = files_.shard.has_value();
   }
-  owner_.shard = files_.shard.value_or(traces::SweepShard{});
-  if (owner_.shard.count > 1 || !files_.journal.empty())
-    owner_.fingerprint = traces::compute_fingerprint(question);
-  owner_.arguments = std::move(question);
+  shard_ = files_.shard.value_or(SweepShard{});
+  if (shard_.count > 1 || !files_.journal.empty() || !files_.parts.empty())
+    known_.fingerprint = traces::compute_fingerprint(question);
+  known_.arguments = std::move(question);
 }
 
+/// The journal of a shard. One that was named may be shared by several.
 std::string JournaledSweep::path_of(std::size_t shard) const {
   if (!files_.journal.empty() && !launched_) return files_.journal;
-  const std::string stem = files_.journal.empty() ? "plan-" + owner_.fingerprint : files_.journal;
-  return fmt::format("{}.{}-of-{}", stem, shard + 1, owner_.shard.count);
+  return fmt::format("{}.{}-of-{}",
+                     files_.journal.empty() ? "plan-" + known_.fingerprint : files_.journal,
+                     shard + 1, shard_.count);
 }
 
-/// The journal of this shard; without outcomes if there is no file.
-traces::PlanJournal JournaledSweep::resume() const {
-  const std::string path = path_of(owner_.shard.index);
-  std::optional<traces::PlanJournal> known = traces::read_plan_journal(path);
-  if (!known) return {owner_, {}};
-  const traces::JournalOwner& other = known->owner;
-  if (other == owner_) return *std::move(known);
-  if (other.arguments == owner_.arguments && other.shard == owner_.shard)
+/// Adds the outcomes of a journal, and returns its size. Throws Error for one of another sweep.
+std::size_t JournaledSweep::add(const std::string& path) {
+  traces::PlanJournal journal = traces::read_plan_journal(path);
+  if (journal.size > 0 && journal.arguments != known_.arguments)
+    throw Error(fmt::format("{} is of another plan: 'plan {}'; give another file, or these flags",
+                            path, fmt::join(journal.arguments, " ")));
+  if (journal.size > 0 && journal.fingerprint != known_.fingerprint)
     throw Error(
         fmt::format("{} is of this plan, but a file that it reads has changed since, or "
                     "the program has; give another file, or remove it",
                     path));
-  throw Error(
-      fmt::format("{} is of another plan: 'plan {}', shard {}/{}; give another file, or remove it",
-                  path, fmt::join(other.arguments, " "), other.shard.index + 1, other.shard.count));
+  known_.outcomes.merge(journal.outcomes);
+  return journal.size;
 }
 
-traces::PlanJournal JournaledSweep::run_shard(const std::vector<Configuration>& configurations,
-                                              const MakeEvaluate& evaluate,
-                                              SweepOptions options) const {
-  traces::PlanJournal journal = resume();
-  for (auto& [at, outcome] : journal.outcomes) restore_configuration(outcome, configurations[at]);
-  std::vector<std::size_t> left;
+void JournaledSweep::evaluate_shard(const std::vector<Configuration>& configurations,
+                                    const MakeEvaluate& evaluate, SweepOptions options) {
+  const std::string path = path_of(shard_.index);
+  known_.size = add(path);
+  std::ofstream file = traces::open_plan_journal(path, known_);
+  const std::vector<std::size_t> left = find_missing(known_, configurations.size(), shard_);
   std::vector<Configuration> to_evaluate;
-  for (std::size_t at = owner_.shard.index; at < configurations.size(); at += owner_.shard.count)
-    if (!journal.outcomes.contains(at)) {
-      left.push_back(at);
-      to_evaluate.push_back(configurations[at]);
-    }
-  const std::string path = path_of(owner_.shard.index);
-  std::ofstream file = traces::write_plan_journal(path, journal);
+  for (const std::size_t at : left) to_evaluate.push_back(configurations[at]);
+  if (shard_.index > 0) options.progress = {};  // one bar is enough
   options.record = [&](std::size_t begin, std::span<const Outcome> outcomes) {
     for (const Outcome& outcome : outcomes) traces::add_outcome(file, left[begin++], outcome);
     if (!file.flush())
@@ -219,39 +147,51 @@ traces::PlanJournal JournaledSweep::run_shard(const std::vector<Configuration>& 
   };
   std::vector<Outcome> outcomes = sweep(to_evaluate, evaluate, options);
   for (std::size_t at = 0; at < left.size(); ++at)
-    journal.outcomes[left[at]] = std::move(outcomes[at]);
-  return journal;
+    known_.outcomes[left[at]] = std::move(outcomes[at]);
 }
 
-/// Every process tries this at its end; of those that find all shards complete, the one that
-/// succeeds in renaming the first journal shows the plan.
-std::optional<traces::PlanJournal> JournaledSweep::merge_launched() {
-  std::vector<std::string> paths;
-  for (std::size_t shard = 0; shard < owner_.shard.count; ++shard) paths.push_back(path_of(shard));
-  GatheredPlans all = gather_journals(paths);
+/// Every process of a launched sweep tries this at its end; of those that find all results, the one
+/// that succeeds in renaming the first journal shows the plan.
+bool JournaledSweep::take_plan(std::size_t configurations) {
+  for (std::size_t shard = 0; shard < shard_.count; ++shard) add(path_of(shard));
+  if (!find_missing(known_, configurations, {}).empty()) return false;
   std::error_code taken_already;
-  if (all.lack.empty()) std::filesystem::rename(paths[0], paths[0] + ".merged", taken_already);
-  is_last_ = all.lack.empty() && !taken_already;
-  return is_last_ ? std::optional(std::move(all.whole)) : std::nullopt;
+  std::filesystem::rename(path_of(0), path_of(0) + ".merged", taken_already);
+  is_last_ = !taken_already;
+  return is_last_;
 }
 
 std::optional<std::vector<Outcome>> JournaledSweep::run(
     const std::vector<Configuration>& configurations, const MakeEvaluate& evaluate,
     SweepOptions options) {
-  if (files_.whole) return complete(*std::move(files_.whole), configurations);
-  const traces::SweepShard& shard = owner_.shard;
-  if (shard.count == 1 && files_.journal.empty()) return sweep(configurations, evaluate, options);
-  owner_.configurations = configurations.size();
-  if (shard.index > 0) options.progress = {};  // one bar is enough
-  traces::PlanJournal own = run_shard(configurations, evaluate, std::move(options));
-  if (shard.count == 1) return complete(std::move(own), configurations);
-  if (launched_)
-    if (auto whole = merge_launched()) return complete(*std::move(whole), configurations);
-  print_message(
-      "bubblescope: shard {}/{} is in {}; {}\n", shard.index + 1, shard.count, path_of(shard.index),
-      launched_ ? "the last one to finish prints the plan"
-                : "'bubblescope plan --merge' and the files of all shards print the plan");
-  return {};
+  if (!has_journal()) return sweep(configurations, evaluate, options);
+  if (files_.parts.empty()) evaluate_shard(configurations, evaluate, std::move(options));
+  for (const std::string& part : files_.parts)
+    if (add(part) == 0)
+      throw Error(part + " is not there, or holds no results; run its shard again");
+  const std::size_t missing = find_missing(known_, configurations.size(), {}).size();
+  if (missing > 0 && !files_.parts.empty())
+    throw Error(
+        fmt::format("the files lack {} of {} results; give those of all shards, and run "
+                    "shards that did not end again: they resume",
+                    missing, configurations.size()));
+  if (launched_ ? !take_plan(configurations.size()) : missing > 0) {
+    print_message("bubblescope: shard {}/{} is in {}; {}\n", shard_.index + 1, shard_.count,
+                  path_of(shard_.index),
+                  launched_
+                      ? "the last one to finish prints the plan"
+                      : "'bubblescope plan --merge' and the files of all shards print the plan");
+    return {};
+  }
+  std::vector<Outcome> outcomes;
+  for (std::size_t at = 0; at < configurations.size(); ++at) {
+    Outcome& outcome = outcomes.emplace_back(std::move(known_.outcomes[at]));
+    if (!outcome.plan) continue;
+    const Shape shape = outcome.plan->configuration.shape;
+    outcome.plan->configuration = configurations[at];
+    outcome.plan->configuration.shape = shape;  // the rest is not in a journal
+  }
+  return outcomes;
 }
 
 void JournaledSweep::finish() const {
@@ -264,7 +204,7 @@ void JournaledSweep::finish() const {
     throw Error(Fault::kMachine, "the plan cannot be written; its shards are kept, run it again");
   }
   std::filesystem::remove(first + ".merged", ignored);
-  for (std::size_t shard = 1; shard < owner_.shard.count; ++shard)
+  for (std::size_t shard = 1; shard < shard_.count; ++shard)
     std::filesystem::remove(path_of(shard), ignored);
 }
 

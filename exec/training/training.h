@@ -10,6 +10,7 @@
 #include "exec/runtime/backend.h"
 #include "exec/runtime/processes.h"
 #include "exec/training/gradient_exchange.h"
+#include "exec/training/resumable_training.h"
 #include "exec/training/saved_forward_blob.h"
 #include "exec/training/serial_training.h"
 #include "exec/training/stage_messages.h"
@@ -40,11 +41,9 @@ class Training {
   /// the program's own optimizer steps did so.
   void finish_step();
 
-  /// Collects the results of all processes; every process must call it.
-  TrainingResult result() const;
-
-  /// The most bytes of activations that each rank has held; every process must call it.
-  std::vector<Bytes> peak_bytes() const;
+  // Every process must call these two:
+  TrainingResult result() const;          ///< of all processes
+  std::vector<Bytes> peak_bytes() const;  ///< the most activations that each rank has held
 
   /// The number of steps that were trained.
   std::int32_t steps() const { return static_cast<std::int32_t>(losses_.size()); }
@@ -53,6 +52,8 @@ class Training {
   Blob save() const;
   /// Throws Error if the bytes are not the state of a training like this one.
   void restore(std::span<const std::byte> bytes);
+  /// The Training must outlive it.
+  ResumableTraining resumable();
 
  private:
   void run(const WorkItem& item);
@@ -92,7 +93,6 @@ class Training {
   Bytes context_bytes(const Op& op) const;
   void free_context(const Op& op, std::int32_t last_slice);
   void sum_replicas();
-  bool keeps_last_gradients() const;
 
   const Schedule& schedule_;
   const Program& program_;

@@ -137,7 +137,8 @@ std::vector<traces::CheckpointManifest> Checkpoints::agree_on_candidates(std::in
 }
 
 /// A checksum detects damage, and not a state that another program wrote.
-void Checkpoints::restore_part(exec::Training& training, const traces::CheckpointManifest& manifest,
+void Checkpoints::restore_part(const exec::ResumableTraining& training,
+                               const traces::CheckpointManifest& manifest,
                                const std::string& state) const {
   const auto refuse = [&](const std::string& why) {
     throw Error(fmt::format("{}/{}: {}; give another folder to begin again", options_.folder,
@@ -154,7 +155,8 @@ void Checkpoints::restore_part(exec::Training& training, const traces::Checkpoin
 }
 
 /// Returns false, and prints why, if a process cannot read its part.
-bool Checkpoints::restore(exec::Training& training, const traces::CheckpointManifest& manifest) {
+bool Checkpoints::restore(const exec::ResumableTraining& training,
+                          const traces::CheckpointManifest& manifest) {
   std::string state;
   bool is_whole = true;
   const std::vector<exec::Blob> results = gather_results([&](exec::BlobWriter& writer) {
@@ -176,7 +178,7 @@ bool Checkpoints::restore(exec::Training& training, const traces::CheckpointMani
   return is_whole;
 }
 
-std::int32_t Checkpoints::begin(exec::Training& training, std::int32_t total) {
+std::int32_t Checkpoints::begin(const exec::ResumableTraining& training, std::int32_t total) {
   const std::vector<traces::CheckpointManifest> candidates = agree_on_candidates(total);
   for (const traces::CheckpointManifest& manifest : candidates) {
     if (!restore(training, manifest)) continue;
@@ -194,7 +196,7 @@ std::int32_t Checkpoints::begin(exec::Training& training, std::int32_t total) {
   return 0;
 }
 
-void Checkpoints::save_if_due(const exec::Training& training) {
+void Checkpoints::save_if_due(const exec::ResumableTraining& training) {
   const std::int32_t step = training.steps();
   if (step % options_.every != 0) return;
   const Nanos begin = exec::read_monotonic_clock();

@@ -9,7 +9,7 @@ namespace {
 
 /// The fields whose flags have their names, each between blanks.
 constexpr std::string_view kFields =
-    " activity all_ranks arrivals assume attention backend cap costs cp dp ep etp explain "
+    " activity all_ranks arrivals assume attention backend cap costs cp dp ep epilogue etp explain "
     "first_layers format fsdp gpu grad_reduction graph hidden_size in_flight inject last_layers "
     "layers_per_stage layout layout_costs length_jitter lengths lose lowering max_input "
     "mem micro_batch_size "

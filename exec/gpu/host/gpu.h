@@ -85,6 +85,9 @@ class GpuRuntime {
   void spin(const BubblescopeSpin& spin, void* stream) const;
   void launch(const KernelLaunch& launch, void* stream) const;
   void multiply(const GpuHandle& blas_handle, const BubblescopeGemm& gemm, void* stream) const;
+  std::int64_t blas_version(const GpuHandle& blas_handle) const {
+    return calls_.blas_version(blas_handle.get());
+  }
   bool can_multiply(const GpuHandle& blas_handle, const BubblescopeGemm& gemm) const;
 
  private:

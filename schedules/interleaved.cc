@@ -1,6 +1,7 @@
 // Interleaved 1F1B: v chunks per rank divide the bubble by v, for v times the messages. Narayanan
 // et al., "Efficient Large-Scale Language Model Training on GPU Clusters", 2021.
 #include <algorithm>
+#include <utility>
 
 #include "schedules/chunk_cost.h"
 #include "schedules/pytorch_cells.h"
@@ -27,14 +28,27 @@ RankOrder virtual_cells(const ScheduleRequest& request, std::int32_t rank, const
                                .cooldown = 2 * visits - warmup});
 }
 
+/// Marks every forward behind the warm-up and the backward that follows it as a pair.
+RankOrder pair_turns(RankOrder ops, std::int64_t warmup) {
+  for (auto at = static_cast<std::size_t>(warmup); at + 1 < ops.size(); at += 2) {
+    if (ops[at].kind != OpKind::kForward || ops[at + 1].kind == OpKind::kForward) break;
+    ops[at].pairing = Pairing::kFirst;
+    ops[at + 1].pairing = Pairing::kSecond;
+  }
+  return ops;
+}
+
 Schedule build_interleaved(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   Schedule schedule;
   schedule.rank_of_stage = loop_placement(shape.ranks, shape.chunks);
   const std::int32_t group_size = find_groups(request).size;
-  for (std::int32_t rank = 0; rank < shape.ranks; ++rank)
-    schedule.order.push_back(alternate(make_virtual_visits(shape, group_size, rank),
-                                       count_virtual_warmup(request, rank, kWarmupSteps)));
+  for (std::int32_t rank = 0; rank < shape.ranks; ++rank) {
+    const std::int64_t warmup = count_virtual_warmup(request, rank, kWarmupSteps);
+    RankOrder ops = alternate(make_virtual_visits(shape, group_size, rank), warmup);
+    if (request.moe_overlap && request.pairs_turns) ops = pair_turns(std::move(ops), warmup);
+    schedule.order.push_back(std::move(ops));
+  }
   if (request.profile == Profile::kPytorch)
     for (std::int32_t rank = 0; rank < shape.ranks; ++rank)
       schedule.posted.push_back(virtual_cells(request, rank, schedule.order[rank]));

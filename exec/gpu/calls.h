@@ -84,6 +84,7 @@ struct BubblescopeGpu {
   const char* (*create_blas_handle)(std::int32_t device, std::int32_t multiprocessors,
                                     void** handle);
   void (*release_blas_handle)(void* blas_handle);
+  std::int64_t (*blas_version)(void* blas_handle);  ///< 130100 for 13.1.0; never fails
   const char* (*multiply)(void* blas_handle, const BubblescopeGemm* gemm, void* stream);
   /// Tells whether the library supports a GEMM with its epilogue. Chooses the algorithm, and
   /// enqueues nothing.

@@ -23,6 +23,7 @@ Job start_nccl_job(const NcclPlace& place, const JobRequest& job, BackendRequest
   if (NcclTraining* const training = backend->training()) {
     started.after_step = [training] { training->finish_step(); };
     started.result = [training] { return training->result(); };
+    started.resumable = training->resumable();
     started.epilogues = [training] { return training->epilogues(); };
     started.peak_bytes = [training] { return training->peak_bytes(); };
   }

@@ -30,6 +30,7 @@ class NcclTraining {
   void finish_step() { training_.finish_step(); }
   TrainingResult result() const;
   std::vector<Bytes> peak_bytes() const;
+  ResumableTraining resumable() { return training_.resumable(); }
   /// The epilogues that any rank used, each once.
   std::vector<EpilogueUse> epilogues() const;
 

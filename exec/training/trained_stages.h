@@ -8,6 +8,7 @@
 
 #include "exec/runtime/blob.h"
 #include "exec/runtime/processes.h"
+#include "exec/training/resumable_training.h"
 #include "exec/training/serial_training.h"
 #include "exec/training/stage_replicas.h"
 #include "exec/training/stage_state.h"
@@ -75,6 +76,8 @@ class TrainedStages {
   Blob save() const;
   /// Throws Error if the bytes are not the state of a training like this one.
   void restore(std::span<const std::byte> bytes);
+  /// The TrainedStages must outlive it.
+  ResumableTraining resumable();
 
  private:
   void make_replica(StageReplica replica);
@@ -84,7 +87,6 @@ class TrainedStages {
   }
   void update(StageReplica replica);
   void sum_replicas();
-  bool keeps_last_gradients() const;
 
   const Schedule& schedule_;
   const Processes& processes_;

@@ -80,8 +80,7 @@ TrainingIdentity identify_training(const Schedule& schedule, const Program& prog
       {"`training_optimizer`", optimizer_name(options.optimizer.kind)},
       {"learning rate", text(options.optimizer.learning_rate)},
       {"`seed`", text(options.seed)},
-      {"processes", text(processes.count())},
-      {"products by", gemm_library()}};
+      {"processes", text(processes.count())}};
 }
 
 std::string describe_differences(const TrainingIdentity& there, const TrainingIdentity& here) {

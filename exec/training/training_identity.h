@@ -17,6 +17,7 @@ namespace bubblescope::exec {
 /// {"`hidden_size`", "32"}.
 using TrainingIdentity = std::vector<std::pair<std::string, std::string>>;
 
+/// Without what computes, see ResumableTraining.
 TrainingIdentity identify_training(const Schedule& schedule, const Program& program,
                                    const TrainingOptions& options, const Processes& processes);
 

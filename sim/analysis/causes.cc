@@ -129,13 +129,15 @@ std::optional<double> correlation(std::span<const ReplicatedStep> steps) {
 /// Collects causes by replaying with each of them removed.
 class CauseFinder {
  public:
-  explicit CauseFinder(std::span<const ReplicatedStep> steps)
-      : steps_(steps), replayed_(replay_steps(steps, Waiting::kDropped, as_measured)) {}
+  explicit CauseFinder(const CoupledSteps& coupled)
+      : coupled_(coupled),
+        steps_(coupled.steps()),
+        replayed_(coupled.replay(Waiting::kDropped, as_measured)) {}
 
   double replayed() const { return mean_of(replayed_); }
 
   void add(const Cause& cause, const Mend& mend) {
-    compare(cause, replayed_, replay_steps(steps_, Waiting::kDropped, mend));
+    compare(cause, replayed_, coupled_.replay(Waiting::kDropped, mend));
   }
 
   void find_unequal_work() {
@@ -159,8 +161,8 @@ class CauseFinder {
   /// Gaps make the steps longer than their replay, so they have a baseline of their own.
   void find_gaps() {
     const auto replay_with = [&](Gaps gaps) {
-      return replay_steps(steps_, Waiting::kDropped,
-                          [gaps](const ReplicatedStep& step) { return with_gaps(step, gaps); });
+      return coupled_.replay(Waiting::kDropped,
+                             [gaps](const ReplicatedStep& step) { return with_gaps(step, gaps); });
     };
     const std::vector<double> all = replay_with(Gaps::kAll);
     Cause launch{CauseKind::kLaunch};
@@ -244,6 +246,7 @@ class CauseFinder {
     };
   }
 
+  const CoupledSteps& coupled_;
   std::span<const ReplicatedStep> steps_;
   std::vector<double> replayed_;
   std::vector<Cause> causes_;
@@ -251,12 +254,14 @@ class CauseFinder {
 
 }  // namespace
 
-CauseReport find_causes(std::span<const ReplicatedStep> steps) {
+CauseReport find_causes(std::span<const ReplicatedStep> steps,
+                        std::span<const std::vector<OuterWork>> works) {
   CauseReport report;
   // If messages leave some time after their op ended, only the waiting time keeps the replay as
   // long as the measured step. Without it, the replay says nothing about causes.
-  const double as_it_was = mean_of(replay_steps(steps, Waiting::kKept, as_measured));
-  CauseFinder finder(steps);
+  const CoupledSteps coupled(steps, works);
+  const double as_it_was = mean_of(coupled.replay(Waiting::kKept, as_measured));
+  CauseFinder finder(coupled);
   report.is_known = std::abs(finder.replayed() - as_it_was) <= kMaxDropped * as_it_was;
   report.replayed = std::llround(finder.replayed());
   if (!report.is_known) return report;

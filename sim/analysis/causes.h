@@ -1,8 +1,9 @@
 // Ranks the causes of long steps by the time that removing each of them would save.
 //
 // Every measured step is replayed with one cause removed: some ops get other durations, all others
-// keep theirs, and the step ends with the slowest of its data-parallel replicas. Where work can
-// only be moved to other ops, the total stays the same:
+// keep theirs. The step ends with the slowest of its data-parallel replicas, and replicas wait for
+// each other in the collectives around the ops where these are known (sim/analysis/
+// coupled_replay.h). Where work can only be moved to other ops, the total stays the same:
 //   worker            A worker is slower than its stage in other replicas. Its ops speed up by the
 //                     ratio of the medians. With one replica, a slow rank cannot be told from a
 //                     large stage.
@@ -67,8 +68,9 @@ struct CauseReport {
 };
 
 /// Requires at least one step. All steps must have the same number of replicas, which run the same
-/// stages.
-CauseReport find_causes(std::span<const ReplicatedStep> steps);
+/// stages. `works`: per step, what runs besides the ops; empty where that is not known.
+CauseReport find_causes(std::span<const ReplicatedStep> steps,
+                        std::span<const std::vector<OuterWork>> works = {});
 
 /// The collectives around the ops, where whole steps were replayed: what hiding each would save.
 std::vector<Cause> find_exposed_works(const SlowdownReport& slowdown);

@@ -26,6 +26,19 @@ void drop_waiting(const ObservedStep& step, Durations& durations) {
   }
 }
 
+/// The durations of a job's instructions. Those of one replica stand in their order.
+Durations with_mended(const JobProgram& job, const std::vector<Durations>& mended) {
+  Durations durations = job.durations;
+  std::vector<std::size_t> next(mended.size(), 0);
+  for (std::size_t id = 0; id < durations.size(); ++id) {
+    const InstructionOwner& owner = job.parts[id];
+    if (owner.kind >= kOpKinds) continue;
+    const auto replica = static_cast<std::size_t>(owner.replica);
+    durations[id] = mended[replica][next[replica]++];
+  }
+  return durations;
+}
+
 }  // namespace
 
 std::vector<Durations> as_measured(const ReplicatedStep& step) {
@@ -34,18 +47,21 @@ std::vector<Durations> as_measured(const ReplicatedStep& step) {
   return durations;
 }
 
-std::vector<double> replay_steps(std::span<const ReplicatedStep> steps, Waiting waiting,
-                                 const Mend& mend) {
+CoupledSteps::CoupledSteps(std::span<const ReplicatedStep> steps,
+                           std::span<const std::vector<OuterWork>> works)
+    : steps_(steps), programs_(make_job_programs(steps, works, collect_names(works))) {}
+
+std::vector<double> CoupledSteps::replay(Waiting waiting, const Mend& mend) const {
   std::vector<double> times;
-  for (const ReplicatedStep& step : steps) {
+  for (std::size_t at = 0; at < steps_.size(); ++at) {
+    const ReplicatedStep& step = steps_[at];
     std::vector<Durations> durations = mend(step);
-    Nanos longest = 0;
-    for (std::size_t replica = 0; replica < step.size(); ++replica) {
-      if (waiting == Waiting::kDropped) drop_waiting(step[replica], durations[replica]);
-      longest =
-          std::max(longest, compute_makespan(simulate(step[replica].program, durations[replica])));
-    }
-    times.push_back(static_cast<double>(longest));
+    if (waiting == Waiting::kDropped)
+      for (std::size_t replica = 0; replica < step.size(); ++replica)
+        drop_waiting(step[replica], durations[replica]);
+    const JobProgram& job = programs_[at];
+    const Durations mended = with_mended(job, durations);
+    times.push_back(static_cast<double>(compute_makespan(simulate(job.program, mended))));
   }
   return times;
 }

@@ -1,4 +1,6 @@
-// Replays steps with some durations changed; a step takes as long as its slowest replica.
+// Replays whole steps with some durations changed. A step ends with its slowest replica; where the
+// works around the ops are known (sim/analysis/job_program.h), they run as well, and replicas wait
+// for each other in their collectives.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "sim/analysis/slowdown.h"
+#include "sim/analysis/job_program.h"
 
 namespace bubblescope::inline sim {
 
@@ -23,9 +25,22 @@ std::vector<Durations> as_measured(const ReplicatedStep& step);
 /// Returns the durations of every replica of a step, with something changed.
 using Mend = std::function<std::vector<Durations>(const ReplicatedStep& step)>;
 
-/// The time of every step when its replicas are replayed with mended durations.
-std::vector<double> replay_steps(std::span<const ReplicatedStep> steps, Waiting waiting,
-                                 const Mend& mend);
+/// All replicas of every step. Refers to the steps.
+class CoupledSteps {
+ public:
+  /// `works`: per step, what runs besides the ops; empty where that is not known.
+  explicit CoupledSteps(std::span<const ReplicatedStep> steps,
+                        std::span<const std::vector<OuterWork>> works = {});
+
+  std::span<const ReplicatedStep> steps() const { return steps_; }
+
+  /// The time of every step when its replicas are replayed with mended durations.
+  std::vector<double> replay(Waiting waiting, const Mend& mend) const;
+
+ private:
+  std::span<const ReplicatedStep> steps_;
+  std::vector<JobProgram> programs_;  ///< [step]
+};
 
 double mean_of(const std::vector<double>& times);
 

@@ -238,4 +238,17 @@ std::optional<JobProgram> make_job_program(const ReplicatedStep& step,
   return JobBuilder(step, names).build(works);
 }
 
+std::vector<JobProgram> make_job_programs(std::span<const ReplicatedStep> steps,
+                                          std::span<const std::vector<OuterWork>> works,
+                                          std::span<const std::string> names) {
+  std::vector<JobProgram> programs;
+  for (std::size_t at = 0; at < steps.size(); ++at) {
+    std::optional<JobProgram> made = make_job_program(
+        steps[at], works.empty() ? std::span<const OuterWork>{} : works[at], names);
+    if (!made) return make_job_programs(steps, {}, {});
+    programs.push_back(*std::move(made));
+  }
+  return programs;
+}
+
 }  // namespace bubblescope::inline sim

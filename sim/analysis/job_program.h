@@ -63,4 +63,10 @@ std::optional<JobProgram> make_job_program(const ReplicatedStep& step,
                                            std::span<const OuterWork> works,
                                            std::span<const std::string> names);
 
+/// The Programs of all steps. `works`: per step, what runs besides the ops; empty where that is not
+/// known. Without works if workers run the same collectives in different orders.
+std::vector<JobProgram> make_job_programs(std::span<const ReplicatedStep> steps,
+                                          std::span<const std::vector<OuterWork>> works,
+                                          std::span<const std::string> names);
+
 }  // namespace bubblescope::inline sim

@@ -85,6 +85,20 @@ std::vector<Nanos> sum_launch_gaps(std::span<const ReplicatedStep> steps) {
   return sums;
 }
 
+std::vector<double> find_standstill(std::span<const ReplicatedStep> steps) {
+  std::vector<double> gaps(static_cast<std::size_t>(steps.front().front().program.ranks), 0);
+  double all = 0;
+  for (const ReplicatedStep& step : steps)
+    for (const ObservedStep& replica : step) {
+      all += static_cast<double>(compute_makespan(replica.timeline));
+      for_each_gap(replica, [&](InstructionId, const Instruction& one, Nanos gap, bool) {
+        gaps[static_cast<std::size_t>(one.rank)] += static_cast<double>(gap);
+      });
+    }
+  for (double& of_rank : gaps) of_rank = all > 0 ? of_rank / all : 0;
+  return gaps;
+}
+
 std::int64_t count_pauses(std::span<const ReplicatedStep> steps) {
   std::int64_t count = 0;
   for (const ReplicatedStep& step : steps)

@@ -26,20 +26,6 @@ struct JobSteps {
   bool has_works = false;
 };
 
-/// The Programs with works; without them where workers disagree about their order.
-std::vector<JobProgram> make_programs(std::span<const ReplicatedStep> steps,
-                                      std::span<const std::vector<OuterWork>> works,
-                                      std::span<const std::string> names) {
-  std::vector<JobProgram> programs;
-  for (std::size_t at = 0; at < steps.size(); ++at) {
-    std::optional<JobProgram> made = make_job_program(
-        steps[at], works.empty() ? std::span<const OuterWork>{} : works[at], names);
-    if (!made) return make_programs(steps, {}, {});
-    programs.push_back(*std::move(made));
-  }
-  return programs;
-}
-
 /// The kinds whose fixed duration is a median, because it includes waiting now and then.
 std::vector<bool> find_communicating(std::span<const std::vector<OuterWork>> works,
                                      const std::vector<std::string>& names) {
@@ -58,7 +44,7 @@ JobSteps make_job_steps(std::span<const ReplicatedStep> steps,
                         std::span<const std::vector<OuterWork>> works) {
   JobSteps job;
   job.names = collect_names(works);
-  job.programs = make_programs(steps, works, job.names);
+  job.programs = make_job_programs(steps, works, job.names);
   std::vector<std::vector<Nanos>> durations(kOpKinds + job.names.size());
   for (const JobProgram& one : job.programs)
     for (std::size_t id = 0; id < one.parts.size(); ++id) {

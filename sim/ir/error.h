@@ -15,7 +15,12 @@ enum class Fault : std::uint8_t {
   kProblem,  ///< the schedule or configuration has a problem (exit 1)
   kUsage,    ///< bad usage or unreadable input (exit 2)
   kMachine,  ///< the machine failed: disk full, no GPU, a rank died (exit 3)
+  kMemory,   ///< the machine failed because a device is out of memory (exit 3)
 };
+
+constexpr bool is_of_machine(Fault fault) {
+  return fault == Fault::kMachine || fault == Fault::kMemory;
+}
 
 /// The only exception type. Its message is one line: what, where and what to do. Thrown once,
 /// caught in main.

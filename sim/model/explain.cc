@@ -168,6 +168,18 @@ std::string collectives_text(const ModelOnDevices& on) {
          dispatch_text(on);
 }
 
+std::string parts_text(const ModelOnDevices& on) {
+  std::string text =
+      "parts: a layer's attention, network and exposed collectives, one after the other in ops "
+      "that "
+      "run alone";
+  if (!on.parts->pair_order) return text;
+  return text + "; those of an overlapped pair interleave" +
+         (on.parts->pair_order->name.empty() ? " in the given order"
+                                             : " in the order " + on.parts->pair_order->name) +
+         ", and a collective takes its SMs from the compute beside it";
+}
+
 std::string activations_text(const Parallelism& parallel) {
   return std::string("activations: 16 bits, tensor by tensor (arXiv 2205.05198)") +
          (parallel.pytorch ? ", logits as PyTorch's cross-entropy holds them" : "") +
@@ -177,7 +189,11 @@ std::string activations_text(const Parallelism& parallel) {
 
 }  // namespace
 
-std::string describe_model(const ModelOnDevices& on) { return on.name + ", " + parallel_text(on); }
+std::string describe_model(const ModelOnDevices& on) {
+  std::string text = on.name + ", " + parallel_text(on);
+  if (on.parts) text += ", ops in parts";
+  return text;
+}
 
 std::vector<std::string> explain(const ModelOnDevices& on) {
   const CostAssumptions& assumed = on.assumptions;
@@ -206,6 +222,7 @@ std::vector<std::string> explain(const ModelOnDevices& on) {
       states_text(on),
       activations_text(on.parallel),
   };
+  if (on.parts) lines.push_back(parts_text(on));
   for (const std::string& source : on.sources) lines.push_back("source: " + source);
   return lines;
 }

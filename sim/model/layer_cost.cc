@@ -130,10 +130,9 @@ CastNumbers cast_numbers(const Transformer& model, std::int64_t layer) {
 /// Numbers moved by two norms (read and written), two residuals, and splitting and merging heads.
 /// GPT style adds biases beside the GEMMs, and dropout with a one-byte mask in the residual's
 /// kernel. Gated models add rotary positions and a fused kernel over three tensors.
-MovedNumbers moved_forward(const Transformer& model, std::int64_t layer) {
+MovedNumbers moved_forward(const Transformer& model, double inner) {
   const auto hidden = static_cast<double>(model.hidden);
   const HeadWidths heads = widths_of(model);
-  const double inner = inner_width(model, layer);
   const double around = (model.dropout ? 11 : 10) * hidden;
   if (model.gated)
     return {around, 2 * (heads.queries + heads.keys) + 2 * heads.queries + 3 * inner};
@@ -142,10 +141,9 @@ MovedNumbers moved_forward(const Transformer& model, std::int64_t layer) {
 
 /// The gradient of a norm reads two tensors and writes one, that of a residual adds two, that of an
 /// activation reads two and writes one, and that of a bias is a sum.
-MovedNumbers moved_backward(const Transformer& model, std::int64_t layer) {
+MovedNumbers moved_backward(const Transformer& model, double inner) {
   const auto hidden = static_cast<double>(model.hidden);
   const HeadWidths heads = widths_of(model);
-  const double inner = inner_width(model, layer);
   const double around = (model.dropout ? 17 : 12) * hidden;
   const double together = 2 * heads.all + 2 * heads.queries;
   if (model.gated) return {around, together + 2 * (heads.queries + heads.keys) + 5 * inner};
@@ -238,7 +236,8 @@ double recompute_time(const ModelOnDevices& on, const LayerTimer& timer, const P
   if (on.parallel.recompute == Recompute::kFull)
     return forward - not_recomputed_time(on, timer, layer);
   if (on.parallel.pytorch)
-    return gemms.forward / 2 + timer.elementwise(moved_forward(on.model, layer));
+    return gemms.forward / 2 +
+           timer.elementwise(moved_forward(on.model, inner_width(on.model, layer)));
   if (on.model.latent && on.parallel.flash_attention) return up_projection_times(on, timer).forward;
   return timer.core_forward() + timer.scores(score_bytes_forward(on.model));
 }
@@ -263,18 +262,36 @@ PhaseTimes estimate_layer_times(const ModelOnDevices& on, std::int64_t layer) {
   const CastNumbers casts = cast_numbers(on.model, layer);
   const double waits = exposed_waits(on, timer, layer);
   const ExpertMoves moves = expert_moves(on, timer, layer);
+  const double inner = inner_width(on.model, layer);
   PhaseTimes times;
   times.forward = gemms.forward + timer.core_forward() +
                   timer.scores(score_bytes_forward(on.model)) + timer.cast(casts.forward) +
-                  timer.elementwise(moved_forward(on.model, layer)) + moves.forward +
+                  timer.elementwise(moved_forward(on.model, inner)) + moves.forward +
                   timer.launches(1) + waits;
   times.input_grad = gemms.input_grad + timer.core_backward() +
                      timer.scores(score_bytes_backward(on.model)) + timer.cast(casts.backward) +
-                     timer.elementwise(moved_backward(on.model, layer)) + moves.backward +
+                     timer.elementwise(moved_backward(on.model, inner)) + moves.backward +
                      timer.launches(1) + waits + timer.regather_time();
   times.weight_grad = gemms.weight_grad + timer.launches(4 / on.assumptions.forward_kernels);
   times.input_grad += recompute_time(on, timer, gemms, layer, times.forward);
   return times;
+}
+
+PhaseTimes estimate_attention_times(const ModelOnDevices& on) {
+  const LayerTimer timer(on);
+  const PhaseTimes gemms = attention_gemm_times(on, timer);
+  const auto hidden = static_cast<double>(on.model.hidden);
+  const HeadWidths heads = widths_of(on.model);
+  const auto moved = [&timer](MovedNumbers numbers) {
+    numbers.around /= 2;  // one norm and one residual of two
+    return timer.elementwise(numbers);
+  };
+  const double launches = timer.launches(0.5);
+  return {gemms.forward + timer.core_forward() + timer.scores(score_bytes_forward(on.model)) +
+              timer.cast({hidden, heads.queries}) + moved(moved_forward(on.model, 0)) + launches,
+          gemms.input_grad + timer.core_backward() + timer.scores(score_bytes_backward(on.model)) +
+              timer.cast({hidden, heads.all}) + moved(moved_backward(on.model, 0)) + launches,
+          gemms.weight_grad + timer.launches(2 / on.assumptions.forward_kernels)};
 }
 
 PhaseTimes estimate_embedding_times(const ModelOnDevices& on) {

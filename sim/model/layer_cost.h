@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "sim/model/cost_assumptions.h"
 #include "sim/model/gpu.h"
+#include "sim/model/pair_order.h"
 #include "sim/model/parallelism.h"
 #include "sim/model/transformer.h"
 
@@ -27,6 +29,12 @@ struct PhaseTimes {
   friend PhaseTimes operator+(PhaseTimes left, const PhaseTimes& right) { return left += right; }
 };
 
+/// How ops of a model are parts on lanes (model_parts.h).
+struct PartsOfModel {
+  /// In which the two ops of an overlapped pair interleave; nullopt: one runs after the other.
+  std::optional<PairOrder> pair_order = {};
+};
+
 /// A model on devices: the input of all functions below.
 struct ModelOnDevices {
   Transformer model;
@@ -44,7 +52,8 @@ struct ModelOnDevices {
   /// What a user changed and no published run had: "--assume cast_bytes", "a slow rank".
   std::vector<std::string> replaced = {};
 
-  bool trains = true;  ///< otherwise the schedule has forwards alone
+  std::optional<PartsOfModel> parts = {};  ///< nullopt: ops are whole
+  bool trains = true;                      ///< otherwise the schedule has forwards alone
   /// Whether memory over time has what is being sent, and what UNSHARDs gather, so that no buffers
   /// are counted for them.
   bool counts_sends = false;
@@ -72,6 +81,9 @@ PhaseTimes apply_host_limit(const ModelOnDevices& on, PhaseTimes times, std::int
 /// in I and in W. The core of attention has no weights: its whole backward is in I, and so is
 /// recomputation.
 PhaseTimes estimate_layer_times(const ModelOnDevices& on, std::int64_t layer);
+/// What attention computes of it, with a half of the norms, residuals and launches; without
+/// recomputation.
+PhaseTimes estimate_attention_times(const ModelOnDevices& on);
 PhaseTimes estimate_embedding_times(const ModelOnDevices& on);
 PhaseTimes estimate_head_times(const ModelOnDevices& on);
 /// All multi-token prediction modules.

@@ -19,6 +19,19 @@ std::vector<std::size_t> find_last_parts(const OpParts& op) {
   return last;
 }
 
+OpParts make_series(OpParts op) {
+  for (std::size_t at = 0; at < op.parts.size(); ++at) {
+    OpPart& part = op.parts[at];
+    part.after.clear();
+    part.after_previous_layer.clear();
+    if (at > 0)
+      part.after = {at - 1};
+    else
+      part.after_previous_layer = {op.parts.size() - 1};
+  }
+  return op;
+}
+
 OpParts divide_parts(OpParts op, std::int32_t slices, std::int32_t slice) {
   for (OpPart& part : op.parts)
     for (Nanos& time : part.times) time = part_of(time, slices, slice);

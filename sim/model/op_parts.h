@@ -27,11 +27,14 @@ struct PartLaneKind {
 };
 
 /// All kinds of lanes. A new kind is one more entry here.
-inline constexpr std::array<PartLaneKind, 4> kPartLanes{{
+inline constexpr std::array<PartLaneKind, 7> kPartLanes{{
     {"compute", "GEMMs, attention and all else that computes"},
     {"tensor", "collectives of the tensor-parallel group"},
     {"expert", "dispatch and combine: the all-to-all of the expert-parallel group"},
     {"copy", "copies from and to another memory"},
+    {"context", "exchanges of keys and values in the context-parallel group"},
+    {"data", "weights gathered and gradients reduced in the data-parallel group"},
+    {"message", "messages between pipeline ranks that their sender waits for"},
 }};
 
 /// Index into kPartLanes.
@@ -71,6 +74,9 @@ struct OpParts {
 
 /// The indices of the parts that no other part of their layer waits for.
 std::vector<std::size_t> find_last_parts(const OpParts& op);
+
+/// The same parts, each of which waits for the one before it.
+OpParts make_series(OpParts op);
 
 /// The share of one slice in all parts.
 OpParts divide_parts(OpParts op, std::int32_t slices, std::int32_t slice);

@@ -14,21 +14,31 @@ namespace {
 
 struct KnownPairOrder {
   std::string_view name;
-  std::string_view words;  ///< "B.combine F.attn | B.mlp ..."
+  std::string_view words;  ///< of one layer: "B.combine F.attn | B.mlp ..."
 };
+
+/// Parts of models that stand before and behind a layer in every known order; most are in the first
+/// or the last layer of a stage alone.
+constexpr std::string_view kBeforeLayer =
+    "F.gather B.gather F.embedding B.head B.recompute B.recompute_tensor B.recompute_context "
+    "B.recompute_expert ";
+constexpr std::string_view kBehindLayer =
+    " F.head F.rest F.send B.embedding B.rest B.reduce B.send";
 
 /// A new order is one more entry.
 constexpr std::array<KnownPairOrder, 3> kPairOrders{{
     // DeepSeek-V3's DualPipe: three windows per layer.
     {"dualpipe",
-     "B.combine F.attn | B.mlp F.dispatch B.dispatch B.mlp_w F.mlp | B.attn B.attn_w F.combine |"},
+     "B.combine F.context F.attn | B.mlp F.attn_reduce F.dispatch B.dispatch B.mlp_reduce B.mlp_w "
+     "F.mlp | B.attn B.attn_w F.combine F.mlp_reduce B.context B.attn_reduce |"},
     // Megatron-Core's 1F1B with overlapped all-to-all.
     {"megatron",
-     "B.combine F.attn B.mlp F.dispatch B.mlp_w B.dispatch F.mlp F.combine B.attn B.attn_w"},
+     "B.combine F.context F.attn F.attn_reduce B.mlp F.dispatch B.mlp_w B.dispatch B.mlp_reduce "
+     "F.mlp F.combine B.attn B.attn_w F.mlp_reduce B.context B.attn_reduce"},
     // After STP (our reading): tensor-parallel collectives of each op beside compute of the other.
     {"braid",
-     "F.attn B.mlp F.attn_reduce F.mlp B.mlp_reduce B.attn F.mlp_reduce B.attn_reduce B.mlp_w "
-     "B.attn_w"},
+     "B.combine F.context F.attn B.mlp F.attn_reduce F.dispatch B.dispatch F.mlp B.mlp_reduce "
+     "F.combine B.attn F.mlp_reduce B.context B.attn_reduce B.mlp_w B.attn_w"},
 }};
 
 }  // namespace
@@ -58,7 +68,8 @@ PairOrder find_pair_order(std::string_view name) {
   std::string names;
   for (const KnownPairOrder& known : kPairOrders) {
     if (known.name == name) {
-      std::istringstream words{std::string(known.words)};
+      std::istringstream words{std::string(kBeforeLayer) + std::string(known.words) +
+                               std::string(kBehindLayer)};
       PairOrder order = parse_pair_order({std::istream_iterator<std::string>(words), {}});
       order.name = name;
       return order;

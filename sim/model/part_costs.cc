@@ -2,6 +2,7 @@
 #include "sim/model/part_costs.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "sim/ir/error.h"
 #include "sim/ir/op_kinds.h"
@@ -40,7 +41,15 @@ class RunCollector {
   }
 
   OpParts parts_of(const Op& op) const {
-    return divide_parts(table_.of_stage(op.stage).of(op.kind), schedule_.shape.slices, op.slice);
+    const OpParts& given = table_.of_stage(op.stage).of(op.kind);
+    if (table_.per_slice) return given;
+    return divide_parts(given, schedule_.shape.slices, op.slice);
+  }
+
+  PartRun run_alone(const Op& op) const {
+    OpParts parts = parts_of(op);
+    if (table_.series_alone) parts = make_series(std::move(parts));
+    return run_parts(parts, table_.contention);
   }
 
   void add(const RunKey& key, PartRun run) {
@@ -61,7 +70,7 @@ class RunCollector {
         same.stage %= given;
         const auto shared = costs_.run_of.find(key_of(same));
         if (shared == costs_.run_of.end())
-          add(key_of(op), run_parts(parts_of(op), table_.contention));
+          add(key_of(op), run_alone(op));
         else
           costs_.run_of.emplace(key_of(op), shared->second);
       }

@@ -53,6 +53,9 @@ struct PartCosts {
 struct PartTable {
   std::vector<StageParts> stages = {};  ///< empty: no op has parts
   LaneContention contention = {};
+  bool per_slice = false;  ///< parts are those of one slice, instead of the whole sequence
+  /// Whether ops outside of pairs run their parts one after the other, as in eager execution.
+  bool series_alone = false;
 
   const StageParts& of_stage(std::int32_t stage) const {
     return stages[static_cast<std::size_t>(stage) % stages.size()];

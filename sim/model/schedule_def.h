@@ -52,6 +52,8 @@ struct ScheduleRequest {
   /// One more forward before the first backward, so that the two ops of a turn are independent and
   /// the expert exchange of one hides behind the other (Megatron-LM's combined 1F1B).
   bool moe_overlap = false;
+  /// With it, whether the two ops of a turn are an overlapped pair.
+  bool pairs_turns = false;
   /// Ranks that share each stage; empty: one rank for every stage.
   std::vector<std::int32_t> replicas = {};
   /// Maximum micro-batches in flight per rank of the first stage; empty: NOAM, which just fills the

@@ -1,6 +1,7 @@
 // Looks through the Config for what no published run had.
 #include "sim/predict/departures.h"
 
+#include <algorithm>
 #include <variant>
 
 namespace bubblescope::inline sim {
@@ -14,6 +15,18 @@ bool ends_differently(const Schedule& schedule, const Config& config) {
   const UpdateOptions usual = choose_model_update(schedule);
   const UpdateOptions& chosen = config.lower.update;
   return chosen.optimizer != usual.optimizer || chosen.reduction != usual.reduction;
+}
+
+/// Whether the ops of pairs interleave by their parts.
+bool interleaves_pairs(const Schedule& schedule, const Config& config) {
+  const auto* const model = std::get_if<ModelCosts>(&config.costs);
+  if (model == nullptr || !model->on.parts || !model->on.parts->pair_order ||
+      config.lower.overlap == Overlap::kSerial)
+    return false;
+  return std::any_of(schedule.order.begin(), schedule.order.end(), [](const RankOrder& ops) {
+    return std::any_of(ops.begin(), ops.end(),
+                       [](const Op& op) { return op.pairing != Pairing::kAlone; });
+  });
 }
 
 bool waits_for_messages(const LowerOptions& lower) {
@@ -33,6 +46,7 @@ std::vector<std::string> find_departures(const Schedule& schedule, const Config&
       {"micro-batches that arrive during the step", !config.arrivals.empty()},
       {"another end of the step than training has", ends_differently(schedule, config)},
       {"a schedule without flushes", !schedule.weights.empty()},
+      {"overlapped pairs whose parts interleave", interleaves_pairs(schedule, config)},
       {"offloaded activations", config.moves.offload.has_value()},
       {"ranks that wait for their sends", waits_for_messages(config.lower)},
   };

@@ -89,6 +89,7 @@ void expect_lengths(const ModelOnDevices& on, const Schedule& schedule) {
         fmt::format("`lengths` has {} sequence lengths, but {} has {} micro-batches; give "
                     "one for each",
                     lengths.size(), schedule.name, microbatches));
+  if (on.parts) throw Error("`parts` needs micro-batches of equal length; leave `lengths` out");
   const std::int64_t parts = std::int64_t{on.parallel.context} * on.parallel.tensor;
   for (std::size_t at = 0; at < lengths.size(); ++at)
     if (lengths[at] % parts != 0)

@@ -10,6 +10,7 @@
 #include "sim/analysis/asynchronous.h"
 #include "sim/ir/error.h"
 #include "sim/ir/op_kinds.h"
+#include "sim/model/model_parts.h"
 #include "sim/model/model_step.h"
 #include "sim/model/stage_kinds.h"
 #include "sim/model/stage_recompute.h"
@@ -160,6 +161,9 @@ Models find_model_costs(ModelOnDevices on, const Schedule& schedule, MemoryModel
   placed.step = step_of(placed.on, schedule);
   Models models;
   models.costs = placed.step.costs;
+  if (placed.on.parts)
+    models.costs.parts =
+        run_all_parts(make_model_parts(placed.on, schedule, placed.step), schedule);
   models.memory = with_bytes(std::move(memory), placed.step);
   models.placed = std::move(placed);
   return with_copies(with_recompute_costs(std::move(models), schedule), schedule);

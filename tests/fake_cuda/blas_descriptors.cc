@@ -69,6 +69,8 @@ cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
   });
 }
 
+std::size_t cublasLtGetVersion() { return CUBLAS_VERSION; }
+
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
   return destroy("cublasLtDestroy", blas_handles(), handle);
 }

@@ -2,6 +2,7 @@
 """Runs the CUDA module, on a CUDA runtime made of threads, through the program.
 
   run_module.py PROGRAM MODULE work       schedules and options: they train as the host does, and leave nothing behind
+  run_module.py PROGRAM MODULE checkpoints   a training that is resumed ends as one that ran through, bit for bit
   run_module.py PROGRAM MODULE activity   CUPTI's records: what ran in every op, and nothing of CUPTI unless it is asked for
   run_module.py PROGRAM MODULE failures   every call fails in turn: the program ends with status 3 and names the call
 
@@ -125,6 +126,35 @@ def try_work(program, module):
     return faults
 
 
+TRAINED = MODEL[:-2]  # without the number of steps
+RESUMED = [
+    ["1f1b", *TRAINED, "--training-optimizer", "adam", "--graph"],
+    ["zb-h1", *TRAINED, "--precision", "bf16", "--training-optimizer", "adam"],
+    ["pipedream-2bw", *TRAINED, "--precision", "bf16", "--graph"],
+    ["dualpipe", *TRAINED, "--precision", "bf16", "--attention", "flash"],
+]
+
+
+def try_checkpoints(program, module):
+    """A run of five steps, and one of three whose checkpoint another process goes on from. The device takes tasks in another
+    order each time, which must not change a bit."""
+    faults = 0
+    for arguments in RESUMED:
+        ends = []
+        with tempfile.TemporaryDirectory() as folder:
+            save = ["--checkpoint", folder, "--every", "2"]
+            for seed, extra in enumerate((["--steps", "4"], ["--steps", "2", *save], ["--steps", "4", *save, "--resume"])):
+                words = [*arguments, "--pp", "2", "-m", "4", *extra, "--format", "json"]
+                end = run(program, module, words, {"SEED": str(seed)})
+                if end.returncode != 0 or "fake CUDA" in end.stderr:
+                    return faults + report("a checkpoint", arguments, {}, "fails", end)
+                ends.append(end)
+        results = [json.loads(end.stdout)["training"] for end in ends]
+        if results[0] != results[2] or "resumes after step 2" not in ends[2].stderr:
+            faults += report("a resumed training", arguments, {}, f"ends as {results[2]}, not as {results[0]}", ends[2])
+    return faults
+
+
 def read_activity(program, module, arguments, settings):
     """The lines of a run's file, and what the run said; exits where it fails."""
     end = run(program, module, [*arguments, "--activity", ACTIVITY], settings)
@@ -220,7 +250,7 @@ def try_failures(program, module):
 
 
 if __name__ == "__main__":
-    kinds = {"work": try_work, "activity": try_activity, "failures": try_failures}
+    kinds = {"work": try_work, "checkpoints": try_checkpoints, "activity": try_activity, "failures": try_failures}
     faults = kinds[sys.argv[3]](sys.argv[1], sys.argv[2])
     if os.path.exists(ACTIVITY):
         os.remove(ACTIVITY)

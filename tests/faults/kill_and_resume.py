@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Kills training runs at random moments, resumes them until they end, and compares them with runs that were not killed.
 
-  kill_and_resume.py PROGRAM [--count 12] [--seed 1] [--backend cpu|mpi]
+  kill_and_resume.py PROGRAM [--count 12] [--seed 1] [--backend cpu,mpi,cuda] [--cuda-module MODULE]
 
-A resumed run must have the same losses, the same digest of the weights and the same verification, bit for bit. It may
+With several backends, each gets as many kills. --cuda-module names the module of a simulated device. A resumed run must have the same losses, the same digest of the weights and the same verification, bit for bit. It may
 never resume from an earlier step than the run before it did, and its folder holds nothing but checkpoints.
 """
 import argparse
@@ -39,8 +39,8 @@ class Training:
     def __init__(self, options, name, flags, steps):
         self.options = options
         ranks = int(re.search(r"--pp (\d+)", flags)[1])
-        self.launched = options.backend == "mpi"
-        launcher = ["mpirun", "--oversubscribe", "--allow-run-as-root", "-np", str(ranks)] if self.launched else []
+        launched = options.backend == "mpi"
+        launcher = ["mpirun", "--oversubscribe", "--allow-run-as-root", "-np", str(ranks)] if launched else []
         self.command = launcher + [options.program, "run", name, *flags.split(), "--backend", options.backend, "--work",
                                    "transformer", "--format", "json", "--timeout", "20s", "--steps", str(steps), *MODEL]
         began = time.monotonic()
@@ -168,20 +168,15 @@ def kill_until_it_ends(training, folder, dice, left):
         return kills, resumes
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("program")
-    parser.add_argument("--count", type=int, default=12, help="kills in all")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--steps", type=int, default=40)
-    parser.add_argument("--backend", default="cpu")
-    options = parser.parse_args()
-    options.program = os.path.abspath(options.program)
+def kill_on(options):
+    """Kills as often as asked on one backend, and returns whether all is well."""
     dice = random.Random(options.seed)
     trainings = {}
     kills = resumes = ends = failed = 0
     while kills < options.count and failed < 5:
         name, flags = TRAININGS[(ends + failed) % len(TRAININGS)]
+        if options.backend == "cuda":
+            flags = flags.replace("--precision bf16 ", "") + (" --graph" if ends % 2 else "")
         if (name, flags) not in trainings:
             trainings[name, flags] = Training(options, name, flags, options.steps)
         with tempfile.TemporaryDirectory() as folder:
@@ -195,8 +190,27 @@ def main():
         print(f"{name} {flags}: killed {killed} times, resumed {resumed} times, equal", flush=True)
         kills, resumes, ends = kills + killed, resumes + resumed, ends + 1
     print(f"{kills} kills on {options.backend}, {resumes} runs resumed from a checkpoint, {ends} trainings ended as if "
-          f"never killed, {failed} did not")
-    return 1 if failed or kills < options.count or resumes == 0 else 0
+          f"never killed, {failed} did not", flush=True)
+    return failed == 0 and kills >= options.count and resumes > 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("program")
+    parser.add_argument("--count", type=int, default=12, help="kills in all")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--backend", default="cpu", help="one, or several with commas")
+    parser.add_argument("--cuda-module")
+    options = parser.parse_args()
+    options.program = os.path.abspath(options.program)
+    if options.cuda_module:
+        os.environ["BUBBLESCOPE_CUDA_MODULE"] = os.path.abspath(options.cuda_module)
+    results = []
+    for backend in options.backend.split(","):
+        options.backend = backend
+        results.append(kill_on(options))
+    return 0 if all(results) else 1
 
 
 if __name__ == "__main__":

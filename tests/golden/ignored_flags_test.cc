@@ -88,6 +88,7 @@ constexpr const char* kValues = R"(--accumulation-bytes 20
 --p2p 1
 --p2p-jitter 5%
 --p2p-mode rendezvous
+--parts dualpipe
 --perfetto @/step.pb
 --placement v
 --policy ready

@@ -58,4 +58,3 @@ inline std::uint32_t __float_as_uint(float value) {
   std::memcpy(&bits, &value, sizeof bits);
   return bits;
 }
-inline void atomicAdd(float* to, float value) { *to += value; }

@@ -337,6 +337,7 @@ void add_work(BubblescopeGpu& calls) {
     });
     return answer("multiply");
   };
+  calls.blas_version = [](void*) { return std::int64_t{0}; };
   calls.can_multiply = [](void*, const BubblescopeGemm* gemm, std::int32_t* can) {
     *can = state().gpu.knows_epilogues || gemm->epilogue == kBubblescopeNoEpilogue ? 1 : 0;
     return answer("can_multiply");

@@ -60,6 +60,12 @@ class Writer {
       op.start += origin;
       op.end += origin;
       add_op(op);
+      if (job_.names == NsysNames::kDeepSpeed || job_.names == NsysNames::kPasses) {
+        const TimedOp* const next = at + 1 < ops.size() ? &ops[at + 1] : nullptr;
+        if (at == 0) receive(op);
+        send(op);
+        if (next) receive({next->op, next->start + origin, next->end + origin});
+      }
       if (job_.names == NsysNames::kMegatron) {
         if (at == 0) call("recv_forward", op, {}, nullptr, &op);
         const TimedOp* const next = at + 1 < ops.size() ? &ops[at + 1] : nullptr;
@@ -103,8 +109,35 @@ class Writer {
       case NsysNames::kFunctions:
         return fmt::format("megatron.core.pipeline_parallel.schedules.{}_step",
                            forward ? "forward" : "backward");
+      case NsysNames::kDeepSpeed:
+        if (!forward && op.stage + 1 < ranks_) return "";
+        return forward ? "DeepSpeedEngine.forward" : "DeepSpeedEngine.backward";
+      case NsysNames::kPasses:
+        return fmt::format("PipelineEngine._exec_{}_pass", forward ? "forward" : "backward");
     }
     return "";
+  }
+
+  /// DeepSpeed receives an op's input and sends its result in calls of their own.
+  void receive(const TimedOp& op) {
+    const bool forward = op.op.kind == OpKind::kForward;
+    if (forward ? op.op.stage == 0 : op.op.stage + 1 == ranks_) return;
+    const Nanos end = op.start - kAhead;
+    message(forward ? "recv_activations" : "recv_grads", end - 6 * kMicro, op.start);
+  }
+
+  void send(const TimedOp& op) {
+    const bool forward = op.op.kind == OpKind::kForward;
+    if (forward ? op.op.stage + 1 == ranks_ : op.op.stage == 0) return;
+    const Nanos begin = op.start - kAhead + kLaunching + kMicro;
+    message(forward ? "send_activations" : "send_grads", begin, op.end + 3 * kMicro);
+  }
+
+  void message(const std::string& name, Nanos begin, Nanos finish) {
+    if (job_.names == NsysNames::kPasses)
+      range(begin, begin + 5 * kMicro, "PipelineEngine._exec_" + name);
+    launch(main_thread(), begin + kMicro, finish - 2 * kMicro, finish,
+           "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage)");
   }
 
   /// Megatron's non-interleaved 1F1B names what it does between two ops.

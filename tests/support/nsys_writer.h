@@ -44,6 +44,8 @@ enum class NsysNames : std::uint8_t {
   kInterleaved,  ///< those of Megatron-LM's interleaved schedule
   kOverlapped,   ///< the same under --overlap-p2p-communication
   kFunctions,    ///< "megatron.core.pipeline_parallel.schedules.forward_step"
+  kDeepSpeed,    ///< DeepSpeedEngine.forward; backwards have a range on the last stage only
+  kPasses,       ///< DeepSpeed's instructions: "PipelineEngine._exec_forward_pass"
 };
 
 /// How the tables look; they changed over the releases.

@@ -15,10 +15,10 @@ namespace {
 
 /// 1F1B with p = 4, m = 8, F = 10, B = 20 and free messages; each op takes factor(op) times as
 /// long.
-RecordedStep recorded(const std::function<double(const Op&)>& factor) {
+RecordedStep recorded(const std::function<double(const Op&)>& factor, Nanos unit = 1) {
   UniformCost cost;
-  cost.forward = 10;
-  cost.backward = 20;
+  cost.forward = 10 * unit;
+  cost.backward = 20 * unit;
   RecordedStep step = record_step("1f1b", {.ranks = 4, .microbatches = 8}, cost);
   std::vector<Nanos> durations = collect_durations(step.timeline);
   for (InstructionId id = 0; id < step.program.size(); ++id)
@@ -78,6 +78,23 @@ TEST(Causes, ASlowWorkerIsFoundAgainstItsStageElsewhere) {
   EXPECT_DOUBLE_EQ(worker.factor, 2);
   EXPECT_EQ(worker.steps, 2);
   EXPECT_EQ(report.replayed - worker.saves, 330);
+}
+
+// The other replica's optimizer ends 50 after its 330, so that the step takes 380 without the slow
+// worker.
+TEST(Causes, SavingsEndWithTheWorksAroundTheOps) {
+  constexpr Nanos kMs = 1'000'000;
+  const RecordedStep step = recorded(even, kMs);
+  const RecordedStep late = recorded([](const Op& op) { return op.stage == 1 ? 2.0 : 1.0; }, kMs);
+  const std::vector<ReplicatedStep> steps{{observe(step), observe(late)}};
+  OuterWork optimizer{"optimizer"};
+  optimizer.start = 330 * kMs;
+  optimizer.end = 380 * kMs;
+  const std::vector<std::vector<OuterWork>> works{{optimizer}};
+  const CauseReport report = find_causes(steps, works);
+  const Cause* worker = find(report, CauseKind::kWorker);
+  ASSERT_NE(worker, nullptr);
+  EXPECT_EQ(report.replayed - worker->saves, 380 * kMs);
 }
 
 // Both replicas have the same slow rank, so speeding up one of them leaves the step as long as it

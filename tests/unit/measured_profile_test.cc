@@ -290,7 +290,7 @@ TEST(MeasuredProfile, CallsThatReachOverAnOpAreDoubted) {
   profile.call("aten::mm", 0, 20);
   const traces::ObservedTrace trace = profile.read();
   ASSERT_EQ(trace.doubts.size(), 1u);
-  EXPECT_NE(trace.doubts[0].find("1 op(s) begin or end within a call"), std::string::npos);
+  EXPECT_NE(trace.doubts[0].find("1 op(s) or call(s) begin within a call"), std::string::npos);
 }
 
 // tools/hooks/bubblescope_hooks.py names ops within the names of PyTorch's runtime.

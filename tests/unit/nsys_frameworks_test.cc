@@ -64,8 +64,9 @@ std::vector<traces::MeasuredStep> read(const std::vector<std::string>& paths) {
 TEST_F(NsysFrameworks, OpsAreExactInEveryReleaseAndUnderEveryName) {
   const RecordedStep step = record("1f1b");
   for (const NsysSchema schema : {NsysSchema::k2021, NsysSchema::k2023, NsysSchema::k2025})
-    for (const NsysNames names : {NsysNames::kOps, NsysNames::kEmitNvtx, NsysNames::kZeroBubble,
-                                  NsysNames::kMegatron, NsysNames::kFunctions}) {
+    for (const NsysNames names :
+         {NsysNames::kOps, NsysNames::kEmitNvtx, NsysNames::kZeroBubble, NsysNames::kMegatron,
+          NsysNames::kFunctions, NsysNames::kDeepSpeed, NsysNames::kPasses}) {
       SCOPED_TRACE(static_cast<int>(schema) * 10 + static_cast<int>(names));
       const std::string file = write("job.sqlite", record_nsys(step, {names}), schema, kEpoch);
       if (file.empty()) GTEST_SKIP() << "there is no libsqlite3";

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <map>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -123,9 +125,97 @@ std::vector<Mutation> cuts() {
   return all;
 }
 
+/// Calls change(kernel) for the kernels that one rank launched within ranges of one name.
+template <class Change>
+void change_kernels(NsysEvents& events, std::mt19937& random, std::uint32_t percent,
+                    Change change) {
+  const NsysEvents::Range chosen = any_range(events, random);
+  std::set<std::int64_t> correlations;
+  for (const NsysEvents::Call& call : events.calls)
+    for (const NsysEvents::Range& range : events.ranges)
+      if (range.name == chosen.name && range.thread == chosen.thread &&
+          call.thread >> 24 == range.thread >> 24 && call.start >= range.start &&
+          call.start <= range.end)
+        correlations.insert(call.correlation);
+  for (NsysEvents::Kernel& kernel : events.kernels)
+    if (kernel.process >> 24 == chosen.thread >> 24 && correlations.contains(kernel.correlation) &&
+        random() % 100 < percent)
+      change(kernel);
+}
+
+std::vector<Mutation> changes_of_kernels() {
+  std::vector<Mutation> all;
+  for (const std::uint32_t percent : {10U, 60U, 100U}) {
+    const auto add = [&](const std::string& name, auto change) {
+      all.push_back({fmt::format("{} {} % of a range's kernels", name, percent),
+                     [=](NsysEvents& events, std::mt19937& random) {
+                       change_kernels(events, random, percent, change);
+                     }});
+    };
+    add("lose", [](NsysEvents::Kernel& kernel) { kernel.correlation = -1; });
+    add("delay", [](NsysEvents::Kernel& kernel) {
+      kernel.start += 400'000;
+      kernel.end += 400'000;
+    });
+    add("advance", [](NsysEvents::Kernel& kernel) {
+      kernel.start -= 400'000;
+      kernel.end -= 400'000;
+    });
+    add("halve", [](NsysEvents::Kernel& kernel) {
+      kernel.end = kernel.start + (kernel.end - kernel.start) / 2;
+    });
+    add("double", [](NsysEvents::Kernel& kernel) { kernel.end += kernel.end - kernel.start; });
+  }
+  return all;
+}
+
+std::vector<Mutation> changes_of_ranges() {
+  std::vector<Mutation> all;
+  all.push_back({"duplicate a range", [](NsysEvents& events, std::mt19937& random) {
+                   events.ranges.push_back(any_range(events, random));
+                 }});
+  all.push_back({"duplicate a range later", [](NsysEvents& events, std::mt19937& random) {
+                   NsysEvents::Range twin = any_range(events, random);
+                   shift(twin, 300'000);
+                   events.ranges.push_back(twin);
+                 }});
+  all.push_back({"duplicate a kernel", [](NsysEvents& events, std::mt19937& random) {
+                   NsysEvents::Kernel twin = any_of(events.kernels, random);
+                   twin.end += 500'000;
+                   events.kernels.push_back(twin);
+                 }});
+  for (const Nanos length : {Nanos{0}, Nanos{5'000}, Nanos{900'000}})
+    all.push_back({fmt::format("make ranges of one name {} us long", length / 1000),
+                   [length](NsysEvents& events, std::mt19937& random) {
+                     const NsysEvents::Range chosen = any_range(events, random);
+                     for (NsysEvents::Range& range : events.ranges)
+                       if (range.name == chosen.name && range.thread == chosen.thread)
+                         range.end = range.start + length;
+                   }});
+  all.push_back({"swap the times of two ranges", [](NsysEvents& events, std::mt19937& random) {
+                   NsysEvents::Range& left = any_range(events, random);
+                   NsysEvents::Range& right = any_range(events, random);
+                   std::swap(left.start, right.start);
+                   std::swap(left.end, right.end);
+                 }});
+  all.push_back({"lose half of a rank's ranges", [](NsysEvents& events, std::mt19937& random) {
+                   const std::int64_t thread = any_range(events, random).thread;
+                   std::erase_if(events.ranges, [&](const NsysEvents::Range& range) {
+                     return range.thread == thread && random() % 2 == 0;
+                   });
+                 }});
+  all.push_back({"reverse the rows", [](NsysEvents& events, std::mt19937&) {
+                   std::reverse(events.ranges.begin(), events.ranges.end());
+                   std::reverse(events.calls.begin(), events.calls.end());
+                   std::reverse(events.kernels.begin(), events.kernels.end());
+                 }});
+  return all;
+}
+
 std::vector<Mutation> mutations() {
   std::vector<Mutation> all = losses_and_names();
-  for (const std::vector<Mutation>& more : {shifts(), cuts()})
+  for (const std::vector<Mutation>& more :
+       {shifts(), cuts(), changes_of_kernels(), changes_of_ranges()})
     all.insert(all.end(), more.begin(), more.end());
   return all;
 }
@@ -164,7 +254,8 @@ TEST_F(NsysMutations, NoneIsMisreadSilently) {
   std::map<Outcome, int> count;
   for (const NsysNames names :
        {NsysNames::kOps, NsysNames::kZeroBubble, NsysNames::kMegatron, NsysNames::kFunctions,
-        NsysNames::kInterleaved, NsysNames::kOverlapped}) {
+        NsysNames::kInterleaved, NsysNames::kOverlapped, NsysNames::kDeepSpeed,
+        NsysNames::kPasses}) {
     const bool has_chunks = names == NsysNames::kInterleaved || names == NsysNames::kOverlapped;
     const RecordedStep& step = has_chunks ? chunked : plain;
     const NsysEvents sound = record_nsys(step, {names});

@@ -179,7 +179,8 @@ TEST(OpParts, ThatMakeNoSenseAreRefused) {
             "f.json: /forward: has no parts; list them, or give the time of the whole op");
   EXPECT_EQ(
       refusal_of(parts(R"({"name":"a","lane":"nic","time":1})")),
-      "f.json: /forward/parts/0/lane: is no lane; the lanes are compute, tensor, expert, copy");
+      "f.json: /forward/parts/0/lane: is no lane; the lanes are compute, tensor, expert, copy, "
+      "context, data, message");
   EXPECT_EQ(refusal_of(parts(R"({"name":"a","time":1,"after":["b"]},{"name":"b","time":1})")),
             "f.json: /forward/parts/0/after/0: names no part that this one can wait for");
   EXPECT_EQ(refusal_of(parts(R"({"name":"a","time":1,"after":["a"]})")),
@@ -265,8 +266,11 @@ TEST(OpParts, ThatAnOrderDoesNotFitAreRefusedForTheSchedule) {
       refusal(R"(["F.mlp","F.attn","F.dispatch","B.mlp","B.dispatch","B.attn"])"),
       "f.json: overlapped_pair: the order of 0F1 and 0B0 leaves parts waiting for each other "
       "(F.mlp of layer 0, F.dispatch of layer 0); list a part behind those that it waits for");
-  EXPECT_EQ(refusal(R"("braid")"),
-            "f.json: overlapped_pair: the order of 0F1 and 0B0 lacks F.dispatch; list the parts in "
+  const std::string unknown =
+      R"("forward":{"parts":[{"name":"norm","time":1}]},"backward":{"parts":[{"name":"attn",)"
+      R"("time":1}]},"overlapped_pair":{"order":"braid"})";
+  EXPECT_EQ(error_of([&] { predict_with(paired(), unknown); }),
+            "f.json: overlapped_pair: the order of 0F1 and 0B0 lacks F.norm; list the parts in "
             "an order of your own instead of 'braid'");
 }
 

@@ -23,14 +23,16 @@ BubbleReport report_of(Nanos makespan, Nanos bound) {
 }
 
 TEST(Trust, StandsUnderFivePercentOfReplayError) {
-  const traces::Trust trust = traces::judge_trust(report_of(100, 90), {{0.01, 0.049, 0.0}, {}, {}});
+  const traces::Trust trust =
+      traces::judge_trust(report_of(100, 90), {{0.01, 0.049, 0.0}, {}, {}, {}});
   EXPECT_EQ(trust.verdict, traces::Verdict::kGood);
   EXPECT_EQ(trust.replay_error, 0.01);
   EXPECT_EQ(traces::write_trust_text(trust), "");
 }
 
 TEST(Trust, IsNoneWhereAReplayMissesTheStep) {
-  const traces::Trust trust = traces::judge_trust(report_of(100, 90), {{0.06}, {"a doubt"}, {}});
+  const traces::Trust trust =
+      traces::judge_trust(report_of(100, 90), {{0.06}, {}, {"a doubt"}, {}});
   EXPECT_EQ(trust.verdict, traces::Verdict::kNone);
   ASSERT_EQ(trust.why.size(), 2u);
   EXPECT_NE(trust.why[0].find("6.0 %"), std::string::npos) << trust.why[0];
@@ -38,26 +40,35 @@ TEST(Trust, IsNoneWhereAReplayMissesTheStep) {
 }
 
 TEST(Trust, IsNoneWhereTheBoundIsAboveTheMakespan) {
-  EXPECT_EQ(traces::judge_trust(report_of(100, 101), {{0.0}, {}, {}}).verdict,
+  EXPECT_EQ(traces::judge_trust(report_of(100, 101), {{0.0}, {}, {}, {}}).verdict,
             traces::Verdict::kNone);
-  EXPECT_EQ(traces::judge_trust(report_of(100, 100), {{0.0}, {}, {}}).verdict,
+  EXPECT_EQ(traces::judge_trust(report_of(100, 100), {{0.0}, {}, {}, {}}).verdict,
             traces::Verdict::kGood);
 }
 
 TEST(Trust, IsLimitedByDoubtsAndByAFewBadSteps) {
-  EXPECT_EQ(traces::judge_trust(report_of(100, 90), {{0.0}, {"a doubt"}, {}}).verdict,
+  EXPECT_EQ(traces::judge_trust(report_of(100, 90), {{0.0}, {}, {"a doubt"}, {}}).verdict,
             traces::Verdict::kLimited);
-  EXPECT_EQ(traces::judge_trust(report_of(100, 90), {{0.0, 0.0, 0.2}, {}, {}}).verdict,
+  EXPECT_EQ(traces::judge_trust(report_of(100, 90), {{0.0, 0.0, 0.2}, {}, {}, {}}).verdict,
             traces::Verdict::kLimited);
 }
 
 // A step with ten times the usual error holds something that the trace does not show.
 TEST(Trust, IsLimitedByStepsThatAreUnlikeTheOthers) {
-  const traces::Trust trust = traces::judge_trust(report_of(100, 90), {{0.001, 0.04}, {}, {}});
+  const traces::Trust trust = traces::judge_trust(report_of(100, 90), {{0.001, 0.04}, {}, {}, {}});
   EXPECT_EQ(trust.verdict, traces::Verdict::kLimited);
   EXPECT_NE(trust.why.at(0).find("by 4.0 %, but usually by 0.1 %"), std::string::npos)
       << trust.why[0];
-  EXPECT_EQ(traces::judge_trust(report_of(100, 90), {{0.0001, 0.008}, {}, {}}).verdict,
+  EXPECT_EQ(traces::judge_trust(report_of(100, 90), {{0.0001, 0.008}, {}, {}, {}}).verdict,
+            traces::Verdict::kGood);
+}
+
+TEST(Trust, IsLimitedByARankThatStandsStill) {
+  const traces::Trust trust =
+      traces::judge_trust(report_of(100, 90), {{0.001}, {0.01, 0.051}, {}, {}});
+  EXPECT_EQ(trust.verdict, traces::Verdict::kLimited);
+  EXPECT_NE(trust.why.at(0).find("rank 1 runs no op for 5.1 %"), std::string::npos) << trust.why[0];
+  EXPECT_EQ(traces::judge_trust(report_of(100, 90), {{0.001}, {0.01, 0.049}, {}, {}}).verdict,
             traces::Verdict::kGood);
 }
 

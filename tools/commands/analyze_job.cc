@@ -11,6 +11,7 @@
 #include "sim/analysis/analyze.h"
 #include "sim/analysis/conclusions.h"
 #include "sim/analysis/mean_report.h"
+#include "sim/analysis/pauses.h"
 #include "sim/analysis/replay.h"
 #include "tools/commands/recognize_schedule.h"
 #include "tools/commands/trace_paths.h"
@@ -83,7 +84,9 @@ std::vector<std::vector<OuterWork>> works_of(const ReadSteps& read) {
 }
 
 traces::TrustEvidence evidence_of(const traces::Iterations& iterations, const ReadSteps& read) {
-  traces::TrustEvidence evidence{{}, read.doubts, read.faults};
+  traces::TrustEvidence evidence{{}, {}, read.doubts, read.faults};
+  if (iterations.causes && iterations.causes->is_known)
+    evidence.standstill = find_standstill(join_replicas(read.steps));
   for (const traces::IterationRow& row : iterations.rows)
     evidence.replay_errors.push_back(row.replay_error);
   return evidence;
@@ -112,8 +115,9 @@ traces::Iterations compare_steps(const ReadSteps& read, const std::vector<Bubble
   iterations.stragglers = find_stragglers(observed);
   const std::vector<ReplicatedStep> replicated = join_replicas(read.steps);
   if (replicated.empty()) return iterations;
-  iterations.causes = find_causes(replicated);
-  iterations.slowdown = find_slowdown(replicated, works_of(read));
+  const std::vector<std::vector<OuterWork>> works = works_of(read);
+  iterations.causes = find_causes(replicated, works);
+  iterations.slowdown = find_slowdown(replicated, works);
   iterations.step_numbers = numbers_of(read.steps);
   std::vector<Cause>& causes = iterations.causes->causes;
   if (!iterations.causes->is_known) return iterations;

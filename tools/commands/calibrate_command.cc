@@ -135,6 +135,8 @@ int run_calibrate(const Arguments& arguments) {
     write_and_report(output, calibrate_gpu(gpu));
     return 0;
   }
+  if (app.count("--seconds") > 0)
+    throw Error("--seconds limits the measurements of --gpu; --steps are those of schedules");
   choose_measured_work(app, request.run);
   request.finds_middle_stages = list.empty();
   request.schedules = expand_schedules(list, request.options.shape);

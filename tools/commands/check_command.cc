@@ -280,7 +280,7 @@ int check_all(const std::vector<std::string>& names, const PredictOptions& optio
     try {
       status = std::max(status, check_one(name, options, run, json));
     } catch (const Error& error) {
-      if (names.size() == 1 || error.fault() == Fault::kMachine) throw;
+      if (names.size() == 1 || is_of_machine(error.fault())) throw;
       status = std::max(status, report_unreadable(name, error, json));
     }
   }

@@ -137,7 +137,7 @@ std::vector<traces::CheckpointManifest> Checkpoints::agree_on_candidates(std::in
 }
 
 /// A checksum detects damage, and not a state that another program wrote.
-void Checkpoints::restore_part(exec::TrainedStages& trained,
+void Checkpoints::restore_part(const exec::ResumableTraining& training,
                                const traces::CheckpointManifest& manifest,
                                const std::string& state) const {
   const auto refuse = [&](const std::string& why) {
@@ -145,17 +145,17 @@ void Checkpoints::restore_part(exec::TrainedStages& trained,
                             traces::part_name(manifest.step, own_part()), why));
   };
   try {
-    trained.restore(as_bytes(state));
+    training.restore(as_bytes(state));
   } catch (const Error& error) {
     refuse(error.what());
   }
-  if (trained.steps() != manifest.step)
-    refuse(
-        fmt::format("it has the losses of {} steps instead of {}", trained.steps(), manifest.step));
+  if (training.steps() != manifest.step)
+    refuse(fmt::format("it has the losses of {} steps instead of {}", training.steps(),
+                       manifest.step));
 }
 
 /// Returns false, and prints why, if a process cannot read its part.
-bool Checkpoints::restore(exec::TrainedStages& trained,
+bool Checkpoints::restore(const exec::ResumableTraining& training,
                           const traces::CheckpointManifest& manifest) {
   std::string state;
   bool is_whole = true;
@@ -174,14 +174,14 @@ bool Checkpoints::restore(exec::TrainedStages& trained,
     print_once(fault);
     is_whole = false;
   }
-  if (is_whole) gather_results([&](exec::BlobWriter&) { restore_part(trained, manifest, state); });
+  if (is_whole) gather_results([&](exec::BlobWriter&) { restore_part(training, manifest, state); });
   return is_whole;
 }
 
-std::int32_t Checkpoints::begin(exec::TrainedStages& trained, std::int32_t total) {
+std::int32_t Checkpoints::begin(const exec::ResumableTraining& training, std::int32_t total) {
   const std::vector<traces::CheckpointManifest> candidates = agree_on_candidates(total);
   for (const traces::CheckpointManifest& manifest : candidates) {
-    if (!restore(trained, manifest)) continue;
+    if (!restore(training, manifest)) continue;
     report_.resumed_step = manifest.step;
     print_once(fmt::format("resumes after step {}, from {}/{}", manifest.step, options_.folder,
                            traces::manifest_name(manifest.step)));
@@ -196,13 +196,13 @@ std::int32_t Checkpoints::begin(exec::TrainedStages& trained, std::int32_t total
   return 0;
 }
 
-void Checkpoints::save_if_due(const exec::TrainedStages& trained) {
-  const std::int32_t step = trained.steps();
+void Checkpoints::save_if_due(const exec::ResumableTraining& training) {
+  const std::int32_t step = training.steps();
   if (step % options_.every != 0) return;
   const Nanos begin = exec::read_monotonic_clock();
   const std::vector<exec::Blob> results = gather_results([&](exec::BlobWriter& writer) {
     const traces::CheckpointPart part =
-        folder_.write_part(step, own_part(), as_text(trained.save()));
+        folder_.write_part(step, own_part(), as_text(training.save()));
     writer.write(part.bytes);
     writer.write_text(part.checksum);
   });

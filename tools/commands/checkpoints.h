@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "exec/training/trained_stages.h"
+#include "exec/training/resumable_training.h"
 #include "exec/training/training_identity.h"
 #include "sim/ir/units.h"
 #include "tools/flags/checkpoint_options.h"
@@ -45,10 +45,10 @@ class Checkpoints {
   /// run ends after `total` steps; a checkpoint of its end is not taken, because no step would be
   /// left to report. Throws Error if the folder belongs to another training, or if it has
   /// checkpoints and none is whole.
-  std::int32_t begin(exec::TrainedStages& trained, std::int32_t total);
+  std::int32_t begin(const exec::ResumableTraining& training, std::int32_t total);
 
   /// Call after each step. Throws Error if a process cannot write.
-  void save_if_due(const exec::TrainedStages& trained);
+  void save_if_due(const exec::ResumableTraining& training);
 
   const CheckpointReport& report() const { return report_; }
 
@@ -58,9 +58,9 @@ class Checkpoints {
   std::vector<traces::CheckpointManifest> agree_on_candidates(std::int32_t total);
   std::vector<std::string> find_candidates(std::int32_t total);
   void expect_usable(const traces::CheckpointManifest& newest, std::int32_t total) const;
-  bool restore(exec::TrainedStages& trained, const traces::CheckpointManifest& manifest);
-  void restore_part(exec::TrainedStages& trained, const traces::CheckpointManifest& manifest,
-                    const std::string& state) const;
+  bool restore(const exec::ResumableTraining& training, const traces::CheckpointManifest& manifest);
+  void restore_part(const exec::ResumableTraining& training,
+                    const traces::CheckpointManifest& manifest, const std::string& state) const;
   std::vector<exec::Blob> gather_results(const std::function<void(exec::BlobWriter&)>& work);
   void print_once(const std::string& message) const;
 

@@ -56,7 +56,8 @@ int exit_status(Fault fault) {
   switch (fault) {
     case Fault::kProblem: return 1;
     case Fault::kUsage: return 2;
-    case Fault::kMachine: return 3;
+    case Fault::kMachine:
+    case Fault::kMemory: return 3;
   }
   return 3;
 }

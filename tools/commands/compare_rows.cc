@@ -51,7 +51,7 @@ ComparedRow predict_row(const std::string& name, const PredictOptions& options, 
       over = over.empty() ? name_flags(problem.message) : over;
     return {name, std::move(step), over};
   } catch (const Error& error) {
-    if (error.fault() == Fault::kMachine) throw;
+    if (is_of_machine(error.fault())) throw;
     return {name, {}, name_flags(error.what())};
   }
 }

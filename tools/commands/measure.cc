@@ -86,11 +86,11 @@ Measurement measure(const ValidSchedule& schedule, const Program& program,
   std::optional<Checkpoints> checkpoints;
   if (!context.run.checkpoints.folder.empty())
     checkpoints.emplace(context.run.checkpoints, job.identity(), context.processes);
-  const std::int32_t begin = checkpoints ? checkpoints->begin(*job.trained(), total) : 0;
+  const std::int32_t begin = checkpoints ? checkpoints->begin(job.resumable(), total) : 0;
   for (std::int32_t step = begin; step < total; ++step) {
     const bool is_last = step + 1 == total;  // measured even if a resumed run has only warmed up
     if (!job.run_step(step - begin >= context.run.warmup || is_last)) break;
-    if (checkpoints) checkpoints->save_if_due(*job.trained());
+    if (checkpoints) checkpoints->save_if_due(job.resumable());
   }
   Measurement measurement = std::move(job).finish(&references);
   if (checkpoints) measurement.checkpoints = checkpoints->report();

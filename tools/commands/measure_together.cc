@@ -86,16 +86,18 @@ class Rounds {
       broken_ = index;
       return false;
     }
+    ++complete_;
     return true;
   }
 
   std::optional<double> read_sm_mhz() const { return jobs_[0]->read_sm_mhz(); }
 
-  /// Why a run broke down; null if none did, or if it hung or was interrupted.
-  const std::string* find_failure() const {
-    if (!broken_) return nullptr;
+  /// The message of a device that cannot hold all programs; null otherwise. Activations are
+  /// allocated in the first step, so the first round decides.
+  const std::string* find_lack_of_memory() const {
+    if (!broken_ || complete_ > 0) return nullptr;
     const exec::Breakdown& breakdown = *jobs_[*broken_]->breakdown();
-    return breakdown.reason == exec::AbortReason::kFailure ? &breakdown.message : nullptr;
+    return breakdown.fault == Fault::kMemory ? &breakdown.message : nullptr;
   }
 
   void report_first_block(const OnMeasured& on_measured) {
@@ -122,6 +124,7 @@ class Rounds {
  private:
   std::vector<std::unique_ptr<MeasuredJob>> jobs_;
   std::optional<std::size_t> broken_;
+  std::int64_t complete_ = 0;  ///< rounds
 };
 
 void tell_why_apart(const std::string& failure) {
@@ -132,38 +135,35 @@ void tell_why_apart(const std::string& failure) {
 }
 
 /// Empty if the programs are on a device that cannot hold all of them; says so.
-std::optional<Rounds> make_rounds(std::span<const Measurable> programs, bool on_device) {
+std::optional<Rounds> make_rounds(std::span<const Measurable> programs) {
   try {
     return std::optional<Rounds>(std::in_place, programs);
   } catch (const Error& error) {
-    if (!on_device || programs.size() == 1 || error.fault() != Fault::kMachine) throw;
+    if (programs.size() == 1 || error.fault() != Fault::kMemory) throw;
     tell_why_apart(error.what());
     return std::nullopt;
   }
 }
 
-/// Empty if the programs are on a device that cannot hold all of them; says so. Activations are
-/// allocated in the first step, so the first round decides.
+/// Empty if the programs are on a device that cannot hold all of them; says so.
 std::optional<std::vector<Measurement>> alternate_steps(std::span<const Measurable> programs,
-                                                        bool on_device,
                                                         const OnMeasured& on_measured) {
   const RunContext& context = programs[0].context;
-  std::optional<Rounds> rounds = make_rounds(programs, on_device);
+  std::optional<Rounds> rounds = make_rounds(programs);
   if (!rounds) return std::nullopt;
   WarmUp warm_up(context);
   bool runs = true;
-  for (std::int32_t step = 0; runs && warm_up.wants(step, rounds->read_sm_mhz()); ++step) {
+  for (std::int32_t step = 0; runs && warm_up.wants(step, rounds->read_sm_mhz()); ++step)
     runs = rounds->run(false, false);
-    const std::string* const failure = rounds->find_failure();
-    if (step > 0 || !on_device || programs.size() == 1 || failure == nullptr) continue;
-    tell_why_apart(*failure);
-    return std::nullopt;
-  }
   const std::int32_t first_block = first_half(context.run);
   const bool has_two = first_block < context.run.steps;
   for (std::int32_t step = 0; runs && step < context.run.steps; ++step) {
     if (step == first_block) rounds->report_first_block(on_measured);
     runs = rounds->run(true, step >= first_block);
+  }
+  if (const std::string* const lack = rounds->find_lack_of_memory(); lack && programs.size() > 1) {
+    tell_why_apart(*lack);
+    return std::nullopt;
   }
   return rounds->finish(on_measured, has_two ? static_cast<std::size_t>(first_block) : 0);
 }
@@ -224,9 +224,7 @@ std::vector<Measurement> measure_together(std::span<const Measurable> programs,
                                           const OnMeasured& on_measured) {
   const exec::BackendDef& def = exec::find_backend(programs[0].context.run.backend);
   if (def.join) return alternate_blocks(programs, on_measured);
-  const bool on_device = static_cast<bool>(def.start);
-  if (auto measurements = alternate_steps(programs, on_device, on_measured))
-    return *std::move(measurements);
+  if (auto measurements = alternate_steps(programs, on_measured)) return *std::move(measurements);
   return alternate_blocks(programs, on_measured);
 }
 

@@ -50,9 +50,11 @@ MeasuredJob::MeasuredJob(const ValidSchedule& schedule, const Program& program,
     measurement_.ranks_per_device = job_->ranks_per_device;
     monitor_.emplace(exec::open_nvml(), job_->buses);
     after_step = job_->after_step;
+    resumable_ = job_->resumable;
   } else if (context.run.work == WorkKind::kTransformer) {
     training_ = std::make_unique<exec::Training>(step.schedule, step.program, context.run.training,
                                                  context.processes);
+    resumable_ = training_->stages().resumable();
     exec::BackendRequest request = make_backend_request(training_->work(), context);
     request.payload_codec = training_->payload_codec();
     own_backend_ = def.make(std::move(request), step.program);
@@ -83,8 +85,10 @@ bool MeasuredJob::run_step(bool is_measured) {
 
 exec::TrainingIdentity MeasuredJob::identity() const {
   const TimedStep& step = measurement_.step;
-  return exec::identify_training(step.schedule, step.program, context_.run.training,
-                                 context_.processes);
+  exec::TrainingIdentity identity = exec::identify_training(
+      step.schedule, step.program, context_.run.training, context_.processes);
+  identity.insert(identity.end(), resumable_->computed_by.begin(), resumable_->computed_by.end());
+  return identity;
 }
 
 /// The activity is that of the step that is shown.

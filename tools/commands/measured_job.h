@@ -33,8 +33,8 @@ class MeasuredJob {
   /// have been measured.
   Measurement report_so_far() const;
 
-  /// What is trained on this host; null if nothing is.
-  exec::TrainedStages* trained() { return training_ ? &training_->stages() : nullptr; }
+  /// Requires a training.
+  const exec::ResumableTraining& resumable() const { return *resumable_; }
   /// The settings on which the training's numbers depend. Requires a training.
   exec::TrainingIdentity identity() const;
 
@@ -49,7 +49,7 @@ class MeasuredJob {
   void verify(exec::SerialReferences* references, std::int32_t copies);
   /// With those of the run that was resumed.
   std::int32_t steps_trained() const {
-    return training_ ? training_->stages().steps() : warmups_ + measured_;
+    return resumable_ ? resumable_->steps() : warmups_ + measured_;
   }
 
   const RunContext& context_;
@@ -57,6 +57,7 @@ class MeasuredJob {
   std::vector<Nanos> durations_;  ///< of ops that only take their time
   std::unique_ptr<exec::Training> training_;
   std::optional<exec::Job> job_;
+  std::optional<exec::ResumableTraining> resumable_;
   std::unique_ptr<exec::Backend> own_backend_;
   std::optional<exec::DeviceMonitor> monitor_;
   std::optional<exec::StepSeries> series_;

@@ -98,16 +98,9 @@ void add_options(CommandFlags& app, RunCommand& command) {
   add_export_options(app, command.exports);
 }
 
-/// Checkpoints are made of trainings whose weights are on the host.
 void expect_checkpoints(const RunOptions& run) {
-  if (run.checkpoints.folder.empty()) return;
-  if (run.work != WorkKind::kTransformer)
+  if (!run.checkpoints.folder.empty() && run.work != WorkKind::kTransformer)
     throw Error("--checkpoint saves what is trained; add --work transformer");
-  const exec::BackendDef& def = exec::find_backend(run.backend);
-  if (def.start)
-    throw Error("the backend " + def.name +
-                " keeps its weights on devices, and cannot save checkpoints yet; leave "
-                "--checkpoint out, or train on the host with --backend cpu or mpi");
 }
 
 /// Checks combinations of flags before anything runs.

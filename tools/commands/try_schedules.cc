@@ -171,8 +171,17 @@ double find_change_of_ends(const ValidSchedule& schedule, CostTable costs) {
   return once == 0 ? 0 : static_cast<double>(predict(schedule, config).report.makespan) / once - 1;
 }
 
-/// Nothing shows how the work of a stage is distributed within it, nor what the ends do once.
-void note_restaging(traces::Tries& tries, const CostTable& costs, const Prediction& tried) {
+/// The interval also covers a step that is longer or shorter by this fraction.
+void widen(traces::Interval& interval, double base, double change) {
+  const auto changed = [&](double value) { return (base + value) * (1 + change) - base; };
+  interval.p5 = std::min(interval.p5, changed(interval.p5));
+  interval.p95 = std::max(interval.p95, changed(interval.p95));
+}
+
+/// Nothing shows how the work of a stage is distributed within it, nor what the ends do once: both
+/// cases lie in the row's interval.
+void note_restaging(traces::Tries& tries, const CostTable& costs, const Prediction& tried,
+                    traces::TryRow& row) {
   if (!is_restaged(costs, *tried.schedule)) return;
   std::string note = fmt::format(
       "{} has {} stages, the trace {}: the work of each counts as spread evenly within it",
@@ -181,9 +190,11 @@ void note_restaging(traces::Tries& tries, const CostTable& costs, const Predicti
   if (std::abs(change) > kMinChangeOfEnds)
     note += fmt::format(
         "; if the first and the last differ from the others in every layer, not by an embedding or "
-        "a head, the step with {} micro-batches is {:.1f} % {}",
+        "a head, the step with {} micro-batches is {:.1f} % {}, which its interval covers",
         tried.schedule->shape.microbatches, std::abs(100 * change),
         change > 0 ? "longer" : "shorter");
+  widen(row.step, 0, change);
+  widen(row.change, 1, change);
   if (std::find(tries.notes.begin(), tries.notes.end(), note) == tries.notes.end())
     tries.notes.push_back(std::move(note));
 }
@@ -205,8 +216,9 @@ TriedSchedules try_schedules(const ValidSchedule& measured, const CostTable& cos
       try {
         ValidSchedule schedule = build_try(name, measured, count, base.peak, costs);
         Tried one = predict_try(std::move(schedule), costs);
-        note_restaging(tried.tries, costs, one.prediction);
-        const traces::TryRow& row = tried.tries.rows.emplace_back(make_row(name, one, base));
+        traces::TryRow made = make_row(name, one, base);
+        note_restaging(tried.tries, costs, one.prediction, made);
+        const traces::TryRow& row = tried.tries.rows.emplace_back(std::move(made));
         if (tried.best && row.change.mean >= shortest) continue;
         shortest = row.change.mean;
         tried.best = std::move(one.prediction.schedule);

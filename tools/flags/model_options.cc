@@ -11,7 +11,7 @@
 
 #include "sim/ir/nearest_names.h"
 #include "sim/ir/recompute.h"
-#include "sim/model/model_step.h"
+#include "sim/model/model_parts.h"
 #include "tools/flags/bare_size.h"
 #include "tools/flags/choice.h"
 #include "tools/flags/command_flags.h"
@@ -246,6 +246,12 @@ void add_assumption_options(CommandFlags& app, ModelOptions& options) {
   app.add_option("--slowdown", options.slowdown,
                  "of all compute, to calibrate against a measured step (default 1)")
       ->check(InRange(0.01, 100.0));
+  add_parsed(app,
+             {"--parts",
+              "ops as parts on lanes (attention, network, collectives), and the order in which "
+              "pairs interleave them; series: they do not",
+              "series|dualpipe|megatron|braid|F.PART,B.PART,..."},
+             [&options](const std::string& text) { options.parts = parse_model_parts(text); });
   app.add_option("--tensor-exposed", options.tensor_exposed,
                  "exposed fraction of the tensor ranks' collectives (default: the runtime's)")
       ->check(InRange(0.0, 1.0));
@@ -361,6 +367,7 @@ ModelOnDevices resolve(const ModelOptions& options) {
   on.parallel.gradients = options.gradients.value_or(Gradients::kFp32);
   on.parallel.sequence = options.sequence.value_or(on.model.sequence);
   on.sequence_lengths = options.lengths;
+  on.parts = options.parts;
   if (!options.lengths.empty())
     on.parallel.sequence = *std::max_element(options.lengths.begin(), options.lengths.end());
   on.parallel.flash_attention = !options.save_scores;

@@ -31,6 +31,7 @@ struct ModelOptions {
   std::vector<std::string> assumed;  ///< "name=value"
   std::optional<std::int32_t> zero_stage;
   double slowdown = 1;
+  std::optional<PartsOfModel> parts;  ///< nullopt: ops are whole
   std::optional<double> tensor_exposed;
   std::optional<double> message_exposed;
   std::optional<double> accumulation_bytes;

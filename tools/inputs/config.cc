@@ -62,7 +62,7 @@ ModelOnDevices resolve_model(const PredictOptions& options) {
   ModelOnDevices on = options.model.on_devices ? *options.model.on_devices : resolve(options.model);
   if (!recompute.empty()) on.parallel.recompute = recompute[0];
   if (options.model.gradients) on.parallel.gradients = *options.model.gradients;
-  on.assumptions.pairs_hide_exchange = options.cost.lower.overlap == Overlap::kFused;
+  on.assumptions.pairs_hide_exchange = options.cost.lower.overlap == Overlap::kFused && !on.parts;
   if (options.loss) on.replaced.emplace_back("a lost rank");
   if (options.policy) on.replaced.emplace_back("an order that ranks choose during the step");
   on.parallel.layers_of_stage = layers_of(options.shape.layout, on.model);

@@ -130,7 +130,8 @@ PredictOptions drop_unused_flags(PredictOptions options, const ScheduleDef& def)
   return options;
 }
 
-ScheduleRequest make_request(const ScheduleDef& def, const PredictOptions& options) {
+ScheduleRequest make_request(const ScheduleDef& def, const PredictOptions& options,
+                             std::int64_t max_ops) {
   const ShapeOptions& given = options.shape;
   ScheduleRequest request;
   request.shape.ranks = required(given.ranks, def.name, "--pp");
@@ -151,15 +152,16 @@ ScheduleRequest make_request(const ScheduleDef& def, const PredictOptions& optio
     request = limit_bytes(std::move(request), def, config);
   }
   request.moe_overlap = given.moe_overlap;
+  request.pairs_turns = options.model.parts && options.model.parts->pair_order;
   request.replicas = given.replicas;
   request.in_flight = given.in_flight;
   const std::int64_t ops = std::int64_t{2} * request.shape.ranks * request.shape.chunks *
                            request.shape.microbatches * request.shape.slices;
-  if (ops > kMaxOps)
+  if (ops > max_ops)
     throw Error(
         fmt::format("this shape has at least {} ops, the limit is {}; ask for fewer "
                     "micro-batches, ranks or chunks",
-                    ops, kMaxOps));
+                    ops, max_ops));
   return request;
 }
 

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "sim/analysis/report.h"
+#include "sim/ir/size_limits.h"
 #include "sim/ir/timeline.h"
 #include "sim/ir/valid_schedule.h"
 #include "sim/model/schedule_def.h"
@@ -37,8 +38,9 @@ bool is_schedule_file(const std::string& name_or_path);
 PredictOptions drop_unused_flags(PredictOptions options, const ScheduleDef& def);
 
 /// Makes the request for a schedule's builder. Throws Error where --pp or -m is missing, or the
-/// shape has more ops than fit.
-ScheduleRequest make_request(const ScheduleDef& def, const PredictOptions& options);
+/// shape has more ops than `max_ops`.
+ScheduleRequest make_request(const ScheduleDef& def, const PredictOptions& options,
+                             std::int64_t max_ops = kMaxOps);
 
 /// Whether the ops of a loaded schedule are priced from the options.
 enum class CostUse : std::uint8_t { kPriced, kOrderOnly };

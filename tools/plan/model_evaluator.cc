@@ -8,6 +8,7 @@
 
 #include "sim/ir/bytes_text.h"
 #include "sim/ir/lower.h"
+#include "sim/ir/size_limits.h"
 #include "sim/predict/memory_caps.h"
 #include "sim/predict/model_fit.h"
 #include "tools/flags/field_names.h"
@@ -75,7 +76,7 @@ const ModelEvaluator::Ordered& ModelEvaluator::order(const Configuration& config
   const PredictOptions options = planner_.options_of(configuration);
   PredictOptions fitting = drop_unused_flags(options, def);
   fitting.model = {};  // request.stage_costs below are those of this configuration
-  ScheduleRequest request = make_request(def, fitting);
+  ScheduleRequest request = make_request(def, fitting, kMaxPlannedOps);
   if (def.reads_costs) {
     request.stage_costs = unordered.costs;
     request = limit_bytes(std::move(request), def, configuration);
@@ -145,7 +146,7 @@ const ModelEvaluator::SplitChoice& ModelEvaluator::choose_splits(
           "{} layers cannot be assigned to {} stages by --split {}", here.model.layers,
           ordered.schedule->stages_per_pipeline(), name_of(kLayerSplits, splits.front()));
   } catch (const Error& error) {
-    if (error.fault() == Fault::kMachine) throw;
+    if (is_of_machine(error.fault())) throw;
     split_choice_->refused.refusal = name_flags(error.what());
   }
   return *split_choice_;
@@ -209,7 +210,7 @@ Outcome ModelEvaluator::evaluate(const Configuration& configuration) {
   try {
     return simulate_plan(configuration, *split_choice.layers[split]);
   } catch (const Error& error) {
-    if (error.fault() == Fault::kMachine) throw;
+    if (is_of_machine(error.fault())) throw;
     return {{}, name_flags(error.what())};
   }
 }

@@ -98,7 +98,8 @@ std::vector<std::int32_t> chunks_of(const Transformer& model, std::int32_t ranks
 
 ModelPlanner::ModelPlanner(const PredictOptions& options, ModelAxes axes)
     : options_(options), axes_(std::move(axes)), base_(resolve(options.model)) {
-  base_.assumptions.pairs_hide_exchange = options_.cost.lower.overlap == Overlap::kFused;
+  base_.assumptions.pairs_hide_exchange =
+      options_.cost.lower.overlap == Overlap::kFused && !base_.parts;
   if (!base_.rank_gpus.empty())
     throw Error("a plan is for devices of one kind; give --gpu one name, and try " +
                 options.model.gpu + " with `compare`");

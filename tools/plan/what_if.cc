@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "sim/ir/saturated.h"
+#include "sim/ir/size_limits.h"
 #include "sim/predict/memory_caps.h"
 #include "sim/predict/predict.h"
 #include "tools/flags/field_names.h"
@@ -152,7 +153,8 @@ PredictOptions WhatIf::options_of(const Configuration& configuration) const {
 
 WhatIf::Lowered WhatIf::lower_plan(const Configuration& configuration) const {
   const ScheduleDef& def = find_schedule(configuration.schedule);
-  ScheduleRequest request = make_request(def, drop_unused_flags(options_of(configuration), def));
+  ScheduleRequest request =
+      make_request(def, drop_unused_flags(options_of(configuration), def), kMaxPlannedOps);
   if (has_cost_file() && def.reads_costs)
     request.stage_costs = find_costs_before_order(request.shape, config_);
   Lowered lowered{build_schedule(def, std::move(request))};
@@ -211,7 +213,7 @@ Outcome WhatIf::evaluate(const Configuration& configuration, Detail detail) cons
     return check_limits(summarize(configuration, step.report), step.report, step.models.memory,
                         shares);
   } catch (const Error& error) {
-    if (error.fault() == Fault::kMachine) throw;
+    if (is_of_machine(error.fault())) throw;
     return {{}, name_flags(error.what())};
   }
 }

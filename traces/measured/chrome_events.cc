@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <system_error>
 
 #include "sim/ir/error.h"
@@ -15,7 +14,6 @@
 #include "traces/json/scan_json.h"
 #include "traces/measured/chrome_keys.h"
 #include "traces/measured/overlap_parts.h"
-#include "traces/schedules/cell.h"
 
 namespace bubblescope::traces {
 
@@ -32,6 +30,7 @@ struct Event {
   std::string tid;
   std::string given_name;  ///< args.name, of metadata
   std::int64_t correlation = 0;
+  std::int64_t flow = -1;
   std::optional<Nanos> start;
   std::optional<Nanos> duration;
   std::string bad_time;  ///< the text of a time that does not fit
@@ -44,7 +43,9 @@ struct Event {
     slice.step.reset();
     slice.microbatch.reset();
     slice.chunk.reset();
+    slice.number.reset();
     correlation = 0;
+    flow = -1;
     start.reset();
     duration.reset();
   }
@@ -196,6 +197,7 @@ class EventReader : public JsonVisitor {
       case EventKey::kPhase: event_.phase = value; break;
       case EventKey::kProcess: event_.pid = value; break;
       case EventKey::kThread: event_.tid = value; break;
+      case EventKey::kFlow: event_.flow = parse_number<std::int64_t>(value).value_or(-1); break;
       default: break;
     }
   }
@@ -209,6 +211,7 @@ class EventReader : public JsonVisitor {
       case EventKey::kMicrobatch: event_.slice.microbatch = number(); break;
       case EventKey::kChunk: event_.slice.chunk = number(); break;
       case EventKey::kCorrelation: event_.correlation = number().value_or(0); break;
+      case EventKey::kRunningNumber: take_running_number(number()); break;
       default: break;
     }
   }
@@ -247,8 +250,10 @@ class EventReader : public JsonVisitor {
     if (event_.phase == "X") finish_slice();
     if (event_.phase == "B" && names_.names_op(event_.slice.name)) begin_slice();
     if (event_.phase == "E") end_slice();
-    if (event_.phase == "s" && event_.slice.category == "fwdbwd")
-      record_activity(Activity::kGradientFlow, event_.correlation, 0);
+    if (event_.slice.category == "fwdbwd" && event_.phase == "s")
+      record_activity(Activity::kGradientFlow, event_.flow, 0);
+    if (event_.slice.category == "fwdbwd" && event_.phase == "f")
+      record_activity(Activity::kGradientEnd, event_.flow, 0);
   }
 
   void keep_other_slice(std::vector<ChromeSlice>& kept) {
@@ -265,25 +270,41 @@ class EventReader : public JsonVisitor {
         {start, start + std::max<Nanos>(0, duration), number, thread_of(event_), activity});
   }
 
+  void take_running_number(std::optional<std::int64_t> number) {
+    event_.slice.number = number;
+    if (number) found_.numbers.add(*number);
+  }
+
+  std::int64_t number_of(Activity activity) const {
+    switch (activity) {
+      case Activity::kStep:
+        return parse_number<std::int64_t>(
+                   std::string_view(event_.slice.name).substr(kStepMark.size()))
+            .value_or(-1);
+      case Activity::kGradientFlow:
+      case Activity::kGradientEnd: return event_.flow;
+      case Activity::kLaunch:
+      case Activity::kCopyCall:
+      case Activity::kKernel:
+      case Activity::kTransfer:
+      case Activity::kMessageKernel: return event_.correlation;
+      case Activity::kCall:
+      case Activity::kAutograd:
+      case Activity::kSend:
+      case Activity::kReceive:
+      case Activity::kPendingReceive:
+      case Activity::kOutside:
+      case Activity::kBarrier: return event_.slice.number.value_or(-1);
+    }
+    return -1;
+  }
+
   /// Records a profiler event that is not an op.
   void note_activity() {
     const std::string& name = event_.slice.name;
     const std::optional<Activity> activity = classify_activity(event_.slice.category, name);
     if (!activity) return;
-    const std::int64_t number =
-        *activity == Activity::kStep
-            ? parse_number<std::int64_t>(std::string_view(name).substr(kStepMark.size()))
-                  .value_or(-1)
-            : event_.correlation;
-    record_activity(*activity, number, time(event_.duration, "dur"));
-  }
-
-  /// Kernels and calls are named by libraries; annotations by the program that was traced.
-  static bool is_named_by_user(const std::string& category) {
-    constexpr std::array<std::string_view, 9> kOfLibraries{
-        "cpu_op",     "kernel",          "cuda_runtime", "cuda_driver", "gpu_memcpy",
-        "gpu_memset", "python_function", "overhead",     "cuda_sync"};
-    return std::find(kOfLibraries.begin(), kOfLibraries.end(), category) == kOfLibraries.end();
+    record_activity(*activity, number_of(*activity), time(event_.duration, "dur"));
   }
 
   bool is_op() { return !event_.slice.op.empty() || names_.names_op(event_.slice.name); }
@@ -366,14 +387,6 @@ class EventReader : public JsonVisitor {
 
 }  // namespace
 
-bool is_chrome_trace(std::string_view text) {
-  const std::string_view begin = strip(text.substr(0, 96));
-  if (begin.starts_with('[')) return true;
-  const bool is_other =
-      begin.find("bubblescope-") != begin.npos || begin.find("\"resourceSpans\"") != begin.npos;
-  return begin.starts_with('{') && !is_other;
-}
-
 ChromeEvents read_chrome_events(std::string_view text, const std::string& file,
                                 NameMatcher& names) {
   EventReader fast(file, names);
@@ -381,14 +394,6 @@ ChromeEvents read_chrome_events(std::string_view text, const std::string& file,
   EventReader reader(file, names);
   parse_json_into(text, file, reader, [&reader] { return reader.is_in_bare_list(); });
   return std::move(reader).take();
-}
-
-std::string describe_left_out(const ChromeEvents& events) {
-  std::string text;
-  for (const auto& [category, count] : events.left_out)
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count,
-                        category.empty() ? "slices without category" : category);
-  return text;
 }
 
 }  // namespace bubblescope::traces

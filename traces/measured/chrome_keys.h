@@ -16,8 +16,10 @@ enum class EventKey : std::uint8_t {
   kThread,
   kStart,
   kDuration,
+  kFlow,
   kArgs,
   kCorrelation,
+  kRunningNumber,
   kOp,
   kStep,
   kMicrobatch,
@@ -40,6 +42,8 @@ inline EventKey key_of(std::string_view key) {
     case 't': return key.size() == 2 ? is("ts", EventKey::kStart) : is("tid", EventKey::kThread);
     case 'd': return is("dur", EventKey::kDuration);
     case 'a': return is("args", EventKey::kArgs);
+    case 'E': return is("Ev Idx", EventKey::kRunningNumber);
+    case 'i': return is("id", EventKey::kFlow);
     case 'o': return is("op", EventKey::kOp);
     case 's': return is("step", EventKey::kStep);
     case 'm':

@@ -2,10 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "sim/ir/number.h"
 #include "traces/measured/chrome_events.h"
+#include "traces/schedules/cell.h"
 
 namespace bubblescope::traces {
 
@@ -22,6 +24,12 @@ std::optional<Nanos> parse_scientific(std::string_view text) {
   const double nanos = std::round(*micros * 1000);
   if (!(std::abs(nanos) < static_cast<double>(kLatest))) return {};
   return static_cast<Nanos>(nanos);
+}
+
+Activity classify_work(std::string_view category, std::string_view name) {
+  if (category != "kernel") return Activity::kTransfer;
+  if (!name.starts_with("nccl")) return Activity::kKernel;
+  return name.find("SendRecv") != name.npos ? Activity::kMessageKernel : Activity::kTransfer;
 }
 
 }  // namespace
@@ -64,12 +72,35 @@ std::optional<Activity> classify_activity(std::string_view category, std::string
     return {};
   }
   if (category == "kernel" || category == "gpu_memcpy" || category == "gpu_memset")
-    return name.starts_with("nccl") && has("SendRecv") ? Activity::kMessageKernel
-                                                       : Activity::kKernel;
+    return classify_work(category, name);
   if (category == "cuda_runtime" || category == "cuda_driver") {
-    if (has("Launch") || has("Memcpy") || has("Memset")) return Activity::kLaunch;
+    if (has("Memcpy") || has("Memset")) return Activity::kCopyCall;
+    if (has("Launch")) return Activity::kLaunch;
   }
   return {};
+}
+
+bool is_chrome_trace(std::string_view text) {
+  const std::string_view begin = strip(text.substr(0, 96));
+  if (begin.starts_with('[')) return true;
+  const bool is_other =
+      begin.find("bubblescope-") != begin.npos || begin.find("\"resourceSpans\"") != begin.npos;
+  return begin.starts_with('{') && !is_other;
+}
+
+bool is_named_by_user(std::string_view category) {
+  constexpr std::array<std::string_view, 9> kOfLibraries{
+      "cpu_op",     "kernel",          "cuda_runtime", "cuda_driver", "gpu_memcpy",
+      "gpu_memset", "python_function", "overhead",     "cuda_sync"};
+  return std::find(kOfLibraries.begin(), kOfLibraries.end(), category) == kOfLibraries.end();
+}
+
+std::string describe_left_out(const ChromeEvents& events) {
+  std::string text;
+  for (const auto& [category, count] : events.left_out)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count,
+                        category.empty() ? "slices without category" : category);
+  return text;
 }
 
 std::string describe_negative_durations(std::int64_t slices) {

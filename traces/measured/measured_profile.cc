@@ -11,6 +11,7 @@
 
 #include "sim/ir/error.h"
 #include "traces/files/no_pipeline.h"
+#include "traces/measured/contradictions.h"
 #include "traces/measured/op_names.h"
 #include "traces/measured/overlap_parts.h"
 #include "traces/measured/profile_activity.h"
@@ -55,6 +56,8 @@ class ProfileReader {
     }
     if (trace_.ops.empty()) refuse();
     doubt_early_end();
+    for (const std::string& contradiction : find_contradictions(events_, spans_))
+      trace_.doubts.push_back(file_ + ": " + contradiction);
     add_works();
     add_notes();
     return std::move(trace_);
@@ -88,8 +91,7 @@ class ProfileReader {
     const ProfiledEvent& step = marks_.marks().back();
     Nanos end = step.start;
     for (const ProfiledEvent& event : events_.profiled)
-      if (event.activity != Activity::kStep && event.activity != Activity::kGradientFlow)
-        end = std::max(end, event.end);
+      if (event.activity != Activity::kStep) end = std::max(end, event.end);
     for (const ObservedOp& op : trace_.ops) end = std::max(end, op.end);
     if (step.end - end > (step.end - step.start) / 2)
       trace_.doubts.push_back(fmt::format(
@@ -155,10 +157,19 @@ class ProfileReader {
     observed.start = slice.start;
     observed.end = slice.end;
     if (!has_device_slices_) set_times(observed, {slice.start, slice.end}, slice.thread);
-    crossed_ += activity_.is_crossed({slice.start, slice.end}, slice.thread) ? 1 : 0;
-    keep(observed, slice);
+    const bool is_kept = keep(observed, slice);
+    if (is_kept && is_compute(observed.op.kind)) note_span(observed, slice);
     if (observed.start > slice.start && observed.may_hold_waiting)
       keep_arrival(observed, slice.start, slice);
+  }
+
+  void note_span(const ObservedOp& op, const ChromeSlice& slice) {
+    if (has_device_slices_) return;
+    spans_.spans.push_back({{slice.start, slice.end},
+                            slice.thread,
+                            slice.number.value_or(-1),
+                            op.step,
+                            likeness_of(op.op)});
   }
 
   /// Refuses ops without micro-batch and step, because they are ambiguous: the n-th op of a rank
@@ -221,14 +232,15 @@ class ProfileReader {
         observed.end = kernels->end;
         observed.may_hold_waiting = false;
       }
-      keep(observed, slice);
+      if (keep(observed, slice) && at == 0) note_span(observed, slice);
       const Nanos waited_from = at == 0 ? range.start : split->first.end;
       if (observed.may_hold_waiting && observed.start > waited_from)
         keep_arrival(observed, waited_from, slice);
     }
   }
 
-  void keep(ObservedOp& observed, const ChromeSlice& slice) {
+  /// Gives an op its step; false if it is in none.
+  bool keep(ObservedOp& observed, const ChromeSlice& slice) {
     observed.replica = replica_;
     if (named_step_) {
       observed.step = *named_step_;
@@ -238,10 +250,10 @@ class ProfileReader {
       observed.step = *step;
     } else {
       ++outside_marks_;
-      return;
+      return false;
     }
-    if (has_device_slices_ && join_part(observed)) return;
-    trace_.ops.push_back(observed);
+    if (!has_device_slices_ || !join_part(observed)) trace_.ops.push_back(observed);
+    return true;
   }
 
   /// Joins the parts of an op that ran on several streams of a device.
@@ -256,25 +268,22 @@ class ProfileReader {
   }
 
   void add_unannotated() {
+    spans_.are_annotated = false;
     if (!trace_.recorders[0].rank) return;  // its stage is unknown
     for (const ProfiledEvent& mark : marks_.marks()) {
       const UnannotatedStep step = find_unannotated_ops(events_, {mark.start, mark.end});
       // Other kinds of training have forwards and backwards too, but no messages between stages.
       if (step.forwards == 0 || step.sends + step.receives == 0) continue;
       expect_one_stage(step, mark.number);
-      early_ += step.early;
+      sends_.add(step.posts);
       Nanos free_from = mark.start;
       for (const UnannotatedOp& op : step.ops) {
         add_unannotated(op, mark, free_from);
         free_from = op.span.end;
       }
     }
-    if (early_ > 0)
-      trace_.doubts.push_back(
-          fmt::format("{}: {} message(s) are posted while their thread still computes, by the "
-                      "ranges of its ops: "
-                      "ranges are too long, or ops send messages of their own",
-                      file_, early_));
+    for (const std::string& doubt : describe_sends(sends_))
+      trace_.doubts.push_back(file_ + ": " + doubt);
     if (!trace_.ops.empty())
       trace_.notes.emplace_back(
           "no op is annotated: forwards and backwards are what computes between messages, and "
@@ -290,10 +299,12 @@ class ProfileReader {
     observed.end = op.span.end;
     ChromeSlice slice;
     slice.start = mark.start;
+    spans_.spans.push_back({op.span, 0, -1, mark.number, likeness_of(observed.op)});
     if (const auto kernels = activity_.find_kernels(op.span, false)) {
       observed.start = kernels->start;
       observed.end = kernels->end;
-      return keep(observed, slice);
+      keep(observed, slice);
+      return;
     }
     observed.may_hold_waiting = observed.start_is_observed = true;
     // Otherwise the first op would include the wait for the step to begin.
@@ -338,11 +349,6 @@ class ProfileReader {
       trace_.doubts.push_back(describe_negative_durations(events_.negative_durations));
       trace_.notes.push_back(trace_.doubts.back());
     }
-    if (crossed_ > 0)
-      trace_.doubts.push_back(
-          fmt::format("{}: {} op(s) begin or end within a call of their thread, which no recording "
-                      "does: times in the file do not fit together",
-                      file_, crossed_));
     if (outside_marks_ > 0)
       trace_.notes.push_back(fmt::format("{}: {} op(s) left out, which lie in no ProfilerStep",
                                          file_, outside_marks_));
@@ -368,8 +374,8 @@ class ProfileReader {
   std::int32_t replica_ = 0;
   std::int64_t ranks_ = 0;  ///< number of ranks of the pipeline; 0 if unknown
   bool has_device_slices_ = false;
-  std::int32_t crossed_ = 0;  ///< ops that calls reach over
-  std::int32_t early_ = 0;    ///< messages that are posted before their op has ended
+  ProfiledOps spans_;
+  UnannotatedSends sends_;
   bool has_weight_grads_ = false;
   std::optional<std::int64_t> named_step_;  ///< that the current annotation states
   std::size_t outside_marks_ = 0;

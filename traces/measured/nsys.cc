@@ -15,30 +15,13 @@
 #include "traces/measured/message_ranges.h"
 #include "traces/measured/name_rules.h"
 #include "traces/measured/nsys_ops.h"
+#include "traces/measured/nsys_ranges.h"
 #include "traces/measured/nsys_recording.h"
 #include "traces/measured/seen_names.h"
 
 namespace bubblescope::traces {
 
 namespace {
-
-/// The host range of an op, or of two overlapped ones.
-struct OpRange {
-  std::int64_t thread = 0;
-  TimeSpan host;
-  NamedOp named;
-  std::optional<Op> second = {};  ///< the backward of a pair
-  TimeSpan received = {};         ///< the call that received its input; empty where unknown
-  std::int64_t step = 0;
-  bool has_step = true;
-};
-
-bool is_unnumbered(const OpRange& range) { return !range.named.has_microbatch; }
-
-bool is_same_op(const OpRange& left, const OpRange& right) {
-  return left.named.op == right.named.op && left.named.chunk == right.named.chunk &&
-         left.second == right.second;
-}
 
 class NsysReader {
  public:
@@ -85,8 +68,10 @@ class NsysReader {
     assign_steps(ops, ranges);
     NsysProcess device(recording_, process);
     for (const OpRange& op : ops) add(op, device);
-    for (std::string& doubt : device.find_doubts(spans_by_step(ops), where(process)))
-      trace_.doubts.push_back(std::move(doubt));
+    const std::vector<OpSpan> spans = find_op_spans(ops);
+    for (const std::string& found :
+         find_device_contradictions(device.record(), find_steps(spans), spans))
+      doubt(where(process) + ": " + found);
   }
 
   /// The ranges that name ops. A range within another one of the same op is that op again.
@@ -118,14 +103,8 @@ class NsysReader {
       ops.push_back(op);
     }
     set_kinds(ops);
+    if (find_unnamed_backwards(recording_, process, ops)) unnamed_backwards_ = true;
     return ops;
-  }
-
-  static void set_kinds(std::vector<OpRange>& ops) {
-    const bool has_weight_grads = std::any_of(ops.begin(), ops.end(), [](const OpRange& op) {
-      return op.named.op.kind == OpKind::kWeightGrad;
-    });
-    for (OpRange& op : ops) op.named.op.kind = kind_in_trace(op.named, has_weight_grads);
   }
 
   std::vector<OpRange> ops_between_messages(std::int64_t process,
@@ -198,61 +177,8 @@ class NsysReader {
     } else if (!ops.empty() && is_unnumbered(ops.front())) {
       count_unnumbered(ops);
     } else {
-      count_occurrences(ops);
+      uneven_ = !count_occurrences(ops) || uneven_;
     }
-  }
-
-  /// Counts ops of a kind over the whole file; steps follow when all ranks are known.
-  static void count_unnumbered(std::vector<OpRange>& ops) {
-    std::map<OpKind, std::int32_t> next;
-    for (OpRange& op : ops) {
-      op.named.op.microbatch = next[op.named.op.kind]++;
-      op.has_step = false;
-    }
-  }
-
-  /// The n-th time that an op runs is step n. Where ops are missing, that would mix steps: then a
-  /// step begins where one of its ops runs again.
-  void count_occurrences(std::vector<OpRange>& ops) {
-    std::map<std::string, std::int64_t> times;
-    for (OpRange& op : ops) op.step = times[name_of(op)]++;
-    const bool all_equal = std::all_of(times.begin(), times.end(), [&](const auto& count) {
-      return count.second == times.begin()->second;
-    });
-    if (all_equal) return;
-    uneven_ = true;
-    std::set<std::string> in_step;
-    std::int64_t step = 0;
-    for (OpRange& op : ops) {
-      if (!in_step.insert(name_of(op)).second) {
-        in_step = {name_of(op)};
-        ++step;
-      }
-      op.step = step;
-    }
-  }
-
-  static std::string name_of(const OpRange& op) {
-    return fmt::format("{} {} {}", to_string(op.named.op), op.named.chunk.value_or(-1),
-                       op.second ? to_string(*op.second) : "");
-  }
-
-  /// The ops of each step, by start. What an unnumbered op's step is follows later: until then, a
-  /// step ends wherever every micro-batch has come back.
-  static std::vector<std::vector<TimeSpan>> spans_by_step(const std::vector<OpRange>& ops) {
-    std::map<std::int64_t, std::vector<TimeSpan>> steps;
-    std::int64_t unnumbered_step = 0;
-    std::int64_t in_flight = 0;
-    for (const OpRange& op : ops) {
-      if (!is_compute(op.named.op.kind)) continue;
-      steps[op.has_step ? op.step : unnumbered_step].push_back(op.host);
-      in_flight += op.named.op.kind == OpKind::kForward ? 1 : 0;
-      in_flight -= gives_input_grad(op.named.op.kind) ? 1 : 0;
-      if (in_flight <= 0) ++unnumbered_step;
-    }
-    std::vector<std::vector<TimeSpan>> found;
-    for (auto& [_, spans] : steps) found.push_back(std::move(spans));
-    return found;
   }
 
   void add(const OpRange& range, NsysProcess& device) {
@@ -336,6 +262,10 @@ class NsysReader {
       trace_.notes.emplace_back(
           "no op is named: forwards and backwards are what was launched between a receive and the "
           "next send, and micro-batches are counted in order");
+    if (unnamed_backwards_)
+      trace_.notes.emplace_back(
+          "backwards have no range on some ranks: they are what other threads than the forwards' "
+          "launched between two messages or forwards");
     if (!chunks_.empty())
       trace_.notes.emplace_back(
           "no message says which of its rank's stages it is for: they follow from the order of "
@@ -383,6 +313,7 @@ class NsysReader {
   bool between_messages_ = false;
   std::map<std::int64_t, std::vector<CalledOps>> chunks_;  ///< [process]
   bool uneven_ = false;
+  bool unnamed_backwards_ = false;
   ObservedTrace trace_;
 };
 

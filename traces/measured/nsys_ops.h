@@ -1,4 +1,4 @@
-// The device time of host ranges in an Nsight Systems recording, and what contradicts them.
+// The device time of host ranges in an Nsight Systems recording.
 //
 // A range is the time in which the host launches an op; the op itself runs from the first to the
 // last of its kernels. A kernel belongs to the range of its *process* during which it was launched,
@@ -13,6 +13,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "traces/measured/device_contradictions.h"
 #include "traces/measured/nsys_recording.h"
 #include "traces/measured/profile_activity.h"
 
@@ -31,22 +32,18 @@ class NsysProcess {
   /// From the first to the last kernel launched within `range`; nullopt where there is none.
   /// `thread` is the range's own.
   std::optional<TimeSpan> find_works(const TimeSpan& range, bool messages,
-                                     LaunchedBy by = LaunchedBy::kAll, std::int64_t thread = 0);
+                                     LaunchedBy by = LaunchedBy::kAll,
+                                     std::int64_t thread = 0) const;
 
   /// The first launch within `range` by a thread other than `thread`.
   std::optional<Nanos> first_launch_by_others(const TimeSpan& range, std::int64_t thread) const;
 
-  /// Describes, in whole sentences, what the file lacks or contradicts: launches without a kernel
-  /// within ranges, kernels that began before their launch, and kernels between the first and the
-  /// last of `ranges` (by start, the ops of whole steps) that were launched in none of them.
-  std::vector<std::string> find_doubts(const std::vector<std::vector<TimeSpan>>& steps,
-                                       const std::string& where) const;
+  /// The launches and kernels of the process.
+  DeviceRecording record() const;
 
  private:
   const std::vector<CudaCall>* launches_ = nullptr;
   const std::unordered_map<std::int64_t, DeviceWork>* works_ = nullptr;
-  std::size_t without_kernel_ = 0;
-  std::size_t before_launch_ = 0;
 };
 
 }  // namespace bubblescope::traces

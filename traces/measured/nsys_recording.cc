@@ -139,22 +139,27 @@ class Reader {
                               "CUPTI_ACTIVITY_KIND_MEMSET", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"}) {
       if (!has(table, {"start", "end", "correlationId", "globalPid"})) continue;
       const bool has_name = has(table, {"shortName"});
-      database_.query(fmt::format("SELECT start, end, correlationId, globalPid, {} FROM {}",
-                                  has_name ? "shortName" : "NULL", table),
-                      [&](const SqliteRow& row) { take_kernel(row); });
+      const bool has_stream = has(table, {"deviceId", "streamId"});
+      database_.query(fmt::format("SELECT start, end, correlationId, globalPid, {}, {} FROM {}",
+                                  has_name ? "shortName" : "NULL",
+                                  has_stream ? "deviceId, streamId" : "NULL, NULL", table),
+                      [&](const SqliteRow& row) { take_kernel(row, has_name); });
     }
   }
 
   /// The nodes of a graph share the correlation id of its launch.
-  void take_kernel(const SqliteRow& row) {
+  void take_kernel(const SqliteRow& row, bool has_name) {
     const Nanos start = time_of(row, 0);
-    const DeviceWork work{start, std::max(start, time_of(row, 1)),
-                          is_message_kernel(string_of(row.integer(4)))};
+    const std::string name = string_of(row.integer(4));
+    DeviceWork work{start, std::max(start, time_of(row, 1)), is_message_kernel(name)};
+    work.is_transfer = !has_name || (name.starts_with("nccl") && !work.is_message);
+    work.stream = (row.integer(5).value_or(0) << 32) + row.integer(6).value_or(0);
     auto& works = recording_.works[process_of(row.integer(3).value_or(0))];
     const auto [found, is_new] = works.emplace(row.integer(2).value_or(0), work);
     if (is_new) return;
     found->second.start = std::min(found->second.start, work.start);
     found->second.end = std::max(found->second.end, work.end);
+    found->second.is_graph = true;
   }
 
   const std::string& path_;

@@ -4,7 +4,8 @@
 // each one is optional:
 //   NVTX_EVENTS                    start, end, text or textId, globalTid
 //   CUPTI_ACTIVITY_KIND_RUNTIME    start, correlationId, globalTid, nameId
-//   CUPTI_ACTIVITY_KIND_KERNEL     start, end, correlationId, globalPid, shortName; MEMCPY, MEMSET
+//   CUPTI_ACTIVITY_KIND_KERNEL     start, end, correlationId, globalPid, shortName, deviceId,
+//                                  streamId; likewise MEMCPY, MEMSET
 //   StringIds                      id, value
 //   TARGET_INFO_SESSION_START_TIME utcEpochNs, to which all times are relative
 #pragma once
@@ -43,7 +44,10 @@ struct CudaCall {
 struct DeviceWork {
   Nanos start = 0;
   Nanos end = 0;
-  bool is_message = false;  ///< NCCL's send and receive, which also run while they wait
+  bool is_message = false;   ///< NCCL's send and receive, which also run while they wait
+  bool is_transfer = false;  ///< another collective, or a copy
+  bool is_graph = false;     ///< several kernels of one launch
+  std::int64_t stream = 0;   ///< with the device
 };
 
 struct NsysRecording {

@@ -29,10 +29,31 @@ constexpr std::array<Word, 9> kWords{{
     {"DeepSpeedEngine.backward", OpKind::kBackward},
 }};
 
-/// Functions, whose names begin with their module: "megatron.core...schedules.forward_step".
-constexpr std::array<Word, 2> kFunctions{{
+/// Functions, whose names may begin with their module or class, and with "_exec_", which
+/// DeepSpeed's pipeline engine prefixes: "megatron.core...schedules.forward_step".
+constexpr std::array<Word, 12> kFunctions{{
     {"forward_step", OpKind::kForward},
     {"backward_step", OpKind::kBackward},
+    {"forward_pass", OpKind::kForward},
+    {"backward_pass", OpKind::kBackward},
+    {"send_activation", OpKind::kSendForward},
+    {"recv_activation", OpKind::kRecvForward},
+    {"send_activations", OpKind::kSendForward},
+    {"recv_activations", OpKind::kRecvForward},
+    {"send_grad", OpKind::kSendBackward},
+    {"recv_grad", OpKind::kRecvBackward},
+    {"send_grads", OpKind::kSendBackward},
+    {"recv_grads", OpKind::kRecvBackward},
+}};
+
+/// DeepSpeed's instructions, which state a buffer, not the micro-batch: "ForwardPass(buffer_id=1)".
+constexpr std::array<Word, 6> kInstructions{{
+    {"ForwardPass", OpKind::kForward},
+    {"BackwardPass", OpKind::kBackward},
+    {"SendActivation", OpKind::kSendForward},
+    {"RecvActivation", OpKind::kRecvForward},
+    {"SendGrad", OpKind::kSendBackward},
+    {"RecvGrad", OpKind::kRecvBackward},
 }};
 
 /// The zero-bubble fork's names begin with these; "B" is a full backward if no weight gradient is
@@ -131,9 +152,13 @@ std::optional<NamedOp> parse_op_name(std::string_view name) {
       named.may_be_input_grad = word.name == "backward-compute";
       return named;
     }
-  const std::string_view function = name.substr(name.rfind('.') + 1);
+  constexpr std::string_view kExecuted = "_exec_";
+  std::string_view function = name.substr(name.rfind('.') + 1);
+  if (function.starts_with(kExecuted)) function.remove_prefix(kExecuted.size());
   for (const Word& word : kFunctions)
     if (function == word.name) return unnumbered(word.kind);
+  for (const Word& word : kInstructions)
+    if (name.substr(0, name.find('(')) == word.name) return unnumbered(word.kind);
   if (std::optional<NamedOp> named = zero_bubble(name)) return named;
   for (const Word& word : kNumberedWords)
     if (name.starts_with(word.name)) return numbered(name.substr(word.name.size()), word.kind);

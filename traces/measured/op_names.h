@@ -6,6 +6,7 @@
 //   PP:(0F8;7B0)OVERLAP_F_B    one annotation for two ops, a forward and then a backward
 //   F3.1.0  W3.1.0             the zero-bubble fork of Megatron-LM: micro-batch, chunk, slice
 //   forward_step, DeepSpeedEngine.backward      neither stage nor micro-batch: the order gives them
+//   PipelineEngine._exec_send_grads, ForwardPass(buffer_id=1)      DeepSpeed's pipeline, likewise
 // Text after a comma is ignored: emit_nvtx appends ", op_id = 11" and ", seq = 4" to each name.
 #pragma once
 

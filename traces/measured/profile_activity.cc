@@ -17,14 +17,6 @@ void sort_by_start(std::vector<ProfiledEvent>& events) {
                    });
 }
 
-/// The events that lie in no other. `events` are sorted by start.
-std::vector<ProfiledEvent> find_outer(const std::vector<ProfiledEvent>& events) {
-  std::vector<ProfiledEvent> outer;
-  for (const ProfiledEvent& event : events)
-    if (outer.empty() || event.end > outer.back().end) outer.push_back(event);
-  return outer;
-}
-
 /// The start of the first event in [from, before).
 std::optional<Nanos> first_start(const std::vector<ProfiledEvent>& events, Nanos from,
                                  Nanos before) {
@@ -44,22 +36,22 @@ ProfileActivity::ProfileActivity(const ChromeEvents& events)
       case Activity::kSend:
       case Activity::kReceive: posts_[event.thread].push_back(event); break;
       case Activity::kPendingReceive: receive_ends_.push_back(event.end); break;
-      case Activity::kLaunch: launches_.push_back(event); break;
+      case Activity::kLaunch:
+      case Activity::kCopyCall: launches_.push_back(event); break;
       case Activity::kKernel:
+      case Activity::kTransfer:
       case Activity::kMessageKernel:
         kernels_[event.number].push_back(
             {{event.start, event.end}, event.activity == Activity::kMessageKernel});
         break;
       case Activity::kGradientFlow:
+      case Activity::kGradientEnd:
       case Activity::kStep:
       case Activity::kOutside:
       case Activity::kBarrier: break;
     }
   }
-  for (Events& of_thread : computing_) {
-    sort_by_start(of_thread);
-    outer_.push_back(find_outer(of_thread));
-  }
+  for (Events& of_thread : computing_) sort_by_start(of_thread);
   for (Events& of_thread : posts_) sort_by_start(of_thread);
   sort_by_start(gradients_);
   sort_by_start(launches_);
@@ -115,17 +107,6 @@ std::optional<Nanos> ProfileActivity::find_last_computation_end(std::uint32_t th
       last = std::max(last.value_or(event->end), event->end);
   }
   return last;
-}
-
-bool ProfileActivity::is_crossed(const TimeSpan& range, std::uint32_t thread) const {
-  constexpr Nanos kRounding = 2'000;  // older profilers write whole microseconds
-  const Events& calls = outer_[thread];
-  const auto reaches_over = [&](Nanos time) -> const ProfiledEvent* {
-    auto next = std::lower_bound(calls.begin(), calls.end(), time - kRounding, starts_before);
-    if (next == calls.begin() || std::prev(next)->end <= time + kRounding) return nullptr;
-    return &*std::prev(next);
-  };
-  return reaches_over(range.start) != reaches_over(range.end);
 }
 
 Nanos ProfileActivity::find_waiting_end(Nanos from, Nanos first) const {

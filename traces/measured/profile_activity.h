@@ -41,10 +41,6 @@ class ProfileActivity {
   /// nor computation within the range.
   std::optional<TimeSpan> find_computation(const TimeSpan& range, std::uint32_t thread) const;
 
-  /// Whether a call of the thread reaches over one end of a range of the same thread only. Calls
-  /// and annotations nest, so that their times do not fit together.
-  bool is_crossed(const TimeSpan& range, std::uint32_t thread) const;
-
   /// Returns when the waiting before the computation at `first` ended: with the last receive that
   /// completed after `from`, where the profile shows one.
   Nanos find_waiting_end(Nanos from, Nanos first) const;
@@ -64,7 +60,6 @@ class ProfileActivity {
                                                  Nanos before) const;
 
   std::vector<Events> computing_;    ///< [thread], calls and gradient functions
-  std::vector<Events> outer_;        ///< [thread], those of them that lie in no other
   std::vector<Events> posts_;        ///< [thread], calls that send or receive
   Events gradients_;                 ///< of all threads
   Events launches_;                  ///< of all threads

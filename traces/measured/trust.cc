@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "sim/ir/quantile.h"
@@ -17,6 +19,16 @@ constexpr double kRounding = 1e-6;
 /// A step with an error of 1 % that is ten times the usual one is unlike the others.
 constexpr double kNoticedError = 0.01;
 constexpr double kUnusual = 10;
+
+/// Describes the rank that stands still the longest, if that is long.
+std::optional<std::string> describe_standstill(const std::vector<double>& standstill) {
+  const auto longest = std::max_element(standstill.begin(), standstill.end());
+  if (longest == standstill.end() || *longest < kMaxReplayError) return {};
+  return fmt::format(
+      "rank {} runs no op for {:.1f} % of the pipeline's time although their inputs have come: ops "
+      "are missing or were longer, or its host launches them that late",
+      longest - standstill.begin(), 100 * *longest);
+}
 
 }  // namespace
 
@@ -39,6 +51,8 @@ Trust judge_trust(const BubbleReport& report, const TrustEvidence& evidence) {
         "in some steps a replay misses the measured span by {:.1f} %, but usually by {:.1f} %: "
         "they hold something that the trace does not show",
         100 * worst, 100 * trust.replay_error));
+  if (std::optional<std::string> standstill = describe_standstill(evidence.standstill))
+    doubts.push_back(*std::move(standstill));
   const double bound = static_cast<double>(report.lower_bound);
   if (bound > static_cast<double>(report.makespan) * (1 + kRounding))
     faults.push_back(fmt::format(

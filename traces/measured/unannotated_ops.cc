@@ -1,6 +1,8 @@
 // Finds ops in one pass over the events of a step in order of time.
 #include "traces/measured/unannotated_ops.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 
@@ -10,6 +12,8 @@ namespace {
 
 /// Profiles of older releases have whole microseconds.
 constexpr Nanos kRounding = 1'000;
+/// Between an op and the send of its result, the runtime takes less than this.
+constexpr Nanos kMaxSendDelay = 1'000'000;
 
 bool matters(Activity activity) {
   switch (activity) {
@@ -23,7 +27,10 @@ bool matters(Activity activity) {
     case Activity::kPendingReceive:
     case Activity::kStep:
     case Activity::kLaunch:
+    case Activity::kCopyCall:
+    case Activity::kGradientEnd:
     case Activity::kKernel:
+    case Activity::kTransfer:
     case Activity::kMessageKernel: return false;
   }
   return false;
@@ -80,14 +87,21 @@ class Walk {
       case Activity::kPendingReceive:
       case Activity::kStep:
       case Activity::kLaunch:
+      case Activity::kCopyCall:
+      case Activity::kGradientEnd:
       case Activity::kKernel:
+      case Activity::kTransfer:
       case Activity::kMessageKernel: return;
     }
   }
 
   /// The thread posts a message when its op has computed.
   void post(const ProfiledEvent& event) {
-    if (is_open_ && event.start + kRounding < span_.end) ++step_.early;
+    if (is_open_ && event.start + kRounding < span_.end) ++step_.posts.early;
+    if (is_open_ && event.activity == Activity::kSend && event.start > span_.end + kMaxSendDelay) {
+      ++step_.posts.late;
+      step_.posts.late_time += event.start - span_.end;
+    }
     close();
   }
 
@@ -130,6 +144,7 @@ class Walk {
   void close() {
     if (is_open_ && (is_backward_ || has_flow_)) {
       std::int32_t& count = is_backward_ ? step_.backwards : step_.forwards;
+      step_.posts.computing += span_.end - span_.start;
       step_.ops.push_back({is_backward_ ? OpKind::kBackward : OpKind::kForward, count++, span_});
     }
     is_open_ = is_backward_ = has_flow_ = false;
@@ -145,6 +160,28 @@ class Walk {
 };
 
 }  // namespace
+
+void UnannotatedSends::add(const UnannotatedSends& more) {
+  computing += more.computing;
+  early += more.early;
+  late += more.late;
+  late_time += more.late_time;
+}
+
+std::vector<std::string> describe_sends(const UnannotatedSends& sends) {
+  std::vector<std::string> doubts;
+  if (sends.early > 0)
+    doubts.push_back(fmt::format(
+        "{} message(s) are posted while their thread still computes, by the ranges of its ops: "
+        "ranges are too long, or ops send messages of their own",
+        sends.early));
+  if (sends.late_time > sends.computing / 100)
+    doubts.push_back(fmt::format(
+        "{} message(s) are sent long after the computation before them has ended, together {}: "
+        "gradient functions or calls are missing, or were longer",
+        sends.late, to_text(sends.late_time)));
+  return doubts;
+}
 
 UnannotatedStep find_unannotated_ops(const ChromeEvents& events, const TimeSpan& step) {
   return Walk().run(events_of(events, step));

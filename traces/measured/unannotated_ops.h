@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "sim/ir/op.h"
@@ -20,16 +21,29 @@ struct UnannotatedOp {
   TimeSpan span;
 };
 
+/// How messages are posted relative to the ops.
+struct UnannotatedSends {
+  Nanos computing = 0;     ///< the time of all ops
+  std::int32_t early = 0;  ///< calls that begin while an op still computes
+  std::int32_t late = 0;   ///< sends long after the op before them has ended
+  Nanos late_time = 0;     ///< by how much they are late, together
+
+  void add(const UnannotatedSends& more);
+};
+
 struct UnannotatedStep {
   std::vector<UnannotatedOp> ops;
   std::int32_t forwards = 0;
   std::int32_t backwards = 0;
   std::int32_t receives = 0;  ///< calls
   std::int32_t sends = 0;     ///< calls
-  std::int32_t early = 0;     ///< calls that begin while an op still computes
+  UnannotatedSends posts;
 };
 
 /// The ops within one step of a profile.
 UnannotatedStep find_unannotated_ops(const ChromeEvents& events, const TimeSpan& step);
+
+/// Describes, in whole sentences, messages that are posted within an op or long after it.
+std::vector<std::string> describe_sends(const UnannotatedSends& sends);
 
 }  // namespace bubblescope::traces

@@ -13,6 +13,7 @@ bool open(CudaBlas& blas) {
   void* const library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   return library != nullptr && find_call(library, "cublasLtCreate", blas.cublasLtCreate) &&
          find_call(library, "cublasLtDestroy", blas.cublasLtDestroy) &&
+         find_call(library, "cublasLtGetVersion", blas.cublasLtGetVersion) &&
          find_call(library, "cublasLtMatmul", blas.cublasLtMatmul) &&
          find_call(library, "cublasLtMatmulAlgoGetHeuristic",
                    blas.cublasLtMatmulAlgoGetHeuristic) &&

@@ -9,6 +9,7 @@ namespace bubblescope::exec {
 struct CudaBlas {
   decltype(&::cublasLtCreate) cublasLtCreate = nullptr;
   decltype(&::cublasLtDestroy) cublasLtDestroy = nullptr;
+  decltype(&::cublasLtGetVersion) cublasLtGetVersion = nullptr;
   decltype(&::cublasLtMatmul) cublasLtMatmul = nullptr;
   decltype(&::cublasLtMatmulAlgoGetHeuristic) cublasLtMatmulAlgoGetHeuristic = nullptr;
   decltype(&::cublasLtMatmulDescCreate) cublasLtMatmulDescCreate = nullptr;

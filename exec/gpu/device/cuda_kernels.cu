@@ -69,9 +69,10 @@ class KernelLauncher {
                                                   a.tokens, columns_, static_cast<int>(a.period));
   }
   void operator()(const EmbedGradArguments& a) const {
-    embed_grad_kernel<<<rows_, kThreads, 0, stream_>>>(a.embedding_grad, a.position_grad,
-                                                       from(a.grad), a.tokens, columns_,
-                                                       static_cast<int>(a.period));
+    const int tiles = (columns_ + kThreads - 1) / kThreads;
+    embed_grad_kernel<<<tiles * kEmbedParts, kThreads, 0, stream_>>>(
+        a.embedding_grad, a.position_grad, from(a.grad), a.tokens, static_cast<int>(rows_), columns_,
+        static_cast<int>(a.period));
   }
   void operator()(const NormArguments& a) const {
     norm_kernel<<<rows_, kThreads, 0, stream_>>>(to(a.target), from(a.input), from(a.gain),

@@ -282,6 +282,11 @@ const char* create_blas_handle(std::int32_t device, std::int32_t multiprocessors
   return nullptr;
 }
 
+std::int64_t blas_version(void* blas_handle) {
+  return static_cast<std::int64_t>(
+      static_cast<BlasLtHandle*>(blas_handle)->blas->cublasLtGetVersion());
+}
+
 void release_blas_handle(void* blas_handle) { delete static_cast<BlasLtHandle*>(blas_handle); }
 
 }  // namespace
@@ -289,6 +294,7 @@ void release_blas_handle(void* blas_handle) { delete static_cast<BlasLtHandle*>(
 void add_multiply_calls(BubblescopeGpu& calls) {
   calls.create_blas_handle = create_blas_handle;
   calls.release_blas_handle = release_blas_handle;
+  calls.blas_version = blas_version;
   calls.multiply = multiply;
   calls.can_multiply = can_multiply;
 }

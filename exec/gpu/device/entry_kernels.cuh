@@ -18,15 +18,28 @@ __global__ void embed_kernel(Value* target, const Value* embedding, const Value*
                           to_float(position[row % period * columns + column]));
 }
 
+inline constexpr int kEmbedParts = 64;  // a power of two
+
+/// Adds in the order of the rows, so that equal runs give equal bits. A thread has a column; the
+/// first block of a column tile adds to the tokens and positions 0, kEmbedParts, 2 * kEmbedParts and
+/// so on, the second to 1, kEmbedParts + 1 and so on.
 template <class Value>
 __global__ void embed_grad_kernel(float* embedding, float* position, const Value* grad,
-                                  const std::int32_t* tokens, int columns, int period) {
-  const std::int64_t row = blockIdx.x;
-  const std::int64_t token = tokens[row];
-  for (int column = threadIdx.x; column < columns; column += blockDim.x) {
-    const float value = to_float(grad[row * columns + column]);
-    atomicAdd(&embedding[token * columns + column], value);
-    atomicAdd(&position[row % period * columns + column], value);
+                                  const std::int32_t* tokens, int rows, int columns, int period) {
+  const int part = static_cast<int>(blockIdx.x) % kEmbedParts;
+  const std::int64_t column =
+      static_cast<std::int64_t>(blockIdx.x) / kEmbedParts * blockDim.x + threadIdx.x;
+  if (column >= columns) return;
+  int at = 0;  // row % period
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const std::int64_t token = tokens[row];
+    const bool has_token = token % kEmbedParts == part, has_position = at % kEmbedParts == part;
+    if (has_token || has_position) {
+      const float value = to_float(grad[row * columns + column]);
+      if (has_token) embedding[token * columns + column] += value;
+      if (has_position) position[std::int64_t{at} * columns + column] += value;
+    }
+    if (++at == period) at = 0;
   }
 }
 

@@ -31,6 +31,7 @@ BubblescopeGpu make_calls() {
     return nullptr;
   };
   calls.release_blas_handle = [](void*) {};
+  calls.blas_version = [](void*) { return std::int64_t{0}; };
   calls.multiply = [](void*, const BubblescopeGemm*, void*) -> const char* { return nullptr; };
   calls.can_multiply = [](void*, const BubblescopeGemm*, std::int32_t* can) -> const char* {
     *can = 1;

@@ -7,8 +7,8 @@ namespace bubblescope::exec {
 
 namespace {
 
-void expect(const char* error) {
-  if (error != nullptr) throw Error(Fault::kMachine, error);
+void expect(const char* error, Fault fault = Fault::kMachine) {
+  if (error != nullptr) throw Error(fault, error);
 }
 
 }  // namespace
@@ -42,13 +42,13 @@ void GpuRuntime::await_device(std::int32_t device) const {
 
 GpuHandle GpuRuntime::allocate(std::int32_t device, std::size_t bytes) const {
   void* memory = nullptr;
-  expect(calls_.allocate(first_device_ + device, bytes, &memory));
+  expect(calls_.allocate(first_device_ + device, bytes, &memory), Fault::kMemory);
   return GpuHandle(memory, {calls_.release_memory});
 }
 
 GpuHandle GpuRuntime::allocate_on_host(std::size_t bytes) const {
   void* memory = nullptr;
-  expect(calls_.allocate_on_host(bytes, &memory));
+  expect(calls_.allocate_on_host(bytes, &memory), Fault::kMemory);
   return GpuHandle(memory, {calls_.release_on_host});
 }
 

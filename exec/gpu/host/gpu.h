@@ -38,8 +38,8 @@ class GpuFlag {
   const std::uint32_t* on_device_ = nullptr;
 };
 
-/// Every call throws Error (Fault::kMachine) if the module reports one. `calls` must outlive the
-/// Gpu, and the Gpu its handles.
+/// Every call throws Error (Fault::kMachine, or Fault::kMemory if it allocates) if the module
+/// reports one. `calls` must outlive the Gpu, and the Gpu its handles.
 class GpuRuntime {
  public:
   /// `first_device` is device 0 of this object.
@@ -85,6 +85,9 @@ class GpuRuntime {
   void spin(const BubblescopeSpin& spin, void* stream) const;
   void launch(const KernelLaunch& launch, void* stream) const;
   void multiply(const GpuHandle& blas_handle, const BubblescopeGemm& gemm, void* stream) const;
+  std::int64_t blas_version(const GpuHandle& blas_handle) const {
+    return calls_.blas_version(blas_handle.get());
+  }
   bool can_multiply(const GpuHandle& blas_handle, const BubblescopeGemm& gemm) const;
 
  private:

@@ -84,6 +84,7 @@ Job start_gpu_job(const BubblescopeGpu& calls, const JobRequest& job, BackendReq
   if (GpuTraining* const training = backend->training()) {
     started.after_step = [on = backend.get()] { on->finish_step(); };
     started.result = [training] { return training->result(); };
+    started.resumable = training->resumable();
     started.pools = [training] { return training->pools(); };
     started.epilogues = [training] { return training->epilogues(); };
     started.peak_bytes = [training] { return training->peak_bytes(); };

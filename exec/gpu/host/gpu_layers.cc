@@ -1,6 +1,8 @@
 // Launches the layers.
 #include "exec/gpu/host/gpu_layers.h"
 
+#include <string>
+
 namespace bubblescope::exec {
 
 GpuLayers::GpuLayers(const GpuMachine& machine, std::int32_t rank, const LayerOptions& options)
@@ -12,6 +14,11 @@ GpuLayers::GpuLayers(const GpuMachine& machine, std::int32_t rank, const LayerOp
   RankPlace place = machine.place(rank);
   if (options.sm_hint == SmHint::kNothing) place.multiprocessors = 0;  // for cuBLASLt, 0 means all
   blas_handle_ = gpu_.create_blas_handle(place);
+  const std::string library = "cuBLASLt " + std::to_string(gpu_.blas_version(blas_handle_));
+  computed_by_ = {{"`attention`", attention_ == Attention::kFlash ? "flash" : "softmax"},
+                  {"`epilogue`", epilogue_ == Epilogue::kFused ? "fused" : "separate"},
+                  {"products by", library + " on " + machine.device_of(rank).name + ", " +
+                                      std::to_string(place.multiprocessors) + " multiprocessors"}};
 }
 
 GpuMatrix GpuLayers::make(std::int32_t rows, std::int32_t columns) {

@@ -10,6 +10,7 @@
 #include "exec/gpu/host/layer_options.h"
 #include "exec/gpu/host/layer_parts.h"
 #include "exec/gpu/kernels.h"
+#include "exec/training/training_identity.h"
 
 namespace bubblescope::exec {
 
@@ -62,6 +63,8 @@ class GpuLayers {
                            const GpuMatrix& before);
   /// The GEMMs for which fusion was tried.
   const std::vector<EpilogueUse>& epilogues() const { return epilogues_; }
+  /// What computes, on which the last bit of every sum depends; for checkpoints.
+  const TrainingIdentity& computed_by() const { return computed_by_; }
 
   /// Replaces logits by probabilities and writes the mean loss to `loss`, a float on the device.
   void cross_entropy(const GpuMatrix& logits, const std::int32_t* targets, float* loss);
@@ -88,6 +91,7 @@ class GpuLayers {
   std::vector<EpilogueUse> epilogues_;
   ActivationPool pool_;
   GpuHandle blas_handle_;
+  TrainingIdentity computed_by_;
   void* stream_ = nullptr;
 };
 

@@ -33,6 +33,9 @@ class GpuMachine {
   const RankPlace& place(std::int32_t rank) const {
     return places_[static_cast<std::size_t>(rank)];
   }
+  const BubblescopeDevice& device_of(std::int32_t rank) const {
+    return devices_[static_cast<std::size_t>(place(rank).device)];
+  }
   /// Null if the rank has the whole device.
   void* partition(std::int32_t rank) const {
     return partitions_[static_cast<std::size_t>(rank)].get();

@@ -39,6 +39,13 @@ ProgramUpdates find_in_program(const JobRequest& job, const GpuExchange& exchang
   return {false, in_program.updates && exchange.copies == 1 && !has_replicas};
 }
 
+/// The layers of all ranks are alike.
+TrainingIdentity identify_layers(const std::vector<std::optional<GpuLayers>>& layers) {
+  for (const std::optional<GpuLayers>& of_rank : layers)
+    if (of_rank) return of_rank->computed_by();
+  return {};
+}
+
 /// The order of instructions, if a rank's memory is used on several streams.
 std::optional<HappensBefore> find_order(const JobRequest& job) {
   if (job.schedule->offload_target_of_rank.empty()) return std::nullopt;
@@ -63,7 +70,8 @@ GpuTraining::GpuTraining(const GpuMachine& machine, const JobRequest& job, GpuEx
       held_(job.program.size(), machine.ranks()),
       pools_(held_),
       ops_(machine, job, {weights_, mailbox_, data_, held_},
-           {exchange_.copies, in_program_.updates, order_ ? &*order_ : nullptr}) {
+           {exchange_.copies, in_program_.updates, order_ ? &*order_ : nullptr}),
+      computed_by_(identify_layers(ops_.layers())) {
   if (order_) evictions_.set_order(*order_);
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "exec/gpu/host/gpu_data.h"
@@ -16,6 +17,7 @@
 #include "exec/gpu/host/job.h"
 #include "exec/gpu/host/memory_tracker.h"
 #include "exec/training/program_updates.h"
+#include "exec/training/resumable_training.h"
 
 namespace bubblescope::exec {
 
@@ -60,7 +62,12 @@ class GpuTraining {
   std::vector<PoolUse> pools() const;  ///< of each rank of this process
   std::vector<EpilogueUse> epilogues() const;
 
+  /// The GpuTraining must outlive it.
+  ResumableTraining resumable();
+
  private:
+  Blob save() const;
+  void restore(std::span<const std::byte> bytes);
   void run(InstructionId id, void* stream);
   void reduce(const Instruction& reduction, void* stream);
   ActivationPool& pool_of(InstructionId id) {
@@ -90,6 +97,7 @@ class GpuTraining {
   MemoryTracker pools_;        ///< measured also during ops
   GpuOps ops_;
   std::vector<double> step_losses_;
+  TrainingIdentity computed_by_;
 };
 
 }  // namespace bubblescope::exec

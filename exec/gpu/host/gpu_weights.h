@@ -7,6 +7,7 @@
 #include "exec/gpu/host/device_slabs.h"
 #include "exec/gpu/host/gpu_stage.h"
 #include "exec/gpu/host/version_plan.h"
+#include "exec/training/stage_checkpoint.h"
 #include "exec/training/stage_replicas.h"
 #include "exec/training/training.h"
 
@@ -47,6 +48,12 @@ class GpuWeights {
   /// The gradients of each stage's last update.
   std::vector<std::vector<Matrix>> download_gradients() const;
 
+  // The state of a replica of this process between two steps:
+  StageCheckpoint save(StageReplica replica) const;
+  void restore(StageReplica replica, const StageCheckpoint& stage);
+  /// Sets only the sizes.
+  StageCheckpointShape checkpoint_shape(StageReplica replica) const;
+
  private:
   struct ReplicaWeights {
     VersionPlan plan;
@@ -66,6 +73,10 @@ class GpuWeights {
   void add_weight(ReplicaWeights& created, std::int32_t device, const WeightOutline& outline);
   void draw(const ReplicaWeights& created, std::int32_t device, const StagePlan& plan);
   Matrix download(const GpuMatrix& matrix) const;
+  std::vector<Matrix> download_all(const std::vector<GpuMatrix>& matrices) const;
+  std::vector<Matrix> download_gradients(const ReplicaWeights& held) const;
+  void upload(const GpuMatrix& to, const Matrix& from) const;
+  void restore_optimizer(const ReplicaWeights& held, const OptimizerState& state) const;
   void scale(const ReplicaWeights& replica_weights, void* stream);
   void count_step(const GpuMatrix& steps, void* stream);
   void update_one(const ReplicaWeights& replica_weights, const GpuWeight& weight, std::size_t at,

@@ -14,6 +14,7 @@
 #include "exec/gpu/host/place_ranks.h"
 #include "exec/gpu/host/precision.h"
 #include "exec/runtime/backend.h"
+#include "exec/training/resumable_training.h"
 #include "exec/training/training.h"
 #include "sim/ir/timeline.h"
 #include "sim/ir/valid_schedule.h"
@@ -45,7 +46,8 @@ struct PoolUse {
   Bytes reserved = 0;  ///< bytes allocated on the device
 };
 
-/// A backend with its work, and access to the results. Without training, the functions are empty.
+/// A backend with its work, and access to the results. Without training, the functions and the
+/// training are empty.
 struct Job {
   std::unique_ptr<Backend> backend;
   std::string device;                 ///< description of the device
@@ -55,6 +57,7 @@ struct Job {
                             ///< as the schedule has
   std::function<void()> after_step;  ///< the optimizer step; call while nothing runs
   std::function<TrainingResult()> result;
+  std::optional<ResumableTraining> resumable;
   std::function<std::vector<Bytes>()> peak_bytes;       ///< [rank]: peak of activations
   std::function<std::vector<PoolUse>()> pools;          ///< [rank]; may be empty
   std::function<std::vector<EpilogueUse>()> epilogues;  ///< GEMMs tried to fuse; may be empty

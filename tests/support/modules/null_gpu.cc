@@ -124,6 +124,7 @@ void add_work(BubblescopeGpu& calls) {
   calls.create_blas_handle = [](std::int32_t, std::int32_t, void** made) { return create(made); };
   calls.release_blas_handle = release;
   calls.multiply = [](void*, const BubblescopeGemm*, void*) -> const char* { return nullptr; };
+  calls.blas_version = [](void*) { return std::int64_t{0}; };
   calls.can_multiply = [](void*, const BubblescopeGemm*, std::int32_t* can) -> const char* {
     *can = 1;
     return nullptr;

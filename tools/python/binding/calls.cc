@@ -15,7 +15,8 @@ const char* class_name(Fault fault) {
   switch (fault) {
     case Fault::kProblem: return "ProblemError";
     case Fault::kUsage: return "UsageError";
-    case Fault::kMachine: return "MachineError";
+    case Fault::kMachine:
+    case Fault::kMemory: return "MachineError";
   }
   return "Error";
 }

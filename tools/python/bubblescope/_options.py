@@ -91,6 +91,7 @@ class Models(Costs, total=False):
     save_scores: bool
     full_attention: bool
     slowdown: float
+    parts: str
     tensor_exposed: float
     message_exposed: float
     accumulation_bytes: float

@@ -1,0 +1,240 @@
+// Checks launches and kernels.
+#include "traces/measured/device_contradictions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include "sim/ir/quantile.h"
+
+namespace bubblescope::traces {
+
+namespace {
+
+/// Profilers of older releases write whole microseconds.
+constexpr Nanos kRounding = 2'000;
+/// Clocks of host and device agree to a few microseconds.
+constexpr Nanos kMaxClockError = 1'000'000;
+/// With programmatic launches a kernel may begin while the one before it ends.
+constexpr Nanos kMaxOverlap = 200'000;
+/// A launched kernel begins within this time on a device that is free.
+constexpr Nanos kMaxDelay = 20'000;
+/// The share of kernels' time that may be in no op: clipping and scaling gradients.
+constexpr double kMaxStray = 0.01;
+/// The share of the ops' time in which their device may stand still although work was launched,
+/// beyond what is usual for ops of their kind.
+constexpr double kMaxStill = 0.01;
+/// What is usual for a kind of op may be up to this share.
+constexpr double kMaxUsuallyStill = 0.1;
+
+/// A kernel with the launch that led to it.
+struct Work {
+  RecordedWork record;
+  const DeviceLaunch* launch = nullptr;  ///< null where the file has none
+};
+
+/// How an op uses its device.
+struct OpUse {
+  Nanos all = 0;    ///< from its first kernel to its last
+  Nanos still = 0;  ///< without work that was launched
+
+  double share() const { return static_cast<double>(still) / static_cast<double>(all); }
+};
+
+class DeviceCheck {
+ public:
+  DeviceCheck(DeviceRecording recording, const std::vector<TimeSpan>& steps,
+              const std::vector<OpSpan>& ops)
+      : steps_(steps), ops_(ops), launches_(std::move(recording.launches)) {
+    if (launches_.empty()) return;
+    for (const RecordedWork& work : recording.works) add(work);
+    std::sort(works_.begin(), works_.end(), [](const Work& left, const Work& right) {
+      return left.record.span.start < right.record.span.start;
+    });
+  }
+
+  std::vector<std::string> find() {
+    if (works_.empty()) return {};
+    check_pairs();
+    check_times();
+    check_stillness();
+    check_strays();
+    return std::move(found_);
+  }
+
+ private:
+  void add(const RecordedWork& work) {
+    const auto launch = launches_.find(work.correlation);
+    works_.push_back({work, launch == launches_.end() ? nullptr : &launch->second});
+    if (launch != launches_.end()) ++launch->second.kernels;
+  }
+
+  void check_pairs() {
+    const auto lacks_kernel = [&](const auto& entry) {
+      const DeviceLaunch& launch = entry.second;
+      return launch.needs_kernel && launch.kernels == 0 && contains(steps_, launch.call.start);
+    };
+    const auto lacks_launch = [&](const Work& work) {
+      return work.launch == nullptr && contains(steps_, work.record.span.start);
+    };
+    if (const auto count = std::count_if(launches_.begin(), launches_.end(), lacks_kernel))
+      found_.push_back(fmt::format(
+          "{} launch(es) have no kernel in the file, so that ops may appear shorter than they were",
+          count));
+    if (const auto count = std::count_if(works_.begin(), works_.end(), lacks_launch))
+      found_.push_back(
+          fmt::format("{} kernel(s) have no launch in the file and are in no op", count));
+  }
+
+  /// Kernels that begin before they were launched, or before the one before them on their stream
+  /// has ended. Those of one graph share its launch, and may run side by side.
+  void check_times() {
+    std::int64_t early = 0;
+    std::int64_t overlapping = 0;
+    std::unordered_map<std::int64_t, Nanos> ends;  // by stream
+    for (const Work& work : works_) {
+      const TimeSpan& span = work.record.span;
+      if (work.launch != nullptr && span.start < work.launch->call.start - kMaxClockError) ++early;
+      const bool is_of_graph = work.launch != nullptr && work.launch->kernels > 1;
+      if (work.record.kind != DeviceWorkKind::kKernel || is_of_graph) continue;
+      const auto [end, is_first] = ends.emplace(work.record.stream, span.end);
+      if (is_first) continue;
+      if (span.start < end->second - kMaxOverlap) ++overlapping;
+      end->second = std::max(end->second, span.end);
+    }
+    if (early > 0)
+      found_.push_back(
+          fmt::format("{} kernel(s) begin before they were launched: the file was changed, or its "
+                      "clocks differ",
+                      early));
+    if (overlapping > 0)
+      found_.push_back(
+          fmt::format("{} kernel(s) begin before the one before them on the same stream has ended: "
+                      "times in the "
+                      "file were changed",
+                      overlapping));
+  }
+
+  /// Within an op, a device does not stand still while launched kernels wait for nothing. Ops of
+  /// one kind and stage are alike in this, and none does so for long.
+  void check_stillness() {
+    std::map<std::int64_t, std::vector<OpUse>> alike;
+    add_uses(alike);
+    Nanos unusual = 0;
+    Nanos all = 0;
+    for (const auto& [_, uses] : alike) {
+      std::vector<double> shares;
+      for (const OpUse& use : uses) shares.push_back(use.share());
+      const double least = quantile(shares, 10);
+      const double expected = least > kMaxUsuallyStill ? 0 : least;
+      for (const OpUse& use : uses) {
+        unusual += std::max<Nanos>(
+            0, use.still - static_cast<Nanos>(expected * static_cast<double>(use.all)));
+        all += use.all;
+      }
+    }
+    if (static_cast<double>(unusual) > kMaxStill * static_cast<double>(all))
+      found_.push_back(fmt::format(
+          "within ops, the device stands still for {:.1f} % of the time although kernels were "
+          "launched: kernels are missing, or their times were changed",
+          100.0 * static_cast<double>(unusual) / static_cast<double>(all)));
+  }
+
+  /// The time between the kernels of every op, by the op's likeness.
+  void add_uses(std::map<std::int64_t, std::vector<OpUse>>& alike) const {
+    std::vector<OpUse> uses(ops_.size());
+    std::optional<Nanos> end;
+    std::optional<std::size_t> last;
+    for (const Work& work : works_) {
+      const TimeSpan& span = work.record.span;
+      const std::optional<std::size_t> op =
+          work.launch == nullptr ? std::nullopt : find_op(work.launch->call.start);
+      if (op) {
+        OpUse& use = uses[*op];
+        if (end && last == op) {
+          const Nanos ready = std::max(*end, work.launch->call.end) + kMaxDelay;
+          use.still += std::max<Nanos>(0, span.start - ready);
+          use.all += std::max<Nanos>(0, span.start - *end);
+        }
+        use.all += std::max<Nanos>(0, span.end - std::max(span.start, end.value_or(span.start)));
+        last = op;
+      }
+      end = std::max(end.value_or(span.end), span.end);
+    }
+    for (std::size_t at = 0; at < uses.size(); ++at)
+      if (uses[at].all > 0) alike[ops_[at].likeness].push_back(uses[at]);
+  }
+
+  std::optional<std::size_t> find_op(Nanos time) const {
+    const auto after =
+        std::upper_bound(ops_.begin(), ops_.end(), time,
+                         [](Nanos wanted, const OpSpan& op) { return wanted < op.span.start; });
+    if (after == ops_.begin() || std::prev(after)->span.end < time) return {};
+    return static_cast<std::size_t>(std::prev(after) - ops_.begin());
+  }
+
+  void check_strays() {
+    Nanos inside = 0;
+    Nanos stray = 0;
+    for (const Work& work : works_) {
+      if (work.launch == nullptr || work.record.kind != DeviceWorkKind::kKernel) continue;
+      if (!contains(steps_, work.launch->call.start)) continue;
+      (find_op(work.launch->call.start) ? inside : stray) +=
+          work.record.span.end - work.record.span.start;
+    }
+    if (static_cast<double>(stray) > kMaxStray * static_cast<double>(inside + stray))
+      found_.push_back(
+          fmt::format("{:.1f} % of the kernels' time between the first and the last op of a step "
+                      "was launched in "
+                      "no op: annotations are missing, or do not enclose their launches",
+                      100.0 * static_cast<double>(stray) / static_cast<double>(inside + stray)));
+  }
+
+  const std::vector<TimeSpan>& steps_;
+  const std::vector<OpSpan>& ops_;  ///< by start
+  std::unordered_map<std::int64_t, DeviceLaunch> launches_;
+  std::vector<Work> works_;  ///< by start
+  std::vector<std::string> found_;
+};
+
+}  // namespace
+
+std::vector<std::string> find_device_contradictions(DeviceRecording recording,
+                                                    const std::vector<TimeSpan>& steps,
+                                                    const std::vector<OpSpan>& ops) {
+  return DeviceCheck(std::move(recording), steps, ops).find();
+}
+
+/// From the first op of every step to its last.
+std::vector<TimeSpan> find_steps(const std::vector<OpSpan>& ops) {
+  std::map<std::int64_t, TimeSpan> steps;
+  for (const OpSpan& op : ops) {
+    const auto [found, is_new] = steps.emplace(op.step, op.span);
+    if (is_new) continue;
+    found->second.start = std::min(found->second.start, op.span.start);
+    found->second.end = std::max(found->second.end, op.span.end);
+  }
+  std::vector<TimeSpan> spans;
+  for (const auto& [_, span] : steps) spans.push_back(span);
+  return spans;
+}
+
+std::vector<TimeSpan> find_outer_spans(const std::vector<TimeSpan>& spans) {
+  std::vector<TimeSpan> outer;
+  for (const TimeSpan& span : spans)
+    if (outer.empty() || span.end > outer.back().end) outer.push_back(span);
+  return outer;
+}
+
+bool contains(const std::vector<TimeSpan>& spans, Nanos time) {
+  const auto after =
+      std::upper_bound(spans.begin(), spans.end(), time + kRounding,
+                       [](Nanos wanted, const TimeSpan& span) { return wanted < span.start; });
+  return after != spans.begin() && std::prev(after)->end >= time - kRounding;
+}
+
+}  // namespace bubblescope::traces

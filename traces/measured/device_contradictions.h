@@ -1,0 +1,68 @@
+// What contradicts itself between launches and kernels, in recordings of any profiler.
+//
+//   cudaLaunchKernel ---> kernel         a launch has a kernel, and a kernel a launch before it
+//   |kernel||kernel|   |kernel|          kernels of a stream do not overlap, and begin as soon as
+//                                        the device is free
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "sim/ir/op.h"
+#include "traces/measured/profile_activity.h"
+
+namespace bubblescope::traces {
+
+/// The host's range of an op.
+struct OpSpan {
+  TimeSpan span;
+  std::uint32_t thread = 0;
+  std::int64_t number = -1;  ///< its running number; -1 if unknown
+  std::int64_t step = 0;
+  std::int64_t likeness = 0;  ///< the same for ops of one kind and stage
+};
+
+inline std::int64_t likeness_of(const Op& op) {
+  return std::int64_t{op.stage} * kOpKinds + static_cast<std::int64_t>(op.kind);
+}
+
+/// A call that starts work on a device.
+struct DeviceLaunch {
+  TimeSpan call;
+  bool needs_kernel = false;  ///< it launches a kernel; copies may do without
+  std::int32_t kernels = 0;   ///< filled in
+};
+
+enum class DeviceWorkKind : std::uint8_t { kKernel, kTransfer, kMessage };
+
+struct RecordedWork {
+  TimeSpan span;
+  std::int64_t correlation = 0;
+  std::int64_t stream = 0;
+  DeviceWorkKind kind = DeviceWorkKind::kKernel;  ///< a transfer is a collective or a copy
+};
+
+/// One process's use of its device.
+struct DeviceRecording {
+  std::unordered_map<std::int64_t, DeviceLaunch> launches;  ///< by correlation id
+  std::vector<RecordedWork> works;
+};
+
+/// Returns the contradictions as whole sentences. `steps` are the spans from a step's first op to
+/// its last, `ops` are sorted by start. Nothing contradicts works without any launch.
+std::vector<std::string> find_device_contradictions(DeviceRecording recording,
+                                                    const std::vector<TimeSpan>& steps,
+                                                    const std::vector<OpSpan>& ops);
+
+/// From the first op of every step to its last.
+std::vector<TimeSpan> find_steps(const std::vector<OpSpan>& ops);
+
+/// The ranges that lie in no other; `spans` are sorted by start.
+std::vector<TimeSpan> find_outer_spans(const std::vector<TimeSpan>& spans);
+
+/// Whether one of `spans`, which are sorted and apart, contains `time`, give or take a rounding.
+bool contains(const std::vector<TimeSpan>& spans, Nanos time);
+
+}  // namespace bubblescope::traces

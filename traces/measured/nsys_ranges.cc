@@ -1,0 +1,158 @@
+// Counts ops, and finds those without a range by their launches.
+#include "traces/measured/nsys_ranges.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+namespace bubblescope::traces {
+
+namespace {
+
+std::string name_of(const OpRange& op) {
+  return fmt::format("{} {} {}", to_string(op.named.op), op.named.chunk.value_or(-1),
+                     op.second ? to_string(*op.second) : "");
+}
+
+bool is_backward(const OpRange& op) { return gives_input_grad(op.named.op.kind); }
+
+bool is_forward(const OpRange& op) {
+  return op.named.op.kind == OpKind::kForward && !op.second && is_unnumbered(op);
+}
+
+/// The work that a call leads to; null where there is none.
+const DeviceWork* find_work(const NsysRecording& recording, std::int64_t process,
+                            const CudaCall& call) {
+  const auto works = recording.works.find(process);
+  if (works == recording.works.end()) return nullptr;
+  const auto found = works->second.find(call.correlation);
+  return found == works->second.end() ? nullptr : &found->second;
+}
+
+/// Collects stretches of launches.
+class Stretches {
+ public:
+  void extend(Nanos launch) {
+    if (!open_) found_.push_back({launch, launch});
+    open_ = true;
+    found_.back().end = launch;
+  }
+  void close() { open_ = false; }
+  std::vector<TimeSpan> take() && { return std::move(found_); }
+
+ private:
+  std::vector<TimeSpan> found_;
+  bool open_ = false;
+};
+
+/// The stretches of launches by other threads than `main`.
+std::vector<TimeSpan> find_stretches(const NsysRecording& recording, std::int64_t process,
+                                     std::int64_t main, const std::vector<TimeSpan>& forwards) {
+  Stretches stretches;
+  const auto launches = recording.launches.find(process);
+  if (launches == recording.launches.end()) return {};
+  auto next = forwards.begin();
+  for (const CudaCall& call : launches->second) {
+    if (call.start < forwards.front().start) continue;
+    while (next != forwards.end() && next->start <= call.start) {
+      stretches.close();
+      ++next;
+    }
+    const DeviceWork* const work = find_work(recording, process, call);
+    if (work == nullptr) continue;
+    if (call.thread == main && work->is_message) stretches.close();
+    if (call.thread != main && !work->is_message) stretches.extend(call.start);
+  }
+  return std::move(stretches).take();
+}
+
+}  // namespace
+
+bool is_same_op(const OpRange& left, const OpRange& right) {
+  return left.named.op == right.named.op && left.named.chunk == right.named.chunk &&
+         left.second == right.second;
+}
+
+void set_kinds(std::vector<OpRange>& ops) {
+  const bool has_weight_grads = std::any_of(ops.begin(), ops.end(), [](const OpRange& op) {
+    return op.named.op.kind == OpKind::kWeightGrad;
+  });
+  for (OpRange& op : ops) op.named.op.kind = kind_in_trace(op.named, has_weight_grads);
+}
+
+bool find_unnamed_backwards(const NsysRecording& recording, std::int64_t process,
+                            std::vector<OpRange>& ops) {
+  if (std::any_of(ops.begin(), ops.end(), is_backward)) return false;
+  std::vector<TimeSpan> forwards;
+  std::int64_t main = 0;
+  for (const OpRange& op : ops) {
+    if (!is_forward(op)) continue;
+    forwards.push_back(op.host);
+    main = op.thread;
+  }
+  if (forwards.empty()) return false;
+  const std::vector<TimeSpan> stretches = find_stretches(recording, process, main, forwards);
+  if (stretches.size() != forwards.size()) return false;
+  for (const TimeSpan& stretch : stretches) {
+    OpRange op{main, stretch, {{}, false, false}};
+    op.named.op.kind = OpKind::kBackward;
+    ops.push_back(op);
+  }
+  std::stable_sort(ops.begin(), ops.end(), [](const OpRange& left, const OpRange& right) {
+    return left.host.start < right.host.start;
+  });
+  return true;
+}
+
+void count_unnumbered(std::vector<OpRange>& ops) {
+  std::map<OpKind, std::int32_t> next;
+  for (OpRange& op : ops) {
+    op.named.op.microbatch = next[op.named.op.kind]++;
+    op.has_step = false;
+  }
+}
+
+bool count_occurrences(std::vector<OpRange>& ops) {
+  std::map<std::string, std::int64_t> times;
+  for (OpRange& op : ops) op.step = times[name_of(op)]++;
+  const bool all_equal = std::all_of(times.begin(), times.end(), [&](const auto& count) {
+    return count.second == times.begin()->second;
+  });
+  if (all_equal) return true;
+  std::set<std::string> in_step;
+  std::int64_t step = 0;
+  for (OpRange& op : ops) {
+    if (!in_step.insert(name_of(op)).second) {
+      in_step = {name_of(op)};
+      ++step;
+    }
+    op.step = step;
+  }
+  return false;
+}
+
+std::vector<OpSpan> find_op_spans(const std::vector<OpRange>& ops) {
+  std::vector<OpSpan> spans;
+  std::int64_t unnumbered_step = 0;
+  std::int64_t in_flight = 0;
+  for (const OpRange& op : ops) {
+    if (!is_compute(op.named.op.kind)) continue;
+    OpSpan span;
+    span.span = op.host;
+    span.step = op.has_step ? op.step : unnumbered_step;
+    span.likeness =
+        2 * (likeness_of(op.named.op) + std::int64_t{kOpKinds} * op.named.chunk.value_or(0)) +
+        (op.second ? 1 : 0);
+    spans.push_back(span);
+    in_flight += op.named.op.kind == OpKind::kForward ? 1 : 0;
+    in_flight -= gives_input_grad(op.named.op.kind) ? 1 : 0;
+    if (in_flight <= 0) ++unnumbered_step;
+  }
+  return spans;
+}
+
+}  // namespace bubblescope::traces

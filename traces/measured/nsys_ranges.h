@@ -1,0 +1,51 @@
+// The host ranges of ops in an Nsight Systems recording, and their steps.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "traces/measured/device_contradictions.h"
+#include "traces/measured/nsys_recording.h"
+#include "traces/measured/op_names.h"
+#include "traces/measured/profile_activity.h"
+
+namespace bubblescope::traces {
+
+/// The host range of an op, or of two overlapped ones.
+struct OpRange {
+  std::int64_t thread = 0;
+  TimeSpan host;
+  NamedOp named;
+  std::optional<Op> second = {};  ///< the backward of a pair
+  TimeSpan received = {};         ///< the call that received its input; empty where unknown
+  std::int64_t step = 0;
+  bool has_step = true;
+};
+
+inline bool is_unnumbered(const OpRange& range) { return !range.named.has_microbatch; }
+
+bool is_same_op(const OpRange& left, const OpRange& right);
+
+/// Backwards are input gradients where weight gradients are named, too.
+void set_kinds(std::vector<OpRange>& ops);
+
+/// DeepSpeed gives ranges to all forwards, but only on the last stage to backwards. If a process
+/// has forwards alone, its backwards are the stretches of launches by other threads (the autograd
+/// engine's) that no forward and no message of the forwards' thread interrupts. Adds them if there
+/// are as many as forwards; otherwise returns false.
+bool find_unnamed_backwards(const NsysRecording& recording, std::int64_t process,
+                            std::vector<OpRange>& ops);
+
+/// Counts ops of a kind over the whole file; steps follow when all ranks are known.
+void count_unnumbered(std::vector<OpRange>& ops);
+
+/// The n-th time that an op runs is step n. Where some run more often than others, that would mix
+/// steps: then a step begins where one of its ops runs again, and false is returned.
+bool count_occurrences(std::vector<OpRange>& ops);
+
+/// The compute ops, by start. What an unnumbered op's step is follows later: until then, a step
+/// ends wherever every micro-batch has come back.
+std::vector<OpSpan> find_op_spans(const std::vector<OpRange>& ops);
+
+}  // namespace bubblescope::traces

@@ -263,7 +263,8 @@ int plan_shapes(PlanOptions& options, JournaledSweep& sweep) {
 }
 
 int run_sweep(PlanOptions options, std::optional<traces::PlanJournal> whole) {
-  options.axes.schedules = expand_schedules(options.schedules, options.sliced());
+  options.axes.schedules =
+      expand_schedules(options.schedules, options.sliced(), options.predict.model.given());
   JournaledSweep sweep(options.words, {options.shard, options.journal, std::move(whole)});
   const int status =
       options.predict.model.given() ? plan_model(options, sweep) : plan_shapes(options, sweep);

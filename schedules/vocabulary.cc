@@ -63,9 +63,9 @@ std::vector<std::string> refuse_many_barriers(const ScheduleRequest& request) {
 namespace {
 
 /// A chain of stages, whose last one every shard reads.
-StageGraph connect_shards(std::int32_t chain) {
+StageGraph connect_shards(std::int32_t chain, std::int32_t shards) {
   StageLists inputs(1);
-  for (std::int32_t stage = 1; stage < 2 * chain; ++stage)
+  for (std::int32_t stage = 1; stage < chain + shards; ++stage)
     inputs.push_back({std::min(stage, chain) - 1});
   return StageGraph(std::move(inputs));
 }
@@ -73,8 +73,8 @@ StageGraph connect_shards(std::int32_t chain) {
 /// Each shard's second pass waits for the first passes of all others.
 void add_barrier(Schedule& schedule, const ShardBarrier& barrier, std::int32_t microbatch) {
   const std::int32_t chain = schedule.stages() - schedule.side_stages;
-  for (std::int32_t stage = chain; stage < 2 * chain; ++stage)
-    for (std::int32_t other = chain; other < 2 * chain; ++other)
+  for (std::int32_t stage = chain; stage < schedule.stages(); ++stage)
+    for (std::int32_t other = chain; other < schedule.stages(); ++other)
       if (other != stage)
         schedule.after.push_back({{stage, microbatch, 0, barrier.second, Pairing::kAlone},
                                   {other, microbatch, 0, barrier.first, Pairing::kAlone}});
@@ -82,21 +82,29 @@ void add_barrier(Schedule& schedule, const ShardBarrier& barrier, std::int32_t m
 
 }  // namespace
 
+Schedule place_shards(const ScheduleRequest& request, const std::vector<std::int32_t>& chain,
+                      const ShardBarrier& barrier) {
+  const Shape& shape = request.shape;
+  Schedule schedule;
+  schedule.rank_of_stage = chain;
+  for (std::int32_t rank = 0; rank < shape.ranks; ++rank) schedule.rank_of_stage.push_back(rank);
+  schedule.side_stages = shape.ranks;
+  schedule.graph = connect_shards(static_cast<std::int32_t>(chain.size()), shape.ranks);
+  for (std::int32_t at = 0; at < shape.microbatches; ++at) add_barrier(schedule, barrier, at);
+  return schedule;
+}
+
 Schedule build_sharded(const ScheduleRequest& request,
                        const std::function<void(PassOrder& order, std::int32_t rank,
                                                 std::int32_t microbatch)>& add_ops,
                        const ShardBarrier& barrier) {
   const Shape& shape = request.shape;
-  Schedule schedule;
-  schedule.rank_of_stage = loop_placement(shape.ranks, 2);
-  schedule.side_stages = shape.ranks;
-  schedule.graph = connect_shards(shape.ranks);
+  Schedule schedule = place_shards(request, loop_placement(shape.ranks, 1), barrier);
   PassOrder order(request);
   for (std::int32_t rank = 0; rank < shape.ranks; ++rank) {
     for (std::int32_t at = 0; at < shape.microbatches; ++at) add_ops(order, rank, at);
     schedule.order.push_back(order.take());
   }
-  for (std::int32_t at = 0; at < shape.microbatches; ++at) add_barrier(schedule, barrier, at);
   return schedule;
 }
 

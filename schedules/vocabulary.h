@@ -1,6 +1,6 @@
 // Vocabulary parallelism: every rank holds a shard of the output layer. Stage p + r is the shard of
-// rank r, beside the chain of stages 0..p-1. Yeung et al., "Balancing Pipeline Parallelism with
-// Vocabulary Parallelism", 2024.
+// rank r, beside the chain of stages 0..p-1; of two chunks per rank 2p + r. Yeung et al.,
+// "Balancing Pipeline Parallelism with Vocabulary Parallelism", 2024.
 #pragma once
 
 #include <cstdint>
@@ -55,8 +55,12 @@ struct ShardBarrier {
   OpKind second = OpKind::kBackward;
 };
 
-/// A schedule whose ranks have one stage of the chain and one shard each. The shards read the last
-/// stage of the chain and return gradients to it. `add_ops` adds a micro-batch's ops to the order
+/// A schedule without an order, whose ranks have the stages of a chain and one shard each. The
+/// shards read the last stage of the chain and return gradients to it.
+Schedule place_shards(const ScheduleRequest& request, const std::vector<std::int32_t>& chain,
+                      const ShardBarrier& barrier);
+
+/// The same with one stage of the chain per rank. `add_ops` adds a micro-batch's ops to the order
 /// of a rank.
 Schedule build_sharded(const ScheduleRequest& request,
                        const std::function<void(PassOrder& order, std::int32_t rank,

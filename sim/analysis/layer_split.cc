@@ -38,11 +38,12 @@ std::vector<std::int64_t> first_layers(const LayerCounts& counts) {
 LayerAssigner::LayerAssigner(const ModelOnDevices& on, const ValidSchedule& schedule)
     : on_(on),
       schedule_(schedule),
-      stages_(schedule->stages_per_pipeline()),
-      loads_(on, stages_),
+      stages_(schedule->stages_per_pipeline() - schedule->side_stages),
+      loads_(on, stages_, schedule->side_stages),
       stages_of_rank_(static_cast<std::size_t>(schedule->shape.ranks)),
       ranks_of_stage_(static_cast<std::size_t>(stages_)) {
-  for (std::int32_t stage = 0; stage < schedule->stages(); ++stage)
+  if (schedule->side_stages > 0) shard_ = loads_.load_shard();
+  for (std::int32_t stage = 0; stage < schedule->stages() - schedule->side_stages; ++stage)
     for (std::int32_t replica = 0; replica < schedule->replicas(stage); ++replica) {
       const std::int32_t rank = schedule->rank_of_stage[static_cast<std::size_t>(stage)] + replica;
       stages_of_rank_[static_cast<std::size_t>(rank)].push_back(stage % stages_);
@@ -160,8 +161,16 @@ Bytes LayerAssigner::held(std::int32_t rank, const std::vector<StageLoad>& stage
     load.head = load.head || stage + 1 == stages_;
     load.parameters += held.parameters;
     load.tables += held.tables;
-    for (std::int32_t copy = stage; copy < schedule_.stages(); copy += stages_)
+    for (std::int32_t copy = stage; copy < schedule_.stages() - schedule_.side_stages;
+         copy += stages_)
       of_stage[static_cast<std::size_t>(copy)] = slice_memory(held.memory, schedule_.shape.slices);
+  }
+  if (shard_) {
+    load.head = true;
+    load.parameters += shard_->parameters;
+    load.tables += shard_->tables;
+    std::fill(of_stage.begin() + stages_, of_stage.end(),
+              slice_memory(shard_->memory, schedule_.shape.slices));
   }
   StateBytes states = count_rank_states(on_, schedule_.shape, load);
   if (!versions_.empty()) states.weights *= versions_[at];
@@ -178,7 +187,7 @@ SplitLoad LayerAssigner::load(const LayerCounts& counts) const {
     split.slowest_stage = std::max(split.slowest_stage, time_of(loads.back()));
   }
   for (std::int32_t rank = 0; rank < schedule_.shape.ranks; ++rank) {
-    double time = 0;
+    double time = shard_ ? time_of(*shard_) : 0;
     for (const std::int32_t stage : stages_of_rank_[static_cast<std::size_t>(rank)])
       time += time_of(loads[static_cast<std::size_t>(stage)]);
     split.slowest_rank = std::max(split.slowest_rank, time);

@@ -49,7 +49,8 @@ struct SplitLoad {
   }
 };
 
-/// Assigns one model's layers to the stages of one order. Refers to both.
+/// Assigns one model's layers to the stages of one order, without the shards of its output layer.
+/// Refers to both.
 class LayerAssigner {
  public:
   LayerAssigner(const ModelOnDevices& on, const ValidSchedule& schedule);
@@ -77,11 +78,12 @@ class LayerAssigner {
 
   const ModelOnDevices& on_;
   const Schedule& schedule_;
-  std::int32_t stages_;
+  std::int32_t stages_;  ///< of one pipeline, without shards
   StageLoads loads_;
   /// The ranks and stages of one pipeline; a rank appears once per stage.
   std::vector<std::vector<std::int32_t>> stages_of_rank_;
   std::vector<std::vector<std::int32_t>> ranks_of_stage_;
+  std::optional<StageLoad> shard_;      ///< of the output layer, where every rank has one
   std::vector<std::int32_t> versions_;  ///< [rank]: weight versions held
 };
 

@@ -46,6 +46,7 @@ std::vector<std::string> find_departures(const Schedule& schedule, const Config&
       {"micro-batches that arrive during the step", !config.arrivals.empty()},
       {"another end of the step than training has", ends_differently(schedule, config)},
       {"a schedule without flushes", !schedule.weights.empty()},
+      {"a split output layer", schedule.side_stages > 0},
       {"overlapped pairs whose parts interleave", interleaves_pairs(schedule, config)},
       {"offloaded activations", config.moves.offload.has_value()},
       {"ranks that wait for their sends", waits_for_messages(config.lower)},

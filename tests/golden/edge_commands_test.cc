@@ -135,6 +135,25 @@ TEST_F(EdgeCommands, AModelsOutputLayerIsSplit) {
   EXPECT_NEAR(busy(split, 7) / busy(split, 3), 1, 0.02);
 }
 
+// A plan with a split head is the step that simulate shows.
+TEST_F(EdgeCommands, PlansSplitAModelsOutputLayer) {
+  const std::string model = " --model llama3-8b --gpu h100 --tp 1 --pp 4 --micro-batch-size 1";
+  const Json plans = json_of(
+      "plan --gpus 16 --global-batch-size 64 --recompute none --split balanced "
+      "--schedules vocab" +
+      model)["plans"];
+  ASSERT_EQ(plans.size(), 4u);
+  for (const Json& plan : plans) {
+    const auto name = plan["schedule"].get<std::string>();
+    const Json step = json_of("simulate " + name + " --dp 4 -m 16" + model);
+    EXPECT_EQ(plan["step_ns"], step["makespan_ns"]) << name;
+    const std::string layout = " --layout '" + plan["layout"].get<std::string>() + "'";
+    EXPECT_EQ(json_of("simulate " + name + " --dp 4 -m 16" + model + layout)["makespan_ns"],
+              step["makespan_ns"]);
+  }
+  expect_refusal("plan --schedules vocab --pp 2 -m 4", 2, "give --model");
+}
+
 TEST_F(EdgeCommands, ShardsComeBackFromAFile) {
   const std::string flags = " --output-layer 2";
   const std::string file = path("vocab.json");

@@ -64,7 +64,8 @@ std::vector<LayerCounts> all_counts(std::int64_t layers, std::size_t stages) {
 TEST(LayerSplits, RankMemoryFollowsFromTheOrders) {
   for (const Recompute recompute : {Recompute::kNone, Recompute::kFull})
     for (const char* name : {"1f1b", "gpipe", "zb-h1", "zb-h2", "zb-v", "interleaved", "hanayo",
-                             "dualpipe", "dualpipev", "chimera", "eager-1f1b"}) {
+                             "dualpipe", "dualpipev", "chimera", "eager-1f1b", "1f1b-vocab",
+                             "1f1b-vocab-2", "v-half-vocab", "v-half-vocab-2"}) {
       ModelOnDevices on = on_devices("llama3-8b", 16);
       on.parallel.recompute = recompute;
       const ScheduleDef& def = find_schedule(name);

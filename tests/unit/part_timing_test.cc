@@ -12,8 +12,9 @@
 namespace bubblescope::tests {
 namespace {
 
-/// Work is counted in 64ths of a nanosecond, so that the slowdowns 1, 2 and 4 divide it.
-constexpr std::int64_t kUnits = 64;
+/// Work is counted in fractions of a nanosecond that the slowdowns 1, 2 and 4 by all other lanes
+/// together divide.
+constexpr std::int64_t kUnits = std::int64_t{1} << (2 * (kPartLanes.size() - 1));
 
 /// The state of one part while the interpreter runs.
 struct Step {

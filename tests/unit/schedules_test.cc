@@ -55,6 +55,8 @@ TEST(Registry, HoldsTheseSchedules) {
                                              "terapipe",
                                              "v-auto",
                                              "v-half",
+                                             "v-half-vocab",
+                                             "v-half-vocab-2",
                                              "v-min",
                                              "zb-1p",
                                              "zb-2p",

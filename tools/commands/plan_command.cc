@@ -269,7 +269,8 @@ int run_plan(const Arguments& arguments) {
   if (!options->files.parts.empty() && options->words.empty())
     static_cast<PlanQuestion&>(*options) =
         parse_plan_question(read_question(options->files.parts.front()));
-  options->axes.schedules = expand_schedules(options->schedules, options->sliced());
+  options->axes.schedules =
+      expand_schedules(options->schedules, options->sliced(), options->predict.model.given());
   JournaledSweep sweep(options->words, options->files);
   const int status =
       options->predict.model.given() ? plan_model(*options, sweep) : plan_shapes(*options, sweep);

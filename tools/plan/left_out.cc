@@ -18,7 +18,7 @@ std::vector<std::string> list_named_schedules(const std::string& list) {
   std::vector<std::string> names;
   for (const std::string& word : split(list, ',')) {
     const std::string name = normalize_name(trim(word));
-    if (name.empty() || name == "all" || name == "searched") continue;
+    if (name.empty() || name == "all" || name == "searched" || name == "vocab") continue;
     const std::string& found = find_schedule(name).name;
     if (std::find(names.begin(), names.end(), found) == names.end()) names.push_back(found);
   }

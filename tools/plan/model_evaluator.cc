@@ -29,8 +29,13 @@ Outcome too_full(std::optional<Plan> plan, const char* what, Bytes needed, Bytes
           static_cast<double>(needed) / static_cast<double>(usable) - 1};
 }
 
+/// The shards of the output layer, one on each rank of a schedule that splits it.
+std::int32_t count_shards(const std::string& schedule, const Shape& shape) {
+  return find_schedule(schedule).splits_output_layer ? shape.ranks : 0;
+}
+
 /// The embedding is on the first stage; the head and the multi-token prediction layers are on the
-/// last.
+/// last. Where all ranks share the head, layouts name it there as well.
 std::string layout_text(const LayerCounts& layers, const Transformer& model) {
   LayerLayout layout;
   for (const std::int64_t count : layers)
@@ -115,13 +120,15 @@ const ModelEvaluator::SplitChoice& ModelEvaluator::choose_splits(
   split_choice_->layers.resize(splits.size());
   try {
     const ModelOnDevices here = planner_.on(configuration);
-    const ModelStep unordered = compute_model_step(here, configuration.shape);
+    const Schedule without_order = make_unordered_schedule(
+        configuration.shape, count_shards(configuration.schedule, configuration.shape));
+    const ModelStep unordered = compute_model_step(here, without_order);
     const Bytes usable = here.usable_memory(0);
     const ModelOnDevices with_smallest_states =
         planner_.may_shrink_gradients() ? use_smallest_states(here) : here;
     Bytes needed_bytes = min_bytes(unordered);
     if (needed_bytes > usable)
-      needed_bytes = min_bytes(compute_model_step(with_smallest_states, configuration.shape));
+      needed_bytes = min_bytes(compute_model_step(with_smallest_states, without_order));
     if (needed_bytes > usable) {
       split_choice_->refused =
           too_full({}, "states and one micro-batch take", needed_bytes, usable);
@@ -142,9 +149,10 @@ const ModelEvaluator::SplitChoice& ModelEvaluator::choose_splits(
     const bool none = std::none_of(split_choice_->layers.begin(), split_choice_->layers.end(),
                                    [](const auto& layers) { return layers.has_value(); });
     if (none)
-      split_choice_->refused.refusal = fmt::format(
-          "{} layers cannot be assigned to {} stages by --split {}", here.model.layers,
-          ordered.schedule->stages_per_pipeline(), name_of(kLayerSplits, splits.front()));
+      split_choice_->refused.refusal =
+          fmt::format("{} layers cannot be assigned to {} stages by --split {}", here.model.layers,
+                      ordered.schedule->stages_per_pipeline() - ordered.schedule->side_stages,
+                      name_of(kLayerSplits, splits.front()));
   } catch (const Error& error) {
     if (is_of_machine(error.fault())) throw;
     split_choice_->refused.refusal = name_flags(error.what());

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "sim/ir/error.h"
+#include "sim/ir/size_limits.h"
 #include "sim/model/schedule_def.h"
 #include "sim/model/stage_loads.h"
 #include "tools/flags/model_options.h"
@@ -19,9 +20,6 @@
 namespace bubblescope::tools {
 
 namespace {
-
-/// Larger programs take seconds each, and with so many micro-batches there is hardly any bubble.
-constexpr std::int64_t kMaxPlannedOps = 2'000'000;
 
 std::vector<std::int32_t> powers_of_two(std::int64_t max_value) {
   std::vector<std::int32_t> powers;

@@ -67,7 +67,8 @@ void add_axes(CommandFlags& app, PlanQuestion& options) {
               options.axes.microbatches);
   app.add_option("--schedules", options.schedules,
                  "names, 'all' (fixed orders that train synchronously), 'searched' (those that "
-                 "search for an order); default all")
+                 "search for an order), 'vocab' (those that split a model's output layer); "
+                 "default all")
       ->type_name("NAMES");
   app.add_option("--slices", options.predict.shape.slices, "cuts of every sequence")
       ->check(InRange(1, 4096));

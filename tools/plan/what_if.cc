@@ -82,7 +82,7 @@ std::vector<Configuration> combine(const Axes& axes) {
   return configurations;
 }
 
-std::vector<std::string> expand_schedules(const std::string& list, bool sliced) {
+std::vector<std::string> expand_schedules(const std::string& list, bool sliced, bool has_model) {
   std::vector<std::string> names;
   const auto add = [&](const std::string& name) {
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
@@ -90,21 +90,24 @@ std::vector<std::string> expand_schedules(const std::string& list, bool sliced) 
   for (const std::string& word : split(list, ',')) {
     const std::string name = normalize_name(trim(word));
     if (name.empty()) continue;
-    if (name != "all" && name != "searched") {
+    if (name != "all" && name != "searched" && name != "vocab") {
       note_similar_names(word);
       const ScheduleDef& found = find_schedule(word);
       if (!found.trains)
         throw Error(found.name +
                     " has no backwards, and plans rank steps that train; leave it out");
-      if (found.splits_output_layer)
+      if (found.splits_output_layer && !has_model)
         throw Error(found.name +
-                    " splits the output layer, which plan does not price by itself; try it with "
+                    " splits the output layer, which plan prices with --model alone; try it with "
                     "'compare --output-layer'");
       add(found.name);
       continue;
     }
+    if (name == "vocab" && !has_model)
+      throw Error("--schedules vocab splits a model's output layer; give --model");
     for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all())
-      if (is_planned(def, name == "searched", sliced)) add(def.name);
+      if (name == "vocab" ? def.splits_output_layer : is_planned(def, name == "searched", sliced))
+        add(def.name);
   }
   if (names.empty()) throw Error("--schedules needs names, such as 1f1b,zb-h1, or 'all'");
   return names;

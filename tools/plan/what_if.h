@@ -40,8 +40,10 @@ std::vector<Configuration> combine(const Axes& axes);
 
 /// Expands a list of schedules: names, separated by commas; "all" is every synchronous schedule
 /// that trains and whose order is fixed by its shape, "searched" every one that searches for an
-/// order first, which takes tenths of a second each. `sliced` adds those that slice sequences.
-std::vector<std::string> expand_schedules(const std::string& list, bool sliced);
+/// order first, which takes tenths of a second each, "vocab" every one that splits the output
+/// layer of a model over all ranks. `sliced` adds those that slice sequences.
+std::vector<std::string> expand_schedules(const std::string& list, bool sliced,
+                                          bool has_model = false);
 
 /// Evaluates the configurations of a sweep; may be used from several threads.
 class WhatIf {

@@ -1,0 +1,29 @@
+// V-Half with the shards of an output layer: two chunks per rank in a V, and stage 2p + r is the
+// shard of rank r. Yeung et al., "Balancing Pipeline Parallelism with Vocabulary Parallelism",
+// 2024, on the building block of V-Half (Qi et al., "Pipeline Parallelism with Controllable
+// Memory").
+#pragma once
+
+#include <cstdint>
+
+#include "sim/model/schedule_def.h"
+
+namespace bubblescope::schedules {
+
+/// How the passes of the shards follow a micro-batch's last forward.
+enum class ShardPasses : std::uint8_t {
+  kTwoBarriers,  ///< Algorithm 1: F one interval before B, and B one before the first backward
+  kOneBarrier,   ///< Algorithm 2: F and I one interval before the first backward, and W with it
+};
+
+/// The order in which the block's ops run with the costs' durations, where each rank takes what can
+/// start first and holds no more than in the repeated block: about (p + 3) / 2 micro-batches, and
+/// one more for every barrier. The block is made for F, I and W of equal length; repeated as it is,
+/// it stalls where they differ.
+Schedule build_v_half_vocab(const ScheduleRequest& request, ShardPasses passes);
+
+/// One rank is never idle: T = m (2 (F + I + W) + 3 o) with F, I and W of a chunk and products of
+/// o. More ranks have no closed form, because their order follows from the costs.
+Claims claim_v_half_vocab(const ScheduleRequest& request);
+
+}  // namespace bubblescope::schedules

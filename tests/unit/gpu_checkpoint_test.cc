@@ -165,10 +165,10 @@ TEST(GpuCheckpoint, HasTheFormatOfTheHost) {
     const TrainedPart on_gpu = train_part(schedule, setting, {}, 2);
     const Program program = lowered(schedule);
     exec::Training on_host(schedule, program, setting.options);
-    on_host.restore(on_gpu.state);
-    EXPECT_EQ(on_host.steps(), 2);
-    EXPECT_EQ(on_host.save(), on_gpu.state);
-    EXPECT_EQ(exec::digest_weights(on_host.result().stages),
+    on_host.stages().restore(on_gpu.state);
+    EXPECT_EQ(on_host.stages().steps(), 2);
+    EXPECT_EQ(on_host.stages().save(), on_gpu.state);
+    EXPECT_EQ(exec::digest_weights(on_host.stages().result().stages),
               exec::digest_weights(on_gpu.result.stages));
   }
 }

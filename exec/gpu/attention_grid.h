@@ -16,11 +16,19 @@ enum class Attention : std::uint8_t {
 inline constexpr int kMaxHeadWidth = 128;
 inline constexpr int kAttentionWarps = 8;  ///< per block; one row each
 
+inline constexpr int kFragmentWarps = 4;  ///< per block on tensor cores; 16 rows each
+
 using AttentionGrid = BubblescopeAttention;
 
 /// The number of blocks if every warp takes one row of one head.
 inline std::int64_t attention_blocks(const AttentionGrid& grid, std::int32_t rows) {
   return std::int64_t{grid.batch} * grid.heads * ((rows + kAttentionWarps - 1) / kAttentionWarps);
+}
+
+/// The same on tensor cores.
+inline std::int64_t fragment_blocks(const AttentionGrid& grid, std::int32_t rows) {
+  constexpr std::int32_t kRows = 16 * kFragmentWarps;
+  return std::int64_t{grid.batch} * grid.heads * ((rows + kRows - 1) / kRows);
 }
 
 }  // namespace bubblescope::exec

@@ -2,6 +2,7 @@
 #include "exec/nccl/launch.h"
 
 #include <array>
+#include <cstdlib>
 #include <utility>
 
 #include "exec/runtime/launchers.h"
@@ -148,6 +149,14 @@ Launch read_launch(const Environment& environment) {
                 "and MASTER_PORT to a free port");
   }
   return {};
+}
+
+std::string describe_launch_order(const Environment& environment) {
+  const char* const value = environment("NCCL_LAUNCH_ORDER_IMPLICIT");
+  if (value == nullptr || std::strtol(value, nullptr, 10) == 0) return "";
+  return "NCCL launches the transfers of all links in the order in which they are enqueued "
+         "(NCCL_LAUNCH_ORDER_IMPLICIT=" +
+         std::string(value) + "), so links wait for each other";
 }
 
 }  // namespace bubblescope::exec

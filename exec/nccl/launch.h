@@ -46,6 +46,11 @@ using Environment = std::function<const char*(const char* name)>;
 /// loopback interface. Throws Error for invalid values.
 Launch read_launch(const Environment& environment);
 
+/// With NCCL_LAUNCH_ORDER_IMPLICIT=1, NCCL adds waits that the schedule does not have: "NCCL
+/// launches the transfers of all links in the order in which they are enqueued
+/// (NCCL_LAUNCH_ORDER_IMPLICIT=1), so links wait for each other". Empty: each link is alone.
+std::string describe_launch_order(const Environment& environment);
+
 /// The first host of a Slurm host list: "gpu07" of "gpu[07-09,12],login1".
 std::string first_host(const std::string& list);
 

@@ -1,6 +1,8 @@
 // The resources of a process of the backend nccl, and its part in a job.
 #pragma once
 
+#include <string>
+
 #include "exec/gpu/calls.h"
 #include "exec/gpu/host/job.h"
 #include "exec/nccl/calls.h"
@@ -14,6 +16,7 @@ struct NcclPlace {
   const BubblescopeNccl& nccl;
   SocketTransport& link;
   std::int32_t device = 0;
+  std::string launch_order = {};  ///< how NCCL's launches differ from the plan; empty: they do not
 };
 
 /// The part of a process in a job. Processes are numbered copy by copy: with 4 ranks, process 6 is

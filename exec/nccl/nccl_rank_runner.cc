@@ -97,7 +97,8 @@ std::string NcclRankRunner::describe() const {
       part_.copies > 1 ? "; " + std::to_string(part_.copies) + " copies" : "";
   return machine_.describe() + step_->describe_limits() + copies + "; NCCL " +
          describe_version(place_.nccl) + "; clocks within " +
-         std::to_string((clock_error_ + 999) / 1000) + " us";
+         std::to_string((clock_error_ + 999) / 1000) + " us" +
+         (place_.launch_order.empty() ? "" : "; " + place_.launch_order);
 }
 
 GpuStepWork NcclRankRunner::make_work(const JobRequest& job) {

@@ -16,9 +16,13 @@
 // The kernels need the CUDA emulation above.
 #include "exec/gpu/device/attention_kernel.cuh"
 #include "exec/gpu/device/entry_kernels.cuh"
+#include "exec/gpu/device/fragment_attention_kernel.cuh"
+#include "exec/gpu/device/fragment_key_grad_kernel.cuh"
+#include "exec/gpu/device/fragment_query_grad_kernel.cuh"
 #include "exec/gpu/device/key_grad_kernel.cuh"
 #include "exec/gpu/device/query_grad_kernel.cuh"
 #include "exec/gpu/device/row_kernels.cuh"
+#include "exec/gpu/device/softmax_kernels.cuh"
 #include "exec/gpu/device/update_kernels.cuh"
 
 namespace bubblescope::tests::fake_cuda {
@@ -66,18 +70,28 @@ void add_all_of(Kernels& kernels, const std::string& value) {
   add(kernels, "gain_grad_kernel" + value, exec::gain_grad_kernel<Value>);
   add(kernels, "gelu_kernel" + value, exec::gelu_kernel<Value>);
   add(kernels, "gelu_grad_kernel" + value, exec::gelu_grad_kernel<Value>);
-  add(kernels, "norm_kernel" + value, exec::norm_kernel<Value>);
-  add(kernels, "norm_grad_kernel" + value, exec::norm_grad_kernel<Value>);
-  add(kernels, "causal_softmax_kernel" + value, exec::causal_softmax_kernel<Value>);
-  add(kernels, "softmax_grad_kernel" + value, exec::softmax_grad_kernel<Value>);
-  add(kernels, "cross_entropy_kernel" + value, exec::cross_entropy_kernel<Value>);
-  add(kernels, "cross_entropy_grad_kernel" + value, exec::cross_entropy_grad_kernel<Value>);
   add(kernels, "draw_kernel" + value, exec::draw_kernel<Value>);
   add(kernels, "sgd_kernel" + value, exec::sgd_kernel<Value>);
   add(kernels, "adam_kernel" + value, exec::adam_kernel<Value>);
-  add(kernels, "attention_kernel" + value, exec::attention_kernel<Value>);
-  add(kernels, "query_grad_kernel" + value, exec::query_grad_kernel<Value>);
-  add(kernels, "key_grad_kernel" + value, exec::key_grad_kernel<Value>);
+}
+
+template <int kCount, class Value>
+void add_rows_of(Kernels& kernels, const std::string& value) {
+  const std::string of = "<" + std::to_string(kCount) + ", " + value + ">";
+  add(kernels, "norm_kernel" + of, exec::norm_kernel<kCount, Value>);
+  add(kernels, "norm_grad_kernel" + of, exec::norm_grad_kernel<kCount, Value>);
+  add(kernels, "causal_softmax_kernel" + of, exec::causal_softmax_kernel<kCount, Value>);
+  add(kernels, "softmax_grad_kernel" + of, exec::softmax_grad_kernel<kCount, Value>);
+  add(kernels, "cross_entropy_kernel" + of, exec::cross_entropy_kernel<kCount, Value>);
+  add(kernels, "cross_entropy_grad_kernel" + of, exec::cross_entropy_grad_kernel<kCount, Value>);
+}
+
+template <int kWidth>
+void add_fragments_of(Kernels& kernels) {
+  const std::string width = "<" + std::to_string(kWidth) + ">";
+  add(kernels, "fragment_attention_kernel" + width, exec::fragment_attention_kernel<kWidth>);
+  add(kernels, "fragment_query_grad_kernel" + width, exec::fragment_query_grad_kernel<kWidth>);
+  add(kernels, "fragment_key_grad_kernel" + width, exec::fragment_key_grad_kernel<kWidth>);
 }
 
 /// All threads of a spin wait for the same, so the engine waits instead of them.
@@ -92,6 +106,16 @@ Kernels make_kernels() {
   Kernels kernels;
   add_all_of<float>(kernels, "<float>");
   add_all_of<exec::Bfloat16>(kernels, "<bubblescope::exec::Bfloat16>");
+  add(kernels, "attention_kernel<float>", exec::attention_kernel<float>);
+  add(kernels, "query_grad_kernel<float>", exec::query_grad_kernel<float>);
+  add(kernels, "key_grad_kernel<float>", exec::key_grad_kernel<float>);
+  add_rows_of<1, float>(kernels, "float");
+  add_rows_of<4, float>(kernels, "float");
+  add_rows_of<1, exec::Bfloat16>(kernels, "bubblescope::exec::Bfloat16");
+  add_rows_of<8, exec::Bfloat16>(kernels, "bubblescope::exec::Bfloat16");
+  add_fragments_of<32>(kernels);
+  add_fragments_of<64>(kernels);
+  add_fragments_of<128>(kernels);
   add(kernels, "mean_kernel", exec::mean_kernel);
   add(kernels, "add_kernel", exec::add_kernel);
   add(kernels, "scale_kernel", exec::scale_kernel);

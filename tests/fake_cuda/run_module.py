@@ -82,7 +82,8 @@ def run(program, module, arguments, settings, command="run"):
                    **{f"BUBBLESCOPE_FAKE_CUDA_{name}": value for name, value in settings.items()}}
     try:
         verb = [] if arguments[0] == "calibrate" else [command]
-        return subprocess.run([program, *verb, *arguments, "--backend", "cuda"], env=environment, text=True,
+        plain = ["--no-graph"] if "transformer" in arguments and "--graph" not in arguments else []  # both are tried
+        return subprocess.run([program, *verb, *arguments, *plain, "--backend", "cuda"], env=environment, text=True,
                               capture_output=True, timeout=LIMIT)
     except subprocess.TimeoutExpired:
         return subprocess.CompletedProcess([], -1, "", f"it hangs: no end after {LIMIT} s")

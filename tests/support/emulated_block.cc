@@ -30,6 +30,7 @@ struct Fiber {
   Wait wait = Wait::kNone;
   float given[2] = {};
   int turn = 0;  ///< the next value that is exchanged
+  const void* shown = nullptr;
 };
 
 struct Block {
@@ -126,6 +127,17 @@ float emulated_shuffle(float value, int bits) {
   if (other >= block.threads) pause(Wait::kNobody);
   return block.fibers[other].given[turn];
 }
+
+void emulated_show(const void* shown) {
+  running().fibers[running().thread.x].shown = shown;
+  pause(Wait::kWarp);
+}
+
+const void* emulated_shown_by(unsigned int lane) {
+  return running().fibers[running().thread.x / kWarpSize * kWarpSize + lane].shown;
+}
+
+void emulated_end_show() { pause(Wait::kWarp); }
 
 void emulate(unsigned int blocks, unsigned int threads, FiberOrder order,
              const std::function<void()>& kernel) {

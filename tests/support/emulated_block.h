@@ -32,6 +32,11 @@ EmulatedIndex& emulated_grid_size();
 void emulated_barrier();
 /// The value of the thread of the same warp whose index differs in these bits.
 float emulated_shuffle(float value, int bits);
+/// Shows something to all threads of the warp, which must all call this; then what a lane shows;
+/// and the end, after which nothing is shown.
+void emulated_show(const void* shown);
+const void* emulated_shown_by(unsigned int lane);
+void emulated_end_show();
 
 }  // namespace bubblescope::tests
 
@@ -43,6 +48,7 @@ float emulated_shuffle(float value, int bits);
 #define blockIdx ::bubblescope::tests::emulated_block()
 #define blockDim ::bubblescope::tests::emulated_block_size()
 #define gridDim ::bubblescope::tests::emulated_grid_size()
+#define __launch_bounds__(threads)
 #define __syncthreads ::bubblescope::tests::emulated_barrier
 
 inline float __shfl_xor_sync(std::uint32_t, float value, int bits) {

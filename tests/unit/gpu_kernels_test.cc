@@ -13,6 +13,7 @@
 // The kernels need the CUDA emulation above.
 #include "exec/gpu/device/entry_kernels.cuh"
 #include "exec/gpu/device/row_kernels.cuh"
+#include "exec/gpu/device/softmax_kernels.cuh"
 #include "exec/gpu/device/update_kernels.cuh"
 
 namespace bubblescope::tests {
@@ -55,7 +56,7 @@ TEST(GpuKernels, NormEqualsTheHosts) {
   for (const FiberOrder order : kOrders) {
     exec::Matrix target = unwritten(kRows, kColumns);
     emulate(kRows, kThreads, order, [&] {
-      exec::norm_kernel(target.values.data(), input.values.data(), gain.values.data(), kColumns);
+      exec::norm_kernel<1>(target.values.data(), input.values.data(), gain.values.data(), kColumns);
     });
     expect_near(target, exec::apply_gain(exec::normalize(input), gain));
   }
@@ -72,9 +73,9 @@ TEST(GpuKernels, NormGradEqualsTheHostsAlsoInPlace) {
     exec::Matrix inverses = unwritten(1, kRows);
     exec::Matrix target = grad;
     emulate(kRows, kThreads, order, [&] {
-      exec::norm_grad_kernel(target.values.data(), input.values.data(), gain.values.data(),
-                             target.values.data(), added.values.data(), inverses.values.data(),
-                             kColumns);
+      exec::norm_grad_kernel<1>(target.values.data(), input.values.data(), gain.values.data(),
+                                target.values.data(), added.values.data(), inverses.values.data(),
+                                kColumns);
     });
     expect_near(target, expected);
     exec::Matrix gains = unwritten(1, kColumns);
@@ -99,7 +100,7 @@ TEST(GpuKernels, CausalSoftmaxAndItsGradientEqualTheHosts) {
   for (const FiberOrder order : kOrders) {
     exec::Matrix target = scores;
     emulate(static_cast<unsigned int>(scores.rows), kThreads, order,
-            [&] { exec::causal_softmax_kernel(target.values.data(), kLength, kLength); });
+            [&] { exec::causal_softmax_kernel<1>(target.values.data(), kLength, kLength); });
     expect_near(target, expected);
   }
   exec::Matrix grad = draw_matrix(scores.rows, kLength, 6);
@@ -112,8 +113,9 @@ TEST(GpuKernels, CausalSoftmaxAndItsGradientEqualTheHosts) {
       expected_grad.row(row)[column] = static_cast<float>(double{expected.row(row)[column]} *
                                                           (double{grad.row(row)[column]} - sum));
   }
-  emulate(static_cast<unsigned int>(grad.rows), kThreads, FiberOrder::kDown,
-          [&] { exec::softmax_grad_kernel(grad.values.data(), expected.values.data(), kLength); });
+  emulate(static_cast<unsigned int>(grad.rows), kThreads, FiberOrder::kDown, [&] {
+    exec::softmax_grad_kernel<1>(grad.values.data(), expected.values.data(), kLength);
+  });
   expect_near(grad, expected_grad);
 }
 
@@ -145,15 +147,15 @@ TEST(GpuKernels, CrossEntropyAndItsGradientEqualTheHosts) {
     exec::Matrix losses = unwritten(1, kRows);
     float mean = std::nanf("");
     emulate(kRows, kThreads, order, [&] {
-      exec::cross_entropy_kernel(target.values.data(), kTokens.data(), losses.values.data(),
-                                 kColumns);
+      exec::cross_entropy_kernel<1>(target.values.data(), kTokens.data(), losses.values.data(),
+                                    kColumns);
     });
     emulate(1, kThreads, order, [&] { exec::mean_kernel(&mean, losses.values.data(), kRows); });
     expect_near(target, probabilities);
     EXPECT_NEAR(mean, exec::cross_entropy(probabilities, kTokens), 1e-5);
     emulate(kRows, kThreads, order, [&] {
-      exec::cross_entropy_grad_kernel(target.values.data(), kTokens.data(), 0.25F / kRows,
-                                      kColumns);
+      exec::cross_entropy_grad_kernel<1>(target.values.data(), kTokens.data(), 0.25F / kRows,
+                                         kColumns);
     });
     expect_near(target, exec::cross_entropy_grad(probabilities, kTokens, 0.25F));
   }
@@ -253,12 +255,88 @@ TEST(GpuKernels, StoreHalvesWithFloatSums) {
   const std::vector<exec::Bfloat16> gain_halves = to_halves(gain);
   std::vector<exec::Bfloat16> target(input_halves.size(), exec::Bfloat16{0x7fff});
   emulate(kRows, kThreads, FiberOrder::kUp, [&] {
-    exec::norm_kernel(target.data(), input_halves.data(), gain_halves.data(), kColumns);
+    exec::norm_kernel<1>(target.data(), input_halves.data(), gain_halves.data(), kColumns);
   });
   exec::Matrix made(kRows, kColumns);
   for (std::size_t at = 0; at < target.size(); ++at) made.values[at] = exec::to_float(target[at]);
   // There are three roundings to 8 bits: input, gain and result.
   expect_near(made, exec::apply_gain(exec::normalize(input), gain), 3 * 0x1p-8F);
+}
+
+/// A matrix in memory of the device, whose rows of a multiple of 16 bytes are aligned.
+template <class Value>
+std::vector<exec::Chunk<exec::kWideChunk<Value>, Value>> to_chunks(const exec::Matrix& matrix) {
+  constexpr std::size_t kCount = exec::kWideChunk<Value>;
+  std::vector<exec::Chunk<exec::kWideChunk<Value>, Value>> chunks(matrix.values.size() / kCount);
+  for (std::size_t at = 0; at < matrix.values.size(); ++at)
+    chunks[at / kCount].values[at % kCount] = exec::from_float<Value>(matrix.values[at]);
+  return chunks;
+}
+
+template <class Value>
+void expect_chunks(const std::vector<exec::Chunk<exec::kWideChunk<Value>, Value>>& made,
+                   const std::vector<Value>& expected) {
+  constexpr std::size_t kCount = exec::kWideChunk<Value>;
+  for (std::size_t at = 0; at < expected.size(); ++at)
+    ASSERT_NEAR(exec::to_float(made[at / kCount].values[at % kCount]), exec::to_float(expected[at]),
+                sizeof(Value) == 2 ? 0x1p-7F : 2e-6F)
+        << "entry " << at;
+}
+
+/// Wide rows must give what single columns give, up to the order of sums and a rounding.
+template <class Value>
+void expect_wide_as_narrow() {
+  constexpr int kWide = exec::kWideChunk<Value>;
+  constexpr std::int32_t kEntries = 8 * 40;  // more chunks than threads, and the last are partial
+  const exec::Matrix input = draw_matrix(kRows, kEntries, 1), gain = draw_matrix(1, kEntries, 2),
+                     grad = draw_matrix(kRows, kEntries, 3),
+                     added = draw_matrix(kRows, kEntries, 4);
+  auto inputs = to_chunks<Value>(input), gains = to_chunks<Value>(gain),
+       grads = to_chunks<Value>(grad), more = to_chunks<Value>(added);
+  const auto narrow = [](auto& chunks) {
+    std::vector<Value> values;
+    for (const auto& chunk : chunks)
+      values.insert(values.end(), std::begin(chunk.values), std::end(chunk.values));
+    return values;
+  };
+  const auto data = [](auto& chunks) { return chunks[0].values; };
+  auto a = narrow(inputs), b = narrow(gains), c = narrow(grads), d = narrow(more);
+  std::vector<float> inverses(kRows), losses(kRows);
+  const auto each = [&](const auto& kernel) {
+    emulate(kRows, kThreads, FiberOrder::kDown, kernel);
+  };
+  each([&] {
+    exec::norm_grad_kernel<1>(c.data(), a.data(), b.data(), c.data(), d.data(), inverses.data(),
+                              kEntries);
+  });
+  each([&] {
+    exec::norm_grad_kernel<kWide>(data(grads), data(inputs), data(gains), data(grads), data(more),
+                                  inverses.data(), kEntries);
+  });
+  expect_chunks<Value>(grads, c);
+  each([&] { exec::norm_kernel<1>(a.data(), a.data(), b.data(), kEntries); });
+  each([&] { exec::norm_kernel<kWide>(data(inputs), data(inputs), data(gains), kEntries); });
+  expect_chunks<Value>(inputs, a);
+  each([&] { exec::causal_softmax_kernel<1>(a.data(), kEntries, kRows); });
+  each([&] { exec::causal_softmax_kernel<kWide>(data(inputs), kEntries, kRows); });
+  expect_chunks<Value>(inputs, a);
+  each([&] { exec::softmax_grad_kernel<1>(c.data(), a.data(), kEntries); });
+  each([&] { exec::softmax_grad_kernel<kWide>(data(grads), data(inputs), kEntries); });
+  expect_chunks<Value>(grads, c);
+  each([&] { exec::cross_entropy_kernel<1>(d.data(), kTokens.data(), losses.data(), kEntries); });
+  each([&] {
+    exec::cross_entropy_kernel<kWide>(data(more), kTokens.data(), losses.data(), kEntries);
+  });
+  expect_chunks<Value>(more, d);
+  each([&] { exec::cross_entropy_grad_kernel<1>(d.data(), kTokens.data(), 0.25F, kEntries); });
+  each(
+      [&] { exec::cross_entropy_grad_kernel<kWide>(data(more), kTokens.data(), 0.25F, kEntries); });
+  expect_chunks<Value>(more, d);
+}
+
+TEST(GpuKernels, WideRowsGiveWhatSingleColumnsGive) {
+  expect_wide_as_narrow<float>();
+  expect_wide_as_narrow<exec::Bfloat16>();
 }
 
 TEST(GpuKernels, TheEmulationFindsThreadsThatWaitAtDifferentPlaces) {

@@ -192,6 +192,19 @@ TEST(NcclDevices, GoToProcessesInTheirOrderOnAHost) {
   }
 }
 
+TEST(NcclLaunch, AnImplicitLaunchOrderIsTold) {
+  const auto describe = [](const char* value) {
+    return exec::describe_launch_order([value](const char* name) {
+      return std::string(name) == "NCCL_LAUNCH_ORDER_IMPLICIT" ? value : nullptr;
+    });
+  };
+  EXPECT_EQ(describe(nullptr), "");
+  EXPECT_EQ(describe("0"), "");
+  EXPECT_EQ(describe("1"),
+            "NCCL launches the transfers of all links in the order in which they are enqueued "
+            "(NCCL_LAUNCH_ORDER_IMPLICIT=1), so links wait for each other");
+}
+
 TEST(NcclDevices, ARankThatCannotTakePartIsNamedAndSoAreTwoOnOneDevice) {
   std::vector<exec::HostInfo> all{{"a", "", "0000:01:00.0", ""}, {"a", "", "0000:02:00.0", ""}};
   EXPECT_EQ(exec::find_obstacle(all, 0), std::nullopt);

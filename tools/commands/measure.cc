@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "exec/gpu/host/gpu_environment.h"
 #include "tools/command.h"
 #include "tools/commands/measured_job.h"
 
@@ -22,6 +23,18 @@ constexpr std::array<int, 2> kSignals{SIGINT, SIGTERM};
 [[noreturn]] void end_program(const std::string& why) {
   print_error(why);
   std::_Exit(exit_status(Fault::kMachine));
+}
+
+/// A graph has no ops at which faults could be injected or kernels assigned, and tools that make
+/// every launch wait need launches. Steps of few kernels gain nothing by it.
+bool uses_graph(const RunContext& context) {
+  const RunOptions& run = context.run;
+  if (run.device.graph && run.no_graph)
+    throw Error("--graph and --no-graph exclude each other; give one of them");
+  if (run.device.graph || run.no_graph) return run.device.graph;
+  return exec::find_backend(run.backend).name == "cuda" && run.work == WorkKind::kTransformer &&
+         context.options.injections.empty() && !run.device.activity &&
+         exec::find_blocking_tool().empty();
 }
 
 }  // namespace
@@ -71,6 +84,7 @@ exec::Job start_job(const ValidSchedule& schedule, const Program& program, const
                     const RunContext& context) {
   const RunOptions& run = context.run;
   exec::JobRequest request{schedule, program, nullptr, {}, wait_mode_of(run.work), run.device};
+  request.device.graph = uses_graph(context);
   if (run.work == WorkKind::kTransformer)
     request.training = &run.training;
   else

@@ -55,7 +55,8 @@ void add_training_options(CommandFlags& app, RunOptions& run) {
   app.accept_old_name("--no-proof", "--no-verify");
 }
 
-void add_device_options(CommandFlags& app, exec::DeviceOptions& options) {
+void add_device_options(CommandFlags& app, RunOptions& run) {
+  exec::DeviceOptions& options = run.device;
   const Heading heading(app, kDeviceHeading);
   add_choice<exec::Share>(app, {"--share", "ranks of one device get partitions of it, or share it"},
                           {{"green", exec::Share::kGreen}, {"streams", exec::Share::kStreams}},
@@ -68,7 +69,8 @@ void add_device_options(CommandFlags& app, exec::DeviceOptions& options) {
       app, {"--epilogue", "GELU fused into the GEMM before it (default with bf16), or separate"},
       {{"fused", exec::Epilogue::kFused}, {"separate", exec::Epilogue::kSeparate}},
       [&options](exec::Epilogue epilogue) { options.epilogue = epilogue; });
-  app.add_flag("--graph", options.graph, "launch each step as one graph");
+  app.add_flag("--graph", options.graph, "launch each step as one graph (default if it trains)");
+  app.add_flag("--no-graph", run.no_graph, "launch every kernel of a step alone");
 }
 
 void add_execution_options(CommandFlags& app, RunOptions& options) {
@@ -97,7 +99,7 @@ void add_run_options(CommandFlags& app, RunOptions& options, RunFlags flags) {
   add_execution_options(app, options);
   if (flags.has_sizes) add_size_options(app, options);
   add_training_options(app, options);
-  add_device_options(app, options.device);
+  add_device_options(app, options);
 }
 
 void choose_measured_work(const CommandFlags& app, RunOptions& options) {

@@ -1,14 +1,21 @@
 // Launches our kernels.
 #include <algorithm>
+#include <cstdint>
+#include <initializer_list>
 #include <limits>
+#include <type_traits>
 #include <variant>
 
 #include "exec/gpu/device/attention_kernel.cuh"
 #include "exec/gpu/device/cuda_calls.cuh"
 #include "exec/gpu/device/entry_kernels.cuh"
+#include "exec/gpu/device/fragment_attention_kernel.cuh"
+#include "exec/gpu/device/fragment_key_grad_kernel.cuh"
+#include "exec/gpu/device/fragment_query_grad_kernel.cuh"
 #include "exec/gpu/device/key_grad_kernel.cuh"
 #include "exec/gpu/device/query_grad_kernel.cuh"
 #include "exec/gpu/device/row_kernels.cuh"
+#include "exec/gpu/device/softmax_kernels.cuh"
 #include "exec/gpu/device/update_kernels.cuh"
 
 namespace bubblescope::exec {
@@ -36,6 +43,7 @@ __global__ void spin_kernel(std::int64_t nanos, const volatile std::uint32_t* st
 constexpr int kThreads = 256;
 constexpr int kSpinThreads = 128;
 constexpr int kAttentionThreads = kAttentionWarps * kWarp;
+constexpr int kFragmentThreads = kFragmentWarps * kWarp;
 constexpr std::int64_t kMaxBlocks = 4096;  // with more entries, each thread handles several
 
 unsigned int blocks_for(std::int64_t entries) {
@@ -75,24 +83,33 @@ class KernelLauncher {
         static_cast<int>(a.period));
   }
   void operator()(const NormArguments& a) const {
-    norm_kernel<<<rows_, kThreads, 0, stream_>>>(to(a.target), from(a.input), from(a.gain),
-                                                 columns_);
+    with_chunks({a.target, a.input, a.gain}, [&](auto count) {
+      norm_kernel<count><<<rows_, kThreads, 0, stream_>>>(to(a.target), from(a.input), from(a.gain),
+                                                          columns_);
+    });
   }
   void operator()(const NormGradArguments& a) const {
-    norm_grad_kernel<<<rows_, kThreads, 0, stream_>>>(to(a.target), from(a.input), from(a.gain),
-                                                      from(a.grad), from(a.added), a.inverses,
-                                                      columns_);
+    with_chunks({a.target, a.input, a.gain, a.grad, a.added}, [&](auto count) {
+      norm_grad_kernel<count><<<rows_, kThreads, 0, stream_>>>(
+          to(a.target), from(a.input), from(a.gain), from(a.grad), from(a.added), a.inverses,
+          columns_);
+    });
   }
   void operator()(const GainGradArguments& a) const {
     gain_grad_kernel<<<(columns_ + kWarp - 1) / kWarp, kWarp * kGainRows, 0, stream_>>>(
         a.gain_grad, from(a.input), from(a.grad), a.inverses, static_cast<int>(rows_), columns_);
   }
   void operator()(const CausalSoftmaxArguments& a) const {
-    causal_softmax_kernel<<<rows_, kThreads, 0, stream_>>>(to(a.scores), columns_,
-                                                           static_cast<int>(a.period));
+    with_chunks({a.scores}, [&](auto count) {
+      causal_softmax_kernel<count><<<rows_, kThreads, 0, stream_>>>(to(a.scores), columns_,
+                                                                    static_cast<int>(a.period));
+    });
   }
   void operator()(const SoftmaxGradArguments& a) const {
-    softmax_grad_kernel<<<rows_, kThreads, 0, stream_>>>(to(a.grad), from(a.weights), columns_);
+    with_chunks({a.grad, a.weights}, [&](auto count) {
+      softmax_grad_kernel<count>
+          <<<rows_, kThreads, 0, stream_>>>(to(a.grad), from(a.weights), columns_);
+    });
   }
   void operator()(const GeluArguments& a) const {
     gelu_kernel<<<blocks_, kThreads, 0, stream_>>>(to(a.target), from(a.input), count_);
@@ -102,24 +119,49 @@ class KernelLauncher {
                                                         count_);
   }
   void operator()(const CrossEntropyArguments& a) const {
-    cross_entropy_kernel<<<rows_, kThreads, 0, stream_>>>(to(a.logits), a.tokens, a.losses,
-                                                          columns_);
+    with_chunks({a.logits}, [&](auto count) {
+      cross_entropy_kernel<count>
+          <<<rows_, kThreads, 0, stream_>>>(to(a.logits), a.tokens, a.losses, columns_);
+    });
   }
   void operator()(const CrossEntropyGradArguments& a) const {
-    cross_entropy_grad_kernel<<<rows_, kThreads, 0, stream_>>>(
-        to(a.probabilities), a.tokens, a.scale / static_cast<float>(rows_), columns_);
+    with_chunks({a.probabilities}, [&](auto count) {
+      cross_entropy_grad_kernel<count><<<rows_, kThreads, 0, stream_>>>(
+          to(a.probabilities), a.tokens, a.scale / static_cast<float>(rows_), columns_);
+    });
   }
   void operator()(const AttentionArguments& a) const {
-    attention_kernel<<<blocks_of(a.grid, a.grid.count), kAttentionThreads, 0, stream_>>>(
-        to(a.mixed), a.logs, from(a.qkv), a.grid);
+    if constexpr (kIsHalf)
+      with_width(a.grid, [&](auto width) {
+        fragment_attention_kernel<width><<<fragments_of(a.grid, a.grid.count), kFragmentThreads, 0,
+                                           stream_>>>(to(a.mixed), a.logs, from(a.qkv), a.grid);
+      });
+    else
+      attention_kernel<<<blocks_of(a.grid, a.grid.count), kAttentionThreads, 0, stream_>>>(
+          to(a.mixed), a.logs, from(a.qkv), a.grid);
   }
   void operator()(const QueryGradArguments& a) const {
-    query_grad_kernel<<<blocks_of(a.grid, a.grid.count), kAttentionThreads, 0, stream_>>>(
-        to(a.qkv_grad), a.dots, inputs_of(a), a.grid);
+    if constexpr (kIsHalf)
+      with_width(a.grid, [&](auto width) {
+        fragment_query_grad_kernel<width>
+            <<<fragments_of(a.grid, a.grid.count), kFragmentThreads, 0, stream_>>>(
+                to(a.qkv_grad), a.dots, inputs_of(a), a.grid);
+      });
+    else
+      query_grad_kernel<<<blocks_of(a.grid, a.grid.count), kAttentionThreads, 0, stream_>>>(
+          to(a.qkv_grad), a.dots, inputs_of(a), a.grid);
   }
   void operator()(const KeyGradArguments& a) const {
-    key_grad_kernel<<<blocks_of(a.grid, a.grid.begin + a.grid.count), kAttentionThreads, 0,
-                      stream_>>>(to(a.qkv_grad), a.dots, inputs_of(a), a.grid);
+    const std::int32_t keys = a.grid.begin + a.grid.count;
+    if constexpr (kIsHalf)
+      with_width(a.grid, [&](auto width) {
+        fragment_key_grad_kernel<width>
+            <<<fragments_of(a.grid, keys), kFragmentThreads, 0, stream_>>>(
+                to(a.qkv_grad), a.dots, inputs_of(a), a.grid);
+      });
+    else
+      key_grad_kernel<<<blocks_of(a.grid, keys), kAttentionThreads, 0, stream_>>>(
+          to(a.qkv_grad), a.dots, inputs_of(a), a.grid);
   }
   void operator()(const MeanArguments& a) const {
     mean_kernel<<<1, kThreads, 0, stream_>>>(a.mean, a.values, columns_);
@@ -150,6 +192,29 @@ class KernelLauncher {
  private:
   static Value* to(void* entries) { return static_cast<Value*>(entries); }
   static const Value* from(const void* entries) { return static_cast<const Value*>(entries); }
+  static constexpr bool kIsHalf = std::is_same_v<Value, Bfloat16>;
+
+  /// Calls the launch with the number of columns that a thread can handle at once: all rows of these
+  /// matrices must begin at multiples of 16 bytes.
+  template <class Launch>
+  void with_chunks(std::initializer_list<const void*> matrices, const Launch& launch) const {
+    std::uintptr_t addresses = 0;
+    for (const void* const matrix : matrices)
+      addresses |= reinterpret_cast<std::uintptr_t>(matrix);
+    if (columns_ % kWideChunk<Value> == 0 && addresses % 16 == 0)
+      return launch(std::integral_constant<int, kWideChunk<Value>>());
+    launch(std::integral_constant<int, 1>());
+  }
+  /// Calls the launch with the narrowest kernel for the width of a head.
+  template <class Launch>
+  static void with_width(const AttentionGrid& grid, const Launch& launch) {
+    if (grid.width <= 32) return launch(std::integral_constant<int, 32>());
+    if (grid.width <= 64) return launch(std::integral_constant<int, 64>());
+    launch(std::integral_constant<int, kMaxHeadWidth>());
+  }
+  static unsigned int fragments_of(const AttentionGrid& grid, std::int32_t rows) {
+    return static_cast<unsigned int>(fragment_blocks(grid, rows));
+  }
   static unsigned int blocks_of(const AttentionGrid& grid, std::int32_t rows) {
     return static_cast<unsigned int>(attention_blocks(grid, rows));
   }
@@ -191,8 +256,10 @@ const char* launch(const KernelLaunch* order, void* stream) {
     std::visit(KernelLauncher<Bfloat16>(*order, on->stream), order->arguments);
   else
     std::visit(KernelLauncher<float>(*order, on->stream), order->arguments);
+  const cudaError_t status = cudaGetLastError();
+  if (status == cudaSuccess) return nullptr;
   const std::string name = "the launch of kernel " + std::to_string(order->arguments.index());
-  return check(cudaGetLastError(), name.c_str());
+  return check(status, name.c_str());
 }
 
 }  // namespace

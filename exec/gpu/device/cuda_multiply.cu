@@ -16,8 +16,13 @@ namespace {
 
 constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;  // NVIDIA's advice for Hopper
 
+/// Everything on which the choice of an algorithm depends.
+using PlanKey = std::array<std::int64_t, 22>;
+
 /// The chosen algorithm of a GEMM.
 struct GemmPlan {
+  PlanKey key{};
+  GemmPlan* next = nullptr;  ///< the one that followed it last time: steps repeat their GEMMs
   std::string error;  ///< why the GEMM is not possible
   const CudaBlas* blas = nullptr;
   cublasLtMatmulDesc_t gemm = nullptr;
@@ -36,9 +41,6 @@ struct GemmPlan {
   }
 };
 
-/// Everything on which the choice of an algorithm depends.
-using PlanKey = std::array<std::int64_t, 22>;
-
 struct BlasLtHandle {
   const CudaBlas* blas = nullptr;
   cublasLtHandle_t handle = nullptr;
@@ -46,6 +48,7 @@ struct BlasLtHandle {
   std::int32_t multiprocessors = 0;
   void* workspace = nullptr;
   std::map<PlanKey, GemmPlan> plans;
+  GemmPlan* last = nullptr;  ///< of the GEMM before
 
   BlasLtHandle() = default;
   BlasLtHandle(const BlasLtHandle&) = delete;
@@ -64,9 +67,8 @@ cudaDataType_t type_of(std::int32_t dtype) {
 /// The largest power of two, up to 256, that divides an address.
 std::uint32_t alignment_of(const void* data) {
   const auto address = reinterpret_cast<std::uintptr_t>(data);
-  std::uint32_t alignment = 256;
-  while (address % alignment != 0) alignment /= 2;
-  return alignment;
+  const std::uintptr_t lowest_bit = address & (~address + 1);
+  return lowest_bit == 0 || lowest_bit > 256 ? 256 : static_cast<std::uint32_t>(lowest_bit);
 }
 
 PlanKey key_of(const BubblescopeGemm& p) {
@@ -222,23 +224,25 @@ const char* make_plan(const BlasLtHandle& blas_handle, const BubblescopeGemm& p,
 }
 
 /// Chooses once; also caches that there is no algorithm.
-const GemmPlan& find_plan(BlasLtHandle& with, const BubblescopeGemm& p) {
-  const auto [at, is_new] = with.plans.try_emplace(key_of(p));
-  if (is_new)
-    if (const char* const error = make_plan(with, p, at->second)) at->second.error = error;
+GemmPlan& find_plan(BlasLtHandle& with, const PlanKey& key, const BubblescopeGemm& p) {
+  const auto [at, is_new] = with.plans.try_emplace(key);
+  if (!is_new) return at->second;
+  at->second.key = key;
+  if (const char* const error = make_plan(with, p, at->second)) at->second.error = error;
   return at->second;
 }
 
 const char* can_multiply(void* blas_handle, const BubblescopeGemm* p, std::int32_t* can) {
   auto& with = *static_cast<BlasLtHandle*>(blas_handle);
   BUBBLESCOPE_CUDA(cudaSetDevice(with.device));
-  *can = find_plan(with, *p).error.empty() ? 1 : 0;
+  *can = find_plan(with, key_of(*p), *p).error.empty() ? 1 : 0;
   return nullptr;
 }
 
 /// Choosing an algorithm may launch and allocate, which does not belong into a graph.
-const char* expect_chosen(const BlasLtHandle& with, const BubblescopeGemm& p, cudaStream_t stream) {
-  if (with.plans.contains(key_of(p))) return nullptr;
+const char* expect_chosen(const BlasLtHandle& with, const PlanKey& key, const BubblescopeGemm& p,
+                          cudaStream_t stream) {
+  if (with.plans.contains(key)) return nullptr;
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   BUBBLESCOPE_CUDA(cudaStreamIsCapturing(stream, &status));
   if (status == cudaStreamCaptureStatusNone) return nullptr;
@@ -248,13 +252,25 @@ const char* expect_chosen(const BlasLtHandle& with, const BubblescopeGemm& p, cu
                      "would be chosen in the capture; omit `graph`");
 }
 
+/// Looks a plan up only if the GEMM does not follow the one that it followed before.
+const char* next_plan(BlasLtHandle& with, const BubblescopeGemm& p, cudaStream_t stream) {
+  const PlanKey key = key_of(p);
+  GemmPlan* next = with.last != nullptr ? with.last->next : nullptr;
+  if (next == nullptr || next->key != key) {
+    if (const char* const error = expect_chosen(with, key, p, stream)) return error;
+    next = &find_plan(with, key, p);
+    if (with.last != nullptr) with.last->next = next;
+  }
+  with.last = next;
+  return next->error.empty() ? nullptr : store_error(next->error);
+}
+
 const char* multiply(void* blas_handle, const BubblescopeGemm* p, void* stream) {
   auto& with = *static_cast<BlasLtHandle*>(blas_handle);
+  const cudaStream_t on = static_cast<CudaStream*>(stream)->stream;
   BUBBLESCOPE_CUDA(cudaSetDevice(with.device));
-  if (const char* const error = expect_chosen(with, *p, static_cast<CudaStream*>(stream)->stream))
-    return error;
-  const GemmPlan& plan = find_plan(with, *p);
-  if (!plan.error.empty()) return store_error(plan.error);
+  if (const char* const error = next_plan(with, *p, on)) return error;
+  const GemmPlan& plan = *with.last;
   if (p->aux != nullptr)
     BUBBLESCOPE_BLAS(with.blas->cublasLtMatmulDescSetAttribute(
         plan.gemm, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &p->aux, sizeof p->aux));
@@ -263,7 +279,7 @@ const char* multiply(void* blas_handle, const BubblescopeGemm* p, void* stream) 
   BUBBLESCOPE_BLAS(with.blas->cublasLtMatmul(
       with.handle, plan.gemm, &p->scale, p->right.data, plan.right, p->left.data, plan.left, &keep,
       source, plan.target, p->target, plan.target, &plan.algorithm, with.workspace, kWorkspaceBytes,
-      static_cast<CudaStream*>(stream)->stream));
+      on));
   return nullptr;
 }
 

@@ -11,10 +11,16 @@ bool ActivationPool::is_usable(const FreeBlock& block) const {
          order_->happens_before(*block.last_user, user_);
 }
 
+std::vector<ActivationPool::FreeBlock>& ActivationPool::free_of(std::size_t bytes) {
+  for (SizeClass& known : free_)
+    if (known.bytes == bytes) return known.blocks;
+  return free_.emplace_back(SizeClass{bytes, {}}).blocks;
+}
+
 void* ActivationPool::acquire(std::size_t bytes) {
   held_ += static_cast<Bytes>(bytes);
   peak_ = std::max(peak_, held_);
-  std::vector<FreeBlock>& pieces = free_[bytes];
+  std::vector<FreeBlock>& pieces = free_of(bytes);
   const auto newest = std::find_if(pieces.rbegin(), pieces.rend(),
                                    [this](const FreeBlock& block) { return is_usable(block); });
   if (newest != pieces.rend()) {
@@ -29,12 +35,12 @@ void* ActivationPool::acquire(std::size_t bytes) {
 
 void ActivationPool::release(void* memory, std::size_t bytes) {
   held_ -= static_cast<Bytes>(bytes);
-  free_[bytes].push_back({memory, user_});
+  free_of(bytes).push_back({memory, user_});
 }
 
 void ActivationPool::forget_users() {
-  for (auto& [bytes, pieces] : free_)
-    for (FreeBlock& block : pieces) block.last_user.reset();
+  for (SizeClass& known : free_)
+    for (FreeBlock& block : known.blocks) block.last_user.reset();
 }
 
 }  // namespace bubblescope::exec

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <map>
 #include <optional>
 #include <vector>
 
@@ -43,13 +42,20 @@ class ActivationPool {
     std::optional<InstructionId> last_user;  ///< the last instruction of this step that used it
   };
 
+  /// All free blocks of a size. A training has a dozen sizes.
+  struct SizeClass {
+    std::size_t bytes = 0;
+    std::vector<FreeBlock> blocks;
+  };
+
   bool is_usable(const FreeBlock& block) const;
+  std::vector<FreeBlock>& free_of(std::size_t bytes);
 
   const GpuRuntime& gpu_;
   std::optional<std::int32_t> device_;
   const HappensBefore* order_ = nullptr;
   InstructionId user_ = 0;
-  std::map<std::size_t, std::vector<FreeBlock>> free_;  ///< by size
+  std::vector<SizeClass> free_;
   std::vector<GpuHandle> pieces_;
   Bytes held_ = 0;
   Bytes peak_ = 0;

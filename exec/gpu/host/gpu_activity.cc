@@ -140,17 +140,7 @@ ActivityLog read_activity(const BubblescopeGpu& calls) {
   return std::move(reading.log);
 }
 
-void tag_activity(const BubblescopeGpu& calls, std::uint64_t tag,
-                  const std::function<void()>& enqueue) {
-  expect(calls.tag(tag));
-  try {
-    enqueue();
-  } catch (...) {
-    calls.tag(0);  // the first failure is the one to report
-    throw;
-  }
-  expect(calls.tag(0));
-}
+void tag_activity(const BubblescopeGpu& calls, std::uint64_t tag) { expect(calls.tag(tag)); }
 
 std::uint64_t activity_tag(std::int64_t step, InstructionId id, std::size_t instructions) {
   return static_cast<std::uint64_t>(step) * instructions + id + 1;

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,9 +29,8 @@ struct ActivityLog {
 void start_activity(const BubblescopeGpu& calls);
 /// Call only while nothing runs.
 ActivityLog read_activity(const BubblescopeGpu& calls);
-/// Tags everything that `enqueue` puts on streams.
-void tag_activity(const BubblescopeGpu& calls, std::uint64_t tag,
-                  const std::function<void()>& enqueue);
+/// Tags everything that this thread puts on streams from now on; 0 removes the tag.
+void tag_activity(const BubblescopeGpu& calls, std::uint64_t tag);
 
 /// A tag that is unique for the instruction and step (counted from 0), and never 0.
 std::uint64_t activity_tag(std::int64_t step, InstructionId id, std::size_t instructions);

@@ -39,17 +39,31 @@ GpuMatrix GpuLayers::gemm_gelu_grad(const GpuOperand& left, const GpuOperand& ri
   return grad;
 }
 
-/// Asks the library before every such GEMM, so that no GEMM fails within a step. It remembers the
-/// answer.
-bool GpuLayers::multiply_fused(const BubblescopeGemm& gemm) {
-  if (epilogue_ == Epilogue::kSeparate) return false;
+/// Asks the library once for every kind of GEMM, so that no GEMM fails within a step. Pooled memory
+/// is always aligned alike.
+bool GpuLayers::can_fuse(const BubblescopeGemm& gemm) {
+  const bool is_gradient = gemm.epilogue == kBubblescopeGeluGrad;
+  const bool has_aux = gemm.aux != nullptr;
+  for (const auto& [use, used_aux] : epilogues_)
+    if (use.rows == gemm.rows && use.k == gemm.k && use.columns == gemm.columns &&
+        use.is_gradient == is_gradient && used_aux == has_aux)
+      return use.is_fused;
   const bool can = gemm.columns % kAuxEntries == 0 && gpu_.can_multiply(blas_handle_, gemm);
-  const EpilogueUse use{gemm.rows, gemm.k, gemm.columns, gemm.epilogue == kBubblescopeGeluGrad,
-                        can};
-  if (std::find(epilogues_.begin(), epilogues_.end(), use) == epilogues_.end())
-    epilogues_.push_back(use);
-  if (can) gpu_.multiply(blas_handle_, gemm, stream_);
+  epilogues_.emplace_back(EpilogueUse{gemm.rows, gemm.k, gemm.columns, is_gradient, can}, has_aux);
   return can;
+}
+
+bool GpuLayers::multiply_fused(const BubblescopeGemm& gemm) {
+  if (epilogue_ == Epilogue::kSeparate || !can_fuse(gemm)) return false;
+  gpu_.multiply(blas_handle_, gemm, stream_);
+  return true;
+}
+
+std::vector<EpilogueUse> GpuLayers::epilogues() const {
+  std::vector<EpilogueUse> uses;
+  for (const auto& [use, used_aux] : epilogues_)
+    if (std::find(uses.begin(), uses.end(), use) == uses.end()) uses.push_back(use);
+  return uses;
 }
 
 }  // namespace bubblescope::exec

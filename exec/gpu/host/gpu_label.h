@@ -1,8 +1,6 @@
 // Names for what is enqueued, which profilers show.
 #pragma once
 
-#include <string>
-
 #include "exec/gpu/host/gpu.h"
 
 namespace bubblescope::exec {
@@ -10,9 +8,7 @@ namespace bubblescope::exec {
 /// Names, for profilers, the commands that this thread puts on streams while the label exists.
 class GpuLabel {
  public:
-  GpuLabel(const GpuRuntime& gpu, const std::string& text) : calls_(gpu.calls()) {
-    calls_.label(text.c_str());
-  }
+  GpuLabel(const GpuRuntime& gpu, const char* text) : calls_(gpu.calls()) { calls_.label(text); }
   ~GpuLabel() { calls_.label(nullptr); }
   GpuLabel(const GpuLabel&) = delete;
   GpuLabel& operator=(const GpuLabel&) = delete;

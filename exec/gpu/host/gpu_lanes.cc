@@ -2,6 +2,7 @@
 #include "exec/gpu/host/gpu_lanes.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "exec/gpu/host/gpu_label.h"
 #include "sim/ir/error.h"
@@ -27,6 +28,14 @@ void GpuLanes::create_events() {
   const GpuRuntime& gpu = machine_.gpu();
   std::vector<bool> awaited(program_.size(), false);
   for (const InstructionId id : plan_.waits) awaited[id] = true;
+  before_.resize(program_.size());
+  starts_at_end_.resize(program_.size());
+  std::vector<std::optional<InstructionId>> last(streams_.size());
+  for (const InstructionId id : plan_.order) {
+    std::optional<InstructionId>& before = last[plan_.stream_of[id]];
+    if (plan_.waits_of(id).empty()) before_[id] = before;
+    before = id;
+  }
   for (InstructionId id = 0; id < program_.size(); ++id) {
     const std::int32_t device = device_of(plan_.stream_of[id]);
     start_.push_back(gpu.create_event(device, true));
@@ -56,12 +65,14 @@ void GpuLanes::begin(const std::vector<GpuHandle>& begin_of_device) {
 
 /// During a capture, dependencies need events of their own, which become edges of the graph; timed
 /// events do not.
-void* GpuLanes::start(InstructionId id, bool in_graph) {
+void* GpuLanes::start(InstructionId id, bool is_held_back, bool in_graph) {
   const GpuRuntime& gpu = machine_.gpu();
   const GpuHandle& stream = streams_[plan_.stream_of[id]];
   commands_before_ = gpu.commands();
   for (const InstructionId awaited : plan_.waits_of(id))
     gpu.wait(stream, in_graph ? links_[awaited] : end_[awaited]);
+  starts_at_end_[id] = is_held_back && before_[id];
+  if (starts_at_end_[id]) return stream.get();
   if (in_graph)
     gpu.record_in_graph(start_[id], stream);
   else
@@ -86,9 +97,9 @@ GpuHandle GpuLanes::capture(const std::vector<InstructionId>& ids, const GpuWork
   try {
     fork();
     for (const InstructionId id : ids) {
-      void* const stream = start(id, true);
+      void* const stream = start(id, true, true);
       {
-        const GpuLabel label(machine_.gpu(), to_string(program_.instructions[id].op));
+        const GpuLabel label(machine_.gpu(), to_string(program_.instructions[id].op).c_str());
         work(id, stream);
       }
       end(id, true);
@@ -129,12 +140,14 @@ std::int64_t GpuLanes::max_pending() const {
   return *std::max_element(pending_.begin(), pending_.end());
 }
 
-bool GpuLanes::has_started(InstructionId id) const { return machine_.gpu().has_ended(start_[id]); }
+bool GpuLanes::has_started(InstructionId id) const {
+  return machine_.gpu().has_ended(start_event(id));
+}
 
 bool GpuLanes::has_ended(InstructionId id) const { return machine_.gpu().has_ended(end_[id]); }
 
 Nanos GpuLanes::start_of(InstructionId id, const GpuHandle& zero) const {
-  return machine_.gpu().elapsed(zero, start_[id]);
+  return machine_.gpu().elapsed(zero, start_event(id));
 }
 
 Nanos GpuLanes::end_of(InstructionId id, const GpuHandle& zero) const {

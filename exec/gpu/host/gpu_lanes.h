@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "exec/gpu/host/gpu_machine.h"
@@ -27,8 +28,10 @@ class GpuLanes {
   void begin(const std::vector<GpuHandle>& begin_of_device);
 
   /// Enqueues all that comes before an instruction's work: the waits for its dependencies, and its
-  /// start event. Returns the stream for the work. Call in the Program's order.
-  void* start(InstructionId id) { return start(id, false); }
+  /// start event. If nothing runs before all is enqueued, an instruction that waits for nothing but
+  /// the one before it needs no such event: it starts when that one ends. Returns the stream for
+  /// the work. Call in the Program's order.
+  void* start(InstructionId id, bool is_held_back) { return start(id, is_held_back, false); }
   /// Enqueues the end event behind the work.
   void end(InstructionId id) { end(id, false); }
 
@@ -49,17 +52,23 @@ class GpuLanes {
 
  private:
   void create_events();
+  const GpuHandle& start_event(InstructionId id) const {
+    return starts_at_end_[id] ? end_[*before_[id]] : start_[id];
+  }
   void fork();
   void join();
   void abandon_capture();
-  void* start(InstructionId id, bool in_graph);
+  void* start(InstructionId id, bool is_held_back, bool in_graph);
   void end(InstructionId id, bool in_graph);
 
   const GpuMachine& machine_;
   const Program& program_;
   StreamPlan plan_;
-  std::vector<GpuHandle> streams_;     ///< in the order of the plan
-  std::vector<GpuHandle> start_;       ///< per instruction
+  std::vector<GpuHandle> streams_;  ///< in the order of the plan
+  std::vector<GpuHandle> start_;    ///< per instruction
+  /// Per instruction: the one before it on its stream, if it waits for nothing else.
+  std::vector<std::optional<InstructionId>> before_;
+  std::vector<bool> starts_at_end_;    ///< per instruction: of the one before it, in this step
   std::vector<GpuHandle> end_;         ///< per instruction
   std::vector<GpuHandle> links_;       ///< per instruction; null if no stream waits for it
   std::vector<GpuHandle> joins_;       ///< per stream

@@ -49,7 +49,7 @@ void GpuLayers::multiply(const GpuOperand& left, const GpuOperand& right, const 
 GpuMatrix GpuLayers::gemm(const GpuOperand& left, const GpuOperand& right) {
   const GpuMatrix target = make(left.transposed ? left.matrix.columns : left.matrix.rows,
                                 right.transposed ? right.matrix.rows : right.matrix.columns);
-  multiply(left, right, target);
+  gpu_.multiply(blas_handle_, gemm_of(left, right, target), stream_);
   return target;
 }
 

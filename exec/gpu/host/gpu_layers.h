@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "exec/gpu/host/activation_pool.h"
@@ -62,7 +63,7 @@ class GpuLayers {
   GpuMatrix gemm_gelu_grad(const GpuOperand& left, const GpuOperand& right,
                            const GpuMatrix& before);
   /// The GEMMs for which fusion was tried.
-  const std::vector<EpilogueUse>& epilogues() const { return epilogues_; }
+  std::vector<EpilogueUse> epilogues() const;
   /// What computes, on which the last bit of every sum depends; for checkpoints.
   const TrainingIdentity& computed_by() const { return computed_by_; }
 
@@ -79,6 +80,7 @@ class GpuLayers {
   void grad_by_gemms(const AttentionGradOperands& back, const AttentionShape& shape);
   AttentionOutput attend_by_tiles(const GpuMatrix& qkv, const AttentionShape& shape);
   void grad_by_tiles(const AttentionGradOperands& back, const AttentionShape& shape);
+  bool can_fuse(const BubblescopeGemm& gemm);
   bool multiply_fused(const BubblescopeGemm& gemm);
   GpuMatrix make_floats(std::int32_t rows, std::int32_t columns);
   /// Launches a kernel for matrices of this shape.
@@ -88,7 +90,7 @@ class GpuLayers {
   BubblescopeDtype dtype_;
   Attention attention_;
   Epilogue epilogue_;
-  std::vector<EpilogueUse> epilogues_;
+  std::vector<std::pair<EpilogueUse, bool>> epilogues_;  ///< with or without the GELU's input
   ActivationPool pool_;
   GpuHandle blas_handle_;
   TrainingIdentity computed_by_;

@@ -50,17 +50,13 @@ void GpuOps::begin_step() {
     if (layers) layers->pool().forget_users();
 }
 
-void GpuOps::run(InstructionId id, const Op& op, void* stream) {
+void GpuOps::start(InstructionId id, const Op& op, void* stream) {
   instruction_ = id;
   layers_of(op).set_stream(stream);
-  if (op.kind == OpKind::kForward) compute_forward(op);
-  if (op.kind == OpKind::kRecompute) recompute_forward(op);
-  if (op.kind == OpKind::kInputGrad || op.kind == OpKind::kBackward) compute_input_grad(op);
-  if (op.kind == OpKind::kWeightGrad || op.kind == OpKind::kBackward)
-    compute_weight_grad(op, stream);
 }
 
-void GpuOps::compute_forward(const Op& op) {
+void GpuOps::compute_forward(InstructionId id, const Op& op, void* stream) {
+  start(id, op, stream);
   const GpuStage& stage = shared_.weights.read(op);
   GpuMicrobatch& state = state_of(op);
   const Slot next{Direction::kForward, op.stage + 1, op.microbatch, op.slice};
@@ -85,7 +81,8 @@ void GpuOps::compute_forward(const Op& op) {
   state.saved = std::move(saved);
 }
 
-void GpuOps::recompute_forward(const Op& op) {
+void GpuOps::recompute_forward(InstructionId id, const Op& op, void* stream) {
+  start(id, op, stream);
   GpuMicrobatch& state = state_of(op);
   if (!state.is_here) refuse(op, "its input");
   const GpuStage& stage = shared_.weights.read(op);
@@ -99,7 +96,8 @@ void GpuOps::recompute_forward(const Op& op) {
   set_held(op, state.saved->bytes() + context_bytes(op));
 }
 
-void GpuOps::compute_input_grad(const Op& op) {
+void GpuOps::compute_input_grad(InstructionId id, const Op& op, void* stream) {
+  start(id, op, stream);
   const GpuStage& stage = shared_.weights.read(op);
   GpuMicrobatch& state = state_of(op);
   if (!state.saved || !state.complete || !state.is_here)
@@ -118,7 +116,8 @@ void GpuOps::compute_input_grad(const Op& op) {
   set_held(op, state.work->bytes());
 }
 
-void GpuOps::compute_weight_grad(const Op& op, void* stream) {
+void GpuOps::compute_weight_grad(InstructionId id, const Op& op, void* stream) {
+  start(id, op, stream);
   GpuMicrobatch& state = state_of(op);
   if (!state.work) refuse(op, "its input gradient");
   const StageReplica replica = shared_.weights.stage_replicas().find(op);

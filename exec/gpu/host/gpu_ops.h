@@ -40,8 +40,12 @@ class GpuOps {
 
   void begin_step();
 
-  /// Enqueues a compute op. Throws Error if it runs before what it needs is ready.
-  void run(InstructionId id, const Op& op, void* stream);
+  // Each enqueues a compute op, of a full backward the second half after the first. Throw Error if
+  // it runs before what it needs is ready.
+  void compute_forward(InstructionId id, const Op& op, void* stream);
+  void recompute_forward(InstructionId id, const Op& op, void* stream);
+  void compute_input_grad(InstructionId id, const Op& op, void* stream);
+  void compute_weight_grad(InstructionId id, const Op& op, void* stream);
 
   /// The memory that an EVICT copies away.
   GpuBuffers release_evicted(InstructionId id, const Op& evict);
@@ -53,10 +57,7 @@ class GpuOps {
   const std::vector<std::optional<GpuLayers>>& layers() const { return layers_; }
 
  private:
-  void compute_forward(const Op& op);
-  void recompute_forward(const Op& op);
-  void compute_input_grad(const Op& op);
-  void compute_weight_grad(const Op& op, void* stream);
+  void start(InstructionId id, const Op& op, void* stream);
   void set_held(const Op& op, Bytes bytes);
   std::size_t rank_of(const Op& op) const;
   GpuLayers& layers_of(const Op& op) { return *layers_[rank_of(op)]; }

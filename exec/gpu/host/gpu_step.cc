@@ -38,7 +38,11 @@ GpuStep::GpuStep(const GpuMachine& machine, const Program& program, const Backen
       start_(machine),
       progress_(lanes_, program),
       graph_end_(machine.gpu().create_event(lanes_.device_of(0), false)),
-      blocking_tool_(find_blocking_tool()) {}
+      blocking_tool_(find_blocking_tool()) {
+  names_.reserve(program.size());
+  for (const Instruction& instruction : program.instructions)
+    names_.push_back(to_string(instruction.op));
+}
 
 std::string GpuStep::describe_limits() const {
   std::string text;
@@ -106,22 +110,19 @@ void GpuStep::enqueue_behind_gate() {
 
 void GpuStep::enqueue_one(InstructionId id) {
   failed_rank_ = program_.instructions[id].rank;
-  void* const stream = lanes_.start(id);
-  do_work(id, stream);
-  lanes_.end(id);
-  progress_.note_enqueued(id);
-  if (lanes_.max_pending() > kMaxQueuedCommands) open_gate();
-}
-
-void GpuStep::do_work(InstructionId id, void* stream) {
-  const GpuLabel label(machine_.gpu(), to_string(program_.instructions[id].op));
-  const auto enqueue = [&] {
+  void* const stream = lanes_.start(id, !start_.is_open());
+  {
+    const GpuRuntime& gpu = machine_.gpu();
+    const GpuLabel label(gpu, names_[id].c_str());
+    if (work_.has_tags) tag_activity(gpu.calls(), activity_tag(steps_, id, program_.size()));
     faults_.enqueue_before(id, stream);
     work_.enqueue(id, stream);
     faults_.enqueue_after(id, stream);
-  };
-  if (!work_.has_tags) return enqueue();
-  tag_activity(machine_.gpu().calls(), activity_tag(steps_, id, program_.size()), enqueue);
+    if (work_.has_tags) tag_activity(gpu.calls(), 0);
+  }
+  lanes_.end(id);
+  progress_.note_enqueued(id);
+  if (lanes_.max_pending() > kMaxQueuedCommands) open_gate();
 }
 
 /// The graph waits for the zero events of all devices, so that no instruction starts before them.

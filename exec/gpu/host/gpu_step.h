@@ -64,7 +64,6 @@ class GpuStep {
   void begin();
   void enqueue_behind_gate();
   void enqueue_one(InstructionId id);
-  void do_work(InstructionId id, void* stream);
   void launch_graph();
   void begin_with_others();
   void open_gate();
@@ -83,6 +82,7 @@ class GpuStep {
   GpuLanes lanes_;
   StepStart start_;
   StepProgress progress_;
+  std::vector<std::string> names_;  ///< of instructions, for profilers
   GpuHandle graph_;
   GpuHandle graph_end_;
   std::int64_t steps_ = 0;

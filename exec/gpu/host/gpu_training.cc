@@ -94,7 +94,39 @@ void GpuTraining::enqueue(InstructionId id, void* stream) {
   if (op.kind == OpKind::kReduceGrad) return reduce(instruction, stream);
   if (instruction.role != Role::kWork) return;
   const Bytes before = begin_pool_use(id);
-  run(id, stream);
+  switch (op.kind) {
+    case OpKind::kForward: ops_.compute_forward(id, op, stream); break;
+    case OpKind::kRecompute: ops_.recompute_forward(id, op, stream); break;
+    case OpKind::kInputGrad: ops_.compute_input_grad(id, op, stream); break;
+    case OpKind::kWeightGrad: ops_.compute_weight_grad(id, op, stream); break;
+    case OpKind::kBackward:
+      ops_.compute_input_grad(id, op, stream);
+      ops_.compute_weight_grad(id, op, stream);
+      break;
+    case OpKind::kEvict: {
+      const GpuBuffers from = ops_.release_evicted(id, op);
+      evictions_.copy(acquire_offloaded(id, from), from, stream);
+      break;
+    }
+    case OpKind::kLoad:
+      evictions_.copy(ops_.acquire_loaded(id, op), release_offloaded(id), stream);
+      break;
+    case OpKind::kOptimizer:
+      if (in_program_.updates) weights_.update(replica_of(instruction), stream);
+      break;
+    case OpKind::kSendForward:
+    case OpKind::kRecvForward:
+    case OpKind::kSendBackward:
+    case OpKind::kRecvBackward:
+    case OpKind::kWaitSendForward:
+    case OpKind::kWaitSendBackward:
+    case OpKind::kUnshard:
+    case OpKind::kReshard:
+    case OpKind::kReduceGrad:
+    case OpKind::kNorm:
+    case OpKind::kWaitReduceGrad:
+    case OpKind::kIdle: break;
+  }
   end_pool_use(id, before);
 }
 
@@ -127,39 +159,6 @@ GpuBuffers GpuTraining::find_copy_buffers(InstructionId id) {
       evicts ? ops_.release_evicted(id, copy.op) : ops_.acquire_loaded(id, copy.op);
   end_pool_use(id, before);
   return buffers;
-}
-
-void GpuTraining::run(InstructionId id, void* stream) {
-  const Instruction& instruction = program_.instructions[id];
-  const Op& op = instruction.op;
-  switch (op.kind) {
-    case OpKind::kForward:
-    case OpKind::kRecompute:
-    case OpKind::kInputGrad:
-    case OpKind::kWeightGrad:
-    case OpKind::kBackward: return ops_.run(id, op, stream);
-    case OpKind::kEvict: {
-      const GpuBuffers from = ops_.release_evicted(id, op);
-      return evictions_.copy(acquire_offloaded(id, from), from, stream);
-    }
-    case OpKind::kLoad:
-      return evictions_.copy(ops_.acquire_loaded(id, op), release_offloaded(id), stream);
-    case OpKind::kSendForward:
-    case OpKind::kRecvForward:
-    case OpKind::kSendBackward:
-    case OpKind::kRecvBackward:
-    case OpKind::kWaitSendForward:
-    case OpKind::kWaitSendBackward:
-    case OpKind::kUnshard:
-    case OpKind::kReshard:
-    case OpKind::kReduceGrad:
-    case OpKind::kNorm:
-    case OpKind::kWaitReduceGrad:
-    case OpKind::kIdle: return;
-    case OpKind::kOptimizer:
-      if (in_program_.updates) weights_.update(replica_of(instruction), stream);
-      return;
-  }
 }
 
 /// A post publishes this rank's gradients, the work adds them up, and a join only waits.

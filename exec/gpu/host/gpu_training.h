@@ -68,7 +68,6 @@ class GpuTraining {
  private:
   Blob save() const;
   void restore(std::span<const std::byte> bytes);
-  void run(InstructionId id, void* stream);
   void reduce(const Instruction& reduction, void* stream);
   ActivationPool& pool_of(InstructionId id) {
     return ops_.layers()[static_cast<std::size_t>(program_.instructions[id].rank)]->pool();

@@ -5,65 +5,13 @@
 #include <string>
 
 #include "sim/ir/error.h"
+#include "tests/support/rank_profile.h"
 #include "traces/measured/assemble_steps.h"
 #include "traces/measured/name_rules.h"
 #include "traces/measured/profile_place.h"
 
 namespace bubblescope::tests {
 namespace {
-
-/// Builds a profile of one rank concisely; times are microseconds.
-class RankProfile {
- public:
-  explicit RankProfile(int rank, int world_size = 2) : rank_(rank), world_size_(world_size) {}
-
-  RankProfile& event(const std::string& category, const std::string& name, int start, int duration,
-                     int thread = 1, const std::string& arguments = "") {
-    return add(R"({"ph":"X","cat":")" + category + R"(","name":")" + name + R"(","pid":7,"tid":)" +
-               std::to_string(thread) + R"(,"ts":)" + std::to_string(start) + R"(,"dur":)" +
-               std::to_string(duration) + R"(,"args":{)" + arguments + "}}");
-  }
-  RankProfile& annotation(const std::string& name, int start, int duration) {
-    return event("user_annotation", name, start, duration);
-  }
-  RankProfile& call(const std::string& name, int start, int duration) {
-    return event("cpu_op", name, start, duration);
-  }
-  RankProfile& gradient(int start, int duration, int thread = 1) {
-    return event("cpu_op", "autograd::engine::evaluate_function: MmBackward0", start, duration,
-                 thread);
-  }
-  /// Adds a call whose gradient function is evaluated later.
-  RankProfile& forward_call(int start, int duration) {
-    call("aten::mm", start, duration);
-    return add(R"({"ph":"s","cat":"fwdbwd","name":"fwdbwd","id":1,"pid":7,"tid":1,"ts":)" +
-               std::to_string(start) + "}");
-  }
-  RankProfile& groups(const std::string& json) {
-    groups_ = json;
-    return *this;
-  }
-
-  std::string text() const {
-    return R"({"schemaVersion":1,"host_name":"one","distributedInfo":{"rank":)" +
-           std::to_string(rank_) + R"(,"world_size":)" + std::to_string(world_size_) +
-           R"(,"pg_config":[)" + groups_ + R"(]},"traceEvents":[)" + events_ + "]}";
-  }
-  traces::ObservedTrace read() const {
-    return traces::parse_trace({"rank" + std::to_string(rank_) + ".json", text()});
-  }
-
- private:
-  RankProfile& add(const std::string& event) {
-    events_ += (events_.empty() ? "" : ",\n") + event;
-    return *this;
-  }
-
-  int rank_;
-  int world_size_;
-  std::string groups_;
-  std::string events_;
-};
 
 const traces::ObservedOp& op_of(const traces::ObservedTrace& trace, const std::string& text) {
   for (const traces::ObservedOp& observed : trace.ops)
@@ -88,6 +36,21 @@ TEST(MeasuredProfile, AnOpThatDoesNotWaitIsItsAnnotation) {
                                           .call("aten::mm", 30, 30)
                                           .read();
   EXPECT_EQ(op_of(trace, "1F0").start, 10'000);
+}
+
+// Without marks, the n-th time that an op runs is step n. Its message belongs to the same step,
+// even if the op waited in the second step only.
+TEST(MeasuredProfile, AMessageIsOfTheStepOfItsOp) {
+  const traces::ObservedTrace trace = RankProfile(1)
+                                          .annotation("PP:1F0", 10, 90)
+                                          .call("aten::mm", 10, 30)
+                                          .annotation("gloo:recv", 200, 60)
+                                          .annotation("PP:1F0", 210, 90)
+                                          .call("aten::mm", 262, 30)
+                                          .read();
+  ASSERT_EQ(trace.ops.size(), 3u);
+  EXPECT_EQ(trace.ops[2].op.kind, OpKind::kRecvForward);
+  EXPECT_EQ(trace.ops[2].step, 1);
 }
 
 // GPipe's annotations also include the receive before the computation and the send after it.

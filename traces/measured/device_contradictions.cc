@@ -78,14 +78,16 @@ class DeviceCheck {
       const DeviceLaunch& launch = entry.second;
       return launch.needs_kernel && launch.kernels == 0 && contains(steps_, launch.call.start);
     };
-    const auto lacks_launch = [&](const Work& work) {
-      return work.launch == nullptr && contains(steps_, work.record.span.start);
-    };
+    // Kernels from before the recording have no launch, and precede all that it shows launched.
+    const auto first = std::find_if(works_.begin(), works_.end(), [&](const Work& work) {
+      return work.launch != nullptr && contains(steps_, work.launch->call.start);
+    });
+    const auto lacks_launch = [](const Work& work) { return work.launch == nullptr; };
     if (const auto count = std::count_if(launches_.begin(), launches_.end(), lacks_kernel))
       found_.push_back(fmt::format(
           "{} launch(es) have no kernel in the file, so that ops may appear shorter than they were",
           count));
-    if (const auto count = std::count_if(works_.begin(), works_.end(), lacks_launch))
+    if (const auto count = std::count_if(first, works_.end(), lacks_launch))
       found_.push_back(
           fmt::format("{} kernel(s) have no launch in the file and are in no op", count));
   }

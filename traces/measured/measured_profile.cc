@@ -157,10 +157,10 @@ class ProfileReader {
     observed.start = slice.start;
     observed.end = slice.end;
     if (!has_device_slices_) set_times(observed, {slice.start, slice.end}, slice.thread);
-    const bool is_kept = keep(observed, slice);
-    if (is_kept && is_compute(observed.op.kind)) note_span(observed, slice);
+    if (!keep(observed, slice)) return;
+    if (is_compute(observed.op.kind)) note_span(observed, slice);
     if (observed.start > slice.start && observed.may_hold_waiting)
-      keep_arrival(observed, slice.start, slice);
+      keep_arrival(observed, slice.start);
   }
 
   void note_span(const ObservedOp& op, const ChromeSlice& slice) {
@@ -182,7 +182,7 @@ class ProfileReader {
   }
 
   /// Records the message that an op waited for: it arrived when the waiting ended.
-  void keep_arrival(const ObservedOp& op, Nanos waited_from, const ChromeSlice& slice) {
+  void keep_arrival(const ObservedOp& op, Nanos waited_from) {
     ObservedOp message = op;
     if (op.op.kind == OpKind::kForward)
       message.op.kind = OpKind::kRecvForward;
@@ -193,7 +193,7 @@ class ProfileReader {
     message.op.pairing = {};
     message.start = waited_from;
     message.end = op.start;
-    keep(message, slice);
+    trace_.ops.push_back(message);
   }
 
   /// Sets the op's time on its device, or on the host without the waiting for its input.
@@ -232,10 +232,11 @@ class ProfileReader {
         observed.end = kernels->end;
         observed.may_hold_waiting = false;
       }
-      if (keep(observed, slice) && at == 0) note_span(observed, slice);
+      if (!keep(observed, slice)) return;
+      if (at == 0) note_span(observed, slice);
       const Nanos waited_from = at == 0 ? range.start : split->first.end;
       if (observed.may_hold_waiting && observed.start > waited_from)
-        keep_arrival(observed, waited_from, slice);
+        keep_arrival(observed, waited_from);
     }
   }
 
@@ -312,7 +313,7 @@ class ProfileReader {
     const bool has_waited = arrival > free_from;
     if (has_waited) observed.start = arrival;
     keep(observed, slice);
-    if (has_waited) keep_arrival(observed, free_from, slice);
+    if (has_waited) keep_arrival(observed, free_from);
   }
 
   /// Forwards and backwards are in the order of micro-batches only if each rank has one stage.

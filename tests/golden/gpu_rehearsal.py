@@ -55,7 +55,7 @@ def check_predictions(section, ranks):
         expect(run_["error"]["peak_pool"] < 0.02, f"{run_['schedule']}'s pools are not as large as predicted")
     expect(max(drifted) > 1.02 * min(drifted), f"the clock does not drift: {drifted}")
     for name, costs in measured["costs"].items():
-        expect("op_gap" in costs and "sm_mhz" in costs, f"{name} knows no gaps or no clock")
+        expect("sm_mhz" in costs, f"{name} knows no clock")
         expect(costs["ranks_per_device"] == ranks, f"{name} does not say who shares the device")
         for stage in [*costs["stages"], *costs["stage_kinds"].values()]:
             expect(len(stage["contended"]["forward"]) == ranks - 1, f"{name} does not know ops beside other ranks")

@@ -16,7 +16,7 @@ const ScheduleRegistrar register_v_half_vocab{{
     .refuse = refuse_many_barriers,
     .build =
         [](const ScheduleRequest& request) {
-          return build_v_half_vocab(request, ShardPasses::kTwoBarriers);
+          return build_v_half_vocab(request, VocabAlgorithm::kTwoBarriers);
         },
     .claims = claim_v_half_vocab,
 }};

@@ -16,7 +16,7 @@ const ScheduleRegistrar register_v_half_vocab_2{{
     .refuse = refuse_many_barriers,
     .build =
         [](const ScheduleRequest& request) {
-          return build_v_half_vocab(request, ShardPasses::kOneBarrier);
+          return build_v_half_vocab(request, VocabAlgorithm::kOneBarrier);
         },
     .claims = claim_v_half_vocab,
 }};

@@ -97,19 +97,21 @@ struct ShardEnds {
 };
 
 /// Runs the block's ops with the durations of the costs: a rank takes the op that can start first,
-/// of equal ones that which comes first in the block. A stage holds no more micro-batches than in
-/// the block, so ranks cannot block each other: the oldest micro-batch always goes on.
+/// or of several such ops the first one of the block. A stage holds no more micro-batches than in
+/// the block, so ranks cannot block each other: the oldest micro-batch can always continue.
 class BlockRun {
  public:
-  BlockRun(const Schedule& schedule, const CostModel& costs, const Block& block, ShardPasses passes)
+  BlockRun(const Schedule& schedule, const CostModel& costs, const Block& block,
+           VocabAlgorithm algorithm)
       : schedule_(schedule),
         costs_(costs),
         ranks_(schedule.shape.ranks),
         chain_(2 * ranks_),
         microbatches_(schedule.shape.microbatches),
-        last_first_pass_(passes == ShardPasses::kTwoBarriers ? OpKind::kForward
+        last_first_pass_(algorithm == VocabAlgorithm::kTwoBarriers ? OpKind::kForward
+                                                                   : OpKind::kInputGrad),
+        last_pass_(algorithm == VocabAlgorithm::kTwoBarriers ? OpKind::kBackward
                                                              : OpKind::kInputGrad),
-        last_pass_(passes == ShardPasses::kTwoBarriers ? OpKind::kBackward : OpKind::kInputGrad),
         ends_(static_cast<std::size_t>(schedule.stages())),
         held_(ends_.size(), 0),
         max_held_(ends_.size(), 0),
@@ -120,7 +122,7 @@ class BlockRun {
         outputs_(barrier_.size()) {
     for (auto& of_stage : ends_)
       for (std::vector<Nanos>& of_kind : of_stage) of_kind.reserve(barrier_.size());
-    for (std::int32_t rank = 0; rank < ranks_; ++rank) add_streams(rank, block, passes);
+    for (std::int32_t rank = 0; rank < ranks_; ++rank) add_streams(rank, block, algorithm);
   }
 
   std::vector<RankOrder> run() && {
@@ -141,7 +143,7 @@ class BlockRun {
   }
 
  private:
-  void add_streams(std::int32_t rank, const Block& block, ShardPasses passes) {
+  void add_streams(std::int32_t rank, const Block& block, VocabAlgorithm algorithm) {
     std::vector<Stream>& streams = streams_[static_cast<std::size_t>(rank)];
     const std::int32_t up = chain_ - 1 - rank;
     const std::int32_t shard = chain_ + rank;
@@ -156,8 +158,8 @@ class BlockRun {
     add(up, OpKind::kWeightGrad, weights_up, 3);
     add(rank, OpKind::kWeightGrad, weights_down, 3);
     add(shard, OpKind::kForward, block.output(), 0);
-    if (passes == ShardPasses::kOneBarrier) add(shard, OpKind::kInputGrad, block.output(), 1);
-    add(shard, passes == ShardPasses::kOneBarrier ? OpKind::kWeightGrad : OpKind::kBackward,
+    if (algorithm == VocabAlgorithm::kOneBarrier) add(shard, OpKind::kInputGrad, block.output(), 1);
+    add(shard, algorithm == VocabAlgorithm::kOneBarrier ? OpKind::kWeightGrad : OpKind::kBackward,
         block.output() + kCells, 2);
     max_held_[static_cast<std::size_t>(rank)] =
         (weights_down - block.forward_down(rank)) / kCells + 1;
@@ -282,9 +284,9 @@ class BlockRun {
 
 }  // namespace
 
-Schedule build_v_half_vocab(const ScheduleRequest& request, ShardPasses passes) {
+Schedule build_v_half_vocab(const ScheduleRequest& request, VocabAlgorithm algorithm) {
   const std::int32_t ranks = request.shape.ranks;
-  const bool two = passes == ShardPasses::kTwoBarriers;
+  const bool two = algorithm == VocabAlgorithm::kTwoBarriers;
   const ShardBarrier barrier = two ? ShardBarrier{OpKind::kForward, OpKind::kBackward}
                                    : ShardBarrier{OpKind::kInputGrad, OpKind::kWeightGrad};
   Schedule schedule = place_shards(request, zigzag_placement(ranks, 2), barrier);
@@ -292,7 +294,7 @@ Schedule build_v_half_vocab(const ScheduleRequest& request, ShardPasses passes) 
   schedule.order.resize(static_cast<std::size_t>(ranks));
   const CostModel costs =
       request.stage_costs ? *request.stage_costs : spread(request.cost, schedule);
-  schedule.order = BlockRun(schedule, costs, Block(ranks, two ? 2 : 1), passes).run();
+  schedule.order = BlockRun(schedule, costs, Block(ranks, two ? 2 : 1), algorithm).run();
   return schedule;
 }
 

@@ -11,7 +11,7 @@
 namespace bubblescope::schedules {
 
 /// How the passes of the shards follow a micro-batch's last forward.
-enum class ShardPasses : std::uint8_t {
+enum class VocabAlgorithm : std::uint8_t {
   kTwoBarriers,  ///< Algorithm 1: F one interval before B, and B one before the first backward
   kOneBarrier,   ///< Algorithm 2: F and I one interval before the first backward, and W with it
 };
@@ -20,7 +20,7 @@ enum class ShardPasses : std::uint8_t {
 /// start first and holds no more than in the repeated block: about (p + 3) / 2 micro-batches, and
 /// one more for every barrier. The block is made for F, I and W of equal length; repeated as it is,
 /// it stalls where they differ.
-Schedule build_v_half_vocab(const ScheduleRequest& request, ShardPasses passes);
+Schedule build_v_half_vocab(const ScheduleRequest& request, VocabAlgorithm algorithm);
 
 /// One rank is never idle: T = m (2 (F + I + W) + 3 o) with F, I and W of a chunk and products of
 /// o. More ranks have no closed form, because their order follows from the costs.

@@ -327,10 +327,48 @@ TEST_F(PlanShards, OneAfterAnotherMayShareAJournal) {
   EXPECT_EQ(plan(kQuestion, {"--shard", "2/2", "--resume", "journal"}), single);
 }
 
-TEST_F(PlanShards, AnOutcomeThatNoPlanHasIsEvaluatedAgain) {
+TEST_F(PlanShards, TwoAtOnceDoNotShareAJournal) {
+  std::vector<Configuration> one(1);
+  one[0].schedule = "1f1b";
+  tools::SweepFiles files;
+  files.journal = "journal";
+  const auto run = [&](tools::JournaledSweep& sweep) {
+    const tools::Evaluate refuse = [](const Configuration&) { return Outcome{{}, "too slow"}; };
+    return sweep.run(one, [&] { return refuse; }, {}).has_value();
+  };
+  {
+    tools::JournaledSweep first({"--pp", "2"}, files);
+    EXPECT_TRUE(run(first));
+    tools::JournaledSweep second({"--pp", "2"}, files);
+    EXPECT_THROW(run(second), Error);
+  }
+  tools::JournaledSweep third({"--pp", "2"}, files);
+  EXPECT_TRUE(run(third));
+}
+
+TEST_F(PlanShards, ALineThatLacksAMemberOrHasAnotherShapeIsEvaluatedAgain) {
   const std::string single = plan(kQuestion, {"--resume", "journal"});
-  change_journal("journal", 1, "\"step_ns\":", "\"step_ns\":-");
-  EXPECT_EQ(plan(kQuestion, {"--resume", "journal"}), single);
+  const std::vector<std::pair<const char*, const char*>> changes{{"\"refusal\":", "\"reason\":"},
+                                                                 {"\"pp\":", "\"p\":"},
+                                                                 {"\"pp\":", "\"pp\":9"},
+                                                                 {"\"step_ns\":", "\"step_ns\":-"}};
+  for (const auto& [from, to] : changes) {
+    change_journal("journal", 1, from, to);
+    EXPECT_THROW(plan({"--merge", "journal"}), Error) << to;
+    fs::copy_file("journal", "resumed", fs::copy_options::overwrite_existing);
+    EXPECT_EQ(plan(kQuestion, {"--resume", "resumed"}), single) << to;
+    fs::remove("journal");
+    plan(kQuestion, {"--resume", "journal"});
+  }
+}
+
+TEST_F(PlanShards, AJournalThatIsNotThereAsksNothing) {
+  try {
+    plan({"--merge", "nope"});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "nope is not there, or holds no results; run its shard again");
+  }
 }
 
 TEST_F(PlanShards, AFileThatIsEmptyBeginsAnewAndALineThatIsShortIsRefused) {

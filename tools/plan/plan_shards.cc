@@ -4,11 +4,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <span>
 #include <string_view>
 #include <system_error>
@@ -57,6 +55,20 @@ std::vector<std::size_t> find_missing(const traces::PlanJournal& known, std::siz
   return missing;
 }
 
+/// Whether an outcome may be that of a configuration. Plans may have other slices and groups than
+/// their configuration asks for.
+bool is_of(const Outcome& outcome, const Configuration& configuration) {
+  if (!outcome.plan) return true;
+  const Shape& shape = outcome.plan->configuration.shape;
+  const Shape& asked = configuration.shape;
+  return shape.ranks == asked.ranks && shape.chunks == asked.chunks &&
+         shape.microbatches == asked.microbatches;
+}
+
+Error make_empty_error(const std::string& part) {
+  return Error(part + " is not there, or holds no results; run its shard again");
+}
+
 }  // namespace
 
 SweepShard parse_shard(const std::string& text) {
@@ -85,6 +97,7 @@ std::optional<SweepShard> find_launched_shard() {
 
 std::vector<std::string> read_question(const std::string& path) {
   const traces::PlanJournal journal = traces::read_plan_journal(path);
+  if (journal.size == 0) throw make_empty_error(path);
   std::error_code ignored;
   for (const std::string& word : journal.arguments)
     if (const std::string name = traces::file_of(word);
@@ -116,8 +129,10 @@ std::string JournaledSweep::path_of(std::size_t shard) const {
                      shard + 1, shard_.count);
 }
 
-/// Adds the outcomes of a journal, and returns its size. Throws Error for one of another sweep.
-std::size_t JournaledSweep::add(const std::string& path) {
+/// Adds the outcomes of a journal, except those of no configuration, and returns its size. Throws
+/// Error for one of another sweep.
+std::size_t JournaledSweep::add(const std::string& path,
+                                const std::vector<Configuration>& configurations) {
   traces::PlanJournal journal = traces::read_plan_journal(path);
   if (journal.size > 0 && journal.arguments != known_.arguments)
     throw Error(fmt::format("{} is of another plan: 'plan {}'; give another file, or these flags",
@@ -127,6 +142,10 @@ std::size_t JournaledSweep::add(const std::string& path) {
         fmt::format("{} is of this plan, but a file that it reads has changed since, or "
                     "the program has; give another file, or remove it",
                     path));
+  std::erase_if(journal.outcomes, [&](const auto& entry) {
+    const auto& [at, outcome] = entry;
+    return at >= configurations.size() || !is_of(outcome, configurations[at]);
+  });
   known_.outcomes.merge(journal.outcomes);
   return journal.size;
 }
@@ -134,17 +153,17 @@ std::size_t JournaledSweep::add(const std::string& path) {
 void JournaledSweep::evaluate_shard(const std::vector<Configuration>& configurations,
                                     const MakeEvaluate& evaluate, SweepOptions options) {
   const std::string path = path_of(shard_.index);
-  known_.size = add(path);
-  std::ofstream file = traces::open_plan_journal(path, known_);
+  file_.emplace(path);  // before it is read
+  known_.size = add(path, configurations);
+  file_->begin(known_);
   const std::vector<std::size_t> left = find_missing(known_, configurations.size(), shard_);
   std::vector<Configuration> to_evaluate;
   for (const std::size_t at : left) to_evaluate.push_back(configurations[at]);
   if (shard_.index > 0) options.progress = {};  // one bar is enough
   options.record = [&](std::size_t begin, std::span<const Outcome> outcomes) {
-    for (const Outcome& outcome : outcomes) traces::add_outcome(file, left[begin++], outcome);
-    if (!file.flush())
-      throw Error(Fault::kMachine,
-                  fmt::format("cannot write {}: {}", path, std::generic_category().message(errno)));
+    std::string lines;
+    for (const Outcome& outcome : outcomes) lines += traces::write_outcome(left[begin++], outcome);
+    file_->append(lines);
   };
   std::vector<Outcome> outcomes = sweep(to_evaluate, evaluate, options);
   for (std::size_t at = 0; at < left.size(); ++at)
@@ -152,13 +171,19 @@ void JournaledSweep::evaluate_shard(const std::vector<Configuration>& configurat
 }
 
 /// Every process of a launched sweep tries this at its end; of those that find all results, the one
-/// that succeeds in renaming the first journal shows the plan.
-bool JournaledSweep::take_plan(std::size_t configurations) {
-  for (std::size_t shard = 0; shard < shard_.count; ++shard) add(path_of(shard));
-  if (!find_missing(known_, configurations, {}).empty()) return false;
-  std::error_code taken_already;
-  std::filesystem::rename(path_of(0), path_of(0) + ".merged", taken_already);
-  is_last_ = !taken_already;
+/// that succeeds in renaming the first journal shows the plan. The journals of others are read
+/// without their locks: they only grow, and a line that is half written is ignored.
+bool JournaledSweep::take_plan(const std::vector<Configuration>& configurations) {
+  for (std::size_t shard = 0; shard < shard_.count; ++shard) add(path_of(shard), configurations);
+  if (!find_missing(known_, configurations.size(), {}).empty()) return false;
+  const std::string first = path_of(0);
+  std::error_code fault;
+  std::filesystem::rename(first, first + ".merged", fault);
+  if (fault && fault != std::errc::no_such_file_or_directory)
+    throw Error(Fault::kMachine,
+                fmt::format("cannot rename {}: {}; its shards are kept, run the plan again", first,
+                            fault.message()));
+  is_last_ = !fault;
   return is_last_;
 }
 
@@ -168,15 +193,14 @@ std::optional<std::vector<Outcome>> JournaledSweep::run(
   if (!has_journal()) return sweep(configurations, evaluate, options);
   if (files_.parts.empty()) evaluate_shard(configurations, evaluate, std::move(options));
   for (const std::string& part : files_.parts)
-    if (add(part) == 0)
-      throw Error(part + " is not there, or holds no results; run its shard again");
+    if (add(part, configurations) == 0) throw make_empty_error(part);
   const std::size_t missing = find_missing(known_, configurations.size(), {}).size();
   if (missing > 0 && !files_.parts.empty())
     throw Error(
         fmt::format("the files lack {} of {} results; give those of all shards, and run "
                     "shards that did not end again: they resume",
                     missing, configurations.size()));
-  if (launched_ ? !take_plan(configurations.size()) : missing > 0) {
+  if (launched_ ? !take_plan(configurations) : missing > 0) {
     print_message("bubblescope: shard {}/{} is in {}; {}\n", shard_.index + 1, shard_.count,
                   path_of(shard_.index),
                   launched_

@@ -28,8 +28,8 @@ SweepShard parse_shard(const std::string& text);
 /// itself.
 std::optional<SweepShard> find_launched_shard();
 
-/// Returns the question of a journal. Throws Error where there is none, or where it names a file,
-/// because the user did not type it.
+/// Returns the question of a journal. Throws Error where there is no journal, or where the question
+/// names a file, because the user did not type it.
 std::vector<std::string> read_question(const std::string& path);
 
 /// The shard and the files of a sweep.
@@ -57,16 +57,17 @@ class JournaledSweep {
 
  private:
   std::string path_of(std::size_t shard) const;
-  std::size_t add(const std::string& path);
+  std::size_t add(const std::string& path, const std::vector<Configuration>& configurations);
   void evaluate_shard(const std::vector<Configuration>& configurations,
                       const MakeEvaluate& evaluate, SweepOptions options);
-  bool take_plan(std::size_t configurations);
+  bool take_plan(const std::vector<Configuration>& configurations);
 
   SweepFiles files_;
   SweepShard shard_;
-  bool launched_ = false;      ///< by mpirun or Slurm: the last process shows the plan
-  bool is_last_ = false;       ///< this is that process
-  traces::PlanJournal known_;  ///< the question, and all results that are known
+  bool launched_ = false;  ///< by mpirun or Slurm: the last process shows the plan
+  bool is_last_ = false;   ///< this is that process
+  std::optional<traces::PlanJournalFile> file_;  ///< of this shard, locked until the end
+  traces::PlanJournal known_;                    ///< the question, and all results that are known
 };
 
 }  // namespace bubblescope::tools

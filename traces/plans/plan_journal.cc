@@ -1,7 +1,10 @@
 // Reads and writes lines of json that carry checksums.
 #include "traces/plans/plan_journal.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
@@ -10,10 +13,12 @@
 #include <string_view>
 #include <system_error>
 #include <type_traits>
+#include <utility>
 
 #include "sim/ir/digest.h"
 #include "sim/ir/error.h"
 #include "traces/files/format.h"
+#include "traces/files/replacement.h"
 #include "traces/json/json_node.h"
 #include "traces/json/json_writer.h"
 #include "traces/plans/plan_table.h"
@@ -27,28 +32,35 @@ constexpr std::size_t kMaxLine = 1 << 20;
 constexpr std::size_t kDigits = 16;  ///< of a checksum
 constexpr std::int64_t kMaxAmount = 1'000'000'000'000'000'000;
 
-/// Reads a member into `value`, which stays as it is where there is none. Throws Error for a value
-/// that no plan has.
+/// Reads a member into `value`, which stays as it is where a text, a fraction or an optional number
+/// is null. Throws Error where there is none, and for a value that no plan has.
 template <class Value>
 void read_member(const JsonNode& object, const char* key, Value& value,
                  std::int64_t min_value = 0) {
-  const std::optional<JsonNode> member = object.find(key);
-  if (!member || member->is_null()) return;
+  const JsonNode member = object.at(key);
+  if (member.is_null() && !std::is_integral_v<Value>) return;
   if constexpr (requires { *value; }) {
     read_member(object, key, value.emplace(), min_value);
   } else if constexpr (std::is_same_v<Value, std::string>) {
-    value = member->text();
+    value = member.text();
   } else if constexpr (std::is_same_v<Value, Gradients>) {
-    const auto* const known = find_named(kGradientFormats, member->text());
-    if (known == nullptr) member->refuse("is no format of gradients");
+    const auto* const known = find_named(kGradientFormats, member.text());
+    if (known == nullptr) member.refuse("is no format of gradients");
     value = known->choice;
   } else if constexpr (std::is_same_v<Value, double>) {
-    value = member->number().value_or(kMaxAmount);
-    if (!(value >= static_cast<double>(min_value) && value < kMaxAmount)) member->refuse("is odd");
+    value = member.number().value_or(kMaxAmount);
+    if (!(value >= static_cast<double>(min_value) && value < kMaxAmount)) member.refuse("is odd");
   } else {
     value =
-        static_cast<Value>(member->integer(min_value, sizeof(Value) == 4 ? 1 << 24 : kMaxAmount));
+        static_cast<Value>(member.integer(min_value, sizeof(Value) == 4 ? 1 << 24 : kMaxAmount));
   }
+}
+
+/// Reads a member that is not written where it is usual.
+template <class Value>
+void read_if_any(const JsonNode& object, const char* key, Value& value,
+                 std::int64_t min_value = 0) {
+  if (object.find(key)) read_member(object, key, value, min_value);
 }
 
 /// Reads what write_plan() writes; the rest of the configuration is known from the sweep.
@@ -57,14 +69,14 @@ Plan read_plan(const JsonNode& object) {
   read_member(object, "pp", plan.configuration.shape.ranks, 1);
   read_member(object, "vpp", plan.configuration.shape.chunks, 1);
   read_member(object, "microbatches", plan.configuration.shape.microbatches, 1);
-  read_member(object, "slices", plan.configuration.shape.slices, 1);
+  read_if_any(object, "slices", plan.configuration.shape.slices, 1);
   read_member(object, "step_ns", plan.step);
   read_member(object, "lower_bound_ns", plan.lower_bound);
   read_member(object, "bubble_ratio", plan.bubble_ratio, -1);
   read_member(object, "mean_busy_ns", plan.mean_busy);
   const JsonNode idle = object.at("mean_idle_by_cause_ns");
   for (std::size_t cause = 0; cause < plan.mean_idle.size(); ++cause)
-    read_member(idle, std::string(name(static_cast<IdleCause>(cause))).c_str(),
+    read_if_any(idle, std::string(name(static_cast<IdleCause>(cause))).c_str(),
                 plan.mean_idle[cause]);
   read_member(object, "peak_activations", plan.peak_activations);
   read_member(object, "peak_units", plan.peak_units);
@@ -100,6 +112,7 @@ bool read_line(std::string_view line, const std::function<void(const JsonNode&)>
   }
 }
 
+/// A result without a plan and a refusal was not tried; see Outcome.
 void read_outcome(const JsonNode& line, PlanJournal& journal) {
   Outcome outcome;
   read_member(line, "refusal", outcome.refusal);
@@ -109,6 +122,25 @@ void read_outcome(const JsonNode& line, PlanJournal& journal) {
     read_member(line, "group_size", outcome.plan->configuration.shape.group_size, 1);
   }
   journal.outcomes[static_cast<std::size_t>(line.at("at").integer(0, kMaxAmount))] = outcome;
+}
+
+/// Returns "" for a file that does not exist, or that the process that printed the plan removes
+/// meanwhile.
+std::string read_if_there(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code fault;
+  const fs::file_status status = fs::status(path, fault);
+  if (status.type() == fs::file_type::not_found) return "";
+  if (status.type() == fs::file_type::none)
+    throw Error(fmt::format("cannot read {}: {}", path, fault.message()));
+  if (!fs::is_regular_file(status))
+    throw Error(path + " is not a plain file, which a journal must be; give the name of one");
+  try {
+    return read_file(path);
+  } catch (const Error&) {
+    if (fs::status(path, fault).type() == fs::file_type::not_found) return "";
+    throw;
+  }
 }
 
 }  // namespace
@@ -130,10 +162,7 @@ std::string compute_fingerprint(const std::vector<std::string>& arguments) {
 
 PlanJournal read_plan_journal(const std::string& path) {
   PlanJournal journal;
-  if (!std::filesystem::exists(path)) return journal;
-  if (!std::filesystem::is_regular_file(path))
-    throw Error(path + " is not a plain file, which a journal must be; give the name of one");
-  const std::string text = read_file(path);
+  const std::string text = read_if_there(path);
   std::string_view left(text);
   std::size_t end = left.find('\n');
   if (end == left.npos && kFormat.starts_with(left.substr(0, kFormat.size()))) return journal;
@@ -156,20 +185,28 @@ PlanJournal read_plan_journal(const std::string& path) {
   return journal;
 }
 
-std::ofstream open_plan_journal(const std::string& path, const PlanJournal& journal) {
-  std::ofstream file(path, std::ios::binary | std::ios::app);
-  std::error_code fault(file ? 0 : errno, std::generic_category());
-  if (file) std::filesystem::resize_file(path, journal.size, fault);
-  if (fault) throw Error(fmt::format("cannot write {}: {}", path, fault.message()));
-  if (journal.size > 0) return file;
-  file << kFormat << write_line([&](JsonWriter& json) {
-    json.array("arguments", journal.arguments).member("fingerprint", journal.fingerprint);
-  });
-  return file;
+PlanJournalFile::PlanJournalFile(std::string path)
+    : path_(std::move(path)),
+      file_(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666)) {
+  if (!file_.is_open()) throw Error(fmt::format("cannot write {}: {}", path_, reason(errno)));
+  // Some file systems have no locks; there, the user alone keeps plans apart.
+  if (::flock(file_.number(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    throw Error(path_ + " is in use by another plan; give each shard a file of its own, or wait");
 }
 
-void add_outcome(std::ofstream& file, std::size_t at, const Outcome& outcome) {
-  file << write_line([&](JsonWriter& json) {
+void PlanJournalFile::begin(const PlanJournal& journal) {
+  if (::ftruncate(file_.number(), static_cast<off_t>(journal.size)) != 0)
+    throw make_write_error(path_, errno);
+  if (journal.size > 0) return;
+  append(std::string(kFormat) + write_line([&](JsonWriter& json) {
+           json.array("arguments", journal.arguments).member("fingerprint", journal.fingerprint);
+         }));
+}
+
+void PlanJournalFile::append(std::string_view lines) { write_all(file_.number(), lines, path_); }
+
+std::string write_outcome(std::size_t at, const Outcome& outcome) {
+  return write_line([&](JsonWriter& json) {
     json.member("at", at).member("refusal", outcome.refusal).member("excess", outcome.excess);
     if (!outcome.plan) return;
     json.member_or_null("group_size", outcome.plan->configuration.shape.group_size);

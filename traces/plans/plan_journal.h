@@ -9,12 +9,13 @@
 #pragma once
 
 #include <cstddef>
-#include <fstream>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/analysis/plan.h"
+#include "traces/files/descriptor.h"
 
 namespace bubblescope::traces {
 
@@ -32,14 +33,30 @@ std::string file_of(const std::string& word);
 /// which cannot be read again.
 std::string compute_fingerprint(const std::vector<std::string>& arguments);
 
-/// Reads a journal. Throws Error for a file of another kind, or with a corrupted first line.
+/// Reads a journal; one that does not exist is empty. Throws Error for a file of another kind, or
+/// with a corrupted first line.
 PlanJournal read_plan_journal(const std::string& path);
 
-/// Returns the file to append to, with a first line and without what follows the last whole one.
-/// Throws Error.
-std::ofstream open_plan_journal(const std::string& path, const PlanJournal& journal);
+/// A journal to append to. It is locked during its lifetime, so that no other process cuts off what
+/// this one appends.
+class PlanJournalFile {
+ public:
+  /// Opens the file, or creates an empty one. Throws Error, also where another process has it open.
+  explicit PlanJournalFile(std::string path);
 
-/// Appends the result of a configuration. It is safe once the file is flushed.
-void add_outcome(std::ofstream& file, std::size_t at, const Outcome& outcome);
+  /// Removes what follows the last whole line of `journal`, which was read since this file was
+  /// opened, and writes the first line where there is none. Throws Error.
+  void begin(const PlanJournal& journal);
+
+  /// Appends whole lines, which are kept once this returns. Throws Error.
+  void append(std::string_view lines);
+
+ private:
+  std::string path_;
+  Descriptor file_;
+};
+
+/// Returns the line with the result of a configuration.
+std::string write_outcome(std::size_t at, const Outcome& outcome);
 
 }  // namespace bubblescope::traces

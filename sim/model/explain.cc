@@ -171,8 +171,7 @@ std::string collectives_text(const ModelOnDevices& on) {
 std::string parts_text(const ModelOnDevices& on) {
   std::string text =
       "parts: a layer's attention, network and exposed collectives, one after the other in ops "
-      "that "
-      "run alone";
+      "that run alone";
   if (!on.parts->pair_order) return text;
   return text + "; those of an overlapped pair interleave" +
          (on.parts->pair_order->name.empty() ? " in the given order"

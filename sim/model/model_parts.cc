@@ -337,6 +337,7 @@ PartTable make_model_parts(const ModelOnDevices& on, const Schedule& schedule,
                            const ModelStep& step) {
   PartTable table;
   table.per_slice = table.series_alone = true;
+  table.order_field = "`parts`";
   const double left = 1 - on.assumptions.collective_sms;
   const double slowdown =
       left * LaneContention::kMaxSlowdown > 1 ? 1 / left : LaneContention::kMaxSlowdown;
@@ -351,17 +352,11 @@ PartTable make_model_parts(const ModelOnDevices& on, const Schedule& schedule,
 PartsOfModel parse_model_parts(const std::string& text) {
   if (text == "series") return {};
   const std::size_t separator = text.find_first_of(", ");
-  if (separator == std::string::npos) {
-    try {
-      return {find_pair_order(text)};
-    } catch (const Error& error) {
-      throw Error(error.what() + std::string(", or 'series'"));
-    }
-  }
+  if (separator == std::string::npos) return {find_pair_order(text, "series, ")};
   std::string words = text;
   std::replace(words.begin(), words.end(), ',', ' ');
   std::istringstream stream{words};
-  return {parse_pair_order({std::istream_iterator<std::string>(stream), {}})};
+  return {parse_model_order({std::istream_iterator<std::string>(stream), {}})};
 }
 
 }  // namespace bubblescope::inline sim

@@ -1,6 +1,7 @@
 // Orders of the parts of overlapped pairs.
 #include "sim/model/pair_order.h"
 
+#include <algorithm>
 #include <array>
 #include <iterator>
 #include <set>
@@ -41,6 +42,35 @@ constexpr std::array<KnownPairOrder, 3> kPairOrders{{
      "F.combine B.attn F.mlp_reduce B.context B.attn_reduce B.mlp_w B.attn_w"},
 }};
 
+std::vector<std::string> split_words(std::string_view text) {
+  std::istringstream words{std::string(text)};
+  return {std::istream_iterator<std::string>(words), {}};
+}
+
+std::string label_of(const OrderedPart& part) {
+  return (part.of_backward ? "B." : "F.") + part.name;
+}
+
+/// Every known order lists all parts of models.
+std::vector<std::string> list_model_parts() {
+  std::vector<std::string> names;
+  for (const OrderedPart& part : find_pair_order(kPairOrders.front().name).parts)
+    names.push_back(label_of(part));
+  return names;
+}
+
+void expect_parts_of_models(const PairOrder& order) {
+  const std::vector<std::string> known = list_model_parts();
+  std::string unknown;
+  for (const OrderedPart& part : order.parts)
+    if (std::find(known.begin(), known.end(), label_of(part)) == known.end())
+      unknown += (unknown.empty() ? "" : ", ") + label_of(part);
+  if (unknown.empty()) return;
+  std::string names;
+  for (const std::string& name : known) names += (names.empty() ? "" : ", ") + name;
+  throw Error("has " + unknown + ", which no op of a model has; the parts are " + names);
+}
+
 }  // namespace
 
 PairOrder parse_pair_order(const std::vector<std::string>& words) {
@@ -64,19 +94,38 @@ PairOrder parse_pair_order(const std::vector<std::string>& words) {
   return order;
 }
 
-PairOrder find_pair_order(std::string_view name) {
+PairOrder find_pair_order(std::string_view name, std::string_view others) {
   std::string names;
   for (const KnownPairOrder& known : kPairOrders) {
     if (known.name == name) {
-      std::istringstream words{std::string(kBeforeLayer) + std::string(known.words) +
-                               std::string(kBehindLayer)};
-      PairOrder order = parse_pair_order({std::istream_iterator<std::string>(words), {}});
+      PairOrder order = parse_pair_order(split_words(
+          std::string(kBeforeLayer) + std::string(known.words) + std::string(kBehindLayer)));
       order.name = name;
+      order.skips_missing = true;
       return order;
     }
-    names += (names.empty() ? "" : ", ") + std::string(known.name);
+    names += std::string(known.name) + ", ";
   }
-  throw Error("is no order of parts; the orders are " + names + "; or list the parts");
+  throw Error("'" + std::string(name) + "' is no order of parts; give " + names +
+              std::string(others) + "or a list of parts");
+}
+
+PairOrder parse_model_order(const std::vector<std::string>& words) {
+  PairOrder order = parse_pair_order(words);
+  expect_parts_of_models(order);
+  const auto find_unlisted = [&words](std::string_view of_stages) {
+    std::vector<std::string> unlisted = split_words(of_stages);
+    std::erase_if(unlisted, [&words](const std::string& word) {
+      return std::find(words.begin(), words.end(), word) != words.end();
+    });
+    return parse_pair_order(unlisted).parts;
+  };
+  const std::vector<OrderedPart> before = find_unlisted(kBeforeLayer);
+  const std::vector<OrderedPart> behind = find_unlisted(kBehindLayer);
+  order.parts.insert(order.parts.begin(), before.begin(), before.end());
+  order.parts.insert(order.parts.end(), behind.begin(), behind.end());
+  order.skips_missing = true;
+  return order;
 }
 
 }  // namespace bubblescope::inline sim

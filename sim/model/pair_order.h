@@ -22,15 +22,22 @@ struct OrderedPart {
 };
 
 struct PairOrder {
-  std::string name;  ///< of a known order, which may list parts that an op lacks; else empty
+  std::string name;  ///< of a known order; else empty
   std::vector<OrderedPart> parts = {};
+  bool skips_missing = false;  ///< it may list parts that an op lacks
 };
 
 /// Parses an order word by word. Throws Error for a word that names no part, a part that is listed
 /// twice, and a barrier without parts above it.
 PairOrder parse_pair_order(const std::vector<std::string>& words);
 
-/// The order of this name. Throws Error with the names of all if there is none.
-PairOrder find_pair_order(std::string_view name);
+/// The order of this name. Throws Error if there is none, with the names of all and with `others`,
+/// such as "series, ", which the caller takes as well.
+PairOrder find_pair_order(std::string_view name, std::string_view others = {});
+
+/// An order of the parts of a model's layer. What only some stages have stands before and behind
+/// the layer, except for parts that are listed. Throws Error as parse_pair_order does, and for
+/// names of no part of a model.
+PairOrder parse_model_order(const std::vector<std::string>& words);
 
 }  // namespace bubblescope::inline sim

@@ -80,8 +80,8 @@ class RunCollector {
   void add_pair(const Op& forward, const Op& backward) {
     const StageParts& stage = table_.of_stage(forward.stage);
     if (!stage.pair_order || costs_.find(key_of(forward, backward)) != nullptr) return;
-    const std::string pair =
-        "overlapped_pair: the order of " + to_string(forward) + " and " + to_string(backward) + " ";
+    const std::string pair = table_.order_field + ": the order of " + to_string(forward) + " and " +
+                             to_string(backward) + " ";
     if (table_.of_stage(backward.stage).of(backward.kind).empty())
       throw Error(pair + "needs the parts of both ops; give those of " + to_string(backward));
     try {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "sim/ir/program.h"
@@ -56,6 +57,7 @@ struct PartTable {
   bool per_slice = false;  ///< parts are those of one slice, instead of the whole sequence
   /// Whether ops outside of pairs run their parts one after the other, as in eager execution.
   bool series_alone = false;
+  std::string order_field = "overlapped_pair";  ///< gives the order of pairs, for messages
 
   const StageParts& of_stage(std::int32_t stage) const {
     return stages[static_cast<std::size_t>(stage) % stages.size()];

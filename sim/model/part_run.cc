@@ -93,8 +93,24 @@ class PartList {
 
 using PairOps = std::array<const OpParts*, 2>;
 
+/// Refuses an order that lacks parts of the ops: `left`, by name, of F and of B.
+void expect_none_left(const std::array<std::map<std::string_view, std::size_t>, 2>& left,
+                      const PairOrder& order) {
+  std::string names;
+  for (const bool of_backward : {false, true})
+    for (const auto& [name, at] : left[of_backward])
+      names +=
+          (names.empty() ? "" : ", ") + std::string(of_backward ? "B." : "F.") + std::string(name);
+  if (names.empty()) return;
+  if (!order.name.empty())
+    throw Error("lacks " + names + "; list the parts in an order of your own instead of '" +
+                order.name + "'");
+  const bool is_one = left[false].size() + left[true].size() == 1;
+  throw Error("lacks " + names + (is_one ? "; add it" : "; add them"));
+}
+
 /// The index of each part of an order in its op; nullopt where the op lacks it. Throws Error where
-/// the order and the ops do not have the same parts.
+/// the order lacks a part, or may list only parts that the ops have and lists others.
 std::vector<std::optional<std::size_t>> place_parts(const PairOps& ops, const PairOrder& order) {
   std::array<std::map<std::string_view, std::size_t>, 2> left;
   for (const bool of_backward : {false, true})
@@ -107,18 +123,12 @@ std::vector<std::optional<std::size_t>> place_parts(const PairOps& ops, const Pa
     placed.push_back(part == parts.end() ? std::nullopt : std::optional(part->second));
     if (part != parts.end())
       parts.erase(part);
-    else if (order.name.empty())
+    else if (!order.skips_missing)
       throw Error(std::string("has ") + (ordered.of_backward ? "B." : "F.") + ordered.name +
                   ", but the " + (ordered.of_backward ? "backward" : "forward") +
                   " has no part of this name; remove it");
   }
-  for (const bool of_backward : {false, true})
-    if (!left[of_backward].empty())
-      throw Error(std::string("lacks ") + (of_backward ? "B." : "F.") +
-                  std::string(left[of_backward].begin()->first) + "; " +
-                  (order.name.empty()
-                       ? "add it"
-                       : "list the parts in an order of your own instead of '" + order.name + "'"));
+  expect_none_left(left, order);
   return placed;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "sim/ir/lower.h"
 #include "sim/model/runtime.h"
@@ -202,9 +203,59 @@ TEST(ModelParts, PairTheTurnsOfMegatron) {
 TEST(ModelParts, TakeAnOrderOfOnesOwn) {
   EXPECT_FALSE(parse_model_parts("series").pair_order);
   EXPECT_EQ(parse_model_parts("megatron").pair_order->name, "megatron");
-  EXPECT_EQ(parse_model_parts("F.attn,|,B.attn").pair_order->parts.size(), 2u);
-  EXPECT_NE(error_of([] { parse_model_parts("serial"); }).find("or 'series'"), std::string::npos);
+  // 8 parts stand before a layer and 7 behind it.
+  EXPECT_EQ(parse_model_parts("F.attn,|,B.attn").pair_order->parts.size(), 2u + 8 + 7);
+  EXPECT_EQ(parse_model_parts("F.embedding,F.attn,B.send").pair_order->parts.size(), 1u + 8 + 7);
+  EXPECT_EQ(error_of([] { parse_model_parts("serial"); }),
+            "'serial' is no order of parts; give dualpipe, megatron, braid, series, or a list of "
+            "parts");
+  EXPECT_EQ(error_of([] { parse_model_parts(""); }).find("'' is no order of parts"), 0u);
   EXPECT_NE(error_of([] { parse_model_parts("F.attn,attn"); }).find("'attn'"), std::string::npos);
+  EXPECT_EQ(error_of([] {
+              parse_model_parts("F.atn,F.attn,B.norm");
+            }).find("has F.atn, B.norm, which no op of a model has; the parts are F.gather, "),
+            0u);
+  EXPECT_NE(error_of([] { parse_model_parts("|,F.attn"); }).find("a barrier with no part before"),
+            std::string::npos);
+}
+
+/// Two schedules whose pairs are on all stages, the first and the last among them.
+std::vector<ValidSchedule> build_paired() {
+  ScheduleRequest request;
+  request.shape.ranks = 4;
+  request.shape.chunks = 2;
+  request.shape.microbatches = 8;
+  request.moe_overlap = request.pairs_turns = true;
+  return {require_valid(build("dualpipev", 4, 8)),
+          build_schedule(find_schedule("interleaved"), request)};
+}
+
+Nanos makespan_of(const ValidSchedule& schedule, const std::string& parts) {
+  Config config;
+  ModelOnDevices on = spread_out(on_devices("mixtral-8x7b"));
+  on.parts = parse_model_parts(parts);
+  config.costs = ModelCosts{std::move(on)};
+  return predict(schedule, config).report.makespan;
+}
+
+// The first stage has an embedding and the last a head, which an order need not list; a listed part
+// that an op lacks is passed over.
+TEST(ModelParts, InterleaveInAnOrderOfOnesOwnOnAllStages) {
+  const std::string layer =
+      "B.combine,F.context,F.attn,F.attn_reduce,B.mlp,F.dispatch,B.mlp_w,B.dispatch,B.mlp_reduce,"
+      "F.mlp,F.combine,B.attn,B.attn_w,F.mlp_reduce,B.context,B.attn_reduce";
+  for (const ValidSchedule& schedule : build_paired()) {
+    SCOPED_TRACE(schedule->name);
+    const Nanos known = makespan_of(schedule, "megatron");
+    EXPECT_EQ(makespan_of(schedule, layer), known);
+    EXPECT_EQ(makespan_of(schedule, "F.gather,B.gather,F.embedding,B.head," + layer), known);
+    const std::string lacking = error_of([&] { makespan_of(schedule, "F.attn,F.mlp,B.mlp"); });
+    EXPECT_EQ(lacking.find("`parts`: the order of "), 0u) << lacking;
+    EXPECT_NE(lacking.find("lacks F.attn_reduce, F.combine, F.context, F.dispatch, F.mlp_reduce, "),
+              std::string::npos)
+        << lacking;
+    EXPECT_NE(lacking.find("; add them"), std::string::npos) << lacking;
+  }
 }
 
 }  // namespace

@@ -222,8 +222,8 @@ TEST(OpParts, GoOnlyWithWhatTheyExplain) {
       refusal_of("1", R"(,"overlapped_pair":{"order":"dualpipe"})"),
       "f.json: /overlapped_pair: has an order of parts, but 'forward' has no parts; give them");
   EXPECT_EQ(refusal_of(one, R"(,"overlapped_pair":{"order":"duelpipe"})"),
-            "f.json: /overlapped_pair/order: is no order of parts; the orders are dualpipe, "
-            "megatron, braid; or list the parts");
+            "f.json: /overlapped_pair/order: 'duelpipe' is no order of parts; give dualpipe, "
+            "megatron, braid, or a list of parts");
   EXPECT_EQ(refusal_of(one, R"(,"overlapped_pair":{"order":["F.a","F.a"]})"),
             "f.json: /overlapped_pair/order: has 'F.a' twice; a part runs once per layer");
   EXPECT_EQ(refusal_of(one, R"(,"recompute":{"per_microbatch":[[1,2]]})"),
@@ -259,6 +259,8 @@ TEST(OpParts, ThatAnOrderDoesNotFitAreRefusedForTheSchedule) {
   };
   EXPECT_EQ(refusal(R"(["F.attn","F.dispatch","B.mlp","B.dispatch","F.mlp"])"),
             "f.json: overlapped_pair: the order of 0F1 and 0B0 lacks B.attn; add it");
+  EXPECT_EQ(refusal(R"(["F.attn","F.dispatch","B.mlp","F.mlp"])"),
+            "f.json: overlapped_pair: the order of 0F1 and 0B0 lacks B.attn, B.dispatch; add them");
   EXPECT_EQ(refusal(R"(["F.attn","F.dispatch","B.mlp","B.dispatch","F.mlp","B.attn","B.norm"])"),
             "f.json: overlapped_pair: the order of 0F1 and 0B0 has B.norm, but the backward has no "
             "part of this name; remove it");

@@ -127,8 +127,10 @@ void expect_searchable(const SearchOptions& options) {
       "a search ends with the gradients; simulate the schedule that it saves with the step's end");
   refuse(!options.predict.model.lengths_file.empty(), "--lengths",
          "a search needs costs that all micro-batches share; simulate the schedule that it saves");
-  refuse(options.predict.model.parts.has_value(), "--parts",
-         "a search has no overlapped pairs; simulate the schedule that it saves");
+  if (options.predict.model.parts)
+    throw Error(
+        "--parts: a search has no overlapped pairs; leave it out, and give it to `simulate` with "
+        "the schedule that the search saves");
   refuse(!options.predict.injections.empty(), "--inject",
          "a search ignores faults; simulate the schedule that it saves with them");
 }

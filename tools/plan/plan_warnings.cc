@@ -160,12 +160,16 @@ void note_untried(const std::vector<Plan>& ranked, const PredictOptions& options
     const char* values;
     bool may_help;
   };
-  const bool has_experts = resolve_model(options).model.experts.has_value();
+  const bool hides_messages = !options.model.parts &&
+                              resolve_model(options).model.experts.has_value() &&
+                              any_has_pairs(ranked, options);
+  const bool may_interleave = hides_messages && options.model.lengths_file.empty() &&
+                              options.cost.lower.overlap != Overlap::kSerial;
   const Untried all[] = {
       {"--cp", "1,2,4 (sequences split over ranks)", true},
       {"--recompute", "none,selective,full", true},
-      {"--overlap", "fused (pairs that hide the experts' messages)",
-       has_experts && any_has_pairs(ranked, options)},
+      {"--overlap", "fused (pairs that hide the experts' messages)", hides_messages},
+      {"--parts", "dualpipe (pairs that interleave their parts)", may_interleave},
   };
   std::string text;
   for (const Untried& next : all)

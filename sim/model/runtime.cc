@@ -20,6 +20,14 @@ Assumption of_runtime(const char* name, double CostAssumptions::*member) {
   return {name, [member](ModelOnDevices& on, double value) { on.assumptions.*member = value; }};
 }
 
+Assumption fraction_of_runtime(const char* name, double CostAssumptions::*member) {
+  return {name, [name, member](ModelOnDevices& on, double value) {
+            if (value > 1)
+              throw Error("`assume` " + std::string(name) + ": it is a fraction; give 0 to 1");
+            on.assumptions.*member = value;
+          }};
+}
+
 Assumption time_of_runtime(const char* name, Nanos CostAssumptions::*member) {
   return {name, [member](ModelOnDevices& on, double value) {
             on.assumptions.*member = round_nanos(value * 1e3, "an assumed time");
@@ -32,24 +40,24 @@ Assumption of_device(const char* name, double KernelRates::*member) {
 
 const std::vector<Assumption>& all_assumptions() {
   static const std::vector<Assumption> all{
-      of_runtime("memory_efficiency", &CostAssumptions::memory_efficiency),
-      of_runtime("elementwise_efficiency", &CostAssumptions::elementwise_efficiency),
+      fraction_of_runtime("memory_efficiency", &CostAssumptions::memory_efficiency),
+      fraction_of_runtime("elementwise_efficiency", &CostAssumptions::elementwise_efficiency),
       of_runtime("elementwise_traffic", &CostAssumptions::elementwise_traffic),
       of_runtime("forward_kernels", &CostAssumptions::forward_kernels),
       time_of_runtime("launch_us", &CostAssumptions::launch),
       time_of_runtime("host_layer_us", &CostAssumptions::host_layer),
       time_of_runtime("host_tensor_us", &CostAssumptions::host_tensor),
       time_of_runtime("host_pass_us", &CostAssumptions::host_pass),
-      of_runtime("gradients_exposed", &CostAssumptions::gradients_exposed),
+      fraction_of_runtime("gradients_exposed", &CostAssumptions::gradients_exposed),
       of_runtime("attention_quality", &CostAssumptions::attention_quality),
       of_runtime("flash_backward", &CostAssumptions::flash_backward),
-      of_runtime("tensor_exposed", &CostAssumptions::tensor_exposed),
-      of_runtime("context_exposed", &CostAssumptions::context_exposed),
-      of_runtime("expert_exposed", &CostAssumptions::expert_exposed),
-      of_runtime("message_exposed", &CostAssumptions::message_exposed),
+      fraction_of_runtime("tensor_exposed", &CostAssumptions::tensor_exposed),
+      fraction_of_runtime("context_exposed", &CostAssumptions::context_exposed),
+      fraction_of_runtime("expert_exposed", &CostAssumptions::expert_exposed),
+      fraction_of_runtime("message_exposed", &CostAssumptions::message_exposed),
       of_runtime("accumulation_bytes", &CostAssumptions::accumulation_bytes),
-      of_runtime("collective_sms", &CostAssumptions::collective_sms),
-      of_runtime("grouped_efficiency", &CostAssumptions::grouped_efficiency),
+      fraction_of_runtime("collective_sms", &CostAssumptions::collective_sms),
+      fraction_of_runtime("grouped_efficiency", &CostAssumptions::grouped_efficiency),
       of_runtime("dispatch_once", &CostAssumptions::dispatch_once),
       of_runtime("expert_imbalance", &CostAssumptions::expert_imbalance),
       of_runtime("cast_bytes", &CostAssumptions::cast_bytes),

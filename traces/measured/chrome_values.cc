@@ -75,7 +75,7 @@ std::optional<Activity> classify_activity(std::string_view category, std::string
     return classify_work(category, name);
   if (category == "cuda_runtime" || category == "cuda_driver") {
     if (has("Memcpy") || has("Memset")) return Activity::kCopyCall;
-    if (has("Launch")) return Activity::kLaunch;
+    if (has("Launch") && !has("HostFunc")) return Activity::kLaunch;  // those run on the host
   }
   return {};
 }

@@ -29,11 +29,15 @@ constexpr std::array<Word, 9> kWords{{
     {"DeepSpeedEngine.backward", OpKind::kBackward},
 }};
 
-/// Functions, whose names may begin with their module or class, and with "_exec_", which
-/// DeepSpeed's pipeline engine prefixes: "megatron.core...schedules.forward_step".
-constexpr std::array<Word, 12> kFunctions{{
+/// Functions, whose names may begin with their module: "megatron.core...schedules.forward_step".
+constexpr std::array<Word, 2> kFunctions{{
     {"forward_step", OpKind::kForward},
     {"backward_step", OpKind::kBackward},
+}};
+
+/// Methods of DeepSpeed's pipeline engine: "PipelineEngine._exec_forward_pass". Without its class
+/// or prefix, they are anyone's.
+constexpr std::array<Word, 10> kPipelineMethods{{
     {"forward_pass", OpKind::kForward},
     {"backward_pass", OpKind::kBackward},
     {"send_activation", OpKind::kSendForward},
@@ -48,12 +52,12 @@ constexpr std::array<Word, 12> kFunctions{{
 
 /// DeepSpeed's instructions, which state a buffer, not the micro-batch: "ForwardPass(buffer_id=1)".
 constexpr std::array<Word, 6> kInstructions{{
-    {"ForwardPass", OpKind::kForward},
-    {"BackwardPass", OpKind::kBackward},
-    {"SendActivation", OpKind::kSendForward},
-    {"RecvActivation", OpKind::kRecvForward},
-    {"SendGrad", OpKind::kSendBackward},
-    {"RecvGrad", OpKind::kRecvBackward},
+    {"ForwardPass(", OpKind::kForward},
+    {"BackwardPass(", OpKind::kBackward},
+    {"SendActivation(", OpKind::kSendForward},
+    {"RecvActivation(", OpKind::kRecvForward},
+    {"SendGrad(", OpKind::kSendBackward},
+    {"RecvGrad(", OpKind::kRecvBackward},
 }};
 
 /// The zero-bubble fork's names begin with these; "B" is a full backward if no weight gradient is
@@ -131,6 +135,20 @@ std::optional<NamedOp> zero_bubble(std::string_view name) {
 /// "PP:0F3, op_id = 11" without what emit_nvtx appended.
 std::string_view without_suffix(std::string_view name) { return name.substr(0, name.find(", ")); }
 
+/// What a method or an instruction of DeepSpeed's pipeline engine runs.
+std::optional<OpKind> find_pipeline_call(std::string_view name) {
+  constexpr std::string_view kPrefix = "_exec_";
+  for (const Word& word : kInstructions)
+    if (name.starts_with(word.name)) return word.kind;
+  std::string_view method = name.substr(name.rfind('.') + 1);
+  const bool is_engine = name.find("PipelineEngine.") != name.npos || method.starts_with(kPrefix);
+  if (!is_engine) return {};
+  if (method.starts_with(kPrefix)) method.remove_prefix(kPrefix.size());
+  for (const Word& word : kPipelineMethods)
+    if (method == word.name) return word.kind;
+  return {};
+}
+
 }  // namespace
 
 std::optional<std::array<Op, 2>> parse_pair_name(std::string_view name) {
@@ -152,13 +170,10 @@ std::optional<NamedOp> parse_op_name(std::string_view name) {
       named.may_be_input_grad = word.name == "backward-compute";
       return named;
     }
-  constexpr std::string_view kExecuted = "_exec_";
-  std::string_view function = name.substr(name.rfind('.') + 1);
-  if (function.starts_with(kExecuted)) function.remove_prefix(kExecuted.size());
+  const std::string_view function = name.substr(name.rfind('.') + 1);
   for (const Word& word : kFunctions)
     if (function == word.name) return unnumbered(word.kind);
-  for (const Word& word : kInstructions)
-    if (name.substr(0, name.find('(')) == word.name) return unnumbered(word.kind);
+  if (const std::optional<OpKind> kind = find_pipeline_call(name)) return unnumbered(*kind);
   if (std::optional<NamedOp> named = zero_bubble(name)) return named;
   for (const Word& word : kNumberedWords)
     if (name.starts_with(word.name)) return numbered(name.substr(word.name.size()), word.kind);

@@ -25,8 +25,8 @@ std::optional<std::string> describe_standstill(const std::vector<double>& stands
   const auto longest = std::max_element(standstill.begin(), standstill.end());
   if (longest == standstill.end() || *longest < kMaxReplayError) return {};
   return fmt::format(
-      "rank {} runs no op for {:.1f} % of the pipeline's time although their inputs have come: ops "
-      "are missing or were longer, or its host launches them that late",
+      "rank {} is idle for {:.1f} % of the pipeline's time although its next op has its input: ops "
+      "are missing or recorded too short, or the host launches them late",
       longest - standstill.begin(), 100 * *longest);
 }
 

@@ -206,13 +206,15 @@ std::vector<std::optional<LayerCounts>> LayerAssigner::select_splits(
     // If the balanced split fits, the fitted one is the same.
     if (splits[at] == LayerSplit::kFitted && balanced_fits) continue;
     std::optional<LayerCounts> counts = assign_layers(splits[at]);
-    if (!counts) continue;
+    if (!counts || std::find(worth.begin(), worth.end(), counts) != worth.end()) continue;
     if (copies) {
       worth[at] = std::move(counts);
       break;
     }
     const SplitLoad mine = load(*counts);
-    const bool covered = std::any_of(before.begin(), before.end(),
+    // Where both pipelines share the ranks, the loads of stages and ranks do not order the steps.
+    const bool covered = schedule_.pipelines == 1 &&
+                         std::any_of(before.begin(), before.end(),
                                      [&](const SplitLoad& other) { return other.dominates(mine); });
     const bool fits = mine.fullest_rank <= on_.usable_memory(0);
     balanced_fits = balanced_fits || (fits && splits[at] == LayerSplit::kBalanced);

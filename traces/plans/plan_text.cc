@@ -337,8 +337,10 @@ std::string write_plan_text(const PlanTable& table, const PlanTextOptions& optio
                                  counted(table.configurations, "configuration"),
                                  table.configurations == 1 ? "was" : "were");
   if (table.covered > 0)
-    text +=
-        fmt::format("({} more differ in a split of layers that cannot be better)\n", table.covered);
+    text += fmt::format(
+        "({} more differ in the split of layers alone: their slowest stage and rank take "
+        "as long, or longer)\n",
+        table.covered);
   if (table.plans.empty()) {
     text = "no plan fits\n" + write_refusals(table);
   } else {

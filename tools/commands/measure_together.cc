@@ -92,10 +92,10 @@ class Rounds {
 
   std::optional<double> read_sm_mhz() const { return jobs_[0]->read_sm_mhz(); }
 
-  /// The message of a device that cannot hold all programs; null otherwise. Activations are
-  /// allocated in the first step, so the first round decides.
+  /// The message of a device that cannot hold all programs; null otherwise. The first step
+  /// allocates activations, and the second one a graph, so the first two rounds decide.
   const std::string* find_lack_of_memory() const {
-    if (!broken_ || complete_ > 0) return nullptr;
+    if (!broken_ || complete_ > 1) return nullptr;
     const exec::Breakdown& breakdown = *jobs_[*broken_]->breakdown();
     return breakdown.fault == Fault::kMemory ? &breakdown.message : nullptr;
   }

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "sim/ir/error.h"
-#include "sim/ir/size_limits.h"
 #include "sim/model/schedule_def.h"
 #include "sim/model/stage_loads.h"
 #include "tools/flags/model_options.h"
@@ -124,7 +123,6 @@ std::vector<Configuration> ModelPlanner::shapes_of(const Configuration& parallel
     const std::int64_t stages = std::int64_t{shape.shape.ranks} * shape.shape.chunks;
     if (stages > max_stages(base_.model)) continue;
     if (shape.shape.ranks == 1 && shape.shape.chunks > 1) continue;  // nothing to interleave
-    if (2 * stages * shape.shape.microbatches > kMaxPlannedOps) continue;
     const std::size_t splits = find_schedule(shape.schedule).reads_costs ? 1 : axes_.splits.size();
     for (std::size_t split = 0; split < splits; ++split) {
       Configuration& next = shapes.emplace_back(parallel);

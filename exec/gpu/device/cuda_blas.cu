@@ -52,6 +52,8 @@ const CudaBlas* load_cuda_blas(const char** error) {
 
 const char* check_blas(cublasStatus_t status, const char* call) {
   if (status == CUBLAS_STATUS_SUCCESS) return nullptr;
+  if (status == CUBLAS_STATUS_ALLOC_FAILED)
+    return store_error(function_of(call) + ": cuBLAS is out of memory");
   return store_error(function_of(call) + ": cuBLAS status " + std::to_string(static_cast<int>(status)));
 }
 

@@ -58,7 +58,7 @@ void abandon() { abandoned = true; }
 const char* allocate(std::int32_t device, std::size_t bytes, void** memory) {
   BUBBLESCOPE_CUDA(cudaSetDevice(device));
   const cudaError_t status = cudaMalloc(memory, bytes);
-  if (status == cudaSuccess) return nullptr;
+  if (status != cudaErrorMemoryAllocation) return check(status, "cudaMalloc");
   cudaGetLastError();  // clears the error, which does not affect later calls
   return store_error("device " + std::to_string(device) + " is out of memory: it cannot allocate " +
                      std::to_string(bytes) + " more bytes (" + cudaGetErrorString(status) +

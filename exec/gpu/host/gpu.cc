@@ -1,14 +1,21 @@
 // Calls the CUDA module.
 #include "exec/gpu/host/gpu.h"
 
+#include <string_view>
+
 #include "sim/ir/error.h"
 
 namespace bubblescope::exec {
 
 namespace {
 
-void expect(const char* error, Fault fault = Fault::kMachine) {
-  if (error != nullptr) throw Error(fault, error);
+/// Whatever lacks memory, its message says so in CUDA's words.
+Fault fault_of(std::string_view error) {
+  return error.find("out of memory") != error.npos ? Fault::kMemory : Fault::kMachine;
+}
+
+void expect(const char* error) {
+  if (error != nullptr) throw Error(fault_of(error), error);
 }
 
 }  // namespace
@@ -42,13 +49,13 @@ void GpuRuntime::await_device(std::int32_t device) const {
 
 GpuHandle GpuRuntime::allocate(std::int32_t device, std::size_t bytes) const {
   void* memory = nullptr;
-  expect(calls_.allocate(first_device_ + device, bytes, &memory), Fault::kMemory);
+  expect(calls_.allocate(first_device_ + device, bytes, &memory));
   return GpuHandle(memory, {calls_.release_memory});
 }
 
 GpuHandle GpuRuntime::allocate_on_host(std::size_t bytes) const {
   void* memory = nullptr;
-  expect(calls_.allocate_on_host(bytes, &memory), Fault::kMemory);
+  expect(calls_.allocate_on_host(bytes, &memory));
   return GpuHandle(memory, {calls_.release_on_host});
 }
 

@@ -38,7 +38,7 @@ class GpuFlag {
   const std::uint32_t* on_device_ = nullptr;
 };
 
-/// Every call throws Error (Fault::kMachine, or Fault::kMemory if it allocates) if the module
+/// Every call throws Error (Fault::kMachine, or Fault::kMemory for a lack of it) if the module
 /// reports one. `calls` must outlive the Gpu, and the Gpu its handles.
 class GpuRuntime {
  public:

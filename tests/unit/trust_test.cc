@@ -67,7 +67,7 @@ TEST(Trust, IsLimitedByARankThatStandsStill) {
   const traces::Trust trust =
       traces::judge_trust(report_of(100, 90), {{0.001}, {0.01, 0.051}, {}, {}});
   EXPECT_EQ(trust.verdict, traces::Verdict::kLimited);
-  EXPECT_NE(trust.why.at(0).find("rank 1 runs no op for 5.1 %"), std::string::npos) << trust.why[0];
+  EXPECT_NE(trust.why.at(0).find("rank 1 is idle for 5.1 %"), std::string::npos) << trust.why[0];
   EXPECT_EQ(traces::judge_trust(report_of(100, 90), {{0.001}, {0.01, 0.049}, {}, {}}).verdict,
             traces::Verdict::kGood);
 }

@@ -89,7 +89,7 @@ struct Choice {
   }
 };
 
-/// What the passes of a micro-batch on all shards have reached.
+/// How far the passes of a micro-batch are on all shards.
 struct ShardEnds {
   std::int32_t ended = 0;
   Nanos latest = 0;    ///< end on any rank

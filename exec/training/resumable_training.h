@@ -1,5 +1,5 @@
-// What checkpoints need of a training, on the host or on devices. Call the functions only between
-// two steps.
+// The functions by which checkpoints save and restore a training, on the host or on devices. Call
+// them only between two steps.
 #pragma once
 
 #include <cstddef>

@@ -31,7 +31,7 @@ struct StageCheckpointView {
   const std::vector<Matrix>& last_gradients;
 };
 
-/// What the matrices of a stage must be like.
+/// The matrices that a stage must have.
 struct StageCheckpointShape {
   struct Size {
     std::int32_t rows = 0;

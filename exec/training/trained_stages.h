@@ -32,7 +32,7 @@ class TrainedStages {
   /// Whether the program has its own optimizer steps.
   bool has_program_updates() const { return has_program_updates_; }
 
-  /// What an op reads and writes.
+  /// The values that an op reads and writes.
   MicrobatchState& state_of(const Op& op);
   const Stage& weights_of(const Op& op) const;
   std::vector<Matrix>& gradients_of(const Op& op) { return stages_[replicas_.find(op)].gradients; }

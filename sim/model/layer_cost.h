@@ -81,7 +81,7 @@ PhaseTimes apply_host_limit(const ModelOnDevices& on, PhaseTimes times, std::int
 /// in I and in W. The core of attention has no weights: its whole backward is in I, and so is
 /// recomputation.
 PhaseTimes estimate_layer_times(const ModelOnDevices& on, std::int64_t layer);
-/// What attention computes of it, with a half of the norms, residuals and launches; without
+/// The times of its attention, with a half of the norms, residuals and launches; without
 /// recomputation.
 PhaseTimes estimate_attention_times(const ModelOnDevices& on);
 PhaseTimes estimate_embedding_times(const ModelOnDevices& on);

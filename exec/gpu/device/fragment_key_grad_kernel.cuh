@@ -9,7 +9,7 @@ namespace bubblescope::exec {
 
 inline constexpr int kBackwardQueries = 32;  ///< of a tile
 
-/// What all threads know of the queries of a tile.
+/// The data of a tile's queries, which all threads share.
 struct QueryTileNumbers {
   float logs[kBackwardQueries];  ///< in powers of two
   float dots[kBackwardQueries];

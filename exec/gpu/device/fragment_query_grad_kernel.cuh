@@ -20,7 +20,7 @@ __device__ inline float dot_of_query(const AttentionBackward<Bfloat16>& from, st
   return reduce_row(sum, Add());
 }
 
-/// What a lane knows of its two queries.
+/// The data of the two queries of a lane.
 struct FragmentQueries {
   float log[2];  ///< in powers of two
   float dot[2];

@@ -64,7 +64,7 @@ class GpuLayers {
                            const GpuMatrix& before);
   /// The GEMMs for which fusion was tried.
   std::vector<EpilogueUse> epilogues() const;
-  /// What computes, on which the last bit of every sum depends; for checkpoints.
+  /// The device, library and kernels, on which the last bit of every sum depends.
   const TrainingIdentity& computed_by() const { return computed_by_; }
 
   /// Replaces logits by probabilities and writes the mean loss to `loss`, a float on the device.

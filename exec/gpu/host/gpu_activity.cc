@@ -140,7 +140,9 @@ ActivityLog read_activity(const BubblescopeGpu& calls) {
   return std::move(reading.log);
 }
 
-void tag_activity(const BubblescopeGpu& calls, std::uint64_t tag) { expect(calls.tag(tag)); }
+ActivityTag::ActivityTag(const BubblescopeGpu& calls, std::uint64_t tag) : calls_(calls) {
+  expect(calls_.tag(tag));
+}
 
 std::uint64_t activity_tag(std::int64_t step, InstructionId id, std::size_t instructions) {
   return static_cast<std::uint64_t>(step) * instructions + id + 1;

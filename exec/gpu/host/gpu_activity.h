@@ -29,8 +29,17 @@ struct ActivityLog {
 void start_activity(const BubblescopeGpu& calls);
 /// Call only while nothing runs.
 ActivityLog read_activity(const BubblescopeGpu& calls);
-/// Tags everything that this thread puts on streams from now on; 0 removes the tag.
-void tag_activity(const BubblescopeGpu& calls, std::uint64_t tag);
+/// Tags everything that this thread puts on streams while the object exists.
+class ActivityTag {
+ public:
+  ActivityTag(const BubblescopeGpu& calls, std::uint64_t tag);
+  ~ActivityTag() { calls_.tag(0); }
+  ActivityTag(const ActivityTag&) = delete;
+  ActivityTag& operator=(const ActivityTag&) = delete;
+
+ private:
+  const BubblescopeGpu& calls_;
+};
 
 /// A tag that is unique for the instruction and step (counted from 0), and never 0.
 std::uint64_t activity_tag(std::int64_t step, InstructionId id, std::size_t instructions);

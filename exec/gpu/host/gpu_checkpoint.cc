@@ -40,8 +40,9 @@ std::vector<Matrix> GpuWeights::download_gradients(const ReplicaWeights& held) c
   return gradients;
 }
 
-/// The next step clears gradients that no update of it uses.
-StageCheckpoint GpuWeights::save(StageReplica replica) const {
+/// The next step clears gradients that no update of it uses, so only a checkpoint that keeps the
+/// last gradients needs them.
+StageCheckpoint GpuWeights::save(StageReplica replica, bool keeps_last_gradients) const {
   const ReplicaWeights& held = replica_weights_[replica];
   StageCheckpoint stage;
   for (const GpuWeight& weight : held.versions[0].weights)
@@ -54,8 +55,8 @@ StageCheckpoint GpuWeights::save(StageReplica replica) const {
   }
   if (held.plan.leaves_gradients) {
     stage.gradients = download_gradients(held);
-    stage.last_gradients = download_all(held.last_grads);
-  } else {
+    if (keeps_last_gradients) stage.last_gradients = download_all(held.last_grads);
+  } else if (keeps_last_gradients) {
     stage.last_gradients = download_gradients(held);
   }
   return stage;
@@ -110,15 +111,16 @@ void GpuWeights::restore(StageReplica replica, const StageCheckpoint& stage) {
 }
 
 Blob GpuTraining::save() const {
+  const bool keeps_last = keeps_last_gradients(schedule_);
   BlobWriter writer;
   writer.write_all(step_losses_);
   for (StageReplica replica = 0; replica < weights_.stage_replicas().size(); ++replica) {
     const bool is_here = machine_.runs(weights_.stage_replicas().rank(replica));
     writer.write(static_cast<std::uint8_t>(is_here));
     if (!is_here) continue;
-    const StageCheckpoint stage = weights_.save(replica);
+    const StageCheckpoint stage = weights_.save(replica, keeps_last);
     write_stage(writer, {stage.weights, stage.optimizer, stage.gradients, stage.last_gradients},
-                keeps_last_gradients(schedule_));
+                keeps_last);
   }
   return writer.take();
 }

@@ -114,11 +114,11 @@ void GpuStep::enqueue_one(InstructionId id) {
   {
     const GpuRuntime& gpu = machine_.gpu();
     const GpuLabel label(gpu, names_[id].c_str());
-    if (work_.has_tags) tag_activity(gpu.calls(), activity_tag(steps_, id, program_.size()));
+    std::optional<ActivityTag> tag;
+    if (work_.has_tags) tag.emplace(gpu.calls(), activity_tag(steps_, id, program_.size()));
     faults_.enqueue_before(id, stream);
     work_.enqueue(id, stream);
     faults_.enqueue_after(id, stream);
-    if (work_.has_tags) tag_activity(gpu.calls(), 0);
   }
   lanes_.end(id);
   progress_.note_enqueued(id);

@@ -49,7 +49,7 @@ class GpuWeights {
   std::vector<std::vector<Matrix>> download_gradients() const;
 
   // The state of a replica of this process between two steps:
-  StageCheckpoint save(StageReplica replica) const;
+  StageCheckpoint save(StageReplica replica, bool keeps_last_gradients) const;
   void restore(StageReplica replica, const StageCheckpoint& stage);
   /// Sets only the sizes.
   StageCheckpointShape checkpoint_shape(StageReplica replica) const;

@@ -113,7 +113,7 @@ length: {percent(statistics.median(errors))} %, the largest {percent(errors[-1])
 
 
 def overheads(options):
-    """What the executor itself costs, with ops that do nothing."""
+    """Measures what the executor itself costs, with ops that do nothing."""
     nothing = ["--pp", "2", "-m", "4000", "--f", "0", "--i", "0", "--w", "0", "--work", "spin", "--steps", "5",
                "--format", "json"]
 
@@ -146,7 +146,7 @@ GPU_HEAD = "## On GPUs"
 
 
 def measured_on_gpus(folder):
-    """What records say, or that there are none."""
+    """Returns the section on recorded runs, or says that there are none."""
     records = sorted(folder.glob("*/runs.json"))
     if not records:
         return f"{GPU_HEAD}\n\nNothing has been recorded on hardware yet: `traces/measured` is empty.\n"

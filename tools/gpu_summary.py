@@ -21,7 +21,7 @@ def read_costs(work):
 
 
 def read_reports(file):
-    """What a comparison wrote at its end or, if it was cut short, schedule by schedule, the last of each."""
+    """Returns the reports that a comparison wrote at its end or, if it was cut short, the last one of each schedule."""
     whole = file.with_suffix(".json")
     if whole.exists():
         return json.loads(whole.read_text())["reports"]

@@ -1,4 +1,4 @@
-// Which schedules can be trained.
+// Tells the schedules that can be trained from the others.
 #pragma once
 
 #include "exec/training/serial_training.h"

@@ -14,7 +14,7 @@ namespace bubblescope::schedules {
 std::vector<TokenOrder> collect_known_orders(const SearchProblem& problem,
                                              const ScheduleRequest& request);
 
-/// Which of the schedules that search for an order: all, or those whose caps are part of their
+/// A choice of the schedules that search for an order: all, or those whose caps are part of their
 /// name.
 enum class SearchedUnder : std::uint8_t { kAnyCaps, kOwnCaps };
 

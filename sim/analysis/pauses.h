@@ -15,7 +15,7 @@
 
 namespace bubblescope::inline sim {
 
-/// Which gaps are kept; ops end when they did if all are.
+/// The gaps that are kept; if all are, ops end when they did.
 enum class Gaps : std::uint8_t { kAll, kOnlyPauses, kOnlyLaunches };
 
 /// The measured durations, with each op's gap added to its own time.

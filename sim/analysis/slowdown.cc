@@ -101,7 +101,7 @@ std::vector<std::size_t> find_slowest(const std::vector<WorkerSlowdown>& workers
   return order;
 }
 
-/// What everything but some parts takes, over the time with everything fixed.
+/// Compares steps in which all but some parts are fixed with the one in which everything is.
 class Comparison {
  public:
   explicit Comparison(const JobSteps& job)

@@ -1,4 +1,4 @@
-// Which kinds of ops a schedule has.
+// The kinds of ops that a schedule has.
 #pragma once
 
 #include <vector>

@@ -14,7 +14,7 @@
 
 namespace bubblescope::inline sim {
 
-/// Which lists `convert` writes; by default those of the current release.
+/// The lists that `convert` writes; by default those of the current release.
 struct PytorchListOptions {
   PytorchRelease release = PytorchRelease::kFrom215;
   Lowering posting = Lowering::kAsap;

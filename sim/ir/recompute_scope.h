@@ -1,4 +1,4 @@
-// What is recomputed before a backward.
+// The part of a forward that is recomputed before its backward.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace bubblescope::inline sim {
 
-/// Which part of a stage's forward is recomputed before its backward instead of being saved.
+/// The part of a stage's forward that is recomputed before its backward instead of being saved.
 enum class Recompute : std::uint8_t {
   kNone,       ///< nothing: the forward saves all activations
   kSelective,  ///< the core of attention, which is large and cheap to recompute

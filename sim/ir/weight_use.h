@@ -6,7 +6,7 @@
 
 namespace bubblescope::inline sim {
 
-/// Which versions of its stage's weights an op reads and writes. Version 0 exists at the start;
+/// The versions of its stage's weights that an op reads and writes. Version 0 exists at the start;
 /// each update creates the next one.
 struct WeightUse {
   std::int32_t read = 0;

@@ -49,7 +49,7 @@ struct ModelOnDevices {
   Bytes reserved_memory = 0;              ///< device memory reserved for what is not counted
   /// [microbatch]: the tokens of its sequences; empty: all have parallel.sequence.
   std::vector<std::int64_t> sequence_lengths = {};
-  /// What a user changed and no published run had: "--assume cast_bytes", "a slow rank".
+  /// Choices of the user that no published run had: "--assume cast_bytes", "a slow rank".
   std::vector<std::string> replaced = {};
 
   std::optional<PartsOfModel> parts = {};  ///< nullopt: ops are whole

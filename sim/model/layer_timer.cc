@@ -54,7 +54,7 @@ double LayerTimer::measured_ratio(const GemmShape& shape) const {
                            [this](const GemmShape& each) { return gemm_time(1, each) / 1e9; });
 }
 
-/// What was measured in 16 bits holds for 8-bit GEMMs as well, beside their gain.
+/// Rates that were measured in 16 bits hold for 8-bit GEMMs as well, beside their gain.
 PhaseTimes LayerTimer::gemm_phases(double gain, const GemmShape& shape) const {
   const double time = gemm_time(gain, shape) * on_.assumptions.slowdown;
   if (on_.gpu.kernels.gemms.empty()) return {time, time, time};

@@ -91,7 +91,7 @@ LayerPartTimes estimate_layer_parts(const ModelOnDevices& on, std::int64_t layer
   return parts;
 }
 
-/// What a stage has beside its layers, in nanoseconds.
+/// The work of a stage beside its layers, in nanoseconds.
 struct BesideLayers {
   PhaseTimes embedding;
   PhaseTimes head;  ///< with the multi-token predictions

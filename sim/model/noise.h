@@ -78,7 +78,7 @@ class FactorTable {
   std::vector<double> entries_;  ///< 256 entries
 };
 
-/// Which durations of a Program are noisy, and how. Refers to the Program and the durations.
+/// Draws the noisy durations of a Program. Refers to the Program and the durations.
 class NoiseModel {
  public:
   /// `byte_times` comes from price_bytes(); empty: all 0. Throws Error if a step could get too

@@ -65,7 +65,7 @@ class DeviceLoads {
   std::vector<StageLoads> loads_;
 };
 
-/// What a stage takes without layers, or as many of them as the table counts for.
+/// The time of a stage without layers, or of as many of them as the table counts for.
 double table_time(const StageLoads& loads, std::int32_t stage, std::optional<double> layers) {
   return layers ? *layers * loads.layer_time() : total(loads.load(stage, 0, 0).times);
 }

@@ -31,7 +31,7 @@ struct StageLoad {
   void add(const LayerKind& kind, std::int64_t count);
 };
 
-/// Which layers each stage holds, and their total cost and memory. Refers to the ModelOnDevices.
+/// The layers that each stage holds, their total cost and memory. Refers to the ModelOnDevices.
 class StageLoads {
  public:
   /// Layers are split so that the slowest stage is as fast as possible, or as

@@ -91,7 +91,7 @@ enum class Detail : std::uint8_t {
   kFull,            ///< all of it
 };
 
-/// What a prediction takes as its caller gives it, whatever the schedule and the costs.
+/// The inputs of a prediction that depend neither on the schedule nor on the costs.
 struct StepConditions {
   Injections injections = {};        ///< faults whose delays are added
   std::vector<Nanos> arrivals = {};  ///< [microbatch], from the step's start; empty: all at 0

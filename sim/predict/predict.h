@@ -19,7 +19,7 @@
 
 namespace bubblescope::inline sim {
 
-/// What a prediction adds to a schedule and its Program.
+/// The values that a prediction adds to a schedule and its Program.
 struct PredictedStep {
   Models models = {};
   Timing timing = {};  ///< with injected delays and slow ranks

@@ -1,4 +1,4 @@
-// What-if: a rank of one replica of a data-parallel job dies, and its micro-batches go to the same
+// A what-if: a rank of one replica of a data-parallel job dies; its micro-batches go to the same
 // rank of the other replicas (sim/predict/lose_rank.h). Answers what the next steps cost, and the
 // step in which it dies.
 #pragma once

@@ -5,7 +5,7 @@
 
 namespace bubblescope::inline sim {
 
-/// Which of the ops that are ready a rank runs next. Ties go to the op that is earlier in its
+/// The op that a rank runs next, of those that are ready. Ties go to the op that is earlier in its
 /// order.
 enum class ReadyPriority : std::uint8_t {
   kOrder,     ///< the one that is first in the rank's order

@@ -30,7 +30,7 @@ window.seenErrors = [];
 addEventListener('error', (event) => seenErrors.push(String(event.message)));
 addEventListener('securitypolicyviolation', (event) => seenErrors.push('refused: ' + event.blockedURI));
 </script>"""
-# What a user does, as events; every answer is a fact to be checked below.
+# Events as a user causes them; every answer is a fact to be checked below.
 ASK = """<script>
 addEventListener('load', () => {
   const seen = {};

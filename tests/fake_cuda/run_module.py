@@ -66,7 +66,7 @@ SEEDS = ("1", "2")  # orders in which the device takes what nothing holds back
 WORDS = {"cudaMalloc": "out of memory", "cudaHostAlloc": "pinned memory", "cudaLaunchKernel": "the launch of",
          "cudaGetLastError": "the launch of", "task": "cuda"}
 ACTIVITY = os.path.join(tempfile.gettempdir(), f"activity-{os.getpid()}.csv")
-# Which run makes which calls; each of its calls fails once at its first and once at its last time.
+# Runs that together make all calls; each of their calls fails once at its first and once at its last time.
 FAILING = [
     ("spinning in a graph", ["1f1b", "--pp", "2", "-m", "2", "--graph", *SPIN], {}),
     ("training", ["1f1b", "--pp", "2", "-m", "2", "--no-verify", "--offload", "1", *MODEL], {}),
@@ -216,7 +216,7 @@ def count_calls(program, module, arguments, settings):
 
 
 def judge(call, end):
-    """What is wrong with the end of a run in which a call failed; None: nothing."""
+    """Says what is wrong with the end of a run in which a call failed; None: nothing."""
     if "fake CUDA:" in end.stderr:
         return "misuses CUDA, or leaves something behind"
     if any(word in call for word in RELEASES) and end.returncode == 0:

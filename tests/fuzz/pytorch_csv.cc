@@ -15,7 +15,7 @@ namespace {
 
 using namespace bubblescope;
 
-/// Which compute-only files leave out.
+/// Compute-only files leave collectives out.
 bool has_collectives(const Schedule& schedule) {
   for (const RankOrder& cells : schedule.posted)
     for (const Op& op : cells)

@@ -26,7 +26,7 @@ def run(*arguments):
 
 
 def error_of(costs, *schedule):
-    """What the prediction of a step is off by, as a fraction."""
+    """Returns by which fraction the prediction of a step is off."""
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(costs, file)
         file.flush()

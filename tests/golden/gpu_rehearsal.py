@@ -26,7 +26,7 @@ def run(*command, **environment):
 
 
 def processor_time():
-    """Of all children so far; unlike the time that passes, it does not depend on who else uses the machine."""
+    """Returns the processor time of all children so far, which does not depend on who else uses the machine."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

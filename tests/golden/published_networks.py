@@ -40,7 +40,7 @@ def gpipe_activations(program, published):
     inputs = 32 * 1024 * 2048 * 4 / 2**30
 
     def gib(devices, layers, per_layer):
-        """Of all devices: each keeps the inputs of the whole batch, and one micro-batch (of 32) of its layers."""
+        """Sums over all devices: each keeps the inputs of the whole batch, and one micro-batch (of 32) of its layers."""
         kept = round(per_layer * layers / devices * 2**30)
         stage = {
             'forward': '2ms',

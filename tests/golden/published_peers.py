@@ -19,7 +19,7 @@ MEGATRON = {
     'megatron-530b': (105, 128, 20480),
     'megatron-1t': (128, 160, 25600),
 }
-# What this script printed, 2026-11: of each source the runs, and the median, the signed median, the mean and the worst
+# This script printed, 2026-11: of each source the runs, and the median, the signed median, the mean and the worst
 # error. It refuses one run, of which it says that its memory is too small.
 LLM_ANALYSIS = {
     'arXiv 2205.05198, 2201.11990': (11, 0.140, 0.037, 0.146, -0.27),

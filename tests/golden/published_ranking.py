@@ -28,7 +28,7 @@ def loss_of_best(runs):
 
 
 def pairs_of(runs):
-    """Of the pairs that were measured apart, how many are in the measured order, and how many there are."""
+    """Counts the pairs that were measured apart: those in the measured order, and all."""
     right = total = 0
     for at, one in enumerate(runs):
         for other in runs[at + 1 :]:

@@ -1,4 +1,4 @@
-"""What predictions of published measurements share: the program that predicts, and the cells of a source."""
+"""Serves predictions of published measurements: the program that predicts, and the cells of a source."""
 
 import json
 import re

@@ -21,12 +21,12 @@ import threading
 
 import published_runs
 
-# Of the medians of absolute errors: their mean over sources, and any source's.
+# Limits of the medians of absolute errors: their mean over sources, and any source's.
 LIMITS = (0.06, 0.12)
-# Of peaks of memory: any source's median, and the worst run, which kept all logits of its last stage (docs/models.md).
+# Limits for peaks of memory: any source's median, and the worst run, which kept all logits of its last stage (docs/models.md).
 MEMORY_LIMITS = (0.05, 0.20)
 
-# What the program knew of runtimes before it had --runtime: the flags of a framework's user then.
+# Before it had --runtime, the program knew runtimes only by the flags that a framework's user gave.
 OLD_RUNTIMES = {'megatron-2021': ['--message-exposed', 1, '--accumulation-bytes', 12, '--zero', 0]}
 
 
@@ -42,7 +42,7 @@ def model_file(model, folder):
 
 
 def groups_of(run):
-    """What an assumption may be limited to: a runtime, a generation of devices, models with experts."""
+    """Returns what an assumption may be limited to: a runtime, a generation of devices, models with experts."""
     generation = {'a': 'ampere', 'h': 'hopper', 'b': 'blackwell', 'g': 'blackwell'}[run['device'][0]]
     return {'all', run['runtime'], generation, run['device'], run['kind'], run['precision']}
 
@@ -139,7 +139,7 @@ def memory_section(results):
 
 
 def find_breaches(rows):
-    """What is above its limit, or refused, in a sentence each."""
+    """Lists what is above its limit, or refused, in a sentence each."""
     medians = [row['median'] for row in rows if row['median'] is not None]
     found = [f"{row['source']}: {row['refused']} runs refused" for row in rows if row['refused']]
     if statistics.mean(medians) > LIMITS[0]:

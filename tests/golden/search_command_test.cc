@@ -99,8 +99,8 @@ TEST(SearchCommand, CapsInBytesAreEachRanksOwn) {
       << refused.output;
 }
 
-// What fits into less memory fits into more. Ranks hold 17.8 GiB each of weights and states, and
-// the first and the last one also an embedding.
+// A step that fits into less memory fits into more. Ranks hold 17.8 GiB each of weights and states,
+// and the first and the last one also an embedding.
 TEST(SearchCommand, MoreBytesNeverMakeALongerStep) {
   const std::string flags = "search --pp 4 -m 8 --model llama3-8b --effort 300000 --cap ";
   std::int64_t shortest = 0;

@@ -73,7 +73,7 @@ def columns(text):
 
 
 def on_terminal(command, width):
-    """What the command prints to a terminal of this width."""
+    """Returns what the command prints to a terminal of this width."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack('HHHH', 24, width, 0, 0))
     process = subprocess.Popen(command, stdout=slave, stderr=subprocess.PIPE)

@@ -31,7 +31,7 @@ def limit_memory(sanitized=False):
 
 
 def listing(folder):
-    """What lies in a folder: name -> kind, rights and content."""
+    """Lists a folder: name -> kind, rights and content."""
     found = {}
     for name in os.listdir(folder):
         path = os.path.join(folder, name)
@@ -91,7 +91,7 @@ def absurd_number(value, key=""):
 
 
 def absurd_output(words, out):
-    """What is wrong with the results of a command that succeeded."""
+    """Says what is wrong with the results of a command that succeeded."""
     text = out.decode("utf-8", "replace")
     if "--format" in words and words[words.index("--format") + 1] == "json":
         try:
@@ -106,7 +106,7 @@ def absurd_output(words, out):
 
 
 def faults(binary, words, folder, scratch):
-    """What a command did that no command may do, in words."""
+    """Runs a command; says in words what it did that no command may do."""
     out, err = os.path.join(scratch, "out"), os.path.join(scratch, "err")
     before = listing(folder)
     status, used, seconds = start(binary, words, folder, out, err)

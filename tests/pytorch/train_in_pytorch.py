@@ -231,7 +231,7 @@ def free_port():
 
 
 def prepare(options, schedule, folder):
-    """What our executor trains, and the files that PyTorch is to follow."""
+    """Trains in our executor, and writes the files that PyTorch is to follow."""
     chunks = [] if schedule in ONE_CHUNK else ["--vpp", str(options.chunks)]
     profile = ["--profile", "pytorch-2.15"] if schedule in PROFILED else []
     shape = [schedule, "--pp", str(options.ranks), *chunks, "-m", str(options.microbatches), *profile]

@@ -39,7 +39,7 @@ class Instance:
         return self.ranks - 1 - place if back else place
 
     def latency(self, sender, receiver):
-        """Of a message between the ranks of two stages; none if they are the same."""
+        """Returns the time of a message between the ranks of two stages; 0 if they are the same."""
         ranks = self.rank_of(sender), self.rank_of(receiver)
         return 0 if ranks[0] == ranks[1] else self.links.get(ranks, self.message)
 

@@ -50,7 +50,7 @@ INCLUDE = re.compile(r'^#include [<"]([^>"]+)[>"]', re.MULTILINE)
 COMMENT = re.compile(r'//[^\n]*|"(?:\\.|[^"\\\n])*"')
 
 
-# What a folder's files may include, apart from the folder itself, as check_layers.py says in detail.
+# The folders that a folder's files may include, apart from the folder itself, as check_layers.py says in detail.
 VISIBLE = {
     "schedules": ["sim"],
     "traces": ["sim"],
@@ -61,7 +61,7 @@ VISIBLE = {
 OWN_INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 WORD = re.compile(r"[A-Za-z_]\w*")
 TEST_NAMES = re.compile(r"\b(?:TEST(?:_[FP])?|INSTANTIATE_TEST_SUITE_P)\([^)]*\)|\btesting::\w+")
-# What a header offers: types and constants, and functions, whose names begin a line with their result.
+# The names that a header offers: types and constants, and functions, whose names begin a line with their result.
 OFFERED = re.compile(
     r"^(?:(?:struct|class|enum class|enum|using) (\w+)\b|(?:inline )?constexpr [\w:<>, ]+?(k[A-Z]\w*))", re.MULTILINE
 )
@@ -69,7 +69,7 @@ OFFERED_FUNCTION = re.compile(
     r"^(?!(?:using|namespace|struct|class|enum|template|return|typedef)\b|#)[A-Za-z_][\w:<>,&*\s]*?[\s&*>](\w+)\(", re.MULTILINE
 )
 CALL = re.compile(r"(?<![\w.>:])(?:(?:sim|schedules|traces|exec|tools|bubblescope)::)*(\w+)\(")
-# What a file declares itself, at any depth: types, functions, variables, parameters, enumerators.
+# The names that a file declares itself, at any depth: types, functions, variables, parameters, enumerators.
 DECLARED = re.compile(
     r"\b(?:struct|class|typename|enum class|enum|using|union|constexpr [\w:]+)\s*(?:\.\.\.)?\s*(\w+)"
     r"|\b(?!return\b|else\b|throw\b|case\b)\w+>?[&*]?\s+[&*]?(\w+)(?:[(){;,]| =)|\(\*(\w+)\)|(k[A-Z]\w*)\s*[,}=]|\b(\w+)\(\w+\) \{"

@@ -17,7 +17,7 @@ namespace bubblescope::tests {
 /// entry also holds for more. Empty: no contention.
 using SlowdownLaw = std::vector<double>;
 
-/// What a device does besides its work.
+/// The time that a device takes besides its work.
 struct DeviceTraits {
   double nanos_per_record = 0;  ///< on a stream, behind every event that it records
   double nanos_per_wait = 0;    ///< on a stream, behind every event that it waits for

@@ -69,7 +69,7 @@ TEST(SavedActivations, OfDeepSeeksSelectiveRecomputationAreInBytes) {
   EXPECT_EQ(estimate_layer_memory(on.model, on.parallel, 60).forward, 4096 * token);
 }
 
-// Of Llama 3 8B torchtitan saves, in 16 bits: the inputs of two norms, queries, values, the gate
+// For Llama 3 8B torchtitan saves, in 16 bits: the inputs of two norms, queries, values, the gate
 // and the core's output with its 32-bit sums.
 TEST(SavedActivations, OfEverySecondProductAreHalf) {
   ModelOnDevices on = on_devices("llama3-8b", "h100");

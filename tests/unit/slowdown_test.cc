@@ -100,7 +100,7 @@ TEST(Slowdown, StepsAreComparedWithTheMeanStep) {
             (std::vector<std::vector<double>>{{60.0 / 80, 60.0 / 80}, {90.0 / 80, 90.0 / 80}}));
 }
 
-// Of the time outside the ops, the reduction's own 10 would be saved.
+// The reduction's own 10 would be saved from the time outside the ops.
 TEST(Slowdown, IncludesTheWorksAroundTheOps) {
   constexpr Nanos kMs = 1'000'000;
   const Recorded one = recorded(10 * kMs, 30 * kMs, 20 * kMs, 20 * kMs);

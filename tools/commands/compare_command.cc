@@ -135,7 +135,7 @@ void warn_of_model_sizes(const std::vector<ComparedRow>& rows, const PredictOpti
       by_stages.rbegin()->first);
 }
 
-/// What "vs best" compares where shapes differ.
+/// Says what "vs best" compares where shapes differ.
 std::string describe_shapes(const std::vector<ComparedRow>& rows) {
   if (!differ_in_microbatches(rows)) return "";
   const auto uses_model = [](const ComparedRow& row) { return find_row_fit(row).has_value(); };

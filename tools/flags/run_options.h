@@ -42,7 +42,7 @@ void choose_measured_work(const CommandFlags& app, RunOptions& options);
 /// The largest size of a transformer that trains.
 inline constexpr std::int32_t kMaxTrainedSize = 1 << 20;
 
-/// Which flags of a run a command adds.
+/// The flags of a run that a command adds.
 struct RunFlags {
   /// --seq-length, --micro-batch-size and --precision; false where a model shares them.
   bool has_sizes = true;

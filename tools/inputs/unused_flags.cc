@@ -11,7 +11,7 @@ namespace bubblescope::tools {
 
 namespace {
 
-/// What is in any of the steps.
+/// The kinds of ops and features that occur in any of the steps.
 struct Contents {
   std::array<bool, kOpKinds> kinds{};
   bool pairs = false;

@@ -1,4 +1,4 @@
-// What-if sweeps: schedules and shapes under the cost flags, without a model.
+// Sweeps without a model: schedules and shapes under the cost flags.
 #pragma once
 
 #include <cstddef>

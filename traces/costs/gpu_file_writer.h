@@ -9,7 +9,7 @@
 
 namespace bubblescope::traces {
 
-/// What was measured on a device. The rest comes from a preset.
+/// The measurements of a device. The rest comes from a preset.
 struct MeasuredGpu {
   std::string like;         ///< the preset's name
   std::string measured_on;  ///< a description of the device, for people

@@ -1,4 +1,4 @@
-// What contradicts itself in a profile of PyTorch. Its parts depend on each other, so that events
+// Finds contradictions within a profile of PyTorch. Its parts depend on each other, so that events
 // which are lost, renamed or moved show:
 //
 //   Ev Idx 7 8 9 11 12         the host's events are numbered in order of time, without gaps

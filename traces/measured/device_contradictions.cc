@@ -28,7 +28,7 @@ constexpr double kMaxStray = 0.01;
 /// The share of the ops' time in which their device may stand still although work was launched,
 /// beyond what is usual for ops of their kind.
 constexpr double kMaxStill = 0.01;
-/// What is usual for a kind of op may be up to this share.
+/// A standstill that is usual for a kind of op may be up to this share.
 constexpr double kMaxUsuallyStill = 0.1;
 
 /// A kernel with the launch that led to it.

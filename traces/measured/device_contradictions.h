@@ -1,4 +1,4 @@
-// What contradicts itself between launches and kernels, in recordings of any profiler.
+// Finds contradictions between launches and kernels, in recordings of any profiler.
 //
 //   cudaLaunchKernel ---> kernel         a launch has a kernel, and a kernel a launch before it
 //   |kernel||kernel|   |kernel|          kernels of a stream do not overlap, and begin as soon as

@@ -135,7 +135,7 @@ std::optional<NamedOp> zero_bubble(std::string_view name) {
 /// "PP:0F3, op_id = 11" without what emit_nvtx appended.
 std::string_view without_suffix(std::string_view name) { return name.substr(0, name.find(", ")); }
 
-/// What a method or an instruction of DeepSpeed's pipeline engine runs.
+/// Returns the kind of op that a method or an instruction of DeepSpeed's pipeline engine runs.
 std::optional<OpKind> find_pipeline_call(std::string_view name) {
   constexpr std::string_view kPrefix = "_exec_";
   for (const Word& word : kInstructions)

@@ -6,7 +6,7 @@
 
 namespace bubblescope::traces {
 
-/// What is known of the numbers without keeping them.
+/// A summary of the numbers, which are not kept.
 struct RunningNumbers {
   std::int64_t count = 0;
   std::int64_t largest = -1;

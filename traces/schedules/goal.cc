@@ -34,7 +34,7 @@ namespace bubblescope::traces {
 
 namespace {
 
-/// Which cpus of a rank there are.
+/// The number of cpus that a rank has.
 enum class Cpus : std::uint8_t { kSeveral, kOne };
 
 constexpr int kMessageCpu = 1;

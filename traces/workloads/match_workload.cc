@@ -128,7 +128,7 @@ class Matcher {
     return true;
   }
 
-  /// Which of these receives takes which send depends on times; their numbers must agree.
+  /// Times decide which send such a receive takes, so only their numbers must agree.
   void count_any_receives() {
     for (const auto& [rank, receives] : any_receives_) {
       const std::size_t sends = any_sends_[rank];

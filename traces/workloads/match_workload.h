@@ -1,4 +1,4 @@
-// Which jobs of different ranks belong together.
+// Finds the jobs of different ranks that belong together.
 #pragma once
 
 #include <compare>

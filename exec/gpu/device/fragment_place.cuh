@@ -1,4 +1,4 @@
-// Which rows of queries, keys and values a block and its threads work on, and where they lie.
+// The rows of queries, keys and values that a block and its threads work on, and where they lie.
 #pragma once
 
 #include "exec/gpu/device/fragment_tiles.cuh"

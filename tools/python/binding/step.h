@@ -17,7 +17,7 @@ namespace bubblescope::tools {
 struct PythonStep {
   std::shared_ptr<const TimedStep> timed;
   Problems problems;  ///< ranks over their cap
-  /// What all ops follow from; null where `timed` has them.
+  /// The options from which all ops follow; null where `timed` has them.
   std::shared_ptr<const PredictOptions> options;
 };
 

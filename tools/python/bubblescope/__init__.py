@@ -1,4 +1,4 @@
-"""What a pipeline schedule costs, where its bubbles come from, and whether it can deadlock.
+"""Tells what a pipeline schedule costs, where its bubbles come from, and whether it can deadlock.
 
 >>> import bubblescope as bs
 >>> s = bs.schedule("1f1b", pp=4, m=8)

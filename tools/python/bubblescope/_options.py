@@ -10,7 +10,7 @@ File = Union[str, "os.PathLike[str]"]
 
 
 class Shape(TypedDict, total=False):
-    """What decides which ops there are."""
+    """The options that decide which ops there are."""
 
     pp: int
     m: int
@@ -29,7 +29,7 @@ class Shape(TypedDict, total=False):
 
 
 class Costs(Shape, total=False):
-    """What decides how long they take, and what they hold."""
+    """The options that decide how long ops take, and what they hold."""
 
     f: Duration
     i: Duration

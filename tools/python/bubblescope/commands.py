@@ -90,7 +90,7 @@ class Search:
         self.schedule = schedule
         self._costs = costs
         self.value: int = found["value_ns"]
-        """What was minimized, of this schedule, in nanoseconds."""
+        """The time of this schedule that was minimized, in nanoseconds."""
         self.bound: int = found["bound_ns"]
         """No schedule within the limits is better."""
         self.proved_optimal: bool = found["proved_optimal"]
@@ -153,7 +153,7 @@ class Analysis:
 
     @property
     def causes(self) -> list[dict[str, Any]]:
-        """What makes steps long, the largest first."""
+        """Returns the causes that make steps long, the largest first."""
         return self.json["causes"] or []
 
     def df(self) -> pandas.DataFrame:

@@ -40,7 +40,7 @@ def _problem(entry: dict[str, Any]) -> Problem:
 
 
 class Check:
-    """What ``check`` found. It is true where the schedule is legal and keeps within its cap.
+    """The result of ``check``. It is true where the schedule is legal and keeps within its cap.
 
     >>> import bubblescope as bs
     >>> found = bs.check(bs.Schedule(["0F0 0B0 0F1 0B1", "1F1 1B1 1F0 1B0"]))

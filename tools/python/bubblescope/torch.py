@@ -80,7 +80,7 @@ def make_runtime(modules: Mapping[int, torch.nn.Module], schedule: Schedule, *, 
 
 
 class Run:
-    """What ``run`` measured. On ranks other than 0, only the losses are there."""
+    """The measurements of ``run``. On ranks other than 0, only the losses are there."""
 
     def __init__(self, losses: list[float], analysis: Analysis | None, prediction: Report | None) -> None:
         self.losses = losses

@@ -77,26 +77,27 @@ FAILING = [
 RELEASES = ("Free", "Destroy")  # what fails then is tried, and nobody can do more
 
 
-def run(program, module, arguments, settings, command="run"):
+def run(program, module, arguments, settings, command="run", by_default=False):
     environment = {**os.environ, "BUBBLESCOPE_CUDA_MODULE": module,
                    **{f"BUBBLESCOPE_FAKE_CUDA_{name}": value for name, value in settings.items()}}
     try:
         verb = [] if arguments[0] == "calibrate" else [command]
-        plain = ["--no-graph"] if "transformer" in arguments and "--graph" not in arguments else []  # both are tried
+        trains_plain = "transformer" in arguments and "--graph" not in arguments and not by_default
+        plain = ["--no-graph"] if trains_plain else []  # both are tried
         return subprocess.run([program, *verb, *arguments, *plain, "--backend", "cuda"], env=environment, text=True,
                               capture_output=True, timeout=LIMIT)
     except subprocess.TimeoutExpired:
         return subprocess.CompletedProcess([], -1, "", f"it hangs: no end after {LIMIT} s")
 
 
-def run_together(program, module, graph):
+def run_together(program, module, graph, settings=None, by_default=False):
     """Three schedules that exist on the device at once, and take turns."""
     stage = {"forward": 1, "backward": 2, "input_grad": 1, "weight_grad": 1}
     with tempfile.NamedTemporaryFile("w", suffix=".json") as costs:
         json.dump({"format": "bubblescope-costs/1", "stages": [stage, stage]}, costs)
         costs.flush()
-        return run(program, module, ["gpipe,1f1b,zb-h1", "--pp", "2", "-m", "4", *MODEL, *graph, "--costs", costs.name], {},
-                   "compare")
+        arguments = ["gpipe,1f1b,zb-h1", "--pp", "2", "-m", "4", *MODEL, *graph, "--costs", costs.name]
+        return run(program, module, arguments, settings or {}, "compare", by_default)
 
 
 def report(name, arguments, settings, problem, end):
@@ -229,8 +230,30 @@ def judge(call, end):
     return None if named else "does not name the call"
 
 
-def try_failures(program, module):
+GRAPH_CALLS = ("cudaStreamBeginCapture", "cudaStreamEndCapture", "cudaGraphInstantiate", "cudaGraphLaunch")
+
+
+def try_without_graph(program, module):
+    """A training whose steps cannot become graphs runs without, unless a graph was asked for."""
     faults = 0
+    one = ["1f1b", "--pp", "2", "-m", "2", *MODEL]
+    for call in GRAPH_CALLS:
+        fail = {"FAIL": f"{call}:1"}
+        end = run(program, module, one, fail, by_default=True)
+        if (end.returncode != 0 or "fake CUDA:" in end.stderr or "equal the serial reference" not in end.stdout
+                or "steps cannot be graphs here" not in end.stderr or call not in end.stderr):
+            faults += report("a graph that fails", one, fail, "does not run without it", end)
+        end = run(program, module, [*one, "--graph"], fail)
+        if end.returncode != 3 or "fake CUDA:" in end.stderr or "--no-graph launches" not in end.stderr:
+            faults += report("a graph that was asked for", one, fail, "does not fail as it should", end)
+    end = run_together(program, module, [], {"FAIL": "cudaStreamEndCapture:2"}, by_default=True)
+    if end.returncode != 0 or "fake CUDA:" in end.stderr or end.stdout.count("equal the serial reference") != 3:
+        faults += report("three schedules, of which one has no graph", [], {}, "do not run without", end)
+    return faults
+
+
+def try_failures(program, module):
+    faults = try_without_graph(program, module)
     seen = set()
     for name, arguments, settings in FAILING:
         calls = count_calls(program, module, arguments, settings)

@@ -10,6 +10,7 @@
 #include "exec/gpu/host/gpu_environment.h"
 #include "tools/command.h"
 #include "tools/commands/measured_job.h"
+#include "tools/print.h"
 
 namespace bubblescope::tools {
 
@@ -92,8 +93,21 @@ exec::Job start_job(const ValidSchedule& schedule, const Program& program, const
   return exec::find_backend(run.backend).start(request, make_backend_request({}, context));
 }
 
-Measurement measure(const ValidSchedule& schedule, const Program& program,
-                    const RunContext& context) {
+std::optional<RunOptions> without_graph(const RunOptions& run, const Measurement& measurement) {
+  // A run that saves checkpoints cannot begin again in the same folder.
+  if (!measurement.failed_as_graph || run.device.graph || !run.checkpoints.folder.empty())
+    return std::nullopt;
+  print_message("bubblescope: steps cannot be graphs here, so they run again without: {}\n",
+                measurement.breakdown->message);
+  RunOptions plain = run;
+  plain.no_graph = true;
+  return plain;
+}
+
+namespace {
+
+Measurement measure_once(const ValidSchedule& schedule, const Program& program,
+                         const RunContext& context) {
   MeasuredJob job(schedule, program, context);
   exec::SerialReferences references;
   const std::int32_t total = context.run.warmup + context.run.steps;
@@ -108,6 +122,16 @@ Measurement measure(const ValidSchedule& schedule, const Program& program,
   }
   Measurement measurement = std::move(job).finish(&references);
   if (checkpoints) measurement.checkpoints = checkpoints->report();
+  return measurement;
+}
+
+}  // namespace
+
+Measurement measure(const ValidSchedule& schedule, const Program& program,
+                    const RunContext& context) {
+  Measurement measurement = measure_once(schedule, program, context);
+  if (const std::optional<RunOptions> plain = without_graph(context.run, measurement))
+    return measure_once(schedule, program, {context.options, *plain, context.processes});
   return measurement;
 }
 

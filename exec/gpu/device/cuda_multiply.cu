@@ -249,7 +249,7 @@ const char* expect_chosen(const BlasLtHandle& with, const PlanKey& key, const Bu
   return store_error("a GEMM of " + std::to_string(p.rows) + " x " + std::to_string(p.k) + " by " +
                      std::to_string(p.k) + " x " + std::to_string(p.columns) +
                      " occurs for the first time while a graph is captured, so that its algorithm "
-                     "would be chosen in the capture; give `no_graph`");
+                     "would be chosen in the capture");
 }
 
 /// Looks a plan up only if the GEMM does not follow the one that it followed before.

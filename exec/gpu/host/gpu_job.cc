@@ -43,6 +43,7 @@ class GpuBackend : public Backend {
 
   const GpuMachine& machine() const { return machine_; }
   std::string describe() const { return machine_.describe() + step_->describe_limits(); }
+  bool failed_as_graph() const { return step_->failed_as_graph(); }
   GpuTraining* training() { return training_ ? &*training_ : nullptr; }
   void finish_step() {
     training_->finish_step([this](InstructionId id) { return step_->span_of(id); });
@@ -77,6 +78,7 @@ Job start_gpu_job(const BubblescopeGpu& calls, const JobRequest& job, BackendReq
   started.device = backend->describe();
   started.buses = backend->machine().buses();
   started.ranks_per_device = backend->machine().ranks_per_device();
+  started.failed_as_graph = [on = backend.get()] { return on->failed_as_graph(); };
   if (job.device.activity)
     started.activity = [&calls](std::int64_t step, const Timeline& timeline) {
       return activity_of_step(read_activity(calls), step, timeline);

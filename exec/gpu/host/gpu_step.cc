@@ -127,12 +127,14 @@ void GpuStep::enqueue_one(InstructionId id) {
 
 /// The graph waits for the zero events of all devices, so that no instruction starts before them.
 void GpuStep::launch_graph() {
+  failed_as_graph_ = true;
   if (!graph_) graph_ = lanes_.capture(progress_.ids(), work_.enqueue);
   const GpuRuntime& gpu = machine_.gpu();
   start_.hold_back();
   for (const GpuHandle& zero : start_.zero_events()) gpu.wait(lanes_.launch_stream(), zero);
   gpu.launch_graph(graph_, lanes_.launch_stream());
   gpu.record(graph_end_, lanes_.launch_stream());
+  failed_as_graph_ = false;
 }
 
 void GpuStep::begin_with_others() {

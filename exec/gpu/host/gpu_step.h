@@ -57,6 +57,9 @@ class GpuStep {
   /// When an instruction ran in the last step; empty if it did not.
   std::optional<Span> span_of(InstructionId id) const;
 
+  /// Whether the step that has run failed because it could not be captured or launched as a graph.
+  bool failed_as_graph() const { return failed_as_graph_; }
+
   /// The zero event of the first device in the last step.
   const ZeroTime& zero_time() const { return start_.zero_time(); }
 
@@ -88,7 +91,8 @@ class GpuStep {
   std::int64_t steps_ = 0;
   std::string blocking_tool_;  ///< why steps cannot be held back; empty: they can
   bool in_graph_ = false;      ///< this step
-  bool is_broken_ = false;     ///< the device does not answer any more
+  bool failed_as_graph_ = false;
+  bool is_broken_ = false;  ///< the device does not answer any more
   AbortReason reason_ = AbortReason::kNone;
   std::exception_ptr failure_;
   std::int32_t failed_rank_ = 0;

@@ -50,7 +50,9 @@ struct PoolUse {
 /// training are empty.
 struct Job {
   std::unique_ptr<Backend> backend;
-  std::string device;                 ///< description of the device
+  std::string device;  ///< description of the device
+  /// Whether the step that broke down could not become a graph. Empty where steps never do.
+  std::function<bool()> failed_as_graph;
   std::vector<std::string> buses;     ///< PCI addresses of the devices in this process, if any
   std::int32_t ranks_per_device = 1;  ///< neighbouring ranks share a device
   std::int32_t copies = 1;  ///< of the pipeline, trained together; each runs as many micro-batches

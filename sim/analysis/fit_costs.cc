@@ -5,12 +5,13 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "sim/analysis/fit_microbatches.h"
+#include "sim/analysis/waiting_messages.h"
 #include "sim/ir/error.h"
 #include "sim/ir/quantile.h"
+#include "sim/model/stage_kinds.h"
 
 namespace bubblescope::inline sim {
 
@@ -135,21 +136,15 @@ void split_table(FittedCosts& fitted, const FitOptions& options) {
         "input gradient");
 }
 
-/// The times of messages that did not wait until an op of their receiver ended.
+/// The times of messages that did not wait for their receiver.
 std::vector<Nanos> message_times(std::span<const ReplicatedStep> steps) {
   std::vector<Nanos> times;
   for (const ReplicatedStep& replicas : steps)
     for (const ObservedStep& step : replicas) {
-      std::set<std::pair<std::int32_t, Nanos>> ends;
-      step.for_each_compute([&](InstructionId id, const Instruction& one) {
-        ends.emplace(one.rank, step.timeline.end[id]);
-      });
-      for (InstructionId id = 0; id < step.program.size(); ++id) {
-        const Instruction& one = step.program.instructions[id];
-        if (!is_message(one)) continue;
-        const Nanos time = step.duration_of(id);
-        if (time == 0 || !ends.contains({one.peer, step.timeline.end[id]})) times.push_back(time);
-      }
+      const std::vector<bool> waits = find_waiting_messages(step);
+      for (InstructionId id = 0; id < step.program.size(); ++id)
+        if (is_message(step.program.instructions[id]) && !waits[id])
+          times.push_back(step.duration_of(id));
     }
   return times;
 }

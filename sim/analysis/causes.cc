@@ -216,6 +216,7 @@ class CauseFinder {
   void compare(Cause cause, const std::vector<double>& with, const std::vector<double>& without) {
     cause.saves = std::llround(mean_of(with) - mean_of(without));
     if (cause.saves <= 0) return;
+    cause.left = std::llround(mean_of(without));
     std::vector<double> saved;
     for (std::size_t at = 0; at < with.size(); ++at) saved.push_back(with[at] - without[at]);
     cause.saves_p5 = std::llround(quantile(saved, 5));
@@ -282,6 +283,7 @@ std::vector<Cause> find_exposed_works(const SlowdownReport& slowdown) {
     cause.collective = work.name;
     cause.saves = std::accumulate(work.saves.begin(), work.saves.end(), Nanos{0}) /
                   static_cast<Nanos>(work.saves.size());
+    cause.left = slowdown.replayed - cause.saves;
     cause.saves_p5 = quantile(work.saves, 5);
     cause.saves_p95 = quantile(work.saves, 95);
     if (cause.saves > 0) causes.push_back(std::move(cause));

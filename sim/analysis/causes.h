@@ -22,6 +22,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -52,11 +53,12 @@ struct Cause {
   double factor = 1;
   /// Number of steps in which the worker was over 2 % slower; for a drift, the steps before it.
   std::int64_t steps = 0;
-  std::int64_t count = 0;       ///< of pauses, in all steps
-  bool within_ops = false;      ///< whether pauses are long ops, not gaps between ops
-  std::string collective = {};  ///< of communication outside the pipeline; empty: messages
-  Nanos saves = 0;              ///< time saved in the mean step, above 0
-  Nanos saves_p5 = 0;           ///< quantiles over the steps
+  std::int64_t count = 0;          ///< of pauses, in all steps
+  bool within_ops = false;         ///< whether pauses are long ops, not gaps between ops
+  std::string collective = {};     ///< of communication outside the pipeline; empty: messages
+  Nanos saves = 0;                 ///< time saved in the mean step, above 0
+  std::optional<Nanos> left = {};  ///< what the mean replayed step takes without it, if replayed
+  Nanos saves_p5 = 0;              ///< quantiles over the steps
   Nanos saves_p95 = 0;
 };
 

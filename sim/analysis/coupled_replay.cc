@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <set>
-#include <utility>
 
 #include "sim/analysis/replay.h"
 #include "sim/engine/simulate.h"
@@ -13,28 +11,18 @@ namespace bubblescope::inline sim {
 
 namespace {
 
-/// Sets messages that end exactly when an op of their receiver ends to take no time: they waited
-/// for the receiver, and a faster receiver would have taken them sooner.
-void drop_waiting(const ObservedStep& step, Durations& durations) {
-  std::set<std::pair<std::int32_t, Nanos>> ends;
-  step.for_each_compute([&](InstructionId id, const Instruction& one) {
-    ends.emplace(one.rank, step.timeline.end[id]);
-  });
-  for (InstructionId id = 0; id < step.program.size(); ++id) {
-    const Instruction& one = step.program.instructions[id];
-    if (is_message(one) && ends.contains({one.peer, step.timeline.end[id]})) durations[id] = 0;
-  }
-}
-
 /// The durations of a job's instructions. Those of one replica stand in their order.
-Durations with_mended(const JobProgram& job, const std::vector<Durations>& mended) {
+Durations with_mended(const JobProgram& job, const std::vector<Durations>& mended,
+                      Waiting waiting) {
   Durations durations = job.durations;
   std::vector<std::size_t> next(mended.size(), 0);
   for (std::size_t id = 0; id < durations.size(); ++id) {
     const InstructionOwner& owner = job.parts[id];
     if (owner.kind >= kOpKinds) continue;
     const auto replica = static_cast<std::size_t>(owner.replica);
-    durations[id] = mended[replica][next[replica]++];
+    const Nanos duration = mended[replica][next[replica]++];
+    const bool drops = owner.waits_for_receiver && waiting == Waiting::kDropped;
+    durations[id] = drops ? std::min(duration, durations[id]) : duration;
   }
   return durations;
 }
@@ -54,13 +42,8 @@ CoupledSteps::CoupledSteps(std::span<const ReplicatedStep> steps,
 std::vector<double> CoupledSteps::replay(Waiting waiting, const Mend& mend) const {
   std::vector<double> times;
   for (std::size_t at = 0; at < steps_.size(); ++at) {
-    const ReplicatedStep& step = steps_[at];
-    std::vector<Durations> durations = mend(step);
-    if (waiting == Waiting::kDropped)
-      for (std::size_t replica = 0; replica < step.size(); ++replica)
-        drop_waiting(step[replica], durations[replica]);
     const JobProgram& job = programs_[at];
-    const Durations mended = with_mended(job, durations);
+    const Durations mended = with_mended(job, mend(steps_[at]), waiting);
     times.push_back(static_cast<double>(compute_makespan(simulate(job.program, mended))));
   }
   return times;

@@ -16,7 +16,8 @@ namespace bubblescope::inline sim {
 using Durations = std::vector<Nanos>;
 
 /// Whether messages keep the time for which they waited for an op of their receiver to end. Without
-/// it, a receiver that is faster takes them sooner.
+/// it they have their own time (sim/analysis/job_program.h), and a receiver that is faster takes
+/// them sooner.
 enum class Waiting : std::uint8_t { kKept, kDropped };
 
 /// The measured durations of every replica.

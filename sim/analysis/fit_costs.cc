@@ -5,12 +5,13 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "sim/analysis/fit_microbatches.h"
+#include "sim/analysis/waiting_messages.h"
 #include "sim/ir/error.h"
 #include "sim/ir/quantile.h"
+#include "sim/model/stage_kinds.h"
 
 namespace bubblescope::inline sim {
 
@@ -116,6 +117,41 @@ bool split_backwards(std::vector<StageEntry>& stages, double input_part) {
   return any;
 }
 
+/// By how many times a stage takes longer than another, less 1, for every kind of op.
+std::vector<double> find_excess(const StageEntry& stage, const StageEntry& other) {
+  std::vector<double> excess;
+  const auto add = [&](std::optional<Nanos> own, std::optional<Nanos> others) {
+    if (own && others && *others > 0)
+      excess.push_back(static_cast<double>(*own) / static_cast<double>(*others) - 1);
+  };
+  add(stage.forward, std::max<Nanos>(1, other.forward));
+  add(stage.backward, other.backward);
+  add(stage.input_grad, other.input_grad);
+  add(stage.weight_grad, other.weight_grad);
+  return excess;
+}
+
+/// Whether the first and the last stage differ from the others by the same factor in every kind of
+/// op, as heavier layers do. An embedding or a head has ratios of its own. The first stage may lack
+/// its input gradients.
+bool have_heavier_ends(const std::vector<StageEntry>& stages) {
+  constexpr double kNoticed = 0.02;
+  constexpr double kAlike = 0.1;  // of the difference
+  const std::vector<StageEntry> kinds = make_stage_kinds(stages);
+  if (kinds.empty()) return false;
+  bool any = false;
+  for (const StageEntry* end : {&kinds.front(), &kinds.back()}) {
+    const std::vector<double> excess = find_excess(*end, kinds[1]);
+    const auto [least, most] = std::minmax_element(excess.begin(), excess.end());
+    const double noticed =
+        end == &kinds.front() ? excess.front() : std::max(std::abs(*least), std::abs(*most));
+    if (std::abs(noticed) < kNoticed) continue;
+    any = true;
+    if (*most - *least > kAlike * std::abs(*least)) return false;
+  }
+  return any;
+}
+
 /// Splits backwards where that is needed or asked for, in all replicas alike.
 void split_table(FittedCosts& fitted, const FitOptions& options) {
   CostTable& table = fitted.table;
@@ -135,21 +171,15 @@ void split_table(FittedCosts& fitted, const FitOptions& options) {
         "input gradient");
 }
 
-/// The times of messages that did not wait until an op of their receiver ended.
+/// The times of messages that did not wait for their receiver.
 std::vector<Nanos> message_times(std::span<const ReplicatedStep> steps) {
   std::vector<Nanos> times;
   for (const ReplicatedStep& replicas : steps)
     for (const ObservedStep& step : replicas) {
-      std::set<std::pair<std::int32_t, Nanos>> ends;
-      step.for_each_compute([&](InstructionId id, const Instruction& one) {
-        ends.emplace(one.rank, step.timeline.end[id]);
-      });
-      for (InstructionId id = 0; id < step.program.size(); ++id) {
-        const Instruction& one = step.program.instructions[id];
-        if (!is_message(one)) continue;
-        const Nanos time = step.duration_of(id);
-        if (time == 0 || !ends.contains({one.peer, step.timeline.end[id]})) times.push_back(time);
-      }
+      const std::vector<bool> waits = find_waiting_messages(step);
+      for (InstructionId id = 0; id < step.program.size(); ++id)
+        if (is_message(step.program.instructions[id]) && !waits[id])
+          times.push_back(step.duration_of(id));
     }
   return times;
 }
@@ -191,6 +221,7 @@ FittedCosts fit_costs(std::span<const ReplicatedStep> steps, const FitOptions& o
   if (std::vector<Nanos> times = message_times(steps); !times.empty())
     table.message.latency = quantile(std::move(times), 50);
   table.divisible = !options.per_microbatch;
+  table.heavier_ends = table.divisible && have_heavier_ends(table.stages);
   return fitted;
 }
 

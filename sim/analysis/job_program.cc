@@ -2,9 +2,13 @@
 #include "sim/analysis/job_program.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 #include <tuple>
+
+#include "sim/analysis/waiting_messages.h"
+#include "sim/ir/quantile.h"
 
 namespace bubblescope::inline sim {
 
@@ -184,6 +188,7 @@ class JobBuilder {
   void add_pipelines() {
     for (std::size_t at = 0; at < step_.size(); ++at) {
       const Program& program = step_[at].program;
+      const std::vector<bool> waits = find_waiting_messages(step_[at]);
       const InstructionId first = job_.program.size();
       const auto lanes = static_cast<std::uint32_t>(job_.program.lanes.size());
       first_of_replica_.push_back(first);
@@ -197,7 +202,8 @@ class JobBuilder {
         if (const auto gate = gates_.find({at, id}); gate != gates_.end())
           awaited.insert(awaited.end(), gate->second.begin(), gate->second.end());
         add(one, awaited, step_[at].duration_of(id),
-            {static_cast<std::int32_t>(at), one.rank, static_cast<std::uint32_t>(one.op.kind)});
+            {static_cast<std::int32_t>(at), one.rank, static_cast<std::uint32_t>(one.op.kind),
+             waits[id]});
       }
     }
   }
@@ -222,6 +228,22 @@ class JobBuilder {
   std::map<std::pair<std::size_t, InstructionId>, std::vector<InstructionId>> gates_;
   JobProgram job_;
 };
+
+/// Gives messages that waited for their receiver their own time.
+void drop_waiting(std::vector<JobProgram>& programs) {
+  std::array<std::vector<Nanos>, kOpKinds> times;
+  for (const JobProgram& one : programs)
+    for (InstructionId id = 0; id < one.program.size(); ++id)
+      if (one.parts[id].kind < kOpKinds && !one.parts[id].waits_for_receiver)
+        times[one.parts[id].kind].push_back(one.durations[id]);
+  std::array<Nanos, kOpKinds> usual{};
+  for (std::size_t kind = 0; kind < times.size(); ++kind)
+    if (!times[kind].empty()) usual[kind] = quantile(std::move(times[kind]), 50);
+  for (JobProgram& one : programs)
+    for (InstructionId id = 0; id < one.program.size(); ++id)
+      if (one.parts[id].waits_for_receiver)
+        one.durations[id] = std::min(one.durations[id], usual[one.parts[id].kind]);
+}
 
 }  // namespace
 
@@ -248,6 +270,7 @@ std::vector<JobProgram> make_job_programs(std::span<const ReplicatedStep> steps,
     if (!made) return make_job_programs(steps, {}, {});
     programs.push_back(*std::move(made));
   }
+  drop_waiting(programs);
   return programs;
 }
 

@@ -44,8 +44,9 @@ struct OuterWork {
 /// The rank and the kind of the op, work or message that an instruction of a JobProgram is.
 struct InstructionOwner {
   std::int32_t replica = 0;
-  std::int32_t rank = 0;   ///< of a message, its sender
-  std::uint32_t kind = 0;  ///< an OpKind, or kOpKinds plus the index of a work's name
+  std::int32_t rank = 0;            ///< of a message, its sender
+  std::uint32_t kind = 0;           ///< an OpKind, or kOpKinds plus the index of a work's name
+  bool waits_for_receiver = false;  ///< sim/analysis/waiting_messages.h
 };
 
 struct JobProgram {
@@ -65,6 +66,9 @@ std::optional<JobProgram> make_job_program(const ReplicatedStep& step,
 
 /// The Programs of all steps. `works`: per step, what runs besides the ops; empty where that is not
 /// known. Without works if workers run the same collectives in different orders.
+/// A message that waited for its receiver has its own time instead of the measured one: the median
+/// of those of its kind that did not wait, but at most the measured time; 0 where all of them
+/// waited.
 std::vector<JobProgram> make_job_programs(std::span<const ReplicatedStep> steps,
                                           std::span<const std::vector<OuterWork>> works,
                                           std::span<const std::string> names);

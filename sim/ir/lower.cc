@@ -29,9 +29,10 @@ namespace {
 /// found.
 class DataflowLowering {
  public:
-  DataflowLowering(const Schedule& schedule, Overlap overlap)
+  DataflowLowering(const Schedule& schedule, Overlap overlap, bool has_late_results)
       : schedule_(schedule),
         overlap_(overlap),
+        has_late_results_(has_late_results),
         value_index_(schedule),
         after_(schedule, value_index_),
         producer_(value_index_.size(), kNoInstruction),
@@ -69,10 +70,10 @@ class DataflowLowering {
     std::vector<InstructionId> load_before;
   };
 
-  /// In a fused pair both results are available when the second op ends.
+  /// In a fused pair, and where results are late, both are available when the second op ends.
   void find_producers() {
     InstructionId id = 0;
-    const bool fused = overlap_ == Overlap::kFused;
+    const bool fused = overlap_ == Overlap::kFused || has_late_results_;
     for (const RankOrder& ops : schedule_.order)
       for (const Op& op : ops) {
         if (is_copy(op.kind)) expect_offload_target(op);
@@ -192,6 +193,7 @@ class DataflowLowering {
     const bool joint = op.pairing != Pairing::kAlone && overlap_ != Overlap::kSerial;
     const InstructionId first = op.pairing == Pairing::kSecond ? id - 1 : id;
     if (joint && (producer == first || producer == first + 1) && (producer >= waiter)) return;
+    if (has_late_results_ && producer == id) return;  // of the pair's first half, which precedes it
     const std::int32_t rank = schedule_.rank_of(op.stage, op.microbatch);
     const bool local = schedule_.rank_of(value.stage, value.microbatch) == rank;
     draft_.wait_for(local ? producer : message_id({value, producer, id, rank}));
@@ -221,6 +223,7 @@ class DataflowLowering {
 
   const Schedule& schedule_;
   Overlap overlap_;
+  bool has_late_results_;
   ValueIndex value_index_;
   AfterEdges after_;
   std::vector<InstructionId> producer_;
@@ -290,7 +293,11 @@ std::variant<Program, Deadlock> lower_posted(const ValidSchedule& schedule, cons
 }  // namespace
 
 std::variant<Program, Deadlock> lower_by_sorting(const ValidSchedule& schedule, Overlap overlap) {
-  return DataflowLowering(schedule, overlap).run();
+  return DataflowLowering(schedule, overlap, false).run();
+}
+
+std::variant<Program, Deadlock> lower_with_late_results(const ValidSchedule& schedule) {
+  return DataflowLowering(schedule, Overlap::kSerial, true).run();
 }
 
 std::variant<Program, Deadlock> lower(const ValidSchedule& schedule, const LowerOptions& options) {

@@ -1,4 +1,4 @@
-// Two ways to lower to a Program without posts. Both return the same Program.
+// Ways to lower to a Program without posts. The first and the last return the same Program.
 #pragma once
 
 #include <optional>
@@ -11,6 +11,10 @@ namespace bubblescope::inline sim {
 /// Works for every schedule: collects instructions and dependencies, then sorts them topologically
 /// or returns a cycle. Throws Error as lower() does.
 std::variant<Program, Deadlock> lower_by_sorting(const ValidSchedule& schedule, Overlap overlap);
+
+/// The same with Overlap::kSerial, but as runtimes run overlapped pairs that post messages after
+/// the whole pair: what its first op computes leaves when the second one has ended.
+std::variant<Program, Deadlock> lower_with_late_results(const ValidSchedule& schedule);
 
 /// Three times as fast, for schedules of plain compute ops: places each instruction as soon as all
 /// of its dependencies are placed. Empty if the schedule has copies, recomputation, fused forwards,

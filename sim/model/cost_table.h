@@ -83,6 +83,9 @@ struct CostTable {
   Nanos outside_pipeline = 0;
   /// Whether stages may be cut and joined for schedules of another number of stages.
   bool divisible = false;
+  /// Whether the first and the last stage then keep their ratios to the others, because each of
+  /// their layers is heavier.
+  bool heavier_ends = false;
 };
 
 /// Whether values differ by micro-batch or slice.

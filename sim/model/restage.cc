@@ -2,7 +2,10 @@
 #include "sim/model/restage.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+
+#include "sim/model/stage_kinds.h"
 
 namespace bubblescope::inline sim {
 
@@ -76,25 +79,56 @@ void divide_activations(const Stages& from, Stages& to) {
   }
 }
 
-Stages restage(const Stages& from, std::size_t count) {
+/// What is divided besides forwards, full backwards and activations.
+constexpr std::array kMembers{
+    &StageEntry::input_grad,    &StageEntry::weight_grad,         &StageEntry::recompute,
+    &StageEntry::evict,         &StageEntry::selective_recompute, &StageEntry::load,
+    &StageEntry::evict_to_rank, &StageEntry::load_from_rank,      &StageEntry::weight_bytes,
+    &StageEntry::checkpoint,    &StageEntry::selective_checkpoint};
+constexpr std::array kUpdates{&UpdateCost::optimizer, &UpdateCost::reduce_grad,
+                              &UpdateCost::unshard};
+
+Stages spread_evenly(const Stages& from, std::size_t count) {
   Stages to(count);
   divide_part(
       from, to, [](auto& stage) -> auto& { return stage.forward; });
   divide(from, to, full_backward,
          [](StageEntry& stage, std::int64_t share) { stage.backward = share; });
-  for (const auto member :
-       {&StageEntry::input_grad, &StageEntry::weight_grad, &StageEntry::recompute,
-        &StageEntry::selective_recompute, &StageEntry::evict, &StageEntry::load,
-        &StageEntry::evict_to_rank, &StageEntry::load_from_rank, &StageEntry::weight_bytes,
-        &StageEntry::checkpoint, &StageEntry::selective_checkpoint})
-    divide(from, to, member);
-  divide_part(
-      from, to, [](auto& stage) -> auto& { return stage.update.optimizer; });
-  divide_part(
-      from, to, [](auto& stage) -> auto& { return stage.update.reduce_grad; });
-  divide_part(
-      from, to, [](auto& stage) -> auto& { return stage.update.unshard; });
+  for (const auto member : kMembers) divide(from, to, member);
+  for (const auto member : kUpdates)
+    divide_part(
+        from, to, [=](auto& stage) -> auto& { return stage.update.*member; });
   divide_activations(from, to);
+  return to;
+}
+
+/// A stage with so many times the layers.
+StageEntry scale(const StageEntry& stage, double factor) {
+  const auto scaled = [factor](std::int64_t value) {
+    return static_cast<std::int64_t>(std::llround(factor * static_cast<double>(value)));
+  };
+  StageEntry to;
+  to.forward = scaled(stage.forward);
+  if (const auto backward = full_backward(stage)) to.backward = scaled(*backward);
+  for (const auto member : kMembers)
+    if (stage.*member) to.*member = scaled(*(stage.*member));
+  for (const auto member : kUpdates) to.update.*member = scaled(stage.update.*member);
+  if (stage.activation_bytes) {
+    to.activation_bytes = MemoryDelta{scaled(stage.activation_bytes->forward),
+                                      scaled(stage.activation_bytes->input_grad), 0};
+    to.activation_bytes->weight_grad =
+        -to.activation_bytes->forward - to.activation_bytes->input_grad;
+  }
+  return to;
+}
+
+Stages restage(const Stages& from, std::size_t count, bool heavier_ends) {
+  const Stages kinds = heavier_ends && count > 1 ? make_stage_kinds(from) : Stages{};
+  if (kinds.empty()) return spread_evenly(from, count);
+  const double factor = static_cast<double>(from.size()) / static_cast<double>(count);
+  Stages to(count, scale(kinds[1], factor));
+  to.front() = scale(kinds[0], factor);
+  to.back() = scale(kinds[2], factor);
   return to;
 }
 
@@ -111,8 +145,8 @@ CostTable restage(const CostTable& table, const Schedule& schedule) {
   if (!is_restaged(table, schedule)) return table;
   const auto count = static_cast<std::size_t>(schedule.stages_per_pipeline());
   CostTable fitted = table;
-  fitted.stages = restage(table.stages, count);
-  for (Stages& stages : fitted.replicas) stages = restage(stages, count);
+  fitted.stages = restage(table.stages, count, table.heavier_ends);
+  for (Stages& stages : fitted.replicas) stages = restage(stages, count, table.heavier_ends);
   return fitted;
 }
 

@@ -2,7 +2,9 @@
 //
 // Nothing is known about the layers within a stage, so its work counts as spread evenly over it:
 // four stages become eight by halving each, six by cutting at every 2/3. The total work stays the
-// same to the nanosecond.
+// same to the nanosecond. With `heavier_ends`, the first and the last of three or more stages have
+// layers of their own: stages of half as many layers take half as long each, the first, the last
+// and those between.
 #pragma once
 
 #include "sim/model/cost_table.h"

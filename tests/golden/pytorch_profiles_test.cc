@@ -1,7 +1,9 @@
 // Compares profiles that PyTorch's pipelining writes with times recorded inside the stages.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -59,6 +61,9 @@ struct Run {
   const char* schedule;
 };
 
+constexpr Run kRuns[] = {
+    {"1F1B", "1f1b"}, {"GPipe", "gpipe"}, {"DualPipeV", "dualpipev"}, {"csv-zbh1", "zb-h1"}};
+
 class PytorchProfiles : public testing::TestWithParam<Run> {};
 
 TEST_P(PytorchProfiles, GiveTheTrueBubbleStepAndSchedule) {
@@ -103,9 +108,55 @@ TEST_P(PytorchProfiles, CriticalPathsAreComputing) {
   EXPECT_LT(seconds_behind(path, "waiting "), 0.05) << path;
 }
 
-INSTANTIATE_TEST_SUITE_P(Recorded, PytorchProfiles,
-                         testing::Values(Run{"1F1B", "1f1b"}, Run{"GPipe", "gpipe"},
-                                         Run{"DualPipeV", "dualpipev"}, Run{"csv-zbh1", "zb-h1"}),
+// Equal stages take as long as if every op took the mean time: two lines of a report that answer
+// one question agree.
+TEST_P(PytorchProfiles, BalancedStagesTakeTheTimeOfMeanOps) {
+  const std::string folder = std::string("traces/pytorch/") + GetParam().folder;
+  if (const std::string missing = missing_reference(folder + "/rank0.json.gz"); !missing.empty())
+    GTEST_SKIP() << missing;
+  const CommandOutcome outcome =
+      run_command("analyze " + reference_folder() + "/" + folder + " --format json");
+  ASSERT_EQ(outcome.status, 0);
+  const Json report = Json::parse(outcome.output);
+  if (report["causes"].is_null()) GTEST_SKIP() << "no causes are known";
+  const Json& slowdown = report["slowdown"];
+  const double fixed = slowdown["fixed_ns"].get<double>();
+  for (const Json& cause : report["causes"]) {
+    const double left = slowdown["replayed_ns"].get<double>() - cause["saves_ns"].get<double>();
+    EXPECT_GT(left, 0.99 * fixed) << cause;
+    if (cause["cause"] == "stage") {
+      EXPECT_LT(left, 1.02 * fixed) << cause;
+    }
+  }
+}
+
+// Costs that are fitted to one run predict the step of every other.
+TEST_P(PytorchProfiles, GiveCostsThatPredictTheOtherRuns) {
+  const std::string root = "traces/pytorch/";
+  if (const std::string missing = missing_reference(root + GetParam().folder + "/rank0.json.gz");
+      !missing.empty())
+    GTEST_SKIP() << missing;
+  const std::string costs = (std::filesystem::temp_directory_path() /
+                             (std::to_string(getpid()) + GetParam().schedule + "-costs.json"))
+                                .string();
+  ASSERT_EQ(run_command("analyze " + reference_folder() + "/" + root + GetParam().folder +
+                        " --split-b 0.5 --costs-out " + costs)
+                .status,
+            0);
+  for (const auto& other : kRuns) {
+    const double step = read_truth(reference_folder() + "/" + root + other.folder).step_ns;
+    const CommandOutcome outcome = run_command(std::string("simulate ") + other.schedule +
+                                               " --pp 4 -m 8 --format json --costs " + costs);
+    ASSERT_EQ(outcome.status, 0);
+    const Json report = Json::parse(outcome.output);
+    const double predicted = report["noise"].is_null() ? report["makespan_ns"].get<double>()
+                                                       : report["noise"]["mean_ns"].get<double>();
+    EXPECT_NEAR(predicted, step, 0.02 * step) << GetParam().schedule << " -> " << other.schedule;
+  }
+  std::filesystem::remove(costs);
+}
+
+INSTANTIATE_TEST_SUITE_P(Recorded, PytorchProfiles, testing::ValuesIn(kRuns),
                          [](const testing::TestParamInfo<Run>& run) {
                            std::string name = run.param.folder;
                            std::erase(name, '-');

@@ -84,6 +84,24 @@ TEST(FitCosts, KnownCostsComeBackToTheNanosecond) {
   EXPECT_FALSE(fitted.drift);
 }
 
+// Forwards and backwards of stage 0 take 10 / 11.5 and those of stage 3 take 13 / 11.5 of what the
+// stages between take in the mean: layers that are lighter and heavier. A head that only adds to
+// forwards is none of that.
+TEST(FitCosts, EndsThatDifferByOneFactorHaveHeavierLayers) {
+  Job job(recorded());
+  job.draw({}, 1, 1);
+  EXPECT_TRUE(fit_costs(job.steps(), {kStages, {}}).table.heavier_ends);
+  EXPECT_FALSE(fit_costs(job.steps(), {kStages, {}, true}).table.heavier_ends);
+  std::vector<Nanos> durations = collect_durations(job.steps()[0][0].timeline);
+  for (InstructionId id = 0; id < durations.size(); ++id) {
+    const Op& op = recorded().program.instructions[id].op;
+    if (op.kind == OpKind::kForward && op.stage == 3) durations[id] += 4'000'000;
+  }
+  const Timeline timeline = simulate(recorded().program, durations);
+  const std::vector<ReplicatedStep> steps{{{recorded().program, timeline}}};
+  EXPECT_FALSE(fit_costs(steps, {kStages, {}}).table.heavier_ends);
+}
+
 TEST(FitCosts, FullBackwardsAreSplitWhereAsked) {
   Job job(recorded());
   job.draw({}, 1, 1);

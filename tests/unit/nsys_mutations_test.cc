@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <random>
@@ -223,10 +224,30 @@ std::vector<Mutation> mutations() {
 class NsysMutations : public TemporaryFolder {
  protected:
   Outcome judge(const NsysEvents& events, const RecordedStep& truth) {
-    if (!write_database(path("job.sqlite"), write_nsys_sql(events, NsysSchema::k2023)))
+    write(events, "job.sqlite");
+    return judge_report(path("job.sqlite"), truth);
+  }
+
+  /// The same for ranks that were recorded into a file each.
+  Outcome judge_by_rank(const NsysEvents& events, const RecordedStep& truth) {
+    std::filesystem::remove_all(path("job"));
+    std::filesystem::create_directory(path("job"));
+    for (std::int32_t rank = 0; rank < 4; ++rank)
+      if (const NsysEvents own = of_rank(events, rank); !own.ranges.empty())
+        write(own, fmt::format("job/rank{}.sqlite", rank));
+    return judge_report(path("job"), truth);
+  }
+
+  std::string last_;
+
+ private:
+  void write(const NsysEvents& events, const std::string& name) const {
+    if (!write_database(path(name), write_nsys_sql(events, NsysSchema::k2023)))
       throw Error("there is no libsqlite3");
-    const CommandOutcome outcome =
-        run_command("analyze " + path("job.sqlite") + " --format json 2> /dev/null");
+  }
+
+  Outcome judge_report(const std::string& traces, const RecordedStep& truth) {
+    const CommandOutcome outcome = run_command("analyze " + traces + " --format json 2> /dev/null");
     if (outcome.status == 2) return Outcome::kRefused;
     if (outcome.status != 0) throw Error("analyze failed otherwise");
     const traces::JsonFile json(outcome.output, "report");
@@ -242,9 +263,77 @@ class NsysMutations : public TemporaryFolder {
     if (!is_right) last_ = fmt::format("makespan {} for {}", makespan, expected);
     return is_right ? Outcome::kRight : Outcome::kSilent;
   }
-
-  std::string last_;
 };
+
+NsysEvents without_rank(NsysEvents events, std::int32_t rank) {
+  const std::int64_t process = nsys_process(rank) >> 24;
+  std::erase_if(events.ranges, [=](const auto& range) { return range.thread >> 24 == process; });
+  std::erase_if(events.calls, [=](const auto& call) { return call.thread >> 24 == process; });
+  std::erase_if(events.kernels,
+                [=](const auto& kernel) { return kernel.process >> 24 == process; });
+  return events;
+}
+
+/// The file of a rank is lost. Without any message, a pipeline that begins on rank 1 looks like a
+/// whole one: only there the loss of rank 0 does not show.
+TEST_F(NsysMutations, ALostRankIsSaid) {
+  if (!write_database(path("probe.sqlite"), "CREATE TABLE a(b);"))
+    GTEST_SKIP() << "there is no libsqlite3";
+  struct Recorded {
+    const char* schedule;
+    NsysNames names;
+    bool has_messages;
+  };
+  std::map<Outcome, int> count;
+  for (const Recorded& one :
+       {Recorded{"1f1b", NsysNames::kMegatron, true},
+        Recorded{"1f1b", NsysNames::kFunctions, false},
+        Recorded{"1f1b", NsysNames::kDeepSpeed, false}, Recorded{"1f1b", NsysNames::kPasses, true},
+        Recorded{"1f1b", NsysNames::kZeroBubble, false},
+        Recorded{"zb-h1", NsysNames::kZeroBubble, false},
+        Recorded{"zb-h2", NsysNames::kZeroBubble, false},
+        Recorded{"gpipe", NsysNames::kFunctions, false},
+        Recorded{"gpipe", NsysNames::kPasses, true},
+        Recorded{"interleaved", NsysNames::kInterleaved, true}})
+    for (const std::int32_t microbatches : {8, 40})
+      for (std::int32_t lost = -1; lost < 4; ++lost) {
+        const bool chunked = one.names == NsysNames::kInterleaved;
+        const RecordedStep step = record_step(
+            one.schedule, {.ranks = 4, .chunks = chunked ? 2 : 1, .microbatches = microbatches},
+            uneven_cost(10'000));
+        NsysEvents events = record_nsys(step, {one.names});
+        if (lost >= 0) events = without_rank(events, lost);
+        for (const bool by_rank : {false, true}) {
+          const Outcome outcome = by_rank ? judge_by_rank(events, step) : judge(events, step);
+          ++count[outcome];
+          const std::string what = fmt::format(
+              "{} m {}, names {}, lost rank {}, {}: {}", one.schedule, microbatches,
+              static_cast<int>(one.names), lost, by_rank ? "files by rank" : "one file", last_);
+          if (lost < 0 && !by_rank) {
+            EXPECT_EQ(outcome, Outcome::kRight) << what;
+          }
+          if (lost == 0 && !one.has_messages) continue;
+          EXPECT_NE(outcome, Outcome::kSilent) << what;
+        }
+      }
+  EXPECT_GT(count[Outcome::kSaid], 10);
+}
+
+TEST_F(NsysMutations, OpsThatLostTheirNumberAreSaid) {
+  if (!write_database(path("probe.sqlite"), "CREATE TABLE a(b);"))
+    GTEST_SKIP() << "there is no libsqlite3";
+  const RecordedStep step =
+      record_step("1f1b", {.ranks = 4, .microbatches = 8}, uneven_cost(10'000));
+  const NsysEvents sound = record_nsys(step, {NsysNames::kOps});
+  NsysEvents around = sound;
+  NsysEvents evaluated = sound;
+  for (const NsysEvents::Range& range : sound.ranges)
+    if (range.name.starts_with("PP:1F"))
+      around.ranges.push_back({range.thread, range.start - 100, range.end + 100, "forward_step"});
+  EXPECT_EQ(judge(around, step), Outcome::kRight) << last_;
+  evaluated.ranges.push_back({sound.ranges.front().thread, 1'000, 2'000, "forward_step"});
+  EXPECT_EQ(judge(evaluated, step), Outcome::kSaid);
+}
 
 TEST_F(NsysMutations, NoneIsMisreadSilently) {
   const RecordedStep plain =

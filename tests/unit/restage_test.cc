@@ -60,6 +60,37 @@ TEST(Restage, KeepsTheWholeToTheNanosecond) {
   }
 }
 
+// Layers of the last stage take 1.4 times as long as others: so do those of the last of eight
+// stages, each of half as many layers, and of the last of two. One stage has all of them.
+TEST(Restage, HeavierEndsKeepTheirRatios) {
+  CostTable table = table_of({10, 10, 10, 14});
+  table.heavier_ends = true;
+  EXPECT_EQ(forwards_of(restage(table, unordered(4, 2))),
+            (std::vector<Nanos>{5, 5, 5, 5, 5, 5, 5, 7}));
+  EXPECT_EQ(restage(table, unordered(4, 2)).stages[7].backward, 14);
+  EXPECT_EQ(forwards_of(restage(table, unordered(2, 1))), (std::vector<Nanos>{20, 28}));
+  EXPECT_EQ(forwards_of(restage(table, unordered(1, 1))), (std::vector<Nanos>{44}));
+  EXPECT_EQ(forwards_of(restage(table, unordered(4, 1))), (std::vector<Nanos>{10, 10, 10, 14}));
+}
+
+TEST(Restage, HeavierEndsScaleMemoryAndUpdatesAsWell) {
+  CostTable table = table_of({10, 10, 14});
+  table.heavier_ends = true;
+  for (StageEntry& stage : table.stages) {
+    stage.activation_bytes = MemoryDelta{60, -20, -40};
+    stage.weight_bytes = 30;
+    stage.update.optimizer = 6;
+  }
+  const CostTable cut = restage(table, unordered(6, 1));
+  ASSERT_EQ(cut.stages.size(), 6u);
+  for (const StageEntry& stage : cut.stages) {
+    EXPECT_EQ(stage.activation_bytes->forward, 30);
+    EXPECT_EQ(stage.activation_bytes->weight_grad, -20);
+    EXPECT_EQ(stage.weight_bytes, 15);
+    EXPECT_EQ(stage.update.optimizer, 3);
+  }
+}
+
 TEST(Restage, LeavesOtherTablesAlone) {
   CostTable fixed = table_of({10, 20});
   fixed.divisible = false;

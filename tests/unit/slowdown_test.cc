@@ -5,8 +5,12 @@
 
 #include <variant>
 
+#include "sim/analysis/causes.h"
+#include "sim/analysis/replay.h"
+#include "sim/engine/simulate.h"
 #include "sim/ir/lower.h"
 #include "sim/ir/valid_schedule.h"
+#include "tests/support/recorded_step.h"
 #include "traces/schedules/infer_schedule.h"
 
 namespace bubblescope::tests {
@@ -98,6 +102,61 @@ TEST(Slowdown, StepsAreComparedWithTheMeanStep) {
   // Rank 0's own forward and the mean one: 10+20 and 30+20, with backwards of 20+20.
   EXPECT_EQ(report.by_step,
             (std::vector<std::vector<double>>{{60.0 / 80, 60.0 / 80}, {90.0 / 80, 90.0 / 80}}));
+}
+
+/// 1F1B with p = 4, m = 8, messages of 7 and a last stage that takes twice as long.
+RecordedStep with_slow_stage() {
+  UniformCost cost;
+  cost.forward = 100;
+  cost.backward = 200;
+  cost.message = 7;
+  RecordedStep step = record_step("1f1b", {.ranks = 4, .microbatches = 8}, cost);
+  std::vector<Nanos> durations = collect_durations(step.timeline);
+  for (InstructionId id = 0; id < step.program.size(); ++id)
+    if (step.program.instructions[id].op.stage == 3 && !is_message(step.program.instructions[id]))
+      durations[id] *= 2;
+  step.timeline = simulate(step.program, durations);
+  return step;
+}
+
+/// The same as a host records it that takes a message when the op that it runs meanwhile has ended.
+Timeline taken_by_host(const RecordedStep& step) {
+  Timeline timeline = step.timeline;
+  for (InstructionId id = 0; id < step.program.size(); ++id) {
+    const Instruction& message = step.program.instructions[id];
+    if (!is_message(message)) continue;
+    for (InstructionId other = 0; other < step.program.size(); ++other) {
+      const bool runs = is_compute(step.program.instructions[other].op.kind) &&
+                        step.program.instructions[other].rank == message.peer &&
+                        step.timeline.start[other] < step.timeline.end[id] &&
+                        step.timeline.end[other] > step.timeline.end[id];
+      if (runs) timeline.end[id] = step.timeline.end[other];
+    }
+  }
+  return timeline;
+}
+
+// The time for which a message waits for its receiver is no travel: every time is that of the step
+// whose messages are recorded exactly, and the causes begin at the same replay.
+TEST(Slowdown, IsTheSameWhereMessagesWaitForTheirReceiver) {
+  const RecordedStep step = with_slow_stage();
+  const Timeline waiting = taken_by_host(step);
+  ASSERT_NE(waiting.end, step.timeline.end);
+  const std::vector<ReplicatedStep> exact{{{step.program, step.timeline}}};
+  const std::vector<ReplicatedStep> taken{{{step.program, waiting}}};
+  const SlowdownReport expected = find_slowdown(exact);
+  const SlowdownReport found = find_slowdown(taken);
+  EXPECT_EQ(found.replayed, expected.replayed);
+  EXPECT_EQ(found.fixed, expected.fixed);
+  EXPECT_EQ(found.by_stage, expected.by_stage);
+  EXPECT_EQ(found.by_kind, expected.by_kind);
+  const CauseReport causes = find_causes(taken);
+  EXPECT_TRUE(causes.is_known);
+  EXPECT_EQ(causes.replayed, found.replayed);
+  // Each op takes 1.25 times as long, as with equal stages.
+  ASSERT_FALSE(causes.causes.empty());
+  EXPECT_EQ(causes.causes.front().kind, CauseKind::kStage);
+  EXPECT_EQ(causes.causes.front().left, found.fixed);
 }
 
 // The reduction's own 10 would be saved from the time outside the ops.

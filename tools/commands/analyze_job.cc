@@ -117,10 +117,10 @@ traces::Iterations compare_steps(const ReadSteps& read, const std::vector<Bubble
   if (replicated.empty()) return iterations;
   const std::vector<std::vector<OuterWork>> works = works_of(read);
   iterations.causes = find_causes(replicated, works);
-  iterations.slowdown = find_slowdown(replicated, works);
   iterations.step_numbers = numbers_of(read.steps);
   std::vector<Cause>& causes = iterations.causes->causes;
   if (!iterations.causes->is_known) return iterations;
+  iterations.slowdown = find_slowdown(replicated, works);
   const std::vector<Cause> exposed = iterations.slowdown->has_whole_steps
                                          ? find_exposed_works(*iterations.slowdown)
                                          : read.exposed;

@@ -13,7 +13,6 @@
 #include "sim/ir/op_kinds.h"
 #include "sim/ir/quantile.h"
 #include "sim/model/restage.h"
-#include "sim/model/stage_kinds.h"
 #include "sim/predict/predict.h"
 #include "tools/flags/field_names.h"
 #include "tools/inputs/predict.h"
@@ -45,70 +44,6 @@ bool has_backward(const StageEntry& stage) {
   return stage.backward || stage.input_grad || stage.weight_grad;
 }
 
-/// The entry of a stage with so many times the layers.
-StageEntry scale(StageEntry stage, double factor) {
-  const auto scaled = [factor](Nanos time) {
-    return static_cast<Nanos>(std::llround(factor * static_cast<double>(time)));
-  };
-  stage.forward = scaled(stage.forward);
-  for (auto* time : {&stage.backward, &stage.input_grad, &stage.weight_grad, &stage.recompute})
-    if (*time) *time = scaled(**time);
-  return stage;
-}
-
-/// By how many times a stage takes longer than another, less 1, for every kind of op.
-std::vector<double> find_excess(const StageEntry& stage, const StageEntry& other) {
-  std::vector<double> excess;
-  const auto add = [&](std::optional<Nanos> own, std::optional<Nanos> others) {
-    if (own && others && *others > 0)
-      excess.push_back(static_cast<double>(*own) / static_cast<double>(*others) - 1);
-  };
-  add(stage.forward, std::max<Nanos>(1, other.forward));
-  add(stage.backward, other.backward);
-  add(stage.input_grad, other.input_grad);
-  add(stage.weight_grad, other.weight_grad);
-  return excess;
-}
-
-/// Whether the first and the last stage differ from the others by the same factor in every kind of
-/// op, as heavier layers do. An embedding or a head has ratios of its own. The first stage may lack
-/// its input gradients.
-bool have_heavier_layers(const CostTable& costs) {
-  constexpr double kNoticed = 0.02;
-  constexpr double kAlike = 0.1;  // of the difference
-  const std::vector<StageEntry> kinds = make_stage_kinds(costs.stages);
-  if (kinds.empty()) return false;
-  bool any = false;
-  for (const StageEntry* end : {&kinds.front(), &kinds.back()}) {
-    const std::vector<double> excess = find_excess(*end, kinds[1]);
-    const auto [least, most] = std::minmax_element(excess.begin(), excess.end());
-    const double noticed =
-        end == &kinds.front() ? excess.front() : std::max(std::abs(*least), std::abs(*most));
-    if (std::abs(noticed) < kNoticed) continue;
-    any = true;
-    if (*most - *least > kAlike * std::abs(*least)) return false;
-  }
-  return any;
-}
-
-/// The costs with heavier layers in the first and the last stage, for as many stages as the
-/// schedule has.
-CostTable with_heavier_layers(CostTable costs, const Schedule& schedule) {
-  const double factor = static_cast<double>(costs.stages.size()) /
-                        static_cast<double>(schedule.stages_per_pipeline());
-  costs.stage_kinds.clear();
-  for (const StageEntry& kind : make_stage_kinds(costs.stages))
-    costs.stage_kinds.push_back(scale(kind, factor));
-  return costs;
-}
-
-/// The costs of the schedule's stages: those of replicas are only cut and joined.
-CostTable restage_costs(const CostTable& costs, const Schedule& schedule) {
-  const bool is_scaled =
-      is_restaged(costs, schedule) && costs.replicas.empty() && have_heavier_layers(costs);
-  return is_scaled ? with_heavier_layers(costs, schedule) : costs;
-}
-
 Tried predict_try(ValidSchedule schedule, const CostTable& costs) {
   if (!has_kind(*schedule, OpKind::kBackward) && !has_kind(*schedule, OpKind::kInputGrad) &&
       has_backward(costs.stages.back()))
@@ -116,7 +51,7 @@ Tried predict_try(ValidSchedule schedule, const CostTable& costs) {
   if (has_kind(*schedule, OpKind::kInputGrad) && !costs.stages.front().input_grad)
     throw Error("splits the backward, which the trace shows whole; --split-b 0.5 would halve it");
   Config config;
-  config.costs = restage_costs(costs, *schedule);
+  config.costs = costs;
   Tried tried{predict(std::move(schedule), config)};
   const BubbleReport& report = tried.prediction.report;
   const auto outside = static_cast<double>(costs.outside_pipeline);
@@ -208,16 +143,18 @@ ValidSchedule build_try(const std::string& name, const ValidSchedule& measured,
   return build_schedule(def, make_try_request(def, *measured, microbatches, costs));
 }
 
-/// By how much longer the step is if the layers of the first and the last stage themselves differ
-/// from the others. Otherwise they do something besides, once per model.
+/// By how much longer the step is in the other reading of a first and a last stage that differ from
+/// the others: their layers themselves differ, or they do something besides, once per model.
 double find_change_of_ends(const ValidSchedule& schedule, CostTable costs) {
   costs.noise.reset();
   costs.replicas.clear();
   Config config;
   config.costs = costs;
-  const auto once = static_cast<double>(predict(schedule, config).report.makespan);
-  config.costs = with_heavier_layers(std::move(costs), *schedule);
-  return once == 0 ? 0 : static_cast<double>(predict(schedule, config).report.makespan) / once - 1;
+  const auto taken = static_cast<double>(predict(schedule, config).report.makespan);
+  costs.heavier_ends = !costs.heavier_ends;
+  config.costs = std::move(costs);
+  const auto other = static_cast<double>(predict(schedule, config).report.makespan);
+  return taken == 0 ? 0 : other / taken - 1;
 }
 
 /// The interval also covers a step that is longer or shorter by this fraction.
@@ -235,10 +172,8 @@ void note_restaging(traces::Tries& tries, const CostTable& costs, const Predicti
   std::string note = fmt::format(
       "{} has {} stages, the trace {}: the work of each counts as spread evenly within it",
       tried.schedule->name, tried.schedule->stages_per_pipeline(), costs.stages.size());
-  const bool are_heavier = costs.replicas.empty() && have_heavier_layers(costs);
-  const double heavier = find_change_of_ends(tried.schedule, costs);
-  const double change = are_heavier ? 1 / (1 + heavier) - 1 : heavier;
-  if (are_heavier)
+  const double change = find_change_of_ends(tried.schedule, costs);
+  if (costs.heavier_ends)
     note +=
         "; the first or the last takes longer by the same factor in every kind of op, and counts "
         "as "
@@ -246,9 +181,10 @@ void note_restaging(traces::Tries& tries, const CostTable& costs, const Predicti
   if (std::abs(change) > kMinChangeOfEnds)
     note += fmt::format(
         "; if {}, the step with {} micro-batches is {:.1f} % {}, which its interval covers",
-        are_heavier ? "an embedding or a head makes it longer"
-                    : "the first and the last differ from the others in every layer, not by an "
-                      "embedding or a head",
+        costs.heavier_ends
+            ? "an embedding or a head makes it longer"
+            : "the first and the last differ from the others in every layer, not by an "
+              "embedding or a head",
         tried.schedule->shape.microbatches, std::abs(100 * change),
         change > 0 ? "longer" : "shorter");
   widen(row.step, 0, change);

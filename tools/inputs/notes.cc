@@ -14,12 +14,14 @@ void warn_of_unequal_backwards(const Schedule& schedule, const UniformCost& cost
 }
 
 void note_restaging(const Schedule& schedule, const CostOptions& cost) {
+  const bool heavier = cost.content && cost.content->heavier_ends;
   print_message(
       "bubblescope: {} has {} stages and {} has {}: their work is cut or joined as if it were "
-      "spread evenly within each; what the first and the last do besides their layers is not "
-      "known\n",
+      "spread evenly within each; {}\n",
       cost.file, cost.content ? cost.content->stages.size() : 0, schedule.name,
-      schedule.stages_per_pipeline());
+      schedule.stages_per_pipeline(),
+      heavier ? "the first or the last counts as having heavier layers ('heavier_ends')"
+              : "what the first and the last do besides their layers is not known");
 }
 
 }  // namespace

@@ -208,6 +208,11 @@ void read_measured_step(const JsonNode& root, CostTable& costs) {
       divisible->refuse(
           "goes with messages that are alike; give one latency and one size in 'message'");
   }
+  if (const auto heavier = root.find("heavier_ends")) {
+    costs.heavier_ends = heavier->boolean();
+    if (costs.heavier_ends && !costs.divisible)
+      heavier->refuse("says how stages are cut and joined; set 'divisible' to true");
+  }
 }
 
 }  // namespace
@@ -255,6 +260,7 @@ CostTable parse_cost_file(std::string_view text, const std::string& file) {
                     "noise",
                     "outside_pipeline",
                     "divisible",
+                    "heavier_ends",
                     "measured"});
   CostTable costs;
   costs.file = file;

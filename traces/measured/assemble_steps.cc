@@ -15,6 +15,7 @@
 #include "traces/measured/align_clocks.h"
 #include "traces/measured/complete_ops.h"
 #include "traces/measured/group_steps.h"
+#include "traces/measured/missing_neighbours.h"
 #include "traces/measured/missing_ranks.h"
 #include "traces/measured/outer_works.h"
 #include "traces/measured/separate_replicas.h"
@@ -232,7 +233,7 @@ void set_clocks(const std::map<std::int32_t, ClockCorrection>& clocks,
 void assemble_ops(ObservedTrace& trace, const std::optional<std::string>& missing_ranks,
                   std::vector<MeasuredStep>& built) {
   split_steps(trace);
-  rank_recorders(trace);
+  const bool assigns_ranks = rank_recorders(trace);
   separate_replicas(trace);
   const std::vector<std::int32_t> rank_of_recorder = find_recorder_ranks(trace);
   const std::int32_t ranks =
@@ -263,6 +264,9 @@ void assemble_ops(ObservedTrace& trace, const std::optional<std::string>& missin
     step.replica = key.first;
     step.number = key.second;
   }
+  if (assigns_ranks)
+    if (std::optional<std::string> missing = describe_missing_neighbours(built))
+      trace.doubts.push_back(*std::move(missing));
   report_corrections(corrections, trace);
 }
 

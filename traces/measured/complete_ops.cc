@@ -103,17 +103,27 @@ void set_ranks(ObservedTrace& trace, const std::vector<std::size_t>& order) {
 }
 
 /// In 1F1B the last rank runs one forward before its first backward, and each rank before it one
-/// more.
+/// more. With one stage per rank, others (ZB-H2) differ by more from rank to rank, but the last one
+/// need not run a second forward either.
 void report_missing(ObservedTrace& trace, const std::vector<std::int32_t>& warmups) {
+  if (warmups.back() == 1) return;
   const bool one_apart =
       std::adjacent_find(warmups.begin(), warmups.end(), [](std::int32_t left, std::int32_t right) {
         return left != right + 1;
       }) == warmups.end();
-  if (one_apart && warmups.back() > 1)
+  const bool has_chunks =
+      std::any_of(trace.ops.begin(), trace.ops.end(),
+                  [](const ObservedOp& observed) { return observed.chunk.value_or(0) > 0; });
+  if (one_apart)
     trace.faults.push_back(fmt::format(
         "the last of the ranks runs {} forwards before its first backward, where the last stage "
         "runs one: {} trace(s) of further ranks are missing",
         warmups.back(), warmups.back() - 1));
+  else if (!has_chunks)
+    trace.doubts.push_back(fmt::format(
+        "the last of the ranks runs {} forwards before its first backward, where the last stage "
+        "needs one: traces of further ranks seem to be missing",
+        warmups.back()));
 }
 
 /// The first stage receives no activation, and the last one no gradient.
@@ -205,13 +215,13 @@ void split_steps(ObservedTrace& trace) {
   }
 }
 
-void rank_recorders(ObservedTrace& trace) {
-  if (trace.recorders.size() < 2) return;
+bool rank_recorders(ObservedTrace& trace) {
+  if (trace.recorders.size() < 2) return false;
   take_free_ranks(trace);
-  if (!all_ranks_open(trace)) return;
+  if (!all_ranks_open(trace)) return false;
   const std::vector<Ops> by_recorder = computes_by_recorder(trace);
   const auto is_empty = [](const Ops& ops) { return ops.empty(); };
-  if (std::any_of(by_recorder.begin(), by_recorder.end(), is_empty)) return;
+  if (std::any_of(by_recorder.begin(), by_recorder.end(), is_empty)) return false;
   std::vector<std::int32_t> warmups;
   for (const Ops& ops : by_recorder) warmups.push_back(count_warmup(ops));
   std::vector<std::size_t> order(by_recorder.size());
@@ -230,6 +240,7 @@ void rank_recorders(ObservedTrace& trace) {
   }
   set_ranks(trace, order);
   report_received_at_ends(trace);
+  return true;
 }
 
 bool is_placed_in_v(const std::vector<std::vector<Nanos>>& first_forwards) {

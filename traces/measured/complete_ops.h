@@ -14,8 +14,8 @@ void split_steps(ObservedTrace& trace);
 /// Assigns ranks to recorders if no op states its stage and no recorder its rank: by the number of
 /// forwards before the first backward, where it differs (1F1B), else by the time of the first
 /// forward, if all ranks share one clock. Notes a doubt where neither decides, and a fault where
-/// ranks are missing.
-void rank_recorders(ObservedTrace& trace);
+/// ranks are missing. Returns whether it assigned them.
+bool rank_recorders(ObservedTrace& trace);
 
 /// Whether chunks are placed in a V: the first of two chunks on ranks 0 to p-1, the second back
 /// from p-1 to 0. `first_forwards` is the start of the first forward by [rank][chunk].

@@ -18,6 +18,7 @@
 #include "traces/measured/profile_place.h"
 #include "traces/measured/step_marks.h"
 #include "traces/measured/unannotated_ops.h"
+#include "traces/measured/unnumbered_ranges.h"
 
 namespace bubblescope::traces {
 
@@ -388,7 +389,10 @@ class ProfileReader {
 }  // namespace
 
 ObservedTrace read_profile(ChromeEvents events, const std::string& file, NameMatcher& names) {
-  return ProfileReader(std::move(events), file, names).read();
+  const std::optional<std::string> unnumbered = erase_unnumbered(events.slices, names);
+  ObservedTrace trace = ProfileReader(std::move(events), file, names).read();
+  if (unnumbered) trace.doubts.push_back(file + ": " + *unnumbered);
+  return trace;
 }
 
 }  // namespace bubblescope::traces

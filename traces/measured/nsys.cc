@@ -18,6 +18,7 @@
 #include "traces/measured/nsys_ranges.h"
 #include "traces/measured/nsys_recording.h"
 #include "traces/measured/seen_names.h"
+#include "traces/measured/unnumbered_ranges.h"
 
 namespace bubblescope::traces {
 
@@ -77,6 +78,7 @@ class NsysReader {
   /// The ranges that name ops. A range within another one of the same op is that op again.
   std::vector<OpRange> named_ops(std::int64_t process, const std::vector<HostRange>& ranges) {
     std::vector<OpRange> all;
+    UnnumberedRanges found;
     for (const HostRange& range : ranges) {
       const std::string& name = recording_.names[range.name];
       OpRange op{range.thread, {range.start, range.end}, {}};
@@ -89,10 +91,12 @@ class NsysReader {
         continue;
       }
       all.push_back(op);
+      if (is_compute(op.named.op.kind)) found.add(op.host, !is_unnumbered(op), name);
     }
-    const bool any_numbered =
-        std::any_of(all.begin(), all.end(), [](const OpRange& op) { return !is_unnumbered(op); });
-    if (any_numbered) std::erase_if(all, is_unnumbered);
+    if (found.any_numbered()) {
+      std::erase_if(all, is_unnumbered);
+      if (const auto outside = found.describe()) doubt(where(process) + ": " + *outside);
+    }
     std::vector<OpRange> ops;
     for (const OpRange& op : all) {
       const bool is_inner = !ops.empty() && op.host.end <= ops.back().host.end;

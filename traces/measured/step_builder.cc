@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -12,7 +13,9 @@
 
 #include "sim/ir/error.h"
 #include "sim/ir/lower.h"
+#include "sim/ir/lower_dataflow.h"
 #include "sim/ir/validate.h"
+#include "traces/measured/align_clocks.h"
 #include "traces/measured/message_times.h"
 #include "traces/schedules/infer_schedule.h"
 
@@ -22,6 +25,26 @@ namespace {
 
 bool earlier(const ObservedOp& left, const ObservedOp& right) {
   return std::tie(left.start, left.end) < std::tie(right.start, right.end);
+}
+
+/// Whether the forward of every overlapped pair is sent after the pair, as far as its send was
+/// observed: PyTorch's runtime posts messages between its actions.
+bool sends_after_pairs(const std::vector<std::vector<ObservedOp>>& lanes,
+                       const std::vector<ObservedOp>& messages) {
+  std::map<std::pair<std::int32_t, std::int32_t>, Nanos> pair_end;  // stage, micro-batch
+  for (const std::vector<ObservedOp>& lane : lanes)
+    for (std::size_t at = 0; at + 1 < lane.size(); ++at)
+      if (lane[at].op.pairing == Pairing::kFirst)
+        pair_end[{lane[at].op.stage, lane[at].op.microbatch}] = lane[at + 1].end;
+  bool any = false;
+  for (const ObservedOp& message : messages) {
+    if (message.op.kind != OpKind::kSendForward || !message.numbered) continue;
+    const auto pair = pair_end.find({message.op.stage, message.op.microbatch});
+    if (pair == pair_end.end()) continue;
+    if (message.start + kClocksExact < pair->second) return false;
+    any = true;
+  }
+  return any;
 }
 
 /// Copies the times of compute ops. A rank's ops have the same order in its lane and in its
@@ -72,7 +95,8 @@ DraftStep StepBuilder::order(std::string label, StepOps ops, std::int32_t ranks)
   draft.messages = std::move(ops.messages);
   draft.step.timeline.source = trace_.source;
   draft.step.timeline.is_imported = true;
-  draft.step.program = lower_measured(draft.step.schedule, draft.step.label);
+  const bool has_late_results = sends_after_pairs(draft.lanes, draft.messages);
+  draft.step.program = lower_measured(draft.step.schedule, has_late_results, draft.step.label);
   time_computes(draft);
   return draft;
 }
@@ -143,12 +167,14 @@ ValidSchedule StepBuilder::order_of(const std::vector<std::vector<ObservedOp>>& 
   return std::get<ValidSchedule>(std::move(validated));
 }
 
-Program StepBuilder::lower_measured(const ValidSchedule& schedule, const std::string& label) const {
+Program StepBuilder::lower_measured(const ValidSchedule& schedule, bool has_late_results,
+                                    const std::string& label) const {
   // In an overlapped pair, a forward whose input has arrived need not have waited for the input of
   // the backward.
   LowerOptions options;
   options.overlap = Overlap::kSerial;
-  std::variant<Program, Deadlock> lowered = lower(schedule, options);
+  std::variant<Program, Deadlock> lowered =
+      has_late_results ? lower_with_late_results(schedule) : lower(schedule, options);
   if (const auto* deadlock = std::get_if<Deadlock>(&lowered))
     throw Error(fmt::format(
         "{}: no step can have run in this order, {}; do the ranks' ops belong together?",

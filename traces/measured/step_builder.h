@@ -55,7 +55,8 @@ class StepBuilder {
   std::string where(const std::string& label) const;
   ValidSchedule order_of(const std::vector<std::vector<ObservedOp>>& lanes,
                          const std::string& label) const;
-  Program lower_measured(const ValidSchedule& schedule, const std::string& label) const;
+  Program lower_measured(const ValidSchedule& schedule, bool has_late_results,
+                         const std::string& label) const;
   void trim(DraftStep& draft);
   void note_early_op(const DraftStep& draft, const std::vector<bool>& start_is_observed);
 

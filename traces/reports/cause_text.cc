@@ -118,6 +118,13 @@ void write_causes_json(JsonWriter& json, const CauseReport& report, Nanos step) 
   json.end_array();
 }
 
+std::vector<Cause> find_shown_causes(const CauseReport& report, Nanos step) {
+  std::vector<Cause> shown;
+  for (const Cause& cause : report.causes)
+    if (share_of(cause, step) >= kMinReported && shown.size() < kShown) shown.push_back(cause);
+  return shown;
+}
+
 std::string write_causes_text(const CauseReport& report, Nanos step, bool has_replicas) {
   if (!report.is_known)
     return fmt::format(
@@ -126,9 +133,7 @@ std::string write_causes_text(const CauseReport& report, Nanos step, bool has_re
         "          the step takes {}, so that no replay can tell causes apart\n",
         format_time(report.replayed));
   std::string text;
-  std::size_t shown = 0;
-  for (const Cause& cause : report.causes) {
-    if (share_of(cause, step) < kMinReported || shown++ >= kShown) continue;
+  for (const Cause& cause : find_shown_causes(report, step)) {
     text +=
         fmt::format("{}{}\n          {}, the step would be {} shorter ({})\n",
                     text.empty() ? "cause:    " : "          ", describe_cause(cause),

@@ -9,6 +9,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sim/analysis/causes.h"
 #include "traces/json/json_writer.h"
@@ -26,6 +27,9 @@ std::string cause_name(const Cause& cause);
 
 /// Writes the array. `step` is the mean time of the whole steps.
 void write_causes_json(JsonWriter& json, const CauseReport& report, Nanos step);
+
+/// Those that a text shows: the largest five that save 1 % of the step or more.
+std::vector<Cause> find_shown_causes(const CauseReport& report, Nanos step);
 
 /// cause:    unequal stages: stage 3 (rank 3) has 1.61 x the mean stage's work
 ///           with equal ones the step would be 298 ms shorter (13.5 %)

@@ -10,7 +10,8 @@
 //                 "outliers":[{"iteration":12,"rank":1,"op":"1F2","duration_ns":...,
 //                              "median_ns":...}, ...]},
 //   "causes":[...], see traces/reports/cause_text.h,
-//   "slowdown":{"S":1.179,"by_kind":{"F":...,"B":...,"SEND_F":...,"optimizer":...},
+//   "slowdown":{"S":1.179,"replayed_ns":...,"fixed_ns":...,
+//               "by_kind":{"F":...,"B":...,"SEND_F":...,"optimizer":...},
 //               "by_worker":[{"replica":0,"rank":3,"S":...}, ...],"by_replica":[...],
 //               "by_stage":[...],
 //               "by_step":[{"step":23,"S":[...]}, ...], with the workers in the order of by_worker,
@@ -49,7 +50,8 @@ struct Iterations {
   std::vector<IterationRow> rows;  ///< at least one
   /// Empty if steps are incomplete, or if there are no conclusions.
   std::optional<StragglerReport> stragglers;
-  std::optional<SlowdownReport> slowdown;  ///< also empty if steps lack a replica
+  /// Also empty if steps lack a replica, or if no cause can be identified.
+  std::optional<SlowdownReport> slowdown;
   std::optional<CauseReport> causes;       ///< also empty if steps lack a replica
   std::vector<std::string> left_out;       ///< sentences about files that are not traces
   std::vector<std::string> notes;          ///< sentences from the reader

@@ -1,0 +1,59 @@
+// Compares ranges with and without numbers by their times.
+#include "traces/measured/unnumbered_ranges.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+namespace bubblescope::traces {
+
+void UnnumberedRanges::add(const TimeSpan& span, bool is_numbered, const std::string& name) {
+  if (is_numbered)
+    numbered_.push_back(span);
+  else
+    unnumbered_.push_back({span, name});
+}
+
+std::optional<std::string> UnnumberedRanges::describe() {
+  std::sort(numbered_.begin(), numbered_.end(),
+            [](const TimeSpan& left, const TimeSpan& right) { return left.start < right.start; });
+  // The latest end of a range and those before it, so that a search by start finds overlaps.
+  for (std::size_t at = 1; at < numbered_.size(); ++at)
+    numbered_[at].end = std::max(numbered_[at].end, numbered_[at - 1].end);
+  std::size_t count = 0;
+  std::string example;
+  for (const Named& one : unnumbered_) {
+    const auto after =
+        std::upper_bound(numbered_.begin(), numbered_.end(), one.span.end,
+                         [](Nanos end, const TimeSpan& numbered) { return end <= numbered.start; });
+    if (after != numbered_.begin() && std::prev(after)->end > one.span.start) continue;
+    if (count++ == 0) example = one.name;
+  }
+  if (count == 0) return {};
+  return fmt::format(
+      "{} range(s) outside of all numbered ops name an op without its number, such as '{}': they "
+      "are left out; if they belong to the steps, give them numbers, or rules for their names",
+      count, example);
+}
+
+std::optional<std::string> erase_unnumbered(std::vector<ChromeSlice>& slices, NameMatcher& names) {
+  const auto is_compute_op = [](const std::optional<NamedOp>& named) {
+    return named && is_compute(named->op.kind);
+  };
+  const auto op_of = [&](const ChromeSlice& slice) {
+    return slice.op.empty() ? names.find(slice.name).op : parse_op_name(slice.op);
+  };
+  UnnumberedRanges ranges;
+  for (const ChromeSlice& slice : slices)
+    if (const std::optional<NamedOp> named = op_of(slice); is_compute_op(named))
+      ranges.add({slice.start, slice.end}, named->has_microbatch, slice.name);
+  if (!ranges.any_numbered()) return {};
+  std::erase_if(slices, [&](const ChromeSlice& slice) {
+    const std::optional<NamedOp> named = op_of(slice);
+    return is_compute_op(named) && !named->has_microbatch;
+  });
+  return ranges.describe();
+}
+
+}  // namespace bubblescope::traces

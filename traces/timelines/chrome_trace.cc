@@ -204,12 +204,14 @@ class ChromeTrace {
   std::array<char, 32> micros_{};
 };
 
-const Registrar<TimelineFormat> kRegistrar{
-    {"trace",
-     {"chrome"},
-     "Chrome trace (json, .gz by name): opens in ui.perfetto.dev and chrome://tracing",
-     [](const StepRecord& record, const std::string&) { return ChromeTrace(record).write(); },
-     {".json"}}};
+const Registrar<TimelineFormat> kRegistrar{[] {
+  return TimelineFormat{
+      "trace",
+      {"chrome"},
+      "Chrome trace (json, .gz by name): opens in ui.perfetto.dev and chrome://tracing",
+      [](const StepRecord& record, const std::string&) { return ChromeTrace(record).write(); },
+      {".json"}};
+}};
 
 }  // namespace
 

@@ -205,14 +205,15 @@ void write_row(JsonWriter& json, const Program& program, const Timeline& timelin
   json.end_array();
 }
 
-const Registrar<TimelineFormat> registrar{{"save",
-                                           {"native"},
-                                           "our own json, which diff reads again",
-                                           [](const StepRecord& record, const std::string&) {
-                                             return write_timeline(record.schedule, record.program,
-                                                                   record.timeline);
-                                           },
-                                           {".json"}}};
+const Registrar<TimelineFormat> registrar{[] {
+  return TimelineFormat{"save",
+                        {"native"},
+                        "our own json, which diff reads again",
+                        [](const StepRecord& record, const std::string&) {
+                          return write_timeline(record.schedule, record.program, record.timeline);
+                        },
+                        {".json"}};
+}};
 
 /// The gaps before instructions, which are left out where there are none.
 bool has_gaps(const Timeline& timeline) {
@@ -245,8 +246,9 @@ ObservedTrace read_whole_step(const TraceInput& input) {
   return trace;
 }
 
-const Registrar<TraceFormat> trace_registrar{
-    {"native", {"save"}, "what `save` wrote", is_timeline, read_whole_step}};
+const Registrar<TraceFormat> trace_registrar{[] {
+  return TraceFormat{"native", {"save"}, "what `save` wrote", is_timeline, read_whole_step};
+}};
 
 }  // namespace
 

@@ -44,16 +44,19 @@ Claims claim_1f1b(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_1f1b{{
-    .name = "1f1b",
-    .aliases = {"1F1B", "pipedream-flush"},
-    .summary = "forward and backward in turn: GPipe's bubble, at most p micro-batches held",
-    .source = "Narayanan et al. 2021 (PipeDream-Flush), Fan et al. 2021 (DAPPLE)",
-    .implied_chunks = 1,
-    .profiles = {Profile::kPytorch, Profile::kMegatron, Profile::kDeepspeed, Profile::kColossalai},
-    .refuse = refuse_1f1b,
-    .build = build_1f1b,
-    .claims = claim_1f1b,
+const ScheduleRegistrar register_1f1b{[] {
+  return ScheduleDef{
+      .name = "1f1b",
+      .aliases = {"1F1B", "pipedream-flush"},
+      .summary = "forward and backward in turn: GPipe's bubble, at most p micro-batches held",
+      .source = "Narayanan et al. 2021 (PipeDream-Flush), Fan et al. 2021 (DAPPLE)",
+      .implied_chunks = 1,
+      .profiles = {Profile::kPytorch, Profile::kMegatron, Profile::kDeepspeed,
+                   Profile::kColossalai},
+      .refuse = refuse_1f1b,
+      .build = build_1f1b,
+      .claims = claim_1f1b,
+  };
 }};
 
 }  // namespace

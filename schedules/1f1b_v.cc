@@ -12,24 +12,26 @@ ScheduleRequest capped(const ScheduleRequest& request) {
   return cap_chunks(request, 2 * ((2 * ranks + 2) / 3) + (ranks % 3 == 0 ? 1 : 0));
 }
 
-const ScheduleRegistrar register_1f1b_v{{
-    .name = "1f1b-v",
-    .summary = "full backwards on a V of two chunks: two thirds of 1F1B's memory",
-    .source = "Qi et al. 2024b",
-    .implied_chunks = 2,
-    .reads_costs = true,
-    .refuse =
-        [](const ScheduleRequest& request) {
-          return refuse_search(capped(request), SearchForm::kVFused);
-        },
-    .build =
-        [](const ScheduleRequest& request) {
-          return build_searched_under_its_caps(capped(request), SearchForm::kVFused);
-        },
-    .claims =
-        [](const ScheduleRequest& request) {
-          return claim_work_of_one_rank(request, SearchForm::kVFused);
-        },
+const ScheduleRegistrar register_1f1b_v{[] {
+  return ScheduleDef{
+      .name = "1f1b-v",
+      .summary = "full backwards on a V of two chunks: two thirds of 1F1B's memory",
+      .source = "Qi et al. 2024b",
+      .implied_chunks = 2,
+      .reads_costs = true,
+      .refuse =
+          [](const ScheduleRequest& request) {
+            return refuse_search(capped(request), SearchForm::kVFused);
+          },
+      .build =
+          [](const ScheduleRequest& request) {
+            return build_searched_under_its_caps(capped(request), SearchForm::kVFused);
+          },
+      .claims =
+          [](const ScheduleRequest& request) {
+            return claim_work_of_one_rank(request, SearchForm::kVFused);
+          },
+  };
 }};
 
 }  // namespace

@@ -36,17 +36,19 @@ Claims claim_1f1b_vocab(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_1f1b_vocab{{
-    .name = "1f1b-vocab",
-    .summary =
-        "1F1B, the output layer split over all ranks: two barriers, p + 2 micro-batches held",
-    .source = "Yeung et al. 2024 (vocabulary parallelism), Algorithm 1",
-    .implied_chunks = 1,
-    .reads_costs = true,
-    .splits_output_layer = true,
-    .refuse = refuse_many_barriers,
-    .build = build_1f1b_vocab,
-    .claims = claim_1f1b_vocab,
+const ScheduleRegistrar register_1f1b_vocab{[] {
+  return ScheduleDef{
+      .name = "1f1b-vocab",
+      .summary =
+          "1F1B, the output layer split over all ranks: two barriers, p + 2 micro-batches held",
+      .source = "Yeung et al. 2024 (vocabulary parallelism), Algorithm 1",
+      .implied_chunks = 1,
+      .reads_costs = true,
+      .splits_output_layer = true,
+      .refuse = refuse_many_barriers,
+      .build = build_1f1b_vocab,
+      .claims = claim_1f1b_vocab,
+  };
 }};
 
 }  // namespace

@@ -38,16 +38,19 @@ Claims claim_1f1b_vocab_2(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_1f1b_vocab_2{{
-    .name = "1f1b-vocab-2",
-    .summary = "1F1B, the output layer split over all ranks: one barrier, p + 1 micro-batches held",
-    .source = "Yeung et al. 2024 (vocabulary parallelism), Algorithm 2",
-    .implied_chunks = 1,
-    .reads_costs = true,
-    .splits_output_layer = true,
-    .refuse = refuse_many_barriers,
-    .build = build_1f1b_vocab_2,
-    .claims = claim_1f1b_vocab_2,
+const ScheduleRegistrar register_1f1b_vocab_2{[] {
+  return ScheduleDef{
+      .name = "1f1b-vocab-2",
+      .summary =
+          "1F1B, the output layer split over all ranks: one barrier, p + 1 micro-batches held",
+      .source = "Yeung et al. 2024 (vocabulary parallelism), Algorithm 2",
+      .implied_chunks = 1,
+      .reads_costs = true,
+      .splits_output_layer = true,
+      .refuse = refuse_many_barriers,
+      .build = build_1f1b_vocab_2,
+      .claims = claim_1f1b_vocab_2,
+  };
 }};
 
 }  // namespace

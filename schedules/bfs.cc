@@ -53,15 +53,17 @@ Claims claim_bfs(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_bfs{{
-    .name = "bfs",
-    .aliases = {"LoopedBFS"},
-    .summary = "all micro-batches chunk by chunk: the interleaved bubble, tolerant of latency",
-    .source = "Lamy-Poirier 2023",
-    .default_chunks = 2,
-    .profiles = {Profile::kPytorch},
-    .build = build_bfs,
-    .claims = claim_bfs,
+const ScheduleRegistrar register_bfs{[] {
+  return ScheduleDef{
+      .name = "bfs",
+      .aliases = {"LoopedBFS"},
+      .summary = "all micro-batches chunk by chunk: the interleaved bubble, tolerant of latency",
+      .source = "Lamy-Poirier 2023",
+      .default_chunks = 2,
+      .profiles = {Profile::kPytorch},
+      .build = build_bfs,
+      .claims = claim_bfs,
+  };
 }};
 
 }  // namespace

@@ -88,15 +88,17 @@ Claims claim_bpipe(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_bpipe{{
-    .name = "bpipe",
-    .aliases = {"BPipe"},
-    .summary =
-        "1F1B; early ranks offload activations to late ones: at most ceil((p+2)/2) on any rank",
-    .source = "Kim et al. 2023",
-    .implied_chunks = 1,
-    .build = build_bpipe,
-    .claims = claim_bpipe,
+const ScheduleRegistrar register_bpipe{[] {
+  return ScheduleDef{
+      .name = "bpipe",
+      .aliases = {"BPipe"},
+      .summary =
+          "1F1B; early ranks offload activations to late ones: at most ceil((p+2)/2) on any rank",
+      .source = "Kim et al. 2023",
+      .implied_chunks = 1,
+      .build = build_bpipe,
+      .claims = claim_bpipe,
+  };
 }};
 
 }  // namespace

@@ -57,17 +57,20 @@ Claims claim_chimera(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_chimera{{
-    .name = "chimera",
-    .summary =
-        "two pipelines in opposite directions: half to two thirds of 1F1B's bubble for m = p, more "
-        "than it from m = 4p on; twice the weights",
-    .source = "Li and Hoefler 2021",
-    .implied_chunks = 1,
-    .promised_groups = 1,
-    .refuse = refuse_chimera,
-    .build = build_chimera,
-    .claims = claim_chimera,
+const ScheduleRegistrar register_chimera{[] {
+  return ScheduleDef{
+      .name = "chimera",
+      .summary =
+          "two pipelines in opposite directions: half to two thirds of 1F1B's bubble for m = p, "
+          "more "
+          "than it from m = 4p on; twice the weights",
+      .source = "Li and Hoefler 2021",
+      .implied_chunks = 1,
+      .promised_groups = 1,
+      .refuse = refuse_chimera,
+      .build = build_chimera,
+      .claims = claim_chimera,
+  };
 }};
 
 }  // namespace

@@ -44,14 +44,16 @@ Claims claim_chimera_doubling(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_chimera_doubling{{
-    .name = "chimera-doubling",
-    .summary = "chimera whose forwards take two micro-batches: no bubble in the middle",
-    .source = "Li and Hoefler 2021",
-    .implied_chunks = 1,
-    .refuse = refuse_chimera_doubling,
-    .build = build_chimera_doubling,
-    .claims = claim_chimera_doubling,
+const ScheduleRegistrar register_chimera_doubling{[] {
+  return ScheduleDef{
+      .name = "chimera-doubling",
+      .summary = "chimera whose forwards take two micro-batches: no bubble in the middle",
+      .source = "Li and Hoefler 2021",
+      .implied_chunks = 1,
+      .refuse = refuse_chimera_doubling,
+      .build = build_chimera_doubling,
+      .claims = claim_chimera_doubling,
+  };
 }};
 
 }  // namespace

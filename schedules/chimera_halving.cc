@@ -33,16 +33,18 @@ Claims claim_chimera_halving(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_chimera_halving{{
-    .name = "chimera-halving",
-    .summary = "chimera whose backwards take half a micro-batch: no bubble in the middle",
-    .source = "Li and Hoefler 2021",
-    .implied_chunks = 1,
-    .implied_slices = 2,
-    .refuse =
-        [](const ScheduleRequest& request) { return find_schedule("chimera").refuse(request); },
-    .build = build_chimera_halving,
-    .claims = claim_chimera_halving,
+const ScheduleRegistrar register_chimera_halving{[] {
+  return ScheduleDef{
+      .name = "chimera-halving",
+      .summary = "chimera whose backwards take half a micro-batch: no bubble in the middle",
+      .source = "Li and Hoefler 2021",
+      .implied_chunks = 1,
+      .implied_slices = 2,
+      .refuse =
+          [](const ScheduleRequest& request) { return find_schedule("chimera").refuse(request); },
+      .build = build_chimera_halving,
+      .claims = claim_chimera_halving,
+  };
 }};
 
 }  // namespace

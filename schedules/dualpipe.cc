@@ -50,15 +50,17 @@ Claims claim_dualpipe(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_dualpipe{{
-    .name = "dualpipe",
-    .summary = "both directions at once; forwards of one overlap backwards of the other",
-    .source = "DeepSeek-AI 2024 (DeepSeek-V3)",
-    .implied_chunks = 1,
-    .profiles = {Profile::kDeepseek},
-    .refuse = refuse_dualpipe,
-    .build = build_dualpipe,
-    .claims = claim_dualpipe,
+const ScheduleRegistrar register_dualpipe{[] {
+  return ScheduleDef{
+      .name = "dualpipe",
+      .summary = "both directions at once; forwards of one overlap backwards of the other",
+      .source = "DeepSeek-AI 2024 (DeepSeek-V3)",
+      .implied_chunks = 1,
+      .profiles = {Profile::kDeepseek},
+      .refuse = refuse_dualpipe,
+      .build = build_dualpipe,
+      .claims = claim_dualpipe,
+  };
 }};
 
 }  // namespace

@@ -40,16 +40,18 @@ Claims claim_dualpipev(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_dualpipev{{
-    .name = "dualpipev",
-    .aliases = {"DualPipeV"},
-    .summary = "a V of two chunks per rank; forwards of one overlap backwards of the other",
-    .source = "DeepSeek-AI 2025",
-    .implied_chunks = 2,
-    .profiles = {Profile::kPytorch, Profile::kDeepseek},
-    .refuse = refuse_dualpipev,
-    .build = build_dualpipev,
-    .claims = claim_dualpipev,
+const ScheduleRegistrar register_dualpipev{[] {
+  return ScheduleDef{
+      .name = "dualpipev",
+      .aliases = {"DualPipeV"},
+      .summary = "a V of two chunks per rank; forwards of one overlap backwards of the other",
+      .source = "DeepSeek-AI 2025",
+      .implied_chunks = 2,
+      .profiles = {Profile::kPytorch, Profile::kDeepseek},
+      .refuse = refuse_dualpipev,
+      .build = build_dualpipev,
+      .claims = claim_dualpipev,
+  };
 }};
 
 }  // namespace

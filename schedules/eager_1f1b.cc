@@ -36,13 +36,15 @@ Claims claim_eager_1f1b(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_eager_1f1b{{
-    .name = "eager-1f1b",
-    .summary = "1F1B with twice the warm-up: hides the messages, holds up to 2p-1 micro-batches",
-    .source = "Zhuang et al. 2022 (Alpa), Fan et al. 2021 (DAPPLE PB)",
-    .implied_chunks = 1,
-    .build = build_eager_1f1b,
-    .claims = claim_eager_1f1b,
+const ScheduleRegistrar register_eager_1f1b{[] {
+  return ScheduleDef{
+      .name = "eager-1f1b",
+      .summary = "1F1B with twice the warm-up: hides the messages, holds up to 2p-1 micro-batches",
+      .source = "Zhuang et al. 2022 (Alpa), Fan et al. 2021 (DAPPLE PB)",
+      .implied_chunks = 1,
+      .build = build_eager_1f1b,
+      .claims = claim_eager_1f1b,
+  };
 }};
 
 }  // namespace

@@ -47,16 +47,19 @@ Claims claim_forward_only(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_forward_only{{
-    .name = "forward-only",
-    .summary = "no backward: inference or evaluation",
-    .source = "Megatron-LM, DeepSpeed (InferenceSchedule)",
-    .groups_microbatches = true,
-    .trains = false,
-    .profiles = {Profile::kPytorch, Profile::kMegatron, Profile::kDeepspeed, Profile::kColossalai},
-    .refuse = refuse_forward_only,
-    .build = build_forward_only,
-    .claims = claim_forward_only,
+const ScheduleRegistrar register_forward_only{[] {
+  return ScheduleDef{
+      .name = "forward-only",
+      .summary = "no backward: inference or evaluation",
+      .source = "Megatron-LM, DeepSpeed (InferenceSchedule)",
+      .groups_microbatches = true,
+      .trains = false,
+      .profiles = {Profile::kPytorch, Profile::kMegatron, Profile::kDeepspeed,
+                   Profile::kColossalai},
+      .refuse = refuse_forward_only,
+      .build = build_forward_only,
+      .claims = claim_forward_only,
+  };
 }};
 
 }  // namespace

@@ -44,13 +44,15 @@ Claims claim_gems(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_gems{{
-    .name = "gems",
-    .summary = "two pipelines in turn: holds one micro-batch, for when nothing else fits",
-    .source = "Jain et al. 2020",
-    .implied_chunks = 1,
-    .build = build_gems,
-    .claims = claim_gems,
+const ScheduleRegistrar register_gems{[] {
+  return ScheduleDef{
+      .name = "gems",
+      .summary = "two pipelines in turn: holds one micro-batch, for when nothing else fits",
+      .source = "Jain et al. 2020",
+      .implied_chunks = 1,
+      .build = build_gems,
+      .claims = claim_gems,
+  };
 }};
 
 }  // namespace

@@ -31,15 +31,17 @@ Claims claim_gpipe(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_gpipe{{
-    .name = "gpipe",
-    .aliases = {"GPipe"},
-    .summary = "all forwards, then all backwards: simple, and holds every micro-batch",
-    .source = "Huang et al. 2019",
-    .implied_chunks = 1,
-    .profiles = {Profile::kPytorch},
-    .build = build_gpipe,
-    .claims = claim_gpipe,
+const ScheduleRegistrar register_gpipe{[] {
+  return ScheduleDef{
+      .name = "gpipe",
+      .aliases = {"GPipe"},
+      .summary = "all forwards, then all backwards: simple, and holds every micro-batch",
+      .source = "Huang et al. 2019",
+      .implied_chunks = 1,
+      .profiles = {Profile::kPytorch},
+      .build = build_gpipe,
+      .claims = claim_gpipe,
+  };
 }};
 
 }  // namespace

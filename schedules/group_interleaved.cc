@@ -46,16 +46,18 @@ Claims claim_group_interleaved(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_group_interleaved{{
-    .name = "group-interleaved",
-    .aliases = {"GroupInterleaved", "pipeoffload"},
-    .summary = "interleaved with half the warm-up: at most 1F1B's memory; designed for `offload`",
-    .source = "Wan et al. 2025 (PipeOffload)",
-    .default_chunks = 2,
-    .groups_microbatches = true,
-    .refuse = refuse_groups,
-    .build = build_group_interleaved,
-    .claims = claim_group_interleaved,
+const ScheduleRegistrar register_group_interleaved{[] {
+  return ScheduleDef{
+      .name = "group-interleaved",
+      .aliases = {"GroupInterleaved", "pipeoffload"},
+      .summary = "interleaved with half the warm-up: at most 1F1B's memory; designed for `offload`",
+      .source = "Wan et al. 2025 (PipeOffload)",
+      .default_chunks = 2,
+      .groups_microbatches = true,
+      .refuse = refuse_groups,
+      .build = build_group_interleaved,
+      .claims = claim_group_interleaved,
+  };
 }};
 
 }  // namespace

@@ -45,17 +45,20 @@ Claims claim_hanayo(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_hanayo{{
-    .name = "hanayo",
-    .summary = "W waves down and up the ranks, two chunks each (`vpp` 2W): a W-th of 1F1B's bubble "
-               "or less "
-               "for m = p and 2p, more with more micro-batches",
-    .source = "Liu et al. 2023",
-    .implied_chunks = 2,
-    .repeats_chunks = true,
-    .promised_groups = 2,
-    .build = build_hanayo,
-    .claims = claim_hanayo,
+const ScheduleRegistrar register_hanayo{[] {
+  return ScheduleDef{
+      .name = "hanayo",
+      .summary =
+          "W waves down and up the ranks, two chunks each (`vpp` 2W): a W-th of 1F1B's bubble "
+          "or less "
+          "for m = p and 2p, more with more micro-batches",
+      .source = "Liu et al. 2023",
+      .implied_chunks = 2,
+      .repeats_chunks = true,
+      .promised_groups = 2,
+      .build = build_hanayo,
+      .claims = claim_hanayo,
+  };
 }};
 
 }  // namespace

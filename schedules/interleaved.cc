@@ -79,18 +79,20 @@ Claims claim_interleaved(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_interleaved{{
-    .name = "interleaved",
-    .aliases = {"Interleaved1F1B", "vpp"},
-    .summary = "1F1B over v chunks per rank: a v-th of the bubble, v times the messages",
-    .source = "Narayanan et al. 2021 (Megatron-LM)",
-    .default_chunks = 2,
-    .groups_microbatches = true,
-    .overlaps_experts = true,
-    .profiles = {Profile::kPytorch, Profile::kMegatron, Profile::kColossalai},
-    .refuse = refuse_groups,
-    .build = build_interleaved,
-    .claims = claim_interleaved,
+const ScheduleRegistrar register_interleaved{[] {
+  return ScheduleDef{
+      .name = "interleaved",
+      .aliases = {"Interleaved1F1B", "vpp"},
+      .summary = "1F1B over v chunks per rank: a v-th of the bubble, v times the messages",
+      .source = "Narayanan et al. 2021 (Megatron-LM)",
+      .default_chunks = 2,
+      .groups_microbatches = true,
+      .overlaps_experts = true,
+      .profiles = {Profile::kPytorch, Profile::kMegatron, Profile::kColossalai},
+      .refuse = refuse_groups,
+      .build = build_interleaved,
+      .claims = claim_interleaved,
+  };
 }};
 
 }  // namespace

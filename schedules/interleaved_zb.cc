@@ -63,17 +63,19 @@ Claims claim_interleaved_zb(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_interleaved_zb{{
-    .name = "interleaved-zb",
-    .aliases = {"InterleavedZeroBubble", "ZB1P"},
-    .summary = "interleaved 1F1B with split backwards: weight gradients fill the drain",
-    .source = "PyTorch (ScheduleInterleavedZeroBubble), after Qi et al. 2024",
-    .default_chunks = 2,
-    .groups_microbatches = true,
-    .profiles = {Profile::kPytorch},
-    .refuse = refuse_groups,
-    .build = build_interleaved_zb,
-    .claims = claim_interleaved_zb,
+const ScheduleRegistrar register_interleaved_zb{[] {
+  return ScheduleDef{
+      .name = "interleaved-zb",
+      .aliases = {"InterleavedZeroBubble", "ZB1P"},
+      .summary = "interleaved 1F1B with split backwards: weight gradients fill the drain",
+      .source = "PyTorch (ScheduleInterleavedZeroBubble), after Qi et al. 2024",
+      .default_chunks = 2,
+      .groups_microbatches = true,
+      .profiles = {Profile::kPytorch},
+      .refuse = refuse_groups,
+      .build = build_interleaved_zb,
+      .claims = claim_interleaved_zb,
+  };
 }};
 
 }  // namespace

@@ -25,13 +25,15 @@ Claims claim_naive(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_naive{{
-    .name = "naive",
-    .summary = "one micro-batch at a time: the next starts when the previous one is complete",
-    .source = "model parallelism without a pipeline",
-    .implied_chunks = 1,
-    .build = build_naive,
-    .claims = claim_naive,
+const ScheduleRegistrar register_naive{[] {
+  return ScheduleDef{
+      .name = "naive",
+      .summary = "one micro-batch at a time: the next starts when the previous one is complete",
+      .source = "model parallelism without a pipeline",
+      .implied_chunks = 1,
+      .build = build_naive,
+      .claims = claim_naive,
+  };
 }};
 
 }  // namespace

@@ -22,17 +22,19 @@ Schedule build_pipedream(const ScheduleRequest& request) {
   return schedule;
 }
 
-const ScheduleRegistrar register_pipedream{{
-    .name = "pipedream",
-    .summary = "1F1B without flushes: no bubble once full, p versions of the weights",
-    .source = "Narayanan et al. 2019",
-    .implied_chunks = 1,
-    .replicates_stages = true,
-    .limits_in_flight = true,
-    .flushes = false,
-    .refuse = refuse_round_robin,
-    .build = build_pipedream,
-    .claims = claim_round_robin,
+const ScheduleRegistrar register_pipedream{[] {
+  return ScheduleDef{
+      .name = "pipedream",
+      .summary = "1F1B without flushes: no bubble once full, p versions of the weights",
+      .source = "Narayanan et al. 2019",
+      .implied_chunks = 1,
+      .replicates_stages = true,
+      .limits_in_flight = true,
+      .flushes = false,
+      .refuse = refuse_round_robin,
+      .build = build_pipedream,
+      .claims = claim_round_robin,
+  };
 }};
 
 }  // namespace

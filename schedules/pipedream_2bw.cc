@@ -44,17 +44,19 @@ Schedule build_pipedream_2bw(const ScheduleRequest& request) {
   return schedule;
 }
 
-const ScheduleRegistrar register_pipedream_2bw{{
-    .name = "pipedream-2bw",
-    .summary = "1F1B without flushes, an update per batch: two versions of the weights",
-    .source = "Narayanan et al. 2021",
-    .implied_chunks = 1,
-    .groups_microbatches = true,
-    .replicates_stages = true,
-    .flushes = false,
-    .refuse = refuse_pipedream_2bw,
-    .build = build_pipedream_2bw,
-    .claims = claim_round_robin,
+const ScheduleRegistrar register_pipedream_2bw{[] {
+  return ScheduleDef{
+      .name = "pipedream-2bw",
+      .summary = "1F1B without flushes, an update per batch: two versions of the weights",
+      .source = "Narayanan et al. 2021",
+      .implied_chunks = 1,
+      .groups_microbatches = true,
+      .replicates_stages = true,
+      .flushes = false,
+      .refuse = refuse_pipedream_2bw,
+      .build = build_pipedream_2bw,
+      .claims = claim_round_robin,
+  };
 }};
 
 }  // namespace

@@ -29,18 +29,20 @@ Schedule build_pipedream_vertical(const ScheduleRequest& request) {
   return schedule;
 }
 
-const ScheduleRegistrar register_pipedream_vertical{{
-    .name = "pipedream-vertical",
-    .aliases = {"vertical-sync"},
-    .summary = "pipedream with one version per micro-batch: p versions on every stage",
-    .source = "Narayanan et al. 2019",
-    .implied_chunks = 1,
-    .replicates_stages = true,
-    .limits_in_flight = true,
-    .flushes = false,
-    .refuse = refuse_pipedream_vertical,
-    .build = build_pipedream_vertical,
-    .claims = claim_round_robin,
+const ScheduleRegistrar register_pipedream_vertical{[] {
+  return ScheduleDef{
+      .name = "pipedream-vertical",
+      .aliases = {"vertical-sync"},
+      .summary = "pipedream with one version per micro-batch: p versions on every stage",
+      .source = "Narayanan et al. 2019",
+      .implied_chunks = 1,
+      .replicates_stages = true,
+      .limits_in_flight = true,
+      .flushes = false,
+      .refuse = refuse_pipedream_vertical,
+      .build = build_pipedream_vertical,
+      .claims = claim_round_robin,
+  };
 }};
 
 }  // namespace

@@ -39,15 +39,18 @@ Claims claim_seq1f1b(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_seq1f1b{{
-    .name = "seq1f1b",
-    .summary = "1F1B over slices of sequences: an n-th of the bubble, about an n-th of the memory",
-    .source = "Sun et al. 2024",
-    .implied_chunks = 1,
-    .default_slices = 2,
-    .slices_sequences = true,
-    .build = build_seq1f1b,
-    .claims = claim_seq1f1b,
+const ScheduleRegistrar register_seq1f1b{[] {
+  return ScheduleDef{
+      .name = "seq1f1b",
+      .summary =
+          "1F1B over slices of sequences: an n-th of the bubble, about an n-th of the memory",
+      .source = "Sun et al. 2024",
+      .implied_chunks = 1,
+      .default_slices = 2,
+      .slices_sequences = true,
+      .build = build_seq1f1b,
+      .claims = claim_seq1f1b,
+  };
 }};
 
 }  // namespace

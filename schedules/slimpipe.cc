@@ -56,14 +56,16 @@ Claims claim_slimpipe(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_slimpipe{{
-    .name = "slimpipe",
-    .summary = "interleaved over slices, a micro-batch per group: about one micro-batch held",
-    .source = "Liu et al. 2025",
-    .slices_sequences = true,
-    .refuse = refuse_slimpipe,
-    .build = build_slimpipe,
-    .claims = claim_slimpipe,
+const ScheduleRegistrar register_slimpipe{[] {
+  return ScheduleDef{
+      .name = "slimpipe",
+      .summary = "interleaved over slices, a micro-batch per group: about one micro-batch held",
+      .source = "Liu et al. 2025",
+      .slices_sequences = true,
+      .refuse = refuse_slimpipe,
+      .build = build_slimpipe,
+      .claims = claim_slimpipe,
+  };
 }};
 
 }  // namespace

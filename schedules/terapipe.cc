@@ -32,15 +32,18 @@ Claims claim_terapipe(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_terapipe{{
-    .name = "terapipe",
-    .summary = "GPipe over slices of sequences: an n-th of the bubble, and holds every micro-batch",
-    .source = "Li et al. 2021",
-    .implied_chunks = 1,
-    .default_slices = 2,
-    .slices_sequences = true,
-    .build = build_terapipe,
-    .claims = claim_terapipe,
+const ScheduleRegistrar register_terapipe{[] {
+  return ScheduleDef{
+      .name = "terapipe",
+      .summary =
+          "GPipe over slices of sequences: an n-th of the bubble, and holds every micro-batch",
+      .source = "Li et al. 2021",
+      .implied_chunks = 1,
+      .default_slices = 2,
+      .slices_sequences = true,
+      .build = build_terapipe,
+      .claims = claim_terapipe,
+  };
 }};
 
 }  // namespace

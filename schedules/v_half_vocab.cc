@@ -6,19 +6,21 @@
 namespace bubblescope::schedules {
 namespace {
 
-const ScheduleRegistrar register_v_half_vocab{{
-    .name = "v-half-vocab",
-    .summary = "V-Half, the output layer split over all ranks: two barriers",
-    .source = "Yeung et al. 2024 (vocabulary parallelism), Algorithm 1",
-    .implied_chunks = 2,
-    .reads_costs = true,
-    .splits_output_layer = true,
-    .refuse = refuse_many_barriers,
-    .build =
-        [](const ScheduleRequest& request) {
-          return build_v_half_vocab(request, VocabAlgorithm::kTwoBarriers);
-        },
-    .claims = claim_v_half_vocab,
+const ScheduleRegistrar register_v_half_vocab{[] {
+  return ScheduleDef{
+      .name = "v-half-vocab",
+      .summary = "V-Half, the output layer split over all ranks: two barriers",
+      .source = "Yeung et al. 2024 (vocabulary parallelism), Algorithm 1",
+      .implied_chunks = 2,
+      .reads_costs = true,
+      .splits_output_layer = true,
+      .refuse = refuse_many_barriers,
+      .build =
+          [](const ScheduleRequest& request) {
+            return build_v_half_vocab(request, VocabAlgorithm::kTwoBarriers);
+          },
+      .claims = claim_v_half_vocab,
+  };
 }};
 
 }  // namespace

@@ -6,19 +6,21 @@
 namespace bubblescope::schedules {
 namespace {
 
-const ScheduleRegistrar register_v_half_vocab_2{{
-    .name = "v-half-vocab-2",
-    .summary = "V-Half, the output layer split over all ranks: one barrier",
-    .source = "Yeung et al. 2024 (vocabulary parallelism), Algorithm 2",
-    .implied_chunks = 2,
-    .reads_costs = true,
-    .splits_output_layer = true,
-    .refuse = refuse_many_barriers,
-    .build =
-        [](const ScheduleRequest& request) {
-          return build_v_half_vocab(request, VocabAlgorithm::kOneBarrier);
-        },
-    .claims = claim_v_half_vocab,
+const ScheduleRegistrar register_v_half_vocab_2{[] {
+  return ScheduleDef{
+      .name = "v-half-vocab-2",
+      .summary = "V-Half, the output layer split over all ranks: one barrier",
+      .source = "Yeung et al. 2024 (vocabulary parallelism), Algorithm 2",
+      .implied_chunks = 2,
+      .reads_costs = true,
+      .splits_output_layer = true,
+      .refuse = refuse_many_barriers,
+      .build =
+          [](const ScheduleRequest& request) {
+            return build_v_half_vocab(request, VocabAlgorithm::kOneBarrier);
+          },
+      .claims = claim_v_half_vocab,
+  };
 }};
 
 }  // namespace

@@ -75,17 +75,24 @@ struct Stream {
   std::int32_t next = 0;  ///< micro-batch
 };
 
+/// When a weight gradient, for which nothing else waits, takes its turn among the ops that can
+/// start at the same moment.
+enum class WeightTurn : std::uint8_t {
+  kLast,          ///< after all others
+  kNextInterval,  ///< as if its cell were an interval later
+};
+
 /// The first op of a stream of a rank, and when it can start.
 struct Choice {
   Nanos start = 0;
-  bool is_filler = false;  ///< a weight gradient, for which nothing else waits
+  bool is_last = false;
   std::int64_t cell = 0;
   int turn = 0;
   std::size_t stream = 0;
 
   bool operator<(const Choice& other) const {
-    return std::tie(start, is_filler, cell, turn) <
-           std::tie(other.start, other.is_filler, other.cell, other.turn);
+    return std::tie(start, is_last, cell, turn) <
+           std::tie(other.start, other.is_last, other.cell, other.turn);
   }
 };
 
@@ -96,15 +103,22 @@ struct ShardEnds {
   Nanos received = 0;  ///< the same, once the last stage of the chain has what they send
 };
 
+/// The orders of all ranks, and how long they take.
+struct TimedOrders {
+  std::vector<RankOrder> orders;
+  Nanos makespan = 0;
+};
+
 /// Runs the block's ops with the durations of the costs: a rank takes the op that can start first,
 /// or of several such ops the first one of the block. A stage holds no more micro-batches than in
 /// the block, so ranks cannot block each other: the oldest micro-batch can always continue.
 class BlockRun {
  public:
   BlockRun(const Schedule& schedule, const CostModel& costs, const Block& block,
-           VocabAlgorithm algorithm)
+           VocabAlgorithm algorithm, WeightTurn weight_turn)
       : schedule_(schedule),
         costs_(costs),
+        weight_turn_(weight_turn),
         ranks_(schedule.shape.ranks),
         chain_(2 * ranks_),
         microbatches_(schedule.shape.microbatches),
@@ -125,7 +139,7 @@ class BlockRun {
     for (std::int32_t rank = 0; rank < ranks_; ++rank) add_streams(rank, block, algorithm);
   }
 
-  std::vector<RankOrder> run() && {
+  TimedOrders run() && {
     std::vector<std::optional<Choice>> choices;
     for (std::int32_t rank = 0; rank < ranks_; ++rank) choices.push_back(choose(rank));
     for (;;) {
@@ -133,7 +147,7 @@ class BlockRun {
       for (std::size_t rank = 0; rank < choices.size(); ++rank)
         if (choices[rank] && (!first || choices[rank]->start < choices[*first]->start))
           first = rank;
-      if (!first) return std::move(orders_);
+      if (!first) return {std::move(orders_), *std::max_element(free_.begin(), free_.end())};
       const Op op = start(*first, *choices[*first]);
       const bool for_all = op.stage >= chain_ - 1;
       for (std::size_t rank = 0; rank < choices.size(); ++rank)
@@ -220,9 +234,12 @@ class BlockRun {
         continue;
       const std::optional<Nanos> inputs = inputs_of(stream);
       if (!inputs) continue;
+      const bool is_weight = stream.stage < chain_ && stream.kind == OpKind::kWeightGrad;
+      const bool is_late = is_weight && weight_turn_ == WeightTurn::kNextInterval;
       const Choice choice{std::max(*inputs, free_[static_cast<std::size_t>(rank)]),
-                          stream.stage < chain_ && stream.kind == OpKind::kWeightGrad,
-                          stream.cell + kCells * stream.next, stream.turn, at};
+                          is_weight && weight_turn_ == WeightTurn::kLast,
+                          stream.cell + kCells * (stream.next + (is_late ? 1 : 0)), stream.turn,
+                          at};
       if (!best || choice < *best) best = choice;
     }
     return best;
@@ -267,6 +284,7 @@ class BlockRun {
 
   const Schedule& schedule_;
   const CostModel& costs_;
+  WeightTurn weight_turn_;
   std::int32_t ranks_;
   std::int32_t chain_;  ///< its number of stages
   std::int32_t microbatches_;
@@ -294,7 +312,12 @@ Schedule build_v_half_vocab(const ScheduleRequest& request, VocabAlgorithm algor
   schedule.order.resize(static_cast<std::size_t>(ranks));
   const CostModel costs =
       request.stage_costs ? *request.stage_costs : spread(request.cost, schedule);
-  schedule.order = BlockRun(schedule, costs, Block(ranks, two ? 2 : 1), algorithm).run();
+  const auto run = [&](WeightTurn turn) {
+    return BlockRun(schedule, costs, Block(ranks, two ? 2 : 1), algorithm, turn).run();
+  };
+  TimedOrders last = run(WeightTurn::kLast);
+  TimedOrders next = run(WeightTurn::kNextInterval);
+  schedule.order = std::move(next.makespan < last.makespan ? next : last).orders;
   return schedule;
 }
 

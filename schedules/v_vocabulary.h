@@ -19,7 +19,8 @@ enum class VocabAlgorithm : std::uint8_t {
 /// The order in which the block's ops run with the costs' durations, where each rank takes what can
 /// start first and holds no more than in the repeated block: about (p + 3) / 2 micro-batches, and
 /// one more for every barrier. The block is made for F, I and W of equal length; repeated as it is,
-/// it stalls where they differ.
+/// it stalls where they differ. Weight gradients either wait for a moment at which nothing else can
+/// start, or take their turn an interval later: the faster of the two orders.
 Schedule build_v_half_vocab(const ScheduleRequest& request, VocabAlgorithm algorithm);
 
 /// One rank is never idle: T = m (2 (F + I + W) + 3 o) with F, I and W of a chunk and products of

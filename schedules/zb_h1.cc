@@ -21,13 +21,16 @@ Claims claim_zb_h1(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_zb_h1{{
-    .name = "zb-h1",
-    .summary = "1F1B with split backwards: a third of the bubble, the memory of 1F1B's first rank",
-    .source = "Qi et al. 2024",
-    .implied_chunks = 1,
-    .build = [](const ScheduleRequest& request) { return build_zero_bubble(request, kHeight); },
-    .claims = claim_zb_h1,
+const ScheduleRegistrar register_zb_h1{[] {
+  return ScheduleDef{
+      .name = "zb-h1",
+      .summary =
+          "1F1B with split backwards: a third of the bubble, the memory of 1F1B's first rank",
+      .source = "Qi et al. 2024",
+      .implied_chunks = 1,
+      .build = [](const ScheduleRequest& request) { return build_zero_bubble(request, kHeight); },
+      .claims = claim_zb_h1,
+  };
 }};
 
 }  // namespace

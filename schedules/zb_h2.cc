@@ -28,14 +28,16 @@ Claims claim_zb_h2(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_zb_h2{{
-    .name = "zb-h2",
-    .summary = "ZB-H1 with twice the warm-up: no waits inside a rank, 2p-1 micro-batches held",
-    .source = "Qi et al. 2024",
-    .implied_chunks = 1,
-    .build =
-        [](const ScheduleRequest& request) { return build_zero_bubble(request, kTwiceHeight); },
-    .claims = claim_zb_h2,
+const ScheduleRegistrar register_zb_h2{[] {
+  return ScheduleDef{
+      .name = "zb-h2",
+      .summary = "ZB-H1 with twice the warm-up: no waits inside a rank, 2p-1 micro-batches held",
+      .source = "Qi et al. 2024",
+      .implied_chunks = 1,
+      .build =
+          [](const ScheduleRequest& request) { return build_zero_bubble(request, kTwiceHeight); },
+      .claims = claim_zb_h2,
+  };
 }};
 
 }  // namespace

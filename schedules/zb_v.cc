@@ -74,16 +74,18 @@ Claims claim_zb_v(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_zb_v{{
-    .name = "zb-v",
-    .aliases = {"ZBVZeroBubble"},
-    .summary = "a V of two chunks per rank: no bubble when F = I = W, with 1F1B's memory",
-    .source = "Qi et al. 2024, in PyTorch's phases",
-    .implied_chunks = 2,
-    .profiles = {Profile::kPytorch, Profile::kColossalai},
-    .refuse = refuse_zb_v,
-    .build = build_zb_v,
-    .claims = claim_zb_v,
+const ScheduleRegistrar register_zb_v{[] {
+  return ScheduleDef{
+      .name = "zb-v",
+      .aliases = {"ZBVZeroBubble"},
+      .summary = "a V of two chunks per rank: no bubble when F = I = W, with 1F1B's memory",
+      .source = "Qi et al. 2024, in PyTorch's phases",
+      .implied_chunks = 2,
+      .profiles = {Profile::kPytorch, Profile::kColossalai},
+      .refuse = refuse_zb_v,
+      .build = build_zb_v,
+      .claims = claim_zb_v,
+  };
 }};
 
 }  // namespace

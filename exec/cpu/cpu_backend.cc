@@ -28,13 +28,14 @@ class CpuBackend : public Backend {
   WorkerPool pool_;
 };
 
-const BackendRegistrar registrar{
-    {"cpu",
-     {"threads"},
-     "all ranks in one process, one thread per lane",
-     [](BackendRequest request, const Program& program) -> std::unique_ptr<Backend> {
-       return std::make_unique<CpuBackend>(std::move(request), program);
-     }}};
+const BackendRegistrar registrar{[] {
+  return BackendDef{"cpu",
+                    {"threads"},
+                    "all ranks in one process, one thread per lane",
+                    [](BackendRequest request, const Program& program) -> std::unique_ptr<Backend> {
+                      return std::make_unique<CpuBackend>(std::move(request), program);
+                    }};
+}};
 
 }  // namespace
 

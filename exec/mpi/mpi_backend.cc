@@ -43,11 +43,13 @@ std::unique_ptr<Processes> join(const Limits& limits) {
                                      [&transport, limits] { end_mpi(transport, limits); });
 }
 
-const BackendRegistrar registrar{{"mpi",
-                                  {"openmpi"},
-                                  "one process per rank, started by mpirun; messages over MPI",
-                                  make_mpi_backend,
-                                  join}};
+const BackendRegistrar registrar{[] {
+  return BackendDef{"mpi",
+                    {"openmpi"},
+                    "one process per rank, started by mpirun; messages over MPI",
+                    make_mpi_backend,
+                    join};
+}};
 
 }  // namespace
 

@@ -170,12 +170,11 @@ Job start_nccl(const JobRequest& job, BackendRequest request) {
       std::move(request));
 }
 
-const BackendRegistrar nccl_registrar{{"nccl",
-                                       {},
-                                       "one process per GPU, started by torchrun, srun or mpirun",
-                                       {},
-                                       join_processes,
-                                       start_nccl}};
+const BackendRegistrar nccl_registrar{[] {
+  return BackendDef{
+      "nccl",         {},        "one process per GPU, started by torchrun, srun or mpirun", {},
+      join_processes, start_nccl};
+}};
 
 }  // namespace
 

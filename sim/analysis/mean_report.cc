@@ -77,6 +77,8 @@ std::size_t find_median_report(std::span<const BubbleReport> reports) {
 BubbleReport average_reports(std::span<const BubbleReport> reports) {
   BubbleReport mean = reports[find_median_report(reports)];
   if (reports.size() == 1) return mean;
+  mean.parts.reset();  // of one step, as links are
+  mean.links.clear();
   mean.makespan = mean_time(reports, [](const BubbleReport& report) { return report.makespan; });
   mean.max_span = mean_time(reports, [](const BubbleReport& report) { return report.max_span; });
   mean.lower_bound =

@@ -37,7 +37,12 @@ std::string name_part(const Program& program, const PlacedRun& placed, const Par
 
 PartsReport account_for_parts(const Program& program, const Timeline& timeline,
                               const PartCosts& costs) {
-  PartsReport report{{}, place_runs(program, costs), costs.runs};
+  return account_for_parts(program, timeline, place_runs(program, costs), costs.runs);
+}
+
+PartsReport account_for_parts(const Program& program, const Timeline& timeline,
+                              std::vector<PlacedRun> placed_runs, std::vector<PartRun> runs) {
+  PartsReport report{{}, std::move(placed_runs), std::move(runs)};
   std::map<std::string, std::size_t> part_of;
   const auto ranks = static_cast<std::size_t>(program.ranks);
   for (const PlacedRun& placed : report.placed) {

@@ -34,4 +34,8 @@ std::string name_part(const Program& program, const PlacedRun& placed, const Par
 PartsReport account_for_parts(const Program& program, const Timeline& timeline,
                               const PartCosts& costs);
 
+/// The same for runs that are placed already.
+PartsReport account_for_parts(const Program& program, const Timeline& timeline,
+                              std::vector<PlacedRun> placed, std::vector<PartRun> runs);
+
 }  // namespace bubblescope::inline sim

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -20,20 +21,49 @@ std::string find_nearest_name(std::string_view name, const std::vector<std::stri
 /// "; did you mean 'zb-h1'?" for the nearest name; empty if there is none.
 std::string suggestion(std::string_view nearest);
 
+/// A node in the list of what a program was linked with. It makes its definitions when they are
+/// first asked for, so that a program which needs none starts without them.
+template <class Def>
+class Registrar {
+ public:
+  /// `const Registrar<ScheduleDef> registrar{[] { return ScheduleDef{...}; }};` at file scope
+  /// registers a definition; a vector registers several.
+  template <class Make>
+  explicit Registrar(Make) : append_(&append<Make>), next_(first_) {
+    first_ = this;
+  }
+  Registrar(const Registrar&) = delete;
+  Registrar& operator=(const Registrar&) = delete;
+
+  static std::vector<Def> make_all() {
+    std::vector<Def> defs;
+    for (const Registrar* each = first_; each != nullptr; each = each->next_) each->append_(defs);
+    return defs;
+  }
+
+ private:
+  template <class Make>
+  static void append(std::vector<Def>& defs) {
+    auto made = Make{}();
+    if constexpr (std::is_same_v<decltype(made), Def>)
+      defs.push_back(std::move(made));
+    else
+      for (Def& each : made) defs.push_back(std::move(each));
+  }
+
+  static constinit inline const Registrar* first_ = nullptr;
+
+  void (*append_)(std::vector<Def>& defs);
+  const Registrar* next_;
+};
+
 /// Definitions with `name` and `aliases`, sorted by name.
 template <class Def>
 class Registry {
  public:
-  static Registry& instance() {
-    static Registry registry;
+  static const Registry& instance() {
+    static const Registry registry;
     return registry;
-  }
-
-  void add(Def def) {
-    const auto after =
-        std::upper_bound(defs_.begin(), defs_.end(), def,
-                         [](const Def& left, const Def& right) { return left.name < right.name; });
-    defs_.insert(after, std::move(def));
   }
 
   const std::vector<Def>& all() const { return defs_; }
@@ -59,13 +89,12 @@ class Registry {
   }
 
  private:
-  std::vector<Def> defs_;
-};
+  Registry() : defs_(Registrar<Def>::make_all()) {
+    std::sort(defs_.begin(), defs_.end(),
+              [](const Def& left, const Def& right) { return left.name < right.name; });
+  }
 
-/// `const Registrar<ScheduleDef> registrar{{...}};` at file scope registers a definition.
-template <class Def>
-struct Registrar {
-  explicit Registrar(Def def) { Registry<Def>::instance().add(std::move(def)); }
+  std::vector<Def> defs_;
 };
 
 }  // namespace bubblescope::inline sim

@@ -29,6 +29,14 @@ class CostTensor {
   std::int32_t stages() const { return static_cast<std::int32_t>(rows_.size()); }
   std::int32_t slices() const { return slices_; }
 
+  /// The values of a stage, as add_stage() takes them.
+  std::span<const Value> of_stage(std::int32_t stage) const {
+    const auto at = static_cast<std::size_t>(stage);
+    const std::size_t begin = rows_[at].begin;
+    const std::size_t end = at + 1 < rows_.size() ? rows_[at + 1].begin : values_.size();
+    return std::span(values_).subspan(begin, end - begin);
+  }
+
   /// Whether there is a value for an op's stage, micro-batch and slice.
   bool covers(const Op& op) const {
     return op.stage < stages() && op.slice < slices_ &&

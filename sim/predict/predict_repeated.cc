@@ -13,6 +13,7 @@
 #include "sim/engine/simulate.h"
 #include "sim/ir/order_cycle.h"
 #include "sim/ir/range.h"
+#include "sim/model/cost_lists.h"
 #include "sim/predict/find_timing.h"
 #include "sim/predict/model_fit.h"
 
@@ -23,7 +24,9 @@ namespace {
 /// Whether nothing in the Config singles out micro-batches, and only a report follows from it.
 bool may_repeat(const Config& config) {
   if (const auto* const table = std::get_if<CostTable>(&config.costs))
-    if (table->noise || !table->replicas.empty() || table->outside_pipeline != 0) return false;
+    if (table->noise || !table->replicas.empty() || table->outside_pipeline != 0 ||
+        std::any_of(table->lists.begin(), table->lists.end(), varies_by_microbatch))
+      return false;
   return config.lower.mode == P2pMode::kDataflow && !config.lower.send_budget &&
          config.injections.empty() && config.arrivals.empty() && !config.policy &&
          !config.scenarios.noise.is_random() && !config.scenarios.sensitivity &&

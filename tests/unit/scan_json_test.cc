@@ -19,6 +19,7 @@ class Recorder : public traces::JsonVisitor {
   }
   void visit_string(std::string_view value) override { text += "s:" + std::string(value) + " "; }
   void visit_number(std::string_view value) override { text += "n:" + std::string(value) + " "; }
+  void visit_word(std::string_view value) override { text += "w:" + std::string(value) + " "; }
   void begin_object() override { text += "{ "; }
   void end_object() override { text += "} "; }
   void begin_array() override { text += "[ "; }

@@ -29,6 +29,7 @@
 #include "traces/reports/tries.h"
 #include "traces/reports/worker_map_text.h"
 #include "traces/text/time_axis.h"
+#include "traces/timelines/made_with.h"
 
 namespace bubblescope::tools {
 
@@ -53,7 +54,7 @@ struct AnalyzeOptions {
   std::vector<std::string> paths;
   std::string rules;  ///< file; empty: names mean what the field means by them
   std::string format;
-  UniformMemory memory;
+  std::optional<UniformMemory> memory;  ///< empty: as the files count it
   ExportOptions exports;
   std::vector<Condition> gate;
   JobOptions job;
@@ -86,6 +87,7 @@ std::string print_json(const Analysis& analysis, bool tries) {
   const TimedStep& step = analysis.shown;
   return traces::write_report_json(
       step.report, step.program, step.timeline, [&](traces::JsonWriter& json) {
+        if (!step.made.costs.empty()) traces::write_made_with_json(json.line(1), step.made);
         traces::write_iterations_json(json, analysis.iterations);
         if (tries)
           traces::write_tries_json(json, tries_of(analysis), causes_of(analysis),
@@ -214,7 +216,8 @@ std::optional<AnalyzeOptions> parse_analyze_options(const Arguments& arguments) 
   std::vector<std::string> conditions;
   app.add_option("TRACE", options.paths, "trace files or folders of them, - for stdin")->required();
   app.add_option("--rules", options.rules, "a file that says what the names in the traces mean");
-  add_memory_options(app, options.memory);
+  UniformMemory memory;
+  add_memory_options(app, memory);
   add_format_option(app, options.format, {"text", "json", "csv"});
   add_export_options(app, options.exports);
   add_gate_option(app, conditions);
@@ -223,6 +226,7 @@ std::optional<AnalyzeOptions> parse_analyze_options(const Arguments& arguments) 
                "show every rank in the text report, however many there are");
   app.footer(kAnalyzeExample);
   if (!app.parse(arguments)) return {};
+  if (!app.given_under(kMemoryHeading).empty()) options.memory = std::move(memory);
   options.gate = parse_conditions(conditions);
   expect_consistent(options);
   options.job.fits_costs = options.costs_out.has_value();

@@ -13,6 +13,7 @@
 #include "sim/analysis/mean_report.h"
 #include "sim/analysis/pauses.h"
 #include "sim/analysis/replay.h"
+#include "sim/analysis/serving.h"
 #include "tools/commands/recognize_schedule.h"
 #include "tools/commands/trace_paths.h"
 #include "traces/measured/assemble_steps.h"
@@ -101,6 +102,34 @@ Analysis remove_conclusions(Analysis analysis) {
   return analysis;
 }
 
+/// When each micro-batch arrives; empty where none is waited for.
+std::vector<Nanos> find_arrivals(const traces::MeasuredStep& step) {
+  std::vector<Nanos> arrivals;
+  for (InstructionId id = 0; id < step.program.size(); ++id) {
+    const Instruction& instruction = step.program.instructions[id];
+    if (!is_arrival(instruction)) continue;
+    arrivals.resize(static_cast<std::size_t>(step.schedule->shape.microbatches), 0);
+    arrivals[static_cast<std::size_t>(instruction.op.microbatch)] = step.timeline.end[id];
+  }
+  return arrivals;
+}
+
+/// Reports a step with the facts of its file. Flags about memory replace its memory model.
+BubbleReport report_step(const traces::MeasuredStep& step,
+                         const std::optional<UniformMemory>& memory) {
+  const MemoryModel model =
+      step.facts.memory && !memory
+          ? *step.facts.memory
+          : make_uniform_memory(step.schedule->shape, memory.value_or(UniformMemory{}));
+  BubbleReport report = analyze(step.schedule, step.program, step.timeline, model);
+  report.parts = step.facts.parts;
+  report.links = step.facts.links;
+  const std::vector<Nanos> arrivals = find_arrivals(step);
+  if (step.schedule->forward_only && !arrivals.empty())
+    report.serving = measure_serving(step.schedule, step.program, step.timeline, arrivals);
+  return report;
+}
+
 /// Finds what the steps have in common, and what makes them long.
 traces::Iterations compare_steps(const ReadSteps& read, const std::vector<BubbleReport>& reports) {
   traces::Iterations iterations;
@@ -186,13 +215,12 @@ ReadSteps read_steps(const std::vector<std::string>& paths, const std::string& r
                                     std::move(trace.doubts), std::move(trace.faults)});
 }
 
-Analysis analyze_steps(ReadSteps read, const UniformMemory& memory, const JobOptions& options) {
+Analysis analyze_steps(ReadSteps read, const std::optional<UniformMemory>& memory,
+                       const JobOptions& options) {
   std::vector<traces::MeasuredStep>& steps = read.steps;
   name_steps(steps);
-  const MemoryModel model = make_uniform_memory(steps.front().schedule->shape, memory);
   std::vector<BubbleReport> reports;
-  for (const traces::MeasuredStep& step : steps)
-    reports.push_back(analyze(step.schedule, step.program, step.timeline, model));
+  for (const traces::MeasuredStep& step : steps) reports.push_back(report_step(step, memory));
   traces::Iterations iterations = compare_steps(read, reports);
   std::optional<JobCosts> costs = fit_costs_of(read, options);
   const BubbleReport mean = average_reports(reports);
@@ -205,7 +233,8 @@ Analysis analyze_steps(ReadSteps read, const UniformMemory& memory, const JobOpt
   Analysis analysis{{std::move(median.schedule)}, std::move(iterations)};
   analysis.median = reports[middle];
   analysis.median_label = median.label;
-  analysis.shown.models.memory = model;
+  analysis.shown.models.memory = reports[middle].memory;
+  analysis.shown.made = median.facts.made;
   analysis.shown.report = mean;
   analysis.shown.program = std::move(median.program);
   analysis.shown.timeline = std::move(median.timeline);

@@ -49,8 +49,10 @@ struct Analysis {
   bool is_trusted() const { return iterations.trust.verdict != traces::Verdict::kNone; }
 };
 
-/// Analyzes the steps. Costs and tries are missing where the steps are not trusted. Throws Error if
+/// Analyzes the steps. Memory is counted as `memory` says; without it as their files say, or in
+/// micro-batches. Costs and tries are missing where the steps are not trusted. Throws Error if
 /// costs are asked for and no step has all its replicas.
-Analysis analyze_steps(ReadSteps read, const UniformMemory& memory, const JobOptions& options);
+Analysis analyze_steps(ReadSteps read, const std::optional<UniformMemory>& memory,
+                       const JobOptions& options);
 
 }  // namespace bubblescope::tools

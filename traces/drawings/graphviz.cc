@@ -59,15 +59,18 @@ std::vector<FilePart> write_schedule_graph(const PricedSchedule& priced) {
   return {{"", write_dot({priced.schedule, priced.program, timeline, report})}};
 }
 
-const Registrar<TimelineFormat> kTimelineRegistrar{
-    {"dot",
-     {"graphviz"},
-     "dependency graph (Graphviz; .svg, .png and .pdf names are rendered)",
-     write_graph,
-     {".dot", ".gv", ".svg", ".png", ".pdf"}}};
+const Registrar<TimelineFormat> kTimelineRegistrar{[] {
+  return TimelineFormat{"dot",
+                        {"graphviz"},
+                        "dependency graph (Graphviz; .svg, .png and .pdf names are rendered)",
+                        write_graph,
+                        {".dot", ".gv", ".svg", ".png", ".pdf"}};
+}};
 
-const Registrar<ScheduleFormat> kScheduleRegistrar{
-    {"dot", {"graphviz"}, "dependency graph (Graphviz)", {}, {}, {}, false, write_schedule_graph}};
+const Registrar<ScheduleFormat> kScheduleRegistrar{[] {
+  return ScheduleFormat{"dot", {"graphviz"}, "dependency graph (Graphviz)", {}, {},
+                        {},    false,        write_schedule_graph};
+}};
 
 }  // namespace
 

@@ -42,13 +42,15 @@ void write_html(const ReportSet& report_set, const Sink& sink) {
   sink(rest);
 }
 
-const Registrar<TimelineFormat> kRegistrar{
-    {"html",
-     {"page"},
-     "a page for any browser, in one file: timeline to zoom, causes, memory, tables",
-     {},
-     {".html", ".htm"},
-     write_html}};
+const Registrar<TimelineFormat> kRegistrar{[] {
+  return TimelineFormat{
+      "html",
+      {"page"},
+      "a page for any browser, in one file: timeline to zoom, causes, memory, tables",
+      {},
+      {".html", ".htm"},
+      write_html};
+}};
 
 }  // namespace
 

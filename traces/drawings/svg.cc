@@ -234,12 +234,14 @@ class SvgTimeline {
   SvgCanvas canvas_;
 };
 
-const Registrar<TimelineFormat> kRegistrar{
-    {"svg",
-     {},
-     "timeline as a figure (SVG), in the style of the papers",
-     [](const StepRecord& record, const std::string&) { return SvgTimeline(record).draw(); },
-     {".svg"}}};
+const Registrar<TimelineFormat> kRegistrar{[] {
+  return TimelineFormat{
+      "svg",
+      {},
+      "timeline as a figure (SVG), in the style of the papers",
+      [](const StepRecord& record, const std::string&) { return SvgTimeline(record).draw(); },
+      {".svg"}};
+}};
 
 }  // namespace
 

@@ -14,6 +14,7 @@
 #include "sim/ir/timeline.h"
 #include "sim/ir/valid_schedule.h"
 #include "traces/files/observed_work.h"
+#include "traces/files/step_facts.h"
 
 namespace bubblescope::traces {
 
@@ -25,6 +26,7 @@ struct MeasuredStep {
   Timeline timeline = {};
   std::int32_t replica = 0;  ///< which of several equal pipelines (data parallelism)
   std::int64_t number = 0;   ///< of the step, as the trace numbers it
+  StepFacts facts = {};      ///< where a file of ours has them
 };
 
 /// A recorder of ops: one rank of a pipeline.

@@ -6,13 +6,11 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <utility>
 #include <vector>
 
 #include "sim/ir/error.h"
 #include "sim/ir/registry.h"
-#include "traces/files/input_limit.h"
 #include "traces/files/quote.h"
 
 namespace bubblescope::traces {
@@ -21,138 +19,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kMaxNesting = 200;
-
-/// The parser's position as "file:line:column".
-std::string place_of(std::string_view text, std::size_t byte, const std::string& file) {
-  const std::string_view before = text.substr(0, byte > 0 ? byte - 1 : 0);
-  const auto line = std::count(before.begin(), before.end(), '\n') + 1;
-  const std::size_t line_begin = before.rfind('\n') + 1;  // npos + 1 is 0
-  return fmt::format("{}:{}:{}", file, line, before.size() - line_begin + 1);
-}
-
-/// The message of nlohmann's parser without its prefix, "[json.exception...] parse error at line 1,
-/// column 2: ".
-std::string parser_message(const std::exception& error) {
-  std::string_view what = error.what();
-  what.remove_prefix(std::min(what.size(), what.find("] ") + 2));
-  if (what.starts_with("parse error at ")) what.remove_prefix(what.find(": ") + 2);
-  return std::string(what);
-}
-
-/// Builds the values while limiting nesting and memory, and notes the first repeated key. A
-/// callback of Json::parse could do the same, but with a callback nlohmann searches the whole list
-/// at the end of each of its entries.
-class WatchedParser final : public nlohmann::json_sax<Json> {
- public:
-  WatchedParser(std::string_view text, const std::string& file)
-      : text_(text), file_(file), max_memory_(max_parsed(text.size())) {}
-
-  bool null() override { return add(kValueMemory, nullptr); }
-  bool boolean(bool value) override { return add(kValueMemory, value); }
-  bool number_integer(Json::number_integer_t value) override { return add(kValueMemory, value); }
-  bool number_unsigned(Json::number_unsigned_t value) override { return add(kValueMemory, value); }
-  bool number_float(Json::number_float_t value, const std::string&) override {
-    return add(kValueMemory, value);
-  }
-  bool string(std::string& value) override {
-    return add(kNodeMemory + value.size(), std::move(value));
-  }
-  bool binary(Json::binary_t&) override { return false; }  // text formats have no binary values
-  bool start_object(std::size_t) override {
-    keys_.emplace_back();
-    return open(Json::value_t::object);
-  }
-  bool key(std::string& name) override {
-    if (!keys_.back().insert(name).second && !repeated_) repeated_ = name;
-    count(kNodeMemory + name.size());
-    member_ = &open_.back()->get_ref<Json::object_t&>()[std::move(name)];
-    return true;
-  }
-  bool end_object() override {
-    keys_.pop_back();
-    open_.pop_back();
-    return true;
-  }
-  bool start_array(std::size_t) override { return open(Json::value_t::array); }
-  bool end_array() override {
-    open_.pop_back();
-    return true;
-  }
-  bool parse_error(std::size_t, const std::string&, const Json::exception& refused) override {
-    if (const auto* fault = dynamic_cast<const Json::parse_error*>(&refused))
-      throw invalid_json(text_, fault->byte, refused, file_);
-    // The only other error is a number that does not fit into a double.
-    throw Error(fmt::format("{}: no valid json: {}", file_, parser_message(refused)));
-  }
-
-  /// Returns the parsed value; call it only after parsing has succeeded.
-  Json take() && { return std::move(root_); }
-  const std::optional<std::string>& repeated() const { return repeated_; }
-
- private:
-  // The approximate memory of a value in a list, and of a string, a list, an object or a key.
-  static constexpr std::size_t kValueMemory = 24;
-  static constexpr std::size_t kNodeMemory = 96;
-
-  /// Adds a value at the parser's position: at the end of a list, after a key, or as the root.
-  template <class Value>
-  Json& place(Value&& value) {
-    if (open_.empty()) return root_ = Json(std::forward<Value>(value));
-    if (open_.back()->is_object()) return *member_ = Json(std::forward<Value>(value));
-    return open_.back()->get_ref<Json::array_t&>().emplace_back(std::forward<Value>(value));
-  }
-  template <class Value>
-  bool add(std::size_t memory, Value&& value) {
-    count(memory);
-    place(std::forward<Value>(value));
-    return true;
-  }
-  bool open(Json::value_t kind) {
-    if (open_.size() >= kMaxNesting)
-      throw Error(fmt::format("{}: nests more than {} arrays and objects", file_, kMaxNesting));
-    count(kNodeMemory);
-    open_.push_back(&place(kind));
-    return true;
-  }
-  void count(std::size_t memory) {
-    memory_ += memory;
-    if (memory_ > max_memory_)
-      throw Error(
-          fmt::format("{}: its values take more than {} MiB; `max_input` SIZE lifts the "
-                      "limit",
-                      file_, max_memory_ >> 20));
-  }
-
-  std::string_view text_;
-  const std::string& file_;
-  std::size_t max_memory_;
-  std::size_t memory_ = 0;
-  Json root_;
-  /// The lists and objects that are still open, from the root to the innermost. Only the innermost
-  /// one grows, so none of them moves before it is closed.
-  std::vector<Json*> open_;
-  Json* member_ = nullptr;                   ///< the value behind the last key
-  std::vector<std::set<std::string>> keys_;  ///< the keys of each open object
-  std::optional<std::string> repeated_;
-};
-
 }  // namespace
-
-Error invalid_json(std::string_view text, std::size_t byte, const std::exception& refused,
-                   const std::string& file) {
-  return Error(
-      fmt::format("{}: no valid json: {}", place_of(text, byte, file), parser_message(refused)));
-}
-
-Json parse_json(std::string_view text, const std::string& file) {
-  WatchedParser parser(text, file);
-  Json::sax_parse(text.begin(), text.end(), &parser);
-  if (parser.repeated())
-    throw Error(fmt::format("{}: the key {} is duplicated in one object; remove one", file,
-                            quote(*parser.repeated())));
-  return std::move(parser).take();
-}
 
 std::string JsonNode::pointer() const {
   if (parent_ == nullptr) return "";
@@ -298,7 +165,24 @@ std::int64_t parse_quantity(const JsonNode& node, Parse parse) {
 
 }  // namespace
 
-Nanos JsonNode::duration() const { return parse_quantity(*this, parse_duration); }
+namespace {
+
+/// Milliseconds in whole nanoseconds, where the rounding error of a double cannot change them;
+/// numbers near half a nanosecond are left to parse_duration(), which is exact.
+std::optional<Nanos> round_milliseconds(double milliseconds) {
+  constexpr double kMaxExact = 1e12;  // its neighbours in a double differ by 0.0001
+  const double nanos = milliseconds * 1e6;
+  if (!(nanos >= 0 && nanos < kMaxExact) || std::abs(nanos - std::rint(nanos)) > 0.4) return {};
+  return static_cast<Nanos>(std::rint(nanos));
+}
+
+}  // namespace
+
+Nanos JsonNode::duration() const {
+  if (const std::optional<double> milliseconds = number())
+    if (const std::optional<Nanos> rounded = round_milliseconds(*milliseconds)) return *rounded;
+  return parse_quantity(*this, parse_duration);
+}
 
 Bytes JsonNode::bytes() const { return parse_quantity(*this, parse_bytes); }
 

@@ -17,8 +17,8 @@ class FullParser : public nlohmann::json_sax<nlohmann::json> {
              const std::function<bool()>& may_end)
       : text_(text), file_(file), visitor_(visitor), may_end_(may_end) {}
 
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
+  bool null() override { return word("null"); }
+  bool boolean(bool value) override { return word(value ? "true" : "false"); }
   bool number_integer(number_integer_t value) override { return number(std::to_string(value)); }
   bool number_unsigned(number_unsigned_t value) override { return number(std::to_string(value)); }
   bool number_float(number_float_t, const string_t& text) override { return number(text); }
@@ -55,6 +55,11 @@ class FullParser : public nlohmann::json_sax<nlohmann::json> {
   }
 
  private:
+  bool word(std::string_view text) {
+    visitor_.visit_word(text);
+    return true;
+  }
+
   bool number(const std::string& text) {
     visitor_.visit_number(text);
     return true;

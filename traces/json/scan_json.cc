@@ -64,9 +64,9 @@ class Scanner {
         visitor_.visit_string(value);
         return true;
       }
-      case 't': return take_word("true");
-      case 'f': return take_word("false");
-      case 'n': return take_word("null");
+      case 't': return scan_word("true");
+      case 'f': return scan_word("false");
+      case 'n': return scan_word("null");
       default: {
         const char* const begin = at_;
         if (!skip_number()) return false;
@@ -74,6 +74,12 @@ class Scanner {
         return true;
       }
     }
+  }
+
+  bool scan_word(std::string_view word) {
+    if (!take_word(word)) return false;
+    visitor_.visit_word(word);
+    return true;
   }
 
   bool scan_object(int depth) {

@@ -17,6 +17,7 @@ class JsonVisitor {
   virtual bool visit_key(std::string_view key) = 0;
   virtual void visit_string(std::string_view value) = 0;  ///< without quotes and escapes
   virtual void visit_number(std::string_view text) = 0;   ///< as it is written
+  virtual void visit_word(std::string_view) {}            ///< true, false or null
   virtual void begin_object() = 0;
   virtual void end_object() = 0;
   virtual void begin_array() = 0;

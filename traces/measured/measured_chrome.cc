@@ -236,12 +236,13 @@ ObservedTrace read_chrome(const TraceInput& input) {
   return Reader(std::move(events), input.path, names).read();
 }
 
-const Registrar<TraceFormat> chrome_registrar{
-    {"chrome",
-     {"kineto"},
-     "Chrome json: ours, PyTorch's profiler with named ops, StragglerAnalysis",
-     is_chrome_trace,
-     read_chrome}};
+const Registrar<TraceFormat> chrome_registrar{[] {
+  return TraceFormat{"chrome",
+                     {"kineto"},
+                     "Chrome json: ours, PyTorch's profiler with named ops, StragglerAnalysis",
+                     is_chrome_trace,
+                     read_chrome};
+}};
 
 }  // namespace
 

@@ -321,12 +321,14 @@ class NsysReader {
   ObservedTrace trace_;
 };
 
-const Registrar<TraceFormat> nsys_registrar{
-    {"nsys",
-     {"sqlite"},
-     "Nsight Systems' sqlite export with NVTX ranges that name ops, or Megatron-LM's messages",
-     [](std::string_view first_bytes) { return first_bytes.starts_with("SQLite format 3"); },
-     [](const TraceInput& input) { return NsysReader(input).read(); }}};
+const Registrar<TraceFormat> nsys_registrar{[] {
+  return TraceFormat{
+      "nsys",
+      {"sqlite"},
+      "Nsight Systems' sqlite export with NVTX ranges that name ops, or Megatron-LM's messages",
+      [](std::string_view first_bytes) { return first_bytes.starts_with("SQLite format 3"); },
+      [](const TraceInput& input) { return NsysReader(input).read(); }};
+}};
 
 }  // namespace
 

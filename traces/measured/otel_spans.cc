@@ -194,15 +194,17 @@ class SpanReader {
   ObservedTrace trace_;
 };
 
-const Registrar<TraceFormat> otel_registrar{
-    {"otel",
-     {"otlp", "opentelemetry"},
-     "Megatron-LM's OpenTelemetry spans (OTLP as json): the order of ops, not their time",
-     [](std::string_view text) {
-       const std::string_view begin = strip(text.substr(0, 96));
-       return begin.starts_with('{') && begin.find("\"resourceSpans\"") != begin.npos;
-     },
-     [](const TraceInput& input) { return SpanReader(input).read(); }}};
+const Registrar<TraceFormat> otel_registrar{[] {
+  return TraceFormat{
+      "otel",
+      {"otlp", "opentelemetry"},
+      "Megatron-LM's OpenTelemetry spans (OTLP as json): the order of ops, not their time",
+      [](std::string_view text) {
+        const std::string_view begin = strip(text.substr(0, 96));
+        return begin.starts_with('{') && begin.find("\"resourceSpans\"") != begin.npos;
+      },
+      [](const TraceInput& input) { return SpanReader(input).read(); }};
+}};
 
 }  // namespace
 

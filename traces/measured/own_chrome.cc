@@ -15,6 +15,7 @@
 #include "traces/schedules/native_schedule.h"
 #include "traces/timelines/impossible_lanes.h"
 #include "traces/timelines/made_with.h"
+#include "traces/timelines/step_facts_json.h"
 
 namespace bubblescope::traces {
 
@@ -79,6 +80,9 @@ MeasuredStep read_own_trace(const ChromeEvents& events, const std::string& file)
     throw Error(fmt::format("{}: deadlocks: {}", where, to_string(*deadlock)));
   step.program = std::get<Program>(std::move(lowered));
   step.timeline = time_program(step.program, events, file);
+  if (const auto facts = events.other_data.find("native_facts"); facts != events.other_data.end())
+    step.facts = parse_step_facts(facts->second, {step.schedule, step.program, step.timeline},
+                                  file + ": /otherData/native_facts");
   if (const auto fault = find_impossible_lane(step.program, step.timeline))
     throw Error(file + ": " + *fault);
   const auto take = [&](const char* key, std::string& text) {

@@ -90,12 +90,13 @@ ObservedTrace read_timeline_csv(const TraceInput& input) {
   return trace;
 }
 
-const Registrar<TraceFormat> timeline_csv_registrar{
-    {"timeline-csv",
-     {},
-     "what `timeline` wrote: times without what waits for what",
-     [](std::string_view text) { return text.starts_with(kHeader); },
-     read_timeline_csv}};
+const Registrar<TraceFormat> timeline_csv_registrar{[] {
+  return TraceFormat{"timeline-csv",
+                     {},
+                     "what `timeline` wrote: times without what waits for what",
+                     [](std::string_view text) { return text.starts_with(kHeader); },
+                     read_timeline_csv};
+}};
 
 }  // namespace
 

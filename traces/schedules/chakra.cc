@@ -89,15 +89,12 @@ std::vector<FilePart> write_chakra(const PricedSchedule& priced) {
   return parts;
 }
 
-const Registrar<ScheduleFormat> chakra_registrar{
-    {"chakra",
-     {"et"},
-     "Chakra execution traces with costs, a file per rank, for ASTRA-sim",
-     {},
-     {},
-     {},
-     true,
-     write_chakra}};
+const Registrar<ScheduleFormat> chakra_registrar{[] {
+  return ScheduleFormat{
+      "chakra", {"et"},      "Chakra execution traces with costs, a file per rank, for ASTRA-sim",
+      {},       {},          {},
+      true,     write_chakra};
+}};
 
 }  // namespace
 

@@ -240,14 +240,15 @@ Schedule read_deepspeed(std::string_view text, const std::string& file) {
 /// The first rank starts by loading a micro-batch, and no other format starts with a letter.
 bool recognize_deepspeed(std::string_view text) { return text.starts_with("LD"); }
 
-const Registrar<ScheduleFormat> deepspeed_registrar{
-    {"deepspeed",
-     {},
-     "DeepSpeed's instruction streams (TrainSchedule, InferenceSchedule)",
-     write_deepspeed,
-     read_deepspeed,
-     recognize_deepspeed,
-     true}};
+const Registrar<ScheduleFormat> deepspeed_registrar{[] {
+  return ScheduleFormat{"deepspeed",
+                        {},
+                        "DeepSpeed's instruction streams (TrainSchedule, InferenceSchedule)",
+                        write_deepspeed,
+                        read_deepspeed,
+                        recognize_deepspeed,
+                        true};
+}};
 
 }  // namespace
 

@@ -138,10 +138,13 @@ ScheduleFormat make_format(std::string name, std::string alias, std::string summ
   return format;
 }
 
-const Registrar<ScheduleFormat> with_several{
-    make_format("goal", "atlahs", "GOAL text with costs, for ATLAHS", Cpus::kSeveral)};
-const Registrar<ScheduleFormat> with_one{make_format(
-    "goal-one-cpu", "loggopsim", "GOAL text with costs, for the original LogGOPSim", Cpus::kOne)};
+const Registrar<ScheduleFormat> with_several{[] {
+  return make_format("goal", "atlahs", "GOAL text with costs, for ATLAHS", Cpus::kSeveral);
+}};
+const Registrar<ScheduleFormat> with_one{[] {
+  return make_format("goal-one-cpu", "loggopsim",
+                     "GOAL text with costs, for the original LogGOPSim", Cpus::kOne);
+}};
 
 }  // namespace
 

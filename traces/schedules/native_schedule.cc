@@ -109,12 +109,14 @@ bool recognize_native(std::string_view text) {
   return content.starts_with('{') || content.starts_with('[');
 }
 
-const Registrar<ScheduleFormat> native_registrar{{"native",
-                                                  {"json"},
-                                                  "our own json: everything a schedule says",
-                                                  write_native_schedule,
-                                                  read_native_schedule,
-                                                  recognize_native}};
+const Registrar<ScheduleFormat> native_registrar{[] {
+  return ScheduleFormat{"native",
+                        {"json"},
+                        "our own json: everything a schedule says",
+                        write_native_schedule,
+                        read_native_schedule,
+                        recognize_native};
+}};
 
 }  // namespace
 

@@ -196,26 +196,29 @@ bool recognize_csv(std::string_view text) {
   return cells.find(',') != cells.npos || cells.find_first_of(" \t|_") == cells.npos;
 }
 
-const Registrar<ScheduleFormat> compute_only_registrar{
-    {"pytorch-csv",
-     {"csv", "compute-only"},
-     "PyTorch's schedule CSV: compute ops and idle slots",
-     write_pytorch_csv,
-     read_pytorch_csv,
-     recognize_csv,
-     true}};
+const Registrar<ScheduleFormat> compute_only_registrar{[] {
+  return ScheduleFormat{"pytorch-csv",
+                        {"csv", "compute-only"},
+                        "PyTorch's schedule CSV: compute ops and idle slots",
+                        write_pytorch_csv,
+                        read_pytorch_csv,
+                        recognize_csv,
+                        true};
+}};
 
-const Registrar<ScheduleFormat> comms_registrar{
-    {"pytorch-csv-comms",
-     {"csv-comms", "compute-comms"},
-     "PyTorch's schedule CSV with sends, receives and waits, as PyTorch 2.15 places them "
-     "(`profile` pytorch: 2.6 to 2.14)",
-     {},
-     read_pytorch_csv,
-     {},
-     true,
-     {},
-     write_pytorch_csv_comms}};
+const Registrar<ScheduleFormat> comms_registrar{[] {
+  return ScheduleFormat{
+      "pytorch-csv-comms",
+      {"csv-comms", "compute-comms"},
+      "PyTorch's schedule CSV with sends, receives and waits, as PyTorch 2.15 places them "
+      "(`profile` pytorch: 2.6 to 2.14)",
+      {},
+      read_pytorch_csv,
+      {},
+      true,
+      {},
+      write_pytorch_csv_comms};
+}};
 
 }  // namespace
 

@@ -58,13 +58,16 @@ bool recognize_text(std::string_view text) {
   return !text.starts_with('{') && !text.starts_with('[') && !text.empty();
 }
 
-const Registrar<ScheduleFormat> text_registrar{
-    {"text",
-     {"txt"},
-     "one line per rank, ops with blanks between them",
-     write_schedule_text,
-     [](std::string_view text, const std::string& file) { return parse_schedule_text(text, file); },
-     recognize_text}};
+const Registrar<ScheduleFormat> text_registrar{[] {
+  return ScheduleFormat{"text",
+                        {"txt"},
+                        "one line per rank, ops with blanks between them",
+                        write_schedule_text,
+                        [](std::string_view text, const std::string& file) {
+                          return parse_schedule_text(text, file);
+                        },
+                        recognize_text};
+}};
 
 }  // namespace
 

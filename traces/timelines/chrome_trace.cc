@@ -6,8 +6,8 @@
 // A process is a rank, a thread one of its lanes: 1 computes, the others are links to other ranks.
 // Flows (s, f) lead from a message to the op that waits for it; a counter (C) has the stage chunks
 // whose activations a rank holds. Times are microseconds with three decimals: exact nanoseconds.
-// otherData states how the step was made and contains the schedule in our own JSON, as a string, so
-// that `analyze` reproduces the same report.
+// otherData states how the step was made and contains its schedule and its facts in our own JSON,
+// as strings, so that `analyze` reproduces the same report.
 #include <fmt/compile.h>
 #include <fmt/format.h>
 
@@ -24,6 +24,7 @@
 #include "traces/text/palette.h"
 #include "traces/timelines/made_with.h"
 #include "traces/timelines/step_details.h"
+#include "traces/timelines/step_facts_json.h"
 #include "traces/timelines/trace_threads.h"
 
 namespace bubblescope::traces {
@@ -105,6 +106,7 @@ class ChromeTrace {
     if (is_conclusive(report)) json_.member("bubble_ratio", report.bubble->ratio);
     if (!timeline_.breakdown.empty()) json_.member("breakdown", timeline_.breakdown);
     for (const auto& [key, value] : describe(record_.made)) json_.member(key, value);
+    json_.member("native_facts", format_step_facts(record_));
     json_.member("native_schedule", write_native_schedule(record_.schedule)).end_object();
   }
 
@@ -204,12 +206,14 @@ class ChromeTrace {
   std::array<char, 32> micros_{};
 };
 
-const Registrar<TimelineFormat> kRegistrar{
-    {"trace",
-     {"chrome"},
-     "Chrome trace (json, .gz by name): opens in ui.perfetto.dev and chrome://tracing",
-     [](const StepRecord& record, const std::string&) { return ChromeTrace(record).write(); },
-     {".json"}}};
+const Registrar<TimelineFormat> kRegistrar{[] {
+  return TimelineFormat{
+      "trace",
+      {"chrome"},
+      "Chrome trace (json, .gz by name): opens in ui.perfetto.dev and chrome://tracing",
+      [](const StepRecord& record, const std::string&) { return ChromeTrace(record).write(); },
+      {".json"}};
+}};
 
 }  // namespace
 

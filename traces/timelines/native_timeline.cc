@@ -16,6 +16,7 @@
 #include "traces/schedules/cell.h"
 #include "traces/schedules/native_json.h"
 #include "traces/timelines/impossible_lanes.h"
+#include "traces/timelines/step_facts_json.h"
 #include "traces/timelines/timeline_file.h"
 
 namespace bubblescope::traces {
@@ -205,30 +206,14 @@ void write_row(JsonWriter& json, const Program& program, const Timeline& timelin
   json.end_array();
 }
 
-const Registrar<TimelineFormat> registrar{{"save",
-                                           {"native"},
-                                           "our own json, which diff reads again",
-                                           [](const StepRecord& record, const std::string&) {
-                                             return write_timeline(record.schedule, record.program,
-                                                                   record.timeline);
-                                           },
-                                           {".json"}}};
-
-/// The gaps before instructions, which are left out where there are none.
-bool has_gaps(const Timeline& timeline) {
-  return std::any_of(timeline.gaps.begin(), timeline.gaps.end(), [](Nanos gap) { return gap > 0; });
-}
-
-void read_gaps(const JsonNode& node, TimelineFile& file) {
-  if (node.size() != file.program.size())
-    node.refuse(
-        fmt::format("has {} entries for {} instructions", node.size(), file.program.size()));
-  for (std::size_t at = 0; at < node.size(); ++at) {
-    file.timeline.gaps.push_back(node[at].integer(0, kLatest));
-    if (file.timeline.gaps[at] > 0 && file.program.instructions[at].lane == kNoLane)
-      node[at].refuse("must be 0 for an instruction without a lane");
-  }
-}
+const Registrar<TimelineFormat> registrar{[] {
+  return TimelineFormat{
+      "save",
+      {"native"},
+      "our own json, which diff reads again",
+      [](const StepRecord& record, const std::string&) { return write_timeline(record); },
+      {".json"}};
+}};
 
 /// Shifts the step to begin at 0, because reports state times from the beginning of the step.
 void begin_at_zero(Timeline& timeline) {
@@ -242,18 +227,17 @@ ObservedTrace read_whole_step(const TraceInput& input) {
   ObservedTrace trace;
   trace.steps.push_back(
       {"", std::move(file.schedule), std::move(file.program), std::move(file.timeline)});
+  trace.steps.back().facts = std::move(file.facts);
   return trace;
 }
 
-const Registrar<TraceFormat> trace_registrar{
-    {"native", {"save"}, "what `save` wrote", is_timeline, read_whole_step}};
+const Registrar<TraceFormat> trace_registrar{[] {
+  return TraceFormat{"native", {"save"}, "what `save` wrote", is_timeline, read_whole_step};
+}};
 
-}  // namespace
-
-std::string write_timeline(const ValidSchedule& schedule, const Program& program,
-                           const Timeline& timeline) {
-  std::string out;
-  JsonWriter json(out);
+/// Writes all but the facts, and leaves the object open.
+void write_whole_step(JsonWriter& json, const ValidSchedule& schedule, const Program& program,
+                      const Timeline& timeline) {
   json.begin_object().member("format", kFormat).line(1).member("source", timeline.source);
   if (timeline.is_imported) json.line(1).member("imported", true);
   if (!timeline.breakdown.empty()) json.line(1).member("breakdown", timeline.breakdown);
@@ -264,7 +248,25 @@ std::string write_timeline(const ValidSchedule& schedule, const Program& program
   json.end_array().line(1).array("columns", kColumns).line(1).key("instructions").begin_array();
   for (InstructionId id = 0; id < program.size(); ++id) write_row(json, program, timeline, id);
   json.end_array();
-  if (has_gaps(timeline)) json.line(1).array("gaps_ns", timeline.gaps);
+}
+
+}  // namespace
+
+std::string write_timeline(const StepRecord& record) {
+  std::string out;
+  JsonWriter json(out);
+  write_whole_step(json, record.schedule, record.program, record.timeline);
+  write_step_facts(json, record);
+  json.end_object();
+  return out + '\n';
+}
+
+std::string write_timeline(const ValidSchedule& schedule, const Program& program,
+                           const Timeline& timeline) {
+  std::string out;
+  JsonWriter json(out);
+  write_whole_step(json, schedule, program, timeline);
+  write_timeline_facts(json, timeline);
   json.end_object();
   return out + '\n';
 }
@@ -274,7 +276,8 @@ TimelineFile parse_timeline(std::string_view text, const std::string& file) {
   const JsonNode root = json.root();
   root.expect_format(kFormat);
   root.expect_keys({"format", "source", "imported", "breakdown", "schedule", "lanes", "columns",
-                    "instructions", "gaps_ns"});
+                    "instructions", "made_with", "memory", "parts", "links", "uncontended_ns",
+                    "gaps_ns"});
   TimelineFile result{read_valid_schedule(root.at("schedule"))};
   result.timeline.source = root.at("source").text();
   if (const auto imported = root.find("imported"))
@@ -287,7 +290,7 @@ TimelineFile parse_timeline(std::string_view text, const std::string& file) {
   RowReader reader(result);
   for (std::size_t at = 0; at < rows.size(); ++at) reader.read(rows[at]);
   reader.finish(rows);
-  if (const auto gaps = root.find("gaps_ns")) read_gaps(*gaps, result);
+  result.facts = read_step_facts(root, {result.schedule, result.program, result.timeline}, file);
   if (const auto fault = find_impossible_lane(result.program, result.timeline)) rows.refuse(*fault);
   begin_at_zero(result.timeline);
   return result;

@@ -303,13 +303,15 @@ void write_perfetto(const ReportSet& report_set, const Sink& sink) {
   packets.flush();
 }
 
-const Registrar<TimelineFormat> kRegistrar{
-    {"perfetto",
-     {"pftrace"},
-     "Perfetto's protobuf (.gz by name), in exact nanoseconds: opens in ui.perfetto.dev",
-     {},
-     {".pftrace", ".perfetto-trace", ".pb"},
-     write_perfetto}};
+const Registrar<TimelineFormat> kRegistrar{[] {
+  return TimelineFormat{
+      "perfetto",
+      {"pftrace"},
+      "Perfetto's protobuf (.gz by name), in exact nanoseconds: opens in ui.perfetto.dev",
+      {},
+      {".pftrace", ".perfetto-trace", ".pb"},
+      write_perfetto};
+}};
 
 }  // namespace
 

@@ -47,12 +47,13 @@ std::string write_timeline_csv(const StepRecord& record, const std::string&) {
   return fmt::to_string(out);
 }
 
-const Registrar<TimelineFormat> timeline_registrar{
-    {"timeline",
-     {"csv"},
-     "one csv row per instruction: when, where, slack",
-     write_timeline_csv,
-     {".csv"}}};
+const Registrar<TimelineFormat> timeline_registrar{[] {
+  return TimelineFormat{"timeline",
+                        {"csv"},
+                        "one csv row per instruction: when, where, slack",
+                        write_timeline_csv,
+                        {".csv"}};
+}};
 
 }  // namespace
 

@@ -17,9 +17,8 @@
 // message and the wait for it, which take no time of their own. The file contains the whole
 // Program, so it can be analyzed again however it was lowered, simulated or measured. "breakdown",
 // after the source of a measured step that did not complete, states the reason and where every rank
-// was blocked; instructions that never started are at the last end, with no length. "gaps_ns",
-// after the instructions, is how long the lane of each rests before it even if all it waits for has
-// ended; left out where no lane does.
+// was blocked; instructions that never started are at the last end, with no length. The facts of
+// the step follow its instructions: see step_facts_json.h.
 #pragma once
 
 #include <string>
@@ -28,6 +27,7 @@
 #include "sim/ir/schedule.h"
 #include "sim/ir/timeline.h"
 #include "sim/ir/valid_schedule.h"
+#include "traces/files/step_facts.h"
 
 namespace bubblescope::traces {
 
@@ -35,8 +35,12 @@ struct TimelineFile {
   ValidSchedule schedule;
   Program program = {};
   Timeline timeline = {};
+  StepFacts facts = {};
 };
 
+std::string write_timeline(const StepRecord& record);
+
+/// The same for a step whose Program and Timeline say all that is known.
 std::string write_timeline(const ValidSchedule& schedule, const Program& program,
                            const Timeline& timeline);
 

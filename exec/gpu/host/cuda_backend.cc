@@ -23,15 +23,17 @@ std::vector<MessageTime> time_host(std::int32_t ranks, const DeviceOptions& devi
   return time_host_copies(open_gpu(), ranks, device.share);
 }
 
-const BackendRegistrar registrar{{"cuda",
-                                  {"gpu"},
-                                  "all ranks in one process, streams of one or several GPUs",
-                                  {},
-                                  {},
-                                  start_cuda,
-                                  time_messages,
-                                  time_host,
-                                  [] { return open_gpu_bench(open_gpu()); }}};
+const BackendRegistrar registrar{[] {
+  return BackendDef{"cuda",
+                    {"gpu"},
+                    "all ranks in one process, streams of one or several GPUs",
+                    {},
+                    {},
+                    start_cuda,
+                    time_messages,
+                    time_host,
+                    [] { return open_gpu_bench(open_gpu()); }};
+}};
 
 }  // namespace
 

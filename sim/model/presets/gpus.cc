@@ -123,78 +123,107 @@ GpuDef define(const char* name, std::vector<std::string> aliases, const char* su
 constexpr const char* kAssumed = "assumed, 80 % of the peak as on the H100";
 constexpr const char* kSheet = "NVIDIA's data sheet";
 
-const GpuRegistrar kP100{define("p100", {}, "P100 SXM2 16 GB, 21 TF fp16",
-                                {21.2, 17, 16, 0.732, 80, 12.5, 15.8, 8, 15.9}, {},
-                                {.base = "NVIDIA's Tesla P100 data sheet",
-                                 .reachable = kAssumed,
-                                 .link = "NVIDIA's Tesla P100 data sheet",
-                                 .host = "PCI Express 3.0, 16 lanes"})};
-const GpuRegistrar kV100{define("v100", {}, "V100 SXM2 32 GB, 125 TF fp16",
-                                {125, 100, 32, 0.9, 150, 12.5, 15.8, 8, 31.7}, {},
-                                {.base = "NVIDIA's Tesla V100 data sheet",
-                                 .reachable = kAssumed,
-                                 .link = "NVIDIA's Tesla V100 data sheet",
-                                 .host = "PCI Express 3.0, 16 lanes"})};
-const GpuRegistrar kA100{define("a100", {"a100-80", "a100-80gb", "a100-sxm4-80gb"},
-                                "A100 SXM 80 GB, 312 TF",
-                                {312, 271, 80, 2.0, 300, 25, 31.5, 8, 79.1}, kAmpere)};
-const GpuRegistrar kA100Small{define("a100-40", {"a100-40gb", "a100-sxm4-40gb"},
-                                     "A100 SXM 40 GB, 312 TF",
-                                     {312, 271, 40, 1.555, 300, 25, 31.5, 8, 39.4}, kAmpere)};
-const GpuRegistrar kH100{define("h100", {"h100-80", "h100-80gb", "h100-sxm"},
-                                "H100 SXM 80 GB, 989 TF",
-                                {989, 794.5, 80, 3.35, 450, 50, 63, 8, 79.1}, kHopper)};
-const GpuRegistrar kH100Slow{
-    define("h100-hbm2e", {"h100-96"}, "H100 SXM 96 GB of HBM2e, 500 W instead of 700",
-           {989, 794.5, 96, 2.4, 450, 50, 63, 8, 95.0}, with_rate(kHopper, 541),
-           {.base = "pytorch/torchtitan, benchmarks/llama3_h100_202412_torchtitan.md",
-            .reachable = "as the H100"})};
-const GpuRegistrar kH800{
-    define("h800", {}, "H100 with 200 GB/s of NVLink", {989, 794.5, 80, 3.35, 200, 50, 63, 8, 79.1},
-           kHopper,
-           {.base = "as the H100",
-            .reachable = "as the H100",
-            .link = "assumed, from the 160 GB/s of arXiv 2412.19437, section 3.2.2, as reached"})};
-const GpuRegistrar kH20{define("h20", {}, "H20 96 GB, 148 TF",
-                               {148, 140, 96, 4.0, 450, 50, 63, 8, 95.0},
-                               with_rate({"hopper", 0, {0, 50, 1.9, 0.8, 0.7, 78}}, 137),
-                               {.base = kSheet, .reachable = "assumed, 95 % of the peak"})};
-const GpuRegistrar kH200{define("h200", {"h200-141gb"}, "H200 SXM 141 GB, 989 TF",
-                                {989, 794.5, 141, 4.8, 450, 50, 63, 8, 139.8}, kHopper)};
-const GpuRegistrar kB200{define("b200", {}, "B200 180 GB, 2250 TF, 1000 W",
-                                {2250, 1745, 180, 8.0, 900, 50, 63, 8, 178.3}, kBlackwell)};
-const GpuRegistrar kB300{define("b300", {}, "B300 288 GB, 2250 TF, 1100 W",
-                                {2250, 1745, 288, 8.0, 900, 100, 63, 8, 268},
-                                with_rate(kBlackwell, 1248), {.reachable = "as the B200"})};
-const GpuRegistrar kGb200{
-    define("gb200", {}, "GB200 186 GB, 2500 TF, 1200 W; NVLink domain of 72, in trays of 4",
-           {2500, 1822, 186, 8.0, 900, 50, 450, 72, 184.3}, with_rate(kBlackwell, 1304),
-           {.host = "NVIDIA's GB200 data sheet (NVLink-C2C, 900 GB/s both ways)"})};
-const GpuRegistrar kGb300{
-    define("gb300", {}, "GB300 288 GB, 2500 TF, 1400 W; NVLink domain of 72, in trays of 4",
-           {2500, 1822, 288, 8.0, 900, 100, 450, 72, 276}, with_rate(kBlackwell, 1408),
-           {.base = kSheet,
-            .reachable = "as the GB200",
-            .host = "NVIDIA's GB200 data sheet (NVLink-C2C, 900 GB/s both ways)"})};
-const GpuRegistrar kL40s{define("l40s", {}, "L40S 48 GB, 362 TF, PCI Express only",
-                                {362, 290, 48, 0.864, 31.5, 25, 31.5, 8, 44.4},
-                                {"ada", 0, {0, 50, 1.7, 0.6, 0.45, 142}},
-                                {.base = kSheet, .reachable = kAssumed, .link = kSheet})};
+const GpuRegistrar kP100{[] {
+  return define("p100", {}, "P100 SXM2 16 GB, 21 TF fp16",
+                {21.2, 17, 16, 0.732, 80, 12.5, 15.8, 8, 15.9}, {},
+                {.base = "NVIDIA's Tesla P100 data sheet",
+                 .reachable = kAssumed,
+                 .link = "NVIDIA's Tesla P100 data sheet",
+                 .host = "PCI Express 3.0, 16 lanes"});
+}};
+const GpuRegistrar kV100{[] {
+  return define("v100", {}, "V100 SXM2 32 GB, 125 TF fp16",
+                {125, 100, 32, 0.9, 150, 12.5, 15.8, 8, 31.7}, {},
+                {.base = "NVIDIA's Tesla V100 data sheet",
+                 .reachable = kAssumed,
+                 .link = "NVIDIA's Tesla V100 data sheet",
+                 .host = "PCI Express 3.0, 16 lanes"});
+}};
+const GpuRegistrar kA100{[] {
+  return define("a100", {"a100-80", "a100-80gb", "a100-sxm4-80gb"}, "A100 SXM 80 GB, 312 TF",
+                {312, 271, 80, 2.0, 300, 25, 31.5, 8, 79.1}, kAmpere);
+}};
+const GpuRegistrar kA100Small{[] {
+  return define("a100-40", {"a100-40gb", "a100-sxm4-40gb"}, "A100 SXM 40 GB, 312 TF",
+                {312, 271, 40, 1.555, 300, 25, 31.5, 8, 39.4}, kAmpere);
+}};
+const GpuRegistrar kH100{[] {
+  return define("h100", {"h100-80", "h100-80gb", "h100-sxm"}, "H100 SXM 80 GB, 989 TF",
+                {989, 794.5, 80, 3.35, 450, 50, 63, 8, 79.1}, kHopper);
+}};
+const GpuRegistrar kH100Slow{[] {
+  return define("h100-hbm2e", {"h100-96"}, "H100 SXM 96 GB of HBM2e, 500 W instead of 700",
+                {989, 794.5, 96, 2.4, 450, 50, 63, 8, 95.0}, with_rate(kHopper, 541),
+                {.base = "pytorch/torchtitan, benchmarks/llama3_h100_202412_torchtitan.md",
+                 .reachable = "as the H100"});
+}};
+const GpuRegistrar kH800{[] {
+  return define(
+      "h800", {}, "H100 with 200 GB/s of NVLink", {989, 794.5, 80, 3.35, 200, 50, 63, 8, 79.1},
+      kHopper,
+      {.base = "as the H100",
+       .reachable = "as the H100",
+       .link = "assumed, from the 160 GB/s of arXiv 2412.19437, section 3.2.2, as reached"});
+}};
+const GpuRegistrar kH20{[] {
+  return define("h20", {}, "H20 96 GB, 148 TF", {148, 140, 96, 4.0, 450, 50, 63, 8, 95.0},
+                with_rate({"hopper", 0, {0, 50, 1.9, 0.8, 0.7, 78}}, 137),
+                {.base = kSheet, .reachable = "assumed, 95 % of the peak"});
+}};
+const GpuRegistrar kH200{[] {
+  return define("h200", {"h200-141gb"}, "H200 SXM 141 GB, 989 TF",
+                {989, 794.5, 141, 4.8, 450, 50, 63, 8, 139.8}, kHopper);
+}};
+const GpuRegistrar kB200{[] {
+  return define("b200", {}, "B200 180 GB, 2250 TF, 1000 W",
+                {2250, 1745, 180, 8.0, 900, 50, 63, 8, 178.3}, kBlackwell);
+}};
+const GpuRegistrar kB300{[] {
+  return define("b300", {}, "B300 288 GB, 2250 TF, 1100 W",
+                {2250, 1745, 288, 8.0, 900, 100, 63, 8, 268}, with_rate(kBlackwell, 1248),
+                {.reachable = "as the B200"});
+}};
+const GpuRegistrar kGb200{[] {
+  return define("gb200", {}, "GB200 186 GB, 2500 TF, 1200 W; NVLink domain of 72, in trays of 4",
+                {2500, 1822, 186, 8.0, 900, 50, 450, 72, 184.3}, with_rate(kBlackwell, 1304),
+                {.host = "NVIDIA's GB200 data sheet (NVLink-C2C, 900 GB/s both ways)"});
+}};
+const GpuRegistrar kGb300{[] {
+  return define("gb300", {}, "GB300 288 GB, 2500 TF, 1400 W; NVLink domain of 72, in trays of 4",
+                {2500, 1822, 288, 8.0, 900, 100, 450, 72, 276}, with_rate(kBlackwell, 1408),
+                {.base = kSheet,
+                 .reachable = "as the GB200",
+                 .host = "NVIDIA's GB200 data sheet (NVLink-C2C, 900 GB/s both ways)"});
+}};
+const GpuRegistrar kL40s{[] {
+  return define("l40s", {}, "L40S 48 GB, 362 TF, PCI Express only",
+                {362, 290, 48, 0.864, 31.5, 25, 31.5, 8, 44.4},
+                {"ada", 0, {0, 50, 1.7, 0.6, 0.45, 142}},
+                {.base = kSheet, .reachable = kAssumed, .link = kSheet});
+}};
 const Kernels kCdna{"cdna3", 0, {0, 80, 1.7, 0.35, 0.3, 304}};
-const GpuRegistrar kMi300x{define("mi300x", {},
-                                  "MI300X 192 GB, 1307 TF; 64 GB/s to each of 7 peers",
-                                  {1307, 668, 192, 5.3, 64, 50, 63, 8, 191.6}, kCdna)};
-const GpuRegistrar kMi325x{
-    define("mi325x", {}, "MI325X 256 GB, 1300 TF; 64 GB/s to each of 7 peers",
-           {1300, 668, 256, 6.0, 64, 50, 63, 8, 255.6}, kCdna, {.reachable = "as the MI300X"})};
+const GpuRegistrar kMi300x{[] {
+  return define("mi300x", {}, "MI300X 192 GB, 1307 TF; 64 GB/s to each of 7 peers",
+                {1307, 668, 192, 5.3, 64, 50, 63, 8, 191.6}, kCdna);
+}};
+const GpuRegistrar kMi325x{[] {
+  return define("mi325x", {}, "MI325X 256 GB, 1300 TF; 64 GB/s to each of 7 peers",
+                {1300, 668, 256, 6.0, 64, 50, 63, 8, 255.6}, kCdna, {.reachable = "as the MI300X"});
+}};
 
 // A pod of TPUs is one node: every chip is on the torus.
 constexpr const char* kTpus = "Jouppi et al., \"TPU v4\", ISCA 2023, table 4 (per link)";
-const Sources kTpuSources{.base = kTpus, .reachable = kAssumed, .link = kTpus, .host = "assumed"};
-const GpuRegistrar kTpu3{define("tpu-v3", {}, "TPU v3 chip 32 GB, 123 TF; 70 GB/s per link",
-                                {123, 98, 32, 0.9, 70, 12.5, 15.8, 1024}, {}, kTpuSources)};
-const GpuRegistrar kTpu4{define("tpu-v4", {}, "TPU v4 chip 32 GB, 275 TF; 50 GB/s per link",
-                                {275, 220, 32, 1.2, 50, 12.5, 15.8, 4096}, {}, kTpuSources)};
+Sources tpu_sources() {
+  return {.base = kTpus, .reachable = kAssumed, .link = kTpus, .host = "assumed"};
+}
+const GpuRegistrar kTpu3{[] {
+  return define("tpu-v3", {}, "TPU v3 chip 32 GB, 123 TF; 70 GB/s per link",
+                {123, 98, 32, 0.9, 70, 12.5, 15.8, 1024}, {}, tpu_sources());
+}};
+const GpuRegistrar kTpu4{[] {
+  return define("tpu-v4", {}, "TPU v4 chip 32 GB, 275 TF; 50 GB/s per link",
+                {275, 220, 32, 1.2, 50, 12.5, 15.8, 4096}, {}, tpu_sources());
+}};
 
 }  // namespace
 }  // namespace bubblescope::inline sim

@@ -48,12 +48,12 @@ ModelDef llama3(const Size& size) {
   return def;
 }
 
-const ModelRegistrar k2Small{llama2({"llama2-7b", 32, 4096, 32, 32, 11'008})};
-const ModelRegistrar k2Medium{llama2({"llama2-13b", 40, 5120, 40, 40, 13'824})};
-const ModelRegistrar k2Large{llama2({"llama2-70b", 80, 8192, 64, 8, 28'672})};
-const ModelRegistrar k3Small{llama3({"llama3-8b", 32, 4096, 32, 8, 14'336})};
-const ModelRegistrar k3Medium{llama3({"llama3-70b", 80, 8192, 64, 8, 28'672})};
-const ModelRegistrar k3Large{llama3({"llama3-405b", 126, 16'384, 128, 8, 53'248})};
+const ModelRegistrar k2Small{[] { return llama2({"llama2-7b", 32, 4096, 32, 32, 11'008}); }};
+const ModelRegistrar k2Medium{[] { return llama2({"llama2-13b", 40, 5120, 40, 40, 13'824}); }};
+const ModelRegistrar k2Large{[] { return llama2({"llama2-70b", 80, 8192, 64, 8, 28'672}); }};
+const ModelRegistrar k3Small{[] { return llama3({"llama3-8b", 32, 4096, 32, 8, 14'336}); }};
+const ModelRegistrar k3Medium{[] { return llama3({"llama3-70b", 80, 8192, 64, 8, 28'672}); }};
+const ModelRegistrar k3Large{[] { return llama3({"llama3-405b", 126, 16'384, 128, 8, 53'248}); }};
 
 }  // namespace
 }  // namespace bubblescope::inline sim

@@ -28,12 +28,15 @@ ModelDef define_mixtral(const MixtralSize& size, const char* id, const char* sou
   return {size.name, {id}, "8 experts, 2 per token", source, model};
 }
 
-const ModelRegistrar kSmall{define_mixtral({"mixtral-8x7b", 32, 4096, 32, 14'336, 32'000},
-                                           "mistralai/Mixtral-8x7B-v0.1",
-                                           "arXiv 2401.04088, table 1")};
-const ModelRegistrar kLarge{define_mixtral({"mixtral-8x22b", 56, 6144, 48, 16'384, 32'768},
-                                           "mistralai/Mixtral-8x22B-v0.3",
-                                           "config.json of mistralai/Mixtral-8x22B-v0.3")};
+const ModelRegistrar kSmall{[] {
+  return define_mixtral({"mixtral-8x7b", 32, 4096, 32, 14'336, 32'000},
+                        "mistralai/Mixtral-8x7B-v0.1", "arXiv 2401.04088, table 1");
+}};
+const ModelRegistrar kLarge{[] {
+  return define_mixtral({"mixtral-8x22b", 56, 6144, 48, 16'384, 32'768},
+                        "mistralai/Mixtral-8x22B-v0.3",
+                        "config.json of mistralai/Mixtral-8x22B-v0.3");
+}};
 
 }  // namespace
 }  // namespace bubblescope::inline sim

@@ -27,17 +27,33 @@ ModelDef define(const Size& size, std::int64_t sequence, const char* source) {
 
 // Korthikanti et al., "Reducing Activation Recomputation", arXiv 2205.05198, table 3.
 constexpr const char* kMegatron = "arXiv 2205.05198, table 3";
-const ModelRegistrar kMegatron22{define({"megatron-22b", 48, 64, 6144}, 2048, kMegatron)};
-const ModelRegistrar kMegatron175{define({"megatron-175b", 96, 96, 12'288}, 2048, kMegatron)};
-const ModelRegistrar kMegatron530{define({"megatron-530b", 105, 128, 20'480}, 2048, kMegatron)};
-const ModelRegistrar kMegatron1t{define({"megatron-1t", 128, 160, 25'600}, 2048, kMegatron)};
+const ModelRegistrar kMegatron22{[] {
+  return define({"megatron-22b", 48, 64, 6144}, 2048, kMegatron);
+}};
+const ModelRegistrar kMegatron175{[] {
+  return define({"megatron-175b", 96, 96, 12'288}, 2048, kMegatron);
+}};
+const ModelRegistrar kMegatron530{[] {
+  return define({"megatron-530b", 105, 128, 20'480}, 2048, kMegatron);
+}};
+const ModelRegistrar kMegatron1t{[] {
+  return define({"megatron-1t", 128, 160, 25'600}, 2048, kMegatron);
+}};
 
 // Qi et al., "Zero Bubble Pipeline Parallelism", arXiv 2401.10241, table 3.
 constexpr const char* kZeroBubble = "arXiv 2401.10241, table 3";
-const ModelRegistrar kZb1{define({"zero-bubble-1.5b", 22, 24, 2304}, 1024, kZeroBubble)};
-const ModelRegistrar kZb6{define({"zero-bubble-6.2b", 30, 32, 4096}, 1024, kZeroBubble)};
-const ModelRegistrar kZb14{define({"zero-bubble-14.6b", 46, 40, 5120}, 1024, kZeroBubble)};
-const ModelRegistrar kZb28{define({"zero-bubble-28.3b", 62, 48, 6144}, 1024, kZeroBubble)};
+const ModelRegistrar kZb1{[] {
+  return define({"zero-bubble-1.5b", 22, 24, 2304}, 1024, kZeroBubble);
+}};
+const ModelRegistrar kZb6{[] {
+  return define({"zero-bubble-6.2b", 30, 32, 4096}, 1024, kZeroBubble);
+}};
+const ModelRegistrar kZb14{[] {
+  return define({"zero-bubble-14.6b", 46, 40, 5120}, 1024, kZeroBubble);
+}};
+const ModelRegistrar kZb28{[] {
+  return define({"zero-bubble-28.3b", 62, 48, 6144}, 1024, kZeroBubble);
+}};
 
 }  // namespace
 }  // namespace bubblescope::inline sim

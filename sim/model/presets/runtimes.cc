@@ -67,51 +67,61 @@ CostAssumptions torchtitan() {
   return assumed;
 }
 
-const RuntimeRegistrar kMegatron{
-    {"megatron",
-     {"megatron-lm", "megatron-core"},
-     "Megatron-LM since 2023: fused gradients, sharded optimizer, flash attention",
-     "NVIDIA/Megatron-LM, megatron/core",
-     megatron(),
-     1}};
-const RuntimeRegistrar kMegatron2021{
-    {"megatron-2021",
-     {},
-     "Megatron-LM of 2019 to 2022: sends block, gradients added by a kernel of their own, no "
-     "sharded optimizer",
-     "NVIDIA/Megatron-LM v2.x; arXiv 2104.04473 and 2205.05198",
-     megatron_2021(),
-     0}};
-const RuntimeRegistrar kNemo{
-    {"nemo",
-     {"megatron-bridge"},
-     "NeMo and Megatron-Bridge: Megatron-Core with overlapped tensor-parallel communication",
-     "NVIDIA NeMo performance guide (tp_comm_overlap)",
-     nemo(),
-     1}};
-const RuntimeRegistrar kDeepSpeed{
-    {"deepspeed",
-     {"megatron-deepspeed"},
-     "Megatron-DeepSpeed, eager: sends block, ZeRO stage 0 unless given",
-     "microsoft/DeepSpeed, runtime/pipe/engine.py",
-     deepspeed(),
-     0}};
-const RuntimeRegistrar kFsdp{{"fsdp",
-                              {"llm-foundry"},
-                              "PyTorch FSDP, eager: weights gathered ahead, kernels not fused",
-                              "PyTorch FSDP; mosaicml/llm-foundry",
-                              fsdp(),
-                              3,
-                              true}};
-const RuntimeRegistrar kTorchtitan{
-    {"torchtitan",
-     {},
-     "torchtitan with torch.compile: FSDP2, fused kernels, every second product recomputed under "
-     "selective recomputation",
-     "pytorch/torchtitan, docs and distributed/activation_checkpoint.py",
-     torchtitan(),
-     3,
-     true}};
+const RuntimeRegistrar kMegatron{[] {
+  return RuntimeDef{"megatron",
+                    {"megatron-lm", "megatron-core"},
+                    "Megatron-LM since 2023: fused gradients, sharded optimizer, flash attention",
+                    "NVIDIA/Megatron-LM, megatron/core",
+                    megatron(),
+                    1};
+}};
+const RuntimeRegistrar kMegatron2021{[] {
+  return RuntimeDef{
+      "megatron-2021",
+      {},
+      "Megatron-LM of 2019 to 2022: sends block, gradients added by a kernel of their own, no "
+      "sharded optimizer",
+      "NVIDIA/Megatron-LM v2.x; arXiv 2104.04473 and 2205.05198",
+      megatron_2021(),
+      0};
+}};
+const RuntimeRegistrar kNemo{[] {
+  return RuntimeDef{
+      "nemo",
+      {"megatron-bridge"},
+      "NeMo and Megatron-Bridge: Megatron-Core with overlapped tensor-parallel communication",
+      "NVIDIA NeMo performance guide (tp_comm_overlap)",
+      nemo(),
+      1};
+}};
+const RuntimeRegistrar kDeepSpeed{[] {
+  return RuntimeDef{"deepspeed",
+                    {"megatron-deepspeed"},
+                    "Megatron-DeepSpeed, eager: sends block, ZeRO stage 0 unless given",
+                    "microsoft/DeepSpeed, runtime/pipe/engine.py",
+                    deepspeed(),
+                    0};
+}};
+const RuntimeRegistrar kFsdp{[] {
+  return RuntimeDef{"fsdp",
+                    {"llm-foundry"},
+                    "PyTorch FSDP, eager: weights gathered ahead, kernels not fused",
+                    "PyTorch FSDP; mosaicml/llm-foundry",
+                    fsdp(),
+                    3,
+                    true};
+}};
+const RuntimeRegistrar kTorchtitan{[] {
+  return RuntimeDef{
+      "torchtitan",
+      {},
+      "torchtitan with torch.compile: FSDP2, fused kernels, every second product recomputed under "
+      "selective recomputation",
+      "pytorch/torchtitan, docs and distributed/activation_checkpoint.py",
+      torchtitan(),
+      3,
+      true};
+}};
 
 }  // namespace
 }  // namespace bubblescope::inline sim

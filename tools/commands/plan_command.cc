@@ -1,5 +1,6 @@
 // Implements plan, which ranks many configurations and explains the ranking.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <map>
@@ -11,6 +12,8 @@
 #include "tools/flags/field_names.h"
 #include "tools/inputs/config.h"
 #include "tools/inputs/notes.h"
+#include "tools/inputs/unused_flags.h"
+#include "tools/interrupt.h"
 #include "tools/plan/break_even.h"
 #include "tools/plan/left_out.h"
 #include "tools/plan/model_evaluator.h"
@@ -263,6 +266,33 @@ int plan_shapes(PlanOptions& options, JournaledSweep& sweep) {
 
 }  // namespace
 
+namespace {
+
+/// Says how far an interrupted plan has come, and how it goes on.
+void report_interrupt(const InterruptedSweep& stopped, const std::string& journal,
+                      const Arguments& arguments) {
+  if (isatty(STDERR_FILENO) != 0) draw_progress("\r\x1b[K");
+  if (journal.empty())
+    print_message(
+        "bubblescope: interrupted after {} configuration(s), and nothing was kept; with --resume "
+        "FILE the same command would go on where it stopped\n",
+        stopped.done);
+  else
+    print_message(
+        "bubblescope: interrupted; {} more configuration(s) are in {}, and this goes on from "
+        "there: {}\n",
+        stopped.done, journal, format_command_line("plan", arguments));
+}
+
+int show_swept_plan(PlanOptions& options, JournaledSweep& sweep) {
+  const int status =
+      options.predict.model.given() ? plan_model(options, sweep) : plan_shapes(options, sweep);
+  sweep.finish();
+  return status;
+}
+
+}  // namespace
+
 int run_plan(const Arguments& arguments) {
   std::optional<PlanOptions> options = parse_plan_options(arguments);
   if (!options) return 0;
@@ -271,11 +301,16 @@ int run_plan(const Arguments& arguments) {
         parse_plan_question(read_question(options->files.parts.front()));
   options->axes.schedules =
       expand_schedules(options->schedules, options->sliced(), options->predict.model.given());
+  warn_of_unused_shape(options->predict, options->axes.schedules);
   JournaledSweep sweep(options->words, options->files);
-  const int status =
-      options->predict.model.given() ? plan_model(*options, sweep) : plan_shapes(*options, sweep);
-  sweep.finish();
-  return status;
+  if (has_interrupt_check()) return show_swept_plan(*options, sweep);
+  const InterruptCatcher catcher;
+  try {
+    return show_swept_plan(*options, sweep);
+  } catch (const InterruptedSweep& stopped) {
+    report_interrupt(stopped, sweep.journal(), arguments);
+    end_by_interrupt();
+  }
 }
 
 }  // namespace bubblescope::tools

@@ -14,9 +14,9 @@
 #include "sim/ir/validate.h"
 #include "sim/predict/memory_caps.h"
 #include "sim/predict/moves.h"
+#include "sim/predict/serial_step.h"
 #include "tools/flags/field_names.h"
 #include "tools/inputs/config.h"
-#include "tools/inputs/device_caps.h"
 #include "tools/inputs/named_costs.h"
 #include "tools/inputs/notes.h"
 #include "tools/inputs/predict_report.h"
@@ -319,6 +319,16 @@ TimedStep make_timed_step(Prediction made, const LowerOptions& lowering,
   return step;
 }
 
+/// Says where pairs take longer than their ops one after the other, which nobody expects of an
+/// overlap.
+void note_slow_pairs(const Prediction& made, const std::optional<Nanos>& serial) {
+  if (!serial || *serial >= made.report.makespan) return;
+  print_message(
+      "bubblescope: {} takes {} with pairs whose parts interleave, and {} with one op of a pair "
+      "after the other (--overlap serial)\n",
+      made.schedule->name, to_text(made.report.makespan), to_text(*serial));
+}
+
 /// Predicts every op of a step.
 Prediction predict_whole(ValidSchedule schedule, const LowerOptions& lowering,
                          const PredictOptions& options) {
@@ -330,8 +340,10 @@ Prediction predict_whole(ValidSchedule schedule, const LowerOptions& lowering,
 
 TimedStep predict(ValidSchedule schedule, const PredictOptions& options) {
   const LowerOptions lowering = choose_lowering(schedule, options);
+  const std::optional<Nanos> serial = find_serial_step(schedule, make_config(options));
   Prediction made = predict_whole(std::move(schedule), lowering, options);
   print_notes(made.notes, made.schedule, options);
+  note_slow_pairs(made, serial);
   return make_timed_step(std::move(made), lowering, options);
 }
 
@@ -343,10 +355,12 @@ TimedStep predict_report(const std::string& name_or_path, const PredictOptions& 
 TimedStep predict_report(ValidSchedule schedule, const PredictOptions& options,
                          const ChooseRanks& choose_ranks) {
   const LowerOptions lowering = choose_lowering(schedule, options);
+  const std::optional<Nanos> serial = find_serial_step(schedule, make_config(options));
   auto repeated = predict_repeated(std::move(schedule), make_config(options), choose_ranks);
   auto* const made = std::get_if<Prediction>(&repeated);
   if (made == nullptr) return predict(std::get<ValidSchedule>(std::move(repeated)), options);
   print_notes(made->notes, made->schedule, options);
+  note_slow_pairs(*made, serial);
   TimedStep step = make_timed_step(std::move(*made), lowering, options);
   step.is_excerpt = true;
   return step;

@@ -132,11 +132,14 @@ schedules::SearchGoal goal_of(const SearchOptions& options) {
   return goal;
 }
 
-/// Returns the memory of stages on these ranks, with caps that also keep within a model's devices.
-MemoryModel find_limits(const Shape& shape, Config config,
-                        const std::vector<std::int32_t>& rank_of_stage) {
+Schedule place_on(const std::vector<std::int32_t>& rank_of_stage, const Shape& shape) {
   Schedule placed = make_unordered_schedule(shape);
   placed.rank_of_stage = rank_of_stage;
+  return placed;
+}
+
+/// Returns the memory of stages on these ranks, with caps that also keep within a model's devices.
+MemoryModel find_limits(const Schedule& placed, Config config) {
   auto* const model = std::get_if<ModelCosts>(&config.costs);
   if (model == nullptr) return find_memory_before_order(placed, config);
   // A schedule that fits with the smallest gradients is predicted with the largest that fit the
@@ -144,7 +147,7 @@ MemoryModel find_limits(const Shape& shape, Config config,
   if (model->may_shrink_gradients && config.memory.cap_bytes.empty())
     model->on.parallel.gradients = Gradients::kLean;
   MemoryModel memory = find_memory_before_order(placed, config);
-  const std::vector<Bytes> usable = model->on.usable_memories(shape.ranks);
+  const std::vector<Bytes> usable = model->on.usable_memories(placed.shape.ranks);
   if (memory.cap_bytes.empty()) memory.cap_bytes = usable;
   for (std::size_t rank = 0; rank < usable.size(); ++rank)
     memory.cap_bytes[rank] = std::min(memory.cap_bytes[rank], usable[rank]);
@@ -174,10 +177,14 @@ schedules::FoundSchedule find_as_asked(const SearchOptions& options) {
   const ScheduleRequest request = make_request(def, options.predict);
   expect_own_times(options.predict, request.shape);
   schedules::SearchGoal goal = goal_of(options);
+  const Config config = make_config(options.predict);
+  if (options.predict.model.given())
+    goal.find_costs = [&](const std::vector<std::int32_t>& rank_of_stage) {
+      return find_costs_before_order(place_on(rank_of_stage, request.shape), config);
+    };
   if (options.predict.model.given() || !options.predict.memory.cap_bytes.empty())
-    goal.find_memory = [&request, config = make_config(options.predict)](
-                           const std::vector<std::int32_t>& rank_of_stage) {
-      return find_limits(request.shape, config, rank_of_stage);
+    goal.find_memory = [&](const std::vector<std::int32_t>& rank_of_stage) {
+      return find_limits(place_on(rank_of_stage, request.shape), config);
     };
   const std::vector<std::string> reasons = schedules::refuse_goal(request, goal);
   if (!reasons.empty()) {

@@ -21,6 +21,7 @@
 #include "tools/inputs/notes.h"
 #include "tools/inputs/predict_report.h"
 #include "tools/inputs/schedule_notes.h"
+#include "tools/inputs/searched_stages.h"
 #include "tools/print.h"
 #include "traces/drawings/drawing.h"
 #include "traces/timelines/schedule_file.h"
@@ -145,12 +146,7 @@ ScheduleRequest make_request(const ScheduleDef& def, const PredictOptions& optio
   request.profile = given.profile;
   request.cost = options.cost.uniform;
   request.memory = make_uniform_memory(request.shape, choose_memory(options));
-  if (def.reads_costs) {
-    const Config config = make_config(options);
-    const std::int32_t side_stages = def.splits_output_layer ? request.shape.ranks : 0;
-    request.stage_costs = find_costs_before_order(request.shape, config, side_stages);
-    request = limit_bytes(std::move(request), def, config);
-  }
+  if (def.reads_costs) request = price_stages(std::move(request), def, make_config(options));
   request.moe_overlap = given.moe_overlap;
   request.pairs_turns = options.model.parts && options.model.parts->pair_order;
   request.replicas = given.replicas;

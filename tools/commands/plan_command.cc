@@ -7,7 +7,6 @@
 #include <set>
 #include <utility>
 
-#include "sim/predict/departures.h"
 #include "tools/command.h"
 #include "tools/flags/field_names.h"
 #include "tools/inputs/config.h"
@@ -180,16 +179,6 @@ SweepOptions sweep_options(const PlanOptions& options) {
   return {options.threads, make_progress_bar()};
 }
 
-/// The model, with what the flags change that no published run had.
-ModelOnDevices with_departures(ModelOnDevices on, const PlanOptions& options) {
-  PredictOptions predict = options.predict;
-  for (const std::int32_t budget : options.model_axes.send_budgets)
-    if (budget > 0) predict.cost.lower.send_budget = budget;
-  for (const std::string& departure : find_departures({}, make_config(predict)))
-    on.replaced.push_back(departure);
-  return on;
-}
-
 int plan_model(PlanOptions& options, JournaledSweep& sweep) {
   ModelAxes axes = options.model_axes;
   axes.schedules = options.axes.schedules;
@@ -222,11 +211,10 @@ int plan_model(PlanOptions& options, JournaledSweep& sweep) {
   traces::PlanTable table =
       tabulate(options, configurations, use_one_gradient_type(*std::move(outcomes)));
   table.modelled = true;
-  const ModelOnDevices on = with_departures(planner.model(), options);
-  table.no_errors = why_no_errors(on);
-  if (const KnownErrors* errors = find_nearest_errors(on)) {
+  if (const KnownErrors* errors = find_nearest_errors(planner.model())) {
     table.errors = *errors;
-    table.plans = with_ties(std::move(table.plans), errors->spread);
+    if (!table.plans.empty() && table.plans.front().no_errors.empty())
+      table.plans = with_ties(std::move(table.plans), errors->spread);
   }
   return show_plans(std::move(table), options);
 }

@@ -9,6 +9,7 @@
 #include "sim/ir/bytes_text.h"
 #include "sim/ir/lower.h"
 #include "sim/ir/size_limits.h"
+#include "sim/model/known_errors.h"
 #include "sim/predict/memory_caps.h"
 #include "sim/predict/model_fit.h"
 #include "tools/flags/field_names.h"
@@ -177,6 +178,7 @@ Outcome ModelEvaluator::simulate_plan(const Configuration& configuration,
   ModelCosts& costs = config.costs.emplace<ModelCosts>();
   costs.on = planner_.on(configuration);
   costs.on.parallel.layers_of_stage = layers;
+  costs.default_update = !options.cost.any_update;
   costs.may_shrink_gradients = planner_.may_shrink_gradients();
   config.memory = options.memory;
   config.detail = detail_;
@@ -191,6 +193,7 @@ Outcome ModelEvaluator::simulate_plan(const Configuration& configuration,
   plan.layout = layout_text(layers, here.model);
   plan.gradients = here.parallel.gradients;
   plan.head_room = find_fit(*step.models.placed, step.report).head_room;
+  plan.no_errors = why_no_errors(here);
   return {std::move(plan), ""};
 }
 

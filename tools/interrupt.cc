@@ -1,6 +1,7 @@
-// Keeps one check per thread.
+// Keeps one check per thread, and one note of a signal.
 #include "tools/interrupt.h"
 
+#include <cstdlib>
 #include <utility>
 
 namespace bubblescope::tools {
@@ -9,6 +10,14 @@ namespace {
 
 thread_local std::function<void()> current_check;
 
+/// It is global because a signal handler can reach nothing else.
+volatile std::sig_atomic_t interrupted = 0;
+
+void note(int signal) {
+  interrupted = 1;
+  std::signal(signal, SIG_DFL);
+}
+
 }  // namespace
 
 InterruptCheck::InterruptCheck(std::function<void()> check)
@@ -16,8 +25,27 @@ InterruptCheck::InterruptCheck(std::function<void()> check)
 
 InterruptCheck::~InterruptCheck() { current_check = std::move(outer_); }
 
+bool has_interrupt_check() { return current_check != nullptr; }
+
 void check_interrupt() {
   if (current_check) current_check();
+}
+
+InterruptCatcher::InterruptCatcher() {
+  interrupted = 0;
+  struct sigaction action {};
+  action.sa_handler = note;
+  sigaction(SIGINT, &action, &before_);
+}
+
+InterruptCatcher::~InterruptCatcher() { sigaction(SIGINT, &before_, nullptr); }
+
+bool is_interrupted() { return interrupted != 0; }
+
+void end_by_interrupt() {
+  std::signal(SIGINT, SIG_DFL);
+  std::raise(SIGINT);
+  std::abort();
 }
 
 }  // namespace bubblescope::tools

@@ -1,6 +1,7 @@
-// Lets the caller of a long command end it, where that caller lives on: Python after Ctrl-C.
+// Ends long commands early: after Ctrl-C, or where the caller lives on and wants it, as Python does.
 #pragma once
 
+#include <csignal>
 #include <functional>
 
 namespace bubblescope::tools {
@@ -17,8 +18,30 @@ class InterruptCheck {
   std::function<void()> outer_;
 };
 
+/// Whether a caller checks for interrupts on this thread, so that a command leaves signals to it.
+bool has_interrupt_check();
+
 /// Called between the units of long work. Throws what the caller's check throws; does nothing
 /// without one, and on other threads.
 void check_interrupt();
+
+/// While it lives, Ctrl-C is noted for is_interrupted() instead of ending the program; a second one
+/// ends it.
+class InterruptCatcher {
+ public:
+  InterruptCatcher();
+  ~InterruptCatcher();
+  InterruptCatcher(const InterruptCatcher&) = delete;
+  InterruptCatcher& operator=(const InterruptCatcher&) = delete;
+
+ private:
+  struct sigaction before_ {};
+};
+
+/// Whether the latest InterruptCatcher has noted Ctrl-C.
+bool is_interrupted();
+
+/// Ends the program as Ctrl-C does without an InterruptCatcher, so that shells see it.
+[[noreturn]] void end_by_interrupt();
 
 }  // namespace bubblescope::tools

@@ -33,9 +33,10 @@ bool splits_backwards(const SearchProblem& split, const SearchProblem& fused) {
   return true;
 }
 
-/// The request with the memory that its stages need on this placement.
+/// The request with the costs of its stages and the memory that they need on this placement.
 ScheduleRequest place(ScheduleRequest request, const SearchGoal& goal,
                       const std::vector<std::int32_t>& placement) {
+  if (goal.find_costs) request.stage_costs = goal.find_costs(placement);
   if (goal.find_memory) request.memory = goal.find_memory(placement);
   return request;
 }

@@ -32,6 +32,9 @@ struct SearchGoal {
   Objective objective = Objective::kMakespan;
   std::int64_t effort = 100'000'000;  ///< timed ops; independent of the machine's speed
   std::uint64_t seed = 1;
+  /// If costs depend on the placement: what replaces the request's there.
+  std::function<std::optional<CostModel>(const std::vector<std::int32_t>& rank_of_stage)>
+      find_costs = {};
   /// If memory is in bytes: what replaces the request's memory on a placement, with its caps.
   std::function<MemoryModel(const std::vector<std::int32_t>& rank_of_stage)> find_memory = {};
   StopRequest stop = {};  ///< ends the search with the best schedule so far

@@ -27,48 +27,22 @@ Bytes peak_of(const RankOrder& ops, const std::vector<MemoryDelta>& of_stage) {
   return peak;
 }
 
-std::vector<std::int64_t> first_layers(const LayerCounts& counts) {
-  std::vector<std::int64_t> first{0};
-  for (const std::int64_t count : counts) first.push_back(first.back() + count);
-  return first;
-}
-
 }  // namespace
 
 LayerAssigner::LayerAssigner(const ModelOnDevices& on, const ValidSchedule& schedule)
-    : on_(on),
-      schedule_(schedule),
-      stages_(schedule->stages_per_pipeline() - schedule->side_stages),
-      loads_(on, stages_, schedule->side_stages),
-      stages_of_rank_(static_cast<std::size_t>(schedule->shape.ranks)),
-      ranks_of_stage_(static_cast<std::size_t>(stages_)) {
-  if (schedule->side_stages > 0) shard_ = loads_.load_shard();
-  for (std::int32_t stage = 0; stage < schedule->stages() - schedule->side_stages; ++stage)
-    for (std::int32_t replica = 0; replica < schedule->replicas(stage); ++replica) {
-      const std::int32_t rank = schedule->rank_of_stage[static_cast<std::size_t>(stage)] + replica;
-      stages_of_rank_[static_cast<std::size_t>(rank)].push_back(stage % stages_);
-      ranks_of_stage_[static_cast<std::size_t>(stage % stages_)].push_back(rank);
-    }
+    : on_(on), schedule_(schedule), loads_(on, schedule), stages_(loads_.holders().stages()) {
   for (const WeightReport& weights : account_for_weights(schedule, {}))
     versions_.push_back(std::max(1, weights.versions));
 }
 
 std::optional<LayerCounts> LayerAssigner::assign_layers(LayerSplit split) const {
   switch (split) {
-    case LayerSplit::kBalanced: return balanced();
+    case LayerSplit::kBalanced: return loads_.balance();
     case LayerSplit::kEven: return even();
     case LayerSplit::kEnds: return ends();
     case LayerSplit::kFitted: return fitted();
   }
   return {};
-}
-
-LayerCounts LayerAssigner::balanced() const {
-  const std::vector<std::int64_t>& first = loads_.first_layer();
-  LayerCounts counts;
-  for (std::size_t stage = 0; stage + 1 < first.size(); ++stage)
-    counts.push_back(first[stage + 1] - first[stage]);
-  return counts;
 }
 
 std::optional<LayerCounts> LayerAssigner::even() const {
@@ -108,9 +82,10 @@ StageLoad LayerAssigner::last_layers_load(std::int32_t stage, std::int64_t layer
 }
 
 bool LayerAssigner::fits_in_memory(std::int32_t stage, const LayerCounts& counts) const {
+  const StageHolders& holders = loads_.holders();
   std::vector<StageLoad> loads(counts.size());
-  for (const std::int32_t rank : ranks_of_stage_[static_cast<std::size_t>(stage)]) {
-    for (const std::int32_t held : stages_of_rank_[static_cast<std::size_t>(rank)])
+  for (const std::int32_t rank : holders.ranks_of_stage[static_cast<std::size_t>(stage)]) {
+    for (const std::int32_t held : holders.stages_of_rank[static_cast<std::size_t>(rank)])
       loads[static_cast<std::size_t>(held)] =
           last_layers_load(held, counts[static_cast<std::size_t>(held)]);
     if (held(rank, loads) > on_.usable_memory(rank)) return false;
@@ -118,44 +93,18 @@ bool LayerAssigner::fits_in_memory(std::int32_t stage, const LayerCounts& counts
   return true;
 }
 
-/// Adds one layer at a time to the stage with the least load that has memory for it. As long as a
-/// stage has memory, the best split would do the same: as in split_layers(), no exchange makes the
-/// slowest stage faster.
 std::optional<LayerCounts> LayerAssigner::fitted() const {
-  const double layer =
-      time_of(last_layers_load(1 % stages_, 1)) - time_of(last_layers_load(1 % stages_, 0));
-  std::vector<double> load;
-  for (std::int32_t stage = 0; stage < stages_; ++stage)
-    load.push_back(time_of(last_layers_load(stage, 0)) / layer);
-  if (stages_ > 1) {
-    load.front() = on_.parallel.embedding_layers.value_or(load.front());
-    load.back() = on_.parallel.head_layers.value_or(load.back());
-  }
-  // Ties go to the last stage of the middle, as in split_layers().
-  load.front() += 1e-6;
-  load.back() += 1e-6;
-  LayerCounts counts(load.size(), 0);
-  for (std::int64_t left = on_.model.layers; left > 0;) {
-    const auto lowest = std::min_element(load.rbegin(), load.rend());
-    if (*lowest == std::numeric_limits<double>::infinity()) return {};
-    const auto stage = static_cast<std::size_t>(load.rend() - lowest) - 1;
-    ++counts[stage];
-    if (fits_in_memory(static_cast<std::int32_t>(stage), counts)) {
-      *lowest += 1;
-      --left;
-    } else {
-      --counts[stage];
-      *lowest = std::numeric_limits<double>::infinity();
-    }
-  }
-  return counts;
+  return loads_.balance([this](std::int32_t stage, const LayerCounts& counts) {
+    return fits_in_memory(stage, counts);
+  });
 }
 
 Bytes LayerAssigner::held(std::int32_t rank, const std::vector<StageLoad>& stages) const {
   const auto at = static_cast<std::size_t>(rank);
+  const StageHolders& holders = loads_.holders();
   RankLoad load;
   std::vector<MemoryDelta> of_stage(static_cast<std::size_t>(schedule_.stages()));
-  for (const std::int32_t stage : stages_of_rank_[at]) {
+  for (const std::int32_t stage : holders.stages_of_rank[at]) {
     const StageLoad& held = stages[static_cast<std::size_t>(stage)];
     load.layers += held.layers;
     load.head = load.head || stage + 1 == stages_;
@@ -165,12 +114,12 @@ Bytes LayerAssigner::held(std::int32_t rank, const std::vector<StageLoad>& stage
          copy += stages_)
       of_stage[static_cast<std::size_t>(copy)] = slice_memory(held.memory, schedule_.shape.slices);
   }
-  if (shard_) {
+  if (const std::optional<StageLoad>& shard = loads_.shard()) {
     load.head = true;
-    load.parameters += shard_->parameters;
-    load.tables += shard_->tables;
+    load.parameters += shard->parameters;
+    load.tables += shard->tables;
     std::fill(of_stage.begin() + stages_, of_stage.end(),
-              slice_memory(shard_->memory, schedule_.shape.slices));
+              slice_memory(shard->memory, schedule_.shape.slices));
   }
   StateBytes states = count_rank_states(on_, schedule_.shape, load);
   if (!versions_.empty()) states.weights *= versions_[at];
@@ -178,20 +127,28 @@ Bytes LayerAssigner::held(std::int32_t rank, const std::vector<StageLoad>& stage
 }
 
 SplitLoad LayerAssigner::load(const LayerCounts& counts) const {
-  const std::vector<std::int64_t> first = first_layers(counts);
+  const StageHolders& holders = loads_.holders();
+  const std::vector<std::int64_t> first = find_first_layers(counts);
   std::vector<StageLoad> loads;
   SplitLoad split;
   for (std::int32_t stage = 0; stage < stages_; ++stage) {
     const auto at = static_cast<std::size_t>(stage);
     loads.push_back(loads_.load(stage, first[at], first[at + 1]));
-    split.slowest_stage = std::max(split.slowest_stage, time_of(loads.back()));
+    split.slowest_stage = std::max(split.slowest_stage, holders.share[at] * time_of(loads.back()));
   }
+  split.head_room = std::numeric_limits<Bytes>::max();
   for (std::int32_t rank = 0; rank < schedule_.shape.ranks; ++rank) {
-    double time = shard_ ? time_of(*shard_) : 0;
-    for (const std::int32_t stage : stages_of_rank_[static_cast<std::size_t>(rank)])
-      time += time_of(loads[static_cast<std::size_t>(stage)]);
+    double time = loads_.shard() ? time_of(*loads_.shard()) : 0;
+    for (const std::int32_t stage : holders.stages_of_rank[static_cast<std::size_t>(rank)]) {
+      const auto at = static_cast<std::size_t>(stage);
+      time += holders.share[at] * time_of(loads[at]);
+    }
     split.slowest_rank = std::max(split.slowest_rank, time);
-    split.fullest_rank = std::max(split.fullest_rank, held(rank, loads));
+    const Bytes needed = held(rank, loads);
+    const Bytes left = on_.usable_memory(rank) - needed;
+    if (left >= split.head_room) continue;
+    split.fullest_rank = needed;
+    split.head_room = left;
   }
   return split;
 }
@@ -216,7 +173,7 @@ std::vector<std::optional<LayerCounts>> LayerAssigner::select_splits(
     const bool covered = schedule_.pipelines == 1 &&
                          std::any_of(before.begin(), before.end(),
                                      [&](const SplitLoad& other) { return other.dominates(mine); });
-    const bool fits = mine.fullest_rank <= on_.usable_memory(0);
+    const bool fits = mine.fits();
     balanced_fits = balanced_fits || (fits && splits[at] == LayerSplit::kBalanced);
     if (!before.empty() && (covered || !fits)) continue;
     before.push_back(mine);

@@ -14,13 +14,12 @@
 
 #include "sim/ir/named.h"
 #include "sim/ir/valid_schedule.h"
-#include "sim/model/layer_cost.h"
-#include "sim/model/stage_loads.h"
+#include "sim/model/place_stages.h"
 
 namespace bubblescope::inline sim {
 
 enum class LayerSplit : std::uint8_t {
-  kBalanced,  ///< the slowest stage is as fast as possible
+  kBalanced,  ///< the slowest rank is as fast as possible, and then the slowest stage
   kEven,      ///< the same number of layers on every stage: Megatron-LM's default
   kEnds,      ///< fewer layers on the first and the last stage, the same on all others: Llama 3's
   kFitted,    ///< balanced, but no rank holds more than fits in its memory
@@ -33,19 +32,20 @@ inline constexpr std::array<Named<LayerSplit>, 4> kLayerSplits{{
     {LayerSplit::kFitted, "fitted"},
 }};
 
-/// [stage]: the number of layers, for one pipeline.
-using LayerCounts = std::vector<std::int64_t>;
-
 /// The figures by which splits are compared before anything is simulated.
 struct SplitLoad {
   double slowest_stage = 0;  ///< nanoseconds per micro-batch
   double slowest_rank = 0;   ///< the same, summed over the rank's stages
-  Bytes fullest_rank = 0;
+  Bytes fullest_rank = 0;    ///< the memory of the rank that has the least left
+  Bytes head_room = 0;       ///< what it has left; negative: what it lacks
+
+  Bytes usable() const { return fullest_rank + head_room; }
+  bool fits() const { return head_room >= 0; }
 
   /// Whether this split is at least as good in every figure.
   bool dominates(const SplitLoad& other) const {
     return slowest_stage <= other.slowest_stage && slowest_rank <= other.slowest_rank &&
-           fullest_rank <= other.fullest_rank;
+           head_room >= other.head_room;
   }
 };
 
@@ -56,7 +56,7 @@ class LayerAssigner {
   LayerAssigner(const ModelOnDevices& on, const ValidSchedule& schedule);
 
   /// Empty if the layers cannot be split that way. With one stage per rank and identical layers,
-  /// kFitted has the fastest slowest stage of all splits that fit.
+  /// kFitted has the fastest slowest rank of all splits that fit.
   std::optional<LayerCounts> assign_layers(LayerSplit split) const;
 
   /// Memory peaks are computed from the order, as in memory_curve.h. For orders without copies.
@@ -68,7 +68,6 @@ class LayerAssigner {
   std::vector<std::optional<LayerCounts>> select_splits(std::span<const LayerSplit> splits) const;
 
  private:
-  LayerCounts balanced() const;
   std::optional<LayerCounts> even() const;
   std::optional<LayerCounts> ends() const;
   std::optional<LayerCounts> fitted() const;
@@ -78,12 +77,8 @@ class LayerAssigner {
 
   const ModelOnDevices& on_;
   const Schedule& schedule_;
+  PlacedLoads loads_;
   std::int32_t stages_;  ///< of one pipeline, without shards
-  StageLoads loads_;
-  /// The ranks and stages of one pipeline; a rank appears once per stage.
-  std::vector<std::vector<std::int32_t>> stages_of_rank_;
-  std::vector<std::vector<std::int32_t>> ranks_of_stage_;
-  std::optional<StageLoad> shard_;      ///< of the output layer, where every rank has one
   std::vector<std::int32_t> versions_;  ///< [rank]: weight versions held
 };
 

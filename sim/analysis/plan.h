@@ -54,6 +54,8 @@ struct Plan {
   std::optional<Bytes> head_room;
   std::int32_t tie_group = 0;  ///< 1: cannot be distinguished from the best, and so on
   std::string layout;          ///< for a model: layers of every stage, as Megatron-LM writes them
+  /// For a model: why the errors of published runs say nothing about it; empty where they hold.
+  std::string no_errors;
 
   /// The ranking criterion: makes configurations with different batch sizes comparable.
   double nanos_per_sample() const {

@@ -98,7 +98,7 @@ std::string attention_text(const ModelOnDevices& on) {
          " % in I (attention_forward, attention_backward), times " +
          number(assumed.attention_quality) +
          " in this runtime (attention_quality); its backward, " + number(assumed.flash_backward) +
-         " times the FLOPs of F, is all in I";
+         " times the FLOPs of F (flash_backward), is all in I";
 }
 
 std::string gradients_text(const ModelOnDevices& on) {
@@ -111,9 +111,8 @@ std::string gradients_text(const ModelOnDevices& on) {
   text += on.parallel.zero_stage >= 3 ? "weights are gathered beside every F, and again beside I; "
                                       : "new weights are gathered while the first forward runs; ";
   text += "those of micro-batches are accumulated by the GEMMs of W";
-  const double more = on.assumptions.accumulation_bytes;
-  if (more > 0) text += " and by moving " + number(more) + " bytes per weight more";
-  return text;
+  return text + " and by moving " + number(on.assumptions.accumulation_bytes) +
+         " bytes per weight more (accumulation_bytes)";
 }
 
 std::string states_text(const ModelOnDevices& on) {
@@ -139,9 +138,14 @@ std::string model_text(const Transformer& model) {
 std::string elementwise_text(const ModelOnDevices& on) {
   return "elementwise work: " + number(on.assumptions.elementwise_traffic) +
          " times what the kernels of arXiv 2205.05198 read and write (elementwise_traffic), over " +
-         number(100 * on.assumptions.elementwise_efficiency) + " % of " +
+         number(100 * on.assumptions.elementwise_efficiency) + " % (elementwise_efficiency) of " +
          number(on.gpu.memory_bytes_per_second / 1e12) +
          " TB/s (fitted to arXiv 2401.10241, table 9, and 2205.05198, table 4)";
+}
+
+std::string memory_text(const ModelOnDevices& on) {
+  return "memory: GEMMs and optimizers read and write at " +
+         number(100 * on.assumptions.memory_efficiency) + " % of that (memory_efficiency)";
 }
 
 std::string links_text(const Gpu& gpu) {
@@ -152,19 +156,24 @@ std::string links_text(const Gpu& gpu) {
 
 std::string dispatch_text(const ModelOnDevices& on) {
   if (!on.model.experts) return "";
-  return dispatches_once(on) ? "; tokens are sent once to every node and rank with some of their "
-                               "experts (dispatch_once)"
-                             : "; every copy of a token is sent to its expert (dispatch_once)";
+  return std::string(dispatches_once(on)
+                         ? "; tokens are sent once to every node and rank with some of their "
+                           "experts (dispatch_once)"
+                         : "; every copy of a token is sent to its expert (dispatch_once)") +
+         "; the busiest rank's experts have " + number(on.assumptions.expert_imbalance) +
+         " times the mean of tokens (expert_imbalance)";
 }
 
 std::string collectives_text(const ModelOnDevices& on) {
   const CostAssumptions& assumed = on.assumptions;
   return "collectives: of the tensor ranks " + number(100 * assumed.tensor_exposed) +
-         " % is exposed, of the context ranks " + number(100 * assumed.context_exposed) +
-         " %, of the experts " + number(100 * assumed.expert_exposed) +
-         (assumed.pairs_hide_exchange ? " %, none in an overlapped pair" : " %") +
+         " % is exposed (tensor_exposed), of the context ranks " +
+         number(100 * assumed.context_exposed) + " % (context_exposed), of the experts " +
+         number(100 * assumed.expert_exposed) + " % (expert_exposed)" +
+         (assumed.pairs_hide_exchange ? ", none in an overlapped pair" : "") +
          "; the hidden part takes " + number(100 * assumed.collective_sms) +
-         " % of the compute beside it (20 of 132 SMs, arXiv 2412.19437, section 3.5.1)" +
+         " % of the compute beside it (collective_sms; 20 of 132 SMs in arXiv 2412.19437, section "
+         "3.5.1)" +
          dispatch_text(on);
 }
 
@@ -204,9 +213,11 @@ std::vector<std::string> explain(const ModelOnDevices& on) {
       device_text(on) + gemm_text(on),
       attention_text(on),
       elementwise_text(on),
+      memory_text(on),
       "launches: " + number(assumed.forward_kernels) +
-          " kernels of a layer in F and in I, 4 in W, " + to_text(assumed.launch) +
-          " each (assumed); a layer's F, backward or recomputation takes the host at least " +
+          " kernels of a layer in F and in I (forward_kernels), 4 in W, " +
+          to_text(assumed.launch) +
+          " each (launch_us); a layer's F, backward or recomputation takes the host at least " +
           to_text(assumed.host_layer) + " (host_layer_us), with tensor ranks " +
           to_text(assumed.host_tensor) +
           " more for every doubling of their number (host_tensor_us), and a micro-batch on a "
@@ -214,7 +225,8 @@ std::vector<std::string> explain(const ModelOnDevices& on) {
           to_text(assumed.host_pass) + " more (host_pass_us)",
       links_text(on.gpu),
       "messages: " + number(100 * assumed.message_exposed) +
-          " % of one blocks the op that sends it, the rest is hidden behind compute",
+          " % of one blocks the op that sends it (message_exposed), the rest is hidden behind "
+          "compute",
       collectives_text(on),
       gradients_text(on),
       "update: 46 bytes per parameter: Adam 30, the norm 4, clipping 8, clearing 4",

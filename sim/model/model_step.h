@@ -25,9 +25,9 @@ struct ModelStep {
   std::vector<Bytes> gathered_bytes = {};
 };
 
-/// Layers are split so that the slowest stage is as fast as possible. Devices are numbered with
-/// tensor ranks innermost, then context, data and pipeline ranks (Megatron-LM's order). Throws
-/// Error if there are too many stages or the layers cannot be split as requested.
+/// Layers are balanced (balance_layers.h), or as Parallelism::layers_of_stage says. Devices are
+/// numbered with tensor ranks innermost, then context, data and pipeline ranks (Megatron-LM's
+/// order). Throws Error if there are too many stages or the layers cannot be split as requested.
 ModelStep compute_model_step(const ModelOnDevices& on, const Schedule& schedule);
 
 /// The states of a rank, including its buffers, with one version of the weights.

@@ -55,8 +55,7 @@ struct Parallelism {
   /// their cost.
   std::optional<double> embedding_layers = {};
   std::optional<double> head_layers = {};
-  /// Layers of every stage of a pipeline; empty: split so that the slowest stage is as fast as
-  /// possible.
+  /// Layers of every stage of a pipeline; empty: balanced (balance_layers.h).
   std::vector<std::int64_t> layers_of_stage = {};
 
   std::int64_t tokens() const { return micro_batch_size * sequence / context; }
@@ -69,15 +68,5 @@ struct Parallelism {
   /// The number of ranks over which the tensors around the norms are split.
   std::int32_t norm_split() const { return sequence_parallel ? tensor : 1; }
 };
-
-/// The layers of every stage: stage s holds first_layer[s] .. first_layer[s+1]-1. The embedding is
-/// on the first stage, the head on the last; each counts as the given fraction of a layer. The
-/// slowest stage is as fast as possible.
-struct TableLayers {
-  double embedding_layers = 0;
-  double head_layers = 0;
-};
-std::vector<std::int64_t> split_layers(std::int64_t layers, std::int32_t stages,
-                                       const TableLayers& tables);
 
 }  // namespace bubblescope::inline sim

@@ -1,7 +1,8 @@
-// Splits layers by the speed of devices.
+// Finds the device that decides for each stage, and the layers of each.
 #include "sim/model/place_stages.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 
 #include "sim/ir/error.h"
@@ -9,10 +10,6 @@
 namespace bubblescope::inline sim {
 
 namespace {
-
-double total(const PhaseTimes& times) {
-  return times.forward + times.input_grad + times.weight_grad;
-}
 
 void expect_one_device_per_rank(const ModelOnDevices& on, const Shape& shape) {
   const auto ranks = static_cast<std::size_t>(shape.ranks);
@@ -24,74 +21,37 @@ void expect_one_device_per_rank(const ModelOnDevices& on, const Shape& shape) {
                                    "xh100," + half + "xa100");
 }
 
-/// Two StageLoads of the same stage: the one that takes longer.
-const StageLoads& slower(const StageLoads& left, const StageLoads& right) {
-  return left.layer_time() < right.layer_time() ? right : left;
+void expect_one_kind_of_devices(const Schedule& schedule) {
+  if (schedule.side_stages > 0)
+    throw Error(Fault::kProblem, "`gpu` names devices of several kinds, and " + schedule.name +
+                                     " gives all ranks an equal part of the output layer; name one "
+                                     "kind, or give `costs`");
 }
 
-/// Every kind of device once, with the loads of stages on it.
-class DeviceLoads {
- public:
-  DeviceLoads(const ModelOnDevices& on, std::int32_t stages) {
-    for (std::size_t rank = 0; rank < on.rank_gpus.size(); ++rank) {
-      const auto known = std::find_if(devices_.begin(), devices_.end(), [&](const auto& each) {
-        return each.gpu == on.rank_gpus[rank];
-      });
-      device_of_rank_.push_back(static_cast<std::size_t>(known - devices_.begin()));
-      if (known == devices_.end())
-        devices_.push_back(on_device_of(on, static_cast<std::int32_t>(rank)));
-    }
-    // The loads refer to devices_, which stays as it is from now on.
-    for (const ModelOnDevices& device : devices_) loads_.emplace_back(device, stages);
-  }
-
-  /// On the slowest of the ranks that hold the stage, in any pipeline or replica.
-  const StageLoads& find_slowest(const Schedule& schedule, std::int32_t stage) const {
-    const StageLoads* slowest = nullptr;
-    for (std::int32_t copy = stage; copy < schedule.stages();
-         copy += schedule.stages_per_pipeline())
-      for (std::int32_t replica = 0; replica < schedule.replicas(copy); ++replica) {
-        const auto rank = static_cast<std::size_t>(
-            schedule.rank_of_stage[static_cast<std::size_t>(copy)] + replica);
-        const StageLoads& here = loads_[device_of_rank_[rank]];
-        slowest = slowest == nullptr ? &here : &slower(*slowest, here);
-      }
-    return *slowest;
-  }
-
- private:
-  std::vector<ModelOnDevices> devices_;
-  std::vector<std::size_t> device_of_rank_;
-  std::vector<StageLoads> loads_;
-};
-
-/// The time of a stage without layers, or of as many of them as the table counts for.
-double table_time(const StageLoads& loads, std::int32_t stage, std::optional<double> layers) {
-  return layers ? *layers * loads.layer_time() : total(loads.load(stage, 0, 0).times);
+const LayerCounts& expect_all_layers(const ModelOnDevices& on, std::int32_t stages) {
+  const LayerCounts& given = on.parallel.layers_of_stage;
+  const std::int64_t sum = std::accumulate(given.begin(), given.end(), std::int64_t{0});
+  if (given.size() != static_cast<std::size_t>(stages) || sum != on.model.layers)
+    throw Error(Fault::kProblem, "`layout` has " + std::to_string(sum) + " layers t on " +
+                                     std::to_string(given.size()) + " stages; write the model's " +
+                                     std::to_string(on.model.layers) + " on " +
+                                     std::to_string(stages));
+  return given;
 }
 
-std::vector<std::int64_t> split_by_time(const ModelOnDevices& on,
-                                        const std::vector<const StageLoads*>& loads) {
-  std::vector<double> ends;
-  const auto stages = static_cast<std::int32_t>(loads.size());
-  for (std::int32_t stage = 0; stage < stages; ++stage) {
-    const StageLoads& here = *loads[static_cast<std::size_t>(stage)];
-    double table = 0;
-    if (stage == 0) table += table_time(here, stage, on.parallel.embedding_layers);
-    if (stage == stages - 1 && (stages > 1 || on.parallel.head_layers))
-      table += table_time(here, stage, on.parallel.head_layers);
-    ends.push_back(table + here.layer_time());
+/// [rank]: its device among those of `on`, each of which is added to `devices` once.
+std::vector<std::size_t> collect_devices(const ModelOnDevices& on,
+                                         std::vector<ModelOnDevices>& devices) {
+  std::vector<std::size_t> device_of_rank;
+  for (std::size_t rank = 0; rank < on.rank_gpus.size(); ++rank) {
+    const auto known = std::find_if(devices.begin(), devices.end(), [&](const auto& each) {
+      return each.gpu == on.rank_gpus[rank];
+    });
+    device_of_rank.push_back(static_cast<std::size_t>(known - devices.begin()));
+    if (known == devices.end())
+      devices.push_back(on_device_of(on, static_cast<std::int32_t>(rank)));
   }
-  std::vector<std::int64_t> layers(loads.size(), 0);
-  for (std::int64_t layer = 0; layer < on.model.layers; ++layer) {
-    const auto next =
-        static_cast<std::size_t>(std::min_element(ends.begin(), ends.end()) - ends.begin());
-    ++layers[next];
-    ends[next] += loads[next]->layer_time();
-  }
-  std::vector<std::int64_t> first_layer{0};
-  for (const std::int64_t count : layers) first_layer.push_back(first_layer.back() + count);
-  return first_layer;
+  return device_of_rank;
 }
 
 }  // namespace
@@ -103,34 +63,63 @@ ModelOnDevices on_device_of(const ModelOnDevices& on, std::int32_t rank) {
   return here;
 }
 
-PlacedStages place_stages(const ModelOnDevices& on, const Schedule& schedule) {
-  const std::int32_t shards = schedule.side_stages;
-  const std::int32_t count = schedule.stages_per_pipeline() - shards;
-  PlacedStages placed;
+PlacedLoads::PlacedLoads(const ModelOnDevices& on, const Schedule& schedule)
+    : on_(on), holders_(find_stage_holders(schedule)) {
+  const std::int32_t stages = holders_.stages();
+  slowest_device_.assign(static_cast<std::size_t>(stages), 0);
   if (on.rank_gpus.empty()) {
-    const StageLoads split(on, count, shards);
-    placed.first_layer = split.first_layer();
-    for (std::int32_t stage = 0; stage < count; ++stage) placed.loads.push_back(split.load(stage));
-    placed.loads.resize(placed.loads.size() + static_cast<std::size_t>(shards),
-                        shards > 0 ? split.load_shard() : StageLoad{});
-    return placed;
+    loads_.emplace_back(on, stages, schedule.side_stages);
+    if (schedule.side_stages > 0) shard_ = loads_.front().load_shard();
+    return;
   }
-  if (shards > 0)
-    throw Error(Fault::kProblem, "`gpu` names devices of several kinds, and " + schedule.name +
-                                     " gives all ranks an equal part of the output layer; name one "
-                                     "kind, or give `costs`");
+  expect_one_kind_of_devices(schedule);
   expect_one_device_per_rank(on, schedule.shape);
-  const DeviceLoads devices(on, count);
-  std::vector<const StageLoads*> loads;
-  for (std::int32_t stage = 0; stage < count; ++stage)
-    loads.push_back(&devices.find_slowest(schedule, stage));
-  placed.first_layer =
-      on.parallel.layers_of_stage.empty() ? split_by_time(on, loads) : loads[0]->first_layer();
-  for (std::int32_t stage = 0; stage < count; ++stage) {
+  const std::vector<std::size_t> device_of_rank = collect_devices(on, devices_);
+  // The loads refer to devices_, which stays as it is from now on.
+  for (const ModelOnDevices& device : devices_) loads_.emplace_back(device, stages);
+  for (std::int32_t stage = 0; stage < stages; ++stage)
+    slowest_device_[static_cast<std::size_t>(stage)] = find_slowest(stage, device_of_rank);
+}
+
+std::size_t PlacedLoads::find_slowest(std::int32_t stage,
+                                      const std::vector<std::size_t>& device_of_rank) const {
+  const std::vector<std::int32_t>& ranks = holders_.ranks_of_stage[static_cast<std::size_t>(stage)];
+  const auto device_of = [&](std::int32_t rank) {
+    return device_of_rank[static_cast<std::size_t>(rank)];
+  };
+  return device_of(
+      *std::max_element(ranks.begin(), ranks.end(), [&](std::int32_t left, std::int32_t right) {
+        return loads_[device_of(left)].layer_time() < loads_[device_of(right)].layer_time();
+      }));
+}
+
+std::optional<LayerCounts> PlacedLoads::balance(const HasRoom& has_room) const {
+  BalanceProblem problem;
+  problem.layers = on_.model.layers;
+  problem.mean_time = [this](std::int32_t stage, std::int64_t layers) {
+    return on_slowest(stage).mean_split_time(stage, layers);
+  };
+  if (!loads_.front().has_layers_alike())
+    problem.time = [this](std::int32_t stage, std::int64_t first, std::int64_t end) {
+      return on_slowest(stage).split_time(stage, first, end);
+    };
+  problem.has_room = has_room;
+  return balance_layers(holders_, problem);
+}
+
+PlacedStages place_stages(const ModelOnDevices& on, const Schedule& schedule) {
+  const PlacedLoads loads(on, schedule);
+  const std::int32_t stages = loads.holders().stages();
+  PlacedStages placed;
+  placed.first_layer = find_first_layers(
+      on.parallel.layers_of_stage.empty() ? *loads.balance() : expect_all_layers(on, stages));
+  for (std::int32_t stage = 0; stage < stages; ++stage) {
     const auto at = static_cast<std::size_t>(stage);
-    placed.loads.push_back(
-        loads[at]->load(stage, placed.first_layer[at], placed.first_layer[at + 1]));
+    placed.loads.push_back(loads.load(stage, placed.first_layer[at], placed.first_layer[at + 1]));
   }
+  if (loads.shard())
+    placed.loads.resize(placed.loads.size() + static_cast<std::size_t>(schedule.side_stages),
+                        *loads.shard());
   return placed;
 }
 

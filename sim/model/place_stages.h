@@ -2,22 +2,57 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "sim/ir/schedule.h"
+#include "sim/model/balance_layers.h"
 #include "sim/model/stage_loads.h"
 
 namespace bubblescope::inline sim {
+
+/// The time and memory of each stage of a schedule with any layers. A stage that several ranks hold
+/// takes as long as on the slowest. Refers to the ModelOnDevices.
+class PlacedLoads {
+ public:
+  /// Throws Error if the devices are not one per rank, or as StageLoads does.
+  PlacedLoads(const ModelOnDevices& on, const Schedule& schedule);
+  PlacedLoads(const PlacedLoads&) = delete;
+  PlacedLoads& operator=(const PlacedLoads&) = delete;
+
+  const StageHolders& holders() const { return holders_; }
+  StageLoad load(std::int32_t stage, std::int64_t first, std::int64_t end) const {
+    return on_slowest(stage).load(stage, first, end);
+  }
+  /// The load of each shard of the output layer; nullopt if the last stage holds all of it.
+  const std::optional<StageLoad>& shard() const { return shard_; }
+
+  using HasRoom = std::function<bool(std::int32_t stage, const LayerCounts& counts)>;
+  /// The balanced split, as balance_layers() gives it.
+  std::optional<LayerCounts> balance(const HasRoom& has_room = {}) const;
+
+ private:
+  std::size_t find_slowest(std::int32_t stage,
+                           const std::vector<std::size_t>& device_of_rank) const;
+  const StageLoads& on_slowest(std::int32_t stage) const {
+    return loads_[slowest_device_[static_cast<std::size_t>(stage)]];
+  }
+
+  const ModelOnDevices& on_;
+  StageHolders holders_;
+  std::vector<ModelOnDevices> devices_;      ///< of several kinds, each once
+  std::vector<StageLoads> loads_;            ///< [device]
+  std::vector<std::size_t> slowest_device_;  ///< [stage]: of the ranks that hold it
+  std::optional<StageLoad> shard_;
+};
 
 struct PlacedStages {
   std::vector<std::int64_t> first_layer;  ///< [stage] of one pipeline, and the end
   std::vector<StageLoad> loads;           ///< [stage] of one pipeline
 };
 
-/// Where ranks have different devices, slower ones get fewer layers: layers go one by one to the
-/// stage that then takes the least time, unless Parallelism::layers_of_stage says otherwise. A
-/// stage that several ranks hold takes as long as on the slowest. Throws Error if the devices are
-/// not one per rank, or as StageLoads does.
+/// Layers are balanced, or as Parallelism::layers_of_stage says. Throws Error if that does not have
+/// one entry per stage, or does not add up to the model's layers, and as PlacedLoads does.
 PlacedStages place_stages(const ModelOnDevices& on, const Schedule& schedule);
 
 /// The same model where every rank has the device of this one.

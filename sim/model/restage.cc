@@ -79,7 +79,7 @@ void divide_activations(const Stages& from, Stages& to) {
   }
 }
 
-/// What is divided besides forwards, full backwards and activations.
+/// The members that are divided besides forwards, full backwards and activations.
 constexpr std::array kMembers{
     &StageEntry::input_grad,    &StageEntry::weight_grad,         &StageEntry::recompute,
     &StageEntry::evict,         &StageEntry::selective_recompute, &StageEntry::load,

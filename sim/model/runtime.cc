@@ -74,16 +74,19 @@ const std::vector<Assumption>& all_assumptions() {
 
 }  // namespace
 
+std::vector<std::string> list_assumptions() {
+  std::vector<std::string> names;
+  for (const Assumption& known : all_assumptions()) names.emplace_back(known.name);
+  return names;
+}
+
 void assume(ModelOnDevices& on, std::string_view name, double value) {
   if (!std::isfinite(value) || value < 0)
     throw Error("`assume` " + std::string(name) + ": give a number of 0 or more");
-  std::vector<std::string> names;
-  for (const Assumption& known : all_assumptions()) {
+  for (const Assumption& known : all_assumptions())
     if (known.name == name) return known.set(on, value);
-    names.emplace_back(known.name);
-  }
   throw Error("no assumption is called '" + std::string(name) + "'" +
-              suggestion(find_nearest_name(name, names)) + "; `explain` lists them");
+              suggestion(find_nearest_name(name, list_assumptions())) + "; `explain` lists them");
 }
 
 }  // namespace bubblescope::inline sim

@@ -30,6 +30,9 @@ using RuntimeRegistrar = Registrar<RuntimeDef>;
 /// The runtime of models without --runtime.
 inline constexpr std::string_view kDefaultRuntime = "megatron";
 
+/// The names of all assumptions.
+std::vector<std::string> list_assumptions();
+
 /// Sets one assumption, of the runtime's or of the device's kernels, by its name in --explain
 /// ("elementwise_traffic"). Throws Error for an unknown name and for a value below 0.
 void assume(ModelOnDevices& on, std::string_view name, double value);

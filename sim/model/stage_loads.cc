@@ -1,9 +1,7 @@
-// Assigns layers to stages, and adds the parts that only the first and the last stage hold.
+// Sums up layers, and adds the parts that only the first and the last stage hold.
 #include "sim/model/stage_loads.h"
 
 #include <algorithm>
-#include <numeric>
-#include <string>
 
 #include "sim/ir/error.h"
 #include "sim/model/activation_bytes.h"
@@ -34,32 +32,6 @@ void add_memory(MemoryDelta& sum, const MemoryDelta& more, std::int64_t count) {
   sum.weight_grad += count * more.weight_grad;
 }
 
-std::vector<std::int64_t> split_as_given(const ModelOnDevices& on, std::int32_t stages) {
-  const std::vector<std::int64_t>& given = on.parallel.layers_of_stage;
-  const std::int64_t sum = std::accumulate(given.begin(), given.end(), std::int64_t{0});
-  if (given.size() != static_cast<std::size_t>(stages) || sum != on.model.layers)
-    throw Error(Fault::kProblem, "`layout` has " + std::to_string(sum) + " layers t on " +
-                                     std::to_string(given.size()) + " stages; write the model's " +
-                                     std::to_string(on.model.layers) + " on " +
-                                     std::to_string(stages));
-  std::vector<std::int64_t> first_layer{0};
-  for (const std::int64_t layers : given) first_layer.push_back(first_layer.back() + layers);
-  return first_layer;
-}
-
-/// The embedding and the head count by their time relative to a layer, unless given. The head
-/// counts nothing where shards hold it.
-std::vector<std::int64_t> split_evenly(const ModelOnDevices& on, std::int32_t stages,
-                                       double layer_time, bool has_head) {
-  const Parallelism& parallel = on.parallel;
-  const double head = has_head ? total(estimate_head_times(on)) : 0;
-  const double tail = head + total(estimate_prediction_times(on));
-  return split_layers(
-      on.model.layers, stages,
-      {parallel.embedding_layers.value_or(total(estimate_embedding_times(on)) / layer_time),
-       parallel.head_layers.value_or(tail / layer_time)});
-}
-
 }  // namespace
 
 void StageLoad::add(const LayerKind& kind, std::int64_t count) {
@@ -70,6 +42,15 @@ void StageLoad::add(const LayerKind& kind, std::int64_t count) {
   add_memory(memory, kind.memory, count);
   parameters += {factor * kind.parameters.dense, factor * kind.parameters.experts};
   exchange += factor * kind.exchange;
+}
+
+void StageLoad::add(const StageLoad& more) {
+  layers += more.layers;
+  times += more.times;
+  add_memory(memory, more.memory, 1);
+  parameters += more.parameters;
+  tables += more.tables;
+  exchange += more.exchange;
 }
 
 StageLoads::StageLoads(const ModelOnDevices& on, std::int32_t stages, std::int32_t shards)
@@ -84,9 +65,12 @@ StageLoads::StageLoads(const ModelOnDevices& on, std::int32_t stages, std::int32
   std::stable_sort(kinds_.begin(), kinds_.end(), [](const LayerKind& left, const LayerKind& right) {
     return left.experts < right.experts;
   });
-  first_layer_ = on.parallel.layers_of_stage.empty()
-                     ? split_evenly(on, stages, layer_time(), shards == 0)
-                     : split_as_given(on, stages);
+  const double part = 1 / static_cast<double>(on.model.layers);
+  const PhaseTimes all = times_of_layers(0, on.model.layers);
+  mean_layer_ = {part * all.forward, part * all.input_grad, part * all.weight_grad};
+  embedding_ = load_embedding();
+  if (shards == 0) tail_ = load_head(on);
+  tail_.add(load_predictions());
 }
 
 double StageLoads::layer_time() const {
@@ -96,70 +80,100 @@ double StageLoads::layer_time() const {
   return (last + (every - 1) * total(kinds_[0].times)) / every;
 }
 
-StageLoad StageLoads::load(std::int32_t stage) const {
-  const auto at = static_cast<std::size_t>(stage);
-  return load(stage, first_layer_[at], first_layer_[at + 1]);
-}
-
 StageLoad StageLoads::load(std::int32_t stage, std::int64_t first, std::int64_t end) const {
   StageLoad sum;
   const std::int64_t experts = count_expert_layers(on_.model, first, end);
   for (const LayerKind& kind : kinds_)
     sum.add(kind, kind.experts ? experts : end - first - experts);
-  if (stage == 0) add_embedding(sum);
-  if (stage == stages_ - 1) {
-    if (shards_ == 0) add_head(on_, sum);
-    add_predictions(sum);
-  }
+  if (stage == 0) sum.add(embedding_);
+  if (stage == stages_ - 1) sum.add(tail_);
   if (sum.layers > 0) sum.times = apply_host_limit(on_, sum.times, sum.layers);
   return sum;
+}
+
+PhaseTimes StageLoads::times_of_layers(std::int64_t first, std::int64_t end) const {
+  PhaseTimes sum;
+  const std::int64_t experts = count_expert_layers(on_.model, first, end);
+  for (const LayerKind& kind : kinds_) {
+    const auto count = static_cast<double>(kind.experts ? experts : end - first - experts);
+    sum +=
+        {count * kind.times.forward, count * kind.times.input_grad, count * kind.times.weight_grad};
+  }
+  return sum;
+}
+
+double StageLoads::split_time(std::int32_t stage, std::int64_t first, std::int64_t end) const {
+  return add_tables_to(times_of_layers(first, end), stage, end - first);
+}
+
+double StageLoads::mean_split_time(std::int32_t stage, std::int64_t layers) const {
+  const auto count = static_cast<double>(layers);
+  return add_tables_to({count * mean_layer_.forward, count * mean_layer_.input_grad,
+                        count * mean_layer_.weight_grad},
+                       stage, layers);
+}
+
+double StageLoads::add_tables_to(PhaseTimes times, std::int32_t stage, std::int64_t layers) const {
+  double given = 0;
+  const auto add = [&](const StageLoad& table, const std::optional<double>& counts_as) {
+    if (counts_as)
+      given += *counts_as * layer_time();
+    else
+      times += table.times;
+  };
+  if (stage == 0) add(embedding_, on_.parallel.embedding_layers);
+  if (stage == stages_ - 1) add(tail_, on_.parallel.head_layers);
+  if (layers > 0) times = apply_host_limit(on_, times, layers);
+  return total(times) + given;
 }
 
 StageLoad StageLoads::load_shard() const {
   ModelOnDevices part = on_;
   part.model.vocabulary = (on_.model.vocabulary + shards_ - 1) / shards_;
-  StageLoad sum;
-  add_head(part, sum);
-  return sum;
+  return load_head(part);
 }
 
-void StageLoads::add_embedding(StageLoad& sum) const {
-  sum.times += estimate_embedding_times(on_);
-  add_memory(sum.memory, estimate_embedding_memory(on_.model, on_.parallel), 1);
+StageLoad StageLoads::load_embedding() const {
+  StageLoad load;
+  load.times = estimate_embedding_times(on_);
+  load.memory = estimate_embedding_memory(on_.model, on_.parallel);
   const double table =
       static_cast<double>(count_embedding_parameters(on_.model)) / on_.parallel.tensor;
-  sum.times.weight_grad += estimate_accumulation_time(on_, table);
-  sum.parameters.dense += table;
-  sum.tables += table;
+  load.times.weight_grad += estimate_accumulation_time(on_, table);
+  load.parameters.dense = load.tables = table;
+  return load;
 }
 
 /// `on` is the model, or a copy whose vocabulary is that of one shard.
-void StageLoads::add_head(const ModelOnDevices& on, StageLoad& sum) const {
-  sum.times += estimate_head_times(on);
-  add_memory(sum.memory, estimate_head_memory(on.model, on.parallel), 1);
+StageLoad StageLoads::load_head(const ModelOnDevices& on) const {
+  StageLoad load;
+  load.times = estimate_head_times(on);
+  load.memory = estimate_head_memory(on.model, on.parallel);
   const double table = static_cast<double>(count_head_parameters(on.model)) / on.parallel.tensor;
-  sum.times.weight_grad += estimate_accumulation_time(on, table);
-  if (on.model.tied_embeddings && stages_ == 1) return;
-  sum.parameters.dense += table;
-  sum.tables += table;
+  load.times.weight_grad += estimate_accumulation_time(on, table);
+  if (on.model.tied_embeddings && stages_ == 1) return load;
+  load.parameters.dense = load.tables = table;
+  return load;
 }
 
 /// Each module is a layer after the last one. It shares the head, and the embedding if that is on
 /// the same stage.
-void StageLoads::add_predictions(StageLoad& sum) const {
+StageLoad StageLoads::load_predictions() const {
+  StageLoad load;
   const std::int64_t count = on_.model.predictions;
-  if (count == 0) return;
+  if (count == 0) return load;
   const double tensor = on_.parallel.tensor;
-  sum.times += estimate_prediction_times(on_);
-  add_memory(sum.memory, estimate_prediction_memory(on_.model, on_.parallel), 1);
+  load.times = estimate_prediction_times(on_);
+  load.memory = estimate_prediction_memory(on_.model, on_.parallel);
   const bool experts = has_experts(on_.model, on_.model.layers - 1);
   const LayerKind& last = kinds_[kinds_[0].experts == experts ? 0 : kinds_.size() - 1];
-  sum.parameters += {static_cast<double>(count) * last.parameters.dense,
+  load.parameters = {static_cast<double>(count) * last.parameters.dense,
                      static_cast<double>(count) * last.parameters.experts};
-  sum.parameters.dense +=
+  load.parameters.dense +=
       static_cast<double>(count * count_prediction_projection_parameters(on_.model)) / tensor;
   if (stages_ > 1)
-    sum.parameters.dense += static_cast<double>(count_embedding_parameters(on_.model)) / tensor;
+    load.parameters.dense += static_cast<double>(count_embedding_parameters(on_.model)) / tensor;
+  return load;
 }
 
 }  // namespace bubblescope::inline sim

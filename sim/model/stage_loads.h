@@ -1,4 +1,4 @@
-// Assignment of a model's layers to the stages of one pipeline.
+// The time and memory of a pipeline's stages, as sums over their layers.
 #pragma once
 
 #include <cstdint>
@@ -29,37 +29,45 @@ struct StageLoad {
   double exchange = 0;
 
   void add(const LayerKind& kind, std::int64_t count);
+  void add(const StageLoad& more);
 };
 
-/// The layers that each stage holds, their total cost and memory. Refers to the ModelOnDevices.
+/// The loads of a pipeline's stages, with any layers. Refers to the ModelOnDevices.
 class StageLoads {
  public:
-  /// Layers are split so that the slowest stage is as fast as possible, or as
-  /// Parallelism::layers_of_stage says. Throws Error if that does not have one entry per stage, or
-  /// does not add up to the model's layers. With `shards`, no stage holds the head: so many shards
-  /// divide it. Throws Error for models whose predictions have heads of their own.
+  /// With `shards`, no stage holds the head: so many shards divide it. Throws Error for models
+  /// whose predictions have heads of their own.
   StageLoads(const ModelOnDevices& on, std::int32_t stages, std::int32_t shards = 0);
 
-  /// [stage]: its first layer; and the end.
-  const std::vector<std::int64_t>& first_layer() const { return first_layer_; }
-  StageLoad load(std::int32_t stage) const;
-  /// The load of a stage that would hold the layers from `first` to before `end`.
+  /// The load of a stage that holds the layers from `first` to before `end`.
   StageLoad load(std::int32_t stage, std::int64_t first, std::int64_t end) const;
   /// The load of one shard, rounded up to whole words of the vocabulary.
   StageLoad load_shard() const;
   /// The mean time of those layers that follow the first dense ones, in nanoseconds.
   double layer_time() const;
+  bool has_layers_alike() const { return kinds_.size() < 2; }
+
+  /// The time by which layers are split, in nanoseconds. The embedding and the head count by their
+  /// time, unless Parallelism says how many layers they count as; the head counts nothing where
+  /// shards hold it.
+  double split_time(std::int32_t stage, std::int64_t first, std::int64_t end) const;
+  /// The same for a stage with so many layers, each of them like the mean one.
+  double mean_split_time(std::int32_t stage, std::int64_t layers) const;
 
  private:
-  void add_embedding(StageLoad& sum) const;
-  void add_head(const ModelOnDevices& on, StageLoad& sum) const;
-  void add_predictions(StageLoad& sum) const;
+  PhaseTimes times_of_layers(std::int64_t first, std::int64_t end) const;
+  double add_tables_to(PhaseTimes times, std::int32_t stage, std::int64_t layers) const;
+  StageLoad load_embedding() const;
+  StageLoad load_head(const ModelOnDevices& on) const;
+  StageLoad load_predictions() const;
 
   const ModelOnDevices& on_;
   std::int32_t stages_;
   std::int32_t shards_;
   std::vector<LayerKind> kinds_;
-  std::vector<std::int64_t> first_layer_;
+  PhaseTimes mean_layer_;
+  StageLoad embedding_;
+  StageLoad tail_;  ///< the head, unless shards hold it, and the predictions
 };
 
 /// The maximum number of stages: the embedding and the head may each have a stage of their own.

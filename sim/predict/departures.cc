@@ -17,7 +17,12 @@ bool ends_differently(const Schedule& schedule, const Config& config) {
   return chosen.optimizer != usual.optimizer || chosen.reduction != usual.reduction;
 }
 
-/// Whether the ops of pairs interleave by their parts.
+bool waits_for_messages(const LowerOptions& lower) {
+  return lower.mode != P2pMode::kDataflow || lower.send_budget;
+}
+
+}  // namespace
+
 bool interleaves_pairs(const Schedule& schedule, const Config& config) {
   const auto* const model = std::get_if<ModelCosts>(&config.costs);
   if (model == nullptr || !model->on.parts || !model->on.parts->pair_order ||
@@ -28,12 +33,6 @@ bool interleaves_pairs(const Schedule& schedule, const Config& config) {
                        [](const Op& op) { return op.pairing != Pairing::kAlone; });
   });
 }
-
-bool waits_for_messages(const LowerOptions& lower) {
-  return lower.mode != P2pMode::kDataflow || lower.send_budget;
-}
-
-}  // namespace
 
 std::vector<std::string> find_departures(const Schedule& schedule, const Config& config) {
   struct Departure {

@@ -199,9 +199,7 @@ Models find_models(const Schedule& schedule, const Config& config) {
   return models;
 }
 
-std::optional<CostModel> find_costs_before_order(const Shape& shape, const Config& config,
-                                                 std::int32_t side_stages) {
-  const Schedule unordered = make_unordered_schedule(shape, side_stages);
+std::optional<CostModel> find_costs_before_order(const Schedule& unordered, const Config& config) {
   if (const auto* model = std::get_if<ModelCosts>(&config.costs))
     return compute_model_step(model->on, unordered).costs;
   if (const auto* layout = std::get_if<LayoutCosts>(&config.costs))

@@ -59,8 +59,7 @@ Models find_models(const Schedule& schedule, const Config& config);
 
 /// Returns the costs of a schedule without an order; messages are priced without contention.
 /// nullopt where costs are the same for all stages and need no network.
-std::optional<CostModel> find_costs_before_order(const Shape& shape, const Config& config,
-                                                 std::int32_t side_stages = 0);
+std::optional<CostModel> find_costs_before_order(const Schedule& unordered, const Config& config);
 
 /// Returns the memory of a schedule without an order: the bytes of activations and states, and
 /// caps.

@@ -1,4 +1,4 @@
-// What --save and --trace write gives the same report again: members of the json report byte for
+// The files of --save and --trace give the same report again: members of the json report byte for
 // byte, and the text report up to what only a prediction or only a measurement has.
 #include <gtest/gtest.h>
 

@@ -12,6 +12,7 @@
 #include "sim/ir/lower.h"
 #include "sim/model/model_step.h"
 #include "sim/model/schedule_def.h"
+#include "tests/support/all_layer_counts.h"
 #include "tests/support/as_written.h"
 
 namespace bubblescope::tests {
@@ -49,18 +50,6 @@ Bytes peak_of(ModelOnDevices on, const Schedule& schedule, const LayerCounts& co
   return most;
 }
 
-/// Every assignment of layers to stages.
-std::vector<LayerCounts> all_counts(std::int64_t layers, std::size_t stages) {
-  if (stages == 1) return {{layers}};
-  std::vector<LayerCounts> all;
-  for (std::int64_t first = 0; first <= layers; ++first)
-    for (const LayerCounts& rest : all_counts(layers - first, stages - 1)) {
-      all.push_back({first});
-      all.back().insert(all.back().end(), rest.begin(), rest.end());
-    }
-  return all;
-}
-
 TEST(LayerSplits, RankMemoryFollowsFromTheOrders) {
   for (const Recompute recompute : {Recompute::kNone, Recompute::kFull})
     for (const char* name : {"1f1b", "gpipe", "zb-h1", "zb-h2", "zb-v", "interleaved", "hanayo",
@@ -83,7 +72,7 @@ TEST(LayerSplits, NoSplitThatFitsIsFasterThanTheFittedOne) {
     const ValidSchedule schedule = order_of(name, 3, 6);
     ModelOnDevices on = on_devices("llama3-8b", 8);
     const LayerAssigner any(on, schedule);
-    const std::vector<LayerCounts> all = all_counts(8, 3);
+    const std::vector<LayerCounts> all = list_layer_counts(8, 3);
     std::vector<SplitLoad> loads;
     for (const LayerCounts& counts : all) loads.push_back(any.load(counts));
     for (const SplitLoad& limit : loads) {

@@ -198,15 +198,15 @@ TEST(MultiTokenPrediction, AddsALayerAndAHeadToTheLastStage) {
   EXPECT_NEAR(static_cast<double>(count_prediction_parameters(on.model)) / 1e9, 11.6, 0.1);
   ModelOnDevices without = on;
   without.model.predictions = 0;
-  on.parallel.layers_of_stage = without.parallel.layers_of_stage = {31, 30};
-  const StageLoad more = StageLoads(on, 2).load(1);
-  const StageLoad less = StageLoads(without, 2).load(1);
+  const StageLoad more = StageLoads(on, 2).load(1, 31, 61);
+  const StageLoad less = StageLoads(without, 2).load(1, 31, 61);
   const PhaseTimes layer = estimate_layer_times(on, 60);
   const PhaseTimes head = estimate_head_times(on);
   EXPECT_GT(more.times.forward - less.times.forward, layer.forward + head.forward);
   EXPECT_GT(more.memory.forward, less.memory.forward);
   EXPECT_EQ(more.memory.forward + more.memory.input_grad + more.memory.weight_grad, 0);
-  EXPECT_EQ(StageLoads(on, 2).load(0).times.forward, StageLoads(without, 2).load(0).times.forward);
+  EXPECT_EQ(StageLoads(on, 2).load(0, 0, 31).times.forward,
+            StageLoads(without, 2).load(0, 0, 31).times.forward);
   EXPECT_GT(compute_model_flops_per_sample(on.model, 4096, true),
             compute_model_flops_per_sample(without.model, 4096, true));
 }
@@ -215,9 +215,9 @@ TEST(MultiTokenPrediction, AddsALayerAndAHeadToTheLastStage) {
 TEST(SplitOutputLayer, IsHeldByShardsThatAddUpToTheHead) {
   ModelOnDevices on = on_devices("llama3-8b", "h100");
   on.parallel.layers_of_stage = {8, 8, 8, 8};
-  const StageLoad whole = StageLoads(on, 4).load(3);
+  const StageLoad whole = StageLoads(on, 4).load(3, 24, 32);
   const StageLoads split(on, 4, 4);
-  const StageLoad less = split.load(3);
+  const StageLoad less = split.load(3, 24, 32);
   const StageLoad shard = split.load_shard();
   EXPECT_DOUBLE_EQ(whole.parameters.dense, less.parameters.dense + 4 * shard.parameters.dense);
   EXPECT_GE(4 * shard.times.forward, whole.times.forward - less.times.forward);

@@ -316,18 +316,6 @@ TEST(Collectives, AreRingsOrTreesWhicheverIsFaster) {
   EXPECT_EQ(estimate_all_reduce_time(800e6, 1, link), 0);
 }
 
-TEST(LayerSplit, GivesTheEndsLessWhereTheyHoldTheTables) {
-  // 2401.10241: "both the initial and final pipeline stages possess one fewer transformer layer".
-  EXPECT_EQ(split_layers(22, 8, {1, 1}),
-            (std::vector<std::int64_t>{0, 2, 5, 8, 11, 14, 17, 20, 22}));
-  // One layer more than stages: the last of those without a table holds the fewest micro-batches.
-  EXPECT_EQ(split_layers(5, 4, {0.5, 0.5}), (std::vector<std::int64_t>{0, 1, 2, 4, 5}));
-  // Llama 3's 126 layers on 128 stages: the embedding and the head have their own.
-  const std::vector<std::int64_t> first = split_layers(126, 128, {0.1, 0.9});
-  EXPECT_EQ(first[1], 0);
-  EXPECT_EQ(first[127], 126);
-}
-
 TEST(ModelSteps, RefuseLayersThatCannotBeSplit) {
   ModelOnDevices on = on_devices("llama3-8b", "h100");
   EXPECT_THROW(compute_model_step(on, loop(35)),

@@ -5,6 +5,7 @@
 
 #include "sim/ir/error.h"
 #include "sim/model/activation_bytes.h"
+#include "sim/model/model_step.h"
 
 namespace bubblescope::tests {
 namespace {
@@ -46,6 +47,16 @@ TEST(MatrixTypes, In8BitsAreFasterInProductsAlone) {
   EXPECT_GT(in8.weight_grad, in16.weight_grad / on.gpu.kernels.fp8_gain);
   EXPECT_LT(in8.forward, in16.forward);
   EXPECT_EQ(estimate_head_times(on).forward, head.forward);
+}
+
+// --explain says that every name in brackets can be replaced, so it has to have them all.
+TEST(Assumptions, AreAllExplained) {
+  ModelOnDevices on = on_devices("deepseek-v3", "h100");
+  on.matrices = MatrixType::kFp8;
+  std::string text;
+  for (const std::string& line : explain(on)) text += line + "\n";
+  for (const std::string& name : list_assumptions())
+    EXPECT_NE(text.find(name), std::string::npos) << name;
 }
 
 TEST(Assumptions, AreSetByNameAndRefuseOthers) {

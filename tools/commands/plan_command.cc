@@ -1,16 +1,18 @@
 // Implements plan, which ranks many configurations and explains the ranking.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
 
-#include "sim/predict/departures.h"
 #include "tools/command.h"
 #include "tools/flags/field_names.h"
 #include "tools/inputs/config.h"
 #include "tools/inputs/notes.h"
+#include "tools/inputs/unused_flags.h"
+#include "tools/interrupt.h"
 #include "tools/plan/break_even.h"
 #include "tools/plan/left_out.h"
 #include "tools/plan/model_evaluator.h"
@@ -177,16 +179,6 @@ SweepOptions sweep_options(const PlanOptions& options) {
   return {options.threads, make_progress_bar()};
 }
 
-/// The model, with what the flags change that no published run had.
-ModelOnDevices with_departures(ModelOnDevices on, const PlanOptions& options) {
-  PredictOptions predict = options.predict;
-  for (const std::int32_t budget : options.model_axes.send_budgets)
-    if (budget > 0) predict.cost.lower.send_budget = budget;
-  for (const std::string& departure : find_departures({}, make_config(predict)))
-    on.replaced.push_back(departure);
-  return on;
-}
-
 int plan_model(PlanOptions& options, JournaledSweep& sweep) {
   ModelAxes axes = options.model_axes;
   axes.schedules = options.axes.schedules;
@@ -219,11 +211,10 @@ int plan_model(PlanOptions& options, JournaledSweep& sweep) {
   traces::PlanTable table =
       tabulate(options, configurations, use_one_gradient_type(*std::move(outcomes)));
   table.modelled = true;
-  const ModelOnDevices on = with_departures(planner.model(), options);
-  table.no_errors = why_no_errors(on);
-  if (const KnownErrors* errors = find_nearest_errors(on)) {
+  if (const KnownErrors* errors = find_nearest_errors(planner.model())) {
     table.errors = *errors;
-    table.plans = with_ties(std::move(table.plans), errors->spread);
+    if (!table.plans.empty() && table.plans.front().no_errors.empty())
+      table.plans = with_ties(std::move(table.plans), errors->spread);
   }
   return show_plans(std::move(table), options);
 }
@@ -263,6 +254,33 @@ int plan_shapes(PlanOptions& options, JournaledSweep& sweep) {
 
 }  // namespace
 
+namespace {
+
+/// Says how far an interrupted plan has come, and how it goes on.
+void report_interrupt(const InterruptedSweep& stopped, const std::string& journal,
+                      const Arguments& arguments) {
+  if (isatty(STDERR_FILENO) != 0) draw_progress("\r\x1b[K");
+  if (journal.empty())
+    print_message(
+        "bubblescope: interrupted after {} configuration(s), and nothing was kept; with --resume "
+        "FILE the same command would go on where it stopped\n",
+        stopped.done);
+  else
+    print_message(
+        "bubblescope: interrupted; {} more configuration(s) are in {}, and this goes on from "
+        "there: {}\n",
+        stopped.done, journal, format_command_line("plan", arguments));
+}
+
+int show_swept_plan(PlanOptions& options, JournaledSweep& sweep) {
+  const int status =
+      options.predict.model.given() ? plan_model(options, sweep) : plan_shapes(options, sweep);
+  sweep.finish();
+  return status;
+}
+
+}  // namespace
+
 int run_plan(const Arguments& arguments) {
   std::optional<PlanOptions> options = parse_plan_options(arguments);
   if (!options) return 0;
@@ -271,11 +289,16 @@ int run_plan(const Arguments& arguments) {
         parse_plan_question(read_question(options->files.parts.front()));
   options->axes.schedules =
       expand_schedules(options->schedules, options->sliced(), options->predict.model.given());
+  warn_of_unused_shape(options->predict, options->axes.schedules);
   JournaledSweep sweep(options->words, options->files);
-  const int status =
-      options->predict.model.given() ? plan_model(*options, sweep) : plan_shapes(*options, sweep);
-  sweep.finish();
-  return status;
+  if (has_interrupt_check()) return show_swept_plan(*options, sweep);
+  const InterruptCatcher catcher;
+  try {
+    return show_swept_plan(*options, sweep);
+  } catch (const InterruptedSweep& stopped) {
+    report_interrupt(stopped, sweep.journal(), arguments);
+    end_by_interrupt();
+  }
 }
 
 }  // namespace bubblescope::tools

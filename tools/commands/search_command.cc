@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <utility>
 
 #include "schedules/search/schedule_search.h"
@@ -19,6 +18,7 @@
 #include "tools/inputs/model_report.h"
 #include "tools/inputs/predict.h"
 #include "tools/inputs/unused_flags.h"
+#include "tools/interrupt.h"
 #include "tools/print.h"
 #include "tools/terminal.h"
 #include "traces/reports/report_csv.h"
@@ -49,30 +49,6 @@ struct SearchOptions {
   std::uint64_t seed = 1;
 };
 
-/// It is global because a signal handler can reach nothing else.
-volatile std::sig_atomic_t interrupted = 0;
-
-/// While it lives, Ctrl-C ends the search instead of the program; a second one ends the program.
-class InterruptCatcher {
- public:
-  InterruptCatcher() {
-    interrupted = 0;
-    struct sigaction action {};
-    action.sa_handler = note;
-    sigaction(SIGINT, &action, &before_);
-  }
-  ~InterruptCatcher() { sigaction(SIGINT, &before_, nullptr); }
-  InterruptCatcher(const InterruptCatcher&) = delete;
-  InterruptCatcher& operator=(const InterruptCatcher&) = delete;
-
- private:
-  static void note(int signal) {
-    interrupted = 1;
-    std::signal(signal, SIG_DFL);
-  }
-
-  struct sigaction before_ {};
-};
 
 void add_search_options(CommandFlags& app, SearchOptions& options) {
   add_predict_options(app, options.predict);
@@ -147,7 +123,7 @@ schedules::SearchGoal goal_of(const SearchOptions& options) {
   goal.effort = options.effort.value_or(static_cast<std::int64_t>(
       static_cast<double>(time_limit) / 1e9 * static_cast<double>(kOpsPerSecond)));
   const bool has_limit = !options.effort;
-  goal.stop = [end, has_limit] { return interrupted != 0 || (has_limit && Clock::now() >= end); };
+  goal.stop = [end, has_limit] { return is_interrupted() || (has_limit && Clock::now() >= end); };
   if (isatty(STDERR_FILENO) != 0)
     goal.on_progress = [](const schedules::SearchProgress& progress) {
       draw_progress(fmt::format("\rfound {}, none is below {}  ", to_text(progress.value),
@@ -156,11 +132,14 @@ schedules::SearchGoal goal_of(const SearchOptions& options) {
   return goal;
 }
 
-/// Returns the memory of stages on these ranks, with caps that also keep within a model's devices.
-MemoryModel find_limits(const Shape& shape, Config config,
-                        const std::vector<std::int32_t>& rank_of_stage) {
+Schedule place_on(const std::vector<std::int32_t>& rank_of_stage, const Shape& shape) {
   Schedule placed = make_unordered_schedule(shape);
   placed.rank_of_stage = rank_of_stage;
+  return placed;
+}
+
+/// Returns the memory of stages on these ranks, with caps that also keep within a model's devices.
+MemoryModel find_limits(const Schedule& placed, Config config) {
   auto* const model = std::get_if<ModelCosts>(&config.costs);
   if (model == nullptr) return find_memory_before_order(placed, config);
   // A schedule that fits with the smallest gradients is predicted with the largest that fit the
@@ -168,7 +147,7 @@ MemoryModel find_limits(const Shape& shape, Config config,
   if (model->may_shrink_gradients && config.memory.cap_bytes.empty())
     model->on.parallel.gradients = Gradients::kLean;
   MemoryModel memory = find_memory_before_order(placed, config);
-  const std::vector<Bytes> usable = model->on.usable_memories(shape.ranks);
+  const std::vector<Bytes> usable = model->on.usable_memories(placed.shape.ranks);
   if (memory.cap_bytes.empty()) memory.cap_bytes = usable;
   for (std::size_t rank = 0; rank < usable.size(); ++rank)
     memory.cap_bytes[rank] = std::min(memory.cap_bytes[rank], usable[rank]);
@@ -198,10 +177,14 @@ schedules::FoundSchedule find_as_asked(const SearchOptions& options) {
   const ScheduleRequest request = make_request(def, options.predict);
   expect_own_times(options.predict, request.shape);
   schedules::SearchGoal goal = goal_of(options);
+  const Config config = make_config(options.predict);
+  if (options.predict.model.given())
+    goal.find_costs = [&](const std::vector<std::int32_t>& rank_of_stage) {
+      return find_costs_before_order(place_on(rank_of_stage, request.shape), config);
+    };
   if (options.predict.model.given() || !options.predict.memory.cap_bytes.empty())
-    goal.find_memory = [&request, config = make_config(options.predict)](
-                           const std::vector<std::int32_t>& rank_of_stage) {
-      return find_limits(request.shape, config, rank_of_stage);
+    goal.find_memory = [&](const std::vector<std::int32_t>& rank_of_stage) {
+      return find_limits(place_on(rank_of_stage, request.shape), config);
     };
   const std::vector<std::string> reasons = schedules::refuse_goal(request, goal);
   if (!reasons.empty()) {
@@ -241,7 +224,7 @@ const char* name_objective(schedules::Objective objective) {
 
 /// States what bounded a search that proved nothing: "within the limit of 5 ms".
 std::string ending(const SearchOptions& options) {
-  if (interrupted != 0) return "stopped by Ctrl-C";
+  if (is_interrupted()) return "stopped by Ctrl-C";
   if (options.effort) return fmt::format("within the limit of {} timed ops", *options.effort);
   return "within the limit of " + to_text(options.time_limit.value_or(kTimeLimit));
 }

@@ -220,8 +220,7 @@ void add_shape_options(CommandFlags& app, ShapeOptions& options) {
                  "micro-batches that go through a chunk before the next one")
       ->check(microbatches);
   app.add_option("--slices", options.slices, "cuts of every sequence")->check(InRange(1, 4096));
-  app.add_flag("--moe-overlap", options.moe_overlap,
-               "one forward more before the first backward, to hide the experts' messages");
+  add_moe_overlap_option(app, options);
   app.add_option("--replicas", options.replicas, "ranks that share each stage, such as 2,1,1")
       ->delimiter(',')
       ->check(ranks)
@@ -233,6 +232,11 @@ void add_shape_options(CommandFlags& app, ShapeOptions& options) {
                "gather and drop stages' parameters, and reduce gradients, where PyTorch does");
   add_profile_option(app, options);
   add_layout_options(app, options);
+}
+
+void add_moe_overlap_option(CommandFlags& app, ShapeOptions& options) {
+  app.add_flag("--moe-overlap", options.moe_overlap,
+               "one forward more before the first backward, to hide the experts' messages");
 }
 
 void add_profile_option(CommandFlags& app, ShapeOptions& options) {

@@ -44,6 +44,7 @@ struct ShapeOptions {
 };
 void add_shape_options(CommandFlags& app, ShapeOptions& options);
 void add_profile_option(CommandFlags& app, ShapeOptions& options);
+void add_moe_overlap_option(CommandFlags& app, ShapeOptions& options);
 /// Returns the PyTorch release whose lists a profile asks for; the current one without a profile.
 PytorchRelease choose_release(Profile profile);
 

@@ -14,13 +14,14 @@
 #include "sim/ir/validate.h"
 #include "sim/predict/memory_caps.h"
 #include "sim/predict/moves.h"
+#include "sim/predict/serial_step.h"
 #include "tools/flags/field_names.h"
 #include "tools/inputs/config.h"
-#include "tools/inputs/device_caps.h"
 #include "tools/inputs/named_costs.h"
 #include "tools/inputs/notes.h"
 #include "tools/inputs/predict_report.h"
 #include "tools/inputs/schedule_notes.h"
+#include "tools/inputs/searched_stages.h"
 #include "tools/print.h"
 #include "traces/drawings/drawing.h"
 #include "traces/timelines/schedule_file.h"
@@ -145,12 +146,7 @@ ScheduleRequest make_request(const ScheduleDef& def, const PredictOptions& optio
   request.profile = given.profile;
   request.cost = options.cost.uniform;
   request.memory = make_uniform_memory(request.shape, choose_memory(options));
-  if (def.reads_costs) {
-    const Config config = make_config(options);
-    const std::int32_t side_stages = def.splits_output_layer ? request.shape.ranks : 0;
-    request.stage_costs = find_costs_before_order(request.shape, config, side_stages);
-    request = limit_bytes(std::move(request), def, config);
-  }
+  if (def.reads_costs) request = price_stages(std::move(request), def, make_config(options));
   request.moe_overlap = given.moe_overlap;
   request.pairs_turns = options.model.parts && options.model.parts->pair_order;
   request.replicas = given.replicas;
@@ -319,6 +315,16 @@ TimedStep make_timed_step(Prediction made, const LowerOptions& lowering,
   return step;
 }
 
+/// Says where pairs take longer than their ops one after the other, which nobody expects of an
+/// overlap.
+void note_slow_pairs(const Prediction& made, const std::optional<Nanos>& serial) {
+  if (!serial || *serial >= made.report.makespan) return;
+  print_message(
+      "bubblescope: {} takes {} with pairs whose parts interleave, and {} with one op of a pair "
+      "after the other (--overlap serial)\n",
+      made.schedule->name, to_text(made.report.makespan), to_text(*serial));
+}
+
 /// Predicts every op of a step.
 Prediction predict_whole(ValidSchedule schedule, const LowerOptions& lowering,
                          const PredictOptions& options) {
@@ -330,8 +336,10 @@ Prediction predict_whole(ValidSchedule schedule, const LowerOptions& lowering,
 
 TimedStep predict(ValidSchedule schedule, const PredictOptions& options) {
   const LowerOptions lowering = choose_lowering(schedule, options);
+  const std::optional<Nanos> serial = find_serial_step(schedule, make_config(options));
   Prediction made = predict_whole(std::move(schedule), lowering, options);
   print_notes(made.notes, made.schedule, options);
+  note_slow_pairs(made, serial);
   return make_timed_step(std::move(made), lowering, options);
 }
 
@@ -343,10 +351,12 @@ TimedStep predict_report(const std::string& name_or_path, const PredictOptions& 
 TimedStep predict_report(ValidSchedule schedule, const PredictOptions& options,
                          const ChooseRanks& choose_ranks) {
   const LowerOptions lowering = choose_lowering(schedule, options);
+  const std::optional<Nanos> serial = find_serial_step(schedule, make_config(options));
   auto repeated = predict_repeated(std::move(schedule), make_config(options), choose_ranks);
   auto* const made = std::get_if<Prediction>(&repeated);
   if (made == nullptr) return predict(std::get<ValidSchedule>(std::move(repeated)), options);
   print_notes(made->notes, made->schedule, options);
+  note_slow_pairs(*made, serial);
   TimedStep step = make_timed_step(std::move(*made), lowering, options);
   step.is_excerpt = true;
   return step;

@@ -9,11 +9,11 @@
 #include "sim/ir/bytes_text.h"
 #include "sim/ir/lower.h"
 #include "sim/ir/size_limits.h"
+#include "sim/model/known_errors.h"
 #include "sim/predict/memory_caps.h"
 #include "sim/predict/model_fit.h"
 #include "tools/flags/field_names.h"
 #include "tools/inputs/config.h"
-#include "tools/inputs/device_caps.h"
 #include "tools/inputs/predict.h"
 #include "traces/costs/megatron_layout.h"
 
@@ -59,57 +59,41 @@ bool are_alike(Configuration left, const Configuration& right) {
 
 }  // namespace
 
-/// Gives a schedule that searches the bytes of its stages, where its caps are in bytes or devices.
-ScheduleRequest ModelEvaluator::limit_bytes(ScheduleRequest request, const ScheduleDef& def,
-                                            const Configuration& configuration) const {
-  if (!request.memory.cap.empty()) return request;
-  const ModelOnDevices on = planner_.on(configuration);
-  MemoryModel memory =
-      with_bytes(request.memory, compute_model_step(on, place_searched_stages(def, request.shape)));
-  if (request.memory.cap_bytes.empty())
-    return cap_to_devices(request, def, std::move(memory), on.usable_memories(request.shape.ranks));
-  request.memory = std::move(memory);
-  return request;
-}
-
-const ModelEvaluator::Ordered& ModelEvaluator::order(const Configuration& configuration,
-                                                     const ModelStep& unordered) {
+const ModelEvaluator::Ordered& ModelEvaluator::order(const Configuration& configuration) {
   const ScheduleDef& def = find_schedule(configuration.schedule);
   if (ordered_ && !def.reads_costs && ordered_->name == configuration.schedule &&
       ordered_->asked == configuration.shape && ordered_->send_budget == configuration.send_budget)
     return *ordered_;
   const PredictOptions options = planner_.options_of(configuration);
   PredictOptions fitting = drop_unused_flags(options, def);
-  fitting.model = {};  // request.stage_costs below are those of this configuration
-  ScheduleRequest request = make_request(def, fitting, kMaxPlannedOps);
   if (def.reads_costs) {
-    request.stage_costs = unordered.costs;
-    request = limit_bytes(std::move(request), def, configuration);
+    fitting.model.on_devices = planner_.on(configuration);
+  } else {  // the same order for every configuration of this shape
+    fitting.model = {};
+    fitting.model.parts = options.model.parts;
   }
   ordered_.reset();
-  ValidSchedule schedule = build_schedule(def, std::move(request));
+  ValidSchedule schedule = build_schedule(def, make_request(def, fitting, kMaxPlannedOps));
   std::variant<Program, Deadlock> program = lower(schedule, choose_lowering(schedule, options));
   return ordered_.emplace(Ordered{configuration.schedule, configuration.shape,
                                   configuration.send_budget, std::move(schedule),
                                   std::move(program)});
 }
 
-std::optional<Bytes> ModelEvaluator::find_excess_alone(const ModelOnDevices& with_smallest_states,
-                                                       const LayerAssigner& assigner,
-                                                       const ValidSchedule& schedule,
-                                                       const SplitChoice& split_choice) {
+std::optional<SplitLoad> ModelEvaluator::find_excess_alone(
+    const ModelOnDevices& with_smallest_states, const LayerAssigner& assigner,
+    const ValidSchedule& schedule, const SplitChoice& split_choice) {
   const auto is_worth_trying = [](const std::optional<LayerCounts>& layers) {
     return layers.has_value();
   };
   const bool alone =
       split_choice.layers[0] &&
       std::count_if(split_choice.layers.begin(), split_choice.layers.end(), is_worth_trying) == 1;
-  const Bytes usable = with_smallest_states.usable_memory(0);
   if (!alone || !schedule->offload_target_of_rank.empty()) return {};
-  if (assigner.load(*split_choice.layers[0]).fullest_rank <= usable) return {};
-  const Bytes fullest =
-      LayerAssigner(with_smallest_states, schedule).load(*split_choice.layers[0]).fullest_rank;
-  return fullest > usable ? std::optional(fullest) : std::nullopt;
+  if (assigner.load(*split_choice.layers[0]).fits()) return {};
+  const SplitLoad smallest =
+      LayerAssigner(with_smallest_states, schedule).load(*split_choice.layers[0]);
+  return smallest.fits() ? std::nullopt : std::optional(smallest);
 }
 
 const ModelEvaluator::SplitChoice& ModelEvaluator::choose_splits(
@@ -120,10 +104,12 @@ const ModelEvaluator::SplitChoice& ModelEvaluator::choose_splits(
   split_choice_->layers.resize(splits.size());
   try {
     const ModelOnDevices here = planner_.on(configuration);
-    const Schedule without_order = make_unordered_schedule(
+    Schedule without_order = make_unordered_schedule(
         configuration.shape, count_shards(configuration.schedule, configuration.shape));
+    without_order.name = configuration.schedule;
     const ModelStep unordered = compute_model_step(here, without_order);
-    const Bytes usable = here.usable_memory(0);
+    const std::vector<Bytes> usable_memories = here.usable_memories(configuration.shape.ranks);
+    const Bytes usable = *std::max_element(usable_memories.begin(), usable_memories.end());
     const ModelOnDevices with_smallest_states =
         planner_.may_shrink_gradients() ? use_smallest_states(here) : here;
     Bytes needed_bytes = min_bytes(unordered);
@@ -134,16 +120,17 @@ const ModelEvaluator::SplitChoice& ModelEvaluator::choose_splits(
           too_full({}, "states and one micro-batch take", needed_bytes, usable);
       return *split_choice_;
     }
-    const Ordered& ordered = order(configuration, unordered);
+    const Ordered& ordered = order(configuration);
     if (const auto* deadlock = std::get_if<Deadlock>(&ordered.program)) {
       split_choice_->refused.refusal = "deadlock: " + to_string(*deadlock);
       return *split_choice_;
     }
     const LayerAssigner assigner(here, ordered.schedule);
     split_choice_->layers = assigner.select_splits(splits);
-    if (const auto fullest =
+    if (const auto excess =
             find_excess_alone(with_smallest_states, assigner, ordered.schedule, *split_choice_)) {
-      split_choice_->refused = too_full({}, "the fullest rank needs", *fullest, usable);
+      split_choice_->refused =
+          too_full({}, "the fullest rank needs", excess->fullest_rank, excess->usable());
       return *split_choice_;
     }
     const bool none = std::none_of(split_choice_->layers.begin(), split_choice_->layers.end(),
@@ -175,7 +162,7 @@ std::optional<Outcome> ModelEvaluator::refuse_memory(Plan plan, const PredictedS
   const auto refuse = [&](Bytes usable) {
     return too_full(std::move(plan), "the fullest rank needs", fit.peak, usable);
   };
-  if (!fit.fits()) return refuse(step.models.placed->on.usable_memory(0));
+  if (!fit.fits()) return refuse(fit.peak + fit.head_room);
   const MemoryModel& memory = step.models.memory;
   const Problems over = over_cap(collect_peaks(step.report), memory);
   if (over.empty()) return {};
@@ -191,6 +178,7 @@ Outcome ModelEvaluator::simulate_plan(const Configuration& configuration,
   ModelCosts& costs = config.costs.emplace<ModelCosts>();
   costs.on = planner_.on(configuration);
   costs.on.parallel.layers_of_stage = layers;
+  costs.default_update = !options.cost.any_update;
   costs.may_shrink_gradients = planner_.may_shrink_gradients();
   config.memory = options.memory;
   config.detail = detail_;
@@ -205,6 +193,7 @@ Outcome ModelEvaluator::simulate_plan(const Configuration& configuration,
   plan.layout = layout_text(layers, here.model);
   plan.gradients = here.parallel.gradients;
   plan.head_room = find_fit(*step.models.placed, step.report).head_room;
+  plan.no_errors = why_no_errors(here);
   return {std::move(plan), ""};
 }
 

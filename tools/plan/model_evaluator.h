@@ -44,16 +44,13 @@ class ModelEvaluator {
   };
 
   const SplitChoice& choose_splits(const Configuration& configuration);
-  /// Returns the memory that the fullest rank needs if only one split is worth trying and even the
-  /// smallest states do not fit, so that nothing needs to be timed. nullopt if they fit, or if
-  /// copies change what is held.
-  static std::optional<Bytes> find_excess_alone(const ModelOnDevices& with_smallest_states,
+  /// Returns the load with the smallest states if only one split is worth trying and they do not fit,
+  /// so that nothing needs to be timed. nullopt if they fit, or if copies change what is held.
+  static std::optional<SplitLoad> find_excess_alone(const ModelOnDevices& with_smallest_states,
                                                 const LayerAssigner& assigner,
                                                 const ValidSchedule& schedule,
                                                 const SplitChoice& split_choice);
-  ScheduleRequest limit_bytes(ScheduleRequest request, const ScheduleDef& def,
-                              const Configuration& configuration) const;
-  const Ordered& order(const Configuration& configuration, const ModelStep& unordered);
+  const Ordered& order(const Configuration& configuration);
   Outcome simulate_plan(const Configuration& configuration, const LayerCounts& layers) const;
   /// Refuses a plan whose fullest rank exceeds its memory; empty if all ranks fit.
   static std::optional<Outcome> refuse_memory(Plan plan, const PredictedStep& step);

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -81,6 +82,34 @@ std::vector<std::int32_t> expert_ranks(const Transformer& model) {
   return ranks;
 }
 
+/// The devices of a node, where tensor ranks belong; the fewest where devices differ.
+std::int32_t find_smallest_node(const ModelOnDevices& on) {
+  std::int32_t smallest = on.gpu.per_node;
+  for (const Gpu& gpu : on.rank_gpus) smallest = std::min(smallest, gpu.per_node);
+  return smallest;
+}
+
+/// The devices of a pipeline of so many ranks, in the order and the proportions of the list. Throws
+/// Error where these ranks cannot be divided like that.
+std::vector<Gpu> spread_devices(const std::vector<Gpu>& list, std::int32_t ranks) {
+  std::vector<Gpu> spread;
+  const auto listed = static_cast<std::int64_t>(list.size());
+  std::int64_t unit = listed;  // the most listed ranks that divide those of every kind
+  for (auto begin = list.begin(); begin != list.end();) {
+    const auto end =
+        std::find_if(begin, list.end(), [&](const Gpu& gpu) { return !(gpu == *begin); });
+    unit = std::gcd(unit, end - begin);
+    spread.insert(spread.end(), static_cast<std::size_t>((end - begin) * ranks / listed), *begin);
+    begin = end;
+  }
+  if (listed > 0 && ranks % (listed / unit) != 0)
+    throw Error(Fault::kProblem,
+                fmt::format("`gpu` names devices of several kinds for {} ranks, and `pp` {} cannot "
+                            "be divided in their proportions; give multiples of {}",
+                            listed, ranks, listed / unit));
+  return spread;
+}
+
 /// Virtual sizes: all that divide the layers of a rank, and a few that split them unevenly.
 std::vector<std::int32_t> chunks_of(const Transformer& model, std::int32_t ranks) {
   const std::int64_t layers = (model.layers + ranks - 1) / ranks;
@@ -97,13 +126,10 @@ ModelPlanner::ModelPlanner(const PredictOptions& options, ModelAxes axes)
     : options_(options), axes_(std::move(axes)), base_(resolve(options.model)) {
   base_.assumptions.pairs_hide_exchange =
       options_.cost.lower.overlap == Overlap::kFused && !base_.parts;
-  if (!base_.rank_gpus.empty())
-    throw Error("a plan is for devices of one kind; give --gpu one name, and try " +
-                options.model.gpu + " with `compare`");
   if (axes_.gpus < 1) throw Error("a plan for a model needs --gpus, such as --gpus 64");
   if (axes_.global_batch < 1)
     throw Error("a plan for a model needs --global-batch-size, such as --global-batch-size 512");
-  if (axes_.tensor.empty()) axes_.tensor = powers_of_two(base_.gpu.per_node);
+  if (axes_.tensor.empty()) axes_.tensor = powers_of_two(find_smallest_node(base_));
   if (axes_.context.empty()) axes_.context = {1};
   if (axes_.micro_batch_sizes.empty()) axes_.micro_batch_sizes = {1, 2, 4};
   if (axes_.ranks.empty()) axes_.ranks = divisors(axes_.gpus, max_stages(base_.model));
@@ -200,6 +226,7 @@ std::vector<Configuration> ModelPlanner::configurations() const {
 
 ModelOnDevices ModelPlanner::on(const Configuration& configuration) const {
   ModelOnDevices on = base_;
+  on.rank_gpus = spread_devices(base_.rank_gpus, configuration.shape.ranks);
   on.parallel.tensor = configuration.tensor;
   on.parallel.context = configuration.context;
   on.parallel.expert = configuration.expert;

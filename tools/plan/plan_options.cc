@@ -72,6 +72,7 @@ void add_axes(CommandFlags& app, PlanQuestion& options) {
       ->type_name("NAMES");
   app.add_option("--slices", options.predict.shape.slices, "cuts of every sequence")
       ->check(InRange(1, 4096));
+  add_moe_overlap_option(app, options.predict.shape);
   add_profile_option(app, options.predict.shape);
 }
 

@@ -46,9 +46,12 @@ class JournaledSweep {
   JournaledSweep(std::vector<std::string> question, SweepFiles files);
 
   bool has_journal() const { return !known_.fingerprint.empty(); }
+  /// The journal that the results of this process go to; empty without one.
+  std::string journal() const { return has_journal() ? path_of(shard_.index) : ""; }
 
   /// Returns every outcome in the order of the configurations, from journals or newly evaluated.
-  /// nullopt where this was a shard and another process shows the plan.
+  /// nullopt where this was a shard and another process shows the plan. Throws InterruptedSweep
+  /// where Ctrl-C ended it.
   std::optional<std::vector<Outcome>> run(const std::vector<Configuration>& configurations,
                                           const MakeEvaluate& evaluate, SweepOptions options);
 

@@ -71,7 +71,7 @@ class SharedSweep {
   void work() {
     try {
       const Evaluate evaluate = make_evaluate_();
-      while (!failed_ && take_batch(evaluate)) {
+      while (!failed_ && !is_interrupted() && take_batch(evaluate)) {
       }
     } catch (...) {
       const std::scoped_lock lock(mutex_);
@@ -82,6 +82,7 @@ class SharedSweep {
 
   std::vector<Outcome> finish() && {
     if (failure_) std::rethrow_exception(failure_);
+    if (done_ < configurations_.size()) throw InterruptedSweep{done_};
     return std::move(outcomes_);
   }
 
@@ -89,9 +90,10 @@ class SharedSweep {
   bool take_batch(const Evaluate& evaluate) {
     const std::size_t begin = next_.fetch_add(kBatch);
     if (begin >= configurations_.size()) return false;
-    const std::size_t end = std::min(begin + kBatch, configurations_.size());
+    const std::size_t last = std::min(begin + kBatch, configurations_.size());
     check_interrupt();
-    for (std::size_t at = begin; at < end; ++at) outcomes_[at] = evaluate(configurations_[at]);
+    std::size_t end = begin;
+    for (; end < last && !is_interrupted(); ++end) outcomes_[end] = evaluate(configurations_[end]);
     const std::size_t done = done_.fetch_add(end - begin) + end - begin;
     std::unique_lock lock(mutex_, std::defer_lock);
     if (options_.record) {

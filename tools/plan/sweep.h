@@ -32,8 +32,14 @@ struct SweepOptions {
   std::function<void(std::size_t begin, std::span<const Outcome> outcomes)> record = {};
 };
 
+/// Thrown where Ctrl-C ended a sweep.
+struct InterruptedSweep {
+  std::size_t done = 0;  ///< configurations that were evaluated, and recorded
+};
+
 /// Returns the outcome of each configuration, in their order, whatever the number of threads.
-/// Rethrows what evaluating and `record` throw.
+/// Rethrows what evaluating and `record` throw. Throws InterruptedSweep where an InterruptCatcher
+/// has noted Ctrl-C.
 std::vector<Outcome> sweep(const std::vector<Configuration>& configurations,
                            const MakeEvaluate& make_evaluate, const SweepOptions& options);
 

@@ -16,6 +16,7 @@
 #include "tools/inputs/config.h"
 #include "tools/inputs/predict.h"
 #include "tools/inputs/schedule_notes.h"
+#include "tools/inputs/searched_stages.h"
 
 namespace bubblescope::tools {
 
@@ -159,7 +160,8 @@ WhatIf::Lowered WhatIf::lower_plan(const Configuration& configuration) const {
   ScheduleRequest request =
       make_request(def, drop_unused_flags(options_of(configuration), def), kMaxPlannedOps);
   if (has_cost_file() && def.reads_costs)
-    request.stage_costs = find_costs_before_order(request.shape, config_);
+    request.stage_costs =
+        find_costs_before_order(place_searched_stages(def, request.shape), config_);
   Lowered lowered{build_schedule(def, std::move(request))};
   std::variant<Program, Deadlock> program = lower(lowered.schedule, options_.cost.lower);
   if (const auto* deadlock = std::get_if<Deadlock>(&program))

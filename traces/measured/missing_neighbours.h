@@ -1,7 +1,7 @@
 // Finds ranks without a trace where no trace states its rank or the number of ranks, as in Nsight
 // Systems' recordings of Megatron-LM and DeepSpeed.
 //
-// Of all messages between two neighbours at least one finds its receiver waiting, and arrives after
+// At least one of all messages between two neighbours finds its receiver waiting, and arrives after
 // the time that it travels. Behind a missing rank, each comes later by at least an op of that rank:
 // forwards by a forward, backwards by a backward. The two delays are added, so that clocks that are
 // apart do not matter. And no one sends a gradient to the last rank, so that it does not wait

@@ -39,11 +39,12 @@ void write_configuration(JsonWriter& json, const Configuration& configuration) {
   if (shape.slices > 1) json.member("slices", shape.slices);
 }
 
-/// Where the step may lie, and by which published runs; or null.
+/// Where the step may lie, and by which published runs; or null, and for a model why.
 void write_interval(JsonWriter& json, const Plan& plan, const std::optional<KnownErrors>& errors) {
   json.key("interval");
-  if (!errors) {
+  if (!errors || !plan.no_errors.empty()) {
     json.null();
+    if (!plan.no_errors.empty()) json.member("no_interval", plan.no_errors);
     return;
   }
   const StepInterval interval = compute_interval(plan.step, *errors);

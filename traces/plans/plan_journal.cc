@@ -86,6 +86,7 @@ Plan read_plan(const JsonNode& object) {
   read_member(object, "gradients", plan.gradients);
   read_member(object, "head_room_bytes", plan.head_room, -kMaxAmount);
   read_member(object, "layout", plan.layout);
+  read_if_any(object, "no_interval", plan.no_errors);
   return plan;
 }
 

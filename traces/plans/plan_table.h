@@ -31,10 +31,9 @@ struct Refusal {
 
 struct PlanTable {
   std::vector<Plan> plans;  ///< the plans that fit, ranked
-  /// For a model, the errors of predictions for the nearest published runs; empty if there are
-  /// none.
+  /// For a model, the errors of predictions for the nearest published runs, which hold for plans
+  /// without Plan::no_errors; empty if there are none.
   std::optional<KnownErrors> errors;
-  std::string no_errors;  ///< why there are none
   bool modelled = false;
   /// Where no framework has #1 by name, why PyTorch's CSV cannot hold it either; empty if it can.
   std::string not_in_pytorch_csv;

@@ -134,6 +134,9 @@ ShownPlans shown_plans(const PlanTable& table, const std::vector<std::size_t>& f
   return shown;
 }
 
+/// Whether the errors of published runs say how far off the best plan's time may be.
+bool has_errors(const PlanTable& table) { return table.errors && table.plans[0].no_errors.empty(); }
+
 std::vector<TableColumn> table_of(const PlanTable& table, const std::vector<std::size_t>& rows,
                                   const std::vector<std::size_t>& front) {
   std::vector<TableColumn> columns;
@@ -145,7 +148,7 @@ std::vector<TableColumn> table_of(const PlanTable& table, const std::vector<std:
     for (const std::size_t at : rows) next.cells.push_back(cell(at));
   };
   add("#", kAlwaysShown, false, [&](std::size_t at) {
-    const bool tie = table.errors && at > 0 && table.plans[at].tie_group == 1;
+    const bool tie = has_errors(table) && at > 0 && table.plans[at].tie_group == 1;
     return fmt::format("{}{}", tie ? "~" : "", at + 1);
   });
   add("schedule", kAlwaysShown, true,
@@ -163,8 +166,9 @@ std::vector<TableColumn> table_of(const PlanTable& table, const std::vector<std:
 /// States how far the times can be trusted, from the errors of the nearest published runs.
 std::string write_errors(const PlanTable& table) {
   if (!table.modelled) return "";
-  if (!table.errors)
-    return fmt::format("How far off the times may be is unknown: {}.\n", table.no_errors);
+  if (!has_errors(table))
+    return fmt::format("How far off the time of #1 may be is unknown: {}.\n",
+                       table.plans[0].no_errors);
   const KnownErrors& errors = *table.errors;
   const StepInterval interval = compute_interval(table.plans[0].step, errors);
   std::string text = fmt::format(

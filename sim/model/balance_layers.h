@@ -1,0 +1,62 @@
+// Balanced layers: a split of a model's layers over the stages of a pipeline, where a rank may hold
+// several stages.
+//
+// A rank works through all its stages for every micro-batch, so the sum of its stages bounds the
+// step, and where stages wait for each other so does the slowest stage. The balanced split has the
+// smallest slowest rank, and among those splits the smallest slowest stage.
+//
+//   22 layers on a V of eight stages on four ranks; the last stage also has a head, which takes as
+//   long as two layers
+//     rank 0 holds stages 0 and 7, rank 1 stages 1 and 6, and so on
+//     3 3 3 3 3 3 3 1   ranks of 6, 6, 6 and 6 layers' time; the slowest stage takes 3
+//     3 3 3 2 3 3 3 2   the slowest stage would be no slower, but rank 0 would take 7
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "sim/ir/schedule.h"
+
+namespace bubblescope::inline sim {
+
+/// [stage]: the number of layers, for one pipeline.
+using LayerCounts = std::vector<std::int64_t>;
+
+/// [stage]: its first layer; and the end.
+std::vector<std::int64_t> find_first_layers(const LayerCounts& counts);
+
+/// The ranks that hold each stage of one pipeline, without shards of the output layer.
+struct StageHolders {
+  /// A rank appears once for each copy of the stage that it holds, and so does a stage.
+  std::vector<std::vector<std::int32_t>> ranks_of_stage;
+  std::vector<std::vector<std::int32_t>> stages_of_rank;
+  /// [stage]: the part of its micro-batches that each of its ranks runs.
+  std::vector<double> share;
+
+  std::int32_t stages() const { return static_cast<std::int32_t>(ranks_of_stage.size()); }
+};
+
+StageHolders find_stage_holders(const Schedule& schedule);
+
+/// The layers to balance, and what a stage takes with some of them.
+struct BalanceProblem {
+  std::int64_t layers = 0;
+  /// The time of a stage with so many layers, each of them like the mean one.
+  std::function<double(std::int32_t stage, std::int64_t layers)> mean_time;
+  /// The time of a stage with the layers from `first` to before `end`. Empty: layers are alike.
+  std::function<double(std::int32_t stage, std::int64_t first, std::int64_t end)> time = {};
+  /// Whether the ranks of a stage have memory for these layers. Empty: they always have.
+  std::function<bool(std::int32_t stage, const LayerCounts& counts)> has_room = {};
+};
+
+/// The balanced split; nullopt if there is no room for all layers. Exact where layers are alike and
+/// ranks that share one stage share all of theirs, as in all registered schedules. Where layers
+/// differ, the balanced split of mean layers is improved by moving single layers away from the
+/// slowest rank and stage until no move helps. Ties go to the stages between the ends, because those hold the tables too, and there to
+/// the last stage, because earlier ones hold the activations of more micro-batches.
+std::optional<LayerCounts> balance_layers(const StageHolders& holders,
+                                          const BalanceProblem& problem);
+
+}  // namespace bubblescope::inline sim

@@ -1,0 +1,16 @@
+// The step of overlapped pairs without their overlap.
+#pragma once
+
+#include <optional>
+
+#include "sim/ir/units.h"
+#include "sim/ir/valid_schedule.h"
+#include "sim/predict/config.h"
+
+namespace bubblescope::inline sim {
+
+/// The end of the step if the two ops of every pair ran one after the other; nullopt where the
+/// parts of none interleave, and for steps whose order or arrivals are only known at run time.
+std::optional<Nanos> find_serial_step(const ValidSchedule& schedule, const Config& config);
+
+}  // namespace bubblescope::inline sim

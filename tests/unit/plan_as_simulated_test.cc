@@ -1,0 +1,103 @@
+// A plan's rows are what `simulate` shows: orders, intervals, devices of several kinds, pairs.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "tests/support/command.h"
+#include "tools/command.h"
+
+namespace bubblescope::tests {
+namespace {
+
+using Json = nlohmann::json;
+
+tools::Arguments join(tools::Arguments left, const tools::Arguments& right) {
+  left.insert(left.end(), right.begin(), right.end());
+  return left;
+}
+
+Json read(int (*command)(const tools::Arguments&), const tools::Arguments& words) {
+  return Json::parse(call_command(command, join(words, {"--format", "json"})).output);
+}
+
+/// Expects that every row of a plan on so many devices is the step that `simulate` shows, with its
+/// interval. Returns the rows.
+Json expect_as_simulated(const tools::Arguments& shared, const tools::Arguments& planned) {
+  const Json plans = read(tools::run_plan, join(shared, planned))["plans"];
+  EXPECT_FALSE(plans.empty());
+  for (const Json& plan : plans) {
+    const auto number = [&](const char* key) { return std::to_string(plan[key].get<int>()); };
+    const tools::Arguments words =
+        join({plan["schedule"].get<std::string>(), "--pp", number("pp"), "--vpp", number("vpp"),
+              "--tp", number("tp"), "--dp", number("dp"), "--ep", number("ep"), "-m",
+              number("microbatches"), "--micro-batch-size", number("micro_batch_size"),
+              "--recompute", plan["recompute"], "--layout", plan["layout"]},
+             shared);
+    const Json report = read(tools::run_simulate, words);
+    EXPECT_EQ(plan["step_ns"], report["makespan_ns"]) << plan;
+    EXPECT_EQ(plan["head_room_bytes"], report["head_room_bytes"]) << plan;
+    EXPECT_EQ(plan["interval"], report["interval"]) << plan;
+    EXPECT_EQ(plan.value("no_interval", ""), report.value("no_interval", "")) << plan;
+  }
+  return plans;
+}
+
+const tools::Arguments kDense{"--model", "llama3-8b"};
+const tools::Arguments kExperts{"--model", "mixtral-8x7b", "--parts", "megatron"};
+
+tools::Arguments on_devices(const char* gpus, const char* schedules, const char* ranks) {
+  return {"--gpus", gpus, "--global-batch-size", "32", "--schedules", schedules, "--pp", ranks,
+          "--tp",   "2",  "--micro-batch-size",  "1",  "--recompute", "none"};
+}
+
+TEST(PlansAsSimulated, HaveAnIntervalWhereSimulateHasOne) {
+  const Json plans =
+      expect_as_simulated(kDense, on_devices("16", "1f1b,1f1b-vocab,pipedream-2bw", "4"));
+  for (const Json& plan : plans)
+    EXPECT_EQ(plan["interval"].is_object(), plan["schedule"] == "1f1b") << plan;
+}
+
+TEST(PlansAsSimulated, PairTurnsForExperts) {
+  const tools::Arguments pairs = join(kExperts, {"--moe-overlap"});
+  const tools::Arguments planned = join(on_devices("16", "interleaved", "4"),
+                                        {"--vpp", "2", "--ep", "4", "--split", "balanced"});
+  const Json with = expect_as_simulated(pairs, planned)[0];
+  EXPECT_TRUE(with["interval"].is_null());
+  const Json without = read(tools::run_plan, join(kExperts, planned))["plans"][0];
+  EXPECT_NE(with["step_ns"], without["step_ns"]);
+}
+
+// The order is searched for with the costs of the stages where they are, whatever the command.
+TEST(PlansAsSimulated, SearchTheSameOrders) {
+  for (const char* zero : {"1", "2"})
+    expect_as_simulated(join(kDense, {"--zero", zero}),
+                        join(on_devices("8", "v-half,zb-auto", "4"), {"--split", "balanced"}));
+}
+
+TEST(PlansAsSimulated, KeepTheProportionsOfDevicesOfSeveralKinds) {
+  const tools::Arguments mixed = join(kDense, {"--gpu", "h100,a100"});
+  const tools::Arguments planned = on_devices("8", "1f1b,zb-v", "1,2,4");
+  const Json table = read(tools::run_plan, join(mixed, planned));
+  ASSERT_FALSE(table["plans"].empty());
+  for (const Json& plan : table["plans"]) {
+    const int half = plan["pp"].get<int>() / 2;
+    ASSERT_GT(half, 0) << plan;
+    const std::string gpus = std::to_string(half) + "xh100," + std::to_string(half) + "xa100";
+    const Json report = read(tools::run_simulate,
+                             {plan["schedule"].get<std::string>(), "--pp", std::to_string(2 * half),
+                              "--tp", "2", "--dp", std::to_string(plan["dp"].get<int>()), "-m",
+                              std::to_string(plan["microbatches"].get<int>()), "--model",
+                              "llama3-8b", "--gpu", gpus, "--layout", plan["layout"]});
+    EXPECT_EQ(plan["step_ns"], report["makespan_ns"]) << plan;
+    EXPECT_EQ(plan["head_room_bytes"], report["head_room_bytes"]) << plan;
+  }
+  const std::string refused = table["refused"].dump();
+  EXPECT_NE(refused.find("--pp 1 cannot be divided in their proportions; give multiples of 2"),
+            std::string::npos)
+      << refused;
+}
+
+}  // namespace
+}  // namespace bubblescope::tests

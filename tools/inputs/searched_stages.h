@@ -1,0 +1,18 @@
+// Costs and memory of stages for schedules that search for an order.
+#pragma once
+
+#include "sim/ir/schedule.h"
+#include "sim/model/schedule_def.h"
+#include "sim/predict/config.h"
+
+namespace bubblescope::tools {
+
+/// Returns a schedule without an order, with the stages where a schedule that searches places them.
+Schedule place_searched_stages(const ScheduleDef& def, const Shape& shape);
+
+/// Returns the request with the costs of its stages, and with their bytes if its caps are in bytes
+/// or a model's devices are its caps. Where gradients may shrink, costs and bytes are those of the
+/// largest with which some order fits.
+ScheduleRequest price_stages(ScheduleRequest request, const ScheduleDef& def, Config config);
+
+}  // namespace bubblescope::tools

@@ -104,6 +104,18 @@ TEST_F(JobCosts, GiveEveryScheduleItsOwnTimeBack) {
   EXPECT_GT(tried, 25);
 }
 
+// The mean step keeps messages of 3 ms, which all messages take; free ones would make it shorter.
+TEST_F(JobCosts, CausesBelowTheMeanStepAreNamed) {
+  record("1f1b --pp 4 -m 8 --f 10 --b 20 --p2p 3");
+  const std::string text = run_command("analyze " + path("run.json")).output;
+  EXPECT_NE(text.find("(that is no bound: shorter yet without messages between ranks)"),
+            std::string::npos)
+      << text;
+  record("1f1b --pp 4 -m 8 --f 10 --b 20");
+  EXPECT_EQ(run_command("analyze " + path("run.json")).output.find("shorter yet"),
+            std::string::npos);
+}
+
 TEST_F(JobCosts, AreTakenByEveryCommandWithCosts) {
   record(std::string("zb-h1") + kCosts);
   const std::string costs = fit(path("run.json"));

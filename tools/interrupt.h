@@ -1,4 +1,5 @@
-// Ends long commands early: after Ctrl-C, or where the caller lives on and wants it, as Python does.
+// Ends long commands early: after Ctrl-C, or where the caller lives on and wants it, as Python
+// does.
 #pragma once
 
 #include <csignal>

@@ -54,8 +54,9 @@ struct BalanceProblem {
 /// The balanced split; nullopt if there is no room for all layers. Exact where layers are alike and
 /// ranks that share one stage share all of theirs, as in all registered schedules. Where layers
 /// differ, the balanced split of mean layers is improved by moving single layers away from the
-/// slowest rank and stage until no move helps. Ties go to the stages between the ends, because those hold the tables too, and there to
-/// the last stage, because earlier ones hold the activations of more micro-batches.
+/// slowest rank and stage until no move helps. Ties go to the stages between the ends, because
+/// those hold the tables too, and there to the last stage, because earlier ones hold the
+/// activations of more micro-batches.
 std::optional<LayerCounts> balance_layers(const StageHolders& holders,
                                           const BalanceProblem& problem);
 

@@ -60,7 +60,7 @@ class InterruptedPlansDeathTest : public TemporaryFolder {};
 TEST_F(InterruptedPlansDeathTest, SayHowFarTheyCameAndGoOnFromThere) {
   const std::string journal = path("plan.journal");
   const tools::Arguments question{"--pp",       "2..8",      "-m", "8..256:8", "--schedules",
-                                  "1f1b,zb-h1", "--threads", "1",  "--format",  "csv"};
+                                  "1f1b,zb-h1", "--threads", "1",  "--format", "csv"};
   tools::Arguments resumed = question;
   resumed.insert(resumed.end(), {"--resume", journal});
   EXPECT_EXIT(

@@ -49,7 +49,6 @@ struct SearchOptions {
   std::uint64_t seed = 1;
 };
 
-
 void add_search_options(CommandFlags& app, SearchOptions& options) {
   add_predict_options(app, options.predict);
   add_model_options(app, options.predict.model);

@@ -44,12 +44,12 @@ class ModelEvaluator {
   };
 
   const SplitChoice& choose_splits(const Configuration& configuration);
-  /// Returns the load with the smallest states if only one split is worth trying and they do not fit,
-  /// so that nothing needs to be timed. nullopt if they fit, or if copies change what is held.
+  /// Returns the load with the smallest states if only one split is worth trying and they do not
+  /// fit, so that nothing needs to be timed. nullopt if they fit, or if copies change what is held.
   static std::optional<SplitLoad> find_excess_alone(const ModelOnDevices& with_smallest_states,
-                                                const LayerAssigner& assigner,
-                                                const ValidSchedule& schedule,
-                                                const SplitChoice& split_choice);
+                                                    const LayerAssigner& assigner,
+                                                    const ValidSchedule& schedule,
+                                                    const SplitChoice& split_choice);
   const Ordered& order(const Configuration& configuration);
   Outcome simulate_plan(const Configuration& configuration, const LayerCounts& layers) const;
   /// Refuses a plan whose fullest rank exceeds its memory; empty if all ranks fit.

@@ -56,14 +56,13 @@ class LayerFilling {
     std::optional<LayerCounts> by_rank = fill_by([this](std::int32_t stage) {
       return std::pair(slowest_rank_with_one_more(stage), next_time(stage));
     });
-    if (!by_rank || has_one_stage_per_rank(holders_)) return by_rank;
+    // Memory is costly to judge, and may leave no choice of ranks; ties alone level stages then.
+    if (!by_rank || problem_.has_room || has_one_stage_per_rank(holders_)) return by_rank;
     const double limit = *std::max_element(rank_time_.begin(), rank_time_.end()) * (1 + kRounding);
-    std::optional<LayerCounts> by_stage = fill_by([this, limit](std::int32_t stage) {
+    return fill_by([this, limit](std::int32_t stage) {
       const double rank = slowest_rank_with_one_more(stage);
       return rank > limit ? kNever : std::pair(next_time(stage), rank);
     });
-    // With too little memory, stages may end up on other ranks than these.
-    return by_stage ? by_stage : by_rank;
   }
 
  private:

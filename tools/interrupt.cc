@@ -32,13 +32,17 @@ void check_interrupt() {
 }
 
 InterruptCatcher::InterruptCatcher() {
-  interrupted = 0;
+  sigaction(SIGINT, nullptr, &before_);
+  if (before_.sa_handler == SIG_IGN) return;  // as in the background jobs of scripts
   struct sigaction action {};
   action.sa_handler = note;
-  sigaction(SIGINT, &action, &before_);
+  sigaction(SIGINT, &action, nullptr);
 }
 
-InterruptCatcher::~InterruptCatcher() { sigaction(SIGINT, &before_, nullptr); }
+InterruptCatcher::~InterruptCatcher() {
+  sigaction(SIGINT, &before_, nullptr);
+  interrupted = 0;
+}
 
 bool is_interrupted() { return interrupted != 0; }
 

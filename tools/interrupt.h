@@ -27,7 +27,7 @@ bool has_interrupt_check();
 void check_interrupt();
 
 /// While it lives, Ctrl-C is noted for is_interrupted() instead of ending the program; a second one
-/// ends it.
+/// ends it. Where Ctrl-C was ignored, it still is.
 class InterruptCatcher {
  public:
   InterruptCatcher();
@@ -39,7 +39,7 @@ class InterruptCatcher {
   struct sigaction before_ {};
 };
 
-/// Whether the latest InterruptCatcher has noted Ctrl-C.
+/// Whether a living InterruptCatcher has noted Ctrl-C.
 bool is_interrupted();
 
 /// Ends the program as Ctrl-C does without an InterruptCatcher, so that shells see it.

@@ -56,6 +56,7 @@ class PipeSignalDelay {
 
 void print_to_stderr(std::string_view text) {
   const PipeSignalDelay delay;
+  std::fflush(stdout);  // where both go to one place, lines stay whole and in order
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
 }

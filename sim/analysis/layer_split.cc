@@ -94,6 +94,8 @@ bool LayerAssigner::fits_in_memory(std::int32_t stage, const LayerCounts& counts
 }
 
 std::optional<LayerCounts> LayerAssigner::fitted() const {
+  const std::optional<LayerCounts> balanced = loads_.balance();
+  if (balanced && load(*balanced).fits()) return balanced;
   return loads_.balance([this](std::int32_t stage, const LayerCounts& counts) {
     return fits_in_memory(stage, counts);
   });

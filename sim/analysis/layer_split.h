@@ -19,7 +19,7 @@
 namespace bubblescope::inline sim {
 
 enum class LayerSplit : std::uint8_t {
-  kBalanced,  ///< the slowest rank is as fast as possible, and then the slowest stage
+  kBalanced,  ///< the slowest stage or rank is as fast as possible: sim/model/balance_layers.h
   kEven,      ///< the same number of layers on every stage: Megatron-LM's default
   kEnds,      ///< fewer layers on the first and the last stage, the same on all others: Llama 3's
   kFitted,    ///< balanced, but no rank holds more than fits in its memory
@@ -56,7 +56,7 @@ class LayerAssigner {
   LayerAssigner(const ModelOnDevices& on, const ValidSchedule& schedule);
 
   /// Empty if the layers cannot be split that way. With one stage per rank and identical layers,
-  /// kFitted has the fastest slowest rank of all splits that fit.
+  /// kFitted has the fastest slowest stage of all splits that fit.
   std::optional<LayerCounts> assign_layers(LayerSplit split) const;
 
   /// Memory peaks are computed from the order, as in memory_curve.h. For orders without copies.

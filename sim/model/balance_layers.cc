@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <limits>
 #include <queue>
-#include <tuple>
 #include <utility>
 
 namespace bubblescope::inline sim {
@@ -14,26 +13,19 @@ namespace {
 /// Sums of the same times in another order may differ by this part.
 constexpr double kRounding = 1e-9;
 
-/// The figures by which splits are compared, the most important one first.
+/// The figures by which splits are compared.
 struct SplitTimes {
-  double slowest_rank = 0;
-  double slowest_stage = 0;
+  double first = 0;      ///< the slowest rank, or stage where stages set the pace
+  double second = 0;     ///< the slowest stage
   std::size_t rank = 0;  ///< which one is the slowest
   std::size_t stage = 0;
 
   bool is_below(const SplitTimes& other) const {
     const auto is_less = [](double left, double right) { return left < right * (1 - kRounding); };
-    if (is_less(slowest_rank, other.slowest_rank)) return true;
-    return !is_less(other.slowest_rank, slowest_rank) &&
-           is_less(slowest_stage, other.slowest_stage);
+    if (is_less(first, other.first)) return true;
+    return !is_less(other.first, first) && is_less(second, other.second);
   }
 };
-
-/// Whether the slowest rank is the slowest stage.
-bool has_one_stage_per_rank(const StageHolders& holders) {
-  return std::all_of(holders.stages_of_rank.begin(), holders.stages_of_rank.end(),
-                     [](const auto& stages) { return stages.size() <= 1; });
-}
 
 /// The time of a stage with so many layers that are alike.
 using TimeOfAlike = std::function<double(std::int32_t stage, std::int64_t layers)>;
@@ -50,55 +42,70 @@ class LayerFilling {
         time_of_alike_(std::move(time)),
         fixed_(std::move(fixed)) {}
 
-  /// Fills such that the slowest rank is as fast as possible, and then such that the slowest stage
-  /// is while no rank takes longer than that. nullopt if there is no room.
+  /// Fills such that the slowest stage is as fast as possible, or the slowest rank and then the
+  /// slowest stage. nullopt if there is no room.
   std::optional<LayerCounts> fill() {
+    if (holders_.stages_set_pace)
+      return fill_by([this](std::int32_t stage) { return Loads{next_time(stage), 0}; });
     std::optional<LayerCounts> by_rank = fill_by([this](std::int32_t stage) {
-      return std::pair(slowest_rank_with_one_more(stage), next_time(stage));
+      return Loads{slowest_rank_with_one_more(stage), next_time(stage)};
     });
     // Memory is costly to judge, and may leave no choice of ranks; ties alone level stages then.
-    if (!by_rank || problem_.has_room || has_one_stage_per_rank(holders_)) return by_rank;
+    if (!by_rank || problem_.has_room) return by_rank;
     const double limit = *std::max_element(rank_time_.begin(), rank_time_.end()) * (1 + kRounding);
-    return fill_by([this, limit](std::int32_t stage) {
+    std::optional<LayerCounts> by_stage = fill_by([this, limit](std::int32_t stage) {
       const double rank = slowest_rank_with_one_more(stage);
-      return rank > limit ? kNever : std::pair(next_time(stage), rank);
+      return rank > limit ? kNever : Loads{next_time(stage), rank};
     });
+    // Where a first layer costs more than others, that way may not place all layers.
+    return by_stage ? by_stage : by_rank;
   }
 
  private:
-  using Load = std::pair<double, double>;  ///< in nanoseconds
+  /// Two loads of a stage, in nanoseconds, the one that decides first.
+  struct Loads {
+    double first = 0;
+    double second = 0;
 
-  static constexpr Load kNever{std::numeric_limits<double>::infinity(), 0};
+    bool is_above(const Loads& other) const {
+      return first != other.first ? first > other.first : second > other.second;
+    }
+  };
+
+  static constexpr Loads kNever{std::numeric_limits<double>::infinity(), 0};
 
   /// Ties go to the later stage, but to the ends last.
   struct NextLayer {
-    Load key;
+    Loads loads;
     bool is_end = false;
     std::int32_t stage = 0;
 
     bool operator<(const NextLayer& other) const {  // the largest is on top of a queue
-      return std::tuple(key, is_end, -stage) > std::tuple(other.key, other.is_end, -other.stage);
+      if (loads.is_above(other.loads)) return true;
+      if (other.loads.is_above(loads)) return false;
+      return is_end != other.is_end ? is_end : stage < other.stage;
     }
   };
 
-  template <class FindKey>
-  std::optional<LayerCounts> fill_by(const FindKey& find_key) {
+  template <class FindLoads>
+  std::optional<LayerCounts> fill_by(const FindLoads& find_loads) {
     std::int64_t left = start();
-    std::priority_queue<NextLayer> queue;
+    std::vector<NextLayer> stages;
     for (auto stage = static_cast<std::int32_t>(fixed_.size()); stage < holders_.stages(); ++stage)
-      queue.push({find_key(stage), stage == 0 || stage + 1 == holders_.stages(), stage});
+      stages.push_back({find_loads(stage), stage == 0 || stage + 1 == holders_.stages(), stage});
+    std::priority_queue<NextLayer> queue({}, std::move(stages));
     while (left > 0) {
-      if (queue.empty() || queue.top().key == kNever) return {};
+      if (queue.empty() || queue.top().loads.first == kNever.first) return {};
       NextLayer next = queue.top();
       queue.pop();
-      const Load now = find_key(next.stage);
-      if (now > next.key) {
-        next.key = now;
+      const Loads now = find_loads(next.stage);
+      if (now.is_above(next.loads)) {
+        next.loads = now;
       } else if (add_layer(next.stage)) {
         --left;
-        next.key = find_key(next.stage);
+        next.loads = find_loads(next.stage);
       } else {
-        next.key = kNever;
+        next.loads = kNever;
       }
       queue.push(next);
     }
@@ -176,8 +183,8 @@ SplitTimes judge(const StageHolders& holders, const BalanceProblem& problem,
     const auto at = static_cast<std::size_t>(stage);
     const std::int64_t end = first + counts[at];
     const double time = problem.time(stage, first, end) * holders.share[at];
-    if (time > times.slowest_stage) {
-      times.slowest_stage = time;
+    if (time > times.second) {
+      times.second = time;
       times.stage = at;
     }
     for (const std::int32_t rank : holders.ranks_of_stage[at])
@@ -185,7 +192,7 @@ SplitTimes judge(const StageHolders& holders, const BalanceProblem& problem,
     first = end;
   }
   const auto slowest = std::max_element(of_rank.begin(), of_rank.end());
-  times.slowest_rank = *slowest;
+  times.first = holders.stages_set_pace ? times.second : *slowest;
   times.rank = static_cast<std::size_t>(slowest - of_rank.begin());
   return times;
 }
@@ -210,7 +217,7 @@ class LeadingStages {
 
  private:
   static constexpr std::int64_t kReach = 2;  ///< layers more or less than in the known split
-  static constexpr int kMaxTries = 500;
+  static constexpr int kMaxTries = 150;
 
   void try_from(const LayerCounts& fixed, std::int64_t first) {
     if (fixed.size() == known_.size() || ++tries_ > kMaxTries) return;
@@ -229,7 +236,8 @@ class LeadingStages {
   void try_split(const LayerCounts& fixed) {
     if (++tries_ > kMaxTries) return;
     const TimeOfAlike time = [this](std::int32_t stage, std::int64_t layers) {
-      return problem_.time(stage, problem_.layers - layers, problem_.layers);
+      return problem_.time(stage, std::max<std::int64_t>(0, problem_.layers - layers),
+                           problem_.layers);
     };
     const std::optional<LayerCounts> filled = LayerFilling(holders_, problem_, time, fixed).fill();
     if (!filled) return;
@@ -315,6 +323,12 @@ std::vector<std::int64_t> find_first_layers(const LayerCounts& counts) {
 StageHolders find_stage_holders(const Schedule& schedule) {
   const std::int32_t stages = schedule.stages_per_pipeline() - schedule.side_stages;
   StageHolders holders;
+  for (std::int32_t stage = 0; stage < stages && schedule.pipelines == 1; ++stage)
+    holders.stages_set_pace =
+        holders.stages_set_pace &&
+        schedule.rank_of_stage[static_cast<std::size_t>(stage)] ==
+            schedule.rank_of_stage[static_cast<std::size_t>(stage % schedule.shape.ranks)];
+  if (schedule.pipelines > 1) holders.stages_set_pace = false;
   holders.ranks_of_stage.resize(static_cast<std::size_t>(stages));
   holders.stages_of_rank.resize(static_cast<std::size_t>(schedule.shape.ranks));
   for (std::int32_t stage = 0; stage < stages; ++stage)
@@ -334,7 +348,9 @@ std::optional<LayerCounts> balance_layers(const StageHolders& holders,
   if (!counts || !problem.time) return counts;
   counts = LayerMoves(holders, problem).improve(*std::move(counts));
   const std::int64_t unlike = count_unlike(problem);
-  if (2 * unlike > problem.layers) return counts;  // kinds alternate
+  // Kinds that alternate have no leading layers, and stages that set the pace gain nothing from
+  // them.
+  if (2 * unlike > problem.layers || holders.stages_set_pace) return counts;
   return LeadingStages(holders, problem, *std::move(counts), unlike).find();
 }
 

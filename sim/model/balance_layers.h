@@ -1,15 +1,16 @@
 // Balanced layers: a split of a model's layers over the stages of a pipeline, where a rank may hold
 // several stages.
 //
-// A rank works through all its stages for every micro-batch, so the sum of its stages bounds the
-// step, and where stages wait for each other so does the slowest stage. The balanced split has the
-// smallest slowest rank, and among those splits the smallest slowest stage.
+// Where the stages go round the ranks, one after the other or interleaved, all ranks work on the
+// same chunk at a time, and its slowest stage sets the pace: the balanced split has the smallest
+// slowest stage. On a V, in a wave and in two directions ranks alternate between their stages, and
+// the sum of a rank's stages sets the pace: the balanced split has the smallest slowest rank, and
+// among those splits the smallest slowest stage.
 //
-//   22 layers on a V of eight stages on four ranks; the last stage also has a head, which takes as
-//   long as two layers
-//     rank 0 holds stages 0 and 7, rank 1 stages 1 and 6, and so on
-//     3 3 3 3 3 3 3 1   ranks of 6, 6, 6 and 6 layers' time; the slowest stage takes 3
-//     3 3 3 2 3 3 3 2   the slowest stage would be no slower, but rank 0 would take 7
+//   5 layers on a V of four stages on two ranks; the last stage also has a head, which takes as
+//   long as one and a half layers. Rank 0 holds stages 0 and 3, rank 1 stages 1 and 2.
+//     2 1 2 0   the ranks take 3.5 and 3 layers' time, and the slowest stage 2
+//     1 2 2 0   the slowest stage takes as long, but rank 1 takes 4
 #pragma once
 
 #include <cstdint>
@@ -32,8 +33,10 @@ struct StageHolders {
   /// A rank appears once for each copy of the stage that it holds, and so does a stage.
   std::vector<std::vector<std::int32_t>> ranks_of_stage;
   std::vector<std::vector<std::int32_t>> stages_of_rank;
-  /// [stage]: the part of its micro-batches that each of its ranks runs.
+  /// [stage]: the part of a micro-batch's time that its ranks spend, on average: replicas take
+  /// turns.
   std::vector<double> share;
+  bool stages_set_pace = true;  ///< else ranks do
 
   std::int32_t stages() const { return static_cast<std::int32_t>(ranks_of_stage.size()); }
 };
@@ -51,10 +54,11 @@ struct BalanceProblem {
   std::function<bool(std::int32_t stage, const LayerCounts& counts)> has_room = {};
 };
 
-/// The balanced split; nullopt if there is no room for all layers. Exact where layers are alike and
-/// ranks that share one stage share all of theirs, as in all registered schedules. Where layers
-/// differ, the balanced split of mean layers is improved by moving single layers away from the
-/// slowest rank and stage until no move helps. Ties go to the stages between the ends, because
+/// The balanced split; nullopt if there is no room for all layers. Exact where every layer of a
+/// stage takes the same time and ranks that share one stage share all of theirs, as in all
+/// registered schedules; else near it, as where a stage's first layer costs more than others. Where
+/// layers differ, the balanced split of mean layers is improved by moving single layers away from
+/// the slowest rank and stage until no move helps. Ties go to the stages between the ends, because
 /// those hold the tables too, and there to the last stage, because earlier ones hold the
 /// activations of more micro-batches.
 std::optional<LayerCounts> balance_layers(const StageHolders& holders,

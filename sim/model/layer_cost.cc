@@ -169,7 +169,7 @@ std::vector<Bytes> ModelOnDevices::usable_memories(std::int32_t ranks) const {
 Link find_rank_link(const ModelOnDevices& on, std::int32_t from, std::int32_t to) {
   const Gpu& near = on.gpu_of(from);
   const Gpu& far = on.gpu_of(to);
-  if (!(near == far))
+  if (&near != &far && near != far)
     return {std::max(near.outside.latency, far.outside.latency),
             std::min(near.outside.bytes_per_second, far.outside.bytes_per_second)};
   const std::int64_t stride =

@@ -101,12 +101,20 @@ Nanos estimate_message_time(const ModelOnDevices& on, const Link& link, double b
 
 /// Sets the message times between all pairs of ranks, by their nodes.
 void set_messages(CostModel& costs, const ModelOnDevices& on, const Shape& shape) {
+  const double bytes = count_message_bytes(on, shape.slices);
+  std::optional<Link> last;  // most pairs have the link of the pair before
+  Nanos time = 0;
+  Nanos byte_time = 0;
   for (std::int32_t from = 0; from < shape.ranks; ++from)
     for (std::int32_t to = 0; to < shape.ranks; ++to) {
       const Link link = find_rank_link(on, from, to);
-      const Nanos time = estimate_message_time(on, link, count_message_bytes(on, shape.slices));
+      if (last != link) {
+        time = estimate_message_time(on, link, bytes);
+        byte_time = time - estimate_message_time(on, link, 0);
+        last = link;
+      }
       costs.message_between.push_back(time);
-      costs.byte_time_between.push_back(time - estimate_message_time(on, link, 0));
+      costs.byte_time_between.push_back(byte_time);
     }
 }
 

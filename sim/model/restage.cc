@@ -123,8 +123,8 @@ StageEntry scale(const StageEntry& stage, double factor) {
 }
 
 Stages restage(const Stages& from, std::size_t count, bool heavier_ends) {
-  const Stages kinds = heavier_ends && count > 1 ? make_stage_kinds(from) : Stages{};
-  if (kinds.empty()) return spread_evenly(from, count);
+  if (!heavier_ends) return spread_evenly(from, count);
+  const Stages kinds = make_stage_kinds(from);
   const double factor = static_cast<double>(from.size()) / static_cast<double>(count);
   Stages to(count, scale(kinds[1], factor));
   to.front() = scale(kinds[0], factor);
@@ -141,12 +141,18 @@ bool is_restaged(const CostTable& table, const Schedule& schedule) {
          given != schedule.stages_per_pipeline();
 }
 
+bool restages_heavier_ends(const CostTable& table, const Schedule& schedule) {
+  return table.heavier_ends && table.stages.size() > 2 && schedule.stages_per_pipeline() > 1 &&
+         is_restaged(table, schedule);
+}
+
 CostTable restage(const CostTable& table, const Schedule& schedule) {
   if (!is_restaged(table, schedule)) return table;
   const auto count = static_cast<std::size_t>(schedule.stages_per_pipeline());
+  const bool heavier_ends = restages_heavier_ends(table, schedule);
   CostTable fitted = table;
-  fitted.stages = restage(table.stages, count, table.heavier_ends);
-  for (Stages& stages : fitted.replicas) stages = restage(stages, count, table.heavier_ends);
+  fitted.stages = restage(table.stages, count, heavier_ends);
+  for (Stages& stages : fitted.replicas) stages = restage(stages, count, heavier_ends);
   return fitted;
 }
 

@@ -85,8 +85,11 @@ void assume(ModelOnDevices& on, std::string_view name, double value) {
     throw Error("`assume` " + std::string(name) + ": give a number of 0 or more");
   for (const Assumption& known : all_assumptions())
     if (known.name == name) return known.set(on, value);
+  const std::vector<std::string> names = list_assumptions();
+  std::string text;
+  for (const std::string& each : names) text += (text.empty() ? "" : ", ") + each;
   throw Error("no assumption is called '" + std::string(name) + "'" +
-              suggestion(find_nearest_name(name, list_assumptions())) + "; `explain` lists them");
+              suggestion(find_nearest_name(name, names)) + "; there are " + text);
 }
 
 }  // namespace bubblescope::inline sim

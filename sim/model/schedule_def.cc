@@ -47,7 +47,9 @@ std::vector<std::string> refuse_shape(const ScheduleDef& def, const ScheduleRequ
   if (shape.slices != def.implied_slices && !def.slices_sequences)
     reasons.push_back(def.name + " does not slice sequences; leave `slices` out");
   if (request.moe_overlap && !def.overlaps_experts)
-    reasons.push_back(def.name + " has no pairs to overlap; leave `moe_overlap` out");
+    reasons.push_back(
+        def.name + " does not pair a forward with a backward for `moe_overlap`, as " +
+        "interleaved does (dualpipe and dualpipev have pairs without it); leave it out");
   if (!request.replicas.empty() && !def.replicates_stages)
     reasons.push_back(def.name + " has one rank for every stage; leave `replicas` out");
   if (request.in_flight && !def.limits_in_flight)

@@ -1,7 +1,10 @@
 // The files of --save and --trace give the same report again: members of the json report byte for
-// byte, and the text report up to what only a prediction or only a measurement has.
+// byte, and every line of the text report after the drawing. Left out is what forecasts other steps
+// and what follows from a model; measured steps have lines of their own besides.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -24,12 +27,24 @@ const std::set<std::string> kOfPredictions{
     "model",   "interval",           "no_interval", "fits", "head_room_bytes",
     "step_ns", "outside_pipeline_ns"};
 
-/// The lines of the text report from the drawing on; before it there is the headline of a model.
+/// The beginnings of lines that forecast other steps, likewise.
+constexpr const char* kForecasts[] = {"noise ", "1 % more of "};
+
+/// A simulated step's report ends here; the layers and the memory of its model follow.
+constexpr const char* kModel = "layers per stage ";
+
+/// All lines but empty ones.
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  for (std::string line; std::getline(stream, line);)
+    if (!line.empty()) lines.push_back(line);
   return lines;
+}
+
+bool is_forecast(const std::string& line) {
+  return std::any_of(std::begin(kForecasts), std::end(kForecasts),
+                     [&](const char* begin) { return line.starts_with(begin); });
 }
 
 class SavedSteps : public TemporaryFolder {
@@ -67,6 +82,23 @@ class SavedSteps : public TemporaryFolder {
     return flags;
   }
 
+  void save(const std::string& flags) const {
+    run_command("simulate " + with_folder(flags) + " --save " + path("saved.json"));
+  }
+
+  /// Replaces the first `from` in the saved file: analyze must refuse it, with this in its message.
+  void expect_refusal(const std::string& from, const std::string& to,
+                      const std::string& message) const {
+    std::string damaged = traces::read_file(path("saved.json"));
+    const std::size_t at = damaged.find(from);
+    ASSERT_NE(at, damaged.npos) << from;
+    damaged.replace(at, from.size(), to);
+    traces::write_file(path("damaged.json"), damaged);
+    const CommandOutcome outcome = run_with_messages("analyze " + path("damaged.json"));
+    EXPECT_EQ(outcome.status, 2) << from;
+    EXPECT_NE(outcome.output.find(message), std::string::npos) << from << "\n" << outcome.output;
+  }
+
   void expect_same_reports(const std::string& flags, const std::string& file) const {
     const std::string simulate = "simulate " + with_folder(flags) + " ";
     const std::string exports = (file == "saved.json" ? "--save " : "--trace ") + path(file);
@@ -85,7 +117,9 @@ class SavedSteps : public TemporaryFolder {
                      run_command("analyze " + path(file)).output);
   }
 
-  /// Every line of the prediction from its costs on is in the report of the file, in this order.
+  /// Every line of the prediction from its costs on, but forecasts and what a model adds at the
+  /// end, is in the report of the file, in this order. Before the costs there are drawings, and the
+  /// headline of a model.
   static void expect_same_text(const std::string& flags, const std::string& predicted,
                                const std::string& saved) {
     const std::vector<std::string> lines = lines_of(saved);
@@ -93,12 +127,11 @@ class SavedSteps : public TemporaryFolder {
     bool begun = false;
     for (const std::string& line : lines_of(predicted)) {
       begun = begun || line.starts_with("costs ");
-      const bool is_forecast = line.starts_with("noise ") || line.starts_with("1 % more of ") ||
-                               line.starts_with("first token") || line.starts_with("step ");
-      if (!begun || is_forecast) continue;
-      if (line.empty()) break;  // the report of the step ends; that of a model may follow
+      if (!begun || is_forecast(line)) continue;
+      if (line.starts_with(kModel)) break;
       while (at < lines.size() && lines[at] != line) ++at;
       ASSERT_LT(at, lines.size()) << flags << " lacks: " << line << "\n" << saved;
+      ++at;
     }
     EXPECT_TRUE(begun) << flags;
   }
@@ -156,27 +189,64 @@ TEST_F(SavedSteps, KeepTheirParts) {
                               file);
 }
 
+// Where what runs beside an op decides its time, means of ops say nothing of the step.
+TEST_F(SavedSteps, NameNoCausesWhereOpsHaveNoTimesOfTheirOwn) {
+  for (const char* flags : {"1f1b --pp 4 -m 8 --p2p 0.5 --p2p-mode rendezvous",
+                            "1f1b --pp 4 -m 8 --p2p 0.5 --send-budget 1",
+                            "zb-v --pp 4 -m 8 --network bytes=64MiB,link=400,per-node=2,nic=200",
+                            "dualpipe --pp 4 -m 8 --costs @/parts.json"}) {
+    save(flags);
+    const Json saved = Json::parse(
+        run_command("analyze " + path("saved.json") + " --format json").output, nullptr, false);
+    ASSERT_TRUE(saved.is_object()) << flags;
+    for (const char* member : {"causes", "slowdown", "stragglers"})
+      EXPECT_TRUE(saved.at(member).is_null()) << flags << ": " << member;
+    EXPECT_NE(saved.at("notes").dump().find("neither causes nor slowdown"), std::string::npos)
+        << flags;
+    const CommandOutcome fitted =
+        run_with_messages("analyze " + path("saved.json") + " --try zb-h1 --split-b 0.5");
+    EXPECT_EQ(fitted.status, 1) << flags;
+    EXPECT_NE(fitted.output.find("no costs can be fitted to this step"), std::string::npos)
+        << flags;
+  }
+}
+
+TEST_F(SavedSteps, LeaveReductionsOutOfCsv) {
+  for (const char* flags : {"1f1b --pp 4 -m 8 --grad-reduction overlap --reduce-grad 3",
+                            "1f1b --pp 4 -m 8 --optimizer barrier --optimizer-step 3",
+                            "1f1b --pp 4 -m 8 --fsdp --unshard 0.2"}) {
+    run_command("simulate " + std::string(flags) + " --timeline " + path("step.csv"));
+    const CommandOutcome read = run_with_messages("analyze " + path("step.csv"));
+    EXPECT_EQ(read.status, 0) << flags << read.output;
+    EXPECT_NE(read.output.find("left out, because a csv"), std::string::npos) << read.output;
+  }
+}
+
 // A file may be damaged: what does not fit the step is refused with its place.
 TEST_F(SavedSteps, RefuseFactsThatDoNotFit) {
-  run_command("simulate interleaved --pp 4 --vpp 2 -m 8 --costs " + path("parts.json") +
-              " --mem 2,0,-2 --save " + path("saved.json"));
-  const std::string saved = traces::read_file(path("saved.json"));
-  const auto refusal_of = [&](const std::string& from, const std::string& to) {
-    std::string damaged = saved;
-    const std::size_t at = damaged.find(from);
-    EXPECT_NE(at, damaged.npos) << from;
-    damaged.replace(at, from.size(), to);
-    traces::write_file(path("damaged.json"), damaged);
-    const CommandOutcome outcome = run_with_messages("analyze " + path("damaged.json"));
-    EXPECT_EQ(outcome.status, 2) << to;
-    return outcome.output;
-  };
-  const auto expect_refusal = [&](const char* from, const char* to, const char* place) {
-    EXPECT_NE(refusal_of(from, to).find(place), std::string::npos) << from << " -> " << to;
-  };
-  expect_refusal("\"unit\":[2000000", "\"unit\":[2000001", "/memory/unit");
-  expect_refusal("\"unit_parts\":2", "\"unit_parts\":0", "/memory/unit_parts");
-  expect_refusal("\"release\":\"w\"", "\"release\":\"x\"", "/memory/release");
+  save("interleaved --pp 4 --vpp 2 -m 8 --costs @/parts.json --mem 2,0,-2");
+  expect_refusal(R"("unit":[2000000)", R"("unit":[2000001)", "/memory/unit");
+  expect_refusal(R"("unit_parts":2)", R"("unit_parts":0)", "/memory/unit_parts");
+  expect_refusal(R"("release":"w")", R"("release":"x")", "/memory/release");
+  expect_refusal(R"("p2p_mode":"dataflow")", R"("p2p_mode":"x")", ": /made_with/p2p_mode: 'x'");
+  expect_refusal(R"("first_end_ns":4000000)", R"("first_end_ns":4000001)",
+                 "/parts/runs/0/first_end_ns: must be a whole number from 0 to 4000000");
+  expect_refusal(R"("dispatch","expert")", R"("dispatch","x")",
+                 "/parts/runs/0/uses/1/1: is no lane; the lanes are compute, tensor, expert");
+  std::string many = R"("uses":[)";
+  for (int use = 0; use < 8192; ++use) many += R"(["many","expert",false,0,0],)";
+  expect_refusal(R"("uses":[)", many, "/parts/runs/0/uses: has more than 8192 entries");
+  save("1f1b --pp 4 -m 8 --p2p 0.2 --network bytes=64MiB,link=100,per-node=2,between=50");
+  expect_refusal(R"("busy_ns":)", R"("busy_ns":-)", "/links/0/busy_ns");
+  expect_refusal(R"("uncontended_ns":[)", R"("uncontended_ns":[-)", "/uncontended_ns/0");
+  expect_refusal(R"("uncontended_ns":[)", R"("uncontended_ns":[1,)", "/uncontended_ns: has ");
+}
+
+TEST_F(SavedSteps, RefuseSpansWithoutUses) {
+  save("1f1b --pp 2 -m 2 --costs @/parts.json");
+  expect_refusal(R"("uses":[["attention","compute",false,0,0],["dispatch","expert",false,1000000,)"
+                 R"(0],["experts","compute",false,0,0]])",
+                 R"("uses":[])", "/parts/runs/0/spans: must be empty, as 'uses' is");
 }
 
 }  // namespace

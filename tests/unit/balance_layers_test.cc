@@ -36,7 +36,8 @@ StageHolders hold_both_ways(std::int32_t ranks) {
   return find_stage_holders(schedule);
 }
 
-using Figures = std::pair<double, double>;  ///< the slowest rank, the slowest stage
+/// The slowest rank and the slowest stage; the slowest stage alone where stages set the pace.
+using Figures = std::pair<double, double>;
 
 Figures judge(const StageHolders& holders, const BalanceProblem& problem,
               const LayerCounts& counts) {
@@ -53,7 +54,8 @@ Figures judge(const StageHolders& holders, const BalanceProblem& problem,
       ranks[static_cast<std::size_t>(rank)] += time;
   }
   const auto rounded = [](double time) { return std::round(time * 1e6) / 1e6; };
-  return {rounded(*std::max_element(ranks.begin(), ranks.end())), rounded(slowest_stage)};
+  const double slowest_rank = *std::max_element(ranks.begin(), ranks.end());
+  return {rounded(holders.stages_set_pace ? slowest_stage : slowest_rank), rounded(slowest_stage)};
 }
 
 Figures find_least(const StageHolders& holders, const BalanceProblem& problem) {
@@ -86,7 +88,7 @@ BalanceProblem with_tables(std::int64_t layers, double embedding, double head,
   return problem;
 }
 
-TEST(BalancedLayers, HaveTheLeastSlowestRankAndThenTheLeastSlowestStage) {
+TEST(BalancedLayers, HaveTheLeastSlowestRankOrStage) {
   for (const StageHolders& holders : all_kinds_of_holders())
     for (std::int64_t layers = 0; layers <= 9; ++layers)
       for (const double embedding : {0.0, 0.2, 1.0})
@@ -103,10 +105,32 @@ TEST(BalancedLayers, HaveTheLeastSlowestRankAndThenTheLeastSlowestStage) {
 }
 
 // The example in balance_layers.h.
-TEST(BalancedLayers, LeaveTheRankOfTheHeadFewerInAllItsStages) {
-  const StageHolders holders = hold(4, 2, zigzag_placement(4, 2));
-  EXPECT_EQ(balance_layers(holders, with_tables(22, 0, 2, 8)),
-            (LayerCounts{3, 3, 3, 3, 3, 3, 3, 1}));
+TEST(BalancedLayers, LevelTheRanksWhereStagesLeaveAChoice) {
+  const StageHolders holders = hold(2, 2, zigzag_placement(2, 2));
+  EXPECT_EQ(balance_layers(holders, with_tables(5, 0, 1.5, 4)), (LayerCounts{2, 1, 2, 0}));
+}
+
+// A stage's first layer costs the host a pass, and the host's time hides behind a head: then no
+// split by ranks may have room for all layers, and each one is placed all the same.
+TEST(BalancedLayers, PlaceAllLayersWhereTimesAreNotProportional) {
+  for (const StageHolders& holders : all_kinds_of_holders())
+    for (std::int64_t layers = 1; layers <= 9; ++layers)
+      for (const double pass : {0.3, 1.0, 2.5})
+        for (const double head : {0.0, 1.7, 4.5}) {
+          BalanceProblem problem;
+          problem.layers = layers;
+          problem.mean_time = [&](std::int32_t stage, std::int64_t count) {
+            const auto device =
+                static_cast<double>(count) + (stage + 1 == holders.stages() ? head : 0);
+            return count == 0 ? device : std::max(device, pass + 1.2 * static_cast<double>(count));
+          };
+          const std::optional<LayerCounts> counts = balance_layers(holders, problem);
+          ASSERT_TRUE(counts);
+          EXPECT_EQ(std::accumulate(counts->begin(), counts->end(), std::int64_t{0}), layers);
+          if (!holders.stages_set_pace) continue;
+          EXPECT_NEAR(judge(holders, problem, *counts).first, find_least(holders, problem).first,
+                      1e-6);
+        }
 }
 
 // 2401.10241: "both the initial and final pipeline stages possess one fewer transformer layer".
@@ -151,7 +175,7 @@ TEST(BalancedLayers, StayWhereThereIsRoom) {
 }
 
 // Two kinds of layers in random positions: the split is within half a layer of
-// the best split's slowest rank, and at it in nine of ten problems.
+// the best split's slowest rank or stage, and at it in nine of ten problems.
 TEST(BalancedLayers, AreNearTheBestWhereLayersDiffer) {
   constexpr unsigned kSeed = 7;
   std::mt19937 random(kSeed);

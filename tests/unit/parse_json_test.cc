@@ -56,9 +56,11 @@ TEST(ParseJson, RoundsNumbersToNanosecondsAsTextIs) {
   std::mt19937_64 random(5);
   for (int round = 0; round < 20'000; ++round) {
     const auto digits = static_cast<int>(random() % 9);
+    std::uint64_t power = 1;
+    for (int digit = 0; digit < digits; ++digit) power *= 10;
     const std::uint64_t whole = random() % (std::uint64_t{1} << (random() % 33));
     std::string text = fmt::format("{}", whole);
-    if (digits > 0) text += fmt::format(".{:0{}}", random() % 100'000'000, digits);
+    if (digits > 0) text += fmt::format(".{:0{}}", random() % power, digits);
     const traces::JsonFile file("[" + text + ", \"" + text + "\"]", "f");
     const traces::JsonNode root = file.root();
     std::string as_double = fmt::format("{}", root[0].number().value());

@@ -73,6 +73,20 @@ TEST(Restage, HeavierEndsKeepTheirRatios) {
   EXPECT_EQ(forwards_of(restage(table, unordered(4, 1))), (std::vector<Nanos>{10, 10, 10, 14}));
 }
 
+// No stage lies between two given ones, and a single stage has no ends.
+TEST(Restage, HeavierEndsNeedThreeStagesAndTwoOfTheSchedule) {
+  CostTable four = table_of({10, 10, 10, 14});
+  EXPECT_FALSE(restages_heavier_ends(four, unordered(2, 1)));
+  four.heavier_ends = true;
+  EXPECT_TRUE(restages_heavier_ends(four, unordered(2, 1)));
+  EXPECT_FALSE(restages_heavier_ends(four, unordered(1, 1)));
+  EXPECT_FALSE(restages_heavier_ends(four, unordered(4, 1)));
+  CostTable two = table_of({10, 14});
+  two.heavier_ends = true;
+  EXPECT_FALSE(restages_heavier_ends(two, unordered(4, 1)));
+  EXPECT_EQ(forwards_of(restage(two, unordered(4, 1))), (std::vector<Nanos>{5, 5, 7, 7}));
+}
+
 TEST(Restage, HeavierEndsScaleMemoryAndUpdatesAsWell) {
   CostTable table = table_of({10, 10, 14});
   table.heavier_ends = true;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "sim/analysis/pauses.h"
 #include "sim/analysis/replay.h"
 #include "sim/analysis/serving.h"
+#include "sim/ir/op_kinds.h"
 #include "tools/commands/recognize_schedule.h"
 #include "tools/commands/trace_paths.h"
 #include "traces/measured/assemble_steps.h"
@@ -23,6 +25,8 @@
 namespace bubblescope::tools {
 
 namespace {
+
+constexpr double kMaxFitError = 0.1;  ///< of costs that predict other schedules
 
 bool is_broken(const traces::MeasuredStep& step) { return !step.timeline.breakdown.empty(); }
 
@@ -84,6 +88,25 @@ std::vector<std::vector<OuterWork>> works_of(const ReadSteps& read) {
   return works;
 }
 
+bool has_pairs(const Schedule& schedule) {
+  for (const RankOrder& ops : schedule.order)
+    for (const Op& op : ops)
+      if (op.pairing != Pairing::kAlone) return true;
+  return false;
+}
+
+/// Why ops with other times say nothing of the step, which is known of steps that were simulated:
+/// what runs beside an op or a message decides how long it takes. Empty where they do.
+std::string find_obstacle(const traces::MeasuredStep& step) {
+  const LowerOptions& lower = step.facts.made.lower;
+  if (step.facts.parts && has_pairs(*step.schedule) && lower.overlap != Overlap::kSerial)
+    return "its pairs interleave by their parts";
+  if (lower.mode != P2pMode::kDataflow || lower.send_budget)
+    return "its ranks wait for the messages that they post (--p2p-mode, --send-budget)";
+  if (!step.facts.links.empty()) return "its messages share links (--network)";
+  return {};
+}
+
 traces::TrustEvidence evidence_of(const traces::Iterations& iterations, const ReadSteps& read) {
   traces::TrustEvidence evidence{{}, {}, read.doubts, read.faults};
   if (iterations.causes && iterations.causes->is_known)
@@ -140,7 +163,8 @@ traces::Iterations compare_steps(const ReadSteps& read, const std::vector<Bubble
                                replay_error(step.program, step.timeline)});
     observed.push_back({step.program, step.timeline});
   }
-  if (is_broken(read.steps.front())) return iterations;
+  if (is_broken(read.steps.front()) || !find_obstacle(read.steps.front()).empty())
+    return iterations;
   iterations.stragglers = find_stragglers(observed);
   const std::vector<ReplicatedStep> replicated = join_replicas(read.steps);
   if (replicated.empty()) return iterations;
@@ -169,9 +193,16 @@ std::optional<JobCosts> fit_costs_of(const ReadSteps& read, const JobOptions& op
                 "no costs can be fitted: steps are incomplete, or some lack a replica");
   if (std::none_of(read.steps.begin(), read.steps.end(), takes_time))
     throw Error(Fault::kProblem, "no costs can be fitted: no op of the trace takes any time");
+  if (const std::string why = find_obstacle(read.steps.front()); !why.empty())
+    throw Error(Fault::kProblem, "no costs can be fitted to this step: " + why);
   const std::int32_t stages = read.steps.front().schedule->stages_per_pipeline();
-  return fit_job_costs(replicated, numbers_of(read.steps), read.whole_steps,
-                       {stages, options.split_backward, options.per_microbatch});
+  JobCosts costs = fit_job_costs(replicated, numbers_of(read.steps), read.whole_steps,
+                                 {stages, options.split_backward, options.per_microbatch});
+  if (has_kind(*read.steps.front().schedule, OpKind::kRecompute))
+    costs.notes.push_back(
+        "the step recomputes activations: other schedules do that with these costs only where "
+        "--recompute is given to 'simulate', and here not at all");
+  return costs;
 }
 
 /// The slow stage that may as well be a slow rank, because one replica cannot tell them apart.
@@ -189,6 +220,11 @@ Analysis try_other_schedules(Analysis analysis, const TryOptions& options) {
   TriedSchedules tried = try_schedules(analysis.shown.schedule, table, options);
   const double predicted = tried.tries.rows.front().step.mean;
   tried.tries.fit_error = predicted / analysis.costs->measured_step - 1;
+  if (std::abs(tried.tries.fit_error) > kMaxFitError)
+    throw Error(Fault::kProblem,
+                fmt::format("the fitted costs give the measured step {:+.0f} % off, so they say "
+                            "nothing of other schedules",
+                            100 * tried.tries.fit_error));
   for (const std::string& note : analysis.costs->notes) tried.tries.notes.push_back(note);
   if (const std::optional<std::int32_t> stage = find_stage_or_rank(analysis.iterations))
     tried.tries.notes.push_back(fmt::format(
@@ -219,6 +255,8 @@ Analysis analyze_steps(ReadSteps read, const std::optional<UniformMemory>& memor
                        const JobOptions& options) {
   std::vector<traces::MeasuredStep>& steps = read.steps;
   name_steps(steps);
+  if (const std::string why = find_obstacle(steps.front()); !why.empty())
+    read.notes.push_back("neither causes nor slowdown are computed: " + why);
   std::vector<BubbleReport> reports;
   for (const traces::MeasuredStep& step : steps) reports.push_back(report_step(step, memory));
   traces::Iterations iterations = compare_steps(read, reports);

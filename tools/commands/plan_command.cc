@@ -219,6 +219,14 @@ int plan_model(PlanOptions& options, JournaledSweep& sweep) {
   return show_plans(std::move(table), options);
 }
 
+void note_outside_pipeline(const CostOptions& cost) {
+  if (!cost.content || cost.content->outside_pipeline == 0) return;
+  print_message(
+      "bubblescope: {} has {} of every step outside of the pipeline, which plans leave out; add it "
+      "to their steps\n",
+      cost.file, to_text(cost.content->outside_pipeline));
+}
+
 int plan_shapes(PlanOptions& options, JournaledSweep& sweep) {
   Axes& axes = options.axes;
   axes.slices = options.predict.shape.slices;
@@ -234,6 +242,7 @@ int plan_shapes(PlanOptions& options, JournaledSweep& sweep) {
     throw Error(
         "with these --vpp and --slices all of --schedules are other schedules; give 2 or more");
   options.predict = read_inputs(std::move(options.predict), {});
+  note_outside_pipeline(options.predict.cost);
   const WhatIf what_if(options.predict, options.whole_model);
   const Detail detail = choose_detail(options, sweep);
   const auto make_evaluate = [&]() -> Evaluate {
@@ -252,10 +261,6 @@ int plan_shapes(PlanOptions& options, JournaledSweep& sweep) {
   return show_plans(std::move(table), options);
 }
 
-}  // namespace
-
-namespace {
-
 /// Says how far an interrupted plan has come, and how it goes on.
 void report_interrupt(const InterruptedSweep& stopped, const std::string& journal,
                       const Arguments& arguments) {
@@ -263,7 +268,7 @@ void report_interrupt(const InterruptedSweep& stopped, const std::string& journa
   if (journal.empty())
     print_message(
         "bubblescope: interrupted after {} configuration(s), and nothing was kept; with --resume "
-        "FILE the same command would go on where it stopped\n",
+        "FILE they would have been\n",
         stopped.done);
   else
     print_message(

@@ -191,7 +191,6 @@ schedules::FoundSchedule find_as_asked(const SearchOptions& options) {
     for (const std::string& reason : reasons) text += (text.empty() ? "" : "; ") + reason;
     throw Error(Fault::kProblem, "there is no such schedule: " + text);
   }
-  const InterruptCatcher catcher;
   schedules::FoundSchedule found = schedules::search_schedule(request, goal);
   if (goal.on_progress) draw_progress("\r\x1b[K");
   return found;
@@ -320,6 +319,7 @@ int run_search(const Arguments& arguments) {
   options.predict = read_inputs(std::move(options.predict), {});
   // A search counts one pipeline, whose stages take the means over the replicas.
   if (options.predict.cost.content) options.predict.cost.content->replicas.clear();
+  const InterruptCatcher catcher;  // the report says whether it caught Ctrl-C
   const schedules::FoundSchedule found = find_as_asked(options);
   const TimedStep step = predict(require_valid(found.schedule), options.predict);
   expect_agreement(found, step, options.objective);

@@ -173,7 +173,8 @@ void note_restaging(traces::Tries& tries, const CostTable& costs, const Predicti
       "{} has {} stages, the trace {}: the work of each counts as spread evenly within it",
       tried.schedule->name, tried.schedule->stages_per_pipeline(), costs.stages.size());
   const double change = find_change_of_ends(tried.schedule, costs);
-  if (costs.heavier_ends)
+  const bool heavier = restages_heavier_ends(costs, *tried.schedule);
+  if (heavier)
     note +=
         "; the first or the last takes longer by the same factor in every kind of op, and counts "
         "as "
@@ -181,10 +182,9 @@ void note_restaging(traces::Tries& tries, const CostTable& costs, const Predicti
   if (std::abs(change) > kMinChangeOfEnds)
     note += fmt::format(
         "; if {}, the step with {} micro-batches is {:.1f} % {}, which its interval covers",
-        costs.heavier_ends
-            ? "an embedding or a head makes it longer"
-            : "the first and the last differ from the others in every layer, not by an "
-              "embedding or a head",
+        heavier ? "an embedding or a head makes it longer"
+                : "the first and the last differ from the others in every layer, not by an "
+                  "embedding or a head",
         tried.schedule->shape.microbatches, std::abs(100 * change),
         change > 0 ? "longer" : "shorter");
   widen(row.step, 0, change);

@@ -1,6 +1,7 @@
 // Puts notes into words.
 #include "tools/inputs/notes.h"
 
+#include "sim/model/restage.h"
 #include "tools/print.h"
 
 namespace bubblescope::tools {
@@ -14,7 +15,7 @@ void warn_of_unequal_backwards(const Schedule& schedule, const UniformCost& cost
 }
 
 void note_restaging(const Schedule& schedule, const CostOptions& cost) {
-  const bool heavier = cost.content && cost.content->heavier_ends;
+  const bool heavier = cost.content && restages_heavier_ends(*cost.content, schedule);
   print_message(
       "bubblescope: {} has {} stages and {} has {}: their work is cut or joined as if it were "
       "spread evenly within each; {}\n",

@@ -317,8 +317,13 @@ TimedStep make_timed_step(Prediction made, const LowerOptions& lowering,
 
 /// Says where pairs take longer than their ops one after the other, which nobody expects of an
 /// overlap.
-void note_slow_pairs(const Prediction& made, const std::optional<Nanos>& serial) {
-  if (!serial || *serial >= made.report.makespan) return;
+void note_slow_pairs(const Prediction& made, const PredictOptions& options) {
+  constexpr double kNoticed = 1.005;
+  if (!made.models.placed || !made.models.placed->on.parts) return;
+  const std::optional<Nanos> serial = find_serial_step(made.schedule, make_config(options));
+  if (!serial ||
+      static_cast<double>(made.report.makespan) < kNoticed * static_cast<double>(*serial))
+    return;
   print_message(
       "bubblescope: {} takes {} with pairs whose parts interleave, and {} with one op of a pair "
       "after the other (--overlap serial)\n",
@@ -336,10 +341,9 @@ Prediction predict_whole(ValidSchedule schedule, const LowerOptions& lowering,
 
 TimedStep predict(ValidSchedule schedule, const PredictOptions& options) {
   const LowerOptions lowering = choose_lowering(schedule, options);
-  const std::optional<Nanos> serial = find_serial_step(schedule, make_config(options));
   Prediction made = predict_whole(std::move(schedule), lowering, options);
   print_notes(made.notes, made.schedule, options);
-  note_slow_pairs(made, serial);
+  note_slow_pairs(made, options);
   return make_timed_step(std::move(made), lowering, options);
 }
 
@@ -351,12 +355,11 @@ TimedStep predict_report(const std::string& name_or_path, const PredictOptions& 
 TimedStep predict_report(ValidSchedule schedule, const PredictOptions& options,
                          const ChooseRanks& choose_ranks) {
   const LowerOptions lowering = choose_lowering(schedule, options);
-  const std::optional<Nanos> serial = find_serial_step(schedule, make_config(options));
   auto repeated = predict_repeated(std::move(schedule), make_config(options), choose_ranks);
   auto* const made = std::get_if<Prediction>(&repeated);
   if (made == nullptr) return predict(std::get<ValidSchedule>(std::move(repeated)), options);
   print_notes(made->notes, made->schedule, options);
-  note_slow_pairs(*made, serial);
+  note_slow_pairs(*made, options);
   TimedStep step = make_timed_step(std::move(*made), lowering, options);
   step.is_excerpt = true;
   return step;

@@ -129,8 +129,11 @@ const ModelEvaluator::SplitChoice& ModelEvaluator::choose_splits(
     split_choice_->layers = assigner.select_splits(splits);
     if (const auto excess =
             find_excess_alone(with_smallest_states, assigner, ordered.schedule, *split_choice_)) {
-      split_choice_->refused =
-          too_full({}, "the fullest rank needs", excess->fullest_rank, excess->usable());
+      split_choice_->refused = too_full({},
+                                        planner_.may_shrink_gradients()
+                                            ? "with the smallest gradients the fullest rank needs"
+                                            : "the fullest rank needs",
+                                        excess->fullest_rank, excess->usable());
       return *split_choice_;
     }
     const bool none = std::none_of(split_choice_->layers.begin(), split_choice_->layers.end(),

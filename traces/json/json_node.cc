@@ -163,10 +163,6 @@ std::int64_t parse_quantity(const JsonNode& node, Parse parse) {
   }
 }
 
-}  // namespace
-
-namespace {
-
 /// Milliseconds in whole nanoseconds, where the rounding error of a double cannot change them;
 /// numbers near half a nanosecond are left to parse_duration(), which is exact.
 std::optional<Nanos> round_milliseconds(double milliseconds) {

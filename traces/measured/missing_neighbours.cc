@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <utility>
 #include <vector>
@@ -17,16 +18,7 @@ namespace {
 /// As a fraction of the ops that a missing rank would have run.
 constexpr double kLong = 0.5;
 
-/// The least delay of the messages from one rank to another one, by kind of message.
-struct Way {
-  std::map<OpKind, Nanos> least;
-  void add(OpKind kind, Nanos delay) {
-    const auto [found, is_new] = least.emplace(kind, delay);
-    if (!is_new) found->second = std::min(found->second, delay);
-  }
-};
-
-class Ways {
+class Neighbours {
  public:
   void add(const MeasuredStep& step) {
     const Program& program = step.program;
@@ -45,26 +37,27 @@ class Ways {
   std::optional<std::string> describe_longest() {
     std::optional<std::string> text;
     double longest = kLong;
-    for (const auto& [ranks, way] : ways_) {
+    for (const auto& [ranks, delays] : least_delays_) {
       Nanos delay = 0;
       Nanos ops = 0;
-      for (const auto& [kind, least] : way.least) {
+      for (const auto& [kind, least] : delays) {
         delay += least;
-        ops += usual(kind == OpKind::kSendBackward);
+        ops += median_duration(kind == OpKind::kSendBackward);
       }
       if (ops == 0 || static_cast<double>(delay) <= longest * static_cast<double>(ops)) continue;
       longest = static_cast<double>(delay) / static_cast<double>(ops);
       text = fmt::format(
-          "messages between rank {} and rank {} take at least {} there and back, and ops {}: the "
-          "trace of a rank between them seems to be missing",
-          ranks.first, ranks.second, to_text(delay), to_text(ops));
+          "messages between rank {} and rank {} take at least {}{}, and ops {}: the trace of a "
+          "rank between them seems to be missing",
+          ranks.first, ranks.second, to_text(delay), delays.size() > 1 ? " there and back" : "",
+          to_text(ops));
     }
     return text;
   }
 
-  Nanos usual(bool backward) {
-    std::vector<Nanos>& of_kind = durations_[backward];
-    return of_kind.empty() ? 0 : quantile(of_kind, 50);
+  Nanos median_duration(bool backward) const {
+    const std::vector<Nanos>& durations = durations_[backward];
+    return durations.empty() ? 0 : quantile(durations, 50);
   }
 
  private:
@@ -75,15 +68,24 @@ class Ways {
     const std::int32_t second = std::max(message.rank, message.peer);
     // Chunks that continue on another rank may wait there for their turn.
     if (second != first + 1) return;
-    ways_[{first, second}].add(message.op.kind,
-                               step.timeline.start[consumer] - step.timeline.end[producer]);
+    const Nanos delay = step.timeline.start[consumer] - step.timeline.end[producer];
+    const auto [found, is_new] = least_delays_[{first, second}].emplace(message.op.kind, delay);
+    if (!is_new) found->second = std::min(found->second, delay);
   }
 
-  std::map<std::pair<std::int32_t, std::int32_t>, Way> ways_;
-  std::map<bool, std::vector<Nanos>> durations_;
+  /// The least delay of each kind of message between two neighbours, in whichever direction.
+  std::map<std::pair<std::int32_t, std::int32_t>, std::map<OpKind, Nanos>> least_delays_;
+  std::array<std::vector<Nanos>, 2> durations_;  ///< of forwards, and of backwards
 };
 
-/// How long the last rank waits before its first backward, in the step where it waits least.
+bool awaits_message(const Program& program, InstructionId id) {
+  const auto awaited = program.dependencies_of(id);
+  return std::any_of(awaited.begin(), awaited.end(),
+                     [&](InstructionId other) { return is_message(program.instructions[other]); });
+}
+
+/// How long the last rank waits before its first backward, in the step where it waits least; 0
+/// where a message brings it a gradient, as on a V.
 Nanos find_turning_time(std::span<const MeasuredStep> steps) {
   std::optional<Nanos> least;
   for (const MeasuredStep& step : steps) {
@@ -94,6 +96,7 @@ Nanos find_turning_time(std::span<const MeasuredStep> steps) {
       const Nanos waited = step.timeline.start[id] - free;
       free = step.timeline.end[id];
       if (!gives_input_grad(one.op.kind)) continue;
+      if (awaits_message(step.program, id)) return 0;
       least = std::min(least.value_or(waited), waited);
       break;
     }
@@ -104,10 +107,10 @@ Nanos find_turning_time(std::span<const MeasuredStep> steps) {
 }  // namespace
 
 std::optional<std::string> describe_missing_neighbours(std::span<const MeasuredStep> steps) {
-  Ways ways;
-  for (const MeasuredStep& step : steps) ways.add(step);
-  if (std::optional<std::string> between = ways.describe_longest()) return between;
-  const Nanos ops = ways.usual(false) + ways.usual(true);
+  Neighbours neighbours;
+  for (const MeasuredStep& step : steps) neighbours.add(step);
+  if (std::optional<std::string> between = neighbours.describe_longest()) return between;
+  const Nanos ops = neighbours.median_duration(false) + neighbours.median_duration(true);
   const Nanos waited = find_turning_time(steps);
   if (static_cast<double>(waited) <= kLong * static_cast<double>(ops)) return {};
   return fmt::format(

@@ -4,8 +4,8 @@
 // At least one of all messages between two neighbours finds its receiver waiting, and arrives after
 // the time that it travels. Behind a missing rank, each comes later by at least an op of that rank:
 // forwards by a forward, backwards by a backward. The two delays are added, so that clocks that are
-// apart do not matter. And no one sends a gradient to the last rank, so that it does not wait
-// before its first backward.
+// apart do not matter. And where no one sends a gradient to the last rank, it does not wait before
+// its first backward.
 #pragma once
 
 #include <optional>

@@ -75,14 +75,18 @@ MeasuredStep read_own_trace(const ChromeEvents& events, const std::string& file)
     throw Error(fmt::format("{}: is not legal: {}", where, invalid->problems[0].message));
   MeasuredStep step{"", std::get<ValidSchedule>(std::move(validated))};
   std::variant<Program, Deadlock> lowered =
-      lower(step.schedule, read_lowering(events.other_data, file));
+      lower(step.schedule, read_lowering(events.other_data, file + ": /otherData"));
   if (const auto* deadlock = std::get_if<Deadlock>(&lowered))
     throw Error(fmt::format("{}: deadlocks: {}", where, to_string(*deadlock)));
   step.program = std::get<Program>(std::move(lowered));
   step.timeline = time_program(step.program, events, file);
-  if (const auto facts = events.other_data.find("native_facts"); facts != events.other_data.end())
-    step.facts = parse_step_facts(facts->second, {step.schedule, step.program, step.timeline},
-                                  file + ": /otherData/native_facts");
+  if (const auto text = events.other_data.find("native_facts"); text != events.other_data.end()) {
+    ReadFacts read = parse_step_facts(text->second, {step.schedule, step.program, step.timeline},
+                                      file + ": /otherData/native_facts");
+    step.facts = std::move(read.facts);
+    step.timeline.uncontended = std::move(read.uncontended);
+    step.timeline.gaps = std::move(read.gaps);
+  }
   if (const auto fault = find_impossible_lane(step.program, step.timeline))
     throw Error(file + ": " + *fault);
   const auto take = [&](const char* key, std::string& text) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -63,15 +64,28 @@ bool shows_work(const Row& row, const Op& op) {
   return is_compute(op.kind) || (is_send(op.kind) && row.cells[1].empty());
 }
 
+/// Whether a row is a reduction, an optimizer step or the like: the file does not say what waits
+/// for these.
+bool is_beside_ops(const Row& row) {
+  const Cell cell = parse_cell(row.cells[2], CellGrammar::kOwn);
+  return cell.sound() && cell.count == 1 && !is_compute(cell.ops[0].kind) &&
+         !is_message(cell.ops[0].kind);
+}
+
 ObservedTrace read_timeline_csv(const TraceInput& input) {
   ObservedTrace trace;
   trace.source = "csv";
+  std::set<std::string_view> left_out;
   std::string_view rest = input.text;
   for (std::size_t line = 1; !rest.empty(); ++line) {
     const std::string_view text = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(rest.size(), text.size() + 1));
     if (line == 1 || strip(text).empty()) continue;
     const Row row = split(strip(text), input.path, line);
+    if (is_beside_ops(row)) {
+      left_out.insert(row.cells[3]);
+      continue;
+    }
     const std::optional<NamedOp> named = parse_op_name(row.cells[2]);
     if (!named || !named->has_stage || !named->has_microbatch)
       row.refuse(2, "must be an op, such as 0F0");
@@ -87,6 +101,11 @@ ObservedTrace read_timeline_csv(const TraceInput& input) {
   }
   if (trace.ops.empty())
     throw Error(input.path + " has no op below its header; write it again with `timeline`");
+  if (!left_out.empty())
+    trace.notes.push_back(fmt::format(
+        "{}: {} left out, because a csv does not say what waits for them; steps that are "
+        "saved as json do",
+        input.path, fmt::join(left_out, ", ")));
   return trace;
 }
 

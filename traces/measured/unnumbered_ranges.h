@@ -35,8 +35,8 @@ class UnnumberedRanges {
   std::vector<Named> unnumbered_;
 };
 
-/// Erases slices that name an op without its number, where others have numbers. Returns
-/// UnnumberedRanges::describe().
+/// Erases slices that name an op without its number, where others of the same kind have numbers:
+/// forwards may be numbered and backwards in order. Returns UnnumberedRanges::describe().
 std::optional<std::string> erase_unnumbered(std::vector<ChromeSlice>& slices, NameMatcher& names);
 
 }  // namespace bubblescope::traces

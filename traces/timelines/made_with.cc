@@ -16,9 +16,9 @@ namespace bubblescope::traces {
 
 namespace {
 
-[[noreturn]] void refuse(const std::string& file, const char* key, const std::string& value) {
-  throw Error(fmt::format("{}: /otherData/{}: {} is unknown to this program; update it", file, key,
-                          quote(value)));
+[[noreturn]] void refuse(const std::string& where, const char* key, const std::string& value) {
+  throw Error(
+      fmt::format("{}/{}: {} is unknown to this program; update it", where, key, quote(value)));
 }
 
 using Described = std::map<std::string, std::string>;
@@ -27,11 +27,11 @@ using Described = std::map<std::string, std::string>;
 template <class Choice, std::size_t count>
 Choice read_choice(const Described& described, const char* key,
                    const std::array<Named<Choice>, count>& names, Choice otherwise,
-                   const std::string& file) {
+                   const std::string& where) {
   const auto given = described.find(key);
   if (given == described.end()) return otherwise;
   const Named<Choice>* const found = find_named(names, given->second);
-  if (!found) refuse(file, key, given->second);
+  if (!found) refuse(where, key, given->second);
   return found->choice;
 }
 
@@ -41,10 +41,10 @@ std::string describe_send_budget(std::int32_t budget) {
   return budget == kUnlimitedSends ? "none" : std::to_string(budget);
 }
 
-std::int32_t read_send_budget(const std::string& value, const std::string& file) {
+std::int32_t read_send_budget(const std::string& value, const std::string& where) {
   if (value == "none") return kUnlimitedSends;
   const auto sends = parse_number<std::int32_t>(value);
-  if (!sends || *sends < 1) refuse(file, "send_budget", value);
+  if (!sends || *sends < 1) refuse(where, "send_budget", value);
   return *sends;
 }
 
@@ -76,29 +76,29 @@ void write_made_with_json(JsonWriter& json, const MadeWith& made) {
   json.end_object();
 }
 
-LowerOptions read_lowering(const Described& described, const std::string& file) {
+LowerOptions read_lowering(const Described& described, const std::string& where) {
   LowerOptions options;
   if (const auto mode = described.find("p2p_mode"); mode != described.end()) {
     const auto rule = parse_p2p_rule(mode->second);
-    if (!rule) refuse(file, "p2p_mode", mode->second);
+    if (!rule) refuse(where, "p2p_mode", mode->second);
     options.mode = rule->mode;
     options.eager_slots = rule->eager_slots;
   }
-  options.posting = read_choice(described, "lowering", kLowerings, options.posting, file);
-  options.overlap = read_choice(described, "overlap", kOverlaps, options.overlap, file);
+  options.posting = read_choice(described, "lowering", kLowerings, options.posting, where);
+  options.overlap = read_choice(described, "overlap", kOverlaps, options.overlap, where);
   UpdateOptions& update = options.update;
-  update.optimizer = read_choice(described, "optimizer", kOptimizerModes, update.optimizer, file);
+  update.optimizer = read_choice(described, "optimizer", kOptimizerModes, update.optimizer, where);
   update.reduction =
-      read_choice(described, "grad_reduction", kGradReductions, update.reduction, file);
+      read_choice(described, "grad_reduction", kGradReductions, update.reduction, where);
   if (const auto given = described.find("ranks_per_host_link"); given != described.end()) {
     const auto ranks = parse_number<std::int32_t>(given->second);
-    if (!ranks || *ranks < 1) refuse(file, "ranks_per_host_link", given->second);
+    if (!ranks || *ranks < 1) refuse(where, "ranks_per_host_link", given->second);
     options.ranks_per_host_link = *ranks;
   }
   if (const auto given = described.find("send_budget"); given != described.end())
-    options.send_budget = read_send_budget(given->second, file);
+    options.send_budget = read_send_budget(given->second, where);
   if (const auto given = described.find("unshard"); given != described.end()) {
-    if (given->second != kInPlace) refuse(file, "unshard", given->second);
+    if (given->second != kInPlace) refuse(where, "unshard", given->second);
     options.gathers_in_place = true;
   }
   return options;

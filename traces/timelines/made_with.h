@@ -19,9 +19,9 @@ std::vector<std::pair<std::string, std::string>> describe(const MadeWith& made);
 /// Writes `"made_with":{"costs":"f 1 ms, ...","p2p_mode":"dataflow",...}`, a member of a report.
 void write_made_with_json(JsonWriter& json, const MadeWith& made);
 
-/// Returns the lowering that such names and values describe. Throws Error (naming `file`) for an
-/// unknown value; missing ones have their defaults.
+/// Returns the lowering that such names and values describe. Throws Error for an unknown value,
+/// with `where` they are: "trace.json: /otherData"; missing ones have their defaults.
 LowerOptions read_lowering(const std::map<std::string, std::string>& described,
-                           const std::string& file);
+                           const std::string& where);
 
 }  // namespace bubblescope::traces

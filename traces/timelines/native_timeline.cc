@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/ir/number.h"
+#include "sim/ir/range.h"
 #include "sim/ir/validate.h"
 #include "traces/files/format.h"
 #include "traces/files/quote.h"
@@ -26,7 +27,6 @@ namespace {
 constexpr const char* kFormat = "bubblescope-timeline/1";
 constexpr std::array<const char*, 7> kColumns{"rank", "op",   "start_ns", "end_ns",
                                               "lane", "peer", "waits_for"};
-constexpr Nanos kLatest = std::int64_t{1} << 60;
 
 /// Builds Program and Timeline row by row and keeps their invariants.
 class RowReader {
@@ -44,8 +44,8 @@ class RowReader {
     Instruction instruction;
     instruction.rank = row[0].integer32(0, program_.ranks - 1);
     instruction.op = read_op(row[1]);
-    timeline_.start.push_back(row[2].integer(-kLatest, kLatest));
-    timeline_.end.push_back(row[3].integer(-kLatest, kLatest));
+    timeline_.start.push_back(row[2].integer(-kMaxNanos, kMaxNanos));
+    timeline_.end.push_back(row[3].integer(-kMaxNanos, kMaxNanos));
     if (timeline_.end.back() < timeline_.start.back()) row.refuse("ends before it starts");
     instruction.lane = read_lane(row[4], instruction.rank);
     instruction.peer = row[5].integer32(0, program_.ranks - 1);
@@ -290,7 +290,10 @@ TimelineFile parse_timeline(std::string_view text, const std::string& file) {
   RowReader reader(result);
   for (std::size_t at = 0; at < rows.size(); ++at) reader.read(rows[at]);
   reader.finish(rows);
-  result.facts = read_step_facts(root, {result.schedule, result.program, result.timeline}, file);
+  ReadFacts read = read_step_facts(root, {result.schedule, result.program, result.timeline}, file);
+  result.facts = std::move(read.facts);
+  result.timeline.uncontended = std::move(read.uncontended);
+  result.timeline.gaps = std::move(read.gaps);
   if (const auto fault = find_impossible_lane(result.program, result.timeline)) rows.refuse(*fault);
   begin_at_zero(result.timeline);
   return result;

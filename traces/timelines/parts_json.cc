@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,8 @@ namespace bubblescope::traces {
 
 namespace {
 
+/// A run has the parts of both ops of a pair. So many times kMaxPartsTime still fit into 64 bits.
+constexpr std::size_t kMaxUses = 2 * static_cast<std::size_t>(kMaxPartsOfOp);
 constexpr Nanos kMaxBusy = Nanos{1} << 58;  ///< of a rank, so that the times of all lanes add up
 
 /// The next compute op of the same rank, per instruction.
@@ -27,12 +30,16 @@ std::vector<InstructionId> find_next_computes(const Program& program) {
   return next;
 }
 
+PartLane read_lane(const JsonNode& node) {
+  if (const std::optional<PartLane> lane = find_part_lane(node.text())) return *lane;
+  std::vector<std::string_view> names;
+  for (const PartLaneKind& kind : kPartLanes) names.push_back(kind.name);
+  node.refuse(fmt::format("is no lane; the lanes are {}", fmt::join(names, ", ")));
+}
+
 PartUse read_use(const JsonNode& node, Nanos time) {
   if (node.size() != 5) node.refuse("must be [part, lane, of_backward, exposed_ns, slowed_ns]");
-  const JsonNode lane = node[1];
-  const std::optional<PartLane> found = find_part_lane(lane.text());
-  if (!found) lane.refuse("is no kind of lane");
-  return {node[0].text(), *found, node[2].boolean(), node[3].integer(0, time),
+  return {node[0].text(), read_lane(node[1]), node[2].boolean(), node[3].integer(0, time),
           node[4].integer(0, time)};
 }
 
@@ -42,11 +49,13 @@ PartRun read_run(const JsonNode& node) {
   run.time = node.at("time_ns").integer(0, kMaxPartsTime);
   run.first_end = node.at("first_end_ns").integer(0, run.time);
   const JsonNode uses = node.at("uses");
+  if (uses.size() > kMaxUses) uses.refuse(fmt::format("has more than {} entries", kMaxUses));
   for (std::size_t at = 0; at < uses.size(); ++at) run.uses.push_back(read_use(uses[at], run.time));
   if (run.exposed() > run.time) uses.refuse("have more exposed time than the whole run takes");
   if (run.slowed() > static_cast<Nanos>(kPartLanes.size()) * run.time)
     uses.refuse("are slowed for longer than all lanes together run");
   const JsonNode spans = node.at("spans");
+  if (run.uses.empty() && spans.size() > 0) spans.refuse("must be empty, as 'uses' is");
   for (std::size_t at = 0; at < spans.size(); ++at) {
     const JsonNode span = spans[at];
     if (span.size() != 4) span.refuse("must be [use, layer, start_ns, end_ns]");
@@ -67,6 +76,7 @@ std::vector<PlacedRun> read_placed(const JsonNode& node, const Program& program,
   std::vector<bool> is_taken(program.size(), false);
   std::vector<Nanos> busy(static_cast<std::size_t>(program.ranks), 0);
   std::vector<PlacedRun> placed;
+  if (runs == 0 && node.size() > 0) node.refuse("must be empty, as 'runs' is");
   for (std::size_t at = 0; at < node.size(); ++at) {
     const JsonNode row = node[at];
     if (row.size() != 3) row.refuse("must be [first, last, run]");

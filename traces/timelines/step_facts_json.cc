@@ -17,8 +17,6 @@ namespace bubblescope::traces {
 
 namespace {
 
-constexpr Nanos kLongest = Nanos{1} << 60;
-
 bool has_gaps(const Timeline& timeline) {
   return std::any_of(timeline.gaps.begin(), timeline.gaps.end(), [](Nanos gap) { return gap > 0; });
 }
@@ -49,8 +47,8 @@ std::vector<LinkUse> read_links(const JsonNode& node) {
     const std::optional<double> used = utilization.number();
     if (!used || *used < 0) utilization.refuse("must be a number from 0");
     links.push_back({link.at("name").text(), link.at("bytes").integer(0, kMaxBytes),
-                     link.at("busy_ns").integer(0, kLongest),
-                     link.at("shared_ns").integer(0, kLongest), *used});
+                     link.at("busy_ns").integer(0, kMaxNanos),
+                     link.at("shared_ns").integer(0, kMaxNanos), *used});
   }
   return links;
 }
@@ -63,7 +61,7 @@ std::vector<Nanos> read_times(const JsonNode& node, const char* key, const Progr
   if (given->size() != program.size())
     given->refuse(fmt::format("has {} entries for {} instructions", given->size(), program.size()));
   for (std::size_t at = 0; at < given->size(); ++at)
-    times.push_back((*given)[at].integer(0, kLongest));
+    times.push_back((*given)[at].integer(0, kMaxNanos));
   return times;
 }
 
@@ -80,7 +78,7 @@ MadeWith read_made_with(const JsonNode& node, const std::string& file) {
   std::map<std::string, std::string> described;
   for (const JsonNode& member : node.members()) described[member.key()] = member.text();
   MadeWith made;
-  made.lower = read_lowering(described, file);
+  made.lower = read_lowering(described, file + ": " + node.pointer());
   made.costs = described["costs"];
   made.profile = described["profile"];
   return made;
@@ -103,17 +101,18 @@ void write_step_facts(JsonWriter& json, const StepRecord& record) {
   write_timeline_facts(json, record.timeline);
 }
 
-StepFacts read_step_facts(const JsonNode& node, const FactsOf& step, const std::string& file) {
-  StepFacts facts;
+ReadFacts read_step_facts(const JsonNode& node, const FactsOf& step, const std::string& file) {
+  ReadFacts read;
+  StepFacts& facts = read.facts;
   if (const auto made = node.find("made_with")) facts.made = read_made_with(*made, file);
   if (const auto memory = node.find("memory"))
     facts.memory = read_memory_json(*memory, step.schedule);
   if (const auto parts = node.find("parts"))
     facts.parts = read_parts_json(*parts, step.program, step.timeline);
   if (const auto links = node.find("links")) facts.links = read_links(*links);
-  step.timeline.uncontended = read_times(node, "uncontended_ns", step.program);
-  step.timeline.gaps = read_gaps(node, step.program);
-  return facts;
+  read.uncontended = read_times(node, "uncontended_ns", step.program);
+  read.gaps = read_gaps(node, step.program);
+  return read;
 }
 
 std::string format_step_facts(const StepRecord& record) {
@@ -125,7 +124,7 @@ std::string format_step_facts(const StepRecord& record) {
   return out;
 }
 
-StepFacts parse_step_facts(std::string_view text, const FactsOf& step, const std::string& file) {
+ReadFacts parse_step_facts(std::string_view text, const FactsOf& step, const std::string& file) {
   const JsonFile json(text, file);
   const JsonNode root = json.root();
   root.expect_keys({"made_with", "memory", "parts", "links", "uncontended_ns", "gaps_ns"});

@@ -10,6 +10,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "traces/files/step_facts.h"
 #include "traces/json/json_node.h"
@@ -26,15 +27,21 @@ void write_timeline_facts(JsonWriter& json, const Timeline& timeline);
 struct FactsOf {
   const ValidSchedule& schedule;
   const Program& program;
-  Timeline& timeline;
+  const Timeline& timeline;
 };
 
-/// Reads the members, those of the Timeline into it. Throws Error with the JSON pointer of the
-/// first fault.
-StepFacts read_step_facts(const JsonNode& node, const FactsOf& step, const std::string& file);
+/// The facts that a file has, and those members of the step's Timeline that it lists with them.
+struct ReadFacts {
+  StepFacts facts;
+  std::vector<Nanos> uncontended;
+  std::vector<Nanos> gaps;
+};
+
+/// Reads the members. Throws Error with the JSON pointer of the first fault.
+ReadFacts read_step_facts(const JsonNode& node, const FactsOf& step, const std::string& file);
 
 /// The same for a text that holds nothing else; and such a text, "{}" where there are no facts.
-StepFacts parse_step_facts(std::string_view text, const FactsOf& step, const std::string& file);
+ReadFacts parse_step_facts(std::string_view text, const FactsOf& step, const std::string& file);
 std::string format_step_facts(const StepRecord& record);
 
 }  // namespace bubblescope::traces

@@ -144,6 +144,15 @@ ActivityTag::ActivityTag(const BubblescopeGpu& calls, std::uint64_t tag) : calls
   expect(calls_.tag(tag));
 }
 
+ActivityTag::~ActivityTag() {
+  if (!is_removed_) calls_.tag(0);
+}
+
+void ActivityTag::remove() {
+  is_removed_ = true;
+  expect(calls_.tag(0));
+}
+
 std::uint64_t activity_tag(std::int64_t step, InstructionId id, std::size_t instructions) {
   return static_cast<std::uint64_t>(step) * instructions + id + 1;
 }

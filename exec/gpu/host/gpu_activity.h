@@ -29,16 +29,19 @@ struct ActivityLog {
 void start_activity(const BubblescopeGpu& calls);
 /// Call only while nothing runs.
 ActivityLog read_activity(const BubblescopeGpu& calls);
-/// Tags everything that this thread puts on streams while the object exists.
+/// Tags everything that this thread puts on streams until the tag is removed.
 class ActivityTag {
  public:
   ActivityTag(const BubblescopeGpu& calls, std::uint64_t tag);
-  ~ActivityTag() { calls_.tag(0); }
+  ~ActivityTag();  ///< removes the tag if an exception kept remove() from being called
   ActivityTag(const ActivityTag&) = delete;
   ActivityTag& operator=(const ActivityTag&) = delete;
 
+  void remove();
+
  private:
   const BubblescopeGpu& calls_;
+  bool is_removed_ = false;
 };
 
 /// A tag that is unique for the instruction and step (counted from 0), and never 0.

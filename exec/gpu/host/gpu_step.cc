@@ -119,6 +119,7 @@ void GpuStep::enqueue_one(InstructionId id) {
     faults_.enqueue_before(id, stream);
     work_.enqueue(id, stream);
     faults_.enqueue_after(id, stream);
+    if (tag) tag->remove();
   }
   lanes_.end(id);
   progress_.note_enqueued(id);

@@ -97,8 +97,9 @@ std::optional<RunOptions> without_graph(const RunOptions& run, const Measurement
   // A run that saves checkpoints cannot begin again in the same folder.
   if (!measurement.failed_as_graph || run.device.graph || !run.checkpoints.folder.empty())
     return std::nullopt;
-  print_message("bubblescope: steps cannot be graphs here, so they run again without: {}\n",
-                measurement.breakdown->message);
+  print_message(
+      "bubblescope: steps cannot be graphs here, so the run begins again without them: {}\n",
+      measurement.breakdown->message);
   RunOptions plain = run;
   plain.no_graph = true;
   return plain;

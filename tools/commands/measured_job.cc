@@ -154,7 +154,8 @@ Measurement MeasuredJob::finish(exec::SerialReferences* references) && {
   if (execution.breakdown) {
     std::string& message = execution.breakdown->message;
     measurement_.failed_as_graph = job_ && job_->failed_as_graph && job_->failed_as_graph();
-    if (measurement_.failed_as_graph)
+    const RunOptions& run = context_.run;
+    if (measurement_.failed_as_graph && (run.device.graph || !run.checkpoints.folder.empty()))
       message += "; `no_graph` launches every kernel of a step alone";
     message = execution.steps.back().breakdown = name_flags(message);
   }

@@ -206,6 +206,10 @@ TEST_F(SavedSteps, NameNoCausesWhereOpsHaveNoTimesOfTheirOwn) {
     const CommandOutcome fitted =
         run_with_messages("analyze " + path("saved.json") + " --try zb-h1 --split-b 0.5");
     EXPECT_EQ(fitted.status, 1) << flags;
+    const CommandOutcome gate =
+        run_with_messages("analyze " + path("saved.json") + " --fail-if 'slowdown>1.1'");
+    EXPECT_EQ(gate.status, 1) << flags;
+    EXPECT_NE(gate.output.find("slowdown is not known of these steps"), std::string::npos) << flags;
     EXPECT_NE(fitted.output.find("no costs can be fitted to this step"), std::string::npos)
         << flags;
   }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "sim/analysis/conclusions.h"
 #include "tools/print.h"
@@ -28,10 +29,14 @@ Metrics collect_job_metrics(const Analysis& analysis) {
   Metrics metrics = collect_metrics(analysis.shown.report);
   metrics["step_ns"] = static_cast<double>(traces::compute_mean_step(iterations));
   metrics["replay_error"] = iterations.trust.replay_error;
-  if (iterations.slowdown) metrics["slowdown"] = iterations.slowdown->slowdown;
-  if (!iterations.causes || !iterations.causes->is_known) return metrics;
+  // Every name is known, also where its number is not.
+  constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+  metrics["slowdown"] = iterations.slowdown ? iterations.slowdown->slowdown : kUnknown;
+  const bool has_causes = iterations.causes && iterations.causes->is_known;
   for (int kind = 0; kind <= static_cast<int>(CauseKind::kDrift); ++kind)
-    metrics[fmt::format("cause_{}_s", traces::cause_code(static_cast<CauseKind>(kind)))] = 0;
+    metrics[fmt::format("cause_{}_s", traces::cause_code(static_cast<CauseKind>(kind)))] =
+        has_causes ? 0 : kUnknown;
+  if (!has_causes) return metrics;
   for (const Cause& cause : iterations.causes->causes) {
     double& seconds = metrics[fmt::format("cause_{}_s", traces::cause_code(cause.kind))];
     seconds = std::max(seconds, static_cast<double>(cause.saves) / 1e9);
@@ -49,9 +54,18 @@ bool fails_gate(const Analysis& analysis, const std::vector<Condition>& gate,
   if (gate.empty()) return false;
   Metrics metrics = collect_job_metrics(analysis);
   if (change) metrics["step_ns_change"] = *change;
-  if (analysis.is_trusted()) return report_failures(gate, metrics);
-  print_error("--fail-if has nothing to go by: " + analysis.iterations.trust.why.front());
-  return true;
+  if (!analysis.is_trusted()) {
+    print_error("--fail-if has nothing to go by: " + analysis.iterations.trust.why.front());
+    return true;
+  }
+  for (const Condition& condition : gate)
+    if (const auto found = metrics.find(condition.metric);
+        found != metrics.end() && std::isnan(found->second)) {
+      print_error("--fail-if has nothing to go by: " + condition.metric +
+                  " is not known of these steps");
+      return true;
+    }
+  return report_failures(gate, metrics);
 }
 
 bool fails_gate(const traces::TimerLog& log, const std::vector<Condition>& gate) {

@@ -18,7 +18,7 @@ constexpr Sides kWeights[] = {
     {512, 4096},  {1024, 4096}, {4096, 1024}, {4096, 4096},   {4096, 14'336}, {14'336, 4096},
     {2048, 8192}, {8192, 2048}, {8192, 8192}, {8192, 28'672}, {28'672, 8192},
 };
-constexpr double kRows[] = {1024, 4096, 16'384};
+constexpr double kGemmRows[] = {1024, 4096, 16'384};
 constexpr GemmPass kPasses[] = {GemmPass::kForward, GemmPass::kInputGrad, GemmPass::kWeightGrad};
 constexpr double kMinSide = 8;
 
@@ -34,7 +34,7 @@ std::vector<GemmShape> list_shapes(double divisor) {
   const auto side = [&](double whole) { return std::max(kMinSide, whole / divisor); };
   std::vector<GemmShape> shapes;
   for (const GemmPass pass : kPasses)
-    for (const double rows : kRows)
+    for (const double rows : kGemmRows)
       for (const Sides& weight : kWeights) {
         const GemmShape shape{pass, side(rows), side(weight.inputs), side(weight.outputs)};
         if (std::find(shapes.begin(), shapes.end(), shape) == shapes.end()) shapes.push_back(shape);

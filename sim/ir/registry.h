@@ -29,15 +29,15 @@ class Registrar {
   /// `const Registrar<ScheduleDef> registrar{[] { return ScheduleDef{...}; }};` at file scope
   /// registers a definition; a vector registers several.
   template <class Make>
-  explicit Registrar(Make) : append_(&append<Make>), next_(first_) {
-    first_ = this;
+  explicit Registrar(Make) : append_(&append<Make>), next_(first) {
+    first = this;
   }
   Registrar(const Registrar&) = delete;
   Registrar& operator=(const Registrar&) = delete;
 
   static std::vector<Def> make_all() {
     std::vector<Def> defs;
-    for (const Registrar* each = first_; each != nullptr; each = each->next_) each->append_(defs);
+    for (const Registrar* each = first; each != nullptr; each = each->next_) each->append_(defs);
     return defs;
   }
 
@@ -51,7 +51,7 @@ class Registrar {
       for (Def& each : made) defs.push_back(std::move(each));
   }
 
-  static constinit inline const Registrar* first_ = nullptr;
+  static constinit inline const Registrar* first = nullptr;
 
   void (*append_)(std::vector<Def>& defs);
   const Registrar* next_;

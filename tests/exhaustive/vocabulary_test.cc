@@ -250,9 +250,10 @@ constexpr PublishedRow kPublished[] = {
 /// forward and backward together, of which the forward is a third. One nanosecond is 10 MFLOPs.
 UniformCost cost_of(const PublishedRow& row, std::int64_t vocabulary) {
   const double scale = 1e-7 * static_cast<double>(row.sequence * row.hidden);
+  const auto layers_of_rank = row.layers / row.ranks;
   UniformCost cost;
   cost.forward = std::llround(scale * static_cast<double>(24 * row.hidden + 4 * row.sequence) *
-                              static_cast<double>(row.layers / row.ranks));
+                              static_cast<double>(layers_of_rank));
   cost.input_grad = cost.weight_grad = cost.forward;
   cost.output_layer = std::llround(scale * 2 * static_cast<double>(vocabulary));
   return cost;

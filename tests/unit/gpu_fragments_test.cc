@@ -220,9 +220,10 @@ TEST(GpuFragments, LanesHoldWhatPtxSays) {
     exec::multiply_fragments(sums[lane], lefts, rights);
   });
   for (unsigned int lane = 0; lane < exec::kWarp; ++lane)
-    for (unsigned int each = 0; each < 4; ++each)
-      EXPECT_EQ(sums[lane][each],
-                static_cast<float>((lane / 4 + each / 2 * 8) * 8 + lane % 4 * 2 + each % 2));
+    for (unsigned int each = 0; each < 4; ++each) {
+      const unsigned int entry = (lane / 4 + each / 2 * 8) * 8 + lane % 4 * 2 + each % 2;
+      EXPECT_EQ(sums[lane][each], static_cast<float>(entry));
+    }
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ Op read_op(const JsonNode& node, std::string_view word) {
 }
 
 void read_entry(const JsonNode& node, Schedule& schedule) {
-  const std::string text = node.text();
+  const std::string& text = node.text();
   const std::size_t at = text.find(kAfter);
   if (at == text.npos)
     node.refuse(

@@ -30,14 +30,18 @@ Bytes peak_of(const RankOrder& ops, const std::vector<MemoryDelta>& of_stage) {
 }  // namespace
 
 LayerAssigner::LayerAssigner(const ModelOnDevices& on, const ValidSchedule& schedule)
-    : on_(on), schedule_(schedule), loads_(on, schedule), stages_(loads_.holders().stages()) {
+    : on_(on),
+      schedule_(schedule),
+      loads_(on, schedule),
+      balanced_(loads_.balance()),
+      stages_(loads_.holders().stages()) {
   for (const WeightReport& weights : account_for_weights(schedule, {}))
     versions_.push_back(std::max(1, weights.versions));
 }
 
 std::optional<LayerCounts> LayerAssigner::assign_layers(LayerSplit split) const {
   switch (split) {
-    case LayerSplit::kBalanced: return loads_.balance();
+    case LayerSplit::kBalanced: return balanced_;
     case LayerSplit::kEven: return even();
     case LayerSplit::kEnds: return ends();
     case LayerSplit::kFitted: return fitted();
@@ -94,8 +98,7 @@ bool LayerAssigner::fits_in_memory(std::int32_t stage, const LayerCounts& counts
 }
 
 std::optional<LayerCounts> LayerAssigner::fitted() const {
-  const std::optional<LayerCounts> balanced = loads_.balance();
-  if (balanced && load(*balanced).fits()) return balanced;
+  if (balanced_ && load(*balanced_).fits()) return balanced_;
   return loads_.balance([this](std::int32_t stage, const LayerCounts& counts) {
     return fits_in_memory(stage, counts);
   });

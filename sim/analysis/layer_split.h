@@ -78,6 +78,7 @@ class LayerAssigner {
   const ModelOnDevices& on_;
   const Schedule& schedule_;
   PlacedLoads loads_;
+  std::optional<LayerCounts> balanced_;
   std::int32_t stages_;                 ///< of one pipeline, without shards
   std::vector<std::int32_t> versions_;  ///< [rank]: weight versions held
 };

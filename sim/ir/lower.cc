@@ -304,7 +304,7 @@ std::variant<Program, Deadlock> lower(const ValidSchedule& schedule, const Lower
   std::variant<Program, Deadlock> lowered = lower_dataflow(schedule, options.overlap);
   if (options.ranks_per_host_link > 1 && std::holds_alternative<Program>(lowered))
     lowered = share_host_links(std::get<Program>(lowered), options.ranks_per_host_link);
-  if (options.mode != P2pMode::kDataflow || options.send_budget)
+  if (options.waits_for_messages())
     if (const auto* dataflow = std::get_if<Program>(&lowered))
       lowered = lower_posted(schedule, *dataflow, options);
   if (posts_collectives(schedule))

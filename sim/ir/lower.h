@@ -56,6 +56,9 @@ struct LowerOptions {
   /// Whether an UNSHARD starts where it stands in its list, when the compute op before it has
   /// ended; else as soon as its lane is free.
   bool gathers_in_place = false;
+
+  /// Whether ranks post messages and wait for them; else a message leaves when its producer ends.
+  bool waits_for_messages() const { return mode != P2pMode::kDataflow || send_budget; }
 };
 
 /// Adds to the compute ops: the messages that the data flow requires, one per activation or

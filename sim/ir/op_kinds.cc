@@ -13,4 +13,11 @@ bool has_kind(const std::vector<RankOrder>& lists, OpKind kind) {
 
 bool has_kind(const Schedule& schedule, OpKind kind) { return has_kind(schedule.order, kind); }
 
+bool has_pairs(const Schedule& schedule) {
+  return std::any_of(schedule.order.begin(), schedule.order.end(), [](const RankOrder& ops) {
+    return std::any_of(ops.begin(), ops.end(),
+                       [](const Op& op) { return op.pairing != Pairing::kAlone; });
+  });
+}
+
 }  // namespace bubblescope::inline sim

@@ -11,4 +11,7 @@ namespace bubblescope::inline sim {
 bool has_kind(const Schedule& schedule, OpKind kind);
 bool has_kind(const std::vector<RankOrder>& lists, OpKind kind);
 
+/// Whether any rank runs an overlapped pair.
+bool has_pairs(const Schedule& schedule);
+
 }  // namespace bubblescope::inline sim

@@ -2,6 +2,8 @@
 // tests/golden/published_intervals.py --rows prints the rows.
 #include "sim/model/known_errors.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -55,12 +57,6 @@ Nanos scaled(Nanos step, double error) {
   return static_cast<Nanos>(static_cast<double>(step) / (1 + error));
 }
 
-std::string join(const std::vector<std::string>& parts) {
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
-  return text;
-}
-
 }  // namespace
 
 std::string KnownErrors::from() const {
@@ -78,7 +74,8 @@ std::string why_no_errors(const ModelOnDevices& on) {
   if (!on.rank_gpus.empty())
     return "the ranks have devices of several kinds, and those of published runs have one";
   if (!on.replaced.empty())
-    return "no published run has been compared with a prediction that has " + join(on.replaced);
+    return fmt::format("no published run has been compared with a prediction that has {}",
+                       fmt::join(on.replaced, ", "));
   const bool has_runs = !on.gpu.generation.empty() &&
                         std::any_of(kErrors.begin(), kErrors.end(), [&](const KnownErrors& errors) {
                           return errors.generation == on.gpu.generation;

@@ -1,6 +1,8 @@
 // Assumptions by name.
 #include "sim/model/runtime.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <functional>
 
@@ -86,10 +88,8 @@ void assume(ModelOnDevices& on, std::string_view name, double value) {
   for (const Assumption& known : all_assumptions())
     if (known.name == name) return known.set(on, value);
   const std::vector<std::string> names = list_assumptions();
-  std::string text;
-  for (const std::string& each : names) text += (text.empty() ? "" : ", ") + each;
-  throw Error("no assumption is called '" + std::string(name) + "'" +
-              suggestion(find_nearest_name(name, names)) + "; there are " + text);
+  throw Error(fmt::format("no assumption is called '{}'{}; there are {}", name,
+                          suggestion(find_nearest_name(name, names)), fmt::join(names, ", ")));
 }
 
 }  // namespace bubblescope::inline sim

@@ -1,8 +1,9 @@
 // Looks through the Config for what no published run had.
 #include "sim/predict/departures.h"
 
-#include <algorithm>
 #include <variant>
+
+#include "sim/ir/op_kinds.h"
 
 namespace bubblescope::inline sim {
 
@@ -17,21 +18,12 @@ bool ends_differently(const Schedule& schedule, const Config& config) {
   return chosen.optimizer != usual.optimizer || chosen.reduction != usual.reduction;
 }
 
-bool waits_for_messages(const LowerOptions& lower) {
-  return lower.mode != P2pMode::kDataflow || lower.send_budget;
-}
-
 }  // namespace
 
 bool interleaves_pairs(const Schedule& schedule, const Config& config) {
   const auto* const model = std::get_if<ModelCosts>(&config.costs);
-  if (model == nullptr || !model->on.parts || !model->on.parts->pair_order ||
-      config.lower.overlap == Overlap::kSerial)
-    return false;
-  return std::any_of(schedule.order.begin(), schedule.order.end(), [](const RankOrder& ops) {
-    return std::any_of(ops.begin(), ops.end(),
-                       [](const Op& op) { return op.pairing != Pairing::kAlone; });
-  });
+  return model != nullptr && model->on.parts && model->on.parts->pair_order &&
+         config.lower.overlap != Overlap::kSerial && has_pairs(schedule);
 }
 
 std::vector<std::string> find_departures(const Schedule& schedule, const Config& config) {
@@ -48,7 +40,7 @@ std::vector<std::string> find_departures(const Schedule& schedule, const Config&
       {"a split output layer", schedule.side_stages > 0},
       {"overlapped pairs whose parts interleave", interleaves_pairs(schedule, config)},
       {"offloaded activations", config.moves.offload.has_value()},
-      {"ranks that wait for their sends", waits_for_messages(config.lower)},
+      {"ranks that wait for their sends", config.lower.waits_for_messages()},
   };
   std::vector<std::string> found;
   for (const Departure& departure : all)

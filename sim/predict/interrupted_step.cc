@@ -225,7 +225,7 @@ StepCost cost_until_end(const Prediction& step) {
 
 InterruptedStep interrupt_step(const Prediction& healthy, const RankLoss& loss,
                                const Config& config) {
-  if (config.lower.mode != P2pMode::kDataflow || config.lower.send_budget)
+  if (config.lower.waits_for_messages())
     throw Error(
         "`lose` times the step of the loss where messages need no posts; leave `p2p_mode` and "
         "`send_budget` out, or 'at'");

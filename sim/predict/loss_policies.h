@@ -11,8 +11,6 @@ inline constexpr std::array<ReadyPriority, 3> kLossPolicies{
     ReadyPriority::kOrder, ReadyPriority::kBackward, ReadyPriority::kPath};
 
 /// Whether ranks may choose: in other modes messages are posted in an order of their own.
-inline bool has_ready_policies(const Config& config) {
-  return config.lower.mode == P2pMode::kDataflow && !config.lower.send_budget;
-}
+inline bool has_ready_policies(const Config& config) { return !config.lower.waits_for_messages(); }
 
 }  // namespace bubblescope::inline sim

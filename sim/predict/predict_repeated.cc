@@ -27,10 +27,9 @@ bool may_repeat(const Config& config) {
     if (table->noise || !table->replicas.empty() || table->outside_pipeline != 0 ||
         std::any_of(table->lists.begin(), table->lists.end(), varies_by_microbatch))
       return false;
-  return config.lower.mode == P2pMode::kDataflow && !config.lower.send_budget &&
-         config.injections.empty() && config.arrivals.empty() && !config.policy &&
-         !config.scenarios.noise.is_random() && !config.scenarios.sensitivity &&
-         config.detail == Detail::kFull;
+  return !config.lower.waits_for_messages() && config.injections.empty() &&
+         config.arrivals.empty() && !config.policy && !config.scenarios.noise.is_random() &&
+         !config.scenarios.sensitivity && config.detail == Detail::kFull;
 }
 
 /// Whether all micro-batches of each stage share their values.

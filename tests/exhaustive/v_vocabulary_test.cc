@@ -44,11 +44,7 @@ UniformCost costs_on_v(std::int32_t ranks, Nanos product, const SteadyIdle& row,
 
 Nanos makespan_on_v(const char* name, std::int32_t ranks, std::int32_t microbatches,
                     const UniformCost& cost) {
-  ScheduleRequest request;
-  request.shape.ranks = ranks;
-  request.shape.microbatches = microbatches;
-  request.cost = cost;
-  return simulate_times(build_schedule(find_schedule(name), request), cost).makespan;
+  return simulate_times(build_for_costs(name, ranks, microbatches, cost), cost).makespan;
 }
 
 /// The idle share of the intervals of micro-batches m+1..2m, in percent.

@@ -18,18 +18,9 @@
 namespace bubblescope::tests {
 namespace {
 
-Schedule build(const char* name, std::int32_t ranks, std::int32_t microbatches,
-               const UniformCost& cost) {
-  ScheduleRequest request;
-  request.shape.ranks = ranks;
-  request.shape.microbatches = microbatches;
-  request.cost = cost;
-  return build_schedule(find_schedule(name), request);
-}
-
 Nanos makespan_of(const char* name, std::int32_t ranks, std::int32_t microbatches,
                   const UniformCost& cost) {
-  return simulate_times(build(name, ranks, microbatches, cost), cost).makespan;
+  return simulate_times(build_for_costs(name, ranks, microbatches, cost), cost).makespan;
 }
 
 /// F takes 100 and B 200; each of the output layer's products takes `product` on each rank.
@@ -79,9 +70,11 @@ TEST(Vocabulary, HoldsOneMoreMicrobatchPerBarrier) {
   for (const std::int32_t ranks : {1, 2, 4, 8}) {
     const std::int32_t microbatches = 4 * ranks + 4;
     const UniformCost cost = cost_of(ranks, 20);
-    EXPECT_EQ(walk_peaks(build("1f1b", ranks, microbatches, cost), delta)[0], ranks);
-    EXPECT_EQ(walk_peaks(build("1f1b-vocab", ranks, microbatches, cost), delta)[0], ranks + 2);
-    EXPECT_EQ(walk_peaks(build("1f1b-vocab-2", ranks, microbatches, cost), delta)[0], ranks + 1);
+    EXPECT_EQ(walk_peaks(build_for_costs("1f1b", ranks, microbatches, cost), delta)[0], ranks);
+    EXPECT_EQ(walk_peaks(build_for_costs("1f1b-vocab", ranks, microbatches, cost), delta)[0],
+              ranks + 2);
+    EXPECT_EQ(walk_peaks(build_for_costs("1f1b-vocab-2", ranks, microbatches, cost), delta)[0],
+              ranks + 1);
   }
 }
 
@@ -94,7 +87,8 @@ TEST(Vocabulary, HoldsOneMoreMicrobatchPerBarrierOnAV) {
   for (const std::int32_t ranks : {1, 2, 3, 4, 8, 16}) {
     const std::int32_t microbatches = 4 * ranks + 8;
     for (const std::int32_t barriers : {2, 1}) {
-      const Schedule schedule = build(kOnV[2 - barriers], ranks, microbatches, cost_of(ranks, 20));
+      const Schedule schedule =
+          build_for_costs(kOnV[2 - barriers], ranks, microbatches, cost_of(ranks, 20));
       const std::vector<std::int64_t> chunks = walk_peaks(schedule, delta);
       const auto [least, most] = std::minmax_element(chunks.begin(), chunks.end());
       EXPECT_LE(*most, ranks + 4 + 2 * barriers) << ranks;
@@ -117,7 +111,7 @@ TEST(Vocabulary, CannotDeadlockInAnyMessageMode) {
   for (const char* name : {"1f1b-vocab", "1f1b-vocab-2", "v-half-vocab", "v-half-vocab-2"})
     for (std::int32_t ranks = 1; ranks <= 6; ++ranks)
       for (const std::int32_t microbatches : {1, 2, ranks, 3 * ranks}) {
-        const Schedule schedule = build(name, ranks, microbatches, cost_of(ranks, 20));
+        const Schedule schedule = build_for_costs(name, ranks, microbatches, cost_of(ranks, 20));
         EXPECT_TRUE(validate(schedule).empty());
         for (const ModeVerdict& verdict : check_modes(schedule))
           EXPECT_FALSE(verdict.deadlock) << name << " " << to_string(verdict.mode, 1);
@@ -132,7 +126,7 @@ TEST(Vocabulary, CannotDeadlockInAnyMessageMode) {
 // Without one of its barriers a schedule is faster or as fast: the barriers are waited for.
 TEST(Vocabulary, WaitsForItsBarriers) {
   const UniformCost cost = cost_of(4, 50);
-  Schedule schedule = build("1f1b-vocab", 4, 12, cost);
+  Schedule schedule = build_for_costs("1f1b-vocab", 4, 12, cost);
   const Program program = lower_or_throw(schedule, Overlap::kAtomic);
   const Timeline timeline = simulate(program, spread(cost, schedule));
   std::map<std::string, InstructionId> ids;
@@ -151,7 +145,7 @@ TEST(Vocabulary, WaitsForItsBarriers) {
 TEST(Vocabulary, SendsTheOutputToAllShardsAndTheirGradientsBack) {
   for (const char* name : {"1f1b-vocab", "1f1b-vocab-2"})
     for (const std::int32_t ranks : {1, 2, 5}) {
-      const Schedule schedule = build(name, ranks, 3, cost_of(ranks, 50));
+      const Schedule schedule = build_for_costs(name, ranks, 3, cost_of(ranks, 50));
       const Program program = lower_or_throw(schedule, Overlap::kAtomic);
       const auto messages =
           std::count_if(program.instructions.begin(), program.instructions.end(),
@@ -300,7 +294,7 @@ Nanos makespan_of_redistributed(const PublishedRow& row, std::int64_t vocabulary
   };
   for (std::int64_t last = 1; last <= row.layers / row.ranks; ++last)
     if (slowest(last) <= slowest(on_last)) on_last = last;
-  const Schedule schedule = build("1f1b", row.ranks, microbatches, share);
+  const Schedule schedule = build_for_costs("1f1b", row.ranks, microbatches, share);
   CostModel costs = spread(share, schedule);
   for (std::int64_t stage = 0; stage < row.ranks; ++stage) {
     const bool last = stage == others;

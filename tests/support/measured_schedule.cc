@@ -7,6 +7,7 @@
 
 #include "sim/engine/simulate.h"
 #include "sim/ir/error.h"
+#include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"
 
 namespace bubblescope::tests {
@@ -16,6 +17,15 @@ Program lower_or_throw(const Schedule& schedule, Overlap overlap) {
   if (const Deadlock* deadlock = std::get_if<Deadlock>(&lowered))
     throw Error(Fault::kProblem, to_string(*deadlock));
   return std::get<Program>(std::move(lowered));
+}
+
+Schedule build_for_costs(const char* name, std::int32_t ranks, std::int32_t microbatches,
+                         const UniformCost& cost) {
+  ScheduleRequest request;
+  request.shape.ranks = ranks;
+  request.shape.microbatches = microbatches;
+  request.cost = cost;
+  return build_schedule(find_schedule(name), request);
 }
 
 Times times_of(const Program& program, const Timeline& timeline) {

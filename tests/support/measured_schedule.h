@@ -22,6 +22,10 @@ struct Times {
 /// The lowered Program. Throws Error with the cycle when there is a deadlock.
 Program lower_or_throw(const Schedule& schedule, Overlap overlap = Overlap::kAtomic);
 
+/// The schedule of this name for uniform costs.
+Schedule build_for_costs(const char* name, std::int32_t ranks, std::int32_t microbatches,
+                         const UniformCost& cost);
+
 Times times_of(const Program& program, const Timeline& timeline);
 
 /// Lowers, prices and simulates.

@@ -88,20 +88,13 @@ std::vector<std::vector<OuterWork>> works_of(const ReadSteps& read) {
   return works;
 }
 
-bool has_pairs(const Schedule& schedule) {
-  for (const RankOrder& ops : schedule.order)
-    for (const Op& op : ops)
-      if (op.pairing != Pairing::kAlone) return true;
-  return false;
-}
-
 /// Why ops with other times say nothing of the step, which is known of steps that were simulated:
 /// what runs beside an op or a message decides how long it takes. Empty where they do.
 std::string find_obstacle(const traces::MeasuredStep& step) {
   const LowerOptions& lower = step.facts.made.lower;
   if (step.facts.parts && has_pairs(*step.schedule) && lower.overlap != Overlap::kSerial)
     return "its pairs interleave by their parts";
-  if (lower.mode != P2pMode::kDataflow || lower.send_budget)
+  if (lower.waits_for_messages())
     return "its ranks wait for the messages that they post (--p2p-mode, --send-budget)";
   if (!step.facts.links.empty()) return "its messages share links (--network)";
   return {};

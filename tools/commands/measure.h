@@ -76,8 +76,8 @@ class BackendSession {
 Measurement measure(const ValidSchedule& schedule, const Program& program,
                     const RunContext& context);
 
-/// The options with which the run is to be repeated if it broke down because of a graph for which
-/// nobody asked; says why. Empty otherwise.
+/// The options with which the run is to be repeated if it broke down because of a graph that was
+/// not asked for; says why. Empty otherwise.
 std::optional<RunOptions> without_graph(const RunOptions& run, const Measurement& measurement);
 
 /// How ops of a kind of work pass their time.

@@ -315,8 +315,7 @@ TimedStep make_timed_step(Prediction made, const LowerOptions& lowering,
   return step;
 }
 
-/// Says where pairs take longer than their ops one after the other, which nobody expects of an
-/// overlap.
+/// Says where pairs take longer than their ops one after the other, although they overlap.
 void note_slow_pairs(const Prediction& made, const PredictOptions& options) {
   constexpr double kNoticed = 1.005;
   if (!made.models.placed || !made.models.placed->on.parts) return;

@@ -32,9 +32,14 @@ bool has_byte_limits(const ScheduleRequest& request, const ScheduleDef& def, con
 
 }  // namespace
 
-Schedule place_searched_stages(const ScheduleDef& def, const Shape& shape) {
+Schedule place_in_loop(const ScheduleDef& def, const Shape& shape) {
   Schedule unordered = make_unordered_schedule(shape, def.splits_output_layer ? shape.ranks : 0);
   unordered.name = def.name;
+  return unordered;
+}
+
+Schedule place_searched_stages(const ScheduleDef& def, const Shape& shape) {
+  Schedule unordered = place_in_loop(def, shape);
   const std::vector<std::int32_t> zigzag = zigzag_placement(shape.ranks, shape.chunks);
   std::copy(zigzag.begin(), zigzag.end(), unordered.rank_of_stage.begin());
   return unordered;
@@ -49,7 +54,7 @@ ScheduleRequest price_stages(ScheduleRequest request, const ScheduleDef& def, Co
   for (const auto& format : kGradientFormats) {
     if (may_shrink) model->on.parallel.gradients = format.choice;
     ScheduleRequest limited = limit_bytes(request, unordered, config);
-    limited.stage_costs = find_costs_before_order(unordered, config);
+    if (may_shrink) limited.stage_costs = find_costs_before_order(unordered, config);
     if (refuse_schedule(def, limited).empty()) return limited;
     if (!may_shrink) break;
   }

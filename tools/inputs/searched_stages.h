@@ -7,6 +7,10 @@
 
 namespace bubblescope::tools {
 
+/// Returns a schedule without an order, whose stages go round the ranks; each rank has a shard of
+/// the output layer where the schedule splits that.
+Schedule place_in_loop(const ScheduleDef& def, const Shape& shape);
+
 /// Returns a schedule without an order, with the stages where a schedule that searches places them.
 Schedule place_searched_stages(const ScheduleDef& def, const Shape& shape);
 

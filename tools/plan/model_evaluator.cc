@@ -15,6 +15,7 @@
 #include "tools/flags/field_names.h"
 #include "tools/inputs/config.h"
 #include "tools/inputs/predict.h"
+#include "tools/inputs/searched_stages.h"
 #include "traces/costs/megatron_layout.h"
 
 namespace bubblescope::tools {
@@ -27,11 +28,6 @@ Outcome too_full(std::optional<Plan> plan, const char* what, Bytes needed, Bytes
           fmt::format("{} {} of {}, {} too much", what, format_bytes(needed), format_bytes(usable),
                       format_bytes(needed - usable)),
           static_cast<double>(needed) / static_cast<double>(usable) - 1};
-}
-
-/// The shards of the output layer, one on each rank of a schedule that splits it.
-std::int32_t count_shards(const std::string& schedule, const Shape& shape) {
-  return find_schedule(schedule).splits_output_layer ? shape.ranks : 0;
 }
 
 /// The embedding is on the first stage; the head and the multi-token prediction layers are on the
@@ -104,9 +100,8 @@ const ModelEvaluator::SplitChoice& ModelEvaluator::choose_splits(
   split_choice_->layers.resize(splits.size());
   try {
     const ModelOnDevices here = planner_.on(configuration);
-    Schedule without_order = make_unordered_schedule(
-        configuration.shape, count_shards(configuration.schedule, configuration.shape));
-    without_order.name = configuration.schedule;
+    const Schedule without_order =
+        place_in_loop(find_schedule(configuration.schedule), configuration.shape);
     const ModelStep unordered = compute_model_step(here, without_order);
     const std::vector<Bytes> usable_memories = here.usable_memories(configuration.shape.ranks);
     const Bytes usable = *std::max_element(usable_memories.begin(), usable_memories.end());

@@ -72,12 +72,8 @@ void warn_of_split_backwards(const std::vector<ValidSchedule>& orders, const Uni
 }
 
 bool any_has_pairs(const std::vector<Plan>& ranked, const PredictOptions& options) {
-  for (const Configuration& configuration : smallest_of_each(ranked)) {
-    const ValidSchedule order = order_of(configuration, options);
-    for (const RankOrder& ops : order->order)
-      for (const Op& op : ops)
-        if (op.pairing != Pairing::kAlone) return true;
-  }
+  for (const Configuration& configuration : smallest_of_each(ranked))
+    if (has_pairs(order_of(configuration, options))) return true;
   return false;
 }
 

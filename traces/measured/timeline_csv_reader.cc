@@ -12,6 +12,7 @@
 
 #include "sim/ir/error.h"
 #include "sim/ir/number.h"
+#include "sim/ir/range.h"
 #include "traces/files/quote.h"
 #include "traces/files/trace_format.h"
 #include "traces/measured/op_names.h"
@@ -24,7 +25,6 @@ namespace {
 constexpr std::string_view kHeader = "rank,lane,op,kind,stage,microbatch,start_ns,end_ns";
 constexpr std::size_t kColumns = 8;
 constexpr std::int64_t kMaxRank = 65'535;
-constexpr Nanos kLatest = std::int64_t{1} << 60;
 
 /// A line being read, with its position.
 struct Row {
@@ -95,8 +95,8 @@ ObservedTrace read_timeline_csv(const TraceInput& input) {
     ObservedOp observed;
     observed.op = named->op;
     observed.recorder = rank;
-    observed.start = row.number(6, -kLatest, kLatest);
-    observed.end = row.number(7, observed.start, kLatest);
+    observed.start = row.number(6, -kMaxNanos, kMaxNanos);
+    observed.end = row.number(7, observed.start, kMaxNanos);
     if (shows_work(row, observed.op)) trace.ops.push_back(observed);
   }
   if (trace.ops.empty())

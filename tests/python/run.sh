@@ -29,8 +29,9 @@ if ! "$venv/bin/pip" download -q --no-deps --dest "$venv" nanobind > build/pytho
 fi
 before=$(date +%s)
 "$venv/bin/pip" install . > build/python-package.log 2>&1 || { tail -n 30 build/python-package.log; exit 1; }
-user=$(times | tail -n 1)
-echo "pip install .: $(($(date +%s) - before)) s (user and system time of children: $user)"
+took=$(($(date +%s) - before))
+times > build/python-package.times  # not in a pipe: a subshell has children of its own
+echo "pip install .: $took s (user and system time: $(tail -n 1 build/python-package.times))"
 if [ $# -gt 0 ]; then
   "$venv/bin/pip" install -q "$@" > build/python-package.log 2>&1 || { tail -n 5 build/python-package.log; exit 1; }
 fi

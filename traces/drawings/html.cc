@@ -38,7 +38,7 @@ void write_html(const ReportSet& report_set, const Sink& sink) {
   until("@DATA@");
   write_html_data(report_set, sink);
   until("@SCRIPT@");
-  sink(html_script());
+  for (const std::string_view script : html_scripts()) sink(script);
   sink(rest);
 }
 

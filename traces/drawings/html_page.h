@@ -2,6 +2,7 @@
 // built.
 #pragma once
 
+#include <span>
 #include <string_view>
 
 namespace bubblescope::traces {
@@ -12,7 +13,8 @@ std::string_view html_skeleton();
 /// page.css.
 std::string_view html_style();
 
-/// The scripts, in the order of their names.
-std::string_view html_script();
+/// The parts of the script: the files of scripts in the order of their names, after a line that
+/// makes them strict.
+std::span<const std::string_view> html_scripts();
 
 }  // namespace bubblescope::traces

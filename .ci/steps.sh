@@ -19,7 +19,12 @@ note_failed() {  # NAME
 note_missed() { missed+="${missed:+; }$1"; }
 
 in_time() {  # SECONDS COMMAND...: runs it in a process group, which is killed as a whole
-  timeout --kill-after=10 "$1" bash -o pipefail -c '"$@"' bash "${@:2}" < /dev/null
+  local group status=0
+  group=$(mktemp) || return
+  timeout --kill-after=10 "$1" bash -o pipefail -c 'echo "$PPID" > "$0"; "$@"' "$group" "${@:2}" < /dev/null || status=$?
+  kill -KILL -- "-$(cat "$group")" 2> /dev/null  # what ignores its end must not disturb the next step
+  rm -f "$group"
+  return "$status"
 }
 
 # Runs a command within its limit and the remaining time, and notes its result.

@@ -57,9 +57,11 @@ step() {  # NAME LIMIT COMMAND...: runs within the limit and the time that is le
   patience=$((limit / 3 > 2 ? limit / 3 : 2))
   export BUBBLESCOPE_GPU_STEP=$name patience
   # In the background, so that a signal to this script is handled while it waits; by bash, so that it may be a function.
-  timeout -k 3 "$limit" bash -c '"$@"' step "$@" >> "$log" 2>&1 < /dev/null &
+  # The shell stays until its command has ended, else the limit would end with the shell and a blocked command stay.
+  timeout -k 3 "$limit" bash -c 'trap : TERM; "$@"' step "$@" >> "$log" 2>&1 < /dev/null &
   running=$!
   wait "$running" || status=$?
+  kill -KILL -- "-$running" 2> /dev/null  # nothing that a step began holds the device during the next
   running=""
   if [ "$status" = 0 ]; then
     say "$name: passed in $((SECONDS - start)) s"

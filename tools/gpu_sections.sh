@@ -62,7 +62,7 @@ prove() {  # PRECISION RANKS SCHEDULE...: gradients against one thread of the ho
 }
 
 sanitize() {  # TOOL: cuBLAS's own kernels are slow to check, and are not ours
-  timeout 110 compute-sanitizer --tool "$1" --error-exitcode 9 --kernel-name-exclude kns=nvjet \
+  timeout --foreground -k 3 110 compute-sanitizer --tool "$1" --error-exitcode 9 --kernel-name-exclude kns=nvjet \
     --kernel-name-exclude kns=cublas "$program" run zb-h1 --pp 2 -m 2 --backend cuda --work transformer \
     --hidden-size 64 --steps 1
 }

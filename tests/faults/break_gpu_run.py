@@ -100,6 +100,19 @@ def check_section(section, record, steps, broken, ends):
         expect(end == "passed" or f"{step}: failed" in summary, f"{section}: the summary does not name {step}")
 
 
+def expect_none_left(folder):
+    """A process that outlives its step would hold the device during the next ones."""
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            environment = (process / "environ").read_bytes()
+            command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:  # it has ended, or belongs to somebody else
+            continue
+        if process.name != str(os.getpid()) and os.fsencode(f"BUBBLESCOPE_CUDA_MODULE={folder}") in environment:
+            os.kill(int(process.name), signal.SIGKILL)
+            expect(False, f"a process outlived its step: {command}")
+
+
 def rounds_of(steps):
     """Every step is broken in one round, in which the steps that it needs are sound and others have results to keep."""
     if not any(step.startswith("costs-") for step in steps):
@@ -120,6 +133,7 @@ def break_section(build, section, folder, shift):
         record = folder / f"broken-{number}"
         ends = break_steps(build, section, record, steps, broken)
         check_section(section, record, steps, broken, ends)
+        expect_none_left(build)
         told += (record / section / "run.log").read_text()
     return told, len(steps)
 

@@ -32,7 +32,7 @@ expect "what is on trial" $? 1 "$output" '=== new: FAILED' '^FAILED: bad$' 'WHOL
 begin=$SECONDS
 output=$(source .ci/steps.sh; least_time=1; begin_step beside 10 bash -c 'sleep 2; echo heard; exit 4'; step good 10 sleep 2
          finish_step beside; begin_step other 10 true; report)
-expect "what runs beside others" $? 1 "$output" 'good: passed' 'heard' 'beside: FAILED with status 4 after 2 s' 'other: passed' \
+expect "what runs beside others" $? 1 "$output" 'good: passed' 'heard' 'beside: FAILED with status 4 after [0-9]+ s' 'other: passed' \
   '^FAILED: beside$'
 [ $((SECONDS - begin)) -lt 4 ] || { echo "a step waited for one that was to run beside it"; exit 1; }
 output=$(source .ci/steps.sh; least_time=1; deadline=$((SECONDS + 2)); begin_step slow 100 sleep 30; begin_step short 1 sleep 30
@@ -42,4 +42,11 @@ begin=$SECONDS
 output=$(source .ci/steps.sh; least_time=1; step family 1 bash -c 'sleep 40 & sleep 40 & wait'; report)
 expect "a family of processes" $? 1 "$output" '^FAILED: family$'
 [ $((SECONDS - begin)) -lt 30 ] || { echo "children outlived their step"; exit 1; }
+child=$(mktemp)
+output=$(source .ci/steps.sh; least_time=1
+         step left 1 bash -c '(trap "" TERM; echo $BASHPID > "$0"; sleep 40; sleep 40) > /dev/null & wait' "$child"; report)
+expect "a child that ignores its end" $? 1 "$output" '^FAILED: left$'
+state=$(sed 's/.*) \(.\).*/\1/' "/proc/$(cat "$child")/stat" 2> /dev/null)
+[[ "$state" =~ ^[ZX]?$ ]] || { kill -KILL "$(cat "$child")"; echo "a child that ignores its end outlived its step"; exit 1; }
+rm -f "$child"
 echo "steps are named as what they were"

@@ -6,6 +6,7 @@
 #include <map>
 #include <random>
 
+#include "tests/support/sanitized.h"
 #include "tools/plan/break_even.h"
 
 namespace bubblescope::tests {
@@ -98,7 +99,7 @@ class BruteForce {
 TEST(RandomPlanSpaces, TurnWhereTryingEveryValueSaysSo) {
   std::mt19937 random(20);
   int turns = 0;
-  for (int attempt = 0; attempt < 100; ++attempt) {
+  for (int attempt = 0; attempt < random_cases(100); ++attempt) {
     const Space space = random_space(random);
     const tools::WhatIf what_if(space.options, space.whole_model);
     std::vector<Plan> plans;
@@ -142,7 +143,7 @@ TEST(RandomPlanSpaces, TurnWhereTryingEveryValueSaysSo) {
         EXPECT_EQ(times.at(turn->runner_up.schedule), least) << where << turn->runner_up.schedule;
       }
   }
-  EXPECT_GT(turns, 50);
+  EXPECT_GT(turns, random_cases(50));
 }
 
 }  // namespace

@@ -332,8 +332,8 @@ TEST(ModelHeadline, MemoryIsTheSameInAllTables) {
 TEST(ModelPlansText, MarksPlansThatMayNotFitAndNamesFrameworks) {
   const std::string text =
       call_command(tools::run_plan,
-                   {"--model", "llama3-70b", "--gpus", "128", "--global-batch-size", "1024",
-                    "--schedules", "1f1b,interleaved,zb-v,v-half"})
+                   {"--model", "llama3-70b", "--gpus", "128", "--global-batch-size", "1024", "--tp",
+                    "4", "--pp", "4,8", "--schedules", "1f1b,zb-v"})
           .output;
   EXPECT_NE(text.find("runs in"), std::string::npos) << text;
   EXPECT_NE(text.find("--profile NAME"), std::string::npos) << text;

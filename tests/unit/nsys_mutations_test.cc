@@ -16,6 +16,7 @@
 #include "sim/ir/error.h"
 #include "tests/support/command.h"
 #include "tests/support/nsys_writer.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/temporary_folder.h"
 #include "traces/json/json_node.h"
 
@@ -367,7 +368,7 @@ TEST_F(NsysMutations, NoneIsMisreadSilently) {
       GTEST_SKIP() << "there is no libsqlite3";
     EXPECT_EQ(judge(sound, step), Outcome::kRight) << last_;
     for (const Mutation& mutation : mutations())
-      for (std::uint32_t seed = 0; seed < 4; ++seed) {
+      for (std::uint32_t seed = 0; seed < (kSanitized ? 1 : 4); ++seed) {
         std::mt19937 random(seed);
         NsysEvents mutant = sound;
         mutation.apply(mutant, random);
@@ -378,9 +379,10 @@ TEST_F(NsysMutations, NoneIsMisreadSilently) {
       }
   }
   // The test must not pass because everything is refused.
-  EXPECT_GT(count[Outcome::kRight], 20);
-  EXPECT_GT(count[Outcome::kSaid], 20);
-  EXPECT_GT(count[Outcome::kRefused], 20);
+  const int least = kSanitized ? 5 : 20;
+  EXPECT_GT(count[Outcome::kRight], least);
+  EXPECT_GT(count[Outcome::kSaid], least);
+  EXPECT_GT(count[Outcome::kRefused], least);
   RecordProperty("right", count[Outcome::kRight]);
   RecordProperty("said", count[Outcome::kSaid]);
   RecordProperty("refused", count[Outcome::kRefused]);

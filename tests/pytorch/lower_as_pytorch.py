@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
 """PyTorch as a judge of lists: what its own lowering makes of an order is what the program writes and reads.
 
-  lower_as_pytorch.py PROGRAM [--ranks 4] [--chunks 3] [--seconds 120]
+  lower_as_pytorch.py PROGRAM [--ranks 4] [--chunks 3] [--seconds 180]
 
 Needs PyTorch 2.15 or later; no process group is started. For every schedule that PyTorch has, in every shape up to the
 given one: both refuse it, or the program's `convert --profile pytorch-2.15` writes PyTorch's own file cell for cell
 (`_dump_csv`, compute_only and compute_comms, with receives as soon as possible and deferred), `check` accepts it, and
-`convert` gives it back. The same where PyTorch's options move waits and gathers about, as far as flags do that too; the others are only read. Then the
-program's own schedules: PyTorch lowers what we write as compute_only into what we write as compute_comms.
+`convert` gives it back. The same where PyTorch's options move waits and gathers about, as far as flags do that too; the
+others are only read. Then the program's own schedules: PyTorch lowers what we write as compute_only into what we write as compute_comms.
 """
 import argparse
 import csv
 import io
 import itertools
 import logging
+import multiprocessing
+import os
 import pathlib
 import subprocess
 import sys
@@ -39,15 +41,11 @@ OPTIONS = [({"max_outstanding_sends": 1}, ["--send-budget", 1]), ({"max_outstand
 
 
 class Judge:
-    def __init__(self, options, folder):
-        self.program = options.program
+    def __init__(self, program, folder):
+        self.program = program
         self.file = pathlib.Path(folder, "schedule.csv")
-        self.deadline = time.monotonic() + options.seconds
         self.compared = self.refused = 0
         self.wrong = []
-
-    def in_time(self):
-        return time.monotonic() < self.deadline
 
     def run(self, *arguments):
         return subprocess.run([self.program, *map(str, arguments)], capture_output=True, text=True, check=False)
@@ -207,27 +205,43 @@ def cases(options):
             yield shape[0] * shape[1] * shape[2], judge_ours, name, shape
 
 
+def begin_judging(options):
+    global options_of_process
+    options_of_process = options
+
+
+def judge_case(case):
+    """The numbers of files compared and of shapes refused by both, and what was wrong; None where the time is up."""
+    _, compare, name, shape = case
+    if time.monotonic() >= options_of_process.deadline:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        judge = Judge(options_of_process.program, folder)
+        compare(judge, name, *shape)
+    return judge.compared, judge.refused, judge.wrong
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("program")
     parser.add_argument("--ranks", type=int, default=4)
     parser.add_argument("--chunks", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=120)
+    parser.add_argument("--seconds", type=float, default=180)
     options = parser.parse_args()
     logging.disable()
-    left = 0
-    with tempfile.TemporaryDirectory() as folder:
-        judge = Judge(options, folder)
-        for _, compare, name, shape in sorted(cases(options), key=lambda case: case[0]):
-            if not judge.in_time():
-                left += 1
-            else:
-                compare(judge, name, *shape)
-    for wrong in judge.wrong[:20]:
-        print(wrong)
-    print(f"{judge.compared} files compared, {judge.refused} shapes refused by both, {len(judge.wrong)} wrong"
+    ordered = sorted(cases(options), key=lambda case: case[0])
+    options.deadline = time.monotonic() + options.seconds
+    # A process per core, which has what this one has imported.
+    with multiprocessing.get_context("fork").Pool(os.cpu_count(), begin_judging, (options,)) as pool:
+        results = pool.map(judge_case, ordered, chunksize=1)
+    left = results.count(None)
+    compared, refused, wrong = (list(column) for column in zip(*(result for result in results if result)))
+    wrong = list(itertools.chain(*wrong))
+    for line in wrong[:20]:
+        print(line)
+    print(f"{sum(compared)} files compared, {sum(refused)} shapes refused by both, {len(wrong)} wrong"
           + (f"; {left} shapes left out for lack of time" if left else ""))
-    return 1 if judge.wrong or not judge.compared else 0
+    return 1 if wrong or not sum(compared) else 0
 
 
 if __name__ == "__main__":

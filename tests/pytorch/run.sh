@@ -32,7 +32,7 @@ fi
 
 [ "$program" != --packages ] || exit 0
 status=0
-"$venv/bin/python" tests/pytorch/lower_as_pytorch.py "$program" --seconds 120 || status=1
+"$venv/bin/python" tests/pytorch/lower_as_pytorch.py "$program" || status=1
 timeout 300 "$venv/bin/python" tests/pytorch/train_in_pytorch.py "$program"
 trained=$?
 [ $trained = 124 ] && echo "PyTorch: not trained to the end within 300 s"

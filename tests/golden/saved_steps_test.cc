@@ -68,6 +68,16 @@ class SavedSteps : public TemporaryFolder {
                            {"name": "experts", "time": 1}],
                "backward": [{"name": "experts", "time": 3},
                             {"name": "combine", "lane": "expert", "time": 1}]})");
+    write("pairs.json",
+          R"("parts": {
+               "forward": [{"name": "attn", "time": 2},
+                           {"name": "dispatch", "lane": "expert", "time": 1},
+                           {"name": "mlp", "time": 1}],
+               "backward": [{"name": "mlp", "time": 3},
+                            {"name": "dispatch", "lane": "expert", "time": 1}],
+               "input_grad": [{"name": "mlp", "time": 2}],
+               "weight_grad": [{"name": "mlp_w", "time": 1}]},
+             "overlapped_pair": {"order": "dualpipe"})");
     traces::write_file(path("arrivals"), "0\n1\n2\n3\n9\n10\n11\n30\n");
   }
 
@@ -251,6 +261,14 @@ TEST_F(SavedSteps, RefuseSpansWithoutUses) {
   expect_refusal(R"("uses":[["attention","compute",false,0,0],["dispatch","expert",false,1000000,)"
                  R"(0],["experts","compute",false,0,0]])",
                  R"("uses":[])", "/parts/runs/0/spans: must be empty, as 'uses' is");
+TEST_F(SavedSteps, RefuseTurnsThatDoNotFit) {
+  save("dualpipe --pp 2 -m 4 --costs @/pairs.json");
+  expect_refusal(R"("turns":[[false,2000000],)", R"("turns":[[false,2000000],[true,1],)",
+                 "/turns/1/1: must be a whole number from 2000000 to");
+  expect_refusal(R"("turns":[[false,2000000],)", R"("turns":[[false,2000000,1],)",
+                 "must be [of_backward, end_ns]");
+}
+
 }
 
 }  // namespace

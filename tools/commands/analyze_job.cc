@@ -12,6 +12,7 @@
 #include "sim/analysis/analyze.h"
 #include "sim/analysis/conclusions.h"
 #include "sim/analysis/mean_report.h"
+#include "sim/analysis/pair_times.h"
 #include "sim/analysis/pauses.h"
 #include "sim/analysis/replay.h"
 #include "sim/analysis/serving.h"
@@ -138,7 +139,8 @@ BubbleReport report_step(const traces::MeasuredStep& step,
           ? *step.facts.memory
           : make_uniform_memory(step.schedule->shape, memory.value_or(UniformMemory{}));
   BubbleReport report = analyze(step.schedule, step.program, step.timeline, model);
-  report.parts = step.facts.parts;
+  if (step.facts.parts)
+    report = with_parts(std::move(report), step.program, step.timeline, *step.facts.parts);
   report.links = step.facts.links;
   const std::vector<Nanos> arrivals = find_arrivals(step);
   if (step.schedule->forward_only && !arrivals.empty())

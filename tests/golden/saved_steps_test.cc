@@ -252,15 +252,15 @@ TEST_F(SavedSteps, RefuseFactsThatDoNotFit) {
   expect_refusal(R"("uses":[)", many, "/parts/runs/0/uses: has more than 8192 entries");
   save("1f1b --pp 4 -m 8 --p2p 0.2 --network bytes=64MiB,link=100,per-node=2,between=50");
   expect_refusal(R"("busy_ns":)", R"("busy_ns":-)", "/links/0/busy_ns");
+  expect_refusal(R"("busy_ns":)", R"("busy_ns":9)",
+                 "/links/0/busy_ns: must be a whole number from 0");
+  expect_refusal(R"("shared_ns":)", R"("shared_ns":9000)", "/links/0/shared_ns: must be a whole");
+  expect_refusal(R"("utilization":0.)", R"("utilization":7.)",
+                 "/links/0/utilization: must be a number");
   expect_refusal(R"("uncontended_ns":[)", R"("uncontended_ns":[-)", "/uncontended_ns/0");
   expect_refusal(R"("uncontended_ns":[)", R"("uncontended_ns":[1,)", "/uncontended_ns: has ");
 }
 
-TEST_F(SavedSteps, RefuseSpansWithoutUses) {
-  save("1f1b --pp 2 -m 2 --costs @/parts.json");
-  expect_refusal(R"("uses":[["attention","compute",false,0,0],["dispatch","expert",false,1000000,)"
-                 R"(0],["experts","compute",false,0,0]])",
-                 R"("uses":[])", "/parts/runs/0/spans: must be empty, as 'uses' is");
 TEST_F(SavedSteps, RefuseTurnsThatDoNotFit) {
   save("dualpipe --pp 2 -m 4 --costs @/pairs.json");
   expect_refusal(R"("turns":[[false,2000000],)", R"("turns":[[false,2000000],[true,1],)",
@@ -269,6 +269,11 @@ TEST_F(SavedSteps, RefuseTurnsThatDoNotFit) {
                  "must be [of_backward, end_ns]");
 }
 
+TEST_F(SavedSteps, RefuseSpansWithoutUses) {
+  save("1f1b --pp 2 -m 2 --costs @/parts.json");
+  expect_refusal(R"("uses":[["attention","compute",false,0,0],["dispatch","expert",false,1000000,)"
+                 R"(0],["experts","compute",false,0,0]])",
+                 R"("uses":[])", "/parts/runs/0/spans: must be empty, as 'uses' is");
 }
 
 }  // namespace

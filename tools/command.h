@@ -27,6 +27,11 @@ int exit_status(Fault fault);
 /// --pp 4".
 std::string format_command_line(const std::string& command, const Arguments& arguments);
 
+/// Returns the line that starts this process again as it was started: its program by the name or
+/// path that was given, and with the flags of all commands. The same as format_command_line() where
+/// the process is another program.
+std::string format_own_command_line(const std::string& command, const Arguments& arguments);
+
 /// Prints "bubblescope: ..." to stderr. Never throws, even if stderr cannot be written.
 void print_error(const std::string& message);
 

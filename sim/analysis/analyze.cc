@@ -44,9 +44,10 @@ Bubble measure_bubble(const BubbleReport& report) {
 
 namespace {
 
-BubbleReport analyze_times(const ValidSchedule& schedule, const Program& program,
-                           const Timeline& timeline, const MemoryModel& memory, LowerBound bound,
-                           const Blockers& blockers, const Repeats& repeats = {}) {
+/// Reports the times of all ranks.
+BubbleReport report_times(const ValidSchedule& schedule, const Program& program,
+                          const Timeline& timeline, const Blockers& blockers,
+                          const Repeats& repeats = {}) {
   expect_countable(program, timeline);
   BubbleReport report;
   report.source = timeline.source;
@@ -59,14 +60,19 @@ BubbleReport analyze_times(const ValidSchedule& schedule, const Program& program
     report.ideal = std::max(report.ideal, rank.busy);
   }
   report.bubble = measure_bubble(report);
+  report.period = find_period(schedule, program, timeline);
+  return report;
+}
+
+/// Adds what all ranks hold.
+BubbleReport with_memory(BubbleReport report, const ValidSchedule& schedule, const Program& program,
+                         const Timeline& timeline, const MemoryModel& memory) {
   const std::vector<Peak> peaks = find_peaks(schedule, program, timeline, memory);
   report.memory = memory;
   for (std::size_t rank = 0; rank < peaks.size(); ++rank) report.ranks[rank].peak = peaks[rank];
-  report.period = find_period(schedule, program, timeline);
   const std::vector<WeightReport> weights = account_for_weights(schedule, memory);
   for (std::size_t rank = 0; rank < weights.size(); ++rank)
     report.ranks[rank].weights = weights[rank];
-  if (bound == LowerBound::kFind) report.lower_bound = lower_bound(program, timeline, repeats);
   return report;
 }
 
@@ -75,20 +81,26 @@ BubbleReport analyze_times(const ValidSchedule& schedule, const Program& program
 BubbleReport analyze(const ValidSchedule& schedule, const Program& program,
                      const Timeline& timeline, const MemoryModel& memory, const Blockers& blockers,
                      const Repeats& repeats) {
-  return analyze_times(schedule, program, timeline, memory, LowerBound::kFind, blockers, repeats);
+  BubbleReport report = with_memory(report_times(schedule, program, timeline, blockers, repeats),
+                                    schedule, program, timeline, memory);
+  report.lower_bound = lower_bound(program, timeline, repeats);
+  return report;
 }
 
 BubbleReport analyze_briefly(const ValidSchedule& schedule, const Program& program,
                              const Timeline& timeline, const MemoryModel& memory,
                              LowerBound bound) {
-  return analyze_times(schedule, program, timeline, memory, bound, Blockers(program, timeline));
+  const Blockers blockers(program, timeline);
+  BubbleReport report = with_memory(report_times(schedule, program, timeline, blockers), schedule,
+                                    program, timeline, memory);
+  if (bound == LowerBound::kFind) report.lower_bound = lower_bound(program, timeline);
+  return report;
 }
 
 BubbleReport analyze(const ValidSchedule& schedule, const Program& program,
                      const Timeline& timeline, const MemoryModel& memory, Slack slack) {
   const Blockers blockers(program, timeline);
-  BubbleReport report =
-      analyze_times(schedule, program, timeline, memory, LowerBound::kFind, blockers);
+  BubbleReport report = analyze(schedule, program, timeline, memory, blockers, Repeats{});
   report.critical_path = find_critical_path(program, timeline, blockers);
   if (slack == Slack::kFind) report.slack = compute_slack(program, timeline, blockers);
   return report;

@@ -13,16 +13,23 @@ namespace {
 constexpr std::size_t kFirstRank = 1 + kBusyKinds;
 constexpr double kIncrease = 1.01;
 
-/// An instruction is slower in the scenario of its kind and, unless it is a message, of its rank.
-Batch scenario_durations(const Instruction& instruction, Nanos duration, std::size_t block) {
+/// By how much a time grows.
+double increase_of(Nanos time) {
+  return to_whole_nanos(static_cast<double>(time) * kIncrease) - static_cast<double>(time);
+}
+
+/// An instruction is slower in the scenarios of its kinds and, unless it is a message, of its rank.
+Batch scenario_durations(const Instruction& instruction, Nanos duration,
+                         std::span<const KindTime> kinds, std::size_t block) {
   Batch durations;
   durations.fill(static_cast<double>(duration));
-  const double longer = to_whole_nanos(static_cast<double>(duration) * kIncrease);
-  const auto slow_in = [&](std::size_t scenario) {
-    if (scenario / kBatchWidth == block) durations[scenario % kBatchWidth] = longer;
+  const auto slow_in = [&](std::size_t scenario, Nanos time) {
+    if (scenario / kBatchWidth == block) durations[scenario % kBatchWidth] += increase_of(time);
   };
-  slow_in(1 + static_cast<std::size_t>(classify_busy(instruction.op.kind)));
-  if (!is_message(instruction)) slow_in(kFirstRank + static_cast<std::size_t>(instruction.rank));
+  for (const KindTime& kind : kinds)
+    slow_in(1 + static_cast<std::size_t>(classify_busy(kind.kind)), kind.time);
+  if (!is_message(instruction))
+    slow_in(kFirstRank + static_cast<std::size_t>(instruction.rank), duration);
   return durations;
 }
 
@@ -46,12 +53,16 @@ Nanos makespan_with_slow_messages(const Program& program, Traffic traffic,
 
 }  // namespace
 
-Sensitivity find_sensitivity(const Program& program, const Timing& timing) {
+Sensitivity find_sensitivity(const Program& program, const Timing& timing, const PairTimes* pairs) {
   const std::vector<Nanos>& base = timing.fixed();
   const std::size_t scenarios = kFirstRank + static_cast<std::size_t>(program.ranks);
   const auto batch = [&](std::size_t block) {
     return [&, block](InstructionId id) {
-      return scenario_durations(program.instructions[id], base[id], block);
+      const Instruction& instruction = program.instructions[id];
+      if (pairs != nullptr && pairs->covers(id))
+        return scenario_durations(instruction, base[id], pairs->divide(id), block);
+      const KindTime kind{instruction.op.kind, base[id]};
+      return scenario_durations(instruction, base[id], {&kind, 1}, block);
     };
   };
   const std::vector<Nanos> makespans =

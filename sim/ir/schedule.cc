@@ -35,11 +35,4 @@ std::vector<std::int32_t> chunk_of_stage(const Schedule& schedule) {
   return chunk;
 }
 
-void append_pair(RankOrder& order, Op first, Op second) {
-  first.pairing = Pairing::kFirst;
-  second.pairing = Pairing::kSecond;
-  order.push_back(first);
-  order.push_back(second);
-}
-
 }  // namespace bubblescope::inline sim

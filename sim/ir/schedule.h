@@ -112,7 +112,4 @@ bool posts_messages(const Schedule& schedule);
 /// The index of each stage among the stages of its rank, in stage order.
 std::vector<std::int32_t> chunk_of_stage(const Schedule& schedule);
 
-/// Appends the two ops of an overlapped pair to an order and marks them as a pair.
-void append_pair(RankOrder& order, Op first, Op second);
-
 }  // namespace bubblescope::inline sim

@@ -43,7 +43,6 @@ class PartList {
         for (std::size_t part = 0; part < ops_[op]->parts.size(); ++part) connect(op, part, layer);
     const PartTiming timing = time_parts(parts_, contention_);
     if (!timing.blocked.empty()) refuse(timing.blocked);
-    const std::vector<Nanos> exposed = find_exposed_times(parts_, timing.intervals);
     for (std::size_t at = 0; at < parts_.size(); ++at) {
       PartSpan& span = run_.spans[at];
       PartUse& use = run_.uses[span.use];
@@ -51,13 +50,21 @@ class PartList {
       span.end = timing.intervals[at].end;
       run_.time = std::max(run_.time, span.end);
       if (!use.of_backward) run_.first_end = std::max(run_.first_end, span.end);
-      use.exposed += exposed[at];
       use.slowed += span.end - span.start - parts_[at].alone;
     }
+    for (const PartShare& share : divide_time(parts_, timing.intervals)) add_share(share);
     return std::move(run_);
   }
 
  private:
+  void add_share(const PartShare& share) {
+    PartUse& use = run_.uses[run_.spans[share.part].use];
+    if (use.lane != kComputeLane) use.exposed += share.end - share.start;
+    if (run_.turns.empty() || run_.turns.back().of_backward != use.of_backward)
+      run_.turns.push_back({use.of_backward, 0});
+    run_.turns.back().end = share.end;
+  }
+
   std::uint32_t& id_of(std::size_t op, std::size_t part, std::int32_t layer) {
     return ids_[op][static_cast<std::size_t>(layer) * ops_[op]->parts.size() + part];
   }
@@ -143,6 +150,16 @@ Nanos PartRun::exposed() const {
 Nanos PartRun::slowed() const {
   Nanos sum = 0;
   for (const PartUse& use : uses) sum += use.slowed;
+  return sum;
+}
+
+Nanos PartRun::first_time(Nanos until) const {
+  Nanos sum = 0;
+  Nanos start = 0;
+  for (const OpTurn& turn : turns) {
+    if (!turn.of_backward) sum += std::clamp(until - start, Nanos{0}, turn.end - start);
+    start = turn.end;
+  }
   return sum;
 }
 

@@ -31,14 +31,23 @@ struct PartSpan {
   Nanos end = 0;
 };
 
+/// A time that counts to one of the ops: its part computes, or the compute lane waits for it.
+struct OpTurn {
+  bool of_backward = false;
+  Nanos end = 0;  ///< it begins at the end of the turn before it, the first one at 0
+};
+
 struct PartRun {
   Nanos time = 0;       ///< from the first start to the last end
   Nanos first_end = 0;  ///< the last end of a part of the first op
   std::vector<PartUse> uses = {};
   std::vector<PartSpan> spans = {};  ///< in the order in which their lanes run them
+  std::vector<OpTurn> turns = {};    ///< by turns of both ops, until `time`
 
   Nanos exposed() const;
   Nanos slowed() const;
+  /// The part of [0, until) that counts to the first op.
+  Nanos first_time(Nanos until) const;
 };
 
 /// Runs the parts of one op, each lane in the order of the list.

@@ -138,29 +138,33 @@ PartTiming time_parts(std::span<const LanePart> parts, const LaneContention& con
   return LaneRun(parts, contention).run();
 }
 
-std::vector<Nanos> find_exposed_times(std::span<const LanePart> parts,
-                                      std::span<const PartInterval> intervals) {
-  std::vector<Nanos> exposed(parts.size(), 0);
+std::vector<PartShare> divide_time(std::span<const LanePart> parts,
+                                   std::span<const PartInterval> intervals) {
+  std::vector<PartShare> shares;
   // Walks back from the end of a gap in the compute lane, from each part to the one that released
   // it.
-  const auto attribute = [&](Nanos from, Nanos to, std::uint32_t part) {
+  const auto add_gap = [&](Nanos from, Nanos to, std::uint32_t part) {
+    const auto before = static_cast<std::ptrdiff_t>(shares.size());
     while (to > from && part != kNoPart) {
       const Nanos start = std::max(from, intervals[part].start);
-      exposed[part] += to - start;
+      if (start < to) shares.push_back({part, start, to});
       to = start;
       part = intervals[part].released_by;
     }
+    std::reverse(shares.begin() + before, shares.end());
   };
   Nanos free = 0;
   std::uint32_t last = kNoPart;
   for (std::uint32_t at = 0; at < parts.size(); ++at) {
     if (last == kNoPart || intervals[at].end > intervals[last].end) last = at;
     if (parts[at].lane != kComputeLane) continue;
-    if (intervals[at].start > free) attribute(free, intervals[at].start, intervals[at].released_by);
-    free = intervals[at].end;
+    const auto [start, end, released_by] = intervals[at];
+    if (start > free) add_gap(free, start, released_by);
+    if (start < end) shares.push_back({at, start, end});
+    free = end;
   }
-  if (last != kNoPart && intervals[last].end > free) attribute(free, intervals[last].end, last);
-  return exposed;
+  if (last != kNoPart && intervals[last].end > free) add_gap(free, intervals[last].end, last);
+  return shares;
 }
 
 }  // namespace bubblescope::inline sim

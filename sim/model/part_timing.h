@@ -40,9 +40,15 @@ struct PartTiming {
 /// end at one moment.
 PartTiming time_parts(std::span<const LanePart> parts, const LaneContention& contention);
 
-/// Per part, the time for which the compute lane did nothing because it waited for this part. With
-/// the time of the compute parts it adds up to the whole.
-std::vector<Nanos> find_exposed_times(std::span<const LanePart> parts,
-                                      std::span<const PartInterval> intervals);
+/// A time that counts to one part: the compute lane runs it, or does nothing and waits for it.
+struct PartShare {
+  std::uint32_t part = 0;
+  Nanos start = 0;
+  Nanos end = 0;
+};
+
+/// The shares of the parts, which fill the time from the first start to the last end without gaps.
+std::vector<PartShare> divide_time(std::span<const LanePart> parts,
+                                   std::span<const PartInterval> intervals);
 
 }  // namespace bubblescope::inline sim

@@ -39,19 +39,23 @@ const LayerCounts& expect_all_layers(const ModelOnDevices& on, std::int32_t stag
   return given;
 }
 
-/// [rank]: its device among those of `on`, each of which is added to `devices` once.
-std::vector<std::size_t> collect_devices(const ModelOnDevices& on,
-                                         std::vector<ModelOnDevices>& devices) {
-  std::vector<std::size_t> device_of_rank;
+/// The devices of several kinds, each once.
+struct UsedDevices {
+  std::vector<ModelOnDevices> devices;
+  std::vector<std::size_t> of_rank;  ///< indices into `devices`
+};
+
+UsedDevices collect_devices(const ModelOnDevices& on) {
+  UsedDevices used;
   for (std::size_t rank = 0; rank < on.rank_gpus.size(); ++rank) {
-    const auto known = std::find_if(devices.begin(), devices.end(), [&](const auto& each) {
-      return each.gpu == on.rank_gpus[rank];
-    });
-    device_of_rank.push_back(static_cast<std::size_t>(known - devices.begin()));
-    if (known == devices.end())
-      devices.push_back(on_device_of(on, static_cast<std::int32_t>(rank)));
+    const auto known =
+        std::find_if(used.devices.begin(), used.devices.end(),
+                     [&](const auto& each) { return each.gpu == on.rank_gpus[rank]; });
+    used.of_rank.push_back(static_cast<std::size_t>(known - used.devices.begin()));
+    if (known == used.devices.end())
+      used.devices.push_back(on_device_of(on, static_cast<std::int32_t>(rank)));
   }
-  return device_of_rank;
+  return used;
 }
 
 }  // namespace
@@ -74,11 +78,12 @@ PlacedLoads::PlacedLoads(const ModelOnDevices& on, const Schedule& schedule)
   }
   expect_one_kind_of_devices(schedule);
   expect_one_device_per_rank(on, schedule.shape);
-  const std::vector<std::size_t> device_of_rank = collect_devices(on, devices_);
+  UsedDevices used = collect_devices(on);
+  devices_ = std::move(used.devices);
   // The loads refer to devices_, which stays as it is from now on.
   for (const ModelOnDevices& device : devices_) loads_.emplace_back(device, stages);
   for (std::int32_t stage = 0; stage < stages; ++stage)
-    slowest_device_[static_cast<std::size_t>(stage)] = find_slowest(stage, device_of_rank);
+    slowest_device_[static_cast<std::size_t>(stage)] = find_slowest(stage, used.of_rank);
 }
 
 std::size_t PlacedLoads::find_slowest(std::int32_t stage,

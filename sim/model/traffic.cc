@@ -189,11 +189,4 @@ CostModel with_uncontended_messages(CostModel costs, const Cluster& cluster,
   return costs;
 }
 
-std::vector<Nanos> uncontended_durations(const Traffic& traffic) {
-  std::vector<Nanos> durations = traffic.fixed;
-  for (const Flow& flow : traffic.flows)
-    durations[flow.instruction] += uncontended_time(flow.load, flow.max_rate);
-  return durations;
-}
-
 }  // namespace bubblescope::inline sim

@@ -91,7 +91,4 @@ Nanos uncontended_message_time(const Cluster& cluster, std::int32_t from, std::i
 CostModel with_uncontended_messages(CostModel costs, const Cluster& cluster,
                                     const Schedule& schedule);
 
-/// Durations with nothing shared, for the dataflow pass.
-std::vector<Nanos> uncontended_durations(const Traffic& traffic);
-
 }  // namespace bubblescope::inline sim

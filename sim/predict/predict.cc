@@ -136,8 +136,23 @@ PredictedStep predict_table(const ValidSchedule& schedule, const Program& progra
 
 }  // namespace
 
+namespace {
+
+/// Refuses what makes another Program than this one.
+void expect_own_program(const Program& program, const Config& config) {
+  if (config.policy)
+    throw Error("a `policy` chooses another order than that of this Program; predict the schedule");
+  const bool waits = std::any_of(config.arrivals.begin(), config.arrivals.end(),
+                                 [](Nanos arrival) { return arrival > 0; });
+  if (waits && std::none_of(program.instructions.begin(), program.instructions.end(), is_arrival))
+    throw Error("`arrivals` are not part of this Program; predict the schedule");
+}
+
+}  // namespace
+
 PredictedStep predict_step(const ValidSchedule& schedule, const Program& program,
                            const Config& config) {
+  expect_own_program(program, config);
   if (const auto* const table = std::get_if<CostTable>(&config.costs))
     return predict_table(schedule, program, config, *table);
   PredictedStep step = predict_once(schedule, program, config);

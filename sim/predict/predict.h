@@ -43,7 +43,8 @@ Prediction predict(ValidSchedule schedule, const Config& config);
 
 /// The same from a Program on, which has been lowered from the schedule by choose_lowering(). The
 /// schedule has its moves already. A caller with many Configs for one Program keeps both, and takes
-/// predict_step(); arrivals and a policy, which make another Program, are not for it.
+/// predict_step(). Arrivals and a policy make another Program: predict_step() throws Error for a
+/// policy, and for arrivals that the Program does not wait for.
 PredictedStep predict_step(const ValidSchedule& schedule, const Program& program,
                            const Config& config);
 Prediction predict(ValidSchedule schedule, Program program, const Config& config);

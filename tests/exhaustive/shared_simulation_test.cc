@@ -10,6 +10,7 @@
 #include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"
 #include "tests/support/random_program.h"
+#include "tests/support/uncontended.h"
 
 namespace bubblescope::tests {
 namespace {

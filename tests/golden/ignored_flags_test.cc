@@ -17,7 +17,9 @@ namespace bubblescope::tests {
 namespace {
 
 /// A value other than the default, or nothing for flags that take none; @ is a folder for files.
-constexpr const char* kValues = R"(--accumulation-bytes 20
+constexpr const char* kValues = R"(--account-for-embedding
+--account-for-loss
+--accumulation-bytes 20
 --all-modes
 --all-ranks
 --arrivals @/arrivals
@@ -25,13 +27,16 @@ constexpr const char* kValues = R"(--accumulation-bytes 20
 --attention flash
 --b 3
 --backend cpu
+--bandwidth 10MB/s
 --cap 2
 --copy 1
 --costs @/none.json
+--costs-out @/fitted.json
 --costs-per chunk
 --cp 2
 --dot @/step.dot
 --dp 2
+--each
 --effort 30000
 --embedding-layers 7
 --ep 2
@@ -40,6 +45,7 @@ constexpr const char* kValues = R"(--accumulation-bytes 20
 --explain
 --f 3
 --fail-if 'bubble_ratio>0.01'
+--first-layers 1
 --format json
 --fsdp
 --full-attention
@@ -58,16 +64,21 @@ constexpr const char* kValues = R"(--accumulation-bytes 20
 --inject rank=1,delay=5
 --jitter 5%
 --jitter-shape gaussian
+--last-layers 1
+--layers Et*4L
 --layers-per-stage 2
 --layout 'Et|t|tt|ttL'
 --layout-costs 1,2,1,1
 --length-jitter 5%
 --lengths @/lengths
+--levels 2x2
 --lose rank=1
 --lowering deferred
 --mem 2,0,-2
+--memory 1MB
 --merge @/none
 --message-exposed 0.1
+--method blocks
 --micro-batch-size 2
 --microbatch-group-size 2
 --model llama3.1-8b
@@ -89,6 +100,7 @@ constexpr const char* kValues = R"(--accumulation-bytes 20
 --p2p 1
 --p2p-jitter 5%
 --p2p-mode rendezvous
+--parameter-copies 8
 --parts dualpipe
 --perfetto @/step.pb
 --placement v
@@ -103,14 +115,17 @@ constexpr const char* kValues = R"(--accumulation-bytes 20
 --recompute full
 --reduce-grad 1
 --release i
+--repeat-layers 2
 --replicas 2,1,1,1
 --reserve-memory 4GiB
 --results @/results
 --resume @/journal
+--rules @/none.json
 --runtime nemo
 --save @/step.json
 --save-scores
 --saved-fraction 0.5
+--schedule gpipe
 --schedules gpipe
 --seed 4
 --seeds 10
@@ -124,9 +139,12 @@ constexpr const char* kValues = R"(--accumulation-bytes 20
 --slow rank=1,factor=2
 --slowdown 1.1
 --split even
+--split-b 0.5
+--stages 3
 --step-jitter 5%
 --steps 3
 --straggler probability=0.1,factor=2
+--straight
 --suggest
 --svg @/step.svg
 --tensor-exposed 0.1
@@ -143,14 +161,19 @@ constexpr const char* kValues = R"(--accumulation-bytes 20
 --tp 2
 --trace @/step.json
 --training-optimizer sgd
+--transfers
+--try gpipe
+--try-out @/best.json
 --unshard 1
 --unshard-lookahead 1
 --vocab-size 128
 --vpp 3
 --w 3
 --warmup 2
+--weight-grad-share 0.3
 --wide
 --work sleep
+--workers 3
 --zero 3
 -m 7)";
 
@@ -177,6 +200,15 @@ class IgnoredFlags : public TemporaryFolder {
       arrivals << 40 * at << "\n";
       lengths << 2048 << "\n";
     }
+    // Six layers, of which one takes as long as eight others.
+    std::ofstream layers(path("layers.json"));
+    layers
+        << R"({"format": "bubblescope-costs/1", "message": {"bytes": "1MiB", "bandwidth_gbps": 100},
+                  "stages": [)";
+    for (int at = 0; at < 6; ++at)
+      layers << (at == 0 ? "" : ", ") << R"({"backward": 2, "weight_bytes": "256KiB", "forward": )"
+             << (at == 1 ? 16 : 1) << R"(, "activation_bytes": {"saved": "8MiB"}})";
+    layers << "]}";
   }
 
   /// The first name of each flag in --help.
@@ -189,29 +221,34 @@ class IgnoredFlags : public TemporaryFolder {
     return flags;
   }
 
-  std::string words_of(const std::string& flag) const {
+  /// Values that replace those of all commands.
+  using OwnValues = std::map<std::string, std::string>;
+
+  std::string words_of(const std::string& flag, const OwnValues& own) const {
     const auto found = values().find(flag == "-o" ? "--output" : flag);
     if (found == values().end()) {
       ADD_FAILURE() << flag << " has no value here";
       return "";
     }
-    std::string value = found->second;
+    std::string value = own.contains(flag) ? own.at(flag) : found->second;
     if (value.starts_with("@")) value = path(value.substr(2));
     return " " + flag + (value.empty() ? "" : " ") + value;
   }
 
   /// Expects that each flag of the command in `base` changes what is printed, except for those that
   /// make no difference here.
-  void expect_heard(const std::string& base,
-                    const std::set<std::string>& without_difference) const {
+  void expect_heard(const std::string& base, const std::set<std::string>& without_difference,
+                    const OwnValues& own = {}) const {
     const CommandOutcome plain = run_with_messages(base);
+    EXPECT_EQ(plain.status, 0) << base << plain.output;
     for (const std::string& flag : flags_of(base.substr(0, base.find(' ')))) {
       const std::size_t at = base.find(flag + " ");
       std::string rest = base;
       if (at != std::string::npos) rest.erase(at, rest.find(' ', at + flag.size() + 1) - at);
-      const CommandOutcome outcome = run_with_messages(rest + words_of(flag));
+      const std::string words = words_of(flag, own);
+      const CommandOutcome outcome = run_with_messages(rest + words);
       const bool same = outcome.status == plain.status && outcome.output == plain.output;
-      EXPECT_EQ(same, without_difference.contains(flag)) << base << words_of(flag);
+      EXPECT_EQ(same, without_difference.contains(flag)) << base << words << "\n" << outcome.output;
     }
   }
 };
@@ -236,6 +273,57 @@ TEST_F(IgnoredFlags, OfCheckAreNamed) {
 // A layout gives the chunks of a rank, and 1F1B has one in any case.
 TEST_F(IgnoredFlags, OfConvertAreNamed) {
   expect_heard("convert 1f1b --pp 4 -m 8 --to text", {"--layout"});
+}
+
+// Threads, journals and widths leave the plan as it is.
+TEST_F(IgnoredFlags, OfPlanAreNamed) {
+  expect_heard("plan --schedules 1f1b,interleaved --p2p 0.3", {"--threads", "--resume", "--wide"},
+               {{"--pp", "2"}});
+  expect_heard(
+      "plan --schedules interleaved,1f1b --model mixtral-8x7b --gpu h100 --gpus 32 "
+      "--global-batch-size 64 --pp 4",
+      {"--threads", "--wide"}, {{"--recompute", "none"}, {"--gpus", "64"}});
+}
+
+// Other efforts and seeds find the same schedule here.
+TEST_F(IgnoredFlags, OfSearchAreNamed) {
+  expect_heard("search --pp 2 -m 4 --effort 30000 --p2p 0.3", {"--effort", "--seed"},
+               {{"--pp", "3"}, {"--effort", "20000"}});
+}
+
+// The bandwidth is checked, and no link is the bottleneck.
+TEST_F(IgnoredFlags, OfPartitionAreNamed) {
+  const std::string layers = "partition " + path("layers.json");
+  expect_heard(layers + " --stages 4", {"--bandwidth"},
+               {{"--bandwidth", "1GB/s"}, {"--method", "megatron"}, {"-m", "2"}});
+  expect_heard(layers + " --workers 4 --bandwidth 50MB/s", {});
+}
+
+TEST_F(IgnoredFlags, OfAnalyzeAreNamed) {
+  run_command("simulate 1f1b --pp 4 -m 8 --p2p 0.3 --save " + path("saved.json"));
+  expect_heard("analyze " + path("saved.json"), {"--all-ranks"});
+}
+
+// The modes and all that changes no order are checked, and leave the verdict as it is.
+TEST_F(IgnoredFlags, OfFilesAreNamed) {
+  const std::string file = path("order.json");
+  run_command("convert 1f1b --pp 4 -m 8 --to native -o " + file);
+  expect_heard("simulate " + file + " --p2p 0.3", {"--all-ranks", "--wide", "--policy"});
+  expect_heard("convert " + file + " --to text", {"--layout"});
+}
+
+// Some of the schedules take these flags, and rows do not show which.
+TEST_F(IgnoredFlags, OfSomeSchedulesAreNamed) {
+  for (const char* command : {"compare gpipe,1f1b,interleaved --pp 4 -m 8",
+                              "plan --schedules gpipe,1f1b,interleaved --pp 4 -m 8"})
+    EXPECT_NE(run_with_messages(std::string(command) + " --moe-overlap")
+                  .output.find("--moe-overlap changes interleaved alone: the other schedules do "
+                               "not take it"),
+              std::string::npos)
+        << command;
+  EXPECT_EQ(run_with_messages("compare interleaved --pp 4 -m 8 --moe-overlap")
+                .output.find("--moe-overlap changes"),
+            std::string::npos);
 }
 
 }  // namespace

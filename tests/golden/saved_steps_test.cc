@@ -68,6 +68,16 @@ class SavedSteps : public TemporaryFolder {
                            {"name": "experts", "time": 1}],
                "backward": [{"name": "experts", "time": 3},
                             {"name": "combine", "lane": "expert", "time": 1}]})");
+    write("pairs.json",
+          R"("parts": {
+               "forward": [{"name": "attn", "time": 2},
+                           {"name": "dispatch", "lane": "expert", "time": 1},
+                           {"name": "mlp", "time": 1}],
+               "backward": [{"name": "mlp", "time": 3},
+                            {"name": "dispatch", "lane": "expert", "time": 1}],
+               "input_grad": [{"name": "mlp", "time": 2}],
+               "weight_grad": [{"name": "mlp_w", "time": 1}]},
+             "overlapped_pair": {"order": "dualpipe"})");
     traces::write_file(path("arrivals"), "0\n1\n2\n3\n9\n10\n11\n30\n");
   }
 
@@ -242,8 +252,21 @@ TEST_F(SavedSteps, RefuseFactsThatDoNotFit) {
   expect_refusal(R"("uses":[)", many, "/parts/runs/0/uses: has more than 8192 entries");
   save("1f1b --pp 4 -m 8 --p2p 0.2 --network bytes=64MiB,link=100,per-node=2,between=50");
   expect_refusal(R"("busy_ns":)", R"("busy_ns":-)", "/links/0/busy_ns");
+  expect_refusal(R"("busy_ns":)", R"("busy_ns":9)",
+                 "/links/0/busy_ns: must be a whole number from 0");
+  expect_refusal(R"("shared_ns":)", R"("shared_ns":9000)", "/links/0/shared_ns: must be a whole");
+  expect_refusal(R"("utilization":0.)", R"("utilization":7.)",
+                 "/links/0/utilization: must be a number");
   expect_refusal(R"("uncontended_ns":[)", R"("uncontended_ns":[-)", "/uncontended_ns/0");
   expect_refusal(R"("uncontended_ns":[)", R"("uncontended_ns":[1,)", "/uncontended_ns: has ");
+}
+
+TEST_F(SavedSteps, RefuseTurnsThatDoNotFit) {
+  save("dualpipe --pp 2 -m 4 --costs @/pairs.json");
+  expect_refusal(R"("turns":[[false,2000000],)", R"("turns":[[false,2000000],[true,1],)",
+                 "/turns/1/1: must be a whole number from 2000000 to");
+  expect_refusal(R"("turns":[[false,2000000],)", R"("turns":[[false,2000000,1],)",
+                 "must be [of_backward, end_ns]");
 }
 
 TEST_F(SavedSteps, RefuseSpansWithoutUses) {

@@ -113,7 +113,10 @@ class RandomWalk {
     produced_[index(op)] = true;
     if (partner == waiting.end() || chance(50)) return order.push_back(op);
     produced_[index(*partner)] = true;
-    append_pair(order, op, *partner);
+    order.push_back(op);
+    order.back().pairing = Pairing::kFirst;
+    order.push_back(*partner);
+    order.back().pairing = Pairing::kSecond;
     waiting.erase(partner);
   }
 

@@ -9,6 +9,7 @@
 #include "sim/ir/program_draft.h"
 #include "sim/model/traffic.h"
 #include "tests/support/as_written.h"
+#include "tests/support/uncontended.h"
 #include "traces/schedules/text_schedule.h"
 
 namespace bubblescope::tests {

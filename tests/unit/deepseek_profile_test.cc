@@ -72,6 +72,8 @@ TEST(DeepseekProfile, GivesThePairAndItsExposedCommunication) {
   EXPECT_NEAR(static_cast<double>(run.exposed()), kMeasuredExposed, 1e6);
   EXPECT_EQ(run.time, 127'970'000);
   EXPECT_EQ(run.exposed(), 4'470'000);
+  // The compute of F is 4 (4.365 + 4.715) ms; all that is exposed is a part of B.
+  EXPECT_EQ(run.first_time(run.time), 36'320'000);
 }
 
 // Each window of each layer takes as long as the longer of its lanes:

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <string_view>
 
 #include "sim/ir/error.h"
 #include "tests/support/temporary_folder.h"
@@ -16,6 +17,14 @@
 
 namespace bubblescope::tests {
 namespace {
+
+std::string pack(std::string_view content) {
+  std::string packed;
+  traces::GzipWriter writer([&packed](std::string_view piece) { packed += piece; });
+  writer.write(content);
+  writer.finish();
+  return packed;
+}
 
 class Files : public TemporaryFolder {
  protected:
@@ -102,7 +111,7 @@ TEST_F(Files, OnAFullDiskAreTheMachinesFault) {
 }
 
 TEST_F(Files, ThatAreDamagedAreRefused) {
-  const std::string packed = traces::gzip(std::string(1'000, 'x') + "tail");
+  const std::string packed = pack(std::string(1'000, 'x') + "tail");
   const auto read_packed = [&](const std::string& content) {
     std::ofstream(path("f.gz"), std::ios::binary) << content;
     return error_of([&] { traces::read_file(path("f.gz")); }).second;
@@ -189,8 +198,8 @@ TEST_F(Files, ThatUnpackToFarMoreThanTheyAreAreRefused) {
 }
 
 TEST(Gzip, UnpacksSeveralMembers) {
-  EXPECT_EQ(traces::gunzip(traces::gzip("one ") + traces::gzip("two")), "one two");
-  EXPECT_EQ(traces::gunzip(traces::gzip("")), "");
+  EXPECT_EQ(traces::gunzip(pack("one ") + pack("two")), "one two");
+  EXPECT_EQ(traces::gunzip(pack("")), "");
 }
 
 TEST_F(Files, WithSchedulesAreRecognizedByTheirContent) {

@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "tests/support/command.h"
+#include "tests/support/temporary_folder.h"
 #include "tools/command.h"
+#include "traces/files/format.h"
 
 namespace bubblescope::tests {
 namespace {
@@ -57,6 +59,24 @@ TEST(PlansAsSimulated, HaveAnIntervalWhereSimulateHasOne) {
       expect_as_simulated(kDense, on_devices("16", "1f1b,1f1b-vocab,pipedream-2bw", "4"));
   for (const Json& plan : plans)
     EXPECT_EQ(plan["interval"].is_object(), plan["schedule"] == "1f1b") << plan;
+}
+
+class PlansOfCostFiles : public TemporaryFolder {};
+
+// Searched schedules keep within the bytes that the file gives.
+TEST_F(PlansOfCostFiles, SearchWithinTheirBytes) {
+  const std::string costs = path("costs.json");
+  std::string stages;
+  for (const char* saved : {"8MiB", "8MiB", "8MiB", "16MiB"})
+    stages += std::string(stages.empty() ? "" : ",") +
+              R"({"forward":1,"input_grad":1,"weight_grad":1,"activation_bytes":{"saved":")" +
+              saved + R"(","released_by_input_grad":"2MiB"}})";
+  traces::write_file(costs, R"({"format":"bubblescope-costs/1","stages":[)" + stages + "]}");
+  const tools::Arguments shared{"--pp", "4", "-m", "8", "--costs", costs, "--cap", "24MiB"};
+  const Json plan = read(tools::run_plan, join(shared, {"--schedules", "zb-auto"}))["plans"];
+  ASSERT_EQ(plan.size(), 1u);
+  EXPECT_EQ(plan[0]["step_ns"],
+            read(tools::run_simulate, join({"zb-auto"}, shared))["makespan_ns"]);
 }
 
 TEST(PlansAsSimulated, PairTurnsForExperts) {

@@ -69,6 +69,19 @@ TEST(PlanLeftOut, SchedulesOfAllMayBeMissing) {
   EXPECT_TRUE(plan("--pp 4 -m 8 --vpp 1 --schedules all")["refused"].empty());
 }
 
+// Where nothing fits, the reason is that of the schedule, and no number of its only configuration
+// repeats it.
+TEST(PlanLeftOut, APlanThatDoesNotFitHasItsReasonOnce) {
+  const std::string text =
+      run_with_messages(
+          "plan --schedules 1f1b --model llama3-70b --gpu h100 --gpus 8 --global-batch-size 16 "
+          "--pp 2 --tp 4 --micro-batch-size 1 --recompute none --split even")
+          .output;
+  const std::size_t reason = text.find("states and one micro-batch take");
+  ASSERT_NE(reason, text.npos) << text;
+  EXPECT_EQ(text.find("states and one micro-batch take", reason + 1), text.npos) << text;
+}
+
 TEST(PlanLeftOut, ListedNumbersThatNothingCanUseHaveAReason) {
   const auto said = [](const std::string& flags) {
     return run_with_messages(kOnDevices + flags).output;

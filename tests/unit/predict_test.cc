@@ -72,6 +72,17 @@ TEST(Predict, HasAsMuchOfAReportAsIsAskedFor) {
   EXPECT_TRUE(times.report.ranks.empty());
 }
 
+// Both make another Program than the one that is given.
+TEST(Predict, RefusesConditionsOfAnotherProgram) {
+  const Prediction step = predict(build("1f1b"), config_of_ops());
+  Config config = config_of_ops();
+  config.arrivals.assign(8, 1);
+  EXPECT_THROW(predict_step(step.schedule, step.program, config), Error);
+  config.arrivals.clear();
+  config.policy = ReadyPriority::kOrder;
+  EXPECT_THROW(predict_step(step.schedule, step.program, config), Error);
+}
+
 TEST(Predict, GivesOneFOneBItsClosedForm) {
   const Prediction step = predict(build("1f1b"), config_of_ops());
   EXPECT_EQ(step.report.makespan, kMakespan);

@@ -69,9 +69,9 @@ TEST(PytorchCsv, KeepsIdleSlotsAndMessagesInPosted) {
 
 TEST(PytorchCsv, ReadsAPairAsOneCell) {
   const Schedule schedule = read("0F0,( 0F1 ; 0B0 )OVERLAP_F_B,0B1\n");
-  RankOrder expected{forward(0, 0)};
-  append_pair(expected, forward(0, 1), backward(0, 0));
-  expected.push_back(backward(0, 1));
+  RankOrder expected{forward(0, 0), forward(0, 1), backward(0, 0), backward(0, 1)};
+  expected[1].pairing = Pairing::kFirst;
+  expected[2].pairing = Pairing::kSecond;
   EXPECT_EQ(schedule.order[0], expected);
   EXPECT_EQ(traces::write_pytorch_csv(schedule), "0F0,(0F1;0B0)OVERLAP_F_B,0B1\n");
 }

@@ -92,6 +92,24 @@ TEST(Validate, FindsHalvesOfPairs) {
   EXPECT_TRUE(validate(schedule).empty());
 }
 
+// Lowering and measured steps rely on it: the first op of a pair is a forward.
+TEST(Validate, RefusesPairsThatBeginWithABackward) {
+  Schedule schedule = two_by_two(kLegal);
+  const auto of = [&](std::int32_t rank) {
+    RankOrder& order = schedule.order[static_cast<std::size_t>(rank)];
+    return std::find_if(order.begin(), order.end(), [](const Op& op) {
+      return op.kind == OpKind::kBackward && op.microbatch == 0;
+    });
+  };
+  const auto backward_first = of(1);
+  ASSERT_EQ(std::next(backward_first)->kind, OpKind::kForward);
+  backward_first->pairing = Pairing::kFirst;
+  std::next(backward_first)->pairing = Pairing::kSecond;
+  const Problems problems = validate(schedule);
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_NE(problems[0].message.find("a pair is a forward and then a B or I"), std::string::npos);
+}
+
 TEST(Validate, RefusesBackwardsInForwardOnly) {
   Schedule schedule = two_by_two("0F0 0F1 | 1F0 1F1 1B1");
   schedule.forward_only = true;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/ir/error.h"
+#include "sim/predict/memory_caps.h"
 #include "tools/commands/analyze_job.h"
 #include "tools/commands/exports.h"
 #include "tools/commands/gate.h"
@@ -19,6 +20,7 @@
 #include "tools/flags/field_names.h"
 #include "tools/flags/key_values.h"
 #include "tools/flags/schedule_list.h"
+#include "tools/inputs/unused_flags.h"
 #include "tools/plan/sweep.h"
 #include "tools/print.h"
 #include "tools/terminal.h"
@@ -54,7 +56,7 @@ struct AnalyzeOptions {
   std::vector<std::string> paths;
   std::string rules;  ///< file; empty: names mean what the field means by them
   std::string format;
-  std::optional<UniformMemory> memory;  ///< empty: as the files count it
+  MemoryRequest memory;
   ExportOptions exports;
   std::vector<Condition> gate;
   JobOptions job;
@@ -216,8 +218,7 @@ std::optional<AnalyzeOptions> parse_analyze_options(const Arguments& arguments) 
   std::vector<std::string> conditions;
   app.add_option("TRACE", options.paths, "trace files or folders of them, - for stdin")->required();
   app.add_option("--rules", options.rules, "a file that says what the names in the traces mean");
-  UniformMemory memory;
-  add_memory_options(app, memory);
+  add_memory_options(app, options.memory.memory);
   add_format_option(app, options.format, {"text", "json", "csv"});
   add_export_options(app, options.exports);
   add_gate_option(app, conditions);
@@ -226,7 +227,7 @@ std::optional<AnalyzeOptions> parse_analyze_options(const Arguments& arguments) 
                "show every rank in the text report, however many there are");
   app.footer(kAnalyzeExample);
   if (!app.parse(arguments)) return {};
-  if (!app.given_under(kMemoryHeading).empty()) options.memory = std::move(memory);
+  options.memory.replaces_model = app.given_under(kMemoryHeading).size() > app.count("--cap");
   options.gate = parse_conditions(conditions);
   expect_consistent(options);
   options.job.fits_costs = options.costs_out.has_value();
@@ -261,8 +262,21 @@ void expect_report_alone(const AnalyzeOptions& options) {
   if (options.costs_out) refuse("--costs-out", "op times");
   if (!options.job.tries.schedules.empty()) refuse("--try", "op times");
   if (!options.rules.empty()) refuse("--rules", "names of ops");
+  const UniformMemory& memory = options.memory.memory;
+  if (options.memory.replaces_model || !memory.cap.empty() || !memory.cap_bytes.empty())
+    refuse("--cap, --mem, --release or --saved-fraction", "ops");
   for (const auto& [name, path] : options.exports)
     if (path) refuse(("--" + name).c_str(), "timeline");
+}
+
+/// Reports ranks that hold more than their caps, and flags about memory without an effect.
+bool exceeds_caps(const Analysis& analysis, const UniformMemory& memory) {
+  const TimedStep& step = analysis.shown;
+  warn_of_unused_memory(memory, {&step.schedule.get(), &step.program});
+  const Problems problems = over_cap(collect_peaks(step.report), step.models.memory);
+  for (const Problem& problem : problems)
+    print_message("bubblescope: {}\n", name_flags(problem.message));
+  return !problems.empty();
 }
 
 int report_each(const AnalyzeOptions& options) {
@@ -288,6 +302,7 @@ int report_each(const AnalyzeOptions& options) {
     const double change =
         trend.add(static_cast<double>(traces::compute_mean_step(analysis->iterations)));
     text += write_job_row(path, *analysis, change);
+    failed = exceeds_caps(*analysis, options.memory.memory) || failed;
     failed = fails_gate(*analysis, options.gate, change) || failed;
   }
   print_output("{}", text);
@@ -318,7 +333,8 @@ int run_analyze(const Arguments& arguments) {
     return 1;
   }
   write_fitted(analysis, *options);
-  return fails_gate(analysis, options->gate) ? 1 : 0;
+  const bool exceeds = exceeds_caps(analysis, options->memory.memory);
+  return fails_gate(analysis, options->gate) || exceeds ? 1 : 0;
 }
 
 }  // namespace bubblescope::tools

@@ -12,10 +12,12 @@
 #include "sim/analysis/analyze.h"
 #include "sim/analysis/conclusions.h"
 #include "sim/analysis/mean_report.h"
+#include "sim/analysis/pair_times.h"
 #include "sim/analysis/pauses.h"
 #include "sim/analysis/replay.h"
 #include "sim/analysis/serving.h"
 #include "sim/ir/op_kinds.h"
+#include "sim/predict/memory_caps.h"
 #include "tools/commands/recognize_schedule.h"
 #include "tools/commands/trace_paths.h"
 #include "traces/measured/assemble_steps.h"
@@ -130,15 +132,25 @@ std::vector<Nanos> find_arrivals(const traces::MeasuredStep& step) {
   return arrivals;
 }
 
-/// Reports a step with the facts of its file. Flags about memory replace its memory model.
-BubbleReport report_step(const traces::MeasuredStep& step,
-                         const std::optional<UniformMemory>& memory) {
-  const MemoryModel model =
-      step.facts.memory && !memory
-          ? *step.facts.memory
-          : make_uniform_memory(step.schedule->shape, memory.value_or(UniformMemory{}));
-  BubbleReport report = analyze(step.schedule, step.program, step.timeline, model);
-  report.parts = step.facts.parts;
+MemoryModel choose_memory_model(const traces::MeasuredStep& step, const MemoryRequest& request) {
+  MemoryModel requested = make_uniform_memory(step.schedule->shape, request.memory);
+  if (!step.facts.memory || request.replaces_model) {
+    check_cap_unit(request.memory, false);
+    return requested;
+  }
+  MemoryModel model = *step.facts.memory;
+  check_cap_unit(request.memory, !model.activation_bytes.empty());
+  model.cap = std::move(requested.cap);
+  model.cap_bytes = std::move(requested.cap_bytes);
+  return model;
+}
+
+/// Reports a step with the facts of its file.
+BubbleReport report_step(const traces::MeasuredStep& step, const MemoryRequest& memory) {
+  BubbleReport report =
+      analyze(step.schedule, step.program, step.timeline, choose_memory_model(step, memory));
+  if (step.facts.parts)
+    report = with_parts(std::move(report), step.program, step.timeline, *step.facts.parts);
   report.links = step.facts.links;
   const std::vector<Nanos> arrivals = find_arrivals(step);
   if (step.schedule->forward_only && !arrivals.empty())
@@ -244,8 +256,7 @@ ReadSteps read_steps(const std::vector<std::string>& paths, const std::string& r
                                     std::move(trace.doubts), std::move(trace.faults)});
 }
 
-Analysis analyze_steps(ReadSteps read, const std::optional<UniformMemory>& memory,
-                       const JobOptions& options) {
+Analysis analyze_steps(ReadSteps read, const MemoryRequest& memory, const JobOptions& options) {
   std::vector<traces::MeasuredStep>& steps = read.steps;
   name_steps(steps);
   if (const std::string why = find_obstacle(steps.front()); !why.empty())

@@ -29,6 +29,12 @@ struct ReadSteps {
 /// Error where none can be assembled, or where pipelines differ.
 ReadSteps read_steps(const std::vector<std::string>& paths, const std::string& rules);
 
+/// The memory model that the command line gives.
+struct MemoryRequest {
+  UniformMemory memory = {};
+  bool replaces_model = false;  ///< of the files; otherwise its caps alone hold
+};
+
 /// The results that are requested besides the report.
 struct JobOptions {
   bool fits_costs = false;               ///< --costs-out
@@ -49,10 +55,9 @@ struct Analysis {
   bool is_trusted() const { return iterations.trust.verdict != traces::Verdict::kNone; }
 };
 
-/// Analyzes the steps. Memory is counted as `memory` says; without it as their files say, or in
-/// micro-batches. Costs and tries are missing where the steps are not trusted. Throws Error if
+/// Analyzes the steps. Memory is counted as their files say, in micro-batches, or as requested.
+/// Costs and tries are missing where the steps are not trusted. Throws Error if
 /// costs are asked for and no step has all its replicas.
-Analysis analyze_steps(ReadSteps read, const std::optional<UniformMemory>& memory,
-                       const JobOptions& options);
+Analysis analyze_steps(ReadSteps read, const MemoryRequest& memory, const JobOptions& options);
 
 }  // namespace bubblescope::tools

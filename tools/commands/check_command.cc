@@ -331,6 +331,7 @@ int run_check(const Arguments& arguments) {
   names = without_repeats(std::move(names));
   options = read_inputs(std::move(options), names);
   warn_of_unused_times(options, names);
+  warn_of_file_shapes(options, names);
   standard.mode = options.cost.lower.mode;
   return check_all(names, options, {standard, format == "json", is_list, suggest});
 }

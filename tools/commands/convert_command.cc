@@ -127,6 +127,7 @@ int run_convert(const Arguments& arguments) {
   expect_no_message_flags(to, options, app.count("--lowering") > 0);
   options = read_inputs(std::move(options), {schedule});
   if (!to.write_priced) warn_of_unwritten_flags(options, schedule);
+  warn_of_file_shapes(options, {schedule});
   const std::vector<traces::FilePart> parts = write(to, schedule, options);
   if (output == "-" && !parts.front().suffix.empty())
     throw Error(fmt::format("{} is {} file(s); give -o PREFIX, and they are PREFIX{} and so on",

@@ -126,6 +126,22 @@ PartitionPlan plan_for(const LayerGraph& graph, const PartitionOptions& options)
   return planned;
 }
 
+/// Reports flags that this method, or this output, has no use for.
+void warn_of_unused_partition_flags(const CommandFlags& app, const PartitionOptions& options) {
+  const bool writes_costs = app.count("-o") > 0;
+  if (options.method == PartitionMethod::kPipedream)
+    for (const char* flag : {"--schedule", "-m", "--parameter-copies"})
+      if (app.count(flag) > 0 && !(writes_costs && flag == std::string("--parameter-copies")))
+        print_message(
+            "bubblescope: {} changes nothing: --method pipedream keeps the weights of all "
+            "micro-batches in flight, whatever the schedule\n",
+            flag);
+  if (app.count("--weight-grad-share") > 0 && !writes_costs)
+    print_message(
+        "bubblescope: --weight-grad-share changes nothing: it splits the backwards of the written "
+        "costs; give -o\n");
+}
+
 /// Applies the rule of --transfers to the slowest link.
 void warn_of_slow_messages(const schedules::Partition& partition, const PartitionOptions& options) {
   if (options.bytes_per_second.empty()) return;
@@ -164,6 +180,7 @@ int run_partition(const Arguments& arguments) {
   const LayerGraph graph = traces::read_model_profile(options.profile, options.repeats);
   if (graph.costs) report_uncounted_costs(*graph.costs, options);
   report_partition_defaults(graph, options);
+  warn_of_unused_partition_flags(app, options);
   PartitionPlan planned = plan_for(graph, options);
   if (options.layers) planned.layout = find_layout(planned, *options.layers);
   warn_of_slow_messages(planned.partition, options);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "tools/command.h"
+#include "tools/commands/exports.h"
 #include "tools/flags/field_names.h"
 #include "tools/inputs/config.h"
 #include "tools/inputs/notes.h"
@@ -163,7 +164,7 @@ int show_plans(traces::PlanTable table, const PlanOptions& options) {
   if (table.any_framework && status == 0 && options.format == "text")
     table.not_in_pytorch_csv = find_pytorch_refusal(table.plans.front(), options.predict);
   if (!options.svg.empty() && status == 0)
-    traces::write_file(options.svg, traces::write_heat_map_svg(table.plans));
+    write_and_report(options.svg, traces::write_heat_map_svg(table.plans));
   print_table(std::move(table), options);
   return status;
 }
@@ -274,7 +275,7 @@ void report_interrupt(const InterruptedSweep& stopped, const std::string& journa
     print_message(
         "bubblescope: interrupted; {} more configuration(s) are in {}, and this goes on from "
         "there: {}\n",
-        stopped.done, journal, format_command_line("plan", arguments));
+        stopped.done, journal, format_own_command_line("plan", arguments));
 }
 
 int show_swept_plan(PlanOptions& options, JournaledSweep& sweep) {

@@ -15,6 +15,7 @@
 #include "tools/flags/field_names.h"
 #include "tools/flags/shared_sizes.h"
 #include "tools/inputs/config.h"
+#include "tools/inputs/unused_flags.h"
 #include "tools/print.h"
 #include "tools/terminal.h"
 #include "traces/reports/report_csv.h"
@@ -126,6 +127,7 @@ void warn_of_unused_flags(const CommandFlags& app, const RunCommand& command) {
   warn_without_model(app, model);
   warn_of_unused_sizes(app, model, command.run);
   warn_of_unused_run_options(app, command.run, command.predict.cost.any_uniform);
+  warn_of_file_shapes(command.predict, {command.schedule});
 }
 
 void write_files(const RunCommand& command, const Measurement& measurement,

@@ -135,6 +135,7 @@ SimulatedJob simulate_step(const SimulateOptions& options) {
 void warn_of_step(const TimedStep& step, const SimulateOptions& options) {
   const PredictedOps ops{&step.schedule.get(), &step.program};
   warn_of_unused_flags(options.predict, std::span(&ops, 1));
+  warn_of_file_shapes(options.predict, {options.schedule});
   if (step.report.noise && options.format == "csv")
     print_message("bubblescope: csv has the step without noise; --format json has both\n");
   if (step.models.placed)

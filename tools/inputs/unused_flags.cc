@@ -1,6 +1,9 @@
 // Pairs each flag with what it needs to take effect.
 #include "tools/inputs/unused_flags.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 
@@ -191,29 +194,62 @@ std::vector<const ScheduleDef*> find_definitions(const std::vector<std::string>&
 
 }  // namespace
 
-void warn_of_unused_shape(const PredictOptions& options, const std::vector<std::string>& names) {
-  if (std::any_of(names.begin(), names.end(), is_schedule_file)) return;
-  ShapeOptions used;
-  for (const ScheduleDef* def : find_definitions(names)) {
-    const ShapeOptions taken = drop_unused_flags(options, *def).shape;
-    if (taken.chunks) used.chunks = taken.chunks;
-    if (taken.group_size) used.group_size = taken.group_size;
-    if (taken.slices) used.slices = taken.slices;
-    if (taken.in_flight) used.in_flight = taken.in_flight;
-    if (!taken.replicas.empty()) used.replicas = taken.replicas;
-    used.moe_overlap = used.moe_overlap || taken.moe_overlap;
-  }
-  constexpr const char* kWhy = "none of these schedules takes it";
-  const ShapeOptions& given = options.shape;
+void warn_of_unused_memory(const UniformMemory& memory, const PredictedOps& step) {
+  const Contents contents = find_contents(std::span(&step, 1));
   const GivenFlag flags[] = {
-      {"--vpp", given.chunks.has_value(), used.chunks.has_value(), kWhy},
-      {"--microbatch-group-size", given.group_size.has_value(), used.group_size.has_value(), kWhy},
-      {"--slices", given.slices.value_or(1) > 1, used.slices.has_value(), kWhy},
-      {"--in-flight", given.in_flight.has_value(), used.in_flight.has_value(), kWhy},
-      {"--replicas", !given.replicas.empty(), !used.replicas.empty(), kWhy},
-      {"--moe-overlap", given.moe_overlap, used.moe_overlap, kWhy},
+      {"--release", memory.release != Release::kWeightGrad, contents.has(OpKind::kInputGrad),
+       "no backward is split"},
+      {"--saved-fraction", has_other_fractions(memory), contents.has(OpKind::kRecompute),
+       "nothing is recomputed"},
   };
   report(flags);
+}
+
+namespace {
+
+/// A flag of shapes, which some schedules take.
+struct ShapeFlag {
+  const char* name;
+  bool (*is_given)(const ShapeOptions& shape);
+  bool is_shown;  ///< next to each schedule, as its number of chunks or slices; a file must agree
+};
+
+constexpr ShapeFlag kShapeFlags[] = {
+    {"--vpp", [](const ShapeOptions& shape) { return shape.chunks.has_value(); }, true},
+    {"--microbatch-group-size",
+     [](const ShapeOptions& shape) { return shape.group_size.has_value(); }, false},
+    {"--slices", [](const ShapeOptions& shape) { return shape.slices.value_or(1) > 1; }, true},
+    {"--in-flight", [](const ShapeOptions& shape) { return shape.in_flight.has_value(); }, false},
+    {"--replicas", [](const ShapeOptions& shape) { return !shape.replicas.empty(); }, false},
+    {"--moe-overlap", [](const ShapeOptions& shape) { return shape.moe_overlap; }, false},
+};
+
+}  // namespace
+
+void warn_of_unused_shape(const PredictOptions& options, const std::vector<std::string>& names) {
+  const std::vector<const ScheduleDef*> definitions = find_definitions(names);
+  const bool any_file = definitions.size() < names.size();
+  constexpr const char* kOfFiles = "the order of a file is what it is";
+  for (const ShapeFlag& flag : kShapeFlags) {
+    if (!flag.is_given(options.shape) || (flag.is_shown && any_file)) continue;
+    std::vector<std::string> takers;
+    for (const ScheduleDef* def : definitions)
+      if (flag.is_given(drop_unused_flags(options, *def).shape)) takers.push_back(def->name);
+    if (takers.empty())
+      print_message("bubblescope: {} changes nothing: {}\n", flag.name,
+                    definitions.empty() ? kOfFiles : "none of these schedules takes it");
+    else if (takers.size() < names.size() && !flag.is_shown)
+      print_message("bubblescope: {} changes {} alone: the other schedules do not take it\n",
+                    flag.name, fmt::join(takers, ", "));
+  }
+  const GivenFlag profile[] = {{"--profile", options.shape.profile != Profile::kNone,
+                                !definitions.empty() || options.shape.sharded, kOfFiles}};
+  report(profile);
+}
+
+void warn_of_file_shapes(const PredictOptions& options, std::vector<std::string> names) {
+  std::erase_if(names, [](const std::string& name) { return !is_schedule_file(name); });
+  if (!names.empty()) warn_of_unused_shape(options, names);
 }
 
 void warn_of_unused_times(const PredictOptions& options, const std::vector<std::string>& names) {

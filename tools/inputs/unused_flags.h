@@ -25,8 +25,16 @@ void warn_of_unused_flags(const PredictOptions& options, std::span<const Predict
 /// Reports a --mem without a --cap in its unit, where nothing else shows that unit; `why` says so.
 void warn_of_unused_unit(const UniformMemory& memory, const std::string& why);
 
-/// Reports the flags of shapes that none of these schedules takes; a file takes all.
+/// Reports flags of memory that changed nothing in a measured step.
+void warn_of_unused_memory(const UniformMemory& memory, const PredictedOps& step);
+
+/// Reports the flags of shapes that none of these schedules takes; a file takes none. Names those
+/// that take a flag where others do not, and the results do not show that.
 void warn_of_unused_shape(const PredictOptions& options, const std::vector<std::string>& names);
+
+/// Reports the flags of shapes that the files among these do not take. Schedules by name refuse
+/// such flags where they stand alone.
+void warn_of_file_shapes(const PredictOptions& options, std::vector<std::string> names);
 
 /// Reports the flags of times where orders alone are checked, and none depends on costs.
 void warn_of_unused_times(const PredictOptions& options, const std::vector<std::string>& names);

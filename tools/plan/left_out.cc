@@ -134,11 +134,15 @@ std::optional<std::string> find_refusal(const NumberAxis& axis, std::int32_t num
 std::vector<std::string> find_unused_numbers(const ModelAxes& listed, const ModelPlanner* planner,
                                              const std::vector<Configuration>& configurations,
                                              const std::vector<Outcome>& outcomes) {
+  // Where nothing has a plan, each schedule's refusal says why, once.
+  const bool any_plan = std::any_of(outcomes.begin(), outcomes.end(), [](const Outcome& outcome) {
+    return outcome.plan.has_value();
+  });
   std::vector<std::string> unused;
   for (const NumberAxis& axis : number_axes())
     for (const std::int32_t number : listed.*axis.numbers) {
       auto reason = find_refusal(axis, number, configurations, outcomes);
-      if (!reason) continue;
+      if (!reason || (!any_plan && !reason->empty())) continue;
       if (reason->empty())
         reason = planner != nullptr ? explain_unused(axis, number, *planner)
                                     : "the schedules imply their own number of chunks";

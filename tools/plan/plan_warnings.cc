@@ -52,7 +52,9 @@ std::vector<Configuration> smallest_of_each(const std::vector<Plan>& ranked) {
 
 ValidSchedule order_of(const Configuration& configuration, PredictOptions options) {
   const ScheduleDef& def = find_schedule(configuration.schedule);
-  options.model = {};
+  ModelOptions parts_alone;  // they decide whether turns are pairs
+  parts_alone.parts = std::move(options.model.parts);
+  options.model = std::move(parts_alone);
   options.shape.ranks = configuration.shape.ranks;
   options.shape.chunks = configuration.shape.chunks;
   options.shape.microbatches = configuration.shape.microbatches;
@@ -71,10 +73,23 @@ void warn_of_split_backwards(const std::vector<ValidSchedule>& orders, const Uni
       to_text(cost.full_backward()));
 }
 
+bool any_has_pairs(const std::vector<ValidSchedule>& orders) {
+  return std::any_of(orders.begin(), orders.end(),
+                     [](const ValidSchedule& order) { return has_pairs(order); });
+}
+
 bool any_has_pairs(const std::vector<Plan>& ranked, const PredictOptions& options) {
   for (const Configuration& configuration : smallest_of_each(ranked))
     if (has_pairs(order_of(configuration, options))) return true;
   return false;
+}
+
+/// Plans show no parts, which change steps only where pairs interleave them.
+void warn_of_unused_parts(const std::vector<ValidSchedule>& orders) {
+  if (!orders.empty() && !any_has_pairs(orders))
+    print_message(
+        "bubblescope: --parts changes nothing: no op of these steps is in an overlapped pair, as "
+        "those of dualpipev are\n");
 }
 
 void warn_of_missing_flushes(const ValidSchedule& order) {
@@ -144,6 +159,7 @@ void warn_of_plans(const std::vector<Plan>& ranked, const PredictOptions& option
   warn_of_unused_flags(options, steps);
   if (options.model.given()) {
     warn_of_unused_unit(options.memory, "plans of a model show bytes");
+    if (options.model.parts) warn_of_unused_parts(orders);
   } else if (!steps.empty() && options.cost.file.empty()) {
     warn_of_split_backwards(orders, options.cost.uniform);
   }

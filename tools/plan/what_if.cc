@@ -114,14 +114,26 @@ std::vector<std::string> expand_schedules(const std::string& list, bool sliced, 
   return names;
 }
 
+namespace {
+
+/// Returns the options with what their cost file says of one pipeline, with the times of `stages`.
+PredictOptions read_stage_costs(PredictOptions options) {
+  if (options.cost.file.empty()) return options;
+  options.cost.content = cost_file_of(options.cost);
+  options.cost.content->replicas.clear();
+  return options;
+}
+
+}  // namespace
+
 WhatIf::WhatIf(PredictOptions options, bool whole_model)
-    : options_(std::move(options)), config_(make_config(options_)), whole_model_(whole_model) {
-  auto* const table = std::get_if<CostTable>(&config_.costs);
-  if (table != nullptr) table->replicas.clear();  // one pipeline, with the times of `stages`
+    : options_(read_stage_costs(std::move(options))),
+      config_(make_config(options_)),
+      whole_model_(whole_model) {
+  const auto* const table = std::get_if<CostTable>(&config_.costs);
   const auto has_bytes = [](const auto& stage) { return stage.activation_bytes.has_value(); };
   check_cap_unit(options_.memory, table != nullptr && std::any_of(table->stages.begin(),
                                                                   table->stages.end(), has_bytes));
-  options_.cost.file.clear();  // it is read
 }
 
 UniformCost WhatIf::cost_of(const Configuration& configuration) const {
@@ -157,12 +169,8 @@ PredictOptions WhatIf::options_of(const Configuration& configuration) const {
 
 WhatIf::Lowered WhatIf::lower_plan(const Configuration& configuration) const {
   const ScheduleDef& def = find_schedule(configuration.schedule);
-  ScheduleRequest request =
-      make_request(def, drop_unused_flags(options_of(configuration), def), kMaxPlannedOps);
-  if (has_cost_file() && def.reads_costs)
-    request.stage_costs =
-        find_costs_before_order(place_searched_stages(def, request.shape), config_);
-  Lowered lowered{build_schedule(def, std::move(request))};
+  Lowered lowered{build_schedule(
+      def, make_request(def, drop_unused_flags(options_of(configuration), def), kMaxPlannedOps))};
   std::variant<Program, Deadlock> program = lower(lowered.schedule, options_.cost.lower);
   if (const auto* deadlock = std::get_if<Deadlock>(&program))
     throw Error(Fault::kProblem, "deadlock: " + to_string(*deadlock));

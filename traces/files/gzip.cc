@@ -106,14 +106,6 @@ void GzipWriter::write(std::string_view content) {
 
 void GzipWriter::finish() { state_->run(Z_FINISH); }
 
-std::string gzip(std::string_view content) {
-  std::string packed;
-  GzipWriter writer([&packed](std::string_view piece) { packed += piece; });
-  writer.write(content);
-  writer.finish();
-  return packed;
-}
-
 namespace {
 
 std::string unpacks_too_far(std::size_t max_size) {

@@ -8,10 +8,7 @@
 
 namespace bubblescope::traces {
 
-/// Compresses; the same content always gives the same bytes. Throws Error (Fault::kMachine).
-std::string gzip(std::string_view content);
-
-/// Compresses content that comes in pieces.
+/// Compresses content that comes in pieces. The same content always gives the same bytes.
 class GzipWriter {
  public:
   /// Compressed bytes go to `sink`. Throws Error (Fault::kMachine).

@@ -12,11 +12,6 @@ namespace bubblescope::traces {
 
 namespace {
 
-/// Profilers of older releases write whole microseconds.
-constexpr Nanos kRounding = 2'000;
-/// The share of gradient functions' time that may lie in no op.
-constexpr double kMaxStray = 0.01;
-
 /// An event of the host.
 struct HostEvent {
   TimeSpan span;
@@ -55,7 +50,7 @@ std::int64_t count_disordered(const std::vector<HostEvent>& events) {
     if (event.number < 0) continue;
     if (last == nullptr || event.number > last->number)
       last = &event;
-    else if (event.span.start > last->span.start + kRounding)
+    else if (event.span.start > last->span.start + kProfileRounding)
       ++count;
   }
   return count;
@@ -66,8 +61,8 @@ std::int64_t count_crossing(const std::vector<HostEvent>& events) {
   std::int64_t count = 0;
   std::vector<Nanos> open;  // ends
   for (const HostEvent& event : events) {
-    while (!open.empty() && open.back() <= event.span.start + kRounding) open.pop_back();
-    if (!open.empty() && event.span.end > open.back() + kRounding) ++count;
+    while (!open.empty() && open.back() <= event.span.start + kProfileRounding) open.pop_back();
+    if (!open.empty() && event.span.end > open.back() + kProfileRounding) ++count;
     open.push_back(event.span.end);
   }
   return count;
@@ -230,7 +225,7 @@ std::vector<std::string> find_contradictions(const ChromeEvents& events, const P
   const std::vector<TimeSpan> steps = find_steps(ops.spans);
   const std::vector<OpSpan> sorted = sort_by_start(ops.spans);
   if (const double stray = share_of_strays(events, host, steps, outline_ops(sorted));
-      stray > kMaxStray)
+      stray > kMaxStrayTime)
     found.push_back(fmt::format(
         "{:.1f} % of the time of forwards and gradient functions between the first and the last op "
         "of a step is in no op: annotations are missing, or do not enclose their ops",

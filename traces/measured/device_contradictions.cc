@@ -15,16 +15,12 @@ namespace bubblescope::traces {
 
 namespace {
 
-/// Profilers of older releases write whole microseconds.
-constexpr Nanos kRounding = 2'000;
 /// Clocks of host and device agree to a few microseconds.
 constexpr Nanos kMaxClockError = 1'000'000;
 /// With programmatic launches a kernel may begin while the one before it ends.
 constexpr Nanos kMaxOverlap = 200'000;
 /// A launched kernel begins within this time on a device that is free.
 constexpr Nanos kMaxDelay = 20'000;
-/// The share of kernels' time that may be in no op: clipping and scaling gradients.
-constexpr double kMaxStray = 0.01;
 /// The share of the ops' time in which their device may stand still although work was launched,
 /// beyond what is usual for ops of their kind.
 constexpr double kMaxStill = 0.01;
@@ -188,7 +184,7 @@ class DeviceCheck {
       (find_op(work.launch->call.start) ? inside : stray) +=
           work.record.span.end - work.record.span.start;
     }
-    if (static_cast<double>(stray) > kMaxStray * static_cast<double>(inside + stray))
+    if (static_cast<double>(stray) > kMaxStrayTime * static_cast<double>(inside + stray))
       found_.push_back(
           fmt::format("{:.1f} % of the kernels' time between the first and the last op of a step "
                       "was launched in "
@@ -234,9 +230,9 @@ std::vector<TimeSpan> find_outer_spans(const std::vector<TimeSpan>& spans) {
 
 bool contains(const std::vector<TimeSpan>& spans, Nanos time) {
   const auto after =
-      std::upper_bound(spans.begin(), spans.end(), time + kRounding,
+      std::upper_bound(spans.begin(), spans.end(), time + kProfileRounding,
                        [](Nanos wanted, const TimeSpan& span) { return wanted < span.start; });
-  return after != spans.begin() && std::prev(after)->end >= time - kRounding;
+  return after != spans.begin() && std::prev(after)->end >= time - kProfileRounding;
 }
 
 }  // namespace bubblescope::traces

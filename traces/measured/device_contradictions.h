@@ -15,6 +15,12 @@
 
 namespace bubblescope::traces {
 
+/// Profilers of older releases write whole microseconds, at both ends of a span.
+inline constexpr Nanos kProfileRounding = 2'000;
+/// The share of the time of kernels or gradient functions that may lie in no op: clipping and
+/// scaling gradients.
+inline constexpr double kMaxStrayTime = 0.01;
+
 /// The host's range of an op.
 struct OpSpan {
   TimeSpan span;

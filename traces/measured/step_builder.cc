@@ -28,18 +28,20 @@ bool earlier(const ObservedOp& left, const ObservedOp& right) {
 }
 
 /// Whether the forward of every overlapped pair is sent after the pair, as far as its send was
-/// observed: PyTorch's runtime posts messages between its actions.
+/// observed: PyTorch's runtime posts messages between its actions. The lanes are those of a valid
+/// schedule, so that the first op of a pair is a forward and the next one its backward.
 bool sends_after_pairs(const std::vector<std::vector<ObservedOp>>& lanes,
                        const std::vector<ObservedOp>& messages) {
-  std::map<std::pair<std::int32_t, std::int32_t>, Nanos> pair_end;  // stage, micro-batch
+  std::map<std::tuple<std::int32_t, std::int32_t, std::int16_t>, Nanos> pair_end;
+  const auto identify = [](const Op& op) { return std::tuple(op.stage, op.microbatch, op.slice); };
   for (const std::vector<ObservedOp>& lane : lanes)
     for (std::size_t at = 0; at + 1 < lane.size(); ++at)
       if (lane[at].op.pairing == Pairing::kFirst)
-        pair_end[{lane[at].op.stage, lane[at].op.microbatch}] = lane[at + 1].end;
+        pair_end[identify(lane[at].op)] = lane[at + 1].end;
   bool any = false;
   for (const ObservedOp& message : messages) {
     if (message.op.kind != OpKind::kSendForward || !message.numbered) continue;
-    const auto pair = pair_end.find({message.op.stage, message.op.microbatch});
+    const auto pair = pair_end.find(identify(message.op));
     if (pair == pair_end.end()) continue;
     if (message.start + kClocksExact < pair->second) return false;
     any = true;

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "sim/analysis/critical_path.h"
+#include "sim/analysis/pair_times.h"
 #include "traces/text/palette.h"
 #include "traces/text/time_axis.h"
 #include "traces/text/wording.h"
@@ -36,8 +38,23 @@ struct PathSummary {
   Nanos waiting = 0;
 };
 
+/// Adds the time of a part of the path to the kinds that it counts to.
+void add_by_letter(const StepRecord& record, const std::optional<PairTimes>& pairs,
+                   const PathPart& part, std::map<OpKind, Nanos>& by_letter) {
+  const OpKind kind = record.program.instructions[part.id].op.kind;
+  if (!pairs || !pairs->covers(part.id)) {
+    by_letter[is_collective(kind) ? OpKind::kUnshard : kind] += part.time;
+    return;
+  }
+  const Nanos end = record.timeline.end[part.id];
+  for (const KindTime& share : pairs->divide(part.id, end - part.time, end))
+    by_letter[share.kind] += share.time;
+}
+
 PathSummary summarize(const StepRecord& record) {
   PathSummary summary;
+  std::optional<PairTimes> pairs;
+  if (record.report.parts) pairs.emplace(record.program, record.timeline, *record.report.parts);
   for (const PathPart& part : measure_path(record.report.critical_path, record.timeline)) {
     const Instruction& instruction = record.program.instructions[part.id];
     summary.waiting += part.gap;
@@ -49,8 +66,7 @@ PathSummary summarize(const StepRecord& record) {
       summary.segments.push_back({instruction.rank, {}, 0});
     summary.segments.back().ops.push_back(part.id);
     summary.segments.back().time += part.time;
-    const bool shares = is_collective(instruction.op.kind);
-    summary.by_letter[shares ? OpKind::kUnshard : instruction.op.kind] += part.time;
+    add_by_letter(record, pairs, part, summary.by_letter);
     summary.by_rank[instruction.rank] += part.time;
     ++summary.ops;
   }

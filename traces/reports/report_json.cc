@@ -2,11 +2,14 @@
 #include "traces/reports/report_json.h"
 
 #include <algorithm>
+#include <array>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "sim/analysis/conclusions.h"
 #include "sim/analysis/idle.h"
+#include "sim/analysis/pair_times.h"
 
 namespace bubblescope::traces {
 
@@ -84,6 +87,12 @@ void write_ranks(JsonWriter& json, const BubbleReport& report, const Program& pr
   json.end_array();
 }
 
+void write_shares(JsonWriter& json, const std::array<KindTime, 2>& shares) {
+  json.key("by_kind_ns").begin_object();
+  for (const KindTime& share : shares) json.member(code(share.kind), share.time);
+  json.end_object();
+}
+
 void write_critical_path(JsonWriter& json, const BubbleReport& report, const Program& program,
                          const Timeline& timeline) {
   json.line(1).key("critical_path");
@@ -91,12 +100,16 @@ void write_critical_path(JsonWriter& json, const BubbleReport& report, const Pro
     json.null();
     return;
   }
+  std::optional<PairTimes> pairs;
+  if (report.parts) pairs.emplace(program, timeline, *report.parts);
   json.begin_array();
   for (const InstructionId id : report.critical_path) {
     const Instruction& instruction = program.instructions[id];
     json.line(1).begin_object().member("rank", instruction.rank);
     json.member("op", to_string(instruction.op)).member("start_ns", timeline.start[id]);
-    json.member("end_ns", timeline.end[id]).end_object();
+    json.member("end_ns", timeline.end[id]);
+    if (pairs && pairs->covers(id)) write_shares(json, pairs->divide(id));
+    json.end_object();
   }
   json.end_array();
 }

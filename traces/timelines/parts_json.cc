@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -43,8 +45,24 @@ PartUse read_use(const JsonNode& node, Nanos time) {
           node[4].integer(0, time)};
 }
 
+/// The turns of both ops. Files that have none say only when the first op ends.
+std::vector<OpTurn> read_turns(const JsonNode& node, const PartRun& run) {
+  const auto rows = node.find("turns");
+  if (!rows) return {{false, run.first_end}, {true, run.time}};
+  std::vector<OpTurn> turns;
+  for (std::size_t at = 0; at < rows->size(); ++at) {
+    const JsonNode row = (*rows)[at];
+    if (row.size() != 2) row.refuse("must be [of_backward, end_ns]");
+    const Nanos start = turns.empty() ? 0 : turns.back().end;
+    turns.push_back({row[0].boolean(), row[1].integer(start, run.time)});
+  }
+  if ((turns.empty() ? 0 : turns.back().end) != run.time)
+    rows->refuse("must end with the run, at " + std::to_string(run.time));
+  return turns;
+}
+
 PartRun read_run(const JsonNode& node) {
-  node.expect_keys({"time_ns", "first_end_ns", "uses", "spans"});
+  node.expect_keys({"time_ns", "first_end_ns", "uses", "spans", "turns"});
   PartRun run;
   run.time = node.at("time_ns").integer(0, kMaxPartsTime);
   run.first_end = node.at("first_end_ns").integer(0, run.time);
@@ -65,6 +83,7 @@ PartRun read_run(const JsonNode& node) {
                          span[1].integer32(0, kMaxPartsOfOp), start,
                          span[3].integer(start, run.time)});
   }
+  run.turns = read_turns(node, run);
   return run;
 }
 
@@ -99,6 +118,21 @@ std::vector<PlacedRun> read_placed(const JsonNode& node, const Program& program,
 
 }  // namespace
 
+namespace {
+
+/// The ops of pairs take turns; an op alone has all of its run.
+void write_turns(JsonWriter& json, const PartRun& run) {
+  const bool is_pair = std::any_of(run.uses.begin(), run.uses.end(),
+                                   [](const PartUse& use) { return use.of_backward; });
+  if (!is_pair) return;
+  json.key("turns").begin_array();
+  for (const OpTurn& turn : run.turns)
+    json.begin_array().value(turn.of_backward).value(turn.end).end_array();
+  json.end_array();
+}
+
+}  // namespace
+
 void write_parts_json(JsonWriter& json, const PartsReport& parts) {
   json.begin_object().key("runs").begin_array();
   for (const PartRun& run : parts.runs) {
@@ -113,7 +147,9 @@ void write_parts_json(JsonWriter& json, const PartsReport& parts) {
       json.begin_array().value(span.use).value(span.layer).value(span.start).value(span.end);
       json.end_array();
     }
-    json.end_array().end_object();
+    json.end_array();
+    write_turns(json, run);
+    json.end_object();
   }
   json.end_array().line(2).key("placed").begin_array();
   for (const PlacedRun& placed : parts.placed) {

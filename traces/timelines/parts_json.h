@@ -3,7 +3,8 @@
 //   {"runs":[{"time_ns":9000,"first_end_ns":9000,
 //             "uses":[["attn","compute",false,0,0],...],   part, lane, whether of the second op of
 //                                                          a pair, exposed and slowed time
-//             "spans":[[0,0,0,4000],...]},...],            use, layer, start and end
+//             "spans":[[0,0,0,4000],...],                  use, layer, start and end
+//             "turns":[[false,4000],...]},...],            of pairs: whose time it is, until when
 //    "placed":[[3,3,0],[5,9,1],...]}                       first and last instruction, run
 #pragma once
 

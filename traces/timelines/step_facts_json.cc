@@ -38,18 +38,32 @@ void write_links(JsonWriter& json, const std::vector<LinkUse>& links) {
   json.end_array();
 }
 
-std::vector<LinkUse> read_links(const JsonNode& node) {
+/// A link carries no more in a step than its bandwidth lets it while it is busy.
+LinkUse read_link(const JsonNode& link, Nanos makespan) {
+  link.expect_keys({"name", "bytes", "busy_ns", "shared_ns", "utilization"});
+  LinkUse use;
+  use.name = link.at("name").text();
+  use.bytes = link.at("bytes").integer(0, kMaxBytes);
+  use.busy = link.at("busy_ns").integer(0, makespan);
+  use.shared = link.at("shared_ns").integer(0, use.busy);
+  constexpr double kRounding = 1e-6;
+  const double limit =
+      makespan == 0 ? 0 : static_cast<double>(use.busy) / static_cast<double>(makespan);
+  const JsonNode utilization = link.at("utilization");
+  const std::optional<double> used = utilization.number();
+  if (!used || *used < 0 || *used > limit + kRounding)
+    utilization.refuse(fmt::format(
+        "must be a number from 0 to {:.6g}, the part of the step in which the link is busy",
+        limit));
+  use.utilization = *used;
+  return use;
+}
+
+std::vector<LinkUse> read_links(const JsonNode& node, const Timeline& timeline) {
+  const StepBounds bounds = find_step_bounds(timeline);
   std::vector<LinkUse> links;
-  for (std::size_t at = 0; at < node.size(); ++at) {
-    const JsonNode link = node[at];
-    link.expect_keys({"name", "bytes", "busy_ns", "shared_ns", "utilization"});
-    const JsonNode utilization = link.at("utilization");
-    const std::optional<double> used = utilization.number();
-    if (!used || *used < 0) utilization.refuse("must be a number from 0");
-    links.push_back({link.at("name").text(), link.at("bytes").integer(0, kMaxBytes),
-                     link.at("busy_ns").integer(0, kMaxNanos),
-                     link.at("shared_ns").integer(0, kMaxNanos), *used});
-  }
+  for (std::size_t at = 0; at < node.size(); ++at)
+    links.push_back(read_link(node[at], bounds.end - bounds.start));
   return links;
 }
 
@@ -109,7 +123,7 @@ ReadFacts read_step_facts(const JsonNode& node, const FactsOf& step, const std::
     facts.memory = read_memory_json(*memory, step.schedule);
   if (const auto parts = node.find("parts"))
     facts.parts = read_parts_json(*parts, step.program, step.timeline);
-  if (const auto links = node.find("links")) facts.links = read_links(*links);
+  if (const auto links = node.find("links")) facts.links = read_links(*links, step.timeline);
   read.uncontended = read_times(node, "uncontended_ns", step.program);
   read.gaps = read_gaps(node, step.program);
   return read;

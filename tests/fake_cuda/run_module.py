@@ -246,6 +246,14 @@ def try_without_graph(program, module):
         end = run(program, module, [*one, "--graph"], fail)
         if end.returncode != 3 or "fake CUDA:" in end.stderr or "--no-graph launches" not in end.stderr:
             faults += report("a graph that was asked for", one, fail, "does not fail as it should", end)
+    with tempfile.TemporaryDirectory() as folder:
+        costs = os.path.join(folder, "costs.json")
+        measured = ["calibrate", "1f1b", "--pp", "2", "-m", "4", *MODEL[:-1], "3", "-o", costs]
+        for number in (1, 2, 3):  # of the schedule, of ops under contention, of copies
+            fail = {"FAIL": f"cudaStreamBeginCapture:{number}"}
+            end = run(program, module, measured, fail, by_default=True)
+            if end.returncode != 0 or "steps cannot be graphs here" not in end.stderr or not os.path.exists(costs):
+                faults += report("a calibration that has no graph", measured, fail, "does not run without it", end)
     end = run_together(program, module, [], {"FAIL": "cudaStreamEndCapture:2"}, by_default=True)
     if end.returncode != 0 or "fake CUDA:" in end.stderr or end.stdout.count("equal the serial reference") != 3:
         faults += report("three schedules, of which one has no graph", [], {}, "do not run without", end)

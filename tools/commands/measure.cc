@@ -93,16 +93,25 @@ exec::Job start_job(const ValidSchedule& schedule, const Program& program, const
   return exec::find_backend(run.backend).start(request, make_backend_request({}, context));
 }
 
+namespace {
+
+/// Says that a run begins again, and returns its options.
+RunOptions repeat_without_graph(const RunOptions& run, const std::string& failure) {
+  print_message(
+      "bubblescope: steps cannot be graphs here, so the run begins again without them: {}\n",
+      failure);
+  RunOptions plain = run;
+  plain.no_graph = true;
+  return plain;
+}
+
+}  // namespace
+
 std::optional<RunOptions> without_graph(const RunOptions& run, const Measurement& measurement) {
   // A run that saves checkpoints cannot begin again in the same folder.
   if (!measurement.failed_as_graph || run.device.graph || !run.checkpoints.folder.empty())
     return std::nullopt;
-  print_message(
-      "bubblescope: steps cannot be graphs here, so the run begins again without them: {}\n",
-      measurement.breakdown->message);
-  RunOptions plain = run;
-  plain.no_graph = true;
-  return plain;
+  return repeat_without_graph(run, measurement.breakdown->message);
 }
 
 namespace {
@@ -136,8 +145,17 @@ Measurement measure(const ValidSchedule& schedule, const Program& program,
   return measurement;
 }
 
-TimedSteps time_program(const ValidSchedule& schedule, const Program& program,
-                        const RunContext& context) {
+namespace {
+
+/// The steps of a Program, and how the last one broke down if it did.
+struct TimedRun {
+  TimedSteps timed;
+  std::optional<exec::Breakdown> breakdown;
+  bool failed_as_graph = false;
+};
+
+TimedRun time_once(const ValidSchedule& schedule, const Program& program,
+                   const RunContext& context) {
   const Models models = load_models(schedule, context.options);
   const exec::Job job = start_job(schedule, program, models.costs, context);
   exec::DeviceMonitor monitor(exec::open_nvml(), job.buses);
@@ -149,10 +167,23 @@ TimedSteps time_program(const ValidSchedule& schedule, const Program& program,
     if (!runs) break;
   }
   exec::Execution execution = std::move(series).take();
-  if (execution.breakdown)
-    throw Error(execution.breakdown->fault,
-                "ops under contention: " + execution.breakdown->message);
-  return {std::move(execution.steps), monitor.finish()};
+  return {{std::move(execution.steps), monitor.finish()},
+          std::move(execution.breakdown),
+          execution.breakdown && job.failed_as_graph && job.failed_as_graph()};
+}
+
+}  // namespace
+
+TimedSteps time_program(const ValidSchedule& schedule, const Program& program,
+                        const RunContext& context) {
+  TimedRun run = time_once(schedule, program, context);
+  if (run.failed_as_graph && !context.run.device.graph) {
+    const RunOptions plain = repeat_without_graph(context.run, run.breakdown->message);
+    run = time_once(schedule, program, {context.options, plain, context.processes});
+  }
+  if (run.breakdown)
+    throw Error(run.breakdown->fault, "ops under contention: " + run.breakdown->message);
+  return std::move(run.timed);
 }
 
 }  // namespace bubblescope::tools

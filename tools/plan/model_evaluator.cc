@@ -102,14 +102,12 @@ const ModelEvaluator::SplitChoice& ModelEvaluator::choose_splits(
     const ModelOnDevices here = planner_.on(configuration);
     const Schedule without_order =
         place_in_loop(find_schedule(configuration.schedule), configuration.shape);
-    const ModelStep unordered = compute_model_step(here, without_order);
     const std::vector<Bytes> usable_memories = here.usable_memories(configuration.shape.ranks);
     const Bytes usable = *std::max_element(usable_memories.begin(), usable_memories.end());
     const ModelOnDevices with_smallest_states =
         planner_.may_shrink_gradients() ? use_smallest_states(here) : here;
-    Bytes needed_bytes = min_bytes(unordered);
-    if (needed_bytes > usable)
-      needed_bytes = min_bytes(compute_model_step(with_smallest_states, without_order));
+    Bytes needed_bytes = min_bytes(here, without_order);
+    if (needed_bytes > usable) needed_bytes = min_bytes(with_smallest_states, without_order);
     if (needed_bytes > usable) {
       split_choice_->refused =
           too_full({}, "states and one micro-batch take", needed_bytes, usable);

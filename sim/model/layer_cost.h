@@ -35,6 +35,13 @@ struct PartsOfModel {
   std::optional<PairOrder> pair_order = {};
 };
 
+/// The splits of the layers that were simulated (choose_layers.h in sim/predict).
+struct SplitTrials {
+  std::int32_t count = 0;
+  Nanos shortest = 0;  ///< the step with the chosen split
+  Nanos balanced = 0;  ///< the step with the balanced one
+};
+
 /// A model on devices: the input of all functions below.
 struct ModelOnDevices {
   Transformer model;
@@ -49,6 +56,8 @@ struct ModelOnDevices {
   Bytes reserved_memory = 0;              ///< device memory reserved for what is not counted
   /// [microbatch]: the tokens of its sequences; empty: all have parallel.sequence.
   std::vector<std::int64_t> sequence_lengths = {};
+  /// How the layers of every stage were chosen; nullopt: they were given, or none were tried.
+  std::optional<SplitTrials> trials = {};
   /// Choices of the user that no published run had: "--assume cast_bytes", "a slow rank".
   std::vector<std::string> replaced = {};
 

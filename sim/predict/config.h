@@ -49,6 +49,9 @@ struct ModelCosts {
   bool default_update = true;
   /// Whether gradients shrink to the largest type with which every rank fits, if none fits as is.
   bool may_shrink_gradients = true;
+  /// Whether splits of the layers are simulated where none is given (choose_layers.h); otherwise
+  /// the layers are balanced.
+  bool tries_splits = true;
 };
 
 /// Where the durations come from. A CostTable is what a cost file holds.

@@ -16,6 +16,7 @@
 #include "sim/engine/simulate.h"
 #include "sim/ir/error.h"
 #include "sim/predict/arrivals.h"
+#include "sim/predict/choose_layers.h"
 #include "sim/predict/find_timing.h"
 #include "sim/predict/model_fit.h"
 #include "sim/predict/moves.h"
@@ -49,10 +50,8 @@ Scenarios choose_scenarios(const Config& config) {
 BubbleReport analyze_fitting(const ValidSchedule& schedule, const Program& program,
                              const PredictedStep& step, LowerBound bound) {
   if (step.models.placed) {
-    BubbleReport held;
-    for (const Peak& peak : find_peaks(schedule, program, step.timeline, step.models.memory))
-      held.ranks.emplace_back().peak = peak;
-    if (!find_fit(*step.models.placed, held).fits()) return held;
+    BubbleReport peaks = report_peaks(schedule, program, step.timeline, step.models.memory);
+    if (!find_fit(*step.models.placed, peaks).fits()) return peaks;
   }
   return analyze_briefly(schedule, program, step.timeline, step.models.memory, bound);
 }
@@ -140,13 +139,14 @@ PredictedStep predict_step(const ValidSchedule& schedule, const Program& program
                            const Config& config) {
   if (const auto* const table = std::get_if<CostTable>(&config.costs))
     return predict_table(schedule, program, config, *table);
-  PredictedStep step = predict_once(schedule, program, config);
-  const auto* const model = std::get_if<ModelCosts>(&config.costs);
+  const Config chosen = choose_layers(schedule, program, config);
+  PredictedStep step = predict_once(schedule, program, chosen);
+  const auto* const model = std::get_if<ModelCosts>(&chosen.costs);
   if (model == nullptr || !model->may_shrink_gradients || step.report.ranks.empty()) return step;
   const std::optional<Gradients> smaller =
       choose_smaller_gradients(*step.models.placed, step.report);
   if (!smaller) return step;
-  Config shrunk = config;
+  Config shrunk = chosen;
   std::get<ModelCosts>(shrunk.costs).on.parallel.gradients = *smaller;
   return predict_once(schedule, program, shrunk);
 }
@@ -177,7 +177,8 @@ Prediction predict_readiness(const ValidSchedule& schedule, const Config& config
 
 }  // namespace
 
-Prediction predict(ValidSchedule schedule, Program program, const Config& config) {
+Prediction predict(ValidSchedule schedule, Program program, const Config& given) {
+  const Config config = choose_layers(schedule, program, given);
   if (config.policy) return predict_readiness(schedule, config);
   if (!config.arrivals.empty())
     program = add_arrivals(std::move(program), schedule, config.arrivals);

@@ -173,7 +173,8 @@ Outcome ModelEvaluator::simulate_plan(const Configuration& configuration,
   config.lower = options.cost.lower;
   ModelCosts& costs = config.costs.emplace<ModelCosts>();
   costs.on = planner_.on(configuration);
-  costs.on.parallel.layers_of_stage = layers;
+  // The balanced split stands for the best of its kin, which simulate takes too.
+  if (configuration.split != LayerSplit::kBalanced) costs.on.parallel.layers_of_stage = layers;
   costs.default_update = !options.cost.any_update;
   costs.may_shrink_gradients = planner_.may_shrink_gradients();
   config.memory = options.memory;
@@ -186,7 +187,8 @@ Outcome ModelEvaluator::simulate_plan(const Configuration& configuration,
   plan.gradients = here.parallel.gradients;
   if (auto refused = refuse_memory(plan, step)) return *std::move(refused);
   plan = with_rates(summarize(configuration, step.report), here);
-  plan.layout = layout_text(layers, here.model);
+  const LayerCounts& chosen = here.parallel.layers_of_stage;
+  plan.layout = layout_text(chosen.empty() ? layers : chosen, here.model);
   plan.gradients = here.parallel.gradients;
   plan.head_room = find_fit(*step.models.placed, step.report).head_room;
   plan.no_errors = why_no_errors(here);

@@ -24,7 +24,7 @@ namespace {
 constexpr std::size_t kMaxTries = 6;
 constexpr std::size_t kMaxMisses = 2;
 /// Other than that of the other rule, a split is simulated where it may win this part of the step.
-constexpr double kMinGain = 0.003;
+constexpr double kMinGain = 0.005;
 
 /// A simulated split, and its critical path as a bound on the others.
 struct TimedSplit {
@@ -57,6 +57,12 @@ Config strip(const Config& config) {
   return bare;
 }
 
+/// Whether that is the step which the Config asks for.
+bool is_healthy(const Config& config) {
+  return config.injections.empty() && config.arrivals.empty() && !config.policy &&
+         config.slow_ranks.empty();
+}
+
 /// The time of an op for one layer.
 double time_of_layer(const PhaseTimes& layer, OpKind kind) {
   if (kind == OpKind::kForward || kind == OpKind::kRecompute) return layer.forward;
@@ -79,17 +85,18 @@ class SplitSearch {
         previous_in_lane_(find_previous_in_lane(program)),
         config_(strip(config)) {}
 
-  /// Returns the model with the layers of the best split.
-  ModelOnDevices find() && {
+  /// Finds the best split, and returns its step with the gradients with which the balanced one
+  /// fits.
+  ChosenStep::Timed find() && {
     time_balanced();
     if (tried_.front().counts.size() > 1 && balanced_fits_) {
       try_related();
       try_moves();
     }
-    ModelOnDevices& on = std::get<ModelCosts>(config_.costs).on;
+    ModelOnDevices& on = timed_->models.placed->on;
     on.parallel.layers_of_stage = best().counts;
     on.trials = {static_cast<std::int32_t>(tried_.size()), best().step, tried_.front().step};
-    return std::move(on);
+    return *std::move(timed_);
   }
 
  private:
@@ -99,21 +106,32 @@ class SplitSearch {
   /// Times the balanced split, with the largest gradients with which it fits.
   void time_balanced() {
     auto& model = std::get<ModelCosts>(config_.costs);
-    Models models = find_models(schedule_, config_);
-    on_ = models.placed->on;
+    timed_ = time();
+    on_ = timed_->models.placed->on;
     loads_.emplace(on_, schedule_);
-    const LayerCounts counts = count_layers(models.placed->step.first_layer);
-    Timeline timeline = simulate(program_, find_timing(program_, models)).timeline;
-    const BubbleReport peaks = report_peaks(schedule_, program_, timeline, models.memory);
-    const auto smaller =
-        model.may_shrink_gradients ? choose_smaller_gradients(*models.placed, peaks) : std::nullopt;
-    balanced_fits_ = smaller || fits(models, peaks);
+    const LayerCounts counts = count_layers(timed_->models.placed->step.first_layer);
+    const BubbleReport peaks = find_peaks_of(*timed_);
+    const auto smaller = model.may_shrink_gradients
+                             ? choose_smaller_gradients(*timed_->models.placed, peaks)
+                             : std::nullopt;
+    balanced_fits_ = smaller || fits(timed_->models, peaks);
     if (smaller) {
       model.on.parallel.gradients = *smaller;
-      models = find_models(schedule_, config_);
-      timeline = simulate(program_, find_timing(program_, models)).timeline;
+      timed_ = time();
     }
-    note(counts, timeline);
+    note(counts, timed_->timeline);
+  }
+
+  /// Simulates the step with the layers of the Config.
+  ChosenStep::Timed time() const {
+    ChosenStep::Timed timed{find_models(schedule_, config_), {}, {}};
+    timed.timing = find_timing(program_, timed.models);
+    timed.timeline = simulate(program_, timed.timing).timeline;
+    return timed;
+  }
+
+  BubbleReport find_peaks_of(const ChosenStep::Timed& timed) const {
+    return report_peaks(schedule_, program_, timed.timeline, timed.models.memory);
   }
 
   static bool fits(const Models& models, const BubbleReport& peaks) {
@@ -164,11 +182,13 @@ class SplitSearch {
     for (const TimedSplit& each : tried_) bound_of_best_.push_back(each.bound(best().counts));
     std::optional<LayerCounts> found;
     LayerCounts moved = best().counts;
+    const std::vector<double>& own = best().layer_time;
     double lowest = (1 - kMinGain) * static_cast<double>(best().step);
     for (std::size_t from = 0; from < moved.size(); ++from) {
       if (moved[from] == 0) continue;
       for (std::size_t to = 0; to < moved.size(); ++to) {
-        if (to == from) continue;
+        if (to == from || static_cast<double>(best().step) + own[to] - own[from] >= lowest)
+          continue;
         const double bound = bound_move(from, to, lowest);
         if (bound >= lowest) continue;
         --moved[from];
@@ -203,12 +223,11 @@ class SplitSearch {
     if (!counts || !may_try() || was_tried(*counts)) return;
     auto& model = std::get<ModelCosts>(config_.costs);
     model.on.parallel.layers_of_stage = *counts;
-    const Models models = find_models(schedule_, config_);
-    const Timeline timeline = simulate(program_, find_timing(program_, models)).timeline;
-    note(*counts, timeline);
-    if (tried_.back().step < best().step &&
-        fits(models, report_peaks(schedule_, program_, timeline, models.memory)))
-      best_ = tried_.size() - 1;
+    ChosenStep::Timed timed = time();
+    note(*counts, timed.timeline);
+    if (tried_.back().step >= best().step || !fits(timed.models, find_peaks_of(timed))) return;
+    best_ = tried_.size() - 1;
+    timed_ = std::move(timed);
   }
 
   void note(const LayerCounts& counts, const Timeline& timeline) {
@@ -254,23 +273,32 @@ class SplitSearch {
   const Program& program_;
   std::vector<InstructionId> previous_in_lane_;
   Config config_;
-  ModelOnDevices on_;
+  ModelOnDevices on_;  ///< of loads_
   std::optional<PlacedLoads> loads_;
   std::vector<TimedSplit> tried_;
-  std::vector<double> bound_of_best_;  ///< [tried split]: its bound on the best one
+  std::optional<ChosenStep::Timed> timed_;  ///< the best one
+  std::vector<double> bound_of_best_;       ///< [tried split]: its bound on the best one
   std::size_t best_ = 0;
   bool balanced_fits_ = false;
 };
 
 }  // namespace
 
-Config choose_layers(const ValidSchedule& schedule, const Program& program, Config config) {
-  if (!leaves_layers(config)) return config;
-  const ModelOnDevices chosen = SplitSearch(schedule, program, config).find();
+ChosenStep choose_and_time_layers(const ValidSchedule& schedule, const Program& program,
+                                  Config config) {
+  if (!leaves_layers(config)) return {std::move(config)};
+  ChosenStep::Timed timed = SplitSearch(schedule, program, config).find();
+  const ModelOnDevices& chosen = timed.models.placed->on;
   ModelOnDevices& on = std::get<ModelCosts>(config.costs).on;
   on.parallel.layers_of_stage = chosen.parallel.layers_of_stage;
   on.trials = chosen.trials;
-  return config;
+  const bool is_same = chosen.parallel.gradients == on.parallel.gradients && is_healthy(config);
+  if (!is_same) return {std::move(config)};
+  return {std::move(config), std::move(timed)};
+}
+
+Config choose_layers(const ValidSchedule& schedule, const Program& program, Config config) {
+  return choose_and_time_layers(schedule, program, std::move(config)).config;
 }
 
 Config choose_layers(const ValidSchedule& schedule, Config config) {

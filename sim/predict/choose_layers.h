@@ -15,9 +15,14 @@
 //                                     5 5 4 4 4 4 4 2   its surplus on the first stages, 2.516 s
 #pragma once
 
+#include <optional>
+
 #include "sim/ir/program.h"
+#include "sim/ir/timeline.h"
 #include "sim/ir/valid_schedule.h"
+#include "sim/model/timing.h"
 #include "sim/predict/config.h"
+#include "sim/predict/models.h"
 
 namespace bubblescope::inline sim {
 
@@ -26,6 +31,21 @@ namespace bubblescope::inline sim {
 /// arrivals, so that steps with and without these have the same layers. The Program is that of
 /// choose_lowering(). Throws Error as find_models() does.
 Config choose_layers(const ValidSchedule& schedule, const Program& program, Config config);
+
+/// A Config with its layers, and the step that was simulated with them.
+struct ChosenStep {
+  struct Timed {
+    Models models;
+    Timing timing;
+    Timeline timeline;
+  };
+  Config config;
+  /// nullopt where no layers were chosen, or where the Config asks for another step: with faults,
+  /// or with larger gradients.
+  std::optional<Timed> timed = {};
+};
+ChosenStep choose_and_time_layers(const ValidSchedule& schedule, const Program& program,
+                                  Config config);
 
 /// The same without a Program. Where the schedule deadlocks, the layers are balanced.
 Config choose_layers(const ValidSchedule& schedule, Config config);

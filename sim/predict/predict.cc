@@ -56,12 +56,20 @@ BubbleReport analyze_fitting(const ValidSchedule& schedule, const Program& progr
   return analyze_briefly(schedule, program, step.timeline, step.models.memory, bound);
 }
 
+/// A step that has been timed is only analyzed.
 PredictedStep predict_once(const ValidSchedule& schedule, const Program& program,
-                           const Config& config) {
+                           const Config& config, std::optional<ChosenStep::Timed> timed = {}) {
   PredictedStep step;
-  step.models = find_models(schedule, config);
-  step.timing = find_timing(program, step.models, config);
-  SimulatedRun run = simulate(program, step.timing);
+  SimulatedRun run;
+  if (timed) {
+    step.models = std::move(timed->models);
+    step.timing = std::move(timed->timing);
+    run.timeline = std::move(timed->timeline);
+  } else {
+    step.models = find_models(schedule, config);
+    step.timing = find_timing(program, step.models, config);
+    run = simulate(program, step.timing);
+  }
   if (config.detail == Detail::kFull) {
     step.notes = find_cost_notes(schedule, config);
     step.report =
@@ -139,14 +147,14 @@ PredictedStep predict_step(const ValidSchedule& schedule, const Program& program
                            const Config& config) {
   if (const auto* const table = std::get_if<CostTable>(&config.costs))
     return predict_table(schedule, program, config, *table);
-  const Config chosen = choose_layers(schedule, program, config);
-  PredictedStep step = predict_once(schedule, program, chosen);
-  const auto* const model = std::get_if<ModelCosts>(&chosen.costs);
+  ChosenStep chosen = choose_and_time_layers(schedule, program, config);
+  PredictedStep step = predict_once(schedule, program, chosen.config, std::move(chosen.timed));
+  const auto* const model = std::get_if<ModelCosts>(&chosen.config.costs);
   if (model == nullptr || !model->may_shrink_gradients || step.report.ranks.empty()) return step;
   const std::optional<Gradients> smaller =
       choose_smaller_gradients(*step.models.placed, step.report);
   if (!smaller) return step;
-  Config shrunk = chosen;
+  Config shrunk = chosen.config;
   std::get<ModelCosts>(shrunk.costs).on.parallel.gradients = *smaller;
   return predict_once(schedule, program, shrunk);
 }
@@ -178,7 +186,9 @@ Prediction predict_readiness(const ValidSchedule& schedule, const Config& config
 }  // namespace
 
 Prediction predict(ValidSchedule schedule, Program program, const Config& given) {
-  const Config config = choose_layers(schedule, program, given);
+  // Before the order or the Program changes.
+  const bool changes = given.policy || !given.arrivals.empty();
+  const Config config = changes ? choose_layers(schedule, program, given) : given;
   if (config.policy) return predict_readiness(schedule, config);
   if (!config.arrivals.empty())
     program = add_arrivals(std::move(program), schedule, config.arrivals);

@@ -9,7 +9,6 @@
 #include "sim/model/balance_layers.h"
 #include "sim/model/schedule_def.h"
 #include "sim/predict/predict.h"
-#include "sim/predict/predict_repeated.h"
 
 namespace bubblescope::tests {
 namespace {
@@ -85,23 +84,18 @@ TEST(ChooseLayers, AreTheSameWithSlowRanksAndNoise) {
   EXPECT_EQ(on_of(choose_layers(schedule, config)).parallel.layers_of_stage, healthy);
 }
 
-// simulate predicts long steps from short ones, plan as a whole.
-TEST(ChooseLayers, AreTheSameForRepeatedAndWholeSteps) {
-  int repeats = 0;
-  for (const char* name : {"1f1b", "gpipe", "zb-h1", "eager-1f1b"}) {
-    const ValidSchedule schedule = order_of(name, 4, 256);
+// simulate chooses before it has a Program, plan with one.
+TEST(ChooseLayers, AreTheSameWithAndWithoutAProgram) {
+  for (const char* name : {"1f1b", "gpipe", "zb-h1", "dualpipe"}) {
+    const ValidSchedule schedule = order_of(name, 4, 32);
     const Config config = config_of("llama3-8b");
-    const auto repeated = predict_repeated(
-        schedule, config, [](const BubbleReport&) { return std::vector<std::int32_t>{}; });
+    const Config chosen = choose_layers(schedule, config);
     const Prediction whole = predict(schedule, config);
-    const auto* const made = std::get_if<Prediction>(&repeated);
-    if (made == nullptr) continue;  // no short step of it becomes steady
-    ++repeats;
-    EXPECT_EQ(made->models.placed->on.parallel.layers_of_stage,
-              whole.models.placed->on.parallel.layers_of_stage);
-    EXPECT_EQ(made->report.makespan, whole.report.makespan);
+    EXPECT_EQ(whole.models.placed->on.parallel.layers_of_stage,
+              on_of(chosen).parallel.layers_of_stage);
+    EXPECT_EQ(whole.report.makespan, on_of(chosen).trials->shortest);
+    EXPECT_EQ(predict(schedule, chosen).report.makespan, whole.report.makespan);
   }
-  EXPECT_GE(repeats, 2);
 }
 
 // Devices without room for a larger first stage.

@@ -35,13 +35,6 @@ struct PartsOfModel {
   std::optional<PairOrder> pair_order = {};
 };
 
-/// The splits of the layers that were simulated (choose_layers.h in sim/predict).
-struct SplitTrials {
-  std::int32_t count = 0;
-  Nanos shortest = 0;  ///< the step with the chosen split
-  Nanos balanced = 0;  ///< the step with the balanced one
-};
-
 /// A model on devices: the input of all functions below.
 struct ModelOnDevices {
   Transformer model;

@@ -48,7 +48,7 @@ bool leaves_layers(const Config& config) {
   return parallel.layers_of_stage.empty() && !parallel.embedding_layers && !parallel.head_layers;
 }
 
-/// What the layers depend on: the healthy step.
+/// Leaves the healthy step, on which alone the layers depend.
 Config strip(const Config& config) {
   Config bare = config;
   static_cast<StepConditions&>(bare) = {};

@@ -50,7 +50,7 @@ TEST(ModelCommands, ExplainHowTheLayersWereChosen) {
   const Json plan = report_of(
       "plan --schedules 1f1b --pp 8 --tp 4 --gpus 32 --global-batch-size 16 --micro-batch-size 1 "
       "--recompute none --split balanced --model llama3-8b");
-  EXPECT_EQ(plan["plans"][0]["layout"], "E(t*5|)*2(t*4|)*5ttL");
+  EXPECT_EQ(plan["plans"][0]["layout"], "Et*5|t*5|(t*4|)*5ttL");
   EXPECT_EQ(plan["plans"][0]["step_ns"], report_of("simulate 1f1b" + shape)["makespan_ns"]);
 }
 

@@ -354,4 +354,23 @@ std::optional<LayerCounts> balance_layers(const StageHolders& holders,
   return LeadingStages(holders, problem, *std::move(counts), unlike).find();
 }
 
+std::optional<LayerCounts> move_surplus(LayerCounts counts, std::int32_t from) {
+  const std::size_t inner = counts.size() - 1;
+  if (inner == 0) return {};
+  const std::int64_t most = *std::max_element(counts.begin(), counts.end() - 1);
+  std::int64_t surplus = 0;
+  for (std::size_t stage = 0; stage < inner; ++stage) {
+    if (counts[stage] < most) continue;
+    --counts[stage];
+    ++surplus;
+  }
+  for (std::size_t next = 0; next < inner && surplus > 0; ++next) {
+    std::int64_t& count = counts[(static_cast<std::size_t>(from) + next) % inner];
+    if (count + 1 != most) continue;
+    ++count;
+    --surplus;
+  }
+  return surplus == 0 && most > 0 ? std::optional(std::move(counts)) : std::nullopt;
+}
+
 }  // namespace bubblescope::inline sim

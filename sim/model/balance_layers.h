@@ -64,4 +64,9 @@ struct BalanceProblem {
 std::optional<LayerCounts> balance_layers(const StageHolders& holders,
                                           const BalanceProblem& problem);
 
+/// The same split with its surplus elsewhere. The stages with the most layers, except the last one,
+/// have one layer more than others; in the result so many stages from `from` on have it, which come
+/// again from the front behind the last. nullopt if too few stages could have it.
+std::optional<LayerCounts> move_surplus(LayerCounts counts, std::int32_t from);
+
 }  // namespace bubblescope::inline sim

@@ -195,6 +195,17 @@ std::string activations_text(const Parallelism& parallel) {
          (parallel.sequence_parallel ? ", split over the tensor ranks throughout" : "");
 }
 
+std::string layers_text(const SplitTrials& trials) {
+  const std::string others = std::to_string(trials.count - 1);
+  if (trials.shortest < trials.balanced)
+    return "layers: by simulation of " + std::to_string(trials.count) +
+           " splits: " + to_text(trials.shortest) + ", the balanced split " +
+           to_text(trials.balanced);
+  return "layers: balanced, " + to_text(trials.balanced) +
+         (trials.count > 1 ? "; " + others + " other splits take as long or longer, or do not fit"
+                           : "; no other split was tried");
+}
+
 }  // namespace
 
 std::string describe_model(const ModelOnDevices& on) {
@@ -234,6 +245,7 @@ std::vector<std::string> explain(const ModelOnDevices& on) {
       activations_text(on.parallel),
   };
   if (on.parts) lines.push_back(parts_text(on));
+  if (on.trials) lines.push_back(layers_text(*on.trials));
   for (const std::string& source : on.sources) lines.push_back("source: " + source);
   return lines;
 }

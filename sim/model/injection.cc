@@ -186,6 +186,7 @@ Damage InjectionTable::damage(InstructionId message) const {
 
 std::vector<Nanos> inject(const Injections& injections, const Program& program,
                           std::vector<Nanos> durations) {
+  if (injections.empty()) return durations;
   const InjectionTable table(injections, program);
   std::vector<bool> never(program.size(), false);
   const Injection* fatal = nullptr;

@@ -49,6 +49,8 @@ struct ModelOnDevices {
   Bytes reserved_memory = 0;              ///< device memory reserved for what is not counted
   /// [microbatch]: the tokens of its sequences; empty: all have parallel.sequence.
   std::vector<std::int64_t> sequence_lengths = {};
+  /// How the layers of every stage were chosen; nullopt: they were given, or none were tried.
+  std::optional<SplitTrials> trials = {};
   /// Choices of the user that no published run had: "--assume cast_bytes", "a slow rank".
   std::vector<std::string> replaced = {};
 

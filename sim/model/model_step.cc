@@ -99,39 +99,68 @@ Nanos estimate_message_time(const ModelOnDevices& on, const Link& link, double b
                                   find_group_link(on.gpu, parallel.tensor, 1));
 }
 
-/// Sets the message times between all pairs of ranks, by their nodes.
-void set_messages(CostModel& costs, const ModelOnDevices& on, const Shape& shape) {
-  const double bytes = count_message_bytes(on, shape.slices);
-  std::optional<Link> last;  // most pairs have the link of the pair before
-  Nanos time = 0;
-  Nanos byte_time = 0;
-  for (std::int32_t from = 0; from < shape.ranks; ++from)
-    for (std::int32_t to = 0; to < shape.ranks; ++to) {
-      const Link link = find_rank_link(on, from, to);
-      if (last != link) {
-        time = estimate_message_time(on, link, bytes);
-        byte_time = time - estimate_message_time(on, link, 0);
-        last = link;
-      }
-      costs.message_between.push_back(time);
-      costs.byte_time_between.push_back(byte_time);
-    }
-}
+/// The time of a message, the part of it that its bytes take, and what is left of both beside the
+/// part that the sending op waits for.
+struct MessageTime {
+  Nanos whole = 0;
+  Nanos hidden = 0;
+  Nanos hidden_bytes = 0;
+};
 
-/// Moves the exposed part of a message from the message to the op that sends it.
-void expose_messages(CostModel& costs, const Schedule& schedule, double exposed) {
+/// The messages between the ranks of a pipeline, by their nodes.
+class RankMessages {
+ public:
+  RankMessages(const ModelOnDevices& on, const Shape& shape)
+      : on_(on), bytes_(count_message_bytes(on, shape.slices)) {
+    for (std::int64_t rank = 0; rank < shape.ranks; ++rank)
+      node_of_rank_.push_back(rank * on.parallel.ranks_of_stage() / on.gpu.per_node);
+    inside_ = time_over(on.gpu.inside);
+    outside_ = time_over(on.gpu.outside);
+  }
+
+  MessageTime between(std::int32_t from, std::int32_t to) const {
+    if (!on_.rank_gpus.empty()) return time_over(find_rank_link(on_, from, to));
+    return node_of_rank_[from] == node_of_rank_[to] ? inside_ : outside_;
+  }
+
+  void set_hidden(CostModel& costs) const {
+    const auto ranks = static_cast<std::int32_t>(node_of_rank_.size());
+    for (std::int32_t from = 0; from < ranks; ++from)
+      for (std::int32_t to = 0; to < ranks; ++to) {
+        const MessageTime time = between(from, to);
+        costs.message_between.push_back(time.hidden);
+        costs.byte_time_between.push_back(time.hidden_bytes);
+      }
+  }
+
+ private:
+  MessageTime time_over(const Link& link) const {
+    const auto hidden = [&](Nanos time) -> Nanos {
+      return std::llround((1 - on_.assumptions.message_exposed) * static_cast<double>(time));
+    };
+    const Nanos whole = estimate_message_time(on_, link, bytes_);
+    return {whole, hidden(whole), hidden(whole - estimate_message_time(on_, link, 0))};
+  }
+
+  const ModelOnDevices& on_;
+  double bytes_;
+  std::vector<std::int64_t> node_of_rank_;  ///< where all ranks have the same device
+  MessageTime inside_;
+  MessageTime outside_;
+};
+
+/// Adds the exposed part of messages to the ops that send them.
+void expose_messages(CostModel& costs, const Schedule& schedule, const RankMessages& messages,
+                     double exposed) {
   if (exposed == 0) return;
   const auto slices = static_cast<std::size_t>(costs.slices);
-  const auto between = [&](std::int32_t from, std::int32_t to) -> Nanos {
-    const std::int64_t ranks = schedule.shape.ranks;
-    return from == to ? 0 : costs.message_between[static_cast<std::size_t>(from * ranks + to)];
-  };
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
     Nanos activation = 0;
     Nanos gradient = 0;
     const auto raise = [&](Nanos& slowest, std::int32_t other) {
-      slowest =
-          std::max(slowest, between(schedule.rank_of_stage[stage], schedule.rank_of_stage[other]));
+      const std::int32_t from = schedule.rank_of_stage[stage];
+      const std::int32_t to = schedule.rank_of_stage[other];
+      if (from != to) slowest = std::max(slowest, messages.between(from, to).whole);
     };
     for_each_reader(schedule, stage, [&](std::int32_t reader) { raise(activation, reader); });
     for_each_input(schedule, stage, [&](std::int32_t input) { raise(gradient, input); });
@@ -145,8 +174,6 @@ void expose_messages(CostModel& costs, const Schedule& schedule, double exposed)
       cost.backward += waited(gradient);
     }
   }
-  for (auto* times : {&costs.message_between, &costs.byte_time_between})
-    for (Nanos& time : *times) time = std::llround((1 - exposed) * static_cast<double>(time));
 }
 
 StageCost make_slice_cost(const PhaseTimes& times, std::int32_t slices) {
@@ -169,6 +196,17 @@ Nanos estimate_pair_time(const StageCost& cost, const ModelOnDevices& on, double
   return std::max<Nanos>(cost.forward, std::llround(both - hidden));
 }
 
+/// Places the stages of a model that can be placed. Throws Error for others.
+PlacedStages place_checked(const ModelOnDevices& on, const Schedule& schedule) {
+  const std::int32_t shards = schedule.side_stages;
+  if (!schedule.graph.is_chain() && shards == 0)
+    throw Error(Fault::kProblem, "`model` is a chain of layers, and the stages of " +
+                                     schedule.name + " are a graph; give `costs` for every stage");
+  expect_divisible(on);
+  expect_layers(on, schedule.stages_per_pipeline() - shards);
+  return place_stages(on, schedule);
+}
+
 }  // namespace
 
 MemoryDelta slice_memory(const MemoryDelta& whole, std::int32_t slices) {
@@ -185,21 +223,16 @@ StateBytes count_rank_states(const ModelOnDevices& on, const Shape& shape, const
 }
 
 ModelStep compute_model_step(const ModelOnDevices& on, const Schedule& schedule) {
-  const std::int32_t shards = schedule.side_stages;
-  if (!schedule.graph.is_chain() && shards == 0)
-    throw Error(Fault::kProblem, "`model` is a chain of layers, and the stages of " +
-                                     schedule.name + " are a graph; give `costs` for every stage");
-  expect_divisible(on);
-  const std::int32_t count = schedule.stages_per_pipeline();
-  expect_layers(on, count - shards);
-  const PlacedStages placed = place_stages(on, schedule);
+  const PlacedStages placed = place_checked(on, schedule);
   const std::vector<StageLoad>& stages = placed.loads;
+  const std::int32_t count = schedule.stages_per_pipeline();
   const std::int32_t slices = schedule.shape.slices;
   const bool by_schedule = posts_collectives(schedule);
   ModelStep step;
   step.first_layer = placed.first_layer;
   step.costs.slices = slices;
-  set_messages(step.costs, on, schedule.shape);
+  const RankMessages messages(on, schedule.shape);
+  messages.set_hidden(step.costs);
   step.costs.norm = estimate_norm_time(on, schedule.shape.ranks);
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
     const StageLoad& load = stages[static_cast<std::size_t>(stage % count)];
@@ -218,7 +251,7 @@ ModelStep compute_model_step(const ModelOnDevices& on, const Schedule& schedule)
   }
   if (on.counts_gathered && on.parallel.zero_stage >= 3)
     step.gathered_bytes = count_gathered_bytes(schedule, stages);
-  expose_messages(step.costs, schedule, on.assumptions.message_exposed);
+  expose_messages(step.costs, schedule, messages, on.assumptions.message_exposed);
   for (const RankLoad& load : sum_rank_loads(schedule, stages))
     step.states.push_back(count_rank_states(on, schedule.shape, load));
   return step;
@@ -239,17 +272,26 @@ ModelStep compute_model_step(const ModelOnDevices& on, const Shape& shape) {
   return compute_model_step(on, make_unordered_schedule(shape));
 }
 
-Bytes min_bytes(const ModelStep& step) {
-  const auto forward_less = [](const MemoryDelta& left, const MemoryDelta& right) {
-    return left.forward < right.forward;
+Bytes min_bytes(const ModelOnDevices& on, const Schedule& schedule) {
+  const PlacedStages placed = place_checked(on, schedule);
+  const auto forward_less = [](const StageLoad& left, const StageLoad& right) {
+    return left.memory.forward < right.memory.forward;
   };
   const auto [smallest, largest] =
-      std::minmax_element(step.activation_bytes.begin(), step.activation_bytes.end(), forward_less);
+      std::minmax_element(placed.loads.begin(), placed.loads.end(), forward_less);
+  const auto activations = [&](const StageLoad& load) {
+    return on.trains ? slice_memory(load.memory, schedule.shape.slices).forward : 0;
+  };
   Bytes sum = 0;
-  const Bytes fixed = step.states.front().context;
-  for (const StateBytes& states : step.states) sum += states.total();
-  const Bytes mean = sum / static_cast<Bytes>(step.states.size());
-  return std::max(mean + smallest->forward, fixed + largest->forward);
+  Bytes context = 0;
+  const std::vector<RankLoad> ranks = sum_rank_loads(schedule, placed.loads);
+  for (const RankLoad& load : ranks) {
+    const StateBytes states = count_rank_states(on, schedule.shape, load);
+    sum += states.total();
+    context = states.context;
+  }
+  const Bytes mean = sum / static_cast<Bytes>(ranks.size());
+  return std::max(mean + activations(*smallest), context + activations(*largest));
 }
 
 }  // namespace bubblescope::inline sim

@@ -45,7 +45,8 @@ ModelStep compute_model_step(const ModelOnDevices& on, const Shape& shape);
 
 /// A lower bound on the memory of the fullest rank, wherever a schedule puts the stages: the mean
 /// states per rank and one micro-batch. If this exceeds a device's memory, no simulation is needed.
-Bytes min_bytes(const ModelStep& step);
+/// Throws Error as compute_model_step() does.
+Bytes min_bytes(const ModelOnDevices& on, const Schedule& schedule);
 
 /// "llama3-70b on h100, tp 4, ...": how a report names the source of its costs.
 std::string describe_model(const ModelOnDevices& on);

@@ -9,6 +9,7 @@
 
 #include "sim/ir/named.h"
 #include "sim/ir/schedule.h"
+#include "sim/ir/units.h"
 
 namespace bubblescope::inline sim {
 
@@ -27,6 +28,13 @@ inline constexpr std::array<Named<Gradients>, 3> kGradientFormats{{
     {Gradients::kBf16, "bf16"},
     {Gradients::kLean, "bf16-lean"},
 }};
+
+/// The splits of the layers that were simulated (choose_layers.h in sim/predict).
+struct SplitTrials {
+  std::int32_t count = 0;
+  Nanos shortest = 0;  ///< the step with the chosen split
+  Nanos balanced = 0;  ///< the step with the balanced one
+};
 
 struct Parallelism {
   std::int32_t tensor = 1;

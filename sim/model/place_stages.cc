@@ -99,6 +99,17 @@ std::size_t PlacedLoads::find_slowest(std::int32_t stage,
 }
 
 std::optional<LayerCounts> PlacedLoads::balance(const HasRoom& has_room) const {
+  return balance_over(holders_, has_room);
+}
+
+std::optional<LayerCounts> PlacedLoads::balance_otherwise() const {
+  StageHolders other = holders_;
+  other.stages_set_pace = !other.stages_set_pace;
+  return balance_over(other, {});
+}
+
+std::optional<LayerCounts> PlacedLoads::balance_over(const StageHolders& holders,
+                                                     const HasRoom& has_room) const {
   BalanceProblem problem;
   problem.layers = on_.model.layers;
   problem.mean_time = [this](std::int32_t stage, std::int64_t layers) {
@@ -109,7 +120,7 @@ std::optional<LayerCounts> PlacedLoads::balance(const HasRoom& has_room) const {
       return on_slowest(stage).split_time(stage, first, end);
     };
   problem.has_room = has_room;
-  return balance_layers(holders_, problem);
+  return balance_layers(holders, problem);
 }
 
 PlacedStages place_stages(const ModelOnDevices& on, const Schedule& schedule) {

@@ -30,8 +30,13 @@ class PlacedLoads {
   using HasRoom = std::function<bool(std::int32_t stage, const LayerCounts& counts)>;
   /// The balanced split, as balance_layers() gives it.
   std::optional<LayerCounts> balance(const HasRoom& has_room = {}) const;
+  /// The split that is balanced over stages where balance() is over ranks, and the other way round.
+  std::optional<LayerCounts> balance_otherwise() const;
+  const PhaseTimes& mean_layer(std::int32_t stage) const { return on_slowest(stage).mean_layer(); }
 
  private:
+  std::optional<LayerCounts> balance_over(const StageHolders& holders,
+                                          const HasRoom& has_room) const;
   std::size_t find_slowest(std::int32_t stage,
                            const std::vector<std::size_t>& device_of_rank) const;
   const StageLoads& on_slowest(std::int32_t stage) const {

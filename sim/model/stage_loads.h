@@ -45,6 +45,8 @@ class StageLoads {
   StageLoad load_shard() const;
   /// The mean time of those layers that follow the first dense ones, in nanoseconds.
   double layer_time() const;
+  /// The times of the mean layer.
+  const PhaseTimes& mean_layer() const { return mean_layer_; }
   bool has_layers_alike() const { return kinds_.size() < 2; }
 
   /// The time by which layers are split, in nanoseconds. The embedding and the head count by their

@@ -4,7 +4,6 @@
 //   config.costs = UniformCosts{{.forward = 1'000'000, .input_grad = 1'000'000,
 //                                .weight_grad = 1'000'000}};
 //   Prediction step = predict(schedule, config);
-//
 // Nothing in it names a file: the caller has read all files before.
 #pragma once
 
@@ -49,6 +48,7 @@ struct ModelCosts {
   bool default_update = true;
   /// Whether gradients shrink to the largest type with which every rank fits, if none fits as is.
   bool may_shrink_gradients = true;
+  bool tries_splits = true;  ///< whether choose_layers() tries any; else layers are balanced
 };
 
 /// Where the durations come from. A CostTable is what a cost file holds.

@@ -25,7 +25,8 @@ Timing find_timing(const Program& program, const Models& models) {
 Timing find_timing(const Program& program, const Models& models, const Config& config) {
   std::vector<Nanos> durations = inject(config.injections, program, price(program, models.costs));
   durations = price_arrivals(program, std::move(durations), config.arrivals);
-  durations = apply_slow_ranks(program, std::move(durations), config.slow_ranks);
+  if (!config.arrivals.empty() || !config.slow_ranks.empty())
+    durations = apply_slow_ranks(program, std::move(durations), config.slow_ranks);
   return complete_timing(program, std::move(durations), models);
 }
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "sim/analysis/memory_curve.h"
+
 namespace bubblescope::inline sim {
 
 namespace {
@@ -33,6 +35,14 @@ ModelFit find_fit(const PlacedModel& placed, const BubbleReport& report) {
   for (std::size_t rank = 1; rank < report.ranks.size(); ++rank)
     if (const ModelFit next = fit_of(rank); next.head_room < fit.head_room) fit = next;
   return fit;
+}
+
+BubbleReport report_peaks(const ValidSchedule& schedule, const Program& program,
+                          const Timeline& timeline, const MemoryModel& memory) {
+  BubbleReport peaks;
+  for (const Peak& peak : find_peaks(schedule, program, timeline, memory))
+    peaks.ranks.emplace_back().peak = peak;
+  return peaks;
 }
 
 std::optional<Gradients> choose_smaller_gradients(const PlacedModel& placed,

@@ -20,6 +20,10 @@ struct ModelFit {
 
 ModelFit find_fit(const PlacedModel& placed, const BubbleReport& report);
 
+/// A report that has the ranks' peaks alone.
+BubbleReport report_peaks(const ValidSchedule& schedule, const Program& program,
+                          const Timeline& timeline, const MemoryModel& memory);
+
 /// If 32-bit gradients do not fit, returns the largest smaller ones with which every rank fits.
 /// nullopt if all ranks fit already or no gradients are small enough. Activations do not depend on
 /// this choice.

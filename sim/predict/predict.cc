@@ -16,6 +16,7 @@
 #include "sim/engine/simulate.h"
 #include "sim/ir/error.h"
 #include "sim/predict/arrivals.h"
+#include "sim/predict/choose_layers.h"
 #include "sim/predict/find_timing.h"
 #include "sim/predict/model_fit.h"
 #include "sim/predict/moves.h"
@@ -49,20 +50,26 @@ Scenarios choose_scenarios(const Config& config) {
 BubbleReport analyze_fitting(const ValidSchedule& schedule, const Program& program,
                              const PredictedStep& step, LowerBound bound) {
   if (step.models.placed) {
-    BubbleReport held;
-    for (const Peak& peak : find_peaks(schedule, program, step.timeline, step.models.memory))
-      held.ranks.emplace_back().peak = peak;
-    if (!find_fit(*step.models.placed, held).fits()) return held;
+    BubbleReport peaks = report_peaks(schedule, program, step.timeline, step.models.memory);
+    if (!find_fit(*step.models.placed, peaks).fits()) return peaks;
   }
   return analyze_briefly(schedule, program, step.timeline, step.models.memory, bound);
 }
 
+/// A step that has been timed is only analyzed.
 PredictedStep predict_once(const ValidSchedule& schedule, const Program& program,
-                           const Config& config) {
+                           const Config& config, std::optional<ChosenStep::Timed> timed = {}) {
   PredictedStep step;
-  step.models = find_models(schedule, config);
-  step.timing = find_timing(program, step.models, config);
-  SimulatedRun run = simulate(program, step.timing);
+  SimulatedRun run;
+  if (timed) {
+    step.models = std::move(timed->models);
+    step.timing = std::move(timed->timing);
+    run.timeline = std::move(timed->timeline);
+  } else {
+    step.models = find_models(schedule, config);
+    step.timing = find_timing(program, step.models, config);
+    run = simulate(program, step.timing);
+  }
   if (config.detail == Detail::kFull) {
     step.notes = find_cost_notes(schedule, config);
     step.report =
@@ -155,13 +162,14 @@ PredictedStep predict_step(const ValidSchedule& schedule, const Program& program
   expect_own_program(program, config);
   if (const auto* const table = std::get_if<CostTable>(&config.costs))
     return predict_table(schedule, program, config, *table);
-  PredictedStep step = predict_once(schedule, program, config);
-  const auto* const model = std::get_if<ModelCosts>(&config.costs);
+  ChosenStep chosen = choose_and_time_layers(schedule, program, config);
+  PredictedStep step = predict_once(schedule, program, chosen.config, std::move(chosen.timed));
+  const auto* const model = std::get_if<ModelCosts>(&chosen.config.costs);
   if (model == nullptr || !model->may_shrink_gradients || step.report.ranks.empty()) return step;
   const std::optional<Gradients> smaller =
       choose_smaller_gradients(*step.models.placed, step.report);
   if (!smaller) return step;
-  Config shrunk = config;
+  Config shrunk = chosen.config;
   std::get<ModelCosts>(shrunk.costs).on.parallel.gradients = *smaller;
   return predict_once(schedule, program, shrunk);
 }
@@ -192,7 +200,10 @@ Prediction predict_readiness(const ValidSchedule& schedule, const Config& config
 
 }  // namespace
 
-Prediction predict(ValidSchedule schedule, Program program, const Config& config) {
+Prediction predict(ValidSchedule schedule, Program program, const Config& given) {
+  // Before the order or the Program changes.
+  const bool changes = given.policy || !given.arrivals.empty();
+  const Config config = changes ? choose_layers(schedule, program, given) : given;
   if (config.policy) return predict_readiness(schedule, config);
   if (!config.arrivals.empty())
     program = add_arrivals(std::move(program), schedule, config.arrivals);

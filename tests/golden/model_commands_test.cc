@@ -39,6 +39,21 @@ TEST(ModelCommands, TakeOneSourceOfCosts) {
               "layers per stage  7 9*2 7");
 }
 
+// Tensor ranks leave room for a larger first stage, so the surplus layers go there.
+TEST(ModelCommands, ExplainHowTheLayersWereChosen) {
+  const std::string shape = " --pp 8 -m 16 --model llama3-8b --tp 4";
+  const std::string first = "[5,5,4,4,4,4,4,2]";
+  expect_says("simulate 1f1b --explain" + shape, 0, "layers: by simulation of ");
+  expect_says("simulate 1f1b --explain --layout 'Et*4|(t*4|)*6t*4L'" + shape, 0,
+              "layers per stage  4*8");
+  EXPECT_EQ(report_of("simulate 1f1b" + shape)["model"]["layers_per_stage"].dump(), first);
+  const Json plan = report_of(
+      "plan --schedules 1f1b --pp 8 --tp 4 --gpus 32 --global-batch-size 16 --micro-batch-size 1 "
+      "--recompute none --split balanced --model llama3-8b");
+  EXPECT_EQ(plan["plans"][0]["layout"], "Et*5|t*5|(t*4|)*5ttL");
+  EXPECT_EQ(plan["plans"][0]["step_ns"], report_of("simulate 1f1b" + shape)["makespan_ns"]);
+}
+
 TEST(ModelCommands, CompareWhatSimulateSays) {
   const std::string flags = " --pp 4 -m 8 --model llama3-8b --tp 2 --seq-length 4096 ";
   const Json both = report_of("compare 1f1b,zb-h1" + flags + "--micro-batch-size 2");

@@ -187,6 +187,8 @@ def torchtitan_flags(run):
     # stay gathered (reshard_after_forward off), and gradients whole in 32 bits until the last micro-batch's backward
     # (PyTorch's torch/distributed/pipelining/stage.py, backward_maybe_with_nosync): only the optimizer is sharded.
     interleaved = run['schedule'] == 'interleaved'
+    # It splits layers by their number, and counts the embedding and the head as one each.
+    words += ['--embedding-layers', 1, '--head-layers', 1]
     words += ['--micro-batch-size', run['local_batch'] // run['pp'], '--zero', 1]
     return [*schedule_words(run['pp'], 2 if interleaved else 1, run['pp']), *words]
 

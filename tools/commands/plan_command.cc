@@ -71,17 +71,22 @@ std::vector<traces::Refusal> group_refusals(const std::vector<Configuration>& co
   return refusals;
 }
 
-/// Drops plans that agree in everything but the schedule; the first stays. On one rank, every
-/// schedule except GPipe gives the same plan.
+/// Drops plans that agree in everything but the name of the split, or on one rank the schedule; the
+/// first stays. On one rank, every schedule except GPipe gives the same plan.
 std::vector<Plan> drop_duplicates(std::vector<Plan> ranked) {
   std::set<std::string> seen;
   std::erase_if(ranked, [&](const Plan& plan) {
     const Configuration& which = plan.configuration;
-    if (which.shape.ranks > 1) return false;
+    const Shape& shape = which.shape;
+    if (shape.ranks > 1 && plan.layout.empty()) return false;
     const auto key = fmt::format(
-        "{} {} {} {} {} {} {} {} {} {} {}", which.tensor, which.data, which.expert, which.context,
-        which.micro_batch_size, static_cast<int>(which.recompute), which.send_budget,
-        which.shape.microbatches, which.shape.slices, plan.step, plan.memory());
+        "{} {} {} {} {} {} {} {} {} {} {} {} {}", which.tensor, which.data, which.expert,
+        which.expert_tensor, which.context, which.micro_batch_size,
+        static_cast<int>(which.recompute), which.send_budget, shape.microbatches, shape.slices,
+        plan.step, plan.memory(),
+        shape.ranks == 1
+            ? ""
+            : fmt::format("{} {} {} {}", which.schedule, shape.ranks, shape.chunks, plan.layout));
     return !seen.insert(key).second;
   });
   return ranked;

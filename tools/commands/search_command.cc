@@ -315,6 +315,7 @@ int run_search(const Arguments& arguments) {
   check_export_paths(exports, format != "text" || output == "-");
   expect_searchable(options);
   options.predict.cost.any_update = true;  // a model's step also ends with the gradients
+  options.predict.model.tries_splits = false;
   if (output) expect_native(*output);
   options.predict = read_inputs(std::move(options.predict), {});
   // A search counts one pipeline, whose stages take the means over the replicas.

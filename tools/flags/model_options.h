@@ -37,6 +37,7 @@ struct ModelOptions {
   std::optional<double> accumulation_bytes;
   std::string reserve_memory = "0.5GiB";     ///< of a device's memory: bytes, or "5%"
   std::optional<Gradients> gradients;        ///< nullopt: the first that fits
+  bool tries_splits = true;  ///< of the layers; false where an order was found for balanced ones
   std::optional<ModelOnDevices> on_devices;  ///< resolve() of the above, set by read_inputs()
 
   bool given() const { return !model.empty(); }

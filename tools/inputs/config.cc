@@ -47,7 +47,8 @@ CostSource choose_cost_source(const PredictOptions& options) {
   const CostOptions& cost = options.cost;
   const ShapeOptions& shape = options.shape;
   if (options.model.given())
-    return ModelCosts{resolve_model(options), !cost.any_update, !options.model.gradients};
+    return ModelCosts{resolve_model(options), !cost.any_update, !options.model.gradients,
+                      options.model.tries_splits};
   if (!cost.file.empty()) return cost_file_of(cost);
   if (!shape.layout.empty()) return LayoutCosts{cost.uniform, shape.layout, shape.layer_costs};
   return UniformCosts{cost.uniform, cost.network};

@@ -12,6 +12,7 @@
 #include "sim/ir/lower_collectives.h"
 #include "sim/ir/size_limits.h"
 #include "sim/ir/validate.h"
+#include "sim/predict/choose_layers.h"
 #include "sim/predict/memory_caps.h"
 #include "sim/predict/moves.h"
 #include "sim/predict/serial_step.h"
@@ -291,7 +292,7 @@ Program lower_or_explain(const ValidSchedule& schedule, const LowerOptions& opti
 }
 
 Models load_models(const ValidSchedule& schedule, const PredictOptions& options) {
-  const Config config = make_config(options);
+  const Config config = choose_layers(schedule, make_config(options));
   Models models = find_models(schedule, config);
   print_notes(find_cost_notes(schedule, config), schedule, options);
   return models;
@@ -331,19 +332,23 @@ void note_slow_pairs(const Prediction& made, const PredictOptions& options) {
 
 /// Predicts every op of a step.
 Prediction predict_whole(ValidSchedule schedule, const LowerOptions& lowering,
-                         const PredictOptions& options) {
+                         const Config& config) {
   Program program = lower_or_explain(schedule, lowering);
-  return sim::predict(std::move(schedule), std::move(program), make_config(options));
+  return sim::predict(std::move(schedule), std::move(program), config);
+}
+
+TimedStep predict_by(const Config& config, ValidSchedule schedule, const PredictOptions& options) {
+  const LowerOptions lowering = choose_lowering(schedule, options);
+  Prediction made = predict_whole(std::move(schedule), lowering, config);
+  print_notes(made.notes, made.schedule, options);
+  note_slow_pairs(made, options);
+  return make_timed_step(std::move(made), lowering, options);
 }
 
 }  // namespace
 
 TimedStep predict(ValidSchedule schedule, const PredictOptions& options) {
-  const LowerOptions lowering = choose_lowering(schedule, options);
-  Prediction made = predict_whole(std::move(schedule), lowering, options);
-  print_notes(made.notes, made.schedule, options);
-  note_slow_pairs(made, options);
-  return make_timed_step(std::move(made), lowering, options);
+  return predict_by(make_config(options), std::move(schedule), options);
 }
 
 TimedStep predict_report(const std::string& name_or_path, const PredictOptions& options,
@@ -354,9 +359,11 @@ TimedStep predict_report(const std::string& name_or_path, const PredictOptions& 
 TimedStep predict_report(ValidSchedule schedule, const PredictOptions& options,
                          const ChooseRanks& choose_ranks) {
   const LowerOptions lowering = choose_lowering(schedule, options);
-  auto repeated = predict_repeated(std::move(schedule), make_config(options), choose_ranks);
+  const Config config = choose_layers(schedule, make_config(options));
+  auto repeated = predict_repeated(std::move(schedule), config, choose_ranks);
   auto* const made = std::get_if<Prediction>(&repeated);
-  if (made == nullptr) return predict(std::get<ValidSchedule>(std::move(repeated)), options);
+  if (made == nullptr)
+    return predict_by(config, std::get<ValidSchedule>(std::move(repeated)), options);
   print_notes(made->notes, made->schedule, options);
   note_slow_pairs(*made, options);
   TimedStep step = make_timed_step(std::move(*made), lowering, options);
@@ -366,7 +373,8 @@ TimedStep predict_report(ValidSchedule schedule, const PredictOptions& options,
 
 TimedStep complete(const TimedStep& excerpt, const PredictOptions& options) {
   const LowerOptions lowering = choose_lowering(excerpt.schedule, options);
-  return make_timed_step(predict_whole(excerpt.schedule, lowering, options), lowering, options);
+  return make_timed_step(predict_whole(excerpt.schedule, lowering, make_config(options)), lowering,
+                         options);
 }
 
 }  // namespace bubblescope::tools

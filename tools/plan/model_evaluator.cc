@@ -102,14 +102,12 @@ const ModelEvaluator::SplitChoice& ModelEvaluator::choose_splits(
     const ModelOnDevices here = planner_.on(configuration);
     const Schedule without_order =
         place_in_loop(find_schedule(configuration.schedule), configuration.shape);
-    const ModelStep unordered = compute_model_step(here, without_order);
     const std::vector<Bytes> usable_memories = here.usable_memories(configuration.shape.ranks);
     const Bytes usable = *std::max_element(usable_memories.begin(), usable_memories.end());
     const ModelOnDevices with_smallest_states =
         planner_.may_shrink_gradients() ? use_smallest_states(here) : here;
-    Bytes needed_bytes = min_bytes(unordered);
-    if (needed_bytes > usable)
-      needed_bytes = min_bytes(compute_model_step(with_smallest_states, without_order));
+    Bytes needed_bytes = min_bytes(here, without_order);
+    if (needed_bytes > usable) needed_bytes = min_bytes(with_smallest_states, without_order);
     if (needed_bytes > usable) {
       split_choice_->refused =
           too_full({}, "states and one micro-batch take", needed_bytes, usable);
@@ -175,7 +173,8 @@ Outcome ModelEvaluator::simulate_plan(const Configuration& configuration,
   config.lower = options.cost.lower;
   ModelCosts& costs = config.costs.emplace<ModelCosts>();
   costs.on = planner_.on(configuration);
-  costs.on.parallel.layers_of_stage = layers;
+  // The balanced split stands for the best of its kin, which simulate takes too.
+  if (configuration.split != LayerSplit::kBalanced) costs.on.parallel.layers_of_stage = layers;
   costs.default_update = !options.cost.any_update;
   costs.may_shrink_gradients = planner_.may_shrink_gradients();
   config.memory = options.memory;
@@ -188,7 +187,8 @@ Outcome ModelEvaluator::simulate_plan(const Configuration& configuration,
   plan.gradients = here.parallel.gradients;
   if (auto refused = refuse_memory(plan, step)) return *std::move(refused);
   plan = with_rates(summarize(configuration, step.report), here);
-  plan.layout = layout_text(layers, here.model);
+  const LayerCounts& chosen = here.parallel.layers_of_stage;
+  plan.layout = layout_text(chosen.empty() ? layers : chosen, here.model);
   plan.gradients = here.parallel.gradients;
   plan.head_room = find_fit(*step.models.placed, step.report).head_room;
   plan.no_errors = why_no_errors(here);

@@ -67,11 +67,15 @@ std::vector<std::int64_t> numbers_of(const std::vector<traces::MeasuredStep>& st
   return {numbers.begin(), numbers.end()};
 }
 
+ObservedStep observe(const traces::MeasuredStep& step) {
+  return {step.program, step.timeline, step.schedule->stages() - step.schedule->side_stages};
+}
+
 /// The steps with their replicas; empty where some steps lack a replica.
 std::vector<ReplicatedStep> join_replicas(const std::vector<traces::MeasuredStep>& steps) {
   std::map<std::int64_t, ReplicatedStep> by_number;
   for (const traces::MeasuredStep& step : steps)
-    by_number[step.number].push_back({step.program, step.timeline});
+    by_number[step.number].push_back(observe(step));
   std::vector<ReplicatedStep> replicated;
   for (auto& [_, replicas] : by_number) replicated.push_back(std::move(replicas));
   for (const ReplicatedStep& step : replicated)
@@ -154,7 +158,7 @@ traces::Iterations compare_steps(const ReadSteps& read, const std::vector<Bubble
     const BubbleReport& report = reports[observed.size()];
     iterations.rows.push_back({step.label, report.makespan, report.bubble->ratio,
                                replay_error(step.program, step.timeline)});
-    observed.push_back({step.program, step.timeline});
+    observed.push_back(observe(step));
   }
   if (is_broken(read.steps.front()) || !find_obstacle(read.steps.front()).empty())
     return iterations;

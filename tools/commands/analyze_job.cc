@@ -2,6 +2,7 @@
 #include "tools/commands/analyze_job.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -15,6 +16,7 @@
 #include "sim/analysis/pauses.h"
 #include "sim/analysis/replay.h"
 #include "sim/analysis/serving.h"
+#include "sim/ir/lower_collectives.h"
 #include "sim/ir/op_kinds.h"
 #include "tools/commands/recognize_schedule.h"
 #include "tools/commands/trace_paths.h"
@@ -74,8 +76,7 @@ ObservedStep observe(const traces::MeasuredStep& step) {
 /// The steps with their replicas; empty where some steps lack a replica.
 std::vector<ReplicatedStep> join_replicas(const std::vector<traces::MeasuredStep>& steps) {
   std::map<std::int64_t, ReplicatedStep> by_number;
-  for (const traces::MeasuredStep& step : steps)
-    by_number[step.number].push_back(observe(step));
+  for (const traces::MeasuredStep& step : steps) by_number[step.number].push_back(observe(step));
   std::vector<ReplicatedStep> replicated;
   for (auto& [_, replicas] : by_number) replicated.push_back(std::move(replicas));
   for (const ReplicatedStep& step : replicated)
@@ -180,6 +181,26 @@ traces::Iterations compare_steps(const ReadSteps& read, const std::vector<Bubble
   return iterations;
 }
 
+/// The flags that add what the step does besides forwards and backwards; empty where it does not.
+std::string list_flags_of(const traces::MeasuredStep& step) {
+  std::vector<std::string> flags;
+  if (has_kind(*step.schedule, OpKind::kRecompute)) flags.emplace_back("--recompute");
+  if (posts_collectives(*step.schedule)) flags.emplace_back("--fsdp");
+  const UpdateOptions& update = step.facts.made.lower.update;
+  if (update.reduction != GradReduction::kNone)
+    flags.push_back(fmt::format("--grad-reduction {}", name_of(kGradReductions, update.reduction)));
+  if (update.optimizer != OptimizerMode::kNone)
+    flags.push_back(fmt::format("--optimizer {}", name_of(kOptimizerModes, update.optimizer)));
+  return fmt::format("{}", fmt::join(flags, ", "));
+}
+
+/// Gives the time of recomputations to the part of a forward that the stage recomputes.
+void name_recomputed_parts(std::vector<StageEntry>& stages, const Schedule& schedule) {
+  for (std::size_t stage = 0; stage < stages.size(); ++stage)
+    if (schedule.recompute(static_cast<std::int32_t>(stage)) == Recompute::kSelective)
+      stages[stage].selective_recompute = std::exchange(stages[stage].recompute, {});
+}
+
 /// Fits costs if anything asks for them.
 std::optional<JobCosts> fit_costs_of(const ReadSteps& read, const JobOptions& options) {
   if (!options.fits_costs && options.tries.schedules.empty()) return {};
@@ -195,10 +216,16 @@ std::optional<JobCosts> fit_costs_of(const ReadSteps& read, const JobOptions& op
   const std::int32_t stages = read.steps.front().schedule->stages_per_pipeline();
   JobCosts costs = fit_job_costs(replicated, numbers_of(read.steps), read.whole_steps,
                                  {stages, options.split_backward, options.per_microbatch});
-  if (has_kind(*read.steps.front().schedule, OpKind::kRecompute))
-    costs.notes.push_back(
-        "the step recomputes activations: other schedules do that with these costs only where "
-        "--recompute is given to 'simulate', and here not at all");
+  const Schedule& schedule = *read.steps.front().schedule;
+  name_recomputed_parts(costs.fitted.table.stages, schedule);
+  for (std::vector<StageEntry>& of_replica : costs.fitted.table.replicas)
+    name_recomputed_parts(of_replica, schedule);
+  if (options.fits_costs)
+    if (std::string flags = list_flags_of(read.steps.front()); !flags.empty())
+      costs.notes.push_back(
+          "the step does more than forwards and backwards, and so does another "
+          "schedule with these costs only if 'simulate' is given " +
+          flags);
   return costs;
 }
 
@@ -214,7 +241,8 @@ Analysis try_other_schedules(Analysis analysis, const TryOptions& options) {
   if (options.schedules.empty()) return analysis;
   CostTable table = analysis.costs->fitted.table;
   table.file = "the fitted costs";
-  TriedSchedules tried = try_schedules(analysis.shown.schedule, table, options);
+  TriedSchedules tried =
+      try_schedules(analysis.shown.schedule, analysis.shown.made.lower, table, options);
   const double predicted = tried.tries.rows.front().step.mean;
   tried.tries.fit_error = predicted / analysis.costs->measured_step - 1;
   if (std::abs(tried.tries.fit_error) > kMaxFitError)

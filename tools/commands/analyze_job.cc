@@ -22,6 +22,7 @@
 #include "tools/commands/trace_paths.h"
 #include "traces/measured/assemble_steps.h"
 #include "traces/measured/exposed_collectives.h"
+#include "traces/measured/missing_ranks.h"
 #include "traces/measured/trust.h"
 
 namespace bubblescope::tools {
@@ -49,11 +50,13 @@ ReadSteps separate_incomplete_steps(ReadSteps read) {
   } else {
     read.notes.push_back("this step did not complete: " + why +
                          "; instructions that never started are at its end, with no length");
+    read.faults.push_back(read.notes.back());
   }
   return read;
 }
 
 void name_steps(std::vector<traces::MeasuredStep>& steps) {
+  if (!steps.front().missing_ranks.empty()) return;
   const std::optional<std::string> name = recognize_schedule(steps.front().schedule);
   for (traces::MeasuredStep& step : steps) {
     const bool unnamed = step.schedule->name == step.timeline.source;
@@ -143,6 +146,8 @@ BubbleReport report_step(const traces::MeasuredStep& step,
           ? *step.facts.memory
           : make_uniform_memory(step.schedule->shape, memory.value_or(UniformMemory{}));
   BubbleReport report = analyze(step.schedule, step.program, step.timeline, model);
+  for (const std::int32_t rank : step.missing_ranks)
+    report.ranks[static_cast<std::size_t>(rank)].is_recorded = false;
   report.parts = step.facts.parts;
   report.links = step.facts.links;
   const std::vector<Nanos> arrivals = find_arrivals(step);
@@ -161,7 +166,8 @@ traces::Iterations compare_steps(const ReadSteps& read, const std::vector<Bubble
                                replay_error(step.program, step.timeline)});
     observed.push_back(observe(step));
   }
-  if (is_broken(read.steps.front()) || !find_obstacle(read.steps.front()).empty())
+  const traces::MeasuredStep& first = read.steps.front();
+  if (is_broken(first) || !first.missing_ranks.empty() || !find_obstacle(first).empty())
     return iterations;
   iterations.stragglers = find_stragglers(observed);
   const std::vector<ReplicatedStep> replicated = join_replicas(read.steps);
@@ -204,6 +210,7 @@ void name_recomputed_parts(std::vector<StageEntry>& stages, const Schedule& sche
 /// Fits costs if anything asks for them.
 std::optional<JobCosts> fit_costs_of(const ReadSteps& read, const JobOptions& options) {
   if (!options.fits_costs && options.tries.schedules.empty()) return {};
+  if (!read.steps.front().missing_ranks.empty()) return {};  // such steps are not trusted
   const std::vector<ReplicatedStep> replicated =
       is_broken(read.steps.front()) ? std::vector<ReplicatedStep>{} : join_replicas(read.steps);
   if (replicated.empty())
@@ -301,6 +308,8 @@ Analysis analyze_steps(ReadSteps read, const std::optional<UniformMemory>& memor
   analysis.shown.report = mean;
   analysis.shown.program = std::move(median.program);
   analysis.shown.timeline = std::move(median.timeline);
+  if (!median.missing_ranks.empty())
+    analysis.shown.timeline.breakdown = traces::describe_stand_ins(median.missing_ranks);
   if (!analysis.is_trusted()) return remove_conclusions(std::move(analysis));
   analysis.costs = std::move(costs);
   if (options.per_microbatch)

@@ -100,6 +100,7 @@ ObservedTrace read_timeline_csv(const TraceInput& input) {
   ObservedTrace trace;
   trace.source = "csv";
   std::set<std::string_view> left_out;
+  std::map<std::int32_t, std::int32_t> recorder_of_rank;
   std::string_view rest = input.text;
   for (std::size_t line = 1; !rest.empty(); ++line) {
     const std::string_view text = rest.substr(0, rest.find('\n'));
@@ -114,11 +115,12 @@ ObservedTrace read_timeline_csv(const TraceInput& input) {
     if (!named || !named->has_stage || !named->has_microbatch)
       row.refuse(2, "must be an op, such as 0F0");
     const auto rank = static_cast<std::int32_t>(row.number(0, 0, kMaxRank));
-    while (trace.recorders.size() <= static_cast<std::size_t>(rank))
-      trace.recorders.push_back({input.path, static_cast<std::int32_t>(trace.recorders.size())});
     ObservedOp observed;
     observed.op = named->op;
-    observed.recorder = rank;
+    const auto [recorder, is_new] =
+        recorder_of_rank.emplace(rank, static_cast<std::int32_t>(trace.recorders.size()));
+    if (is_new) trace.recorders.push_back({input.path, rank});
+    observed.recorder = recorder->second;
     observed.start = row.number(6, -kMaxNanos, kMaxNanos);
     observed.end = row.number(7, observed.start, kMaxNanos);
     if (shows_work(row, observed.op)) trace.ops.push_back(observed);

@@ -1,5 +1,5 @@
-// What a measured schedule does besides its forwards and backwards, so that another schedule can be
-// predicted with the same work.
+// The work of a measured schedule besides its forwards and backwards, so that another schedule can
+// be predicted with all of it.
 #pragma once
 
 #include "sim/ir/lower.h"

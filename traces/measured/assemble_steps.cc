@@ -15,6 +15,7 @@
 #include "sim/ir/error.h"
 #include "traces/measured/align_clocks.h"
 #include "traces/measured/complete_ops.h"
+#include "traces/measured/empty_ops.h"
 #include "traces/measured/group_steps.h"
 #include "traces/measured/missing_neighbours.h"
 #include "traces/measured/missing_ranks.h"
@@ -296,6 +297,9 @@ void assemble_ops(ObservedTrace& trace, std::optional<std::string> missing_ranks
   if (assigns_ranks)
     if (std::optional<std::string> missing = describe_missing_neighbours(built))
       trace.doubts.push_back(*std::move(missing));
+  if (trace.source != "csv")  // which is what was simulated
+    if (std::optional<std::string> empty = describe_empty_op(built))
+      trace.doubts.push_back(*std::move(empty));
   report_corrections(corrections, trace);
 }
 

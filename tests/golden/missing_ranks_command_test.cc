@@ -116,6 +116,7 @@ TEST_F(MissingRanksCommand, CsvKeepsTheNumbersOfTheOthers) {
   const Json all = Json::parse(run_command("analyze " + path("all.csv") + " --format json").output);
   const std::string csv = traces::read_file(path("all.csv"));
   for (std::size_t missing = 0; missing < 3; ++missing) {
+    SCOPED_TRACE(missing);
     std::string some;
     for (std::size_t at = 0; at < csv.size();) {
       const std::string row = csv.substr(at, csv.find('\n', at) + 1 - at);
@@ -124,6 +125,9 @@ TEST_F(MissingRanksCommand, CsvKeepsTheNumbersOfTheOthers) {
     }
     traces::write_file(path("some.csv"), some);
     expect_own_numbers(path("some.csv"), missing, all);
+    // What is written of such a step does not show the rank either.
+    run_command("analyze " + path("some.csv") + " --timeline " + path("again.csv"));
+    expect_own_numbers(path("again.csv"), missing, all);
   }
 }
 

@@ -3,7 +3,9 @@
 // Every measured step is replayed with one cause removed: some ops get other durations, all others
 // keep theirs. The step ends with the slowest of its data-parallel replicas, and replicas wait for
 // each other in the collectives around the ops where these are known (sim/analysis/
-// coupled_replay.h). Where work can only be moved to other ops, the total stays the same:
+// coupled_replay.h). All causes but gaps are sought in steps whose pauses within ops are shortened,
+// so that no pause is an unequal stage as well. Causes may still overlap: removing two at once then
+// saves less than the sum. Where work can only be moved to other ops, the total stays the same:
 //   worker            A worker is slower than its stage in other replicas. Its ops speed up by the
 //                     ratio of the medians. With one replica, a slow rank cannot be told from a
 //                     large stage.
@@ -65,6 +67,7 @@ struct Cause {
 struct CauseReport {
   Nanos replayed = 0;         ///< mean time of the replayed steps, the baseline of `saves`
   std::vector<Cause> causes;  ///< sorted by `saves`, the largest first
+  Nanos saved_together = 0;   ///< time saved in the mean step if all causes are removed at once
   /// False if the trace does not show how long messages travel, so that no cause can be identified.
   bool is_known = true;
 };

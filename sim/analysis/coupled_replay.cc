@@ -35,15 +35,21 @@ std::vector<Durations> as_measured(const ReplicatedStep& step) {
   return durations;
 }
 
+std::vector<Durations> mend_durations(const ReplicatedStep& step, std::span<const Mend> mends) {
+  std::vector<Durations> durations = as_measured(step);
+  for (const Mend& mend : mends) mend(step, durations);
+  return durations;
+}
+
 CoupledSteps::CoupledSteps(std::span<const ReplicatedStep> steps,
                            std::span<const std::vector<OuterWork>> works)
     : steps_(steps), programs_(make_job_programs(steps, works, collect_names(works))) {}
 
-std::vector<double> CoupledSteps::replay(Waiting waiting, const Mend& mend) const {
+std::vector<double> CoupledSteps::replay(Waiting waiting, std::span<const Mend> mends) const {
   std::vector<double> times;
   for (std::size_t at = 0; at < steps_.size(); ++at) {
     const JobProgram& job = programs_[at];
-    const Durations mended = with_mended(job, mend(steps_[at]), waiting);
+    const Durations mended = with_mended(job, mend_durations(steps_[at], mends), waiting);
     times.push_back(static_cast<double>(compute_makespan(simulate(job.program, mended))));
   }
   return times;

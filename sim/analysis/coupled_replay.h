@@ -23,8 +23,11 @@ enum class Waiting : std::uint8_t { kKept, kDropped };
 /// The measured durations of every replica.
 std::vector<Durations> as_measured(const ReplicatedStep& step);
 
-/// Returns the durations of every replica of a step, with something changed.
-using Mend = std::function<std::vector<Durations>(const ReplicatedStep& step)>;
+/// Changes the durations of every replica of a step. Mends can be applied one after the other.
+using Mend = std::function<void(const ReplicatedStep& step, std::vector<Durations>& durations)>;
+
+/// The measured durations of every replica, mended in this order.
+std::vector<Durations> mend_durations(const ReplicatedStep& step, std::span<const Mend> mends);
 
 /// All replicas of every step. Refers to the steps.
 class CoupledSteps {
@@ -35,8 +38,9 @@ class CoupledSteps {
 
   std::span<const ReplicatedStep> steps() const { return steps_; }
 
-  /// The time of every step when its replicas are replayed with mended durations.
-  std::vector<double> replay(Waiting waiting, const Mend& mend) const;
+  /// The time of every step when its replicas are replayed with their measured durations, which are
+  /// mended in this order.
+  std::vector<double> replay(Waiting waiting, std::span<const Mend> mends) const;
 
  private:
   std::span<const ReplicatedStep> steps_;

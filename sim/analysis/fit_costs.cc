@@ -71,6 +71,35 @@ std::vector<StageEntry> make_entries(const std::vector<StageMeans>& means) {
   return entries;
 }
 
+/// Sets the mean times of what stages do once per update, and of the norm over all ranks.
+void fit_updates(std::span<const ReplicatedStep> steps, CostTable& table) {
+  std::vector<std::map<OpKind, Mean>> of_stage(table.stages.size());
+  Mean norm;
+  for (const ReplicatedStep& replicas : steps)
+    for (const ObservedStep& step : replicas)
+      for (InstructionId id = 0; id < step.program.size(); ++id) {
+        const Instruction& one = step.program.instructions[id];
+        if (one.role != Role::kWork) continue;
+        const auto time = static_cast<double>(step.duration_of(id));
+        const std::size_t stage = static_cast<std::size_t>(one.op.stage) % of_stage.size();
+        if (one.op.kind == OpKind::kNorm)
+          norm.add(time);
+        else if (one.op.kind >= OpKind::kUnshard)
+          of_stage[stage][one.op.kind].add(time);
+      }
+  table.norm = norm.value().value_or(0);
+  const auto set = [&](std::vector<StageEntry>& stages) {
+    for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+      std::map<OpKind, Mean>& means = of_stage[stage];
+      stages[stage].update.optimizer = means[OpKind::kOptimizer].value().value_or(0);
+      stages[stage].update.reduce_grad = means[OpKind::kReduceGrad].value().value_or(0);
+      stages[stage].update.unshard = means[OpKind::kUnshard].value().value_or(0);
+    }
+  };
+  set(table.stages);
+  for (std::vector<StageEntry>& stages : table.replicas) set(stages);
+}
+
 /// The backward's time per forward; 0 if there is no backward.
 double backward_ratio(const StageEntry& stage) {
   return static_cast<double>(stage.backward.value_or(0)) /
@@ -79,7 +108,7 @@ double backward_ratio(const StageEntry& stage) {
 
 /// Whether the first stage computes no input gradient, because nothing before it needs one: then
 /// its backward is nearer to the others' weight gradients than to their backwards.
-bool first_lacks_input_grad(const std::vector<StageEntry>& stages, double input_part) {
+bool first_lacks_input_grad(std::span<const StageEntry> stages, double input_part) {
   std::vector<double> others;
   for (std::size_t stage = 1; stage < stages.size(); ++stage)
     others.push_back(backward_ratio(stages[stage]));
@@ -90,7 +119,7 @@ bool first_lacks_input_grad(const std::vector<StageEntry>& stages, double input_
 }
 
 /// The input gradient's mean fraction of a backward over the stages that split it.
-std::optional<double> measured_split(const std::vector<StageEntry>& stages) {
+std::optional<double> measured_split(std::span<const StageEntry> stages) {
   double input = 0;
   double both = 0;
   for (std::size_t stage = stages.size() > 1 ? 1 : 0; stage < stages.size(); ++stage) {
@@ -103,7 +132,7 @@ std::optional<double> measured_split(const std::vector<StageEntry>& stages) {
 }
 
 /// Splits the backwards of stages that were seen whole only. Returns whether any was split.
-bool split_backwards(std::vector<StageEntry>& stages, double input_part) {
+bool split_backwards(std::span<StageEntry> stages, double input_part) {
   const bool first_has_none = first_lacks_input_grad(stages, input_part);
   bool any = false;
   for (std::size_t stage = 0; stage < stages.size(); ++stage) {
@@ -152,19 +181,23 @@ bool have_heavier_ends(const std::vector<StageEntry>& stages) {
   return any;
 }
 
-/// Splits backwards where that is needed or asked for, in all replicas alike.
-void split_table(FittedCosts& fitted, const FitOptions& options) {
+/// Splits backwards where that is needed or asked for, in all replicas alike. Shards of the output
+/// layer, which follow the chain of stages, are left as measured.
+void split_table(FittedCosts& fitted, const FitOptions& options, std::size_t chain) {
   CostTable& table = fitted.table;
-  const std::optional<double> measured = measured_split(table.stages);
+  const auto chain_of = [chain](std::vector<StageEntry>& stages) {
+    return std::span(stages).first(chain);
+  };
+  const std::optional<double> measured = measured_split(chain_of(table.stages));
   const std::optional<double> part = measured ? measured : options.split_backward;
   if (!part) return;
   if (measured && options.split_backward)
     fitted.notes.push_back(
         "the steps have split backwards: their measured halves count, also for stages that never "
         "split theirs");
-  const bool first_has_none = first_lacks_input_grad(table.stages, *part);
-  const bool any = split_backwards(table.stages, *part);
-  for (std::vector<StageEntry>& stages : table.replicas) split_backwards(stages, *part);
+  const bool first_has_none = first_lacks_input_grad(chain_of(table.stages), *part);
+  const bool any = split_backwards(chain_of(table.stages), *part);
+  for (std::vector<StageEntry>& stages : table.replicas) split_backwards(chain_of(stages), *part);
   if (any && first_has_none && !measured)
     fitted.notes.push_back(
         "the backward of stage 0 is as short as a weight gradient: it counts as one, without an "
@@ -210,7 +243,11 @@ FittedCosts fit_costs(std::span<const ReplicatedStep> steps, const FitOptions& o
   const std::size_t replicas = steps.front().size();
   for (std::size_t replica = 0; replicas > 1 && replica < replicas; ++replica)
     table.replicas.push_back(entries(replica));
-  split_table(fitted, options);
+  const auto chain =
+      static_cast<std::size_t>(std::min(options.stages, steps.front().front().chain));
+  const bool has_shards = chain < table.stages.size();
+  split_table(fitted, options, chain);
+  fit_updates(steps, table);
   table.noise = noise.noise;
   if (options.per_microbatch) {
     MicrobatchCosts costs = fit_microbatches(steps, table.stages);
@@ -220,7 +257,7 @@ FittedCosts fit_costs(std::span<const ReplicatedStep> steps, const FitOptions& o
   if (!table.noise->is_random()) table.noise.reset();
   if (std::vector<Nanos> times = message_times(steps); !times.empty())
     table.message.latency = quantile(std::move(times), 50);
-  table.divisible = !options.per_microbatch;
+  table.divisible = !options.per_microbatch && !has_shards;
   table.heavier_ends = table.divisible && have_heavier_ends(table.stages);
   return fitted;
 }

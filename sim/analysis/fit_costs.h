@@ -2,8 +2,10 @@
 //
 //   stages     the mean time per stage and kind over all replicas, without stragglers
 //   replicas   the same for each data-parallel replica, where there are several
+//              and what stages do once per update: gather, reduce, update
 //   message    the median time of the messages that did not wait for their receiver
 //   noise      how steps differ: fit_noise.h
+// Shards of the output layer are entries behind those of the stages.
 // If the speed of the steps has changed for good, only the steps after the last change count.
 #pragma once
 

@@ -157,12 +157,14 @@ std::vector<double> find_excess(std::span<const OpSample> samples) {
   for (const OpSample& sample : samples) {
     const double ratio = sample.time / std::max(1.0, usual.at(place_of(sample)));
     excess.push_back(std::log(std::max(ratio, 1e-9)));
-    of_length[length_of(sample)].push_back(excess.back());
+    // Ops that take no time say nothing of the micro-batch.
+    if (sample.time > 0) of_length[length_of(sample)].push_back(excess.back());
   }
   std::map<Key, double> lengths;
   for (auto& [key, values] : of_length) lengths[key] = quantile(std::move(values), 50);
   for (std::size_t at = 0; at < samples.size(); ++at)
-    excess[at] -= lengths.at(length_of(samples[at]));
+    if (const auto length = lengths.find(length_of(samples[at])); length != lengths.end())
+      excess[at] -= length->second;
   return excess;
 }
 

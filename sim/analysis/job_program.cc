@@ -203,7 +203,7 @@ class JobBuilder {
           awaited.insert(awaited.end(), gate->second.begin(), gate->second.end());
         add(one, awaited, step_[at].duration_of(id),
             {static_cast<std::int32_t>(at), one.rank, static_cast<std::uint32_t>(one.op.kind),
-             waits[id]});
+             waits[id], step_[at].is_beside(one.op)});
       }
     }
   }

@@ -47,6 +47,7 @@ struct InstructionOwner {
   std::int32_t rank = 0;            ///< of a message, its sender
   std::uint32_t kind = 0;           ///< an OpKind, or kOpKinds plus the index of a work's name
   bool waits_for_receiver = false;  ///< sim/analysis/waiting_messages.h
+  bool is_beside = false;           ///< whether it is an op beside the chain of stages
 };
 
 struct JobProgram {

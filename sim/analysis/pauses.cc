@@ -65,14 +65,14 @@ void for_each_gap(const ObservedStep& step, Visit visit) {
 
 }  // namespace
 
-std::vector<Durations> with_gaps(const ReplicatedStep& step, Gaps gaps) {
-  std::vector<Durations> durations = as_measured(step);
-  for (std::size_t replica = 0; replica < step.size(); ++replica)
-    for_each_gap(step[replica], [&](InstructionId id, const Instruction&, Nanos gap, bool pause) {
-      const bool kept = gaps == Gaps::kAll || pause == (gaps == Gaps::kOnlyPauses);
-      if (kept) durations[replica][id] += gap;
-    });
-  return durations;
+Mend with_gaps(Gaps gaps) {
+  return [gaps](const ReplicatedStep& step, std::vector<Durations>& durations) {
+    for (std::size_t replica = 0; replica < step.size(); ++replica)
+      for_each_gap(step[replica], [&](InstructionId id, const Instruction&, Nanos gap, bool pause) {
+        const bool kept = gaps == Gaps::kAll || pause == (gaps == Gaps::kOnlyPauses);
+        if (kept) durations[replica][id] += gap;
+      });
+  };
 }
 
 std::vector<Nanos> sum_launch_gaps(std::span<const ReplicatedStep> steps) {

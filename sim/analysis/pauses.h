@@ -18,8 +18,8 @@ namespace bubblescope::inline sim {
 /// The gaps that are kept; if all are, ops end when they did.
 enum class Gaps : std::uint8_t { kAll, kOnlyPauses, kOnlyLaunches };
 
-/// The measured durations, with each op's gap added to its own time.
-std::vector<Durations> with_gaps(const ReplicatedStep& step, Gaps gaps);
+/// Adds each op's gap to its own time.
+Mend with_gaps(Gaps gaps);
 
 /// The gaps that are no pauses: their total on each rank, over all steps.
 std::vector<Nanos> sum_launch_gaps(std::span<const ReplicatedStep> steps);

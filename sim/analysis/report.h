@@ -48,6 +48,7 @@ struct WeightReport {
 };
 
 struct RankReport {
+  bool is_recorded = true;  ///< false if its trace is missing: then nothing else is known of it
   Nanos busy = 0;
   Nanos idle = 0;  ///< busy + idle = makespan, on every rank
   Nanos first_start = 0;

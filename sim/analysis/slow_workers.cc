@@ -45,15 +45,14 @@ std::vector<Cause> Workers::slow() const {
   return causes;
 }
 
-std::vector<Durations> Workers::mend(const ReplicatedStep& step, const Cause& worker) const {
-  std::vector<Durations> durations = as_measured(step);
+void Workers::mend(const ReplicatedStep& step, const Cause& worker,
+                   std::vector<Durations>& durations) const {
   const auto replica = static_cast<std::size_t>(worker.replica);
   step[replica].for_each_compute([&](InstructionId id, const Instruction& one) {
     if (one.rank == worker.rank)
       durations[replica][id] =
           std::llround(static_cast<double>(durations[replica][id]) / factor(replica, one.op));
   });
-  return durations;
 }
 
 /// The median of one replica relative to the median of all others; 1 if there is nothing to

@@ -21,8 +21,9 @@ class Workers {
   /// The workers that are more than 2 % slower, the slowest first, at most three.
   std::vector<Cause> slow() const;
 
-  /// The durations of a step in which this worker is as fast as the others.
-  std::vector<Durations> mend(const ReplicatedStep& step, const Cause& worker) const;
+  /// Makes this worker as fast as the others.
+  void mend(const ReplicatedStep& step, const Cause& worker,
+            std::vector<Durations>& durations) const;
 
  private:
   using StageKind = std::pair<std::int32_t, OpKind>;

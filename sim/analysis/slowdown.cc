@@ -20,10 +20,15 @@ double ratio(double part, double whole) { return whole == 0 ? 1 : part / whole; 
 struct JobSteps {
   std::vector<JobProgram> programs;
   std::vector<std::optional<Nanos>>
-      fixed;                       ///< [InstructionOwner::kind]; empty where the kind is missing
-  std::vector<bool> communicates;  ///< [InstructionOwner::kind]
-  std::vector<std::string> names;  ///< of works
+      fixed;  ///< [InstructionOwner::kind]; empty where the kind is missing
+  std::array<std::optional<Nanos>, kOpKinds> fixed_beside;  ///< the same of ops beside the chain
+  std::vector<bool> communicates;                           ///< [InstructionOwner::kind]
+  std::vector<std::string> names;                           ///< of works
   bool has_works = false;
+
+  const std::optional<Nanos>& fixed_of(const InstructionOwner& part) const {
+    return part.is_beside ? fixed_beside[part.kind] : fixed[part.kind];
+  }
 };
 
 /// The kinds whose fixed duration is a median, because it includes waiting now and then.
@@ -40,26 +45,32 @@ std::vector<bool> find_communicating(std::span<const std::vector<OuterWork>> wor
   return communicates;
 }
 
+/// The duration of fixed parts of a kind; empty if there are none.
+std::optional<Nanos> find_fixed(const std::vector<Nanos>& of_kind, bool communicates) {
+  if (of_kind.empty()) return {};
+  if (communicates) return quantile(of_kind, 50);
+  const double sum = std::accumulate(of_kind.begin(), of_kind.end(), 0.0);
+  return std::llround(sum / static_cast<double>(of_kind.size()));
+}
+
 JobSteps make_job_steps(std::span<const ReplicatedStep> steps,
                         std::span<const std::vector<OuterWork>> works) {
   JobSteps job;
   job.names = collect_names(works);
   job.programs = make_job_programs(steps, works, job.names);
   std::vector<std::vector<Nanos>> durations(kOpKinds + job.names.size());
+  std::vector<std::vector<Nanos>> beside(kOpKinds);
   for (const JobProgram& one : job.programs)
     for (std::size_t id = 0; id < one.parts.size(); ++id) {
-      durations[one.parts[id].kind].push_back(one.durations[id]);
-      job.has_works = job.has_works || one.parts[id].kind >= kOpKinds;
+      const InstructionOwner& part = one.parts[id];
+      (part.is_beside ? beside : durations)[part.kind].push_back(one.durations[id]);
+      job.has_works = job.has_works || part.kind >= kOpKinds;
     }
   job.communicates = find_communicating(works, job.names);
-  for (std::size_t kind = 0; kind < durations.size(); ++kind) {
-    std::optional<Nanos>& fixed = job.fixed.emplace_back();
-    const std::vector<Nanos>& of_kind = durations[kind];
-    if (of_kind.empty()) continue;
-    const double sum = std::accumulate(of_kind.begin(), of_kind.end(), 0.0);
-    fixed = job.communicates[kind] ? quantile(of_kind, 50)
-                                   : std::llround(sum / static_cast<double>(of_kind.size()));
-  }
+  for (std::size_t kind = 0; kind < durations.size(); ++kind)
+    job.fixed.push_back(find_fixed(durations[kind], job.communicates[kind]));
+  for (std::size_t kind = 0; kind < beside.size(); ++kind)
+    job.fixed_beside[kind] = find_fixed(beside[kind], job.communicates[kind]);
   return job;
 }
 
@@ -80,7 +91,7 @@ std::vector<double> replay_changed(const JobSteps& job, DurationOf duration_of) 
 template <class IsFixed>
 std::vector<double> replay_fixed(const JobSteps& job, IsFixed is_fixed) {
   return replay_changed(job, [&](const InstructionOwner& part, Nanos measured) {
-    return is_fixed(part) ? *job.fixed[part.kind] : measured;
+    return is_fixed(part) ? *job.fixed_of(part) : measured;
   });
 }
 

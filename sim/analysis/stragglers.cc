@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "sim/ir/quantile.h"
@@ -30,6 +31,7 @@ class StageTimes {
         const StageKind place{instruction.op.stage, instruction.op.kind};
         times_[place].push_back(step.duration_of(id));
         ranks_[place] = instruction.rank;
+        if (step.is_beside(instruction.op)) beside_.insert(place);
       });
     for (auto& [place, times] : times_) medians_[place] = median_of(std::move(times));
   }
@@ -39,7 +41,8 @@ class StageTimes {
   std::vector<StageSpeed> speeds() const {
     std::vector<StageSpeed> speeds;
     for (const auto& [place, median] : medians_)
-      speeds.push_back({place.first, ranks_.at(place), place.second, median, others(place)});
+      if (!beside_.contains(place))
+        speeds.push_back({place.first, ranks_.at(place), place.second, median, others(place)});
     return speeds;
   }
 
@@ -48,13 +51,15 @@ class StageTimes {
   Nanos others(const StageKind& place) const {
     std::vector<Nanos> medians;
     for (const auto& [other, median] : medians_)
-      if (other.second == place.second && other.first != place.first) medians.push_back(median);
+      if (other.second == place.second && other.first != place.first && !beside_.contains(other))
+        medians.push_back(median);
     return medians.empty() ? medians_.at(place) : median_of(std::move(medians));
   }
 
   std::map<StageKind, std::vector<Nanos>> times_;
   std::map<StageKind, Nanos> medians_;
   std::map<StageKind, std::int32_t> ranks_;
+  std::set<StageKind> beside_;  ///< those of stages beside the chain
 };
 
 std::vector<Outlier> find_outliers(std::span<const ObservedStep> steps, const StageTimes& times) {

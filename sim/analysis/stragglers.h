@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -16,7 +17,11 @@ namespace bubblescope::inline sim {
 struct ObservedStep {
   const Program& program;
   const Timeline& timeline;
+  /// The number of stages in the chain; those behind are shards of the output layer
+  /// (Schedule::side_stages), which are compared with no stage.
+  std::int32_t chain = std::numeric_limits<std::int32_t>::max();
 
+  bool is_beside(const Op& op) const { return op.stage >= chain; }
   Nanos duration_of(InstructionId id) const { return timeline.end[id] - timeline.start[id]; }
 
   /// Calls visit(id, instruction) for every compute op, in the Program's order.

@@ -122,5 +122,79 @@ TEST(Causes, SequenceLengthsShowInForwardsAndBackwards) {
   EXPECT_EQ(find(find_causes(others), CauseKind::kSequenceLengths), nullptr);
 }
 
+// The forward of micro-batch 3 on stage 2 takes 110 instead of 10, in one replica of one step.
+TEST(Causes, APauseIsNoUnequalStage) {
+  const auto pause = [](const Op& op) {
+    return op.kind == OpKind::kForward && op.stage == 2 && op.microbatch == 3 ? 11.0 : 1.0;
+  };
+  const RecordedStep step = recorded(pause);
+  const std::vector<ReplicatedStep> steps{{observe(step)}};
+  const CauseReport report = find_causes(steps);
+  const Cause* found = find(report, CauseKind::kPause);
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(report.causes.size(), 1u);
+  EXPECT_EQ(report.replayed - found->saves, 330);
+  EXPECT_EQ(report.saved_together, found->saves);
+}
+
+// Stage 3 has twice the work besides: what balancing saves does not depend on the pause.
+TEST(Causes, UnequalStagesSaveTheSameWithAPause) {
+  const auto large = [](const Op& op) { return op.stage == 3 ? 2.0 : 1.0; };
+  const auto both = [&](const Op& op) {
+    const bool pauses = op.kind == OpKind::kForward && op.stage == 3 && op.microbatch == 3;
+    return large(op) + (pauses ? 10.0 : 0.0);
+  };
+  const RecordedStep step = recorded(large);
+  const RecordedStep paused = recorded(both);
+  const std::vector<ReplicatedStep> steps{{observe(step)}};
+  const std::vector<ReplicatedStep> paused_steps{{observe(paused)}};
+  const CauseReport report = find_causes(paused_steps);
+  const Cause* const alone = find(report, CauseKind::kStage);
+  ASSERT_NE(alone, nullptr);
+  EXPECT_EQ(alone->saves, find(find_causes(steps), CauseKind::kStage)->saves);
+  ASSERT_NE(find(report, CauseKind::kPause), nullptr);
+  EXPECT_EQ(report.saved_together, alone->saves + find(report, CauseKind::kPause)->saves);
+}
+
+// Stage 3 is slow in one replica: it is the worker's time, and balancing stages saves part of it as
+// well. Both together save no more than the worker alone.
+TEST(Causes, ThatOverlapSaveLessTogether) {
+  const RecordedStep step = recorded(even);
+  const RecordedStep late = recorded([](const Op& op) { return op.stage == 3 ? 2.0 : 1.0; });
+  const std::vector<ReplicatedStep> steps{{observe(step), observe(late)}};
+  const CauseReport report = find_causes(steps);
+  const Cause* const worker = find(report, CauseKind::kWorker);
+  const Cause* const stage = find(report, CauseKind::kStage);
+  ASSERT_NE(worker, nullptr);
+  ASSERT_NE(stage, nullptr);
+  EXPECT_EQ(report.saved_together, worker->saves);
+  EXPECT_LT(report.saved_together, worker->saves + stage->saves);
+}
+
+// Stages from 4 on are shards of the output layer, which take a tenth of the time of a stage.
+TEST(Causes, ShardsOfTheOutputLayerAreNoStages) {
+  const auto shards = [](const Op& op) { return op.stage >= 4 ? 0.1 : 1.0; };
+  UniformCost cost;
+  cost.forward = 1000;
+  cost.backward = 2000;
+  RecordedStep step =
+      record_step("interleaved", {.ranks = 4, .chunks = 2, .microbatches = 8}, cost);
+  std::vector<Nanos> durations = collect_durations(step.timeline);
+  for (InstructionId id = 0; id < step.program.size(); ++id)
+    durations[id] = static_cast<Nanos>(static_cast<double>(durations[id]) *
+                                       shards(step.program.instructions[id].op));
+  step.timeline = simulate(step.program, durations);
+  const std::vector<ReplicatedStep> steps{{{step.program, step.timeline, 4}}};
+  EXPECT_EQ(find(find_causes(steps), CauseKind::kStage), nullptr);
+  const std::vector<ReplicatedStep> as_stages{{observe(step)}};
+  EXPECT_NE(find(find_causes(as_stages), CauseKind::kStage), nullptr);
+  const std::vector<ObservedStep> alone{{step.program, step.timeline, 4}};
+  for (const StageSpeed& speed : find_stragglers(alone).stages) {
+    EXPECT_LT(speed.stage, 4);
+    EXPECT_DOUBLE_EQ(speed.slowness(), 1);
+  }
+  EXPECT_DOUBLE_EQ(find_slowdown(steps).slowdown, 1);
+}
+
 }  // namespace
 }  // namespace bubblescope::tests

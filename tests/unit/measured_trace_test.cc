@@ -317,7 +317,7 @@ TEST(MeasuredTrace, RefusesWhatIsNoTrace) {
       {R"([{"ph":"X","name":"0F0","dur":1}])", "the event '0F0' has no \"ts\""},
       {R"([{"ph":"X","name":"0F0","ts":1e30,"dur":1}])", "1e30, which is out of range"},
       {R"([{"ph":"X","name":"0B0","ts":1,"dur":1}])", "not a complete step"},
-      {R"([{"ph":"X","name":"7F0","ts":1,"dur":1}])", "no rank runs stage"},
+      {R"([{"ph":"X","name":"99F0","ts":1,"dur":1}])", "no rank runs stage"},
       {"rank,lane,op,kind,stage,microbatch,start_ns,end_ns\n0,compute,x\n", "has 3 columns"},
       {"rank,lane,op,kind,stage,microbatch,start_ns,end_ns\n0,c,0F0,F,0,0,5,4\n", "column 8: '4'"},
   };

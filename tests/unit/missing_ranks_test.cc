@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "sim/ir/error.h"
 #include "traces/measured/assemble_steps.h"
 
@@ -44,17 +46,44 @@ TEST(MissingRanks, AreNotMissingWhereAllAreGiven) {
 TEST(MissingRanks, AtTheEndAreNamedBesideThoseThatAreGiven) {
   EXPECT_EQ(refusal_or_fault({0, 1}, 4),
             "of the 4 ranks of the job the traces of 0, 1 are given and those of 2, 3 are "
-            "missing: what the others waited for there is unknown, so nothing is concluded from "
-            "them; give the traces of all ranks");
+            "missing: the ops of the others, their order, times and busy times, are shown as "
+            "recorded and under the ranks' own numbers; what they waited for is unknown, so there "
+            "is no bubble, no cause of idle time, no slowdown and no prediction; give the traces "
+            "of all ranks");
 }
 
-// Without a rank in the middle there is no step, but the reason comes first.
-TEST(MissingRanks, InTheMiddleAreNamedBeforeWhatCannotBeAssembled) {
+TEST(MissingRanks, InTheMiddleLeaveAReportOnTheOthers) {
   const std::string text = refusal_or_fault({0, 2}, 4);
   EXPECT_TRUE(text.starts_with(
       "of the 4 ranks of the job the traces of 0, 2 are given and those of 1, 3 are missing"))
       << text;
-  EXPECT_NE(text.find("no rank runs stage 1"), std::string::npos) << text;
+  EXPECT_NE(text.find("shown as recorded"), std::string::npos) << text;
+}
+
+// Whichever ranks are missing, the others keep their numbers, and all orders are legal.
+TEST(MissingRanks, LeaveTheNumbersOfTheOthers) {
+  for (int given = 1; given < 15; ++given) {
+    std::vector<int> ranks;
+    traces::ObservedTrace trace;
+    for (int rank = 0; rank < 4; ++rank) {
+      if ((given >> rank & 1) == 0) continue;
+      ranks.push_back(rank);
+      traces::append(
+          trace, traces::parse_trace({"rank" + std::to_string(rank) + ".json", profile(rank, 4)}));
+    }
+    const std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace);
+    ASSERT_EQ(steps.size(), 1u);
+    const traces::MeasuredStep& step = steps.front();
+    EXPECT_EQ(step.program.ranks, 4) << given;
+    EXPECT_EQ(step.missing_ranks.size(), 4 - ranks.size());
+    for (InstructionId id = 0; id < step.program.size(); ++id) {
+      const Instruction& one = step.program.instructions[id];
+      if (!is_compute(one.op.kind)) continue;
+      const bool is_given = std::find(ranks.begin(), ranks.end(), one.rank) != ranks.end();
+      EXPECT_EQ(one.op.stage, one.rank);
+      EXPECT_EQ(step.timeline.end[id] - step.timeline.start[id], is_given ? 10'000 : 0);
+    }
+  }
 }
 
 TEST(MissingRanks, ShowByTheirStagesWhereNoFileCountsRanks) {

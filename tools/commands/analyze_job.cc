@@ -2,6 +2,7 @@
 #include "tools/commands/analyze_job.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -16,12 +17,14 @@
 #include "sim/analysis/pauses.h"
 #include "sim/analysis/replay.h"
 #include "sim/analysis/serving.h"
+#include "sim/ir/lower_collectives.h"
 #include "sim/ir/op_kinds.h"
 #include "sim/predict/memory_caps.h"
 #include "tools/commands/recognize_schedule.h"
 #include "tools/commands/trace_paths.h"
 #include "traces/measured/assemble_steps.h"
 #include "traces/measured/exposed_collectives.h"
+#include "traces/measured/missing_ranks.h"
 #include "traces/measured/trust.h"
 
 namespace bubblescope::tools {
@@ -49,11 +52,13 @@ ReadSteps separate_incomplete_steps(ReadSteps read) {
   } else {
     read.notes.push_back("this step did not complete: " + why +
                          "; instructions that never started are at its end, with no length");
+    read.faults.push_back(read.notes.back());
   }
   return read;
 }
 
 void name_steps(std::vector<traces::MeasuredStep>& steps) {
+  if (!steps.front().missing_ranks.empty()) return;
   const std::optional<std::string> name = recognize_schedule(steps.front().schedule);
   for (traces::MeasuredStep& step : steps) {
     const bool unnamed = step.schedule->name == step.timeline.source;
@@ -69,11 +74,14 @@ std::vector<std::int64_t> numbers_of(const std::vector<traces::MeasuredStep>& st
   return {numbers.begin(), numbers.end()};
 }
 
+ObservedStep observe(const traces::MeasuredStep& step) {
+  return {step.program, step.timeline, step.schedule->stages() - step.schedule->side_stages};
+}
+
 /// The steps with their replicas; empty where some steps lack a replica.
 std::vector<ReplicatedStep> join_replicas(const std::vector<traces::MeasuredStep>& steps) {
   std::map<std::int64_t, ReplicatedStep> by_number;
-  for (const traces::MeasuredStep& step : steps)
-    by_number[step.number].push_back({step.program, step.timeline});
+  for (const traces::MeasuredStep& step : steps) by_number[step.number].push_back(observe(step));
   std::vector<ReplicatedStep> replicated;
   for (auto& [_, replicas] : by_number) replicated.push_back(std::move(replicas));
   for (const ReplicatedStep& step : replicated)
@@ -149,6 +157,8 @@ MemoryModel choose_memory_model(const traces::MeasuredStep& step, const MemoryRe
 BubbleReport report_step(const traces::MeasuredStep& step, const MemoryRequest& memory) {
   BubbleReport report =
       analyze(step.schedule, step.program, step.timeline, choose_memory_model(step, memory));
+  for (const std::int32_t rank : step.missing_ranks)
+    report.ranks[static_cast<std::size_t>(rank)].is_recorded = false;
   if (step.facts.parts)
     report = with_parts(std::move(report), step.program, step.timeline, *step.facts.parts);
   report.links = step.facts.links;
@@ -166,9 +176,10 @@ traces::Iterations compare_steps(const ReadSteps& read, const std::vector<Bubble
     const BubbleReport& report = reports[observed.size()];
     iterations.rows.push_back({step.label, report.makespan, report.bubble->ratio,
                                replay_error(step.program, step.timeline)});
-    observed.push_back({step.program, step.timeline});
+    observed.push_back(observe(step));
   }
-  if (is_broken(read.steps.front()) || !find_obstacle(read.steps.front()).empty())
+  const traces::MeasuredStep& first = read.steps.front();
+  if (is_broken(first) || !first.missing_ranks.empty() || !find_obstacle(first).empty())
     return iterations;
   iterations.stragglers = find_stragglers(observed);
   const std::vector<ReplicatedStep> replicated = join_replicas(read.steps);
@@ -188,9 +199,30 @@ traces::Iterations compare_steps(const ReadSteps& read, const std::vector<Bubble
   return iterations;
 }
 
+/// The flags that add what the step does besides forwards and backwards; empty where it does not.
+std::string list_flags_of(const traces::MeasuredStep& step) {
+  std::vector<std::string> flags;
+  if (has_kind(*step.schedule, OpKind::kRecompute)) flags.emplace_back("--recompute");
+  if (posts_collectives(*step.schedule)) flags.emplace_back("--fsdp");
+  const UpdateOptions& update = step.facts.made.lower.update;
+  if (update.reduction != GradReduction::kNone)
+    flags.push_back(fmt::format("--grad-reduction {}", name_of(kGradReductions, update.reduction)));
+  if (update.optimizer != OptimizerMode::kNone)
+    flags.push_back(fmt::format("--optimizer {}", name_of(kOptimizerModes, update.optimizer)));
+  return fmt::format("{}", fmt::join(flags, ", "));
+}
+
+/// Gives the time of recomputations to the part of a forward that the stage recomputes.
+void name_recomputed_parts(std::vector<StageEntry>& stages, const Schedule& schedule) {
+  for (std::size_t stage = 0; stage < stages.size(); ++stage)
+    if (schedule.recompute(static_cast<std::int32_t>(stage)) == Recompute::kSelective)
+      stages[stage].selective_recompute = std::exchange(stages[stage].recompute, {});
+}
+
 /// Fits costs if anything asks for them.
 std::optional<JobCosts> fit_costs_of(const ReadSteps& read, const JobOptions& options) {
   if (!options.fits_costs && options.tries.schedules.empty()) return {};
+  if (!read.steps.front().missing_ranks.empty()) return {};  // such steps are not trusted
   const std::vector<ReplicatedStep> replicated =
       is_broken(read.steps.front()) ? std::vector<ReplicatedStep>{} : join_replicas(read.steps);
   if (replicated.empty())
@@ -203,10 +235,16 @@ std::optional<JobCosts> fit_costs_of(const ReadSteps& read, const JobOptions& op
   const std::int32_t stages = read.steps.front().schedule->stages_per_pipeline();
   JobCosts costs = fit_job_costs(replicated, numbers_of(read.steps), read.whole_steps,
                                  {stages, options.split_backward, options.per_microbatch});
-  if (has_kind(*read.steps.front().schedule, OpKind::kRecompute))
-    costs.notes.push_back(
-        "the step recomputes activations: other schedules do that with these costs only where "
-        "--recompute is given to 'simulate', and here not at all");
+  const Schedule& schedule = *read.steps.front().schedule;
+  name_recomputed_parts(costs.fitted.table.stages, schedule);
+  for (std::vector<StageEntry>& of_replica : costs.fitted.table.replicas)
+    name_recomputed_parts(of_replica, schedule);
+  if (options.fits_costs)
+    if (std::string flags = list_flags_of(read.steps.front()); !flags.empty())
+      costs.notes.push_back(
+          "the step does more than forwards and backwards, and so does another "
+          "schedule with these costs only if 'simulate' is given " +
+          flags);
   return costs;
 }
 
@@ -222,7 +260,8 @@ Analysis try_other_schedules(Analysis analysis, const TryOptions& options) {
   if (options.schedules.empty()) return analysis;
   CostTable table = analysis.costs->fitted.table;
   table.file = "the fitted costs";
-  TriedSchedules tried = try_schedules(analysis.shown.schedule, table, options);
+  TriedSchedules tried =
+      try_schedules(analysis.shown.schedule, analysis.shown.made.lower, table, options);
   const double predicted = tried.tries.rows.front().step.mean;
   tried.tries.fit_error = predicted / analysis.costs->measured_step - 1;
   if (std::abs(tried.tries.fit_error) > kMaxFitError)
@@ -280,6 +319,8 @@ Analysis analyze_steps(ReadSteps read, const MemoryRequest& memory, const JobOpt
   analysis.shown.report = mean;
   analysis.shown.program = std::move(median.program);
   analysis.shown.timeline = std::move(median.timeline);
+  if (!median.missing_ranks.empty())
+    analysis.shown.timeline.breakdown = traces::describe_stand_ins(median.missing_ranks);
   if (!analysis.is_trusted()) return remove_conclusions(std::move(analysis));
   analysis.costs = std::move(costs);
   if (options.per_microbatch)

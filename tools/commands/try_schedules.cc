@@ -14,6 +14,7 @@
 #include "sim/ir/quantile.h"
 #include "sim/model/restage.h"
 #include "sim/predict/predict.h"
+#include "tools/commands/shared_work.h"
 #include "tools/flags/field_names.h"
 #include "tools/inputs/predict.h"
 
@@ -34,6 +35,12 @@ struct Tried {
   double peak = 0;
 };
 
+/// The costs of a schedule and what it does besides its forwards and backwards.
+struct FittedWork {
+  const CostTable& costs;
+  const SharedWork& shared;
+};
+
 double peak_of(const BubbleReport& report) {
   double peak = 0;
   for (const RankReport& rank : report.ranks) peak = std::max(peak, rank.peak.activations);
@@ -44,7 +51,7 @@ bool has_backward(const StageEntry& stage) {
   return stage.backward || stage.input_grad || stage.weight_grad;
 }
 
-Tried predict_try(ValidSchedule schedule, const CostTable& costs) {
+Tried predict_try(ValidSchedule schedule, const CostTable& costs, const SharedWork& shared) {
   if (!has_kind(*schedule, OpKind::kBackward) && !has_kind(*schedule, OpKind::kInputGrad) &&
       has_backward(costs.stages.back()))
     throw Error("has no backward, which the measured steps have: it trains nothing");
@@ -52,6 +59,8 @@ Tried predict_try(ValidSchedule schedule, const CostTable& costs) {
     throw Error("splits the backward, which the trace shows whole; --split-b 0.5 would halve it");
   Config config;
   config.costs = costs;
+  config.lower = shared.lower;
+  config.moves = shared.moves;
   Tried tried{predict(std::move(schedule), config)};
   const BubbleReport& report = tried.prediction.report;
   const auto outside = static_cast<double>(costs.outside_pipeline);
@@ -132,23 +141,29 @@ ValidSchedule search_order(const ValidSchedule& measured, std::int32_t microbatc
 
 ValidSchedule build_try(const std::string& name, const ValidSchedule& measured,
                         std::int32_t microbatches, double peak, const CostTable& costs) {
+  if (measured->side_stages > 0 && (name == kSearch || !find_schedule(name).splits_output_layer))
+    throw Error(
+        "has the output layer on one rank; the trace shows the time of its shards, and not what "
+        "the whole of it takes there");
   if (name == kSearch) {
     if (!costs.stages.front().input_grad)
       throw Error("splits the backward, which the trace shows whole; --split-b 0.5 would halve it");
     return search_order(measured, microbatches, peak, costs);
   }
   const ScheduleDef& def = find_schedule(name);
-  if (def.splits_output_layer)
+  if (def.splits_output_layer && measured->side_stages == 0)
     throw Error("splits the output layer, whose time the trace does not show by itself");
   return build_schedule(def, make_try_request(def, *measured, microbatches, costs));
 }
 
 /// By how much longer the step is in the other reading of a first and a last stage that differ from
 /// the others: their layers themselves differ, or they do something besides, once per model.
-double find_change_of_ends(const ValidSchedule& schedule, CostTable costs) {
+double find_change_of_ends(const ValidSchedule& schedule, const SharedWork& shared,
+                           CostTable costs) {
   costs.noise.reset();
   costs.replicas.clear();
   Config config;
+  config.lower = shared.lower;
   config.costs = costs;
   const auto taken = static_cast<double>(predict(schedule, config).report.makespan);
   costs.heavier_ends = !costs.heavier_ends;
@@ -166,13 +181,14 @@ void widen(traces::Interval& interval, double base, double change) {
 
 /// Nothing shows how the work of a stage is distributed within it, nor what the ends do once: both
 /// cases lie in the row's interval.
-void note_restaging(traces::Tries& tries, const CostTable& costs, const Prediction& tried,
+void note_restaging(traces::Tries& tries, const FittedWork& work, const Prediction& tried,
                     traces::TryRow& row) {
+  const CostTable& costs = work.costs;
   if (!is_restaged(costs, *tried.schedule)) return;
   std::string note = fmt::format(
       "{} has {} stages, the trace {}: the work of each counts as spread evenly within it",
       tried.schedule->name, tried.schedule->stages_per_pipeline(), costs.stages.size());
-  const double change = find_change_of_ends(tried.schedule, costs);
+  const double change = find_change_of_ends(tried.schedule, work.shared, costs);
   const bool heavier = restages_heavier_ends(costs, *tried.schedule);
   if (heavier)
     note +=
@@ -195,11 +211,11 @@ void note_restaging(traces::Tries& tries, const CostTable& costs, const Predicti
 
 }  // namespace
 
-TriedSchedules try_schedules(const ValidSchedule& measured, const CostTable& costs,
-                             const TryOptions& options) {
+TriedSchedules try_schedules(const ValidSchedule& measured, const LowerOptions& lower,
+                             const CostTable& costs, const TryOptions& options) {
   for (const std::string& name : options.schedules)
     if (name != kSearch) find_schedule(name);
-  const Tried base = predict_try(measured, costs);
+  const Tried base = predict_try(measured, costs, {lower, {}});
   TriedSchedules tried;
   tried.tries.rows.push_back(make_row(measured->name, base, base));
   std::vector<std::int32_t> counts = options.microbatches;
@@ -209,9 +225,10 @@ TriedSchedules try_schedules(const ValidSchedule& measured, const CostTable& cos
     for (const std::int32_t count : counts) {
       try {
         ValidSchedule schedule = build_try(name, measured, count, base.peak, costs);
-        Tried one = predict_try(std::move(schedule), costs);
+        const SharedWork shared = find_shared_work(measured, lower, schedule);
+        Tried one = predict_try(std::move(schedule), costs, shared);
         traces::TryRow made = make_row(name, one, base);
-        note_restaging(tried.tries, costs, one.prediction, made);
+        note_restaging(tried.tries, {costs, shared}, one.prediction, made);
         const traces::TryRow& row = tried.tries.rows.emplace_back(std::move(made));
         if (tried.best && row.change.mean >= shortest) continue;
         shortest = row.change.mean;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/ir/lower.h"
 #include "sim/ir/valid_schedule.h"
 #include "sim/model/cost_table.h"
 #include "traces/reports/tries.h"
@@ -23,9 +24,11 @@ struct TriedSchedules {
   std::optional<ValidSchedule> best;  ///< the one with the shortest time per micro-batch
 };
 
-/// Predicts all of them with the same costs and the same noise. Micro-batches keep their size.
-/// Throws Error for an unknown schedule.
-TriedSchedules try_schedules(const ValidSchedule& measured, const CostTable& costs,
-                             const TryOptions& options);
+/// Predicts all of them with the same costs and the same noise. Micro-batches keep their size, and
+/// every schedule does what the measured one does besides its forwards and backwards: it gathers
+/// parameters, recomputes, reduces and updates, as `lower` says. Throws Error for an unknown
+/// schedule.
+TriedSchedules try_schedules(const ValidSchedule& measured, const LowerOptions& lower,
+                             const CostTable& costs, const TryOptions& options);
 
 }  // namespace bubblescope::tools

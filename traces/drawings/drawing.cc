@@ -122,7 +122,9 @@ class TimelineDrawing {
   TimelineDrawing(const StepRecord& record, const DrawOptions& options)
       : record_(record), options_(options), palette_(record.schedule) {
     ranks_ = choose_shown_ranks(record.report, options.all_ranks);
-    const std::vector<std::vector<InstructionId>> lanes = find_compute_lanes(record.program);
+    std::vector<std::vector<InstructionId>> lanes = find_compute_lanes(record.program);
+    for (std::size_t rank = 0; rank < record.report.ranks.size(); ++rank)
+      if (!record.report.ranks[rank].is_recorded) lanes[rank].clear();
     const int label_width =
         static_cast<int>(fmt::formatted_size("rank {}  ", record.program.ranks - 1));
     const auto name_length = static_cast<int>(fmt::formatted_size(

@@ -55,7 +55,8 @@ class PageWriter {
 };
 
 void write_rank(JsonWriter& json, const RankReport& rank) {
-  json.begin_object().member("busy", rank.busy).member("idle", rank.idle);
+  json.begin_object().member("recorded", rank.is_recorded);
+  json.member("busy", rank.busy).member("idle", rank.idle);
   json.array("busyBy", rank.busy_by_kind).array("idleBy", rank.idle_by_cause);
   json.member("sends", rank.sends).member("peakChunks", rank.peak.chunks);
   json.member("peakActivations", rank.peak.activations);

@@ -43,6 +43,12 @@ class Rows {
                    fmt::format("rank {}", rank));
     canvas_.rect({layout_.left, layout_.top(rank), layout_.chart, layout_.height()},
                  "class=\"idle\"");
+    if (!record_.report.ranks[static_cast<std::size_t>(rank)].is_recorded) {
+      if (layout_.height() >= kTextHeight)
+        canvas_.text({layout_.left + 5, layout_.middle(rank) + kTextDrop}, "class=\"note\"",
+                     "no trace");
+      return;
+    }
     if (layout_.by_columns) {
       draw_columns(rank);
     } else {

@@ -27,6 +27,7 @@ struct MeasuredStep {
   std::int32_t replica = 0;  ///< which of several equal pipelines (data parallelism)
   std::int64_t number = 0;   ///< of the step, as the trace numbers it
   StepFacts facts = {};      ///< where a file of ours has them
+  std::vector<std::int32_t> missing_ranks = {};  ///< without a trace: their ops are stand-ins
 };
 
 /// A recorder of ops: one rank of a pipeline.
@@ -35,7 +36,8 @@ struct Recorder {
   std::optional<std::int32_t> rank;  ///< its place in the pipeline, where the file says it
   std::string host = {};             ///< the machine, whose ranks share one clock; empty: unknown
   bool has_replica = false;          ///< the file states the `replica` of its ops
-  std::int64_t peers = 0;  ///< ranks of its pipeline, or of the job without replica; 0: unknown
+  std::int64_t peers = 0;   ///< ranks of its pipeline, or of the job without replica; 0: unknown
+  bool is_process = false;  ///< `rank` is the number of a process, which may be any
 };
 
 /// One op or message as a trace records it.

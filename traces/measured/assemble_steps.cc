@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <set>
@@ -14,6 +15,7 @@
 #include "sim/ir/error.h"
 #include "traces/measured/align_clocks.h"
 #include "traces/measured/complete_ops.h"
+#include "traces/measured/empty_ops.h"
 #include "traces/measured/group_steps.h"
 #include "traces/measured/missing_neighbours.h"
 #include "traces/measured/missing_ranks.h"
@@ -98,7 +100,8 @@ class StepLabels {
   std::set<std::int64_t> numbers_;
 };
 
-/// Orders the steps that have the maximum number of ops.
+/// Orders the steps that have the maximum number of ops, if they lack no other ranks than the first
+/// of them.
 std::map<StepKey, DraftStep> order_complete_steps(std::map<StepKey, StepOps> steps,
                                                   StepBuilder& builder, const StepLabels& labels,
                                                   std::int32_t ranks) {
@@ -107,17 +110,22 @@ std::map<StepKey, DraftStep> order_complete_steps(std::map<StepKey, StepOps> ste
   for (auto& [key, ops] : steps)
     if (ops.computes.size() == whole)
       drafts.emplace(key, builder.order(labels.of_step(key), std::move(ops), ranks));
+  const std::vector<std::int32_t> missing = drafts.begin()->second.step.missing_ranks;
+  std::erase_if(drafts,
+                [&](const auto& draft) { return draft.second.step.missing_ranks != missing; });
   return drafts;
 }
 
 /// The last stage sends to no one, unless the trace of a further rank is missing.
-std::optional<std::string> describe_missing_rank(const DraftStep& draft) {
+std::optional<std::string> describe_missing_rank(const DraftStep& draft,
+                                                 const std::string& source) {
   const std::int32_t last = draft.step.schedule->stages() - 1;
   const auto leaves_last_rank = [&](const ObservedOp& message) {
     const OpKind kind = message.op.kind;
-    // Waiting for a message was inferred, not observed.
-    const bool was_observed = !message.chunk && message.numbered && !message.may_hold_waiting;
-    return was_observed && message.op.stage == last &&
+    // Waiting for a message was inferred, not observed. Megatron-LM's calls include those of the
+    // last stage, which send nothing; StragglerAnalysis' slices do not.
+    const bool was_sent = source == "chrome" || (!message.chunk && message.numbered);
+    return was_sent && !message.may_hold_waiting && message.op.stage == last &&
            (kind == OpKind::kSendForward || kind == OpKind::kRecvBackward);
   };
   const auto found = std::find_if(draft.messages.begin(), draft.messages.end(), leaves_last_rank);
@@ -171,10 +179,10 @@ void report_left_out(const std::map<StepKey, DraftStep>& drafts, std::size_t cou
     trace.notes.push_back(
         fmt::format("{} step(s) left out: they have fewer than the {} ops of a whole one",
                     count - drafts.size(), drafts.begin()->second.step.schedule->op_count()));
-  std::optional<std::string> missing = describe_missing_rank(drafts.begin()->second);
+  std::optional<std::string> missing = describe_missing_rank(drafts.begin()->second, trace.source);
   if (missing) trace.notes.push_back(*missing);
-  if (missing_ranks) missing = std::move(missing_ranks);
-  if (missing) trace.faults.push_back(*std::move(missing));
+  if (missing_ranks) missing = describe_report_of_some(*missing_ranks);
+  if (missing) trace.faults.insert(trace.faults.begin(), *std::move(missing));
 }
 
 void report_clocks(const std::map<std::int32_t, ClockCorrection>& clocks, const StepLabels& labels,
@@ -229,27 +237,49 @@ void set_clocks(const std::map<std::int32_t, ClockCorrection>& clocks,
   }
 }
 
+/// Finds a replica without any op on ranks that other replicas have: its steps are left out.
+std::optional<std::string> describe_missing_in_replica(const std::map<StepKey, StepOps>& steps,
+                                                       const StepLabels& labels) {
+  std::map<std::int32_t, std::set<std::int32_t>> ranks_of;
+  std::set<std::int32_t> all;
+  for (const auto& [key, step] : steps)
+    for (const ObservedOp& observed : step.computes) {
+      ranks_of[key.first].insert(observed.recorder);
+      all.insert(observed.recorder);
+    }
+  for (const auto& [replica, ranks] : ranks_of) {
+    std::vector<std::int32_t> missing;
+    std::set_difference(all.begin(), all.end(), ranks.begin(), ranks.end(),
+                        std::back_inserter(missing));
+    if (!missing.empty())
+      return fmt::format("of {}, {}, though other replicas have {}", labels.of_replica(replica),
+                         describe_stand_ins(missing), missing.size() > 1 ? "them" : "it");
+  }
+  return {};
+}
+
 /// Assembles the single ops. `missing_ranks` says which ranks have no trace, if that is known.
-void assemble_ops(ObservedTrace& trace, const std::optional<std::string>& missing_ranks,
+void assemble_ops(ObservedTrace& trace, std::optional<std::string> missing_ranks,
                   std::vector<MeasuredStep>& built) {
   split_steps(trace);
   const bool assigns_ranks = rank_recorders(trace);
   separate_replicas(trace);
-  const std::vector<std::int32_t> rank_of_recorder = find_recorder_ranks(trace);
-  const std::int32_t ranks =
-      1 + *std::max_element(rank_of_recorder.begin(), rank_of_recorder.end());
-  std::map<StepKey, StepOps> steps = group_by_step(std::move(trace.ops), rank_of_recorder);
+  const RankNumbers numbers = number_ranks(trace);
+  const std::vector<std::int32_t>& rank_of_recorder = numbers.of_recorder;
+  const std::int32_t ranks = numbers.ranks;
+  std::map<StepKey, StepOps> steps = group_by_step(std::move(trace.ops), numbers);
   trace.ops.clear();
   if (steps.empty())
     throw Error(trace.recorders.front().where +
                 ": there are messages, but no compute op such as 0F0 on any rank");
   const StepLabels labels(steps);
+  if (!missing_ranks) missing_ranks = describe_missing_in_replica(steps, labels);
   const std::size_t count = steps.size();
   Corrections corrections;
   StepBuilder builder(trace, corrections);
   std::map<StepKey, DraftStep> drafts =
       order_complete_steps(std::move(steps), builder, labels, ranks);
-  report_left_out(drafts, count, missing_ranks, trace);
+  report_left_out(drafts, count, std::move(missing_ranks), trace);
   const std::map<std::int32_t, ClockCorrection> clocks =
       find_clocks(drafts, ranks, are_on_one_host(trace));
   report_clocks(clocks, labels, trace);
@@ -267,6 +297,9 @@ void assemble_ops(ObservedTrace& trace, const std::optional<std::string>& missin
   if (assigns_ranks)
     if (std::optional<std::string> missing = describe_missing_neighbours(built))
       trace.doubts.push_back(*std::move(missing));
+  if (trace.source != "csv")  // which is what was simulated
+    if (std::optional<std::string> empty = describe_empty_op(built))
+      trace.doubts.push_back(*std::move(empty));
   report_corrections(corrections, trace);
 }
 
@@ -280,6 +313,9 @@ std::vector<MeasuredStep> assemble_steps(ObservedTrace& trace) {
   for (const MeasuredStep& step : built)
     if (std::optional<std::string> fault_found = describe_disorder(step))
       trace.notes.push_back((step.label.empty() ? "" : step.label + ": ") + *fault_found);
+  for (const MeasuredStep& step : built)
+    if (!step.missing_ranks.empty())
+      trace.faults.push_back(describe_report_of_some(describe_stand_ins(step.missing_ranks)));
   if (trace.ops.empty()) return built;
   expect_times(trace);
   const std::optional<std::string> missing_ranks = describe_missing_ranks(trace);
@@ -287,7 +323,7 @@ std::vector<MeasuredStep> assemble_steps(ObservedTrace& trace) {
     assemble_ops(trace, missing_ranks, built);
   } catch (const Error& error) {
     if (!missing_ranks) throw;
-    throw Error(error.fault(), *missing_ranks + " (" + error.what() + ")");
+    throw Error(error.fault(), describe_refusal_of_some(*missing_ranks, error.what()));
   }
   return built;
 }

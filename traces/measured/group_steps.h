@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "traces/files/trace_format.h"
+#include "traces/measured/rank_numbers.h"
 
 namespace bubblescope::traces {
 
@@ -18,13 +19,8 @@ struct StepOps {
   std::vector<ObservedOp> messages;
 };
 
-/// Returns the pipeline rank of every recorder: the rank that it states, else by the first stage
-/// that it runs, else in the order of the files.
-std::vector<std::int32_t> find_recorder_ranks(const ObservedTrace& trace);
-
 /// Groups ops by step; steps without compute ops are left out.
-std::map<StepKey, StepOps> group_by_step(std::vector<ObservedOp> ops,
-                                         const std::vector<std::int32_t>& rank_of_recorder);
+std::map<StepKey, StepOps> group_by_step(std::vector<ObservedOp> ops, const RankNumbers& numbers);
 
 /// Renumbers the micro-batches of every step from 0, whatever the trace calls them; ops without a
 /// number are numbered in order.

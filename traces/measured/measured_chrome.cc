@@ -173,6 +173,7 @@ class Reader {
       Recorder recorder;
       recorder.where = file_;
       recorder.rank = rank ? rank : parse_number_after(thread.process, "");
+      recorder.is_process = !rank;
       trace_.recorders.push_back(recorder);
     }
     return recorder_(key);

@@ -10,13 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "traces/measured/rank_numbers.h"
+
 namespace bubblescope::traces {
 
 namespace {
-
-constexpr const char* kConsequence =
-    "what the others waited for there is unknown, so nothing is concluded from them; give the "
-    "traces of all ranks";
 
 /// Numbers in ascending order as ranges: "0 to 2, 5".
 class Ranges {
@@ -105,12 +103,11 @@ std::string describe_missing(const Known& known, std::int32_t replica, bool are_
     whole += fmt::format(" that begins on rank {} of the job", replica);
   const auto [given, missing] = divide(known.ranks, known.peers);
   if (known.unnumbered > 0)
-    return fmt::format("of the {} ranks of the {} only {} have a trace: {}", known.peers, whole,
-                       static_cast<std::int64_t>(known.ranks.size()) + known.unnumbered,
-                       kConsequence);
+    return fmt::format("of the {} ranks of the {} only {} have a trace", known.peers, whole,
+                       static_cast<std::int64_t>(known.ranks.size()) + known.unnumbered);
   return fmt::format(
-      "of the {} ranks of the {} the traces of {} are given and those of {} are missing: {}",
-      known.peers, whole, given.text(), missing.text(), kConsequence);
+      "of the {} ranks of the {} the traces of {} are given and those of {} are missing",
+      known.peers, whole, given.text(), missing.text());
 }
 
 /// Compares the ranks with the number that the files state.
@@ -134,16 +131,52 @@ std::optional<std::string> describe_missing_stages(const ObservedTrace& trace) {
   const auto [run, missing] = divide(stages, *stages.rbegin() + 1);
   if (missing.empty()) return {};
   return fmt::format(
-      "the traces that are given run stage{} {}, and none runs {}, so traces of ranks are missing: "
-      "{}",
-      run.are_several() ? "s" : "", run.text(), missing.text(), kConsequence);
+      "the traces that are given run stage{} {}, and none runs {}, so traces of ranks are missing",
+      run.are_several() ? "s" : "", run.text(), missing.text());
+}
+
+/// Finds ranks that no trace is of although there is one of a later rank.
+std::optional<std::string> describe_missing_numbers(const ObservedTrace& trace) {
+  if (!state_ranks(trace.recorders)) return {};
+  std::set<std::int64_t> ranks;
+  for (const Recorder& recorder : trace.recorders) ranks.insert(*recorder.rank);
+  const bool state_stages =
+      std::none_of(trace.ops.begin(), trace.ops.end(),
+                   [](const ObservedOp& observed) { return observed.chunk.has_value(); });
+  const auto [given, missing] = divide(ranks, *ranks.rbegin() + 1);
+  if (state_stages || missing.empty()) return {};
+  return fmt::format("there are traces of rank{} {}, but none of {}",
+                     given.are_several() ? "s" : "", given.text(), missing.text());
 }
 
 }  // namespace
 
 std::optional<std::string> describe_missing_ranks(const ObservedTrace& trace) {
   std::optional<std::string> missing = describe_missing_peers(trace);
-  return missing ? missing : describe_missing_stages(trace);
+  if (!missing) missing = describe_missing_stages(trace);
+  return missing ? missing : describe_missing_numbers(trace);
+}
+
+std::string describe_report_of_some(const std::string& missing) {
+  return missing +
+         ": the ops of the others, their order, times and busy times, are shown as recorded and "
+         "under the ranks' own numbers; what they waited for is unknown, so there is no bubble, "
+         "no cause of idle time, no slowdown and no prediction; give the traces of all ranks";
+}
+
+std::string describe_refusal_of_some(const std::string& missing, const std::string& why) {
+  return fmt::format(
+      "{}, and without them the others make no step that could be shown ({}); give the traces of "
+      "all ranks",
+      missing, why);
+}
+
+std::string describe_stand_ins(const std::vector<std::int32_t>& ranks) {
+  Ranges missing;
+  for (const std::int32_t rank : ranks) missing.add(rank, rank);
+  return fmt::format("the trace{} of rank{} {} {} missing", missing.are_several() ? "s" : "",
+                     missing.are_several() ? "s" : "", missing.text(),
+                     missing.are_several() ? "are" : "is");
 }
 
 }  // namespace bubblescope::traces

@@ -1,17 +1,28 @@
 // Finds the ranks of a job whose traces were not given.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "traces/files/trace_format.h"
 
 namespace bubblescope::traces {
 
-/// Says which ranks have traces, which have none, and what follows: "of the 4 ranks of the job the
-/// traces of 0, 2 are given and those of 1, 3 are missing: ...". Files may state how many ranks
-/// there are; where they do not, a stage that no trace runs shows that one is missing. nullopt
-/// where no rank is known to be missing.
+/// Says which ranks have traces and which have none: "of the 4 ranks of the job the traces of 0, 2
+/// are given and those of 1, 3 are missing". Files may state how many ranks there are; where they
+/// do not, a stage that no trace runs shows that one is missing, or a rank between those that are
+/// given. nullopt where no rank is known to be missing.
 std::optional<std::string> describe_missing_ranks(const ObservedTrace& trace);
+
+/// Adds what a report on the others can tell and what it cannot.
+std::string describe_report_of_some(const std::string& missing);
+
+/// Adds why there is no report on the others.
+std::string describe_refusal_of_some(const std::string& missing, const std::string& why);
+
+/// "the trace of rank 2 is missing"
+std::string describe_stand_ins(const std::vector<std::int32_t>& ranks);
 
 }  // namespace bubblescope::traces

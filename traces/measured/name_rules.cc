@@ -263,7 +263,11 @@ const NameMeaning& NameMatcher::find(std::string_view name) {
     if (!meaning) meaning = NameMeaning{parse_op_name(name)};
     return ruled_.emplace(name, *meaning).first->second;
   }
-  usual_ = {parse_op_name(name)};
+  // Callers ask about one name several times in a row.
+  if (name != usual_name_ || name.empty()) {
+    usual_ = {parse_op_name(name)};
+    usual_name_ = name;
+  }
   return usual_;
 }
 

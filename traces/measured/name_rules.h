@@ -69,6 +69,7 @@ class NameMatcher {
 
  private:
   NameRules rules_;
+  std::string usual_name_;  ///< of `usual_`
   NameMeaning usual_;
   std::unordered_map<std::string, NameMeaning> ruled_;
 };

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 #include <variant>
@@ -32,8 +33,21 @@ std::map<SliceKey, const ChromeSlice*> index_slices(const ChromeEvents& events) 
   return index;
 }
 
-Timeline time_program(const Program& program, const ChromeEvents& events, const std::string& file) {
-  const std::map<SliceKey, const ChromeSlice*> slices = index_slices(events);
+/// The ranks that compute but of which the trace has nothing at all.
+std::vector<std::int32_t> find_missing_ranks(const Program& program,
+                                             const std::map<SliceKey, const ChromeSlice*>& slices) {
+  std::set<std::string> recorded;
+  for (const auto& [key, _] : slices) recorded.insert(std::get<0>(key));
+  std::set<std::int32_t> missing;
+  for (const Instruction& one : program.instructions)
+    if (is_compute(one.op.kind) && !recorded.contains(std::to_string(one.rank)))
+      missing.insert(one.rank);
+  return {missing.begin(), missing.end()};
+}
+
+/// Instructions of missing ranks take no time.
+Timeline time_program(const Program& program, const std::map<SliceKey, const ChromeSlice*>& slices,
+                      const std::vector<std::int32_t>& missing, const std::string& file) {
   Timeline timeline;
   std::vector<Nanos> lane_end(program.lanes.size(), 0);
   for (InstructionId id = 0; id < program.size(); ++id) {
@@ -44,7 +58,9 @@ Timeline time_program(const Program& program, const ChromeEvents& events, const 
         instruction.role == Role::kPost
             ? slices.end()
             : slices.find({std::to_string(instruction.rank), op, instruction.role == Role::kWait});
-    if (slice == slices.end() && instruction.role == Role::kWork)
+    const bool is_missing =
+        std::find(missing.begin(), missing.end(), instruction.rank) != missing.end();
+    if (slice == slices.end() && instruction.role == Role::kWork && !is_missing)
       throw Error(
           fmt::format("{}: there is no slice for {} of rank {}, which its schedule has; "
                       "write the trace again",
@@ -79,7 +95,9 @@ MeasuredStep read_own_trace(const ChromeEvents& events, const std::string& file)
   if (const auto* deadlock = std::get_if<Deadlock>(&lowered))
     throw Error(fmt::format("{}: deadlocks: {}", where, to_string(*deadlock)));
   step.program = std::get<Program>(std::move(lowered));
-  step.timeline = time_program(step.program, events, file);
+  const std::map<SliceKey, const ChromeSlice*> slices = index_slices(events);
+  step.missing_ranks = find_missing_ranks(step.program, slices);
+  step.timeline = time_program(step.program, slices, step.missing_ranks, file);
   if (const auto text = events.other_data.find("native_facts"); text != events.other_data.end()) {
     ReadFacts read = parse_step_facts(text->second, {step.schedule, step.program, step.timeline},
                                       file + ": /otherData/native_facts");

@@ -17,6 +17,7 @@
 #include "sim/ir/validate.h"
 #include "traces/measured/align_clocks.h"
 #include "traces/measured/message_times.h"
+#include "traces/measured/stand_ins.h"
 #include "traces/schedules/infer_schedule.h"
 
 namespace bubblescope::traces {
@@ -47,6 +48,16 @@ bool sends_after_pairs(const std::vector<std::vector<ObservedOp>>& lanes,
     any = true;
   }
   return any;
+}
+
+/// The ranks without an op, and the stages that they must have run; empty where nothing tells.
+StagesByRank find_missing(const std::vector<ObservedOp>& computes, std::int32_t ranks) {
+  StagesByRank known;
+  for (const ObservedOp& observed : computes) known[observed.recorder].insert(observed.op.stage);
+  if (std::ssize(known) == ranks) return {};
+  StagesByRank missing = complete_placement(known, ranks).value_or(StagesByRank{});
+  for (const auto& [rank, _] : known) missing.erase(rank);
+  return missing;
 }
 
 /// Copies the times of compute ops. A rank's ops have the same order in its lane and in its
@@ -89,12 +100,15 @@ StepExtent extent_of(const std::vector<std::vector<ObservedOp>>& lanes) {
 DraftStep StepBuilder::order(std::string label, StepOps ops, std::int32_t ranks) {
   std::stable_sort(ops.computes.begin(), ops.computes.end(), earlier);
   number_microbatches(ops.computes);
+  const StagesByRank missing = find_missing(ops.computes, ranks);
+  add_stand_ins(ops.computes, missing);
   std::vector<std::vector<ObservedOp>> lanes(static_cast<std::size_t>(ranks));
   for (const ObservedOp& observed : ops.computes) lanes[observed.recorder].push_back(observed);
   cut_overlaps(lanes, label);
   ValidSchedule schedule = order_of(lanes, label);
   DraftStep draft{{std::move(label), std::move(schedule)}, std::move(lanes)};
   draft.messages = std::move(ops.messages);
+  for (const auto& [rank, _] : missing) draft.step.missing_ranks.push_back(rank);
   draft.step.timeline.source = trace_.source;
   draft.step.timeline.is_imported = true;
   const bool has_late_results = sends_after_pairs(draft.lanes, draft.messages);

@@ -42,8 +42,8 @@ class StepBuilder {
   StepBuilder(const ObservedTrace& trace, Corrections& corrections)
       : trace_(trace), corrections_(corrections) {}
 
-  /// Builds the order of a step, with everything but the times of messages. Throws Error where the
-  /// ops are no whole step of a pipeline.
+  /// Builds the order of a step of so many ranks, with everything but the times of messages. Ranks
+  /// without a trace get stand-ins. Throws Error where the ops are no whole step of a pipeline.
   DraftStep order(std::string label, StepOps ops, std::int32_t ranks);
 
   /// Completes the step.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
 #include <string_view>
 #include <system_error>
@@ -72,10 +73,34 @@ bool is_beside_ops(const Row& row) {
          !is_message(cell.ops[0].kind);
 }
 
+/// Whether the stages are no chain, in which each stage sends every micro-batch once, to the next
+/// one. Two pipelines are two chains of the same length.
+bool has_other_readers(const std::vector<ObservedOp>& ops) {
+  std::map<std::int32_t, std::set<std::int32_t>> ranks;
+  std::map<std::int32_t, std::map<std::pair<std::int32_t, std::int16_t>, int>> sent;
+  for (const ObservedOp& observed : ops) {
+    const Op& op = observed.op;
+    if (op.kind == OpKind::kForward) ranks[op.stage].insert(observed.recorder);
+    if (op.kind == OpKind::kSendForward && ++sent[op.stage][{op.microbatch, op.slice}] > 1)
+      return true;
+  }
+  if (sent.empty()) return false;  // all on one rank, or the file has no messages
+  const std::int32_t half = static_cast<std::int32_t>(ranks.size()) / 2;
+  for (const auto& [stage, own] : ranks) {
+    const auto next = ranks.find(stage + 1);
+    if (next == ranks.end() || stage + 1 == half || sent.contains(stage)) continue;
+    if (std::none_of(own.begin(), own.end(),
+                     [&](std::int32_t rank) { return next->second.contains(rank); }))
+      return true;
+  }
+  return false;
+}
+
 ObservedTrace read_timeline_csv(const TraceInput& input) {
   ObservedTrace trace;
   trace.source = "csv";
   std::set<std::string_view> left_out;
+  std::map<std::int32_t, std::int32_t> recorder_of_rank;
   std::string_view rest = input.text;
   for (std::size_t line = 1; !rest.empty(); ++line) {
     const std::string_view text = rest.substr(0, rest.find('\n'));
@@ -90,17 +115,24 @@ ObservedTrace read_timeline_csv(const TraceInput& input) {
     if (!named || !named->has_stage || !named->has_microbatch)
       row.refuse(2, "must be an op, such as 0F0");
     const auto rank = static_cast<std::int32_t>(row.number(0, 0, kMaxRank));
-    while (trace.recorders.size() <= static_cast<std::size_t>(rank))
-      trace.recorders.push_back({input.path, static_cast<std::int32_t>(trace.recorders.size())});
     ObservedOp observed;
     observed.op = named->op;
-    observed.recorder = rank;
+    const auto [recorder, is_new] =
+        recorder_of_rank.emplace(rank, static_cast<std::int32_t>(trace.recorders.size()));
+    if (is_new) trace.recorders.push_back({input.path, rank});
+    observed.recorder = recorder->second;
     observed.start = row.number(6, -kMaxNanos, kMaxNanos);
     observed.end = row.number(7, observed.start, kMaxNanos);
     if (shows_work(row, observed.op)) trace.ops.push_back(observed);
   }
   if (trace.ops.empty())
     throw Error(input.path + " has no op below its header; write it again with `timeline`");
+  if (has_other_readers(trace.ops))
+    throw Error(
+        input.path +
+        ": its stages are no chain: a stage is read by several others, such as shards of an output "
+        "layer, or by another one than the next, and a csv does not say by which; write the step "
+        "as json, with `save`");
   if (!left_out.empty())
     trace.notes.push_back(fmt::format(
         "{}: {} left out, because a csv does not say what waits for them; steps that are "

@@ -82,12 +82,12 @@ void write_trust_json(JsonWriter& json, const Trust& trust) {
 
 std::string write_trust_text(const Trust& trust) {
   if (trust.verdict == Verdict::kGood) return {};
+  const bool is_none = trust.verdict == Verdict::kNone;
   std::string text =
-      trust.verdict == Verdict::kNone
-          ? "not trusted: the trace does not explain its steps, so no bubble, bound, straggler or "
-            "cause is shown\n"
-          : "trusted with reservations:\n";
-  for (const std::string& reason : trust.why) text += "  " + reason + "\n";
+      is_none ? "not trusted: " + trust.why.front() + "\n" : "trusted with reservations:\n";
+  for (std::size_t at = is_none ? 1 : 0; at < trust.why.size(); ++at)
+    text += "  " + trust.why[at] + "\n";
+  if (is_none) text += "so no bubble, bound, straggler or cause is shown\n";
   return text + "\n";
 }
 

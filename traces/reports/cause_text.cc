@@ -61,6 +61,18 @@ std::string_view remedy(const Cause& cause) {
   return "";
 }
 
+/// Says what the causes within the pipeline save together, where that is less than their sum.
+std::string describe_overlap(const CauseReport& report, const std::vector<Cause>& shown,
+                             Nanos step) {
+  Nanos sum = 0;
+  for (const Cause& cause : shown)
+    if (cause.collective.empty()) sum += cause.saves;
+  if (fraction(sum - report.saved_together, step) < kMinReported) return {};
+  return fmt::format(
+      "          these overlap: without all of them at once, the step would be {} shorter ({})\n",
+      format_time(report.saved_together), format_percent(fraction(report.saved_together, step)));
+}
+
 }  // namespace
 
 std::string_view cause_code(CauseKind kind) {
@@ -106,7 +118,7 @@ std::string cause_name(const Cause& cause) {
 
 void write_causes_json(JsonWriter& json, const CauseReport& report, Nanos step) {
   if (!report.is_known) {
-    json.null();
+    json.null().line(1).key("causes_together_ns").null();
     return;
   }
   json.begin_array();
@@ -115,7 +127,7 @@ void write_causes_json(JsonWriter& json, const CauseReport& report, Nanos step) 
     json.member("where", cause_place(cause)).member("saves_ns", cause.saves);
     json.key("share").fixed(share_of(cause, step), 6).end_object();
   }
-  json.end_array();
+  json.end_array().line(1).member("causes_together_ns", report.saved_together);
 }
 
 std::vector<Cause> find_shown_causes(const CauseReport& report, Nanos step) {
@@ -133,7 +145,8 @@ std::string write_causes_text(const CauseReport& report, Nanos step, bool has_re
         "          the step takes {}, so that no replay can tell causes apart\n",
         format_time(report.replayed));
   std::string text;
-  for (const Cause& cause : find_shown_causes(report, step)) {
+  const std::vector<Cause> shown = find_shown_causes(report, step);
+  for (const Cause& cause : shown) {
     text +=
         fmt::format("{}{}\n          {}, the step would be {} shorter ({})\n",
                     text.empty() ? "cause:    " : "          ", describe_cause(cause),
@@ -141,7 +154,8 @@ std::string write_causes_text(const CauseReport& report, Nanos step, bool has_re
     if (cause.kind == CauseKind::kStage && !has_replicas)
       text += "          (or its rank is slow: that takes a second replica to tell)\n";
   }
-  return text.empty() ? "cause:    none that would save 1 % of the step\n" : text;
+  if (text.empty()) return "cause:    none that would save 1 % of the step\n";
+  return text + describe_overlap(report, shown, step);
 }
 
 }  // namespace bubblescope::traces

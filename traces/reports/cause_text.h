@@ -2,9 +2,10 @@
 //
 // As json, after "stragglers":
 //   "causes":[{"cause":"stage","where":"stage 3 (rank 3)","saves_ns":298000000,"share":0.1346},
-//   ...]
+//   ...],"causes_together_ns":412000000
 // "cause" is worker, stage, sequence_lengths, communication, launch, pause or drift. "share" is the
-// fraction of the whole step that removing the cause would save.
+// fraction of the whole step that removing the cause would save; "causes_together_ns" is what
+// removing all of them at once would, but for those outside the pipeline.
 #pragma once
 
 #include <string>
@@ -25,7 +26,7 @@ std::string cause_place(const Cause& cause);
 /// "unequal stages (stage 3)": a name for a table.
 std::string cause_name(const Cause& cause);
 
-/// Writes the array. `step` is the mean time of the whole steps.
+/// Writes the array, and what they save together. `step` is the mean time of the whole steps.
 void write_causes_json(JsonWriter& json, const CauseReport& report, Nanos step);
 
 /// Those that a text shows: the largest five that save 1 % of the step or more.
@@ -35,6 +36,7 @@ std::vector<Cause> find_shown_causes(const CauseReport& report, Nanos step);
 ///           with equal ones the step would be 298 ms shorter (13.5 %)
 ///
 /// Causes that would save less than 1 % of the step are left out. If none is left, a line says so.
+/// A line also says where they overlap, so that their savings do not add up.
 std::string write_causes_text(const CauseReport& report, Nanos step, bool has_replicas);
 
 }  // namespace bubblescope::traces

@@ -240,7 +240,7 @@ void write_iterations_json(JsonWriter& json, const Iterations& iterations) {
   if (iterations.causes)
     write_causes_json(json, *iterations.causes, compute_mean_step(iterations));
   else
-    json.null();
+    json.null().line(1).key("causes_together_ns").null();
   write_slowdown(json, iterations);
   write_whole_steps(json, iterations);
   write_trust_json(json.line(1), iterations.trust);

@@ -9,7 +9,7 @@
 //   "stragglers":{"stages":[{"stage":3,"rank":3,"kind":"F","median_ns":...,"slowness":2.05}, ...],
 //                 "outliers":[{"iteration":12,"rank":1,"op":"1F2","duration_ns":...,
 //                              "median_ns":...}, ...]},
-//   "causes":[...], see traces/reports/cause_text.h,
+//   "causes":[...],"causes_together_ns":..., see traces/reports/cause_text.h,
 //   "slowdown":{"S":1.179,"replayed_ns":...,"fixed_ns":...,
 //               "by_kind":{"F":...,"B":...,"SEND_F":...,"optimizer":...},
 //               "by_worker":[{"replica":0,"rank":3,"S":...}, ...],"by_replica":[...],

@@ -43,6 +43,8 @@ std::string write_report_csv(const BubbleReport& report,
   std::string out = header(report, causes);
   std::string values;
   out.pop_back();
+  const auto columns = std::count(out.begin(), out.end(), ',') + 1;
+  const auto blanks = static_cast<std::size_t>(columns - 2);  // but for schedule and rank
   for (const auto& [name, value] : members) {
     out += "," + name;
     values += "," + csv_field(value);
@@ -51,6 +53,10 @@ std::string write_report_csv(const BubbleReport& report,
   const std::string schedule = csv_field(report.schedule);
   for (std::size_t rank = 0; rank < report.ranks.size(); ++rank) {
     const RankReport& row = report.ranks[rank];
+    if (!row.is_recorded) {
+      out += fmt::format("{},{}", schedule, rank) + std::string(blanks, ',') + values + '\n';
+      continue;
+    }
     fmt::format_to(std::back_inserter(out), "{},{},{},{},{},{},{},{},{},{},{}", schedule, rank,
                    row.busy, row.idle, row.first_start, row.last_end, row.sends, row.peak.chunks,
                    row.peak.activations, row.peak.units,

@@ -64,12 +64,26 @@ void write_weights(JsonWriter& json, const WeightReport& weights) {
   if (weights.bytes) json.member("weight_bytes", *weights.bytes);
 }
 
+/// A rank without a trace has the same members.
+void write_missing_rank(JsonWriter& json, std::size_t rank) {
+  json.line(1).begin_object().member("rank", rank).member("recorded", false);
+  for (const char* const key :
+       {"busy_ns", "idle_ns", "first_start_ns", "last_end_ns", "sends", "peak_chunks",
+        "peak_activations", "peak_units", "busy_by_kind_ns", "idle_by_cause_ns"})
+    json.key(key).null();
+  json.end_object();
+}
+
 void write_ranks(JsonWriter& json, const BubbleReport& report, const Program& program) {
   const std::vector<Nanos> max_slack = find_max_slack(report, program);
   const std::vector<IdleCause> causes = choose_idle_causes(report);
   json.line(1).key("ranks").begin_array();
   for (std::size_t rank = 0; rank < report.ranks.size(); ++rank) {
     const RankReport& row = report.ranks[rank];
+    if (!row.is_recorded) {
+      write_missing_rank(json, rank);
+      continue;
+    }
     json.line(1).begin_object().member("rank", rank).member("busy_ns", row.busy);
     json.member("idle_ns", row.idle).member("first_start_ns", row.first_start);
     json.member("last_end_ns", row.last_end).member("sends", row.sends);

@@ -47,6 +47,15 @@ class RankTable {
     decimals_ = choose_decimals(times, unit_);
   }
 
+  /// Draws what is known of ranks beside others whose traces are missing.
+  std::string draw_busy() const {
+    std::vector<TableColumn> columns{names()};
+    columns.push_back(time_column("busy", [](const RankReport& rank) { return rank.busy; }));
+    columns.back().cells.back().clear();  // a share of the makespan would be a bubble
+    add_peaks(columns);
+    return draw_table(columns, width_).text;
+  }
+
   std::string draw() const {
     std::vector<TableColumn> columns{names()};
     columns.push_back(time_column("busy", [](const RankReport& rank) { return rank.busy; }));
@@ -93,7 +102,8 @@ class RankTable {
   template <class Value>
   std::int64_t total(Value value) const {
     std::int64_t sum = 0;
-    for (const RankReport& rank : report_.ranks) sum += value(rank);
+    for (const RankReport& rank : report_.ranks)
+      if (rank.is_recorded) sum += value(rank);
     return sum;
   }
 
@@ -110,8 +120,8 @@ class RankTable {
     const auto text = [&](const RankReport& rank) {
       return format_in_unit(value(rank), unit_, decimals_);
     };
-    const double all =
-        static_cast<double>(report_.makespan) * static_cast<double>(report_.ranks.size());
+    const double all = static_cast<double>(report_.makespan) *
+                       static_cast<double>(total([](const RankReport&) { return 1; }));
     return column(head, text,
                   format_percent(all > 0 ? static_cast<double>(total(value)) / all : 0));
   }
@@ -168,6 +178,11 @@ class RankTable {
   int decimals_ = 0;
   std::optional<int> width_;
 };
+
+bool lacks_ranks(const BubbleReport& report) {
+  return std::any_of(report.ranks.begin(), report.ranks.end(),
+                     [](const RankReport& rank) { return !rank.is_recorded; });
+}
 
 /// States the costs of a prediction; a measurement has none.
 std::string costs_line(const StepRecord& record) {
@@ -301,9 +316,12 @@ std::string write_sensitivity_text(const BubbleReport& report) {
 }
 
 std::string write_text_report(const StepRecord& record, const DrawOptions& options) {
-  if (!is_conclusive(record.report))
-    return fmt::format("makespan     {} of the ops that were seen\n",
-                       format_time(record.report.makespan));
+  if (!is_conclusive(record.report)) {
+    const std::string makespan = fmt::format("makespan     {} of the ops that were seen\n",
+                                             format_time(record.report.makespan));
+    return makespan +
+           (lacks_ranks(record.report) ? "\n" + RankTable(record, options).draw_busy() : "");
+  }
   std::string text = costs_line(record) + totals(record.report) + asynchronous(record.report) +
                      busiest_link(record.report) + write_parts_text(record.report) +
                      write_held_text(record.report, record.made.lower.send_budget) +

@@ -5,43 +5,49 @@
 
 #include <algorithm>
 #include <functional>
-#include <numeric>
 #include <set>
 
 namespace bubblescope::traces {
 
 namespace {
 
-/// The first rank for which `value` is largest.
-std::int32_t first_highest(const BubbleReport& report,
-                           const std::function<double(const RankReport&)>& value) {
-  const auto highest = std::max_element(
-      report.ranks.begin(), report.ranks.end(),
-      [&](const RankReport& left, const RankReport& right) { return value(left) < value(right); });
-  return static_cast<std::int32_t>(highest - report.ranks.begin());
+std::vector<std::int32_t> list_recorded(const BubbleReport& report) {
+  std::vector<std::int32_t> recorded;
+  for (std::size_t rank = 0; rank < report.ranks.size(); ++rank)
+    if (report.ranks[rank].is_recorded) recorded.push_back(static_cast<std::int32_t>(rank));
+  return recorded;
 }
 
-/// Indices of `parts` ranks, spread evenly from the first to the last.
-std::set<std::int32_t> spread_evenly(std::int32_t ranks, std::int32_t parts) {
+/// The first of these ranks for which `value` is largest.
+std::int32_t first_highest(const BubbleReport& report, const std::vector<std::int32_t>& ranks,
+                           const std::function<double(const RankReport&)>& value) {
+  return *std::max_element(ranks.begin(), ranks.end(), [&](std::int32_t left, std::int32_t right) {
+    return value(report.ranks[static_cast<std::size_t>(left)]) <
+           value(report.ranks[static_cast<std::size_t>(right)]);
+  });
+}
+
+/// So many of the ranks, spread evenly from the first to the last.
+std::set<std::int32_t> spread_evenly(const std::vector<std::int32_t>& ranks, std::int32_t parts) {
   std::set<std::int32_t> chosen;
+  const std::int64_t last = std::ssize(ranks) - 1;
   for (std::int32_t part = 0; part < parts; ++part)
-    chosen.insert(static_cast<std::int32_t>(std::int64_t{part} * (ranks - 1) / (parts - 1)));
+    chosen.insert(ranks[static_cast<std::size_t>(std::int64_t{part} * last / (parts - 1))]);
   return chosen;
 }
 
 }  // namespace
 
 std::vector<std::int32_t> choose_shown_ranks(const BubbleReport& report, bool all) {
-  const auto ranks = static_cast<std::int32_t>(report.ranks.size());
-  if (all || ranks <= kShownRanks) {
-    std::vector<std::int32_t> every(report.ranks.size());
-    std::iota(every.begin(), every.end(), 0);
-    return every;
-  }
+  std::vector<std::int32_t> ranks = list_recorded(report);
+  if (all || ranks.size() <= static_cast<std::size_t>(kShownRanks)) return ranks;
+  const auto highest = [&](const std::function<double(const RankReport&)>& value) {
+    return first_highest(report, ranks, value);
+  };
   const std::set<std::int32_t> notable{
-      first_highest(report, [](const RankReport& rank) { return static_cast<double>(rank.busy); }),
-      first_highest(report, [](const RankReport& rank) { return static_cast<double>(rank.idle); }),
-      first_highest(report, [](const RankReport& rank) { return rank.peak.activations; })};
+      highest([](const RankReport& rank) { return static_cast<double>(rank.busy); }),
+      highest([](const RankReport& rank) { return static_cast<double>(rank.idle); }),
+      highest([](const RankReport& rank) { return rank.peak.activations; })};
   for (std::int32_t parts = kShownRanks;; --parts) {
     std::set<std::int32_t> chosen = spread_evenly(ranks, parts);
     chosen.insert(notable.begin(), notable.end());
@@ -51,9 +57,9 @@ std::vector<std::int32_t> choose_shown_ranks(const BubbleReport& report, bool al
 }
 
 std::string describe_shown_ranks(const BubbleReport& report, bool all) {
-  if (all || report.ranks.size() <= static_cast<std::size_t>(kShownRanks)) return {};
-  return fmt::format("{} of {} ranks; `all_ranks` shows every one", kShownRanks,
-                     report.ranks.size());
+  const std::size_t ranks = list_recorded(report).size();
+  if (all || ranks <= static_cast<std::size_t>(kShownRanks)) return {};
+  return fmt::format("{} of {} ranks; `all_ranks` shows every one", kShownRanks, ranks);
 }
 
 }  // namespace bubblescope::traces

@@ -6,7 +6,7 @@
 //   0,,0SEND_F0,SEND_F,0,0,1000000,1100000,0,1
 //
 // lane is blank for a message that occupies no lane. critical is 1 on the critical path. critical
-// and slack_ns are blank if the report has no conclusions.
+// and slack_ns are blank if the report has no conclusions. Ranks without a trace have no rows.
 #include <fmt/compile.h>
 #include <fmt/format.h>
 
@@ -19,6 +19,11 @@
 namespace bubblescope::traces {
 
 namespace {
+
+bool is_recorded(const BubbleReport& report, std::int32_t rank) {
+  const auto at = static_cast<std::size_t>(rank);
+  return at >= report.ranks.size() || report.ranks[at].is_recorded;
+}
 
 std::string write_timeline_csv(const StepRecord& record, const std::string&) {
   const Program& program = record.program;
@@ -33,6 +38,7 @@ std::string write_timeline_csv(const StepRecord& record, const std::string&) {
   fmt::format_to(end, "rank,lane,op,kind,stage,microbatch,start_ns,end_ns,slack_ns,critical\n");
   for (InstructionId id = 0; id < program.size(); ++id) {
     const Instruction& instruction = program.instructions[id];
+    if (!is_recorded(report, instruction.rank)) continue;
     const Op& op = instruction.op;
     const std::string_view lane =
         instruction.lane == kNoLane ? "" : std::string_view(program.lanes[instruction.lane].name);

@@ -100,6 +100,7 @@ class Painter {
     context.textAlign = 'right';
     context.textBaseline = 'middle';
     if (row.lanes.length > 0) context.fillText(`rank ${row.rank}`, kGutter - 8, row.lanes[0].y + row.lanes[0].height / 2);
+    if (!row.step.ranks[row.rank].recorded) return;
     context.save();
     this.clipChart(row.top - 2, row.bottom - row.top + 4);
     for (const lane of row.lanes) {

@@ -67,6 +67,10 @@ function makeRankTable(data, step) {
 }
 
 function makeRankRow(data, step, rank, { at, busy, idle }) {
+  if (!rank.recorded) {
+    const columns = String(busy.length + idle.length + 6);
+    return make('tr', {}, make('th', { scope: 'row' }, String(at)), make('td', { colspan: columns }, 'no trace'));
+  }
   const time = (nanos, kind = '') => make('td', kind ? { class: kind } : {}, cellText(nanos, step.makespan));
   const held = rank.peakBytes === null ? countText(rank.peakActivations, 'micro-batch') : bytesText(rank.peakBytes);
   return make('tr', {},
@@ -180,7 +184,7 @@ function makeAssumptions(step) {
 
 function makeStepSection(data, step, select) {
   const section = make('section', { 'aria-label': step.label }, make('h2', {}, step.label));
-  if (step.breakdown) section.append(make('p', { class: 'breakdown', role: 'alert' }, `This step broke off: ${step.breakdown}`));
+  if (step.breakdown) section.append(make('p', { class: 'breakdown', role: 'alert' }, `This step is not whole: ${step.breakdown}`));
   section.append(makeNumbers(step));
   if (step.isConclusive) section.append(makeRankTable(data, step));
   if (step.against !== null) section.append(makeErrorTables(data, step, select));

@@ -1,0 +1,22 @@
+// The work of a measured schedule besides its forwards and backwards, so that another schedule can
+// be predicted with all of it.
+#pragma once
+
+#include "sim/ir/lower.h"
+#include "sim/ir/valid_schedule.h"
+#include "sim/predict/config.h"
+
+namespace bubblescope::tools {
+
+struct SharedWork {
+  LowerOptions lower = {};  ///< how a step ends
+  Moves moves = {};         ///< recomputation and sharded parameters
+};
+
+/// The work of the measured schedule, for another one. Throws Error where the other one cannot have
+/// it: where activations are offloaded, where parameters are gathered in an order that follows from
+/// no rule, and where only some stages recompute and the other one has other stages.
+SharedWork find_shared_work(const ValidSchedule& measured, const LowerOptions& lower,
+                            const ValidSchedule& other);
+
+}  // namespace bubblescope::tools

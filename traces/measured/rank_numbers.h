@@ -1,0 +1,36 @@
+// Numbers the ranks of a pipeline. Where the traces of some are missing, the others keep their
+// numbers: ranks 0, 1 and 3 of 4 stay 0, 1 and 3.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "traces/files/trace_format.h"
+
+namespace bubblescope::traces {
+
+struct RankNumbers {
+  std::vector<std::int32_t> of_recorder;
+  std::int32_t ranks = 0;  ///< with those that have no recorder
+};
+
+/// Numbers every recorder: by the rank that it states, else by the first stage that it runs, else
+/// in the order of the files. Ranks without a recorder are counted only where they must be missing:
+/// where their stages are, where ops do not state theirs, or where files count them.
+RankNumbers number_ranks(const ObservedTrace& trace);
+
+/// Whether the ranks that all recorders state can be used as they are. Numbers of processes can if
+/// they begin with 0, which is no process of a system.
+bool state_ranks(const std::vector<Recorder>& recorders);
+
+/// [rank]: the stages that it runs.
+using StagesByRank = std::map<std::int32_t, std::set<std::int32_t>>;
+
+/// The stages of all ranks, given those of some: placed in a loop or in a V, or else with all that
+/// are left on the only rank that is missing. Empty where none of this fits.
+std::optional<StagesByRank> complete_placement(const StagesByRank& known, std::int32_t ranks);
+
+}  // namespace bubblescope::traces

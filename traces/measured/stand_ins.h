@@ -1,0 +1,18 @@
+// Stand-ins: ops of no duration for ranks whose traces are missing, so that the ops of the other
+// ranks still make a step, under their own numbers. No report shows them.
+#pragma once
+
+#include <vector>
+
+#include "traces/files/trace_format.h"
+#include "traces/measured/rank_numbers.h"
+
+namespace bubblescope::traces {
+
+/// Appends the ops of these stages, in an order that the ranks can have run: each is at the time at
+/// which its input ended on a stage that was recorded, or, if there is none, at which its reader
+/// began. Kinds and micro-batches are those of the nearest stage that was recorded. `computes` are
+/// the compute ops of one step, whose `recorder` is their rank.
+void add_stand_ins(std::vector<ObservedOp>& computes, const StagesByRank& missing);
+
+}  // namespace bubblescope::traces

@@ -125,7 +125,7 @@ TEST_F(MissingRanksCommand, CsvKeepsTheNumbersOfTheOthers) {
     }
     traces::write_file(path("some.csv"), some);
     expect_own_numbers(path("some.csv"), missing, all);
-    // What is written of such a step does not show the rank either.
+    // A csv of such a step does not show the rank either.
     run_command("analyze " + path("some.csv") + " --timeline " + path("again.csv"));
     expect_own_numbers(path("again.csv"), missing, all);
   }

@@ -32,6 +32,7 @@ Bytes peak_of(const RankOrder& ops, const std::vector<MemoryDelta>& of_stage) {
 LayerAssigner::LayerAssigner(const ModelOnDevices& on, const ValidSchedule& schedule)
     : on_(on),
       schedule_(schedule),
+      buffers_(on, schedule->shape),
       loads_(on, schedule),
       balanced_(loads_.balance()),
       stages_(loads_.holders().stages()) {
@@ -126,7 +127,7 @@ Bytes LayerAssigner::held(std::int32_t rank, const std::vector<StageLoad>& stage
     std::fill(of_stage.begin() + stages_, of_stage.end(),
               slice_memory(shard->memory, schedule_.shape.slices));
   }
-  StateBytes states = count_rank_states(on_, schedule_.shape, load);
+  StateBytes states = count_rank_states(on_, buffers_, load);
   if (!versions_.empty()) states.weights *= versions_[at];
   return states.total() + peak_of(schedule_.order[at], of_stage);
 }

@@ -15,6 +15,7 @@
 #include "sim/ir/named.h"
 #include "sim/ir/valid_schedule.h"
 #include "sim/model/place_stages.h"
+#include "sim/model/rank_buffers.h"
 
 namespace bubblescope::inline sim {
 
@@ -77,6 +78,7 @@ class LayerAssigner {
 
   const ModelOnDevices& on_;
   const Schedule& schedule_;
+  RankBuffers buffers_;
   PlacedLoads loads_;
   std::optional<LayerCounts> balanced_;
   std::int32_t stages_;                 ///< of one pipeline, without shards

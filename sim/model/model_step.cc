@@ -215,9 +215,10 @@ MemoryDelta slice_memory(const MemoryDelta& whole, std::int32_t slices) {
   return {forward, -forward - weight_grad, weight_grad};
 }
 
-StateBytes count_rank_states(const ModelOnDevices& on, const Shape& shape, const RankLoad& load) {
+StateBytes count_rank_states(const ModelOnDevices& on, const RankBuffers& buffers,
+                             const RankLoad& load) {
   StateBytes states = count_states(on.parallel, load.parameters);
-  states.buffers = count_buffer_bytes(on, shape, load);
+  states.buffers = buffers.count(load);
   if (!on.trains) states.gradients = states.optimizer = 0;
   return states;
 }
@@ -252,8 +253,9 @@ ModelStep compute_model_step(const ModelOnDevices& on, const Schedule& schedule)
   if (on.counts_gathered && on.parallel.zero_stage >= 3)
     step.gathered_bytes = count_gathered_bytes(schedule, stages);
   expose_messages(step.costs, schedule, messages, on.assumptions.message_exposed);
+  const RankBuffers buffers(on, schedule.shape);
   for (const RankLoad& load : sum_rank_loads(schedule, stages))
-    step.states.push_back(count_rank_states(on, schedule.shape, load));
+    step.states.push_back(count_rank_states(on, buffers, load));
   return step;
 }
 
@@ -285,8 +287,9 @@ Bytes min_bytes(const ModelOnDevices& on, const Schedule& schedule) {
   Bytes sum = 0;
   Bytes context = 0;
   const std::vector<RankLoad> ranks = sum_rank_loads(schedule, placed.loads);
+  const RankBuffers buffers(on, schedule.shape);
   for (const RankLoad& load : ranks) {
-    const StateBytes states = count_rank_states(on, schedule.shape, load);
+    const StateBytes states = count_rank_states(on, buffers, load);
     sum += states.total();
     context = states.context;
   }

@@ -31,7 +31,8 @@ struct ModelStep {
 ModelStep compute_model_step(const ModelOnDevices& on, const Schedule& schedule);
 
 /// The states of a rank, including its buffers, with one version of the weights.
-StateBytes count_rank_states(const ModelOnDevices& on, const Shape& shape, const RankLoad& load);
+StateBytes count_rank_states(const ModelOnDevices& on, const RankBuffers& buffers,
+                             const RankLoad& load);
 
 /// One slice's part of a stage's activations.
 MemoryDelta slice_memory(const MemoryDelta& whole, std::int32_t slices);

@@ -56,10 +56,15 @@ double count_message_bytes(const ModelOnDevices& on, std::int32_t slices) {
          on.parallel.norm_split() / slices;
 }
 
-Bytes count_buffer_bytes(const ModelOnDevices& on, const Shape& shape, const RankLoad& load) {
-  return round_bytes(count_pipeline_bytes(on, shape), "messages") + count_recomputed_bytes(on) +
-         count_gathered_input_bytes(on.parallel, on.model.hidden) +
-         round_bytes(count_gathered_weight_bytes(on, load) + count_reduced_bytes(on, load),
+RankBuffers::RankBuffers(const ModelOnDevices& on, const Shape& shape)
+    : on_(on),
+      common_(round_bytes(count_pipeline_bytes(on, shape), "messages") +
+              count_recomputed_bytes(on) +
+              count_gathered_input_bytes(on.parallel, on.model.hidden)) {}
+
+Bytes RankBuffers::count(const RankLoad& load) const {
+  return common_ +
+         round_bytes(count_gathered_weight_bytes(on_, load) + count_reduced_bytes(on_, load),
                      "a layer's weights and gradients");
 }
 

@@ -23,6 +23,16 @@ struct RankLoad {
 /// Bytes of a micro-batch's slice, as one tensor rank sends it.
 double count_message_bytes(const ModelOnDevices& on, std::int32_t slices);
 
-Bytes count_buffer_bytes(const ModelOnDevices& on, const Shape& shape, const RankLoad& load);
+/// The buffers of a model's ranks. It refers to the model, which must outlive it.
+class RankBuffers {
+ public:
+  RankBuffers(const ModelOnDevices& on, const Shape& shape);
+
+  Bytes count(const RankLoad& load) const;
+
+ private:
+  const ModelOnDevices& on_;
+  Bytes common_;  ///< what all ranks have, whatever their load
+};
 
 }  // namespace bubblescope::inline sim

@@ -106,6 +106,7 @@ class SplitSearch {
   /// Times the balanced split, with the largest gradients with which it fits.
   void time_balanced() {
     auto& model = std::get<ModelCosts>(config_.costs);
+    model.on.parallel.layers_of_stage = model.balanced;
     timed_ = time();
     on_ = timed_->models.placed->on;
     loads_.emplace(on_, schedule_);
@@ -143,13 +144,15 @@ class SplitSearch {
   /// chunk where stages set the pace, else on the first stages of all.
   void try_related() {
     const LayerCounts balanced = tried_.front().counts;
-    if (holds_several()) try_split(loads_->balance_otherwise());
+    if (holds_several())
+      if (const auto other = loads_->balance_otherwise(); other && may_win(*other, 0))
+        try_split(other);
     const auto stages = static_cast<std::int32_t>(balanced.size());
     const std::int32_t chunk =
         loads_->holders().stages_set_pace ? std::max(0, stages - schedule_->shape.ranks) : 0;
     for (const std::int32_t from : {chunk, chunk + 1}) {
       const std::optional<LayerCounts> moved = move_surplus(balanced, from);
-      if (moved && may_win(*moved)) try_split(moved);
+      if (moved && may_win(*moved, kMinGain)) try_split(moved);
     }
   }
 
@@ -160,9 +163,9 @@ class SplitSearch {
                        [](const auto& stages) { return stages.size() > 1; });
   }
 
-  /// Whether no critical path shows that this split wins too little.
-  bool may_win(const LayerCounts& counts) const {
-    const double enough = (1 - kMinGain) * static_cast<double>(best().step);
+  /// Whether no critical path shows that this split wins less than a part of the step.
+  bool may_win(const LayerCounts& counts, double gain) const {
+    const double enough = (1 - gain) * static_cast<double>(best().step);
     return std::all_of(tried_.begin(), tried_.end(),
                        [&](const TimedSplit& each) { return each.bound(counts) < enough; });
   }

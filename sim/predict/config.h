@@ -17,6 +17,7 @@
 #include "sim/ir/offload.h"
 #include "sim/ir/pytorch_release.h"
 #include "sim/ir/shard_stages.h"
+#include "sim/model/balance_layers.h"
 #include "sim/model/cost_table.h"
 #include "sim/model/injection.h"
 #include "sim/model/layer_cost.h"
@@ -48,7 +49,9 @@ struct ModelCosts {
   bool default_update = true;
   /// Whether gradients shrink to the largest type with which every rank fits, if none fits as is.
   bool may_shrink_gradients = true;
-  bool tries_splits = true;  ///< whether choose_layers() tries any; else layers are balanced
+  bool tries_splits = true;   ///< whether choose_layers() tries any; else layers are balanced
+  LayerCounts balanced = {};  ///< the balanced split, if the caller knows it: choose_layers()
+                              ///< begins with it; empty: it is computed
 };
 
 /// Where the durations come from. A CostTable is what a cost file holds.

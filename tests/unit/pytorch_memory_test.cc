@@ -24,7 +24,7 @@ Shape shape_of(std::int32_t ranks, std::int32_t microbatches) {
 }
 
 Bytes buffers(const ModelOnDevices& on, const Shape& shape, const RankLoad& load) {
-  return count_buffer_bytes(on, shape, load);
+  return RankBuffers(on, shape).count(load);
 }
 
 // Megatron: 4 bytes per logit, and the 16-bit inputs of the head and of its norm. PyTorch: 16-bit

@@ -174,7 +174,10 @@ Outcome ModelEvaluator::simulate_plan(const Configuration& configuration,
   ModelCosts& costs = config.costs.emplace<ModelCosts>();
   costs.on = planner_.on(configuration);
   // The balanced split stands for the best of its kin, which simulate takes too.
-  if (configuration.split != LayerSplit::kBalanced) costs.on.parallel.layers_of_stage = layers;
+  LayerCounts& given = configuration.split == LayerSplit::kBalanced
+                           ? costs.balanced
+                           : costs.on.parallel.layers_of_stage;
+  given = layers;
   costs.default_update = !options.cost.any_update;
   costs.may_shrink_gradients = planner_.may_shrink_gradients();
   config.memory = options.memory;

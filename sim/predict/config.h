@@ -17,7 +17,6 @@
 #include "sim/ir/offload.h"
 #include "sim/ir/pytorch_release.h"
 #include "sim/ir/shard_stages.h"
-#include "sim/model/balance_layers.h"
 #include "sim/model/cost_table.h"
 #include "sim/model/injection.h"
 #include "sim/model/layer_cost.h"
@@ -49,9 +48,8 @@ struct ModelCosts {
   bool default_update = true;
   /// Whether gradients shrink to the largest type with which every rank fits, if none fits as is.
   bool may_shrink_gradients = true;
-  bool tries_splits = true;   ///< whether choose_layers() tries any; else layers are balanced
-  LayerCounts balanced = {};  ///< the balanced split, if the caller knows it: choose_layers()
-                              ///< begins with it; empty: it is computed
+  bool tries_splits = true;  ///< whether choose_layers() tries any; else layers are balanced
+  std::vector<std::int64_t> balanced = {};  ///< the balanced split, where the caller knows it
 };
 
 /// Where the durations come from. A CostTable is what a cost file holds.
@@ -75,8 +73,7 @@ struct Sharding {
   std::optional<UnshardLookahead> lookahead = {};
 };
 
-/// Ways to save memory: recomputation, offload and sharded parameters. Each is added to the
-/// schedule as ops.
+/// Ways to save memory, each of which is added to the schedule as ops.
 struct Moves {
   std::vector<Recompute> recompute = {};  ///< one for all stages, or one per stage; empty: none
   std::optional<OffloadPlan> offload = {};

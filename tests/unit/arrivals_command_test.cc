@@ -75,12 +75,14 @@ TEST_F(ArrivalsCommand, LengthsThatAreAllTheSameChangeNothing) {
             call_command(tools::run_simulate, plain).output);
 }
 
-// Every micro-batch takes on every stage what it takes in a step of its own length.
+// Every micro-batch takes on every stage what it takes in a step of its own length and the same
+// layers.
 TEST_F(ArrivalsCommand, LengthsGiveEveryMicrobatchItsOwnTimes) {
   const std::string file = write("lengths.txt", "[2048, 8192]");
   const auto busy = [&](const tools::Arguments& more) {
-    tools::Arguments arguments{"1f1b", "--pp",     "2",    "--model",     "llama3-8b", "--tp",
-                               "2",    "--format", "json", "--optimizer", "none"};
+    tools::Arguments arguments{"1f1b", "--pp",     "2",        "--model",     "llama3-8b",
+                               "--tp", "2",        "--layout", "Et*17|t*15L", "--optimizer",
+                               "none", "--format", "json"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     const Json report = report_of(arguments);
     return report["ranks"][0]["busy_by_kind_ns"]["F"].get<std::int64_t>();

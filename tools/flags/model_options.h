@@ -35,8 +35,8 @@ struct ModelOptions {
   std::optional<double> tensor_exposed;
   std::optional<double> message_exposed;
   std::optional<double> accumulation_bytes;
-  std::string reserve_memory = "0.5GiB";     ///< of a device's memory: bytes, or "5%"
-  std::optional<Gradients> gradients;        ///< nullopt: the first that fits
+  std::string reserve_memory = "0.5GiB";  ///< of a device's memory: bytes, or "5%"
+  std::optional<Gradients> gradients;     ///< nullopt: the first that fits
   bool tries_splits = true;  ///< of the layers; false where an order was found for balanced ones
   std::optional<ModelOnDevices> on_devices;  ///< resolve() of the above, set by read_inputs()
 

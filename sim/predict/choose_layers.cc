@@ -2,7 +2,6 @@
 #include "sim/predict/choose_layers.h"
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <utility>
 #include <variant>

@@ -50,6 +50,24 @@ bool are_uniform(const Models& models) {
          memory.by_microbatch.empty() && !memory.counts_outputs && !memory.counts_gathered;
 }
 
+/// The cycles that the first short step keeps.
+std::int64_t first_kept(const OrderCycle& cycle, const ShortSteps& limits) {
+  return std::max(
+      limits.first_cycles,
+      (std::int64_t{limits.first_microbatches} + cycle.microbatches - 1) / cycle.microbatches);
+}
+
+/// The part of the micro-batches that is left without so many cycles.
+double part_without(const Schedule& schedule, const OrderCycle& cycle, std::int64_t removed) {
+  return 1 - static_cast<double>(removed * cycle.microbatches) / schedule.shape.microbatches;
+}
+
+/// Whether the first short step is short enough to be tried.
+bool saves_enough(const Schedule& schedule, const OrderCycle& cycle, const ShortSteps& limits) {
+  const std::int64_t removed = cycle.count - first_kept(cycle, limits);
+  return removed > 0 && 1 - part_without(schedule, cycle, removed) >= limits.min_saving;
+}
+
 /// A short step and its times.
 struct ShortStep {
   ValidSchedule schedule;
@@ -68,10 +86,7 @@ class RepeatedPrediction {
   bool find_short_step(const ShortSteps& limits) {
     if (!are_uniform(prediction_models_)) return false;
     const std::int64_t round = std::max(1, schedule_->shape.ranks / cycle_.microbatches);
-    std::int64_t kept = std::max(
-        limits.first_cycles,
-        (std::int64_t{limits.first_microbatches} + cycle_.microbatches - 1) / cycle_.microbatches);
-    if (!saves_enough(cycle_.count - kept, limits)) return false;
+    std::int64_t kept = first_kept(cycle_, limits);
     double tried = 0;  // as a part of the step
     do {
       if (try_without(cycle_.count - kept)) return true;
@@ -128,13 +143,8 @@ class RepeatedPrediction {
     return {short_step_->program, short_step_->timeline, *blockers_, state_, copies_};
   }
 
-  /// The part of the micro-batches that is left without so many cycles.
   double part_without(std::int64_t removed) const {
-    return 1 - static_cast<double>(removed * cycle_.microbatches) / schedule_->shape.microbatches;
-  }
-
-  bool saves_enough(std::int64_t removed, const ShortSteps& limits) const {
-    return removed > 0 && 1 - part_without(removed) >= limits.min_saving;
+    return sim::part_without(schedule_, cycle_, removed);
   }
 
   /// Times the step without so many cycles, or without a few less: only whole periods are inserted.
@@ -209,7 +219,7 @@ std::variant<Prediction, ValidSchedule> predict_repeated(ValidSchedule schedule,
                                                          const ShortSteps& limits) {
   if (!may_repeat(given)) return schedule;
   const std::optional<OrderCycle> cycle = find_order_cycle(schedule);
-  if (!cycle) return schedule;
+  if (!cycle || !saves_enough(schedule, *cycle, limits)) return schedule;
   const Config config = choose_layers(schedule, given);
   RepeatedPrediction repeated(schedule, config, *cycle);
   if (!repeated.find_short_step(limits)) return schedule;

@@ -27,8 +27,8 @@ enum class OpKind : std::uint8_t {
   kLoad,              ///< LOAD: copies them back
   kUnshard,           ///< UNSHARD: gather the stage's parameters (no micro-batch)
   kReshard,           ///< RESHARD: drop the gathered parameters (no micro-batch)
-  kReduceGrad,        ///< NORM: sums the gradient norm over ranks; this is one stage's part
-  kNorm,              ///< NORM: sum the gradient norm over ranks, of which this is a stage
+  kReduceGrad,        ///< REDUCE_GRAD: sum the stage's gradients over its replicas (no micro-batch)
+  kNorm,              ///< NORM: sums the gradient norm over ranks; this is one stage's part
   kOptimizer,         ///< OPT: updates the stage's weights (no micro-batch)
   kWaitReduceGrad,    ///< WAIT_REDUCE_GRAD: blocks the rank until its REDUCE_GRAD is done
   kIdle,              ///< an empty cell of a grid; in a Program, the wait for a micro-batch

@@ -320,6 +320,13 @@ std::vector<std::int64_t> find_first_layers(const LayerCounts& counts) {
   return first;
 }
 
+LayerCounts count_layers(const std::vector<std::int64_t>& first_layers) {
+  LayerCounts counts;
+  for (std::size_t stage = 0; stage + 1 < first_layers.size(); ++stage)
+    counts.push_back(first_layers[stage + 1] - first_layers[stage]);
+  return counts;
+}
+
 StageHolders find_stage_holders(const Schedule& schedule) {
   const std::int32_t stages = schedule.stages_per_pipeline() - schedule.side_stages;
   StageHolders holders;

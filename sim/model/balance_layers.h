@@ -28,6 +28,9 @@ using LayerCounts = std::vector<std::int64_t>;
 /// [stage]: its first layer; and the end.
 std::vector<std::int64_t> find_first_layers(const LayerCounts& counts);
 
+/// The inverse of find_first_layers().
+LayerCounts count_layers(const std::vector<std::int64_t>& first_layers);
+
 /// The ranks that hold each stage of one pipeline, without shards of the output layer.
 struct StageHolders {
   /// A rank appears once for each copy of the stage that it holds, and so does a stage.

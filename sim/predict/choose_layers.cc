@@ -9,6 +9,7 @@
 
 #include "sim/engine/simulate.h"
 #include "sim/ir/lane_order.h"
+#include "sim/model/balance_layers.h"
 #include "sim/model/place_stages.h"
 #include "sim/predict/find_timing.h"
 #include "sim/predict/memory_caps.h"
@@ -67,13 +68,6 @@ double time_of_layer(const PhaseTimes& layer, OpKind kind) {
   if (kind == OpKind::kForward || kind == OpKind::kRecompute) return layer.forward;
   if (kind == OpKind::kWeightGrad) return layer.weight_grad;
   return layer.input_grad + (kind == OpKind::kBackward ? layer.weight_grad : 0);
-}
-
-LayerCounts count_layers(const std::vector<std::int64_t>& first_layer) {
-  LayerCounts counts;
-  for (std::size_t stage = 0; stage + 1 < first_layer.size(); ++stage)
-    counts.push_back(first_layer[stage + 1] - first_layer[stage]);
-  return counts;
 }
 
 class SplitSearch {

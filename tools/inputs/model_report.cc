@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/ir/bytes_text.h"
+#include "sim/model/balance_layers.h"
 #include "sim/model/known_errors.h"
 #include "sim/predict/model_fit.h"
 #include "tools/flags/field_names.h"
@@ -56,13 +57,12 @@ std::vector<RankNeeds> memory_of(const PlacedModel& placed, const BubbleReport& 
 
 /// The layers of every stage, with repeated values written once as in Megatron's layouts: "9 8*30
 /// 7".
-std::string layers_text(const std::vector<std::int64_t>& first_layer) {
+std::string layers_text(const LayerCounts& counts) {
   std::string text;
-  for (std::size_t stage = 0; stage + 1 < first_layer.size();) {
-    const auto layers = [&](std::size_t at) { return first_layer[at + 1] - first_layer[at]; };
+  for (std::size_t stage = 0; stage < counts.size();) {
     std::size_t end = stage + 1;
-    while (end + 1 < first_layer.size() && layers(end) == layers(stage)) ++end;
-    text += fmt::format("{}{}", text.empty() ? "" : " ", layers(stage));
+    while (end < counts.size() && counts[end] == counts[stage]) ++end;
+    text += fmt::format("{}{}", text.empty() ? "" : " ", counts[stage]);
     if (end - stage > 1) text += fmt::format("*{}", end - stage);
     stage = end;
   }
@@ -172,7 +172,7 @@ std::string write_model_text(const PlacedModel& placed, const BubbleReport& repo
       [&](const std::vector<std::string>& names) { return other_parts(ranks, names); });
   std::string text =
       fmt::format("\nlayers per stage  {}; embedding on the first, head on the last\n\n{}{}",
-                  layers_text(placed.step.first_layer), table.text,
+                  layers_text(count_layers(placed.step.first_layer)), table.text,
                   name_flags(traces::describe_hidden(table.hidden)));
   if (ranks.size() > kMaxRows)
     text +=
@@ -206,9 +206,7 @@ void write_model_json(traces::JsonWriter& json, const PlacedModel& placed,
                       const BubbleReport& report) {
   json.key("model").begin_object().member("name", describe_model(placed.on));
   json.key("layers_per_stage").begin_array();
-  const std::vector<std::int64_t>& first_layer = placed.step.first_layer;
-  for (std::size_t stage = 0; stage + 1 < first_layer.size(); ++stage)
-    json.value(first_layer[stage + 1] - first_layer[stage]);
+  for (const std::int64_t count : count_layers(placed.step.first_layer)) json.value(count);
   json.end_array().member("gpu_memory_bytes", placed.on.gpu.memory);
   json.key("memory_bytes").begin_array();
   for (const RankNeeds& memory : memory_of(placed, report)) {

@@ -107,22 +107,18 @@ double FactorTable::largest() const {
 }
 
 inline Batch FactorTable::factors(std::uint64_t key, std::size_t block) const {
+  const bool is_lognormal = distribution_ == Distribution::kLognormal;
   const double* const entries = entries_.data();
-  Batch first;
-  Batch second;
+  Batch factors;
   for (std::size_t at = 0; at < kBatchWidth; at += 4) {
     const std::uint64_t bits = draw(key, (block * kBatchWidth + at) / 4);
     for (std::size_t part = 0; part < 4; ++part) {
-      first[at + part] = entries[bits >> (16 * part) & 255];
-      second[at + part] = entries[bits >> (16 * part + 8) & 255];
+      const double first = entries[bits >> (16 * part) & 255];
+      const double second = entries[bits >> (16 * part + 8) & 255];
+      factors[at + part] = is_lognormal ? first * second : std::max(0.0, first + second);
     }
   }
-  if (distribution_ == Distribution::kLognormal)
-    for (std::size_t at = 0; at < kBatchWidth; ++at) first[at] *= second[at];
-  else
-    for (std::size_t at = 0; at < kBatchWidth; ++at)
-      first[at] = std::max(0.0, first[at] + second[at]);
-  return first;
+  return factors;
 }
 
 std::vector<Nanos> apply_slow_ranks(const Program& program, std::vector<Nanos> durations,

@@ -78,10 +78,10 @@ std::vector<std::string> refuse_schedule(const ScheduleDef& def, const ScheduleR
 }
 
 bool searches_under_caps(const ScheduleDef& def, ScheduleRequest request) {
-  if (!def.reads_costs || !def.refuse) return false;
+  if (!def.reads_costs || !refuse_shape(def, request).empty()) return false;
   request.memory.cap.assign(static_cast<std::size_t>(request.shape.ranks), 0);
   request.memory.cap_bytes.clear();
-  return !def.refuse(request).empty();
+  return !refuse_schedule(def, request).empty();
 }
 
 ValidSchedule build_schedule(const ScheduleDef& def, ScheduleRequest request) {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/model/schedule_def.h"
+#include "sim/model/schedule_refusal.h"
 
 namespace bubblescope::tools {
 
@@ -16,7 +16,7 @@ bool builds(const ScheduleDef& def, Profile profile, const Schedule& schedule) {
   ScheduleRequest request;
   request.shape = schedule.shape;
   request.profile = profile;
-  if (def.refuse && !def.refuse(request).empty()) return false;
+  if (!refuse_schedule(def, request).empty()) return false;
   const Schedule built = def.build(request);
   return built.order == schedule.order && built.rank_of_stage == schedule.rank_of_stage &&
          built.after == schedule.after;

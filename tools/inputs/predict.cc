@@ -12,6 +12,7 @@
 #include "sim/ir/lower_collectives.h"
 #include "sim/ir/size_limits.h"
 #include "sim/ir/validate.h"
+#include "sim/model/schedule_refusal.h"
 #include "sim/predict/choose_layers.h"
 #include "sim/predict/memory_caps.h"
 #include "sim/predict/moves.h"
@@ -239,7 +240,7 @@ std::variant<ValidSchedule, std::string> build_left(const std::string& name,
   options.model.global_batch.reset();
   const ScheduleDef& def = find_schedule(name);
   const ScheduleRequest request = make_request(def, options);
-  if (def.refuse && !def.refuse(request).empty()) return name + " cannot have so many";
+  if (!refuse_schedule(def, request).empty()) return name + " cannot have so many";
   return apply_moves(build_schedule(def, request), choose_moves(options));
 }
 

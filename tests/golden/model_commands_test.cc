@@ -8,6 +8,8 @@
 #include <sstream>
 #include <string>
 
+#include "sim/ir/registry.h"
+#include "sim/model/schedule_def.h"
 #include "tests/support/command.h"
 #include "tests/support/test_paths.h"
 
@@ -306,6 +308,23 @@ TEST(ModelCommands, PriceCopiesByTheLinksOfTheDevice) {
   const std::string slow = "--gpu " + file;
   EXPECT_GT(makespan("--offload 1 " + slow), 2 * makespan("--offload 1"));
   EXPECT_EQ(makespan(slow), makespan(""));
+}
+
+/// Schedules that search by costs have them priced for the chunks that they will have.
+TEST(ModelCommands, AreRefusedOrTimedForEveryNumberOfChunks) {
+  for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all()) {
+    if (!def.reads_costs || def.splits_output_layer) continue;
+    const std::string plain = "simulate " + def.name + " --pp 4 -m 8 --model llama3-8b";
+    const Json expected = report_of(plain);
+    EXPECT_EQ(report_of(plain + " --vpp 1"), expected) << def.name;
+    for (const int chunks : {2, 3, 4}) {
+      const std::string flags = plain + " --vpp " + std::to_string(chunks);
+      if (def.implied_chunks == chunks)
+        EXPECT_EQ(report_of(flags), expected) << flags;
+      else
+        expect_says(flags, 1, "chunk(s) per rank; leave --vpp out");
+    }
+  }
 }
 
 }  // namespace

@@ -68,6 +68,12 @@ const ScheduleDef& find_schedule(std::string_view name) {
               " ('bubblescope list schedules' shows them all)");
 }
 
+Shape fill_in_implied(const ScheduleDef& def, Shape shape) {
+  if (shape.chunks == 1) shape.chunks = def.implied_chunks.value_or(1);
+  if (shape.slices == 1) shape.slices = def.implied_slices;
+  return shape;
+}
+
 std::vector<std::string> refuse_schedule(const ScheduleDef& def, const ScheduleRequest& request) {
   std::vector<std::string> reasons = refuse_shape(def, request);
   if (!reasons.empty() || !def.refuse) return reasons;
@@ -85,8 +91,7 @@ bool searches_under_caps(const ScheduleDef& def, ScheduleRequest request) {
 }
 
 ValidSchedule build_schedule(const ScheduleDef& def, ScheduleRequest request) {
-  if (request.shape.chunks == 1) request.shape.chunks = def.implied_chunks.value_or(1);
-  if (request.shape.slices == 1) request.shape.slices = def.implied_slices;
+  request.shape = fill_in_implied(def, request.shape);
   const std::vector<std::string> reasons = refuse_schedule(def, request);
   if (!reasons.empty()) {
     std::string text = def.name + " cannot be built";

@@ -94,8 +94,8 @@ struct ScheduleDef {
   /// The frameworks that have this schedule; --profile refuses the others.
   std::vector<Profile> profiles = {};
   /// Returns the problems of a request, each in one sentence with the remedy; empty: it can be
-  /// built. If not set, every shape can be built. Only refuse_schedule() calls it, because it need
-  /// not look at what the members above refuse.
+  /// built. If not set, every shape can be built. Call refuse_schedule() instead: it asks this
+  /// only about what the members above allow.
   std::function<std::vector<std::string>(const ScheduleRequest&)> refuse = {};
   /// Only called for requests that are not refused.
   std::function<Schedule(const ScheduleRequest&)> build;

@@ -8,8 +8,11 @@
 
 namespace bubblescope::inline sim {
 
-/// Each reason in one sentence with the remedy; empty: build_schedule() succeeds. The request must
-/// already have the schedule's implied chunks.
+/// Returns the shape with the schedule's own chunks and slices, where it says 1.
+Shape fill_in_implied(const ScheduleDef& def, Shape shape);
+
+/// Each reason in one sentence with the remedy; empty: build_schedule() succeeds. The shape must be
+/// filled in.
 std::vector<std::string> refuse_schedule(const ScheduleDef& def, const ScheduleRequest& request);
 
 /// Whether the schedule searches for an order under the request's caps. Others have none, or caps

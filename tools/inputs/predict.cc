@@ -144,9 +144,7 @@ ScheduleRequest make_request(const ScheduleDef& def, const PredictOptions& optio
   if (!given.layout.empty())
     request.shape.chunks = chunks_of_layout(def, given, request.shape.ranks);
   request.shape.slices = given.slices.value_or(default_slices(def, given));
-  // As build_schedule() does, so that stages are priced that the schedule will have.
-  if (request.shape.chunks == 1) request.shape.chunks = def.implied_chunks.value_or(1);
-  if (request.shape.slices == 1) request.shape.slices = def.implied_slices;
+  request.shape = fill_in_implied(def, request.shape);  // before its stages are priced
   request.shape.group_size = given.group_size;
   request.profile = given.profile;
   request.cost = options.cost.uniform;

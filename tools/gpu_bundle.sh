@@ -25,7 +25,7 @@ if [ -e "$build/bubblescope_nccl.so" ]; then
 else
   echo "gpu_bundle.sh: there is no bubblescope_nccl.so in $build; --backend nccl cannot run from this bundle" >&2
 fi
-cp tools/gpu_run.sh tools/gpu_sections.sh tools/gpu_summary.py tools/gpu_nccl.sh "$folder/tools/"
+cp tools/gpu_run.sh tools/gpu_sections.sh tools/gpu_summary.py tools/gpu_attention.py tools/gpu_nccl.sh "$folder/tools/"
 
 sound=true
 for file in "${carried[@]}"; do

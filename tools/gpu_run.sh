@@ -3,7 +3,7 @@
 #   bash tools/gpu_run.sh SECTION OUTDIR [SECONDS]
 #   bash tools/gpu_run.sh --rehearse BUILD SECTION OUTDIR [SECONDS]   the same, small, on a simulated device
 # Sections (tools/gpu_sections.sh), in the order in which to run them, with their seconds:
-#   smoke 60, speed 180, correctness 540, predict4 260, predict8 270, nccl 180, or all.
+#   smoke 60, speed 180, correctness 540, predict4 260, predict8 420, nccl 180, or all.
 # Nothing is built, downloaded or installed: the program and its modules are those of build/cuda or of a bundle
 # (tools/gpu_bundle.sh). cuBLAS is found through LD_LIBRARY_PATH, the toolkit or Python's packages. Every command has a
 # limit, a failure does not affect the others, and a test that skips is a failure here. OUTDIR/SECTION holds each result
@@ -24,7 +24,7 @@ wanted=${1:?$usage}
 out=$(mkdir -p "${2:?$usage}" && cd "$2" && pwd) || exit 2
 budget=${3:-}
 program=$build/bubblescope
-declare -A seconds_of=([smoke]=60 [speed]=180 [correctness]=540 [predict4]=260 [predict8]=270 [nccl]=180)
+declare -A seconds_of=([smoke]=60 [speed]=180 [correctness]=540 [predict4]=260 [predict8]=420 [nccl]=180)
 order="smoke speed correctness predict4 predict8 nccl"
 max_archive=$((16 * 1024 * 1024))
 max_limit=${BUBBLESCOPE_GPU_MAX_LIMIT:-600}  # of any command, in seconds; tests of faults lower it
@@ -163,7 +163,7 @@ fi
 export LD_LIBRARY_PATH build program folder
 
 if [ "$wanted" = all ]; then
-  end=$((SECONDS + ${budget:-1490}))
+  end=$((SECONDS + ${budget:-1640}))
   for each in $order; do
     within=${seconds_of[$each]}
     [ $((end - SECONDS)) -ge "$within" ] || within=$((end - SECONDS))

@@ -33,22 +33,43 @@ TEST_P(GpuSpeed, ProductsOfAStageReachFourFifthsOfPlainOnes) {
   const int ranks = GetParam();
   double in_stage = 0;
   double plain = 0;
+  double told = 0;
   double work = 0;
   const std::string of = " of " + std::to_string(ranks) + " ranks";
   for (const ProductSpeed& product :
        time_products(*find_real_gpu(), ranks, measured_model(), exec::Precision::kBfloat16)) {
     in_stage += static_cast<double>(product.in_stage);
     plain += static_cast<double>(product.plain);
+    told += static_cast<double>(product.told);
     work += 2 * product.multiplications;
     print_figure(product.name + of + ", % of plain cuBLAS",
                  100 * static_cast<double>(product.plain) / static_cast<double>(product.in_stage));
   }
   print_figure("all products" + of + ", Tflop/s", work / in_stage / 1000);
   print_figure("all products" + of + ", % of plain cuBLAS", 100 * plain / in_stage);
+  print_figure("all products" + of + ", told the multiprocessors, % of plain cuBLAS",
+               100 * plain / told);
   EXPECT_GE(plain / in_stage, 0.8);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, GpuSpeed, testing::Values(1, 4, 8));
+
+TEST(GpuSpeedOfLayers, NormsAndSoftmaxReachSevenTenthsOfTheCopysBandwidth) {
+  REQUIRE_GPU();
+  const std::vector<LayerSpeed> speeds = time_layers(*find_real_gpu(), measured_model());
+  const double copied = speeds.at(0).bytes / static_cast<double>(speeds.at(0).time);
+  print_figure("copy, GB/s", copied);
+  for (const LayerSpeed& layer : speeds) {
+    const auto time = static_cast<double>(layer.time);
+    if (layer.multiplications > 0) {
+      print_figure(layer.name + ", Tflop/s", 2 * layer.multiplications / time / 1000);
+      continue;
+    }
+    const double share = layer.bytes / time / copied;
+    print_figure(layer.name + ", % of the copy's bandwidth", 100 * share);
+    EXPECT_GE(share, 0.7) << layer.name;
+  }
+}
 
 TEST(GpuSpeedOfEpilogues, TellsWhatFusingTheGeluGains) {
   REQUIRE_GPU();

@@ -96,20 +96,117 @@ std::vector<ProductSize> sizes_of(const exec::TransformerShape& model) {
   return sizes;
 }
 
-Nanos time_product(exec::GpuLayers& layers, StopWatch& watch, const ProductSize& size) {
+/// Layers on a stream of rank 0, and matrices with values: a device is faster on zeros.
+class DrawnLayers {
+ public:
+  DrawnLayers(const exec::GpuMachine& machine, const exec::GpuHandle& stream,
+              const exec::LayerOptions& options)
+      : gpu_(machine.gpu()), stream_(stream.get()), layers_(machine, 0, options) {
+    layers_.set_stream(stream_);
+  }
+
+  exec::GpuLayers* operator->() { return &layers_; }
+
+  exec::GpuMatrix draw(std::int32_t rows, std::int32_t columns) {
+    const exec::GpuMatrix matrix = layers_.make(rows, columns);
+    const bool is_float = matrix.dtype == kBubblescopeFloat32;
+    launch(matrix, exec::DrawArguments{is_float ? matrix.floats() : nullptr,
+                                       is_float ? nullptr : matrix.data, ++drawn_, 1, 0});
+    return matrix;
+  }
+
+  void launch(const exec::GpuMatrix& shape, const exec::KernelArguments& arguments) const {
+    gpu_.launch({shape.dtype, shape.rows, shape.columns, arguments}, stream_);
+  }
+
+  void copy(const exec::GpuMatrix& to, const exec::GpuMatrix& from) const {
+    gpu_.copy(to.data, from.data, static_cast<std::size_t>(from.bytes()), stream_);
+  }
+
+ private:
+  const exec::GpuRuntime& gpu_;
+  void* stream_;
+  exec::GpuLayers layers_;
+  std::uint64_t drawn_ = 0;
+};
+
+Nanos time_product(DrawnLayers& layers, StopWatch& watch, const ProductSize& size) {
   const exec::GpuMatrix left =
-      size.left_turned ? layers.make(size.inner, size.rows) : layers.make(size.rows, size.inner);
-  const exec::GpuMatrix right = size.right_turned ? layers.make(size.columns, size.inner)
-                                                  : layers.make(size.inner, size.columns);
-  exec::GpuMatrix target = layers.make(size.rows, 2 * size.columns);  // large enough for float32
+      size.left_turned ? layers.draw(size.inner, size.rows) : layers.draw(size.rows, size.inner);
+  const exec::GpuMatrix right = size.right_turned ? layers.draw(size.columns, size.inner)
+                                                  : layers.draw(size.inner, size.columns);
+  exec::GpuMatrix target = layers->make(size.rows, 2 * size.columns);  // large enough for float32
   target.columns = size.columns;
   if (size.adds_up) target.dtype = kBubblescopeFloat32;
   const Nanos time = watch.time([&] {
     for (int at = 0; at < kProductsAtOnce; ++at)
-      layers.multiply({left, size.left_turned}, {right, size.right_turned}, target,
-                      size.adds_up ? target : exec::GpuMatrix());
+      layers->multiply({left, size.left_turned}, {right, size.right_turned}, target,
+                       size.adds_up ? target : exec::GpuMatrix());
   });
   return time / kProductsAtOnce;
+}
+
+/// Norms of more rows than a cache holds, and the softmax of 64 heads.
+std::vector<LayerSpeed> time_row_layers(DrawnLayers& layers, StopWatch& watch,
+                                        const exec::TransformerShape& model) {
+  const exec::GpuMatrix input = layers.draw(16 * model.sequence, model.width);
+  const exec::GpuMatrix grad = layers.draw(input.rows, input.columns);
+  const exec::GpuMatrix target = layers.draw(input.rows, input.columns);
+  const exec::GpuMatrix gain = layers.draw(1, input.columns);
+  const exec::GpuMatrix inverses = layers.draw(1, 2 * input.rows);  // large enough for float32
+  const exec::GpuMatrix weights = layers.draw(64 * model.sequence, model.sequence);
+  const exec::GpuMatrix scores = layers.draw(weights.rows, weights.columns);
+  const auto bytes = static_cast<double>(input.bytes());
+  const auto all_scores = static_cast<double>(scores.bytes());
+  std::vector<LayerSpeed> speeds;
+  const auto add = [&](const std::string& name, double moved, const auto& enqueue) {
+    speeds.push_back({name, watch.time(enqueue), moved, 0});
+  };
+  add("copy", 2 * bytes, [&] { layers.copy(target, input); });
+  add("norm", 2 * bytes, [&] {
+    layers.launch(input, exec::NormArguments{target.data, input.data, gain.data});
+  });
+  add("norm gradient", 3 * bytes, [&] {
+    layers.launch(input, exec::NormGradArguments{target.data, input.data, gain.data, grad.data,
+                                                 nullptr, inverses.floats()});
+  });
+  // A row is read up to the diagonal, half of it on average, and written to its end.
+  add("causal softmax", 1.5 * all_scores, [&] {
+    layers.launch(scores, exec::CausalSoftmaxArguments{scores.data, model.sequence});
+  });
+  add("softmax gradient", 3 * all_scores, [&] {
+    layers.launch(scores, exec::SoftmaxGradArguments{scores.data, weights.data});
+  });
+  for (const exec::GpuMatrix& each : {input, grad, target, gain, inverses, weights, scores})
+    layers->drop(each);
+  return speeds;
+}
+
+/// Flash attention of some sequences. A backward has five GEMMs of the forward's two, and half of
+/// every product is masked.
+std::vector<LayerSpeed> time_attention(DrawnLayers& layers, StopWatch& watch,
+                                       const exec::AttentionShape& shape) {
+  const std::int32_t rows = shape.batch * shape.sequence;
+  const std::int32_t width = shape.heads * shape.head_width;
+  const exec::GpuMatrix qkv = layers.draw(rows, 3 * width);
+  const exec::GpuMatrix qkv_grad = layers.draw(rows, 3 * width);
+  const exec::GpuMatrix mixed_grad = layers.draw(rows, width);
+  const exec::AttentionOutput output = layers->attend(qkv, shape);
+  const double product = double{1} * rows * shape.sequence * width / 2;
+  const std::string name = "flash attention of heads " + std::to_string(shape.head_width) + " wide";
+  LayerSpeed forward{name, 0, 0, 2 * product};
+  forward.time = watch.time([&] {
+    const exec::AttentionOutput again = layers->attend(qkv, shape);
+    layers->drop(again.weights);
+    layers->drop(again.mixed);
+  });
+  LayerSpeed backward{name + ", gradient", 0, 0, 5 * product};
+  backward.time = watch.time([&] {
+    layers->attention_grad({qkv, output.weights, output.mixed, mixed_grad, qkv_grad}, shape);
+  });
+  for (const exec::GpuMatrix& each : {qkv, qkv_grad, mixed_grad, output.weights, output.mixed})
+    layers->drop(each);
+  return {forward, backward};
 }
 
 Nanos time_step(const BubblescopeGpu& calls, const exec::JobRequest& request) {
@@ -139,20 +236,34 @@ std::vector<ProductSpeed> time_products(const BubblescopeGpu& calls, std::int32_
                                         exec::Precision precision) {
   const exec::GpuMachine machine(calls, ranks, exec::Share::kGreen);
   const exec::GpuHandle stream = machine.gpu().create_stream(0, machine.partition(0));
-  exec::GpuLayers layers(machine, 0, {exec::dtype_of(precision)});
-  layers.set_stream(stream.get());
-  exec::GpuLayers without_hint(
-      machine, 0, {exec::dtype_of(precision), exec::Attention::kSoftmax, exec::SmHint::kNothing});
-  without_hint.set_stream(stream.get());
+  DrawnLayers layers(machine, stream, {exec::dtype_of(precision)});
+  DrawnLayers told(
+      machine, stream,
+      {exec::dtype_of(precision), exec::Attention::kSoftmax, exec::SmHint::kMultiprocessors});
   StopWatch watch(machine, stream);
   std::vector<ProductSpeed> speeds;
   for (const ProductSize& size : sizes_of(model)) {
-    ProductSpeed speed{size.name, time_product(layers, watch, size), 0, 0};
-    speed.plain =
-        time_product(without_hint, watch, {size.name, size.rows, size.inner, size.columns});
+    ProductSpeed speed{size.name, time_product(layers, watch, size)};
+    speed.told = time_product(told, watch, size);
+    speed.plain = time_product(layers, watch, {size.name, size.rows, size.inner, size.columns});
     speed.multiplications = double{1} * size.rows * size.inner * size.columns;
     speeds.push_back(speed);
   }
+  return speeds;
+}
+
+std::vector<LayerSpeed> time_layers(const BubblescopeGpu& calls,
+                                    const exec::TransformerShape& model) {
+  const exec::GpuMachine machine(calls, 1, exec::Share::kGreen);
+  const exec::GpuHandle stream = machine.gpu().create_stream(0, machine.partition(0));
+  StopWatch watch(machine, stream);
+  DrawnLayers layers(machine, stream, {kBubblescopeBfloat16, exec::Attention::kFlash});
+  std::vector<LayerSpeed> speeds = time_row_layers(layers, watch, model);
+  for (const std::int32_t head_width : {64, 128})
+    if (head_width <= model.width)
+      for (const LayerSpeed& speed :
+           time_attention(layers, watch, {4, model.sequence, model.width / head_width, head_width}))
+        speeds.push_back(speed);
   return speeds;
 }
 
@@ -163,9 +274,9 @@ EpilogueSpeed time_epilogues(const BubblescopeGpu& calls, std::int32_t ranks,
   StopWatch watch(machine, stream);
   EpilogueSpeed speed;
   for (const exec::Epilogue epilogue : {exec::Epilogue::kFused, exec::Epilogue::kSeparate}) {
-    exec::GpuLayers layers(machine, 0,
-                           {kBubblescopeBfloat16, exec::Attention::kSoftmax,
-                            exec::SmHint::kMultiprocessors, epilogue});
+    exec::GpuLayers layers(
+        machine, 0,
+        {kBubblescopeBfloat16, exec::Attention::kSoftmax, exec::SmHint::kNothing, epilogue});
     layers.set_stream(stream.get());
     const exec::GpuMatrix input = layers.make(model.rows(), model.width);
     const exec::GpuMatrix up = layers.make(model.width, model.inner());

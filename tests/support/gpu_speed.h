@@ -14,7 +14,8 @@ namespace bubblescope::tests {
 struct ProductSpeed {
   std::string name;
   Nanos in_stage = 0;
-  Nanos plain = 0;             ///< without the number of multiprocessors, transposes or additions
+  Nanos told = 0;              ///< where cuBLASLt is told the number of multiprocessors
+  Nanos plain = 0;             ///< without transposes or additions
   double multiplications = 0;  ///< and as many additions
 };
 
@@ -23,6 +24,19 @@ struct ProductSpeed {
 std::vector<ProductSpeed> time_products(const BubblescopeGpu& calls, std::int32_t ranks,
                                         const exec::TransformerShape& model,
                                         exec::Precision precision);
+
+/// The time of a layer that is a kernel of ours, and the least that it must move or compute.
+struct LayerSpeed {
+  std::string name;
+  Nanos time = 0;
+  double bytes = 0;            ///< each input read and each output written once
+  double multiplications = 0;  ///< and as many additions; 0 where bytes limit the layer
+};
+
+/// Times a copy, norms, softmax and flash attention, and their gradients, in bfloat16 on a whole
+/// device. The copy is the first and tells what the memory can do.
+std::vector<LayerSpeed> time_layers(const BubblescopeGpu& calls,
+                                    const exec::TransformerShape& model);
 
 /// The times of a block's GELU and its gradient, each with the GEMM before it: fused and separate.
 struct EpilogueSpeed {

@@ -17,7 +17,27 @@ TEST(GpuSpeed, TimesEveryProductOfABlock) {
   ASSERT_EQ(speeds.size(), 12u);  // four weights, each forward and backward twice
   EXPECT_EQ(speeds[0].name, "qkv forward");
   EXPECT_EQ(speeds[0].in_stage, 8 * 32 * 96 * 16 / 32);
-  for (const ProductSpeed& speed : speeds) EXPECT_EQ(speed.in_stage, speed.plain) << speed.name;
+  for (const ProductSpeed& speed : speeds) {
+    EXPECT_EQ(speed.in_stage, speed.plain) << speed.name;
+    EXPECT_EQ(speed.in_stage, speed.told) << speed.name;
+  }
+}
+
+TEST(GpuSpeed, TimesEveryLayerThatIsAKernelOfOurs) {
+  FakeGpu& gpu = reset_fake_gpu(1);
+  gpu.times.nanos_per_entry = 16;
+  const std::vector<LayerSpeed> speeds = time_layers(fake_gpu_calls(), {1, 64, 2, 61, 4, 1});
+  ASSERT_EQ(speeds.size(), 7u);  // a copy, two norms, two softmaxes, attention of one head twice
+  EXPECT_EQ(speeds[0].name, "copy");
+  EXPECT_EQ(speeds[0].bytes, 2 * 2 * 16 * 4 * 64);  // read and written, in bfloat16
+  EXPECT_EQ(speeds[3].name, "causal softmax");
+  EXPECT_EQ(speeds[3].bytes, 1.5 * 2 * 64 * 4 * 4);
+  // Four sequences of 4 positions: 16 x 4 x 64 multiplications per product, half of them masked.
+  EXPECT_EQ(speeds[5].multiplications, 2 * 16 * 4 * 64 / 2);
+  EXPECT_EQ(speeds[6].multiplications, 5 * 16 * 4 * 64 / 2);
+  for (std::size_t layer = 1; layer < speeds.size(); ++layer)
+    EXPECT_GT(speeds[layer].time, 0) << speeds[layer].name;
+  EXPECT_EQ(gpu.handles, 0);
 }
 
 // Four ranks have 32 multiprocessors each. The GELU of 8 rows with width 128 takes 8 x 128 x 16 ns,

@@ -9,6 +9,7 @@
 
 #include "exec/gpu/host/place_ranks.h"
 #include "exec/gpu/host/stream_plan.h"
+#include "sim/engine/simulate.h"
 #include "sim/ir/error.h"
 #include "sim/ir/lower.h"
 #include "sim/model/schedule_def.h"
@@ -98,6 +99,27 @@ TEST(PlanStreams, AnInstructionWaitsOncePerOtherStreamForTheLastOfIt) {
         EXPECT_LT(plan.place[awaited], plan.place[id]);
       }
     }
+  }
+}
+
+// In gpipe the last rank runs 64 backwards one after another. A stream takes about a thousand
+// commands, and an op has dozens: a host that enqueued rank by rank would stop at the last rank's
+// stream before any other rank has a backward to run.
+TEST(PlanStreams, NoRankIsEnqueuedFarAheadOfTheOthers) {
+  for (const char* name : {"gpipe", "1f1b", "bfs", "zb-h2", "zb-v", "dualpipev"}) {
+    const Program program = lowered(name, 4, 64);
+    const exec::StreamPlan plan = exec::plan_streams(program);
+    std::vector<Nanos> durations;
+    for (const Instruction& instruction : program.instructions)
+      durations.push_back(is_compute(instruction.op.kind) ? 100 : 1);
+    const Timeline timeline = simulate(program, durations);
+    Nanos latest = 0;
+    Nanos lag = 0;  // of what is enqueued behind what starts later
+    for (const InstructionId id : plan.order) {
+      latest = std::max(latest, timeline.start[id]);
+      lag = std::max(lag, latest - timeline.start[id]);
+    }
+    EXPECT_LE(lag, 16 * 100) << name;  // in ops of a rank, which has 128 or more
   }
 }
 

@@ -3,7 +3,11 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
+#include <tuple>
 #include <utility>
+
+#include "sim/engine/simulate.h"
 
 namespace bubblescope::exec {
 
@@ -29,13 +33,36 @@ class LinkStreams {
   std::map<std::pair<std::int32_t, std::int32_t>, std::uint32_t> known_;
 };
 
-/// [instruction]: the instructions without a lane whose last dependency it is.
-std::vector<std::vector<InstructionId>> find_followers(const Program& program) {
+/// Instructions by their start in a step in which a backward takes twice as long as anything else.
+/// Dependencies come first: an instruction starts no earlier, and has a higher number.
+std::vector<InstructionId> sort_by_start(const Program& program) {
+  std::vector<Nanos> durations;
+  for (const Instruction& instruction : program.instructions) {
+    const OpKind kind = instruction.op.kind;
+    durations.push_back(!is_compute(kind) ? 0 : kind == OpKind::kBackward ? 2 : 1);
+  }
+  const Timeline timeline = simulate(program, durations);
+  std::vector<InstructionId> sorted(program.size());
+  std::iota(sorted.begin(), sorted.end(), InstructionId{0});
+  std::sort(sorted.begin(), sorted.end(), [&](InstructionId left, InstructionId right) {
+    return std::tuple(timeline.start[left], left) < std::tuple(timeline.start[right], right);
+  });
+  return sorted;
+}
+
+/// [instruction]: the instructions without a lane whose last dependency in this order it is.
+std::vector<std::vector<InstructionId>> find_followers(const Program& program,
+                                                       const std::vector<InstructionId>& order) {
+  std::vector<std::size_t> at(program.size());
+  for (std::size_t place = 0; place < order.size(); ++place) at[order[place]] = place;
   std::vector<std::vector<InstructionId>> followers(program.size());
-  for (InstructionId id = 0; id < program.size(); ++id) {
+  for (const InstructionId id : order) {
     const auto dependencies = program.dependencies_of(id);
-    if (program.instructions[id].lane == kNoLane && !dependencies.empty())
-      followers[*std::max_element(dependencies.begin(), dependencies.end())].push_back(id);
+    if (program.instructions[id].lane != kNoLane || dependencies.empty()) continue;
+    const auto last = std::max_element(
+        dependencies.begin(), dependencies.end(),
+        [&](InstructionId left, InstructionId right) { return at[left] < at[right]; });
+    followers[*last].push_back(id);
   }
   return followers;
 }
@@ -43,10 +70,11 @@ std::vector<std::vector<InstructionId>> find_followers(const Program& program) {
 /// A message depends on its producer, and may depend on the posts at its two ends; it follows the
 /// last of them.
 void set_order(StreamPlan& plan, const Program& program) {
-  const std::vector<std::vector<InstructionId>> followers = find_followers(program);
+  const std::vector<InstructionId> order = sort_by_start(program);
+  const std::vector<std::vector<InstructionId>> followers = find_followers(program, order);
   std::vector<bool> is_placed(program.size(), false);
   plan.place.resize(program.size());
-  for (InstructionId id = 0; id < program.size(); ++id) {
+  for (const InstructionId id : order) {
     std::vector<InstructionId> next{id};
     while (!next.empty()) {
       const InstructionId at = next.back();

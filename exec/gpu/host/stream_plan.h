@@ -20,9 +20,10 @@ struct PlannedStream {
 
 struct StreamPlan {
   std::vector<PlannedStream> streams;
-  /// All instructions in the order of enqueueing: that of the Program, except that a message
-  /// directly follows its producer, so that no message on a link is queued behind one that is
-  /// produced later.
+  /// All instructions in the order of enqueueing: about that in which they start, so that a host
+  /// that waits for room on a full stream has enqueued what the other streams can run meanwhile. A
+  /// message directly follows its producer, so that no message on a link is queued behind one that
+  /// is produced later.
   std::vector<InstructionId> order;
   std::vector<std::uint32_t> place;       ///< [instruction]: its position in `order`
   std::vector<std::uint32_t> stream_of;   ///< [instruction]

@@ -22,6 +22,7 @@
 #include "exec/gpu/device/key_grad_kernel.cuh"
 #include "exec/gpu/device/query_grad_kernel.cuh"
 #include "exec/gpu/device/row_kernels.cuh"
+#include "exec/gpu/device/short_softmax_kernel.cuh"
 #include "exec/gpu/device/softmax_kernels.cuh"
 #include "exec/gpu/device/update_kernels.cuh"
 
@@ -86,6 +87,14 @@ void add_rows_of(Kernels& kernels, const std::string& value) {
   add(kernels, "cross_entropy_grad_kernel" + of, exec::cross_entropy_grad_kernel<kCount, Value>);
 }
 
+template <int kCount, int kChunks, class Value>
+void add_short_rows_of(Kernels& kernels, const std::string& value) {
+  const std::string of =
+      "<" + std::to_string(kCount) + ", " + std::to_string(kChunks) + ", " + value + ">";
+  add(kernels, "short_causal_softmax_kernel" + of,
+      exec::short_causal_softmax_kernel<kCount, kChunks, Value>);
+}
+
 template <int kWidth>
 void add_fragments_of(Kernels& kernels) {
   const std::string width = "<" + std::to_string(kWidth) + ">";
@@ -113,6 +122,10 @@ Kernels make_kernels() {
   add_rows_of<4, float>(kernels, "float");
   add_rows_of<1, exec::Bfloat16>(kernels, "bubblescope::exec::Bfloat16");
   add_rows_of<8, exec::Bfloat16>(kernels, "bubblescope::exec::Bfloat16");
+  add_short_rows_of<4, 4, float>(kernels, "float");
+  add_short_rows_of<4, 8, float>(kernels, "float");
+  add_short_rows_of<8, 4, exec::Bfloat16>(kernels, "bubblescope::exec::Bfloat16");
+  add_short_rows_of<8, 8, exec::Bfloat16>(kernels, "bubblescope::exec::Bfloat16");
   add_fragments_of<32>(kernels);
   add_fragments_of<64>(kernels);
   add_fragments_of<128>(kernels);

@@ -13,6 +13,7 @@
 // The kernels need the CUDA emulation above.
 #include "exec/gpu/device/entry_kernels.cuh"
 #include "exec/gpu/device/row_kernels.cuh"
+#include "exec/gpu/device/short_softmax_kernel.cuh"
 #include "exec/gpu/device/softmax_kernels.cuh"
 #include "exec/gpu/device/update_kernels.cuh"
 
@@ -317,7 +318,12 @@ void expect_wide_as_narrow() {
   each([&] { exec::norm_kernel<1>(a.data(), a.data(), b.data(), kEntries); });
   each([&] { exec::norm_kernel<kWide>(data(inputs), data(inputs), data(gains), kEntries); });
   expect_chunks<Value>(inputs, a);
+  auto in_warps = inputs;  // two rows per block, and a block without rows
+  emulate(kRows / 2 + 1, kThreads, FiberOrder::kDown, [&] {
+    exec::short_causal_softmax_kernel<kWide, 4>(data(in_warps), kRows, kEntries, kRows);
+  });
   each([&] { exec::causal_softmax_kernel<1>(a.data(), kEntries, kRows); });
+  expect_chunks<Value>(in_warps, a);
   each([&] { exec::causal_softmax_kernel<kWide>(data(inputs), kEntries, kRows); });
   expect_chunks<Value>(inputs, a);
   each([&] { exec::softmax_grad_kernel<1>(c.data(), a.data(), kEntries); });

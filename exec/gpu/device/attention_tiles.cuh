@@ -11,14 +11,6 @@ namespace bubblescope::exec {
 inline constexpr int kTileRows = kWarp;  ///< one per lane
 inline constexpr int kColumnsPerLane = kMaxHeadWidth / kWarp;
 
-/// Reduces over the lanes of a warp; all lanes get the result.
-template <class Combine>
-__device__ inline float reduce_warp(float value, Combine combine) {
-  for (int offset = kWarp / 2; offset > 0; offset /= 2)
-    value = combine(value, __shfl_xor_sync(0xffffffffu, value, offset));
-  return value;
-}
-
 /// Rows of one head, padded so that products over columns have no bank conflicts.
 using Tile = float[kTileRows][kMaxHeadWidth + 1];
 

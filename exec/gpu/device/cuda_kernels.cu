@@ -15,6 +15,7 @@
 #include "exec/gpu/device/key_grad_kernel.cuh"
 #include "exec/gpu/device/query_grad_kernel.cuh"
 #include "exec/gpu/device/row_kernels.cuh"
+#include "exec/gpu/device/short_softmax_kernel.cuh"
 #include "exec/gpu/device/softmax_kernels.cuh"
 #include "exec/gpu/device/update_kernels.cuh"
 
@@ -100,9 +101,19 @@ class KernelLauncher {
         a.gain_grad, from(a.input), from(a.grad), a.inverses, static_cast<int>(rows_), columns_);
   }
   void operator()(const CausalSoftmaxArguments& a) const {
+    const int period = static_cast<int>(a.period);
     with_chunks({a.scores}, [&](auto count) {
-      causal_softmax_kernel<count><<<rows_, kThreads, 0, stream_>>>(to(a.scores), columns_,
-                                                                    static_cast<int>(a.period));
+      with_short_row<count>(
+          [&](auto chunks) {
+            constexpr int kRowsOfBlock = kThreads / kWarp;
+            const unsigned int blocks = (rows_ + kRowsOfBlock - 1) / kRowsOfBlock;
+            short_causal_softmax_kernel<count, chunks><<<blocks, kThreads, 0, stream_>>>(
+                to(a.scores), static_cast<int>(rows_), columns_, period);
+          },
+          [&] {
+            causal_softmax_kernel<count>
+                <<<rows_, kThreads, 0, stream_>>>(to(a.scores), columns_, period);
+          });
     });
   }
   void operator()(const SoftmaxGradArguments& a) const {
@@ -204,6 +215,14 @@ class KernelLauncher {
     if (columns_ % kWideChunk<Value> == 0 && addresses % 16 == 0)
       return launch(std::integral_constant<int, kWideChunk<Value>>());
     launch(std::integral_constant<int, 1>());
+  }
+  /// Calls `one` with the number of chunks per lane in which a warp holds a row. More than 8 would
+  /// not stay in registers: calls `other`.
+  template <int kCount, class Short, class Long>
+  void with_short_row(const Short& one, const Long& other) const {
+    if (kCount == 1 || columns_ > kShortRow<kCount, 8>) return other();
+    if (columns_ <= kShortRow<kCount, 4>) return one(std::integral_constant<int, 4>());
+    one(std::integral_constant<int, 8>());
   }
   /// Calls the launch with the narrowest kernel for the width of a head.
   template <class Launch>

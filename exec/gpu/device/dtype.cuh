@@ -27,11 +27,18 @@ __device__ inline float from_float<float>(float value) {
 /// Rounds to nearest, ties to even; NaN stays NaN.
 template <>
 __device__ inline Bfloat16 from_float<Bfloat16>(float value) {
+#ifdef __CUDA_ARCH__
+  Bfloat16 rounded;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(rounded.bits) : "f"(value));
+  return rounded;
+#else
   const std::uint32_t bits = __float_as_uint(value);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return {0x7fff};
   return {static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16)};
+#endif
 }
 
+inline constexpr float kLog2E = 1.4426950408889634F;
 inline constexpr int kWarp = 32;
 inline constexpr int kMaxWarps = 32;
 
@@ -42,12 +49,19 @@ struct Max {
   __device__ float operator()(float left, float right) const { return left > right ? left : right; }
 };
 
+/// Reduces over the lanes of a warp; all lanes get the result.
+template <class Combine>
+__device__ inline float reduce_warp(float value, Combine combine) {
+  for (int offset = kWarp / 2; offset > 0; offset /= 2)
+    value = combine(value, __shfl_xor_sync(0xffffffffu, value, offset));
+  return value;
+}
+
 /// Reduces over all threads of the block, which has whole warps; all threads get the result.
 template <class Combine>
 __device__ inline float reduce_block(float value, Combine combine) {
   __shared__ float warp_values[kMaxWarps];
-  for (int offset = kWarp / 2; offset > 0; offset /= 2)
-    value = combine(value, __shfl_xor_sync(0xffffffffu, value, offset));
+  value = reduce_warp(value, combine);
   if (threadIdx.x % kWarp == 0) warp_values[threadIdx.x / kWarp] = value;
   __syncthreads();
   float combined = warp_values[0];

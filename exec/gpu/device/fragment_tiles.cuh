@@ -11,7 +11,6 @@ inline constexpr int kFragmentRows = 16;  ///< of a warp
 inline constexpr int kFragmentColumns = 8;  ///< of a product
 inline constexpr int kBlockRows = kFragmentWarps * kFragmentRows;
 inline constexpr int kVector = 8;  ///< numbers in 16 bytes
-inline constexpr float kLog2E = 1.4426950408889634F;
 
 /// Rows of one head. The padding puts the same columns of adjacent rows into other banks.
 template <int kRows, int kWidth>

@@ -80,9 +80,10 @@ struct BubblescopeGpu {
   const char* (*clear)(void* memory, std::size_t bytes, void* stream);
   const char* (*spin)(const BubblescopeSpin* spin, void* stream);
   const char* (*launch)(const bubblescope::exec::KernelLaunch* launch, void* stream);
-  /// A cuBLASLt handle for one rank. The library is told how many multiprocessors the rank has.
+  /// A cuBLASLt handle for one rank. The library is told how many multiprocessors the rank has if
+  /// `told` is not 0, and otherwise only for GEMMs that do not start without.
   const char* (*create_blas_handle)(std::int32_t device, std::int32_t multiprocessors,
-                                    void** handle);
+                                    std::int32_t told, void** handle);
   void (*release_blas_handle)(void* blas_handle);
   std::int64_t (*blas_version)(void* blas_handle);  ///< 130100 for 13.1.0; never fails
   const char* (*multiply)(void* blas_handle, const BubblescopeGemm* gemm, void* stream);

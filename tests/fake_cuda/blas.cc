@@ -31,7 +31,19 @@ struct Algorithm {
   Layouts layouts;
   BlasPreference preference;
   std::size_t aux_alignment = 1;
+  bool fills_device = false;  ///< its blocks wait for each other, and do not all fit a partition
 };
+
+constexpr int kAlgorithmsOfGemm = 3;
+
+/// How many algorithms of a GEMM fill the device: as on an H100, where the inner dimension is long.
+/// Of some GEMMs these are all, unless the library is told the number of multiprocessors.
+int count_filling(const BlasGemm& gemm, const Layouts& of) {
+  if (gemm.multiprocessors != 0) return 0;
+  const std::uint64_t inner =
+      gemm.transpose_first != CUBLAS_OP_N ? of.first.rows : of.first.columns;
+  return (inner > of.target.rows ? 1 : 0) + (inner > of.target.columns ? kAlgorithmsOfGemm - 1 : 0);
+}
 
 std::map<std::uint64_t, Algorithm>& algorithms() {
   static auto& instance = *new std::map<std::uint64_t, Algorithm>;
@@ -180,14 +192,16 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     if (const cublasStatus_t status = check(of, layouts); status != CUBLAS_STATUS_SUCCESS)
       return status;
     if (prefers.workspace_bytes < kWorkspaceBytes) return CUBLAS_STATUS_NOT_SUPPORTED;
-    const std::uint64_t number = algorithms().size() + 1;
-    algorithms()[number] = {of.kind(), layouts, prefers,
-                            std::min<std::size_t>(alignment_of(of.aux), 16)};
-    results[0] = {};
-    results[0].algo.data[0] = number;
-    results[0].workspaceSize = kWorkspaceBytes;
-    results[0].state = CUBLAS_STATUS_SUCCESS;
-    *found = 1;
+    for (*found = 0; *found < std::min(requested, kAlgorithmsOfGemm); ++*found) {
+      const std::uint64_t number = algorithms().size() + 1;
+      algorithms()[number] = {of.kind(), layouts, prefers,
+                              std::min<std::size_t>(alignment_of(of.aux), 16),
+                              *found < count_filling(of, layouts)};
+      results[*found] = {};
+      results[*found].algo.data[0] = number;
+      results[*found].workspaceSize = kWorkspaceBytes;
+      results[*found].state = CUBLAS_STATUS_SUCCESS;
+    }
     return CUBLAS_STATUS_SUCCESS;
   });
 }
@@ -217,6 +231,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t gemm
     if (const cublasStatus_t status = check_alignments(chosen, operands, of);
         status != CUBLAS_STATUS_SUCCESS)
       return status;
+    if (chosen.fills_device && on.context != nullptr) return CUBLAS_STATUS_EXECUTION_FAILED;
     load(algorithm->data[0], on.device);
     BlasGemmOperands gemm_operands = make_gemm_operands(of, layouts, operands);
     gemm_operands.scale = *static_cast<const float*>(scale);

@@ -1,6 +1,10 @@
 // GEMMs by cuBLASLt. The algorithm of a GEMM is chosen once and cached. A handle has its own
 // workspace and belongs to one stream.
 //
+// cuBLASLt chooses for the whole device. On a partition such an algorithm is usually the best as
+// well, but one that needs more blocks at once than the partition holds does not start. The next
+// best is then taken, and after those the one for the partition's number of multiprocessors.
+//
 // cuBLASLt's matrices are column-major and ours row-major, so it sees every matrix transposed:
 // target = left * right becomes target^T = right^T * left^T.
 #include <array>
@@ -14,12 +18,13 @@ namespace bubblescope::exec {
 
 namespace {
 
+constexpr int kCandidates = 8;
 constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;  // NVIDIA's advice for Hopper
 
 /// Everything on which the choice of an algorithm depends.
 using PlanKey = std::array<std::int64_t, 22>;
 
-/// The chosen algorithm of a GEMM.
+/// The algorithms of a GEMM.
 struct GemmPlan {
   PlanKey key{};
   GemmPlan* next = nullptr;  ///< the one that followed it last time: steps repeat their GEMMs
@@ -29,7 +34,10 @@ struct GemmPlan {
   cublasLtMatrixLayout_t left = nullptr;
   cublasLtMatrixLayout_t right = nullptr;
   cublasLtMatrixLayout_t target = nullptr;
-  cublasLtMatmulAlgo_t algorithm{};
+  std::array<cublasLtMatmulAlgo_t, kCandidates> algorithms{};  ///< the best one last
+  std::size_t candidates = 0;                                  ///< of the algorithms
+  bool has_started = false;  ///< the last one starts here
+  bool is_told = false;      ///< the number of multiprocessors
 
   GemmPlan() = default;
   GemmPlan(const GemmPlan&) = delete;
@@ -46,6 +54,7 @@ struct BlasLtHandle {
   cublasLtHandle_t handle = nullptr;
   std::int32_t device = 0;
   std::int32_t multiprocessors = 0;
+  bool is_told = false;  ///< for every GEMM
   void* workspace = nullptr;
   std::map<PlanKey, GemmPlan> plans;
   GemmPlan* last = nullptr;  ///< of the GEMM before
@@ -152,9 +161,17 @@ const char* set_epilogue(const CudaBlas& blas, const BubblescopeGemm& p,
   return nullptr;
 }
 
+const char* tell_multiprocessors(const BlasLtHandle& with, GemmPlan& plan) {
+  plan.is_told = true;
+  BUBBLESCOPE_BLAS(with.blas->cublasLtMatmulDescSetAttribute(
+      plan.gemm, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, &with.multiprocessors,
+      sizeof with.multiprocessors));
+  return nullptr;
+}
+
 /// cuBLASLt's first operand is our right one.
-const char* create_matmul(const CudaBlas& blas, const BubblescopeGemm& p,
-                          std::int32_t multiprocessors, GemmPlan& plan) {
+const char* create_matmul(const BlasLtHandle& with, const BubblescopeGemm& p, GemmPlan& plan) {
+  const CudaBlas& blas = *with.blas;
   BUBBLESCOPE_BLAS(blas.cublasLtMatmulDescCreate(&plan.gemm, CUBLAS_COMPUTE_32F, CUDA_R_32F));
   const cublasOperation_t first = p.right.transposed != 0 ? CUBLAS_OP_T : CUBLAS_OP_N;
   const cublasOperation_t second = p.left.transposed != 0 ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -162,9 +179,16 @@ const char* create_matmul(const CudaBlas& blas, const BubblescopeGemm& p,
                                                        &first, sizeof first));
   BUBBLESCOPE_BLAS(blas.cublasLtMatmulDescSetAttribute(plan.gemm, CUBLASLT_MATMUL_DESC_TRANSB,
                                                        &second, sizeof second));
-  BUBBLESCOPE_BLAS(blas.cublasLtMatmulDescSetAttribute(
-      plan.gemm, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, &multiprocessors, sizeof multiprocessors));
+  if (with.is_told)
+    if (const char* const error = tell_multiprocessors(with, plan)) return error;
   return set_epilogue(blas, p, plan.gemm);
+}
+
+/// "64 x 32 by 32 x 16".
+std::string sizes_of(const BubblescopeGemm& p) {
+  const std::string inner = std::to_string(p.k);
+  return std::to_string(p.rows) + " x " + inner + " by " + inner + " x " +
+         std::to_string(p.columns);
 }
 
 /// Owns the preference, as several calls may fail after its creation.
@@ -202,22 +226,23 @@ const char* choose(const BlasLtHandle& blas_handle, const BubblescopeGemm& p, Ge
   Preference preference(blas);
   BUBBLESCOPE_BLAS(blas.cublasLtMatmulPreferenceCreate(&preference.handle));
   if (const char* const error = set_preference(blas, p, preference.handle)) return error;
-  cublasLtMatmulHeuristicResult_t result{};
+  std::array<cublasLtMatmulHeuristicResult_t, kCandidates> results{};
   int found = 0;
-  BUBBLESCOPE_BLAS(blas.cublasLtMatmulAlgoGetHeuristic(blas_handle.handle, plan.gemm, plan.right,
-                                                       plan.left, plan.target, plan.target,
-                                                       preference.handle, 1, &result, &found));
-  if (found == 0 || result.state != CUBLAS_STATUS_SUCCESS)
-    return store_error("cuBLASLt has no algorithm to multiply " + std::to_string(p.rows) + " x " +
-                       std::to_string(p.k) + " by " + std::to_string(p.k) + " x " +
-                       std::to_string(p.columns));
-  plan.algorithm = result.algo;
+  BUBBLESCOPE_BLAS(blas.cublasLtMatmulAlgoGetHeuristic(
+      blas_handle.handle, plan.gemm, plan.right, plan.left, plan.target, plan.target,
+      preference.handle, kCandidates, results.data(), &found));
+  for (int at = found - 1; at >= 0; --at)
+    if (const auto& result = results[static_cast<std::size_t>(at)];
+        result.state == CUBLAS_STATUS_SUCCESS)
+      plan.algorithms[plan.candidates++] = result.algo;
+  if (plan.candidates == 0)
+    return store_error("cuBLASLt has no algorithm to multiply " + sizes_of(p));
   return nullptr;
 }
 
 const char* make_plan(const BlasLtHandle& blas_handle, const BubblescopeGemm& p, GemmPlan& plan) {
   plan.blas = blas_handle.blas;
-  const char* error = create_matmul(*plan.blas, p, blas_handle.multiprocessors, plan);
+  const char* error = create_matmul(blas_handle, p, plan);
   if (!error) error = create_layouts(*plan.blas, p, plan);
   if (!error) error = choose(blas_handle, p, plan);
   return error;
@@ -246,8 +271,7 @@ const char* expect_chosen(const BlasLtHandle& with, const PlanKey& key, const Bu
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   BUBBLESCOPE_CUDA(cudaStreamIsCapturing(stream, &status));
   if (status == cudaStreamCaptureStatusNone) return nullptr;
-  return store_error("a GEMM of " + std::to_string(p.rows) + " x " + std::to_string(p.k) + " by " +
-                     std::to_string(p.k) + " x " + std::to_string(p.columns) +
+  return store_error("a GEMM of " + sizes_of(p) +
                      " occurs for the first time while a graph is captured, so that its algorithm "
                      "would be chosen in the capture");
 }
@@ -265,25 +289,50 @@ const char* next_plan(BlasLtHandle& with, const BubblescopeGemm& p, cudaStream_t
   return next->error.empty() ? nullptr : store_error(next->error);
 }
 
+cublasStatus_t enqueue(const BlasLtHandle& with, const GemmPlan& plan, const BubblescopeGemm& p,
+                       cudaStream_t stream) {
+  const float keep = p.source != nullptr ? 1.0F : 0.0F;
+  const void* const source = p.source != nullptr ? p.source : p.target;
+  return with.blas->cublasLtMatmul(with.handle, plan.gemm, &p.scale, p.right.data, plan.right,
+                                   p.left.data, plan.left, &keep, source, plan.target, p.target,
+                                   plan.target, &plan.algorithms[plan.candidates - 1],
+                                   with.workspace, kWorkspaceBytes, stream);
+}
+
+/// After one that does not start.
+const char* take_next_algorithm(const BlasLtHandle& with, const BubblescopeGemm& p,
+                                GemmPlan& plan) {
+  if (--plan.candidates > 0) return nullptr;
+  if (plan.is_told) {
+    plan.error = "no algorithm of cuBLASLt starts to multiply " + sizes_of(p) + " on " +
+                 std::to_string(with.multiprocessors) + " multiprocessors";
+    return store_error(plan.error);
+  }
+  if (const char* const error = tell_multiprocessors(with, plan)) return error;
+  return choose(with, p, plan);
+}
+
 const char* multiply(void* blas_handle, const BubblescopeGemm* p, void* stream) {
   auto& with = *static_cast<BlasLtHandle*>(blas_handle);
   const cudaStream_t on = static_cast<CudaStream*>(stream)->stream;
   BUBBLESCOPE_CUDA(cudaSetDevice(with.device));
   if (const char* const error = next_plan(with, *p, on)) return error;
-  const GemmPlan& plan = *with.last;
+  GemmPlan& plan = *with.last;
   if (p->aux != nullptr)
     BUBBLESCOPE_BLAS(with.blas->cublasLtMatmulDescSetAttribute(
         plan.gemm, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &p->aux, sizeof p->aux));
-  const float keep = p->source != nullptr ? 1.0F : 0.0F;
-  const void* const source = p->source != nullptr ? p->source : p->target;
-  BUBBLESCOPE_BLAS(with.blas->cublasLtMatmul(
-      with.handle, plan.gemm, &p->scale, p->right.data, plan.right, p->left.data, plan.left, &keep,
-      source, plan.target, p->target, plan.target, &plan.algorithm, with.workspace, kWorkspaceBytes,
-      on));
-  return nullptr;
+  cublasStatus_t status = enqueue(with, plan, *p, on);
+  while (status == CUBLAS_STATUS_EXECUTION_FAILED && !plan.has_started) {
+    cudaGetLastError();  // clears the error, which is one of the launch
+    if (const char* const error = take_next_algorithm(with, *p, plan)) return error;
+    status = enqueue(with, plan, *p, on);
+  }
+  plan.has_started = true;
+  return check_blas(status, "cublasLtMatmul");
 }
 
-const char* create_blas_handle(std::int32_t device, std::int32_t multiprocessors, void** created) {
+const char* create_blas_handle(std::int32_t device, std::int32_t multiprocessors, std::int32_t told,
+                               void** created) {
   const char* error = nullptr;
   const CudaBlas* const blas = load_cuda_blas(&error);
   if (blas == nullptr) return error;
@@ -291,6 +340,7 @@ const char* create_blas_handle(std::int32_t device, std::int32_t multiprocessors
   blas_handle->blas = blas;
   blas_handle->device = device;
   blas_handle->multiprocessors = multiprocessors;
+  blas_handle->is_told = told != 0;
   BUBBLESCOPE_CUDA(cudaSetDevice(device));
   BUBBLESCOPE_BLAS(blas->cublasLtCreate(&blas_handle->handle));
   BUBBLESCOPE_CUDA(cudaMalloc(&blas_handle->workspace, kWorkspaceBytes));

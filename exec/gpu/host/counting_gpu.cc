@@ -26,7 +26,8 @@ BubblescopeGpu make_calls() {
   calls.copy = [](void*, const void*, std::size_t, void*) -> const char* { return nullptr; };
   calls.clear = [](void*, std::size_t, void*) -> const char* { return nullptr; };
   calls.launch = [](const KernelLaunch*, void*) -> const char* { return nullptr; };
-  calls.create_blas_handle = [](std::int32_t, std::int32_t, void** handle) -> const char* {
+  calls.create_blas_handle = [](std::int32_t, std::int32_t, std::int32_t,
+                                void** handle) -> const char* {
     *handle = &nothing;
     return nullptr;
   };

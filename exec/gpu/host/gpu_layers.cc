@@ -11,9 +11,8 @@ GpuLayers::GpuLayers(const GpuMachine& machine, std::int32_t rank, const LayerOp
       attention_(options.attention),
       epilogue_(options.epilogue),
       pool_(machine.gpu(), machine.place(rank).device) {
-  RankPlace place = machine.place(rank);
-  if (options.sm_hint == SmHint::kNothing) place.multiprocessors = 0;  // for cuBLASLt, 0 means all
-  blas_handle_ = gpu_.create_blas_handle(place);
+  const RankPlace& place = machine.place(rank);
+  blas_handle_ = gpu_.create_blas_handle(place, options.sm_hint == SmHint::kMultiprocessors);
   const std::string library = "cuBLASLt " + std::to_string(gpu_.blas_version(blas_handle_));
   computed_by_ = {{"`attention`", attention_ == Attention::kFlash ? "flash" : "softmax"},
                   {"`epilogue`", epilogue_ == Epilogue::kFused ? "fused" : "separate"},

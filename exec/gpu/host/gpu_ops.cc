@@ -11,7 +11,7 @@ namespace {
 
 LayerOptions layer_options_of(const DeviceOptions& device) {
   const bool is_float32 = device.precision == Precision::kFloat32;  // rounds like the host
-  return {dtype_of(device.precision), device.attention, SmHint::kMultiprocessors,
+  return {dtype_of(device.precision), device.attention, SmHint::kNothing,
           device.epilogue.value_or(is_float32 ? Epilogue::kSeparate : Epilogue::kFused)};
 }
 

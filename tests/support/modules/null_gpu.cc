@@ -121,7 +121,9 @@ void add_work(BubblescopeGpu& calls) {
   calls.launch = [](const bubblescope::exec::KernelLaunch*, void*) -> const char* {
     return nullptr;
   };
-  calls.create_blas_handle = [](std::int32_t, std::int32_t, void** made) { return create(made); };
+  calls.create_blas_handle = [](std::int32_t, std::int32_t, std::int32_t, void** made) {
+    return create(made);
+  };
   calls.release_blas_handle = release;
   calls.multiply = [](void*, const BubblescopeGemm*, void*) -> const char* { return nullptr; };
   calls.blas_version = [](void*) { return std::int64_t{0}; };

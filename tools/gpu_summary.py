@@ -123,7 +123,7 @@ def tables(runs):
 
 
 def verdict(runs):
-    """One line: whether the calibrated predictions hold."""
+    """Whether the calibrated predictions hold and, if not, in how many runs and for which schedules."""
     runs = [run for run in runs if run["group"] == "run"]
     if not runs:
         return "Nothing was predicted from calibrated costs."
@@ -131,11 +131,25 @@ def verdict(runs):
     holds = all(error <= limit for error, limit in zip(errors_of(runs), LIMITS)) and (tau is None or tau >= MIN_TAU)
     shapes = {(run["pp"], run["microbatches"]) for run in runs}
     schedules = {run["schedule"] for run in runs}
-    return (
+    text = (
         f"Predictions of {len(schedules)} schedules in {len(shapes)} shapes "
         f"{'hold' if holds else 'do NOT hold'}: step within 2 % median and 5 % worst, bubble ratio within 1 point, "
         f"op starts and memory within 2 %, tau at least {MIN_TAU}."
     )
+    return text if holds else f"{text}\n{shortfall(runs)}"
+
+
+def shortfall(runs):
+    """Of how many runs each error is within its limit, and the schedules of those that are beyond."""
+    names = ["step error at most 2 %", "step error at most 5 %", "bubble ratio within 1 point",
+             "op starts within 2 %", "memory within 2 %"]
+    parts = []
+    for at, (name, limit) in enumerate(zip(names, LIMITS)):
+        beyond = [run for run in runs if errors_of([run])[at] > limit]
+        schedules = sorted({run["schedule"] for run in beyond})
+        others = f" (not {', '.join(schedules)})" if schedules else ""
+        parts.append(f"- {name}: {len(runs) - len(beyond)} of {len(runs)} runs{others}")
+    return "\n".join(parts)
 
 
 def state_of_runs(runs):
@@ -198,11 +212,13 @@ def sum_up(folder):
         "costs": read_costs(folder),
         "runs": runs,
     }, [steps_text(folder)])
-    print(f"{steps_text(folder).splitlines()[0]}. {verdict(runs)}")
+    print(f"{steps_text(folder).splitlines()[0]}. {verdict(runs).splitlines()[0]}")
 
 
 def write_record(folder, measured, steps):
-    (folder / "runs.json").write_text(json.dumps(measured, indent=1) + "\n")
+    rows = ",\n".join(json.dumps(run, separators=(",", ":")) for run in measured["runs"])
+    head = json.dumps({key: value for key, value in measured.items() if key != "runs"}, indent=1)
+    (folder / "runs.json").write_text(f'{head[:-2]},\n "runs": [\n{rows}\n ]\n}}\n')
     state = "\n".join(measured["state"])
     parts = ["# GPU run", *steps, f"```\n{measured['machine']}```", f"```\n{state}\n```"]
     if measured["figures"]:
@@ -232,7 +248,9 @@ def write_accuracy(files):
     print("Made by `python3 tools/gpu_summary.py --accuracy traces/measured/*/runs.json`.")
     for file in files:
         measured = json.loads(pathlib.Path(file).read_text())
-        parts = [f"\n## {pathlib.Path(file).parent.name}", f"```\n{measured['machine']}```"]
+        name = pathlib.Path(file).parent.name
+        parts = [f"\n### {name}", f"[How it was run, and what it showed](../traces/measured/{name}/README.md).",
+                 f"```\n{measured['machine']}```"]
         if measured["figures"]:
             parts.append("```\n" + "\n".join(measured["figures"]) + "\n```")
         parts.append(verdict(measured["runs"]) + "\n\n" + tables(measured["runs"]))

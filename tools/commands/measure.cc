@@ -26,18 +26,6 @@ constexpr std::array<int, 2> kSignals{SIGINT, SIGTERM};
   std::_Exit(exit_status(Fault::kMachine));
 }
 
-/// A graph has no ops at which faults could be injected or kernels assigned, and tools that make
-/// every launch wait need launches. Steps of few kernels gain nothing by it.
-bool uses_graph(const RunContext& context) {
-  const RunOptions& run = context.run;
-  if (run.device.graph && run.no_graph)
-    throw Error("--graph and --no-graph exclude each other; give one of them");
-  if (run.device.graph || run.no_graph) return run.device.graph;
-  return exec::find_backend(run.backend).name == "cuda" && run.work == WorkKind::kTransformer &&
-         context.options.injections.empty() && !run.device.activity &&
-         exec::find_blocking_tool().empty();
-}
-
 }  // namespace
 
 BackendSession::BackendSession(const RunOptions& run) {
@@ -84,8 +72,9 @@ exec::BackendRequest make_backend_request(exec::Work work, const RunContext& con
 exec::Job start_job(const ValidSchedule& schedule, const Program& program, const CostModel& costs,
                     const RunContext& context) {
   const RunOptions& run = context.run;
+  if (run.device.graph && run.no_graph)
+    throw Error("--graph and --no-graph exclude each other; give one of them");
   exec::JobRequest request{schedule, program, nullptr, {}, wait_mode_of(run.work), run.device};
-  request.device.graph = uses_graph(context);
   if (run.work == WorkKind::kTransformer)
     request.training = &run.training;
   else
@@ -93,31 +82,8 @@ exec::Job start_job(const ValidSchedule& schedule, const Program& program, const
   return exec::find_backend(run.backend).start(request, make_backend_request({}, context));
 }
 
-namespace {
-
-/// Says that a run begins again, and returns its options.
-RunOptions repeat_without_graph(const RunOptions& run, const std::string& failure) {
-  print_message(
-      "bubblescope: steps cannot be graphs here, so the run begins again without them: {}\n",
-      failure);
-  RunOptions plain = run;
-  plain.no_graph = true;
-  return plain;
-}
-
-}  // namespace
-
-std::optional<RunOptions> without_graph(const RunOptions& run, const Measurement& measurement) {
-  // A run that saves checkpoints cannot begin again in the same folder.
-  if (!measurement.failed_as_graph || run.device.graph || !run.checkpoints.folder.empty())
-    return std::nullopt;
-  return repeat_without_graph(run, measurement.breakdown->message);
-}
-
-namespace {
-
-Measurement measure_once(const ValidSchedule& schedule, const Program& program,
-                         const RunContext& context) {
+Measurement measure(const ValidSchedule& schedule, const Program& program,
+                    const RunContext& context) {
   MeasuredJob job(schedule, program, context);
   exec::SerialReferences references;
   const std::int32_t total = context.run.warmup + context.run.steps;
@@ -135,27 +101,8 @@ Measurement measure_once(const ValidSchedule& schedule, const Program& program,
   return measurement;
 }
 
-}  // namespace
-
-Measurement measure(const ValidSchedule& schedule, const Program& program,
-                    const RunContext& context) {
-  Measurement measurement = measure_once(schedule, program, context);
-  if (const std::optional<RunOptions> plain = without_graph(context.run, measurement))
-    return measure_once(schedule, program, {context.options, *plain, context.processes});
-  return measurement;
-}
-
-namespace {
-
-/// The steps of a Program, and how the last one broke down if it did.
-struct TimedRun {
-  TimedSteps timed;
-  std::optional<exec::Breakdown> breakdown;
-  bool failed_as_graph = false;
-};
-
-TimedRun time_once(const ValidSchedule& schedule, const Program& program,
-                   const RunContext& context) {
+TimedSteps time_program(const ValidSchedule& schedule, const Program& program,
+                        const RunContext& context) {
   const Models models = load_models(schedule, context.options);
   const exec::Job job = start_job(schedule, program, models.costs, context);
   exec::DeviceMonitor monitor(exec::open_nvml(), job.buses);
@@ -167,23 +114,10 @@ TimedRun time_once(const ValidSchedule& schedule, const Program& program,
     if (!runs) break;
   }
   exec::Execution execution = std::move(series).take();
-  return {{std::move(execution.steps), monitor.finish()},
-          std::move(execution.breakdown),
-          execution.breakdown && job.failed_as_graph && job.failed_as_graph()};
-}
-
-}  // namespace
-
-TimedSteps time_program(const ValidSchedule& schedule, const Program& program,
-                        const RunContext& context) {
-  TimedRun run = time_once(schedule, program, context);
-  if (run.failed_as_graph && !context.run.device.graph) {
-    const RunOptions plain = repeat_without_graph(context.run, run.breakdown->message);
-    run = time_once(schedule, program, {context.options, plain, context.processes});
-  }
-  if (run.breakdown)
-    throw Error(run.breakdown->fault, "ops under contention: " + run.breakdown->message);
-  return std::move(run.timed);
+  if (execution.breakdown)
+    throw Error(execution.breakdown->fault,
+                "ops under contention: " + execution.breakdown->message);
+  return {std::move(execution.steps), monitor.finish()};
 }
 
 }  // namespace bubblescope::tools

@@ -40,7 +40,6 @@ struct Measurement {
   exec::TrainingResult trained = {};  ///< on devices only if it was verified or is to be kept
   std::optional<CheckpointReport> checkpoints = {};
   std::optional<exec::Breakdown> breakdown = {};
-  bool failed_as_graph = false;  ///< it broke down because a step could not become a graph
 };
 
 /// The flags of a run and the processes of its backend. Every process takes the same steps; only
@@ -75,10 +74,6 @@ class BackendSession {
 /// Runs a legal schedule's program on the selected backend. Ctrl-C counts as a breakdown.
 Measurement measure(const ValidSchedule& schedule, const Program& program,
                     const RunContext& context);
-
-/// The options with which the run is to be repeated if it broke down because of a graph that was
-/// not asked for; says why. Empty otherwise.
-std::optional<RunOptions> without_graph(const RunOptions& run, const Measurement& measurement);
 
 /// How ops of a kind of work pass their time.
 exec::WaitMode wait_mode_of(WorkKind work);

@@ -218,29 +218,14 @@ std::vector<Measurement> alternate_blocks(std::span<const Measurable> programs,
   return measurements;
 }
 
-std::vector<Measurement> take_turns(std::span<const Measurable> programs,
-                                    const OnMeasured& on_measured) {
-  const exec::BackendDef& def = exec::find_backend(programs[0].context.run.backend);
-  if (def.join) return alternate_blocks(programs, on_measured);
-  if (auto measurements = alternate_steps(programs, on_measured)) return *std::move(measurements);
-  return alternate_blocks(programs, on_measured);
-}
-
 }  // namespace
 
 std::vector<Measurement> measure_together(std::span<const Measurable> programs,
                                           const OnMeasured& on_measured) {
-  std::vector<Measurement> measurements = take_turns(programs, on_measured);
-  const std::optional<RunOptions> plain =
-      without_graph(programs[0].context.run, measurements.back());
-  if (!plain) return measurements;
-  std::deque<RunContext> contexts;
-  std::vector<Measurable> again;
-  for (const auto& [schedule, program, context] : programs)
-    again.push_back(
-        {schedule, program,
-         contexts.emplace_back(RunContext{context.options, *plain, context.processes})});
-  return take_turns(again, on_measured);
+  const exec::BackendDef& def = exec::find_backend(programs[0].context.run.backend);
+  if (def.join) return alternate_blocks(programs, on_measured);
+  if (auto measurements = alternate_steps(programs, on_measured)) return *std::move(measurements);
+  return alternate_blocks(programs, on_measured);
 }
 
 }  // namespace bubblescope::tools

@@ -153,10 +153,8 @@ Measurement MeasuredJob::finish(exec::SerialReferences* references) && {
   exec::Execution execution = take_steps();
   if (execution.breakdown) {
     std::string& message = execution.breakdown->message;
-    measurement_.failed_as_graph = job_ && job_->failed_as_graph && job_->failed_as_graph();
-    const RunOptions& run = context_.run;
-    if (measurement_.failed_as_graph && (run.device.graph || !run.checkpoints.folder.empty()))
-      message += "; `no_graph` launches every kernel of a step alone";
+    if (job_ && job_->failed_as_graph && job_->failed_as_graph())
+      message += "; omit `graph` to launch every kernel of a step alone";
     message = execution.steps.back().breakdown = name_flags(message);
   }
   fill_in(measurement_, std::move(execution));

@@ -69,8 +69,8 @@ void add_device_options(CommandFlags& app, RunOptions& run) {
       app, {"--epilogue", "GELU fused into the GEMM before it (default with bf16), or separate"},
       {{"fused", exec::Epilogue::kFused}, {"separate", exec::Epilogue::kSeparate}},
       [&options](exec::Epilogue epilogue) { options.epilogue = epilogue; });
-  app.add_flag("--graph", options.graph, "launch each step as one graph (default if it trains)");
-  app.add_flag("--no-graph", run.no_graph, "launch every kernel of a step alone");
+  app.add_flag("--graph", options.graph, "launch each step as one CUDA graph");
+  app.add_flag("--no-graph", run.no_graph, "launch every kernel of a step alone (default)");
 }
 
 void add_execution_options(CommandFlags& app, RunOptions& options) {

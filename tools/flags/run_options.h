@@ -31,7 +31,7 @@ struct RunOptions {
   bool keeps_weights = false;     ///< what was trained is needed even if it is not verified
   CheckpointOptions checkpoints;  ///< only `run` has flags for them
   exec::DeviceOptions device;
-  bool no_graph = false;  ///< steps are never graphs; else device.graph, or where that holds
+  bool no_graph = false;  ///< the default, which scripts may state
 };
 
 /// For commands that compare times: chooses what flags leave open so that a measurement can be

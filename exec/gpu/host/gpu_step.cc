@@ -49,6 +49,8 @@ std::string GpuStep::describe_limits() const {
   if (!blocking_tool_.empty())
     text += "; steps are not held back until they are enqueued (" + blocking_tool_ +
             "), so times say nothing of the schedule";
+  if (work_.uses_graph)
+    text += "; steps are CUDA graphs, in which a rank can wait for another without need";
   std::size_t max_streams = 0;
   for (std::int32_t device = 0; device < machine_.device_count(); ++device)
     max_streams = std::max(max_streams, lanes_.count_streams(device) + kOwnStreams);

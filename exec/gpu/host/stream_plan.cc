@@ -34,16 +34,18 @@ class LinkStreams {
 };
 
 /// Instructions by their start in a step in which a backward takes twice as long as anything else.
-/// Dependencies come first: an instruction starts no earlier, and has a higher number.
+/// Dependencies come first: an instruction starts no earlier, and has a higher number. The part of
+/// one rank (exec/nccl/rank_plan.h) keeps its order, in which all processes agree.
 std::vector<InstructionId> sort_by_start(const Program& program) {
+  std::vector<InstructionId> sorted(program.size());
+  std::iota(sorted.begin(), sorted.end(), InstructionId{0});
+  if (program.ranks == 1) return sorted;
   std::vector<Nanos> durations;
   for (const Instruction& instruction : program.instructions) {
     const OpKind kind = instruction.op.kind;
     durations.push_back(!is_compute(kind) ? 0 : kind == OpKind::kBackward ? 2 : 1);
   }
   const Timeline timeline = simulate(program, durations);
-  std::vector<InstructionId> sorted(program.size());
-  std::iota(sorted.begin(), sorted.end(), InstructionId{0});
   std::sort(sorted.begin(), sorted.end(), [&](InstructionId left, InstructionId right) {
     return std::tuple(timeline.start[left], left) < std::tuple(timeline.start[right], right);
   });

@@ -43,16 +43,17 @@ std::string parallel_text(const ModelOnDevices& on) {
               ? ", etp " + std::to_string(parallel.expert_split())
               : "") +
          ", dp " + std::to_string(parallel.data) + ", micro-batch size " +
-         std::to_string(parallel.micro_batch_size) + ", " + tokens_text(on) + ", recompute " +
-         std::string(name(parallel.recompute)) + ", ZeRO stage " +
-         std::to_string(parallel.zero_stage);
+         std::to_string(parallel.micro_batch_size) + ", " + tokens_text(on) +
+         (on.trains ? ", recompute " + std::string(name(parallel.recompute)) + ", ZeRO stage " +
+                          std::to_string(parallel.zero_stage)
+                    : "");
 }
 
 std::string prediction_text(const Transformer& model) {
   if (model.predictions == 0) return "";
   return ", and " + number(static_cast<double>(count_prediction_parameters(model)) / 1e9) +
          " billion that predict " + std::to_string(model.predictions) +
-         " more tokens, on the last stage";
+         (model.predictions == 1 ? " more token" : " more tokens") + ", on the last stage";
 }
 
 std::string device_text(const ModelOnDevices& on) {

@@ -170,11 +170,12 @@ void print_text(const std::vector<ComparedRow>& rows, const traces::DrawOptions&
 std::string memory_csv(const ComparedRow& row) {
   std::string text = std::to_string(row.step->schedule->shape.microbatches) + ",";
   if (const std::optional<ModelFit> fit = find_row_fit(row))
-    return text + fmt::format("{},{},{}", fit->peak, fit->head_room, fit->fits());
+    return text +
+           fmt::format("{},{},{},{}", fit->peak, fit->head_room, fit->fits(), gradients_of(row));
   std::optional<Bytes> peak;
   for (const RankReport& rank : row.step->report.ranks)
     if (rank.peak.bytes) peak = std::max(peak.value_or(0), *rank.peak.bytes);
-  return text + (peak ? std::to_string(*peak) : "") + ",,";
+  return text + (peak ? std::to_string(*peak) : "") + ",,,";
 }
 
 void print_csv(const std::vector<ComparedRow>& rows) {
@@ -182,12 +183,12 @@ void print_csv(const std::vector<ComparedRow>& rows) {
   print_output(
       "schedule,makespan_ns,max_span_ns,ideal_ns,lower_bound_ns,bubble_ratio,bubble_overhead,"
       "bubble_span_rate,peak_activations,sends,refused,period_ns,microbatches,"
-      "peak_memory_bytes,head_room_bytes,fits{}\n",
+      "peak_memory_bytes,head_room_bytes,fits,gradients{}\n",
       write_noise_csv_header(reports));
   for (const ComparedRow& row : rows) {
     const std::string refusal = row.refusal.empty() ? "" : traces::csv_string(row.refusal);
     if (!row.step) {
-      print_output("{},,,,,,,,,,{},,,,,{}\n", traces::csv_string(row.name), refusal,
+      print_output("{},,,,,,,,,,{},,,,,,{}\n", traces::csv_string(row.name), refusal,
                    write_noise_csv_values(reports, row.name));
       continue;
     }
@@ -206,6 +207,8 @@ void write_fit(traces::JsonWriter& json, const TimedStep& step) {
   if (!step.models.placed) return;
   const ModelFit fit = find_fit(*step.models.placed, step.report);
   json.line(1).member("fits", fit.fits()).line(1).member("head_room_bytes", fit.head_room);
+  json.line(1).member("gradients",
+                      name_of(kGradientFormats, step.models.placed->on.parallel.gradients));
 }
 
 void print_json(const std::vector<ComparedRow>& rows) {

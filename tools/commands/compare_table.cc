@@ -46,6 +46,16 @@ bool is_too_full(const ComparedRow& row) {
   return fit && !fit->fits();
 }
 
+bool differ_in_gradients(const std::vector<ComparedRow>& rows) {
+  std::string first;
+  for (const ComparedRow& row : rows) {
+    const std::string gradients = gradients_of(row);
+    if (first.empty()) first = gradients;
+    if (!gradients.empty() && gradients != first) return true;
+  }
+  return false;
+}
+
 double microbatches_of(const ComparedRow& row) {
   return static_cast<double>(row.step->schedule->shape.microbatches);
 }
@@ -79,9 +89,16 @@ void add_memory_columns(const Add& add, const std::vector<ComparedRow>& rows) {
       [&](const ComparedRow& row, Report) { return bytes_of(row, &ModelFit::head_room); });
   if (std::any_of(rows.begin(), rows.end(), is_too_full))
     add("fits", 9, [](const ComparedRow& row, Report) { return is_too_full(row) ? "NO" : "yes"; });
+  if (differ_in_gradients(rows))
+    add("gradients", 9, [](const ComparedRow& row, Report) { return gradients_of(row); });
 }
 
 }  // namespace
+
+std::string gradients_of(const ComparedRow& row) {
+  if (!row.step || !row.step->models.placed) return {};
+  return name_of(kGradientFormats, row.step->models.placed->on.parallel.gradients);
+}
 
 std::optional<ModelFit> find_row_fit(const ComparedRow& row) {
   if (!row.step || !row.step->models.placed) return {};

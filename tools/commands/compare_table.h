@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "sim/analysis/report.h"
@@ -24,12 +25,17 @@ bool trains(const ComparedRow& row);
 /// The fullest rank of a row with a model; nullopt for other rows.
 std::optional<ModelFit> find_row_fit(const ComparedRow& row);
 
+/// The precision of a model's gradients ("fp32"), which a row chooses so that it fits its devices;
+/// empty for other rows.
+std::string gradients_of(const ComparedRow& row);
+
 /// Whether steps differ in their number of micro-batches, so that times per micro-batch are
 /// compared.
 bool differ_in_microbatches(const std::vector<ComparedRow>& rows);
 
 /// The columns, with a cell for each row that has a step. "per mb" is there only where steps differ
-/// in their number of micro-batches, "fits" where some schedule does not fit the model's devices.
+/// in their number of micro-batches, "fits" where some schedule does not fit the model's devices,
+/// and "gradients" where they are not of the same precision.
 std::vector<traces::TableColumn> columns_of_rows(const std::vector<ComparedRow>& rows);
 
 }  // namespace bubblescope::tools

@@ -42,13 +42,25 @@ std::string memory_line(const PlacedModel& placed, const BubbleReport& report) {
   const std::string held =
       fmt::format("rank {} {} {} of {}", fit.rank, fit.fits() ? "holds" : "needs",
                   format_bytes(fit.peak), format_bytes(usable));
-  return fit.fits() ? fmt::format("memory       fits: {}, which leaves {}\n", held,
+  const Gradients gradients = placed.on.parallel.gradients;
+  const std::string with =
+      gradients == Gradients::kFp32 ? "" : " with " + describe_gradients(gradients);
+  return fit.fits() ? fmt::format("memory       fits{}: {}, which leaves {}\n", with, held,
                                   format_bytes(fit.head_room))
-                    : fmt::format("memory       DOES NOT FIT: {}, {} too much\n", held,
+                    : fmt::format("memory       DOES NOT FIT{}: {}, {} too much\n", with, held,
                                   format_bytes(-fit.head_room));
 }
 
 }  // namespace
+
+std::string describe_gradients(Gradients gradients) {
+  switch (gradients) {
+    case Gradients::kFp32: return "32-bit gradients";
+    case Gradients::kBf16: return "16-bit gradients";
+    case Gradients::kLean: return "16-bit gradients and lean master weights";
+  }
+  return "";
+}
 
 std::string write_model_headline(const PlacedModel& placed, const BubbleReport& report) {
   const ModelRates rates = compute_model_rates(placed.on, report.shape, report.makespan);

@@ -6,6 +6,9 @@
 //                took longer than predicted, by 1 to 25 %
 //   memory       fits: rank 0 holds 60.1 GiB of 78.6 GiB, which leaves 18.5 GiB
 //
+// The line of memory names the precision of gradients where it is not fp32: it may have been chosen
+// because larger gradients do not fit.
+//
 // "expect" is the range of the step if its prediction is as far off as those of the nearest
 // published runs, which have the same device and the same type of model: dense, or mixture of
 // experts. The predicted step may lie outside it, because predictions leave out some costs that
@@ -18,6 +21,9 @@
 #include "sim/predict/models.h"
 
 namespace bubblescope::tools {
+
+/// "16-bit gradients".
+std::string describe_gradients(Gradients gradients);
 
 /// Returns the lines above.
 std::string write_model_headline(const PlacedModel& placed, const BubbleReport& report);

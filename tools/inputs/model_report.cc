@@ -14,6 +14,7 @@
 #include "sim/predict/model_fit.h"
 #include "tools/flags/field_names.h"
 #include "tools/flags/model_options.h"
+#include "tools/inputs/model_headline.h"
 #include "tools/print.h"
 #include "traces/text/fit_table.h"
 
@@ -141,24 +142,16 @@ std::string remedy(const PlacedModel& placed, const RankNeeds& rank, Bytes limit
 
 namespace {
 
-std::string states_text(Gradients gradients) {
-  switch (gradients) {
-    case Gradients::kFp32: return "32-bit gradients";
-    case Gradients::kBf16: return "16-bit gradients";
-    case Gradients::kLean: return "16-bit gradients and lean master weights";
-  }
-  return "";
-}
-
 /// The line below the table: "with 32-bit gradients; 79.1 GiB of the device for a program, 0.50 GiB
 /// of it reserved".
 std::string basis_text(const ModelOnDevices& on) {
+  const std::string with =
+      on.trains ? "with " + describe_gradients(on.parallel.gradients) + "; " : "";
   if (!on.rank_gpus.empty())
-    return fmt::format("with {}; {} of every device's memory for a program reserved\n",
-                       states_text(on.parallel.gradients), format_bytes(on.reserved_memory));
-  return fmt::format("with {}; {} of the device for a program, {} of it reserved\n",
-                     states_text(on.parallel.gradients), format_bytes(on.gpu.memory),
-                     format_bytes(on.reserved_memory));
+    return fmt::format("{}{} of every device's memory for a program reserved\n", with,
+                       format_bytes(on.reserved_memory));
+  return fmt::format("{}{} of the device for a program, {} of it reserved\n", with,
+                     format_bytes(on.gpu.memory), format_bytes(on.reserved_memory));
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ struct Configuration {
   LayerSplit split = LayerSplit::kBalanced;  ///< of a model's layers
   /// Sends that a rank may have outstanding; 0: ranks do not wait for them.
   std::int32_t send_budget = 0;
+  bool moe_overlap = false;  ///< see ScheduleRequest; false for schedules that do not have it
 
   std::int64_t samples() const {
     return std::int64_t{shape.microbatches} * micro_batch_size * data;

@@ -6,7 +6,6 @@
 The layout of every configuration is read by `simulate`, which must predict the plan's step to the nanosecond. The
 arguments are read by the frameworks' rules, implemented here, and must give the layers of that layout.
 """
-import itertools
 import json
 import pathlib
 import random
@@ -83,7 +82,13 @@ def read_toml(text):
 
 def read_arguments(line):
     words = shlex.split(line)
-    return {name.removeprefix('--'): value for name, value in itertools.zip_longest(words[::2], words[1::2])}
+    arguments = {}
+    for word in words:
+        if word.startswith('--'):
+            arguments[last := word.removeprefix('--')] = True
+        else:
+            arguments[last] = word
+    return arguments
 
 
 def configurations(text):

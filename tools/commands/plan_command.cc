@@ -135,6 +135,11 @@ traces::PlanTable tabulate(const PlanQuestion& question,
   return table;
 }
 
+traces::TrainingSettings settings_of(const ModelOnDevices& on) {
+  return {on.parallel.sequence_parallel, on.parallel.zero_stage, on.matrices == MatrixType::kFp8,
+          on.model.latent && on.parallel.flash_attention};
+}
+
 void print_table(traces::PlanTable table, const PlanOptions& options) {
   if (options.format == "text") {
     const traces::DrawOptions terminal = detect_draw_options();
@@ -148,6 +153,7 @@ void print_table(traces::PlanTable table, const PlanOptions& options) {
                                                         : traces::Framework::kTorchtitan;
     const std::string text = traces::write_plan_config(table, framework, options.top.value_or(1));
     warn_of_other_runtime(framework, options.predict.model);
+    if (framework == traces::Framework::kMegatron) note_unwritten_settings(*table.training);
     print_output("{}", text);
     return;
   }
@@ -216,7 +222,7 @@ int plan_model(PlanOptions& options, JournaledSweep& sweep) {
   warn_of_unused_numbers(find_unused_numbers(axes, &planner, configurations, *outcomes));
   traces::PlanTable table =
       tabulate(options, configurations, use_one_gradient_type(*std::move(outcomes)));
-  table.modelled = true;
+  table.training = settings_of(planner.model());
   if (const KnownErrors* errors = find_nearest_errors(planner.model())) {
     table.errors = *errors;
     if (!table.plans.empty() && table.plans.front().no_errors.empty())
@@ -236,6 +242,7 @@ void note_outside_pipeline(const CostOptions& cost) {
 int plan_shapes(PlanOptions& options, JournaledSweep& sweep) {
   Axes& axes = options.axes;
   axes.slices = options.predict.shape.slices;
+  axes.moe_overlap = options.predict.shape.moe_overlap;
   report_defaults(axes, options.predict.shape);
   ModelAxes listed;
   listed.ranks = axes.ranks;

@@ -143,7 +143,8 @@ std::vector<Configuration> ModelPlanner::shapes_of(const Configuration& parallel
       {parallel.shape.ranks},
       axes_.chunks.empty() ? chunks_of(base_.model, parallel.shape.ranks) : axes_.chunks,
       {parallel.shape.microbatches},
-      options_.shape.slices};
+      options_.shape.slices,
+      options_.shape.moe_overlap};
   std::vector<Configuration> shapes;
   for (const Configuration& shape : combine(axes)) {
     const std::int64_t stages = std::int64_t{shape.shape.ranks} * shape.shape.chunks;
@@ -155,6 +156,7 @@ std::vector<Configuration> ModelPlanner::shapes_of(const Configuration& parallel
       next.schedule = shape.schedule;
       next.shape = shape.shape;
       next.split = axes_.splits[split];
+      next.moe_overlap = shape.moe_overlap;
     }
   }
   return shapes;

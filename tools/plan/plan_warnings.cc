@@ -175,12 +175,15 @@ void note_untried(const std::vector<Plan>& ranked, const PredictOptions& options
   const bool hides_messages = !options.model.parts &&
                               resolve_model(options).model.experts.has_value() &&
                               any_has_pairs(ranked, options);
+  const bool waits_for_experts = options.shape.moe_overlap && !options.model.parts &&
+                                 resolve_model(options).model.experts.has_value();
   const bool may_interleave = hides_messages && options.model.lengths_file.empty() &&
                               options.cost.lower.overlap != Overlap::kSerial;
   const Untried all[] = {
       {"--cp", "1,2,4 (sequences split over ranks)", true},
       {"--recompute", "none,selective,full", true},
       {"--overlap", "fused (pairs that hide the experts' messages)", hides_messages},
+      {"--parts", "megatron (which lets --moe-overlap hide messages)", waits_for_experts},
       {"--parts", "dualpipe (pairs that interleave their parts)", may_interleave},
   };
   std::string text;
@@ -193,6 +196,17 @@ void note_untried(const std::vector<Plan>& ranked, const PredictOptions& options
 std::string find_pytorch_refusal(const Plan& plan, const PredictOptions& options) {
   if (!traces::frameworks_of(plan.configuration).empty()) return "";
   return traces::why_not_pytorch_csv(order_of(plan.configuration, options));
+}
+
+void note_unwritten_settings(const traces::TrainingSettings& training) {
+  std::vector<std::string> unwritten;
+  if (training.zero_stage > 1)
+    unwritten.push_back(fmt::format("ZeRO stage {} (Megatron-FSDP)", training.zero_stage));
+  if (training.fp8) unwritten.emplace_back("GEMMs in fp8 (a format and a recipe)");
+  if (!unwritten.empty())
+    print_message(
+        "bubblescope: the predicted steps also have {}, which these arguments leave out\n",
+        fmt::join(unwritten, " and "));
 }
 
 void warn_of_other_runtime(traces::Framework framework, const ModelOptions& model) {

@@ -69,7 +69,8 @@ std::vector<Configuration> combine(const Axes& axes) {
   expect_plannable(count_configurations(axes));
   std::vector<Configuration> configurations;
   for (const std::string& schedule : axes.schedules) {
-    const std::vector<std::int32_t> chunks = chunks_for(find_schedule(schedule), axes);
+    const ScheduleDef& def = find_schedule(schedule);
+    const std::vector<std::int32_t> chunks = chunks_for(def, axes);
     for (const std::int32_t ranks : axes.ranks)
       for (const std::int32_t count : chunks)
         for (const std::int32_t microbatches : axes.microbatches) {
@@ -78,6 +79,7 @@ std::vector<Configuration> combine(const Axes& axes) {
           next.shape.ranks = ranks;
           next.shape.chunks = count;
           next.shape.microbatches = microbatches;
+          next.moe_overlap = axes.moe_overlap && def.overlaps_experts;
         }
   }
   return configurations;

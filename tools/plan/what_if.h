@@ -22,6 +22,7 @@ struct Axes {
   std::vector<std::int32_t> chunks;  ///< empty: each schedule's default
   std::vector<std::int32_t> microbatches;
   std::optional<std::int32_t> slices = {};  ///< for all schedules; nullopt: each schedule's default
+  bool moe_overlap = false;                 ///< for the schedules that have it
 };
 
 /// A sweep of this size takes minutes and half a gigabyte.

@@ -41,7 +41,21 @@ const TorchSchedule* find_torch_schedule(const std::string& schedule) {
   return known == kTorchSchedules.end() ? nullptr : known;
 }
 
-std::string write_megatron(const Plan& plan) {
+/// Flags without a value: how the predicted step is trained.
+std::string megatron_switches(const Plan& plan, const TrainingSettings& training) {
+  const Configuration& which = plan.configuration;
+  std::string text;
+  const auto add_if = [&](bool is_on, const char* flag) {
+    if (is_on) text += fmt::format(" --{}", flag);
+  };
+  add_if(which.tensor > 1 && training.sequence_parallel, "sequence-parallel");
+  add_if(training.zero_stage > 0, "use-distributed-optimizer");
+  add_if(plan.gradients.value_or(Gradients::kFp32) != Gradients::kFp32, "grad-reduce-in-bf16");
+  add_if(which.moe_overlap && which.expert > 1, "overlap-moe-expert-parallel-comm");
+  return text;
+}
+
+std::string write_megatron(const Plan& plan, const TrainingSettings& training) {
   const Configuration& which = plan.configuration;
   std::string text;
   const auto add = [&](const char* flag, std::int64_t value) {
@@ -55,10 +69,12 @@ std::string write_megatron(const Plan& plan) {
   add("micro-batch-size", which.micro_batch_size);
   add("global-batch-size", which.samples());
   if (which.recompute == Recompute::kSelective) text += " --recompute-granularity selective";
+  if (which.recompute == Recompute::kSelective && training.recomputes_up_projections)
+    text += fmt::format(" --{} mla_up_proj", "recompute-modules");
   if (which.recompute == Recompute::kFull)
     text += " --recompute-granularity full --recompute-method uniform --recompute-num-layers 1";
   const std::string layers = write_megatron_layers(parse_layout(plan.layout), which.shape.ranks);
-  return text + (layers.empty() ? "" : " ") + layers + "\n";
+  return text + (layers.empty() ? "" : " ") + layers + megatron_switches(plan, training) + "\n";
 }
 
 std::string write_torchtitan(const Plan& plan) {
@@ -94,7 +110,7 @@ bool has_framework(const Plan& plan, Framework framework) {
 }  // namespace
 
 std::string write_plan_config(const PlanTable& table, Framework framework, std::size_t count) {
-  if (!table.modelled)
+  if (!table.training)
     throw Error("`format` megatron and torchtitan write the layers of stages; give a `model`");
   if (table.plans.empty())
     throw Error(Fault::kProblem, "no plan fits; `format` text has the reasons");
@@ -111,7 +127,7 @@ std::string write_plan_config(const PlanTable& table, Framework framework, std::
     text += fmt::format("{}# {}, pp {}, vpp {}: {} per step, #{} of the plan, layers {}\n",
                         text.empty() || is_megatron ? "" : "\n", plan.configuration.schedule,
                         shape.first, shape.second, format_time(plan.step), at + 1, plan.layout);
-    text += is_megatron ? write_megatron(plan) : write_torchtitan(plan);
+    text += is_megatron ? write_megatron(plan, *table.training) : write_torchtitan(plan);
   }
   if (text.empty())
     throw Error(Fault::kProblem,

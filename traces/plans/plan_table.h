@@ -29,12 +29,23 @@ struct Refusal {
   std::optional<Configuration> closest;  ///< the one that lacks the least memory
 };
 
+/// How the plans of a model are trained, as far as it is the same for all and a framework must be
+/// told.
+struct TrainingSettings {
+  bool sequence_parallel = true;
+  std::int32_t zero_stage = 1;
+  bool fp8 = false;
+  /// With selective recomputation, the up-projections of latent attention are recomputed, and not
+  /// the attention itself.
+  bool recomputes_up_projections = false;
+};
+
 struct PlanTable {
   std::vector<Plan> plans;  ///< the plans that fit, ranked
   /// For a model, the errors of predictions for the nearest published runs, which hold for plans
   /// without Plan::no_errors; empty if there are none.
   std::optional<KnownErrors> errors;
-  bool modelled = false;
+  std::optional<TrainingSettings> training;  ///< empty: there is no model
   /// Where no framework has #1 by name, why PyTorch's CSV cannot hold it either; empty if it can.
   std::string not_in_pytorch_csv;
   bool any_framework = true;  ///< the plans are not restricted to one framework's

@@ -165,7 +165,7 @@ std::vector<TableColumn> table_of(const PlanTable& table, const std::vector<std:
 
 /// States how far the times can be trusted, from the errors of the nearest published runs.
 std::string write_errors(const PlanTable& table) {
-  if (!table.modelled) return "";
+  if (!table.training) return "";
   if (!has_errors(table))
     return fmt::format("How far off the time of #1 may be is unknown: {}.\n",
                        table.plans[0].no_errors);
@@ -314,7 +314,7 @@ std::string write_refusals(const PlanTable& table) {
     text += fmt::format("  {:<{}} {}{}: {}\n", refused.schedule, name_width(table), tried, closest,
                         refused.reason);
   }
-  return text.empty() ? text : "\nno plans:\n" + text;
+  return text.empty() ? text : "\nleft out:\n" + text;
 }
 
 std::string write_break_evens(const PlanTable& table) {

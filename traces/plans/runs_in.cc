@@ -12,6 +12,7 @@ bool runs_in(const Configuration& configuration, const std::string& framework) {
   if (def == nullptr || profile == nullptr) return false;
   ScheduleRequest request;
   request.shape = configuration.shape;
+  request.moe_overlap = configuration.moe_overlap;
   request.profile = profile->choice;
   return refuse_schedule(*def, request).empty();
 }

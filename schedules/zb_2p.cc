@@ -23,7 +23,7 @@ const ScheduleRegistrar register_zb_2p{[] {
   return ScheduleDef{
       .name = "zb-2p",
       .summary =
-          "zb-auto with twice the memory of 1F1B (half of it released at I): hides all bubbles",
+          "zb-auto with twice the memory of 1F1B (half of it released at I): span rate near 0",
       .source = "Qi et al. 2024, section 3",
       .implied_chunks = 1,
       .reads_costs = true,

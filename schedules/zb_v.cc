@@ -78,7 +78,7 @@ const ScheduleRegistrar register_zb_v{[] {
   return ScheduleDef{
       .name = "zb-v",
       .aliases = {"ZBVZeroBubble"},
-      .summary = "a V of two chunks per rank: no bubble when F = I = W, with 1F1B's memory",
+      .summary = "a V of two chunks per rank: span rate 0 when F = I = W, with 1F1B's memory",
       .source = "Qi et al. 2024, in PyTorch's phases",
       .implied_chunks = 2,
       .profiles = {Profile::kPytorch, Profile::kColossalai},

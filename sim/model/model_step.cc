@@ -25,11 +25,11 @@ std::int64_t divisor_below(std::int64_t number, std::int64_t largest) {
 
 void expect_divisible(const ModelOnDevices& on) {
   const auto refuse = [](const std::string& flag, std::int64_t given, const std::string& of,
-                         std::int64_t number) {
+                         std::int64_t number, const std::string& instead = "") {
     if (number % given == 0) return;
     throw Error(Fault::kProblem, flag + " " + std::to_string(given) + " does not divide " + of +
                                      " (" + std::to_string(number) + "); give a divisor, such as " +
-                                     std::to_string(divisor_below(number, given)));
+                                     std::to_string(divisor_below(number, given)) + instead);
   };
   const Parallelism& parallel = on.parallel;
   refuse("`tp`", parallel.tensor, "the model's heads", on.model.heads);
@@ -42,7 +42,8 @@ void expect_divisible(const ModelOnDevices& on) {
   const std::int64_t parts = parallel.expert_split();
   if (parts == parallel.tensor) {
     refuse("`ep`", parallel.expert, "`dp` times `cp`",
-           std::int64_t{parallel.data} * parallel.context);
+           std::int64_t{parallel.data} * parallel.context,
+           ", or more `dp`, such as " + std::to_string(parallel.expert));
     return;
   }
   refuse("`etp`", parts, "the ranks of a stage: `tp` times `cp` times `dp`",

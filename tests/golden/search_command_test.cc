@@ -32,9 +32,10 @@ TEST(SearchCommand, SaysWhatItProved) {
 TEST(SearchCommand, NamesWhichBoundKnowsTheCap) {
   const nlohmann::json found = report("search --pp 4 -m 8 --cap 1");
   EXPECT_LT(found["lower_bound_ns"], found["bound_ns"]);
-  EXPECT_EQ(found["claim"], "proved optimal: no order within the cap is better");
+  EXPECT_EQ(found["claim"],
+            "proved optimal: no order with one stage per rank within the cap is better");
   EXPECT_EQ(report("search --pp 2 -m 3")["claim"],
-            "proved optimal: no order without a memory cap is better");
+            "proved optimal: no order with one stage per rank without a memory cap is better");
   const std::string text = run("search --pp 4 -m 8 --cap 1").output;
   EXPECT_NE(text.find("(the lower bound below ignores the cap)"), std::string::npos) << text;
 }
@@ -86,7 +87,8 @@ TEST(SearchCommand, CapsInBytesAreEachRanksOwn) {
   const nlohmann::json found = report(flags + " --cap 50GiB");
   EXPECT_EQ(found["value_ns"], report(flags + " --cap 2")["value_ns"]);
   EXPECT_EQ(found["value_ns"], 13'000'000);
-  EXPECT_EQ(found["claim"], "proved optimal: no order within the cap is better");
+  EXPECT_EQ(found["claim"],
+            "proved optimal: no order with one stage per rank within the cap is better");
   EXPECT_EQ(report(flags + " --cap 49GiB")["value_ns"], report(flags + " --cap 1,3")["value_ns"]);
   EXPECT_EQ(report(flags + " --cap 50GiB,30GiB")["value_ns"],
             report(flags + " --cap 2,2")["value_ns"]);

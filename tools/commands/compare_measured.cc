@@ -83,12 +83,18 @@ PredictionError find_error(const TimedStep& predicted, const TimedStep& measured
   return error;
 }
 
+/// "0.25 ms later".
+std::string shift_text(Nanos shift, const char* above, const char* below) {
+  return fmt::format("{:.3g} ms {}", std::abs(static_cast<double>(shift)) / 1e6,
+                     shift < 0 ? below : above);
+}
+
 std::string describe(const std::optional<OpShift>& first_divergence) {
   if (!first_divergence) return "none above 1 % of the step";
-  return fmt::format("{} on rank {}: starts {:+.3g} ms off, takes {:+.3g} ms more",
-                     to_string(first_divergence->op), first_divergence->rank,
-                     static_cast<double>(first_divergence->start_shift) / 1e6,
-                     static_cast<double>(first_divergence->duration_shift) / 1e6);
+  return fmt::format("{} on rank {}: starts {}, takes {}", to_string(first_divergence->op),
+                     first_divergence->rank,
+                     shift_text(first_divergence->start_shift, "later", "earlier"),
+                     shift_text(first_divergence->duration_shift, "longer", "less"));
 }
 
 PredictionError largest(const std::vector<Comparison>& comparisons) {

@@ -231,11 +231,24 @@ bool has_cap(const SearchOptions& options) {
   return !options.predict.memory.cap.empty() || !options.predict.memory.cap_bytes.empty();
 }
 
+/// The orders that were searched: another placement of the stages may have a better one.
+std::string describe_placement(schedules::PlacementChoice placement) {
+  switch (placement) {
+    case schedules::PlacementChoice::kLinear: return "with one stage per rank ";
+    case schedules::PlacementChoice::kInterleaved: return "of interleaved stages ";
+    case schedules::PlacementChoice::kV: return "with stages in a V ";
+    case schedules::PlacementChoice::kWave: return "with stages in waves ";
+    case schedules::PlacementChoice::kFree: return "";
+  }
+  return "";
+}
+
 /// States what the search proved about the value.
 std::string claim(const schedules::FoundSchedule& found, const SearchOptions& options) {
-  const std::string limits = has_cap(options)                ? "within the cap"
-                             : options.predict.model.given() ? "within the devices' memory"
-                                                             : "without a memory cap";
+  std::string limits = has_cap(options)                ? "within the cap"
+                       : options.predict.model.given() ? "within the devices' memory"
+                                                       : "without a memory cap";
+  limits = describe_placement(options.placement) + limits;
   if (found.is_optimal()) return fmt::format("proved optimal: no order {} is better", limits);
   return fmt::format("not proved optimal: no order {} is below {}, gap {}, {}", limits,
                      to_text(found.bound), traces::format_percent(found.gap()), ending(options));

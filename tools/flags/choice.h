@@ -26,6 +26,10 @@ struct Flag {
 void add_parsed(CommandFlags& app, const Flag& flag,
                 const std::function<void(const std::string&)>& read);
 
+/// The same for a flag that may be repeated; `read` gets each text.
+void add_repeated(CommandFlags& app, const Flag& flag,
+                  const std::function<void(const std::string&)>& read);
+
 /// The names of a choice with their values.
 template <class Choice>
 using Choices = std::vector<std::pair<std::string, Choice>>;

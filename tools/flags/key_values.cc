@@ -19,6 +19,8 @@ KeyValues::KeyValues(std::string_view text, std::initializer_list<const char*> k
   for (const std::string& part : split(text_, ',')) {
     const std::size_t equals = part.find('=');
     const std::string key = part.substr(0, equals);
+    if (equals == std::string::npos && find_nearest_name(key, known).empty())
+      throw Error(fmt::format("'{}' names no key; write {}=...", key, fmt::join(known, "=...,")));
     if (std::find(known.begin(), known.end(), key) == known.end()) {
       const std::string nearest = find_nearest_name(key, known);
       throw Error(fmt::format("'{}' has no key '{}'{}", text_, key,

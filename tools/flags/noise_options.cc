@@ -65,14 +65,10 @@ void add_sources(CommandFlags& app, NoiseOptions& options) {
   app.accept_old_name("--ragged", "--length-jitter");
   add_sigma(app, options, &Noise::step_jitter,
             {"--step-jitter", "sigma of a step's speed, on all ranks"});
-  app.add_parsed_list(
-         "--slow",
-         [&options](const std::vector<std::string>& texts) {
-           for (const std::string& text : texts)
-             options.slow_ranks.push_back(parse_slow_rank(text));
-         },
-         "a rank whose ops take longer; may be given several times")
-      ->type_name("rank=R,factor=X");
+  add_repeated(
+      app,
+      {"--slow", "a rank whose ops take longer; may be given several times", "rank=R,factor=X"},
+      [&options](const std::string& text) { options.slow_ranks.push_back(parse_slow_rank(text)); });
   add_parsed(app,
              {"--straggler", "random stragglers: an op, or a rank for a whole step, takes longer",
               "probability=P,factor=X[,of=op|rank]"},

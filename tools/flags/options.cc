@@ -162,18 +162,6 @@ void add_update_options(CommandFlags& app, CostOptions& options) {
 
 }  // namespace
 
-void add_parsed(CommandFlags& app, const Flag& flag,
-                const std::function<void(const std::string&)>& read) {
-  const auto read_or_report = [name = flag.name, read](const std::string& text) {
-    try {
-      read(text);
-    } catch (const Error& error) {
-      throw Error(name.substr(name.rfind(',') + 1) + ": " + error.what());
-    }
-  };
-  app.add_parsed(flag.name, read_or_report, flag.help)->type_name(flag.type);
-}
-
 namespace {
 
 LayerCosts parse_layer_costs(const std::string& text) {
@@ -366,15 +354,13 @@ void add_predict_options(CommandFlags& app, PredictOptions& options) {
   add_memory_options(app, options.memory);
   add_activation_options(app, options.moves);
   add_network_option(app, options.cost);
-  app.add_parsed_list(
-         "--inject",
-         [&options](const std::vector<std::string>& texts) {
-           for (const std::string& text : texts)
-             options.injections.push_back(parse_injection(text));
-         },
-         "a fault: rank=R[,op=OP],WHAT, where WHAT is delay=TIME, slow=FACTOR, die, hang, "
-         "wrong-size or garbage; may be repeated")
-      ->type_name("FAULT");
+  add_repeated(
+      app,
+      {"--inject",
+       "a fault: rank=R[,op=OP],WHAT, where WHAT is delay=TIME, slow=FACTOR, die, hang, "
+       "wrong-size or garbage; may be repeated",
+       "FAULT"},
+      [&options](const std::string& text) { options.injections.push_back(parse_injection(text)); });
 }
 
 void add_export_options(CommandFlags& app, ExportOptions& exports) {

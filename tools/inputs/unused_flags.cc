@@ -155,6 +155,16 @@ void report_execution(const PredictOptions& options, const Contents& step) {
   report(flags);
 }
 
+/// The order of --moe-overlap hides messages only where ops have parts that can interleave.
+void note_exposed_experts(bool has_parts, bool has_experts) {
+  if (!has_experts)
+    print_message("bubblescope: --moe-overlap hides nothing here: the model has no experts\n");
+  else if (!has_parts)
+    print_message(
+        "bubblescope: --moe-overlap hides nothing here, because ops have no parts that can "
+        "interleave; add --parts megatron\n");
+}
+
 void report_model(const PredictOptions& options, bool has_experts) {
   const Parallelism& parallel = options.model.parallel;
   const GivenFlag flags[] = {
@@ -163,6 +173,7 @@ void report_model(const PredictOptions& options, bool has_experts) {
       {"--etp", parallel.expert_tensor.has_value(), has_experts, "the model has no experts"},
   };
   report(flags);
+  if (options.shape.moe_overlap) note_exposed_experts(options.model.parts.has_value(), has_experts);
 }
 
 }  // namespace

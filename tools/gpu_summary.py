@@ -140,7 +140,7 @@ def verdict(runs):
 
 
 def shortfall(runs):
-    """Of how many runs each error is within its limit, and the schedules of those that are beyond."""
+    """Counts the runs whose errors are within each limit, and names the schedules of the others."""
     names = ["step error at most 2 %", "step error at most 5 %", "bubble ratio within 1 point",
              "op starts within 2 %", "memory within 2 %"]
     parts = []

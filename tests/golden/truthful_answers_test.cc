@@ -74,11 +74,70 @@ TEST_F(TruthfulAnswers, ComparedShapesAreRankedPerMicrobatch) {
 TEST_F(TruthfulAnswers, ComparisonsAsCsvSayWhatFits) {
   const std::string rows =
       run_command("compare 1f1b,gpipe --pp 4 -m 64 --model llama3-8b --format csv").output;
-  EXPECT_NE(rows.find("microbatches,peak_memory_bytes,head_room_bytes,fits\n\"1f1b\","),
+  EXPECT_NE(rows.find("microbatches,peak_memory_bytes,head_room_bytes,fits,gradients\n\"1f1b\","),
             std::string::npos)
       << rows;
-  EXPECT_NE(rows.find(",true\n\"gpipe\","), std::string::npos) << rows;
-  EXPECT_TRUE(rows.ends_with(",false\n")) << rows;
+  EXPECT_NE(rows.find(",true,fp32\n\"gpipe\","), std::string::npos) << rows;
+  EXPECT_TRUE(rows.ends_with(",false,fp32\n")) << rows;
+}
+
+// A row has the largest gradients with which it fits: those of zb-v take 2 bytes less of Adam.
+TEST_F(TruthfulAnswers, GradientsThatWereShrunkToFitAreNamed) {
+  const std::string run = "1f1b,zb-v,gpipe --pp 2 --dp 2 -m 16 --model llama3-8b";
+  expect_says("simulate 1f1b --pp 2 --dp 2 -m 16 --model llama3-8b", 0,
+              "memory       fits with 16-bit gradients: ");
+  const std::string rows = run_command("compare " + run + " --format csv").output;
+  EXPECT_NE(rows.find(",true,bf16\n\"zb-v\","), std::string::npos) << rows;
+  EXPECT_NE(rows.find(",true,bf16-lean\n\"gpipe\","), std::string::npos) << rows;
+  EXPECT_TRUE(rows.ends_with(",false,fp32\n")) << rows;
+  expect_says("compare " + run, 0, "gradients\n");
+  const std::string alike = run_command("compare 1f1b,gpipe --pp 4 -m 8 --model llama3-8b").output;
+  EXPECT_EQ(alike.find("gradients"), std::string::npos) << alike;
+}
+
+TEST_F(TruthfulAnswers, ForwardsAloneHaveNoGradientsToShard) {
+  const std::string text =
+      run_command("simulate forward-only --pp 4 -m 8 --model llama3-8b").output;
+  EXPECT_EQ(text.find("gradients;"), std::string::npos) << text;
+  EXPECT_EQ(text.find("ZeRO"), std::string::npos) << text;
+}
+
+TEST_F(TruthfulAnswers, FrameworksRunAPlanOnlyWithWhatTheyHave) {
+  const std::string plan =
+      "plan --model mixtral-8x7b --gpus 64 --pp 4 --tp 1 --ep 8 --global-batch-size 128 "
+      "--schedules interleaved --moe-overlap";
+  expect_says(plan, 0, "#1 in megatron;");
+  expect_says(plan + " --format megatron", 0, " --overlap-moe-expert-parallel-comm");
+  expect_says(plan + " --format megatron", 0, " --use-distributed-optimizer");
+}
+
+TEST_F(TruthfulAnswers, AnOverlapThatHidesNothingIsSaid) {
+  const std::string run = "simulate interleaved --vpp 2 --pp 4 -m 8 --dp 8 --moe-overlap --model ";
+  expect_says(run + "llama3-8b", 0, "hides nothing here: the model has no experts");
+  expect_says(run + "mixtral-8x7b --ep 8", 0, "hides nothing here, because ops have no parts");
+  const std::string hides = run_command(run + "mixtral-8x7b --ep 8 --parts megatron").output;
+  EXPECT_EQ(hides.find("hides nothing"), std::string::npos) << hides;
+  expect_says(
+      "plan --model mixtral-8x7b --gpus 64 --pp 4 --tp 1 --ep 8 --global-batch-size 128 "
+      "--schedules interleaved --moe-overlap",
+      0, "--parts megatron (which lets --moe-overlap hide messages)");
+}
+
+TEST_F(TruthfulAnswers, MegatronIsToldWhatThePredictionAssumes) {
+  const std::string plan =
+      "plan --model llama3-8b --gpus 16 --global-batch-size 64 --pp 4 --tp 2 --schedules 1f1b "
+      "--format megatron ";
+  expect_says(plan, 0, " --sequence-parallel --use-distributed-optimizer\n");
+  EXPECT_EQ(run_command(plan + "--no-sequence-parallel --zero 0").output.find("--sequence"),
+            std::string::npos);
+  expect_says(plan + "--gradients bf16", 0, " --grad-reduce-in-bf16");
+  expect_says(plan + "--zero 2", 0, "also have ZeRO stage 2 (Megatron-FSDP)");
+}
+
+TEST_F(TruthfulAnswers, ErrorsOfFlagsThatRepeatNameThem) {
+  expect_says("simulate 1f1b --pp 2 -m 2 --slow 1:1.5", 2,
+              "--slow: '1:1.5' names no key; write rank=...,factor=...");
+  expect_says("simulate 1f1b --pp 2 -m 2 --inject foo", 2, "--inject: 'foo' is not a fault");
 }
 
 TEST_F(TruthfulAnswers, IntervalsAreOfStepsLikePublishedOnes) {

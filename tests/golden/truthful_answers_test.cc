@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <string>
 
 #include "tests/support/command.h"
@@ -121,6 +123,41 @@ TEST_F(TruthfulAnswers, AnOverlapThatHidesNothingIsSaid) {
       "plan --model mixtral-8x7b --gpus 64 --pp 4 --tp 1 --ep 8 --global-batch-size 128 "
       "--schedules interleaved --moe-overlap",
       0, "--parts megatron (which lets --moe-overlap hide messages)");
+}
+
+/// The sum of the signed times in a line, in ms: "warmup +234.4 us, all else -0.1 ms".
+double add_up(const std::string& line) {
+  static const std::regex time(R"(([+-][0-9.]+) (s|ms|us|ns)\b)");
+  const std::map<std::string, double> unit{{"s", 1e3}, {"ms", 1}, {"us", 1e-3}, {"ns", 1e-6}};
+  double sum = 0;
+  for (std::sregex_iterator at(line.begin(), line.end(), time), end; at != end; ++at)
+    sum += std::stod((*at)[1]) * unit.at((*at)[2]);
+  return sum;
+}
+
+TEST_F(TruthfulAnswers, CausesOfALossAddUpToIt) {
+  const std::string plan =
+      "plan --pp 4,8 -m 8,16,32 --f 10 --b 20 --i 11 --w 9 --p2p 0.5 --schedules "
+      "1f1b,gpipe,zb-h1,zb-v,interleaved";
+  const Json plans = Json::parse(run_command(plan + " --format json").output)["plans"];
+  const auto per_sample = [&](std::size_t at) {
+    return plans[at]["step_ns"].get<double>() / plans[at]["microbatches"].get<double>() / 1e6;
+  };
+  const std::string text = run_command(plan).output;
+  static const std::regex loss(R"(\n  \S+ +#([0-9]+) +\+[0-9.]+ % (.*))");
+  int losers = 0;
+  for (std::sregex_iterator at(text.begin(), text.end(), loss), end; at != end; ++at, ++losers) {
+    const double lost = per_sample(std::stoul((*at)[1]) - 1) - per_sample(0);
+    EXPECT_NEAR(add_up((*at)[2]), lost, 0.002 * per_sample(0)) << at->str();
+  }
+  EXPECT_EQ(losers, 4);
+  EXPECT_NE(text.find(", all else -"), std::string::npos) << text;
+}
+
+TEST_F(TruthfulAnswers, PlansOfTheParetoFrontThatAreNotShownAreCounted) {
+  const std::string plan = "plan --model llama3-8b --gpus 16 --global-batch-size 64 ";
+  expect_says(plan + "--top 1", 0, "more on the Pareto front: --top N shows more");
+  EXPECT_EQ(run_command(plan + "--top 90").output.find("more on the Pareto"), std::string::npos);
 }
 
 TEST_F(TruthfulAnswers, MegatronIsToldWhatThePredictionAssumes) {

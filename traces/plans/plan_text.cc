@@ -122,6 +122,7 @@ std::size_t name_width(const PlanTable& table) {
 struct ShownPlans {
   std::vector<std::size_t> rows;
   std::size_t ranked = 0;  ///< how many of them come from the top of the ranking
+  std::size_t hidden = 0;  ///< plans of the Pareto front that are not among them
 };
 
 ShownPlans shown_plans(const PlanTable& table, const std::vector<std::size_t>& front,
@@ -129,8 +130,13 @@ ShownPlans shown_plans(const PlanTable& table, const std::vector<std::size_t>& f
   ShownPlans shown;
   shown.ranked = std::min(max_rows, table.plans.size());
   for (std::size_t at = 0; at < shown.ranked; ++at) shown.rows.push_back(at);
-  for (const std::size_t at : front)
-    if (at >= shown.ranked && shown.rows.size() < shown.ranked + max_rows) shown.rows.push_back(at);
+  for (const std::size_t at : front) {
+    if (at < shown.ranked) continue;
+    if (shown.rows.size() < shown.ranked + max_rows)
+      shown.rows.push_back(at);
+    else
+      ++shown.hidden;
+  }
   return shown;
 }
 
@@ -236,6 +242,9 @@ std::string write_ranking(const PlanTable& table, const std::vector<std::size_t>
     at = end;
     ++line;
   }
+  if (shown.hidden > 0)
+    text +=
+        fmt::format("     ... and {} more on the Pareto front: `top` N shows more\n", shown.hidden);
   text += describe_hidden(drawn.hidden);
   text += "* Pareto front: nothing else is as fast in as little memory\n" + write_tight(table) +
           write_errors(table) + write_frameworks(table);
@@ -244,7 +253,7 @@ std::string write_ranking(const PlanTable& table, const std::vector<std::size_t>
 }
 
 /// Compares a plan with the best one, per sample and rank: "+12.3 %  dependency +1.2 ms, drain +0.4
-/// ms".
+/// ms, all else -0.3 ms". What is named adds up to the difference.
 std::string write_loss(const Plan& loser, const Plan& best) {
   const auto per_sample = [](const Plan& plan, Nanos time) {
     return static_cast<double>(time) / static_cast<double>(plan.configuration.samples());
@@ -261,9 +270,14 @@ std::string write_loss(const Plan& loser, const Plan& best) {
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   std::string text = fmt::format(
       "+{:<7} ", format_percent(loser.nanos_per_sample() / best.nanos_per_sample() - 1));
-  for (std::size_t at = 0; at < causes.size() && at < 3; ++at)
+  double rest = loser.nanos_per_sample() - best.nanos_per_sample();
+  for (std::size_t at = 0; at < causes.size() && at < 3; ++at) {
     text += fmt::format("{}{} +{}", at == 0 ? "" : ", ", causes[at].second,
                         format_plan_time(causes[at].first));
+    rest -= causes[at].first;
+  }
+  if (!causes.empty() && std::abs(rest) > best.nanos_per_sample() * 0.0005)
+    text += fmt::format(", all else {}{}", rest < 0 ? "-" : "+", format_plan_time(std::abs(rest)));
   if (causes.empty())
     text += loser.memory() > best.memory() ? "as fast, but in more memory" : "as fast";
   return text;

@@ -80,10 +80,10 @@ struct BubblescopeGpu {
   const char* (*clear)(void* memory, std::size_t bytes, void* stream);
   const char* (*spin)(const BubblescopeSpin* spin, void* stream);
   const char* (*launch)(const bubblescope::exec::KernelLaunch* launch, void* stream);
-  /// A cuBLASLt handle for one rank. The library is told how many multiprocessors the rank has if
-  /// `told` is not 0, and otherwise only for GEMMs that do not start without.
+  /// A cuBLASLt handle for one rank. The library gets the rank's number of multiprocessors for all
+  /// GEMMs if `sets_sm_count` is not 0, and otherwise only for those that do not start without.
   const char* (*create_blas_handle)(std::int32_t device, std::int32_t multiprocessors,
-                                    std::int32_t told, void** handle);
+                                    std::int32_t sets_sm_count, void** handle);
   void (*release_blas_handle)(void* blas_handle);
   std::int64_t (*blas_version)(void* blas_handle);  ///< 130100 for 13.1.0; never fails
   const char* (*multiply)(void* blas_handle, const BubblescopeGemm* gemm, void* stream);

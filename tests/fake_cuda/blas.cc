@@ -37,7 +37,7 @@ struct Algorithm {
 constexpr int kAlgorithmsOfGemm = 3;
 
 /// How many algorithms of a GEMM fill the device: as on an H100, where the inner dimension is long.
-/// Of some GEMMs these are all, unless the library is told the number of multiprocessors.
+/// Some GEMMs have no others, unless the library gets the number of multiprocessors.
 int count_filling(const BlasGemm& gemm, const Layouts& of) {
   if (gemm.multiprocessors != 0) return 0;
   const std::uint64_t inner =

@@ -33,22 +33,22 @@ TEST_P(GpuSpeed, ProductsOfAStageReachFourFifthsOfPlainOnes) {
   const int ranks = GetParam();
   double in_stage = 0;
   double plain = 0;
-  double told = 0;
+  double with_sm_count = 0;
   double work = 0;
   const std::string of = " of " + std::to_string(ranks) + " ranks";
   for (const ProductSpeed& product :
        time_products(*find_real_gpu(), ranks, measured_model(), exec::Precision::kBfloat16)) {
     in_stage += static_cast<double>(product.in_stage);
     plain += static_cast<double>(product.plain);
-    told += static_cast<double>(product.told);
+    with_sm_count += static_cast<double>(product.with_sm_count);
     work += 2 * product.multiplications;
     print_figure(product.name + of + ", % of plain cuBLAS",
                  100 * static_cast<double>(product.plain) / static_cast<double>(product.in_stage));
   }
   print_figure("all products" + of + ", Tflop/s", work / in_stage / 1000);
   print_figure("all products" + of + ", % of plain cuBLAS", 100 * plain / in_stage);
-  print_figure("all products" + of + ", told the multiprocessors, % of plain cuBLAS",
-               100 * plain / told);
+  print_figure("all products" + of + ", with their number of multiprocessors, % of plain cuBLAS",
+               100 * plain / with_sm_count);
   EXPECT_GE(plain / in_stage, 0.8);
 }
 

@@ -319,7 +319,8 @@ void add_work(BubblescopeGpu& calls) {
     });
     return answer("launch");
   };
-  calls.create_blas_handle = [](std::int32_t, std::int32_t multiprocessors, std::int32_t, void** made) {
+  calls.create_blas_handle = [](std::int32_t, std::int32_t multiprocessors, std::int32_t,
+                                void** made) {
     return create("create_multiplier", multiprocessors, made);
   };
   calls.release_blas_handle = release<std::int32_t>;

@@ -237,14 +237,14 @@ std::vector<ProductSpeed> time_products(const BubblescopeGpu& calls, std::int32_
   const exec::GpuMachine machine(calls, ranks, exec::Share::kGreen);
   const exec::GpuHandle stream = machine.gpu().create_stream(0, machine.partition(0));
   DrawnLayers layers(machine, stream, {exec::dtype_of(precision)});
-  DrawnLayers told(
+  DrawnLayers with_sm_count(
       machine, stream,
       {exec::dtype_of(precision), exec::Attention::kSoftmax, exec::SmHint::kMultiprocessors});
   StopWatch watch(machine, stream);
   std::vector<ProductSpeed> speeds;
   for (const ProductSize& size : sizes_of(model)) {
     ProductSpeed speed{size.name, time_product(layers, watch, size)};
-    speed.told = time_product(told, watch, size);
+    speed.with_sm_count = time_product(with_sm_count, watch, size);
     speed.plain = time_product(layers, watch, {size.name, size.rows, size.inner, size.columns});
     speed.multiplications = double{1} * size.rows * size.inner * size.columns;
     speeds.push_back(speed);

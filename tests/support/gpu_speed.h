@@ -14,7 +14,7 @@ namespace bubblescope::tests {
 struct ProductSpeed {
   std::string name;
   Nanos in_stage = 0;
-  Nanos told = 0;              ///< where cuBLASLt is told the number of multiprocessors
+  Nanos with_sm_count = 0;     ///< where cuBLASLt gets the number of multiprocessors
   Nanos plain = 0;             ///< without transposes or additions
   double multiplications = 0;  ///< and as many additions
 };
@@ -34,7 +34,7 @@ struct LayerSpeed {
 };
 
 /// Times a copy, norms, softmax and flash attention, and their gradients, in bfloat16 on a whole
-/// device. The copy is the first and tells what the memory can do.
+/// device. The copy is the first and shows what the memory can do.
 std::vector<LayerSpeed> time_layers(const BubblescopeGpu& calls,
                                     const exec::TransformerShape& model);
 

@@ -322,8 +322,13 @@ void expect_wide_as_narrow() {
   emulate(kRows / 2 + 1, kThreads, FiberOrder::kDown, [&] {
     exec::short_causal_softmax_kernel<kWide, 4>(data(in_warps), kRows, kEntries, kRows);
   });
+  auto in_longer_warps = inputs;
+  emulate(kRows / 2 + 1, kThreads, FiberOrder::kUp, [&] {
+    exec::short_causal_softmax_kernel<kWide, 8>(data(in_longer_warps), kRows, kEntries, kRows);
+  });
   each([&] { exec::causal_softmax_kernel<1>(a.data(), kEntries, kRows); });
   expect_chunks<Value>(in_warps, a);
+  expect_chunks<Value>(in_longer_warps, a);
   each([&] { exec::causal_softmax_kernel<kWide>(data(inputs), kEntries, kRows); });
   expect_chunks<Value>(inputs, a);
   each([&] { exec::softmax_grad_kernel<1>(c.data(), a.data(), kEntries); });

@@ -19,7 +19,7 @@ TEST(GpuSpeed, TimesEveryProductOfABlock) {
   EXPECT_EQ(speeds[0].in_stage, 8 * 32 * 96 * 16 / 32);
   for (const ProductSpeed& speed : speeds) {
     EXPECT_EQ(speed.in_stage, speed.plain) << speed.name;
-    EXPECT_EQ(speed.in_stage, speed.told) << speed.name;
+    EXPECT_EQ(speed.in_stage, speed.with_sm_count) << speed.name;
   }
 }
 

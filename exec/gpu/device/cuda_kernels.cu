@@ -220,9 +220,13 @@ class KernelLauncher {
   /// not stay in registers: calls `other`.
   template <int kCount, class Short, class Long>
   void with_short_row(const Short& one, const Long& other) const {
-    if (kCount == 1 || columns_ > kShortRow<kCount, 8>) return other();
-    if (columns_ <= kShortRow<kCount, 4>) return one(std::integral_constant<int, 4>());
-    one(std::integral_constant<int, 8>());
+    if constexpr (kCount == 1) {
+      other();
+    } else {
+      if (columns_ > kShortRow<kCount, 8>) return other();
+      if (columns_ <= kShortRow<kCount, 4>) return one(std::integral_constant<int, 4>());
+      one(std::integral_constant<int, 8>());
+    }
   }
   /// Calls the launch with the narrowest kernel for the width of a head.
   template <class Launch>

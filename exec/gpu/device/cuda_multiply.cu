@@ -37,7 +37,7 @@ struct GemmPlan {
   std::array<cublasLtMatmulAlgo_t, kCandidates> algorithms{};  ///< the best one last
   std::size_t candidates = 0;                                  ///< of the algorithms
   bool has_started = false;  ///< the last one starts here
-  bool is_told = false;      ///< the number of multiprocessors
+  bool has_sm_count = false;  ///< the partition's
 
   GemmPlan() = default;
   GemmPlan(const GemmPlan&) = delete;
@@ -54,7 +54,7 @@ struct BlasLtHandle {
   cublasLtHandle_t handle = nullptr;
   std::int32_t device = 0;
   std::int32_t multiprocessors = 0;
-  bool is_told = false;  ///< for every GEMM
+  bool sets_sm_count = false;  ///< of every GEMM
   void* workspace = nullptr;
   std::map<PlanKey, GemmPlan> plans;
   GemmPlan* last = nullptr;  ///< of the GEMM before
@@ -161,8 +161,8 @@ const char* set_epilogue(const CudaBlas& blas, const BubblescopeGemm& p,
   return nullptr;
 }
 
-const char* tell_multiprocessors(const BlasLtHandle& with, GemmPlan& plan) {
-  plan.is_told = true;
+const char* set_sm_count(const BlasLtHandle& with, GemmPlan& plan) {
+  plan.has_sm_count = true;
   BUBBLESCOPE_BLAS(with.blas->cublasLtMatmulDescSetAttribute(
       plan.gemm, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, &with.multiprocessors,
       sizeof with.multiprocessors));
@@ -179,8 +179,8 @@ const char* create_matmul(const BlasLtHandle& with, const BubblescopeGemm& p, Ge
                                                        &first, sizeof first));
   BUBBLESCOPE_BLAS(blas.cublasLtMatmulDescSetAttribute(plan.gemm, CUBLASLT_MATMUL_DESC_TRANSB,
                                                        &second, sizeof second));
-  if (with.is_told)
-    if (const char* const error = tell_multiprocessors(with, plan)) return error;
+  if (with.sets_sm_count)
+    if (const char* const error = set_sm_count(with, plan)) return error;
   return set_epilogue(blas, p, plan.gemm);
 }
 
@@ -299,17 +299,26 @@ cublasStatus_t enqueue(const BlasLtHandle& with, const GemmPlan& plan, const Bub
                                    with.workspace, kWorkspaceBytes, stream);
 }
 
-/// After one that does not start.
+/// Chooses again, for the partition, when no algorithm for the whole device has started.
+const char* choose_for_partition(const BlasLtHandle& with, const BubblescopeGemm& p,
+                                 GemmPlan& plan) {
+  if (plan.has_sm_count)
+    return store_error("no algorithm of cuBLASLt starts to multiply " + sizes_of(p) + " on " +
+                       std::to_string(with.multiprocessors) + " multiprocessors");
+  if (const char* const error = set_sm_count(with, plan)) return error;
+  return choose(with, p, plan);
+}
+
+/// Call when an algorithm has not started. An error of its launch is gone once it is read; one that
+/// stays is of something that ran before.
 const char* take_next_algorithm(const BlasLtHandle& with, const BubblescopeGemm& p,
                                 GemmPlan& plan) {
+  cudaGetLastError();
+  if (const char* const error = check(cudaGetLastError(), "cublasLtMatmul")) return error;
   if (--plan.candidates > 0) return nullptr;
-  if (plan.is_told) {
-    plan.error = "no algorithm of cuBLASLt starts to multiply " + sizes_of(p) + " on " +
-                 std::to_string(with.multiprocessors) + " multiprocessors";
-    return store_error(plan.error);
-  }
-  if (const char* const error = tell_multiprocessors(with, plan)) return error;
-  return choose(with, p, plan);
+  const char* const error = choose_for_partition(with, p, plan);
+  if (error != nullptr) plan.error = error;
+  return error;
 }
 
 const char* multiply(void* blas_handle, const BubblescopeGemm* p, void* stream) {
@@ -323,7 +332,6 @@ const char* multiply(void* blas_handle, const BubblescopeGemm* p, void* stream) 
         plan.gemm, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &p->aux, sizeof p->aux));
   cublasStatus_t status = enqueue(with, plan, *p, on);
   while (status == CUBLAS_STATUS_EXECUTION_FAILED && !plan.has_started) {
-    cudaGetLastError();  // clears the error, which is one of the launch
     if (const char* const error = take_next_algorithm(with, *p, plan)) return error;
     status = enqueue(with, plan, *p, on);
   }
@@ -331,8 +339,8 @@ const char* multiply(void* blas_handle, const BubblescopeGemm* p, void* stream) 
   return check_blas(status, "cublasLtMatmul");
 }
 
-const char* create_blas_handle(std::int32_t device, std::int32_t multiprocessors, std::int32_t told,
-                               void** created) {
+const char* create_blas_handle(std::int32_t device, std::int32_t multiprocessors,
+                               std::int32_t sets_sm_count, void** created) {
   const char* error = nullptr;
   const CudaBlas* const blas = load_cuda_blas(&error);
   if (blas == nullptr) return error;
@@ -340,7 +348,7 @@ const char* create_blas_handle(std::int32_t device, std::int32_t multiprocessors
   blas_handle->blas = blas;
   blas_handle->device = device;
   blas_handle->multiprocessors = multiprocessors;
-  blas_handle->is_told = told != 0;
+  blas_handle->sets_sm_count = sets_sm_count != 0;
   BUBBLESCOPE_CUDA(cudaSetDevice(device));
   BUBBLESCOPE_BLAS(blas->cublasLtCreate(&blas_handle->handle));
   BUBBLESCOPE_CUDA(cudaMalloc(&blas_handle->workspace, kWorkspaceBytes));

@@ -14,7 +14,8 @@ inline constexpr int kShortRow = kWarp * kCount * kChunks;
 template <int kCount, int kChunks, class Value>
 __global__ void short_causal_softmax_kernel(Value* target, int rows, int columns, int period) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  const int at = static_cast<int>((blockIdx.x * blockDim.x + threadIdx.x) / kWarp);
+  const int warps = static_cast<int>(blockDim.x) / kWarp;
+  const int at = static_cast<int>(blockIdx.x) * warps + static_cast<int>(threadIdx.x) / kWarp;
   if (at >= rows) return;
   Value* const row = target + static_cast<std::int64_t>(at) * columns;
   const int count = columns - period + at % period + 1;

@@ -97,10 +97,10 @@ GpuHandle GpuRuntime::create_event(std::int32_t device, bool timed) const {
   return GpuHandle(event, {calls_.release_event});
 }
 
-GpuHandle GpuRuntime::create_blas_handle(const RankPlace& place, bool told) const {
+GpuHandle GpuRuntime::create_blas_handle(const RankPlace& place, bool sets_sm_count) const {
   void* blas_handle = nullptr;
   expect(calls_.create_blas_handle(first_device_ + place.device, place.multiprocessors,
-                                   told ? 1 : 0, &blas_handle));
+                                   sets_sm_count ? 1 : 0, &blas_handle));
   return GpuHandle(blas_handle, {calls_.release_blas_handle});
 }
 

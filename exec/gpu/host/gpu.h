@@ -64,8 +64,8 @@ class GpuRuntime {
   /// `partition` may be null for the whole device.
   GpuHandle create_stream(std::int32_t device, void* partition) const;
   GpuHandle create_event(std::int32_t device, bool timed) const;
-  /// `told`: cuBLASLt is told the number of multiprocessors for every GEMM.
-  GpuHandle create_blas_handle(const RankPlace& place, bool told = false) const;
+  /// `sets_sm_count`: cuBLASLt gets the number of multiprocessors for every GEMM.
+  GpuHandle create_blas_handle(const RankPlace& place, bool sets_sm_count = false) const;
 
   void record(const GpuHandle& event, const GpuHandle& stream) const;
   void record_in_graph(const GpuHandle& event, const GpuHandle& stream) const;

@@ -15,7 +15,10 @@ namespace bubblescope::exec {
 namespace {
 
 /// Before anything is made on a device.
-const BubblescopeGpu& observe(const BubblescopeGpu& calls, const DeviceOptions& device) {
+const BubblescopeGpu& observe(const BubblescopeGpu& calls, const DeviceOptions& device,
+                              const BackendRequest& request) {
+  if (device.graph && !request.injections.empty())
+    throw Error("`inject`: a graph cannot be stopped at an op; omit `graph`");
   if (!device.activity) return calls;
   if (device.graph)
     throw Error("`activity`: CUPTI does not assign a graph's kernels to ops; omit `graph`");
@@ -28,7 +31,7 @@ class GpuBackend : public Backend {
   GpuBackend(const BubblescopeGpu& calls, const JobRequest& job, BackendRequest request)
       : program_(job.program),
         request_(std::move(request)),
-        machine_(observe(calls, job.device), job.program.ranks, job.device.share) {
+        machine_(observe(calls, job.device, request_), job.program.ranks, job.device.share) {
     if (job.training != nullptr) training_.emplace(machine_, job);
     step_.emplace(machine_, program_, request_, work_of(job));
   }

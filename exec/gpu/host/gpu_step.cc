@@ -91,13 +91,13 @@ void GpuStep::run() {
 }
 
 /// Resets what the step before has left. If the first step loads kernels, faults begin with the
-/// second one; a graph cannot be stopped at an op, so faults are injected without a graph.
+/// second one.
 void GpuStep::begin() {
   const std::vector<InstructionId>& ids = progress_.ids();
   reason_ = AbortReason::kNone;
   failure_ = nullptr;
   failed_rank_ = ids.empty() ? 0 : program_.instructions[ids[0]].rank;
-  in_graph_ = work_.uses_graph && steps_ > 0 && request_.injections.empty();
+  in_graph_ = work_.uses_graph && steps_ > 0;
   if (steps_ > 0 || !work_.loads_kernels) faults_.arm();
   progress_.reset();
   faults_.reset();

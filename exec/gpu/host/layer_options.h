@@ -8,9 +8,9 @@
 
 namespace bubblescope::exec {
 
-/// Whether cuBLASLt is told how many multiprocessors the rank has. Told of 16 on an H100, it takes
-/// clusters of 8 blocks, which fit a partition badly: its GEMMs take up to twice the time. So it is
-/// told nothing unless a GEMM does not start; kMultiprocessors is for comparison.
+/// Whether cuBLASLt gets the rank's number of multiprocessors. Given 16 on an H100, it takes
+/// clusters of 8 blocks, which fit a partition badly: its GEMMs take up to twice the time. So it
+/// gets none unless a GEMM does not start; kMultiprocessors is for comparison.
 enum class SmHint : std::uint8_t { kMultiprocessors, kNothing };
 
 /// `dtype` is the dtype of everything except weight gradients, which are float32.

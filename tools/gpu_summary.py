@@ -140,7 +140,7 @@ def verdict(runs):
 
 
 def shortfall(runs):
-    """Counts the runs whose errors are within each limit, and names the schedules of the others."""
+    """Counts the runs whose errors are within each limit, names the schedules of the others, and gives tau."""
     names = ["step error at most 2 %", "step error at most 5 %", "bubble ratio within 1 point",
              "op starts within 2 %", "memory within 2 %"]
     parts = []
@@ -149,6 +149,8 @@ def shortfall(runs):
         schedules = sorted({run["schedule"] for run in beyond})
         others = f" (not {', '.join(schedules)})" if schedules else ""
         parts.append(f"- {name}: {len(runs) - len(beyond)} of {len(runs)} runs{others}")
+    tau = kendall_tau(runs)
+    parts.append("- tau: " + ("no pairs" if tau is None else f"{tau:.3f}"))
     return "\n".join(parts)
 
 

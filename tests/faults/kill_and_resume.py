@@ -176,7 +176,7 @@ def kill_on(options):
     while kills < options.count and failed < 5:
         name, flags = TRAININGS[(ends + failed) % len(TRAININGS)]
         if options.backend == "cuda":
-            flags = flags.replace("--precision bf16 ", "") + (" --no-graph" if ends % 2 else "")
+            flags = flags.replace("--precision bf16 ", "") + (" --graph" if ends % 2 else "")
         if (name, flags) not in trainings:
             trainings[name, flags] = Training(options, name, flags, options.steps)
         with tempfile.TemporaryDirectory() as folder:

@@ -12,7 +12,7 @@ import time
 PROGRAM, MODULE = sys.argv[1:]
 MODEL = ("--pp 8 --backend cuda --work transformer --precision bf16 --hidden-size 1024 --num-attention-heads 16 "
          "--seq-length 1024 --vocab-size 2048 --layers-per-stage 2 --no-verify --steps 3").split()
-RUNS = ["zb-h1 -m 32 --no-graph", "zb-h1 -m 32 --graph", "gpipe -m 64 --graph", "interleaved --vpp 2 -m 64 --graph"]
+RUNS = ["zb-h1 -m 32", "zb-h1 -m 32 --graph", "gpipe -m 64 --graph", "interleaved --vpp 2 -m 64 --graph"]
 MAX_SECONDS = 1.0
 
 

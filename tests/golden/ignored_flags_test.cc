@@ -84,7 +84,6 @@ constexpr const char* kValues = R"(--account-for-embedding
 --model llama3.1-8b
 --moe-overlap
 --network bytes=64MB,link=100,per-node=2,between=10
---no-graph
 --no-sequence-parallel
 --no-verify
 --noise-seed 3

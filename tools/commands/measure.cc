@@ -72,8 +72,6 @@ exec::BackendRequest make_backend_request(exec::Work work, const RunContext& con
 exec::Job start_job(const ValidSchedule& schedule, const Program& program, const CostModel& costs,
                     const RunContext& context) {
   const RunOptions& run = context.run;
-  if (run.device.graph && run.no_graph)
-    throw Error("--graph and --no-graph exclude each other; give one of them");
   exec::JobRequest request{schedule, program, nullptr, {}, wait_mode_of(run.work), run.device};
   if (run.work == WorkKind::kTransformer)
     request.training = &run.training;
@@ -101,6 +99,11 @@ Measurement measure(const ValidSchedule& schedule, const Program& program,
   return measurement;
 }
 
+std::string advise_without_graph(const exec::Job& job) {
+  const bool failed = job.failed_as_graph && job.failed_as_graph();
+  return failed ? "; omit `graph` to launch every kernel of a step alone" : "";
+}
+
 TimedSteps time_program(const ValidSchedule& schedule, const Program& program,
                         const RunContext& context) {
   const Models models = load_models(schedule, context.options);
@@ -115,8 +118,9 @@ TimedSteps time_program(const ValidSchedule& schedule, const Program& program,
   }
   exec::Execution execution = std::move(series).take();
   if (execution.breakdown)
-    throw Error(execution.breakdown->fault,
-                "ops under contention: " + execution.breakdown->message);
+    throw Error(
+        execution.breakdown->fault,
+        "ops under contention: " + execution.breakdown->message + advise_without_graph(job));
   return {std::move(execution.steps), monitor.finish()};
 }
 

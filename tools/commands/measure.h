@@ -75,6 +75,9 @@ class BackendSession {
 Measurement measure(const ValidSchedule& schedule, const Program& program,
                     const RunContext& context);
 
+/// Returns "; omit ..." if a step could not become a graph, else nothing.
+std::string advise_without_graph(const exec::Job& job);
+
 /// How ops of a kind of work pass their time.
 exec::WaitMode wait_mode_of(WorkKind work);
 

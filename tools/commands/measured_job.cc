@@ -153,8 +153,7 @@ Measurement MeasuredJob::finish(exec::SerialReferences* references) && {
   exec::Execution execution = take_steps();
   if (execution.breakdown) {
     std::string& message = execution.breakdown->message;
-    if (job_ && job_->failed_as_graph && job_->failed_as_graph())
-      message += "; omit `graph` to launch every kernel of a step alone";
+    if (job_) message += advise_without_graph(*job_);
     message = execution.steps.back().breakdown = name_flags(message);
   }
   fill_in(measurement_, std::move(execution));

@@ -13,7 +13,7 @@ constexpr std::string_view kFields =
     "first_layers format fsdp gpu grad_reduction graph hidden_size in_flight inject last_layers "
     "layers_per_stage layout layout_costs length_jitter lengths lose lowering max_input "
     "mem micro_batch_size "
-    "microbatch_group_size model moe_overlap network no_graph num_attention_heads offload "
+    "microbatch_group_size model moe_overlap network num_attention_heads offload "
     "optimizer "
     "output_layer p2p p2p_mode parts placement policy pp precision profile recompute repeat_layers "
     "replicas reserve_memory rules save schedules seed send_budget seq_length share slices slow "

@@ -70,7 +70,6 @@ void add_device_options(CommandFlags& app, RunOptions& run) {
       {{"fused", exec::Epilogue::kFused}, {"separate", exec::Epilogue::kSeparate}},
       [&options](exec::Epilogue epilogue) { options.epilogue = epilogue; });
   app.add_flag("--graph", options.graph, "launch each step as one CUDA graph");
-  app.add_flag("--no-graph", run.no_graph, "launch every kernel of a step alone (default)");
 }
 
 void add_execution_options(CommandFlags& app, RunOptions& options) {

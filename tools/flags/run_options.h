@@ -31,7 +31,6 @@ struct RunOptions {
   bool keeps_weights = false;     ///< what was trained is needed even if it is not verified
   CheckpointOptions checkpoints;  ///< only `run` has flags for them
   exec::DeviceOptions device;
-  bool no_graph = false;  ///< the default, which scripts may state
 };
 
 /// For commands that compare times: chooses what flags leave open so that a measurement can be

@@ -7,6 +7,7 @@
 #include "exec/calibration/contention_costs.h"
 #include "exec/calibration/contention_program.h"
 #include "exec/calibration/kind_contention.h"
+#include "tools/commands/calibrate_means.h"
 #include "tools/commands/calibrate_messages.h"
 #include "tools/commands/step_clocks.h"
 
@@ -31,6 +32,29 @@ void add_kind(StageEntry& stage, const MeasuredKind& seen) {
   if (!stage.contended) stage.contended.emplace();
   (*stage.contended)[static_cast<std::size_t>(seen.kind)].assign(seen.times.begin() + 1,
                                                                  seen.times.end());
+}
+
+/// A cost table contains the sum over slices.
+void put_times(CostTable& table, const exec::ContendedTimes& measured, const Schedule& schedule) {
+  for (std::size_t stage = 0; stage < measured.size(); ++stage)
+    for (std::size_t kind = 0; kind < kCostKeys.size(); ++kind) {
+      std::vector<Nanos> times = measured[stage][kind];
+      if (times.empty()) continue;
+      for (Nanos& time : times) time *= schedule.shape.slices;
+      add_kind(table.stages[stage],
+               {static_cast<OpKind>(kind), schedule.recompute(static_cast<std::int32_t>(stage)),
+                std::move(times)});
+    }
+}
+
+/// How often costs are corrected by what they predict: the errors shrink about tenfold each time.
+constexpr int kCorrections = 3;
+
+void reproduce_means(CostTable& table, exec::ContendedTimes times, const MeasuredMeans& measured) {
+  for (int correction = 0; correction < kCorrections; ++correction) {
+    scale_times(times, find_shortfalls(table, measured));
+    put_times(table, times, *measured.schedules[0].step.schedule);
+  }
 }
 
 }  // namespace
@@ -81,24 +105,22 @@ CalibratedCosts with_contention(CalibratedCosts costs, const std::vector<Measure
   for (std::size_t stage = 0; stage < apart.size(); ++stage)
     for (std::size_t kind = 0; kind < kCostKeys.size(); ++kind) {
       const MeasuredTimes seen = choose_estimates(together[stage][kind], apart[stage][kind]);
-      std::vector<Nanos> times = measured[stage][kind] = exec::fill_contention(seen);
-      if (times.empty()) continue;
-      // A cost table contains the sum over slices.
-      for (Nanos& time : times) time *= schedule->shape.slices;
-      add_kind(costs.table.stages[stage],
-               {static_cast<OpKind>(kind), schedule->recompute(static_cast<std::int32_t>(stage)),
-                std::move(times)});
-      costs.measured.samples[stage][kind] = count_samples(seen);
+      measured[stage][kind] = exec::fill_contention(seen);
+      if (!measured[stage][kind].empty()) costs.measured.samples[stage][kind] = count_samples(seen);
     }
+  put_times(costs.table, measured, *schedule);
   costs.table.ranks_per_device = request.ranks_per_device;
   std::vector<exec::Observation> all = real_steps;
   all.push_back(observation);
   costs.table.kind_weights = exec::fit_kind_weights(all, measured, request.ranks_per_device);
-  if (!calibration.message) return costs;
-  const Nanos effective = std::max<Nanos>(0, calibration.message->mean);
-  return with_messages(std::move(costs),
-                       {real_steps, {observation}, request.ranks_per_device, effective}, schedule,
-                       context.run);
+  if (calibration.message) {
+    const Nanos effective = std::max<Nanos>(0, calibration.message->mean);
+    costs = with_messages(std::move(costs),
+                          {real_steps, {observation}, request.ranks_per_device, effective},
+                          schedule, context.run);
+  }
+  reproduce_means(costs.table, std::move(measured), {schedules, calibration, context.options});
+  return costs;
 }
 
 }  // namespace bubblescope::tools

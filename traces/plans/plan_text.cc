@@ -253,7 +253,7 @@ std::string write_ranking(const PlanTable& table, const std::vector<std::size_t>
 }
 
 /// Compares a plan with the best one, per sample and rank: "+12.3 %  dependency +1.2 ms, drain +0.4
-/// ms, all else -0.3 ms". What is named adds up to the difference.
+/// ms, 0.3 ms less of all else". What is named adds up to the difference.
 std::string write_loss(const Plan& loser, const Plan& best) {
   const auto per_sample = [](const Plan& plan, Nanos time) {
     return static_cast<double>(time) / static_cast<double>(plan.configuration.samples());
@@ -277,7 +277,8 @@ std::string write_loss(const Plan& loser, const Plan& best) {
     rest -= causes[at].first;
   }
   if (!causes.empty() && std::abs(rest) > best.nanos_per_sample() * 0.0005)
-    text += fmt::format(", all else {}{}", rest < 0 ? "-" : "+", format_plan_time(std::abs(rest)));
+    text += rest > 0 ? fmt::format(", all else +{}", format_plan_time(rest))
+                     : fmt::format(", {} less of all else", format_plan_time(-rest));
   if (causes.empty())
     text += loser.memory() > best.memory() ? "as fast, but in more memory" : "as fast";
   return text;

@@ -12,8 +12,9 @@ Plan summarize(const Configuration& configuration, const BubbleReport& report) {
   Plan plan;
   plan.configuration = configuration;
   plan.configuration.shape = report.shape;
-  plan.step = report.makespan;
-  plan.lower_bound = report.lower_bound;
+  if (report.job) plan.outside_pipeline = report.job->outside_pipeline;
+  plan.step = report.makespan + plan.outside_pipeline;
+  plan.lower_bound = report.lower_bound + plan.outside_pipeline;
   plan.bubble_ratio = report.bubble->ratio;
   const auto ranks = static_cast<Nanos>(report.ranks.size());
   for (const RankReport& rank : report.ranks) {

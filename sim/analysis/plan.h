@@ -36,12 +36,13 @@ struct Configuration {
 };
 
 /// The predicted cost of a configuration: the part of its BubbleReport by which plans are compared.
-/// The mean busy and idle times of its ranks add up to the step, except for rounding to
-/// nanoseconds.
+/// The mean busy and idle times of its ranks and the time outside the pipeline add up to the step,
+/// except for rounding to nanoseconds.
 struct Plan {
   Configuration configuration;
-  Nanos step = 0;
-  Nanos lower_bound = 0;
+  Nanos step = 0;              ///< the whole step, of the slowest replica
+  Nanos outside_pipeline = 0;  ///< the part of it before and after the pipeline
+  Nanos lower_bound = 0;       ///< of the whole step
   double bubble_ratio = 0;
   Nanos mean_busy = 0;
   std::array<Nanos, kIdleCauses> mean_idle{};

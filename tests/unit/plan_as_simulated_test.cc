@@ -79,6 +79,34 @@ TEST_F(PlansOfCostFiles, SearchWithinTheirBytes) {
             read(tools::run_simulate, join({"zb-auto"}, shared))["makespan_ns"]);
 }
 
+// A job's step ends with its slowest replica and what surrounds the pipeline, so that fewer
+// micro-batches are worse than one pipeline alone would show.
+TEST_F(PlansOfCostFiles, CountWholeStepsOfJobs) {
+  const std::string costs = path("costs.json");
+  const auto stages = [](const char* slower) {
+    return R"("stages":[{"forward":1,"input_grad":1,"weight_grad":1},{"forward":)" +
+           std::string(slower) + R"(,"input_grad":1,"weight_grad":1}])";
+  };
+  traces::write_file(costs, R"({"format":"bubblescope-costs/1",)" + stages("1.5") +
+                                R"(,"outside_pipeline":20,"replicas":[{)" + stages("1") + "},{" +
+                                stages("2") + "}]}");
+  const tools::Arguments shared{"--pp", "2", "--costs", costs};
+  const Json plans =
+      read(tools::run_plan, join(shared, {"-m", "4,8", "--schedules", "1f1b,zb-h1"}))["plans"];
+  ASSERT_EQ(plans.size(), 4u);
+  EXPECT_EQ(plans[0]["microbatches"], 8);
+  for (const Json& plan : plans) {
+    const tools::Arguments words{plan["schedule"].get<std::string>(), "-m",
+                                 std::to_string(plan["microbatches"].get<int>())};
+    const Json report = read(tools::run_simulate, join(words, shared));
+    EXPECT_EQ(plan["step_ns"], report["step_ns"]) << plan;
+    EXPECT_EQ(plan["outside_pipeline_ns"], 20'000'000) << plan;
+    EXPECT_EQ(plan["step_ns"].get<int>(), report["makespan_ns"].get<int>() + 20'000'000) << plan;
+    EXPECT_EQ(plan["lower_bound_ns"].get<int>(), report["lower_bound_ns"].get<int>() + 20'000'000)
+        << plan;
+  }
+}
+
 TEST(PlansAsSimulated, PairTurnsForExperts) {
   const tools::Arguments pairs = join(kExperts, {"--moe-overlap"});
   const tools::Arguments planned = join(on_devices("16", "interleaved", "4"),

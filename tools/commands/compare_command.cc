@@ -163,6 +163,8 @@ void print_text(const std::vector<ComparedRow>& rows, const traces::DrawOptions&
       "bound:\n"
       "above the lower bound; peak act: micro-batches held on the fullest rank; sends: of the "
       "busiest\n";
+  if (has_job_steps(rows))
+    text += "step: of the slowest replica, with the time outside the pipeline\n";
   print_fitted(text, draw.fit);
 }
 
@@ -183,22 +185,22 @@ void print_csv(const std::vector<ComparedRow>& rows) {
   print_output(
       "schedule,makespan_ns,max_span_ns,ideal_ns,lower_bound_ns,bubble_ratio,bubble_overhead,"
       "bubble_span_rate,peak_activations,sends,refused,period_ns,microbatches,"
-      "peak_memory_bytes,head_room_bytes,fits,gradients{}\n",
+      "peak_memory_bytes,head_room_bytes,fits,gradients,step_ns{}\n",
       write_noise_csv_header(reports));
   for (const ComparedRow& row : rows) {
     const std::string refusal = row.refusal.empty() ? "" : traces::csv_string(row.refusal);
     if (!row.step) {
-      print_output("{},,,,,,,,,,{},,,,,,{}\n", traces::csv_string(row.name), refusal,
+      print_output("{},,,,,,,,,,{},,,,,,,{}\n", traces::csv_string(row.name), refusal,
                    write_noise_csv_values(reports, row.name));
       continue;
     }
     const BubbleReport& report = row.step->report;
     const std::string period = report.period ? std::to_string(*report.period) : "";
-    print_output("{},{},{},{},{},{},{},{},{},{},{},{},{}{}\n", traces::csv_string(row.name),
+    print_output("{},{},{},{},{},{},{},{},{},{},{},{},{},{}{}\n", traces::csv_string(row.name),
                  report.makespan, report.max_span, report.ideal, report.lower_bound,
                  report.bubble->ratio, report.bubble->overhead, report.bubble->span_rate,
                  highest_peak(report), max_sends(report), refusal, period, memory_csv(row),
-                 write_noise_csv_values(reports, row.name));
+                 whole_step(report), write_noise_csv_values(reports, row.name));
   }
 }
 

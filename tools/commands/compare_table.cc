@@ -25,6 +25,10 @@ std::int64_t max_sends(const BubbleReport& report) {
   return sends;
 }
 
+Nanos whole_step(const BubbleReport& report) {
+  return report.job ? report.job->step : report.makespan;
+}
+
 bool trains(const ComparedRow& row) {
   const Schedule& schedule = *row.step->schedule;
   return has_kind(schedule, OpKind::kBackward) || has_kind(schedule, OpKind::kInputGrad);
@@ -61,14 +65,14 @@ double microbatches_of(const ComparedRow& row) {
 }
 
 double time_per_microbatch(const ComparedRow& row) {
-  return static_cast<double>(row.step->report.makespan) / microbatches_of(row);
+  return static_cast<double>(whole_step(row.step->report)) / microbatches_of(row);
 }
 
 /// By how much a step exceeds the best one: in all where steps have as many micro-batches, else
 /// per micro-batch.
 std::string above_best(const ComparedRow& row, const ComparedRow& best) {
   if (microbatches_of(row) == microbatches_of(best))
-    return above(row.step->report.makespan, best.step->report.makespan);
+    return above(whole_step(row.step->report), whole_step(best.step->report));
   if (time_per_microbatch(best) == 0) return "-";
   return "+" + percent(time_per_microbatch(row) / time_per_microbatch(best) - 1);
 }
@@ -94,6 +98,11 @@ void add_memory_columns(const Add& add, const std::vector<ComparedRow>& rows) {
 }
 
 }  // namespace
+
+bool has_job_steps(const std::vector<ComparedRow>& rows) {
+  return std::any_of(rows.begin(), rows.end(),
+                     [](const ComparedRow& row) { return row.step && row.step->report.job; });
+}
 
 std::string gradients_of(const ComparedRow& row) {
   if (!row.step || !row.step->models.placed) return {};
@@ -136,6 +145,9 @@ std::vector<traces::TableColumn> columns_of_rows(const std::vector<ComparedRow>&
   columns.back().left = true;
   add("makespan", traces::kAlwaysShown,
       [](const ComparedRow&, Report report) { return traces::format_time(report.makespan); });
+  if (has_job_steps(rows))
+    add("step", traces::kAlwaysShown,
+        [](const ComparedRow&, Report report) { return traces::format_time(whole_step(report)); });
   if (differ_in_microbatches(rows))
     add("per mb", 9, [](const ComparedRow& row, Report) {
       return traces::format_time(static_cast<Nanos>(time_per_microbatch(row)));

@@ -19,6 +19,13 @@ double highest_peak(const BubbleReport& report);
 /// The sends of the rank that sends most.
 std::int64_t max_sends(const BubbleReport& report);
 
+/// The step that users wait for: the whole job's where costs have replicas or time outside the
+/// pipeline.
+Nanos whole_step(const BubbleReport& report);
+
+/// Whether any row has such a whole step, which its makespan is not.
+bool has_job_steps(const std::vector<ComparedRow>& rows);
+
 /// Whether the schedule of a row with a step has backwards.
 bool trains(const ComparedRow& row);
 
@@ -33,7 +40,8 @@ std::string gradients_of(const ComparedRow& row);
 /// compared.
 bool differ_in_microbatches(const std::vector<ComparedRow>& rows);
 
-/// The columns, with a cell for each row that has a step. "per mb" is there only where steps differ
+/// The columns, with a cell for each row that has a step. "step" is there where has_job_steps(),
+/// "per mb" is there only where steps differ
 /// in their number of micro-batches, "fits" where some schedule does not fit the model's devices,
 /// and "gradients" where they are not of the same precision.
 std::vector<traces::TableColumn> columns_of_rows(const std::vector<ComparedRow>& rows);

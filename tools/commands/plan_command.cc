@@ -231,12 +231,12 @@ int plan_model(PlanOptions& options, JournaledSweep& sweep) {
   return show_plans(std::move(table), options);
 }
 
-void note_outside_pipeline(const CostOptions& cost) {
-  if (!cost.content || cost.content->outside_pipeline == 0) return;
+void note_noise(const CostOptions& cost) {
+  if (!cost.content || !cost.content->noise) return;
   print_message(
-      "bubblescope: {} has {} of every step outside of the pipeline, which plans leave out; add it "
-      "to their steps\n",
-      cost.file, to_text(cost.content->outside_pipeline));
+      "bubblescope: {} has noise, and plans are ranked without it; 'compare' shows the steps with "
+      "it\n",
+      cost.file);
 }
 
 int plan_shapes(PlanOptions& options, JournaledSweep& sweep) {
@@ -255,7 +255,7 @@ int plan_shapes(PlanOptions& options, JournaledSweep& sweep) {
     throw Error(
         "with these --vpp and --slices all of --schedules are other schedules; give 2 or more");
   options.predict = read_inputs(std::move(options.predict), {});
-  note_outside_pipeline(options.predict.cost);
+  note_noise(options.predict.cost);
   const WhatIf what_if(options.predict, options.whole_model);
   const Detail detail = choose_detail(options, sweep);
   const auto make_evaluate = [&]() -> Evaluate {

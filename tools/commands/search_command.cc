@@ -303,6 +303,17 @@ void expect_native(const std::string& path) {
                       path));
 }
 
+/// Drops the replicas of a cost file, and says so: a search counts one pipeline, whose stages take
+/// the means over them.
+void count_one_pipeline(CostOptions& cost) {
+  if (cost.content->replicas.empty()) return;
+  cost.content->replicas.clear();
+  print_message(
+      "bubblescope: {} has replicas, and a search counts one pipeline with the times of `stages`; "
+      "'simulate --order' predicts its order for each\n",
+      cost.file);
+}
+
 }  // namespace
 
 int run_search(const Arguments& arguments) {
@@ -331,8 +342,7 @@ int run_search(const Arguments& arguments) {
   options.predict.model.tries_splits = false;
   if (output) expect_native(*output);
   options.predict = read_inputs(std::move(options.predict), {});
-  // A search counts one pipeline, whose stages take the means over the replicas.
-  if (options.predict.cost.content) options.predict.cost.content->replicas.clear();
+  if (options.predict.cost.content) count_one_pipeline(options.predict.cost);
   const InterruptCatcher catcher;  // the report says whether it caught Ctrl-C
   const schedules::FoundSchedule found = find_as_asked(options);
   const TimedStep step = predict(require_valid(found.schedule), options.predict);

@@ -118,18 +118,16 @@ std::vector<std::string> expand_schedules(const std::string& list, bool sliced, 
 
 namespace {
 
-/// Returns the options with what their cost file says of one pipeline, with the times of `stages`.
-PredictOptions read_stage_costs(PredictOptions options) {
-  if (options.cost.file.empty()) return options;
-  options.cost.content = cost_file_of(options.cost);
-  options.cost.content->replicas.clear();
+/// Reads the cost file once for all configurations.
+PredictOptions read_cost_file(PredictOptions options) {
+  if (!options.cost.file.empty()) options.cost.content = cost_file_of(options.cost);
   return options;
 }
 
 }  // namespace
 
 WhatIf::WhatIf(PredictOptions options, bool whole_model)
-    : options_(read_stage_costs(std::move(options))),
+    : options_(read_cost_file(std::move(options))),
       config_(make_config(options_)),
       whole_model_(whole_model) {
   const auto* const table = std::get_if<CostTable>(&config_.costs);

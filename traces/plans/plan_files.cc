@@ -66,6 +66,7 @@ void write_plan(JsonWriter& json, const Plan& plan, const std::optional<KnownErr
   json.begin_object();
   write_configuration(json, plan.configuration);
   json.member_or_null("layout", if_any(plan.layout)).member("step_ns", plan.step);
+  json.member("outside_pipeline_ns", plan.outside_pipeline);
   json.key("ns_per_sample")
       .shortest(plan.nanos_per_sample())
       .key("bubble_ratio")
@@ -147,12 +148,14 @@ std::string write_plan_csv(const PlanTable& table) {
   };
   const bool budgets = any([](const Plan& plan) { return plan.configuration.send_budget > 0; });
   const bool slices = any([](const Plan& plan) { return plan.configuration.shape.slices > 1; });
+  const bool outside = any([](const Plan& plan) { return plan.outside_pipeline > 0; });
   std::string text =
       "schedule,pp,vpp,tp,cp,ep,dp,microbatches,micro_batch_size,recompute,step_ns,ns_per_sample,"
       "bubble_ratio,lower_bound_ns,peak_memory_bytes,peak_activations,peak_units,mfu,"
       "tokens_per_second,split,layout,gradients,head_room_bytes,tie_group";
   text += budgets ? ",send_budget" : "";
-  text += slices ? ",slices\n" : "\n";
+  text += slices ? ",slices" : "";
+  text += outside ? ",outside_pipeline_ns\n" : "\n";
   for (const Plan& plan : table.plans) {
     const Configuration& which = plan.configuration;
     text += fmt::format(
@@ -167,7 +170,8 @@ std::string write_plan_csv(const PlanTable& table) {
         plan.gradients ? name_of(kGradientFormats, *plan.gradients) : "",
         plan.head_room ? std::to_string(*plan.head_room) : "", plan.tie_group);
     if (budgets) text += "," + budget_text(which.send_budget);
-    text += slices ? fmt::format(",{}\n", which.shape.slices) : "\n";
+    if (slices) text += fmt::format(",{}", which.shape.slices);
+    text += outside ? fmt::format(",{}\n", plan.outside_pipeline) : "\n";
   }
   return text;
 }

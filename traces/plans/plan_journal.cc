@@ -71,6 +71,7 @@ Plan read_plan(const JsonNode& object) {
   read_member(object, "microbatches", plan.configuration.shape.microbatches, 1);
   read_if_any(object, "slices", plan.configuration.shape.slices, 1);
   read_member(object, "step_ns", plan.step);
+  read_if_any(object, "outside_pipeline_ns", plan.outside_pipeline);
   read_member(object, "lower_bound_ns", plan.lower_bound);
   read_member(object, "bubble_ratio", plan.bubble_ratio, -1);
   read_member(object, "mean_busy_ns", plan.mean_busy);

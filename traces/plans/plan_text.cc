@@ -98,6 +98,9 @@ std::vector<PlanColumn> columns_for(const std::vector<Plan>& plans, bool any_fra
        any([](const Plan& p) { return p.configuration.split != LayerSplit::kBalanced; })},
       {"step", kAlwaysShown,
        [](const Plan& p) { return format_plan_time(static_cast<double>(p.step)); }},
+      {"outside", 60,
+       [](const Plan& p) { return format_plan_time(static_cast<double>(p.outside_pipeline)); },
+       any([](const Plan& p) { return p.outside_pipeline > 0; })},
       {"per sample", 99, [](const Plan& p) { return format_plan_time(p.nanos_per_sample()); },
        !modelled},
       {"bubble", 50, [](const Plan& p) { return format_percent(p.bubble_ratio); }},
@@ -264,6 +267,7 @@ std::string write_loss(const Plan& loser, const Plan& best) {
     if (more > best.nanos_per_sample() * 0.0005) causes.emplace_back(more, cause);
   };
   add(loser.mean_busy, best.mean_busy, "work");
+  add(loser.outside_pipeline, best.outside_pipeline, "outside the pipeline");
   for (std::size_t cause = 0; cause < kIdleCauses; ++cause)
     add(loser.mean_idle[cause], best.mean_idle[cause], name(static_cast<IdleCause>(cause)));
   std::stable_sort(causes.begin(), causes.end(),

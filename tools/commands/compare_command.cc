@@ -184,8 +184,8 @@ void print_csv(const std::vector<ComparedRow>& rows) {
   const std::vector<NamedReport> reports = collect_reports(rows);
   print_output(
       "schedule,makespan_ns,max_span_ns,ideal_ns,lower_bound_ns,bubble_ratio,bubble_overhead,"
-      "bubble_span_rate,peak_activations,sends,refused,period_ns,microbatches,"
-      "peak_memory_bytes,head_room_bytes,fits,gradients,step_ns{}\n",
+      "bubble_span_rate,peak_activations,sends,refused,period_ns,step_ns,microbatches,"
+      "peak_memory_bytes,head_room_bytes,fits,gradients{}\n",
       write_noise_csv_header(reports));
   for (const ComparedRow& row : rows) {
     const std::string refusal = row.refusal.empty() ? "" : traces::csv_string(row.refusal);
@@ -199,8 +199,8 @@ void print_csv(const std::vector<ComparedRow>& rows) {
     print_output("{},{},{},{},{},{},{},{},{},{},{},{},{},{}{}\n", traces::csv_string(row.name),
                  report.makespan, report.max_span, report.ideal, report.lower_bound,
                  report.bubble->ratio, report.bubble->overhead, report.bubble->span_rate,
-                 highest_peak(report), max_sends(report), refusal, period, memory_csv(row),
-                 whole_step(report), write_noise_csv_values(reports, row.name));
+                 highest_peak(report), max_sends(report), refusal, period, whole_step(report),
+                 memory_csv(row), write_noise_csv_values(reports, row.name));
   }
 }
 

@@ -8,11 +8,13 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <utility>
 
 #include "sim/analysis/coupled_replay.h"
 #include "sim/analysis/fit_noise.h"
+#include "sim/analysis/length_correlation.h"
 #include "sim/analysis/pauses.h"
 #include "sim/analysis/slow_workers.h"
 #include "sim/ir/quantile.h"
@@ -22,8 +24,10 @@ namespace bubblescope::inline sim {
 namespace {
 
 constexpr double kGrowTogether = 0.9;
+constexpr double kClearlySlow = 1.1;  ///< a worker that must not count as an unequal stage, too
+constexpr double kMostLong = 0.25;    ///< of all ops: where more are long, all are unequal
+constexpr double kNearlyAll = 0.9;
 constexpr double kMaxDropped = 0.02;  ///< as a fraction of the step
-constexpr std::size_t kFewestSamples = 8;
 
 /// A running mean.
 struct Mean {
@@ -97,40 +101,38 @@ Cause largest_stage(std::span<const ReplicatedStep> steps, std::span<const Mend>
   return cause;
 }
 
-/// The correlation between the forward and backward times of a micro-batch, from -1 to 1; empty if
-/// there are too few micro-batches or their times do not vary.
-std::optional<double> correlation(std::span<const ReplicatedStep> steps,
-                                  std::span<const Mend> mended) {
-  std::vector<std::pair<double, double>> samples;
-  for (const ReplicatedStep& step : steps) {
-    const std::vector<Durations> durations = mend_durations(step, mended);
-    for (std::size_t replica = 0; replica < step.size(); ++replica) {
-      std::map<std::int32_t, std::pair<double, double>> of_microbatch;
-      step[replica].for_each_compute([&](InstructionId id, const Instruction& one) {
-        auto& [forward, backward] = of_microbatch[one.op.microbatch];
-        (one.op.kind == OpKind::kForward ? forward : backward) +=
-            static_cast<double>(durations[replica][id]);
-      });
-      for (const auto& [_, times] : of_microbatch) samples.push_back(times);
-    }
+/// Ops that take far longer than usual.
+struct LongOps {
+  std::vector<bool> are;         ///< per sample
+  std::int64_t count = 0;        ///< how many
+  std::int64_t steps = 0;        ///< the steps that have any
+  double factor = 1;             ///< how many times as long they take, weighted by the usual time
+  std::optional<Worker> worker;  ///< whose they are, if nearly all are of one
+};
+
+LongOps describe_long_ops(const std::vector<OpSample>& samples, std::vector<bool> are_long,
+                          const std::vector<double>& excess) {
+  LongOps found;
+  found.are = std::move(are_long);
+  std::map<Worker, std::int64_t> by_worker;
+  std::set<std::size_t> steps;
+  double long_time = 0;
+  double usual_time = 0;
+  for (std::size_t at = 0; at < samples.size(); ++at) {
+    if (!found.are[at]) continue;
+    const OpSample& sample = samples[at];
+    ++found.count;
+    ++by_worker[{static_cast<std::int32_t>(sample.replica), sample.rank}];
+    steps.insert(sample.step);
+    long_time += sample.time;
+    usual_time += sample.time / excess[at];
   }
-  if (samples.size() < kFewestSamples) return {};
-  Mean forward;
-  Mean backward;
-  for (const auto& [f, b] : samples) {
-    forward.add(f);
-    backward.add(b);
-  }
-  double both = 0;
-  double forwards = 0;
-  double backwards = 0;
-  for (const auto& [f, b] : samples) {
-    both += (f - forward.value()) * (b - backward.value());
-    forwards += (f - forward.value()) * (f - forward.value());
-    backwards += (b - backward.value()) * (b - backward.value());
-  }
-  if (forwards == 0 || backwards == 0) return {};
-  return both / std::sqrt(forwards * backwards);
+  found.steps = std::ssize(steps);
+  if (usual_time > 0) found.factor = long_time / usual_time;
+  for (const auto& [worker, count] : by_worker)
+    if (static_cast<double>(count) >= kNearlyAll * static_cast<double>(found.count))
+      found.worker = worker;
+  return found;
 }
 
 /// Collects causes by replaying with each of them removed.
@@ -142,37 +144,50 @@ class CauseFinder {
   double replayed() const { return mean_of(replayed_); }
 
   /// Single ops that take far longer than others. The other causes are what is left without them,
-  /// so that their time is not counted twice.
+  /// so that their time is not counted twice. Where they are not rare, they count only if a single
+  /// worker has them: it is slow for some of its micro-batches.
   void find_long_ops() {
     const FittedNoise noise = fit_noise(samples_);
+    LongOps long_ops = describe_long_ops(samples_, noise.is_straggler, noise.excess);
+    if (long_ops.count == 0) {
+      long_ops =
+          describe_long_ops(samples_, find_long_samples(noise.excess, kMostLong), noise.excess);
+      if (!long_ops.worker) return;
+    }
     Cause pauses{CauseKind::kPause};
     pauses.within_ops = true;
-    pauses.count = std::count(noise.is_straggler.begin(), noise.is_straggler.end(), true);
-    pauses.factor = noise.noise.stragglers.factor;
-    if (pauses.count == 0) return;
+    pauses.count = long_ops.count;
+    pauses.steps = long_ops.steps;
+    pauses.factor = long_ops.factor;
+    if (long_ops.worker) pauses.changed = {*long_ops.worker};
     const Mend usual =
-        shorten([&](std::size_t at) { return noise.is_straggler[at] ? noise.excess[at] : 1.0; });
+        shorten([&](std::size_t at) { return long_ops.are[at] ? noise.excess[at] : 1.0; });
     add(pauses, usual);
-    without_long_ops_ = {usual};
-    without_long_ops_times_ = replay(without_long_ops_);
+    take_as_base(usual);
   }
 
   void find_unequal_work() {
-    add(largest_stage(steps_, without_long_ops_), with_equal_stages(steps_.front().front()));
-    const std::optional<double> together = correlation(steps_, without_long_ops_);
+    add(largest_stage(steps_, base_), with_equal_stages(steps_.front().front()));
+    const std::optional<double> together = correlate_lengths(steps_, base_);
     if (!together || *together < kGrowTogether) return;
     Cause cause{CauseKind::kSequenceLengths};
     cause.factor = *together;
     add(cause, with_equal_lengths());
   }
 
+  /// Unequal stages and lengths are what is left without those that are clearly slow.
   void find_slow_workers() {
     if (steps_.front().size() < 2) return;
     const auto workers = std::make_shared<const Workers>(steps_);
-    for (const Cause& worker : workers->slow())
-      add(worker, [workers, worker](const ReplicatedStep& step, std::vector<Durations>& durations) {
+    std::vector<Mend> clear;
+    for (const Cause& worker : workers->slow()) {
+      const Mend mend = [workers, worker](const ReplicatedStep& step,
+                                          std::vector<Durations>& durations) {
         workers->mend(step, worker, durations);
-      });
+      };
+      if (add(worker, mend) && worker.factor > kClearlySlow) clear.push_back(mend);
+    }
+    for (const Mend& mend : clear) take_as_base(mend);
   }
 
   void find_messages() { add(Cause{CauseKind::kCommunication}, with_free_messages); }
@@ -184,9 +199,15 @@ class CauseFinder {
     Cause change{CauseKind::kDrift};
     change.factor = 1 + drift->change;
     change.steps = static_cast<std::int64_t>(drift->first_step);
-    add(change, shorten([&](std::size_t at) {
-          return samples_[at].step < drift->first_step ? 1 : change.factor;
-        }));
+    change.changed = drift->workers;
+    const auto has_changed = [&](const OpSample& sample) {
+      const Worker worker{static_cast<std::int32_t>(sample.replica), sample.rank};
+      return sample.step >= drift->first_step &&
+             (drift->workers.empty() || std::find(drift->workers.begin(), drift->workers.end(),
+                                                  worker) != drift->workers.end());
+    };
+    add(change,
+        shorten([&](std::size_t at) { return has_changed(samples_[at]) ? change.factor : 1; }));
   }
 
   /// Gaps make the steps longer than their replay, so they have a baseline of their own.
@@ -225,15 +246,23 @@ class CauseFinder {
     return coupled_.replay(Waiting::kDropped, mends);
   }
 
-  /// Compares with what is left without long ops.
-  void add(const Cause& cause, const Mend& mend) {
-    std::vector<Mend> mends = without_long_ops_;
+  void take_as_base(const Mend& mend) {
+    base_.push_back(mend);
+    base_times_ = replay(base_);
+  }
+
+  /// Compares with the base. Returns whether it is a cause.
+  bool add(const Cause& cause, const Mend& mend) {
+    std::vector<Mend> mends = base_;
     mends.push_back(mend);
-    if (compare(cause, without_long_ops_times_, replay(mends))) mends_.push_back(mend);
+    if (!compare(cause, base_times_, replay(mends))) return false;
+    mends_.push_back(mend);
+    return true;
   }
 
   /// Keeps a cause whose removal makes the mean step shorter.
   bool compare(Cause cause, const std::vector<double>& with, const std::vector<double>& without) {
+    cause.has_replicas = steps_.front().size() > 1;
     cause.saves = std::llround(mean_of(with) - mean_of(without));
     if (cause.saves <= 0) return false;
     cause.left = std::llround(mean_of(without));
@@ -272,8 +301,8 @@ class CauseFinder {
   std::vector<OpSample> samples_ =
       collect_samples(steps_, std::numeric_limits<std::int32_t>::max());
   std::vector<double> replayed_;
-  std::vector<Mend> without_long_ops_;  ///< at most one
-  std::vector<double> without_long_ops_times_ = replayed_;
+  std::vector<Mend> base_;  ///< of causes that must not count as others as well
+  std::vector<double> base_times_ = replayed_;
   std::vector<Mend> mends_;  ///< of the causes, in an order in which they can be applied
   std::vector<Cause> causes_;
 };
@@ -293,9 +322,9 @@ CauseReport find_causes(std::span<const ReplicatedStep> steps,
   if (!report.is_known) return report;
   finder.find_long_ops();
   finder.find_drift();
+  finder.find_messages();
   finder.find_slow_workers();
   finder.find_unequal_work();
-  finder.find_messages();
   finder.find_gaps();
   report.saved_together = finder.find_saved_together();
   report.causes = std::move(finder).ranked();

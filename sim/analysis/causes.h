@@ -4,7 +4,8 @@
 // keep theirs. The step ends with the slowest of its data-parallel replicas, and replicas wait for
 // each other in the collectives around the ops where these are known (sim/analysis/
 // coupled_replay.h). All causes but gaps are sought in steps whose pauses within ops are shortened,
-// so that no pause is an unequal stage as well. Causes may still overlap: removing two at once then
+// and stages and lengths in steps whose clearly slow workers (over 10 %) are as fast as others, so
+// that neither is an unequal stage as well. Causes may still overlap: removing two at once then
 // saves less than the sum. Where work can only be moved to other ops, the total stays the same:
 //   worker            A worker is slower than its stage in other replicas. Its ops speed up by the
 //                     ratio of the medians. With one replica, a slow rank cannot be told from a
@@ -13,12 +14,14 @@
 //                     and micro-batch over all stages.
 //   sequence lengths  Some micro-batches have more work than others. Each op gets the mean duration
 //                     of its stage and kind over all micro-batches and replicas. This counts as a
-//                     cause only if forward and backward times of micro-batches correlate.
+//                     cause only if forward and backward times of micro-batches correlate, on
+//                     several stages (sim/analysis/length_correlation.h).
 //   communication     Messages between ranks take no time; or, outside the pipeline, a collective
 //                     takes none.
 //   launch, pause     Ops start as soon as they could: without many small gaps between them, or
 //                     without a few long ones. Pauses within ops are shortened to the usual time of
-//                     their stage, kind and micro-batch (sim/analysis/pauses.h).
+//                     their stage, kind and micro-batch (sim/analysis/pauses.h). Long ops count if
+//                     they are rare, or if nearly all of them are a single worker's.
 //   drift             All ops of the later steps take as long as those of the earlier ones, where
 //                     the speed has changed for good (find_drift).
 #pragma once
@@ -29,6 +32,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/analysis/fit_noise.h"
 #include "sim/analysis/slowdown.h"
 
 namespace bubblescope::inline sim {
@@ -53,8 +57,13 @@ struct Cause {
   /// launches, the gaps' fraction of the rank's time; for pauses within ops and for a drift, how
   /// many times as long ops take.
   double factor = 1;
-  /// Number of steps in which the worker was over 2 % slower; for a drift, the steps before it.
+  /// Number of steps in which the worker was over 2 % slower; for a drift, the steps before it;
+  /// for pauses within ops, the steps that have any.
   std::int64_t steps = 0;
+  /// For a drift, the workers that have changed; empty: all. For pauses within ops, the worker that
+  /// has nearly all of them; empty: several have.
+  std::vector<Worker> changed = {};
+  bool has_replicas = false;       ///< whether the job has several
   std::int64_t count = 0;          ///< of pauses, in all steps
   bool within_ops = false;         ///< whether pauses are long ops, not gaps between ops
   std::string collective = {};     ///< of communication outside the pipeline; empty: messages

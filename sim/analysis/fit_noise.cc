@@ -20,7 +20,9 @@ constexpr double kMadOfNormal = 1.4826;
 constexpr double kMinSigma = 1e-6;  ///< below it is rounding
 constexpr std::size_t kFewestSteps = 3;
 constexpr double kMinChange = 0.01;
+constexpr double kMinChangeOfOne = 0.05;  ///< of a single worker: one of many may seem to change
 constexpr double kSignificance = 6;
+constexpr double kTakesPart = 0.5;  ///< of the mean change: a worker with less has not changed
 
 /// Identifies a group of samples.
 using Key = std::tuple<std::size_t, std::size_t, std::int32_t, std::int32_t>;
@@ -168,28 +170,27 @@ std::vector<double> find_excess(std::span<const OpSample> samples) {
   return excess;
 }
 
-/// The rare samples that took far longer than explained; none if they are not rare.
-std::vector<bool> find_stragglers_of(const std::vector<double>& excess) {
+}  // namespace
+
+std::vector<bool> find_long_samples(const std::vector<double>& excess, double most) {
   std::vector<double> sizes;
-  for (const double value : excess) sizes.push_back(std::abs(value));
+  for (const double value : excess) sizes.push_back(std::abs(std::log(value)));
   const double spread = kMadOfNormal * quantile(std::move(sizes), 50);
   const double limit = std::max(std::log(kStraggles), kOutside * spread);
   std::vector<bool> found;
-  for (const double value : excess) found.push_back(value > limit);
+  for (const double value : excess) found.push_back(std::log(value) > limit);
   const auto count = std::count(found.begin(), found.end(), true);
-  const bool are_rare = static_cast<double>(count) <= kRare * static_cast<double>(found.size());
-  return are_rare ? found : std::vector<bool>(found.size(), false);
+  const bool are_few = static_cast<double>(count) <= most * static_cast<double>(found.size());
+  return are_few ? found : std::vector<bool>(found.size(), false);
 }
-
-}  // namespace
 
 FittedNoise fit_noise(std::span<const OpSample> samples) {
   FittedNoise fitted;
   if (samples.empty()) return fitted;
   const std::vector<double> excess = find_excess(samples);
-  fitted.is_straggler = find_stragglers_of(excess);
-  fitted.noise = fit_effects(find_deviations(samples, fitted.is_straggler));
   for (const double value : excess) fitted.excess.push_back(std::exp(value));
+  fitted.is_straggler = find_long_samples(fitted.excess, kRare);
+  fitted.noise = fit_effects(find_deviations(samples, fitted.is_straggler));
   // Weighted by the time that the op usually takes: a slow op of a thousandth of the others' time
   // must not slow those down.
   WeightedMean factor;
@@ -205,12 +206,16 @@ FittedNoise fit_noise(std::span<const OpSample> samples) {
   return fitted;
 }
 
-std::optional<Drift> find_drift(std::span<const OpSample> samples) {
-  std::vector<Deviation> deviations =
-      find_deviations(samples, std::vector<bool>(samples.size(), false));
-  std::vector<double> speeds;
-  for (const auto& [_, group] : take_out(deviations, step_of)) speeds.push_back(group.value());
-  std::optional<Drift> found;
+namespace {
+
+/// The most significant change in a series, with one value per step.
+struct Change {
+  std::size_t first = 0;
+  double size = 0;  ///< a logarithm
+};
+
+std::optional<Change> find_change(const std::vector<double>& speeds) {
+  std::optional<Change> found;
   double max_change = kSignificance;
   for (std::size_t first = kFewestSteps; first + kFewestSteps <= speeds.size(); ++first) {
     WeightedMean before;
@@ -227,7 +232,62 @@ std::optional<Drift> find_drift(std::span<const OpSample> samples) {
     const double change = after.value() - before.value();
     if (std::abs(change) <= kMinChange || std::abs(change) <= max_change * error) continue;
     max_change = error > 0 ? std::abs(change) / error : HUGE_VAL;
-    found = {first, std::exp(change) - 1};
+    found = {first, change};
+  }
+  return found;
+}
+
+/// How much slower every step was than the mean one, as a logarithm.
+std::vector<double> find_speeds(const std::vector<Deviation>& deviations) {
+  Groups steps;
+  for (const Deviation& one : deviations) steps[step_of(*one.sample)].add(one.value, one.weight);
+  std::vector<double> speeds;
+  for (const auto& [_, group] : steps) speeds.push_back(group.value());
+  return speeds;
+}
+
+std::map<Worker, std::vector<Deviation>> divide_by_worker(
+    const std::vector<Deviation>& deviations) {
+  std::map<Worker, std::vector<Deviation>> of_workers;
+  for (const Deviation& one : deviations)
+    of_workers[{static_cast<std::int32_t>(one.sample->replica), one.sample->rank}].push_back(one);
+  return of_workers;
+}
+
+/// The change of some deviations from before a step to after it.
+WeightedMean find_change_at(const std::vector<Deviation>& deviations, std::size_t first) {
+  WeightedMean before;
+  WeightedMean after;
+  for (const Deviation& one : deviations)
+    (one.sample->step < first ? before : after).add(one.value, one.weight);
+  return {(after.value() - before.value()) * after.weights, after.weights, after.squares};
+}
+
+}  // namespace
+
+std::optional<Drift> find_drift(std::span<const OpSample> samples) {
+  const std::vector<Deviation> deviations =
+      find_deviations(samples, std::vector<bool>(samples.size(), false));
+  const auto of_workers = divide_by_worker(deviations);
+  if (const std::optional<Change> common = find_change(find_speeds(deviations))) {
+    Drift drift{common->first, std::exp(common->size) - 1};
+    WeightedMean of_changed;
+    for (const auto& [worker, own] : of_workers) {
+      const WeightedMean change = find_change_at(own, common->first);
+      if (change.value() / common->size < kTakesPart) continue;
+      drift.workers.push_back(worker);
+      of_changed.add(change.value(), change.weights);
+    }
+    if (drift.workers.size() == of_workers.size()) drift.workers.clear();
+    if (!drift.workers.empty()) drift.change = std::exp(of_changed.value()) - 1;
+    return drift;
+  }
+  std::optional<Drift> found;
+  for (const auto& [worker, own] : of_workers) {
+    const std::optional<Change> change = find_change(find_speeds(own));
+    const double known = found ? std::abs(std::log1p(found->change)) : kMinChangeOfOne;
+    if (!change || std::abs(change->size) <= known) continue;
+    found = Drift{change->first, std::exp(change->size) - 1, {worker}};
   }
   return found;
 }

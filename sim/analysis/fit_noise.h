@@ -31,15 +31,27 @@ struct FittedNoise {
 /// Fits the noise of compute ops; messages have none.
 FittedNoise fit_noise(std::span<const OpSample> samples);
 
-/// A lasting change of speed: from one step on, all ops take longer, or less long.
+/// Whether each sample took far longer than explained: over 1.5 times as long, and beyond the usual
+/// spread of `excess`. None if more than the fraction `most` of them did.
+std::vector<bool> find_long_samples(const std::vector<double>& excess, double most);
+
+/// A rank of a replica.
+struct Worker {
+  std::int32_t replica = 0;
+  std::int32_t rank = 0;
+  auto operator<=>(const Worker&) const = default;
+};
+
+/// A lasting change of speed: from one step on, ops take longer, or less long.
 struct Drift {
-  std::size_t first_step = 0;  ///< the first that has changed
-  double change = 0;           ///< of the ops' times, as a fraction: 0.05 is 5 % slower
+  std::size_t first_step = 0;        ///< the first that has changed
+  double change = 0;                 ///< of the ops' times, as a fraction: 0.05 is 5 % slower
+  std::vector<Worker> workers = {};  ///< whose ops have changed; empty: all
 };
 
 /// The most significant change between two steps; empty if none is significant: the mean before
 /// and after must differ by over 1 % and by over six standard errors, with three steps on each
-/// side.
+/// side. If no change of all ops together is, that of a single worker is sought, of over 5 %.
 std::optional<Drift> find_drift(std::span<const OpSample> samples);
 
 }  // namespace bubblescope::inline sim

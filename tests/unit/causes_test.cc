@@ -159,8 +159,8 @@ TEST(Causes, UnequalStagesSaveTheSameWithAPause) {
 // Stage 3 is slow in one replica: it is the worker's time, and balancing stages saves part of it as
 // well. Both together save no more than the worker alone.
 TEST(Causes, ThatOverlapSaveLessTogether) {
-  const RecordedStep step = recorded(even);
-  const RecordedStep late = recorded([](const Op& op) { return op.stage == 3 ? 2.0 : 1.0; });
+  const RecordedStep step = recorded(even, 10);
+  const RecordedStep late = recorded([](const Op& op) { return op.stage == 3 ? 1.08 : 1.0; }, 10);
   const std::vector<ReplicatedStep> steps{{observe(step), observe(late)}};
   const CauseReport report = find_causes(steps);
   const Cause* const worker = find(report, CauseKind::kWorker);
@@ -169,6 +169,66 @@ TEST(Causes, ThatOverlapSaveLessTogether) {
   ASSERT_NE(stage, nullptr);
   EXPECT_EQ(report.saved_together, worker->saves);
   EXPECT_LT(report.saved_together, worker->saves + stage->saves);
+}
+
+// A worker of one replica that takes twice as long makes its stage no larger, and its micro-batches
+// no longer.
+TEST(Causes, AClearlySlowWorkerIsNothingElse) {
+  for (const std::int32_t slow : {0, 1, 2, 3}) {
+    const RecordedStep step = recorded(even);
+    const RecordedStep late = recorded([=](const Op& op) { return op.stage == slow ? 2.0 : 1.0; });
+    const std::vector<ReplicatedStep> steps{{observe(step), observe(late)},
+                                            {observe(step), observe(late)}};
+    const CauseReport report = find_causes(steps);
+    ASSERT_EQ(report.causes.size(), 1u) << slow;
+    EXPECT_EQ(report.causes.front().kind, CauseKind::kWorker) << slow;
+  }
+}
+
+// All ranks of one replica are slow, or all of one step: no micro-batch is longer than the others.
+TEST(Causes, SlowReplicasAndStepsHaveNoUnequalMicrobatches) {
+  const RecordedStep step = recorded(even);
+  const RecordedStep late = recorded([](const Op&) { return 2.0; });
+  const std::vector<ReplicatedStep> replicas{{observe(step), observe(late)},
+                                             {observe(step), observe(late)}};
+  EXPECT_EQ(find(find_causes(replicas), CauseKind::kSequenceLengths), nullptr);
+  const std::vector<ReplicatedStep> later{{observe(step)}, {observe(late)}};
+  EXPECT_EQ(find(find_causes(later), CauseKind::kSequenceLengths), nullptr);
+}
+
+// Rank 1 takes 2.5 times as long for micro-batches 2, 5 and 7 of every step: its ops are too many
+// to be rare, its forwards and backwards grow together, but no other rank's do.
+TEST(Causes, AWorkerThatIsSlowForSomeMicrobatches) {
+  const RecordedStep step = recorded([](const Op& op) {
+    const bool slow = op.microbatch == 2 || op.microbatch == 5 || op.microbatch == 7;
+    return slow && op.stage == 1 ? 2.5 : 1.0;
+  });
+  const std::vector<ReplicatedStep> steps{{observe(step)}, {observe(step)}};
+  const CauseReport report = find_causes(steps);
+  ASSERT_EQ(report.causes.size(), 1u);
+  const Cause& cause = report.causes.front();
+  EXPECT_EQ(cause.kind, CauseKind::kPause);
+  EXPECT_EQ(cause.count, 12);
+  EXPECT_EQ(cause.steps, 2);
+  ASSERT_EQ(cause.changed.size(), 1u);
+  EXPECT_EQ(cause.changed.front(), (Worker{0, 1}));
+  EXPECT_EQ(report.replayed - cause.saves, 330);
+}
+
+// From the fourth step on one rank takes 1.5 times as long, which is a change of its ops alone.
+TEST(Causes, DriftsOfOneRankAreNotGivenToAll) {
+  const RecordedStep step = recorded(even);
+  const RecordedStep late = recorded([](const Op& op) { return op.stage == 1 ? 1.5 : 1.0; });
+  const std::vector<ReplicatedStep> steps{{observe(step)}, {observe(step)}, {observe(step)},
+                                          {observe(late)}, {observe(late)}, {observe(late)}};
+  const CauseReport report = find_causes(steps);
+  const Cause* const drift = find(report, CauseKind::kDrift);
+  ASSERT_NE(drift, nullptr);
+  EXPECT_EQ(drift->steps, 3);
+  EXPECT_NEAR(drift->factor, 1.5, 1e-9);
+  ASSERT_EQ(drift->changed.size(), 1u);
+  EXPECT_EQ(drift->changed.front(), (Worker{0, 1}));
+  EXPECT_EQ(report.replayed - drift->saves, 330);
 }
 
 // Stages from 4 on are shards of the output layer, which take a tenth of the time of a stage.

@@ -51,10 +51,11 @@ double mean_pipeline(std::span<const ReplicatedStep> steps) {
 
 std::string describe_drift(const FittedCosts& fitted, std::size_t steps) {
   return fmt::format(
-      "the first {} are left out of the costs: ops take {:+.1f} % from then on, which is more than "
+      "the first {} are left out of the costs: {}ops take {:+.1f} % from then on, which is more "
+      "than "
       "steps differ otherwise; the costs are those of the last {}",
       traces::counted(static_cast<std::int64_t>(fitted.first_step), "step"),
-      100 * fitted.drift->change,
+      fitted.drift->workers.empty() ? "" : "some ranks' ", 100 * fitted.drift->change,
       traces::counted(static_cast<std::int64_t>(steps - fitted.first_step), "step"));
 }
 

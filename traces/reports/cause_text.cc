@@ -17,6 +17,31 @@ constexpr std::size_t kShown = 5;
 
 double share_of(const Cause& cause, Nanos step) { return fraction(cause.saves, step); }
 
+std::string name_worker(std::int32_t replica, std::int32_t rank, bool has_replicas) {
+  return has_replicas ? fmt::format("rank {} of replica {}", rank, replica)
+                      : fmt::format("rank {}", rank);
+}
+
+/// Names the ops that a drift has changed: "all ops", "the ops of rank 1", "the ops of rank 1 and 2 other
+/// ranks".
+std::string changed_ops(const Cause& cause) {
+  if (cause.changed.empty()) return "all ops";
+  const Worker& first = cause.changed.front();
+  const std::size_t others = cause.changed.size() - 1;
+  return "the ops of " + name_worker(first.replica, first.rank, cause.has_replicas) +
+         (others > 0 ? " and " + counted(static_cast<std::int64_t>(others), "other rank") : "");
+}
+
+std::string describe_long_ops(const Cause& cause) {
+  std::string text = fmt::format("pauses: {} took {:.2g} x as long as usual",
+                                 counted(cause.count, "op"), cause.factor);
+  if (cause.changed.empty()) return text;
+  const Worker& worker = cause.changed.front();
+  return text + fmt::format(", nearly all on {}, in {}",
+                            name_worker(worker.replica, worker.rank, cause.has_replicas),
+                            counted(cause.steps, "step"));
+}
+
 std::string describe_cause(const Cause& cause) {
   switch (cause.kind) {
     case CauseKind::kWorker:
@@ -36,13 +61,12 @@ std::string describe_cause(const Cause& cause) {
           "late launches: ops start after they could, most on rank {} ({} of its time)", cause.rank,
           format_percent(cause.factor));
     case CauseKind::kPause:
-      return cause.within_ops ? fmt::format("pauses: {} took {:.2g} x as long as usual",
-                                            counted(cause.count, "op"), cause.factor)
+      return cause.within_ops ? describe_long_ops(cause)
                               : fmt::format("pauses: {} between ops, long and rare",
                                             counted(cause.count, "gap"));
     case CauseKind::kDrift:
-      return fmt::format("drift: after the first {} all ops take {:.3g} x as long",
-                         counted(cause.steps, "step"), cause.factor);
+      return fmt::format("drift: after the first {} {} take {:.3g} x as long",
+                         counted(cause.steps, "step"), changed_ops(cause), cause.factor);
   }
   return "";
 }
@@ -90,14 +114,16 @@ std::string_view cause_code(CauseKind kind) {
 
 std::string cause_place(const Cause& cause) {
   switch (cause.kind) {
-    case CauseKind::kWorker: return fmt::format("rank {} of replica {}", cause.rank, cause.replica);
+    case CauseKind::kWorker: return name_worker(cause.replica, cause.rank, true);
     case CauseKind::kStage: return fmt::format("stage {} (rank {})", cause.stage, cause.rank);
     case CauseKind::kSequenceLengths: return "micro-batches";
     case CauseKind::kCommunication:
       return cause.collective.empty() ? "messages between ranks" : cause.collective;
     case CauseKind::kLaunch: return fmt::format("rank {}", cause.rank);
     case CauseKind::kPause: return cause.within_ops ? "within ops" : "between ops";
-    case CauseKind::kDrift: return fmt::format("after {}", counted(cause.steps, "step"));
+    case CauseKind::kDrift:
+      return (cause.changed.empty() ? "" : changed_ops(cause) + " ") +
+             fmt::format("after {}", counted(cause.steps, "step"));
   }
   return "";
 }

@@ -182,7 +182,7 @@ TEST_F(MissingRanksCommand, OneReplicaThatLacksARankIsNamed) {
   traces::write_file(path("some.json"), trace.dump());
   const std::string text = run_command("analyze " + path("some.json")).output;
   EXPECT_TRUE(first_line(text).starts_with(
-      "not trusted: of dp 1, the trace of rank 2 is missing, though other replicas have it"))
+      "not trusted: of replica 1, the trace of rank 2 is missing, though other replicas have it"))
       << text;
 }
 

@@ -14,9 +14,10 @@ class RankProfile {
 
   RankProfile& event(const std::string& category, const std::string& name, int start, int duration,
                      int thread = 1, const std::string& arguments = "") {
-    return add(R"({"ph":"X","cat":")" + category + R"(","name":")" + name + R"(","pid":7,"tid":)" +
-               std::to_string(thread) + R"(,"ts":)" + std::to_string(start) + R"(,"dur":)" +
-               std::to_string(duration) + R"(,"args":{)" + arguments + "}}");
+    return add(R"({"ph":"X","cat":")" + category + R"(","name":")" + name + R"(","pid":)" +
+               std::to_string(process_) + R"(,"tid":)" + std::to_string(thread) + R"(,"ts":)" +
+               std::to_string(start) + R"(,"dur":)" + std::to_string(duration) + R"(,"args":{)" +
+               arguments + "}}");
   }
   RankProfile& annotation(const std::string& name, int start, int duration) {
     return event("user_annotation", name, start, duration);
@@ -31,8 +32,13 @@ class RankProfile {
   /// Adds a call whose gradient function is evaluated later.
   RankProfile& forward_call(int start, int duration) {
     call("aten::mm", start, duration);
-    return add(R"({"ph":"s","cat":"fwdbwd","name":"fwdbwd","id":1,"pid":7,"tid":1,"ts":)" +
-               std::to_string(start) + "}");
+    return add(R"({"ph":"s","cat":"fwdbwd","name":"fwdbwd","id":1,"pid":)" +
+               std::to_string(process_) + R"(,"tid":1,"ts":)" + std::to_string(start) + "}");
+  }
+  /// The process of the events that are added from now on.
+  RankProfile& process(int number) {
+    process_ = number;
+    return *this;
   }
   RankProfile& groups(const std::string& json) {
     groups_ = json;
@@ -56,6 +62,7 @@ class RankProfile {
 
   int rank_;
   int world_size_;
+  int process_ = 7;
   std::string groups_;
   std::string events_;
 };

@@ -224,7 +224,7 @@ TEST(MeasuredProfile, FilesOfTheSameStagesAreReplicas) {
   }
   const std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace);
   ASSERT_EQ(steps.size(), 2u);
-  EXPECT_EQ(steps[1].label, "dp 1");
+  EXPECT_EQ(steps[1].label, "replica 1");
   EXPECT_EQ(steps[0].program.ranks, 2);
 }
 

@@ -51,8 +51,8 @@ TEST(MeasuredTrace, HasAStepPerReplicaAndStep) {
     for (const int pid : {0, 1}) add_step(events, pid, step, 1000 * step + pid);
   const std::vector<traces::MeasuredStep> steps = read(events.list());
   ASSERT_EQ(steps.size(), 4u);
-  EXPECT_EQ(steps[0].label, "dp 0 step 7");
-  EXPECT_EQ(steps[3].label, "dp 1 step 9");
+  EXPECT_EQ(steps[0].label, "replica 0 step 7");
+  EXPECT_EQ(steps[3].label, "replica 1 step 9");
   // The step takes 10 + 1 + 10 + 20 + 1 + 20 us, of which each rank is busy for 30 us. The message
   // that ends rank 0's wait took 1 us.
   const BubbleReport report = analyze(steps[0].schedule, steps[0].program, steps[0].timeline);

@@ -89,6 +89,22 @@ std::vector<ReplicatedStep> join_replicas(const std::vector<traces::MeasuredStep
   return replicated;
 }
 
+/// Gives the workers the numbers that the trace has for their replicas.
+void name_replicas(const std::vector<traces::MeasuredStep>& steps, traces::Iterations& iterations) {
+  std::set<std::int32_t> known;
+  for (const traces::MeasuredStep& step : steps) known.insert(step.replica);
+  const std::vector<std::int32_t> numbers(known.begin(), known.end());
+  const auto name = [&](std::int32_t& replica) {
+    replica = numbers.at(static_cast<std::size_t>(replica));
+  };
+  for (Cause& cause : iterations.causes->causes) {
+    if (cause.kind == CauseKind::kWorker) name(cause.replica);
+    for (Worker& worker : cause.changed) name(worker.replica);
+  }
+  if (iterations.slowdown)
+    for (WorkerSlowdown& worker : iterations.slowdown->by_worker) name(worker.replica);
+}
+
 /// The works around the ops, in the order of join_replicas(); empty where they are not known.
 std::vector<std::vector<OuterWork>> works_of(const ReadSteps& read) {
   if (read.outer_works.empty()) return {};
@@ -196,6 +212,7 @@ traces::Iterations compare_steps(const ReadSteps& read, const std::vector<Bubble
   causes.insert(causes.end(), exposed.begin(), exposed.end());
   std::stable_sort(causes.begin(), causes.end(),
                    [](const Cause& left, const Cause& right) { return left.saves > right.saves; });
+  name_replicas(read.steps, iterations);
   return iterations;
 }
 

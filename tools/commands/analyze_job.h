@@ -48,7 +48,7 @@ struct Analysis {
   TimedStep shown;
   traces::Iterations iterations = {};
   BubbleReport median = {};       ///< report of the drawn step
-  std::string median_label = {};  ///< "dp 0 step 23"
+  std::string median_label = {};  ///< "replica 0 step 23"
   std::optional<JobCosts> costs = {};
   std::optional<TriedSchedules> tried = {};
 

@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -65,6 +67,66 @@ void refuse_repeated(const ObservedTrace& trace, const ObservedTrace& further) {
                   further.recorders.front().where, trace.recorders[found->recorder].where));
 }
 
+/// When the first op of a recorder starts, and its last one ends.
+std::pair<Nanos, Nanos> find_extent(const ObservedTrace& trace, std::int32_t recorder) {
+  std::pair extent{std::numeric_limits<Nanos>::max(), std::numeric_limits<Nanos>::min()};
+  for (const ObservedOp& observed : trace.ops) {
+    if (observed.recorder != recorder) continue;
+    extent.first = std::min(extent.first, observed.start);
+    extent.second = std::max(extent.second, observed.end);
+  }
+  return extent;
+}
+
+bool are_apart(const std::pair<Nanos, Nanos>& left, const std::pair<Nanos, Nanos>& right) {
+  return left.second <= right.first || right.second <= left.first;
+}
+
+/// The recorder of which `further` is another recording: the same process at another time. A rank
+/// of one job runs in one process, so Error is thrown where it was another one.
+std::optional<std::int32_t> find_same_process(const ObservedTrace& trace,
+                                              const ObservedTrace& further) {
+  if (further.ops.empty() || further.recorders.size() != 1) return {};
+  const Recorder& later = further.recorders.front();
+  if (later.process.empty()) return {};
+  const auto replica_of = [](const ObservedTrace& of, std::int32_t recorder) {
+    const auto op = std::find_if(of.ops.begin(), of.ops.end(), [&](const ObservedOp& observed) {
+      return observed.recorder == recorder;
+    });
+    return op == of.ops.end() ? 0 : op->replica;
+  };
+  for (std::int32_t at = 0; at < std::ssize(trace.recorders); ++at) {
+    const Recorder& known = trace.recorders[at];
+    if (known.process.empty() || known.rank != later.rank || known.host != later.host ||
+        replica_of(trace, at) != replica_of(further, 0))
+      continue;
+    if (known.process == later.process) return at;
+    if (are_apart(find_extent(trace, at), find_extent(further, 0)))
+      throw Error(
+          fmt::format("{} and {} are of the same rank, by processes {} and {} at different times: "
+                      "these are two "
+                      "runs of a job; give the traces of one",
+                      known.where, later.where, known.process, later.process));
+  }
+  return {};
+}
+
+/// Adds a recording of a process that has one already. Throws Error if both count steps alike.
+void append_recording(ObservedTrace& trace, ObservedTrace& further, std::int32_t recorder) {
+  std::set<std::int64_t> steps;
+  for (const ObservedOp& observed : trace.ops)
+    if (observed.recorder == recorder) steps.insert(observed.step);
+  for (ObservedOp& observed : further.ops) {
+    if (steps.contains(observed.step))
+      throw Error(fmt::format(
+          "{} and {} were recorded by one process, and both have a step {}; give one of them, of "
+          "all ranks",
+          trace.recorders[recorder].where, further.recorders.front().where, observed.step));
+    observed.recorder = recorder;
+  }
+  for (ObservedWork& work : further.works) work.recorder = recorder;
+}
+
 }  // namespace
 
 ObservedTrace parse_trace(const TraceInput& input) {
@@ -90,6 +152,11 @@ ObservedTrace read_trace(const std::string& path, const NameRules* rules) {
 void append(ObservedTrace& trace, ObservedTrace further) {
   refuse_repeated(trace, further);
   const auto recorders = static_cast<std::int32_t>(trace.recorders.size());
+  const std::optional<std::int32_t> same = find_same_process(trace, further);
+  if (same) {
+    append_recording(trace, further, *same);
+    further.recorders.clear();
+  }
   const bool have_replicas =
       std::any_of(further.recorders.begin(), further.recorders.end(),
                   [](const Recorder& recorder) { return recorder.has_replica; });
@@ -99,8 +166,10 @@ void append(ObservedTrace& trace, ObservedTrace further) {
     observed.recorder += recorders;
     observed.replica += replicas;
   };
-  std::for_each(further.ops.begin(), further.ops.end(), renumber);
-  std::for_each(further.works.begin(), further.works.end(), renumber);
+  if (!same) {
+    std::for_each(further.ops.begin(), further.ops.end(), renumber);
+    std::for_each(further.works.begin(), further.works.end(), renumber);
+  }
   const auto move_all = [](auto& to, auto& from) {
     to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
   };

@@ -20,7 +20,7 @@ namespace bubblescope::traces {
 
 /// One whole step of one pipeline: the input of `analyze`.
 struct MeasuredStep {
-  std::string label;  ///< "dp 0 step 23"; empty where a file holds one step only
+  std::string label;  ///< "replica 0 step 23"; empty where a file holds one step only
   ValidSchedule schedule;
   Program program = {};
   Timeline timeline = {};
@@ -36,8 +36,11 @@ struct Recorder {
   std::optional<std::int32_t> rank;  ///< its place in the pipeline, where the file says it
   std::string host = {};             ///< the machine, whose ranks share one clock; empty: unknown
   bool has_replica = false;          ///< the file states the `replica` of its ops
-  std::int64_t peers = 0;   ///< ranks of its pipeline, or of the job without replica; 0: unknown
-  bool is_process = false;  ///< `rank` is the number of a process, which may be any
+  bool is_by_job_rank = false;       ///< ... as the first rank in the job of its pipeline
+  std::optional<std::int32_t> data_rank = {};  ///< its place in a group of data-parallel ranks
+  std::int64_t peers = 0;    ///< ranks of its pipeline, or of the job without replica; 0: unknown
+  bool is_process = false;   ///< `rank` is the number of a process, which may be any
+  std::string process = {};  ///< its number on the host, where `rank` is certain; empty: unknown
 };
 
 /// One op or message as a trace records it.

@@ -75,7 +75,7 @@ void report_corrections(const Corrections& corrections, ObservedTrace& trace) {
     trace.doubts.push_back(corrections.largest_text);
 }
 
-/// Labels such as "dp 1 step 7", with only the parts that distinguish the steps of a trace.
+/// Labels such as "replica 1 step 7", with only the parts that distinguish the steps of a trace.
 class StepLabels {
  public:
   explicit StepLabels(const std::map<StepKey, StepOps>& steps) {
@@ -86,7 +86,7 @@ class StepLabels {
   }
 
   std::string of_replica(std::int32_t replica) const {
-    return replicas_.size() > 1 ? fmt::format("dp {}", replica) : "";
+    return replicas_.size() > 1 ? fmt::format("replica {}", replica) : "";
   }
 
   std::string of_step(const StepKey& key) const {
@@ -264,6 +264,7 @@ void assemble_ops(ObservedTrace& trace, std::optional<std::string> missing_ranks
   split_steps(trace);
   const bool assigns_ranks = rank_recorders(trace);
   separate_replicas(trace);
+  number_replicas(trace);
   const RankNumbers numbers = number_ranks(trace);
   const std::vector<std::int32_t>& rank_of_recorder = numbers.of_recorder;
   const std::int32_t ranks = numbers.ranks;

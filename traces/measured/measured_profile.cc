@@ -10,12 +10,12 @@
 #include <utility>
 
 #include "sim/ir/error.h"
-#include "traces/files/no_pipeline.h"
 #include "traces/measured/contradictions.h"
 #include "traces/measured/op_names.h"
 #include "traces/measured/overlap_parts.h"
 #include "traces/measured/profile_activity.h"
 #include "traces/measured/profile_place.h"
+#include "traces/measured/profile_refusals.h"
 #include "traces/measured/step_marks.h"
 #include "traces/measured/unannotated_ops.h"
 #include "traces/measured/unnumbered_ranges.h"
@@ -45,17 +45,17 @@ class ProfileReader {
           "of tensor-parallel ranks, which run in lockstep, the first is shown");
       return std::move(trace_);
     }
-    trace_.recorders.push_back(
-        {file_, place.rank, events_.host, place.replica.has_value(), place.ranks});
+    trace_.recorders.push_back(make_recorder(place, events_.host, file_));
     sort_slices();
     if (events_.slices.empty()) {
       add_unannotated();
     } else {
       has_weight_grads_ = names_weight_grads();
+      waits_within_ops_ = holds_waiting();
       for (const ChromeSlice& slice : events_.slices) add(slice);
       named_step_.reset();
     }
-    if (trace_.ops.empty()) refuse();
+    if (trace_.ops.empty()) refuse_profile(events_, activity_, file_);
     doubt_early_end();
     for (const std::string& contradiction : find_contradictions(events_, spans_))
       trace_.doubts.push_back(file_ + ": " + contradiction);
@@ -137,6 +137,15 @@ class ProfileReader {
     });
   }
 
+  /// Whether the range of any compute op has the end of a receive.
+  bool holds_waiting() {
+    return std::any_of(events_.slices.begin(), events_.slices.end(), [&](const ChromeSlice& slice) {
+      const std::optional<NamedOp> named = op_of(slice);
+      return (!named || is_compute(named->op.kind)) &&
+             activity_.find_waiting_end(slice.start, slice.end) > slice.start;
+    });
+  }
+
   void add(const ChromeSlice& slice) {
     const std::optional<NamedOp> named = op_of(slice);
     if (!named) {
@@ -153,15 +162,32 @@ class ProfileReader {
     if (!named->has_stage) observed.chunk = named->chunk.value_or(0);
     if (!observed.numbered && is_compute(observed.op.kind) && !named->step &&
         marks_.marks().empty())
-      refuse_unnumbered(slice);
+      refuse_unnumbered(file_, slice.name);
     named_step_ = named->step;
     observed.start = slice.start;
     observed.end = slice.end;
     if (!has_device_slices_) set_times(observed, {slice.start, slice.end}, slice.thread);
     if (!keep(observed, slice)) return;
-    if (is_compute(observed.op.kind)) note_span(observed, slice);
-    if (observed.start > slice.start && observed.may_hold_waiting)
-      keep_arrival(observed, slice.start);
+    if (!is_compute(observed.op.kind)) return;
+    note_span(observed, slice);
+    if (!observed.may_hold_waiting) return;
+    if (observed.start > slice.start)
+      keep_arrival(observed, slice.start, observed.start);
+    else
+      keep_arrival_before(observed, slice);
+    free_from_[slice.thread] = slice.end;
+  }
+
+  /// Records the message that was received between an op and the one before it. Where the ranges of
+  /// ops hold their waiting, what is received between them is for later ones.
+  void keep_arrival_before(const ObservedOp& op, const ChromeSlice& slice) {
+    if (waits_within_ops_) return;
+    const auto before = free_from_.find(slice.thread);
+    std::optional<Nanos> from = marks_.start_before(slice.start);
+    if (before != free_from_.end()) from = std::max(from.value_or(before->second), before->second);
+    if (!from) return;
+    const Nanos arrival = activity_.find_waiting_end(*from, slice.start);
+    if (arrival > *from) keep_arrival(op, *from, arrival);
   }
 
   void note_span(const ObservedOp& op, const ChromeSlice& slice) {
@@ -173,17 +199,8 @@ class ProfileReader {
                             likeness_of(op.op)});
   }
 
-  /// Refuses ops without micro-batch and step, because they are ambiguous: the n-th op of a rank
-  /// may be micro-batch n of one step, or one micro-batch of step n.
-  [[noreturn]] void refuse_unnumbered(const ChromeSlice& slice) const {
-    throw Error(fmt::format(
-        "{}: the op '{}' states no micro-batch, and the profile marks no step (ProfilerStep#N), so "
-        "micro-batches and steps cannot be distinguished; call profiler.step() after each step",
-        file_, slice.name));
-  }
-
   /// Records the message that an op waited for: it arrived when the waiting ended.
-  void keep_arrival(const ObservedOp& op, Nanos waited_from) {
+  void keep_arrival(const ObservedOp& op, Nanos waited_from, Nanos arrived) {
     ObservedOp message = op;
     if (op.op.kind == OpKind::kForward)
       message.op.kind = OpKind::kRecvForward;
@@ -193,7 +210,7 @@ class ProfileReader {
       return;
     message.op.pairing = {};
     message.start = waited_from;
-    message.end = op.start;
+    message.end = arrived;
     trace_.ops.push_back(message);
   }
 
@@ -237,7 +254,7 @@ class ProfileReader {
       if (at == 0) note_span(observed, slice);
       const Nanos waited_from = at == 0 ? range.start : split->first.end;
       if (observed.may_hold_waiting && observed.start > waited_from)
-        keep_arrival(observed, waited_from);
+        keep_arrival(observed, waited_from, observed.start);
     }
   }
 
@@ -272,11 +289,19 @@ class ProfileReader {
   void add_unannotated() {
     spans_.are_annotated = false;
     if (!trace_.recorders[0].rank) return;  // its stage is unknown
+    const std::int32_t rank = *trace_.recorders[0].rank;
     for (const ProfiledEvent& mark : marks_.marks()) {
       const UnannotatedStep step = find_unannotated_ops(events_, {mark.start, mark.end});
       // Other kinds of training have forwards and backwards too, but no messages between stages.
       if (step.forwards == 0 || step.sends + step.receives == 0) continue;
-      expect_one_stage(step, mark.number);
+      const bool is_last = &mark == &marks_.marks().back();
+      if (is_last && step.forwards > step.backwards && !trace_.ops.empty()) {
+        trace_.notes.push_back(fmt::format(
+            "{}: step {} left out: it has {} forwards and {} backwards, as if it was cut off",
+            file_, mark.number, step.forwards, step.backwards));
+        continue;
+      }
+      expect_one_stage(step, {file_, mark.number, rank, ranks_});
       sends_.add(step.posts);
       Nanos free_from = mark.start;
       for (const UnannotatedOp& op : step.ops) {
@@ -314,25 +339,7 @@ class ProfileReader {
     const bool has_waited = arrival > free_from;
     if (has_waited) observed.start = arrival;
     keep(observed, slice);
-    if (has_waited) keep_arrival(observed, free_from);
-  }
-
-  /// Forwards and backwards are in the order of micro-batches only if each rank has one stage.
-  void expect_one_stage(const UnannotatedStep& step, std::int64_t number) const {
-    if (step.forwards != step.backwards)
-      throw Error(fmt::format(
-          "{}: no op is annotated, and step {} has {} forward(s) but {} backward(s) between its "
-          "messages; annotate the ops ('PP:0F3', by record_function)",
-          file_, number, step.forwards, step.backwards));
-    const std::int32_t rank = *trace_.recorders[0].rank;
-    const bool at_end = rank == 0 || rank + 1 == ranks_;
-    const std::int32_t max_receives = step.forwards * (at_end ? 1 : 2);
-    if (step.receives > max_receives)
-      throw Error(fmt::format(
-          "{}: no op is annotated, and step {} receives {} messages for {} forwards: the rank has "
-          "several stages, which cannot be distinguished; annotate the ops ('PP:0F3', by "
-          "record_function)",
-          file_, number, step.receives, step.forwards));
+    if (has_waited) keep_arrival(observed, free_from, observed.start);
   }
 
   void add_works() {
@@ -356,18 +363,6 @@ class ProfileReader {
                                          file_, outside_marks_));
   }
 
-  [[noreturn]] void refuse() const {
-    const std::string others = describe_left_out(events_);
-    if (const std::string parts = describe_parts(events_.parts, activity_); !parts.empty())
-      throw NoPipeline(file_ + ": there is no pipeline op in this trace of PyTorch's profiler" +
-                       parts);
-    throw NoPipeline(fmt::format(
-        "{}: there is no pipeline op in this trace of PyTorch's profiler{}; name each op in its "
-        "trace, as PyTorch's pipelining does ('PP:0F3', by record_function or an NVTX range), or "
-        "give args.op{}",
-        file_, others.empty() ? "" : " (it has " + others + ")", events_.names.describe()));
-  }
-
   ChromeEvents events_;
   const std::string& file_;
   NameMatcher& names_;
@@ -379,7 +374,9 @@ class ProfileReader {
   ProfiledOps spans_;
   UnannotatedSends sends_;
   bool has_weight_grads_ = false;
-  std::optional<std::int64_t> named_step_;  ///< that the current annotation states
+  std::optional<std::int64_t> named_step_;    ///< that the current annotation states
+  bool waits_within_ops_ = false;             ///< receives complete within the ranges of ops
+  std::map<std::uint32_t, Nanos> free_from_;  ///< by thread: the end of its last op's range
   std::size_t outside_marks_ = 0;
   std::map<std::pair<std::uint32_t, std::string>, std::int64_t> occurrences_;
   std::map<std::pair<std::int64_t, std::string>, std::size_t> parts_;

@@ -54,6 +54,15 @@ std::int32_t position(const ProcessGroup& group, std::int64_t rank) {
                                    group.ranks.begin());
 }
 
+/// The process whose calls were recorded; events of a device have the device's number instead.
+std::string find_process(const ChromeEvents& events) {
+  const auto call =
+      std::find_if(events.profiled.begin(), events.profiled.end(), [](const ProfiledEvent& event) {
+        return event.activity == Activity::kCall || event.activity == Activity::kAutograd;
+      });
+  return call == events.profiled.end() ? "" : events.threads[call->thread].process;
+}
+
 }  // namespace
 
 ProfilePlace locate_in_job(const ChromeEvents& events, const std::string& file) {
@@ -61,8 +70,11 @@ ProfilePlace locate_in_job(const ChromeEvents& events, const std::string& file) 
   if (!events.distributed_rank) return place;
   const std::int64_t rank = *events.distributed_rank;
   place.rank = rank_of(rank, file);
+  place.process = find_process(events);
   if (const ProcessGroup* tensor = find_group(events, rank, " tp ", " tensor model "))
     place.is_tensor_peer = position(*tensor, rank) > 0;
+  if (const ProcessGroup* data = find_group(events, rank, " dp ", " data parallel "))
+    place.data_rank = position(*data, rank);
   const ProcessGroup* pipeline = find_group(events, rank, " pp ", " pipeline model ");
   place.ranks = pipeline ? std::ssize(pipeline->ranks) : events.world_size.value_or(0);
   if (!pipeline) return place;
@@ -72,6 +84,19 @@ ProfilePlace locate_in_job(const ChromeEvents& events, const std::string& file) 
     place.replica = std::min(place.replica.value_or(peer_rank), peer_rank);
   }
   return place;
+}
+
+Recorder make_recorder(const ProfilePlace& place, const std::string& host,
+                       const std::string& file) {
+  Recorder recorder;
+  recorder.where = file;
+  recorder.rank = place.rank;
+  recorder.host = host;
+  recorder.has_replica = recorder.is_by_job_rank = place.replica.has_value();
+  recorder.data_rank = place.data_rank;
+  recorder.peers = place.ranks;
+  recorder.process = place.process;
+  return recorder;
 }
 
 }  // namespace bubblescope::traces

@@ -6,18 +6,24 @@
 #include <optional>
 #include <string>
 
+#include "traces/files/trace_format.h"
 #include "traces/measured/chrome_events.h"
 
 namespace bubblescope::traces {
 
 struct ProfilePlace {
-  std::optional<std::int32_t> rank;     ///< in the pipeline, or the global rank without a group
-  std::optional<std::int32_t> replica;  ///< the lowest global rank of its pipeline group
-  std::int64_t ranks = 0;               ///< number of ranks of the pipeline; 0 if unknown
-  bool is_tensor_peer = false;          ///< not the first of its tensor-parallel group
+  std::optional<std::int32_t> rank;       ///< in the pipeline, or the global rank without a group
+  std::optional<std::int32_t> replica;    ///< the lowest global rank of its pipeline group
+  std::optional<std::int32_t> data_rank;  ///< in its data-parallel group
+  std::int64_t ranks = 0;                 ///< number of ranks of the pipeline; 0 if unknown
+  std::string process;                    ///< its number on the host; empty without a rank
+  bool is_tensor_peer = false;            ///< not the first of its tensor-parallel group
 };
 
 /// Throws Error for ranks that no job can have. `file` is the name for messages.
 ProfilePlace locate_in_job(const ChromeEvents& events, const std::string& file);
+
+/// The recorder of a profile in this place.
+Recorder make_recorder(const ProfilePlace& place, const std::string& host, const std::string& file);
 
 }  // namespace bubblescope::traces

@@ -19,6 +19,7 @@ namespace {
 constexpr std::size_t kMaxGroups = 10'000;
 constexpr std::size_t kShown = 8;
 constexpr std::size_t kMaxName = 200;
+constexpr const char* kProfilerItself = "PyTorch Profiler (0)";  ///< the whole recording
 
 bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
 
@@ -84,8 +85,13 @@ const char* guess_kind(const std::string& name) {
   return nullptr;
 }
 
-bool mentions_messages(const std::string& name) {
-  return name.find("recv") != name.npos || name.find("send") != name.npos;
+/// Whether a name is that of communication, which is no compute op: NCCL's and Gloo's calls, and
+/// what says that it sends or receives.
+bool is_communication(const std::string& name) {
+  const std::string small = lower(name);
+  for (const char* const word : {"recv", "send", "gloo:", "nccl:", "c10d::"})
+    if (small.find(word) != small.npos) return true;
+  return false;
 }
 
 /// A name as a regular expression with a group for every number, and what the numbers mean.
@@ -156,12 +162,14 @@ std::string SeenNames::describe() const {
   // A name that speaks of a forward or a backward is the best example, if there is one.
   const auto fits = [](const Group* group) {
     const std::string name = lower(group->example);
-    return guess_kind(name) != nullptr && !mentions_messages(name);
+    return guess_kind(name) != nullptr && !is_communication(name);
   };
   auto best = std::find_if(order.begin(), order.end(), fits);
   if (best == order.end())
-    best = std::find_if(order.begin(), order.end(),
-                        [](const Group* group) { return !is_step_marker(group->example); });
+    best = std::find_if(order.begin(), order.end(), [](const Group* group) {
+      return !is_step_marker(group->example) && !is_communication(group->example) &&
+             group->example != kProfilerItself;
+    });
   if (best == order.end()) return text;
   return text + "; a rule in `rules` can say what they mean: " + suggest_rule((*best)->example);
 }

@@ -26,7 +26,44 @@ std::optional<std::vector<Share>> shares_by_recorder(const ObservedTrace& trace)
   return shares;
 }
 
+/// The numbers of replicas, by the first rank in the job of each.
+using ReplicaNumbers = std::map<std::int32_t, std::int32_t>;
+
+/// The place of every replica's ranks in their data-parallel groups; nullopt where a rank has none,
+/// or where replicas share a place: groups may be only a part of the ranks that hold a layer.
+std::optional<ReplicaNumbers> find_data_ranks(const ObservedTrace& trace) {
+  ReplicaNumbers numbers;
+  for (const ObservedOp& observed : trace.ops) {
+    const std::optional<std::int32_t> place = trace.recorders[observed.recorder].data_rank;
+    if (!place || numbers.emplace(observed.replica, *place).first->second != *place) return {};
+  }
+  std::set<std::int32_t> places;
+  for (const auto& [_, place] : numbers)
+    if (!places.insert(place).second) return {};
+  return numbers;
+}
+
+ReplicaNumbers count_replicas(const ObservedTrace& trace) {
+  ReplicaNumbers numbers;
+  for (const ObservedOp& observed : trace.ops) numbers.emplace(observed.replica, 0);
+  std::int32_t next = 0;
+  for (auto& [_, number] : numbers) number = next++;
+  return numbers;
+}
+
 }  // namespace
+
+void number_replicas(ObservedTrace& trace) {
+  const auto is_by_job_rank = [](const Recorder& recorder) { return recorder.is_by_job_rank; };
+  if (trace.ops.empty() ||
+      !std::all_of(trace.recorders.begin(), trace.recorders.end(), is_by_job_rank))
+    return;
+  const ReplicaNumbers numbers = find_data_ranks(trace).value_or(count_replicas(trace));
+  for (ObservedOp& observed : trace.ops) observed.replica = numbers.at(observed.replica);
+  std::erase_if(trace.works,
+                [&](const ObservedWork& work) { return !numbers.contains(work.replica); });
+  for (ObservedWork& work : trace.works) work.replica = numbers.at(work.replica);
+}
 
 void separate_replicas(ObservedTrace& trace) {
   const auto knows = [](const Recorder& recorder) { return recorder.has_replica; };

@@ -9,4 +9,8 @@ namespace bubblescope::traces {
 /// each, in order of rank, to replica n. Does nothing where no two ran the same stages.
 void separate_replicas(ObservedTrace& trace);
 
+/// Counts replicas that are known by their first rank in the job: by the places of their ranks in
+/// data-parallel groups where these distinguish them, else from 0 in that order.
+void number_replicas(ObservedTrace& trace);
+
 }  // namespace bubblescope::traces

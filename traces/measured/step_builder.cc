@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <utility>
 #include <variant>
@@ -165,8 +166,24 @@ std::string StepBuilder::where(const std::string& label) const {
   return label.empty() ? file : file + ": " + label;
 }
 
+void StepBuilder::expect_one_pipeline(const std::vector<std::vector<ObservedOp>>& lanes,
+                                      const std::string& label) const {
+  for (const std::vector<ObservedOp>& lane : lanes) {
+    std::set<std::string> seen;
+    for (const ObservedOp& observed : lane)
+      if (is_compute(observed.op.kind) && !seen.insert(to_string(observed.op)).second)
+        throw Error(fmt::format(
+            "{}: {} runs more than once in a step, so the step has several runs of the pipeline, "
+            "as "
+            "accumulated gradients or an evaluation have, and its report would be of neither; mark "
+            "each as a step of its own (profiler.step() after each)",
+            where(label), to_string(observed.op)));
+  }
+}
+
 ValidSchedule StepBuilder::order_of(const std::vector<std::vector<ObservedOp>>& lanes,
                                     const std::string& label) const {
+  expect_one_pipeline(lanes, label);
   std::vector<RankOrder> lists;
   for (const std::vector<ObservedOp>& lane : lanes) {
     RankOrder& list = lists.emplace_back();

@@ -53,6 +53,9 @@ class StepBuilder {
   void cut_overlaps(std::vector<std::vector<ObservedOp>>& lanes, const std::string& label);
   Nanos cut_overlaps(std::vector<ObservedOp>& lane);
   std::string where(const std::string& label) const;
+  /// Throws Error where an op runs twice: the step has several runs of the pipeline.
+  void expect_one_pipeline(const std::vector<std::vector<ObservedOp>>& lanes,
+                           const std::string& label) const;
   ValidSchedule order_of(const std::vector<std::vector<ObservedOp>>& lanes,
                          const std::string& label) const;
   Program lower_measured(const ValidSchedule& schedule, bool has_late_results,

@@ -15,12 +15,21 @@ StepMarks::StepMarks(const ChromeEvents& events) {
             });
 }
 
-std::optional<std::int64_t> StepMarks::step_at(Nanos time) const {
+const ProfiledEvent* StepMarks::last_before(Nanos time) const {
   const auto next =
       std::upper_bound(marks_.begin(), marks_.end(), time,
                        [](Nanos wanted, const ProfiledEvent& mark) { return wanted < mark.start; });
-  if (next == marks_.begin() || time > std::prev(next)->end) return {};
-  return std::prev(next)->number;
+  return next == marks_.begin() ? nullptr : &*std::prev(next);
+}
+
+std::optional<Nanos> StepMarks::start_before(Nanos time) const {
+  const ProfiledEvent* const mark = last_before(time);
+  return mark == nullptr ? std::nullopt : std::optional(mark->start);
+}
+
+std::optional<std::int64_t> StepMarks::step_at(Nanos time) const {
+  const ProfiledEvent* const mark = last_before(time);
+  return mark == nullptr || time > mark->end ? std::nullopt : std::optional(mark->number);
 }
 
 }  // namespace bubblescope::traces

@@ -15,10 +15,15 @@ class StepMarks {
 
   const std::vector<ProfiledEvent>& marks() const { return marks_; }
 
+  /// When the last step that begins before `time` does; nullopt if none does.
+  std::optional<Nanos> start_before(Nanos time) const;
+
   /// The number of the step that contains `time`; nullopt outside all steps.
   std::optional<std::int64_t> step_at(Nanos time) const;
 
  private:
+  const ProfiledEvent* last_before(Nanos time) const;
+
   std::vector<ProfiledEvent> marks_;  ///< by start
 };
 

@@ -30,7 +30,7 @@ std::vector<double> find_row(const SlowdownReport& slowdown, std::size_t worker,
 }
 
 std::string name_worker(const WorkerSlowdown& worker, bool has_replicas) {
-  return has_replicas ? fmt::format("dp {} rank {}", worker.replica, worker.rank)
+  return has_replicas ? fmt::format("replica {} rank {}", worker.replica, worker.rank)
                       : fmt::format("rank {}", worker.rank);
 }
 

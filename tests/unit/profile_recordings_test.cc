@@ -1,0 +1,176 @@
+// Tests which recordings of PyTorch's profiler belong together, and what lies between their ops.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "sim/ir/error.h"
+#include "tests/support/rank_profile.h"
+#include "traces/measured/assemble_steps.h"
+
+namespace bubblescope::tests {
+namespace {
+
+/// A step of a rank of two, which begins at `start` and takes 100.
+RankProfile& add_step(RankProfile& profile, int rank, int number, int start) {
+  const std::string stage = std::to_string(rank);
+  const int inner = rank * 10;
+  return profile.annotation("ProfilerStep#" + std::to_string(number), start, 100)
+      .annotation("PP:" + stage + "F0", start + inner, 10)
+      .call("aten::mm", start + inner, 10)
+      .annotation("PP:" + stage + "B0", start + 80 - inner * 3, 20)
+      .gradient(start + 80 - inner * 3, 20);
+}
+
+traces::ObservedTrace record_windows(int second_number, int second_process) {
+  traces::ObservedTrace trace;
+  for (const int rank : {0, 1}) {
+    RankProfile first(rank);
+    traces::append(trace, add_step(first, rank, 1, 1000).read());
+    RankProfile second(rank);
+    second.process(second_process);
+    traces::append(trace, add_step(second, rank, second_number, 5000).read());
+  }
+  return trace;
+}
+
+std::string error_of_windows(int second_number, int second_process) {
+  try {
+    record_windows(second_number, second_process);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// A profiler with several cycles writes a file for each: they are steps of one rank, not replicas.
+TEST(ProfileRecordings, RecordingsOfOneProcessAreItsSteps) {
+  traces::ObservedTrace trace = record_windows(4, 7);
+  EXPECT_EQ(trace.recorders.size(), 2u);
+  const std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace);
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_EQ(steps[0].label, "step 1");
+  EXPECT_EQ(steps[1].label, "step 4");
+  EXPECT_TRUE(trace.faults.empty());
+}
+
+TEST(ProfileRecordings, RecordingsThatCountAlikeAreRefused) {
+  const std::string text = error_of_windows(1, 7);
+  EXPECT_NE(text.find("were recorded by one process, and both have a step 1"), std::string::npos)
+      << text;
+}
+
+TEST(ProfileRecordings, TwoRunsInOneFolderAreRefused) {
+  const std::string text = error_of_windows(4, 8);
+  EXPECT_NE(text.find("by processes 7 and 8 at different times: these are two runs of a job"),
+            std::string::npos)
+      << text;
+}
+
+/// Four ranks as two pipelines of two: ranks 0 and 1, and 2 and 3. `data` are data-parallel groups.
+std::vector<traces::MeasuredStep> read_two_pipelines(const std::string& data, int first_pipeline) {
+  traces::ObservedTrace trace;
+  for (const int rank : {0, 1, 2, 3}) {
+    if (rank / 2 < first_pipeline) continue;
+    RankProfile profile(rank, 4);
+    profile.groups(R"({"pg_desc":"mesh_pp","ranks":[0,1]},{"pg_desc":"mesh_pp","ranks":[2,3]})" +
+                   data);
+    traces::append(trace, add_step(profile, rank % 2, 1, 1000 + rank).read());
+  }
+  return traces::assemble_steps(trace);
+}
+
+// Replicas have the numbers of their data-parallel ranks, whether all of them were recorded or not.
+TEST(ProfileRecordings, ReplicasHaveTheNumbersOfTheJob) {
+  const std::string data =
+      R"(,{"pg_desc":"mesh_dp","ranks":[0,2]},{"pg_desc":"mesh_dp","ranks":[1,3]})";
+  const std::vector<traces::MeasuredStep> both = read_two_pipelines(data, 0);
+  ASSERT_EQ(both.size(), 2u);
+  EXPECT_EQ(both[0].label, "replica 0");
+  EXPECT_EQ(both[1].label, "replica 1");
+  EXPECT_EQ(read_two_pipelines(data, 1).at(0).replica, 1);
+}
+
+// Groups of shards give both pipelines the same place, and no group gives them any.
+TEST(ProfileRecordings, ReplicasWithoutNumbersAreCounted) {
+  for (const char* data :
+       {"", R"(,{"pg_desc":"mesh_dp","ranks":[0,1]},{"pg_desc":"mesh_dp","ranks":[2,3]})"}) {
+    const std::vector<traces::MeasuredStep> steps = read_two_pipelines(data, 0);
+    ASSERT_EQ(steps.size(), 2u);
+    EXPECT_EQ(steps[0].replica, 0);
+    EXPECT_EQ(steps[1].replica, 1);
+  }
+}
+
+// tools/hooks names Schedule1F1B's ops, whose receives complete between them: the first backward of
+// rank 0 could begin when its gradient had come at 190, not when rank 1 had computed it at 130.
+TEST(ProfileRecordings, ReceivesBetweenOpsAreMessages) {
+  const traces::ObservedTrace trace = RankProfile(0)
+                                          .annotation("ProfilerStep#1", 0, 300)
+                                          .annotation("PP:0F0", 10, 40)
+                                          .call("aten::mm", 12, 30)
+                                          .annotation("gloo:recv", 60, 130)
+                                          .annotation("PP:0B0", 192, 80)
+                                          .gradient(193, 70)
+                                          .read();
+  const auto message = std::find_if(
+      trace.ops.begin(), trace.ops.end(),
+      [](const traces::ObservedOp& observed) { return observed.op.kind == OpKind::kRecvBackward; });
+  ASSERT_NE(message, trace.ops.end());
+  EXPECT_EQ(message->start, 50'000);
+  EXPECT_EQ(message->end, 190'000);
+}
+
+// PyTorch's own annotations hold the waiting, so what completes between them is for a later op.
+TEST(ProfileRecordings, ReceivesBetweenOpsThatHoldTheirWaitingAreNone) {
+  const traces::ObservedTrace trace = RankProfile(0)
+                                          .annotation("ProfilerStep#1", 0, 300)
+                                          .annotation("PP:0F0", 10, 40)
+                                          .call("aten::mm", 32, 15)
+                                          .annotation("gloo:recv", 11, 20)
+                                          .annotation("gloo:recv", 60, 130)
+                                          .annotation("PP:0B0", 192, 80)
+                                          .gradient(193, 70)
+                                          .read();
+  EXPECT_TRUE(std::none_of(trace.ops.begin(), trace.ops.end(), [](const auto& observed) {
+    return observed.op.kind == OpKind::kRecvBackward;
+  }));
+}
+
+std::string refusal_of(const RankProfile& profile) {
+  try {
+    traces::ObservedTrace trace = profile.read();
+    traces::assemble_steps(trace);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(ProfileRecordings, StepsWithSeveralRunsAreRefused) {
+  const std::string text = refusal_of(RankProfile(0, 1)
+                                          .annotation("ProfilerStep#1", 0, 300)
+                                          .annotation("PP:0F0", 10, 40)
+                                          .annotation("PP:0B0", 60, 40)
+                                          .annotation("PP:0F0", 110, 40)
+                                          .annotation("PP:0B0", 160, 40));
+  EXPECT_NE(text.find("0F0 runs more than once in a step"), std::string::npos) << text;
+  EXPECT_NE(text.find("profiler.step() after each"), std::string::npos) << text;
+}
+
+// No rule can mend a recording without steps, so none is suggested.
+TEST(ProfileRecordings, MissingStepsAreNamed) {
+  const std::string text = refusal_of(RankProfile(0)
+                                          .forward_call(10, 40)
+                                          .event("cpu_op", "c10d::send", 52, 1)
+                                          .annotation("gloo:send", 53, 5)
+                                          .event("cpu_op", "c10d::recv_", 60, 1)
+                                          .annotation("gloo:recv", 61, 50)
+                                          .gradient(120, 40));
+  EXPECT_NE(text.find("marks no step (ProfilerStep#N)"), std::string::npos) << text;
+  EXPECT_EQ(text.find("a rule in"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace bubblescope::tests

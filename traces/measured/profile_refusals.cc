@@ -1,0 +1,67 @@
+// Says why a profile cannot be read, and how to record one that can.
+#include "traces/measured/profile_refusals.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/ir/error.h"
+#include "traces/files/no_pipeline.h"
+#include "traces/measured/overlap_parts.h"
+
+namespace bubblescope::traces {
+
+void expect_one_stage(const UnannotatedStep& step, const UnannotatedPlace& place) {
+  if (step.forwards != step.backwards)
+    throw Error(fmt::format(
+        "{}: no op is annotated, and step {} has {} forward(s) but {} backward(s) between its "
+        "messages; annotate the ops ('PP:0F3', by record_function), and if the step has another "
+        "run "
+        "of the pipeline, such as an evaluation, call profiler.step() after each",
+        place.file, place.step, step.forwards, step.backwards));
+  const bool at_end = place.rank == 0 || place.rank + 1 == place.ranks;
+  const std::int32_t max_receives = step.forwards * (at_end ? 1 : 2);
+  if (step.receives > max_receives)
+    throw Error(fmt::format(
+        "{}: no op is annotated, and step {} receives {} messages for {} forwards: the rank has "
+        "several stages, or the step another run of the pipeline without backwards, which cannot "
+        "be "
+        "distinguished; annotate the ops ('PP:0F3', by record_function), and call profiler.step() "
+        "after each run",
+        place.file, place.step, step.receives, step.forwards));
+}
+
+void refuse_unnumbered(const std::string& file, const std::string& op) {
+  throw Error(fmt::format(
+      "{}: the op '{}' states no micro-batch, and the profile marks no step (ProfilerStep#N), so "
+      "micro-batches and steps cannot be distinguished; call profiler.step() after each step",
+      file, op));
+}
+
+void refuse_profile(const ChromeEvents& events, const ProfileActivity& activity,
+                    const std::string& file) {
+  const std::string others = describe_left_out(events);
+  if (const std::string parts = describe_parts(events.parts, activity); !parts.empty())
+    throw NoPipeline(file + ": there is no pipeline op in this trace of PyTorch's profiler" +
+                     parts);
+  const auto has = [&](Activity kind) {
+    return std::any_of(events.profiled.begin(), events.profiled.end(),
+                       [kind](const ProfiledEvent& event) { return event.activity == kind; });
+  };
+  const bool marks_steps = has(Activity::kStep);
+  if (!marks_steps && has(Activity::kAutograd) && (has(Activity::kSend) || has(Activity::kReceive)))
+    throw NoPipeline(fmt::format(
+        "{}: this trace of PyTorch's profiler names no op and marks no step (ProfilerStep#N), so "
+        "that "
+        "its forwards, backwards and messages cannot be divided into steps; call profiler.step() "
+        "after each step, and annotate the ops ('PP:0F3', by record_function) where ranks have "
+        "several stages",
+        file));
+  throw NoPipeline(fmt::format(
+      "{}: there is no pipeline op in this trace of PyTorch's profiler{}; name each op in its "
+      "trace, as PyTorch's pipelining does ('PP:0F3', by record_function or an NVTX range), or "
+      "give args.op{}",
+      file, others.empty() ? "" : " (it has " + others + ")", events.names.describe()));
+}
+
+}  // namespace bubblescope::traces

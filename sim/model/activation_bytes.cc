@@ -184,13 +184,15 @@ MemoryDelta estimate_layer_memory(const Transformer& model, const Parallelism& p
 
 namespace {
 
-/// Bytes per logit at the peak. Megatron's fused loss works in place on 32-bit logits. PyTorch's
-/// cross-entropy of 32-bit logits holds the 16-bit logits and, in 32 bits, their copy, its
-/// log-softmax and its gradient; with loss_parallel, where tensor ranks split the vocabulary, the
-/// exponentials as well (torch/distributed/tensor/parallel/loss.py).
-Bytes logit_bytes(const Parallelism& parallel) {
-  if (!parallel.pytorch) return 4;
-  return parallel.tensor > 1 ? 18 : 14;
+/// Bytes per logit at the peak. A fused loss works in place on 32-bit logits, or holds 16-bit
+/// logits and their gradients: 4. PyTorch's cross-entropy of 32-bit logits holds the 16-bit logits
+/// and, in 32 bits, their copy, its log-softmax and its gradient: 14; with loss_parallel, where
+/// tensor ranks split the vocabulary, the exponentials as well
+/// (torch/distributed/tensor/parallel/loss.py).
+Bytes count_logit_bytes(const Parallelism& parallel) {
+  constexpr Bytes kUnfused = 14;
+  const bool holds_exponentials = parallel.logit_bytes >= kUnfused && parallel.tensor > 1;
+  return parallel.logit_bytes + (holds_exponentials ? 4 : 0);
 }
 
 }  // namespace
@@ -203,7 +205,7 @@ MemoryDelta estimate_head_memory(const Transformer& model, const Parallelism& pa
   const Bytes part = sizes.around_norms(model.hidden);
   const Bytes head = parallel.pytorch ? 2 * model.hidden * parallel.tokens() : part;
   const Bytes held = 2 * logits + head;
-  const Bytes taken = logit_bytes(parallel) * logits + head + part;
+  const Bytes taken = count_logit_bytes(parallel) * logits + head + part;
   return {taken, held - taken, -held};
 }
 

@@ -54,7 +54,8 @@ struct Parallelism {
 
   Gradients gradients = Gradients::kFp32;
   bool fp8_inputs = false;  ///< the inputs of GEMMs with weights are saved in 8 bits
-  /// Memory as PyTorch's FSDP, cross-entropy and pipelines hold it; and selective recomputation as
+  Bytes logit_bytes = 4;    ///< per logit, at the peak of the loss
+  /// Memory as PyTorch's FSDP and pipelines hold it; and selective recomputation as
   /// in torchtitan: every second GEMM, and what lies between, from the others' outputs. Otherwise
   /// both are as in Megatron-LM.
   bool pytorch = false;

@@ -63,6 +63,8 @@ const std::vector<Assumption>& all_assumptions() {
       of_runtime("dispatch_once", &CostAssumptions::dispatch_once),
       of_runtime("expert_imbalance", &CostAssumptions::expert_imbalance),
       of_runtime("cast_bytes", &CostAssumptions::cast_bytes),
+      {"logit_bytes",
+       [](ModelOnDevices& on, double value) { on.parallel.logit_bytes = std::llround(value); }},
       {"sustained_teraflops",
        [](ModelOnDevices& on, double value) { on.gpu.kernels.sustained_flops = value * 1e12; }},
       of_device("half_size", &KernelRates::half_size),

@@ -23,6 +23,8 @@ struct RuntimeDef {
   CostAssumptions assumptions = {};
   std::int32_t zero_stage = 1;  ///< unless --zero says otherwise
   bool pytorch = false;         ///< Parallelism::pytorch
+  Bytes logit_bytes = 4;        ///< Parallelism::logit_bytes
+  std::string times_as = {};    ///< another runtime, whose published runs show its errors
 };
 
 using RuntimeRegistrar = Registrar<RuntimeDef>;

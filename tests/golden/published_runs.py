@@ -181,6 +181,8 @@ def torchtitan_flags(run):
     words = ['--dp', run['fsdp'], '--tp', run['tp'], '--cp', run['cp'], '--seq-length', run['seq']]
     words += ['--recompute', run['recompute'].split()[0]]
     words += ['--tensor-exposed', 0.5] if run.get('async_tp') else []
+    # Memory was published of a release whose loss was not fused (docs/models.md, Memory).
+    words += ['--assume', 'logit_bytes=14'] if 'mem_GiB' in run else []
     if run['pp'] == 1:
         return ['1f1b', '--pp', 1, '-m', 1, '--micro-batch-size', run['local_batch'], '--zero', 3, *words]
     # Its default then: as many micro-batches as ranks; and two chunks per rank where interleaved. In a pipeline weights
@@ -370,3 +372,18 @@ def find_runs(folder):
         *vtrain_runs(os.path.join(folder, 'vtrain', 'ground_truth_single.csv'), 'vtrain single'),
         *deepseek_run(),
     ]
+
+
+def held_out_runs():
+    """Runs that no constant was fitted to, from published_held_out.json: what the program says of sources that it does not know."""
+    with open(os.path.join(os.path.dirname(__file__), 'published_held_out.json')) as file:
+        listed = json.load(file)
+    for entry in listed['sources']:
+        for run in entry['runs']:
+            yield {
+                **run,
+                'source': entry['source'],
+                'unseen': entry['unseen'],
+                'model': listed['models'].get(run['model'], run['model']),
+                'flags': run['flags'].split(),
+            }

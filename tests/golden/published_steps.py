@@ -23,6 +23,8 @@ import published_runs
 
 # Limits of the medians of absolute errors: their mean over sources, and any source's.
 LIMITS = (0.06, 0.12)
+# The same mean for runs that no constant was fitted to, and the least share of them inside their intervals.
+HELD_OUT_LIMIT, HELD_OUT_INSIDE = 0.12, 0.87
 # Limits for peaks of memory: any source's median, and the worst run, which kept all logits of its last stage (docs/models.md).
 MEMORY_LIMITS = (0.05, 0.20)
 
@@ -150,6 +152,18 @@ def find_breaches(rows):
     return found
 
 
+def find_held_out_breaches(results):
+    refused = [run for run in results if 'error' not in run]
+    found = [f"{run['source']}: {run['name']}: {run['refused']}" for run in refused]
+    median = statistics.mean(row['median'] for row in rows_of(results) if row['median'] is not None)
+    if median > HELD_OUT_LIMIT:
+        found.append(f'held out: the mean of the medians is {100 * median:.1f} %')
+    inside = [run['inside'] for run in results if 'inside' in run]
+    if sum(inside) < HELD_OUT_INSIDE * len(inside):
+        found.append(f'held out: only {sum(inside)} of {len(inside)} runs lie inside their intervals')
+    return found
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('binary')
@@ -176,6 +190,10 @@ def main():
     rows = rows_of(results)
     print(table(rows))
     breaches = find_breaches(rows) if args.check else []
+    if not args.source and not args.old:
+        held_out = predict_all(args.binary, list(published_runs.held_out_runs()))
+        print(f'Runs that no constant was fitted to:\n\n{table(rows_of(held_out))}')
+        breaches += find_held_out_breaches(held_out) if args.check else []
     for breach in breaches:
         print(f'ABOVE its limit: {breach}')
     return 1 if breaches else 0

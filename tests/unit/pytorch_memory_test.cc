@@ -13,6 +13,7 @@ ModelOnDevices llama(bool pytorch) {
   on.gpu = Registry<GpuDef>::instance().find("h100")->gpu;
   on.parallel.sequence = 8192;
   on.parallel.pytorch = pytorch;
+  if (pytorch) on.parallel.logit_bytes = 14;
   return on;
 }
 
@@ -34,7 +35,7 @@ TEST(PyTorchMemory, HoldsLogitsAsCrossEntropyDoes) {
   const Bytes logits = Bytes{8192} * 128'256;
   const Bytes hidden = Bytes{8192} * 4096;
   EXPECT_EQ(estimate_head_memory(on.model, on.parallel).forward, 4 * logits + 4 * hidden);
-  on.parallel.pytorch = true;
+  on = llama(true);
   EXPECT_EQ(estimate_head_memory(on.model, on.parallel).forward, 14 * logits + 4 * hidden);
   on.parallel.tensor = 8;
   EXPECT_EQ(estimate_head_memory(on.model, on.parallel).forward,

@@ -147,6 +147,7 @@ void set_assumptions(ModelOnDevices& on, const ModelOptions& options) {
   on.assumptions = runtime.assumptions;
   on.parallel.zero_stage = options.zero_stage.value_or(runtime.zero_stage);
   on.parallel.pytorch = runtime.pytorch;
+  on.parallel.logit_bytes = runtime.logit_bytes;
   on.assumptions.causal = !options.full_attention;
   on.assumptions.slowdown = options.slowdown;
   on.sources.push_back("runtime " + runtime.name + ": " + runtime.source);

@@ -104,19 +104,32 @@ const RuntimeRegistrar kDeepSpeed{[] {
 }};
 const RuntimeRegistrar kFsdp{[] {
   return RuntimeDef{"fsdp",
-                    {"llm-foundry"},
+                    {},
                     "PyTorch FSDP, eager: weights gathered ahead, kernels not fused",
-                    "PyTorch FSDP; mosaicml/llm-foundry",
+                    "PyTorch FSDP, torch.nn.functional.cross_entropy",
                     fsdp(),
                     3,
-                    true};
+                    true,
+                    14};
+}};
+/// Its loss is flash attention's fused cross-entropy, unless a configuration says otherwise.
+const RuntimeRegistrar kLlmFoundry{[] {
+  return RuntimeDef{"llm-foundry",
+                    {"composer"},
+                    "MosaicML's llm-foundry: PyTorch FSDP, eager, with a fused loss",
+                    "mosaicml/llm-foundry (loss_fn: fused_crossentropy)",
+                    fsdp(),
+                    3,
+                    true,
+                    4,
+                    "fsdp"};
 }};
 const RuntimeRegistrar kTorchtitan{[] {
   return RuntimeDef{
       "torchtitan",
       {},
-      "torchtitan with torch.compile: FSDP2, fused kernels, every second product recomputed under "
-      "selective recomputation",
+      "torchtitan with torch.compile, since 2025: FSDP2, fused kernels and loss, every second "
+      "product recomputed under selective recomputation",
       "pytorch/torchtitan, docs and distributed/activation_checkpoint.py",
       torchtitan(),
       3,

@@ -190,8 +190,8 @@ std::string parts_text(const ModelOnDevices& on) {
 }
 
 std::string activations_text(const Parallelism& parallel) {
-  return std::string("activations: 16 bits, tensor by tensor (arXiv 2205.05198)") +
-         ", " + std::to_string(parallel.logit_bytes) + " bytes per logit (logit_bytes)" +
+  return std::string("activations: 16 bits, tensor by tensor (arXiv 2205.05198)") + ", " +
+         std::to_string(parallel.logit_bytes) + " bytes per logit (logit_bytes)" +
          (parallel.flash_attention ? ", no scores (flash attention)" : "") +
          (parallel.sequence_parallel ? ", split over the tensor ranks throughout" : "");
 }

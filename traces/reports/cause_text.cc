@@ -22,8 +22,8 @@ std::string name_worker(std::int32_t replica, std::int32_t rank, bool has_replic
                       : fmt::format("rank {}", rank);
 }
 
-/// Names the ops that a drift has changed: "all ops", "the ops of rank 1", "the ops of rank 1 and 2 other
-/// ranks".
+/// Names the ops that a drift has changed: "all ops", "the ops of rank 1", "the ops of rank 1 and 2
+/// other ranks".
 std::string changed_ops(const Cause& cause) {
   if (cause.changed.empty()) return "all ops";
   const Worker& first = cause.changed.front();

@@ -27,6 +27,7 @@ constexpr double kGrowTogether = 0.9;
 constexpr double kClearlySlow = 1.1;  ///< a worker that must not count as an unequal stage, too
 constexpr double kMostLong = 0.25;    ///< of all ops: where more are long, all are unequal
 constexpr double kNearlyAll = 0.9;
+constexpr double kAsLarge = 0.95;
 constexpr double kMaxDropped = 0.02;  ///< as a fraction of the step
 
 /// A running mean.
@@ -97,6 +98,9 @@ Cause largest_stage(std::span<const ReplicatedStep> steps, std::span<const Mend>
   Cause cause{CauseKind::kStage};
   cause.stage = largest->first;
   cause.rank = rank_of.at(largest->first);
+  for (const auto& [stage, time] : work)
+    if (rank_of.at(stage) == cause.rank && time >= kAsLarge * largest->second)
+      cause.stages.push_back(stage);
   if (all > 0) cause.factor = largest->second * static_cast<double>(work.size()) / all;
   return cause;
 }

@@ -52,6 +52,8 @@ struct Cause {
   std::int32_t replica = 0;  ///< the worker's, counted from 0
   std::int32_t rank = 0;     ///< the worker's or stage's
   std::int32_t stage = 0;    ///< the stage with the most work
+  /// The stages of that rank which have as much, but for 5 %, in ascending order, with `stage`.
+  std::vector<std::int32_t> stages = {};
   /// For a worker, its time relative to its stage in other replicas; for a stage, its work relative
   /// to the mean stage; for sequence lengths, the correlation of forward and backward times; for
   /// launches, the gaps' fraction of the rank's time; for pauses within ops and for a drift, how

@@ -215,6 +215,25 @@ TEST(Causes, AWorkerThatIsSlowForSomeMicrobatches) {
   EXPECT_EQ(report.replayed - cause.saves, 330);
 }
 
+// Both chunks of rank 1 take twice as long: its rank is named with both of them.
+TEST(Causes, StagesOfOneRankAreNamedTogether) {
+  UniformCost cost;
+  cost.forward = 1000;
+  cost.backward = 2000;
+  RecordedStep step =
+      record_step("interleaved", {.ranks = 4, .chunks = 2, .microbatches = 8}, cost);
+  std::vector<Nanos> durations = collect_durations(step.timeline);
+  for (InstructionId id = 0; id < step.program.size(); ++id)
+    if (step.program.instructions[id].rank == 1) durations[id] *= 2;
+  step.timeline = simulate(step.program, durations);
+  const std::vector<ReplicatedStep> steps{{observe(step)}};
+  const CauseReport report = find_causes(steps);
+  const Cause* const stage = find(report, CauseKind::kStage);
+  ASSERT_NE(stage, nullptr);
+  EXPECT_EQ(stage->rank, 1);
+  EXPECT_EQ(stage->stages, (std::vector<std::int32_t>{1, 5}));
+}
+
 // From the fourth step on one rank takes 1.5 times as long, which is a change of its ops alone.
 TEST(Causes, DriftsOfOneRankAreNotGivenToAll) {
   const RecordedStep step = recorded(even);

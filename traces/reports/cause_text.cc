@@ -2,6 +2,7 @@
 #include "traces/reports/cause_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <string_view>
 
@@ -48,8 +49,8 @@ std::string describe_cause(const Cause& cause) {
       return fmt::format("slow worker: {} takes {:.2f} x what its stage takes elsewhere, in {}",
                          cause_place(cause), cause.factor, counted(cause.steps, "step"));
     case CauseKind::kStage:
-      return fmt::format("unequal stages: {} has {:.2f} x the mean stage's work",
-                         cause_place(cause), cause.factor);
+      return fmt::format("unequal stages: {} {} {:.2f} x the mean stage's work", cause_place(cause),
+                         cause.stages.size() > 1 ? "have" : "has", cause.factor);
     case CauseKind::kSequenceLengths:
       return fmt::format(
           "unequal micro-batches: forwards and backwards grow together (correlation {:.2f})",
@@ -115,7 +116,10 @@ std::string_view cause_code(CauseKind kind) {
 std::string cause_place(const Cause& cause) {
   switch (cause.kind) {
     case CauseKind::kWorker: return name_worker(cause.replica, cause.rank, true);
-    case CauseKind::kStage: return fmt::format("stage {} (rank {})", cause.stage, cause.rank);
+    case CauseKind::kStage:
+      return cause.stages.size() > 1
+                 ? fmt::format("stages {} (rank {})", fmt::join(cause.stages, " and "), cause.rank)
+                 : fmt::format("stage {} (rank {})", cause.stage, cause.rank);
     case CauseKind::kSequenceLengths: return "micro-batches";
     case CauseKind::kCommunication:
       return cause.collective.empty() ? "messages between ranks" : cause.collective;

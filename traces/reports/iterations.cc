@@ -269,10 +269,11 @@ std::string write_whole_step_text(const Iterations& iterations) {
   Nanos pipeline = 0;
   for (const WholeStep& step : steps) pipeline += step.pipeline;
   std::string text = fmt::format(
-      "step         {}  whole, of the slowest replica: mean of {}\n"
+      "step         {}  whole{}: mean of {}\n"
       "pipeline     {}  of it, from the first op to the last",
-      format_time(compute_mean_step(iterations)), counted(std::ssize(steps), "step"),
-      format_time(pipeline / std::ssize(steps)));
+      format_time(compute_mean_step(iterations)),
+      has_replicas(iterations) ? ", of the slowest replica" : "",
+      counted(std::ssize(steps), "step"), format_time(pipeline / std::ssize(steps)));
   std::string parts;
   const auto outside = mean_outside(steps);
   for (std::size_t at = 0; at < std::min(outside.size(), kShown); ++at)

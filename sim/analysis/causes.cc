@@ -109,7 +109,7 @@ Cause largest_stage(std::span<const ReplicatedStep> steps, std::span<const Mend>
 struct LongOps {
   std::vector<bool> are;         ///< per sample
   std::int64_t count = 0;        ///< how many
-  std::int64_t steps = 0;        ///< the steps that have any
+  std::int64_t steps = 0;        ///< the steps in which that worker has any
   double factor = 1;             ///< how many times as long they take, weighted by the usual time
   std::optional<Worker> worker;  ///< whose they are, if nearly all are of one
 };
@@ -119,23 +119,25 @@ LongOps describe_long_ops(const std::vector<OpSample>& samples, std::vector<bool
   LongOps found;
   found.are = std::move(are_long);
   std::map<Worker, std::int64_t> by_worker;
-  std::set<std::size_t> steps;
+  std::map<Worker, std::set<std::size_t>> steps_of;
   double long_time = 0;
   double usual_time = 0;
   for (std::size_t at = 0; at < samples.size(); ++at) {
     if (!found.are[at]) continue;
     const OpSample& sample = samples[at];
     ++found.count;
-    ++by_worker[{static_cast<std::int32_t>(sample.replica), sample.rank}];
-    steps.insert(sample.step);
+    const Worker worker{static_cast<std::int32_t>(sample.replica), sample.rank};
+    ++by_worker[worker];
+    steps_of[worker].insert(sample.step);
     long_time += sample.time;
     usual_time += sample.time / excess[at];
   }
-  found.steps = std::ssize(steps);
   if (usual_time > 0) found.factor = long_time / usual_time;
   for (const auto& [worker, count] : by_worker)
-    if (static_cast<double>(count) >= kNearlyAll * static_cast<double>(found.count))
+    if (static_cast<double>(count) >= kNearlyAll * static_cast<double>(found.count)) {
       found.worker = worker;
+      found.steps = std::ssize(steps_of.at(worker));
+    }
   return found;
 }
 
@@ -156,7 +158,7 @@ class CauseFinder {
     if (long_ops.count == 0) {
       long_ops =
           describe_long_ops(samples_, find_long_samples(noise.excess, kMostLong), noise.excess);
-      if (!long_ops.worker) return;
+      if (!long_ops.worker || has_drifted(*long_ops.worker)) return;
     }
     Cause pauses{CauseKind::kPause};
     pauses.within_ops = true;
@@ -198,20 +200,20 @@ class CauseFinder {
 
   /// A lasting change of speed.
   void find_drift() {
-    const std::optional<Drift> drift = sim::find_drift(samples_);
-    if (!drift || drift->change <= 0) return;
+    if (!drift_ || drift_->change <= 0 || is_of_slow_workers(*drift_)) return;
     Cause change{CauseKind::kDrift};
-    change.factor = 1 + drift->change;
-    change.steps = static_cast<std::int64_t>(drift->first_step);
-    change.changed = drift->workers;
+    change.factor = 1 + drift_->change;
+    change.steps = static_cast<std::int64_t>(drift_->first_step);
+    change.changed = drift_->workers;
     const auto has_changed = [&](const OpSample& sample) {
-      const Worker worker{static_cast<std::int32_t>(sample.replica), sample.rank};
-      return sample.step >= drift->first_step &&
-             (drift->workers.empty() || std::find(drift->workers.begin(), drift->workers.end(),
-                                                  worker) != drift->workers.end());
+      return sample.step >= drift_->first_step &&
+             (drift_->workers.empty() ||
+              has_drifted({static_cast<std::int32_t>(sample.replica), sample.rank}));
     };
-    add(change,
-        shorten([&](std::size_t at) { return has_changed(samples_[at]) ? change.factor : 1; }));
+    const Mend mend =
+        shorten([&](std::size_t at) { return has_changed(samples_[at]) ? change.factor : 1; });
+    if (add(change, mend) && !change.changed.empty() && change.factor > kClearlySlow)
+      take_as_base(mend);
   }
 
   /// Gaps make the steps longer than their replay, so they have a baseline of their own.
@@ -248,6 +250,23 @@ class CauseFinder {
 
   std::vector<double> replay(const std::vector<Mend>& mends) const {
     return coupled_.replay(Waiting::kDropped, mends);
+  }
+
+  /// Whether a worker's own speed has changed for good.
+  bool has_drifted(const Worker& worker) const {
+    return drift_ && std::find(drift_->workers.begin(), drift_->workers.end(), worker) !=
+                         drift_->workers.end();
+  }
+
+  /// Whether all workers that a drift is of are slow ones, which are causes of their own.
+  bool is_of_slow_workers(const Drift& drift) const {
+    if (drift.workers.empty() || steps_.front().size() < 2) return false;
+    const std::vector<Cause> slow = Workers(steps_).slow();
+    return std::all_of(drift.workers.begin(), drift.workers.end(), [&](const Worker& worker) {
+      return std::any_of(slow.begin(), slow.end(), [&](const Cause& cause) {
+        return Worker{cause.replica, cause.rank} == worker;
+      });
+    });
   }
 
   void take_as_base(const Mend& mend) {
@@ -304,6 +323,7 @@ class CauseFinder {
   std::span<const ReplicatedStep> steps_;
   std::vector<OpSample> samples_ =
       collect_samples(steps_, std::numeric_limits<std::int32_t>::max());
+  std::optional<Drift> drift_ = sim::find_drift(samples_);
   std::vector<double> replayed_;
   std::vector<Mend> base_;  ///< of causes that must not count as others as well
   std::vector<double> base_times_ = replayed_;

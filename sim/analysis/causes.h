@@ -22,8 +22,9 @@
 //                     without a few long ones. Pauses within ops are shortened to the usual time of
 //                     their stage, kind and micro-batch (sim/analysis/pauses.h). Long ops count if
 //                     they are rare, or if nearly all of them are a single worker's.
-//   drift             All ops of the later steps take as long as those of the earlier ones, where
-//                     the speed has changed for good (find_drift).
+//   drift             The ops that changed, of all workers or of some, take as long in the later
+//                     steps as in the earlier ones, where the speed has changed for good
+//                     (find_drift).
 #pragma once
 
 #include <cstdint>

@@ -130,7 +130,7 @@ std::string print_report(const Analysis& analysis, const AnalyzeOptions& options
 }
 
 /// The label of the drawn step in exported files, which show the step's own numbers: "zb-h1: median
-/// of 64 iterations (dp 0 step 23), whole step 2.21 s".
+/// of 64 iterations (replica 0 step 23), whole step 2.21 s".
 std::string label_of(const Analysis& analysis) {
   const traces::Iterations& iterations = analysis.iterations;
   std::string label = analysis.shown.schedule->name;

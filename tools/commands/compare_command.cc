@@ -164,7 +164,9 @@ void print_text(const std::vector<ComparedRow>& rows, const traces::DrawOptions&
       "above the lower bound; peak act: micro-batches held on the fullest rank; sends: of the "
       "busiest\n";
   if (has_job_steps(rows))
-    text += "step: of the slowest replica, with the time outside the pipeline\n";
+    text +=
+        "step: of the whole job, with the replicas and the time outside the pipeline of its "
+        "costs\n";
   print_fitted(text, draw.fit);
 }
 

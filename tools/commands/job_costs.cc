@@ -55,7 +55,10 @@ std::string describe_drift(const FittedCosts& fitted, std::size_t steps) {
       "than "
       "steps differ otherwise; the costs are those of the last {}",
       traces::counted(static_cast<std::int64_t>(fitted.first_step), "step"),
-      fitted.drift->workers.empty() ? "" : "some ranks' ", 100 * fitted.drift->change,
+      fitted.drift->workers.empty()       ? ""
+      : fitted.drift->workers.size() == 1 ? "one rank's "
+                                          : "some ranks' ",
+      100 * fitted.drift->change,
       traces::counted(static_cast<std::int64_t>(steps - fitted.first_step), "step"));
 }
 

@@ -102,11 +102,10 @@ std::optional<std::int32_t> find_same_process(const ObservedTrace& trace,
       continue;
     if (known.process == later.process) return at;
     if (are_apart(find_extent(trace, at), find_extent(further, 0)))
-      throw Error(
-          fmt::format("{} and {} are of the same rank, by processes {} and {} at different times: "
-                      "these are two "
-                      "runs of a job; give the traces of one",
-                      known.where, later.where, known.process, later.process));
+      throw Error(fmt::format(
+          "{} and {} record the same rank at different times, in processes {} and {}: they "
+          "are two runs of a job; give the traces of one run",
+          known.where, later.where, known.process, later.process));
   }
   return {};
 }
@@ -119,8 +118,9 @@ void append_recording(ObservedTrace& trace, ObservedTrace& further, std::int32_t
   for (ObservedOp& observed : further.ops) {
     if (steps.contains(observed.step))
       throw Error(fmt::format(
-          "{} and {} were recorded by one process, and both have a step {}; give one of them, of "
-          "all ranks",
+          "{} and {} were recorded by one process, and both have a step {}; give only one "
+          "recording "
+          "of each rank",
           trace.recorders[recorder].where, further.recorders.front().where, observed.step));
     observed.recorder = recorder;
   }

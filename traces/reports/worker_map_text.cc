@@ -61,7 +61,7 @@ WorkerMap make_worker_map(const SlowdownReport& slowdown, const std::vector<std:
   std::stable_sort(order.begin(), order.end(), [&](std::size_t left, std::size_t right) {
     return slowdown.by_worker[left].slowdown > slowdown.by_worker[right].slowdown;
   });
-  const bool has_replicas = slowdown.by_worker.back().replica > 0;
+  const bool has_replicas = slowdown.by_worker.front().replica != slowdown.by_worker.back().replica;
   for (const std::size_t worker : order) {
     std::vector<double> row = find_row(slowdown, worker, per_column);
     if (*std::max_element(row.begin(), row.end()) < WorkerMap::kNoticedSlowdown)

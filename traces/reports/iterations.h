@@ -3,9 +3,8 @@
 //
 // As json, at the end of a report:
 //   "iterations":64,
-//   "per_iteration":[{"iteration":0,"label":"replica 0 step
-//   23","makespan_ns":...,"bubble_ratio":...,
-//                     "replay_error":0.0021}, ...],
+//   "per_iteration":[{"iteration":0,"label":"replica 0 step 23","makespan_ns":...,
+//                     "bubble_ratio":...,"replay_error":0.0021}, ...],
 //   "replay_error":{"p50":...,"p95":...,"max":...},
 //   "stragglers":{"stages":[{"stage":3,"rank":3,"kind":"F","median_ns":...,"slowness":2.05}, ...],
 //                 "outliers":[{"iteration":12,"rank":1,"op":"1F2","duration_ns":...,

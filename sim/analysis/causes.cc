@@ -25,7 +25,7 @@ namespace {
 
 constexpr double kGrowTogether = 0.9;
 constexpr double kClearlySlow = 1.1;  ///< a worker that must not count as an unequal stage, too
-constexpr double kMostLong = 0.25;    ///< of all ops: where more are long, all are unequal
+constexpr double kMaxLongFraction = 0.25;  ///< of all ops: where more are long, all are unequal
 constexpr double kNearlyAll = 0.9;
 constexpr double kAsLarge = 0.95;
 constexpr double kMaxDropped = 0.02;  ///< as a fraction of the step
@@ -105,6 +105,10 @@ Cause largest_stage(std::span<const ReplicatedStep> steps, std::span<const Mend>
   return cause;
 }
 
+Worker worker_of(const OpSample& sample) {
+  return {static_cast<std::int32_t>(sample.replica), sample.rank};
+}
+
 /// Ops that take far longer than usual.
 struct LongOps {
   std::vector<bool> are;         ///< per sample
@@ -118,25 +122,22 @@ LongOps describe_long_ops(const std::vector<OpSample>& samples, std::vector<bool
                           const std::vector<double>& excess) {
   LongOps found;
   found.are = std::move(are_long);
-  std::map<Worker, std::int64_t> by_worker;
-  std::map<Worker, std::set<std::size_t>> steps_of;
+  std::map<Worker, std::vector<std::size_t>> steps_of;  // of each long op
   double long_time = 0;
   double usual_time = 0;
   for (std::size_t at = 0; at < samples.size(); ++at) {
     if (!found.are[at]) continue;
     const OpSample& sample = samples[at];
     ++found.count;
-    const Worker worker{static_cast<std::int32_t>(sample.replica), sample.rank};
-    ++by_worker[worker];
-    steps_of[worker].insert(sample.step);
+    steps_of[worker_of(sample)].push_back(sample.step);
     long_time += sample.time;
     usual_time += sample.time / excess[at];
   }
   if (usual_time > 0) found.factor = long_time / usual_time;
-  for (const auto& [worker, count] : by_worker)
-    if (static_cast<double>(count) >= kNearlyAll * static_cast<double>(found.count)) {
+  for (const auto& [worker, steps] : steps_of)
+    if (static_cast<double>(steps.size()) >= kNearlyAll * static_cast<double>(found.count)) {
       found.worker = worker;
-      found.steps = std::ssize(steps_of.at(worker));
+      found.steps = std::ssize(std::set<std::size_t>(steps.begin(), steps.end()));
     }
   return found;
 }
@@ -156,8 +157,8 @@ class CauseFinder {
     const FittedNoise noise = fit_noise(samples_);
     LongOps long_ops = describe_long_ops(samples_, noise.is_straggler, noise.excess);
     if (long_ops.count == 0) {
-      long_ops =
-          describe_long_ops(samples_, find_long_samples(noise.excess, kMostLong), noise.excess);
+      long_ops = describe_long_ops(samples_, find_long_samples(noise.excess, kMaxLongFraction),
+                                   noise.excess);
       if (!long_ops.worker || has_drifted(*long_ops.worker)) return;
     }
     Cause pauses{CauseKind::kPause};
@@ -183,12 +184,10 @@ class CauseFinder {
 
   /// Unequal stages and lengths are what is left without those that are clearly slow.
   void find_slow_workers() {
-    if (steps_.front().size() < 2) return;
-    const auto workers = std::make_shared<const Workers>(steps_);
     std::vector<Mend> clear;
-    for (const Cause& worker : workers->slow()) {
-      const Mend mend = [workers, worker](const ReplicatedStep& step,
-                                          std::vector<Durations>& durations) {
+    for (const Cause& worker : slow_workers_) {
+      const Mend mend = [workers = workers_, worker](const ReplicatedStep& step,
+                                                     std::vector<Durations>& durations) {
         workers->mend(step, worker, durations);
       };
       if (add(worker, mend) && worker.factor > kClearlySlow) clear.push_back(mend);
@@ -207,8 +206,7 @@ class CauseFinder {
     change.changed = drift_->workers;
     const auto has_changed = [&](const OpSample& sample) {
       return sample.step >= drift_->first_step &&
-             (drift_->workers.empty() ||
-              has_drifted({static_cast<std::int32_t>(sample.replica), sample.rank}));
+             (drift_->workers.empty() || has_drifted(worker_of(sample)));
     };
     const Mend mend =
         shorten([&](std::size_t at) { return has_changed(samples_[at]) ? change.factor : 1; });
@@ -260,13 +258,13 @@ class CauseFinder {
 
   /// Whether all workers that a drift is of are slow ones, which are causes of their own.
   bool is_of_slow_workers(const Drift& drift) const {
-    if (drift.workers.empty() || steps_.front().size() < 2) return false;
-    const std::vector<Cause> slow = Workers(steps_).slow();
-    return std::all_of(drift.workers.begin(), drift.workers.end(), [&](const Worker& worker) {
-      return std::any_of(slow.begin(), slow.end(), [&](const Cause& cause) {
+    const auto is_slow = [&](const Worker& worker) {
+      return std::any_of(slow_workers_.begin(), slow_workers_.end(), [&](const Cause& cause) {
         return Worker{cause.replica, cause.rank} == worker;
       });
-    });
+    };
+    return !drift.workers.empty() &&
+           std::all_of(drift.workers.begin(), drift.workers.end(), is_slow);
   }
 
   void take_as_base(const Mend& mend) {
@@ -324,6 +322,10 @@ class CauseFinder {
   std::vector<OpSample> samples_ =
       collect_samples(steps_, std::numeric_limits<std::int32_t>::max());
   std::optional<Drift> drift_ = sim::find_drift(samples_);
+  /// Null with one replica, which has nothing to compare with.
+  std::shared_ptr<const Workers> workers_ =
+      steps_.front().size() < 2 ? nullptr : std::make_shared<const Workers>(steps_);
+  std::vector<Cause> slow_workers_ = workers_ ? workers_->slow() : std::vector<Cause>{};
   std::vector<double> replayed_;
   std::vector<Mend> base_;  ///< of causes that must not count as others as well
   std::vector<double> base_times_ = replayed_;

@@ -13,19 +13,32 @@
 namespace bubblescope::tests {
 namespace {
 
-/// 1F1B with p = 4, m = 8, F = 10, B = 20 and free messages; each op takes factor(op) times as
-/// long.
-RecordedStep recorded(const std::function<double(const Op&)>& factor, Nanos unit = 1) {
-  UniformCost cost;
-  cost.forward = 10 * unit;
-  cost.backward = 20 * unit;
-  RecordedStep step = record_step("1f1b", {.ranks = 4, .microbatches = 8}, cost);
+/// A step whose ops take factor(op) times as long.
+RecordedStep stretch(RecordedStep step, const std::function<double(const Op&)>& factor) {
   std::vector<Nanos> durations = collect_durations(step.timeline);
   for (InstructionId id = 0; id < step.program.size(); ++id)
     durations[id] = static_cast<Nanos>(static_cast<double>(durations[id]) *
                                        factor(step.program.instructions[id].op));
   step.timeline = simulate(step.program, durations);
   return step;
+}
+
+/// 1F1B with p = 4, m = 8, F = 10, B = 20 and free messages; each op takes factor(op) times as
+/// long.
+RecordedStep recorded(const std::function<double(const Op&)>& factor, Nanos unit = 1) {
+  UniformCost cost;
+  cost.forward = 10 * unit;
+  cost.backward = 20 * unit;
+  return stretch(record_step("1f1b", {.ranks = 4, .microbatches = 8}, cost), factor);
+}
+
+/// The same with two chunks per rank, F = 1000 and B = 2000 of a rank.
+RecordedStep recorded_in_chunks(const std::function<double(const Op&)>& factor) {
+  UniformCost cost;
+  cost.forward = 1000;
+  cost.backward = 2000;
+  return stretch(record_step("interleaved", {.ranks = 4, .chunks = 2, .microbatches = 8}, cost),
+                 factor);
 }
 
 double even(const Op&) { return 1; }
@@ -217,15 +230,8 @@ TEST(Causes, AWorkerThatIsSlowForSomeMicrobatches) {
 
 // Both chunks of rank 1 take twice as long: its rank is named with both of them.
 TEST(Causes, StagesOfOneRankAreNamedTogether) {
-  UniformCost cost;
-  cost.forward = 1000;
-  cost.backward = 2000;
-  RecordedStep step =
-      record_step("interleaved", {.ranks = 4, .chunks = 2, .microbatches = 8}, cost);
-  std::vector<Nanos> durations = collect_durations(step.timeline);
-  for (InstructionId id = 0; id < step.program.size(); ++id)
-    if (step.program.instructions[id].rank == 1) durations[id] *= 2;
-  step.timeline = simulate(step.program, durations);
+  const RecordedStep step =
+      recorded_in_chunks([](const Op& op) { return op.stage % 4 == 1 ? 2.0 : 1.0; });
   const std::vector<ReplicatedStep> steps{{observe(step)}};
   const CauseReport report = find_causes(steps);
   const Cause* const stage = find(report, CauseKind::kStage);
@@ -254,16 +260,7 @@ TEST(Causes, DriftsOfOneRankAreNotGivenToAll) {
 // Stages from 4 on are shards of the output layer, which take a tenth of the time of a stage.
 TEST(Causes, ShardsOfTheOutputLayerAreNoStages) {
   const auto shards = [](const Op& op) { return op.stage >= 4 ? 0.1 : 1.0; };
-  UniformCost cost;
-  cost.forward = 1000;
-  cost.backward = 2000;
-  RecordedStep step =
-      record_step("interleaved", {.ranks = 4, .chunks = 2, .microbatches = 8}, cost);
-  std::vector<Nanos> durations = collect_durations(step.timeline);
-  for (InstructionId id = 0; id < step.program.size(); ++id)
-    durations[id] = static_cast<Nanos>(static_cast<double>(durations[id]) *
-                                       shards(step.program.instructions[id].op));
-  step.timeline = simulate(step.program, durations);
+  const RecordedStep step = recorded_in_chunks(shards);
   const std::vector<ReplicatedStep> steps{{{step.program, step.timeline, 4}}};
   EXPECT_EQ(find(find_causes(steps), CauseKind::kStage), nullptr);
   const std::vector<ReplicatedStep> as_stages{{observe(step)}};

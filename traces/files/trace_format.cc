@@ -153,10 +153,6 @@ void append(ObservedTrace& trace, ObservedTrace further) {
   refuse_repeated(trace, further);
   const auto recorders = static_cast<std::int32_t>(trace.recorders.size());
   const std::optional<std::int32_t> same = find_same_process(trace, further);
-  if (same) {
-    append_recording(trace, further, *same);
-    further.recorders.clear();
-  }
   const bool have_replicas =
       std::any_of(further.recorders.begin(), further.recorders.end(),
                   [](const Recorder& recorder) { return recorder.has_replica; });
@@ -166,7 +162,10 @@ void append(ObservedTrace& trace, ObservedTrace further) {
     observed.recorder += recorders;
     observed.replica += replicas;
   };
-  if (!same) {
+  if (same) {
+    append_recording(trace, further, *same);
+    further.recorders.clear();
+  } else {
     std::for_each(further.ops.begin(), further.ops.end(), renumber);
     std::for_each(further.works.begin(), further.works.end(), renumber);
   }

@@ -40,13 +40,17 @@ UniformCost uneven_cost(Nanos message) {
   return cost;
 }
 
-/// Every registered schedule in shapes of a few ranks, for all three kinds of overlap.
-std::vector<Case> small_cases() {
-  std::vector<Case> cases;
+/// Every request is tested, and every fifth under a sanitizer.
+constexpr std::size_t kStride = kSanitized ? 5 : 1;
+
+/// Every registered schedule in shapes of a few ranks, with and without latency of messages.
+std::vector<std::pair<const ScheduleDef*, ScheduleRequest>> small_requests() {
+  std::vector<std::pair<const ScheduleDef*, ScheduleRequest>> requests;
+  std::size_t legal = 0;
   for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all())
     for (const std::int32_t ranks : {2, 4})
       for (const std::int32_t microbatches : {ranks, 2 * ranks + 2})
-        for (const auto& [message, gap] : {std::pair{0, 0}, {250'011, 0}, {250'011, 90'007}}) {
+        for (const Nanos message : {0, 250'011}) {
           ScheduleRequest request;
           request.shape.ranks = ranks;
           request.shape.microbatches = microbatches;
@@ -54,22 +58,30 @@ std::vector<Case> small_cases() {
           request.cost = uneven_cost(message);
           if (def.splits_output_layer) continue;  // these formats have no after edges
           if (def.refuse && !def.refuse(request).empty()) continue;
-          const ValidSchedule schedule = build_schedule(def, request);
-          for (const Overlap overlap : {Overlap::kSerial, Overlap::kAtomic, Overlap::kFused}) {
-            std::variant<Program, Deadlock> lowered = lower(schedule, {overlap});
-            if (std::holds_alternative<Deadlock>(lowered)) continue;  // the pairs wait in a cycle
-            Case& made = cases.emplace_back(Case{schedule});
-            made.program = std::get<Program>(std::move(lowered));
-            CostModel costs = spread(request.cost, schedule);
-            costs.op_gap = gap;
-            made.timing = {price(made.program, costs), price_gaps(made.program, costs)};
-          }
+          if (legal++ % kStride == 0) requests.emplace_back(&def, request);
         }
-  return cases;
+  return requests;
 }
 
-/// Each case is tested, and every fifth under a sanitizer.
-constexpr std::size_t kStride = kSanitized ? 5 : 1;
+/// The requests with and without gaps between ops, for all three kinds of overlap.
+std::vector<Case> small_cases() {
+  std::vector<Case> cases;
+  for (const auto& [def, request] : small_requests()) {
+    const ValidSchedule schedule = build_schedule(*def, request);
+    for (const Overlap overlap : {Overlap::kSerial, Overlap::kAtomic, Overlap::kFused}) {
+      const std::variant<Program, Deadlock> lowered = lower(schedule, {overlap});
+      if (std::holds_alternative<Deadlock>(lowered)) continue;  // the pairs wait in a cycle
+      for (const Nanos gap : {0, 90'007}) {
+        Case& made = cases.emplace_back(Case{schedule});
+        made.program = std::get<Program>(lowered);
+        CostModel costs = spread(request.cost, schedule);
+        costs.op_gap = gap;
+        made.timing = {price(made.program, costs), price_gaps(made.program, costs)};
+      }
+    }
+  }
+  return cases;
+}
 
 /// Built once, because some schedules search for their order.
 const std::vector<Case>& all_cases() {
@@ -83,10 +95,8 @@ std::vector<traces::FilePart> write(const std::string& format,
 }
 
 TEST(ForeignFormats, GoalTakesAsLongAsTheSimulation) {
-  const std::vector<Case>& cases = all_cases();
-  ASSERT_GT(cases.size(), 200u);
-  for (std::size_t at = 0; at < cases.size(); at += kStride) {
-    const Case& one = cases[at];
+  ASSERT_GT(all_cases().size(), 200u / kStride);
+  for (const Case& one : all_cases()) {
     const std::vector<traces::FilePart> parts = write("goal", one.priced());
     ASSERT_EQ(parts.size(), 1u);
     EXPECT_EQ(replay_makespan(read_goal(parts[0].content)), one.makespan()) << one.schedule->name;
@@ -115,8 +125,7 @@ bool has_other_lanes(const Case& one) {
 TEST(ForeignFormats, GoalOnOneCpuTakesAsLongInTheOriginalLogGopSim) {
   std::size_t compared = 0;
   std::size_t wrong_on_several = 0;
-  for (std::size_t at = 0; at < all_cases().size(); at += kStride) {
-    const Case& one = all_cases()[at];
+  for (const Case& one : all_cases()) {
     const auto run = [&](const char* format) {
       return replay_on_loggopsim(read_goal(write(format, one.priced())[0].content));
     };

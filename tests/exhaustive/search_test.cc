@@ -18,6 +18,7 @@
 #include "sim/ir/validate.h"
 #include "tests/support/measured_schedule.h"
 #include "tests/support/order_oracle.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/span_oracle.h"
 
 namespace bubblescope::tests {
@@ -194,7 +195,7 @@ TEST(Search, MixesFullAndSplitBackwards) {
 // Runs the search over a range of caps, without a time limit.
 TEST(Search, FindsNothingLongerWithMoreMemory) {
   Draw draw;
-  for (int turn = 0; turn < 4; ++turn) {
+  for (int turn = 0; turn < (kSanitized ? 2 : 4); ++turn) {
     const bool v = turn % 2 == 1;
     const Small small{v ? schedules::PlacementChoice::kV : schedules::PlacementChoice::kLinear,
                       v ? 3 : 5, v ? 2 : 1, v ? 5 : 9};
@@ -271,7 +272,7 @@ TEST(Search, ReachesTheUnitOptimaUnderCaps) {
 // ranks with two chunks have three assignments that differ in more than names.
 TEST(Search, FreePlacementIsTheBestOfAllAssignments) {
   Draw draw;
-  for (int turn = 0; turn < 10; ++turn) {
+  for (int turn = 0; turn < random_cases(10); ++turn) {
     const ScheduleRequest request = drawn(draw, {schedules::PlacementChoice::kFree, 2, 2, 2});
     schedules::SearchGoal goal;
     goal.placement = schedules::PlacementChoice::kFree;
@@ -330,7 +331,7 @@ TEST(Search, IsNoWorseThanSchedulesThatSearch) {
 // and the exact search must find nothing below the bound.
 TEST(Search, BoundsHoldForLargerSteps) {
   Draw draw;
-  for (int turn = 0; turn < 15; ++turn) {
+  for (int turn = 0; turn < random_cases(15); ++turn) {
     const Small small{schedules::PlacementChoice::kV, static_cast<std::int32_t>(draw.between(2, 5)),
                       2, static_cast<std::int32_t>(draw.between(2, 9))};
     const ScheduleRequest request = drawn(draw, small);

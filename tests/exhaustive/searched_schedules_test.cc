@@ -14,6 +14,7 @@
 #include "sim/ir/validate.h"
 #include "sim/model/schedule_def.h"
 #include "tests/support/measured_schedule.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/span_oracle.h"
 
 namespace bubblescope::tests {
@@ -82,7 +83,7 @@ Nanos span_of(const std::string& name, const ScheduleRequest& request) {
 
 TEST(SearchedSchedules, KeepTheirCapsWhateverTheCosts) {
   Draw draw;
-  for (int turn = 0; turn < 60; ++turn)
+  for (int turn = 0; turn < random_cases(60); ++turn)
     for (const std::string name : {"zb-auto", "v-auto"}) {
       const ScheduleRequest request = drawn(draw, name == "v-auto" ? 2 : 1);
       const Schedule schedule = built(name, request);
@@ -130,7 +131,7 @@ void expect_no_longer_spans(const std::string& name, ScheduleRequest request,
 // Memory is released at W, half of it at I, or any part of it.
 TEST(SearchedSchedules, AreNoLongerWithMoreMemory) {
   Draw draw;
-  for (int turn = 0; turn < 8; ++turn)
+  for (int turn = 0; turn < random_cases(8); ++turn)
     for (const std::string name : {"zb-auto", "v-auto"}) {
       ScheduleRequest request = drawn_for_any_cap(draw, name == "v-auto" ? 2 : 1);
       const std::int64_t at_gradient = draw.between(0, 100) * kUnit / 100;

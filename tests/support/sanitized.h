@@ -16,7 +16,7 @@ inline constexpr bool kSanitized = false;
 #endif
 
 /// The number of random cases to test. Sanitizers look for faults of memory, which show in fewer
-/// cases than faults of results; these are looked for without them, in all cases.
+/// and smaller cases than faults of results; these are looked for without them, in all cases.
 constexpr int random_cases(int whole) { return kSanitized ? (whole + 9) / 10 : whole; }
 
 }  // namespace bubblescope::tests

@@ -33,6 +33,24 @@ TEST_F(TruthfulAnswers, FlagsTakeOneWordEach) {
               1, "failed: bubble_ratio>0.1");
 }
 
+// A full backward of 20 ms beside halves of 1 ms made zb-h1 look 2.6 times as fast as 1f1b.
+TEST_F(TruthfulAnswers, HalvesOfABackwardAddUpToIt) {
+  const auto report = [](const std::string& arguments) {
+    const CommandOutcome outcome = run_with_messages(arguments + " --format json");
+    EXPECT_EQ(outcome.status, 0) << arguments << "\n" << outcome.output;
+    return outcome.output;
+  };
+  const std::string compare = "compare 1f1b,zb-h1,dualpipev --pp 4 -m 8 --f 10 ";
+  const std::string whole = report(compare + "--b 20 --i 10 --w 10");
+  EXPECT_EQ(report(compare + "--b 20"), whole);
+  EXPECT_EQ(report(compare + "--i 10 --b 20"), whole);
+  EXPECT_EQ(report(compare + "--b 20 --w 10"), whole);
+  EXPECT_EQ(report("simulate zb-h1 --pp 2 -m 4 --b 5ns"),
+            report("simulate zb-h1 --pp 2 -m 4 --b 5ns --i 2ns --w 3ns"));
+  const std::string plan = "plan --pp 4 -m 8 --schedules zb-h1 --total-f 40 --total-b 80 ";
+  EXPECT_EQ(report(plan), report(plan + "--total-i 40 --total-w 40"));
+}
+
 // PyTorch 2.15 ends with "Got 2 FORWARD microbatches for stage 0, expected 4" for chimera.
 TEST_F(TruthfulAnswers, PlansPromiseWhatConvertDoes) {
   const std::string promise = "hands it to PyTorch";

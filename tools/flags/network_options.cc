@@ -19,6 +19,8 @@ UniformNetwork parse_network(std::string_view text) {
   network.ranks_per_nic = values.integer("ranks-per-nic", 1);
   for (const auto& gbps : {network.link_gbps, network.between_gbps, network.nic_gbps})
     if (gbps) rate_of(*gbps);
+  if (!network.link_gbps && !network.between_gbps && !network.nic_gbps)
+    throw Error("'bytes' take no time without a bandwidth; add link=GBIT/S, between= or nic=");
   if ((network.nic_gbps || network.between_gbps) && !network.ranks_per_node)
     throw Error("'between' and 'nic' are of messages between nodes; add per-node=N");
   if (network.ranks_per_nic && !network.nic_gbps)

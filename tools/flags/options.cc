@@ -31,6 +31,7 @@ void add_duration(CommandFlags& app, CostOptions& options, const Flag& flag,
     set(options.uniform, parse_duration(text));
     options.any_uniform = true;
     options.given.insert(name);
+    split_backward(options, "");
   });
 }
 
@@ -240,6 +241,17 @@ PytorchRelease choose_release(Profile profile) {
   return profile == Profile::kPytorch ? PytorchRelease::kFrom26 : PytorchRelease::kFrom215;
 }
 
+void split_backward(CostOptions& options, const std::string& prefix) {
+  UniformCost& cost = options.uniform;
+  if (!cost.backward) return;
+  const Nanos whole = *cost.backward;
+  const bool has_input_grad = options.given.contains("--" + prefix + "i");
+  const bool has_weight_grad = options.given.contains("--" + prefix + "w");
+  if (!has_input_grad && !has_weight_grad) cost.input_grad = whole / 2;
+  if (!has_weight_grad && cost.input_grad <= whole) cost.weight_grad = whole - cost.input_grad;
+  if (!has_input_grad && cost.weight_grad <= whole) cost.input_grad = whole - cost.weight_grad;
+}
+
 namespace {
 
 /// Adds the durations of ops and messages, the same for all ranks.
@@ -250,7 +262,8 @@ void add_duration_options(CommandFlags& app, CostOptions& options) {
                [](UniformCost& cost, Nanos time) { cost.input_grad = time; });
   add_duration(app, options, {"--w", "weight gradient (default 1 ms)"},
                [](UniformCost& cost, Nanos time) { cost.weight_grad = time; });
-  add_duration(app, options, {"--b", "full backward (default: i + w)"},
+  add_duration(app, options,
+               {"--b", "full backward (default: i + w); halved where i and w are not given"},
                [](UniformCost& cost, Nanos time) { cost.backward = time; });
   add_duration(app, options, {"--r", "recomputation of everything (default: f)"},
                [](UniformCost& cost, Nanos time) { cost.recompute = time; });

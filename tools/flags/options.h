@@ -60,6 +60,9 @@ struct CostOptions {
   LowerOptions lower;
 };
 void add_cost_options(CommandFlags& app, CostOptions& options);
+/// Gives the halves of a backward what is left of the full one: both get half of it if neither was
+/// given. The flags' names begin with `prefix`.
+void split_backward(CostOptions& options, const std::string& prefix);
 /// --network, for what is simulated.
 void add_network_option(CommandFlags& app, CostOptions& options);
 

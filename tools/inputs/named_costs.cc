@@ -21,10 +21,12 @@ std::string find_missing_times(const Schedule& schedule, const CostOptions& cost
   const bool splits =
       has_kind(schedule, OpKind::kInputGrad) || has_kind(schedule, OpKind::kWeightGrad);
   const bool any_half = is_given("--i") || is_given("--w");
-  if (splits || (any_half && !is_given("--b"))) {
+  if (is_given("--b")) {
+    // Halves that are not given follow from it.
+  } else if (splits || any_half) {
     for (const char* flag : {"--i", "--w"})
       if (!is_given(flag)) missing.emplace_back(flag);
-  } else if (has_kind(schedule, OpKind::kBackward) && !any_half && !is_given("--b")) {
+  } else if (has_kind(schedule, OpKind::kBackward)) {
     missing.emplace_back("--b");
   }
   if (missing.size() < 2) return join(missing, "");

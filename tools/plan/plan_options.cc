@@ -123,9 +123,12 @@ void add_model_axes(CommandFlags& app, PlanQuestion& options) {
 void add_totals(CommandFlags& app, PlanQuestion& options) {
   using Set = void (*)(UniformCost&, Nanos);
   const auto add = [&](const char* flag, const char* help, Set set) {
-    add_parsed(app, {flag, help}, [&options, set](const std::string& text) {
-      set(options.predict.cost.uniform, parse_duration(text));
-      options.predict.cost.any_uniform = true;
+    add_parsed(app, {flag, help}, [&options, set, flag](const std::string& text) {
+      CostOptions& cost = options.predict.cost;
+      set(cost.uniform, parse_duration(text));
+      cost.any_uniform = true;
+      cost.given.insert(flag);
+      split_backward(cost, "total-");
       options.whole_model = true;
     });
   };
@@ -135,7 +138,7 @@ void add_totals(CommandFlags& app, PlanQuestion& options) {
       [](UniformCost& cost, Nanos time) { cost.input_grad = time; });
   add("--total-w", "its weight gradient",
       [](UniformCost& cost, Nanos time) { cost.weight_grad = time; });
-  add("--total-b", "its full backward (default: i + w)",
+  add("--total-b", "its full backward (default: i + w); halved where i and w are not given",
       [](UniformCost& cost, Nanos time) { cost.backward = time; });
 }
 

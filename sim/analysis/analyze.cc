@@ -2,6 +2,7 @@
 #include "sim/analysis/analyze.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "sim/analysis/asynchronous.h"
 #include "sim/analysis/idle.h"
@@ -42,6 +43,16 @@ Bubble measure_bubble(const BubbleReport& report) {
   return bubble;
 }
 
+BubbleReport with_totals(BubbleReport report) {
+  report.makespan = report.ranks.empty() ? 0 : report.ranks[0].busy + report.ranks[0].idle;
+  for (const RankReport& rank : report.ranks) {
+    report.max_span = std::max(report.max_span, rank.last_end - rank.first_start);
+    report.ideal = std::max(report.ideal, rank.busy);
+  }
+  report.bubble = measure_bubble(report);
+  return report;
+}
+
 namespace {
 
 /// Reports the times of all ranks.
@@ -54,12 +65,7 @@ BubbleReport report_times(const ValidSchedule& schedule, const Program& program,
   report.schedule = schedule->name;
   report.shape = schedule->shape;
   report.ranks = account_for_time(program, timeline, blockers, repeats);
-  report.makespan = report.ranks.empty() ? 0 : report.ranks[0].busy + report.ranks[0].idle;
-  for (const RankReport& rank : report.ranks) {
-    report.max_span = std::max(report.max_span, rank.last_end - rank.first_start);
-    report.ideal = std::max(report.ideal, rank.busy);
-  }
-  report.bubble = measure_bubble(report);
+  report = with_totals(std::move(report));
   report.period = find_period(schedule, program, timeline);
   return report;
 }

@@ -14,12 +14,15 @@ BubbleReport analyze(const ValidSchedule& schedule, const Program& program,
                      const Timeline& timeline, const MemoryModel& memory = {},
                      Slack slack = Slack::kFind);
 
-/// Whether a brief report includes the lower bound. Computing it takes a third of the time that
-/// `plan` spends on a configuration.
+/// Whether a brief report includes the lower bound. Where micro-batches differ, computing it takes
+/// a third of the time that `plan` spends on a configuration.
 enum class LowerBound : bool { kSkip, kFind };
 
 /// Computes the bubble of a report whose makespan, spans, ideal time and ranks are known.
 Bubble measure_bubble(const BubbleReport& report);
+
+/// Adds what follows from the times of the ranks: makespan, spans, ideal time and bubble.
+BubbleReport with_totals(BubbleReport report);
 
 /// A report for comparing plans. It leaves out the critical path and the slack of every
 /// instruction, which only matter when a single step is examined.

@@ -231,12 +231,17 @@ std::vector<RankReport> account_for_time(const Program& program, const Timeline&
     entry_of(rank, classify_busy(instruction.op.kind)) += duration;
   }
   if (has_collectives) extend_to_collectives(program, timeline, ranks);
+  return complete_idle_times(std::move(ranks), bounds, repeats.added());
+}
+
+std::vector<RankReport> complete_idle_times(std::vector<RankReport> ranks, const StepBounds& bounds,
+                                            Nanos added) {
   Nanos busiest = 0;
   for (const RankReport& rank : ranks) busiest = std::max(busiest, rank.busy);
   for (RankReport& rank : ranks) {
-    rank.idle = bounds.end - bounds.start + repeats.added() - rank.busy;
+    rank.idle = bounds.end - bounds.start + added - rank.busy;
     entry_of(rank, IdleCause::kDrain) = bounds.end - rank.last_end;
-    rank.last_end += repeats.added();
+    rank.last_end += added;
     reclassify_imbalance(rank, busiest);
   }
   return ranks;

@@ -27,6 +27,12 @@ std::vector<RankReport> account_for_time(const Program& program, const Timeline&
 std::vector<RankReport> account_for_time(const Program& program, const Timeline& timeline,
                                          const Blockers& blockers);
 
+/// Adds what follows from the waiting times and the work of all ranks: idle times, the drain behind
+/// a rank's last op, and the part of the dependency time that is imbalance. The step is longer than
+/// its bounds by `added`.
+std::vector<RankReport> complete_idle_times(std::vector<RankReport> ranks, const StepBounds& bounds,
+                                            Nanos added);
+
 /// A period in which a rank's compute lane is idle for one cause.
 struct IdleGap {
   std::int32_t rank = 0;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/analysis/rank_bound.h"
 #include "sim/analysis/repeats.h"
 #include "sim/ir/after_edges.h"
 #include "sim/ir/lane_order.h"
@@ -132,13 +133,6 @@ Chains find_longest_chains(const Program& program, const Timeline& timeline) {
   return chains;
 }
 
-/// All ops of one kind on one stage of a rank. The compute lane runs them one at a time.
-struct OpClass {
-  Nanos head = std::numeric_limits<Nanos>::max();
-  Nanos tail = std::numeric_limits<Nanos>::max();
-  Nanos work = 0;
-};
-
 /// Numbers the (stage, rank) pairs that can occur: the replicas of a stage are on consecutive
 /// ranks.
 class StageRanks {
@@ -186,23 +180,6 @@ Nanos find_rest(const Program& program, const Timeline& timeline) {
     has_run[instruction.lane] = true;
   }
   return rest;
-}
-
-/// The maximum, over sets {head >= h, tail >= t}, of h + work + t. All work but that of the last op
-/// includes the rest behind it.
-Nanos bound_of_rank(std::vector<OpClass> classes, Nanos rest) {
-  std::sort(classes.begin(), classes.end(),
-            [](const OpClass& a, const OpClass& b) { return a.head > b.head; });
-  Nanos bound = 0;
-  for (const OpClass& shortest : classes) {
-    Nanos work = 0;
-    for (const OpClass& next : classes) {
-      if (next.tail < shortest.tail) continue;
-      work += next.work;
-      bound = std::max(bound, next.head + work - rest + shortest.tail);
-    }
-  }
-  return bound;
 }
 
 /// Compute ops and messages are the first kinds of the enum.

@@ -90,7 +90,7 @@ bool searches_under_caps(const ScheduleDef& def, ScheduleRequest request) {
   return !refuse_schedule(def, request).empty();
 }
 
-ValidSchedule build_schedule(const ScheduleDef& def, ScheduleRequest request) {
+Schedule build_order(const ScheduleDef& def, ScheduleRequest request) {
   request.shape = fill_in_implied(def, request.shape);
   const std::vector<std::string> reasons = refuse_schedule(def, request);
   if (!reasons.empty()) {
@@ -104,7 +104,11 @@ ValidSchedule build_schedule(const ScheduleDef& def, ScheduleRequest request) {
   Schedule schedule = def.build(request);
   schedule.name = def.name;
   schedule.shape = request.shape;
-  return require_valid(std::move(schedule));
+  return schedule;
+}
+
+ValidSchedule build_schedule(const ScheduleDef& def, ScheduleRequest request) {
+  return require_valid(build_order(def, std::move(request)));
 }
 
 Profile resolve_profile(Profile profile) {

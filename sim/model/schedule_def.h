@@ -52,12 +52,10 @@ struct ScheduleRequest {
   /// One more forward before the first backward, so that the two ops of a turn are independent and
   /// the expert exchange of one hides behind the other (Megatron-LM's combined 1F1B).
   bool moe_overlap = false;
-  /// With it, whether the two ops of a turn are an overlapped pair.
-  bool pairs_turns = false;
+  bool pairs_turns = false;  ///< with it, whether the two ops of a turn are an overlapped pair
   /// Ranks that share each stage; empty: one rank for every stage.
   std::vector<std::int32_t> replicas = {};
-  /// Maximum micro-batches in flight per rank of the first stage; empty: NOAM, which just fills the
-  /// pipeline.
+  /// Maximum micro-batches in flight per rank of the first stage; empty: NOAM, a full pipeline.
   std::optional<std::int32_t> in_flight = {};
 };
 
@@ -107,8 +105,10 @@ using ScheduleRegistrar = Registrar<ScheduleDef>;
 /// The schedule of this name or alias. Throws Error with the nearest known name.
 const ScheduleDef& find_schedule(std::string_view name);
 
-/// Fills in the implied chunks, then builds and validates the schedule. Throws Error
+/// Fills in the implied chunks, then builds the schedule without validating it. Throws Error
 /// (Fault::kProblem) with every reason if the request is refused.
+Schedule build_order(const ScheduleDef& def, ScheduleRequest request);
+/// The same, validated.
 ValidSchedule build_schedule(const ScheduleDef& def, ScheduleRequest request);
 
 /// The profile that defines orders and shapes: that of the framework's first release.

@@ -180,7 +180,7 @@ int show_plans(traces::PlanTable table, const PlanOptions& options) {
   return status;
 }
 
-/// Whether to compute lower bounds, which take a third of the time. Text does not show them;
+/// Whether to compute lower bounds, which may take a third of the time. Text does not show them;
 /// journals keep them for the command that prints the plan.
 Detail choose_detail(const PlanOptions& options, const JournaledSweep& sweep) {
   return options.format == "text" && !sweep.has_journal() ? Detail::kBrief

@@ -11,6 +11,7 @@
 #include "sim/ir/size_limits.h"
 #include "sim/predict/memory_caps.h"
 #include "sim/predict/predict.h"
+#include "sim/predict/predict_plain.h"
 #include "tools/flags/field_names.h"
 #include "tools/flags/words.h"
 #include "tools/inputs/config.h"
@@ -167,15 +168,23 @@ PredictOptions WhatIf::options_of(const Configuration& configuration) const {
   return options;
 }
 
-WhatIf::Lowered WhatIf::lower_plan(const Configuration& configuration) const {
+Schedule WhatIf::build_plan(const Configuration& configuration) const {
   const ScheduleDef& def = find_schedule(configuration.schedule);
-  Lowered lowered{build_schedule(
-      def, make_request(def, drop_unused_flags(options_of(configuration), def), kMaxPlannedOps))};
+  return build_order(
+      def, make_request(def, drop_unused_flags(options_of(configuration), def), kMaxPlannedOps));
+}
+
+WhatIf::Lowered WhatIf::lower_plan(Schedule order) const {
+  Lowered lowered{require_valid(std::move(order))};
   std::variant<Program, Deadlock> program = lower(lowered.schedule, options_.cost.lower);
   if (const auto* deadlock = std::get_if<Deadlock>(&program))
     throw Error(Fault::kProblem, "deadlock: " + to_string(*deadlock));
   lowered.program = std::get<Program>(std::move(program));
   return lowered;
+}
+
+WhatIf::Lowered WhatIf::lower_plan(const Configuration& configuration) const {
+  return lower_plan(build_plan(configuration));
 }
 
 Config WhatIf::config_of(const Configuration& configuration, Detail detail) const {
@@ -220,9 +229,13 @@ Nanos WhatIf::step(const Lowered& lowered, const UniformCost& cost) const {
 
 Outcome WhatIf::evaluate(const Configuration& configuration, Detail detail) const {
   try {
-    const auto [schedule, program] = lower_plan(configuration);
-    const PredictedStep step = predict_step(schedule, program, config_of(configuration, detail));
+    const Config config = config_of(configuration, detail);
     const std::int32_t shares = whole_model_ ? configuration.shape.ranks : 1;
+    Schedule order = build_plan(configuration);
+    if (const auto report = predict_plain_step(order, config))
+      return check_limits(summarize(configuration, *report), *report, report->memory, shares);
+    const auto [schedule, program] = lower_plan(std::move(order));
+    const PredictedStep step = predict_step(schedule, program, config);
     return check_limits(summarize(configuration, step.report), step.report, step.models.memory,
                         shares);
   } catch (const Error& error) {

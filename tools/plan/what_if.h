@@ -53,7 +53,7 @@ class WhatIf {
   /// those of one micro-batch through all stages, and are divided by --pp.
   WhatIf(PredictOptions options, bool whole_model);
 
-  /// Builds, lowers and predicts a configuration.
+  /// Builds, lowers and predicts a configuration; a plain one in a single walk.
   Outcome evaluate(const Configuration& configuration,
                    Detail detail = Detail::kBriefWithBound) const;
 
@@ -79,6 +79,8 @@ class WhatIf {
   bool shares_links() const { return options_.cost.network.has_value(); }
 
  private:
+  Schedule build_plan(const Configuration& configuration) const;
+  Lowered lower_plan(Schedule order) const;
   std::vector<Millionths> caps_of(const Configuration& configuration) const;
   PredictOptions options_of(const Configuration& configuration) const;
   Config config_of(const Configuration& configuration, Detail detail) const;

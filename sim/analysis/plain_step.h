@@ -1,0 +1,34 @@
+// The brief report of a plain step in one walk over its orders, as plans need it by the thousands.
+//
+// A step is plain if it has only F, B, I and W ops of whole sequences in a chain of stages, and if
+// every micro-batch takes the same times. Its ops then wait for at most one message each, so that
+// one walk checks the orders, times them, accounts for idle time and counts memory, without a
+// Program and a Timeline in between:
+//
+//   every step   Schedule -> validate -> lower -> price -> simulate -> analyze_briefly
+//   plain ones   Schedule -> report_plain_step
+#pragma once
+
+#include <optional>
+
+#include "sim/analysis/analyze.h"
+#include "sim/analysis/report.h"
+#include "sim/ir/schedule.h"
+#include "sim/model/cost_model.h"
+#include "sim/model/memory_model.h"
+
+namespace bubblescope::inline sim {
+
+/// Whether the frame of a schedule, which is all but its orders, is that of a plain step, and all
+/// of its stages are on ranks.
+bool has_plain_frame(const Schedule& schedule);
+
+/// The report of analyze_briefly() for the dataflow lowering of a schedule with a plain frame; only
+/// the op that reaches a memory peak is missing, because there is no Program to find it in. Accepts
+/// orders that have not been validated. nullopt where the step is not plain, the schedule not valid
+/// or deadlocked, or a sum out of range: the other way then finds the report, or says what is
+/// wrong.
+std::optional<BubbleReport> report_plain_step(const Schedule& schedule, const CostModel& costs,
+                                              const MemoryModel& memory, LowerBound bound);
+
+}  // namespace bubblescope::inline sim

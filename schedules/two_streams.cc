@@ -22,6 +22,7 @@ OpKind kind_of(char letter) {
 
 std::vector<Turn> parse_phase(std::string_view phase) {
   std::vector<Turn> turns;
+  turns.reserve(phase.size());
   for (const char letter : phase) {
     if (letter == '0' || letter == '1') {
       turns.back().stream = static_cast<std::size_t>(letter - '0');
@@ -40,14 +41,19 @@ std::vector<Turn> parse_phase(std::string_view phase) {
 
 TwoStreamOrder::TwoStreamOrder(std::array<Stream, 2> streams, std::int64_t expected_ops)
     : streams_(streams) {
-  ops_.reserve(expected_ops);
+  ops_.reserve(static_cast<std::size_t>(expected_ops));
+  weight_grads_.reserve(static_cast<std::size_t>(expected_ops / 3));
 }
 
 void TwoStreamOrder::repeat(std::int32_t times, std::string_view phase) {
   const std::vector<Turn> turns = parse_phase(phase);
+  if (times <= 0) return;
+  const std::size_t first = ops_.size();
+  ops_.resize(first + static_cast<std::size_t>(times) * turns.size());
+  Op* next = ops_.data() + first;
   for (std::int32_t time = 0; time < times; ++time)
     for (const Turn& turn : turns) {
-      Op& op = ops_.emplace_back();
+      Op& op = *next++;
       op.kind = turn.kind;
       op.pairing = turn.pairing;
       if (turn.oldest) {

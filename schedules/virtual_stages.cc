@@ -122,15 +122,17 @@ Visits make_virtual_visits(const Shape& shape, std::int32_t group_size, std::int
   Visits visits;
   const std::size_t count =
       static_cast<std::size_t>(std::int64_t{shape.microbatches} * shape.chunks);
-  visits.forward.reserve(count);
-  visits.backward.reserve(count);
+  visits.forward.resize(count);
+  visits.backward.resize(count);
+  Visit* forward = visits.forward.data();
+  Visit* backward = visits.backward.data();
   for (std::int32_t first = 0; first < shape.microbatches; first += group_size) {
     const std::int32_t end = std::min(first + group_size, shape.microbatches);
     for (std::int32_t chunk = 0; chunk < shape.chunks; ++chunk) {
       const std::int32_t mirrored = shape.chunks - 1 - chunk;
       for (std::int32_t microbatch = first; microbatch < end; ++microbatch) {
-        visits.forward.push_back({chunk * shape.ranks + rank, microbatch});
-        visits.backward.push_back({mirrored * shape.ranks + rank, microbatch});
+        *forward++ = {chunk * shape.ranks + rank, microbatch};
+        *backward++ = {mirrored * shape.ranks + rank, microbatch};
       }
     }
   }

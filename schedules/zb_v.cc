@@ -34,6 +34,7 @@ RankOrder rank_cells(const Shape& shape, std::int32_t rank) {
   order.repeat(rank, "W0");
   RankOrder cells = std::move(order).take();
   std::erase_if(cells, [&](const Op& op) { return op.microbatch >= n; });
+  if (shape.microbatches == n) return cells;
   const auto is_missing = [&](const Op& op) { return op.microbatch >= shape.microbatches; };
   std::replace_if(cells.begin(), cells.end(), is_missing, kIdleCell);
   return cells;

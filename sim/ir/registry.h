@@ -69,6 +69,8 @@ class Registry {
   const std::vector<Def>& all() const { return defs_; }
 
   const Def* find(std::string_view wanted) const {
+    for (const Def& def : defs_)
+      if (def.name == wanted) return &def;
     const std::string name = normalize_name(wanted);
     for (const Def& def : defs_) {
       if (normalize_name(def.name) == name) return &def;

@@ -1,6 +1,7 @@
 // Parses the notation of the phases.
 #include "schedules/two_streams.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace bubblescope::schedules {
@@ -41,31 +42,45 @@ std::vector<Turn> parse_phase(std::string_view phase) {
 
 TwoStreamOrder::TwoStreamOrder(std::array<Stream, 2> streams, std::int64_t expected_ops)
     : streams_(streams) {
+  for (auto& next_of_stream : next_)
+    for (std::size_t stream = 0; stream < streams.size(); ++stream)
+      next_of_stream[stream] = streams[stream].first_microbatch;
   ops_.reserve(static_cast<std::size_t>(expected_ops));
-  weight_grads_.reserve(static_cast<std::size_t>(expected_ops / 3));
 }
 
 void TwoStreamOrder::repeat(std::int32_t times, std::string_view phase) {
+  struct Source {
+    Op op;
+    std::int32_t* next_microbatch = nullptr;  ///< null: the oldest pending weight gradient
+  };
   const std::vector<Turn> turns = parse_phase(phase);
-  if (times <= 0) return;
-  const std::size_t first = ops_.size();
-  ops_.resize(first + static_cast<std::size_t>(times) * turns.size());
-  Op* next = ops_.data() + first;
-  for (std::int32_t time = 0; time < times; ++time)
-    for (const Turn& turn : turns) {
-      Op& op = *next++;
-      op.kind = turn.kind;
-      op.pairing = turn.pairing;
-      if (turn.oldest) {
-        op.stage = weight_grads_[weight_grads_taken_].stage;
-        op.microbatch = weight_grads_[weight_grads_taken_++].microbatch;
-        continue;
-      }
-      const auto value_kind = static_cast<std::size_t>(value_kind_of(turn.kind));
-      op.stage = streams_[turn.stream].stage;
-      op.microbatch = streams_[turn.stream].first_microbatch + taken_[value_kind][turn.stream]++;
-      if (turn.kind == OpKind::kInputGrad) weight_grads_.push_back({op.stage, op.microbatch});
+  std::vector<Source> sources;
+  sources.reserve(turns.size());
+  for (const Turn& turn : turns) {
+    Source& source = sources.emplace_back();
+    source.op = {streams_[turn.stream].stage, 0, 0, turn.kind, turn.pairing};
+    const auto value_kind = static_cast<std::size_t>(value_kind_of(turn.kind));
+    if (!turn.oldest) source.next_microbatch = &next_[value_kind][turn.stream];
+  }
+  const std::size_t count = static_cast<std::size_t>(std::max(times, 0)) * sources.size();
+  ops_.resize(ops_.size() + count);
+  Op* next = ops_.data() + ops_.size() - count;
+  Op* const end = ops_.data() + ops_.size();
+  while (next != end)
+    for (const Source& source : sources) {
+      *next = source.op;
+      if (source.next_microbatch != nullptr)
+        next->microbatch = (*source.next_microbatch)++;
+      else
+        take_oldest(*next);
+      ++next;
     }
+}
+
+void TwoStreamOrder::take_oldest(Op& weight_grad) {
+  while (ops_[oldest_].kind != OpKind::kInputGrad) ++oldest_;
+  weight_grad.stage = ops_[oldest_].stage;
+  weight_grad.microbatch = ops_[oldest_++].microbatch;
 }
 
 RankOrder TwoStreamOrder::take() && { return std::move(ops_); }

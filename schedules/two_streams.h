@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -31,16 +32,12 @@ class TwoStreamOrder {
   RankOrder take() &&;
 
  private:
-  /// A micro-batch on one of the stages.
-  struct Passing {
-    std::int32_t stage = 0;
-    std::int32_t microbatch = 0;
-  };
+  /// Makes an op the weight gradient of the first I that no earlier call has found.
+  void take_oldest(Op& weight_grad);
 
   std::array<Stream, 2> streams_;
-  std::array<std::array<std::int32_t, 2>, kValueKinds> taken_{};  ///< [product][stream]
-  std::vector<Passing> weight_grads_;                             ///< in the order of their I
-  std::size_t weight_grads_taken_ = 0;
+  std::array<std::array<std::int32_t, 2>, kValueKinds> next_{};  ///< micro-batch, [value][stream]
+  std::size_t oldest_ = 0;  ///< where the search for the oldest pending weight gradient goes on
   RankOrder ops_;
 };
 

@@ -23,7 +23,8 @@ std::vector<std::string> refuse_zb_v(const ScheduleRequest& request) {
 RankOrder rank_cells(const Shape& shape, std::int32_t rank) {
   const std::int32_t n = std::max(2 * shape.ranks - 1, shape.microbatches);
   const std::int32_t below = shape.ranks - rank;
-  TwoStreamOrder order({Stream{rank, 0}, Stream{2 * shape.ranks - 1 - rank, 0}}, 6 * n);
+  const std::int64_t expected_ops = std::int64_t{6} * n + shape.ranks;
+  TwoStreamOrder order({Stream{rank, 0}, Stream{2 * shape.ranks - 1 - rank, 0}}, expected_ops);
   order.repeat(2 * below - 1, "F0");
   order.repeat(rank, "F1 F0");
   order.repeat(below, "F1 I1 W1");

@@ -9,13 +9,13 @@
 
 #include "sim/ir/depend.h"
 #include "sim/ir/lower.h"
+#include "sim/ir/plain_ops.h"
 
 namespace bubblescope::inline sim {
 
 namespace {
 
-/// The position at which a value is produced in its rank's order; `full` marks a full backward. It
-/// is one word, because there is one per value of a step.
+/// The position of the op that makes a value, in one word; `full` marks a full backward.
 struct Place {
   std::uint32_t position : 30 = 0;
   std::uint32_t is_present : 1 = 0;
@@ -40,7 +40,7 @@ class OpChecks {
         may_recompute_(!schedule.recompute_of_stage.empty()) {}
 
   Problems run() && {
-    if (!check_placement()) return std::move(problems_);
+    if (!check_placement() || are_plainly_valid(schedule_)) return std::move(problems_);
     places_.resize(index_.size());
     for (std::int32_t rank = 0; rank < schedule_.shape.ranks; ++rank) {
       const RankOrder& ops = schedule_.order[rank];

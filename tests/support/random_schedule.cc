@@ -147,4 +147,28 @@ Schedule random_schedule(std::uint32_t seed, const RandomTraits& traits) {
   return RandomWalk(seed, traits).run();
 }
 
+Schedule damage(Schedule schedule, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  const auto draw = [&](std::int64_t first, std::int64_t last) {
+    return std::uniform_int_distribution<std::int64_t>(first, last)(random);
+  };
+  for (std::int64_t times = draw(1, 2); times > 0; --times) {
+    const auto rank = static_cast<std::size_t>(draw(0, std::ssize(schedule.order) - 1));
+    RankOrder& ops = schedule.order[rank];
+    if (ops.empty()) continue;
+    const auto pick = [&] { return draw(0, std::ssize(ops) - 1); };
+    Op& op = ops[static_cast<std::size_t>(pick())];
+    switch (draw(0, 6)) {
+      case 0: std::swap(op, ops[static_cast<std::size_t>(pick())]); break;
+      case 1: op = ops[static_cast<std::size_t>(pick())]; break;
+      case 2: ops.erase(ops.begin() + pick()); break;
+      case 3: ops.push_back(Op{op}); break;
+      case 4: op.kind = static_cast<OpKind>(draw(0, kOpKinds - 1)); break;
+      case 5: op.microbatch += static_cast<std::int32_t>(draw(-1, 1)); break;
+      default: op.stage += static_cast<std::int32_t>(draw(-1, 1)); break;
+    }
+  }
+  return schedule;
+}
+
 }  // namespace bubblescope::tests

@@ -20,4 +20,8 @@ struct RandomTraits {
 /// micro-batches; one or two pipelines; some overlapped pairs.
 Schedule random_schedule(std::uint32_t seed, const RandomTraits& traits = {});
 
+/// The schedule with one or two ops exchanged, replaced, removed, added or changed. Few such
+/// schedules are legal. The same seed damages a schedule in the same way.
+Schedule damage(Schedule schedule, std::uint32_t seed);
+
 }  // namespace bubblescope::tests

@@ -1,0 +1,14 @@
+// The most frequent way to be valid, told in a few instructions per op.
+#pragma once
+
+#include "sim/ir/schedule.h"
+
+namespace bubblescope::inline sim {
+
+/// Whether every rank runs only F, B, I and W ops, none of them overlapped or fused, each once, on
+/// its rank and after those of its stage and micro-batch that must precede it. Then the ops are
+/// valid. If not, they may still be valid in another way, and validate_ops() finds that. The frame
+/// of the schedule, which is all but its orders, must be valid.
+bool are_plainly_valid(const Schedule& schedule);
+
+}  // namespace bubblescope::inline sim

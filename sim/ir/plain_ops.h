@@ -1,4 +1,4 @@
-// The most frequent way to be valid, told in a few instructions per op.
+// The most frequent way to be valid, recognized in a few instructions per op.
 #pragma once
 
 #include "sim/ir/schedule.h"

@@ -33,6 +33,11 @@ std::string changed_ops(const Cause& cause) {
          (others > 0 ? " and " + counted(static_cast<std::int64_t>(others), "other rank") : "");
 }
 
+std::string name_stages(const Cause& cause) {
+  return cause.stages.size() > 1 ? fmt::format("stages {}", fmt::join(cause.stages, " and "))
+                                 : fmt::format("stage {}", cause.stage);
+}
+
 std::string describe_long_ops(const Cause& cause) {
   std::string text = fmt::format("pauses: {} took {:.2g} x as long as usual",
                                  counted(cause.count, "op"), cause.factor);
@@ -50,7 +55,7 @@ std::string describe_cause(const Cause& cause) {
                          cause_place(cause), cause.factor, counted(cause.steps, "step"));
     case CauseKind::kStage:
       return fmt::format("unequal stages: {} {} {:.2f} x the mean stage's work", cause_place(cause),
-                         cause.stages.size() > 1 ? "have" : "has", cause.factor);
+                         cause.stages.size() > 1 ? "each have up to" : "has", cause.factor);
     case CauseKind::kSequenceLengths:
       return fmt::format(
           "unequal micro-batches: forwards and backwards grow together (correlation {:.2f})",
@@ -116,10 +121,7 @@ std::string_view cause_code(CauseKind kind) {
 std::string cause_place(const Cause& cause) {
   switch (cause.kind) {
     case CauseKind::kWorker: return name_worker(cause.replica, cause.rank, true);
-    case CauseKind::kStage:
-      return cause.stages.size() > 1
-                 ? fmt::format("stages {} (rank {})", fmt::join(cause.stages, " and "), cause.rank)
-                 : fmt::format("stage {} (rank {})", cause.stage, cause.rank);
+    case CauseKind::kStage: return fmt::format("{} (rank {})", name_stages(cause), cause.rank);
     case CauseKind::kSequenceLengths: return "micro-batches";
     case CauseKind::kCommunication:
       return cause.collective.empty() ? "messages between ranks" : cause.collective;
@@ -136,7 +138,7 @@ std::string cause_name(const Cause& cause) {
   const std::string where = cause_place(cause);
   switch (cause.kind) {
     case CauseKind::kWorker: return "slow worker (" + where + ")";
-    case CauseKind::kStage: return fmt::format("unequal stages (stage {})", cause.stage);
+    case CauseKind::kStage: return "unequal stages (" + name_stages(cause) + ")";
     case CauseKind::kSequenceLengths: return "unequal micro-batches";
     case CauseKind::kCommunication: return where;
     case CauseKind::kLaunch: return "late launches";

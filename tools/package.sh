@@ -10,9 +10,9 @@ out=$PWD/build/packages
 
 build_deb() {
   local name
-  for name in cmake ninja dpkg-shlibdeps; do
+  for name in cmake ninja dpkg-shlibdeps file; do
     command -v "$name" > /dev/null ||
-      { echo "package.sh: $name is missing; run: bash tools/dependencies.sh build && apt-get install dpkg-dev" >&2; exit 1; }
+      { echo "package.sh: $name is missing; run: bash tools/dependencies.sh build && apt-get install dpkg-dev file" >&2; exit 1; }
   done
   cmake -S . -B build/deb -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX=/usr -DBUBBLESCOPE_TESTS=OFF \
     -DBUBBLESCOPE_UNITY=ON -DBUBBLESCOPE_STATIC_RUNTIME=ON -DBUBBLESCOPE_GRAPHVIZ=OFF -DBUBBLESCOPE_MPI=OFF \

@@ -32,5 +32,5 @@ $(cd build/packages && ls -- *.whl "bubblescope-$version.tar.gz" | sed 's/^/  /'
   twine upload (the index is that of your own configuration)
 
 to the registry of containers, where your tag points
-  docker build -f tools/Containerfile -t bubblescope:$version . && docker push NAME
+  docker build -f tools/Containerfile --label org.opencontainers.image.version=$version -t bubblescope:$version . && docker push NAME
 TEXT

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# The Debian packages, the container's recipe and `cmake --install` in a Debian that holds nothing:
+# The Debian packages, made as the container's recipe makes them, and `cmake --install` in a Debian that holds nothing:
 #   bash tools/bare.sh bookworm "bash tests/install/bare.sh"      (trixie, ...)
 # 1. the commands of the recipe's first stage, which make the packages
 # 2. `cmake --install` into an empty folder, and a project that uses it
 # 3. the library's package, and the same project
-# 4. the commands of the recipe's second stage where the compiler is gone, and the program
+# 4. the program's package where the compiler is gone, and the program
+# The container itself is tested by container.sh.
 # It changes the system that it runs on, so it runs in such a root only.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -19,9 +20,7 @@ timed() {  # COMMAND...
   echo "$(cut -c 1-100 <<< "$*"): $((SECONDS - begin)) s"
 }
 
-recipe_commands() {  # STAGE: the RUN lines of the recipe's first or second stage
-  awk -v stage="$1" '/^FROM/ { ++at } at == stage && sub(/^RUN /, "")' tools/Containerfile
-}
+recipe_commands() { sed -n '/AS build$/,/^FROM debian:[^ ]*$/s/^RUN //p' tools/Containerfile; }  # of its first stage
 
 use_library() {  # WORK [CMAKE_OPTION...]: builds and runs the project that uses the library
   timed cmake -S tests/install -B "$1" -G Ninja "${@:2}"
@@ -30,7 +29,7 @@ use_library() {  # WORK [CMAKE_OPTION...]: builds and runs the project that uses
 }
 
 say "the recipe's first stage"
-mapfile -t commands < <(recipe_commands 1)
+mapfile -t commands < <(recipe_commands)
 before=$(dpkg-query -W -f '${Package}\n' | sort)
 for command in "${commands[@]}"; do timed bash -c "$command"; done
 ls build/packages
@@ -46,14 +45,12 @@ timed apt-get install -y -q --no-install-recommends ./build/packages/libbubblesc
 use_library /root/use-package
 grep -q '^bubblescope_DIR:PATH=/usr/' /root/use-package/CMakeCache.txt || { echo "bare.sh: it used another library"; exit 1; }
 
-say "the recipe's second stage, without a compiler"
+say "the program's package, without a compiler"
 after=$(dpkg-query -W -f '${Package}\n' | sort)
 # shellcheck disable=SC2046
 timed apt-get purge -y -q $(comm -13 <(echo "$before") <(echo "$after"))
 ! command -v g++ > /dev/null || { echo "bare.sh: g++ is still there"; exit 1; }
-cp build/packages/bubblescope_*.deb /tmp
-mapfile -t commands < <(recipe_commands 2)
-for command in "${commands[@]}"; do timed bash -c "$command"; done
+timed apt-get install -y -q --no-install-recommends ./build/packages/bubblescope_*.deb
 cd /root
 bubblescope --version
 bubblescope simulate 1f1b --pp 4 -m 8 | grep ideal

@@ -7,7 +7,7 @@ packages="g++ cmake ninja-build pkg-config nlohmann-json3-dev libfmt-dev libcli1
 case "${1:-build}" in
   build) ;;
   test) packages+=" libgtest-dev libbenchmark-dev python3 libopenblas0 libopenmpi-dev openmpi-bin" ;;
-  ci) packages+=" libgtest-dev libbenchmark-dev python3 libopenblas0 libopenmpi-dev openmpi-bin ccache git clang libclang-rt-dev clang-format clang-tidy debootstrap chromium python3-venv" ;;
+  ci) packages+=" libgtest-dev libbenchmark-dev python3 libopenblas0 libopenmpi-dev openmpi-bin ccache git clang libclang-rt-dev clang-format clang-tidy debootstrap buildah chromium python3-venv" ;;
   *) echo "dependencies.sh: unknown level '$1'; one of build, test, ci" >&2; exit 2 ;;
 esac
 

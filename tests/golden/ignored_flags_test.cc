@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <set>
@@ -193,6 +194,7 @@ class IgnoredFlags : public TemporaryFolder {
  protected:
   void SetUp() override {
     TemporaryFolder::SetUp();
+    std::filesystem::current_path(folder_);  // --shard writes its journal where it runs
     std::ofstream arrivals(path("arrivals"));
     std::ofstream lengths(path("lengths"));
     for (int at = 0; at < 8; ++at) {
@@ -208,6 +210,11 @@ class IgnoredFlags : public TemporaryFolder {
       layers << (at == 0 ? "" : ", ") << R"({"backward": 2, "weight_bytes": "256KiB", "forward": )"
              << (at == 1 ? 16 : 1) << R"(, "activation_bytes": {"saved": "8MiB"}})";
     layers << "]}";
+  }
+
+  void TearDown() override {
+    std::filesystem::current_path(started_in_);
+    TemporaryFolder::TearDown();
   }
 
   /// The first name of each flag in --help.
@@ -250,6 +257,8 @@ class IgnoredFlags : public TemporaryFolder {
       EXPECT_EQ(same, without_difference.contains(flag)) << base << words << "\n" << outcome.output;
     }
   }
+
+  const std::filesystem::path started_in_ = std::filesystem::current_path();
 };
 
 TEST_F(IgnoredFlags, OfSimulateAreNamed) {

@@ -34,7 +34,7 @@ TEST(ModelCommands, TakeOneSourceOfCosts) {
   const std::string model = "simulate 1f1b --pp 4 -m 4 --model llama3-8b ";
   expect_says(model + "--f 2", 2, "--model gives all costs; leave out --costs, --f");
   expect_says(model + "--costs x.json", 2, "leave out --costs");
-  expect_says(model + "--network bytes=1MiB", 2, "leave it, --model or --layout out");
+  expect_says(model + "--network bytes=1MiB,link=100", 2, "leave it, --model or --layout out");
   expect_says(model + "--recompute full,none,none,none", 2, "give --recompute one entry");
   expect_says(model + "--layout 'Et*8|t*8|t*8|t*9L'", 1, "33 layers t on 4 stages");
   expect_says("simulate interleaved --pp 2 -m 4 --model llama3-8b --layout 'Et*7|t*9|t*9|t*7L'", 0,

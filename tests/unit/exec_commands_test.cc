@@ -156,7 +156,8 @@ TEST(RunCommand, AnUnknownBackendNamesTheNearest) {
 }
 
 TEST(CompareCommand, AStepWithoutTimeIsTheBest) {
-  const CommandOutcome outcome = run_command("compare 1f1b,zb-h1 --pp 2 -m 4 --f 0 --b 0 --wide");
+  const CommandOutcome outcome =
+      run_command("compare 1f1b,zb-h1 --pp 2 -m 4 --f 0 --b 0 --i 1 --w 1 --wide");
   EXPECT_NE(outcome.output.find("0 ms   +0.00%"), std::string::npos) << outcome.output;
   EXPECT_NE(outcome.output.find("9 ms        -"), std::string::npos) << outcome.output;
 }

@@ -42,9 +42,10 @@ TEST_F(TimelineAsSchedule, IsRefusedWhereDefaultsWouldReplaceSomeOfItsTimes) {
 }
 
 // A full backward does not say how long its halves take.
-TEST_F(TimelineAsSchedule, NeedsBothHalvesWhereItsBackwardsAreSplit) {
+TEST_F(TimelineAsSchedule, NeedsBackwardsOrBothHalvesWhereTheyAreSplit) {
   ASSERT_EQ(run_command("simulate zb-h1 --pp 2 -m 4 --save " + saved_).status, 0);
-  EXPECT_EQ(run_command("simulate --f 10 --b 20 " + saved_).status, 2);
+  EXPECT_EQ(run_command("simulate --f 10 --i 10 " + saved_).status, 2);
+  EXPECT_EQ(run_command("simulate --f 10 --b 20 " + saved_).status, 0);
   EXPECT_EQ(run_command("simulate --f 10 --i 10 --w 10 " + saved_).status, 0);
 }
 

@@ -24,8 +24,11 @@ bool ranks_are_alike(const ScheduleRequest& request) {
   return same_caps && (!request.stage_costs || request.stage_costs->message_between.empty());
 }
 
-/// False if a cost file gives times of full backwards, but not of their halves.
-bool splits_backwards(const SearchProblem& split, const SearchProblem& fused) {
+/// False if a cost file gives times of full backwards, but not of their halves. Those of flags
+/// always have both.
+bool splits_backwards(const ScheduleRequest& request, const SearchProblem& split,
+                      const SearchProblem& fused) {
+  if (!request.stage_costs) return true;
   for (std::size_t stage = 0; stage < split.duration.size(); ++stage) {
     const Nanos halves = split.duration[stage][1] + split.duration[stage][2] - 2 * split.op_gap;
     if (halves == 0 && fused.duration[stage][1] > fused.op_gap) return false;
@@ -51,8 +54,9 @@ LevelProblem problem_on(const ScheduleRequest& request, const SearchGoal& goal,
     problem->from_step_start = goal.objective != Objective::kSpan;
   LevelProblem problem;
   const bool mixes = can_mix({split, full});
-  if (!splits_backwards(split, full) || mixes) problem.full = full;
-  if (splits_backwards(split, full)) problem.split = std::move(split);
+  const bool splits = splits_backwards(placed, split, full);
+  if (!splits || mixes) problem.full = full;
+  if (splits) problem.split = std::move(split);
   return problem;
 }
 

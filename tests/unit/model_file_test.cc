@@ -118,6 +118,24 @@ TEST(ModelFiles, CountTheParametersOfGptsAndTheirLike) {
   });
 }
 
+// Without their experts they would be other models: 7 B parameters instead of 47 B.
+TEST(ModelFiles, OfMixturesWithoutTheirExpertsAreRefused) {
+  const std::string rest = R"("hidden_size": 2048, "intermediate_size": 6144, "head_dim": 128,
+      "num_attention_heads": 32, "num_key_value_heads": 4, "num_hidden_layers": 48,
+      "num_experts_per_tok": 2, "vocab_size": 32000, "max_position_embeddings": 32768})";
+  const auto complaint_of = [&](const std::string& keys) {
+    return complaint("{" + keys + ", " + rest);
+  };
+  EXPECT_NE(complaint_of(R"("model_type": "mixtral")").find("lacks the key 'num_local_experts'"),
+            std::string::npos);
+  EXPECT_NE(complaint_of(R"("model_type": "qwen3_moe")").find("lacks the key 'num_experts'"),
+            std::string::npos);
+  EXPECT_NE(complaint_of(R"("model_type": "qwen3_moe", "num_experts": 128)")
+                .find("lacks the key 'moe_intermediate_size'"),
+            std::string::npos);
+  EXPECT_EQ(complaint_of(R"("model_type": "deepseek_v2", "n_routed_experts": null)"), "none");
+}
+
 TEST(ModelFiles, CountTheParametersOfMixturesOfExperts) {
   expect_known({
       {R"({"model_type": "mixtral", "hidden_size": 4096, "intermediate_size": 14336,
@@ -277,11 +295,15 @@ TEST(ModelFiles, KnowWhichLayersAreLocal) {
                                "sliding_window_pattern": 6, )"),
             5);
   EXPECT_EQ(local_layers_of(R"("model_type": "gemma3_text", "sliding_window": 1024, )"), 5);
-  EXPECT_EQ(local_layers_of(R"("model_type": "gpt_oss", "sliding_window": 128, )"), 3);
-  EXPECT_EQ(local_layers_of(R"("model_type": "gpt_oss", "sliding_window": 128, "layer_types":
+  EXPECT_EQ(local_layers_of(
+                R"("model_type": "gpt_oss", "num_local_experts": null, "sliding_window": 128, )"),
+            3);
+  EXPECT_EQ(
+      local_layers_of(
+          R"("model_type": "gpt_oss", "num_local_experts": null, "sliding_window": 128, "layer_types":
                                ["sliding_attention", "full_attention", "sliding_attention",
                                 "full_attention", "sliding_attention", "full_attention"], )"),
-            3);
+      3);
 }
 
 }  // namespace

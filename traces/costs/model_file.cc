@@ -165,13 +165,37 @@ class ModelConfig {
   std::vector<std::string> notes_;
 };
 
+/// The keys of an architecture that always has experts; without them it would be another model.
+struct ExpertKeys {
+  std::string_view type;
+  const char* count;
+  const char* width;
+};
+
+constexpr std::array<ExpertKeys, 6> kExpertKeys{{
+    {"deepseek_v2", "n_routed_experts", "moe_intermediate_size"},
+    {"deepseek_v3", "n_routed_experts", "moe_intermediate_size"},
+    {"gpt_oss", "num_local_experts", "intermediate_size"},
+    {"mixtral", "num_local_experts", "intermediate_size"},
+    {"qwen2_moe", "num_experts", "moe_intermediate_size"},
+    {"qwen3_moe", "num_experts", "moe_intermediate_size"},
+}};
+
 std::optional<Experts> experts_of(ModelConfig& config) {
+  const auto* const keys =
+      std::find_if(kExpertKeys.begin(), kExpertKeys.end(),
+                   [&](const auto& of) { return of.type == config.family().type; });
+  const bool always = keys != kExpertKeys.end();
+  // A null stands for none.
+  if (always && !config.is_null(keys->count) && !config.find({keys->count}, 0))
+    config.required({keys->count});  // refuses, with the key's name
   const auto count = config.find({"n_routed_experts", "num_local_experts", "num_experts"}, 0);
   if (!count || *count < 2) return std::nullopt;
   Experts experts;
   experts.count = *count;
   experts.per_token = config.required({"num_experts_per_tok"});
-  experts.feed_forward = config.required({"moe_intermediate_size", "intermediate_size"});
+  experts.feed_forward = always ? config.required({keys->width})
+                                : config.required({"moe_intermediate_size", "intermediate_size"});
   // Qwen's one shared expert is as wide as several of the others.
   const std::int64_t shared = config.find({"shared_expert_intermediate_size"}, 0).value_or(0);
   experts.shared = config.find({"n_shared_experts"}, 0)

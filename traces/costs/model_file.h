@@ -30,7 +30,8 @@ struct ModelFile {
 /// "shared_expert_intermediate_size"), "first_k_dense_replace";
 /// latent attention: "q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim",
 /// "v_head_dim"; multi-token prediction: "num_nextn_predict_layers". Other keys are not read. A
-/// missing key has the default of transformers for the model_type. Throws Error with the JSON
+/// missing key has the default of transformers for the model_type; without its experts one that
+/// always has some is refused. Throws Error with the JSON
 /// pointer of the first fault.
 ModelFile parse_model(std::string_view text, const std::string& file);
 ModelFile read_model(const std::string& path);

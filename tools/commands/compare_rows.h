@@ -15,7 +15,7 @@ namespace bubblescope::tools {
 struct ComparedRow {
   std::string name;  ///< includes the shape where there are several
   std::optional<TimedStep> step;
-  std::string refusal;
+  std::string refusal;  ///< with a step: the cap that it exceeds
   bool of_all = false;  ///< from 'all', not requested by name
 };
 

@@ -41,13 +41,33 @@ std::string percent(double fraction) { return fmt::format("{:.2f}%", 100 * fract
 /// Formats by how much a makespan exceeds another time; "-" where only the other is 0.
 std::string above(Nanos makespan, Nanos base) {
   if (base == 0 && makespan > 0) return "-";
-  return "+" + percent(fraction(makespan - base, base));
+  return fmt::format("{:+.2f}%", 100 * fraction(makespan - base, base));
 }
 
 /// Whether a rank of the row's model needs more memory than its device has.
 bool is_too_full(const ComparedRow& row) {
   const std::optional<ModelFit> fit = find_row_fit(row);
   return fit && !fit->fits();
+}
+
+double microbatches_of(const ComparedRow& row) {
+  return static_cast<double>(row.step->schedule->shape.microbatches);
+}
+
+double time_per_microbatch(const ComparedRow& row) {
+  return static_cast<double>(whole_step(row.step->report)) / microbatches_of(row);
+}
+
+/// Whether the row is no choice: its memory is too small, or a rank exceeds its cap.
+bool is_over_limits(const ComparedRow& row) {
+  return is_too_full(row) || !row.refusal.empty();
+}
+
+/// Whether a row is a better choice than the best one before it.
+bool is_better(const ComparedRow& row, const ComparedRow& best) {
+  const bool over = is_over_limits(row);
+  if (over != is_over_limits(best)) return !over;
+  return time_per_microbatch(row) < time_per_microbatch(best);
 }
 
 bool differ_in_gradients(const std::vector<ComparedRow>& rows) {
@@ -60,21 +80,13 @@ bool differ_in_gradients(const std::vector<ComparedRow>& rows) {
   return false;
 }
 
-double microbatches_of(const ComparedRow& row) {
-  return static_cast<double>(row.step->schedule->shape.microbatches);
-}
-
-double time_per_microbatch(const ComparedRow& row) {
-  return static_cast<double>(whole_step(row.step->report)) / microbatches_of(row);
-}
-
-/// By how much a step exceeds the best one: in all where steps have as many micro-batches, else
-/// per micro-batch.
+/// By how much a step exceeds the best one that fits: in all where steps have as many
+/// micro-batches, else per micro-batch.
 std::string above_best(const ComparedRow& row, const ComparedRow& best) {
   if (microbatches_of(row) == microbatches_of(best))
     return above(whole_step(row.step->report), whole_step(best.step->report));
   if (time_per_microbatch(best) == 0) return "-";
-  return "+" + percent(time_per_microbatch(row) / time_per_microbatch(best) - 1);
+  return fmt::format("{:+.2f}%", 100 * (time_per_microbatch(row) / time_per_microbatch(best) - 1));
 }
 
 /// The columns of memory, where a model has it in bytes.
@@ -129,8 +141,7 @@ std::vector<traces::TableColumn> columns_of_rows(const std::vector<ComparedRow>&
   for (const ComparedRow& row : rows) {
     if (!row.step) continue;
     const ComparedRow*& best_so_far = best.at(trains(row));
-    if (best_so_far == nullptr || time_per_microbatch(row) < time_per_microbatch(*best_so_far))
-      best_so_far = &row;
+    if (best_so_far == nullptr || is_better(row, *best_so_far)) best_so_far = &row;
   }
   std::vector<traces::TableColumn> columns;
   const auto add = [&](const char* head, int importance, auto&& cell) {

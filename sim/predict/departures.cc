@@ -31,7 +31,9 @@ std::vector<std::string> find_departures(const Schedule& schedule, const Config&
     const char* what;
     bool is_given;
   };
+  const auto* const model = std::get_if<ModelCosts>(&config.costs);
   const Departure all[] = {
+      {"micro-batches of several lengths", model != nullptr && !model->on.sequence_lengths.empty()},
       {"an injected fault", !config.injections.empty()},
       {"a slow rank", !config.slow_ranks.empty()},
       {"micro-batches that arrive during the step", !config.arrivals.empty()},

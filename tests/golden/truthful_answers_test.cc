@@ -5,7 +5,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "tests/support/command.h"
 #include "tests/support/temporary_folder.h"
@@ -232,6 +234,65 @@ TEST_F(TruthfulAnswers, SizesWithoutUnitsAreNoticed) {
   EXPECT_EQ(run_command("simulate 1f1b --pp 4 -m 8 --offload 50% --copy 1").output,
             run_command("simulate 1f1b --pp 4 -m 8 --offload 0.5 --copy 1").output);
   expect_says("--max-input 16 simulate 1f1b --pp 4 -m 8", 0, "--max-input 16 is 16 bytes");
+}
+
+// A schedule that no device can hold is no choice, however fast.
+TEST_F(TruthfulAnswers, TheBestOfAComparisonFits) {
+  const std::string capped = run_command("compare 1f1b,zb-h2 --pp 4 -m 8 --cap 4").output;
+  EXPECT_TRUE(std::regex_search(capped, std::regex("1f1b .* \\+0\\.00% "))) << capped;
+  EXPECT_TRUE(std::regex_search(capped, std::regex("zb-h2 .* -[0-9.]+% "))) << capped;
+  const std::string model = "compare zb-v,dualpipe --pp 8 -m 32 --model llama3-70b --tp 4";
+  const std::string table = run_command(model).output;
+  EXPECT_TRUE(std::regex_search(table, std::regex("zb-v .*\\+0\\.00% .* yes "))) << table;
+  EXPECT_TRUE(std::regex_search(table, std::regex("dualpipe .* -[0-9.]+% .* NO "))) << table;
+}
+
+// Halves of no time are times, too: they were taken for missing ones, and a longer step for the
+// shortest.
+TEST_F(TruthfulAnswers, HalvesThatTakeNoTimeAreSearched) {
+  const std::string costs = " --pp 2 -m 1 --f 3 --i 0 --w 0 --b 1 --p2p 1";
+  expect_says("simulate zb-h1" + costs, 0, "makespan     8 ms");
+  expect_says("search" + costs, 0, "makespan 8 ms, proved optimal");
+}
+
+TEST_F(TruthfulAnswers, RemediesShrinkTheMemory) {
+  const std::string model = "simulate 1f1b --pp 4 -m 8 --model llama3-70b --tp 2 --dp 1";
+  expect_says(model + " --zero 0", 0, "--zero 1 with more --dp");
+  expect_says(model + " --zero 1", 0, "more --dp (which shards the optimizer's states)");
+  // W keeps what I computes again.
+  const std::string split =
+      run_with_messages(
+          "simulate zb-h2 --pp 4 -m 32 --model qwen2.5-72b --tp 4 --dp 8 --zero 2 "
+          "--micro-batch-size 2")
+          .output;
+  EXPECT_NE(split.find("do not fit"), std::string::npos) << split;
+  EXPECT_EQ(split.find("--recompute full"), std::string::npos) << split;
+}
+
+// Two reports whose times differ say why.
+TEST_F(TruthfulAnswers, CostsNameWhatIsUnusual) {
+  const std::string model = "simulate 1f1b --pp 4 -m 8 --model llama3-8b --tp 2 --gpu h100 ";
+  std::set<std::string> costs;
+  const auto line_of = [&](const std::string& flags) {
+    const std::string report = run_command(model + flags).output;
+    const std::size_t at = report.find("\ncosts ");
+    return report.substr(at, report.find('\n', at + 1) - at);
+  };
+  const std::vector<std::string> flags{"",
+                                       "--precision fp8",
+                                       "--slowdown 2",
+                                       "--runtime nemo",
+                                       "--assume sustained_teraflops=300",
+                                       "--tensor-exposed 0.1"};
+  for (const std::string& flag : flags) costs.insert(line_of(flag));
+  EXPECT_EQ(costs.size(), flags.size());
+}
+
+TEST_F(TruthfulAnswers, NoPublishedRunHasUnequalMicrobatches) {
+  std::ofstream(path("lengths")) << "512\n8192\n2048\n4096\n";
+  expect_says("simulate 1f1b --pp 4 --model llama3-8b --gpu h100 --format json --lengths " +
+                  path("lengths"),
+              0, "has micro-batches of several lengths");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "tools/inputs/config.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <utility>
 
@@ -108,11 +109,27 @@ LowerOptions choose_lowering(const Schedule& schedule, const PredictOptions& opt
   return lower;
 }
 
+namespace {
+
+/// What else decides a model's times, where it is not as usual, so that reports whose times differ
+/// do not say the same.
+std::string unusual_text(const ModelOnDevices& on) {
+  std::string text;
+  if (on.matrices == MatrixType::kFp8) text += ", GEMMs in fp8";
+  if (on.runtime != ModelOnDevices{}.runtime) text += ", runtime " + on.runtime;
+  if (on.assumptions.slowdown != 1) text += fmt::format(", slowdown {:g}", on.assumptions.slowdown);
+  if (!on.replaced.empty()) text += fmt::format(", with {}", fmt::join(on.replaced, ", "));
+  return text;
+}
+
+}  // namespace
+
 std::string costs_text(const Models& models, const PredictOptions& options) {
   const LayerLayout& layout = options.shape.layout;
   std::string text = models.placed               ? describe_model(models.placed->on)
                      : options.cost.file.empty() ? uniform_text(options.cost.uniform)
                                                  : options.cost.file;
+  if (models.placed) text += unusual_text(models.placed->on);
   if (!layout.empty()) text += ", layout " + traces::to_string(layout);
   if (options.cost.network) text += ", network " + to_string(*options.cost.network);
   return text;

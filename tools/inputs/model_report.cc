@@ -120,16 +120,24 @@ std::vector<traces::TableColumn> memory_columns(const std::vector<RankNeeds>& ra
 }
 
 /// Suggests how to shrink the largest parts, largest first.
-std::string remedy(const PlacedModel& placed, const RankNeeds& rank, Bytes limit) {
+std::string remedy(const PlacedModel& placed, const RankNeeds& rank, const BubbleReport& report,
+                   Bytes limit) {
   const Parallelism& parallel = placed.on.parallel;
   const bool shardable = parallel.data * parallel.context > 1;
-  std::string less_activations = parallel.recompute == Recompute::kFull ? "" : "--recompute full, ";
+  // Where backwards are split, what I computes again is kept until W, which may be more than
+  // before.
+  const bool splits = std::any_of(report.ranks.begin(), report.ranks.end(), [](const auto& one) {
+    return one.busy_by_kind[static_cast<std::size_t>(BusyKind::kW)] > 0;
+  });
+  const bool can_recompute = parallel.recompute != Recompute::kFull && !splits;
+  std::string less_activations = can_recompute ? "--recompute full, " : "";
   if (parallel.micro_batch_size > 1) less_activations += "a smaller --micro-batch-size, ";
   less_activations += "a schedule that holds fewer micro-batches, more --tp or --cp";
   std::string less_states = "more --pp or --tp";
   if (parallel.zero_stage < 3)
-    less_states += shardable ? fmt::format(", --zero {}", parallel.zero_stage + 1)
-                             : ", more --dp (which shards the optimizer's states)";
+    less_states += shardable                  ? fmt::format(", --zero {}", parallel.zero_stage + 1)
+                   : parallel.zero_stage == 0 ? ", --zero 1 with more --dp"
+                                              : ", more --dp (which shards the optimizer's states)";
   const bool activations_first = rank.activations > rank.states.total() / 2;
   if (rank.states.total() > limit) return "the states alone are too large: " + less_states;
   less_activations.insert(0, "for smaller activations: ");
@@ -226,7 +234,7 @@ std::string describe_memory_problem(const PlacedModel& placed, const BubbleRepor
       "activations); {}",
       over, ranks.size(), fit.rank, gibibytes_text(fullest.peak), gibibytes_text(limit),
       format_bytes(fullest.peak - limit), gibibytes_text(fullest.states.total()),
-      gibibytes_text(fullest.activations), remedy(placed, fullest, limit));
+      gibibytes_text(fullest.activations), remedy(placed, fullest, report, limit));
 }
 
 void report_model_notes(const PlacedModel& placed, const BubbleReport& report, bool explain) {

@@ -40,6 +40,10 @@ struct KernelRates {
   /// grouped products: all of it on B200 (108, median 2 % off), none on A100 (12, 4 %); where
   /// neither was measured, all.
   double grouped_traffic = 1;
+  /// Products of attention whose heads are no multiple of 8 numbers, where scores are saved:
+  /// fraction of Gpu::peak_flops. From steps of models that differ in their heads alone
+  /// (docs/accuracy_steps.md, Constants); generations without any are taken for Hopper.
+  double unaligned_share = 0.13;
   /// In 16 bits; empty: the formula of the rates above holds for all.
   std::vector<MeasuredGemm> gemms = {};
 

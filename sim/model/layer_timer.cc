@@ -5,6 +5,7 @@
 
 #include "sim/ir/range.h"
 #include "sim/model/expert_exchange.h"
+#include "sim/model/head_alignment.h"
 
 namespace bubblescope::inline sim {
 
@@ -113,12 +114,14 @@ double LayerTimer::core_flops() const {
   return share * 2 * tokens() * static_cast<double>(on_.parallel.sequence) * per_tensor_rank(width);
 }
 
+/// FLOPs over the rate of flash attention's kernels, which compute padded heads.
 double LayerTimer::core_time(double flops, double fraction, double half_blocks) const {
   const Gpu& gpu = on_.gpu;
   const double blocks = tokens() * per_tensor_rank(static_cast<double>(on_.model.heads)) /
                         kQueriesOfBlock / gpu.kernels.multiprocessors;
   const auto size = static_cast<double>(on_.model.head_size);
-  const double of_size = size / (size + kHalfHeadSize) * (128 + kHalfHeadSize) / 128;
+  const auto padded = static_cast<double>(pad_head(on_.model.head_size));
+  const double of_size = size / (padded + kHalfHeadSize) * (128 + kHalfHeadSize) / 128;
   const bool old = on_.assumptions.flash_attention_2 && gpu.generation != "ampere";
   const double quality = on_.assumptions.attention_quality / (old ? 1.75 : 1);
   const double rate =
@@ -132,7 +135,10 @@ double LayerTimer::core_forward() const {
                      on_.gpu.kernels.attention_forward * (on_.model.latent ? kLatentForward : 1),
                      kHalfBlocksForward);
   // Plain GEMMs, over all scores.
-  const double time = core_flops() / (0.75 * on_.gpu.reachable_flops) * 1e9;
+  const double rate = are_heads_aligned(on_.model)
+                          ? 0.75 * on_.gpu.reachable_flops
+                          : on_.gpu.kernels.unaligned_share * on_.gpu.peak_flops;
+  const double time = core_flops() / rate * 1e9;
   return std::max(time * on_.assumptions.slowdown, scores(4));
 }
 

@@ -79,10 +79,12 @@ std::string serving_text(const std::vector<ComparedRow>& rows) {
 
 /// Prints the assumptions, which all rows share, and the schedules whose memory is too small.
 void report_models_notes(const std::vector<ComparedRow>& rows, bool explain) {
+  bool first = true;
   for (const ComparedRow& row : rows) {
     if (!row.step || !row.step->models.placed) continue;
     const PlacedModel& placed = *row.step->models.placed;
     if (std::exchange(explain, false)) print_assumptions(placed.on);
+    if (std::exchange(first, false)) note_heads(placed.on);
     const std::string warning = describe_memory_problem(placed, row.step->report);
     if (!warning.empty()) print_message("bubblescope: {}: {}\n", row.name, warning);
   }

@@ -198,6 +198,7 @@ int plan_model(PlanOptions& options, JournaledSweep& sweep) {
   axes.chunks = options.axes.chunks;
   const ModelPlanner planner(options.predict, axes);
   if (!options.predict.memory.cap.empty()) warn_of_cap_unit(options.predict.memory);
+  note_heads(planner.model());
   if (options.predict.model.explain) {
     print_assumptions(planner.model());
     print_message(

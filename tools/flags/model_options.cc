@@ -11,6 +11,7 @@
 
 #include "sim/ir/nearest_names.h"
 #include "sim/ir/recompute.h"
+#include "sim/model/head_alignment.h"
 #include "sim/model/model_parts.h"
 #include "tools/flags/bare_size.h"
 #include "tools/flags/choice.h"
@@ -371,10 +372,16 @@ ModelOnDevices resolve(const ModelOptions& options) {
   on.parts = options.parts;
   if (!options.lengths.empty())
     on.parallel.sequence = *std::max_element(options.lengths.begin(), options.lengths.end());
-  on.parallel.flash_attention = !options.save_scores;
   set_assumptions(on, options);
+  on.parallel.flash_attention =
+      !options.save_scores && can_fuse_attention(on.model, on.parallel.pytorch);
   set_matrices(on, options.matrices);
   return on;
+}
+
+void note_heads(const ModelOnDevices& on) {
+  const std::string text = describe_heads(on);
+  if (!text.empty()) print_message("bubblescope: {}\n", text);
 }
 
 void print_assumptions(const ModelOnDevices& on) {

@@ -60,6 +60,9 @@ Recompute parse_recompute(const std::string& text);
 /// Looks up the model and the device. Throws Error with the nearest known name.
 ModelOnDevices resolve(const ModelOptions& options);
 
+/// Says on stderr where the size of the heads makes attention slow, and which would be faster.
+void note_heads(const ModelOnDevices& on);
+
 /// Prints the assumptions to stderr, one per line.
 void print_assumptions(const ModelOnDevices& on);
 

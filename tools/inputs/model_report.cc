@@ -239,6 +239,7 @@ std::string describe_memory_problem(const PlacedModel& placed, const BubbleRepor
 
 void report_model_notes(const PlacedModel& placed, const BubbleReport& report, bool explain) {
   if (explain) print_assumptions(placed.on);
+  note_heads(placed.on);
   const std::string warning = describe_memory_problem(placed, report);
   if (!warning.empty()) print_message("bubblescope: {}\n", warning);
 }

@@ -1,0 +1,107 @@
+// Heads whose size kernels of attention do not take as it is.
+#include "sim/model/head_alignment.h"
+
+#include <gtest/gtest.h>
+
+#include "sim/model/layer_timer.h"
+
+namespace bubblescope::tests {
+namespace {
+
+/// Hidden size 13,824 of bigscience-workshop/bigscience, train/tr11-176B-ml/chronicles-prequel.md.
+ModelOnDevices with_heads(std::int64_t heads, const char* device = "a100") {
+  ModelOnDevices on;
+  on.model.hidden = 13'824;
+  on.model.heads = on.model.key_value_heads = heads;
+  on.model.head_size = on.model.hidden / heads;
+  on.model.feed_forward = 4 * on.model.hidden;
+  on.model.dropout = true;
+  on.gpu = Registry<GpuDef>::instance().find(device)->gpu;
+  on.parallel.sequence = 2048;
+  on.parallel.flash_attention = false;
+  on.parallel.sequence_parallel = false;
+  on.parallel.recompute = Recompute::kFull;
+  return on;
+}
+
+double layer_time(const ModelOnDevices& on) {
+  const PhaseTimes times = estimate_layer_times(on, 0);
+  return times.forward + times.input_grad + times.weight_grad;
+}
+
+struct Pair {
+  std::int32_t tensor;
+  std::int32_t micro_batch_size;
+  double aligned_s;     ///< of a step, with 96 heads of 144 numbers
+  double unaligned_s;   ///< with 128 heads of 108
+  double layers;        ///< of the largest stage
+  double microbatches;  ///< and the ranks less 1, which wait for them
+};
+
+// 78 layers, 2,048 samples; 8 tensor ranks: 6 stages, 8 replicas; 4: 12 stages, of which the first
+// 11 have 7 layers each. A layer's work on a micro-batch took longer by the difference over layers
+// and micro-batches: 42 to 84 ms.
+TEST(UnalignedHeads, CostWhatStepsOfBigscienceDiffer) {
+  const Pair pairs[] = {{8, 4, 124.75, 162.72, 13, 64 + 5},
+                        {8, 4, 118.12, 156.84, 13, 64 + 5},
+                        {4, 2, 107.12, 147.41, 7, 128 + 11},
+                        {4, 4, 110.31, 153.90, 7, 64 + 11}};
+  for (const Pair& pair : pairs) {
+    ModelOnDevices aligned = with_heads(96);
+    ModelOnDevices unaligned = with_heads(128);
+    for (ModelOnDevices* on : {&aligned, &unaligned}) {
+      on->parallel.tensor = pair.tensor;
+      on->parallel.micro_batch_size = pair.micro_batch_size;
+    }
+    const double measured = (pair.unaligned_s - pair.aligned_s) / pair.layers / pair.microbatches;
+    const double computed = (layer_time(unaligned) - layer_time(aligned)) / 1e9;
+    EXPECT_NEAR(computed / measured, 1, 0.06) << pair.tensor << ' ' << pair.micro_batch_size;
+  }
+}
+
+TEST(AlignedHeads, CostAsMuchWhateverTheirSize) {
+  // 64, 96 and 128 heads of 216, 144 and 108: the first two differ by their scores alone.
+  EXPECT_NEAR(layer_time(with_heads(96)) / layer_time(with_heads(64)), 1, 0.05);
+  EXPECT_GT(layer_time(with_heads(128)) / layer_time(with_heads(96)), 1.3);
+}
+
+TEST(FlashAttention, PadsHeadsAsItsKernelsAreBuilt) {
+  // flash_api.cpp: up to 192 to a multiple of 32, above to 256.
+  const std::int64_t sizes[][2] = {{64, 64},   {80, 96},   {104, 128}, {128, 128}, {132, 160},
+                                   {192, 192}, {200, 256}, {256, 256}, {512, 512}};
+  for (const auto& [size, padded] : sizes) EXPECT_EQ(pad_head(size), padded) << size;
+}
+
+TEST(FlashAttention, TakesAsLongForPaddedHeadsAsForFullOnes) {
+  const auto core = [](std::int64_t size) {
+    ModelOnDevices on = with_heads(96);
+    on.parallel.flash_attention = true;
+    on.model.head_size = size;
+    return LayerTimer(on).core_forward();
+  };
+  EXPECT_NEAR(core(104) / core(128), 1, 1e-9);
+  EXPECT_NEAR(core(136) / core(160), 1, 1e-9);
+  EXPECT_LT(core(128), core(136));
+}
+
+TEST(FlashAttention, TakesUnalignedHeadsInPyTorchAlone) {
+  EXPECT_TRUE(can_fuse_attention(with_heads(96).model, false));
+  EXPECT_FALSE(can_fuse_attention(with_heads(128).model, false));
+  EXPECT_TRUE(can_fuse_attention(with_heads(128).model, true));
+}
+
+TEST(HeadNotes, NameFasterSizes) {
+  EXPECT_EQ(describe_heads(with_heads(96)), "");
+  EXPECT_EQ(describe_heads(with_heads(128)),
+            "heads of 108 numbers do not align to 8: attention saves its scores, and computes them "
+            "at 3.4 % of the peak; heads of 96 or 112 would be faster");
+  ModelOnDevices fused = with_heads(128);
+  fused.parallel.flash_attention = true;
+  EXPECT_EQ(describe_heads(fused),
+            "fused attention computes heads of 108 numbers as if they had 128");
+  fused.model.head_size = 120;
+  EXPECT_EQ(describe_heads(fused), "");
+}
+
+}  // namespace
+}  // namespace bubblescope::tests

@@ -14,6 +14,7 @@
 
 #include "sim/analysis/coupled_replay.h"
 #include "sim/analysis/fit_noise.h"
+#include "sim/analysis/largest_stage.h"
 #include "sim/analysis/length_correlation.h"
 #include "sim/analysis/pauses.h"
 #include "sim/analysis/slow_workers.h"
@@ -24,10 +25,11 @@ namespace bubblescope::inline sim {
 namespace {
 
 constexpr double kGrowTogether = 0.9;
-constexpr double kClearlySlow = 1.1;  ///< a worker that must not count as an unequal stage, too
+constexpr std::size_t kMaxSingleWorkers = 3;  ///< that are causes of their own
+constexpr double kUnequal = 1.02;   ///< work of a stage, below which its ops differ by chance
+constexpr double kMinSaved = 0.01;  ///< as a fraction of the step
 constexpr double kMaxLongFraction = 0.25;  ///< of all ops: where more are long, all are unequal
 constexpr double kNearlyAll = 0.9;
-constexpr double kAsLarge = 0.95;
 constexpr double kMaxDropped = 0.02;  ///< as a fraction of the step
 
 /// A running mean.
@@ -75,34 +77,6 @@ void with_free_messages(const ReplicatedStep& step, std::vector<Durations>& dura
   for (std::size_t replica = 0; replica < step.size(); ++replica)
     for (InstructionId id = 0; id < durations[replica].size(); ++id)
       if (is_message(step[replica].program.instructions[id])) durations[replica][id] = 0;
-}
-
-/// The stage with the most work, and its work relative to the mean over the stages.
-Cause largest_stage(std::span<const ReplicatedStep> steps, std::span<const Mend> mended) {
-  std::map<std::int32_t, double> work;
-  std::map<std::int32_t, std::int32_t> rank_of;
-  for (const ReplicatedStep& step : steps) {
-    const std::vector<Durations> durations = mend_durations(step, mended);
-    for (std::size_t replica = 0; replica < step.size(); ++replica)
-      step[replica].for_each_compute([&](InstructionId id, const Instruction& one) {
-        if (step[replica].is_beside(one.op)) return;
-        work[one.op.stage] += static_cast<double>(durations[replica][id]);
-        rank_of[one.op.stage] = one.rank;
-      });
-  }
-  const auto largest = std::max_element(
-      work.begin(), work.end(),
-      [](const auto& left, const auto& right) { return left.second < right.second; });
-  double all = 0;
-  for (const auto& [_, time] : work) all += time;
-  Cause cause{CauseKind::kStage};
-  cause.stage = largest->first;
-  cause.rank = rank_of.at(largest->first);
-  for (const auto& [stage, time] : work)
-    if (rank_of.at(stage) == cause.rank && time >= kAsLarge * largest->second)
-      cause.stages.push_back(stage);
-  if (all > 0) cause.factor = largest->second * static_cast<double>(work.size()) / all;
-  return cause;
 }
 
 Worker worker_of(const OpSample& sample) {
@@ -174,7 +148,8 @@ class CauseFinder {
   }
 
   void find_unequal_work() {
-    add(largest_stage(steps_, base_), with_equal_stages(steps_.front().front()));
+    const Cause stage = largest_stage(steps_, base_);
+    if (stage.factor > kUnequal) add(stage, with_equal_stages(steps_.front().front()));
     const std::optional<double> together = correlate_lengths(steps_, base_);
     if (!together || *together < kGrowTogether) return;
     Cause cause{CauseKind::kSequenceLengths};
@@ -182,17 +157,34 @@ class CauseFinder {
     add(cause, with_equal_lengths());
   }
 
-  /// Unequal stages and lengths are what is left without those that are clearly slow.
+  /// Unequal stages and lengths are what is left without those that are clearly slow, however
+  /// little each of them saves alone: others may be as slow.
   void find_slow_workers() {
     std::vector<Mend> clear;
-    for (const Cause& worker : slow_workers_) {
-      const Mend mend = [workers = workers_, worker](const ReplicatedStep& step,
-                                                     std::vector<Durations>& durations) {
-        workers->mend(step, worker, durations);
-      };
-      if (add(worker, mend) && worker.factor > kClearlySlow) clear.push_back(mend);
+    std::vector<Cause> single = slow_workers_;
+    for (const Cause& replica :
+         find_slow_replicas(slow_workers_, steps_.front().front().program.ranks)) {
+      std::erase_if(single, [&](const Cause& one) { return one.replica == replica.replica; });
+      clear.push_back(mend_worker(replica));
+      if (!add(replica, clear.back())) mends_.push_back(clear.back());
     }
-    for (const Mend& mend : clear) take_as_base(mend);
+    for (std::size_t at = 0; at < single.size(); ++at) {
+      const Mend mend = mend_worker(single[at]);
+      const bool is_clear = single[at].factor > kClearlySlow;
+      const bool is_cause = at < kMaxSingleWorkers && add(single[at], mend);
+      if (is_clear) clear.push_back(mend);
+      if (is_clear && !is_cause) mends_.push_back(mend);
+    }
+    for (const Mend& mend : clear) base_.push_back(mend);
+    if (!clear.empty()) base_times_ = replay(base_);
+  }
+
+  /// Ops that differ without a pattern, where nothing else in the pipeline is a cause.
+  void find_variation() {
+    const double least = kMinSaved * mean_of(replayed_);
+    if (std::none_of(causes_.begin(), causes_.end(),
+                     [&](const Cause& one) { return static_cast<double>(one.saves) >= least; }))
+      add(Cause{CauseKind::kVariation}, with_equal_lengths());
   }
 
   void find_messages() { add(Cause{CauseKind::kCommunication}, with_free_messages); }
@@ -248,6 +240,13 @@ class CauseFinder {
 
   std::vector<double> replay(const std::vector<Mend>& mends) const {
     return coupled_.replay(Waiting::kDropped, mends);
+  }
+
+  Mend mend_worker(const Cause& worker) const {
+    return [workers = workers_, worker](const ReplicatedStep& step,
+                                        std::vector<Durations>& durations) {
+      workers->mend(step, worker, durations);
+    };
   }
 
   /// Whether a worker's own speed has changed for good.
@@ -352,6 +351,7 @@ CauseReport find_causes(std::span<const ReplicatedStep> steps,
   finder.find_slow_workers();
   finder.find_unequal_work();
   finder.find_gaps();
+  finder.find_variation();
   report.saved_together = finder.find_saved_together();
   report.causes = std::move(finder).ranked();
   return report;

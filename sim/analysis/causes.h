@@ -9,8 +9,9 @@
 // saves less than the sum. Where work can only be moved to other ops, the total stays the same:
 //   worker            A worker is slower than its stage in other replicas. Its ops speed up by the
 //                     ratio of the medians. With one replica, a slow rank cannot be told from a
-//                     large stage.
-//   stage             A stage has more work than others. Each op gets the mean duration of its kind
+//                     large stage. A replica all of whose workers are clearly slow is one cause.
+//   stage             A stage has over 2 % more work than the mean stage. Each op gets the mean
+//   duration of its kind
 //                     and micro-batch over all stages.
 //   sequence lengths  Some micro-batches have more work than others. Each op gets the mean duration
 //                     of its stage and kind over all micro-batches and replicas. This counts as a
@@ -22,6 +23,10 @@
 //                     without a few long ones. Pauses within ops are shortened to the usual time of
 //                     their stage, kind and micro-batch (sim/analysis/pauses.h). Long ops count if
 //                     they are rare, or if nearly all of them are a single worker's.
+//   variation         Ops of one kind and stage do not all take as long, without one of the
+//   patterns
+//                     above. Each gets their mean duration. This is sought only where nothing else
+//                     in the pipeline saves 1 % of the step.
 //   drift             The ops that changed, of all workers or of some, take as long in the later
 //                     steps as in the earlier ones, where the speed has changed for good
 //                     (find_drift).
@@ -46,6 +51,7 @@ enum class CauseKind : std::uint8_t {
   kLaunch,
   kPause,
   kDrift,
+  kVariation,
 };
 
 struct Cause {
@@ -55,6 +61,7 @@ struct Cause {
   std::int32_t stage = 0;    ///< the stage with the most work
   /// The stages of that rank which have as much, but for 5 %, in ascending order, with `stage`.
   std::vector<std::int32_t> stages = {};
+  bool whole_replica = false;  ///< whether all workers of the replica are meant
   /// For a worker, its time relative to its stage in other replicas; for a stage, its work relative
   /// to the mean stage; for sequence lengths, the correlation of forward and backward times; for
   /// launches, the gaps' fraction of the rank's time; for pauses within ops and for a drift, how

@@ -12,9 +12,26 @@ namespace bubblescope::inline sim {
 namespace {
 
 constexpr double kSlow = 1.02;
-constexpr std::size_t kMaxWorkers = 3;
 
 }  // namespace
+
+std::vector<Cause> find_slow_replicas(const std::vector<Cause>& slow_workers, std::int32_t ranks) {
+  std::map<std::int32_t, std::vector<const Cause*>> clear;
+  for (const Cause& worker : slow_workers)
+    if (worker.factor > kClearlySlow) clear[worker.replica].push_back(&worker);
+  std::vector<Cause> replicas;
+  for (const auto& [replica, workers] : clear) {
+    if (ranks < 2 || std::ssize(workers) < ranks) continue;
+    Cause& all = replicas.emplace_back(*workers.front());
+    all.whole_replica = true;
+    all.factor = 0;
+    for (const Cause* worker : workers) {
+      all.factor += worker->factor / ranks;
+      all.steps = std::min(all.steps, worker->steps);
+    }
+  }
+  return replicas;
+}
 
 Workers::Workers(std::span<const ReplicatedStep> steps)
     : steps_(steps), replicas_(steps.front().size()) {
@@ -40,7 +57,6 @@ std::vector<Cause> Workers::slow() const {
   std::stable_sort(causes.begin(), causes.end(), [](const Cause& left, const Cause& right) {
     return left.factor > right.factor;
   });
-  if (causes.size() > kMaxWorkers) causes.resize(kMaxWorkers);
   for (Cause& cause : causes) cause.steps = count_slow_steps(cause);
   return causes;
 }
@@ -49,7 +65,7 @@ void Workers::mend(const ReplicatedStep& step, const Cause& worker,
                    std::vector<Durations>& durations) const {
   const auto replica = static_cast<std::size_t>(worker.replica);
   step[replica].for_each_compute([&](InstructionId id, const Instruction& one) {
-    if (one.rank == worker.rank)
+    if (worker.whole_replica || one.rank == worker.rank)
       durations[replica][id] =
           std::llround(static_cast<double>(durations[replica][id]) / factor(replica, one.op));
   });

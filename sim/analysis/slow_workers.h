@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <span>
 #include <utility>
@@ -13,12 +14,19 @@
 
 namespace bubblescope::inline sim {
 
+/// How slow a worker is clearly: it must not count as an unequal stage as well.
+inline constexpr double kClearlySlow = 1.1;
+
+/// The replicas all of whose workers, of which there are several, are among the clearly slow ones,
+/// each as one cause.
+std::vector<Cause> find_slow_replicas(const std::vector<Cause>& slow_workers, std::int32_t ranks);
+
 class Workers {
  public:
   /// Refers to the steps.
   explicit Workers(std::span<const ReplicatedStep> steps);
 
-  /// The workers that are more than 2 % slower, the slowest first, at most three.
+  /// The workers that are more than 2 % slower, the slowest first.
   std::vector<Cause> slow() const;
 
   /// Makes this worker as fast as the others.

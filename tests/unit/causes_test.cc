@@ -93,6 +93,47 @@ TEST(Causes, ASlowWorkerIsFoundAgainstItsStageElsewhere) {
   EXPECT_EQ(report.replayed - worker.saves, 330);
 }
 
+// All four workers of replica 1 are slow. None is an unequal stage, and mending one of them alone
+// would save next to nothing.
+TEST(Causes, ASlowReplicaIsOneCause) {
+  const RecordedStep step = recorded(even);
+  const RecordedStep late = recorded([](const Op&) { return 1.5; });
+  const std::vector<ReplicatedStep> steps{{observe(step), observe(late)},
+                                          {observe(step), observe(late)}};
+  const CauseReport report = find_causes(steps);
+  ASSERT_EQ(report.causes.size(), 1u);
+  const Cause& replica = report.causes.front();
+  EXPECT_EQ(replica.kind, CauseKind::kWorker);
+  EXPECT_TRUE(replica.whole_replica);
+  EXPECT_EQ(replica.replica, 1);
+  EXPECT_DOUBLE_EQ(replica.factor, 1.5);
+  EXPECT_EQ(report.replayed - replica.saves, 330);
+  EXPECT_EQ(report.saved_together, replica.saves);
+}
+
+// Three of its workers: stage 2 is as large as the others, although mending it alone saves nothing.
+TEST(Causes, SlowWorkersAreNoUnequalStagesHoweverMany) {
+  const RecordedStep step = recorded_in_chunks(even);
+  const RecordedStep late =
+      recorded_in_chunks([](const Op& op) { return op.stage % 4 == 0 ? 1.0 : 1.5; });
+  const std::vector<ReplicatedStep> steps{{observe(step), observe(late)}};
+  const CauseReport report = find_causes(steps);
+  EXPECT_NE(find(report, CauseKind::kWorker), nullptr);
+  EXPECT_EQ(find(report, CauseKind::kStage), nullptr);
+}
+
+// The last backwards take three times as long on all stages: no stage, no worker, and no sequence,
+// whose forwards would be long as well.
+TEST(Causes, UnevenOpsAreACauseWhereNothingElseIs) {
+  const RecordedStep step = recorded(
+      [](const Op& op) { return op.kind == OpKind::kBackward && op.microbatch == 7 ? 3.0 : 1.0; });
+  const std::vector<ReplicatedStep> steps{{observe(step), observe(step)}};
+  const CauseReport report = find_causes(steps);
+  ASSERT_EQ(report.causes.size(), 1u);
+  EXPECT_EQ(report.causes.front().kind, CauseKind::kVariation);
+  EXPECT_EQ(report.replayed - report.causes.front().saves, 11 * (10 + 25));  // B takes 20 * 10 / 8
+}
+
 // The other replica's optimizer ends 50 after its 330, so that the step takes 380 without the slow
 // worker.
 TEST(Causes, SavingsEndWithTheWorksAroundTheOps) {

@@ -33,7 +33,7 @@ Metrics collect_job_metrics(const Analysis& analysis) {
   constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
   metrics["slowdown"] = iterations.slowdown ? iterations.slowdown->slowdown : kUnknown;
   const bool has_causes = iterations.causes && iterations.causes->is_known;
-  for (int kind = 0; kind <= static_cast<int>(CauseKind::kDrift); ++kind)
+  for (int kind = 0; kind <= static_cast<int>(CauseKind::kVariation); ++kind)
     metrics[fmt::format("cause_{}_s", traces::cause_code(static_cast<CauseKind>(kind)))] =
         has_causes ? 0 : kUnknown;
   if (!has_causes) return metrics;

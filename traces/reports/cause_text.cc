@@ -50,7 +50,14 @@ std::string describe_long_ops(const Cause& cause) {
 
 std::string describe_cause(const Cause& cause) {
   switch (cause.kind) {
+    case CauseKind::kVariation:
+      return "uneven ops: those of one kind and stage do not all take as long, and forwards and "
+             "backwards\n          of a micro-batch do not grow together";
     case CauseKind::kWorker:
+      if (cause.whole_replica)
+        return fmt::format(
+            "slow replica: all ranks of {} take {:.2f} x what their stages take elsewhere, in {}",
+            cause_place(cause), cause.factor, counted(cause.steps, "step"));
       return fmt::format("slow worker: {} takes {:.2f} x what its stage takes elsewhere, in {}",
                          cause_place(cause), cause.factor, counted(cause.steps, "step"));
     case CauseKind::kStage:
@@ -87,6 +94,7 @@ std::string_view remedy(const Cause& cause) {
     case CauseKind::kLaunch: return "launched in time";
     case CauseKind::kPause: return "without them";
     case CauseKind::kDrift: return "as fast as those";
+    case CauseKind::kVariation: return "with their mean time each";
   }
   return "";
 }
@@ -114,13 +122,16 @@ std::string_view cause_code(CauseKind kind) {
     case CauseKind::kLaunch: return "launch";
     case CauseKind::kPause: return "pause";
     case CauseKind::kDrift: return "drift";
+    case CauseKind::kVariation: return "variation";
   }
   return "";
 }
 
 std::string cause_place(const Cause& cause) {
   switch (cause.kind) {
-    case CauseKind::kWorker: return name_worker(cause.replica, cause.rank, true);
+    case CauseKind::kWorker:
+      return cause.whole_replica ? fmt::format("replica {}", cause.replica)
+                                 : name_worker(cause.replica, cause.rank, true);
     case CauseKind::kStage: return fmt::format("{} (rank {})", name_stages(cause), cause.rank);
     case CauseKind::kSequenceLengths: return "micro-batches";
     case CauseKind::kCommunication:
@@ -130,6 +141,7 @@ std::string cause_place(const Cause& cause) {
     case CauseKind::kDrift:
       return (cause.changed.empty() ? "" : changed_ops(cause) + " ") +
              fmt::format("after {}", counted(cause.steps, "step"));
+    case CauseKind::kVariation: return "ops of one kind and stage";
   }
   return "";
 }
@@ -137,13 +149,15 @@ std::string cause_place(const Cause& cause) {
 std::string cause_name(const Cause& cause) {
   const std::string where = cause_place(cause);
   switch (cause.kind) {
-    case CauseKind::kWorker: return "slow worker (" + where + ")";
+    case CauseKind::kWorker:
+      return (cause.whole_replica ? "slow replica (" : "slow worker (") + where + ")";
     case CauseKind::kStage: return "unequal stages (" + name_stages(cause) + ")";
     case CauseKind::kSequenceLengths: return "unequal micro-batches";
     case CauseKind::kCommunication: return where;
     case CauseKind::kLaunch: return "late launches";
     case CauseKind::kPause: return "pauses " + where;
     case CauseKind::kDrift: return "drift";
+    case CauseKind::kVariation: return "uneven ops";
   }
   return "";
 }

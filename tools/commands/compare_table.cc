@@ -59,9 +59,7 @@ double time_per_microbatch(const ComparedRow& row) {
 }
 
 /// Whether the row is no choice: its memory is too small, or a rank exceeds its cap.
-bool is_over_limits(const ComparedRow& row) {
-  return is_too_full(row) || !row.refusal.empty();
-}
+bool is_over_limits(const ComparedRow& row) { return is_too_full(row) || !row.refusal.empty(); }
 
 /// Whether a row is a better choice than the best one before it.
 bool is_better(const ComparedRow& row, const ComparedRow& best) {

@@ -25,6 +25,7 @@ namespace bubblescope::inline sim {
 namespace {
 
 constexpr double kGrowTogether = 0.9;
+constexpr double kHidden = 1.1;  ///< of what slow workers save singly: where all save more
 constexpr std::size_t kMaxSingleWorkers = 3;  ///< that are causes of their own
 constexpr double kUnequal = 1.02;   ///< work of a stage, below which its ops differ by chance
 constexpr double kMinSaved = 0.01;  ///< as a fraction of the step
@@ -157,26 +158,28 @@ class CauseFinder {
     add(cause, with_equal_lengths());
   }
 
-  /// Unequal stages and lengths are what is left without those that are clearly slow, however
-  /// little each of them saves alone: others may be as slow.
+  /// Several workers that are as slow hide each other: they are one cause if mending all saves more
+  /// than each alone. Unequal stages and lengths are what is left without those that are clearly
+  /// slow, however little one saves.
   void find_slow_workers() {
-    std::vector<Mend> clear;
-    std::vector<Cause> single = slow_workers_;
-    for (const Cause& replica :
-         find_slow_replicas(slow_workers_, steps_.front().front().program.ranks)) {
-      std::erase_if(single, [&](const Cause& one) { return one.replica == replica.replica; });
-      clear.push_back(mend_worker(replica));
-      if (!add(replica, clear.back())) mends_.push_back(clear.back());
-    }
-    for (std::size_t at = 0; at < single.size(); ++at) {
-      const Mend mend = mend_worker(single[at]);
-      const bool is_clear = single[at].factor > kClearlySlow;
-      const bool is_cause = at < kMaxSingleWorkers && add(single[at], mend);
-      if (is_clear) clear.push_back(mend);
-      if (is_clear && !is_cause) mends_.push_back(mend);
-    }
-    for (const Mend& mend : clear) base_.push_back(mend);
-    if (!clear.empty()) base_times_ = replay(base_);
+    std::vector<Cause> clear = slow_workers_;
+    std::erase_if(clear, [](const Cause& worker) { return worker.factor <= kClearlySlow; });
+    const std::size_t first = causes_.size();
+    Nanos singly = 0;
+    for (std::size_t at = 0; at < std::min(kMaxSingleWorkers, slow_workers_.size()); ++at)
+      if (add(slow_workers_[at], mend_worker(slow_workers_[at]))) singly += causes_.back().saves;
+    if (clear.empty()) return;
+    const std::int32_t ranks = steps_.front().front().program.ranks;
+    const Cause all = clear.size() == 1 ? clear.front() : join_workers(clear, ranks);
+    const std::size_t count = causes_.size();
+    if (clear.size() > 1 && add(all, mend_worker(all)) &&
+        static_cast<double>(causes_.back().saves) > kHidden * static_cast<double>(singly))
+      causes_.erase(causes_.begin() + static_cast<std::ptrdiff_t>(first),
+                    causes_.begin() + static_cast<std::ptrdiff_t>(count));
+    else
+      causes_.resize(count);
+    mends_.push_back(mend_worker(all));
+    take_as_base(mend_worker(all));
   }
 
   /// Ops that differ without a pattern, where nothing else in the pipeline is a cause.

@@ -9,7 +9,8 @@
 // saves less than the sum. Where work can only be moved to other ops, the total stays the same:
 //   worker            A worker is slower than its stage in other replicas. Its ops speed up by the
 //                     ratio of the medians. With one replica, a slow rank cannot be told from a
-//                     large stage. A replica all of whose workers are clearly slow is one cause.
+//                     large stage. Clearly slow ones that hide each other, such as all of a
+//                     replica, are one cause.
 //   stage             A stage has over 2 % more work than the mean stage. Each op gets the mean
 //   duration of its kind
 //                     and micro-batch over all stages.
@@ -61,7 +62,6 @@ struct Cause {
   std::int32_t stage = 0;    ///< the stage with the most work
   /// The stages of that rank which have as much, but for 5 %, in ascending order, with `stage`.
   std::vector<std::int32_t> stages = {};
-  bool whole_replica = false;  ///< whether all workers of the replica are meant
   /// For a worker, its time relative to its stage in other replicas; for a stage, its work relative
   /// to the mean stage; for sequence lengths, the correlation of forward and backward times; for
   /// launches, the gaps' fraction of the rank's time; for pauses within ops and for a drift, how
@@ -71,8 +71,9 @@ struct Cause {
   /// for pauses within ops, the steps that have any.
   std::int64_t steps = 0;
   /// For a drift, the workers that have changed; empty: all. For pauses within ops, the worker that
-  /// has nearly all of them; empty: several have.
+  /// has nearly all of them; empty: several have. For slow workers that are one cause, all of them.
   std::vector<Worker> changed = {};
+  bool whole_replicas = false;     ///< whether these are all workers of their replicas
   bool has_replicas = false;       ///< whether the job has several
   std::int64_t count = 0;          ///< of pauses, in all steps
   bool within_ops = false;         ///< whether pauses are long ops, not gaps between ops

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 
 #include "sim/ir/quantile.h"
 
@@ -15,22 +16,19 @@ constexpr double kSlow = 1.02;
 
 }  // namespace
 
-std::vector<Cause> find_slow_replicas(const std::vector<Cause>& slow_workers, std::int32_t ranks) {
-  std::map<std::int32_t, std::vector<const Cause*>> clear;
-  for (const Cause& worker : slow_workers)
-    if (worker.factor > kClearlySlow) clear[worker.replica].push_back(&worker);
-  std::vector<Cause> replicas;
-  for (const auto& [replica, workers] : clear) {
-    if (ranks < 2 || std::ssize(workers) < ranks) continue;
-    Cause& all = replicas.emplace_back(*workers.front());
-    all.whole_replica = true;
-    all.factor = 0;
-    for (const Cause* worker : workers) {
-      all.factor += worker->factor / ranks;
-      all.steps = std::min(all.steps, worker->steps);
-    }
+Cause join_workers(const std::vector<Cause>& workers, std::int32_t ranks) {
+  Cause all = workers.front();
+  all.factor = 0;
+  std::map<std::int32_t, std::int32_t> slow_ranks;  // of each replica
+  for (const Cause& worker : workers) {
+    all.changed.push_back({worker.replica, worker.rank});
+    all.factor += worker.factor / static_cast<double>(workers.size());
+    all.steps = std::min(all.steps, worker.steps);
+    ++slow_ranks[worker.replica];
   }
-  return replicas;
+  all.whole_replicas = ranks > 1 && std::all_of(slow_ranks.begin(), slow_ranks.end(),
+                                                [&](const auto& of) { return of.second == ranks; });
+  return all;
 }
 
 Workers::Workers(std::span<const ReplicatedStep> steps)
@@ -61,14 +59,16 @@ std::vector<Cause> Workers::slow() const {
   return causes;
 }
 
-void Workers::mend(const ReplicatedStep& step, const Cause& worker,
+void Workers::mend(const ReplicatedStep& step, const Cause& cause,
                    std::vector<Durations>& durations) const {
-  const auto replica = static_cast<std::size_t>(worker.replica);
-  step[replica].for_each_compute([&](InstructionId id, const Instruction& one) {
-    if (worker.whole_replica || one.rank == worker.rank)
-      durations[replica][id] =
-          std::llround(static_cast<double>(durations[replica][id]) / factor(replica, one.op));
-  });
+  std::set<Worker> workers(cause.changed.begin(), cause.changed.end());
+  if (workers.empty()) workers.insert({cause.replica, cause.rank});
+  for (std::size_t replica = 0; replica < step.size(); ++replica)
+    step[replica].for_each_compute([&](InstructionId id, const Instruction& one) {
+      if (workers.contains({static_cast<std::int32_t>(replica), one.rank}))
+        durations[replica][id] =
+            std::llround(static_cast<double>(durations[replica][id]) / factor(replica, one.op));
+    });
 }
 
 /// The median of one replica relative to the median of all others; 1 if there is nothing to

@@ -17,9 +17,8 @@ namespace bubblescope::inline sim {
 /// How slow a worker is clearly: it must not count as an unequal stage as well.
 inline constexpr double kClearlySlow = 1.1;
 
-/// The replicas all of whose workers, of which there are several, are among the clearly slow ones,
-/// each as one cause.
-std::vector<Cause> find_slow_replicas(const std::vector<Cause>& slow_workers, std::int32_t ranks);
+/// One cause of several slow workers, the slowest first.
+Cause join_workers(const std::vector<Cause>& workers, std::int32_t ranks);
 
 class Workers {
  public:
@@ -29,8 +28,8 @@ class Workers {
   /// The workers that are more than 2 % slower, the slowest first.
   std::vector<Cause> slow() const;
 
-  /// Makes this worker as fast as the others.
-  void mend(const ReplicatedStep& step, const Cause& worker,
+  /// Makes this worker, or all that the cause has, as fast as the others.
+  void mend(const ReplicatedStep& step, const Cause& cause,
             std::vector<Durations>& durations) const;
 
  private:

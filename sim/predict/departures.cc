@@ -1,6 +1,8 @@
 // Looks through the Config for what no published run had.
 #include "sim/predict/departures.h"
 
+#include <algorithm>
+#include <functional>
 #include <variant>
 
 #include "sim/ir/op_kinds.h"
@@ -18,6 +20,12 @@ bool ends_differently(const Schedule& schedule, const Config& config) {
   return chosen.optimizer != usual.optimizer || chosen.reduction != usual.reduction;
 }
 
+bool has_several_lengths(const ModelCosts* model) {
+  if (model == nullptr) return false;
+  const auto& lengths = model->on.sequence_lengths;
+  return std::adjacent_find(lengths.begin(), lengths.end(), std::not_equal_to<>()) != lengths.end();
+}
+
 }  // namespace
 
 bool interleaves_pairs(const Schedule& schedule, const Config& config) {
@@ -33,7 +41,7 @@ std::vector<std::string> find_departures(const Schedule& schedule, const Config&
   };
   const auto* const model = std::get_if<ModelCosts>(&config.costs);
   const Departure all[] = {
-      {"micro-batches of several lengths", model != nullptr && !model->on.sequence_lengths.empty()},
+      {"micro-batches of several lengths", has_several_lengths(model)},
       {"an injected fault", !config.injections.empty()},
       {"a slow rank", !config.slow_ranks.empty()},
       {"micro-batches that arrive during the step", !config.arrivals.empty()},

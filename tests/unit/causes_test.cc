@@ -104,7 +104,8 @@ TEST(Causes, ASlowReplicaIsOneCause) {
   ASSERT_EQ(report.causes.size(), 1u);
   const Cause& replica = report.causes.front();
   EXPECT_EQ(replica.kind, CauseKind::kWorker);
-  EXPECT_TRUE(replica.whole_replica);
+  EXPECT_TRUE(replica.whole_replicas);
+  EXPECT_EQ(replica.changed.size(), 4u);
   EXPECT_EQ(replica.replica, 1);
   EXPECT_DOUBLE_EQ(replica.factor, 1.5);
   EXPECT_EQ(report.replayed - replica.saves, 330);

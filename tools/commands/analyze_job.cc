@@ -57,6 +57,37 @@ ReadSteps separate_incomplete_steps(ReadSteps read) {
   return read;
 }
 
+/// Leaves out steps that lack a replica, if they are the fewer ones: replicas wait for each other,
+/// so that causes are sought in steps that have all of them.
+ReadSteps separate_partial_steps(ReadSteps read) {
+  std::map<std::int64_t, std::size_t> replicas;
+  for (const traces::MeasuredStep& step : read.steps) ++replicas[step.number];
+  std::size_t all = 0;
+  for (const auto& [_, count] : replicas) all = std::max(all, count);
+  std::vector<std::int64_t> partial;
+  for (const auto& [number, count] : replicas)
+    if (count < all) partial.push_back(number);
+  if (partial.empty()) return read;
+  if (2 * partial.size() > replicas.size()) {
+    read.notes.push_back(
+        fmt::format("neither causes nor slowdown are computed: {} of {} steps lack a replica, and "
+                    "replicas wait "
+                    "for each other",
+                    partial.size(), replicas.size()));
+    return read;
+  }
+  const auto is_partial = [&](std::int64_t number) {
+    return std::binary_search(partial.begin(), partial.end(), number);
+  };
+  std::erase_if(read.steps, [&](const auto& step) { return is_partial(step.number); });
+  std::erase_if(read.whole_steps, [&](const auto& step) { return is_partial(step.step); });
+  std::erase_if(read.outer_works, [&](const auto& works) { return is_partial(works.first); });
+  read.left_out.push_back(fmt::format("left out: step{} {}, {} a replica",
+                                      partial.size() > 1 ? "s" : "", fmt::join(partial, ", "),
+                                      partial.size() > 1 ? "which lack" : "which lacks"));
+  return read;
+}
+
 void name_steps(std::vector<traces::MeasuredStep>& steps) {
   if (!steps.front().missing_ranks.empty()) return;
   const std::optional<std::string> name = recognize_schedule(steps.front().schedule);
@@ -306,10 +337,11 @@ ReadSteps read_steps(const std::vector<std::string>& paths, const std::string& r
       throw Error(fmt::format("the traces are of {} and of {} ranks; analyze them one by one",
                               steps.front().program.ranks, step.program.ranks));
   std::vector<Cause> exposed = traces::find_exposed_collectives(trace.works, trace.whole_steps);
-  return separate_incomplete_steps({std::move(steps), std::move(trace.whole_steps),
-                                    std::move(trace.outer_works), std::move(exposed),
-                                    std::move(left_out), std::move(trace.notes),
-                                    std::move(trace.doubts), std::move(trace.faults)});
+  ReadSteps read = separate_incomplete_steps({std::move(steps), std::move(trace.whole_steps),
+                                              std::move(trace.outer_works), std::move(exposed),
+                                              std::move(left_out), std::move(trace.notes),
+                                              std::move(trace.doubts), std::move(trace.faults)});
+  return separate_partial_steps(std::move(read));
 }
 
 Analysis analyze_steps(ReadSteps read, const MemoryRequest& memory, const JobOptions& options) {

@@ -111,8 +111,8 @@ LowerOptions choose_lowering(const Schedule& schedule, const PredictOptions& opt
 
 namespace {
 
-/// What else decides a model's times, where it is not as usual, so that reports whose times differ
-/// do not say the same.
+/// The other choices that decide a model's times, where they are not as usual, so that reports that
+/// differ do not say the same.
 std::string unusual_text(const ModelOnDevices& on) {
   std::string text;
   if (on.matrices == MatrixType::kFp8) text += ", GEMMs in fp8";

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <set>
 #include <string_view>
 
 #include "traces/text/time_axis.h"
@@ -15,6 +16,7 @@ namespace {
 
 constexpr double kMinReported = 0.01;  ///< as a fraction of the step
 constexpr std::size_t kShown = 5;
+constexpr std::size_t kNamedWorkers = 3;
 
 double share_of(const Cause& cause, Nanos step) { return fraction(cause.saves, step); }
 
@@ -38,6 +40,45 @@ std::string name_stages(const Cause& cause) {
                                  : fmt::format("stage {}", cause.stage);
 }
 
+std::set<std::int32_t> replicas_of(const Cause& cause) {
+  std::set<std::int32_t> replicas;
+  for (const Worker& worker : cause.changed) replicas.insert(worker.replica);
+  return replicas;
+}
+
+/// What is slow: a worker, several, or all of one or more replicas.
+std::string_view name_slow_kind(const Cause& cause) {
+  if (cause.whole_replicas) return replicas_of(cause).size() > 1 ? "replicas" : "replica";
+  return cause.changed.empty() ? "worker" : "workers";
+}
+
+/// "rank 1 of replica 0", "replicas 1 and 3", "rank 1 of replica 0, rank 2 of replica 0".
+std::string name_slow_workers(const Cause& cause) {
+  if (cause.changed.empty()) return name_worker(cause.replica, cause.rank, true);
+  if (cause.whole_replicas) {
+    const std::set<std::int32_t> replicas = replicas_of(cause);
+    return fmt::format("replica{} {}", replicas.size() > 1 ? "s" : "",
+                       fmt::join(replicas, " and "));
+  }
+  std::string names;
+  for (std::size_t at = 0; at < std::min(kNamedWorkers, cause.changed.size()); ++at)
+    names += (at == 0 ? "" : ", ") +
+             name_worker(cause.changed[at].replica, cause.changed[at].rank, true);
+  if (cause.changed.size() <= kNamedWorkers) return names;
+  return names + " and " +
+         counted(static_cast<std::int64_t>(cause.changed.size() - kNamedWorkers), "other rank");
+}
+
+std::string describe_slow_workers(const Cause& cause) {
+  const std::string steps = counted(cause.steps, "step");
+  if (cause.changed.empty())
+    return fmt::format("slow worker: {} takes {:.2f} x what its stage takes elsewhere, in {}",
+                       cause_place(cause), cause.factor, steps);
+  return fmt::format("slow {}: {}{} take {:.2f} x what their stages take elsewhere, in {}",
+                     name_slow_kind(cause), cause.whole_replicas ? "all ranks of " : "",
+                     cause_place(cause), cause.factor, steps);
+}
+
 std::string describe_long_ops(const Cause& cause) {
   std::string text = fmt::format("pauses: {} took {:.2g} x as long as usual",
                                  counted(cause.count, "op"), cause.factor);
@@ -53,13 +94,7 @@ std::string describe_cause(const Cause& cause) {
     case CauseKind::kVariation:
       return "uneven ops: those of one kind and stage do not all take as long, and forwards and "
              "backwards\n          of a micro-batch do not grow together";
-    case CauseKind::kWorker:
-      if (cause.whole_replica)
-        return fmt::format(
-            "slow replica: all ranks of {} take {:.2f} x what their stages take elsewhere, in {}",
-            cause_place(cause), cause.factor, counted(cause.steps, "step"));
-      return fmt::format("slow worker: {} takes {:.2f} x what its stage takes elsewhere, in {}",
-                         cause_place(cause), cause.factor, counted(cause.steps, "step"));
+    case CauseKind::kWorker: return describe_slow_workers(cause);
     case CauseKind::kStage:
       return fmt::format("unequal stages: {} {} {:.2f} x the mean stage's work", cause_place(cause),
                          cause.stages.size() > 1 ? "each have up to" : "has", cause.factor);
@@ -129,9 +164,7 @@ std::string_view cause_code(CauseKind kind) {
 
 std::string cause_place(const Cause& cause) {
   switch (cause.kind) {
-    case CauseKind::kWorker:
-      return cause.whole_replica ? fmt::format("replica {}", cause.replica)
-                                 : name_worker(cause.replica, cause.rank, true);
+    case CauseKind::kWorker: return name_slow_workers(cause);
     case CauseKind::kStage: return fmt::format("{} (rank {})", name_stages(cause), cause.rank);
     case CauseKind::kSequenceLengths: return "micro-batches";
     case CauseKind::kCommunication:
@@ -149,8 +182,7 @@ std::string cause_place(const Cause& cause) {
 std::string cause_name(const Cause& cause) {
   const std::string where = cause_place(cause);
   switch (cause.kind) {
-    case CauseKind::kWorker:
-      return (cause.whole_replica ? "slow replica (" : "slow worker (") + where + ")";
+    case CauseKind::kWorker: return fmt::format("slow {} ({})", name_slow_kind(cause), where);
     case CauseKind::kStage: return "unequal stages (" + name_stages(cause) + ")";
     case CauseKind::kSequenceLengths: return "unequal micro-batches";
     case CauseKind::kCommunication: return where;

@@ -18,6 +18,8 @@ namespace bubblescope::traces {
 
 namespace {
 
+/// The fraction of a step from which on time that nothing explains is reported.
+constexpr double kMinRest = 0.01;
 constexpr double kMinReported = 0.02;  ///< as a fraction of a duration
 constexpr std::size_t kShown = 5;
 
@@ -254,6 +256,21 @@ Nanos compute_mean_step(const Iterations& iterations) {
   return sum / std::ssize(iterations.rows);
 }
 
+namespace {
+
+/// The mean time of a step that neither its pipeline nor the works outside of it explain.
+Nanos mean_rest(const std::vector<WholeStep>& steps) {
+  Nanos rest = 0;
+  for (const WholeStep& step : steps) {
+    Nanos explained = step.pipeline;
+    for (const auto& [_, time] : step.outside) explained += time;
+    rest += std::max<Nanos>(0, step.whole - explained);
+  }
+  return rest / std::ssize(steps);
+}
+
+}  // namespace
+
 std::string write_left_out_text(const Iterations& iterations) {
   std::string text;
   for (const std::string& sentence : iterations.left_out) text += sentence + "\n";
@@ -279,6 +296,9 @@ std::string write_whole_step_text(const Iterations& iterations) {
   for (std::size_t at = 0; at < std::min(outside.size(), kShown); ++at)
     parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", outside[at].first,
                          format_time(outside[at].second));
+  if (const Nanos rest = mean_rest(steps); fraction(rest, compute_mean_step(iterations)) > kMinRest)
+    parts += fmt::format("{}{} in which nothing was recorded", parts.empty() ? "" : ", ",
+                         format_time(rest));
   text += (parts.empty() ? "" : "; outside the pipeline: " + parts) + "\n";
   if (has_replicas(iterations)) text += "             (makespan below: mean of all replicas)\n";
   return text;

@@ -55,6 +55,9 @@ TEST(TimerLog, TakesMediansOfReports) {
   const traces::TimerLog log = traces::read_timer_log(text, "train.log");
   EXPECT_EQ(log.reports, 5u);
   EXPECT_EQ(log.timers[0].max_ms, 11);
+  EXPECT_FALSE(log.timers[0].min_ms);  // the log has none
+  EXPECT_NE(traces::write_timer_log_json(log).find(R"("min_ms":null)"), std::string::npos);
+  EXPECT_NE(traces::write_timer_log_csv(log).find("\"forward-compute\",,11\n"), std::string::npos);
   EXPECT_FALSE(traces::find_share_outside(log));
 }
 

@@ -161,18 +161,18 @@ class Reader {
   }
 
   void finish(const std::string& name, const Values& values) {
-    LoggedTimer timer{name, 0, 0, {}};
+    LoggedTimer timer{name, {}, 0, {}};
     std::size_t reports = values.max.size();
     for (const auto& [rank, of_rank] : values.by_rank) {
       timer.by_rank[rank] = median(of_rank);
       reports = std::max(reports, of_rank.size());
     }
     timer.max_ms = median(values.max);
-    timer.min_ms = values.min.empty() ? 0 : median(values.min);
+    if (!values.min.empty()) timer.min_ms = median(values.min);
     if (!timer.by_rank.empty()) {
       timer.min_ms = timer.by_rank.begin()->second;
       for (const auto& [_, time] : timer.by_rank) {
-        timer.min_ms = std::min(timer.min_ms, time);
+        timer.min_ms = std::min(*timer.min_ms, time);
         timer.max_ms = std::max(timer.max_ms, time);
       }
     }
@@ -247,12 +247,21 @@ std::optional<ShareRange> find_share_outside(const TimerLog& log) {
   const LoggedTimer* const forward = log.find("forward-compute");
   const LoggedTimer* const backward = log.find("backward-compute");
   if (!forward || !backward || !log.iteration_ms || *log.iteration_ms <= 0) return {};
-  const double min_share = (forward->min_ms + backward->min_ms) / *log.iteration_ms;
+  const double min_share =
+      (forward->min_ms.value_or(0) + backward->min_ms.value_or(0)) / *log.iteration_ms;
   const double max_share = (forward->max_ms + backward->max_ms) / *log.iteration_ms;
   // Medians of different reports may not belong together.
   if (min_share > 1) return {};
   return ShareRange{std::max(0.0, 1 - max_share), 1 - min_share};
 }
+
+namespace {
+
+std::string least_text(const LoggedTimer& timer) {
+  return timer.min_ms ? fmt::format("{:.2f} ms", *timer.min_ms) : "-";
+}
+
+}  // namespace
 
 std::string write_timer_log_text(const TimerLog& log) {
   std::string text =
@@ -266,8 +275,8 @@ std::string write_timer_log_text(const TimerLog& log) {
               : fmt::format("{:<{}}  {:>12}  {:>12}\n", "timer", width, "least rank", "most rank");
   for (const LoggedTimer& timer : log.timers)
     text += log.is_deepspeed ? fmt::format("{:<{}}  {:>9.2f} ms\n", timer.name, width, timer.max_ms)
-                             : fmt::format("{:<{}}  {:>9.2f} ms  {:>9.2f} ms\n", timer.name, width,
-                                           timer.min_ms, timer.max_ms);
+                             : fmt::format("{:<{}}  {:>12}  {:>9.2f} ms\n", timer.name, width,
+                                           least_text(timer), timer.max_ms);
   if (log.iteration_ms)
     text += fmt::format("{:<{}}  {:>9.2f} ms\n", "iteration", width, *log.iteration_ms);
   text += write_ranks(log);
@@ -295,7 +304,7 @@ std::string write_timer_log_json(const TimerLog& log) {
     json.key("outside_compute").null();
   json.key("timers").begin_array();
   for (const LoggedTimer& timer : log.timers) {
-    json.line(1).begin_object().member("name", timer.name).member("min_ms", timer.min_ms);
+    json.line(1).begin_object().member("name", timer.name).member_or_null("min_ms", timer.min_ms);
     json.member("max_ms", timer.max_ms).key("ranks").begin_array();
     for (const auto& [rank, time] : timer.by_rank)
       json.begin_object().member("rank", rank).member("ms", time).end_object();
@@ -308,7 +317,8 @@ std::string write_timer_log_json(const TimerLog& log) {
 std::string write_timer_log_csv(const TimerLog& log) {
   std::string text = "timer,min_ms,max_ms\n";
   for (const LoggedTimer& timer : log.timers)
-    text += fmt::format("{},{},{}\n", csv_string(timer.name), timer.min_ms, timer.max_ms);
+    text += fmt::format("{},{},{}\n", csv_string(timer.name),
+                        timer.min_ms ? fmt::format("{}", *timer.min_ms) : "", timer.max_ms);
   return text;
 }
 

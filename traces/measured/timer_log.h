@@ -24,7 +24,7 @@ namespace bubblescope::traces {
 /// One timer: medians over the reports of the log, in milliseconds per iteration.
 struct LoggedTimer {
   std::string name;
-  double min_ms = 0;  ///< over ranks
+  std::optional<double> min_ms = {};  ///< over ranks; empty where the log has the longest alone
   double max_ms = 0;
   std::map<std::int32_t, double> by_rank;  ///< where the log has each rank
 };

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <set>
 #include <string_view>
 
@@ -46,7 +47,7 @@ std::set<std::int32_t> replicas_of(const Cause& cause) {
   return replicas;
 }
 
-/// What is slow: a worker, several, or all of one or more replicas.
+/// Names what is slow: a worker, several, or all of one or more replicas.
 std::string_view name_slow_kind(const Cause& cause) {
   if (cause.whole_replicas) return replicas_of(cause).size() > 1 ? "replicas" : "replica";
   return cause.changed.empty() ? "worker" : "workers";

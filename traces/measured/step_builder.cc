@@ -25,6 +25,11 @@ namespace bubblescope::traces {
 
 namespace {
 
+/// The remedy where ops of several ranks do not make one step.
+constexpr const char* kOnePipeline =
+    "; do the ranks belong to one pipeline? Of a job with data-parallel or tensor-parallel ranks, "
+    "give those of one pipeline, one rank per stage";
+
 bool earlier(const ObservedOp& left, const ObservedOp& right) {
   return std::tie(left.start, left.end) < std::tie(right.start, right.end);
 }
@@ -138,8 +143,8 @@ void StepBuilder::cut_overlaps(std::vector<std::vector<ObservedOp>>& lanes,
                                const std::string& label) {
   for (std::size_t rank = 0; rank < lanes.size(); ++rank) {
     if (lanes[rank].empty())
-      throw Error(fmt::format("{}: rank {} has no op in this step; do the files belong together?",
-                              where(label), rank));
+      throw Error(
+          fmt::format("{}: rank {} has no op in this step{}", where(label), rank, kOnePipeline));
     const Nanos overlap = cut_overlaps(lanes[rank]);
     corrections_.note_largest(
         overlap, extent_of(lanes),
@@ -209,9 +214,8 @@ Program StepBuilder::lower_measured(const ValidSchedule& schedule, bool has_late
   std::variant<Program, Deadlock> lowered =
       has_late_results ? lower_with_late_results(schedule) : lower(schedule, options);
   if (const auto* deadlock = std::get_if<Deadlock>(&lowered))
-    throw Error(fmt::format(
-        "{}: no step can have run in this order, {}; do the ranks' ops belong together?",
-        where(label), to_string(*deadlock)));
+    throw Error(fmt::format("{}: no step can have run in this order, {}{}", where(label),
+                            to_string(*deadlock), kOnePipeline));
   return std::get<Program>(std::move(lowered));
 }
 

@@ -158,28 +158,20 @@ class CauseFinder {
     add(cause, with_equal_lengths());
   }
 
-  /// Several workers that are as slow hide each other: they are one cause if mending all saves more
-  /// than each alone. Unequal stages and lengths are what is left without those that are clearly
-  /// slow, however little one saves.
+  /// Unequal stages and lengths are what is left without those that are clearly slow, however
+  /// little one of them saves.
   void find_slow_workers() {
-    std::vector<Cause> clear = slow_workers_;
-    std::erase_if(clear, [](const Cause& worker) { return worker.factor <= kClearlySlow; });
-    const std::size_t first = causes_.size();
-    Nanos singly = 0;
-    for (std::size_t at = 0; at < std::min(kMaxSingleWorkers, slow_workers_.size()); ++at)
-      if (add(slow_workers_[at], mend_worker(slow_workers_[at]))) singly += causes_.back().saves;
+    const auto clear_end =
+        std::find_if(slow_workers_.begin(), slow_workers_.end(),
+                     [](const Cause& worker) { return worker.factor <= kClearlySlow; });
+    const std::vector<Cause> clear(slow_workers_.begin(), clear_end);
+    for (std::size_t at = clear.size(); at < slow_workers_.size() && at < kMaxSingleWorkers; ++at)
+      add(slow_workers_[at], mend_worker(slow_workers_[at]));
     if (clear.empty()) return;
-    const std::int32_t ranks = steps_.front().front().program.ranks;
-    const Cause all = clear.size() == 1 ? clear.front() : join_workers(clear, ranks);
-    const std::size_t count = causes_.size();
-    if (clear.size() > 1 && add(all, mend_worker(all)) &&
-        static_cast<double>(causes_.back().saves) > kHidden * static_cast<double>(singly))
-      causes_.erase(causes_.begin() + static_cast<std::ptrdiff_t>(first),
-                    causes_.begin() + static_cast<std::ptrdiff_t>(count));
-    else
-      causes_.resize(count);
+    const Cause all = join_workers(clear, steps_.front().front().program.ranks);
+    add_clearly_slow(clear, all);
     mends_.push_back(mend_worker(all));
-    take_as_base(mend_worker(all));
+    take_as_base(mends_.back());
   }
 
   /// Ops that differ without a pattern, where nothing else in the pipeline is a cause.
@@ -276,11 +268,30 @@ class CauseFinder {
 
   /// Compares with the base. Returns whether it is a cause.
   bool add(const Cause& cause, const Mend& mend) {
-    std::vector<Mend> mends = base_;
-    mends.push_back(mend);
-    if (!compare(cause, base_times_, replay(mends))) return false;
+    if (!compare_with_base(cause, mend)) return false;
     mends_.push_back(mend);
     return true;
+  }
+
+  bool compare_with_base(const Cause& cause, const Mend& mend) {
+    std::vector<Mend> mends = base_;
+    mends.push_back(mend);
+    return compare(cause, base_times_, replay(mends));
+  }
+
+  /// Several workers that are as slow hide each other: they are one cause if mending all saves more
+  /// than mending each alone.
+  void add_clearly_slow(const std::vector<Cause>& clear, const Cause& all) {
+    const std::size_t before = causes_.size();
+    Nanos singly = 0;
+    for (std::size_t at = 0; at < clear.size() && at < kMaxSingleWorkers; ++at)
+      if (compare_with_base(clear[at], mend_worker(clear[at]))) singly += causes_.back().saves;
+    if (clear.size() < 2 || !compare_with_base(all, mend_worker(all))) return;
+    const Cause joint = causes_.back();
+    causes_.pop_back();
+    if (static_cast<double>(joint.saves) <= kHidden * static_cast<double>(singly)) return;
+    causes_.resize(before);
+    causes_.push_back(joint);
   }
 
   /// Keeps a cause whose removal makes the mean step shorter.

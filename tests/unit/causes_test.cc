@@ -112,6 +112,19 @@ TEST(Causes, ASlowReplicaIsOneCause) {
   EXPECT_EQ(report.saved_together, replica.saves);
 }
 
+// Each worker is mended once where all causes are removed at once. Then micro-batch 7, which takes
+// three times as long, makes the mean of all 1.25 times theirs: 11 * (10 + 20) * 1.25 = 412.5.
+TEST(Causes, SlowWorkersAreMendedOnceInAll) {
+  const auto long_last = [](const Op& op) { return op.microbatch == 7 ? 3.0 : 1.0; };
+  const RecordedStep step = recorded(long_last, 1000);
+  const RecordedStep late = recorded([&](const Op& op) { return 1.5 * long_last(op); }, 1000);
+  const std::vector<ReplicatedStep> steps{{observe(step), observe(late)}};
+  const CauseReport report = find_causes(steps);
+  ASSERT_NE(find(report, CauseKind::kWorker), nullptr);
+  ASSERT_NE(find(report, CauseKind::kSequenceLengths), nullptr);
+  EXPECT_EQ(report.replayed - report.saved_together, 412'500);
+}
+
 // Three of its workers: stage 2 is as large as the others, although mending it alone saves nothing.
 TEST(Causes, SlowWorkersAreNoUnequalStagesHoweverMany) {
   const RecordedStep step = recorded_in_chunks(even);

@@ -12,14 +12,13 @@
 #include "sim/analysis/idle.h"
 #include "sim/analysis/plain_bound.h"
 #include "sim/ir/needs.h"
+#include "sim/ir/plain_ops.h"
 #include "sim/ir/range.h"
 
 namespace bubblescope::inline sim {
 
 namespace {
 
-/// F, B, I and W are the first kinds of the enum.
-constexpr std::size_t kPlainKinds = 4;
 constexpr Nanos kNever = -1;
 
 /// A stage, with all that its ops share.

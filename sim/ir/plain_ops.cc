@@ -15,9 +15,6 @@ namespace {
 enum class SliceState : std::uint8_t { kUntouched, kForwarded, kAwaitsW, kComplete, kInvalid };
 constexpr std::size_t kSliceStates = 5;
 
-/// F, B, I and W are the first kinds of the enum.
-constexpr std::size_t kPlainKinds = 4;
-
 /// [state][kind]: the state that an op leads to.
 constexpr std::array<std::array<SliceState, kPlainKinds>, kSliceStates> kNext = [] {
   std::array<std::array<SliceState, kPlainKinds>, kSliceStates> next{};

@@ -1,9 +1,14 @@
 // The most frequent way to be valid, recognized in a few instructions per op.
 #pragma once
 
+#include <cstddef>
+
 #include "sim/ir/schedule.h"
 
 namespace bubblescope::inline sim {
+
+/// F, B, I and W, which are the first kinds of the enum.
+inline constexpr std::size_t kPlainKinds = 4;
 
 /// Whether every rank runs only F, B, I and W ops, none of them overlapped or fused, each once, on
 /// its rank and after those of its stage and micro-batch that must precede it. Then the ops are

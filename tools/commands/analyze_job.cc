@@ -69,11 +69,10 @@ ReadSteps separate_partial_steps(ReadSteps read) {
     if (count < all) partial.push_back(number);
   if (partial.empty()) return read;
   if (2 * partial.size() > replicas.size()) {
-    read.notes.push_back(
-        fmt::format("neither causes nor slowdown are computed: {} of {} steps lack a replica, and "
-                    "replicas wait "
-                    "for each other",
-                    partial.size(), replicas.size()));
+    read.notes.push_back(fmt::format(
+        "neither causes nor slowdown are computed: {} of {} steps lack a replica, and replicas "
+        "wait for each other",
+        partial.size(), replicas.size()));
     return read;
   }
   const auto is_partial = [&](std::int64_t number) {

@@ -23,16 +23,20 @@ namespace {
 
 constexpr const char* kCostHeading = "Costs";
 
-using SetDuration = std::function<void(UniformCost&, Nanos)>;
-
-void add_duration(CommandFlags& app, CostOptions& options, const Flag& flag,
-                  const SetDuration& set) {
-  add_parsed(app, flag, [&options, set, name = flag.name](const std::string& text) {
-    set(options.uniform, parse_duration(text));
-    options.any_uniform = true;
-    options.given.insert(name);
-    split_backward(options, "");
-  });
+/// Gives the halves of a backward what is left of the full one; both get half of it if neither was
+/// given.
+void split_backward(CostOptions& options) {
+  UniformCost& cost = options.uniform;
+  if (!cost.backward) return;
+  const Nanos whole = *cost.backward;
+  const auto is_given = [&](const char* flag, const char* total) {
+    return options.given.contains(flag) || options.given.contains(total);
+  };
+  const bool has_input_grad = is_given("--i", "--total-i");
+  const bool has_weight_grad = is_given("--w", "--total-w");
+  if (!has_input_grad && !has_weight_grad) cost.input_grad = whole / 2;
+  if (!has_weight_grad && cost.input_grad <= whole) cost.weight_grad = whole - cost.input_grad;
+  if (!has_input_grad && cost.weight_grad <= whole) cost.input_grad = whole - cost.weight_grad;
 }
 
 std::vector<std::string> parts_of(const std::string& text) { return split(text, ','); }
@@ -241,15 +245,14 @@ PytorchRelease choose_release(Profile profile) {
   return profile == Profile::kPytorch ? PytorchRelease::kFrom26 : PytorchRelease::kFrom215;
 }
 
-void split_backward(CostOptions& options, const std::string& prefix) {
-  UniformCost& cost = options.uniform;
-  if (!cost.backward) return;
-  const Nanos whole = *cost.backward;
-  const bool has_input_grad = options.given.contains("--" + prefix + "i");
-  const bool has_weight_grad = options.given.contains("--" + prefix + "w");
-  if (!has_input_grad && !has_weight_grad) cost.input_grad = whole / 2;
-  if (!has_weight_grad && cost.input_grad <= whole) cost.weight_grad = whole - cost.input_grad;
-  if (!has_input_grad && cost.weight_grad <= whole) cost.input_grad = whole - cost.weight_grad;
+void add_duration(CommandFlags& app, CostOptions& options, const Flag& flag,
+                  const SetDuration& set) {
+  add_parsed(app, flag, [&options, set, name = flag.name](const std::string& text) {
+    set(options.uniform, parse_duration(text));
+    options.any_uniform = true;
+    options.given.insert(name);
+    split_backward(options);
+  });
 }
 
 namespace {

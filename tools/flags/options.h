@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -16,6 +17,7 @@
 #include "sim/predict/config.h"
 #include "sim/predict/rank_loss.h"
 #include "tools/command.h"
+#include "tools/flags/choice.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/model_options.h"
 #include "tools/flags/network_options.h"
@@ -60,9 +62,10 @@ struct CostOptions {
   LowerOptions lower;
 };
 void add_cost_options(CommandFlags& app, CostOptions& options);
-/// Gives the halves of a backward what is left of the full one: both get half of it if neither was
-/// given. The flags' names begin with `prefix`.
-void split_backward(CostOptions& options, const std::string& prefix);
+using SetDuration = std::function<void(UniformCost&, Nanos)>;
+/// A flag of one duration. Halves of a backward that are not given follow from the full one.
+void add_duration(CommandFlags& app, CostOptions& options, const Flag& flag,
+                  const SetDuration& set);
 /// --network, for what is simulated.
 void add_network_option(CommandFlags& app, CostOptions& options);
 

@@ -121,16 +121,12 @@ void add_model_axes(CommandFlags& app, PlanQuestion& options) {
 
 /// Adds --total-f and similar flags: a whole model's times, which are divided among the stages.
 void add_totals(CommandFlags& app, PlanQuestion& options) {
-  using Set = void (*)(UniformCost&, Nanos);
-  const auto add = [&](const char* flag, const char* help, Set set) {
-    add_parsed(app, {flag, help}, [&options, set, flag](const std::string& text) {
-      CostOptions& cost = options.predict.cost;
-      set(cost.uniform, parse_duration(text));
-      cost.any_uniform = true;
-      cost.given.insert(flag);
-      split_backward(cost, "total-");
-      options.whole_model = true;
-    });
+  const auto add = [&](const char* flag, const char* help, const SetDuration& set) {
+    add_duration(app, options.predict.cost, {flag, help},
+                 [&options, set](UniformCost& cost, Nanos time) {
+                   set(cost, time);
+                   options.whole_model = true;
+                 });
   };
   add("--total-f", "forward of one micro-batch through all stages",
       [](UniformCost& cost, Nanos time) { cost.forward = time; });

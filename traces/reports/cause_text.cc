@@ -26,14 +26,23 @@ std::string name_worker(std::int32_t replica, std::int32_t rank, bool has_replic
                       : fmt::format("rank {}", rank);
 }
 
+/// Names the first of some workers, at most `shown`: "rank 1, rank 2 and 3 other ranks".
+std::string name_workers(const Cause& cause, bool has_replicas, std::size_t shown) {
+  std::string names;
+  const std::size_t named = std::min(shown, cause.changed.size());
+  for (std::size_t at = 0; at < named; ++at)
+    names += (at == 0 ? "" : ", ") +
+             name_worker(cause.changed[at].replica, cause.changed[at].rank, has_replicas);
+  const std::size_t others = cause.changed.size() - named;
+  if (others == 0) return names;
+  return names + " and " + counted(static_cast<std::int64_t>(others), "other rank");
+}
+
 /// Names the ops that a drift has changed: "all ops", "the ops of rank 1", "the ops of rank 1 and 2
 /// other ranks".
 std::string changed_ops(const Cause& cause) {
   if (cause.changed.empty()) return "all ops";
-  const Worker& first = cause.changed.front();
-  const std::size_t others = cause.changed.size() - 1;
-  return "the ops of " + name_worker(first.replica, first.rank, cause.has_replicas) +
-         (others > 0 ? " and " + counted(static_cast<std::int64_t>(others), "other rank") : "");
+  return "the ops of " + name_workers(cause, cause.has_replicas, 1);
 }
 
 std::string name_stages(const Cause& cause) {
@@ -56,18 +65,8 @@ std::string_view name_slow_kind(const Cause& cause) {
 /// "rank 1 of replica 0", "replicas 1 and 3", "rank 1 of replica 0, rank 2 of replica 0".
 std::string name_slow_workers(const Cause& cause) {
   if (cause.changed.empty()) return name_worker(cause.replica, cause.rank, true);
-  if (cause.whole_replicas) {
-    const std::set<std::int32_t> replicas = replicas_of(cause);
-    return fmt::format("replica{} {}", replicas.size() > 1 ? "s" : "",
-                       fmt::join(replicas, " and "));
-  }
-  std::string names;
-  for (std::size_t at = 0; at < std::min(kNamedWorkers, cause.changed.size()); ++at)
-    names += (at == 0 ? "" : ", ") +
-             name_worker(cause.changed[at].replica, cause.changed[at].rank, true);
-  if (cause.changed.size() <= kNamedWorkers) return names;
-  return names + " and " +
-         counted(static_cast<std::int64_t>(cause.changed.size() - kNamedWorkers), "other rank");
+  if (!cause.whole_replicas) return name_workers(cause, true, kNamedWorkers);
+  return fmt::format("{} {}", name_slow_kind(cause), fmt::join(replicas_of(cause), " and "));
 }
 
 std::string describe_slow_workers(const Cause& cause) {

@@ -2,6 +2,7 @@
 #include "traces/reports/iterations.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -291,15 +292,13 @@ std::string write_whole_step_text(const Iterations& iterations) {
       format_time(compute_mean_step(iterations)),
       has_replicas(iterations) ? ", of the slowest replica" : "",
       counted(std::ssize(steps), "step"), format_time(pipeline / std::ssize(steps)));
-  std::string parts;
-  const auto outside = mean_outside(steps);
-  for (std::size_t at = 0; at < std::min(outside.size(), kShown); ++at)
-    parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", outside[at].first,
-                         format_time(outside[at].second));
+  std::vector<std::string> parts;
+  for (const auto& [name, time] : mean_outside(steps))
+    if (parts.size() < kShown) parts.push_back(name + " " + format_time(time));
   if (const Nanos rest = mean_rest(steps); fraction(rest, compute_mean_step(iterations)) > kMinRest)
-    parts += fmt::format("{}{} in which nothing was recorded", parts.empty() ? "" : ", ",
-                         format_time(rest));
-  text += (parts.empty() ? "" : "; outside the pipeline: " + parts) + "\n";
+    parts.push_back(format_time(rest) + " in which nothing was recorded");
+  if (!parts.empty()) text += fmt::format("; outside the pipeline: {}", fmt::join(parts, ", "));
+  text += "\n";
   if (has_replicas(iterations)) text += "             (makespan below: mean of all replicas)\n";
   return text;
 }

@@ -4,7 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "sim/ir/bytes_text.h"
 #include "sim/ir/error.h"
@@ -19,27 +23,41 @@ void check_cap_unit(const UniformMemory& memory, bool has_bytes) {
         "memory, or a `cap` in the unit of `mem`, such as 3");
 }
 
+namespace {
+
+/// A rank over its cap, and how many times the cap it holds.
+struct Excess {
+  double share = 0;
+  Problem problem;
+};
+
+Excess exceed(std::size_t rank, double held, double cap, std::string message) {
+  return {held / std::max(cap, 1e-9), {static_cast<std::int32_t>(rank), {}, std::move(message)}};
+}
+
+}  // namespace
+
 Problems over_cap(const std::vector<Peak>& peaks, const MemoryModel& memory) {
-  Problems problems;
+  std::vector<Excess> found;
   for (std::size_t rank = 0; rank < memory.cap_bytes.size(); ++rank) {
-    const Bytes held = peaks[rank].bytes.value_or(0);
-    if (held > memory.cap_bytes[rank])
-      problems.push_back(
-          {static_cast<std::int32_t>(rank),
-           {},
-           fmt::format("rank {} holds {} at its peak, {} over `cap` {}", rank, format_bytes(held),
-                       format_bytes(held - memory.cap_bytes[rank]),
-                       format_bytes(memory.cap_bytes[rank]))});
+    const Bytes cap = memory.cap_bytes[rank], held = peaks[rank].bytes.value_or(0);
+    if (held > cap)
+      found.push_back(
+          exceed(rank, static_cast<double>(held), static_cast<double>(cap),
+                 fmt::format("rank {} holds {} at its peak, {} over `cap` {}", rank,
+                             format_bytes(held), format_bytes(held - cap), format_bytes(cap))));
   }
   for (std::size_t rank = 0; rank < memory.cap.size(); ++rank) {
-    const double cap = static_cast<double>(memory.cap[rank]) / 1e6;
-    const double held = peaks[rank].units;
+    const double cap = static_cast<double>(memory.cap[rank]) / 1e6, held = peaks[rank].units;
     if (held > cap * (1 + 1e-9))
-      problems.push_back(
-          {static_cast<std::int32_t>(rank),
-           {},
-           fmt::format("rank {} holds {:g} at its peak, over `cap` {:g}", rank, held, cap)});
+      found.push_back(
+          exceed(rank, held, cap,
+                 fmt::format("rank {} holds {:g} at its peak, over `cap` {:g}", rank, held, cap)));
   }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const Excess& a, const Excess& b) { return a.share > b.share; });
+  Problems problems;
+  for (Excess& excess : found) problems.push_back(std::move(excess.problem));
   return problems;
 }
 

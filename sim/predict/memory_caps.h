@@ -13,7 +13,8 @@ namespace bubblescope::inline sim {
 /// Throws Error for a cap in bytes where activations have none.
 void check_cap_unit(const UniformMemory& memory, bool has_bytes);
 
-/// Returns one line per rank that exceeds its cap; empty where all fit.
+/// Returns one line per rank that exceeds its cap, the one that exceeds it most first; empty where
+/// all fit.
 Problems over_cap(const std::vector<Peak>& peaks, const MemoryModel& memory);
 
 /// Returns the peak of every rank.

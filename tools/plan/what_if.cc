@@ -198,7 +198,7 @@ Config WhatIf::config_of(const Configuration& configuration, Detail detail) cons
 
 namespace {
 
-/// Returns `plan`, or the reason for its refusal: the first rank that exceeds its memory. `shares`
+/// Returns `plan`, or the reason for its refusal: the rank that exceeds its memory most. `shares`
 /// is the number of ranks that share a whole model's costs.
 Outcome check_limits(Plan plan, const BubbleReport& report, const MemoryModel& memory,
                      std::int32_t shares) {

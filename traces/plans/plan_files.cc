@@ -1,7 +1,9 @@
 // Writes plans for scripts: json and csv.
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
 
 #include "sim/ir/send_budget.h"
 #include "traces/json/json_writer.h"
@@ -140,22 +142,56 @@ std::string budget_text(std::int32_t budget) {
   return budget == kUnlimitedSends ? "none" : fmt::format("{}", budget);
 }
 
+/// The columns of a csv that not every table needs, in their order.
+struct RareColumns {
+  explicit RareColumns(const PlanTable& table) : errors(table.errors) {
+    for (const Plan& plan : table.plans) {
+      const Configuration& which = plan.configuration;
+      budgets |= which.send_budget > 0;
+      slices |= which.shape.slices > 1;
+      outside |= plan.outside_pipeline > 0;
+      expert_tensor |= which.expert_tensor != which.tensor;
+      intervals |= errors && plan.no_errors.empty();
+    }
+  }
+
+  std::string names() const {
+    std::string text = budgets ? ",send_budget" : "";
+    text += slices ? ",slices" : "";
+    text += outside ? ",outside_pipeline_ns" : "";
+    text += expert_tensor ? ",etp" : "";
+    return text + (intervals ? ",low_ns,high_ns" : "");
+  }
+
+  std::string values(const Plan& plan) const {
+    const Configuration& which = plan.configuration;
+    std::string text = budgets ? "," + budget_text(which.send_budget) : "";
+    if (slices) text += fmt::format(",{}", which.shape.slices);
+    if (outside) text += fmt::format(",{}", plan.outside_pipeline);
+    if (expert_tensor) text += fmt::format(",{}", which.expert_tensor);
+    if (!intervals) return text;
+    if (!plan.no_errors.empty()) return text + ",,";
+    const StepInterval interval = compute_interval(plan.step, *errors);
+    return text + fmt::format(",{},{}", interval.low, interval.high);
+  }
+
+  const std::optional<KnownErrors>& errors;
+  bool budgets = false;
+  bool slices = false;
+  bool outside = false;
+  bool expert_tensor = false;
+  bool intervals = false;
+};
+
 }  // namespace
 
 std::string write_plan_csv(const PlanTable& table) {
-  const auto any = [&](auto&& differs) {
-    return std::any_of(table.plans.begin(), table.plans.end(), differs);
-  };
-  const bool budgets = any([](const Plan& plan) { return plan.configuration.send_budget > 0; });
-  const bool slices = any([](const Plan& plan) { return plan.configuration.shape.slices > 1; });
-  const bool outside = any([](const Plan& plan) { return plan.outside_pipeline > 0; });
+  const RareColumns rare(table);
   std::string text =
       "schedule,pp,vpp,tp,cp,ep,dp,microbatches,micro_batch_size,recompute,step_ns,ns_per_sample,"
       "bubble_ratio,lower_bound_ns,peak_memory_bytes,peak_activations,peak_units,mfu,"
       "tokens_per_second,split,layout,gradients,head_room_bytes,tie_group";
-  text += budgets ? ",send_budget" : "";
-  text += slices ? ",slices" : "";
-  text += outside ? ",outside_pipeline_ns\n" : "\n";
+  text += rare.names() + '\n';
   for (const Plan& plan : table.plans) {
     const Configuration& which = plan.configuration;
     text += fmt::format(
@@ -169,9 +205,7 @@ std::string write_plan_csv(const PlanTable& table) {
         name_of(kLayerSplits, which.split), plan.layout,
         plan.gradients ? name_of(kGradientFormats, *plan.gradients) : "",
         plan.head_room ? std::to_string(*plan.head_room) : "", plan.tie_group);
-    if (budgets) text += "," + budget_text(which.send_budget);
-    if (slices) text += fmt::format(",{}", which.shape.slices);
-    text += outside ? fmt::format(",{}\n", plan.outside_pipeline) : "\n";
+    text += rare.values(plan) + '\n';
   }
   return text;
 }

@@ -160,15 +160,17 @@ std::vector<double> find_excess(const StageEntry& stage, const StageEntry& other
   return excess;
 }
 
-/// Whether the first and the last stage differ from the others by the same factor in every kind of
-/// op, as heavier layers do. An embedding or a head has ratios of its own. The first stage may lack
-/// its input gradients.
-bool have_heavier_ends(const std::vector<StageEntry>& stages) {
+/// Guesses how the first and the last stage differ from the others: by heavier layers where they
+/// take longer by the same factor in every kind of op, and else by an embedding or a head. What
+/// takes shorter has fewer layers. The first stage may lack its input gradients.
+Ends guess_ends(const std::vector<StageEntry>& stages) {
   constexpr double kNoticed = 0.02;
   constexpr double kAlike = 0.1;  // of the difference
   const std::vector<StageEntry> kinds = make_stage_kinds(stages);
-  if (kinds.empty()) return false;
+  if (kinds.empty()) return Ends::kMoreLayers;
   bool any = false;
+  bool alike = true;
+  bool longer = false;
   for (const StageEntry* end : {&kinds.front(), &kinds.back()}) {
     const std::vector<double> excess = find_excess(*end, kinds[1]);
     const auto [least, most] = std::minmax_element(excess.begin(), excess.end());
@@ -176,9 +178,11 @@ bool have_heavier_ends(const std::vector<StageEntry>& stages) {
         end == &kinds.front() ? excess.front() : std::max(std::abs(*least), std::abs(*most));
     if (std::abs(noticed) < kNoticed) continue;
     any = true;
-    if (*most - *least > kAlike * std::abs(*least)) return false;
+    longer = longer || noticed > 0;
+    alike = alike && *most - *least <= kAlike * std::abs(*least);
   }
-  return any;
+  if (any && alike) return Ends::kHeavierLayers;
+  return longer ? Ends::kExtraWork : Ends::kMoreLayers;
 }
 
 /// Splits backwards where that is needed or asked for, in all replicas alike. Shards of the output
@@ -258,7 +262,7 @@ FittedCosts fit_costs(std::span<const ReplicatedStep> steps, const FitOptions& o
   if (std::vector<Nanos> times = message_times(steps); !times.empty())
     table.message.latency = quantile(std::move(times), 50);
   table.divisible = !options.per_microbatch && !has_shards;
-  table.heavier_ends = table.divisible && have_heavier_ends(table.stages);
+  if (table.divisible) table.ends = guess_ends(table.stages);
   return fitted;
 }
 

@@ -23,6 +23,14 @@ std::string name_of(const std::array<Named<Choice>, count>& names, Choice choice
   return {};
 }
 
+/// The summary of a choice; empty if the table lacks it.
+template <class Choice, std::size_t count>
+std::string summary_of(const std::array<Named<Choice>, count>& names, Choice choice) {
+  for (const Named<Choice>& known : names)
+    if (known.choice == choice) return std::string(known.summary);
+  return {};
+}
+
 /// The entry with exactly this name, or null.
 template <class Choice, std::size_t count>
 const Named<Choice>* find_named(const std::array<Named<Choice>, count>& names,

@@ -16,6 +16,7 @@
 #include "sim/model/memory_model.h"
 #include "sim/model/noise.h"
 #include "sim/model/part_costs.h"
+#include "sim/model/stage_ends.h"
 #include "sim/model/stage_entry.h"
 
 namespace bubblescope::inline sim {
@@ -83,9 +84,7 @@ struct CostTable {
   Nanos outside_pipeline = 0;
   /// Whether stages may be cut and joined for schedules of another number of stages.
   bool divisible = false;
-  /// Whether the first and the last stage then keep their ratios to the others, because each of
-  /// their layers is heavier.
-  bool heavier_ends = false;
+  Ends ends = Ends::kMoreLayers;  ///< for divisible stages
 };
 
 /// Whether values differ by micro-batch or slice.

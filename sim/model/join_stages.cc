@@ -157,7 +157,7 @@ void drop_costs_without_sum(CostTable& table, std::vector<std::string>& left_out
     remove(table, &StageEntry::contended);
   });
   table.ranks_per_device.reset();
-  table.heavier_ends = false;  // joined ends also have layers of other stages
+  table.ends = Ends::kMoreLayers;  // joined ends also have layers of other stages
   drop(any_has(table, &StageEntry::overlapped_pair), "overlapped pairs", left_out,
        [&] { remove(table, &StageEntry::overlapped_pair); });
 }

@@ -122,14 +122,49 @@ StageEntry scale(const StageEntry& stage, double factor) {
   return to;
 }
 
-Stages restage(const Stages& from, std::size_t count, bool heavier_ends) {
-  if (!heavier_ends) return spread_evenly(from, count);
+Stages scale_ends(const Stages& from, std::size_t count) {
   const Stages kinds = make_stage_kinds(from);
   const double factor = static_cast<double>(from.size()) / static_cast<double>(count);
   Stages to(count, scale(kinds[1], factor));
   to.front() = scale(kinds[0], factor);
   to.back() = scale(kinds[2], factor);
   return to;
+}
+
+/// Adds `sign` times the work by which an end exceeds the stages between.
+void add_excess(StageEntry& to, const StageEntry& end, const StageEntry& middle,
+                std::int64_t sign) {
+  const auto excess = [sign](std::int64_t own, std::int64_t others) {
+    return sign * std::max<std::int64_t>(0, own - others);
+  };
+  to.forward += excess(end.forward, middle.forward);
+  if (to.backward && full_backward(end) && full_backward(middle))
+    *to.backward += excess(*full_backward(end), *full_backward(middle));
+  for (const auto member : kMembers)
+    if (to.*member && end.*member && middle.*member)
+      *(to.*member) += excess(*(end.*member), *(middle.*member));
+}
+
+/// An embedding or a head stays whole at its end; the layers are spread.
+Stages keep_extra_work(const Stages& from, std::size_t count) {
+  const Stages kinds = make_stage_kinds(from);
+  Stages layers = from;
+  for (StageEntry& stage : layers) stage.backward = full_backward(stage);
+  add_excess(layers.front(), kinds[0], kinds[1], -1);
+  add_excess(layers.back(), kinds[2], kinds[1], -1);
+  Stages to = spread_evenly(layers, count);
+  add_excess(to.front(), kinds[0], kinds[1], 1);
+  add_excess(to.back(), kinds[2], kinds[1], 1);
+  return to;
+}
+
+Stages restage(const Stages& from, std::size_t count, Ends ends) {
+  switch (ends) {
+    case Ends::kMoreLayers: return spread_evenly(from, count);
+    case Ends::kHeavierLayers: return scale_ends(from, count);
+    case Ends::kExtraWork: return keep_extra_work(from, count);
+  }
+  return {};
 }
 
 }  // namespace
@@ -141,18 +176,18 @@ bool is_restaged(const CostTable& table, const Schedule& schedule) {
          given != schedule.stages_per_pipeline();
 }
 
-bool restages_heavier_ends(const CostTable& table, const Schedule& schedule) {
-  return table.heavier_ends && table.stages.size() > 2 && schedule.stages_per_pipeline() > 1 &&
+bool restages_ends(const CostTable& table, const Schedule& schedule) {
+  return table.stages.size() > 2 && schedule.stages_per_pipeline() > 1 &&
          is_restaged(table, schedule);
 }
 
 CostTable restage(const CostTable& table, const Schedule& schedule) {
   if (!is_restaged(table, schedule)) return table;
   const auto count = static_cast<std::size_t>(schedule.stages_per_pipeline());
-  const bool heavier_ends = restages_heavier_ends(table, schedule);
+  const Ends ends = restages_ends(table, schedule) ? table.ends : Ends::kMoreLayers;
   CostTable fitted = table;
-  fitted.stages = restage(table.stages, count, heavier_ends);
-  for (Stages& stages : fitted.replicas) stages = restage(stages, count, heavier_ends);
+  fitted.stages = restage(table.stages, count, ends);
+  for (Stages& stages : fitted.replicas) stages = restage(stages, count, ends);
   return fitted;
 }
 

@@ -2,9 +2,9 @@
 //
 // Nothing is known about the layers within a stage, so its work counts as spread evenly over it:
 // four stages become eight by halving each, six by cutting at every 2/3. The total work stays the
-// same to the nanosecond. With `heavier_ends`, the first and the last of three or more stages have
-// layers of their own: two or more stages of half as many layers take half as long each, the first,
-// the last and those between.
+// same to the nanosecond. The first and the last of three or more stages may differ from the others
+// in other ways (Ends): by layers that take longer, so that the ends of any number of stages keep
+// their ratios to the others, or by an embedding or a head, which stays whole at its end.
 #pragma once
 
 #include "sim/model/cost_table.h"
@@ -19,7 +19,7 @@ CostTable restage(const CostTable& table, const Schedule& schedule);
 /// Whether restage() changes the table.
 bool is_restaged(const CostTable& table, const Schedule& schedule);
 
-/// Whether it gives the first and the last stage layers of their own.
-bool restages_heavier_ends(const CostTable& table, const Schedule& schedule);
+/// Whether it matters for the result in what way the first and the last stage differ from others.
+bool restages_ends(const CostTable& table, const Schedule& schedule);
 
 }  // namespace bubblescope::inline sim

@@ -90,8 +90,8 @@ TEST(FitCosts, KnownCostsComeBackToTheNanosecond) {
 TEST(FitCosts, EndsThatDifferByOneFactorHaveHeavierLayers) {
   Job job(recorded());
   job.draw({}, 1, 1);
-  EXPECT_TRUE(fit_costs(job.steps(), {kStages, {}}).table.heavier_ends);
-  EXPECT_FALSE(fit_costs(job.steps(), {kStages, {}, true}).table.heavier_ends);
+  EXPECT_EQ(fit_costs(job.steps(), {kStages, {}}).table.ends, Ends::kHeavierLayers);
+  EXPECT_EQ(fit_costs(job.steps(), {kStages, {}, true}).table.ends, Ends::kMoreLayers);
   std::vector<Nanos> durations = collect_durations(job.steps()[0][0].timeline);
   for (InstructionId id = 0; id < durations.size(); ++id) {
     const Op& op = recorded().program.instructions[id].op;
@@ -99,7 +99,7 @@ TEST(FitCosts, EndsThatDifferByOneFactorHaveHeavierLayers) {
   }
   const Timeline timeline = simulate(recorded().program, durations);
   const std::vector<ReplicatedStep> steps{{{recorded().program, timeline}}};
-  EXPECT_FALSE(fit_costs(steps, {kStages, {}}).table.heavier_ends);
+  EXPECT_EQ(fit_costs(steps, {kStages, {}}).table.ends, Ends::kExtraWork);
 }
 
 TEST(FitCosts, FullBackwardsAreSplitWhereAsked) {

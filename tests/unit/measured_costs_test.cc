@@ -27,7 +27,7 @@ CostTable measured_table() {
   table.noise = noise;
   table.outside_pipeline = 200'000'000;
   table.divisible = true;
-  table.heavier_ends = true;
+  table.ends = Ends::kExtraWork;
   return table;
 }
 
@@ -56,7 +56,7 @@ TEST(MeasuredCosts, ReadBackAsTheyWereWritten) {
   EXPECT_DOUBLE_EQ(read.noise->stragglers.factor, 3);
   EXPECT_EQ(read.outside_pipeline, 200'000'000);
   EXPECT_TRUE(read.divisible);
-  EXPECT_TRUE(read.heavier_ends);
+  EXPECT_EQ(read.ends, Ends::kExtraWork);
 }
 
 std::string refusal(const std::string& entry) {
@@ -78,6 +78,13 @@ TEST(MeasuredCosts, FaultsAreNamedWithTheirPlace) {
   EXPECT_NE(refusal(R"("noise":{"straggler":{"probability":0.1,"factor":5000}})").find("1000"),
             std::string::npos);
   EXPECT_NE(refusal(R"("heavier_ends":true)").find("/heavier_ends: says how stages are cut"),
+            std::string::npos);
+  EXPECT_NE(refusal(R"("ends":"extra-work")").find("/ends: says how stages are cut"),
+            std::string::npos);
+  EXPECT_NE(refusal(R"("divisible":true,"ends":"head")").find("/ends: must be \"more-layers\""),
+            std::string::npos);
+  EXPECT_NE(refusal(R"("divisible":true,"ends":"more-layers","heavier_ends":true)")
+                .find("/heavier_ends: is what 'ends' says"),
             std::string::npos);
   EXPECT_NE(refusal(R"("replicas":[])").find("/replicas: is empty"), std::string::npos);
   EXPECT_NE(refusal(R"("replicas":[{"stages":[{"forward":1},{"forward":1}]}])")

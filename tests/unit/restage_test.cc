@@ -64,7 +64,7 @@ TEST(Restage, KeepsTheWholeToTheNanosecond) {
 // stages, each of half as many layers, and of the last of two. One stage has all of them.
 TEST(Restage, HeavierEndsKeepTheirRatios) {
   CostTable table = table_of({10, 10, 10, 14});
-  table.heavier_ends = true;
+  table.ends = Ends::kHeavierLayers;
   EXPECT_EQ(forwards_of(restage(table, unordered(4, 2))),
             (std::vector<Nanos>{5, 5, 5, 5, 5, 5, 5, 7}));
   EXPECT_EQ(restage(table, unordered(4, 2)).stages[7].backward, 14);
@@ -76,20 +76,19 @@ TEST(Restage, HeavierEndsKeepTheirRatios) {
 // No stage lies between two given ones, and a single stage has no ends.
 TEST(Restage, HeavierEndsNeedThreeStagesAndTwoOfTheSchedule) {
   CostTable four = table_of({10, 10, 10, 14});
-  EXPECT_FALSE(restages_heavier_ends(four, unordered(2, 1)));
-  four.heavier_ends = true;
-  EXPECT_TRUE(restages_heavier_ends(four, unordered(2, 1)));
-  EXPECT_FALSE(restages_heavier_ends(four, unordered(1, 1)));
-  EXPECT_FALSE(restages_heavier_ends(four, unordered(4, 1)));
+  four.ends = Ends::kHeavierLayers;
+  EXPECT_TRUE(restages_ends(four, unordered(2, 1)));
+  EXPECT_FALSE(restages_ends(four, unordered(1, 1)));
+  EXPECT_FALSE(restages_ends(four, unordered(4, 1)));
   CostTable two = table_of({10, 14});
-  two.heavier_ends = true;
-  EXPECT_FALSE(restages_heavier_ends(two, unordered(4, 1)));
+  two.ends = Ends::kHeavierLayers;
+  EXPECT_FALSE(restages_ends(two, unordered(4, 1)));
   EXPECT_EQ(forwards_of(restage(two, unordered(4, 1))), (std::vector<Nanos>{5, 5, 7, 7}));
 }
 
 TEST(Restage, HeavierEndsScaleMemoryAndUpdatesAsWell) {
   CostTable table = table_of({10, 10, 14});
-  table.heavier_ends = true;
+  table.ends = Ends::kHeavierLayers;
   for (StageEntry& stage : table.stages) {
     stage.activation_bytes = MemoryDelta{60, -20, -40};
     stage.weight_bytes = 30;
@@ -103,6 +102,37 @@ TEST(Restage, HeavierEndsScaleMemoryAndUpdatesAsWell) {
     EXPECT_EQ(stage.weight_bytes, 15);
     EXPECT_EQ(stage.update.optimizer, 3);
   }
+}
+
+// A head of 4 and 8 stays whole on the last of eight stages, and of two. Fewer layers at an end are
+// no work that could be negative.
+TEST(Restage, ExtraWorkOfTheEndsIsNeverCut) {
+  CostTable table = table_of({10, 10, 10, 14});
+  table.ends = Ends::kExtraWork;
+  EXPECT_EQ(forwards_of(restage(table, unordered(4, 2))),
+            (std::vector<Nanos>{5, 5, 5, 5, 5, 5, 5, 9}));
+  EXPECT_EQ(restage(table, unordered(4, 2)).stages[7].backward, 18);
+  EXPECT_EQ(forwards_of(restage(table, unordered(2, 1))), (std::vector<Nanos>{20, 24}));
+  EXPECT_EQ(forwards_of(restage(table, unordered(1, 1))), (std::vector<Nanos>{44}));
+  CostTable light = table_of({16, 10, 10, 8});
+  light.ends = Ends::kExtraWork;
+  EXPECT_EQ(forwards_of(restage(light, unordered(4, 2))),
+            (std::vector<Nanos>{11, 5, 5, 5, 5, 5, 4, 4}));
+}
+
+TEST(Restage, ExtraWorkIsThatOfHalvesToo) {
+  CostTable table = table_of({10, 10, 14});
+  for (StageEntry& stage : table.stages) {
+    stage.backward.reset();
+    stage.input_grad = stage.forward;
+    stage.weight_grad = stage.forward;
+  }
+  table.ends = Ends::kExtraWork;
+  const CostTable cut = restage(table, unordered(6, 1));
+  EXPECT_EQ(cut.stages[5].input_grad, 9);
+  EXPECT_EQ(cut.stages[5].weight_grad, 9);
+  EXPECT_EQ(cut.stages[5].backward, 18);
+  EXPECT_EQ(cut.stages[4].backward, 10);
 }
 
 TEST(Restage, LeavesOtherTablesAlone) {

@@ -156,31 +156,57 @@ ValidSchedule build_try(const std::string& name, const ValidSchedule& measured,
   return build_schedule(def, make_try_request(def, *measured, microbatches, costs));
 }
 
-/// By how much longer the step is in the other reading of a first and a last stage that differ from
-/// the others: their layers themselves differ, or they do something besides, once per model.
-double find_change_of_ends(const ValidSchedule& schedule, const SharedWork& shared,
-                           CostTable costs) {
+/// By what fraction the step is longer if the first and the last stage differ from the others in
+/// another way.
+double find_change(const ValidSchedule& schedule, const FittedWork& work, Ends ends) {
+  Config config;
+  config.lower = work.shared.lower;
+  CostTable& costs = config.costs.emplace<CostTable>(work.costs);
   costs.noise.reset();
   costs.replicas.clear();
-  Config config;
-  config.lower = shared.lower;
-  config.costs = costs;
   const auto taken = static_cast<double>(predict(schedule, config).report.makespan);
-  costs.heavier_ends = !costs.heavier_ends;
-  config.costs = std::move(costs);
+  std::get<CostTable>(config.costs).ends = ends;
   const auto other = static_cast<double>(predict(schedule, config).report.makespan);
   return taken == 0 ? 0 : other / taken - 1;
 }
 
-/// The interval also covers a step that is longer or shorter by this fraction.
-void widen(traces::Interval& interval, double base, double change) {
-  const auto changed = [&](double value) { return (base + value) * (1 + change) - base; };
-  interval.p5 = std::min(interval.p5, changed(interval.p5));
-  interval.p95 = std::max(interval.p95, changed(interval.p95));
+/// The interval also covers steps that are shorter, or longer, by these fractions of at most 0 and
+/// at least 0.
+void widen(traces::Interval& interval, double base, double shortest, double longest) {
+  const auto changed = [&](double value, double change) {
+    return (base + value) * (1 + change) - base;
+  };
+  interval.p5 = changed(interval.p5, shortest);
+  interval.p95 = changed(interval.p95, longest);
 }
 
-/// Nothing shows how the work of a stage is distributed within it, nor what the ends do once: both
-/// cases lie in the row's interval.
+/// States how much longer the step is with other ends, and widens the row's intervals by that.
+std::string try_other_ends(const FittedWork& work, const Prediction& tried, traces::TryRow& row) {
+  std::string others;
+  double shortest = 0;
+  double longest = 0;
+  for (const Named<Ends>& ends : kStageEnds) {
+    if (ends.choice == work.costs.ends) continue;
+    const double change = find_change(tried.schedule, work, ends.choice);
+    shortest = std::min(shortest, change);
+    longest = std::max(longest, change);
+    if (std::abs(change) > kMinChangeOfEnds)
+      others +=
+          fmt::format("{}{:.1f} % {} with {}", others.empty() ? "" : ", ", std::abs(100 * change),
+                      change > 0 ? "longer" : "shorter", ends.summary);
+  }
+  widen(row.step, 0, shortest, longest);
+  widen(row.change, 1, shortest, longest);
+  if (others.empty()) return "";
+  return fmt::format(
+      "; the first and the last count as having {}; with {} micro-batches the step is {}, which "
+      "its "
+      "interval covers",
+      summary_of(kStageEnds, work.costs.ends), tried.schedule->shape.microbatches, others);
+}
+
+/// Nothing shows how the work of a stage is distributed within it, nor in what way the ends differ
+/// from the other stages: all cases lie in the row's interval.
 void note_restaging(traces::Tries& tries, const FittedWork& work, const Prediction& tried,
                     traces::TryRow& row) {
   const CostTable& costs = work.costs;
@@ -188,23 +214,7 @@ void note_restaging(traces::Tries& tries, const FittedWork& work, const Predicti
   std::string note = fmt::format(
       "{} has {} stages, the trace {}: the work of each counts as spread evenly within it",
       tried.schedule->name, tried.schedule->stages_per_pipeline(), costs.stages.size());
-  const double change = find_change_of_ends(tried.schedule, work.shared, costs);
-  const bool heavier = restages_heavier_ends(costs, *tried.schedule);
-  if (heavier)
-    note +=
-        "; the first or the last takes longer by the same factor in every kind of op, and counts "
-        "as "
-        "having heavier layers";
-  if (std::abs(change) > kMinChangeOfEnds)
-    note += fmt::format(
-        "; if {}, the step with {} micro-batches is {:.1f} % {}, which its interval covers",
-        heavier ? "an embedding or a head makes it longer"
-                : "the first and the last differ from the others in every layer, not by an "
-                  "embedding or a head",
-        tried.schedule->shape.microbatches, std::abs(100 * change),
-        change > 0 ? "longer" : "shorter");
-  widen(row.step, 0, change);
-  widen(row.change, 1, change);
+  if (restages_ends(costs, *tried.schedule)) note += try_other_ends(work, tried, row);
   if (std::find(tries.notes.begin(), tries.notes.end(), note) == tries.notes.end())
     tries.notes.push_back(std::move(note));
 }

@@ -15,14 +15,15 @@ void warn_of_unequal_backwards(const Schedule& schedule, const UniformCost& cost
 }
 
 void note_restaging(const Schedule& schedule, const CostOptions& cost) {
-  const bool heavier = cost.content && restages_heavier_ends(*cost.content, schedule);
+  const bool matters = cost.content && restages_ends(*cost.content, schedule);
   print_message(
       "bubblescope: {} has {} stages and {} has {}: their work is cut or joined as if it were "
-      "spread evenly within each; {}\n",
+      "spread evenly within each{}\n",
       cost.file, cost.content ? cost.content->stages.size() : 0, schedule.name,
       schedule.stages_per_pipeline(),
-      heavier ? "the first or the last counts as having heavier layers ('heavier_ends')"
-              : "what the first and the last do besides their layers is not known");
+      matters ? fmt::format("; the first and the last count as having {} ('ends' in the file)",
+                            summary_of(kStageEnds, cost.content->ends))
+              : "");
 }
 
 }  // namespace

@@ -171,6 +171,22 @@ void read_stage_kinds(const JsonNode& root, CostTable& costs) {
         "parts");
 }
 
+/// Reads how the first and the last stage differ from the others, also by its old key.
+void read_ends(const JsonNode& root, CostTable& costs) {
+  const auto ends = root.find("ends");
+  if (ends) {
+    const Named<Ends>* const known = find_named(kStageEnds, ends->text());
+    if (known == nullptr)
+      ends->refuse("must be \"more-layers\", \"heavier-layers\" or \"extra-work\"");
+    costs.ends = known->choice;
+  }
+  const auto heavier = root.find("heavier_ends");
+  if (heavier && ends) heavier->refuse("is what 'ends' says; remove it");
+  if (heavier && heavier->boolean()) costs.ends = Ends::kHeavierLayers;
+  if (costs.ends != Ends::kMoreLayers && !costs.divisible)
+    (ends ? *ends : *heavier).refuse("says how stages are cut and joined; set 'divisible' to true");
+}
+
 /// Reads the entries of measured files beside the stages: replicas, noise, and the step around the
 /// pipeline.
 void read_measured_step(const JsonNode& root, CostTable& costs) {
@@ -208,11 +224,7 @@ void read_measured_step(const JsonNode& root, CostTable& costs) {
       divisible->refuse(
           "goes with messages that are alike; give one latency and one size in 'message'");
   }
-  if (const auto heavier = root.find("heavier_ends")) {
-    costs.heavier_ends = heavier->boolean();
-    if (costs.heavier_ends && !costs.divisible)
-      heavier->refuse("says how stages are cut and joined; set 'divisible' to true");
-  }
+  read_ends(root, costs);
 }
 
 }  // namespace
@@ -260,6 +272,7 @@ CostTable parse_cost_file(std::string_view text, const std::string& file) {
                     "noise",
                     "outside_pipeline",
                     "divisible",
+                    "ends",
                     "heavier_ends",
                     "measured"});
   CostTable costs;

@@ -19,7 +19,7 @@
 //    "noise": {...},                        how steps differ: noise_entry.h
 //    "outside_pipeline": "200ms",           of a step: collectives, optimizer
 //    "divisible": true,                     stages may be cut and joined evenly: restage.h
-//    "heavier_ends": true,                  the first and the last keep their ratios then
+//    "ends": "heavier-layers",              the first and the last keep their ratios then
 //    "measured": {...}}                     how it was measured (calibrate writes it); not read
 #pragma once
 

@@ -7,8 +7,8 @@
 #include <map>
 #include <utility>
 
+#include "sim/analysis/fit_messages.h"
 #include "sim/analysis/fit_microbatches.h"
-#include "sim/analysis/waiting_messages.h"
 #include "sim/ir/error.h"
 #include "sim/ir/quantile.h"
 #include "sim/model/stage_kinds.h"
@@ -208,19 +208,6 @@ void split_table(FittedCosts& fitted, const FitOptions& options, std::size_t cha
         "input gradient");
 }
 
-/// The times of messages that did not wait for their receiver.
-std::vector<Nanos> message_times(std::span<const ReplicatedStep> steps) {
-  std::vector<Nanos> times;
-  for (const ReplicatedStep& replicas : steps)
-    for (const ObservedStep& step : replicas) {
-      const std::vector<bool> waits = find_waiting_messages(step);
-      for (InstructionId id = 0; id < step.program.size(); ++id)
-        if (is_message(step.program.instructions[id]) && !waits[id])
-          times.push_back(step.duration_of(id));
-    }
-  return times;
-}
-
 /// The steps after the last lasting change of speed.
 std::span<const ReplicatedStep> choose_steps(std::span<const ReplicatedStep> steps,
                                              FittedCosts& fitted, std::int32_t stages) {
@@ -259,8 +246,7 @@ FittedCosts fit_costs(std::span<const ReplicatedStep> steps, const FitOptions& o
     table.noise = costs.noise;
   }
   if (!table.noise->is_random()) table.noise.reset();
-  if (std::vector<Nanos> times = message_times(steps); !times.empty())
-    table.message.latency = quantile(std::move(times), 50);
+  fit_messages(steps, table);
   table.divisible = !options.per_microbatch && !has_shards;
   if (table.divisible) table.ends = guess_ends(table.stages);
   return fitted;

@@ -7,6 +7,8 @@
 #include <limits>
 #include <list>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "sim/analysis/replay.h"
 #include "sim/engine/simulate.h"
@@ -82,6 +84,33 @@ TEST(FitCosts, KnownCostsComeBackToTheNanosecond) {
   EXPECT_FALSE(fitted.table.noise);
   EXPECT_TRUE(fitted.table.replicas.empty());
   EXPECT_FALSE(fitted.drift);
+}
+
+/// The step with a link from rank 1 to rank 2 on which messages take this long.
+Timeline run_with_link(Nanos latency) {
+  std::vector<Nanos> durations;
+  for (const Instruction& one : recorded().program.instructions)
+    durations.push_back(is_message(one) && one.rank == 1 && one.peer == 2 ? latency
+                                                                          : duration_of(one));
+  return simulate(recorded().program, durations);
+}
+
+TEST(FitCosts, ASlowLinkHasATimeOfItsOwn) {
+  const Timeline timeline = run_with_link(8'000'000);
+  const std::vector<ReplicatedStep> steps{{{recorded().program, timeline}}};
+  const CostTable table = fit_costs(steps, {kStages, {}}).table;
+  EXPECT_EQ(table.message.latency, 500'000);
+  ASSERT_EQ(table.links.size(), 1u);
+  EXPECT_EQ(std::pair(table.links[0].from, table.links[0].to), std::pair(1, 2));
+  EXPECT_EQ(table.links[0].transfer.latency, 8'000'000);
+}
+
+TEST(FitCosts, ALinkThatHardlyDiffersHasNone) {
+  for (const Nanos latency : {500'000, 650'000, 400'000}) {
+    const Timeline timeline = run_with_link(latency);
+    const std::vector<ReplicatedStep> steps{{{recorded().program, timeline}}};
+    EXPECT_TRUE(fit_costs(steps, {kStages, {}}).table.links.empty()) << latency;
+  }
 }
 
 // Forwards and backwards of stage 0 take 10 / 11.5 and those of stage 3 take 13 / 11.5 of what the

@@ -203,21 +203,27 @@ class CauseFinder {
 
   /// Gaps make the steps longer than their replay, so they have a baseline of their own.
   void find_gaps() {
-    const std::vector<double> all = replay({with_gaps(Gaps::kAll)});
-    Cause launch{CauseKind::kLaunch};
-    const std::vector<Nanos> sums = sum_launch_gaps(steps_);
-    const auto largest = std::max_element(sums.begin(), sums.end());
-    launch.rank = static_cast<std::int32_t>(largest - sums.begin());
-    launch.factor = static_cast<double>(*largest) / (total(all) * replicas());
-    compare(launch, all, replay({with_gaps(Gaps::kOnlyPauses)}));
+    const std::vector<double> all = replay({with_gaps()});
+    const auto add_gaps = [&](Cause cause, GapKind kind) {
+      const std::vector<Nanos> sums = sum_gaps(steps_, kind);
+      const auto largest = std::max_element(sums.begin(), sums.end());
+      if (*largest == 0) return;
+      cause.rank = static_cast<std::int32_t>(largest - sums.begin());
+      cause.factor = static_cast<double>(*largest) / (total(all) * replicas());
+      compare(cause, all, replay({with_gaps(kind)}));
+    };
+    add_gaps(Cause{CauseKind::kLaunch}, GapKind::kLaunch);
     Cause pauses{CauseKind::kPause};
     pauses.count = count_pauses(steps_);
-    if (pauses.count > 0) compare(pauses, all, replay({with_gaps(Gaps::kOnlyLaunches)}));
+    add_gaps(pauses, GapKind::kPause);
+    Cause messages{CauseKind::kCommunication};
+    messages.is_unseen = true;
+    add_gaps(messages, GapKind::kUnseenMessage);
   }
 
   /// Returns the time that removing all causes at once saves.
   Nanos find_saved_together() const {
-    return std::llround(mean_of(replay({with_gaps(Gaps::kAll)})) - mean_of(replay(mends_)));
+    return std::llround(mean_of(replay({with_gaps()})) - mean_of(replay(mends_)));
   }
 
   std::vector<Cause> ranked() && {

@@ -73,12 +73,13 @@ struct Cause {
   /// For a drift, the workers that have changed; empty: all. For pauses within ops, the worker that
   /// has nearly all of them; empty: several have. For slow workers that are one cause, all of them.
   std::vector<Worker> changed = {};
-  bool whole_replicas = false;     ///< whether these are all workers of their replicas
-  bool has_replicas = false;       ///< whether the job has several
-  std::int64_t count = 0;          ///< of pauses, in all steps
-  bool within_ops = false;         ///< whether pauses are long ops, not gaps between ops
-  std::string collective = {};     ///< of communication outside the pipeline; empty: messages
-  Nanos saves = 0;                 ///< time saved in the mean step, above 0
+  bool whole_replicas = false;  ///< whether these are all workers of their replicas
+  bool has_replicas = false;    ///< whether the job has several
+  std::int64_t count = 0;       ///< of pauses, in all steps
+  bool within_ops = false;      ///< whether pauses are long ops, not gaps between ops
+  bool is_unseen = false;       ///< of messages that no recording shows: ops may as well start late
+  std::string collective = {};  ///< of communication outside the pipeline; empty: messages
+  Nanos saves = 0;              ///< time saved in the mean step, above 0
   std::optional<Nanos> left = {};  ///< what the mean replayed step takes without it, if replayed
   Nanos saves_p5 = 0;              ///< quantiles over the steps
   Nanos saves_p95 = 0;

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <utility>
@@ -59,15 +60,19 @@ class Writer {
       TimedOp op = ops[at];
       op.start += origin;
       op.end += origin;
+      free_ = at == 0 ? origin - kTail / 2 : op.end;
       add_op(op);
-      if (job_.names == NsysNames::kDeepSpeed || job_.names == NsysNames::kPasses) {
+      if (job_.names == NsysNames::kDeepSpeed || job_.names == NsysNames::kPasses ||
+          job_.unnamed_messages) {
         const TimedOp* const next = at + 1 < ops.size() ? &ops[at + 1] : nullptr;
         if (at == 0) receive(op);
+        free_ = op.end;
         send(op);
         if (next) receive({next->op, next->start + origin, next->end + origin});
       }
-      if (job_.names == NsysNames::kMegatron) {
+      if (job_.names == NsysNames::kMegatron || job_.names == NsysNames::kFunctionsAndMessages) {
         if (at == 0) call("recv_forward", op, {}, nullptr, &op);
+        free_ = op.end;
         const TimedOp* const next = at + 1 < ops.size() ? &ops[at + 1] : nullptr;
         add_calls_between(op, next, origin);
       }
@@ -107,6 +112,7 @@ class Writer {
       case NsysNames::kInterleaved:
       case NsysNames::kOverlapped: return "";
       case NsysNames::kFunctions:
+      case NsysNames::kFunctionsAndMessages:
         return fmt::format("megatron.core.pipeline_parallel.schedules.{}_step",
                            forward ? "forward" : "backward");
       case NsysNames::kDeepSpeed:
@@ -122,8 +128,18 @@ class Writer {
   void receive(const TimedOp& op) {
     const bool forward = op.op.kind == OpKind::kForward;
     if (forward ? op.op.stage == 0 : op.op.stage + 1 == ranks_) return;
-    const Nanos end = op.start - kAhead;
-    message(forward ? "recv_activations" : "recv_grads", end - 6 * kMicro, op.start);
+    const Nanos begin = post_time(op.start - kAhead - 6 * kMicro);
+    message(forward ? "recv_activations" : "recv_grads", begin, op.start);
+  }
+
+  /// When a receive is posted that could be posted as late as at `latest`.
+  Nanos post_time(Nanos latest) const {
+    return job_.posts_early ? std::min(latest, free_ - 4 * kMicro) : latest;
+  }
+
+  /// When the kernel of a message that arrives at `finish` starts.
+  Nanos message_start(Nanos finish) const {
+    return job_.posts_early ? std::min(free_, finish - 2 * kMicro) : finish - 2 * kMicro;
   }
 
   void send(const TimedOp& op) {
@@ -136,7 +152,7 @@ class Writer {
   void message(const std::string& name, Nanos begin, Nanos finish) {
     if (job_.names == NsysNames::kPasses)
       range(begin, begin + 5 * kMicro, "PipelineEngine._exec_" + name);
-    launch(main_thread(), begin + kMicro, finish - 2 * kMicro, finish,
+    launch(main_thread(), begin + kMicro, message_start(finish), finish,
            "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage)");
   }
 
@@ -200,7 +216,8 @@ class Writer {
   /// A call that sends the result of `sent` and receives the input of `received`; each may be null.
   void call(const std::string& name, const TimedOp& to, const TimedOp& from, const TimedOp* sent,
             const TimedOp* received) {
-    const Nanos begin = sent ? from.start - kAhead + kLaunching : to.start - kAhead - 6 * kMicro;
+    const Nanos begin =
+        sent ? from.start - kAhead + kLaunching : post_time(to.start - kAhead - 6 * kMicro);
     const Nanos end = received ? to.start - kAhead : begin + 5 * kMicro;
     range(begin, end, "megatron.core.pipeline_parallel.p2p_communication." + name);
     const bool sends = sent && (sent->op.kind == OpKind::kForward ? sent->op.stage + 1 < ranks_
@@ -210,7 +227,7 @@ class Writer {
                                                            : received->op.stage + 1 < ranks_);
     if (!sends && !receives) return;
     const Nanos finish = receives ? to.start : from.end + 3 * kMicro;
-    launch(main_thread(), begin + kMicro, finish - 2 * kMicro, finish,
+    launch(main_thread(), begin + kMicro, message_start(finish), finish,
            "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage)");
   }
 
@@ -228,6 +245,7 @@ class Writer {
   NsysJob job_;
   std::int32_t ranks_;
   std::int32_t rank_ = 0;
+  Nanos free_ = 0;  ///< the end of the op before the next one
   std::map<std::int32_t, std::int64_t> correlations_;
   NsysEvents events_;
 };

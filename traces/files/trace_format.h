@@ -54,6 +54,8 @@ struct ObservedOp {
   bool numbered = true;               ///< false: op.microbatch follows from the order in the step
   bool may_hold_waiting = false;      ///< it is a host range, which may first wait for its input
   bool start_is_observed = false;  ///< such a range, but its content shows where the waiting ended
+  bool is_arrival = false;         ///< a message with the number of the op whose input it brought
+  bool is_inferred = false;        ///< such a message, which the rank may as well have sent
   Nanos start = 0;
   Nanos end = 0;
 };

@@ -125,7 +125,8 @@ std::optional<std::string> describe_missing_rank(const DraftStep& draft,
     // Waiting for a message was inferred, not observed. Megatron-LM's calls include those of the
     // last stage, which send nothing; StragglerAnalysis' slices do not.
     const bool was_sent = source == "chrome" || (!message.chunk && message.numbered);
-    return was_sent && !message.may_hold_waiting && message.op.stage == last &&
+    return was_sent && !message.may_hold_waiting && !message.is_inferred &&
+           message.op.stage == last &&
            (kind == OpKind::kSendForward || kind == OpKind::kRecvBackward);
   };
   const auto found = std::find_if(draft.messages.begin(), draft.messages.end(), leaves_last_rank);

@@ -130,6 +130,7 @@ void report_missing(ObservedTrace& trace, const std::vector<std::int32_t>& warmu
 void report_received_at_ends(ObservedTrace& trace) {
   const auto last = static_cast<std::int32_t>(trace.recorders.size()) - 1;
   for (const ObservedOp& observed : trace.ops) {
+    if (observed.is_inferred) continue;
     const std::int32_t rank = trace.recorders[observed.recorder].rank.value_or(0);
     const bool at_first = rank == 0 && observed.op.kind == OpKind::kRecvForward;
     const bool at_last = rank == last && observed.op.kind == OpKind::kRecvBackward;

@@ -51,18 +51,30 @@ std::map<StepKey, StepOps> group_by_step(std::vector<ObservedOp> ops, const Rank
   return steps;
 }
 
-void number_microbatches(std::vector<ObservedOp>& computes) {
+void number_microbatches(StepOps& ops) {
   std::set<std::int32_t> seen;
-  std::map<std::tuple<std::int32_t, OpKind>, std::int32_t> next;  // stage, kind
-  for (ObservedOp& observed : computes) {
+  std::map<std::tuple<std::int32_t, OpKind>, std::int32_t> next;               // stage, kind
+  std::map<std::tuple<std::int32_t, bool, std::int32_t>, std::int32_t> of_op;  // as it was counted
+  for (ObservedOp& observed : ops.computes) {
+    const std::int32_t counted = observed.op.microbatch;
     if (!observed.numbered) observed.op.microbatch = next[{observed.op.stage, observed.op.kind}]++;
+    of_op[{observed.op.stage, observed.op.kind == OpKind::kForward, counted}] =
+        observed.op.microbatch;
     seen.insert(observed.op.microbatch);
   }
   std::map<std::int32_t, std::int32_t> number_of;
   for (const std::int32_t microbatch : seen)
     number_of.emplace(microbatch, static_cast<std::int32_t>(number_of.size()));
-  for (ObservedOp& observed : computes)
+  for (ObservedOp& observed : ops.computes)
     observed.op.microbatch = number_of.at(observed.op.microbatch);
+  for (ObservedOp& message : ops.messages) {
+    if (!message.is_arrival) continue;
+    const bool forward = message.op.kind == OpKind::kRecvForward;
+    const auto op = of_op.find({message.op.stage, forward, message.op.microbatch});
+    if (op == of_op.end()) continue;
+    message.op.microbatch = number_of.at(op->second);
+    message.numbered = true;
+  }
 }
 
 }  // namespace bubblescope::traces

@@ -23,7 +23,7 @@ struct StepOps {
 std::map<StepKey, StepOps> group_by_step(std::vector<ObservedOp> ops, const RankNumbers& numbers);
 
 /// Renumbers the micro-batches of every step from 0, whatever the trace calls them; ops without a
-/// number are numbered in order.
-void number_microbatches(std::vector<ObservedOp>& computes);
+/// number are numbered in order. Messages that brought the input of an op get its number.
+void number_microbatches(StepOps& ops);
 
 }  // namespace bubblescope::traces

@@ -105,7 +105,7 @@ StepExtent extent_of(const std::vector<std::vector<ObservedOp>>& lanes) {
 
 DraftStep StepBuilder::order(std::string label, StepOps ops, std::int32_t ranks) {
   std::stable_sort(ops.computes.begin(), ops.computes.end(), earlier);
-  number_microbatches(ops.computes);
+  number_microbatches(ops);
   const StagesByRank missing = find_missing(ops.computes, ranks);
   add_stand_ins(ops.computes, missing);
   std::vector<std::vector<ObservedOp>> lanes(static_cast<std::size_t>(ranks));

@@ -103,7 +103,9 @@ std::string describe_cause(const Cause& cause) {
           "unequal micro-batches: forwards and backwards grow together (correlation {:.2f})",
           cause.factor);
     case CauseKind::kCommunication:
-      return fmt::format("exposed communication: {}", cause_place(cause));
+      return fmt::format(
+          "exposed communication: {}{}", cause_place(cause),
+          cause.is_unseen ? " (or ops start late: nothing shows when these arrive)" : "");
     case CauseKind::kLaunch:
       return fmt::format(
           "late launches: ops start after they could, most on rank {} ({} of its time)", cause.rank,
@@ -168,7 +170,8 @@ std::string cause_place(const Cause& cause) {
     case CauseKind::kStage: return fmt::format("{} (rank {})", name_stages(cause), cause.rank);
     case CauseKind::kSequenceLengths: return "micro-batches";
     case CauseKind::kCommunication:
-      return cause.collective.empty() ? "messages between ranks" : cause.collective;
+      if (!cause.collective.empty()) return cause.collective;
+      return cause.is_unseen ? "messages that were not recorded" : "messages between ranks";
     case CauseKind::kLaunch: return fmt::format("rank {}", cause.rank);
     case CauseKind::kPause: return cause.within_ops ? "within ops" : "between ops";
     case CauseKind::kDrift:

@@ -88,5 +88,33 @@ TEST_F(NsysMessages, GapsBeforeMessagesThatWereNotRecordedAreNoLateLaunches) {
   EXPECT_EQ(saved_by(steps, CauseKind::kLaunch, false), 0);
 }
 
+// An inner rank receives before its first forward and sends after its last backward.
+TEST_F(NsysMessages, RanksThatAreMissingAtTheEndsAreFaults) {
+  const RecordedStep step = record();
+  for (const NsysJob& job :
+       {NsysJob{NsysNames::kMegatron}, NsysJob{NsysNames::kFunctionsAndMessages},
+        NsysJob{NsysNames::kPasses}, NsysJob{NsysNames::kDeepSpeed},
+        NsysJob{.names = NsysNames::kFunctions, .unnamed_messages = true},
+        NsysJob{.names = NsysNames::kZeroBubble, .unnamed_messages = true}}) {
+    SCOPED_TRACE(static_cast<int>(job.names));
+    const NsysEvents events = record_nsys(step, job);
+    for (std::int32_t rank = 0; rank < 4; ++rank)
+      if (!write(fmt::format("rank{}.sqlite", rank), of_rank(events, rank)))
+        GTEST_SKIP() << "there is no libsqlite3";
+    traces::ObservedTrace whole =
+        read({"rank0.sqlite", "rank1.sqlite", "rank2.sqlite", "rank3.sqlite"});
+    traces::assemble_steps(whole);
+    EXPECT_EQ(first_fault(whole), "");
+    traces::ObservedTrace last = read({"rank1.sqlite", "rank2.sqlite", "rank3.sqlite"});
+    traces::assemble_steps(last);
+    EXPECT_NE(first_fault(last).find("receives from a rank before it"), std::string::npos)
+        << first_fault(last);
+    traces::ObservedTrace first = read({"rank0.sqlite", "rank1.sqlite", "rank2.sqlite"});
+    traces::assemble_steps(first);
+    EXPECT_NE(first_fault(first).find("further ranks are missing"), std::string::npos)
+        << first_fault(first);
+  }
+}
+
 }  // namespace
 }  // namespace bubblescope::tests

@@ -80,6 +80,12 @@ class Writer {
     if (job_.names == NsysNames::kInterleaved || job_.names == NsysNames::kOverlapped)
       add_calls_of_chunks(ops, origin);
     const Nanos end = ops.back().end + origin;
+    if (job_.reduction > 0) {
+      const Nanos begin = (ops.back().start + ops.back().end) / 2 + origin;
+      launch(engine_thread(), ops.back().start + origin - kAhead + 13 * kMicro, begin,
+             begin + job_.reduction, "ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL");
+      events_.kernels.back().stream = 30;
+    }
     launch(main_thread(), end, end + kTail / 2, end + kTail, "multi_tensor_apply_kernel");
   }
 
@@ -319,9 +325,9 @@ std::string write_nsys_sql(const NsysEvents& events, NsysSchema schema, std::int
   for (const NsysEvents::Kernel& kernel : events.kernels)
     sql += fmt::format(
         "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL(start,end,deviceId,streamId,correlationId,"
-        "globalPid,demangledName,shortName) VALUES({},{},0,7,{},{},{},{});",
-        kernel.start, kernel.end, kernel.correlation, kernel.process, strings(kernel.name),
-        strings(kernel.name));
+        "globalPid,demangledName,shortName) VALUES({},{},0,{},{},{},{},{});",
+        kernel.start, kernel.end, kernel.stream, kernel.correlation, kernel.process,
+        strings(kernel.name), strings(kernel.name));
   if (schema == NsysSchema::k2025)
     sql += fmt::format(
         "CREATE TABLE TARGET_INFO_SESSION_START_TIME(utcEpochNs INTEGER, utcTime TEXT, localTime "

@@ -1,0 +1,71 @@
+// Nsight Systems' recordings of jobs: replicas, ranks in step, chunks that nothing states, steps
+// of different sizes.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/ir/error.h"
+#include "tests/support/nsys_writer.h"
+#include "tests/support/temporary_folder.h"
+#include "traces/measured/assemble_steps.h"
+
+namespace bubblescope::tests {
+namespace {
+
+class NsysJobs : public TemporaryFolder {
+ protected:
+  void SetUp() override {
+    TemporaryFolder::SetUp();
+    if (!write_database(path("probe.sqlite"), "CREATE TABLE a(b);"))
+      GTEST_SKIP() << "there is no libsqlite3";
+  }
+
+  std::string write(const std::string& name, const NsysEvents& events) {
+    write_database(path(name), write_nsys_sql(events, NsysSchema::k2025));
+    return path(name);
+  }
+
+  /// Assembles the files; refusals are the only fault of an empty result.
+  std::vector<traces::MeasuredStep> read(const std::vector<std::string>& files) {
+    trace_ = {};
+    said_.clear();
+    try {
+      for (const std::string& file : files) traces::append(trace_, traces::read_trace(file));
+      std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace_);
+      for (const std::string& fault : trace_.faults) said_ += fault + "\n";
+      for (const std::string& doubt : trace_.doubts) said_ += doubt + "\n";
+      return steps;
+    } catch (const Error& error) {
+      said_ = error.what();
+      return {};
+    }
+  }
+
+  traces::ObservedTrace trace_;
+  std::string said_;
+};
+
+/// 1F1B whose forwards take 1.1 ms on one replica and, on the other, 1.1 ms and a tenth more on
+/// the stages behind the first, so that no op of either has the time of one of the other.
+RecordedStep record(Nanos forward, std::int32_t microbatches = 8) {
+  UniformCost cost = uneven_cost(10'000);
+  cost.forward = forward;
+  return record_step("1f1b", {.ranks = 4, .microbatches = microbatches}, cost);
+}
+
+// The reduction begins amid the last backward and ends 2 ms after it.
+TEST_F(NsysJobs, CollectivesBesideAnOpDoNotLengthenIt) {
+  const RecordedStep step = record(1'100'000);
+  const NsysJob job{.names = NsysNames::kOps, .reduction = 3'000'000};
+  const std::vector<traces::MeasuredStep> steps =
+      read({write("job.sqlite", record_nsys(step, job))});
+  ASSERT_EQ(steps.size(), 3u) << said_;
+  EXPECT_EQ(compute_makespan(steps.front().timeline), step.report.makespan);
+}
+
+}  // namespace
+}  // namespace bubblescope::tests

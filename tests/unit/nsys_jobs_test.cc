@@ -57,6 +57,29 @@ RecordedStep record(Nanos forward, std::int32_t microbatches = 8) {
   return record_step("1f1b", {.ranks = 4, .microbatches = microbatches}, cost);
 }
 
+// All forwards run first: eight of one stage, or four of each of two. In the other order, ranks run
+// 8, 8, 7 and 5 forwards before their first backward.
+TEST_F(NsysJobs, ChunksThatFunctionsLeaveOpenAreSaid) {
+  for (const auto& [schedule, said] : {std::pair("bfs", "or 4 in 2 stages per rank"),
+                                       std::pair("interleaved", "8, 8, 7, 5 forwards")}) {
+    const RecordedStep step =
+        record_step(schedule, {.ranks = 4, .chunks = 2, .microbatches = 4}, uneven_cost(0));
+    const std::string file = write("job.sqlite", record_nsys(step, {NsysNames::kFunctions}));
+    read({file});
+    ASSERT_FALSE(trace_.faults.empty()) << schedule;
+    EXPECT_NE(trace_.faults.front().find(said), std::string::npos) << said_;
+  }
+}
+
+// Messages of 10 us: GPipe's fifth forward on rank 0 begins before the last rank ends its first.
+TEST_F(NsysJobs, GpipeIsToldFromTwoChunksByItsTimes) {
+  const RecordedStep step =
+      record_step("gpipe", {.ranks = 4, .microbatches = 8}, uneven_cost(10'000));
+  const std::string file = write("job.sqlite", record_nsys(step, {NsysNames::kFunctions}));
+  EXPECT_EQ(read({file}).size(), 3u);
+  EXPECT_EQ(said_, "");
+}
+
 // The reduction begins amid the last backward and ends 2 ms after it.
 TEST_F(NsysJobs, CollectivesBesideAnOpDoNotLengthenIt) {
   const RecordedStep step = record(1'100'000);

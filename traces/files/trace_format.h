@@ -51,6 +51,7 @@ struct ObservedOp {
   std::int64_t step = 0;
   bool has_step = true;  ///< false: the step follows from the order, as op.microbatch counts on
   std::optional<std::int32_t> chunk;  ///< where the trace gives this instead of op.stage
+  bool chunk_is_assumed = false;      ///< it is 0, although the rank may run several
   bool numbered = true;               ///< false: op.microbatch follows from the order in the step
   bool may_hold_waiting = false;      ///< it is a host range, which may first wait for its input
   bool start_is_observed = false;  ///< such a range, but its content shows where the waiting ended

@@ -7,9 +7,12 @@
 #include <iterator>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "sim/ir/error.h"
+#include "traces/measured/open_chunks.h"
 
 namespace bubblescope::traces {
 
@@ -241,14 +244,20 @@ bool rank_recorders(ObservedTrace& trace) {
     std::sort(order.begin(), order.end(),
               [&](std::size_t left, std::size_t right) { return warmups[left] > warmups[right]; });
     std::sort(warmups.rbegin(), warmups.rend());
-    report_missing(trace, warmups);
   } else if (!share_one_clock(trace) || !sort_by_first_forward(by_recorder, order)) {
     trace.doubts.emplace_back(
         "nothing tells which rank of the pipeline each trace is of: they are taken in the order in "
         "which they were given");
     std::iota(order.begin(), order.end(), std::size_t{0});
   }
+  OpsOfRanks ranks;
+  for (const std::size_t recorder : order) ranks.push_back(by_recorder[recorder]);
   set_ranks(trace, order);
+  if (std::optional<std::string> open = describe_open_chunks(ranks, share_one_clock(trace))) {
+    trace.faults.push_back(*std::move(open));
+    return true;
+  }
+  if (differ) report_missing(trace, warmups);
   report_messages_at_ends(trace);
   return true;
 }

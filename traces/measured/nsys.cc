@@ -66,7 +66,10 @@ class NsysReader {
     std::vector<OpRange> ops = named_ops(process, ranges);
     const std::vector<TimedCall> calls = named_calls(ranges);
     const auto computes = [](const OpRange& op) { return is_compute(op.named.op.kind); };
-    if (std::none_of(ops.begin(), ops.end(), computes))
+    const auto no_chunk = [](const OpRange& op) { return op.named.may_have_chunk; };
+    const bool lack_chunks =
+        are_interleaved(calls) && std::all_of(ops.begin(), ops.end(), no_chunk);
+    if (lack_chunks || std::none_of(ops.begin(), ops.end(), computes))
       ops = ops_between_messages(process, ranges);
     else if (!calls.empty())
       find_received_calls(ops, calls);
@@ -227,6 +230,7 @@ class NsysReader {
     ObservedOp observed;
     observed.op = range.named.op;
     if (!range.named.has_stage) observed.chunk = range.named.chunk.value_or(0);
+    observed.chunk_is_assumed = range.named.may_have_chunk;
     observed.numbered = range.named.has_microbatch;
     observed.step = range.step;
     observed.has_step = range.has_step;

@@ -172,7 +172,11 @@ std::optional<NamedOp> parse_op_name(std::string_view name) {
     }
   const std::string_view function = name.substr(name.rfind('.') + 1);
   for (const Word& word : kFunctions)
-    if (function == word.name) return unnumbered(word.kind);
+    if (function == word.name) {
+      NamedOp named = unnumbered(word.kind);
+      named.may_have_chunk = true;
+      return named;
+    }
   if (const std::optional<OpKind> kind = find_pipeline_call(name)) return unnumbered(*kind);
   if (std::optional<NamedOp> named = zero_bubble(name)) return named;
   for (const Word& word : kNumberedWords)

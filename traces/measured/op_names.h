@@ -26,6 +26,7 @@ struct NamedOp {
   bool has_stage = true;
   /// A backward that is only its input gradient if the trace names weight gradients, too.
   bool may_be_input_grad = false;
+  bool may_have_chunk = false;  ///< without chunk, though the framework may run several per rank
   std::optional<std::int32_t> chunk = {};  ///< without stage: which of the rank's stages; else 0
   std::optional<std::int32_t> rank = {};
   std::optional<std::int64_t> step = {};

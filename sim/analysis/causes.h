@@ -70,6 +70,8 @@ struct Cause {
   /// Number of steps in which the worker was over 2 % slower; for a drift, the steps before it;
   /// for pauses within ops, the steps that have any.
   std::int64_t steps = 0;
+  std::int64_t all_steps = 0;  ///< for a worker, how many steps there are
+  bool is_at_times = false;    ///< a worker is slow relative to its own other steps, not to others
   /// For a drift, the workers that have changed; empty: all. For pauses within ops, the worker that
   /// has nearly all of them; empty: several have. For slow workers that are one cause, all of them.
   std::vector<Worker> changed = {};

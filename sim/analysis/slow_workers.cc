@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 #include <set>
 
@@ -55,7 +56,10 @@ std::vector<Cause> Workers::slow() const {
   std::stable_sort(causes.begin(), causes.end(), [](const Cause& left, const Cause& right) {
     return left.factor > right.factor;
   });
-  for (Cause& cause : causes) cause.steps = count_slow_steps(cause);
+  for (Cause& cause : causes) {
+    cause.steps = count_slow_steps(cause);
+    cause.all_steps = std::ssize(steps_);
+  }
   return causes;
 }
 

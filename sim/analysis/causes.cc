@@ -12,6 +12,7 @@
 #include <tuple>
 #include <utility>
 
+#include "sim/analysis/chance.h"
 #include "sim/analysis/coupled_replay.h"
 #include "sim/analysis/fit_noise.h"
 #include "sim/analysis/largest_stage.h"
@@ -93,7 +94,7 @@ class CauseFinder {
   /// so that their time is not counted twice. Where they are not rare, they count only if a single
   /// worker has them: it is slow for some of its micro-batches.
   void find_long_ops() {
-    const FittedNoise noise = fit_noise(samples_);
+    const FittedNoise& noise = noise_;
     LongOps long_ops = describe_long_ops(samples_, noise.is_straggler, noise.excess);
     if (long_ops.count == 0) {
       long_ops = describe_long_ops(samples_, find_long_samples(noise.excess, kMaxLongFraction),
@@ -114,7 +115,8 @@ class CauseFinder {
 
   void find_unequal_work() {
     const Cause stage = largest_stage(steps_, base_);
-    if (stage.factor > kUnequal) add(stage, with_equal_stages(steps_.front().front()));
+    if (stage.factor > std::max(kUnequal, 1 + chance_.between_ranks))
+      add(stage, with_equal_stages(steps_.front().front()));
     const std::optional<double> together = correlate_lengths(steps_, base_);
     if (!together || *together < kGrowTogether) return;
     Cause cause{CauseKind::kSequenceLengths};
@@ -323,11 +325,14 @@ class CauseFinder {
   std::span<const ReplicatedStep> steps_;
   std::vector<OpSample> samples_ =
       collect_samples(steps_, std::numeric_limits<std::int32_t>::max());
+  FittedNoise noise_ = fit_noise(samples_);
+  Chance chance_ = find_chance(samples_, noise_.noise);
   std::optional<Drift> drift_ = sim::find_drift(samples_);
   /// Null with one replica, which has nothing to compare with.
   std::shared_ptr<const Workers> workers_ =
       steps_.front().size() < 2 ? nullptr : std::make_shared<const Workers>(steps_);
-  std::vector<Cause> slow_workers_ = workers_ ? workers_->slow() : std::vector<Cause>{};
+  std::vector<Cause> slow_workers_ =
+      workers_ ? workers_->slow(chance_.between_replicas) : std::vector<Cause>{};
   std::vector<double> replayed_;
   std::vector<Mend> base_;  ///< of causes that must not count as others as well
   std::vector<double> base_times_ = replayed_;

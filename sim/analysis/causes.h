@@ -8,12 +8,14 @@
 // that neither is an unequal stage as well. Causes may still overlap: removing two at once then
 // saves less than the sum. Where work can only be moved to other ops, the total stays the same:
 //   worker            A worker is slower than its stage in other replicas. Its ops speed up by the
-//                     ratio of the medians. With one replica, a slow rank cannot be told from a
-//                     large stage. Clearly slow ones that hide each other, such as all of a
-//                     replica, are one cause.
-//   stage             A stage has over 2 % more work than the mean stage. Each op gets the mean
-//   duration of its kind
-//                     and micro-batch over all stages.
+//                     ratio of the medians, if that is more than chance explains
+//                     (sim/analysis/chance.h). With one replica, a slow rank cannot be told from a
+//                     large stage, unless it is slow in some steps only
+//                     (sim/analysis/slow_steps.h). Clearly slow ones that hide each other, such as
+//                     all of a replica, are one cause.
+//   stage             A stage has over 2 % more work than the mean stage, and more than chance
+//                     explains. Each op gets the mean duration of its kind and micro-batch over all
+//                     stages.
 //   sequence lengths  Some micro-batches have more work than others. Each op gets the mean duration
 //                     of its stage and kind over all micro-batches and replicas. This counts as a
 //                     cause only if forward and backward times of micro-batches correlate, on

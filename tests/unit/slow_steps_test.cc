@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <list>
 #include <optional>
+#include <random>
 #include <vector>
 
 #include "sim/analysis/causes.h"
@@ -72,6 +73,31 @@ TEST(SlowSteps, AWorkerThatIsSlowInSomeStepsIsNoStage) {
       EXPECT_EQ(worker->all_steps, 8);
       EXPECT_NEAR(worker->factor, 1.3, 0.01);
     }
+}
+
+// Ops vary by 20 %: over 3 steps of 16 ops per rank, the medians of eight workers that are equally
+// fast differ by more than 2 %, while one that takes 1.4 times as long is no chance.
+TEST(SlowSteps, WhatNoiseExplainsIsNoCause) {
+  for (std::uint32_t seed = 0; seed < 10; ++seed) {
+    std::mt19937 random(seed);
+    std::uniform_real_distribution<double> noise(0.8, 1.2);
+    for (const double slow : {1.0, 1.4}) {
+      const Steps steps(3, 2, [&](std::size_t, std::size_t replica, const Op& op) {
+        return noise(random) * (replica == 1 && op.stage == 1 ? slow : 1.0);
+      });
+      const CauseReport report = steps.causes();
+      EXPECT_EQ(find(report, CauseKind::kWorker) != nullptr, slow == 1.4) << slow << " " << seed;
+      EXPECT_EQ(find(report, CauseKind::kStage), nullptr) << slow << " " << seed;
+    }
+  }
+}
+
+// Without noise, little is enough.
+TEST(SlowSteps, ASlowWorkerWithoutNoiseIsACause) {
+  const Steps steps(3, 2, [&](std::size_t, std::size_t replica, const Op& op) {
+    return replica == 1 && op.stage == 1 ? 1.07 : 1.0;
+  });
+  EXPECT_NE(find(steps.causes(), CauseKind::kWorker), nullptr);
 }
 
 }  // namespace

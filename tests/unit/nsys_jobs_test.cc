@@ -16,6 +16,13 @@
 namespace bubblescope::tests {
 namespace {
 
+NsysEvents join(NsysEvents left, const NsysEvents& right) {
+  left.ranges.insert(left.ranges.end(), right.ranges.begin(), right.ranges.end());
+  left.calls.insert(left.calls.end(), right.calls.begin(), right.calls.end());
+  left.kernels.insert(left.kernels.end(), right.kernels.begin(), right.kernels.end());
+  return left;
+}
+
 class NsysJobs : public TemporaryFolder {
  protected:
   void SetUp() override {
@@ -88,6 +95,33 @@ TEST_F(NsysJobs, CollectivesBesideAnOpDoNotLengthenIt) {
       read({write("job.sqlite", record_nsys(step, job))});
   ASSERT_EQ(steps.size(), 3u) << said_;
   EXPECT_EQ(compute_makespan(steps.front().timeline), step.report.makespan);
+}
+
+// Steps of 8, 8 and 12 micro-batches: the last is no incomplete one, and lacks nothing.
+TEST_F(NsysJobs, StepsOfOtherSizesAreNotCalledIncomplete) {
+  NsysEvents events = record_nsys(record(1'100'000), {NsysNames::kOps, 2});
+  NsysEvents more = record_nsys(record(1'100'000, 12), {NsysNames::kOps, 1});
+  constexpr Nanos kLater = 500'000'000;
+  for (NsysEvents::Range& range : more.ranges) {
+    range.start += kLater;
+    range.end += kLater;
+  }
+  constexpr std::int64_t kOtherCalls = 100'000;
+  for (NsysEvents::Call& call : more.calls) {
+    call.start += kLater;
+    call.correlation += kOtherCalls;
+  }
+  for (NsysEvents::Kernel& kernel : more.kernels) {
+    kernel.start += kLater;
+    kernel.end += kLater;
+    kernel.correlation += kOtherCalls;
+  }
+  const std::vector<traces::MeasuredStep> steps = read({write("job.sqlite", join(events, more))});
+  EXPECT_EQ(said_, "");
+  EXPECT_EQ(steps.size(), 2u);
+  ASSERT_FALSE(trace_.notes.empty());
+  EXPECT_NE(trace_.notes.front().find("another number of micro-batches"), std::string::npos)
+      << trace_.notes.front();
 }
 
 }  // namespace

@@ -41,7 +41,8 @@ bool find_unnamed_backwards(const NsysRecording& recording, std::int64_t process
 void count_unnumbered(std::vector<OpRange>& ops);
 
 /// The n-th time that an op runs is step n. Where some run more often than others, that would mix
-/// steps: then a step begins where one of its ops runs again, and false is returned.
+/// steps: then a step begins where one of its ops runs again, and unless all steps are whole, false
+/// is returned.
 bool count_occurrences(std::vector<OpRange>& ops);
 
 /// The compute ops, by start. What an unnumbered op's step is follows later: until then, a step

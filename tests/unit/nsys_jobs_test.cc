@@ -124,5 +124,24 @@ TEST_F(NsysJobs, StepsOfOtherSizesAreNotCalledIncomplete) {
       << trace_.notes.front();
 }
 
+// Ranges around all steps give their numbers and, with the time to the next one, their length.
+TEST_F(NsysJobs, RangesOfIterationsAreSteps) {
+  const RecordedStep step = record(1'100'000);
+  NsysEvents events = record_nsys(step, {NsysNames::kOps});
+  const Nanos period = step.report.makespan + 600'000;
+  for (std::int32_t rank = 0; rank < 4; ++rank)
+    for (std::int64_t at = 0; at < 3; ++at) {
+      const Nanos begin = 4'900'000 + at * period;
+      events.ranges.push_back({nsys_process(rank) + 17, begin, begin + period - 1'000,
+                               fmt::format("iteration {}", 100 + at)});
+    }
+  const std::vector<traces::MeasuredStep> steps = read({write("job.sqlite", events)});
+  EXPECT_EQ(said_, "");
+  ASSERT_EQ(steps.size(), 3u);
+  EXPECT_EQ(steps.front().number, 100);
+  ASSERT_EQ(trace_.whole_steps.size(), 3u);
+  EXPECT_EQ(trace_.whole_steps.front().whole, period - 1'000);
+}
+
 }  // namespace
 }  // namespace bubblescope::tests

@@ -22,6 +22,7 @@
 #include "traces/measured/outer_works.h"
 #include "traces/measured/separate_replicas.h"
 #include "traces/measured/step_builder.h"
+#include "traces/measured/step_marks.h"
 #include "traces/measured/whole_steps.h"
 
 namespace bubblescope::traces {
@@ -260,6 +261,7 @@ std::optional<std::string> describe_missing_in_replica(const std::map<StepKey, S
 /// Assembles the single ops. `missing_ranks` says which ranks have no trace, if that is known.
 void assemble_ops(ObservedTrace& trace, std::optional<std::string> missing_ranks,
                   std::vector<MeasuredStep>& built) {
+  use_step_marks(trace);
   split_steps(trace);
   const bool assigns_ranks = rank_recorders(trace);
   separate_replicas(trace);

@@ -53,7 +53,7 @@ class NsysReader {
     const NameMeaning& meaning = names_.find(name);
     if (meaning.op || meaning.is_step) return true;
     if (meaning.is_ruled) return false;
-    if (parse_pair_name(name) || parse_message_call(name)) return true;
+    if (parse_pair_name(name) || parse_message_call(name) || parse_step_mark(name)) return true;
     seen_.add(name);
     return false;
   }
@@ -76,8 +76,12 @@ class NsysReader {
     if (ops.empty()) return;
     with_ops_.insert(process);
     assign_steps(ops, ranges);
+    const std::vector<StepRange> marks = mark_steps(recording_, ranges, ops);
     Device device{NsysProcess(recording_, process), NsysMessages(recording_, process, ops, calls)};
     for (std::size_t at = 0; at < ops.size(); ++at) add(ops[at], at, device);
+    for (const StepRange& mark : marks)
+      trace_.works.push_back({"step", recorder_of(process, ops.front().named.rank), 0, mark.number,
+                              true, mark.host.start, mark.host.end});
     const std::vector<OpSpan> spans = find_op_spans(ops);
     for (const std::string& found :
          find_device_contradictions(device.works.record(), find_steps(spans), spans))
@@ -234,6 +238,7 @@ class NsysReader {
     observed.numbered = range.named.has_microbatch;
     observed.step = range.step;
     observed.has_step = range.has_step;
+    observed.mark = range.mark;
     set_times(observed, range.host);
     return observed;
   }

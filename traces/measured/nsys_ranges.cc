@@ -97,6 +97,29 @@ std::vector<TimeSpan> find_stretches(const NsysRecording& recording, std::int64_
 
 }  // namespace
 
+std::vector<StepRange> mark_steps(const NsysRecording& recording,
+                                  const std::vector<HostRange>& ranges, std::vector<OpRange>& ops) {
+  std::vector<StepRange> marks;
+  std::set<std::int64_t> numbers;
+  for (const HostRange& range : ranges) {
+    const std::optional<std::int64_t> number = parse_step_mark(recording.names[range.name]);
+    if (!number) continue;
+    const bool overlaps = !marks.empty() && range.start < marks.back().host.end;
+    if (overlaps || !numbers.insert(*number).second) return {};
+    marks.push_back({{range.start, range.end}, *number});
+  }
+  std::vector<std::int64_t> of_op;
+  for (const OpRange& op : ops) {
+    const auto after =
+        std::upper_bound(marks.begin(), marks.end(), op.host.start,
+                         [](Nanos time, const StepRange& mark) { return time < mark.host.start; });
+    if (after == marks.begin() || std::prev(after)->host.end < op.host.start) return {};
+    of_op.push_back(std::prev(after)->number);
+  }
+  for (std::size_t at = 0; at < ops.size(); ++at) ops[at].mark = of_op[at];
+  return marks;
+}
+
 bool is_same_op(const OpRange& left, const OpRange& right) {
   return left.named.op == right.named.op && left.named.chunk == right.named.chunk &&
          left.second == right.second;

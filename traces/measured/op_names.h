@@ -38,6 +38,10 @@ std::optional<NamedOp> parse_op_name(std::string_view name);
 /// Returns the forward and the backward that a name states; nullopt where it states no pair.
 std::optional<std::array<Op, 2>> parse_pair_name(std::string_view name);
 
+/// Returns the number of the step that a range marks: "iteration 12", "step_3", "ProfilerStep#5";
+/// nullopt for any other name.
+std::optional<std::int64_t> parse_step_mark(std::string_view name);
+
 inline bool names_op(std::string_view name) {
   return parse_op_name(name).has_value() || parse_pair_name(name).has_value();
 }

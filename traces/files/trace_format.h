@@ -24,9 +24,10 @@ struct MeasuredStep {
   ValidSchedule schedule;
   Program program = {};
   Timeline timeline = {};
-  std::int32_t replica = 0;  ///< which of several equal pipelines (data parallelism)
-  std::int64_t number = 0;   ///< of the step, as the trace numbers it
-  StepFacts facts = {};      ///< where a file of ours has them
+  std::int32_t replica = 0;         ///< which of several equal pipelines (data parallelism)
+  std::int64_t number = 0;          ///< of the step, as the trace numbers it
+  std::optional<Nanos> begin = {};  ///< of its first op, by the clock of all steps; empty: unknown
+  StepFacts facts = {};             ///< where a file of ours has them
   std::vector<std::int32_t> missing_ranks = {};  ///< without a trace: their ops are stand-ins
 };
 

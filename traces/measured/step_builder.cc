@@ -132,6 +132,7 @@ MeasuredStep StepBuilder::finish(DraftStep draft) {
   for (InstructionId id = 0; id < program.size(); ++id)
     if (is_compute(program.instructions[id].op.kind)) origin = std::min(origin, timeline.start[id]);
   time_messages(draft.step.schedule, program, std::move(draft.messages), timeline);
+  draft.step.begin = origin;
   for (Nanos& start : timeline.start) start -= origin;
   for (Nanos& end : timeline.end) end -= origin;
   return std::move(draft.step);

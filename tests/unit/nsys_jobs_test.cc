@@ -16,6 +16,17 @@
 namespace bubblescope::tests {
 namespace {
 
+constexpr std::int64_t kReplicaProcesses = 100;
+
+/// The recording of another replica, whose processes have numbers of their own.
+NsysEvents as_replica(NsysEvents events, std::int64_t replica) {
+  const std::int64_t by = replica * kReplicaProcesses << 24;
+  for (NsysEvents::Range& range : events.ranges) range.thread += by;
+  for (NsysEvents::Call& call : events.calls) call.thread += by;
+  for (NsysEvents::Kernel& kernel : events.kernels) kernel.process += by;
+  return events;
+}
+
 NsysEvents join(NsysEvents left, const NsysEvents& right) {
   left.ranges.insert(left.ranges.end(), right.ranges.begin(), right.ranges.end());
   left.calls.insert(left.calls.end(), right.calls.begin(), right.calls.end());
@@ -62,6 +73,41 @@ RecordedStep record(Nanos forward, std::int32_t microbatches = 8) {
   UniformCost cost = uneven_cost(10'000);
   cost.forward = forward;
   return record_step("1f1b", {.ranks = 4, .microbatches = microbatches}, cost);
+}
+
+TEST_F(NsysJobs, ReplicasAreSortedByWhatComesBeforeWhat) {
+  const NsysEvents slow = record_nsys(record(1'500'000), {NsysNames::kFunctions});
+  const NsysEvents fast = record_nsys(record(1'100'000), {NsysNames::kFunctions});
+  // Files are named so that their order mixes the replicas.
+  std::vector<std::string> files;
+  for (std::int32_t rank = 0; rank < 4; ++rank) {
+    const bool swapped = rank % 2 == 1;
+    files.push_back(write(fmt::format("{}a.sqlite", rank), of_rank(swapped ? fast : slow, rank)));
+    files.push_back(write(fmt::format("{}b.sqlite", rank), of_rank(swapped ? slow : fast, rank)));
+  }
+  const std::vector<traces::MeasuredStep> steps = read(files);
+  EXPECT_EQ(said_, "");
+  ASSERT_EQ(steps.size(), 6u);
+  const Nanos of_slow = record(1'500'000).report.makespan;
+  const Nanos of_fast = record(1'100'000).report.makespan;
+  for (const traces::MeasuredStep& step : steps)
+    EXPECT_NEAR(static_cast<double>(compute_makespan(step.timeline)),
+                static_cast<double>(step.replica == steps.front().replica ? of_slow : of_fast),
+                20'000)
+        << step.label;
+}
+
+// A replica in step with another one has the same times: whichever rank is shown, the report is the
+// same.
+TEST_F(NsysJobs, RanksInStepAreShownOnce) {
+  const NsysEvents events = record_nsys(record(1'100'000), {NsysNames::kMegatron});
+  const std::vector<traces::MeasuredStep> steps =
+      read({write("job.sqlite", join(events, as_replica(events, 1)))});
+  EXPECT_EQ(said_, "");
+  EXPECT_EQ(steps.size(), 3u);
+  EXPECT_TRUE(std::any_of(trace_.notes.begin(), trace_.notes.end(), [](const std::string& note) {
+    return note.find("tensor-parallel") != note.npos;
+  }));
 }
 
 // All forwards run first: eight of one stage, or four of each of two. In the other order, ranks run

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "sim/ir/error.h"
+#include "traces/measured/join_pipelines.h"
 #include "traces/measured/open_chunks.h"
 
 namespace bubblescope::traces {
@@ -230,6 +231,10 @@ void split_steps(ObservedTrace& trace) {
 
 bool rank_recorders(ObservedTrace& trace) {
   if (trace.recorders.size() < 2) return false;
+  if (join_pipelines(trace)) {
+    report_messages_at_ends(trace);
+    return true;
+  }
   take_free_ranks(trace);
   if (!all_ranks_open(trace)) return false;
   const std::vector<Ops> by_recorder = computes_by_recorder(trace);

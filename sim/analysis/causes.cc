@@ -12,11 +12,14 @@
 #include <tuple>
 #include <utility>
 
+#include "sim/analysis/chance.h"
 #include "sim/analysis/coupled_replay.h"
 #include "sim/analysis/fit_noise.h"
 #include "sim/analysis/largest_stage.h"
 #include "sim/analysis/length_correlation.h"
+#include "sim/analysis/long_ops.h"
 #include "sim/analysis/pauses.h"
+#include "sim/analysis/slow_steps.h"
 #include "sim/analysis/slow_workers.h"
 #include "sim/ir/quantile.h"
 
@@ -30,8 +33,7 @@ constexpr std::size_t kMaxSingleWorkers = 3;  ///< that are causes of their own
 constexpr double kUnequal = 1.02;   ///< work of a stage, below which its ops differ by chance
 constexpr double kMinSaved = 0.01;  ///< as a fraction of the step
 constexpr double kMaxLongFraction = 0.25;  ///< of all ops: where more are long, all are unequal
-constexpr double kNearlyAll = 0.9;
-constexpr double kMaxDropped = 0.02;  ///< as a fraction of the step
+constexpr double kMaxDropped = 0.02;       ///< as a fraction of the step
 
 /// A running mean.
 struct Mean {
@@ -80,43 +82,6 @@ void with_free_messages(const ReplicatedStep& step, std::vector<Durations>& dura
       if (is_message(step[replica].program.instructions[id])) durations[replica][id] = 0;
 }
 
-Worker worker_of(const OpSample& sample) {
-  return {static_cast<std::int32_t>(sample.replica), sample.rank};
-}
-
-/// Ops that take far longer than usual.
-struct LongOps {
-  std::vector<bool> are;         ///< per sample
-  std::int64_t count = 0;        ///< how many
-  std::int64_t steps = 0;        ///< the steps in which that worker has any
-  double factor = 1;             ///< how many times as long they take, weighted by the usual time
-  std::optional<Worker> worker;  ///< whose they are, if nearly all are of one
-};
-
-LongOps describe_long_ops(const std::vector<OpSample>& samples, std::vector<bool> are_long,
-                          const std::vector<double>& excess) {
-  LongOps found;
-  found.are = std::move(are_long);
-  std::map<Worker, std::vector<std::size_t>> steps_of;  // of each long op
-  double long_time = 0;
-  double usual_time = 0;
-  for (std::size_t at = 0; at < samples.size(); ++at) {
-    if (!found.are[at]) continue;
-    const OpSample& sample = samples[at];
-    ++found.count;
-    steps_of[worker_of(sample)].push_back(sample.step);
-    long_time += sample.time;
-    usual_time += sample.time / excess[at];
-  }
-  if (usual_time > 0) found.factor = long_time / usual_time;
-  for (const auto& [worker, steps] : steps_of)
-    if (static_cast<double>(steps.size()) >= kNearlyAll * static_cast<double>(found.count)) {
-      found.worker = worker;
-      found.steps = std::ssize(std::set<std::size_t>(steps.begin(), steps.end()));
-    }
-  return found;
-}
-
 /// Collects causes by replaying with each of them removed.
 class CauseFinder {
  public:
@@ -129,7 +94,7 @@ class CauseFinder {
   /// so that their time is not counted twice. Where they are not rare, they count only if a single
   /// worker has them: it is slow for some of its micro-batches.
   void find_long_ops() {
-    const FittedNoise noise = fit_noise(samples_);
+    const FittedNoise& noise = noise_;
     LongOps long_ops = describe_long_ops(samples_, noise.is_straggler, noise.excess);
     if (long_ops.count == 0) {
       long_ops = describe_long_ops(samples_, find_long_samples(noise.excess, kMaxLongFraction),
@@ -150,12 +115,30 @@ class CauseFinder {
 
   void find_unequal_work() {
     const Cause stage = largest_stage(steps_, base_);
-    if (stage.factor > kUnequal) add(stage, with_equal_stages(steps_.front().front()));
+    if (stage.factor > std::max(kUnequal, 1 + chance_.between_ranks))
+      add(stage, with_equal_stages(steps_.front().front()));
     const std::optional<double> together = correlate_lengths(steps_, base_);
     if (!together || *together < kGrowTogether) return;
     Cause cause{CauseKind::kSequenceLengths};
     cause.factor = *together;
     add(cause, with_equal_lengths());
+  }
+
+  /// Those that are slow in some steps only: medians over the steps do not show them.
+  void find_workers_slow_at_times() {
+    std::size_t count = 0;
+    for (const SlowSteps& slow : find_slow_steps(steps_, base_)) {
+      Cause cause{CauseKind::kWorker, slow.worker.replica, slow.worker.rank};
+      if (is_slow_worker(slow.worker) || count == kMaxSingleWorkers) continue;
+      cause.factor = slow.factor;
+      cause.steps = slow.steps;
+      cause.all_steps = std::ssize(steps_);
+      cause.is_at_times = true;
+      const Mend mend = with_usual_pace(steps_, slow);
+      if (!add(cause, mend)) continue;
+      take_as_base(mend);
+      ++count;
+    }
   }
 
   /// Unequal stages and lengths are what is left without those that are clearly slow, however
@@ -203,21 +186,27 @@ class CauseFinder {
 
   /// Gaps make the steps longer than their replay, so they have a baseline of their own.
   void find_gaps() {
-    const std::vector<double> all = replay({with_gaps(Gaps::kAll)});
-    Cause launch{CauseKind::kLaunch};
-    const std::vector<Nanos> sums = sum_launch_gaps(steps_);
-    const auto largest = std::max_element(sums.begin(), sums.end());
-    launch.rank = static_cast<std::int32_t>(largest - sums.begin());
-    launch.factor = static_cast<double>(*largest) / (total(all) * replicas());
-    compare(launch, all, replay({with_gaps(Gaps::kOnlyPauses)}));
+    const std::vector<double> all = replay({with_gaps()});
+    const auto add_gaps = [&](Cause cause, GapKind kind) {
+      const std::vector<Nanos> sums = sum_gaps(steps_, kind);
+      const auto largest = std::max_element(sums.begin(), sums.end());
+      if (*largest == 0) return;
+      cause.rank = static_cast<std::int32_t>(largest - sums.begin());
+      cause.factor = static_cast<double>(*largest) / (total(all) * replicas());
+      compare(cause, all, replay({with_gaps(kind)}));
+    };
+    add_gaps(Cause{CauseKind::kLaunch}, GapKind::kLaunch);
     Cause pauses{CauseKind::kPause};
     pauses.count = count_pauses(steps_);
-    if (pauses.count > 0) compare(pauses, all, replay({with_gaps(Gaps::kOnlyLaunches)}));
+    add_gaps(pauses, GapKind::kPause);
+    Cause messages{CauseKind::kCommunication};
+    messages.is_unseen = true;
+    add_gaps(messages, GapKind::kUnseenMessage);
   }
 
   /// Returns the time that removing all causes at once saves.
   Nanos find_saved_together() const {
-    return std::llround(mean_of(replay({with_gaps(Gaps::kAll)})) - mean_of(replay(mends_)));
+    return std::llround(mean_of(replay({with_gaps()})) - mean_of(replay(mends_)));
   }
 
   std::vector<Cause> ranked() && {
@@ -252,13 +241,15 @@ class CauseFinder {
 
   /// Whether all workers that a drift is of are slow ones, which are causes of their own.
   bool is_of_slow_workers(const Drift& drift) const {
-    const auto is_slow = [&](const Worker& worker) {
-      return std::any_of(slow_workers_.begin(), slow_workers_.end(), [&](const Cause& cause) {
-        return Worker{cause.replica, cause.rank} == worker;
-      });
-    };
     return !drift.workers.empty() &&
-           std::all_of(drift.workers.begin(), drift.workers.end(), is_slow);
+           std::all_of(drift.workers.begin(), drift.workers.end(),
+                       [&](const Worker& worker) { return is_slow_worker(worker); });
+  }
+
+  bool is_slow_worker(const Worker& worker) const {
+    return std::any_of(slow_workers_.begin(), slow_workers_.end(), [&](const Cause& cause) {
+      return Worker{cause.replica, cause.rank} == worker;
+    });
   }
 
   void take_as_base(const Mend& mend) {
@@ -334,11 +325,14 @@ class CauseFinder {
   std::span<const ReplicatedStep> steps_;
   std::vector<OpSample> samples_ =
       collect_samples(steps_, std::numeric_limits<std::int32_t>::max());
+  FittedNoise noise_ = fit_noise(samples_);
+  Chance chance_ = find_chance(samples_, noise_.noise);
   std::optional<Drift> drift_ = sim::find_drift(samples_);
   /// Null with one replica, which has nothing to compare with.
   std::shared_ptr<const Workers> workers_ =
       steps_.front().size() < 2 ? nullptr : std::make_shared<const Workers>(steps_);
-  std::vector<Cause> slow_workers_ = workers_ ? workers_->slow() : std::vector<Cause>{};
+  std::vector<Cause> slow_workers_ =
+      workers_ ? workers_->slow(chance_.between_replicas) : std::vector<Cause>{};
   std::vector<double> replayed_;
   std::vector<Mend> base_;  ///< of causes that must not count as others as well
   std::vector<double> base_times_ = replayed_;
@@ -363,6 +357,7 @@ CauseReport find_causes(std::span<const ReplicatedStep> steps,
   finder.find_drift();
   finder.find_messages();
   finder.find_slow_workers();
+  finder.find_workers_slow_at_times();
   finder.find_unequal_work();
   finder.find_gaps();
   finder.find_variation();

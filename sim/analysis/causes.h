@@ -8,12 +8,14 @@
 // that neither is an unequal stage as well. Causes may still overlap: removing two at once then
 // saves less than the sum. Where work can only be moved to other ops, the total stays the same:
 //   worker            A worker is slower than its stage in other replicas. Its ops speed up by the
-//                     ratio of the medians. With one replica, a slow rank cannot be told from a
-//                     large stage. Clearly slow ones that hide each other, such as all of a
-//                     replica, are one cause.
-//   stage             A stage has over 2 % more work than the mean stage. Each op gets the mean
-//   duration of its kind
-//                     and micro-batch over all stages.
+//                     ratio of the medians, if that is more than chance explains
+//                     (sim/analysis/chance.h). With one replica, a slow rank cannot be told from a
+//                     large stage, unless it is slow in some steps only
+//                     (sim/analysis/slow_steps.h). Clearly slow ones that hide each other, such as
+//                     all of a replica, are one cause.
+//   stage             A stage has over 2 % more work than the mean stage, and more than chance
+//                     explains. Each op gets the mean duration of its kind and micro-batch over all
+//                     stages.
 //   sequence lengths  Some micro-batches have more work than others. Each op gets the mean duration
 //                     of its stage and kind over all micro-batches and replicas. This counts as a
 //                     cause only if forward and backward times of micro-batches correlate, on
@@ -70,15 +72,18 @@ struct Cause {
   /// Number of steps in which the worker was over 2 % slower; for a drift, the steps before it;
   /// for pauses within ops, the steps that have any.
   std::int64_t steps = 0;
+  std::int64_t all_steps = 0;  ///< for a worker, how many steps there are
+  bool is_at_times = false;    ///< a worker is slow relative to its own other steps, not to others
   /// For a drift, the workers that have changed; empty: all. For pauses within ops, the worker that
   /// has nearly all of them; empty: several have. For slow workers that are one cause, all of them.
   std::vector<Worker> changed = {};
-  bool whole_replicas = false;     ///< whether these are all workers of their replicas
-  bool has_replicas = false;       ///< whether the job has several
-  std::int64_t count = 0;          ///< of pauses, in all steps
-  bool within_ops = false;         ///< whether pauses are long ops, not gaps between ops
-  std::string collective = {};     ///< of communication outside the pipeline; empty: messages
-  Nanos saves = 0;                 ///< time saved in the mean step, above 0
+  bool whole_replicas = false;  ///< whether these are all workers of their replicas
+  bool has_replicas = false;    ///< whether the job has several
+  std::int64_t count = 0;       ///< of pauses, in all steps
+  bool within_ops = false;      ///< whether pauses are long ops, not gaps between ops
+  bool is_unseen = false;       ///< of messages that no recording shows: ops may as well start late
+  std::string collective = {};  ///< of communication outside the pipeline; empty: messages
+  Nanos saves = 0;              ///< time saved in the mean step, above 0
   std::optional<Nanos> left = {};  ///< what the mean replayed step takes without it, if replayed
   Nanos saves_p5 = 0;              ///< quantiles over the steps
   Nanos saves_p95 = 0;

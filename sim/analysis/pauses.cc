@@ -53,34 +53,54 @@ std::vector<Nanos> find_limits(const ObservedStep& step, const std::vector<Nanos
   return limits;
 }
 
-/// Calls visit(id, instruction, gap, is_pause) for every compute op.
+/// Whether a profiler recorded the step, but none of its messages.
+bool lacks_messages(const ObservedStep& step) {
+  if (!step.timeline.is_imported || step.timeline.source == "csv") return false;
+  for (InstructionId id = 0; id < step.program.size(); ++id)
+    if (is_message(step.program.instructions[id]) && step.duration_of(id) > 0) return false;
+  return true;
+}
+
+bool awaits_message(const Program& program, InstructionId id) {
+  const auto awaited = program.dependencies_of(id);
+  return std::any_of(awaited.begin(), awaited.end(),
+                     [&](InstructionId on) { return is_message(program.instructions[on]); });
+}
+
+/// Calls visit(id, instruction, gap, kind) for every compute op.
 template <class Visit>
 void for_each_gap(const ObservedStep& step, Visit visit) {
   const std::vector<Nanos> gaps = find_gaps(step);
   const std::vector<Nanos> limits = find_limits(step, gaps);
+  const bool no_messages = lacks_messages(step);
   step.for_each_compute([&](InstructionId id, const Instruction& one) {
-    visit(id, one, gaps[id], gaps[id] >= limits[static_cast<std::size_t>(one.rank)]);
+    const bool may_wait = no_messages && awaits_message(step.program, id);
+    const bool is_long = gaps[id] >= limits[static_cast<std::size_t>(one.rank)];
+    visit(id, one, gaps[id],
+          may_wait  ? GapKind::kUnseenMessage
+          : is_long ? GapKind::kPause
+                    : GapKind::kLaunch);
   });
 }
 
 }  // namespace
 
-Mend with_gaps(Gaps gaps) {
-  return [gaps](const ReplicatedStep& step, std::vector<Durations>& durations) {
+Mend with_gaps(std::optional<GapKind> without) {
+  return [without](const ReplicatedStep& step, std::vector<Durations>& durations) {
     for (std::size_t replica = 0; replica < step.size(); ++replica)
-      for_each_gap(step[replica], [&](InstructionId id, const Instruction&, Nanos gap, bool pause) {
-        const bool kept = gaps == Gaps::kAll || pause == (gaps == Gaps::kOnlyPauses);
-        if (kept) durations[replica][id] += gap;
-      });
+      for_each_gap(step[replica],
+                   [&](InstructionId id, const Instruction&, Nanos gap, GapKind kind) {
+                     if (kind != without) durations[replica][id] += gap;
+                   });
   };
 }
 
-std::vector<Nanos> sum_launch_gaps(std::span<const ReplicatedStep> steps) {
+std::vector<Nanos> sum_gaps(std::span<const ReplicatedStep> steps, GapKind kind) {
   std::vector<Nanos> sums(static_cast<std::size_t>(steps.front().front().program.ranks), 0);
   for (const ReplicatedStep& step : steps)
     for (const ObservedStep& replica : step)
-      for_each_gap(replica, [&](InstructionId, const Instruction& one, Nanos gap, bool pause) {
-        if (!pause) sums[static_cast<std::size_t>(one.rank)] += gap;
+      for_each_gap(replica, [&](InstructionId, const Instruction& one, Nanos gap, GapKind of_gap) {
+        if (of_gap == kind) sums[static_cast<std::size_t>(one.rank)] += gap;
       });
   return sums;
 }
@@ -91,7 +111,7 @@ std::vector<double> find_standstill(std::span<const ReplicatedStep> steps) {
   for (const ReplicatedStep& step : steps)
     for (const ObservedStep& replica : step) {
       all += static_cast<double>(compute_makespan(replica.timeline));
-      for_each_gap(replica, [&](InstructionId, const Instruction& one, Nanos gap, bool) {
+      for_each_gap(replica, [&](InstructionId, const Instruction& one, Nanos gap, GapKind) {
         gaps[static_cast<std::size_t>(one.rank)] += static_cast<double>(gap);
       });
     }
@@ -103,8 +123,9 @@ std::int64_t count_pauses(std::span<const ReplicatedStep> steps) {
   std::int64_t count = 0;
   for (const ReplicatedStep& step : steps)
     for (const ObservedStep& replica : step)
-      for_each_gap(replica,
-                   [&](InstructionId, const Instruction&, Nanos, bool pause) { count += pause; });
+      for_each_gap(replica, [&](InstructionId, const Instruction&, Nanos, GapKind kind) {
+        count += kind == GapKind::kPause ? 1 : 0;
+      });
   return count;
 }
 

@@ -5,24 +5,27 @@
 // *pause* if it is long and rare: over a quarter of the rank's median op and five times its median
 // gap, for at most 5 % of its ops; garbage collection looks like this. A rank with many gaps is
 // launch-bound: its host launches work later than the device could run it. A pause may also show as
-// a single op that takes far longer than usual (a straggler, fit_noise.h).
+// a single op that takes far longer than usual (a straggler, fit_noise.h). Where a recording shows
+// no message, an op that needs one may have waited for it, so that its gap is neither.
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "sim/analysis/coupled_replay.h"
 
 namespace bubblescope::inline sim {
 
-/// The gaps that are kept; if all are, ops end when they did.
-enum class Gaps : std::uint8_t { kAll, kOnlyPauses, kOnlyLaunches };
+enum class GapKind : std::uint8_t { kLaunch, kPause, kUnseenMessage };
 
-/// Adds each op's gap to its own time.
-Mend with_gaps(Gaps gaps);
+/// Adds each op's gap to its own time, but for those of the kind `without`. With all gaps, ops end
+/// when they did.
+Mend with_gaps(std::optional<GapKind> without = {});
 
-/// The gaps that are no pauses: their total on each rank, over all steps.
-std::vector<Nanos> sum_launch_gaps(std::span<const ReplicatedStep> steps);
+/// The total of the gaps of a kind on each rank, over all steps.
+std::vector<Nanos> sum_gaps(std::span<const ReplicatedStep> steps, GapKind kind);
 
 /// The number of pauses in all steps.
 std::int64_t count_pauses(std::span<const ReplicatedStep> steps);

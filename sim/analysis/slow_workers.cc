@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 #include <set>
 
@@ -44,18 +45,21 @@ Workers::Workers(std::span<const ReplicatedStep> steps)
       factors_[{replica, place}] = compare(of_replicas, replica);
 }
 
-std::vector<Cause> Workers::slow() const {
+std::vector<Cause> Workers::slow(double chance) const {
   std::vector<Cause> causes;
   for (std::size_t replica = 0; replica < replicas_; ++replica)
     for (std::int32_t rank = 0; rank < steps_.front().front().program.ranks; ++rank) {
       Cause cause{CauseKind::kWorker, static_cast<std::int32_t>(replica), rank};
       cause.factor = slowness(cause);
-      if (cause.factor > kSlow) causes.push_back(cause);
+      if (cause.factor > std::max(kSlow, 1 + chance)) causes.push_back(cause);
     }
   std::stable_sort(causes.begin(), causes.end(), [](const Cause& left, const Cause& right) {
     return left.factor > right.factor;
   });
-  for (Cause& cause : causes) cause.steps = count_slow_steps(cause);
+  for (Cause& cause : causes) {
+    cause.steps = count_slow_steps(cause);
+    cause.all_steps = std::ssize(steps_);
+  }
   return causes;
 }
 

@@ -25,8 +25,9 @@ class Workers {
   /// Refers to the steps.
   explicit Workers(std::span<const ReplicatedStep> steps);
 
-  /// The workers that are more than 2 % slower, the slowest first.
-  std::vector<Cause> slow() const;
+  /// The workers that are more than 2 % slower, and by more than the fraction `chance`, the slowest
+  /// first.
+  std::vector<Cause> slow(double chance) const;
 
   /// Makes this worker, or all that the cause has, as fast as the others.
   void mend(const ReplicatedStep& step, const Cause& cause,

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <utility>
@@ -59,15 +60,19 @@ class Writer {
       TimedOp op = ops[at];
       op.start += origin;
       op.end += origin;
+      free_ = at == 0 ? origin - kTail / 2 : op.end;
       add_op(op);
-      if (job_.names == NsysNames::kDeepSpeed || job_.names == NsysNames::kPasses) {
+      if (job_.names == NsysNames::kDeepSpeed || job_.names == NsysNames::kPasses ||
+          job_.unnamed_messages) {
         const TimedOp* const next = at + 1 < ops.size() ? &ops[at + 1] : nullptr;
         if (at == 0) receive(op);
+        free_ = op.end;
         send(op);
         if (next) receive({next->op, next->start + origin, next->end + origin});
       }
-      if (job_.names == NsysNames::kMegatron) {
+      if (job_.names == NsysNames::kMegatron || job_.names == NsysNames::kFunctionsAndMessages) {
         if (at == 0) call("recv_forward", op, {}, nullptr, &op);
+        free_ = op.end;
         const TimedOp* const next = at + 1 < ops.size() ? &ops[at + 1] : nullptr;
         add_calls_between(op, next, origin);
       }
@@ -75,6 +80,12 @@ class Writer {
     if (job_.names == NsysNames::kInterleaved || job_.names == NsysNames::kOverlapped)
       add_calls_of_chunks(ops, origin);
     const Nanos end = ops.back().end + origin;
+    if (job_.reduction > 0) {
+      const Nanos begin = (ops.back().start + ops.back().end) / 2 + origin;
+      launch(engine_thread(), ops.back().start + origin - kAhead + 13 * kMicro, begin,
+             begin + job_.reduction, "ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL");
+      events_.kernels.back().stream = 30;
+    }
     launch(main_thread(), end, end + kTail / 2, end + kTail, "multi_tensor_apply_kernel");
   }
 
@@ -107,6 +118,7 @@ class Writer {
       case NsysNames::kInterleaved:
       case NsysNames::kOverlapped: return "";
       case NsysNames::kFunctions:
+      case NsysNames::kFunctionsAndMessages:
         return fmt::format("megatron.core.pipeline_parallel.schedules.{}_step",
                            forward ? "forward" : "backward");
       case NsysNames::kDeepSpeed:
@@ -122,8 +134,18 @@ class Writer {
   void receive(const TimedOp& op) {
     const bool forward = op.op.kind == OpKind::kForward;
     if (forward ? op.op.stage == 0 : op.op.stage + 1 == ranks_) return;
-    const Nanos end = op.start - kAhead;
-    message(forward ? "recv_activations" : "recv_grads", end - 6 * kMicro, op.start);
+    const Nanos begin = post_time(op.start - kAhead - 6 * kMicro);
+    message(forward ? "recv_activations" : "recv_grads", begin, op.start);
+  }
+
+  /// When a receive is posted that could be posted as late as at `latest`.
+  Nanos post_time(Nanos latest) const {
+    return job_.posts_early ? std::min(latest, free_ - 4 * kMicro) : latest;
+  }
+
+  /// When the kernel of a message that arrives at `finish` starts.
+  Nanos message_start(Nanos finish) const {
+    return job_.posts_early ? std::min(free_, finish - 2 * kMicro) : finish - 2 * kMicro;
   }
 
   void send(const TimedOp& op) {
@@ -136,7 +158,7 @@ class Writer {
   void message(const std::string& name, Nanos begin, Nanos finish) {
     if (job_.names == NsysNames::kPasses)
       range(begin, begin + 5 * kMicro, "PipelineEngine._exec_" + name);
-    launch(main_thread(), begin + kMicro, finish - 2 * kMicro, finish,
+    launch(main_thread(), begin + kMicro, message_start(finish), finish,
            "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage)");
   }
 
@@ -200,7 +222,8 @@ class Writer {
   /// A call that sends the result of `sent` and receives the input of `received`; each may be null.
   void call(const std::string& name, const TimedOp& to, const TimedOp& from, const TimedOp* sent,
             const TimedOp* received) {
-    const Nanos begin = sent ? from.start - kAhead + kLaunching : to.start - kAhead - 6 * kMicro;
+    const Nanos begin =
+        sent ? from.start - kAhead + kLaunching : post_time(to.start - kAhead - 6 * kMicro);
     const Nanos end = received ? to.start - kAhead : begin + 5 * kMicro;
     range(begin, end, "megatron.core.pipeline_parallel.p2p_communication." + name);
     const bool sends = sent && (sent->op.kind == OpKind::kForward ? sent->op.stage + 1 < ranks_
@@ -210,7 +233,7 @@ class Writer {
                                                            : received->op.stage + 1 < ranks_);
     if (!sends && !receives) return;
     const Nanos finish = receives ? to.start : from.end + 3 * kMicro;
-    launch(main_thread(), begin + kMicro, finish - 2 * kMicro, finish,
+    launch(main_thread(), begin + kMicro, message_start(finish), finish,
            "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage)");
   }
 
@@ -228,6 +251,7 @@ class Writer {
   NsysJob job_;
   std::int32_t ranks_;
   std::int32_t rank_ = 0;
+  Nanos free_ = 0;  ///< the end of the op before the next one
   std::map<std::int32_t, std::int64_t> correlations_;
   NsysEvents events_;
 };
@@ -301,9 +325,9 @@ std::string write_nsys_sql(const NsysEvents& events, NsysSchema schema, std::int
   for (const NsysEvents::Kernel& kernel : events.kernels)
     sql += fmt::format(
         "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL(start,end,deviceId,streamId,correlationId,"
-        "globalPid,demangledName,shortName) VALUES({},{},0,7,{},{},{},{});",
-        kernel.start, kernel.end, kernel.correlation, kernel.process, strings(kernel.name),
-        strings(kernel.name));
+        "globalPid,demangledName,shortName) VALUES({},{},0,{},{},{},{},{});",
+        kernel.start, kernel.end, kernel.stream, kernel.correlation, kernel.process,
+        strings(kernel.name), strings(kernel.name));
   if (schema == NsysSchema::k2025)
     sql += fmt::format(
         "CREATE TABLE TARGET_INFO_SESSION_START_TIME(utcEpochNs INTEGER, utcTime TEXT, localTime "

@@ -29,6 +29,7 @@ struct NsysEvents {
     Nanos end = 0;
     std::int64_t correlation = 0;
     std::string name;
+    int stream = 7;
   };
   std::vector<Range> ranges;
   std::vector<Call> calls;
@@ -37,15 +38,16 @@ struct NsysEvents {
 
 /// The framework that named the ranges.
 enum class NsysNames : std::uint8_t {
-  kOps,          ///< PyTorch's pipelining: "PP:0F3"
-  kEmitNvtx,     ///< the same under emit_nvtx: "PP:0F3, op_id = 11"
-  kZeroBubble,   ///< the zero-bubble fork: "F3.0.0"
-  kMegatron,     ///< Megatron-LM's messages; ops have no range
-  kInterleaved,  ///< those of Megatron-LM's interleaved schedule
-  kOverlapped,   ///< the same under --overlap-p2p-communication
-  kFunctions,    ///< "megatron.core.pipeline_parallel.schedules.forward_step"
-  kDeepSpeed,    ///< DeepSpeedEngine.forward; backwards have a range on the last stage only
-  kPasses,       ///< DeepSpeed's instructions: "PipelineEngine._exec_forward_pass"
+  kOps,                   ///< PyTorch's pipelining: "PP:0F3"
+  kEmitNvtx,              ///< the same under emit_nvtx: "PP:0F3, op_id = 11"
+  kZeroBubble,            ///< the zero-bubble fork: "F3.0.0"
+  kMegatron,              ///< Megatron-LM's messages; ops have no range
+  kInterleaved,           ///< those of Megatron-LM's interleaved schedule
+  kOverlapped,            ///< the same under --overlap-p2p-communication
+  kFunctions,             ///< "megatron.core.pipeline_parallel.schedules.forward_step"
+  kFunctionsAndMessages,  ///< the same, and Megatron-LM's messages
+  kDeepSpeed,  ///< DeepSpeedEngine.forward; backwards have a range on the last stage only
+  kPasses,     ///< DeepSpeed's instructions: "PipelineEngine._exec_forward_pass"
 };
 
 /// How the tables look; they changed over the releases.
@@ -58,7 +60,10 @@ enum class NsysSchema : std::uint8_t {
 struct NsysJob {
   NsysNames names = NsysNames::kOps;
   int steps = 3;
-  bool autograd_thread = true;  ///< backward kernels are launched by a second thread
+  bool autograd_thread = true;    ///< backward kernels are launched by a second thread
+  bool unnamed_messages = false;  ///< messages have kernels, but no range
+  bool posts_early = false;  ///< receives run from the end of the op before, not just at arrival
+  Nanos reduction = 0;       ///< of gradients, on a stream of its own from amid the last backward
 };
 
 /// The process of a rank, as globalPid has it.

@@ -22,6 +22,7 @@
 #include "sim/predict/memory_caps.h"
 #include "tools/commands/recognize_schedule.h"
 #include "tools/commands/trace_paths.h"
+#include "tools/commands/warmup_steps.h"
 #include "traces/measured/assemble_steps.h"
 #include "traces/measured/exposed_collectives.h"
 #include "traces/measured/missing_ranks.h"
@@ -340,7 +341,7 @@ ReadSteps read_steps(const std::vector<std::string>& paths, const std::string& r
                                               std::move(trace.outer_works), std::move(exposed),
                                               std::move(left_out), std::move(trace.notes),
                                               std::move(trace.doubts), std::move(trace.faults)});
-  return separate_partial_steps(std::move(read));
+  return separate_warmup_steps(separate_partial_steps(std::move(read)));
 }
 
 Analysis analyze_steps(ReadSteps read, const MemoryRequest& memory, const JobOptions& options) {
@@ -354,6 +355,7 @@ Analysis analyze_steps(ReadSteps read, const MemoryRequest& memory, const JobOpt
   std::optional<JobCosts> costs = fit_costs_of(read, options);
   const BubbleReport mean = average_reports(reports);
   iterations.trust = traces::judge_trust(mean, evidence_of(iterations, read));
+  iterations.between_steps = measure_between_steps(steps);
   iterations.left_out = std::move(read.left_out);
   iterations.notes = std::move(read.notes);
   iterations.whole_steps = std::move(read.whole_steps);

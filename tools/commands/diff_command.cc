@@ -15,6 +15,7 @@
 #include "traces/files/format.h"
 #include "traces/json/json_writer.h"
 #include "traces/reports/read_report.h"
+#include "traces/reports/read_report_csv.h"
 #include "traces/timelines/timeline_file.h"
 
 namespace bubblescope::tools {
@@ -26,9 +27,9 @@ constexpr const char* kDiffExample =
     "  bubblescope simulate 1f1b  --pp 4 -m 8 --save old.json\n"
     "  bubblescope simulate zb-h1 --pp 4 -m 8 --save new.json\n"
     "  bubblescope diff old.json new.json --fail-if 'makespan_ns_change>0.01'\n"
-    "FILES are what --save wrote, or what --format json printed. A condition can name every "
-    "number\n"
-    "of B as in the table, or with the suffix _change its relative change against A.\n";
+    "FILES are what --save wrote, or what --format json or csv printed. A condition can name "
+    "every\n"
+    "number of B as in the table, or with the suffix _change its relative change against A.\n";
 constexpr std::size_t kShownShifts = 10;
 
 /// One of the two files: its values, and its step if it has one.
@@ -38,10 +39,11 @@ struct Side {
 };
 
 Metrics load_report(const std::string& text, const std::string& path) {
-  std::optional<Metrics> numbers = traces::read_report_numbers(text, path);
+  std::optional<Metrics> numbers = traces::read_csv_report_numbers(text, path);
+  if (!numbers) numbers = traces::read_report_numbers(text, path);
   if (!numbers)
     throw Error(path +
-                ": /format: this is neither a report (--format json) nor a timeline (--save)");
+                ": /format: this is neither a report (--format json, csv) nor a timeline (--save)");
   return std::move(*numbers);
 }
 
@@ -180,7 +182,7 @@ int run_diff(const Arguments& arguments) {
   std::string format;
   std::vector<std::string> conditions;
   ExportOptions exports;
-  app.add_option("A", path_a, "a file of --save or --format json, - for stdin")->required();
+  app.add_option("A", path_a, "a file of --save or --format json or csv, - for stdin")->required();
   app.add_option("B", path_b, "the file to hold against it")->required();
   add_format_option(app, format, {"text", "json"});
   add_export_options(app, exports);

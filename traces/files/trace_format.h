@@ -24,9 +24,10 @@ struct MeasuredStep {
   ValidSchedule schedule;
   Program program = {};
   Timeline timeline = {};
-  std::int32_t replica = 0;  ///< which of several equal pipelines (data parallelism)
-  std::int64_t number = 0;   ///< of the step, as the trace numbers it
-  StepFacts facts = {};      ///< where a file of ours has them
+  std::int32_t replica = 0;         ///< which of several equal pipelines (data parallelism)
+  std::int64_t number = 0;          ///< of the step, as the trace numbers it
+  std::optional<Nanos> begin = {};  ///< of its first op, by the clock of all steps; empty: unknown
+  StepFacts facts = {};             ///< where a file of ours has them
   std::vector<std::int32_t> missing_ranks = {};  ///< without a trace: their ops are stand-ins
 };
 
@@ -49,11 +50,15 @@ struct ObservedOp {
   std::int32_t recorder = 0;  ///< index into ObservedTrace::recorders
   std::int32_t replica = 0;   ///< which of several equal pipelines (data parallelism)
   std::int64_t step = 0;
+  std::optional<std::int64_t> mark = {};  ///< the step that a range around it states
   bool has_step = true;  ///< false: the step follows from the order, as op.microbatch counts on
   std::optional<std::int32_t> chunk;  ///< where the trace gives this instead of op.stage
+  bool chunk_is_assumed = false;      ///< it is 0, although the rank may run several
   bool numbered = true;               ///< false: op.microbatch follows from the order in the step
   bool may_hold_waiting = false;      ///< it is a host range, which may first wait for its input
   bool start_is_observed = false;  ///< such a range, but its content shows where the waiting ended
+  bool is_arrival = false;         ///< a message with the number of the op whose input it brought
+  bool is_inferred = false;        ///< such a message, which the rank may as well have sent
   Nanos start = 0;
   Nanos end = 0;
 };

@@ -22,18 +22,12 @@
 #include "traces/measured/outer_works.h"
 #include "traces/measured/separate_replicas.h"
 #include "traces/measured/step_builder.h"
+#include "traces/measured/step_marks.h"
 #include "traces/measured/whole_steps.h"
 
 namespace bubblescope::traces {
 
 namespace {
-
-/// The maximum number of ops of a step; steps with fewer were cut off.
-std::size_t max_op_count(const std::map<StepKey, StepOps>& steps) {
-  std::size_t largest = 0;
-  for (const auto& [_, step] : steps) largest = std::max(largest, step.computes.size());
-  return largest;
-}
 
 /// Aligns the clocks of every replica of the pipeline, using all its steps.
 std::map<std::int32_t, ClockCorrection> find_clocks(const std::map<StepKey, DraftStep>& drafts,
@@ -105,7 +99,7 @@ class StepLabels {
 std::map<StepKey, DraftStep> order_complete_steps(std::map<StepKey, StepOps> steps,
                                                   StepBuilder& builder, const StepLabels& labels,
                                                   std::int32_t ranks) {
-  const std::size_t whole = max_op_count(steps);
+  const std::size_t whole = find_whole_count(steps);
   std::map<StepKey, DraftStep> drafts;
   for (auto& [key, ops] : steps)
     if (ops.computes.size() == whole)
@@ -125,7 +119,8 @@ std::optional<std::string> describe_missing_rank(const DraftStep& draft,
     // Waiting for a message was inferred, not observed. Megatron-LM's calls include those of the
     // last stage, which send nothing; StragglerAnalysis' slices do not.
     const bool was_sent = source == "chrome" || (!message.chunk && message.numbered);
-    return was_sent && !message.may_hold_waiting && message.op.stage == last &&
+    return was_sent && !message.may_hold_waiting && !message.is_inferred &&
+           message.op.stage == last &&
            (kind == OpKind::kSendForward || kind == OpKind::kRecvBackward);
   };
   const auto found = std::find_if(draft.messages.begin(), draft.messages.end(), leaves_last_rank);
@@ -172,13 +167,18 @@ void expect_times(const ObservedTrace& trace) {
                       to_string(observed.op), observed.start, observed.end, origin));
 }
 
-/// Reports the steps and ranks that were left out.
+/// Reports the steps and ranks that were left out: of `count` steps, `others` have another number
+/// of micro-batches.
 void report_left_out(const std::map<StepKey, DraftStep>& drafts, std::size_t count,
-                     std::optional<std::string> missing_ranks, ObservedTrace& trace) {
-  if (drafts.size() < count)
-    trace.notes.push_back(
-        fmt::format("{} step(s) left out: they have fewer than the {} ops of a whole one",
-                    count - drafts.size(), drafts.begin()->second.step.schedule->op_count()));
+                     std::size_t others, std::optional<std::string> missing_ranks,
+                     ObservedTrace& trace) {
+  if (others > 0)
+    trace.notes.push_back(fmt::format(
+        "{} step(s) left out: they have another number of micro-batches than most", others));
+  if (drafts.size() + others < count)
+    trace.notes.push_back(fmt::format(
+        "{} step(s) left out: they have fewer than the {} ops of a whole one",
+        count - others - drafts.size(), drafts.begin()->second.step.schedule->op_count()));
   std::optional<std::string> missing = describe_missing_rank(drafts.begin()->second, trace.source);
   if (missing) trace.notes.push_back(*missing);
   if (missing_ranks) missing = describe_report_of_some(*missing_ranks);
@@ -261,6 +261,7 @@ std::optional<std::string> describe_missing_in_replica(const std::map<StepKey, S
 /// Assembles the single ops. `missing_ranks` says which ranks have no trace, if that is known.
 void assemble_ops(ObservedTrace& trace, std::optional<std::string> missing_ranks,
                   std::vector<MeasuredStep>& built) {
+  use_step_marks(trace);
   split_steps(trace);
   const bool assigns_ranks = rank_recorders(trace);
   separate_replicas(trace);
@@ -276,11 +277,12 @@ void assemble_ops(ObservedTrace& trace, std::optional<std::string> missing_ranks
   const StepLabels labels(steps);
   if (!missing_ranks) missing_ranks = describe_missing_in_replica(steps, labels);
   const std::size_t count = steps.size();
+  const std::size_t others = count_other_microbatches(steps);
   Corrections corrections;
   StepBuilder builder(trace, corrections);
   std::map<StepKey, DraftStep> drafts =
       order_complete_steps(std::move(steps), builder, labels, ranks);
-  report_left_out(drafts, count, std::move(missing_ranks), trace);
+  report_left_out(drafts, count, others, std::move(missing_ranks), trace);
   const std::map<std::int32_t, ClockCorrection> clocks =
       find_clocks(drafts, ranks, are_on_one_host(trace));
   report_clocks(clocks, labels, trace);

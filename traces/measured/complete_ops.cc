@@ -7,9 +7,13 @@
 #include <iterator>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "sim/ir/error.h"
+#include "traces/measured/join_pipelines.h"
+#include "traces/measured/open_chunks.h"
 
 namespace bubblescope::traces {
 
@@ -102,6 +106,11 @@ void set_ranks(ObservedTrace& trace, const std::vector<std::size_t>& order) {
     trace.recorders[order[rank]].rank = static_cast<std::int32_t>(rank);
 }
 
+bool has_chunks(const ObservedTrace& trace) {
+  return std::any_of(trace.ops.begin(), trace.ops.end(),
+                     [](const ObservedOp& observed) { return observed.chunk.value_or(0) > 0; });
+}
+
 /// In 1F1B the last rank runs one forward before its first backward, and each rank before it one
 /// more. With one stage per rank, others (ZB-H2) differ by more from rank to rank, but the last one
 /// need not run a second forward either.
@@ -111,33 +120,38 @@ void report_missing(ObservedTrace& trace, const std::vector<std::int32_t>& warmu
       std::adjacent_find(warmups.begin(), warmups.end(), [](std::int32_t left, std::int32_t right) {
         return left != right + 1;
       }) == warmups.end();
-  const bool has_chunks =
-      std::any_of(trace.ops.begin(), trace.ops.end(),
-                  [](const ObservedOp& observed) { return observed.chunk.value_or(0) > 0; });
   if (one_apart)
     trace.faults.push_back(fmt::format(
         "the last of the ranks runs {} forwards before its first backward, where the last stage "
         "runs one: {} trace(s) of further ranks are missing",
         warmups.back(), warmups.back() - 1));
-  else if (!has_chunks)
+  else if (!has_chunks(trace))
     trace.doubts.push_back(fmt::format(
         "the last of the ranks runs {} forwards before its first backward, where the last stage "
         "needs one: traces of further ranks seem to be missing",
         warmups.back()));
 }
 
-/// The first stage receives no activation, and the last one no gradient.
-void report_received_at_ends(ObservedTrace& trace) {
-  const auto last = static_cast<std::int32_t>(trace.recorders.size()) - 1;
+bool goes_upstream(OpKind message) {
+  return message == OpKind::kRecvForward || message == OpKind::kSendBackward;
+}
+
+/// The first stage receives no activation and sends no gradient; the last one receives no gradient
+/// and sends no activation. With several chunks per rank, only the first stage's place is certain.
+void report_messages_at_ends(ObservedTrace& trace) {
+  std::int32_t last = 0;
+  for (const Recorder& recorder : trace.recorders) last = std::max(last, recorder.rank.value_or(0));
+  const bool one_chunk = !has_chunks(trace);
   for (const ObservedOp& observed : trace.ops) {
+    if (!is_message(observed.op.kind) || observed.is_inferred) continue;
     const std::int32_t rank = trace.recorders[observed.recorder].rank.value_or(0);
-    const bool at_first = rank == 0 && observed.op.kind == OpKind::kRecvForward;
-    const bool at_last = rank == last && observed.op.kind == OpKind::kRecvBackward;
+    const bool upstream = goes_upstream(observed.op.kind);
+    const bool at_first = rank == 0 && upstream && observed.chunk.value_or(0) == 0;
+    const bool at_last = rank == last && !upstream && one_chunk;
     if (!at_first && !at_last) continue;
-    trace.faults.push_back(
-        fmt::format("rank {} receives from a rank {} it, whose trace is missing: give the traces "
-                    "of all ranks",
-                    rank, at_first ? "before" : "after"));
+    trace.faults.push_back(fmt::format(
+        "rank {} {} a rank {} it, whose trace is missing: give the traces of all ranks", rank,
+        is_send(observed.op.kind) ? "sends to" : "receives from", at_first ? "before" : "after"));
     return;
   }
 }
@@ -217,6 +231,10 @@ void split_steps(ObservedTrace& trace) {
 
 bool rank_recorders(ObservedTrace& trace) {
   if (trace.recorders.size() < 2) return false;
+  if (join_pipelines(trace)) {
+    report_messages_at_ends(trace);
+    return true;
+  }
   take_free_ranks(trace);
   if (!all_ranks_open(trace)) return false;
   const std::vector<Ops> by_recorder = computes_by_recorder(trace);
@@ -231,15 +249,21 @@ bool rank_recorders(ObservedTrace& trace) {
     std::sort(order.begin(), order.end(),
               [&](std::size_t left, std::size_t right) { return warmups[left] > warmups[right]; });
     std::sort(warmups.rbegin(), warmups.rend());
-    report_missing(trace, warmups);
   } else if (!share_one_clock(trace) || !sort_by_first_forward(by_recorder, order)) {
     trace.doubts.emplace_back(
         "nothing tells which rank of the pipeline each trace is of: they are taken in the order in "
         "which they were given");
     std::iota(order.begin(), order.end(), std::size_t{0});
   }
+  OpsOfRanks ranks;
+  for (const std::size_t recorder : order) ranks.push_back(by_recorder[recorder]);
   set_ranks(trace, order);
-  report_received_at_ends(trace);
+  if (std::optional<std::string> open = describe_open_chunks(ranks, share_one_clock(trace))) {
+    trace.faults.push_back(*std::move(open));
+    return true;
+  }
+  if (differ) report_missing(trace, warmups);
+  report_messages_at_ends(trace);
   return true;
 }
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "traces/measured/complete_ops.h"
 
@@ -34,7 +35,52 @@ std::int32_t stage_of(std::int32_t chunk, std::int32_t rank, std::int32_t ranks,
   return in_v && chunk == 1 ? 2 * ranks - 1 - rank : chunk * ranks + rank;
 }
 
+/// The number of stages of a step that all run as many micro-batches; 0 if they do not.
+std::size_t count_whole_stages(const StepOps& step) {
+  std::map<std::pair<std::int32_t, OpKind>, std::size_t> counts;
+  std::set<std::int32_t> stages;
+  std::set<OpKind> kinds;
+  for (const ObservedOp& observed : step.computes) {
+    ++counts[{observed.op.stage, observed.op.kind}];
+    stages.insert(observed.op.stage);
+    kinds.insert(observed.op.kind);
+  }
+  const auto differs = [&](const auto& count) { return count.second != counts.begin()->second; };
+  if (counts.size() != stages.size() * kinds.size()) return 0;
+  return std::any_of(counts.begin(), counts.end(), differs) ? 0 : stages.size();
+}
+
+/// The numbers of ops of the whole steps, and how many steps have each.
+std::map<std::size_t, std::size_t> count_whole_steps(const std::map<StepKey, StepOps>& steps) {
+  std::size_t stages = 0;
+  for (const auto& [_, step] : steps) stages = std::max(stages, count_whole_stages(step));
+  std::map<std::size_t, std::size_t> counts;
+  for (const auto& [_, step] : steps)
+    if (stages > 0 && count_whole_stages(step) == stages) ++counts[step.computes.size()];
+  return counts;
+}
+
 }  // namespace
+
+std::size_t find_whole_count(const std::map<StepKey, StepOps>& steps) {
+  std::size_t largest = 0;
+  for (const auto& [_, step] : steps) largest = std::max(largest, step.computes.size());
+  const std::map<std::size_t, std::size_t> counts = count_whole_steps(steps);
+  std::size_t most = 0;
+  for (const auto& [ops, count] : counts) {
+    if (count < most) continue;
+    largest = ops;
+    most = count;
+  }
+  return largest;
+}
+
+std::size_t count_other_microbatches(const std::map<StepKey, StepOps>& steps) {
+  std::size_t others = 0;
+  const std::size_t whole = find_whole_count(steps);
+  for (const auto& [ops, count] : count_whole_steps(steps)) others += ops == whole ? 0 : count;
+  return others;
+}
 
 std::map<StepKey, StepOps> group_by_step(std::vector<ObservedOp> ops, const RankNumbers& numbers) {
   const std::int32_t ranks = numbers.ranks;
@@ -51,18 +97,30 @@ std::map<StepKey, StepOps> group_by_step(std::vector<ObservedOp> ops, const Rank
   return steps;
 }
 
-void number_microbatches(std::vector<ObservedOp>& computes) {
+void number_microbatches(StepOps& ops) {
   std::set<std::int32_t> seen;
-  std::map<std::tuple<std::int32_t, OpKind>, std::int32_t> next;  // stage, kind
-  for (ObservedOp& observed : computes) {
+  std::map<std::tuple<std::int32_t, OpKind>, std::int32_t> next;               // stage, kind
+  std::map<std::tuple<std::int32_t, bool, std::int32_t>, std::int32_t> of_op;  // as it was counted
+  for (ObservedOp& observed : ops.computes) {
+    const std::int32_t counted = observed.op.microbatch;
     if (!observed.numbered) observed.op.microbatch = next[{observed.op.stage, observed.op.kind}]++;
+    of_op[{observed.op.stage, observed.op.kind == OpKind::kForward, counted}] =
+        observed.op.microbatch;
     seen.insert(observed.op.microbatch);
   }
   std::map<std::int32_t, std::int32_t> number_of;
   for (const std::int32_t microbatch : seen)
     number_of.emplace(microbatch, static_cast<std::int32_t>(number_of.size()));
-  for (ObservedOp& observed : computes)
+  for (ObservedOp& observed : ops.computes)
     observed.op.microbatch = number_of.at(observed.op.microbatch);
+  for (ObservedOp& message : ops.messages) {
+    if (!message.is_arrival) continue;
+    const bool forward = message.op.kind == OpKind::kRecvForward;
+    const auto op = of_op.find({message.op.stage, forward, message.op.microbatch});
+    if (op == of_op.end()) continue;
+    message.op.microbatch = number_of.at(op->second);
+    message.numbered = true;
+  }
 }
 
 }  // namespace bubblescope::traces

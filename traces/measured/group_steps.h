@@ -1,6 +1,7 @@
 // Groups observed ops by pipeline rank, replica and step.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <utility>
@@ -22,8 +23,16 @@ struct StepOps {
 /// Groups ops by step; steps without compute ops are left out.
 std::map<StepKey, StepOps> group_by_step(std::vector<ObservedOp> ops, const RankNumbers& numbers);
 
+/// The number of compute ops of a whole step. Steps whose stages all run as many micro-batches,
+/// forwards and backwards, are whole: of those, the number of ops that most have. If there are
+/// none, the largest number; steps with fewer were cut off.
+std::size_t find_whole_count(const std::map<StepKey, StepOps>& steps);
+
+/// The steps that are whole, but with another number of micro-batches.
+std::size_t count_other_microbatches(const std::map<StepKey, StepOps>& steps);
+
 /// Renumbers the micro-batches of every step from 0, whatever the trace calls them; ops without a
-/// number are numbered in order.
-void number_microbatches(std::vector<ObservedOp>& computes);
+/// number are numbered in order. Messages that brought the input of an op get its number.
+void number_microbatches(StepOps& ops);
 
 }  // namespace bubblescope::traces

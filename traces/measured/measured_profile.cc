@@ -160,6 +160,7 @@ class ProfileReader {
     observed.op.kind = kind_in_trace(*named, has_weight_grads_);
     observed.numbered = named->has_microbatch;
     if (!named->has_stage) observed.chunk = named->chunk.value_or(0);
+    observed.chunk_is_assumed = named->may_have_chunk;
     if (!observed.numbered && is_compute(observed.op.kind) && !named->step &&
         marks_.marks().empty())
       refuse_unnumbered(file_, slice.name);

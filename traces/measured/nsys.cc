@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "traces/measured/interleaved_calls.h"
 #include "traces/measured/message_ranges.h"
 #include "traces/measured/name_rules.h"
+#include "traces/measured/nsys_messages.h"
 #include "traces/measured/nsys_ops.h"
 #include "traces/measured/nsys_ranges.h"
 #include "traces/measured/nsys_recording.h"
@@ -51,7 +53,7 @@ class NsysReader {
     const NameMeaning& meaning = names_.find(name);
     if (meaning.op || meaning.is_step) return true;
     if (meaning.is_ruled) return false;
-    if (parse_pair_name(name) || parse_message_call(name)) return true;
+    if (parse_pair_name(name) || parse_message_call(name) || parse_step_mark(name)) return true;
     seen_.add(name);
     return false;
   }
@@ -62,16 +64,27 @@ class NsysReader {
 
   void add_process(std::int64_t process, const std::vector<HostRange>& ranges) {
     std::vector<OpRange> ops = named_ops(process, ranges);
+    const std::vector<TimedCall> calls = named_calls(ranges);
     const auto computes = [](const OpRange& op) { return is_compute(op.named.op.kind); };
-    if (std::none_of(ops.begin(), ops.end(), computes)) ops = ops_between_messages(process, ranges);
+    const auto no_chunk = [](const OpRange& op) { return op.named.may_have_chunk; };
+    const bool lack_chunks =
+        are_interleaved(calls) && std::all_of(ops.begin(), ops.end(), no_chunk);
+    if (lack_chunks || std::none_of(ops.begin(), ops.end(), computes))
+      ops = ops_between_messages(process, ranges);
+    else if (!calls.empty())
+      find_received_calls(ops, calls);
     if (ops.empty()) return;
     with_ops_.insert(process);
     assign_steps(ops, ranges);
-    NsysProcess device(recording_, process);
-    for (const OpRange& op : ops) add(op, device);
+    const std::vector<StepRange> marks = mark_steps(recording_, ranges, ops);
+    Device device{NsysProcess(recording_, process), NsysMessages(recording_, process, ops, calls)};
+    for (std::size_t at = 0; at < ops.size(); ++at) add(ops[at], at, device);
+    for (const StepRange& mark : marks)
+      trace_.works.push_back({"step", recorder_of(process, ops.front().named.rank), 0, mark.number,
+                              true, mark.host.start, mark.host.end});
     const std::vector<OpSpan> spans = find_op_spans(ops);
     for (const std::string& found :
-         find_device_contradictions(device.record(), find_steps(spans), spans))
+         find_device_contradictions(device.works.record(), find_steps(spans), spans))
       doubt(where(process) + ": " + found);
   }
 
@@ -111,19 +124,28 @@ class NsysReader {
     return ops;
   }
 
-  std::vector<OpRange> ops_between_messages(std::int64_t process,
-                                            const std::vector<HostRange>& ranges) {
-    std::map<std::int64_t, std::vector<TimedCall>> by_thread;
+  std::vector<TimedCall> named_calls(const std::vector<HostRange>& ranges) const {
+    std::vector<TimedCall> calls;
     for (const HostRange& range : ranges)
       if (const auto call = parse_message_call(recording_.names[range.name]))
-        by_thread[range.thread].push_back({*call, range.start, range.end});
+        calls.push_back({*call, range.start, range.end});
+    return calls;
+  }
+
+  std::vector<OpRange> ops_between_messages(std::int64_t process,
+                                            const std::vector<HostRange>& ranges) {
+    std::map<std::int64_t, std::vector<HostRange>> by_thread;
+    for (const HostRange& range : ranges)
+      if (parse_message_call(recording_.names[range.name]))
+        by_thread[range.thread].push_back(range);
     if (by_thread.empty()) return {};
     if (by_thread.size() > 1)
       throw Error(
           fmt::format("{}: {} threads have messages, so that what lies between them cannot "
                       "be distinguished; annotate the ops",
                       where(process), by_thread.size()));
-    const auto& [thread, calls] = *by_thread.begin();
+    const std::int64_t thread = by_thread.begin()->first;
+    const std::vector<TimedCall> calls = named_calls(by_thread.begin()->second);
     between_messages_ = true;
     if (are_interleaved(calls)) return ops_of_chunks(process, thread, calls);
     std::vector<OpRange> ops;
@@ -185,28 +207,38 @@ class NsysReader {
     }
   }
 
-  void add(const OpRange& range, NsysProcess& device) {
-    if (range.second) return add_pair(range, device);
+  /// The device of one process, while its ops are walked through.
+  struct Device {
+    NsysProcess works;
+    NsysMessages messages;
+    Nanos free = std::numeric_limits<Nanos>::min();  ///< when the op before the next one has ended
+  };
+
+  void add(const OpRange& range, std::size_t at, Device& device) {
+    if (range.second) return add_pair(range, at, device);
     ObservedOp observed = observe(range);
     const bool computes = is_compute(range.named.op.kind);
-    const std::optional<TimeSpan> span = device.find_works(range.host, !computes);
-    if (!span && !computes && device.has_works()) return;  // nothing shows when it was in transit
+    const std::optional<TimeSpan> span = device.works.find_works(range.host, !computes);
+    // Nothing shows when such a message was in transit.
+    if (!span && !computes && device.works.has_works()) return;
     if (!span && computes) {
       ++on_host_;
       observed.may_hold_waiting = true;
     }
     if (span) set_times(observed, *span);
     keep(observed, range);
-    if (range.received.end > range.received.start) add_arrival(observed, range, device);
+    if (span && computes) add_arrival(observed, range, at, device);
   }
 
   ObservedOp observe(const OpRange& range) {
     ObservedOp observed;
     observed.op = range.named.op;
     if (!range.named.has_stage) observed.chunk = range.named.chunk.value_or(0);
+    observed.chunk_is_assumed = range.named.may_have_chunk;
     observed.numbered = range.named.has_microbatch;
     observed.step = range.step;
     observed.has_step = range.has_step;
+    observed.mark = range.mark;
     set_times(observed, range.host);
     return observed;
   }
@@ -221,23 +253,37 @@ class NsysReader {
     trace_.ops.push_back(observed);
   }
 
-  /// The message that brought an op's input.
-  void add_arrival(const ObservedOp& op, const OpRange& range, NsysProcess& device) {
-    const std::optional<TimeSpan> message = device.find_works(range.received, true);
-    if (!message) return;
+  /// The message that brought an op's input: as its call says, or the device waited for it.
+  void add_arrival(const ObservedOp& op, const OpRange& range, std::size_t at, Device& device) {
     ObservedOp arrival = op;
-    arrival.op.kind = op.op.kind == OpKind::kForward ? OpKind::kRecvForward : OpKind::kRecvBackward;
-    set_times(arrival, *message);
+    if (op.op.kind == OpKind::kForward)
+      arrival.op.kind = OpKind::kRecvForward;
+    else if (gives_input_grad(op.op.kind))
+      arrival.op.kind = OpKind::kRecvBackward;
+    const TimeSpan waiting{std::exchange(device.free, op.end), op.start};
+    if (is_compute(arrival.op.kind)) return;
+    const bool has_call = range.received.end > range.received.start;
+    if (const auto message =
+            has_call ? device.works.find_works(range.received, true) : std::nullopt) {
+      set_times(arrival, *message);
+    } else if (const auto awaited = device.messages.find_awaited(at, waiting)) {
+      set_times(arrival, awaited->span);
+      arrival.is_inferred = awaited->is_inferred;
+    } else {
+      return;
+    }
+    arrival.is_arrival = true;
     keep(arrival, range);
   }
 
   /// Splits a pair at the first launch of the autograd engine, which runs the backward.
-  void add_pair(const OpRange& range, NsysProcess& device) {
-    const auto split = device.first_launch_by_others(range.host, range.thread);
+  void add_pair(const OpRange& range, std::size_t at, Device& device) {
+    const NsysProcess& works = device.works;
+    const auto split = works.first_launch_by_others(range.host, range.thread);
     const auto forward =
-        split ? device.find_works({range.host.start, *split}, false, LaunchedBy::kOwn, range.thread)
+        split ? works.find_works({range.host.start, *split}, false, LaunchedBy::kOwn, range.thread)
               : std::nullopt;
-    const auto backward = device.find_works(range.host, false, LaunchedBy::kOthers, range.thread);
+    const auto backward = works.find_works(range.host, false, LaunchedBy::kOthers, range.thread);
     if (!forward || !backward)
       throw Error(fmt::format(
           "{}: '({};{})' is one range for two ops, and no launch within it shows where the forward "
@@ -246,10 +292,11 @@ class NsysReader {
     ObservedOp observed = observe(range);
     set_times(observed, *forward);
     keep(observed, range);
-    if (range.received.end > range.received.start) add_arrival(observed, range, device);
+    add_arrival(observed, range, at, device);
     observed.op = *range.second;
     set_times(observed, *backward);
     keep(observed, range);
+    device.free = observed.end;
   }
 
   /// A process is a rank, unless a rule states the rank. All processes of a file share one clock.

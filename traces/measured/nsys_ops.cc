@@ -22,7 +22,7 @@ NsysProcess::NsysProcess(const NsysRecording& recording, std::int64_t process) {
 std::optional<TimeSpan> NsysProcess::find_works(const TimeSpan& range, bool messages, LaunchedBy by,
                                                 std::int64_t thread) const {
   if (!has_works()) return {};
-  std::optional<TimeSpan> span;
+  OpExtent extent;
   auto launch = std::lower_bound(launches_->begin(), launches_->end(), range.start, starts_before);
   for (; launch != launches_->end() && launch->start <= range.end; ++launch) {
     if (by != LaunchedBy::kAll && (launch->thread == thread) != (by == LaunchedBy::kOwn)) continue;
@@ -30,11 +30,9 @@ std::optional<TimeSpan> NsysProcess::find_works(const TimeSpan& range, bool mess
     if (found == works_->end()) continue;
     const DeviceWork& work = found->second;
     if (work.is_message != messages) continue;
-    if (!span) span = TimeSpan{work.start, work.end};
-    span->start = std::min(span->start, work.start);
-    span->end = std::max(span->end, work.end);
+    extent.add({work.start, work.end}, work.stream, work.is_transfer);
   }
-  return span;
+  return extent.find();
 }
 
 std::optional<Nanos> NsysProcess::first_launch_by_others(const TimeSpan& range,

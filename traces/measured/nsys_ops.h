@@ -1,8 +1,8 @@
 // The device time of host ranges in an Nsight Systems recording.
 //
 // A range is the time in which the host launches an op; the op itself runs from the first to the
-// last of its kernels. A kernel belongs to the range of its *process* during which it was launched,
-// because the autograd engine launches backward kernels from a thread of its own.
+// last of its kernels (OpExtent). A kernel belongs to the range of its *process* during which it
+// was launched, because the autograd engine launches backward kernels from a thread of its own.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ class NsysProcess {
 
   bool has_works() const { return works_ != nullptr; }
 
-  /// From the first to the last kernel launched within `range`; nullopt where there is none.
+  /// The extent of the kernels launched within `range`; nullopt where there is none.
   /// `thread` is the range's own.
   std::optional<TimeSpan> find_works(const TimeSpan& range, bool messages,
                                      LaunchedBy by = LaunchedBy::kAll,

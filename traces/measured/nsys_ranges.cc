@@ -4,9 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 
 namespace bubblescope::traces {
@@ -22,6 +25,28 @@ bool is_backward(const OpRange& op) { return gives_input_grad(op.named.op.kind);
 
 bool is_forward(const OpRange& op) {
   return op.named.op.kind == OpKind::kForward && !op.second && is_unnumbered(op);
+}
+
+/// Whether every step runs the same micro-batches, 0, 1, 2 ..., in each of its kinds of ops: then
+/// steps have different numbers of micro-batches, and none lacks an op.
+bool are_whole_steps(const std::vector<OpRange>& ops) {
+  using Kind = std::tuple<OpKind, std::int32_t, std::int32_t>;  // stage, chunk
+  std::map<std::int64_t, std::map<Kind, std::set<std::int32_t>>> steps;
+  std::set<Kind> kinds;
+  for (const OpRange& op : ops) {
+    if (!is_compute(op.named.op.kind)) continue;
+    if (op.second || op.named.op.slice != 0) return false;
+    const Kind kind{op.named.op.kind, op.named.op.stage, op.named.chunk.value_or(-1)};
+    steps[op.step][kind].insert(op.named.op.microbatch);
+    kinds.insert(kind);
+  }
+  return std::all_of(steps.begin(), steps.end(), [&](const auto& step) {
+    const std::set<std::int32_t>& first = step.second.begin()->second;
+    return step.second.size() == kinds.size() && *first.begin() == 0 &&
+           *first.rbegin() + 1 == std::ssize(first) &&
+           std::all_of(step.second.begin(), step.second.end(),
+                       [&](const auto& of_kind) { return of_kind.second == first; });
+  });
 }
 
 /// The work that a call leads to; null where there is none.
@@ -71,6 +96,29 @@ std::vector<TimeSpan> find_stretches(const NsysRecording& recording, std::int64_
 }
 
 }  // namespace
+
+std::vector<StepRange> mark_steps(const NsysRecording& recording,
+                                  const std::vector<HostRange>& ranges, std::vector<OpRange>& ops) {
+  std::vector<StepRange> marks;
+  std::set<std::int64_t> numbers;
+  for (const HostRange& range : ranges) {
+    const std::optional<std::int64_t> number = parse_step_mark(recording.names[range.name]);
+    if (!number) continue;
+    const bool overlaps = !marks.empty() && range.start < marks.back().host.end;
+    if (overlaps || !numbers.insert(*number).second) return {};
+    marks.push_back({{range.start, range.end}, *number});
+  }
+  std::vector<std::int64_t> of_op;
+  for (const OpRange& op : ops) {
+    const auto after =
+        std::upper_bound(marks.begin(), marks.end(), op.host.start,
+                         [](Nanos time, const StepRange& mark) { return time < mark.host.start; });
+    if (after == marks.begin() || std::prev(after)->host.end < op.host.start) return {};
+    of_op.push_back(std::prev(after)->number);
+  }
+  for (std::size_t at = 0; at < ops.size(); ++at) ops[at].mark = of_op[at];
+  return marks;
+}
 
 bool is_same_op(const OpRange& left, const OpRange& right) {
   return left.named.op == right.named.op && left.named.chunk == right.named.chunk &&
@@ -132,7 +180,7 @@ bool count_occurrences(std::vector<OpRange>& ops) {
     }
     op.step = step;
   }
-  return false;
+  return are_whole_steps(ops);
 }
 
 std::vector<OpSpan> find_op_spans(const std::vector<OpRange>& ops) {

@@ -21,7 +21,19 @@ struct OpRange {
   TimeSpan received = {};         ///< the call that received its input; empty where unknown
   std::int64_t step = 0;
   bool has_step = true;
+  std::optional<std::int64_t> mark = {};  ///< the number of the step around it
 };
+
+/// A range around a step, such as "iteration 12".
+struct StepRange {
+  TimeSpan host;
+  std::int64_t number = 0;
+};
+
+/// The ranges of a process that mark its steps; empty if they overlap, repeat a number, or do not
+/// contain all of its ops. Sets the marks of the ops.
+std::vector<StepRange> mark_steps(const NsysRecording& recording,
+                                  const std::vector<HostRange>& ranges, std::vector<OpRange>& ops);
 
 inline bool is_unnumbered(const OpRange& range) { return !range.named.has_microbatch; }
 
@@ -41,7 +53,8 @@ bool find_unnamed_backwards(const NsysRecording& recording, std::int64_t process
 void count_unnumbered(std::vector<OpRange>& ops);
 
 /// The n-th time that an op runs is step n. Where some run more often than others, that would mix
-/// steps: then a step begins where one of its ops runs again, and false is returned.
+/// steps: then a step begins where one of its ops runs again, and unless all steps are whole, false
+/// is returned.
 bool count_occurrences(std::vector<OpRange>& ops);
 
 /// The compute ops, by start. What an unnumbered op's step is follows later: until then, a step

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -143,16 +144,18 @@ class Reader {
       database_.query(fmt::format("SELECT start, end, correlationId, globalPid, {}, {} FROM {}",
                                   has_name ? "shortName" : "NULL",
                                   has_stream ? "deviceId, streamId" : "NULL, NULL", table),
-                      [&](const SqliteRow& row) { take_kernel(row, has_name); });
+                      [&](const SqliteRow& row) { take_kernel(row, has_name, table); });
     }
   }
 
   /// The nodes of a graph share the correlation id of its launch.
-  void take_kernel(const SqliteRow& row, bool has_name) {
+  void take_kernel(const SqliteRow& row, bool has_name, std::string_view table) {
     const Nanos start = time_of(row, 0);
     const std::string name = string_of(row.integer(4));
     DeviceWork work{start, std::max(start, time_of(row, 1)), is_message_kernel(name)};
-    work.is_transfer = !has_name || (name.starts_with("nccl") && !work.is_message);
+    work.is_graph = table.ends_with("GRAPH_TRACE");
+    work.is_transfer =
+        !work.is_graph && (!has_name || (name.starts_with("nccl") && !work.is_message));
     work.stream = (row.integer(5).value_or(0) << 32) + row.integer(6).value_or(0);
     auto& works = recording_.works[process_of(row.integer(3).value_or(0))];
     const auto [found, is_new] = works.emplace(row.integer(2).value_or(0), work);

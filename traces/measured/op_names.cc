@@ -160,6 +160,21 @@ std::optional<std::array<Op, 2>> parse_pair_name(std::string_view name) {
   return pair.ops;
 }
 
+std::optional<std::int64_t> parse_step_mark(std::string_view name) {
+  constexpr std::array<std::string_view, 9> kMarks{"iteration",  "Iteration",     "iter",
+                                                   "Iter",       "step",          "Step",
+                                                   "train_step", "training_step", "ProfilerStep"};
+  name = without_suffix(name);
+  for (const std::string_view mark : kMarks) {
+    if (!name.starts_with(mark)) continue;
+    const std::size_t number = name.find_first_not_of(" _:#=", mark.size());
+    if (number == name.npos || number == mark.size()) continue;
+    if (const auto step = parse_number<std::int64_t>(name.substr(number)); step && *step >= 0)
+      return step;
+  }
+  return {};
+}
+
 std::optional<NamedOp> parse_op_name(std::string_view name) {
   constexpr std::size_t kLongest = 160;  // with the module of a function; kernels' are longer
   if (name.size() > kLongest) return {};
@@ -172,7 +187,11 @@ std::optional<NamedOp> parse_op_name(std::string_view name) {
     }
   const std::string_view function = name.substr(name.rfind('.') + 1);
   for (const Word& word : kFunctions)
-    if (function == word.name) return unnumbered(word.kind);
+    if (function == word.name) {
+      NamedOp named = unnumbered(word.kind);
+      named.may_have_chunk = true;
+      return named;
+    }
   if (const std::optional<OpKind> kind = find_pipeline_call(name)) return unnumbered(*kind);
   if (std::optional<NamedOp> named = zero_bubble(name)) return named;
   for (const Word& word : kNumberedWords)

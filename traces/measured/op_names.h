@@ -26,6 +26,7 @@ struct NamedOp {
   bool has_stage = true;
   /// A backward that is only its input gradient if the trace names weight gradients, too.
   bool may_be_input_grad = false;
+  bool may_have_chunk = false;  ///< without chunk, though the framework may run several per rank
   std::optional<std::int32_t> chunk = {};  ///< without stage: which of the rank's stages; else 0
   std::optional<std::int32_t> rank = {};
   std::optional<std::int64_t> step = {};
@@ -36,6 +37,10 @@ std::optional<NamedOp> parse_op_name(std::string_view name);
 
 /// Returns the forward and the backward that a name states; nullopt where it states no pair.
 std::optional<std::array<Op, 2>> parse_pair_name(std::string_view name);
+
+/// Returns the number of the step that a range marks: "iteration 12", "step_3", "ProfilerStep#5";
+/// nullopt for any other name.
+std::optional<std::int64_t> parse_step_mark(std::string_view name);
 
 inline bool names_op(std::string_view name) {
   return parse_op_name(name).has_value() || parse_pair_name(name).has_value();

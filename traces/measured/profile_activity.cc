@@ -27,6 +27,28 @@ std::optional<Nanos> first_start(const std::vector<ProfiledEvent>& events, Nanos
 
 }  // namespace
 
+void OpExtent::add(const TimeSpan& span, std::int64_t stream, bool is_transfer) {
+  auto found = std::find_if(streams_.begin(), streams_.end(),
+                            [=](const StreamExtent& one) { return one.stream == stream; });
+  if (found == streams_.end()) found = streams_.insert(streams_.end(), {stream, span});
+  found->span.start = std::min(found->span.start, span.start);
+  found->span.end = std::max(found->span.end, span.end);
+  found->computes = found->computes || !is_transfer;
+}
+
+std::optional<TimeSpan> OpExtent::find() const {
+  const bool any_computes = std::any_of(streams_.begin(), streams_.end(),
+                                        [](const StreamExtent& one) { return one.computes; });
+  std::optional<TimeSpan> extent;
+  for (const StreamExtent& one : streams_) {
+    if (any_computes && !one.computes) continue;
+    if (!extent) extent = one.span;
+    extent->start = std::min(extent->start, one.span.start);
+    extent->end = std::max(extent->end, one.span.end);
+  }
+  return extent;
+}
+
 ProfileActivity::ProfileActivity(const ChromeEvents& events)
     : computing_(events.threads.size()), posts_(events.threads.size()) {
   for (const ProfiledEvent& event : events.profiled) {
@@ -41,8 +63,7 @@ ProfileActivity::ProfileActivity(const ChromeEvents& events)
       case Activity::kKernel:
       case Activity::kTransfer:
       case Activity::kMessageKernel:
-        kernels_[event.number].push_back(
-            {{event.start, event.end}, event.activity == Activity::kMessageKernel});
+        kernels_[event.number].push_back({{event.start, event.end}, event.thread, event.activity});
         break;
       case Activity::kGradientFlow:
       case Activity::kGradientEnd:
@@ -62,19 +83,16 @@ ProfileActivity::ProfileActivity(const ChromeEvents& events)
 }
 
 std::optional<TimeSpan> ProfileActivity::find_kernels(const TimeSpan& range, bool messages) const {
-  std::optional<TimeSpan> span;
+  OpExtent extent;
   auto launch = std::lower_bound(launches_.begin(), launches_.end(), range.start, starts_before);
   for (; launch != launches_.end() && launch->start <= range.end; ++launch) {
     const auto found = kernels_.find(launch->number);
     if (found == kernels_.end()) continue;
-    for (const Kernel& kernel : found->second) {
-      if (kernel.is_message != messages) continue;
-      if (!span) span = kernel.span;
-      span->start = std::min(span->start, kernel.span.start);
-      span->end = std::max(span->end, kernel.span.end);
-    }
+    for (const Kernel& kernel : found->second)
+      if ((kernel.activity == Activity::kMessageKernel) == messages)
+        extent.add(kernel.span, kernel.stream, kernel.activity == Activity::kTransfer);
   }
-  return span;
+  return extent.find();
 }
 
 Nanos ProfileActivity::sum_kernels(const TimeSpan& range) const {

@@ -20,6 +20,25 @@ struct TimeSpan {
   Nanos end = 0;
 };
 
+/// The time of an op on its device, from its first work to its last. Collectives and copies on
+/// streams that compute nothing of the op run beside it, such as a reduction of gradients beside
+/// the last backward: they count only where there is nothing else.
+class OpExtent {
+ public:
+  void add(const TimeSpan& span, std::int64_t stream, bool is_transfer);
+
+  /// nullopt where nothing was added.
+  std::optional<TimeSpan> find() const;
+
+ private:
+  struct StreamExtent {
+    std::int64_t stream = 0;
+    TimeSpan span;
+    bool computes = false;
+  };
+  std::vector<StreamExtent> streams_;
+};
+
 /// The activities of one profile, to be queried by time.
 class ProfileActivity {
  public:
@@ -28,8 +47,8 @@ class ProfileActivity {
   /// Whether kernels are linked to launches: a profile may contain kernels alone.
   bool has_kernels() const { return has_linked_kernels_; }
 
-  /// From the first to the last kernel that any thread launched within `range` (the autograd engine
-  /// has a thread of its own). Message kernels are queried separately, because they also run while
+  /// The extent of the kernels that any thread launched within `range` (the autograd engine has a
+  /// thread of its own). Message kernels are queried separately, because they also run while
   /// they wait. nullopt where none was launched.
   std::optional<TimeSpan> find_kernels(const TimeSpan& range, bool messages) const;
 
@@ -66,7 +85,8 @@ class ProfileActivity {
   std::vector<Nanos> receive_ends_;  ///< sorted, of receives that are shown until they complete
   struct Kernel {
     TimeSpan span;
-    bool is_message = false;
+    std::uint32_t stream = 0;
+    Activity activity = Activity::kKernel;
   };
   std::unordered_map<std::int64_t, std::vector<Kernel>> kernels_;  ///< [correlation id]
   bool has_linked_kernels_ = false;

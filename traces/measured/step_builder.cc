@@ -105,7 +105,7 @@ StepExtent extent_of(const std::vector<std::vector<ObservedOp>>& lanes) {
 
 DraftStep StepBuilder::order(std::string label, StepOps ops, std::int32_t ranks) {
   std::stable_sort(ops.computes.begin(), ops.computes.end(), earlier);
-  number_microbatches(ops.computes);
+  number_microbatches(ops);
   const StagesByRank missing = find_missing(ops.computes, ranks);
   add_stand_ins(ops.computes, missing);
   std::vector<std::vector<ObservedOp>> lanes(static_cast<std::size_t>(ranks));
@@ -132,6 +132,7 @@ MeasuredStep StepBuilder::finish(DraftStep draft) {
   for (InstructionId id = 0; id < program.size(); ++id)
     if (is_compute(program.instructions[id].op.kind)) origin = std::min(origin, timeline.start[id]);
   time_messages(draft.step.schedule, program, std::move(draft.messages), timeline);
+  draft.step.begin = origin;
   for (Nanos& start : timeline.start) start -= origin;
   for (Nanos& end : timeline.end) end -= origin;
   return std::move(draft.step);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <vector>
 
 namespace bubblescope::traces {
 
@@ -30,6 +31,21 @@ std::optional<Nanos> StepMarks::start_before(Nanos time) const {
 std::optional<std::int64_t> StepMarks::step_at(Nanos time) const {
   const ProfiledEvent* const mark = last_before(time);
   return mark == nullptr || time > mark->end ? std::nullopt : std::optional(mark->number);
+}
+
+void use_step_marks(ObservedTrace& trace) {
+  if (trace.source != "nsys") return;
+  const bool all_marked =
+      std::all_of(trace.ops.begin(), trace.ops.end(),
+                  [](const ObservedOp& observed) { return observed.mark.has_value(); });
+  if (!all_marked) {
+    std::erase_if(trace.works, [](const ObservedWork& work) { return work.is_whole_step; });
+    return;
+  }
+  for (ObservedOp& observed : trace.ops) {
+    observed.step = *observed.mark;
+    observed.has_step = true;
+  }
 }
 
 }  // namespace bubblescope::traces

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "traces/files/trace_format.h"
 #include "traces/measured/chrome_events.h"
 
 namespace bubblescope::traces {
@@ -26,5 +27,9 @@ class StepMarks {
 
   std::vector<ProfiledEvent> marks_;  ///< by start
 };
+
+/// Gives ops the steps that ranges around them state, if all ops of all ranks are within such
+/// ranges; otherwise the ranges, which may be of one rank only, are removed.
+void use_step_marks(ObservedTrace& trace);
 
 }  // namespace bubblescope::traces

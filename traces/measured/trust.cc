@@ -26,7 +26,7 @@ std::optional<std::string> describe_standstill(const std::vector<double>& stands
   if (longest == standstill.end() || *longest < kMaxReplayError) return {};
   return fmt::format(
       "rank {} is idle for {:.1f} % of the pipeline's time although its next op has its input: ops "
-      "are missing or recorded too short, or the host launches them late",
+      "or messages are missing or recorded too short, or the host launches ops late",
       longest - standstill.begin(), 100 * *longest);
 }
 

@@ -23,7 +23,11 @@ struct ReplicaStep {
   std::optional<Nanos> longest_mark;
   std::map<std::string, std::map<std::int32_t, Nanos>> outside;  ///< [name][recorder]
 
-  Nanos whole() const { return longest_mark.value_or(all.end - all.start); }
+  /// The host may leave its mark before the device has ended.
+  Nanos whole() const {
+    if (!longest_mark) return all.end - all.start;
+    return std::max(*longest_mark, pipeline.end - pipeline.start);
+  }
 
   void add(const ObservedWork& work) {
     if (work.is_whole_step) {

@@ -64,17 +64,21 @@ std::string_view name_slow_kind(const Cause& cause) {
 
 /// "rank 1 of replica 0", "replicas 1 and 3", "rank 1 of replica 0, rank 2 of replica 0".
 std::string name_slow_workers(const Cause& cause) {
-  if (cause.changed.empty()) return name_worker(cause.replica, cause.rank, true);
+  if (cause.changed.empty()) return name_worker(cause.replica, cause.rank, cause.has_replicas);
   if (!cause.whole_replicas) return name_workers(cause, true, kNamedWorkers);
   return fmt::format("{} {}", name_slow_kind(cause), fmt::join(replicas_of(cause), " and "));
 }
 
 std::string describe_slow_workers(const Cause& cause) {
-  const std::string steps = counted(cause.steps, "step");
+  const std::string steps =
+      fmt::format("in {} of {}", cause.steps, counted(cause.all_steps, "step"));
+  if (cause.is_at_times)
+    return fmt::format("slow worker {}: {} takes {:.2f} x what it takes in the others", steps,
+                       cause_place(cause), cause.factor);
   if (cause.changed.empty())
-    return fmt::format("slow worker: {} takes {:.2f} x what its stage takes elsewhere, in {}",
+    return fmt::format("slow worker: {} takes {:.2f} x what its stage takes elsewhere, {}",
                        cause_place(cause), cause.factor, steps);
-  return fmt::format("slow {}: {}{} take {:.2f} x what their stages take elsewhere, in {}",
+  return fmt::format("slow {}: {}{} take {:.2f} x what their stages take elsewhere, {}",
                      name_slow_kind(cause), cause.whole_replicas ? "all ranks of " : "",
                      cause_place(cause), cause.factor, steps);
 }
@@ -103,7 +107,9 @@ std::string describe_cause(const Cause& cause) {
           "unequal micro-batches: forwards and backwards grow together (correlation {:.2f})",
           cause.factor);
     case CauseKind::kCommunication:
-      return fmt::format("exposed communication: {}", cause_place(cause));
+      return fmt::format(
+          "exposed communication: {}{}", cause_place(cause),
+          cause.is_unseen ? " (or ops start late: nothing shows when these arrive)" : "");
     case CauseKind::kLaunch:
       return fmt::format(
           "late launches: ops start after they could, most on rank {} ({} of its time)", cause.rank,
@@ -121,7 +127,7 @@ std::string describe_cause(const Cause& cause) {
 
 std::string_view remedy(const Cause& cause) {
   switch (cause.kind) {
-    case CauseKind::kWorker: return "as fast as those";
+    case CauseKind::kWorker: return cause.is_at_times ? "as fast as in those" : "as fast as those";
     case CauseKind::kStage: return "with the same work in equal stages";
     case CauseKind::kSequenceLengths: return "with the same work in equal micro-batches";
     case CauseKind::kCommunication:
@@ -168,7 +174,8 @@ std::string cause_place(const Cause& cause) {
     case CauseKind::kStage: return fmt::format("{} (rank {})", name_stages(cause), cause.rank);
     case CauseKind::kSequenceLengths: return "micro-batches";
     case CauseKind::kCommunication:
-      return cause.collective.empty() ? "messages between ranks" : cause.collective;
+      if (!cause.collective.empty()) return cause.collective;
+      return cause.is_unseen ? "messages that were not recorded" : "messages between ranks";
     case CauseKind::kLaunch: return fmt::format("rank {}", cause.rank);
     case CauseKind::kPause: return cause.within_ops ? "within ops" : "between ops";
     case CauseKind::kDrift:

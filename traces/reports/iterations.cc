@@ -169,7 +169,9 @@ void write_whole_steps(JsonWriter& json, const Iterations& iterations) {
     json.begin_object().member("step", step.step).member("step_ns", step.whole);
     json.member("pipeline_ns", step.pipeline).end_object();
   }
-  json.end_array().line(1).key("outside_pipeline_ns").begin_object();
+  json.end_array().line(1).key("between_steps_ns");
+  iterations.between_steps ? json.value(*iterations.between_steps) : json.null();
+  json.line(1).key("outside_pipeline_ns").begin_object();
   for (const auto& [name, time] : mean_outside(iterations.whole_steps))
     json.escaped_key(name).value(time);
   json.end_object();
@@ -306,6 +308,10 @@ std::string write_whole_step_text(const Iterations& iterations) {
 std::string write_iterations_text(const Iterations& iterations) {
   const std::vector<double> errors = replay_errors(iterations);
   std::string text = "\n" + spread(iterations.rows) + "\n";
+  if (iterations.between_steps)
+    text += fmt::format(
+        "between:  {} from the last op of a step to the first of the next, in the mean\n",
+        format_time(*iterations.between_steps));
   text += fmt::format(
       "replay:   off by {:.3g} % (median), {:.3g} % (max) with the measured order and "
       "durations\n",

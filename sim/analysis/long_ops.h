@@ -1,0 +1,29 @@
+// Single ops that take far longer than usual, and whose they are.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "sim/analysis/fit_noise.h"
+#include "sim/analysis/op_samples.h"
+
+namespace bubblescope::inline sim {
+
+struct LongOps {
+  std::vector<bool> are;         ///< per sample
+  std::int64_t count = 0;        ///< how many
+  std::int64_t steps = 0;        ///< the steps in which that worker has any
+  double factor = 1;             ///< how many times as long they take, weighted by the usual time
+  std::optional<Worker> worker;  ///< whose they are, if nearly all are of one
+};
+
+/// `excess` is FittedNoise's, per sample.
+LongOps describe_long_ops(const std::vector<OpSample>& samples, std::vector<bool> are_long,
+                          const std::vector<double>& excess);
+
+inline Worker worker_of(const OpSample& sample) {
+  return {static_cast<std::int32_t>(sample.replica), sample.rank};
+}
+
+}  // namespace bubblescope::inline sim

@@ -1,0 +1,34 @@
+// Finds workers that are slow in some steps only, which no median over all steps shows. Their time
+// must not count as an unequal stage, which is unequal in every step.
+//
+// A worker's *pace* in a step is its computing time over what is usual for it, divided by the same
+// of the other ranks of its replica: longer micro-batches are longer on all of them. A worker is
+// slow where its pace is over 1.1 and beyond the usual spread of all paces. If it is slow in
+// most steps, its few fast ones are the usual ones.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sim/analysis/coupled_replay.h"
+#include "sim/analysis/fit_noise.h"
+
+namespace bubblescope::inline sim {
+
+struct SlowSteps {
+  Worker worker;
+  std::vector<double> paces = {};  ///< [step], 1 where the worker is not slow
+  std::int64_t steps = 0;          ///< in which it is slow
+  double factor = 1;               ///< its mean pace in these
+};
+
+/// The workers that lose the most time come first. `mends` are applied before. None if there are
+/// fewer than four steps, or one rank.
+std::vector<SlowSteps> find_slow_steps(std::span<const ReplicatedStep> steps,
+                                       std::span<const Mend> mends);
+
+/// Makes the worker as fast as in its other steps. Refers to the steps.
+Mend with_usual_pace(std::span<const ReplicatedStep> steps, const SlowSteps& slow);
+
+}  // namespace bubblescope::inline sim

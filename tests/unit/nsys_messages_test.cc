@@ -1,0 +1,120 @@
+// The messages of Nsight Systems' recordings: what ops waited for, and which ranks are missing.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "sim/analysis/causes.h"
+#include "sim/ir/error.h"
+#include "tests/support/nsys_writer.h"
+#include "tests/support/temporary_folder.h"
+#include "traces/measured/assemble_steps.h"
+
+namespace bubblescope::tests {
+namespace {
+
+constexpr Nanos kMessage = 700'000;  ///< as long as half an op
+
+RecordedStep record(std::int32_t microbatches = 8) {
+  return record_step("1f1b", {.ranks = 4, .microbatches = microbatches}, uneven_cost(kMessage));
+}
+
+class NsysMessages : public TemporaryFolder {
+ protected:
+  bool write(const std::string& name, const NsysEvents& events) {
+    return write_database(path(name), write_nsys_sql(events, NsysSchema::k2025));
+  }
+
+  traces::ObservedTrace read(const std::vector<std::string>& names) {
+    traces::ObservedTrace trace;
+    for (const std::string& name : names) traces::append(trace, traces::read_trace(path(name)));
+    return trace;
+  }
+};
+
+/// The time that the step loses by gaps or messages, by cause.
+Nanos saved_by(const std::vector<traces::MeasuredStep>& steps, CauseKind kind, bool is_unseen) {
+  std::vector<ReplicatedStep> observed;
+  for (const traces::MeasuredStep& step : steps)
+    observed.push_back({{step.program, step.timeline}});
+  const CauseReport report = find_causes(observed);
+  EXPECT_TRUE(report.is_known);
+  Nanos saved = 0;
+  for (const Cause& cause : report.causes)
+    if (cause.kind == kind && cause.is_unseen == is_unseen) saved += cause.saves;
+  return saved;
+}
+
+std::string first_fault(const traces::ObservedTrace& trace) {
+  return trace.faults.empty() ? "" : trace.faults.front();
+}
+
+// Three messages of the critical path of 1F1B lead down the pipeline and three back, at least; the
+// recording has nothing else that delays an op.
+TEST_F(NsysMessages, WaitingForMessagesIsNoLateLaunch) {
+  const RecordedStep step = record();
+  struct Case {
+    const char* name;
+    NsysJob job;
+  };
+  for (const Case& one :
+       {Case{"calls alone", {NsysNames::kMegatron}},
+        Case{"functions and calls", {NsysNames::kFunctionsAndMessages}},
+        Case{"functions", {.names = NsysNames::kFunctions, .unnamed_messages = true}},
+        Case{"ops", {.names = NsysNames::kOps, .unnamed_messages = true}},
+        Case{"passes", {NsysNames::kPasses}}, Case{"engine", {NsysNames::kDeepSpeed}}}) {
+    SCOPED_TRACE(one.name);
+    NsysJob job = one.job;
+    job.posts_early = true;
+    if (!write("job.sqlite", record_nsys(step, job))) GTEST_SKIP() << "there is no libsqlite3";
+    traces::ObservedTrace trace = read({"job.sqlite"});
+    const std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace);
+    EXPECT_EQ(first_fault(trace), "");
+    EXPECT_GT(saved_by(steps, CauseKind::kCommunication, false), 6 * kMessage);
+    EXPECT_LT(saved_by(steps, CauseKind::kLaunch, false), kMessage / 10);
+  }
+}
+
+// Without any message nothing shows why an op starts late.
+TEST_F(NsysMessages, GapsBeforeMessagesThatWereNotRecordedAreNoLateLaunches) {
+  const RecordedStep step = record();
+  if (!write("job.sqlite", record_nsys(step, {NsysNames::kFunctions})))
+    GTEST_SKIP() << "there is no libsqlite3";
+  traces::ObservedTrace trace = read({"job.sqlite"});
+  const std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace);
+  EXPECT_GT(saved_by(steps, CauseKind::kCommunication, true), 6 * kMessage);
+  EXPECT_EQ(saved_by(steps, CauseKind::kLaunch, false), 0);
+}
+
+// An inner rank receives before its first forward and sends after its last backward.
+TEST_F(NsysMessages, RanksThatAreMissingAtTheEndsAreFaults) {
+  const RecordedStep step = record();
+  for (const NsysJob& job :
+       {NsysJob{NsysNames::kMegatron}, NsysJob{NsysNames::kFunctionsAndMessages},
+        NsysJob{NsysNames::kPasses}, NsysJob{NsysNames::kDeepSpeed},
+        NsysJob{.names = NsysNames::kFunctions, .unnamed_messages = true},
+        NsysJob{.names = NsysNames::kZeroBubble, .unnamed_messages = true}}) {
+    SCOPED_TRACE(static_cast<int>(job.names));
+    const NsysEvents events = record_nsys(step, job);
+    for (std::int32_t rank = 0; rank < 4; ++rank)
+      if (!write(fmt::format("rank{}.sqlite", rank), of_rank(events, rank)))
+        GTEST_SKIP() << "there is no libsqlite3";
+    traces::ObservedTrace whole =
+        read({"rank0.sqlite", "rank1.sqlite", "rank2.sqlite", "rank3.sqlite"});
+    traces::assemble_steps(whole);
+    EXPECT_EQ(first_fault(whole), "");
+    traces::ObservedTrace last = read({"rank1.sqlite", "rank2.sqlite", "rank3.sqlite"});
+    traces::assemble_steps(last);
+    EXPECT_NE(first_fault(last).find("receives from a rank before it"), std::string::npos)
+        << first_fault(last);
+    traces::ObservedTrace first = read({"rank0.sqlite", "rank1.sqlite", "rank2.sqlite"});
+    traces::assemble_steps(first);
+    EXPECT_NE(first_fault(first).find("further ranks are missing"), std::string::npos)
+        << first_fault(first);
+  }
+}
+
+}  // namespace
+}  // namespace bubblescope::tests

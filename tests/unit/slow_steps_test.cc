@@ -1,0 +1,104 @@
+// Tests what is slow only at times, and what is slow only by chance.
+#include "sim/analysis/slow_steps.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <list>
+#include <optional>
+#include <random>
+#include <vector>
+
+#include "sim/analysis/causes.h"
+#include "sim/analysis/replay.h"
+#include "sim/engine/simulate.h"
+#include "tests/support/recorded_step.h"
+
+namespace bubblescope::tests {
+namespace {
+
+constexpr std::int32_t kRanks = 4;
+
+/// Steps of 1F1B with p = 4 and m = 8, whose ops take factor_of(step, replica, op) times as long.
+class Steps {
+ public:
+  template <class FactorOf>
+  Steps(std::size_t count, std::size_t replicas, FactorOf factor_of) {
+    UniformCost cost;
+    cost.forward = 10'000;
+    cost.backward = 20'000;
+    step_ = record_step("1f1b", {.ranks = kRanks, .microbatches = 8}, cost);
+    for (std::size_t number = 0; number < count; ++number) {
+      ReplicatedStep& all = steps_.emplace_back();
+      for (std::size_t replica = 0; replica < replicas; ++replica) {
+        std::vector<Nanos> durations = collect_durations(step_->timeline);
+        for (InstructionId id = 0; id < durations.size(); ++id) {
+          const double factor = factor_of(number, replica, step_->program.instructions[id].op);
+          durations[id] = static_cast<Nanos>(static_cast<double>(durations[id]) * factor);
+        }
+        all.push_back(
+            {step_->program, timelines_.emplace_back(simulate(step_->program, durations))});
+      }
+    }
+  }
+
+  CauseReport causes() const { return find_causes(steps_); }
+
+ private:
+  std::optional<RecordedStep> step_;
+  std::list<Timeline> timelines_;
+  std::vector<ReplicatedStep> steps_;
+};
+
+const Cause* find(const CauseReport& report, CauseKind kind) {
+  const auto found = std::find_if(report.causes.begin(), report.causes.end(),
+                                  [kind](const Cause& cause) { return cause.kind == kind; });
+  return found == report.causes.end() ? nullptr : &*found;
+}
+
+// Rank 2 takes 1.3 times as long in steps 1, 4, and so on: with one replica and with two it is no
+// unequal stage, and is as fast as in its other steps without that.
+TEST(SlowSteps, AWorkerThatIsSlowInSomeStepsIsNoStage) {
+  for (const std::size_t replicas : {1U, 2U})
+    for (const std::size_t slow : {1U, 3U, 4U, 6U}) {
+      const Steps steps(8, replicas, [=](std::size_t step, std::size_t replica, const Op& op) {
+        return op.stage == 2 && replica == 0 && step * 3 % 8 < slow ? 1.3 : 1.0;
+      });
+      const CauseReport report = steps.causes();
+      EXPECT_EQ(find(report, CauseKind::kStage), nullptr) << slow;
+      const Cause* const worker = find(report, CauseKind::kWorker);
+      ASSERT_NE(worker, nullptr) << slow << " of " << replicas;
+      EXPECT_EQ(worker->rank, 2);
+      EXPECT_EQ(worker->steps, static_cast<std::int64_t>(slow));
+      EXPECT_EQ(worker->all_steps, 8);
+      EXPECT_NEAR(worker->factor, 1.3, 0.01);
+    }
+}
+
+// Ops vary by 20 %: over 3 steps of 16 ops per rank, the medians of eight workers that are equally
+// fast differ by more than 2 %, while one that takes 1.4 times as long is no chance.
+TEST(SlowSteps, WhatNoiseExplainsIsNoCause) {
+  for (std::uint32_t seed = 0; seed < 10; ++seed) {
+    std::mt19937 random(seed);
+    std::uniform_real_distribution<double> noise(0.8, 1.2);
+    for (const double slow : {1.0, 1.4}) {
+      const Steps steps(3, 2, [&](std::size_t, std::size_t replica, const Op& op) {
+        return noise(random) * (replica == 1 && op.stage == 1 ? slow : 1.0);
+      });
+      const CauseReport report = steps.causes();
+      EXPECT_EQ(find(report, CauseKind::kWorker) != nullptr, slow == 1.4) << slow << " " << seed;
+      EXPECT_EQ(find(report, CauseKind::kStage), nullptr) << slow << " " << seed;
+    }
+  }
+}
+
+// Without noise, little is enough.
+TEST(SlowSteps, ASlowWorkerWithoutNoiseIsACause) {
+  const Steps steps(3, 2, [&](std::size_t, std::size_t replica, const Op& op) {
+    return replica == 1 && op.stage == 1 ? 1.07 : 1.0;
+  });
+  EXPECT_NE(find(steps.causes(), CauseKind::kWorker), nullptr);
+}
+
+}  // namespace
+}  // namespace bubblescope::tests

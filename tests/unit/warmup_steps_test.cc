@@ -1,0 +1,55 @@
+// First steps that are longer than the others, and the time between steps.
+#include "tools/commands/warmup_steps.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/support/recorded_step.h"
+
+namespace bubblescope::tests {
+namespace {
+
+/// Steps that take so many times as long as the last one, 1000 apart.
+tools::ReadSteps read(const std::vector<Nanos>& factors) {
+  tools::ReadSteps read;
+  Nanos begin = 0;
+  for (const Nanos factor : factors) {
+    UniformCost cost;
+    cost.forward = 100'000 * factor;
+    cost.backward = 100'000 * factor;
+    RecordedStep step = record_step("1f1b", {.ranks = 2, .microbatches = 2}, cost);
+    const Nanos makespan = step.report.makespan;
+    traces::MeasuredStep measured{"", step.schedule, step.program, step.timeline};
+    measured.number = static_cast<std::int64_t>(read.steps.size());
+    measured.begin = begin;
+    read.steps.push_back(std::move(measured));
+    begin += makespan + 1'000;
+  }
+  return read;
+}
+
+TEST(WarmupSteps, AreLeftOutAndNamed) {
+  const tools::ReadSteps kept = tools::separate_warmup_steps(read({3, 2, 1, 1, 1, 1, 1, 1}));
+  EXPECT_EQ(kept.steps.size(), 6u);
+  ASSERT_EQ(kept.left_out.size(), 1u);
+  EXPECT_NE(kept.left_out.front().find("steps 0, 1"), std::string::npos) << kept.left_out.front();
+}
+
+// A later step may be long for any reason, and of three steps the first may be as usual as others.
+TEST(WarmupSteps, OthersStay) {
+  EXPECT_EQ(tools::separate_warmup_steps(read({1, 3, 1, 1, 1})).steps.size(), 5u);
+  EXPECT_EQ(tools::separate_warmup_steps(read({3, 1, 1})).steps.size(), 3u);
+}
+
+TEST(WarmupSteps, TheTimeBetweenStepsIsMeasured) {
+  EXPECT_EQ(tools::measure_between_steps(read({1, 1, 2}).steps), std::optional<Nanos>(1'000));
+  EXPECT_EQ(tools::measure_between_steps(read({1}).steps), std::nullopt);
+}
+
+}  // namespace
+}  // namespace bubblescope::tests

@@ -1,0 +1,76 @@
+// Compares the makespans of steps, and the times at which they begin.
+#include "tools/commands/warmup_steps.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <utility>
+
+#include "sim/ir/quantile.h"
+
+namespace bubblescope::tools {
+
+namespace {
+
+constexpr double kWarmup = 1.5;
+
+/// The makespan of the slowest replica, by step.
+std::map<std::int64_t, Nanos> collect_makespans(const std::vector<traces::MeasuredStep>& steps) {
+  std::map<std::int64_t, Nanos> longest;
+  for (const traces::MeasuredStep& step : steps) {
+    Nanos& makespan = longest[step.number];
+    makespan = std::max(makespan, compute_makespan(step.timeline));
+  }
+  return longest;
+}
+
+}  // namespace
+
+ReadSteps separate_warmup_steps(ReadSteps read) {
+  const std::map<std::int64_t, Nanos> makespans = collect_makespans(read.steps);
+  std::vector<Nanos> all;
+  for (const auto& [_, makespan] : makespans) all.push_back(makespan);
+  const auto usual = static_cast<double>(quantile(all, 50));
+  std::vector<std::int64_t> warmup;
+  for (const auto& [number, makespan] : makespans) {
+    if (static_cast<double>(makespan) <= kWarmup * usual) break;
+    warmup.push_back(number);
+  }
+  if (warmup.empty() || 4 * warmup.size() > makespans.size()) return read;
+  const auto is_warmup = [&](std::int64_t number) {
+    return std::binary_search(warmup.begin(), warmup.end(), number);
+  };
+  std::erase_if(read.steps, [&](const auto& step) { return is_warmup(step.number); });
+  std::erase_if(read.whole_steps, [&](const auto& step) { return is_warmup(step.step); });
+  std::erase_if(read.outer_works, [&](const auto& works) { return is_warmup(works.first); });
+  read.left_out.push_back(fmt::format(
+      "left out: step{} {}, the first, over {} times as long as the median step: a warm-up",
+      warmup.size() > 1 ? "s" : "", fmt::join(warmup, ", "), kWarmup));
+  return read;
+}
+
+std::optional<Nanos> measure_between_steps(const std::vector<traces::MeasuredStep>& steps) {
+  using Extent = std::pair<Nanos, Nanos>;
+  std::map<std::int64_t, Extent> extents;
+  for (const traces::MeasuredStep& step : steps) {
+    if (!step.begin) return {};
+    const Extent own{*step.begin, *step.begin + compute_makespan(step.timeline)};
+    Extent& extent = extents.emplace(step.number, own).first->second;
+    extent = {std::min(extent.first, own.first), std::max(extent.second, own.second)};
+  }
+  Nanos sum = 0;
+  std::int64_t count = 0;
+  for (const auto& [number, extent] : extents) {
+    const auto next = extents.find(number + 1);
+    if (next == extents.end() || next->second.first < extent.second) continue;
+    sum += next->second.first - extent.second;
+    ++count;
+  }
+  if (count == 0) return {};
+  return sum / count;
+}
+
+}  // namespace bubblescope::tools

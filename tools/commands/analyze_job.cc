@@ -246,6 +246,19 @@ traces::Iterations compare_steps(const ReadSteps& read, const std::vector<Bubble
   return iterations;
 }
 
+/// Where a replay of the whole steps misses the measured ones, nothing follows from it.
+void expect_whole_replay(ReadSteps& read, traces::Iterations& iterations) {
+  if (!iterations.slowdown || !iterations.slowdown->has_whole_steps) return;
+  iterations.whole_steps = read.whole_steps;
+  const Nanos measured = traces::compute_mean_step(iterations);
+  const Nanos replayed = iterations.slowdown->replayed;
+  const std::optional<std::string> doubt = traces::doubt_whole_replay(measured, replayed);
+  if (!doubt) return;
+  read.doubts.insert(read.doubts.begin(), *doubt);
+  iterations.slowdown.reset();
+  iterations.causes.reset();
+}
+
 /// The flags that add what the step does besides forwards and backwards; empty where it does not.
 std::string list_flags_of(const traces::MeasuredStep& step) {
   std::vector<std::string> flags;
@@ -351,6 +364,7 @@ Analysis analyze_steps(ReadSteps read, const MemoryRequest& memory, const JobOpt
   std::vector<BubbleReport> reports;
   for (const traces::MeasuredStep& step : steps) reports.push_back(report_step(step, memory));
   traces::Iterations iterations = compare_steps(read, reports);
+  expect_whole_replay(read, iterations);
   std::optional<JobCosts> costs = fit_costs_of(read, options);
   const BubbleReport mean = average_reports(reports);
   iterations.trust = traces::judge_trust(mean, evidence_of(iterations, read));

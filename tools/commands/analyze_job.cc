@@ -348,7 +348,11 @@ ReadSteps read_steps(const std::vector<std::string>& paths, const std::string& r
     if (step.program.ranks != steps.front().program.ranks)
       throw Error(fmt::format("the traces are of {} and of {} ranks; analyze them one by one",
                               steps.front().program.ranks, step.program.ranks));
-  std::vector<Cause> exposed = traces::find_exposed_collectives(trace.works, trace.whole_steps);
+  // The shortest time in a collective is its own only if the last replica that comes to it is
+  // given.
+  std::vector<Cause> exposed;
+  if (!trace.lacks_replicas)
+    exposed = traces::find_exposed_collectives(trace.works, trace.whole_steps);
   ReadSteps read = separate_incomplete_steps({std::move(steps), std::move(trace.whole_steps),
                                               std::move(trace.outer_works), std::move(exposed),
                                               std::move(left_out), std::move(trace.notes),

@@ -221,7 +221,7 @@ class EventReader : public JsonVisitor {
     if (event_.phase == "M" && event_.slice.name == "thread_name")
       found_.threads[thread_of(event_)].name = event_.given_name;
     if (event_.phase == "X") finish_slice();
-    if (event_.phase == "B" && names_.names_op(event_.slice.name)) begin_slice();
+    if (event_.phase == "B" && (names_.names_op(event_.slice.name) || names_step())) begin_slice();
     if (event_.phase == "E") end_slice();
     if (event_.slice.category == "fwdbwd" && event_.phase == "s")
       record_activity(Activity::kGradientFlow, event_.flow, 0);
@@ -263,11 +263,19 @@ class EventReader : public JsonVisitor {
 
   /// Records a slice that a rule calls a step; false for any other.
   bool take_step() {
-    const NameMeaning& meaning = names_.find(event_.slice.name);
-    if (!meaning.is_step) return false;
-    record_activity(Activity::kStep, meaning.step.value_or(ruled_steps_++),
-                    time(event_.duration, "dur"));
+    if (!names_step()) return false;
+    const Nanos start = time(event_.start, "ts");
+    record_step(event_.slice.name, start, start + std::max<Nanos>(0, time(event_.duration, "dur")));
     return true;
+  }
+
+  bool names_step() { return names_.find(event_.slice.name).is_step; }
+
+  /// Steps without a number are counted on their process.
+  void record_step(const std::string& name, Nanos start, Nanos end) {
+    const std::optional<std::int64_t> number = names_.find(name).step;
+    found_.profiled.push_back({start, end, number ? *number : ruled_steps_[event_.pid]++,
+                               thread_of(event_), Activity::kStep});
   }
 
   void finish_slice() {
@@ -304,7 +312,10 @@ class EventReader : public JsonVisitor {
     ChromeSlice slice = std::move(open.back());
     open.pop_back();
     slice.end = std::max(slice.start, time(event_.start, "ts"));
-    keep(std::move(slice));
+    if (names_.find(slice.name).is_step)
+      record_step(slice.name, slice.start, slice.end);
+    else
+      keep(std::move(slice));
   }
 
   void keep(ChromeSlice slice) {
@@ -333,7 +344,7 @@ class EventReader : public JsonVisitor {
   std::map<std::uint32_t, std::vector<ChromeSlice>> open_;  ///< begun on each thread
   std::uint32_t last_thread_ = 0;
   Nanos base_ = 0;
-  std::int64_t ruled_steps_ = 0;  ///< that a rule found without a number
+  std::map<std::string, std::int64_t> ruled_steps_;  ///< by process: without a number of their own
   ChromeEvents found_;
 };
 

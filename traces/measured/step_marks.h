@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "traces/measured/chrome_events.h"
@@ -11,7 +12,10 @@ namespace bubblescope::traces {
 
 class StepMarks {
  public:
+  StepMarks() = default;
   explicit StepMarks(const ChromeEvents& events);
+  /// Those that one process marked.
+  StepMarks(const ChromeEvents& events, const std::string& process);
 
   const std::vector<ProfiledEvent>& marks() const { return marks_; }
 

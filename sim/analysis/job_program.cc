@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <map>
 #include <set>
 #include <tuple>
@@ -165,23 +166,36 @@ class JobBuilder {
       if (one.place != WorkPlace::kBefore && one.op != kNoInstruction)
         awaited.insert(first_of_replica_[member / ranks_] + one.op);
     }
+    const Nanos begin = find_latest_start(members);
     for (const std::size_t member : members) {
       WorkQueue& queue = queues_[member];
       const PlacedWork& one = queue.works[queue.next++];
       queue.last = job_.program.size();
       if (one.place == WorkPlace::kBefore && one.op != kNoInstruction)
         gates_[{member / ranks_, one.op}].push_back(queue.last);
-      add_work(*one.work, {awaited.begin(), awaited.end()});
+      add_work(*one.work, {awaited.begin(), awaited.end()}, begin);
     }
   }
 
-  void add_work(const OuterWork& work, const std::vector<InstructionId>& awaited) {
+  /// When the last of the workers comes to the work that is next in their queues.
+  Nanos find_latest_start(const std::vector<std::size_t>& members) const {
+    Nanos latest = std::numeric_limits<Nanos>::min();
+    for (const std::size_t member : members) {
+      const WorkQueue& queue = queues_[member];
+      latest = std::max(latest, queue.works[queue.next].work->start);
+    }
+    return latest;
+  }
+
+  /// A trace may show a collective of a worker from when it comes to it, waiting for the others
+  /// included: its own time is the one after `begin`, when the last of them has come.
+  void add_work(const OuterWork& work, const std::vector<InstructionId>& awaited, Nanos begin) {
     const auto name = std::lower_bound(names_.begin(), names_.end(), work.name) - names_.begin();
     Instruction instruction;
     instruction.op.kind = OpKind::kIdle;
     instruction.lane = kNoLane;
     instruction.rank = instruction.peer = work.rank;
-    add(instruction, awaited, work.end - work.start,
+    add(instruction, awaited, std::max<Nanos>(0, work.end - std::max(begin, work.start)),
         {work.replica, work.rank, static_cast<std::uint32_t>(kOpKinds + name)});
   }
 

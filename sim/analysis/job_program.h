@@ -3,7 +3,8 @@
 //
 //   gathering parameters ──► first op of the stage ... last op ──► reductions ──► optimizer
 //
-// A collective begins on all its workers when the last of them has come to it. Works that run while
+// A collective begins on all its workers when the last of them has come to it, and takes the time
+// from then on; what a trace shows of it before is waiting. Works that run while
 // their worker computes begin when the op before them has ended, and precede the works after the
 // last op.
 #pragma once

@@ -233,7 +233,10 @@ TEST_F(JobCosts, JobsAreComparedOverTime) {
   EXPECT_NE(outcome.output.find(",problem,step_ns_change\n"), std::string::npos);
   EXPECT_NE(outcome.output.find(",0.000000\n"), std::string::npos) << outcome.output;
   EXPECT_TRUE(outcome.output.ends_with(",0.100000\n")) << outcome.output;
-  EXPECT_EQ(run_command(analyze + " --fail-if 'step_ns_change>0.05'").status, 1);
+  const CommandOutcome failed = run_with_messages(analyze + " --fail-if 'step_ns_change>0.05'");
+  EXPECT_EQ(failed.status, 1);
+  EXPECT_NE(failed.output.find("/run.json: failed: step_ns_change>0.05"), std::string::npos)
+      << failed.output;
   EXPECT_EQ(run_command(analyze + " --fail-if 'step_ns_change>0.15'").status, 0);
 }
 

@@ -65,6 +65,23 @@ TEST(JobProgram, CollectivesBeginWithTheirLastReplica) {
   EXPECT_EQ(makespan(*job), 92 * kMs);
 }
 
+// The reduction of replica 0 is recorded from 45 ms on, when its ops have ended. It waits for
+// replica 1, whose ops end at 85, and both reduce until 92: the replay takes 92 ms, as measured.
+TEST(JobProgram, CollectivesTakeNoTimeBeforeTheirLastReplicaComes) {
+  const Recorded fast = record(5 * kMs, 10 * kMs);
+  const Recorded slow = record(5 * kMs, 20 * kMs);
+  const ReplicatedStep step{{fast.program, fast.timeline}, {slow.program, slow.timeline}};
+  std::vector<OuterWork> works;
+  for (std::int32_t replica = 0; replica < 2; ++replica)
+    works.push_back(work("gather", replica, 0, WorkGroup::kReplicas, 0, 5 * kMs));
+  works.push_back(work("reduce", 0, 0, WorkGroup::kReplicas, 45 * kMs, 92 * kMs));
+  works.push_back(work("reduce", 1, 0, WorkGroup::kReplicas, 85 * kMs, 92 * kMs));
+  const std::vector<std::vector<OuterWork>> steps{works};
+  const auto job = make_job_program(step, works, collect_names(steps));
+  ASSERT_TRUE(job);
+  EXPECT_EQ(makespan(*job), 92 * kMs);
+}
+
 // Rank 1's parameters end at 12 ms, when its forward could begin at 10: the step of 40 ms takes 42.
 TEST(JobProgram, OpsWaitForTheWorksBeforeThem) {
   const Recorded one = record(0, 10 * kMs);

@@ -113,5 +113,46 @@ TEST(MissingRanks, OfOneReplicaAreMissedThoughAnotherIsWhole) {
       << text;
 }
 
+/// The first reservation about the traces of some ranks of two pipelines of four.
+std::string doubt_about(const std::vector<int>& ranks, const std::string& further_groups) {
+  const std::string groups =
+      R"({"pg_desc":"mesh_pp","ranks":[0,1,2,3]},{"pg_desc":"mesh_pp","ranks":[4,5,6,7]})" +
+      further_groups;
+  traces::ObservedTrace trace;
+  for (const int rank : ranks)
+    traces::append(trace, traces::parse_trace(
+                              {"rank" + std::to_string(rank) + ".json", profile(rank, 8, groups)}));
+  traces::assemble_steps(trace);
+  EXPECT_TRUE(trace.faults.empty());
+  EXPECT_EQ(trace.lacks_replicas, !trace.doubts.empty());
+  return trace.doubts.empty() ? "" : trace.doubts.front();
+}
+
+const std::string kDataGroups =
+    R"(,{"pg_desc":"mesh_dp","ranks":[0,4]},{"pg_desc":"mesh_dp","ranks":[1,5]})"
+    R"(,{"pg_desc":"mesh_dp","ranks":[2,6]},{"pg_desc":"mesh_dp","ranks":[3,7]})";
+
+// A whole pipeline of two is given: what it waits for in reductions of gradients is not.
+TEST(MissingRanks, OfWholeReplicasAreMissed) {
+  EXPECT_EQ(doubt_about({0, 1, 2, 3, 4, 5, 6, 7}, kDataGroups), "");
+  const std::string text = doubt_about({4, 5, 6, 7}, kDataGroups);
+  EXPECT_TRUE(
+      text.starts_with("of the 2 data-parallel replicas of the job the traces of 1 are "
+                       "given and those of 0 are missing: "))
+      << text;
+}
+
+// The other four ranks may be replicas or tensor-parallel peers; no group says which.
+TEST(MissingRanks, OutsideOfThePipelineMayBeReplicas) {
+  EXPECT_EQ(doubt_about({0, 1, 2, 3, 4, 5, 6, 7}, ""), "");
+  EXPECT_TRUE(doubt_about({0, 1, 2, 3}, "")
+                  .starts_with("the job has 8 ranks, of which those of 1 pipeline of 4 are given"));
+  EXPECT_EQ(
+      doubt_about({0, 1, 2, 3},
+                  R"(,{"pg_desc":"mesh_tp","ranks":[0,4]},{"pg_desc":"mesh_tp","ranks":[1,5]})"
+                  R"(,{"pg_desc":"mesh_tp","ranks":[2,6]},{"pg_desc":"mesh_tp","ranks":[3,7]})"),
+      "");
+}
+
 }  // namespace
 }  // namespace bubblescope::tests

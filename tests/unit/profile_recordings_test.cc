@@ -171,5 +171,27 @@ TEST(ProfileRecordings, MissingStepsAreNamed) {
   EXPECT_EQ(text.find("a rule in"), std::string::npos) << text;
 }
 
+/// A profile that states no rank: F and B of a stage.
+std::string anonymous_profile(int stage, int start) {
+  const auto slice = [&](const char* kind, int at) {
+    return R"({"ph":"X","cat":"user_annotation","name":"PP:)" + std::to_string(stage) + kind +
+           R"(0","pid":7,"tid":1,"ts":)" + std::to_string(start + at) + R"(,"dur":10})";
+  };
+  return R"({"schemaVersion":1,"host_name":"one","traceEvents":[)" + slice("F", 10 * stage) + "," +
+         slice("B", 50 - 10 * stage) + "]}";
+}
+
+// Four files without distributedInfo: two of stage 0 and two of stage 1.
+TEST(ProfileRecordings, FilesOfTheSameStagesAreReplicasWithoutARank) {
+  traces::ObservedTrace trace;
+  for (const int file : {0, 1, 2, 3})
+    traces::append(trace, traces::parse_trace({"file" + std::to_string(file) + ".json",
+                                               anonymous_profile(file / 2, file % 2)}));
+  const std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace);
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_EQ(steps[0].program.ranks, 2);
+  EXPECT_EQ(steps[1].replica, 1);
+}
+
 }  // namespace
 }  // namespace bubblescope::tests

@@ -48,6 +48,19 @@ TEST(TimerLog, NamesRanksWhereTheLogDoes) {
       << text;
 }
 
+// Rank 0 computes 200 + 500 of 1000 ms and rank 1 300 + 400: each spends 300 outside.
+TEST(TimerLog, AddsUpEveryRankWhereTheLogHasThem) {
+  const traces::TimerLog log = traces::read_timer_log(
+      "elapsed time per iteration (ms): 1000.0 |\n"
+      "times across ranks (ms):\n  forward-compute:\n     rank  0: 200.00\n     rank  1: 300.00\n"
+      "  backward-compute:\n     rank  0: 500.00\n     rank  1: 400.00\n",
+      "train.log");
+  const auto share = traces::find_share_outside(log);
+  ASSERT_TRUE(share);
+  EXPECT_DOUBLE_EQ(share->low, 0.3);
+  EXPECT_DOUBLE_EQ(share->high, 0.3);
+}
+
 TEST(TimerLog, TakesMediansOfReports) {
   std::string text;
   for (const char* time : {"9000.00", "10.00", "11.00", "12.00", "10.50"})
@@ -108,6 +121,18 @@ TEST(TimerLog, ReadsDeepSpeedsBreakdown) {
   EXPECT_TRUE(log.is_deepspeed);
   EXPECT_EQ(log.find("bwd")->max_ms, 11267.97);
   EXPECT_NE(traces::write_timer_log_text(log).find("mostly rank 0"), std::string::npos);
+}
+
+TEST(TimerLog, ReadsDeepSpeedsIterations) {
+  const std::string timers = "[Rank 0] time (ms) | fwd: 300.00 | train_batch: 1600.00\n";
+  EXPECT_EQ(traces::read_timer_log(
+                "steps: 10 loss: 3.1 iter time (s): 1.500 samples/sec: 85.3\n" + timers, "ds.log")
+                .iteration_ms,
+            1500);
+  EXPECT_EQ(traces::read_timer_log(timers, "ds.log").iteration_ms, 1600);
+  EXPECT_FALSE(
+      traces::read_timer_log("[Rank 0] time (ms) | fwd: 300.00 | train_batch: 0.00\n", "ds.log")
+          .iteration_ms);
 }
 
 TEST(TimerLog, RefusesWhatIsNoTime) {

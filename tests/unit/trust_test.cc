@@ -130,5 +130,14 @@ TEST_F(WithoutConclusions, ThePageKnowsIt) {
   EXPECT_EQ(page.find("\"lowerBound\":"), std::string::npos);
 }
 
+// Causes and slowdown follow from a replay of whole steps, which must give the measured ones.
+TEST(Trust, WholeStepsMustReplayAsMeasured) {
+  EXPECT_FALSE(traces::doubt_whole_replay(100'000'000, 104'000'000));
+  const auto doubt = traces::doubt_whole_replay(100'000'000, 120'000'000);
+  ASSERT_TRUE(doubt);
+  EXPECT_TRUE(doubt->starts_with("the whole steps took 100 ms in the mean, but")) << *doubt;
+  EXPECT_NE(doubt->find("replay in 120 ms (+20.0 %)"), std::string::npos) << *doubt;
+}
+
 }  // namespace
 }  // namespace bubblescope::tests

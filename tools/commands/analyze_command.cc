@@ -303,7 +303,7 @@ int report_each(const AnalyzeOptions& options) {
         trend.add(static_cast<double>(traces::compute_mean_step(analysis->iterations)));
     text += write_job_row(path, *analysis, change);
     failed = exceeds_caps(*analysis, options.memory.memory) || failed;
-    failed = fails_gate(*analysis, options.gate, change) || failed;
+    failed = fails_gate(*analysis, options.gate, {path, change}) || failed;
   }
   print_output("{}", text);
   return failed ? 1 : 0;

@@ -247,6 +247,19 @@ traces::Iterations compare_steps(const ReadSteps& read, const std::vector<Bubble
   return iterations;
 }
 
+/// Where a replay of the whole steps misses the measured ones, nothing follows from it.
+void expect_whole_replay(ReadSteps& read, traces::Iterations& iterations) {
+  if (!iterations.slowdown || !iterations.slowdown->has_whole_steps) return;
+  iterations.whole_steps = read.whole_steps;
+  const Nanos measured = traces::compute_mean_step(iterations);
+  const Nanos replayed = iterations.slowdown->replayed;
+  const std::optional<std::string> doubt = traces::doubt_whole_replay(measured, replayed);
+  if (!doubt) return;
+  read.doubts.insert(read.doubts.begin(), *doubt);
+  iterations.slowdown.reset();
+  iterations.causes.reset();
+}
+
 /// The flags that add what the step does besides forwards and backwards; empty where it does not.
 std::string list_flags_of(const traces::MeasuredStep& step) {
   std::vector<std::string> flags;
@@ -336,7 +349,11 @@ ReadSteps read_steps(const std::vector<std::string>& paths, const std::string& r
     if (step.program.ranks != steps.front().program.ranks)
       throw Error(fmt::format("the traces are of {} and of {} ranks; analyze them one by one",
                               steps.front().program.ranks, step.program.ranks));
-  std::vector<Cause> exposed = traces::find_exposed_collectives(trace.works, trace.whole_steps);
+  // The shortest time in a collective is its own only if the last replica that comes to it is
+  // given.
+  std::vector<Cause> exposed;
+  if (!trace.lacks_replicas)
+    exposed = traces::find_exposed_collectives(trace.works, trace.whole_steps);
   ReadSteps read = separate_incomplete_steps({std::move(steps), std::move(trace.whole_steps),
                                               std::move(trace.outer_works), std::move(exposed),
                                               std::move(left_out), std::move(trace.notes),
@@ -352,6 +369,7 @@ Analysis analyze_steps(ReadSteps read, const MemoryRequest& memory, const JobOpt
   std::vector<BubbleReport> reports;
   for (const traces::MeasuredStep& step : steps) reports.push_back(report_step(step, memory));
   traces::Iterations iterations = compare_steps(read, reports);
+  expect_whole_replay(read, iterations);
   std::optional<JobCosts> costs = fit_costs_of(read, options);
   const BubbleReport mean = average_reports(reports);
   iterations.trust = traces::judge_trust(mean, evidence_of(iterations, read));

@@ -146,14 +146,15 @@ void expect_known(const std::vector<Condition>& conditions, const Metrics& metri
   }
 }
 
-bool report_failures(const std::vector<Condition>& conditions, const Metrics& metrics) {
+bool report_failures(const std::vector<Condition>& conditions, const Metrics& metrics,
+                     const std::string& job) {
   expect_known(conditions, metrics);
   bool failed = false;
   for (const Condition& condition : conditions) {
     const double value = metrics.at(condition.metric);
     if (!holds(condition, value)) continue;
-    print_message("bubblescope: failed: {} ({} is {:g})\n", condition.text, condition.metric,
-                  value);
+    print_message("bubblescope: {}{}failed: {} ({} is {:g})\n", job, job.empty() ? "" : ": ",
+                  condition.text, condition.metric, value);
     failed = true;
   }
   return failed;

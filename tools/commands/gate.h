@@ -33,8 +33,9 @@ std::vector<Condition> parse_conditions(const std::vector<std::string>& texts);
 /// because its limit is outside the metric's range.
 void expect_known(const std::vector<Condition>& conditions, const Metrics& metrics);
 
-/// Reports the conditions that hold on stderr; returns true if any does. Throws Error as
-/// expect_known does.
-bool report_failures(const std::vector<Condition>& conditions, const Metrics& metrics);
+/// Reports the conditions that hold on stderr, of one of several jobs with its name; returns true
+/// if any does. Throws Error as expect_known does.
+bool report_failures(const std::vector<Condition>& conditions, const Metrics& metrics,
+                     const std::string& job = "");
 
 }  // namespace bubblescope::tools

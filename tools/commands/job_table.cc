@@ -49,23 +49,21 @@ double StepTrend::add(double step_ns) {
   return *first_ == 0 ? 0 : step_ns / *first_ - 1;
 }
 
-bool fails_gate(const Analysis& analysis, const std::vector<Condition>& gate,
-                std::optional<double> change) {
+bool fails_gate(const Analysis& analysis, const std::vector<Condition>& gate, const GatedJob& job) {
   if (gate.empty()) return false;
   Metrics metrics = collect_job_metrics(analysis);
-  if (change) metrics["step_ns_change"] = *change;
-  if (!analysis.is_trusted()) {
-    print_error("--fail-if has nothing to go by: " + analysis.iterations.trust.why.front());
+  if (job.change) metrics["step_ns_change"] = *job.change;
+  const auto fail = [&](const std::string& why) {
+    print_error(fmt::format("{}{}--fail-if has nothing to go by: {}", job.name,
+                            job.name.empty() ? "" : ": ", why));
     return true;
-  }
+  };
+  if (!analysis.is_trusted()) return fail(analysis.iterations.trust.why.front());
   for (const Condition& condition : gate)
     if (const auto found = metrics.find(condition.metric);
-        found != metrics.end() && std::isnan(found->second)) {
-      print_error("--fail-if has nothing to go by: " + condition.metric +
-                  " is not known of these steps");
-      return true;
-    }
-  return report_failures(gate, metrics);
+        found != metrics.end() && std::isnan(found->second))
+      return fail(condition.metric + " is not known of these steps");
+  return report_failures(gate, metrics, job.name);
 }
 
 bool fails_gate(const traces::TimerLog& log, const std::vector<Condition>& gate) {
@@ -101,7 +99,8 @@ std::string write_log_row(const std::string& job, const traces::TimerLog& log,
   const std::string step =
       log.iteration_ms ? fmt::format("{}", std::llround(*log.iteration_ms * 1e6)) : "";
   return fmt::format("{},,,,,{},,,,,,,,,{},{}\n", traces::csv_field(job), step,
-                     "a log of timers has no more than the time of an iteration",
+                     log.iteration_ms ? "a log of timers has no more than the time of an iteration"
+                                      : "a log of timers without the time of an iteration",
                      change ? fmt::format("{:.6f}", *change) : "");
 }
 

@@ -27,10 +27,15 @@ class StepTrend {
   std::optional<double> first_;
 };
 
-/// Reports the conditions that hold on stderr. Steps that are not trusted fail every gate. `change`
-/// is step_ns_change, for one of several jobs.
+/// One of several jobs.
+struct GatedJob {
+  std::string name = {};              ///< for messages; empty: the only one
+  std::optional<double> change = {};  ///< step_ns_change
+};
+
+/// Reports the conditions that hold on stderr. Steps that are not trusted fail every gate.
 bool fails_gate(const Analysis& analysis, const std::vector<Condition>& gate,
-                std::optional<double> change = {});
+                const GatedJob& job = {});
 
 /// The same for a log of timers, which fails every gate.
 bool fails_gate(const traces::TimerLog& log, const std::vector<Condition>& gate);

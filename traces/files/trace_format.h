@@ -39,9 +39,11 @@ struct Recorder {
   bool has_replica = false;          ///< the file states the `replica` of its ops
   bool is_by_job_rank = false;       ///< ... as the first rank in the job of its pipeline
   std::optional<std::int32_t> data_rank = {};  ///< its place in a group of data-parallel ranks
-  std::int64_t peers = 0;    ///< ranks of its pipeline, or of the job without replica; 0: unknown
-  bool is_process = false;   ///< `rank` is the number of a process, which may be any
-  std::string process = {};  ///< its number on the host, where `rank` is certain; empty: unknown
+  std::int64_t peers = 0;      ///< ranks of its pipeline, or of the job without replica; 0: unknown
+  std::int64_t replicas = 0;   ///< pipelines of the job, at least; 0: unknown
+  std::int64_t outsiders = 0;  ///< ranks outside of its pipeline that are in no known group
+  bool is_process = false;     ///< `rank` is the number of a process, which may be any
+  std::string process = {};    ///< its number on the host, where `rank` is certain; empty: unknown
 };
 
 /// One op or message as a trace records it.
@@ -72,6 +74,7 @@ struct ObservedTrace {
   std::vector<ObservedWork> works;
   std::vector<WholeStep> whole_steps;  ///< filled in by measured_steps() from the works
   OuterWorks outer_works;              ///< the same works, where it is known who waits for whom
+  bool lacks_replicas = false;         ///< filled in by measured_steps(): some have no trace
   std::vector<std::string> notes;      ///< what was left out or corrected, whole sentences
   std::vector<std::string> doubts;     ///< the same where it makes the report less certain
   std::vector<std::string> faults;     ///< the same where its times support no conclusion

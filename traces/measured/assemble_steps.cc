@@ -322,6 +322,10 @@ std::vector<MeasuredStep> assemble_steps(ObservedTrace& trace) {
   if (trace.ops.empty()) return built;
   expect_times(trace);
   const std::optional<std::string> missing_ranks = describe_missing_ranks(trace);
+  if (std::optional<std::string> replicas = describe_missing_replicas(trace)) {
+    trace.lacks_replicas = true;
+    trace.doubts.insert(trace.doubts.begin(), *std::move(replicas));
+  }
   try {
     assemble_ops(trace, missing_ranks, built);
   } catch (const Error& error) {

@@ -14,6 +14,7 @@
 #include "traces/json/scan_json.h"
 #include "traces/measured/chrome_keys.h"
 #include "traces/measured/overlap_parts.h"
+#include "traces/measured/read_event.h"
 
 namespace bubblescope::traces {
 
@@ -21,35 +22,6 @@ namespace {
 
 constexpr std::size_t kMaxKept = 100'000'000;
 constexpr std::size_t kMaxNesting = 200;
-
-/// The fields of the event that is being read.
-struct Event {
-  ChromeSlice slice;
-  std::string phase;
-  std::string pid;
-  std::string tid;
-  std::string given_name;  ///< args.name, of metadata
-  std::int64_t correlation = 0;
-  std::int64_t flow = -1;
-  std::optional<Nanos> start;
-  std::optional<Nanos> duration;
-  std::string bad_time;  ///< the text of a time that does not fit
-
-  /// Keeps the memory of the texts for the next event.
-  void clear() {
-    for (std::string* text :
-         {&slice.name, &slice.category, &slice.op, &phase, &pid, &tid, &given_name, &bad_time})
-      text->clear();
-    slice.step.reset();
-    slice.microbatch.reset();
-    slice.chunk.reset();
-    slice.number.reset();
-    correlation = 0;
-    flow = -1;
-    start.reset();
-    duration.reset();
-  }
-};
 
 /// The parser's position in the structure of the file, as far as it matters.
 enum class Place : std::uint8_t {
@@ -211,12 +183,13 @@ class EventReader : public JsonVisitor {
       case EventKey::kMicrobatch: event_.slice.microbatch = number(); break;
       case EventKey::kChunk: event_.slice.chunk = number(); break;
       case EventKey::kCorrelation: event_.correlation = number().value_or(0); break;
+      case EventKey::kGroup: event_.group = value; break;
       case EventKey::kRunningNumber: take_running_number(number()); break;
       default: break;
     }
   }
 
-  std::uint32_t thread_of(const Event& event) {
+  std::uint32_t thread_of(const ReadEvent& event) {
     // Events of one thread mostly follow each other.
     if (last_thread_ < found_.threads.size() && found_.threads[last_thread_].id == event.tid &&
         found_.threads[last_thread_].process == event.pid)
@@ -248,7 +221,7 @@ class EventReader : public JsonVisitor {
     if (event_.phase == "M" && event_.slice.name == "thread_name")
       found_.threads[thread_of(event_)].name = event_.given_name;
     if (event_.phase == "X") finish_slice();
-    if (event_.phase == "B" && names_.names_op(event_.slice.name)) begin_slice();
+    if (event_.phase == "B" && (names_.names_op(event_.slice.name) || names_step())) begin_slice();
     if (event_.phase == "E") end_slice();
     if (event_.slice.category == "fwdbwd" && event_.phase == "s")
       record_activity(Activity::kGradientFlow, event_.flow, 0);
@@ -275,47 +248,34 @@ class EventReader : public JsonVisitor {
     if (number) found_.numbers.add(*number);
   }
 
-  std::int64_t number_of(Activity activity) const {
-    switch (activity) {
-      case Activity::kStep:
-        return parse_number<std::int64_t>(
-                   std::string_view(event_.slice.name).substr(kStepMark.size()))
-            .value_or(-1);
-      case Activity::kGradientFlow:
-      case Activity::kGradientEnd: return event_.flow;
-      case Activity::kLaunch:
-      case Activity::kCopyCall:
-      case Activity::kKernel:
-      case Activity::kTransfer:
-      case Activity::kMessageKernel: return event_.correlation;
-      case Activity::kCall:
-      case Activity::kAutograd:
-      case Activity::kSend:
-      case Activity::kReceive:
-      case Activity::kPendingReceive:
-      case Activity::kOutside:
-      case Activity::kBarrier: return event_.slice.number.value_or(-1);
-    }
-    return -1;
-  }
-
   /// Records a profiler event that is not an op.
   void note_activity() {
     const std::string& name = event_.slice.name;
     const std::optional<Activity> activity = classify_activity(event_.slice.category, name);
     if (!activity) return;
-    record_activity(*activity, number_of(*activity), time(event_.duration, "dur"));
+    record_activity(*activity, event_.number_of(*activity), time(event_.duration, "dur"));
+    if (*activity != Activity::kCollective && *activity != Activity::kHostCollective) return;
+    found_.profiled.back().collective = classify_collective(name);
+    found_.profiled.back().group = classify_group(event_.group);
   }
 
   bool is_op() { return !event_.slice.op.empty() || names_.names_op(event_.slice.name); }
 
   /// Records a slice that a rule calls a step; false for any other.
   bool take_step() {
-    const NameMeaning& meaning = names_.find(event_.slice.name);
-    if (!meaning.is_step) return false;
-    record_activity(Activity::kStep, meaning.step.value_or(ruled_steps_++),
-                    time(event_.duration, "dur"));
+    if (!names_step()) return false;
+    const Nanos start = time(event_.start, "ts");
+    record_step(event_.slice.name, start, start + std::max<Nanos>(0, time(event_.duration, "dur")));
     return true;
+  }
+
+  bool names_step() { return names_.find(event_.slice.name).is_step; }
+
+  /// Steps without a number are counted on their process.
+  void record_step(const std::string& name, Nanos start, Nanos end) {
+    const std::optional<std::int64_t> number = names_.find(name).step;
+    found_.profiled.push_back({start, end, number ? *number : ruled_steps_[event_.pid]++,
+                               thread_of(event_), Activity::kStep});
   }
 
   void finish_slice() {
@@ -352,7 +312,10 @@ class EventReader : public JsonVisitor {
     ChromeSlice slice = std::move(open.back());
     open.pop_back();
     slice.end = std::max(slice.start, time(event_.start, "ts"));
-    keep(std::move(slice));
+    if (names_.find(slice.name).is_step)
+      record_step(slice.name, slice.start, slice.end);
+    else
+      keep(std::move(slice));
   }
 
   void keep(ChromeSlice slice) {
@@ -376,12 +339,12 @@ class EventReader : public JsonVisitor {
   std::vector<Place> places_;
   std::string key_;  ///< of what is no event
   EventKey key_id_ = EventKey::kOther;
-  Event event_;
+  ReadEvent event_;
   std::map<std::pair<std::string, std::string>, std::uint32_t> threads_;
   std::map<std::uint32_t, std::vector<ChromeSlice>> open_;  ///< begun on each thread
   std::uint32_t last_thread_ = 0;
   Nanos base_ = 0;
-  std::int64_t ruled_steps_ = 0;  ///< that a rule found without a number
+  std::map<std::string, std::int64_t> ruled_steps_;  ///< by process: without a number of their own
   ChromeEvents found_;
 };
 

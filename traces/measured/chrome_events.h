@@ -15,6 +15,7 @@
 
 #include "sim/ir/units.h"
 #include "traces/measured/name_rules.h"
+#include "traces/measured/profiled_event.h"
 #include "traces/measured/running_numbers.h"
 #include "traces/measured/seen_names.h"
 
@@ -39,39 +40,6 @@ struct ChromeThread {
   std::string id;       ///< the tid
   std::string name;     ///< from the metadata; empty where there is none
 };
-
-/// The prefix of a step's annotation; the number of the step follows.
-inline constexpr std::string_view kStepMark = "ProfilerStep#";
-
-/// The kind of a PyTorch profiler event that is no op of the pipeline but shows what a rank did.
-enum class Activity : std::uint8_t {
-  kCall,            ///< an operator on the host that computes
-  kAutograd,        ///< a gradient function, evaluated by the autograd engine
-  kGradientFlow,    ///< the start of a call whose gradient is computed later; `number` is its id
-  kGradientEnd,     ///< where that gradient is computed ("fwdbwd" leads to it)
-  kSend,            ///< a send: the call, or from post to completion where the backend records that
-  kReceive,         ///< a receive, likewise
-  kPendingReceive,  ///< a receive from its post to its completion
-  kStep,            ///< ProfilerStep#N; `number` is N
-  kOutside,         ///< a data loader or an optimizer
-  kBarrier,
-  kLaunch,    ///< a call that starts a kernel; `number` is the correlation id of both
-  kCopyCall,  ///< one that copies or sets memory, which need not take a kernel
-  kKernel,
-  kTransfer,       ///< a collective or a copy on the device
-  kMessageKernel,  ///< NCCL's send and receive
-};
-
-struct ProfiledEvent {
-  Nanos start = 0;
-  Nanos end = 0;
-  std::int64_t number = -1;  ///< as its activity says, or the running number
-  std::uint32_t thread = 0;
-  Activity activity = Activity::kCall;
-};
-
-/// Classifies an event; nullopt where it does not matter to a pipeline.
-std::optional<Activity> classify_activity(std::string_view category, std::string_view name);
 
 /// Whether slices of this category are named by the program that was traced, not by libraries.
 bool is_named_by_user(std::string_view category);

@@ -20,6 +20,7 @@ enum class EventKey : std::uint8_t {
   kArgs,
   kCorrelation,
   kRunningNumber,
+  kGroup,
   kOp,
   kStep,
   kMicrobatch,
@@ -43,6 +44,7 @@ inline EventKey key_of(std::string_view key) {
     case 'd': return is("dur", EventKey::kDuration);
     case 'a': return is("args", EventKey::kArgs);
     case 'E': return is("Ev Idx", EventKey::kRunningNumber);
+    case 'P': return is("Process Group Description", EventKey::kGroup);
     case 'i': return is("id", EventKey::kFlow);
     case 'o': return is("op", EventKey::kOp);
     case 's': return is("step", EventKey::kStep);

@@ -26,12 +26,6 @@ std::optional<Nanos> parse_scientific(std::string_view text) {
   return static_cast<Nanos>(nanos);
 }
 
-Activity classify_work(std::string_view category, std::string_view name) {
-  if (category != "kernel") return Activity::kTransfer;
-  if (!name.starts_with("nccl")) return Activity::kKernel;
-  return name.find("SendRecv") != name.npos ? Activity::kMessageKernel : Activity::kTransfer;
-}
-
 }  // namespace
 
 std::optional<Nanos> parse_micros(std::string_view text) {
@@ -51,33 +45,6 @@ std::optional<Nanos> parse_micros(std::string_view text) {
     nanos = nanos * 10 + (place < fraction.size() ? fraction[place] - '0' : 0);
   if (fraction.size() > 3 && fraction[3] >= '5') ++nanos;
   return negative ? -nanos : nanos;
-}
-
-std::optional<Activity> classify_activity(std::string_view category, std::string_view name) {
-  const auto has = [&](std::string_view part) { return name.find(part) != name.npos; };
-  if (category == "cpu_op") {
-    if (name.starts_with("autograd::engine::evaluate_function")) return Activity::kAutograd;
-    if (name.starts_with("c10d::") && has("send")) return Activity::kSend;
-    if (name.starts_with("c10d::") && has("recv")) return Activity::kReceive;
-    if (name.starts_with("c10d::barrier")) return Activity::kBarrier;
-    // The buffer of a message is allocated like any other tensor, right before its receive.
-    if (name.starts_with("c10d::") || name.starts_with("aten::empty")) return {};
-    return Activity::kCall;
-  }
-  if (category == "user_annotation") {
-    if (name.starts_with(kStepMark)) return Activity::kStep;
-    if (name.starts_with("gloo:recv")) return Activity::kPendingReceive;
-    if (name.starts_with("Optimizer.") || name.starts_with("enumerate(DataLoader)"))
-      return Activity::kOutside;
-    return {};
-  }
-  if (category == "kernel" || category == "gpu_memcpy" || category == "gpu_memset")
-    return classify_work(category, name);
-  if (category == "cuda_runtime" || category == "cuda_driver") {
-    if (has("Memcpy") || has("Memset")) return Activity::kCopyCall;
-    if (has("Launch") && !has("HostFunc")) return Activity::kLaunch;  // those run on the host
-  }
-  return {};
 }
 
 bool is_chrome_trace(std::string_view text) {

@@ -155,7 +155,8 @@ std::vector<TimeSpan> outline_ops(const std::vector<OpSpan>& ops) {
 std::optional<DeviceWorkKind> kind_of_work(Activity activity) {
   switch (activity) {
     case Activity::kKernel: return DeviceWorkKind::kKernel;
-    case Activity::kTransfer: return DeviceWorkKind::kTransfer;
+    case Activity::kTransfer:
+    case Activity::kCollective: return DeviceWorkKind::kTransfer;
     case Activity::kMessageKernel: return DeviceWorkKind::kMessage;
     default: return {};
   }

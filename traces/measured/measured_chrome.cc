@@ -61,7 +61,7 @@ class Numbering {
 class Reader {
  public:
   Reader(ChromeEvents events, std::string file, NameMatcher& names)
-      : events_(std::move(events)), file_(std::move(file)), names_(names), marks_(events_) {
+      : events_(std::move(events)), file_(std::move(file)), names_(names) {
     for (const ChromeThread& thread : events_.threads) places_.push_back(place_of(thread.name));
     for (std::size_t at = 0; at < places_.size(); ++at)
       if (places_[at]) {
@@ -81,6 +81,7 @@ class Reader {
     for (const ChromeSlice& slice : events_.slices) add(slice);
     if (trace_.ops.empty()) refuse();
     for (const ChromeSlice& slice : events_.other_slices) add_work(slice);
+    add_marks();
     note_tensor_ranks();
     if (events_.negative_durations > 0) {
       trace_.doubts.push_back(describe_negative_durations(events_.negative_durations));
@@ -120,9 +121,11 @@ class Reader {
     if (!named->has_microbatch) number(observed, slice);
     observed.op.kind = kind_in_trace(*named, splits_backward_);
     std::optional<std::int64_t> step = named->step ? named->step : slice.step;
-    if (!step) step = marks_.step_at(slice.start);
+    if (!step) step = marks_of(events_.threads[slice.thread].process).step_at(slice.start);
     if (!step && !observed.numbered && is_compute(observed.op.kind)) refuse_unnumbered(slice);
     observed.step = step ? *step : occurrence(slice, observed);
+    shown_.emplace(events_.threads[slice.thread].process,
+                   std::pair(observed.recorder, observed.replica));
     trace_.ops.push_back(observed);
   }
 
@@ -135,6 +138,23 @@ class Reader {
                       false,      slice.start,        slice.end};
     if (slice.chunk && *slice.chunk >= 0) work.chunk = chunk_of(slice);
     trace_.works.push_back(std::move(work));
+  }
+
+  /// The steps that a process marks, or where it marks none, those of all.
+  const StepMarks& marks_of(const std::string& process) {
+    const auto [found, is_new] = marks_.try_emplace(process);
+    if (!is_new) return found->second;
+    found->second = StepMarks(events_, process);
+    if (found->second.marks().empty()) found->second = StepMarks(events_);
+    return found->second;
+  }
+
+  /// A process that marks steps and runs ops marks the steps of its replica.
+  void add_marks() {
+    for (const auto& [process, place] : shown_)
+      for (const ProfiledEvent& mark : marks_of(process).marks())
+        trace_.works.push_back(
+            {"step", place.first, place.second, mark.number, true, mark.start, mark.end});
   }
 
   [[noreturn]] void refuse_pair(const ChromeSlice& slice) const {
@@ -214,7 +234,8 @@ class Reader {
   ChromeEvents events_;
   std::string file_;
   NameMatcher& names_;
-  StepMarks marks_;
+  std::map<std::string, StepMarks> marks_;                                 ///< by process
+  std::map<std::string, std::pair<std::int32_t, std::int32_t>> shown_;     ///< recorder, replica
   std::vector<std::optional<PipelinePlace>> places_;                       ///< [thread]
   std::map<std::pair<std::string, std::int32_t>, std::int32_t> first_tp_;  ///< [pid, pp]
   bool splits_backward_ = false;

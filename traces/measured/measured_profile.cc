@@ -16,6 +16,7 @@
 #include "traces/measured/profile_activity.h"
 #include "traces/measured/profile_place.h"
 #include "traces/measured/profile_refusals.h"
+#include "traces/measured/profile_works.h"
 #include "traces/measured/step_marks.h"
 #include "traces/measured/unannotated_ops.h"
 #include "traces/measured/unnumbered_ranges.h"
@@ -59,7 +60,7 @@ class ProfileReader {
     doubt_early_end();
     for (const std::string& contradiction : find_contradictions(events_, spans_))
       trace_.doubts.push_back(file_ + ": " + contradiction);
-    add_works();
+    trace_.works = find_profile_works(events_, marks_, trace_.ops, replica_);
     add_notes();
     return std::move(trace_);
   }
@@ -218,7 +219,8 @@ class ProfileReader {
   /// Sets the op's time on its device, or on the host without the waiting for its input.
   void set_times(ObservedOp& observed, const TimeSpan& range, std::uint32_t thread) const {
     const bool computes = is_compute(observed.op.kind);
-    std::optional<TimeSpan> span = activity_.find_kernels(range, !computes);
+    std::optional<TimeSpan> span =
+        computes ? activity_.find_kernels(range) : activity_.find_message_kernels(range);
     if (!span && computes) {
       observed.may_hold_waiting = true;
       span = activity_.find_computation(range, thread);
@@ -246,7 +248,7 @@ class ProfileReader {
       observed.end = span.end;
       observed.may_hold_waiting = observed.start_is_observed = true;
       const TimeSpan launched = at == 0 ? TimeSpan{range.start, span.end} : span;
-      if (const auto kernels = activity_.find_kernels(launched, false)) {
+      if (const auto kernels = activity_.find_kernels(launched)) {
         observed.start = kernels->start;
         observed.end = kernels->end;
         observed.may_hold_waiting = false;
@@ -328,7 +330,7 @@ class ProfileReader {
     ChromeSlice slice;
     slice.start = mark.start;
     spans_.spans.push_back({op.span, 0, -1, mark.number, likeness_of(observed.op)});
-    if (const auto kernels = activity_.find_kernels(op.span, false)) {
+    if (const auto kernels = activity_.find_kernels(op.span)) {
       observed.start = kernels->start;
       observed.end = kernels->end;
       keep(observed, slice);
@@ -341,17 +343,6 @@ class ProfileReader {
     if (has_waited) observed.start = arrival;
     keep(observed, slice);
     if (has_waited) keep_arrival(observed, free_from, observed.start);
-  }
-
-  void add_works() {
-    for (const ProfiledEvent& mark : marks_.marks())
-      trace_.works.push_back(
-          {"ProfilerStep", 0, replica_, mark.number, true, mark.start, mark.end});
-    for (const ProfiledEvent& event : events_.profiled)
-      if (event.activity == Activity::kOutside)
-        if (const auto step = marks_.step_at(event.start))
-          trace_.works.push_back(
-              {"optimizer or data loader", 0, replica_, *step, false, event.start, event.end});
   }
 
   void add_notes() {

@@ -157,6 +157,43 @@ std::optional<std::string> describe_missing_ranks(const ObservedTrace& trace) {
   return missing ? missing : describe_missing_numbers(trace);
 }
 
+std::optional<std::string> describe_missing_replicas(const ObservedTrace& trace) {
+  std::set<std::int64_t> given;  // places in data-parallel groups, where all traces state theirs
+  std::int64_t count = 0;
+  std::int64_t outsiders = 0;
+  bool states_places = true;
+  for (const Recorder& recorder : trace.recorders) {
+    count = std::max(count, recorder.replicas);
+    outsiders = std::max(outsiders, recorder.outsiders);
+    states_places = states_places && recorder.data_rank;
+    if (recorder.data_rank) given.insert(*recorder.data_rank);
+  }
+  std::set<std::int32_t> pipelines;
+  for (const ObservedOp& observed : trace.ops) pipelines.insert(observed.replica);
+  const std::int64_t traced = std::ssize(pipelines);
+  const std::string meaning =
+      ": how long these wait for the others counts as time outside the pipeline, is no "
+      "communication of its own, and stays as it is in predictions; causes in the others are not "
+      "seen";
+  if (count > traced) {
+    if (!states_places || std::ssize(given) != traced)
+      return fmt::format("of the {} data-parallel replicas of the job only {} have traces{}", count,
+                         traced, meaning);
+    const auto [present, missing] = divide(given, count);
+    return fmt::format(
+        "of the {} data-parallel replicas of the job the traces of {} are given and those of {} "
+        "are missing{}",
+        count, present.text(), missing.text(), meaning);
+  }
+  if (count > 0 || outsiders == 0) return {};
+  const Recorder& first = trace.recorders.front();
+  if (traced * first.peers >= outsiders + first.peers) return {};
+  return fmt::format(
+      "the job has {} ranks, of which those of {} pipeline{} of {} are given; if the others are "
+      "replicas, and not tensor-parallel peers of these{}",
+      outsiders + first.peers, traced, traced > 1 ? "s" : "", first.peers, meaning);
+}
+
 std::string describe_report_of_some(const std::string& missing) {
   return missing +
          ": the ops of the others, their order, times and busy times, are shown as recorded and "

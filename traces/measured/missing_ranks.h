@@ -16,6 +16,10 @@ namespace bubblescope::traces {
 /// given. nullopt where no rank is known to be missing.
 std::optional<std::string> describe_missing_ranks(const ObservedTrace& trace);
 
+/// Says which data-parallel replicas have no trace, or that ranks outside of the pipeline may be
+/// such, and what that means for a report on the others. nullopt where none is known to be missing.
+std::optional<std::string> describe_missing_replicas(const ObservedTrace& trace);
+
 /// Adds what a report on the others can tell and what it cannot.
 std::string describe_report_of_some(const std::string& missing);
 

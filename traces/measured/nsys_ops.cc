@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "traces/measured/op_extent.h"
+
 namespace bubblescope::traces {
 
 namespace {

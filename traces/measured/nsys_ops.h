@@ -15,7 +15,7 @@
 
 #include "traces/measured/device_contradictions.h"
 #include "traces/measured/nsys_recording.h"
-#include "traces/measured/profile_activity.h"
+#include "traces/measured/time_span.h"
 
 namespace bubblescope::traces {
 

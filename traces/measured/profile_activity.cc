@@ -2,11 +2,17 @@
 #include "traces/measured/profile_activity.h"
 
 #include <algorithm>
+#include <iterator>
+#include <limits>
+#include <map>
 #include <utility>
 
 namespace bubblescope::traces {
 
 namespace {
+
+/// A stream goes on within this time after the work of another stream that it waits for.
+constexpr Nanos kMaxWake = 100'000;
 
 bool starts_before(const ProfiledEvent& event, Nanos time) { return event.start < time; }
 
@@ -25,32 +31,41 @@ std::optional<Nanos> first_start(const std::vector<ProfiledEvent>& events, Nanos
   return found->start;
 }
 
+/// The stream with the most time of kernels; nullopt without any.
+std::optional<std::uint32_t> find_computing_stream(const std::vector<ProfiledEvent>& works) {
+  std::map<std::uint32_t, Nanos> times;
+  for (const ProfiledEvent& work : works)
+    if (work.activity == Activity::kKernel) times[work.thread] += work.end - work.start;
+  const auto busiest = std::max_element(
+      times.begin(), times.end(),
+      [](const auto& left, const auto& right) { return left.second < right.second; });
+  return busiest == times.end() ? std::nullopt : std::optional(busiest->first);
+}
+
+/// From the first to the last work that is chosen.
+template <class IsChosen>
+std::optional<TimeSpan> span_of(const std::vector<ProfiledEvent>& works, IsChosen is_chosen) {
+  std::optional<TimeSpan> span;
+  for (const ProfiledEvent& work : works) {
+    if (!is_chosen(work)) continue;
+    if (!span) span = TimeSpan{work.start, work.end};
+    span->start = std::min(span->start, work.start);
+    span->end = std::max(span->end, work.end);
+  }
+  return span;
+}
+
+/// Whether an op has ended only when this work beside its stream has.
+bool computes_op(const ProfiledEvent& work) {
+  return work.activity == Activity::kKernel || work.group == CollectiveGroup::kOfOp;
+}
+
 }  // namespace
 
-void OpExtent::add(const TimeSpan& span, std::int64_t stream, bool is_transfer) {
-  auto found = std::find_if(streams_.begin(), streams_.end(),
-                            [=](const StreamExtent& one) { return one.stream == stream; });
-  if (found == streams_.end()) found = streams_.insert(streams_.end(), {stream, span});
-  found->span.start = std::min(found->span.start, span.start);
-  found->span.end = std::max(found->span.end, span.end);
-  found->computes = found->computes || !is_transfer;
-}
-
-std::optional<TimeSpan> OpExtent::find() const {
-  const bool any_computes = std::any_of(streams_.begin(), streams_.end(),
-                                        [](const StreamExtent& one) { return one.computes; });
-  std::optional<TimeSpan> extent;
-  for (const StreamExtent& one : streams_) {
-    if (any_computes && !one.computes) continue;
-    if (!extent) extent = one.span;
-    extent->start = std::min(extent->start, one.span.start);
-    extent->end = std::max(extent->end, one.span.end);
-  }
-  return extent;
-}
-
 ProfileActivity::ProfileActivity(const ChromeEvents& events)
-    : computing_(events.threads.size()), posts_(events.threads.size()) {
+    : computing_(events.threads.size()),
+      posts_(events.threads.size()),
+      streams_(events.threads.size()) {
   for (const ProfiledEvent& event : events.profiled) {
     switch (event.activity) {
       case Activity::kAutograd: gradients_.push_back(event); [[fallthrough]];
@@ -60,20 +75,22 @@ ProfileActivity::ProfileActivity(const ChromeEvents& events)
       case Activity::kPendingReceive: receive_ends_.push_back(event.end); break;
       case Activity::kLaunch:
       case Activity::kCopyCall: launches_.push_back(event); break;
-      case Activity::kKernel:
+      case Activity::kKernel: streams_[event.thread].push_back(event); [[fallthrough]];
       case Activity::kTransfer:
-      case Activity::kMessageKernel:
-        kernels_[event.number].push_back({{event.start, event.end}, event.thread, event.activity});
-        break;
+      case Activity::kCollective:
+      case Activity::kMessageKernel: kernels_[event.number].push_back(event); break;
       case Activity::kGradientFlow:
       case Activity::kGradientEnd:
       case Activity::kStep:
-      case Activity::kOutside:
+      case Activity::kDataLoader:
+      case Activity::kOptimizer:
+      case Activity::kHostCollective:
       case Activity::kBarrier: break;
     }
   }
   for (Events& of_thread : computing_) sort_by_start(of_thread);
   for (Events& of_thread : posts_) sort_by_start(of_thread);
+  for (Events& stream : streams_) sort_by_start(stream);
   sort_by_start(gradients_);
   sort_by_start(launches_);
   std::sort(receive_ends_.begin(), receive_ends_.end());
@@ -82,17 +99,46 @@ ProfileActivity::ProfileActivity(const ChromeEvents& events)
                   [&](const ProfiledEvent& launch) { return kernels_.contains(launch.number); });
 }
 
-std::optional<TimeSpan> ProfileActivity::find_kernels(const TimeSpan& range, bool messages) const {
-  OpExtent extent;
+std::vector<ProfiledEvent> ProfileActivity::find_launched(const TimeSpan& range,
+                                                          bool messages) const {
+  std::vector<ProfiledEvent> works;
   auto launch = std::lower_bound(launches_.begin(), launches_.end(), range.start, starts_before);
   for (; launch != launches_.end() && launch->start <= range.end; ++launch) {
     const auto found = kernels_.find(launch->number);
     if (found == kernels_.end()) continue;
-    for (const Kernel& kernel : found->second)
-      if ((kernel.activity == Activity::kMessageKernel) == messages)
-        extent.add(kernel.span, kernel.stream, kernel.activity == Activity::kTransfer);
+    for (const ProfiledEvent& work : found->second)
+      if ((work.activity == Activity::kMessageKernel) == messages) works.push_back(work);
   }
-  return extent.find();
+  return works;
+}
+
+Nanos ProfileActivity::find_end_before(std::uint32_t stream, Nanos start) const {
+  const Events& kernels = streams_[stream];
+  const auto next = std::lower_bound(kernels.begin(), kernels.end(), start, starts_before);
+  return next == kernels.begin() ? std::numeric_limits<Nanos>::min() : std::prev(next)->end;
+}
+
+std::optional<TimeSpan> ProfileActivity::find_kernels(const TimeSpan& range) const {
+  std::vector<ProfiledEvent> works = find_launched(range, false);
+  const std::optional<std::uint32_t> stream = find_computing_stream(works);
+  if (!stream) return span_of(works, [](const ProfiledEvent&) { return true; });
+  TimeSpan span =
+      *span_of(works, [&](const ProfiledEvent& work) { return work.thread == *stream; });
+  const Nanos free_from = find_end_before(*stream, span.start);
+  std::sort(works.begin(), works.end(), [](const ProfiledEvent& left, const ProfiledEvent& right) {
+    return left.end > right.end;
+  });
+  for (const ProfiledEvent& work : works) {
+    const bool is_awaited = work.end <= span.start && work.end + kMaxWake >= span.start;
+    if (is_awaited)
+      span.start = std::clamp(work.start, std::min(free_from, span.start), span.start);
+    if (computes_op(work)) span.end = std::max(span.end, work.end);
+  }
+  return span;
+}
+
+std::optional<TimeSpan> ProfileActivity::find_message_kernels(const TimeSpan& range) const {
+  return span_of(find_launched(range, true), [](const ProfiledEvent&) { return true; });
 }
 
 Nanos ProfileActivity::sum_kernels(const TimeSpan& range) const {
@@ -100,7 +146,7 @@ Nanos ProfileActivity::sum_kernels(const TimeSpan& range) const {
   auto launch = std::lower_bound(launches_.begin(), launches_.end(), range.start, starts_before);
   for (; launch != launches_.end() && launch->start <= range.end; ++launch)
     if (const auto found = kernels_.find(launch->number); found != kernels_.end())
-      for (const Kernel& kernel : found->second) sum += kernel.span.end - kernel.span.start;
+      for (const ProfiledEvent& work : found->second) sum += work.end - work.start;
   return sum;
 }
 

@@ -12,32 +12,9 @@
 #include <vector>
 
 #include "traces/measured/chrome_events.h"
+#include "traces/measured/time_span.h"
 
 namespace bubblescope::traces {
-
-struct TimeSpan {
-  Nanos start = 0;
-  Nanos end = 0;
-};
-
-/// The time of an op on its device, from its first work to its last. Collectives and copies on
-/// streams that compute nothing of the op run beside it, such as a reduction of gradients beside
-/// the last backward: they count only where there is nothing else.
-class OpExtent {
- public:
-  void add(const TimeSpan& span, std::int64_t stream, bool is_transfer);
-
-  /// nullopt where nothing was added.
-  std::optional<TimeSpan> find() const;
-
- private:
-  struct StreamExtent {
-    std::int64_t stream = 0;
-    TimeSpan span;
-    bool computes = false;
-  };
-  std::vector<StreamExtent> streams_;
-};
 
 /// The activities of one profile, to be queried by time.
 class ProfileActivity {
@@ -47,10 +24,16 @@ class ProfileActivity {
   /// Whether kernels are linked to launches: a profile may contain kernels alone.
   bool has_kernels() const { return has_linked_kernels_; }
 
-  /// The extent of the kernels that any thread launched within `range` (the autograd engine has a
-  /// thread of its own). Message kernels are queried separately, because they also run while
-  /// they wait. nullopt where none was launched.
-  std::optional<TimeSpan> find_kernels(const TimeSpan& range, bool messages) const;
+  /// When the device computes what any thread launched within `range` (the autograd engine has a
+  /// thread of its own): the kernels of the stream that computes the most. What runs on other
+  /// streams counts before them if they wait for it, and after them if it computes, or is a
+  /// collective of the ranks that share the op. Reductions of gradients and gathers of parameters
+  /// for later ops do neither. nullopt where nothing was launched.
+  std::optional<TimeSpan> find_kernels(const TimeSpan& range) const;
+
+  /// From the first to the last message kernel that was launched within `range`; those also run
+  /// while they wait.
+  std::optional<TimeSpan> find_message_kernels(const TimeSpan& range) const;
 
   /// The time of all kernels that any thread launched within `range`, added up.
   Nanos sum_kernels(const TimeSpan& range) const;
@@ -83,12 +66,12 @@ class ProfileActivity {
   Events gradients_;                 ///< of all threads
   Events launches_;                  ///< of all threads
   std::vector<Nanos> receive_ends_;  ///< sorted, of receives that are shown until they complete
-  struct Kernel {
-    TimeSpan span;
-    std::uint32_t stream = 0;
-    Activity activity = Activity::kKernel;
-  };
-  std::unordered_map<std::int64_t, std::vector<Kernel>> kernels_;  ///< [correlation id]
+  /// What was launched within a range, messages or everything else.
+  std::vector<ProfiledEvent> find_launched(const TimeSpan& range, bool messages) const;
+  Nanos find_end_before(std::uint32_t stream, Nanos start) const;
+
+  std::unordered_map<std::int64_t, Events> kernels_;  ///< [correlation id]
+  std::vector<Events> streams_;                       ///< [thread], kernels
   bool has_linked_kernels_ = false;
 };
 

@@ -54,6 +54,24 @@ std::int32_t position(const ProcessGroup& group, std::int64_t rank) {
                                    group.ranks.begin());
 }
 
+/// Counts the pipelines of the job. A rank's data-parallel peers are in as many pipelines. Without
+/// such a group, the ranks outside of the pipeline are replicas, or share its ops.
+void count_replicas(const ChromeEvents& events, std::int64_t rank, ProfilePlace& place) {
+  for (const ProcessGroup& group : events.groups) {
+    const bool is_member =
+        std::find(group.ranks.begin(), group.ranks.end(), rank) != group.ranks.end();
+    const std::string words = words_of(group.description);
+    const bool is_data =
+        words.find(" dp ") != words.npos || words.find(" data parallel ") != words.npos;
+    const bool is_mixed = words.find(" and ") != words.npos || words.find(" with ") != words.npos;
+    if (is_member && is_data && !is_mixed)
+      place.replicas = std::max<std::int64_t>(place.replicas, std::ssize(group.ranks));
+  }
+  const ProcessGroup* const tensor = find_group(events, rank, " tp ", " tensor model ");
+  if (place.replicas == 0 && tensor == nullptr)
+    place.outsiders = std::max<std::int64_t>(0, events.world_size.value_or(0) - place.ranks);
+}
+
 /// The process whose calls were recorded; events of a device have the device's number instead.
 std::string find_process(const ChromeEvents& events) {
   const auto call =
@@ -79,6 +97,7 @@ ProfilePlace locate_in_job(const ChromeEvents& events, const std::string& file) 
   place.ranks = pipeline ? std::ssize(pipeline->ranks) : events.world_size.value_or(0);
   if (!pipeline) return place;
   place.rank = position(*pipeline, rank);
+  count_replicas(events, rank, place);
   for (const std::int64_t peer : pipeline->ranks) {
     const std::int32_t peer_rank = rank_of(peer, file);
     place.replica = std::min(place.replica.value_or(peer_rank), peer_rank);
@@ -95,6 +114,8 @@ Recorder make_recorder(const ProfilePlace& place, const std::string& host,
   recorder.has_replica = recorder.is_by_job_rank = place.replica.has_value();
   recorder.data_rank = place.data_rank;
   recorder.peers = place.ranks;
+  recorder.replicas = place.replicas;
+  recorder.outsiders = place.outsiders;
   recorder.process = place.process;
   return recorder;
 }

@@ -16,6 +16,8 @@ struct ProfilePlace {
   std::optional<std::int32_t> replica;    ///< the lowest global rank of its pipeline group
   std::optional<std::int32_t> data_rank;  ///< in its data-parallel group
   std::int64_t ranks = 0;                 ///< number of ranks of the pipeline; 0 if unknown
+  std::int64_t replicas = 0;              ///< pipelines of the job, at least; 0 if unknown
+  std::int64_t outsiders = 0;             ///< ranks of the job of which no group says what they do
   std::string process;                    ///< its number on the host; empty without a rank
   bool is_tensor_peer = false;            ///< not the first of its tensor-parallel group
 };

@@ -43,6 +43,20 @@ std::optional<ReplicaNumbers> find_data_ranks(const ObservedTrace& trace) {
   return numbers;
 }
 
+/// Numbers shares by their first stages; empty where two begin with the same stage.
+std::map<Share, std::int32_t> number_shares(const std::vector<Share>& shares) {
+  std::map<std::int32_t, Share> by_stage;
+  for (const Share& share : shares) {
+    if (share.empty()) return {};
+    const auto [found, is_new] = by_stage.emplace(share.begin()->first, share);
+    if (!is_new && found->second != share) return {};
+  }
+  std::map<Share, std::int32_t> numbers;
+  for (const auto& [_, share] : by_stage)
+    numbers.emplace(share, static_cast<std::int32_t>(numbers.size()));
+  return numbers;
+}
+
 ReplicaNumbers count_replicas(const ObservedTrace& trace) {
   ReplicaNumbers numbers;
   for (const ObservedOp& observed : trace.ops) numbers.emplace(observed.replica, 0);
@@ -75,13 +89,21 @@ void separate_replicas(ObservedTrace& trace) {
   std::stable_sort(order.begin(), order.end(), [&](std::size_t left, std::size_t right) {
     return trace.recorders[left].rank < trace.recorders[right].rank;
   });
+  // Traces of the same stages are of the same rank, whether or not any states its number.
+  const bool any_rank =
+      std::any_of(trace.recorders.begin(), trace.recorders.end(),
+                  [](const Recorder& recorder) { return recorder.rank.has_value(); });
+  const std::map<Share, std::int32_t> numbers =
+      any_rank ? std::map<Share, std::int32_t>{} : number_shares(*shares);
   std::map<Share, std::int32_t> seen;
   std::map<Share, std::optional<std::int32_t>> rank_of;
   std::vector<std::int32_t> replica(order.size());
   for (const std::size_t at : order) {
     const Share& mine = (*shares)[at];
     replica[at] = seen[mine]++;
-    trace.recorders[at].rank = rank_of.emplace(mine, trace.recorders[at].rank).first->second;
+    std::optional<std::int32_t>& rank = trace.recorders[at].rank;
+    if (const auto number = numbers.find(mine); number != numbers.end()) rank = number->second;
+    rank = rank_of.emplace(mine, rank).first->second;
   }
   for (ObservedOp& observed : trace.ops) observed.replica = replica[observed.recorder];
   for (ObservedWork& work : trace.works) work.replica = replica[work.recorder];

@@ -7,14 +7,29 @@
 
 namespace bubblescope::traces {
 
-StepMarks::StepMarks(const ChromeEvents& events) {
+namespace {
+
+/// The marks of the chosen threads, by start.
+template <class IsChosen>
+std::vector<ProfiledEvent> find_marks(const ChromeEvents& events, IsChosen is_chosen) {
+  std::vector<ProfiledEvent> marks;
   for (const ProfiledEvent& event : events.profiled)
-    if (event.activity == Activity::kStep) marks_.push_back(event);
-  std::sort(marks_.begin(), marks_.end(),
-            [](const ProfiledEvent& left, const ProfiledEvent& right) {
-              return left.start < right.start;
-            });
+    if (event.activity == Activity::kStep && is_chosen(events.threads[event.thread]))
+      marks.push_back(event);
+  std::sort(marks.begin(), marks.end(), [](const ProfiledEvent& left, const ProfiledEvent& right) {
+    return left.start < right.start;
+  });
+  return marks;
 }
+
+}  // namespace
+
+StepMarks::StepMarks(const ChromeEvents& events)
+    : marks_(find_marks(events, [](const ChromeThread&) { return true; })) {}
+
+StepMarks::StepMarks(const ChromeEvents& events, const std::string& process)
+    : marks_(find_marks(events,
+                        [&](const ChromeThread& thread) { return thread.process == process; })) {}
 
 const ProfiledEvent* StepMarks::last_before(Nanos time) const {
   const auto next =

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "traces/files/trace_format.h"
@@ -12,7 +13,10 @@ namespace bubblescope::traces {
 
 class StepMarks {
  public:
+  StepMarks() = default;
   explicit StepMarks(const ChromeEvents& events);
+  /// Those that one process marked.
+  StepMarks(const ChromeEvents& events, const std::string& process);
 
   const std::vector<ProfiledEvent>& marks() const { return marks_; }
 

@@ -25,6 +25,8 @@ constexpr std::string_view kMax = "max time across ranks (ms):";
 constexpr std::string_view kAll = "times across ranks (ms):";
 constexpr std::string_view kDeepSpeed = "time (ms) |";
 constexpr std::string_view kElapsed = "elapsed time per iteration (ms):";
+constexpr std::string_view kElapsedSeconds = "iter time (s):";  // DeepSpeed's
+constexpr const char* kTrainBatch = "train_batch";              // one of its timers
 
 /// The values of one timer, one per report.
 struct Values {
@@ -66,7 +68,10 @@ class Reader {
       text_.remove_prefix(std::min(text_.size(), end + 1));
     }
     for (auto& [name, values] : values_) finish(name, values);
-    if (!elapsed_.empty()) log_.iteration_ms = median(elapsed_);
+    if (elapsed_.empty())
+      if (const auto batch = values_.find(kTrainBatch); batch != values_.end())
+        elapsed_ = batch->second.max;
+    if (const double iteration = median(elapsed_); iteration > 0) log_.iteration_ms = iteration;
     return std::move(log_);
   }
 
@@ -76,6 +81,8 @@ class Reader {
   void take(std::string_view line) {
     if (const std::size_t at = line.find(kElapsed); at != line.npos)
       elapsed_.push_back(leading_number(line.substr(at + kElapsed.size())));
+    if (const std::size_t at = line.find(kElapsedSeconds); at != line.npos)
+      elapsed_.push_back(1000 * leading_number(line.substr(at + kElapsedSeconds.size())));
     if (const std::size_t at = line.find(kDeepSpeed); at != line.npos)
       return take_deepspeed(line.substr(at + kDeepSpeed.size()));
     if (line.ends_with(kMinMax)) {
@@ -230,6 +237,25 @@ const LoggedTimer* TimerLog::find(std::string_view name) const {
   return found == timers.end() ? nullptr : &*found;
 }
 
+namespace {
+
+/// Every rank's own share, where the log has every rank: the rank with the longest forwards need
+/// not have the longest backwards.
+std::optional<ShareRange> find_share_by_rank(const LoggedTimer& forward,
+                                             const LoggedTimer& backward, double iteration_ms) {
+  std::optional<ShareRange> range;
+  for (const auto& [rank, time] : forward.by_rank) {
+    const auto other = backward.by_rank.find(rank);
+    if (other == backward.by_rank.end()) return {};
+    const double outside = std::max(0.0, 1 - (time + other->second) / iteration_ms);
+    if (!range) range = ShareRange{outside, outside};
+    *range = {std::min(range->low, outside), std::max(range->high, outside)};
+  }
+  return range;
+}
+
+}  // namespace
+
 bool is_timer_log(std::string_view text) {
   const std::string_view begin = strip(text.substr(0, 96));
   if (begin.starts_with('{') || begin.starts_with("SQLite")) return false;
@@ -247,6 +273,9 @@ std::optional<ShareRange> find_share_outside(const TimerLog& log) {
   const LoggedTimer* const forward = log.find("forward-compute");
   const LoggedTimer* const backward = log.find("backward-compute");
   if (!forward || !backward || !log.iteration_ms || *log.iteration_ms <= 0) return {};
+  if (const std::optional<ShareRange> exact =
+          find_share_by_rank(*forward, *backward, *log.iteration_ms))
+    return exact;
   const double min_share =
       (forward->min_ms.value_or(0) + backward->min_ms.value_or(0)) / *log.iteration_ms;
   const double max_share = (forward->max_ms + backward->max_ms) / *log.iteration_ms;

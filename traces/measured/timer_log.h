@@ -5,6 +5,7 @@
 //       forward-compute ......: (310.02, 402.11)      forward-compute:
 //       backward-compute .....: (611.90, 803.55)         rank  0: 310.02
 //   iteration  20/ 100 | elapsed time per iteration (ms): 2213.4 | ...
+//   steps: 10 loss: 3.1234 iter time (s): 1.500 samples/sec: 85.3
 //   [Rank 0] time (ms) | fwd: 6567.66 | bwd: 17950.35 | step: 1139.29
 //
 // A log has neither a timeline nor the order of ops. It bounds how much of an iteration each rank

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -64,6 +65,16 @@ Trust judge_trust(const BubbleReport& report, const TrustEvidence& evidence) {
   trust.why = std::move(faults);
   trust.why.insert(trust.why.end(), doubts.begin(), doubts.end());
   return trust;
+}
+
+std::optional<std::string> doubt_whole_replay(Nanos measured, Nanos replayed) {
+  const double off = static_cast<double>(replayed) / static_cast<double>(measured) - 1;
+  if (measured <= 0 || std::abs(off) < kMaxReplayError) return {};
+  return fmt::format(
+      "the whole steps took {} in the mean, but with the works around the ops they replay in {} "
+      "({:+.1f} %): no cause, slowdown or slow worker is shown, because all follow from that "
+      "replay",
+      format_time(measured), format_time(replayed), 100 * off);
 }
 
 std::string_view to_string(Verdict verdict) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -39,6 +40,10 @@ struct TrustEvidence {
 /// makespan is a fault; errors of 5 %, or ten times the usual one, in some steps are a doubt, and
 /// so is a rank that stands still for 5 % of the time.
 Trust judge_trust(const BubbleReport& report, const TrustEvidence& evidence);
+
+/// Describes, in a whole sentence, by how much a replay of the whole steps misses their measured
+/// mean; nullopt under 5 %.
+std::optional<std::string> doubt_whole_replay(Nanos measured, Nanos replayed);
 
 /// "good", "limited", "none".
 std::string_view to_string(Verdict verdict);

@@ -22,7 +22,8 @@ bool matters(Activity activity) {
     case Activity::kGradientFlow:
     case Activity::kSend:
     case Activity::kReceive:
-    case Activity::kOutside:
+    case Activity::kDataLoader:
+    case Activity::kOptimizer:
     case Activity::kBarrier: return true;
     case Activity::kPendingReceive:
     case Activity::kStep:
@@ -31,6 +32,8 @@ bool matters(Activity activity) {
     case Activity::kGradientEnd:
     case Activity::kKernel:
     case Activity::kTransfer:
+    case Activity::kCollective:
+    case Activity::kHostCollective:
     case Activity::kMessageKernel: return false;
   }
   return false;
@@ -79,7 +82,8 @@ class Walk {
     switch (event.activity) {
       case Activity::kReceive: ++step_.receives; return post(event);
       case Activity::kSend: ++step_.sends; return post(event);
-      case Activity::kOutside:
+      case Activity::kDataLoader:
+      case Activity::kOptimizer:
       case Activity::kBarrier: return close();
       case Activity::kAutograd: return take_gradient(event);
       case Activity::kGradientFlow: has_flow_ = has_flow_ || is_in_call(event.start); return;
@@ -91,6 +95,8 @@ class Walk {
       case Activity::kGradientEnd:
       case Activity::kKernel:
       case Activity::kTransfer:
+      case Activity::kCollective:
+      case Activity::kHostCollective:
       case Activity::kMessageKernel: return;
     }
   }

@@ -66,11 +66,14 @@ std::vector<WholeStep> find_whole_steps(const std::vector<ObservedWork>& works,
   }
   std::map<std::int64_t, WholeStep> steps;
   for (const auto& [key, replica] : replicas) {
-    WholeStep& step = steps[key.second];
+    const auto [found, is_first] = steps.try_emplace(key.second);
+    WholeStep& step = found->second;
     step.step = key.second;
-    step.pipeline = std::max(step.pipeline, replica.pipeline.end - replica.pipeline.start);
-    if (replica.whole() <= step.whole) continue;
-    step.whole = replica.whole();
+    step.whole = std::max(step.whole, replica.whole());
+    const Nanos pipeline = replica.pipeline.end - replica.pipeline.start;
+    if (!is_first && pipeline <= step.pipeline) continue;
+    // The replica that computes the longest waits the least in collectives.
+    step.pipeline = pipeline;
     step.outside = replica.parts();
   }
   std::vector<WholeStep> found;

@@ -1,0 +1,153 @@
+// Tests which of a device's works belong to an op, and which are the step's.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/support/rank_profile.h"
+#include "traces/measured/assemble_steps.h"
+
+namespace bubblescope::tests {
+namespace {
+
+constexpr int kComputing = 70;  ///< streams of the device
+constexpr int kReducing = 71;
+constexpr const char* kAllReduce = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgs)";
+
+/// A profile whose launches have kernels; times are microseconds.
+class DeviceProfile : public RankProfile {
+ public:
+  using RankProfile::RankProfile;
+
+  /// A kernel that the host launches at `launched`.
+  DeviceProfile& kernel(const std::string& name, int launched, int stream, int start, int duration,
+                        const std::string& group = "") {
+    const std::string id = "\"correlation\":" + std::to_string(++launches_);
+    event("cuda_runtime", "cudaLaunchKernel", launched, 1, 2, id);
+    const std::string arguments =
+        group.empty() ? id : id + R"(,"Process Group Description":")" + group + "\"";
+    event("kernel", name, start, duration, stream, arguments);
+    return *this;
+  }
+
+ private:
+  int launches_ = 0;
+};
+
+traces::ObservedOp only_op(const traces::ObservedTrace& trace) {
+  EXPECT_EQ(trace.ops.size(), 1u);
+  return trace.ops.at(0);
+}
+
+/// A backward that computes from 100 to 300 µs, with one more kernel of another stream.
+traces::ObservedOp backward_with(const std::string& name, int start, int duration,
+                                 const std::string& group = "") {
+  DeviceProfile profile(0, 1);
+  profile.annotation("PP:0B0", 0, 50);
+  profile.kernel("gemm", 10, kComputing, 100, 100).kernel("gemm", 20, kComputing, 200, 100);
+  profile.kernel(name, 30, kReducing, start, duration, group);
+  return only_op(profile.read());
+}
+
+// DDP's hooks launch the reduction of the last gradients within the last backward.
+TEST(ProfileWorks, AReductionThatOutlastsItsBackwardIsNotOfIt) {
+  EXPECT_EQ(backward_with(kAllReduce, 290, 400).end, 300'000);
+  EXPECT_EQ(backward_with(kAllReduce, 290, 400, "mesh_dp").end, 300'000);
+  EXPECT_EQ(backward_with(kAllReduce, 290, 400, "DATA_PARALLEL_GROUP").end, 300'000);
+}
+
+// FSDP gathers the parameters of later layers while earlier ones compute, and may begin before.
+TEST(ProfileWorks, AGatherForLaterOpsIsNotOfTheOp) {
+  const char* const gather = "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgs)";
+  const traces::ObservedOp op = backward_with(gather, 110, 600, "mesh_dp");
+  EXPECT_EQ(op.start, 100'000);
+  EXPECT_EQ(op.end, 300'000);
+}
+
+// Tensor-parallel ranks add up what an op has computed before it is sent.
+TEST(ProfileWorks, ACollectiveOfTheRanksThatShareAnOpEndsIt) {
+  EXPECT_EQ(backward_with(kAllReduce, 300, 40, "mesh_tp").end, 340'000);
+  EXPECT_EQ(backward_with(kAllReduce, 300, 40, "TENSOR_MODEL_PARALLEL_GROUP").end, 340'000);
+}
+
+// The op's first kernel waits for parameters that are gathered at the last moment, from 40 µs on.
+TEST(ProfileWorks, AGatherThatTheOpWaitsForBeginsIt) {
+  EXPECT_EQ(backward_with("ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgs)", 40, 60).start,
+            40'000);
+}
+
+// While the gather runs, the stream still computes the op before, until 80 µs.
+TEST(ProfileWorks, WaitingForAGatherBeginsWhereTheOpBeforeHasEnded) {
+  DeviceProfile profile(0, 1);
+  profile.annotation("PP:0F0", 0, 50).annotation("PP:0F1", 60, 50);
+  profile.kernel("gemm", 10, kComputing, 60, 20);
+  profile.kernel("ncclDevKernel_AllGather_RING_LL()", 65, kReducing, 62, 38);
+  profile.kernel("gemm", 70, kComputing, 100, 50);
+  const traces::ObservedTrace trace = profile.read();
+  ASSERT_EQ(trace.ops.size(), 2u);
+  EXPECT_EQ(trace.ops[1].start, 80'000);
+}
+
+/// One step of a pipeline of one rank: F and B from 100 to 300 µs, an all-reduce of 50 µs, an
+/// optimizer of 30 and another kernel of 10 µs.
+traces::ObservedTrace step_with_update() {
+  DeviceProfile profile(0, 1);
+  profile.annotation("ProfilerStep#4", 0, 500);
+  profile.annotation("PP:0F0", 0, 20).annotation("PP:0B0", 20, 20);
+  profile.annotation("Optimizer.step#AdamW.step", 50, 10);
+  profile.kernel("gemm", 10, kComputing, 100, 100).kernel("gemm", 30, kComputing, 200, 100);
+  profile.kernel(kAllReduce, 45, kReducing, 300, 50);
+  profile.kernel("clip_grad", 47, kComputing, 350, 10);
+  profile.kernel("multi_tensor_apply_kernel", 55, kComputing, 360, 30);
+  return profile.read();
+}
+
+TEST(ProfileWorks, AreNamedByWhatRunsOutsideThePipeline) {
+  traces::ObservedTrace trace = step_with_update();
+  traces::assemble_steps(trace);
+  ASSERT_EQ(trace.whole_steps.size(), 1u);
+  using Parts = std::vector<std::pair<std::string, Nanos>>;
+  EXPECT_EQ(trace.whole_steps[0].outside,
+            (Parts{{"all-reduce", 50'000}, {"optimizer", 30'000}, {"other kernels", 10'000}}));
+}
+
+// Gloo shows a collective from its post to its completion, in an annotation of its own.
+TEST(ProfileWorks, OfTheHostAreNamedAsWell) {
+  RankProfile profile(0, 1);
+  profile.annotation("ProfilerStep#4", 0, 500);
+  profile.annotation("PP:0F0", 0, 100).call("aten::mm", 0, 100);
+  profile.annotation("PP:0B0", 100, 100).gradient(100, 100);
+  profile.annotation("gloo:all_reduce", 210, 50);
+  profile.annotation("Optimizer.step#AdamW.step", 270, 40);
+  traces::ObservedTrace trace = profile.read();
+  traces::assemble_steps(trace);
+  ASSERT_EQ(trace.whole_steps.size(), 1u);
+  using Parts = std::vector<std::pair<std::string, Nanos>>;
+  EXPECT_EQ(trace.whole_steps[0].outside, (Parts{{"all-reduce", 50'000}, {"optimizer", 40'000}}));
+}
+
+// Both replicas are in the step for 500 µs. What is outside of the pipeline is that of the replica
+// that computes the longest: the other one waits for it in the all-reduce.
+TEST(ProfileWorks, OutsideAreThoseOfTheReplicaThatWaitsTheLeast) {
+  traces::ObservedTrace trace;
+  for (const int rank : {0, 1}) {
+    DeviceProfile profile(rank, 2);
+    profile.groups(R"({"pg_desc":"mesh_pp","ranks":[)" + std::to_string(rank) +
+                   R"(]},{"pg_desc":"mesh_dp","ranks":[0,1]})");
+    profile.annotation("ProfilerStep#4", 0, 500);
+    profile.annotation("PP:0F0", 0, 20).annotation("PP:0B0", 20, 20);
+    const int end = rank == 0 ? 300 : 400;
+    profile.kernel("gemm", 10, kComputing, 100, 100).kernel("gemm", 30, kComputing, 200, end - 200);
+    profile.kernel(kAllReduce, 45, kReducing, end, 450 - end);
+    traces::append(trace, profile.read());
+  }
+  traces::assemble_steps(trace);
+  ASSERT_EQ(trace.whole_steps.size(), 1u);
+  EXPECT_EQ(trace.whole_steps[0].pipeline, 300'000);
+  ASSERT_EQ(trace.whole_steps[0].outside.size(), 1u);
+  EXPECT_EQ(trace.whole_steps[0].outside[0].second, 50'000);
+}
+
+}  // namespace
+}  // namespace bubblescope::tests

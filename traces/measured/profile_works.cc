@@ -1,0 +1,126 @@
+// Collects works by what launched them.
+#include "traces/measured/profile_works.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "traces/measured/profile_activity.h"
+
+namespace bubblescope::traces {
+
+namespace {
+
+std::string_view name_of(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::kOther: return "other collectives";
+    case CollectiveKind::kAllReduce: return "all-reduce";
+    case CollectiveKind::kAllGather: return "all-gather";
+    case CollectiveKind::kReduceScatter: return "reduce-scatter";
+    case CollectiveKind::kAllToAll: return "all-to-all";
+    case CollectiveKind::kBroadcast: return "broadcast";
+  }
+  return "";
+}
+
+/// From the first op of a rank to its last, by step.
+std::map<std::int64_t, TimeSpan> find_extents(const std::vector<ObservedOp>& ops) {
+  std::map<std::int64_t, TimeSpan> extents;
+  for (const ObservedOp& observed : ops) {
+    if (!is_compute(observed.op.kind)) continue;
+    const auto [found, is_new] =
+        extents.emplace(observed.step, TimeSpan{observed.start, observed.end});
+    found->second.start = std::min(found->second.start, observed.start);
+    found->second.end = std::max(found->second.end, observed.end);
+  }
+  return extents;
+}
+
+class WorkFinder {
+ public:
+  WorkFinder(const ChromeEvents& events, const StepMarks& marks, const std::vector<ObservedOp>& ops,
+             std::int32_t replica)
+      : events_(events), marks_(marks), extents_(find_extents(ops)), replica_(replica) {
+    for (const ProfiledEvent& event : events.profiled) {
+      if (event.activity == Activity::kOptimizer) optimizers_.push_back({event.start, event.end});
+      if (event.activity == Activity::kLaunch || event.activity == Activity::kCopyCall)
+        launched_at_.emplace(event.number, event.start);
+    }
+    std::sort(optimizers_.begin(), optimizers_.end(),
+              [](const TimeSpan& left, const TimeSpan& right) { return left.start < right.start; });
+  }
+
+  std::vector<ObservedWork> find() && {
+    for (const ProfiledEvent& mark : marks_.marks())
+      works_.push_back({"ProfilerStep", 0, replica_, mark.number, true, mark.start, mark.end});
+    for (const ProfiledEvent& event : events_.profiled) {
+      if (is_on_device(event.activity)) add_from_device(event);
+      if (event.activity == Activity::kHostCollective)
+        add(name_of(event.collective), event, event.start);
+      if (event.activity == Activity::kDataLoader) add("data loader", event, event.start);
+    }
+    add_host_optimizers();
+    return std::move(works_);
+  }
+
+ private:
+  void add_from_device(const ProfiledEvent& event) {
+    if (event.activity == Activity::kMessageKernel) return;
+    const auto launch = launched_at_.find(event.number);
+    if (launch == launched_at_.end()) return;
+    const bool optimizes = is_in_optimizer(launch->second);
+    has_device_optimizer_ = has_device_optimizer_ || optimizes;
+    const std::string_view name = event.activity == Activity::kCollective
+                                      ? name_of(event.collective)
+                                      : (optimizes ? "optimizer" : "other kernels");
+    add(name, event, launch->second);
+  }
+
+  bool is_in_optimizer(Nanos time) const {
+    const auto after =
+        std::upper_bound(optimizers_.begin(), optimizers_.end(), time,
+                         [](Nanos wanted, const TimeSpan& span) { return wanted < span.start; });
+    return after != optimizers_.begin() && std::prev(after)->end >= time;
+  }
+
+  /// Adds what runs before the first or after the last op of its step.
+  void add(std::string_view name, const ProfiledEvent& event, Nanos launched) {
+    const std::optional<std::int64_t> step = marks_.step_at(launched);
+    if (!step) return;
+    const auto ops = extents_.find(*step);
+    if (ops == extents_.end()) return;
+    if (event.start >= ops->second.start && event.end <= ops->second.end) return;
+    works_.push_back({std::string(name), 0, replica_, *step, false, event.start, event.end});
+  }
+
+  /// The host only launches an optimizer whose kernels are known.
+  void add_host_optimizers() {
+    if (has_device_optimizer_) return;
+    for (const ProfiledEvent& event : events_.profiled)
+      if (event.activity == Activity::kOptimizer) add("optimizer", event, event.start);
+  }
+
+  const ChromeEvents& events_;
+  const StepMarks& marks_;
+  std::map<std::int64_t, TimeSpan> extents_;  ///< by step
+  std::int32_t replica_;
+  std::vector<TimeSpan> optimizers_;                     ///< calls, by start
+  std::unordered_map<std::int64_t, Nanos> launched_at_;  ///< by correlation id
+  bool has_device_optimizer_ = false;
+  std::vector<ObservedWork> works_;
+};
+
+}  // namespace
+
+std::vector<ObservedWork> find_profile_works(const ChromeEvents& events, const StepMarks& marks,
+                                             const std::vector<ObservedOp>& ops,
+                                             std::int32_t replica) {
+  return WorkFinder(events, marks, ops, replica).find();
+}
+
+}  // namespace bubblescope::traces

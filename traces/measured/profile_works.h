@@ -1,0 +1,24 @@
+// What a rank of a profile does besides the ops of the pipeline.
+//
+//   |=== ops ===| all-reduce |optimizer|       of the device: what was launched in a step and runs
+//                                              before the first or after the last op of its rank
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "traces/files/trace_format.h"
+#include "traces/measured/chrome_events.h"
+#include "traces/measured/step_marks.h"
+
+namespace bubblescope::traces {
+
+/// The whole steps, and the works of one rank before the first and after the last of its ops: its
+/// collectives by name, the optimizer and other kernels, on the device where the profile has it.
+/// Of an optimizer or a data loader, a host's range counts otherwise. Works in no marked step are
+/// left out, because their step is unknown.
+std::vector<ObservedWork> find_profile_works(const ChromeEvents& events, const StepMarks& marks,
+                                             const std::vector<ObservedOp>& ops,
+                                             std::int32_t replica);
+
+}  // namespace bubblescope::traces

@@ -1,0 +1,45 @@
+// One event of a Chrome trace while it is being read.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "traces/measured/chrome_events.h"
+
+namespace bubblescope::traces {
+
+/// The fields of the event that is being read.
+struct ReadEvent {
+  ChromeSlice slice;
+  std::string phase;
+  std::string pid;
+  std::string tid;
+  std::string given_name;  ///< args.name, of metadata
+  std::string group;       ///< the description of a collective's process group
+  std::int64_t correlation = 0;
+  std::int64_t flow = -1;
+  std::optional<Nanos> start;
+  std::optional<Nanos> duration;
+  std::string bad_time;  ///< the text of a time that does not fit
+
+  /// Keeps the memory of the texts for the next event.
+  void clear() {
+    for (std::string* text : {&slice.name, &slice.category, &slice.op, &phase, &pid, &tid,
+                              &given_name, &group, &bad_time})
+      text->clear();
+    slice.step.reset();
+    slice.microbatch.reset();
+    slice.chunk.reset();
+    slice.number.reset();
+    correlation = 0;
+    flow = -1;
+    start.reset();
+    duration.reset();
+  }
+
+  /// The number that identifies an event of this activity.
+  std::int64_t number_of(Activity activity) const;
+};
+
+}  // namespace bubblescope::traces

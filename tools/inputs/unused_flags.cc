@@ -171,6 +171,8 @@ void report_model(const PredictOptions& options, bool has_experts) {
       {"--no-sequence-parallel", !parallel.sequence_parallel, parallel.tensor > 1,
        "there is one tensor rank; add --tp"},
       {"--etp", parallel.expert_tensor.has_value(), has_experts, "the model has no experts"},
+      {"--shard-size", parallel.shard_ranks.has_value(),
+       options.model.on_devices->parallel.zero_stage > 0, "nothing is sharded; add --zero"},
   };
   report(flags);
   if (options.shape.moe_overlap) note_exposed_experts(options.model.parts.has_value(), has_experts);

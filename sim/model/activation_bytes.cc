@@ -5,6 +5,8 @@
 #include <initializer_list>
 #include <string_view>
 
+#include "sim/ir/range.h"
+
 namespace bubblescope::inline sim {
 
 namespace {
@@ -108,6 +110,49 @@ bool is_any(std::string_view name, std::initializer_list<std::string_view> names
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+/// Bytes of a layer's tensors that recomputed modules need not save.
+class ModuleTensors {
+ public:
+  ModuleTensors(const Transformer& model, const Parallelism& parallel, std::int64_t layer)
+      : model_(model), modules_(parallel.modules), experts_(has_experts(model, layer)) {}
+
+  double dropped_share(std::string_view name) const {
+    if (is_any(name, {"queries", "keys", "values"}))
+      return share(model_.latent && has(RecomputeModule::kUpProjection));
+    if (name == kHeadsInput) return share(has(RecomputeModule::kLayerNorm));
+    if (name.find("scores") != name.npos) return share(has(RecomputeModule::kCoreAttention));
+    return experts_ ? share_of_experts(name) : share_of_network(name);
+  }
+
+ private:
+  static double share(bool all) { return all ? 1 : 0; }
+  bool has(RecomputeModule module) const { return modules_.has(module); }
+
+  double share_of_network(std::string_view name) const {
+    if (name == kNetworkInput) return share(has(RecomputeModule::kLayerNorm));
+    return share(has(RecomputeModule::kNetwork) &&
+                 is_any(name, {kGate, kInner, kNetworkActivation}));
+  }
+
+  /// The input of router and experts stays, and the copies of it that are dispatched do not.
+  double share_of_experts(std::string_view name) const {
+    const Experts& experts = *model_.experts;
+    const auto visited = static_cast<double>(experts.per_token + experts.shared);
+    const auto shared = static_cast<double>(experts.shared);
+    if (!is_any(name, {kNetworkInput, kGate, kInner, kNetworkActivation})) return 0;
+    if (has(RecomputeModule::kExperts)) return name == kNetworkInput ? 1 - 1 / visited : 1;
+    if (name == kNetworkInput) return 0;
+    double dropped = has(RecomputeModule::kSharedExperts) ? shared / visited : 0;
+    if (name == kNetworkActivation && has(RecomputeModule::kExpertActivation))
+      dropped += 1 - shared / visited;
+    return dropped;
+  }
+
+  const Transformer& model_;
+  RecomputeModules modules_;
+  bool experts_;
+};
+
 /// Whether selective recomputation drops a tensor: the scores alone (arXiv 2205.05198); or every
 /// second GEMM's output and what lies between (torchtitan); or, with latent attention, its
 /// up-projections, the norms before GEMMs and the activation function (arXiv 2412.19437, section
@@ -125,9 +170,24 @@ bool drops(const Transformer& model, const Parallelism& parallel, std::string_vi
 /// function where selective recomputation gives its output again (arXiv 2412.19437, section 3.3.3).
 bool saved_in_8_bits(const Transformer& model, const Parallelism& parallel, std::string_view name) {
   if (!parallel.fp8_inputs) return false;
-  const bool again = model.latent && parallel.recompute == Recompute::kSelective;
+  const bool again =
+      model.latent && parallel.recompute == Recompute::kSelective && parallel.modules.empty();
   return is_any(name, {kHeadsInput, kOutputInput, kNetworkInput, kNetworkActivation}) ||
          (again && is_any(name, {kGate, kInner}));
+}
+
+/// The bytes of a tensor, and those that selective recomputation drops.
+Bytes count_tensor(const Transformer& model, const Parallelism& parallel,
+                   const SavedTensor& tensor) {
+  return saved_in_8_bits(model, parallel, tensor.name) ? tensor.bytes / 2 : tensor.bytes;
+}
+
+Bytes count_dropped(const Transformer& model, const Parallelism& parallel, std::int64_t layer,
+                    const SavedTensor& tensor) {
+  const Bytes bytes = count_tensor(model, parallel, tensor);
+  if (parallel.modules.empty()) return drops(model, parallel, tensor.name) ? bytes : 0;
+  const double share = ModuleTensors(model, parallel, layer).dropped_share(tensor.name);
+  return round_bytes(share * static_cast<double>(bytes), "what is recomputed");
 }
 
 }  // namespace
@@ -159,10 +219,8 @@ Bytes count_selectively_recomputed(const Transformer& model, const Parallelism& 
   Bytes attention = 0;
   Bytes network = 0;
   for (const SavedTensor& tensor : saved_tensors(model, parallel, layer)) {
-    if (!drops(model, parallel, tensor.name)) continue;
     const bool of_network = is_any(tensor.name, {kNetworkInput, kNetworkActivation, kGate, kInner});
-    (of_network ? network : attention) +=
-        saved_in_8_bits(model, parallel, tensor.name) ? tensor.bytes / 2 : tensor.bytes;
+    (of_network ? network : attention) += count_dropped(model, parallel, layer, tensor);
   }
   return parallel.pytorch ? attention + network : std::max(attention, network);
 }
@@ -175,8 +233,8 @@ MemoryDelta estimate_layer_memory(const Transformer& model, const Parallelism& p
   } else {
     const bool selective = parallel.recompute == Recompute::kSelective;
     for (const SavedTensor& tensor : saved_tensors(model, parallel, layer))
-      if (!selective || !drops(model, parallel, tensor.name))
-        saved += saved_in_8_bits(model, parallel, tensor.name) ? tensor.bytes / 2 : tensor.bytes;
+      saved += count_tensor(model, parallel, tensor) -
+               (selective ? count_dropped(model, parallel, layer, tensor) : 0);
   }
   const Bytes held = held_for_weight_gradient(model, parallel, layer);
   return {saved, held - saved, -held};

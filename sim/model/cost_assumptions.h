@@ -38,6 +38,11 @@ struct CostAssumptions {
   /// The same, in addition, for the collectives of tensor ranks, at every doubling of their number:
   /// each waits for the slowest host.
   Nanos host_tensor = 0;
+  /// The same, in addition, for a layer with experts (router, permutation, all-to-all, and the
+  /// counts that the host reads), and for each expert of a rank, whose GEMMs and casts are launched
+  /// one by one.
+  Nanos host_experts = 0;
+  Nanos host_expert = 0;
   Nanos host_pass =
       0;  ///< the same for a micro-batch's forward or backward on a stage, beside its layers
   double flash_backward = 2.5;  ///< attention core, FLOPs of the backward over the forward
@@ -54,16 +59,26 @@ struct CostAssumptions {
   /// W's GEMMs do it. 10 to 12 if 16-bit gradients are added to 32-bit ones (Megatron-LM without
   /// gradient accumulation fusion).
   double accumulation_bytes = 0;
+  /// Bytes moved per weight and micro-batch, beside the compute of W's GEMM, where that adds to a
+  /// 32-bit gradient on devices whose compute hides no traffic (KernelRates::grouped_traffic): half
+  /// of the 8 that it reads and writes (SimuMax's B200: 8 % slower than F, of 262 GEMMs).
+  double gradient_bytes = 4;
+  /// Bytes moved per logit by the kernels of the loss, in F and in the backward.
+  double loss_forward_bytes = 16;
+  double loss_backward_bytes = 8;
   /// The fraction of a message between pipeline ranks that blocks the op that sends it; 1 if a
   /// runtime waits for its sends, like Megatron-LM without --overlap-p2p-communication.
   double message_exposed = 0;
-  /// The fraction of the gradients' reduction that no backward hides: a sixteenth is the last
-  /// bucket; 1 where a runtime reduces after the last backward.
+  /// The exposed fraction of the gradients' reduction, and of the gathering of new weights: a
+  /// sixteenth is the last bucket; 1 where a runtime reduces after the last backward.
   double gradients_exposed = 1.0 / 16;
   /// The fraction of the device's SMs that a collective occupies while it runs beside compute,
   /// which it slows down accordingly: 20 of an H800's 132 (arXiv 2412.19437, section 3.5.1).
   double collective_sms = 20.0 / 132;
   double grouped_efficiency = 1;  ///< grouped GEMMs of experts: their rate over plain ones
+  /// 1 if one kernel computes all of a rank's experts, with their activation function and the cast
+  /// of its output, so that compute hides their memory traffic.
+  double experts_fused = 0;
   /// 1 if tokens are sent once to every node and rank with some of their experts (DeepEP); 0 if
   /// every copy is sent (NCCL's all-to-all).
   double dispatch_once = 0;

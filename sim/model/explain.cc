@@ -5,6 +5,7 @@
 #include <string>
 
 #include "sim/model/expert_exchange.h"
+#include "sim/model/layer_timer.h"
 #include "sim/model/model_step.h"
 
 namespace bubblescope::inline sim {
@@ -35,6 +36,23 @@ std::string tokens_text(const ModelOnDevices& on) {
   return *shortest == *longest ? text : std::to_string(*shortest) + " to " + text;
 }
 
+std::string recompute_text(const Parallelism& parallel) {
+  std::string text(name(parallel.recompute));
+  if (parallel.recompute != Recompute::kSelective || parallel.modules.empty()) return text;
+  const char* before = " of ";
+  for (const Named<RecomputeModule>& known : kRecomputeModules)
+    if (parallel.modules.has(known.choice)) {
+      text += before + std::string(known.name);
+      before = " + ";
+    }
+  return text;
+}
+
+std::string shards_text(const Parallelism& parallel) {
+  if (!parallel.shard_ranks || parallel.zero_stage == 0) return "";
+  return " in groups of " + std::to_string(*parallel.shard_ranks) + " ranks";
+}
+
 std::string parallel_text(const ModelOnDevices& on) {
   const Parallelism& parallel = on.parallel;
   return "tp " + std::to_string(parallel.tensor) + ", cp " + std::to_string(parallel.context) +
@@ -44,8 +62,8 @@ std::string parallel_text(const ModelOnDevices& on) {
               : "") +
          ", dp " + std::to_string(parallel.data) + ", micro-batch size " +
          std::to_string(parallel.micro_batch_size) + ", " + tokens_text(on) +
-         (on.trains ? ", recompute " + std::string(name(parallel.recompute)) + ", ZeRO stage " +
-                          std::to_string(parallel.zero_stage)
+         (on.trains ? ", recompute " + recompute_text(parallel) + ", ZeRO stage " +
+                          std::to_string(parallel.zero_stage) + shards_text(parallel)
                     : "");
 }
 
@@ -76,7 +94,9 @@ std::string gemm_text(const ModelOnDevices& on) {
     text += "; grouped ones of experts at " + number(100 * on.assumptions.grouped_efficiency) +
             " % (grouped_efficiency) of the rate that their weights' sides allow, and " +
             number(100 * kernels.grouped_traffic) +
-            " % of their memory traffic beside it (grouped_traffic)";
+            " % of their memory traffic beside it (grouped_traffic); " +
+            number(100 * on.assumptions.experts_fused) +
+            " % of them is one fused kernel with activation function and casts (experts_fused)";
   return text;
 }
 
@@ -112,6 +132,9 @@ std::string gradients_text(const ModelOnDevices& on) {
   text += on.parallel.zero_stage >= 3 ? "weights are gathered beside every F, and again beside I; "
                                       : "new weights are gathered while the first forward runs; ";
   text += "those of micro-batches are accumulated by the GEMMs of W";
+  if (LayerTimer(on).adds_to_32_bits())
+    text += ", which moves " + number(on.assumptions.gradient_bytes) +
+            " bytes per weight beside their compute (gradient_bytes)";
   return text + " and by moving " + number(on.assumptions.accumulation_bytes) +
          " bytes per weight more (accumulation_bytes)";
 }
@@ -141,7 +164,10 @@ std::string elementwise_text(const ModelOnDevices& on) {
          " times what the kernels of arXiv 2205.05198 read and write (elementwise_traffic), over " +
          number(100 * on.assumptions.elementwise_efficiency) + " % (elementwise_efficiency) of " +
          number(on.gpu.memory_bytes_per_second / 1e12) +
-         " TB/s (fitted to arXiv 2401.10241, table 9, and 2205.05198, table 4)";
+         " TB/s (fitted to arXiv 2401.10241, table 9, and 2205.05198, table 4); the loss moves " +
+         number(on.assumptions.loss_forward_bytes) + " bytes per logit in F and " +
+         number(on.assumptions.loss_backward_bytes) +
+         " in the backward (loss_forward_bytes, loss_backward_bytes)";
 }
 
 std::string memory_text(const ModelOnDevices& on) {
@@ -149,9 +175,29 @@ std::string memory_text(const ModelOnDevices& on) {
          number(100 * on.assumptions.memory_efficiency) + " % of that (memory_efficiency)";
 }
 
+std::string launches_text(const ModelOnDevices& on) {
+  const CostAssumptions& assumed = on.assumptions;
+  std::string text = "launches: " + number(assumed.forward_kernels) +
+                     " kernels of a layer in F and in I (forward_kernels), 4 in W, " +
+                     to_text(assumed.launch) +
+                     " each (launch_us); a layer's F, backward or recomputation takes the host at "
+                     "least " +
+                     to_text(assumed.host_layer) + " (host_layer_us), with tensor ranks " +
+                     to_text(assumed.host_tensor) +
+                     " more for every doubling of their number (host_tensor_us), and a micro-batch "
+                     "on a stage " +
+                     to_text(assumed.host_pass) + " more (host_pass_us)";
+  if (on.model.experts)
+    text += ", a layer with experts " + to_text(assumed.host_experts) +
+            " more (host_experts_us) and for every expert of a rank " +
+            to_text(assumed.host_expert) + " (host_expert_us)";
+  return text;
+}
+
 std::string links_text(const Gpu& gpu) {
   return "links: " + link_text(gpu.inside) + " in a node of " + std::to_string(gpu.per_node) +
-         ", " + link_text(gpu.outside) + " between nodes, " + link_text(gpu.host) +
+         ", of which collectives reach " + number(100 * gpu.kernels.ring_share) +
+         " % (ring_share), " + link_text(gpu.outside) + " between nodes, " + link_text(gpu.host) +
          " to the host's memory; copies of activations use them too";
 }
 
@@ -226,15 +272,7 @@ std::vector<std::string> explain(const ModelOnDevices& on) {
       attention_text(on),
       elementwise_text(on),
       memory_text(on),
-      "launches: " + number(assumed.forward_kernels) +
-          " kernels of a layer in F and in I (forward_kernels), 4 in W, " +
-          to_text(assumed.launch) +
-          " each (launch_us); a layer's F, backward or recomputation takes the host at least " +
-          to_text(assumed.host_layer) + " (host_layer_us), with tensor ranks " +
-          to_text(assumed.host_tensor) +
-          " more for every doubling of their number (host_tensor_us), and a micro-batch on a "
-          "stage " +
-          to_text(assumed.host_pass) + " more (host_pass_us)",
+      launches_text(on),
       links_text(on.gpu),
       "messages: " + number(100 * assumed.message_exposed) +
           " % of one blocks the op that sends it (message_exposed), the rest is hidden behind "

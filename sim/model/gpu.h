@@ -44,6 +44,9 @@ struct KernelRates {
   /// fraction of Gpu::peak_flops. From steps of models that differ in their heads alone
   /// (docs/accuracy_steps.md, Constants); generations without any are taken for Hopper.
   double unaligned_share = 0.13;
+  /// Rate of the links in a node that all-gathers and reduce-scatters reach, over that of a
+  /// message.
+  double ring_share = 1;
   /// In 16 bits; empty: the formula of the rates above holds for all.
   std::vector<MeasuredGemm> gemms = {};
 

@@ -4,160 +4,20 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/model/expert_exchange.h"
+#include "sim/model/layer_gemms.h"
+#include "sim/model/layer_recompute.h"
 #include "sim/model/layer_timer.h"
+#include "sim/model/moved_numbers.h"
 
 namespace bubblescope::inline sim {
 
-namespace {
-
-/// The GEMMs of latent attention that give queries, keys and values their full size.
-PhaseTimes up_projection_times(const ModelOnDevices& on, const LayerTimer& timer) {
-  const Transformer& model = on.model;
-  const LatentAttention& latent = *model.latent;
-  const auto split = [&](std::int64_t width) {
-    return timer.per_tensor_rank(static_cast<double>(width));
-  };
-  const std::int64_t from = latent.query_rank > 0 ? latent.query_rank : model.hidden;
-  return timer.gemm(timer.tokens(), static_cast<double>(from),
-                    split(model.heads * (model.head_size + latent.rotary_size))) +
-         timer.gemm(timer.tokens(), static_cast<double>(latent.key_value_rank),
-                    split(model.heads * (model.head_size + latent.value_size)));
-}
-
-/// The GEMMs around the core of attention.
-PhaseTimes attention_gemm_times(const ModelOnDevices& on, const LayerTimer& timer) {
-  const Transformer& model = on.model;
-  const auto hidden = static_cast<double>(model.hidden);
-  const auto split = [&](std::int64_t width) {
-    return timer.per_tensor_rank(static_cast<double>(width));
-  };
-  const double rows = timer.tokens();
-  if (!model.latent)
-    return timer.gemm(rows, hidden,
-                      split(model.head_size * (model.heads + 2 * model.key_value_heads))) +
-           timer.gemm(rows, split(model.head_size * model.heads), hidden);
-  const LatentAttention& latent = *model.latent;
-  const auto query_rank = static_cast<double>(latent.query_rank);
-  const PhaseTimes down =
-      latent.query_rank > 0 ? timer.gemm(rows, hidden, query_rank) : PhaseTimes{};
-  return down + up_projection_times(on, timer) +
-         timer.gemm(rows, hidden, static_cast<double>(latent.key_value_rank + latent.rotary_size)) +
-         timer.gemm(rows, split(model.heads * latent.value_size), hidden);
-}
-
-/// The GEMMs of a feed-forward network with an inner width.
-PhaseTimes network_gemm_times(const ModelOnDevices& on, const LayerTimer& timer, double width) {
-  if (width == 0) return {};
-  const auto hidden = static_cast<double>(on.model.hidden);
-  return timer.gemm(timer.tokens(), hidden, (on.model.gated ? 2 : 1) * width) +
-         timer.gemm(timer.tokens(), width, hidden);
-}
-
-/// The routed experts that a rank holds, as grouped GEMMs.
-PhaseTimes expert_gemm_times(const ModelOnDevices& on, const LayerTimer& timer) {
-  const Experts& experts = *on.model.experts;
-  const auto hidden = static_cast<double>(on.model.hidden);
-  const double parts = on.parallel.expert_split();
-  const double local = static_cast<double>(experts.count) / on.parallel.expert;
-  const double width = static_cast<double>(experts.feed_forward) / parts;
-  const double into = (on.model.gated ? 2 : 1) * width;
-  // Each rank of a tensor group sends a part of the group's tokens to the experts.
-  const double rows = timer.per_tensor_rank(timer.tokens() * parts) *
-                      static_cast<double>(experts.per_token) / local *
-                      on.assumptions.expert_imbalance;
-  const auto both = [&](GemmPass pass) {
-    return timer.grouped_gemm(local, {pass, rows, hidden, into}) +
-           timer.grouped_gemm(local, {pass, rows, width, hidden});
-  };
-  return {both(GemmPass::kForward), both(GemmPass::kInputGrad), both(GemmPass::kWeightGrad)};
-}
-
-/// All GEMMs of a layer.
-PhaseTimes gemm_times(const ModelOnDevices& on, const LayerTimer& timer, std::int64_t layer) {
-  const PhaseTimes attention = attention_gemm_times(on, timer);
-  const auto split = [&](std::int64_t width) {
-    return timer.per_tensor_rank(static_cast<double>(width));
-  };
-  if (!has_experts(on.model, layer))
-    return attention + network_gemm_times(on, timer, split(on.model.feed_forward));
-  const Experts& experts = *on.model.experts;
-  return attention + network_gemm_times(on, timer, split(experts.shared * experts.feed_forward)) +
-         timer.gemm16(timer.tokens(), static_cast<double>(on.model.hidden),
-                      static_cast<double>(experts.count)) +
-         expert_gemm_times(on, timer);
-}
-
-double inner_width(const Transformer& model, std::int64_t layer) {
-  if (!has_experts(model, layer)) return static_cast<double>(model.feed_forward);
-  return static_cast<double>((model.experts->per_token + model.experts->shared) *
-                             model.experts->feed_forward);
-}
-
-/// Widths of a token's queries, keys and values.
-struct HeadWidths {
-  double queries = 0;
-  double keys = 0;
-  double all = 0;
-};
-
-HeadWidths widths_of(const Transformer& model) {
-  const std::int64_t rotary = model.latent ? model.latent->rotary_size : 0;
-  const std::int64_t queries = model.heads * (model.head_size + rotary);
-  const std::int64_t keys = model.latent ? queries : model.key_value_heads * model.head_size;
-  return {static_cast<double>(queries), static_cast<double>(keys),
-          static_cast<double>(queries + 2 * keys)};
-}
-
-/// Numbers that are cast before 8-bit GEMMs: the inputs of F, and the gradients of outputs for I
-/// and W.
-struct CastNumbers {
-  MovedNumbers forward;
-  MovedNumbers backward;
-};
-
-CastNumbers cast_numbers(const Transformer& model, std::int64_t layer) {
-  const auto hidden = static_cast<double>(model.hidden);
-  const HeadWidths heads = widths_of(model);
-  const double inner = inner_width(model, layer);
-  const double copies = has_experts(model, layer)
-                            ? static_cast<double>(model.experts->per_token + model.experts->shared)
-                            : 1;
-  return {{(1 + copies) * hidden, heads.queries + inner},
-          {(1 + copies) * hidden, heads.all + (model.gated ? 2 : 1) * inner}};
-}
-
-/// Numbers moved by two norms (read and written), two residuals, and splitting and merging heads.
-/// GPT style adds biases beside the GEMMs, and dropout with a one-byte mask in the residual's
-/// kernel. Gated models add rotary positions and a fused kernel over three tensors.
-MovedNumbers moved_forward(const Transformer& model, double inner) {
-  const auto hidden = static_cast<double>(model.hidden);
-  const HeadWidths heads = widths_of(model);
-  const double around = (model.dropout ? 11 : 10) * hidden;
-  if (model.gated)
-    return {around, 2 * (heads.queries + heads.keys) + 2 * heads.queries + 3 * inner};
-  return {around, 4 * heads.all + 2 * heads.queries + 4 * inner};
-}
-
-/// The gradient of a norm reads two tensors and writes one, that of a residual adds two, that of an
-/// activation reads two and writes one, and that of a bias is a sum.
-MovedNumbers moved_backward(const Transformer& model, double inner) {
-  const auto hidden = static_cast<double>(model.hidden);
-  const HeadWidths heads = widths_of(model);
-  const double around = (model.dropout ? 17 : 12) * hidden;
-  const double together = 2 * heads.all + 2 * heads.queries;
-  if (model.gated) return {around, together + 2 * (heads.queries + heads.keys) + 5 * inner};
-  return {around, together + heads.all + 4 * inner};
-}
-
-}  // namespace
-
 Link find_group_link(const Gpu& gpu, std::int32_t ranks, std::int32_t stride) {
-  if (std::int64_t{ranks} * stride <= gpu.per_node) return gpu.inside;
+  const Link inside{gpu.inside.latency, gpu.kernels.ring_share * gpu.inside.bytes_per_second};
+  if (std::int64_t{ranks} * stride <= gpu.per_node) return inside;
   const double members = std::max(1, gpu.per_node / stride);
-  return {gpu.outside.latency, members == 1 ? gpu.outside.bytes_per_second
-                                            : std::min(gpu.inside.bytes_per_second,
-                                                       members * gpu.outside.bytes_per_second)};
+  return {gpu.outside.latency,
+          members == 1 ? gpu.outside.bytes_per_second
+                       : std::min(inside.bytes_per_second, members * gpu.outside.bytes_per_second)};
 }
 
 std::vector<Bytes> ModelOnDevices::usable_memories(std::int32_t ranks) const {
@@ -211,45 +71,25 @@ ExpertMoves expert_moves(const ModelOnDevices& on, const LayerTimer& timer, std:
   const auto with_biases = [&](double output_bytes, double activation_bytes) {
     const std::int64_t inner = on.model.experts->feed_forward / on.parallel.expert_split();
     return permuted + timer.expert_biases(output_bytes, on.model.hidden) +
-           timer.expert_biases(activation_bytes, inner);
+           (1 - on.assumptions.experts_fused) * timer.expert_biases(activation_bytes, inner);
   };
   return {with_biases(28, 16), with_biases(40, 20)};
 }
 
-/// The time that full recomputation leaves out. PyTorch's checkpoints stop where the last tensor
-/// that the backward needs is there again (torch.utils.checkpoint, set_checkpoint_early_stop):
-/// before the network's last GEMM, the collective behind it and the residual. Outputs of routed
-/// experts are needed, to weigh them.
-double not_recomputed_time(const ModelOnDevices& on, const LayerTimer& timer, std::int64_t layer) {
-  const auto inner = static_cast<double>(on.model.feed_forward);
-  if (!on.parallel.pytorch || has_experts(on.model, layer) || inner == 0) return 0;
-  const auto hidden = static_cast<double>(on.model.hidden);
-  const double scatter = (timer.tensor_collectives(true) - timer.tensor_collectives(false)) / 2;
-  return timer.gemm(timer.tokens(), timer.per_tensor_rank(inner), hidden).forward + scatter +
-         timer.elementwise({3 * hidden, 0});
-}
-
-/// The work that a layer recomputes in its backward.
-double recompute_time(const ModelOnDevices& on, const LayerTimer& timer, const PhaseTimes& gemms,
-                      std::int64_t layer, double forward) {
-  if (on.parallel.recompute == Recompute::kNone) return 0;
-  if (on.parallel.recompute == Recompute::kFull)
-    return forward - not_recomputed_time(on, timer, layer);
-  if (on.parallel.pytorch)
-    return gemms.forward / 2 +
-           timer.elementwise(moved_forward(on.model, inner_width(on.model, layer)));
-  if (on.model.latent && on.parallel.flash_attention) return up_projection_times(on, timer).forward;
-  return timer.core_forward() + timer.scores(score_bytes_forward(on.model));
-}
-
 }  // namespace
 
-PhaseTimes apply_host_limit(const ModelOnDevices& on, PhaseTimes times, std::int64_t layers) {
+PhaseTimes apply_host_limit(const ModelOnDevices& on, PhaseTimes times,
+                            const LaunchedLayers& layers) {
   const CostAssumptions& assumed = on.assumptions;
   const double doublings = std::log2(static_cast<double>(on.parallel.tensor));
   const double layer = static_cast<double>(assumed.host_layer) +
                        doublings * static_cast<double>(assumed.host_tensor);
-  const double pass = static_cast<double>(layers) * layer + static_cast<double>(assumed.host_pass);
+  double pass = layers.all * layer + static_cast<double>(assumed.host_pass);
+  if (layers.experts > 0) {
+    const double local = static_cast<double>(on.model.experts->count) / on.parallel.expert;
+    pass += layers.experts * (static_cast<double>(assumed.host_experts) +
+                              local * static_cast<double>(assumed.host_expert));
+  }
   const double backward = (on.parallel.recompute == Recompute::kFull ? 2 : 1) * pass;
   times.forward = std::max(times.forward, pass);
   times.input_grad = std::max(times.input_grad, backward - times.weight_grad);
@@ -258,11 +98,11 @@ PhaseTimes apply_host_limit(const ModelOnDevices& on, PhaseTimes times, std::int
 
 PhaseTimes estimate_layer_times(const ModelOnDevices& on, std::int64_t layer) {
   const LayerTimer timer(on);
-  const PhaseTimes gemms = gemm_times(on, timer, layer);
-  const CastNumbers casts = cast_numbers(on.model, layer);
+  const PhaseTimes gemms = layer_gemm_times(on, timer, layer);
+  const double inner = unfused_width(on, layer);
+  const CastNumbers casts = cast_numbers(on.model, layer, inner);
   const double waits = exposed_waits(on, timer, layer);
   const ExpertMoves moves = expert_moves(on, timer, layer);
-  const double inner = inner_width(on.model, layer);
   PhaseTimes times;
   times.forward = gemms.forward + timer.core_forward() +
                   timer.scores(score_bytes_forward(on.model)) + timer.cast(casts.forward) +
@@ -273,7 +113,7 @@ PhaseTimes estimate_layer_times(const ModelOnDevices& on, std::int64_t layer) {
                      timer.elementwise(moved_backward(on.model, inner)) + moves.backward +
                      timer.launches(1) + waits + timer.regather_time();
   times.weight_grad = gemms.weight_grad + timer.launches(4 / on.assumptions.forward_kernels);
-  times.input_grad += recompute_time(on, timer, gemms, layer, times.forward);
+  times.input_grad += estimate_recompute_time(on, layer, times.forward);
   return times;
 }
 
@@ -306,8 +146,10 @@ PhaseTimes estimate_head_times(const ModelOnDevices& on) {
   const double columns = timer.per_tensor_rank(static_cast<double>(on.model.vocabulary));
   const PhaseTimes gemm =
       timer.gemm16(timer.tokens(), static_cast<double>(on.model.hidden), columns);
-  const double softmax = timer.moved(4 * 4 * timer.tokens() * columns);
-  return gemm + PhaseTimes{softmax + timer.launches(0.5), softmax / 2 + timer.launches(0.3),
+  const double logits = timer.tokens() * columns;
+  const double loss = timer.moved(on.assumptions.loss_forward_bytes * logits);
+  const double gradient = timer.moved(on.assumptions.loss_backward_bytes * logits);
+  return gemm + PhaseTimes{loss + timer.launches(0.5), gradient + timer.launches(0.3),
                            timer.launches(0.1)};
 }
 

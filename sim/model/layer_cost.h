@@ -75,16 +75,21 @@ struct ModelOnDevices {
 /// The time that a layer's F, and again its I, waits for the experts' all-to-all.
 double exposed_exchange_time(const ModelOnDevices& on, std::int64_t layer);
 
-/// The times of a stage's ops when the host limits them. Device and host work side by side, so F
-/// and the backward take the longer of both; what the host takes longer counts for F and for I.
-PhaseTimes apply_host_limit(const ModelOnDevices& on, PhaseTimes times, std::int64_t layers);
+/// How many layers a stage has, and how many of them have experts; fractions are of mean layers.
+struct LaunchedLayers {
+  double all = 0;
+  double experts = 0;
+};
+
+/// F and the backward take the longer of device and host; what the host takes longer is in F and I.
+PhaseTimes apply_host_limit(const ModelOnDevices& on, PhaseTimes times,
+                            const LaunchedLayers& layers);
 
 /// The times of layer 0..layers-1, by the device alone. Every weight costs 2 FLOPs per token in F,
 /// in I and in W. The core of attention has no weights: its whole backward is in I, and so is
 /// recomputation.
 PhaseTimes estimate_layer_times(const ModelOnDevices& on, std::int64_t layer);
-/// The times of its attention, with a half of the norms, residuals and launches; without
-/// recomputation.
+/// The times of its attention, with a half of the norms and launches, without recomputation.
 PhaseTimes estimate_attention_times(const ModelOnDevices& on);
 PhaseTimes estimate_embedding_times(const ModelOnDevices& on);
 PhaseTimes estimate_head_times(const ModelOnDevices& on);
@@ -93,8 +98,7 @@ PhaseTimes estimate_prediction_times(const ModelOnDevices& on);
 /// The time to accumulate the gradients of so many weights outside W's GEMMs, in nanoseconds.
 double estimate_accumulation_time(const ModelOnDevices& on, double parameters);
 
-/// FLOPs of one sample's forward and backward through the whole model, without recomputation: the
-/// basis of MFU.
+/// FLOPs of one sample's forward and backward without recomputation: the basis of MFU.
 double compute_model_flops_per_sample(const Transformer& model, std::int64_t sequence, bool causal);
 
 /// The efficiency of devices for a given step time.

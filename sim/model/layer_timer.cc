@@ -55,10 +55,22 @@ double LayerTimer::measured_ratio(const GemmShape& shape) const {
                            [this](const GemmShape& each) { return gemm_time(1, each) / 1e9; });
 }
 
+bool LayerTimer::adds_to_32_bits() const {
+  return on_.assumptions.accumulation_bytes == 0 && !on_.parallel.pytorch &&
+         on_.parallel.gradients == Gradients::kFp32;
+}
+
+/// The memory traffic of a gradient that the compute of W's GEMM does not hide.
+double LayerTimer::gradient_time(const GemmShape& shape) const {
+  if (!adds_to_32_bits()) return 0;
+  return memory(on_.gpu.kernels.grouped_traffic * on_.assumptions.gradient_bytes * shape.inputs *
+                shape.outputs);
+}
+
 /// Rates that were measured in 16 bits hold for 8-bit GEMMs as well, beside their gain.
 PhaseTimes LayerTimer::gemm_phases(double gain, const GemmShape& shape) const {
   const double time = gemm_time(gain, shape) * on_.assumptions.slowdown;
-  if (on_.gpu.kernels.gemms.empty()) return {time, time, time};
+  if (on_.gpu.kernels.gemms.empty()) return {time, time, time + gradient_time(shape)};
   const auto in_pass = [&](GemmPass pass) {
     return time * measured_ratio({pass, shape.rows, shape.inputs, shape.outputs});
   };
@@ -76,7 +88,9 @@ PhaseTimes LayerTimer::gemm(double rows, double inputs, double outputs) const {
 
 double LayerTimer::grouped_time(double compute, double bytes) const {
   const double traffic = memory(bytes);
-  return std::max({compute, traffic, compute + on_.gpu.kernels.grouped_traffic * traffic});
+  const double beside =
+      (1 - on_.assumptions.experts_fused) * on_.gpu.kernels.grouped_traffic * traffic;
+  return std::max({compute, traffic, compute + beside});
 }
 
 double LayerTimer::grouped_gemm(double experts, const GemmShape& shape) const {

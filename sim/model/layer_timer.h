@@ -38,6 +38,8 @@ class LayerTimer {
   PhaseTimes gemm16(double rows, double inputs, double outputs) const;
   /// So many experts' GEMMs of this shape each. W also reads and writes every gradient.
   double grouped_gemm(double experts, const GemmShape& shape) const;
+  /// Whether W's GEMMs add their output to a gradient of 32 bits.
+  bool adds_to_32_bits() const;
   double memory(double bytes) const;
   /// The time of kernels that are limited by memory bandwidth.
   double moved(double bytes) const;
@@ -76,6 +78,7 @@ class LayerTimer {
   double gemm_time(double gain, const GemmShape& shape) const;
   double measured_ratio(const GemmShape& shape) const;
   PhaseTimes gemm_phases(double gain, const GemmShape& shape) const;
+  double gradient_time(const GemmShape& shape) const;
   double core_flops() const;
   double core_time(double flops, double fraction, double half_blocks) const;
   double expert_exchange() const;

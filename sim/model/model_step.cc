@@ -35,6 +35,9 @@ void expect_divisible(const ModelOnDevices& on) {
   refuse("`tp`", parallel.tensor, "the model's heads", on.model.heads);
   refuse("`cp` times `tp`:", std::int64_t{parallel.context} * parallel.tensor,
          "the tokens of `seq_length`", parallel.sequence);
+  if (parallel.shard_ranks)
+    refuse("`shard_size`", *parallel.shard_ranks, "`dp` times `cp`",
+           std::int64_t{parallel.data} * parallel.context);
   if (parallel.expert > 1 && !on.model.experts)
     throw Error(Fault::kProblem, "the model has no experts; leave `ep` out");
   if (on.model.experts)

@@ -10,6 +10,7 @@
 #include "sim/ir/named.h"
 #include "sim/ir/schedule.h"
 #include "sim/ir/units.h"
+#include "sim/model/recompute_modules.h"
 
 namespace bubblescope::inline sim {
 
@@ -49,8 +50,13 @@ struct Parallelism {
   bool sequence_parallel = true;  ///< norms and residuals are split over the tensor ranks too
   bool flash_attention = true;    ///< scores are never stored
   Recompute recompute = Recompute::kNone;  ///< per layer, inside its backward (arXiv 2205.05198)
+  /// The modules that selective recomputation computes again; empty: the choice of the runtime.
+  RecomputeModules modules = {};
   std::int32_t zero_stage =
       1;  ///< sharded over the data ranks: 1 optimizer, 2 gradients, 3 weights
+  /// Data and context ranks over which ZeRO shards; the others have copies of these shards (hybrid
+  /// sharding). Empty: all.
+  std::optional<std::int32_t> shard_ranks = {};
 
   Gradients gradients = Gradients::kFp32;
   bool fp8_inputs = false;  ///< the inputs of GEMMs with weights are saved in 8 bits

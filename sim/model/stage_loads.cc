@@ -67,6 +67,7 @@ StageLoads::StageLoads(const ModelOnDevices& on, std::int32_t stages, std::int32
   });
   const double part = 1 / static_cast<double>(on.model.layers);
   const PhaseTimes all = times_of_layers(0, on.model.layers);
+  expert_share_ = part * static_cast<double>(count_expert_layers(on.model, 0, on.model.layers));
   mean_layer_ = {part * all.forward, part * all.input_grad, part * all.weight_grad};
   embedding_ = load_embedding();
   if (shards == 0) tail_ = load_head(on);
@@ -87,7 +88,9 @@ StageLoad StageLoads::load(std::int32_t stage, std::int64_t first, std::int64_t 
     sum.add(kind, kind.experts ? experts : end - first - experts);
   if (stage == 0) sum.add(embedding_);
   if (stage == stages_ - 1) sum.add(tail_);
-  if (sum.layers > 0) sum.times = apply_host_limit(on_, sum.times, sum.layers);
+  if (sum.layers > 0)
+    sum.times = apply_host_limit(on_, sum.times,
+                                 {static_cast<double>(sum.layers), static_cast<double>(experts)});
   return sum;
 }
 
@@ -123,7 +126,8 @@ double StageLoads::add_tables_to(PhaseTimes times, std::int32_t stage, std::int6
   };
   if (stage == 0) add(embedding_, on_.parallel.embedding_layers);
   if (stage == stages_ - 1) add(tail_, on_.parallel.head_layers);
-  if (layers > 0) times = apply_host_limit(on_, times, layers);
+  const auto count = static_cast<double>(layers);
+  if (layers > 0) times = apply_host_limit(on_, times, {count, count * expert_share_});
   return total(times) + given;
 }
 

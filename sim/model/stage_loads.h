@@ -68,6 +68,7 @@ class StageLoads {
   std::int32_t shards_;
   std::vector<LayerKind> kinds_;
   PhaseTimes mean_layer_;
+  double expert_share_ = 0;  ///< of all layers
   StageLoad embedding_;
   StageLoad tail_;  ///< the head, unless shards hold it, and the predictions
 };

@@ -26,25 +26,36 @@ double count_optimizer_bytes(const Parallelism& parallel) {
   return parallel.gradients == Gradients::kLean ? 10 : 12;
 }
 
-/// Ranks that hold copies of the same parameters, `stride` devices apart.
+/// Ranks that hold copies of the same parameters, `stride` devices apart: groups of neighbours that
+/// share the shards of one copy, `groups` times.
 struct CopyGroup {
-  std::int32_t copies = 1;
+  std::int32_t shards = 1;
+  std::int32_t groups = 1;
   std::int32_t stride = 1;
 };
 
-CopyGroup count_dense_copies(const Parallelism& parallel) {
-  return {parallel.data * parallel.context, parallel.tensor};
+/// Hybrid sharding has as many groups of an expert's copies as of all others; where there are fewer
+/// copies than groups, each is whole.
+CopyGroup divide_copies(const Parallelism& parallel, std::int32_t copies, std::int32_t stride) {
+  const std::int32_t all = parallel.data * parallel.context;
+  const std::int32_t groups = std::min(copies, all / parallel.shard_ranks.value_or(all));
+  return {copies / groups, groups, stride};
 }
 
-CopyGroup count_expert_copies(const Parallelism& parallel) {
+CopyGroup find_dense_copies(const Parallelism& parallel) {
+  return divide_copies(parallel, parallel.data * parallel.context, parallel.tensor);
+}
+
+CopyGroup find_expert_copies(const Parallelism& parallel) {
   const std::int32_t parts = parallel.expert_split() * parallel.expert;
-  return {static_cast<std::int32_t>(parallel.ranks_of_stage() / parts), parts};
+  return divide_copies(parallel, static_cast<std::int32_t>(parallel.ranks_of_stage() / parts),
+                       parts);
 }
 
-StateBytes shard(double parameters, std::int32_t copies, const Parallelism& parallel) {
+StateBytes shard(double parameters, std::int32_t shards, const Parallelism& parallel) {
   const std::int32_t zero_stage = parallel.zero_stage;
   const auto bytes = [&](double each, bool sharded) {
-    return round_bytes(parameters * each / (sharded ? copies : 1), "a stage's parameters");
+    return round_bytes(parameters * each / (sharded ? shards : 1), "a stage's parameters");
   };
   StateBytes states;
   // FSDP's shards are the 32-bit weights that Adam updates; 16-bit ones exist while gathered.
@@ -66,24 +77,28 @@ UpdateTimes times_of(const ModelOnDevices& on, double parameters, CopyGroup grou
                      std::int32_t holders) {
   if (parameters == 0) return {};
   const bool sharded = on.parallel.zero_stage >= 1;
-  const std::int32_t copies = group.copies * holders;
-  const Link link = find_group_link(on.gpu, copies, group.stride);
+  const std::int32_t shards = group.shards * holders;
+  const Link link = find_group_link(on.gpu, shards, group.stride);
   UpdateTimes times;
   const double reduced = count_gradient_bytes(on.parallel) * parameters;
-  times.reduce = sharded ? estimate_all_gather_time(reduced, copies, link)
-                         : estimate_all_reduce_time(reduced, copies, link);
-  times.gather = estimate_all_gather_time(kWeightBytes * parameters, group.copies, link);
-  times.updated = parameters / (sharded ? group.copies : 1);
+  times.reduce = sharded ? estimate_all_gather_time(reduced, shards, link)
+                         : estimate_all_reduce_time(reduced, shards, link);
+  // Ranks with the same shard add up theirs.
+  if (group.groups > 1)
+    times.reduce +=
+        estimate_all_reduce_time(reduced / (sharded ? shards : 1), group.groups,
+                                 find_group_link(on.gpu, group.groups, group.stride * shards));
+  times.gather = estimate_all_gather_time(kWeightBytes * parameters, group.shards, link);
+  times.updated = parameters / (sharded ? group.shards : 1);
   return times;
 }
 
 /// For all parameters of a stage.
 UpdateTimes times_of(const ModelOnDevices& on, const StageParameters& parameters,
                      std::int32_t holders) {
-  const UpdateTimes dense =
-      times_of(on, parameters.dense, count_dense_copies(on.parallel), holders);
+  const UpdateTimes dense = times_of(on, parameters.dense, find_dense_copies(on.parallel), holders);
   const UpdateTimes experts =
-      times_of(on, parameters.experts, count_expert_copies(on.parallel), holders);
+      times_of(on, parameters.experts, find_expert_copies(on.parallel), holders);
   return {dense.reduce + experts.reduce, dense.gather + experts.gather,
           dense.updated + experts.updated};
 }
@@ -109,8 +124,8 @@ StateBytes& StateBytes::operator+=(const StateBytes& more) {
 }
 
 StateBytes count_states(const Parallelism& parallel, const StageParameters& parameters) {
-  StateBytes states = shard(parameters.dense, count_dense_copies(parallel).copies, parallel);
-  states += shard(parameters.experts, count_expert_copies(parallel).copies, parallel);
+  StateBytes states = shard(parameters.dense, find_dense_copies(parallel).shards, parallel);
+  states += shard(parameters.experts, find_expert_copies(parallel).shards, parallel);
   states.context = kContext;
   return states;
 }
@@ -140,7 +155,8 @@ UpdateCost estimate_update_cost(const ModelOnDevices& on, const StageParameters&
                                on.assumptions.gradients_exposed);
   cost.optimizer = round_nanos(kUpdateBytes * all.updated / rate * 1e9, "an optimizer step");
   if (zero_stage >= 1 && (sharing.by_schedule || zero_stage < 3))
-    cost.optimizer += exposed(all.gather, times.forward, on.assumptions);
+    cost.optimizer +=
+        exposed(all.gather, times.forward, on.assumptions, on.assumptions.gradients_exposed);
   cost.unshard = all.gather;
   return cost;
 }

@@ -17,7 +17,9 @@ bool ends_differently(const Schedule& schedule, const Config& config) {
   if (model == nullptr || model->default_update) return false;
   const UpdateOptions usual = choose_model_update(schedule);
   const UpdateOptions& chosen = config.lower.update;
-  return chosen.optimizer != usual.optimizer || chosen.reduction != usual.reduction;
+  const bool reduces = chosen.reduction != GradReduction::kNone;
+  return chosen.optimizer != usual.optimizer ||
+         reduces != (usual.reduction != GradReduction::kNone);
 }
 
 bool has_several_lengths(const ModelCosts* model) {

@@ -113,6 +113,7 @@ constexpr const char* kValues = R"(--account-for-embedding
 --rank-jitter 5%
 --ranks-per-host-link 4
 --recompute full
+--recompute-modules core_attn,layernorm
 --reduce-grad 1
 --release i
 --repeat-layers 2
@@ -133,6 +134,7 @@ constexpr const char* kValues = R"(--account-for-embedding
 --sensitivity
 --seq-length 2048
 --shapes 3x6
+--shard-size 1
 --shard 1/2
 --share 2
 --slices 2

@@ -286,6 +286,7 @@ TEST(ModelCommands, EndAStepAsTheFlagsSay) {
   EXPECT_LT(makespan("--optimizer none"), makespan(""));
   EXPECT_EQ(makespan("--optimizer barrier --grad-reduction overlap"), makespan(""));
   EXPECT_LE(makespan("--optimizer local --grad-reduction overlap"), makespan(""));
+  EXPECT_GT(makespan("--optimizer barrier --grad-reduction serial"), makespan(""));
 }
 
 TEST(ModelCommands, TakeTheBatchOfAStepInsteadOfMicrobatches) {

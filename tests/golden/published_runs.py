@@ -93,6 +93,12 @@ MODELS['deepseek-v3 without MTP'] = {
     'num_nextn_predict_layers': 0,
 }
 MODELS['nemotron-340b'] = MODELS['nemotron4-340b']
+# The modules that Megatron-Bridge's recipes recompute (scripts/performance/configs, recompute_modules).
+MODULES = {
+    ('deepseek-v3', 'gb300'): 'mla_up_proj',
+    ('gpt-oss-120b', 'gb200'): 'layernorm,moe_act',
+    ('gpt-oss-120b', 'h100'): 'layernorm,moe_act',
+}
 EXPERTS = {'deepseek-v3', 'grok1-314b', 'gpt-oss-120b', 'qwen3-235b-a22b'}
 # mosaicml/llm-foundry, scripts/train/yamls/pretrain: hidden size, heads, layers.
 MPT = {
@@ -159,6 +165,12 @@ def nvidia_flags(run):
     return words + (['--recompute', run['recompute']] if 'recompute' in run else [])
 
 
+def bridge_flags(run, gpu):
+    """Megatron-Bridge's recipes reduce gradients in 16 bits (scripts/performance/configs, grad_reduce_in_fp32 off)."""
+    modules = MODULES.get((run['model'], gpu))
+    return ['--gradients', 'bf16'] + (['--recompute-modules', modules] if modules else [])
+
+
 def nvidia_runs(entry, source, device):
     for run in entry['values']:
         gpu = run.get('gpu', device)
@@ -171,8 +183,7 @@ def nvidia_runs(entry, source, device):
             'kind': 'expert' if run['model'] in EXPERTS else 'dense',
             'model': layered_model(run),
             'work': f"{run['model']}, {run.get('layers', 'all')} layers, {run['gpus']} {gpu}, {run['precision']}, {run['gbs']} x {run['seq']}",
-            # Megatron-Bridge's recipes reduce gradients in 16 bits (scripts/performance/configs, grad_reduce_in_fp32 off).
-            'flags': nvidia_flags(run) + (['--gradients', 'bf16'] if source == 'megatron-bridge' else []),
+            'flags': nvidia_flags(run) + (bridge_flags(run, gpu) if source == 'megatron-bridge' else []),
             'seconds': run['step_s'],
         }
 

@@ -204,6 +204,7 @@ TEST_F(TruthfulAnswers, IntervalsAreOfStepsLikePublishedOnes) {
   };
   EXPECT_TRUE(interval("1f1b").is_object());
   EXPECT_TRUE(interval("1f1b --optimizer barrier --grad-reduction overlap").is_object());
+  EXPECT_TRUE(interval("1f1b --optimizer barrier --grad-reduction serial").is_object());
   for (const char* words :
        {"1f1b --inject rank=1,delay=5", "1f1b --slow rank=1,factor=2", "1f1b --optimizer none",
         "pipedream", "1f1b --p2p-mode rendezvous", "1f1b --offload 0.5", "1f1b --policy ready"})

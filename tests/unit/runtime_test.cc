@@ -23,17 +23,17 @@ ModelOnDevices on_devices(const char* model, const char* gpu) {
 TEST(HostLimit, IsTheLongerOfHostAndDevice) {
   ModelOnDevices on = on_devices("llama3-8b", "h100");
   const PhaseTimes device{100, 100, 50};
-  EXPECT_EQ(apply_host_limit(on, device, 2).forward, 100);
+  EXPECT_EQ(apply_host_limit(on, device, {2}).forward, 100);
   on.assumptions.host_layer = 90;
   on.assumptions.host_pass = 20;
-  const PhaseTimes limited = apply_host_limit(on, device, 2);
+  const PhaseTimes limited = apply_host_limit(on, device, {2});
   EXPECT_EQ(limited.forward, 200);
   EXPECT_EQ(limited.input_grad + limited.weight_grad, 200);
   on.parallel.tensor = 4;  // two doublings
   on.assumptions.host_tensor = 5;
-  EXPECT_EQ(apply_host_limit(on, device, 2).forward, 220);
+  EXPECT_EQ(apply_host_limit(on, device, {2}).forward, 220);
   on.parallel.recompute = Recompute::kFull;
-  const PhaseTimes recomputed = apply_host_limit(on, device, 2);
+  const PhaseTimes recomputed = apply_host_limit(on, device, {2});
   EXPECT_EQ(recomputed.input_grad + recomputed.weight_grad, 440);
 }
 

@@ -15,8 +15,11 @@ constexpr std::string_view kFields =
     "mem micro_batch_size "
     "microbatch_group_size model moe_overlap network num_attention_heads offload "
     "optimizer "
-    "output_layer p2p p2p_mode parts placement policy pp precision profile recompute repeat_layers "
-    "replicas reserve_memory rules save schedules seed send_budget seq_length share slices slow "
+    "output_layer p2p p2p_mode parts placement policy pp precision profile recompute "
+    "recompute_modules "
+    "repeat_layers "
+    "replicas reserve_memory rules save schedules seed send_budget seq_length shard_size share "
+    "slices slow "
     "timeline timeout to top tp training_optimizer unshard_lookahead vocab_size vpp wide work ";
 
 /// The flag of a field, or the field in its backquotes if there is none.

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "sim/ir/nearest_names.h"
-#include "sim/ir/recompute.h"
 #include "sim/model/head_alignment.h"
 #include "sim/model/model_parts.h"
 #include "tools/flags/bare_size.h"
@@ -18,6 +17,7 @@
 #include "tools/flags/command_flags.h"
 #include "tools/flags/field_names.h"
 #include "tools/flags/heading.h"
+#include "tools/flags/recompute_options.h"
 #include "tools/print.h"
 #include "traces/costs/gpu_file.h"
 #include "traces/costs/model_file.h"
@@ -198,17 +198,6 @@ void add_runtime_options(CommandFlags& app, ModelOptions& options) {
       ->type_name("NAME=VALUE");
 }
 
-}  // namespace
-
-Recompute parse_recompute(const std::string& text) {
-  const std::vector<std::string> names{"none", "selective", "full"};
-  if (const std::optional<Recompute> known = find_recompute(normalize_name(text))) return *known;
-  throw Error("'" + text + "' is none of none|selective|full" +
-              suggestion(find_nearest_name(text, names)));
-}
-
-namespace {
-
 /// Adds the model and its devices.
 void add_device_options(CommandFlags& app, ModelOptions& options) {
   app.add_option("--model", options.model,
@@ -229,6 +218,10 @@ void add_split_options(CommandFlags& app, ModelOptions& options) {
                  "states sharded over data ranks: 0 none, 1 optimizer, 2 gradients, 3 weights "
                  "(default: the runtime's)")
       ->check(InRange(0, 3));
+  app.add_option("--shard-size", options.parallel.shard_ranks,
+                 "ranks over which --zero shards; groups of so many hold copies (hybrid sharding; "
+                 "default: all of --dp times --cp)")
+      ->check(InRange(1, 65'536));
   const InRange table(0.0, 1000.0);
   app.add_option("--embedding-layers", options.parallel.embedding_layers,
                  "weight of the embedding in the split, in layers (default: by its time)")
@@ -331,6 +324,8 @@ void add_swept_model_options(CommandFlags& app, ModelOptions& options) {
 
 void add_configuration_options(CommandFlags& app, ModelOptions& options) {
   add_common_options(app, options);
+  const Heading heading(app, kModelHeading);
+  add_modules_option(app, options.parallel.modules);
   app.add_option("--lengths", options.lengths_file,
                  "with --model, a file with the sequence length of every micro-batch, in tokens");
   app.add_option("--global-batch-size,--global-batch", options.global_batch,

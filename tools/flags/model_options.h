@@ -54,9 +54,6 @@ void add_configuration_options(CommandFlags& app, ModelOptions& options);
 /// Warns about flags of these that were given without --model.
 void warn_without_model(const CommandFlags& app, const ModelOptions& options);
 
-/// Parses "none", "selective", "full". Throws Error for anything else.
-Recompute parse_recompute(const std::string& text);
-
 /// Looks up the model and the device. Throws Error with the nearest known name.
 ModelOnDevices resolve(const ModelOptions& options);
 

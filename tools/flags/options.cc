@@ -13,6 +13,7 @@
 #include "tools/flags/choice.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/heading.h"
+#include "tools/flags/recompute_options.h"
 #include "tools/flags/words.h"
 #include "traces/costs/megatron_layout.h"
 #include "traces/files/format.h"

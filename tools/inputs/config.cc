@@ -63,6 +63,15 @@ ModelOnDevices resolve_model(const PredictOptions& options) {
     throw Error("--model recomputes every stage alike; give --recompute one entry");
   ModelOnDevices on = options.model.on_devices ? *options.model.on_devices : resolve(options.model);
   if (!recompute.empty()) on.parallel.recompute = recompute[0];
+  if (!on.parallel.modules.empty()) {
+    if (!recompute.empty() && recompute[0] != Recompute::kSelective)
+      throw Error(
+          "--recompute-modules says what --recompute selective computes again; give that, or leave "
+          "one of them out");
+    on.parallel.recompute = Recompute::kSelective;
+  }
+  if (options.cost.lower.update.reduction == GradReduction::kSerial)
+    on.assumptions.gradients_exposed = 1;
   if (options.model.gradients) on.parallel.gradients = *options.model.gradients;
   on.assumptions.pairs_hide_exchange = options.cost.lower.overlap == Overlap::kFused && !on.parts;
   if (options.loss) on.replaced.emplace_back("a lost rank");

@@ -11,6 +11,7 @@
 #include "tools/flags/heading.h"
 #include "tools/flags/model_options.h"
 #include "tools/flags/options.h"
+#include "tools/flags/recompute_options.h"
 #include "tools/flags/words.h"
 #include "tools/inputs/config.h"
 

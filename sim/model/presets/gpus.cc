@@ -54,7 +54,7 @@ Kernels with_rate(Kernels kernels, double teraflops) {
 // six pairs of runs that differ in the device alone (docs/accuracy_steps.md, Constants).
 const Kernels kAmpere{"ampere", 257.45, {0, 50, 0, 0.65, 0.52, 108, 0, 0.034}};
 const Kernels kHopper{"hopper", 640, {0, 140, 1.9, 0.55, 0.48, 132}};
-const Kernels kBlackwell{"blackwell", 1190, {0, 110, 1.88, 0.55, 0.425, 148}};
+const Kernels kBlackwell{"blackwell", 1190, {0, 110, 1.88, 0.55, 0.425, 148, 1, 0.13, 0.805}};
 
 /// The sources of those numbers that differ between devices.
 struct Sources {

@@ -5,10 +5,17 @@
 namespace bubblescope::inline sim {
 namespace {
 
+/// Without --cross-entropy-loss-fusion, logits pass through kernels of their own: as 32-bit numbers
+/// they are cast, reduced to the maximum, reduced by it, exponentiated, summed and divided in F,
+/// and scaled and cast in the backward (core/tensor_parallel/cross_entropy.py).
 CostAssumptions megatron() {
   CostAssumptions assumed;
+  assumed.loss_forward_bytes = 6 + 4 + 8 + 8 + 4 + 8;
+  assumed.loss_backward_bytes = 8 + 6;
   assumed.host_layer = 400'000;
   assumed.host_tensor = 50'000;
+  assumed.host_experts = 1'800'000;
+  assumed.host_expert = 140'000;
   return assumed;
 }
 
@@ -26,13 +33,31 @@ CostAssumptions megatron_2021() {
 
 /// Recipes of Megatron-Bridge dispatch tokens with DeepEP or Hybrid-EP
 /// (moe_flex_dispatcher_backend), or run an all-to-all over nodes beside another micro-batch
-/// (moe_a2a_overlap), whose exposed part is closer to that of the former than to a whole one.
+/// (moe_a2a_overlap), whose exposed part is closer to that of the former than to a whole one. They
+/// add gradients in 16 bits (grad_reduce_in_fp32 off), and fuse the loss
+/// (cross_entropy_fusion_impl).
 CostAssumptions nemo() {
   CostAssumptions assumed = megatron();
   assumed.tensor_exposed = 0.4;
   assumed.context_exposed = 0.3;
   assumed.elementwise_traffic = 0.62;
   assumed.dispatch_once = 1;
+  assumed.gradient_bytes = 0;
+  assumed.loss_forward_bytes = 16;
+  assumed.loss_backward_bytes = 8;
+  return assumed;
+}
+
+/// Recipes of its releases since 26.06 for experts in 8 bits on GB200 and GB300: one fused kernel
+/// for them (cutedsl_fused_grouped_mlp), the all-to-all beside another micro-batch
+/// (moe_a2a_overlap) and whole iterations as CUDA graphs (cuda_graph_impl="full_iteration"), which
+/// no host limits.
+CostAssumptions megatron_bridge_graphs() {
+  CostAssumptions assumed = nemo();
+  assumed.experts_fused = 1;
+  assumed.expert_exposed = 0;
+  assumed.host_layer = assumed.host_tensor = 0;
+  assumed.host_experts = assumed.host_expert = 0;
   return assumed;
 }
 
@@ -92,6 +117,16 @@ const RuntimeRegistrar kNemo{[] {
       "NeMo and Megatron-Bridge: Megatron-Core with overlapped tensor-parallel communication",
       "NVIDIA NeMo performance guide (tp_comm_overlap)",
       nemo(),
+      1};
+}};
+const RuntimeRegistrar kMegatronBridgeGraphs{[] {
+  return RuntimeDef{
+      "megatron-bridge-26.06",
+      {},
+      "Megatron-Bridge since 26.06, for experts in 8 bits: one fused kernel computes those of a "
+      "rank, their all-to-all is hidden, whole iterations are CUDA graphs",
+      "NVIDIA-NeMo/Megatron-Bridge, scripts/performance/configs",
+      megatron_bridge_graphs(),
       1};
 }};
 const RuntimeRegistrar kDeepSpeed{[] {

@@ -82,6 +82,8 @@ class Models(Costs, total=False):
     etp: int
     dp: int
     zero: int
+    shard_size: int
+    recompute_modules: str | Sequence[str]
     micro_batch_size: int
     global_batch_size: int
     seq_length: int

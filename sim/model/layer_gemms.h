@@ -1,0 +1,20 @@
+// The GEMMs of a layer's modules.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/model/layer_cost.h"
+#include "sim/model/layer_timer.h"
+
+namespace bubblescope::inline sim {
+
+/// The GEMMs of latent attention that give queries, keys and values their full size.
+PhaseTimes up_projection_times(const ModelOnDevices& on, const LayerTimer& timer);
+/// The GEMMs around the core of attention.
+PhaseTimes attention_gemm_times(const ModelOnDevices& on, const LayerTimer& timer);
+/// The GEMMs of a feed-forward network with an inner width on each tensor rank.
+PhaseTimes network_gemm_times(const ModelOnDevices& on, const LayerTimer& timer, double width);
+/// All GEMMs of a layer.
+PhaseTimes layer_gemm_times(const ModelOnDevices& on, const LayerTimer& timer, std::int64_t layer);
+
+}  // namespace bubblescope::inline sim

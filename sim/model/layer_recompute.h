@@ -1,0 +1,14 @@
+// The work that a layer's backward does once more.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/model/layer_cost.h"
+
+namespace bubblescope::inline sim {
+
+/// The work that a layer recomputes, as Parallelism::recompute and Parallelism::modules say, in
+/// nanoseconds. `forward` is all of its F, with the collectives that it waits for.
+double estimate_recompute_time(const ModelOnDevices& on, std::int64_t layer, double forward);
+
+}  // namespace bubblescope::inline sim

@@ -1,0 +1,47 @@
+// The modules of a layer that its backward may recompute, by Megatron-Core's names
+// (--recompute-modules).
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "sim/ir/named.h"
+
+namespace bubblescope::inline sim {
+
+enum class RecomputeModule : std::uint8_t {
+  kCoreAttention,
+  kLayerNorm,
+  kUpProjection,
+  kNetwork,
+  kExpertActivation,
+  kSharedExperts,
+  kExperts,
+};
+
+inline constexpr std::array<Named<RecomputeModule>, 7> kRecomputeModules{{
+    {RecomputeModule::kCoreAttention, "core_attn"},
+    {RecomputeModule::kLayerNorm, "layernorm"},
+    {RecomputeModule::kUpProjection, "mla_up_proj"},
+    {RecomputeModule::kNetwork, "mlp"},
+    {RecomputeModule::kExpertActivation, "moe_act"},
+    {RecomputeModule::kSharedExperts, "shared_experts"},
+    {RecomputeModule::kExperts, "moe"},
+}};
+
+/// A set of modules.
+class RecomputeModules {
+ public:
+  void add(RecomputeModule module) { bits_ |= bit(module); }
+  bool has(RecomputeModule module) const { return (bits_ & bit(module)) != 0; }
+  bool empty() const { return bits_ == 0; }
+
+ private:
+  static std::uint32_t bit(RecomputeModule module) {
+    return std::uint32_t{1} << static_cast<std::uint32_t>(module);
+  }
+
+  std::uint32_t bits_ = 0;
+};
+
+}  // namespace bubblescope::inline sim

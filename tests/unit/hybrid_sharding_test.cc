@@ -1,0 +1,70 @@
+// Hybrid sharding: groups of ranks share the shards of one copy, and groups have copies.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "sim/ir/error.h"
+#include "sim/ir/registry.h"
+#include "sim/model/gpu.h"
+#include "sim/model/layer_cost.h"
+#include "sim/model/model_step.h"
+#include "sim/model/stage_states.h"
+
+namespace bubblescope::tests {
+namespace {
+
+ModelOnDevices sharded(std::int32_t data, std::int32_t zero_stage) {
+  ModelOnDevices on;
+  on.model = Registry<ModelDef>::instance().find("llama3-8b")->model;
+  on.gpu = Registry<GpuDef>::instance().find("h100")->gpu;
+  on.parallel.sequence = on.model.sequence;
+  on.parallel.data = data;
+  on.parallel.zero_stage = zero_stage;
+  return on;
+}
+
+// 8 billion numbers: 2 bytes of weight, 4 of gradient and 12 of Adam over 8 ranks, however many
+// groups of 8 there are.
+TEST(HybridSharding, HoldsTheShardsOfItsGroup) {
+  ModelOnDevices on = sharded(64, 3);
+  on.parallel.shard_ranks = 8;
+  const StateBytes states = count_states(on.parallel, {8e9, 0});
+  EXPECT_EQ(states.weights, 2'000'000'000);
+  EXPECT_EQ(states.gradients, 4'000'000'000);
+  EXPECT_EQ(states.optimizer, 12'000'000'000);
+  EXPECT_EQ(states.total(), count_states(sharded(8, 3).parallel, {8e9, 0}).total());
+}
+
+// Weights are gathered inside a node. Gradients are scattered there, and each rank adds its eighth
+// to those of the 7 other nodes over its own NIC.
+TEST(HybridSharding, GathersInsideItsGroupAndReducesBeyondIt) {
+  ModelOnDevices on = sharded(64, 3);
+  on.parallel.shard_ranks = 8;
+  const auto gather = static_cast<double>(estimate_all_gather_time(2e9, 8, on.gpu.inside));
+  const auto reduce = static_cast<double>(estimate_all_gather_time(4e9, 8, on.gpu.inside) +
+                                          estimate_all_reduce_time(0.5e9, 8, on.gpu.outside));
+  const PhaseTimes added = with_sharding({}, on, {1e9, 0}, {1});
+  EXPECT_EQ(added.forward, gather);
+  EXPECT_EQ(added.input_grad, gather);
+  EXPECT_EQ(added.weight_grad, reduce);
+}
+
+TEST(HybridSharding, OfAllRanksIsPlainSharding) {
+  ModelOnDevices all = sharded(64, 3);
+  const PhaseTimes plain = with_sharding({}, all, {1e9, 0}, {1});
+  all.parallel.shard_ranks = 64;
+  const PhaseTimes one_group = with_sharding({}, all, {1e9, 0}, {1});
+  EXPECT_EQ(one_group.forward, plain.forward);
+  EXPECT_EQ(one_group.weight_grad, plain.weight_grad);
+}
+
+TEST(HybridSharding, RefusesGroupsThatDoNotFit) {
+  ModelOnDevices on = sharded(12, 3);
+  on.parallel.shard_ranks = 8;
+  Shape shape;
+  shape.microbatches = 4;
+  EXPECT_THROW(compute_model_step(on, shape), Error);
+}
+
+}  // namespace
+}  // namespace bubblescope::tests

@@ -1,0 +1,58 @@
+// Policies and modules by their names.
+#include "tools/flags/recompute_options.h"
+
+#include <optional>
+#include <sstream>
+#include <vector>
+
+#include "sim/ir/error.h"
+#include "sim/ir/named.h"
+#include "sim/ir/nearest_names.h"
+#include "sim/ir/recompute.h"
+#include "tools/flags/choice.h"
+#include "tools/flags/words.h"
+
+namespace bubblescope::tools {
+
+namespace {
+
+std::vector<std::string> module_names() {
+  std::vector<std::string> names;
+  for (const Named<RecomputeModule>& known : kRecomputeModules) names.emplace_back(known.name);
+  return names;
+}
+
+RecomputeModules parse_modules(const std::string& text) {
+  RecomputeModules modules;
+  std::istringstream words(text);
+  for (std::string word; std::getline(words, word, ',');) {
+    const Named<RecomputeModule>* known = find_named(kRecomputeModules, word);
+    if (known == nullptr)
+      throw Error("'" + word + "' is none of " + join(module_names(), "|") +
+                  suggestion(find_nearest_name(word, module_names())));
+    modules.add(known->choice);
+  }
+  if (modules.empty()) throw Error("name at least one module, such as core_attn");
+  return modules;
+}
+
+}  // namespace
+
+Recompute parse_recompute(const std::string& text) {
+  const std::vector<std::string> names{"none", "selective", "full"};
+  if (const std::optional<Recompute> known = find_recompute(normalize_name(text))) return *known;
+  throw Error("'" + text + "' is none of none|selective|full" +
+              suggestion(find_nearest_name(text, names)));
+}
+
+void add_modules_option(CommandFlags& app, RecomputeModules& modules) {
+  add_parsed(app,
+             {"--recompute-modules",
+              "what selective recomputation computes again, by Megatron-Core's names, with commas: "
+              "core_attn, layernorm, mla_up_proj, mlp, moe_act, shared_experts, moe (default: the "
+              "runtime's choice)",
+              "MODULE[,...]"},
+             [&modules](const std::string& text) { modules = parse_modules(text); });
+}
+
+}  // namespace bubblescope::tools

@@ -11,6 +11,7 @@ namespace bubblescope::tools {
 namespace {
 
 constexpr std::int64_t kMaxOpsToRecognize = 200'000;
+constexpr std::int64_t kMaxOpsToSearch = 4'000;  ///< schedules that order by costs search
 
 bool builds(const ScheduleDef& def, Profile profile, const Schedule& schedule) {
   ScheduleRequest request;
@@ -38,18 +39,30 @@ bool needs_more_parts(const ScheduleDef& def, const Shape& shape) {
 
 }  // namespace
 
-std::optional<std::string> recognize_schedule(const Schedule& schedule) {
-  if (schedule.op_count() > kMaxOpsToRecognize) return {};
+namespace {
+
+/// The schedule with this order among those that order by costs, or among the others. Those that
+/// order by costs are built with the usual ones.
+std::optional<std::string> recognize_among(const Schedule& schedule, bool read_costs) {
   std::optional<std::string> degenerate;
   for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all()) {
     const bool has_its_chunks =
         def.implied_chunks.value_or(schedule.shape.chunks) == schedule.shape.chunks;
-    if (def.reads_costs || !has_its_chunks) continue;
+    if (def.reads_costs != read_costs || !has_its_chunks) continue;
     if (!builds_in_any_profile(def, schedule)) continue;
     if (!needs_more_parts(def, schedule.shape)) return def.name;
     if (!degenerate) degenerate = def.name;
   }
   return degenerate;
+}
+
+}  // namespace
+
+std::optional<std::string> recognize_schedule(const Schedule& schedule) {
+  if (schedule.op_count() > kMaxOpsToRecognize) return {};
+  std::optional<std::string> known = recognize_among(schedule, false);
+  if (known || schedule.op_count() > kMaxOpsToSearch) return known;
+  return recognize_among(schedule, true);
 }
 
 }  // namespace bubblescope::tools

@@ -10,8 +10,8 @@ namespace bubblescope::tools {
 
 /// Returns the registered schedule that runs these ops in this order, by any framework's rules.
 /// Where several do, because a schedule of several chunks or slices is run with one, it is the
-/// schedule made for this shape: "gpipe", not "bfs". Schedules that search for an order are left
-/// out.
+/// schedule made for this shape: "gpipe", not "bfs". Schedules that search for an order come last,
+/// with the order that they find for the usual costs, and only for small shapes.
 std::optional<std::string> recognize_schedule(const Schedule& schedule);
 
 }  // namespace bubblescope::tools

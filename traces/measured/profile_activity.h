@@ -66,7 +66,7 @@ class ProfileActivity {
   Events gradients_;                 ///< of all threads
   Events launches_;                  ///< of all threads
   std::vector<Nanos> receive_ends_;  ///< sorted, of receives that are shown until they complete
-  /// What was launched within a range, messages or everything else.
+  /// Returns what was launched within a range: messages, or everything else.
   std::vector<ProfiledEvent> find_launched(const TimeSpan& range, bool messages) const;
   Nanos find_end_before(std::uint32_t stream, Nanos start) const;
 

@@ -1,4 +1,4 @@
-// What a rank of a profile does besides the ops of the pipeline.
+// Finds what a rank of a profile does besides the ops of the pipeline.
 //
 //   |=== ops ===| all-reduce |optimizer|       of the device: what was launched in a step and runs
 //                                              before the first or after the last op of its rank

@@ -34,7 +34,7 @@ enum class Activity : std::uint8_t {
   kMessageKernel,  ///< NCCL's send and receive
 };
 
-/// What a collective does.
+/// The operation of a collective.
 enum class CollectiveKind : std::uint8_t {
   kOther,
   kAllReduce,

@@ -1,0 +1,37 @@
+// Tests that the schedules of measured orders are found by name.
+#include "tools/commands/recognize_schedule.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "sim/model/schedule_def.h"
+
+namespace bubblescope::tests {
+namespace {
+
+/// The name that is found for the order of a schedule on 4 ranks with 8 micro-batches.
+std::string recognize(const std::string& name, int chunks) {
+  ScheduleRequest request;
+  request.shape.ranks = 4;
+  request.shape.chunks = chunks;
+  request.shape.microbatches = 8;
+  return tools::recognize_schedule(*build_schedule(find_schedule(name), request)).value_or("");
+}
+
+TEST(RecognizeSchedule, FindsTheNameOfAnOrder) {
+  EXPECT_EQ(recognize("1f1b", 1), "1f1b");
+  EXPECT_EQ(recognize("gpipe", 1), "gpipe");
+  EXPECT_EQ(recognize("zb-h1", 1), "zb-h1");
+  EXPECT_EQ(recognize("zb-v", 2), "zb-v");
+}
+
+// Their orders depend on costs; these are the ones for the usual costs.
+TEST(RecognizeSchedule, FindsOrdersThatWereSearched) {
+  EXPECT_EQ(recognize("1f1b-v", 2), "1f1b-v");
+  EXPECT_EQ(recognize("v-half", 2), "v-half");
+  EXPECT_EQ(recognize("v-min", 2), "v-min");
+}
+
+}  // namespace
+}  // namespace bubblescope::tests

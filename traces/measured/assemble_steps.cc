@@ -177,7 +177,7 @@ void report_left_out(const std::map<StepKey, DraftStep>& drafts, std::size_t cou
         "{} step(s) left out: they have another number of micro-batches than most", others));
   if (drafts.size() + others < count)
     trace.notes.push_back(fmt::format(
-        "{} step(s) left out: they have fewer than the {} ops of a whole one",
+        "{} step(s) left out: they do not have the {} ops of a whole one",
         count - others - drafts.size(), drafts.begin()->second.step.schedule->op_count()));
   std::optional<std::string> missing = describe_missing_rank(drafts.begin()->second, trace.source);
   if (missing) trace.notes.push_back(*missing);

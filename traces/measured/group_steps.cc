@@ -50,10 +50,16 @@ std::size_t count_whole_stages(const StepOps& step) {
   return std::any_of(counts.begin(), counts.end(), differs) ? 0 : stages.size();
 }
 
+std::size_t count_stages(const StepOps& step) {
+  std::set<std::int32_t> stages;
+  for (const ObservedOp& observed : step.computes) stages.insert(observed.op.stage);
+  return stages.size();
+}
+
 /// The numbers of ops of the whole steps, and how many steps have each.
 std::map<std::size_t, std::size_t> count_whole_steps(const std::map<StepKey, StepOps>& steps) {
   std::size_t stages = 0;
-  for (const auto& [_, step] : steps) stages = std::max(stages, count_whole_stages(step));
+  for (const auto& [_, step] : steps) stages = std::max(stages, count_stages(step));
   std::map<std::size_t, std::size_t> counts;
   for (const auto& [_, step] : steps)
     if (stages > 0 && count_whole_stages(step) == stages) ++counts[step.computes.size()];

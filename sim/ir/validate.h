@@ -41,8 +41,8 @@ Problems validate_messages(const Schedule& schedule);
 Problems validate_message_order(const Schedule& schedule);
 
 /// Checks the UNSHARD, RESHARD and REDUCE_GRAD of `posted`: they must be on a rank that holds their
-/// stage, and if a stage is gathered, all its ops must be between UNSHARD and RESHARD. The ops must
-/// have passed validate_ops.
+/// stage; if a stage is gathered, all its ops must be between UNSHARD and RESHARD; and a stage is
+/// reduced at most once, after all its backwards. The ops must have passed validate_ops.
 Problems validate_collectives(const Schedule& schedule);
 
 /// Checks the WAIT_SEND and WAIT_REDUCE_GRAD of `posted`. Lists without any belong to a runtime
@@ -58,6 +58,11 @@ Problems validate_weights(const Schedule& schedule);
 /// Checks the turns of replicas: known ones, for every stage, and no weight versions beside them.
 /// The counts of replicas must be right.
 Problems validate_turns(const Schedule& schedule);
+
+/// Checks the number of chunks that a schedule states: a rank cannot have more stages of a pipeline
+/// than the placement gives to any, and all stages must fit. Costs and memory that are given per
+/// rank are divided by that number. The placement must be right.
+Problems validate_chunks(const Schedule& schedule);
 
 /// Checks the stage graph: its stages are those of the placement, inputs come before their readers,
 /// and nothing else in the schedule needs a chain.

@@ -3,6 +3,7 @@
 
 #include "sim/ir/error.h"
 #include "sim/ir/program.h"
+#include "sim/ir/pytorch_release.h"
 #include "sim/ir/schedule.h"
 #include "sim/ir/valid_schedule.h"
 
@@ -49,6 +50,10 @@ Problems validate_collectives(const Schedule& schedule);
 /// that waits implicitly (PyTorch before 2.15). Otherwise every SEND needs one WAIT_SEND after it
 /// on its rank, and every REDUCE_GRAD one WAIT_REDUCE_GRAD before the rank's next REDUCE_GRAD.
 Problems validate_waits(const Schedule& schedule);
+
+/// Checks whether a release of PyTorch takes the posted lists: those before 2.15 know no waits, and
+/// 2.15 refuses a SEND or a REDUCE_GRAD without one. Lists without messages suit all.
+Problems validate_release(const Schedule& schedule, PytorchRelease release);
 
 /// Checks the weights of an asynchronous schedule: a forward reads an existing version, its
 /// backward reads the same, and versions are written one after the other. The ops must have passed

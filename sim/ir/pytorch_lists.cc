@@ -23,8 +23,14 @@ std::vector<RankOrder> without_waits(std::vector<RankOrder> lists) {
   return lists;
 }
 
-std::vector<RankOrder> with_waits(std::vector<RankOrder> lists) {
-  for (RankOrder& list : lists) list = add_send_waits(add_reduction_waits(list));
+/// The lists of an older release, which scales gradients where it finds no reductions.
+std::vector<RankOrder> with_waits(const Schedule& schedule) {
+  std::vector<RankOrder> lists = schedule.posted;
+  const bool adds_reductions = reduces_by_rank(schedule) && !has_kind(lists, OpKind::kReduceGrad);
+  for (RankOrder& list : lists) {
+    if (adds_reductions) list = add_reductions(list);
+    list = add_send_waits(add_reduction_waits(list));
+  }
   return lists;
 }
 
@@ -108,7 +114,7 @@ std::vector<RankOrder> make_unlimited_lists(const ValidSchedule& schedule,
   if (posts_messages(schedule))
     return !current                ? without_waits(schedule->posted)
            : posts_waits(schedule) ? schedule->posted
-                                   : with_waits(schedule->posted);
+                                   : with_waits(schedule);
   const bool deferred = options.posting == Lowering::kDeferred;
   if (!current) return defer_if(deferred, schedule, without_waits(post_messages(schedule)));
   Schedule cells = schedule;

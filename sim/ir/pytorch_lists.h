@@ -23,7 +23,8 @@ struct PytorchListOptions {
 
 /// The lists of a schedule, [rank]: its compute ops, collectives and messages; since 2.15 also all
 /// waits, and the reductions by which the runtime scales gradients. A schedule that posts messages
-/// keeps them in place; waits are added or removed to suit the release.
+/// keeps them in place; waits are added or removed to suit the release, and where waits are added
+/// to lists without any reduction, reductions too.
 ///
 /// Throws Error for orders that deadlock.
 std::vector<RankOrder> make_pytorch_lists(const ValidSchedule& schedule,

@@ -114,10 +114,12 @@ RankOrder add_reductions(const RankOrder& order) {
   for (const Op& op : order) missing[op.stage] += makes_weight_grad(op.kind) ? 1 : 0;
   RankOrder cells;
   Stages complete;
-  for (const Op& op : order) {
+  for (std::size_t at = 0; at < order.size(); ++at) {
+    const Op& op = order[at];
     cells.push_back(op);
     if (makes_weight_grad(op.kind) && --missing[op.stage] == 0) complete.push_back(op.stage);
-    if (op.pairing == Pairing::kFirst) continue;
+    const bool sends_next = at + 1 < order.size() && is_send(order[at + 1].kind);
+    if (op.pairing == Pairing::kFirst || sends_next) continue;
     for (const std::int32_t stage : complete)
       cells.push_back(make_cell(OpKind::kReduceGrad, stage));
     complete.clear();

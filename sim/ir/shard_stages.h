@@ -35,7 +35,8 @@ std::vector<std::int32_t> spread_lookahead(const UnshardLookahead& lookahead, st
 RankOrder add_unshards(const RankOrder& order, PytorchRelease release,
                        std::size_t lookahead = kMaxGatheredStages);
 
-/// PyTorch's _add_reduce_grad: after the last weight gradient of each stage.
+/// PyTorch's _add_reduce_grad: after the last weight gradient of each stage, and after the sends
+/// that directly follow it, where they are posted already.
 RankOrder add_reductions(const RankOrder& order);
 
 /// Whether each rank reduces its gradients by itself. False if the replicas of two pipelines reduce

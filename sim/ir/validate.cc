@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "sim/ir/depend.h"
-#include "sim/ir/lower.h"
 #include "sim/ir/plain_ops.h"
 
 namespace bubblescope::inline sim {
@@ -97,8 +96,9 @@ class OpChecks {
     check_offload_targets(rows);
     if (problems_.empty()) check_size();
     if (has_replica_counts()) check_stages(rows);
-    return problems_.empty() && (problems_ = validate_graph(schedule_)).empty() &&
-           (problems_ = validate_turns(schedule_)).empty();
+    for (const auto validate_part : {validate_chunks, validate_graph, validate_turns})
+      if (problems_.empty()) problems_ = validate_part(schedule_);
+    return problems_.empty();
   }
 
   void check_side_stages() {
@@ -366,34 +366,6 @@ Problems validate_ops(const Schedule& schedule) {
   Problems problems = OpChecks(schedule).run();
   if (problems.empty()) problems = validate_weights(schedule);
   if (problems.empty()) problems = validate_after(schedule);
-  return problems;
-}
-
-Problem make_deadlock_problem(const ValidSchedule& schedule, const Deadlock& deadlock) {
-  const Wait& wait = deadlock.front();
-  const RankOrder& ops = schedule->order[wait.rank];
-  const auto at = std::find_if(ops.begin(), ops.end(), [&](Op op) {
-    return op.kind == wait.op.kind && op.stage == wait.op.stage &&
-           op.microbatch == wait.op.microbatch && op.slice == wait.op.slice;
-  });
-  Problem problem{wait.rank, {}, "deadlock: " + to_string(deadlock)};
-  if (at != ops.end()) problem.position = static_cast<std::int32_t>(at - ops.begin());
-  return problem;
-}
-
-std::optional<Problem> find_deadlock(const ValidSchedule& schedule) {
-  const auto lowered = lower(schedule);
-  if (const auto* deadlock = std::get_if<Deadlock>(&lowered))
-    return make_deadlock_problem(schedule, *deadlock);
-  return std::nullopt;
-}
-
-Problems validate(const Schedule& schedule) {
-  const std::variant<ValidSchedule, InvalidSchedule> validated = validate_schedule(schedule);
-  if (const auto* invalid = std::get_if<InvalidSchedule>(&validated)) return invalid->problems;
-  Problems problems = validate_message_order(schedule);
-  if (auto deadlock = find_deadlock(std::get<ValidSchedule>(validated)))
-    problems.push_back(*std::move(deadlock));
   return problems;
 }
 

@@ -3,6 +3,7 @@
 
 #include "sim/ir/error.h"
 #include "sim/ir/program.h"
+#include "sim/ir/pytorch_release.h"
 #include "sim/ir/schedule.h"
 #include "sim/ir/valid_schedule.h"
 
@@ -41,14 +42,18 @@ Problems validate_messages(const Schedule& schedule);
 Problems validate_message_order(const Schedule& schedule);
 
 /// Checks the UNSHARD, RESHARD and REDUCE_GRAD of `posted`: they must be on a rank that holds their
-/// stage, and if a stage is gathered, all its ops must be between UNSHARD and RESHARD. The ops must
-/// have passed validate_ops.
+/// stage; if a stage is gathered, all its ops must be between UNSHARD and RESHARD; and a stage is
+/// reduced at most once, after all its backwards. The ops must have passed validate_ops.
 Problems validate_collectives(const Schedule& schedule);
 
 /// Checks the WAIT_SEND and WAIT_REDUCE_GRAD of `posted`. Lists without any belong to a runtime
 /// that waits implicitly (PyTorch before 2.15). Otherwise every SEND needs one WAIT_SEND after it
 /// on its rank, and every REDUCE_GRAD one WAIT_REDUCE_GRAD before the rank's next REDUCE_GRAD.
 Problems validate_waits(const Schedule& schedule);
+
+/// Checks whether a release of PyTorch takes the posted lists: those before 2.15 know no waits, and
+/// 2.15 refuses a SEND or a REDUCE_GRAD without one. Lists without messages suit all.
+Problems validate_release(const Schedule& schedule, PytorchRelease release);
 
 /// Checks the weights of an asynchronous schedule: a forward reads an existing version, its
 /// backward reads the same, and versions are written one after the other. The ops must have passed
@@ -58,6 +63,11 @@ Problems validate_weights(const Schedule& schedule);
 /// Checks the turns of replicas: known ones, for every stage, and no weight versions beside them.
 /// The counts of replicas must be right.
 Problems validate_turns(const Schedule& schedule);
+
+/// Checks the number of chunks that a schedule states: a rank cannot have more stages of a pipeline
+/// than the placement gives to any, and all stages must fit. Costs and memory that are given per
+/// rank are divided by that number. The placement must be right.
+Problems validate_chunks(const Schedule& schedule);
 
 /// Checks the stage graph: its stages are those of the placement, inputs come before their readers,
 /// and nothing else in the schedule needs a chain.

@@ -1,4 +1,5 @@
 // Checks posted collectives, one rank after the other.
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -17,8 +18,11 @@ class CollectiveChecks {
 
   Problems run() && {
     const RankOrder& cells = schedule_.posted[static_cast<std::size_t>(rank_)];
-    for (const Op& op : cells)
-      if (op.kind == OpKind::kUnshard) sharded_.insert(op.stage);
+    for (std::size_t at = 0; at < cells.size(); ++at) {
+      if (cells[at].kind == OpKind::kUnshard) sharded_.insert(cells[at].stage);
+      if (makes_weight_grad(cells[at].kind))
+        last_weight_grad_[cells[at].stage] = static_cast<std::int32_t>(at);
+    }
     for (std::size_t at = 0; at < cells.size(); ++at)
       check(cells[at], static_cast<std::int32_t>(at));
     return std::move(problems_);
@@ -40,14 +44,28 @@ class CollectiveChecks {
     if (!is_here(op.stage))
       return report(at, to_string(op) + " belongs to a stage that rank " + std::to_string(rank_) +
                             " does not hold; remove it");
-    if (op.kind == OpKind::kReduceGrad && (schedule_.pipelines > 1 || !schedule_.weights.empty()))
-      report(at, to_string(op) +
-                     " reduces without its replica, or for many updates at once; remove "
-                     "it, and use `grad_reduction`");
+    if (op.kind == OpKind::kReduceGrad) check_reduction(op, at);
     if (op.kind == OpKind::kUnshard && !gathered_.insert(op.stage).second)
       report(at, to_string(op) + " gathers parameters that are gathered already; remove it");
     if (op.kind == OpKind::kReshard && gathered_.erase(op.stage) == 0)
       report(at, to_string(op) + " drops parameters that are not gathered; remove it");
+  }
+
+  /// A runtime scales the gradients of a stage and sums them over its replicas in one go, so this
+  /// must happen once, and to all of them.
+  void check_reduction(const Op& op, std::int32_t at) {
+    if (schedule_.pipelines > 1 || !schedule_.weights.empty())
+      report(at, to_string(op) +
+                     " reduces without its replica, or for many updates at once; remove "
+                     "it, and use `grad_reduction`");
+    if (!reduced_.insert(op.stage).second)
+      return report(at, to_string(op) + " reduces gradients that are reduced already; remove it");
+    const auto last = last_weight_grad_.find(op.stage);
+    if (last == last_weight_grad_.end() || last->second < at) return;
+    const RankOrder& cells = schedule_.posted[static_cast<std::size_t>(rank_)];
+    report(at, to_string(op) + " runs before " +
+                   to_string(cells[static_cast<std::size_t>(last->second)]) +
+                   ", whose gradients would be left out; move it after");
   }
 
   bool is_here(std::int32_t stage) const {
@@ -64,6 +82,8 @@ class CollectiveChecks {
   std::int32_t rank_;
   std::set<std::int32_t> sharded_;   ///< stages that are gathered anywhere on this rank
   std::set<std::int32_t> gathered_;  ///< at the current cell
+  std::set<std::int32_t> reduced_;   ///< before the current cell
+  std::map<std::int32_t, std::int32_t> last_weight_grad_;  ///< [stage]: its position
   Problems problems_;
 };
 

@@ -1,4 +1,6 @@
 // Checks posted waits, one rank after the other.
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -78,13 +80,38 @@ class WaitChecks {
 
 }  // namespace
 
-Problems validate_waits(const Schedule& schedule) {
+namespace {
+
+Problems check_waits(const Schedule& schedule) {
   Problems problems;
-  if (!posts_waits(schedule)) return problems;
-  for (std::int32_t rank = 0; rank < schedule.shape.ranks; ++rank)
-    for (Problem& problem : WaitChecks(schedule.posted[static_cast<std::size_t>(rank)], rank).run())
+  for (std::size_t rank = 0; rank < schedule.posted.size(); ++rank)
+    for (Problem& problem :
+         WaitChecks(schedule.posted[rank], static_cast<std::int32_t>(rank)).run())
       problems.push_back(std::move(problem));
   return problems;
+}
+
+Problems refuse_waits(const Schedule& schedule) {
+  Problems problems;
+  for (std::size_t rank = 0; rank < schedule.posted.size(); ++rank) {
+    const RankOrder& cells = schedule.posted[rank];
+    for (std::size_t at = 0; at < cells.size(); ++at)
+      if (is_wait(cells[at].kind))
+        problems.push_back(
+            {static_cast<std::int32_t>(rank), static_cast<std::int32_t>(at),
+             to_string(cells[at]) + " is not known to PyTorch before 2.15; remove all waits"});
+  }
+  return problems;
+}
+
+}  // namespace
+
+Problems validate_waits(const Schedule& schedule) {
+  return posts_waits(schedule) ? check_waits(schedule) : Problems{};
+}
+
+Problems validate_release(const Schedule& schedule, PytorchRelease release) {
+  return release == PytorchRelease::kFrom215 ? check_waits(schedule) : refuse_waits(schedule);
 }
 
 }  // namespace bubblescope::inline sim

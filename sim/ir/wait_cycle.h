@@ -12,9 +12,9 @@ namespace bubblescope::inline sim {
 /// pair's blocked instruction in its lane, and the last pair's is behind the first's.
 using WaitCycle = std::vector<std::pair<InstructionId, InstructionId>>;
 
-/// Instructions without a lane are reported as a link between two that have one. A post directly
-/// behind the op that blocks its own rank is left out, as the op says more. The lowest rank comes
-/// first.
+/// Instructions without a lane are reported as a link between two that have one. An instruction
+/// that waits for its own rank is left out, as the next one is where the rank is, unless the whole
+/// cycle is on one rank. The lowest rank comes first.
 Deadlock make_deadlock(const WaitCycle& cycle, const std::vector<Instruction>& instructions);
 
 }  // namespace bubblescope::inline sim

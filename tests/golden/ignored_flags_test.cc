@@ -276,8 +276,8 @@ TEST_F(IgnoredFlags, OfCompareAreNamed) {
 // The flags without a difference are checked, and leave the verdict as it is.
 TEST_F(IgnoredFlags, OfCheckAreNamed) {
   expect_heard("check 1f1b --pp 4 -m 8 --cap 9",
-               {"--all-modes", "--fsdp", "--grad-reduction", "--layout", "--mem", "--offload",
-                "--optimizer", "--p2p-mode", "--release", "--saved-fraction", "-m"});
+               {"--all-modes", "--fsdp", "--layout", "--mem", "--offload", "--p2p-mode",
+                "--release", "--saved-fraction", "-m"});
 }
 
 // A layout gives the chunks of a rank, and 1F1B has one in any case.

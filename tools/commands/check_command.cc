@@ -10,10 +10,12 @@
 
 #include "sim/analysis/memory_curve.h"
 #include "sim/analysis/suggest_receives.h"
+#include "sim/analysis/suggest_sends.h"
 #include "sim/engine/simulate.h"
 #include "sim/ir/check_messages.h"
 #include "sim/ir/validate.h"
 #include "sim/predict/memory_caps.h"
+#include "tools/commands/check_lists.h"
 #include "tools/commands/check_workload_files.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/field_names.h"
@@ -37,7 +39,8 @@ constexpr const char* kCheckExample =
     "  bubblescope check interleaved --pp 2 -m 2 --lowering deferred --p2p-mode rendezvous "
     "--suggest\n"
     "exit status: 1 if a schedule is not legal, deadlocks in the mode of --p2p-mode (with\n"
-    "--all-modes: in any, or where messages are swapped), or holds more than --cap\n";
+    "--all-modes: in any, or where messages are swapped), or holds more than --cap; also if a\n"
+    "file's own messages hang in every mode that posts them\n";
 
 /// The findings about one schedule. Those that require a run are empty if it cannot run.
 struct CheckVerdict {
@@ -50,7 +53,9 @@ struct CheckVerdict {
   std::size_t after_edges = 0;
   std::vector<Peak> peaks;
   Problems over_cap;
+  bool has_own_messages = false;
   std::optional<ReceiveSuggestion> suggestion;
+  std::optional<SendSuggestion> late_sends;  ///< where no order of receives helps
   std::string suggested_mode;  ///< the mode for which the gain of the suggestion holds
 
   bool legal() const { return problems.empty(); }
@@ -65,6 +70,13 @@ struct CheckVerdict {
       if (verdict.deadlock) return verdict.mode;
     return P2pMode::kRendezvous;
   }
+  /// Whether the messages of a file hang in every mode that posts them: no runtime can run it.
+  bool hangs() const {
+    return has_own_messages && !modes.empty() &&
+           std::all_of(modes.begin(), modes.end(), [](const ModeVerdict& verdict) {
+             return verdict.deadlock || verdict.mode == P2pMode::kDataflow;
+           });
+  }
   bool deadlocks_in(P2pMode mode) const {
     return std::any_of(modes.begin(), modes.end(), [&](const ModeVerdict& verdict) {
       return verdict.mode == mode && verdict.deadlock;
@@ -78,8 +90,12 @@ using Loaded = std::variant<ValidSchedule, InvalidSchedule, CheckVerdict>;
 /// check.
 Loaded load(const std::string& name, const PredictOptions& options) {
   try {
-    return std::visit([](auto loaded) -> Loaded { return loaded; },
-                      load_schedule(name, options, CostUse::kOrderOnly));
+    auto loaded = load_schedule(name, options, CostUse::kOrderOnly);
+    if (auto* const valid = std::get_if<ValidSchedule>(&loaded)) {
+      warn_of_posted(name, *valid, options);
+      loaded = check_release(std::move(*valid), options.shape);
+    }
+    return std::visit([](auto checked) -> Loaded { return checked; }, std::move(loaded));
   } catch (const Error& error) {
     if (error.fault() != Fault::kProblem) throw;
     CheckVerdict refused;
@@ -100,6 +116,7 @@ CheckVerdict check_valid_schedule(const ValidSchedule& schedule, const PredictOp
   verdict.name = schedule->name;
   verdict.forward_only = schedule->forward_only;
   verdict.after_edges = schedule->after.size();
+  verdict.has_own_messages = posts_messages(schedule);
   std::variant<Program, Deadlock> lowered = lower(schedule);
   if (const auto* const deadlock = std::get_if<Deadlock>(&lowered)) {
     verdict.problems = {make_deadlock_problem(schedule, *deadlock)};
@@ -119,6 +136,7 @@ CheckVerdict check_valid_schedule(const ValidSchedule& schedule, const PredictOp
     LowerOptions suggested = lower_options;
     suggested.mode = verdict.choose_mode_to_fix(lower_options.mode);
     verdict.suggestion = suggest_receives(schedule, suggested, models.costs);
+    if (!verdict.suggestion) verdict.late_sends = suggest_sends(schedule, suggested, models.costs);
     verdict.suggested_mode = to_string(suggested.mode, suggested.eager_slots);
   }
   return verdict;
@@ -162,18 +180,22 @@ void write_deadlocks(traces::JsonWriter& json, const std::vector<ModeVerdict>& m
   json.end_object();
 }
 
-void write_verdict(traces::JsonWriter& json, const CheckVerdict& verdict) {
+void write_verdict(traces::JsonWriter& json, const CheckVerdict& verdict,
+                   const LowerOptions& options) {
   json.begin_object().member("format", "bubblescope-check/1").member("schedule", verdict.name);
   json.member("legal", verdict.legal()).member("forward_only", verdict.forward_only);
   write_problems(json, "problems", verdict.problems);
   write_deadlocks(json, verdict.modes);
+  json.member("eager_slots_checked", options.eager_slots);
   json.member_or_null("eager_slots_needed", verdict.eager_slots);
+  if (verdict.hangs()) json.member("hangs_in_every_mode", true);
   if (verdict.after_edges > 0) json.member("after_edges", verdict.after_edges);
   json.key("peak_activations").begin_array();
   for (const Peak& peak : verdict.peaks) json.value(peak.activations);
   json.end_array();
   write_problems(json, "swapped_messages", verdict.swapped);
   if (verdict.suggestion) json.member("suggestion", to_string(*verdict.suggestion));
+  if (verdict.late_sends) json.member("suggestion", to_string(*verdict.late_sends));
   if (!verdict.over_cap.empty()) write_problems(json, "over_cap", verdict.over_cap);
   json.end_object();
 }
@@ -208,8 +230,11 @@ void print_text(const CheckVerdict& verdict, const Schedule* schedule,
                 const LowerOptions& options) {
   if (!verdict.legal()) return print_illegal(verdict, schedule);
   print_folded(
-      "{}: legal{}\n", verdict.name,
-      verdict.forward_only ? ", forwards alone: it has no backwards and trains nothing" : "");
+      "{}: legal{}{}\n", verdict.name,
+      verdict.forward_only ? ", forwards alone: it has no backwards and trains nothing" : "",
+      verdict.hangs() ? " order, but its messages HANG in every mode that posts them: no runtime "
+                        "can run it"
+                      : "");
   if (verdict.after_edges > 0)
     print_folded("  after edges: {}, which are waited for in every mode and posted in none\n",
                  verdict.after_edges);
@@ -219,7 +244,10 @@ void print_text(const CheckVerdict& verdict, const Schedule* schedule,
   print_folded("  activations held at the peak, rank by rank:{}\n", peaks);
   for (const Problem& problem : verdict.over_cap) print_folded("  {}\n", problem.message);
   if (verdict.suggested_mode.empty()) return;
-  if (!verdict.suggestion) {
+  if (verdict.late_sends) {
+    print_folded("suggestion for {}: sends are posted too late\n{}\n", verdict.suggested_mode,
+                 to_string(*verdict.late_sends));
+  } else if (!verdict.suggestion) {
     print_folded("no suggestion for {}: no other places of receives that were tried are better\n",
                  verdict.suggested_mode);
   } else {
@@ -236,7 +264,7 @@ struct Standard {
   bool is_met_by(const CheckVerdict& verdict) const {
     const bool fails = all_modes ? verdict.deadlocks_in_any() || !verdict.swapped.empty()
                                  : verdict.deadlocks_in(mode);
-    return verdict.legal() && verdict.over_cap.empty() && !fails;
+    return verdict.legal() && verdict.over_cap.empty() && !fails && !verdict.hangs();
   }
 };
 
@@ -254,7 +282,7 @@ int check_one(const std::string& name, const PredictOptions& options, const Chec
   const Loaded loaded = load(name, options);
   const CheckVerdict verdict = check_schedule(loaded, options, run.suggests);
   if (run.as_json)
-    write_verdict(json, verdict);
+    write_verdict(json, verdict, options.cost.lower);
   else
     print_text(verdict, drawn(loaded), options.cost.lower);
   return run.standard.is_met_by(verdict) ? 0 : 1;
@@ -304,7 +332,6 @@ void expect_no_model(const Arguments& arguments) {
 }  // namespace
 
 int run_check(const Arguments& arguments) {
-  if (names_workload(arguments)) return check_workload_files(arguments);
   CommandFlags app{"Is a schedule legal, can it deadlock, what memory does it need",
                    "bubblescope check"};
   std::vector<std::string> names;
@@ -322,6 +349,7 @@ int run_check(const Arguments& arguments) {
   app.add_flag("--suggest", suggest, "print receives in better places, and what they gain");
   add_format_option(app, format, {"text", "json"});
   app.footer(kCheckExample);
+  if (names_workload(arguments)) return check_workload_files(arguments, app);
   expect_no_model(arguments);
   if (!app.parse(arguments)) return 0;
   if (!options.injections.empty())
@@ -331,7 +359,10 @@ int run_check(const Arguments& arguments) {
   names = without_repeats(std::move(names));
   options = read_inputs(std::move(options), names);
   warn_of_unused_times(options, names);
-  warn_of_file_shapes(options, names);
+  warn_of_unused_update(options, "an order is the same with any end of the step");
+  warn_of_file_shapes(
+      options, names,
+      is_of_pytorch(options.shape.profile) ? ProfileUse::kLists : ProfileUse::kOrder);
   standard.mode = options.cost.lower.mode;
   return check_all(names, options, {standard, format == "json", is_list, suggest});
 }

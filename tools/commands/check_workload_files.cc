@@ -120,7 +120,23 @@ bool names_workload(const Arguments& arguments) {
   });
 }
 
-int check_workload_files(const Arguments& arguments) {
+namespace {
+
+/// Refuses flags with which `check` looks at schedules.
+void expect_no_schedule_flags(const Arguments& arguments, const CommandFlags& of_schedules,
+                              const CommandFlags& of_workloads) {
+  for (const std::string& argument : arguments) {
+    const std::string flag = argument.substr(0, argument.find('='));
+    if (flag.size() > 1 && flag.starts_with('-') && !of_workloads.knows(flag) &&
+        of_schedules.knows(flag))
+      throw Error(flag +
+                  " is for schedules, and this file is a workload of a simulator; leave it out");
+  }
+}
+
+}  // namespace
+
+int check_workload_files(const Arguments& arguments, const CommandFlags& of_schedules) {
   CommandFlags app{"Do the ranks of a workload fit together, can it hang", "bubblescope check"};
   WorkloadFlags flags;
   app.add_option("FILE", flags.files, "GOAL text, or the files of a Chakra set")->required();
@@ -130,6 +146,7 @@ int check_workload_files(const Arguments& arguments) {
       ->type_name("MODE");
   app.add_flag("--all-modes", flags.all_modes, "exit 1 if it hangs in either mode");
   app.footer(kExample);
+  expect_no_schedule_flags(arguments, of_schedules, app);
   if (!app.parse(arguments)) return 0;
   if (flags.mode != "eager" && flags.mode != "rendezvous")
     throw Error("--p2p-mode " + flags.mode +

@@ -7,12 +7,14 @@
 #pragma once
 
 #include "tools/command.h"
+#include "tools/flags/command_flags.h"
 
 namespace bubblescope::tools {
 
 /// Whether one of these words names a workload's file.
 bool names_workload(const Arguments& arguments);
 
-int check_workload_files(const Arguments& arguments);
+/// Checks them. `of_schedules` are the flags with which `check` looks at schedules: refused here.
+int check_workload_files(const Arguments& arguments, const CommandFlags& of_schedules);
 
 }  // namespace bubblescope::tools

@@ -1,14 +1,20 @@
 // convert: writes a schedule in another format.
 #include <fmt/format.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "sim/ir/swapped_messages.h"
 #include "sim/predict/find_timing.h"
+#include "tools/commands/check_lists.h"
 #include "tools/commands/exports.h"
 #include "tools/flags/command_flags.h"
 #include "tools/inputs/config.h"
 #include "tools/inputs/predict.h"
 #include "tools/inputs/unused_flags.h"
 #include "tools/print.h"
+#include "traces/schedules/find_losses.h"
 #include "traces/schedules/pytorch_csv.h"
 
 namespace bubblescope::tools {
@@ -57,6 +63,19 @@ void warn_of_pytorch(const traces::ScheduleFormat& format, const Schedule& sched
   if (!reason.empty()) print_message("bubblescope: {}\n", reason);
 }
 
+/// Reads back what was written, and says what of the schedule it does not hold.
+std::string written(const traces::ScheduleFormat& format, const Schedule& schedule,
+                    std::string text) {
+  if (!format.read || !traces::has_more_than_order(schedule)) return text;
+  try {
+    for (const std::string& loss : traces::find_losses(schedule, format.read(text, format.name)))
+      print_message("bubblescope: {} as {} loses {}\n", schedule.name, format.name, loss);
+  } catch (const Error& error) {
+    print_message("bubblescope: what is written cannot be read back: {}\n", error.what());
+  }
+  return text;
+}
+
 std::string write_lists(const traces::ScheduleFormat& format, const ValidSchedule& schedule,
                         const PredictOptions& options) {
   const Lowering posting = options.cost.lower.posting;
@@ -90,7 +109,8 @@ std::vector<traces::FilePart> write(const traces::ScheduleFormat& format, const 
   if (format.write && !format.for_runtimes)
     return std::visit(
         [&](const auto& loaded) -> std::vector<traces::FilePart> {
-          return {{"", format.write(schedule_of(loaded))}};
+          const Schedule& schedule = schedule_of(loaded);
+          return {{"", written(format, schedule, format.write(schedule))}};
         },
         load_schedule(name, options, CostUse::kOrderOnly));
   const CostUse use = format.write_priced ? CostUse::kPriced : CostUse::kOrderOnly;
@@ -98,8 +118,9 @@ std::vector<traces::FilePart> write(const traces::ScheduleFormat& format, const 
   if (format.write_priced) return write_with_costs(format, schedule, options);
   if (format.for_runtimes) lower_or_explain(schedule, {});
   warn_of_pytorch(format, schedule);
-  if (format.write_lists) return {{"", write_lists(format, schedule, options)}};
-  return {{"", format.write(schedule)}};
+  std::string text =
+      format.write_lists ? write_lists(format, schedule, options) : format.write(schedule);
+  return {{"", written(format, schedule, std::move(text))}};
 }
 
 }  // namespace
@@ -127,7 +148,8 @@ int run_convert(const Arguments& arguments) {
   expect_no_message_flags(to, options, app.count("--lowering") > 0);
   options = read_inputs(std::move(options), {schedule});
   if (!to.write_priced) warn_of_unwritten_flags(options, schedule);
-  warn_of_file_shapes(options, {schedule});
+  const bool has_lists = to.write_lists && is_of_pytorch(options.shape.profile);
+  warn_of_file_shapes(options, {schedule}, has_lists ? ProfileUse::kLists : ProfileUse::kOrder);
   const std::vector<traces::FilePart> parts = write(to, schedule, options);
   if (output == "-" && !parts.front().suffix.empty())
     throw Error(fmt::format("{} is {} file(s); give -o PREFIX, and they are PREFIX{} and so on",

@@ -55,10 +55,10 @@ struct Range {
 
 Range range_of(std::string_view metric) {
   constexpr std::array<std::string_view, 3> kFractions{"bubble_ratio", "bubble_span_rate", "mfu"};
-  constexpr std::array<std::string_view, 9> kAmounts{
-      "makespan_ns",      "max_span_ns",       "ideal_ns",
-      "lower_bound_ns",   "bubble_overhead",   "bubble_time_ns",
-      "peak_activations", "peak_memory_bytes", "step_ns"};
+  constexpr std::array<std::string_view, 12> kAmounts{
+      "makespan_ns",     "max_span_ns",    "ideal_ns",         "lower_bound_ns",
+      "bubble_overhead", "bubble_time_ns", "peak_activations", "peak_memory_bytes",
+      "step_ns",         "noise_p50_ns",   "noise_p95_ns",     "noise_mean_ns"};
   const auto is_among = [&](const auto& names) {
     return std::find(names.begin(), names.end(), metric) != names.end();
   };
@@ -94,6 +94,13 @@ void expect_possible(const Condition& condition) {
                           range.max == 1 && limit > 1 && limit <= 100
                               ? fmt::format("; for {:g} % write {:g}", limit, limit / 100)
                               : ""));
+}
+
+/// Whole numbers, such as nanoseconds and bytes, with all their digits.
+std::string number_text(double value) {
+  constexpr double kMaxExact = 9007199254740992;  // 2^53
+  const bool is_whole = std::abs(value) <= kMaxExact && std::floor(value) == value;
+  return is_whole ? fmt::format("{:.0f}", value) : fmt::format("{:g}", value);
 }
 
 }  // namespace
@@ -153,8 +160,8 @@ bool report_failures(const std::vector<Condition>& conditions, const Metrics& me
   for (const Condition& condition : conditions) {
     const double value = metrics.at(condition.metric);
     if (!holds(condition, value)) continue;
-    print_message("bubblescope: {}{}failed: {} ({} is {:g})\n", job, job.empty() ? "" : ": ",
-                  condition.text, condition.metric, value);
+    print_message("bubblescope: {}{}failed: {} ({} is {})\n", job, job.empty() ? "" : ": ",
+                  condition.text, condition.metric, number_text(value));
     failed = true;
   }
   return failed;

@@ -45,11 +45,23 @@ std::vector<Entry> list_formats() {
   return entries;
 }
 
+const char* describe(Profile profile) {
+  switch (profile) {
+    case Profile::kNone: return "";
+    case Profile::kPytorch: return "PyTorch 2.6 to 2.14, whose lists have no waits";
+    case Profile::kPytorch215: return "PyTorch since 2.15, whose lists wait for what they start";
+    case Profile::kMegatron: return "Megatron-LM, with groups of micro-batches per chunk";
+    case Profile::kDeepspeed: return "DeepSpeed, with 1f1b and forward-only";
+    case Profile::kColossalai: return "ColossalAI, with groups of as many micro-batches as ranks";
+    case Profile::kDeepseek: return "DeepSeek's DualPipe and DualPipeV";
+  }
+  return "";
+}
+
 std::vector<Entry> list_profiles() {
   std::vector<Entry> entries;
   for (const Named<Profile>& profile : kProfiles)
-    entries.push_back(
-        {std::string(profile.name), {}, "--profile " + std::string(profile.name), ""});
+    entries.push_back({std::string(profile.name), {}, describe(profile.choice), ""});
   return entries;
 }
 

@@ -74,6 +74,15 @@ void add_search_options(CommandFlags& app, SearchOptions& options) {
   app.add_option("--seed", options.seed, "seed of the search (default 1)")->type_name("N");
 }
 
+/// The flags that expect_searchable() refuses, and those that have no effect without them.
+void hide_refused_flags(CommandFlags& app) {
+  app.hide({"--slices", "--moe-overlap", "--microbatch-group-size", "--in-flight", "--fsdp",
+            "--replicas", "--profile", "--recompute", "--offload", "--network", "--p2p-mode",
+            "--optimizer", "--grad-reduction", "--lengths", "--parts", "--inject"});
+  app.hide({"--lowering", "--overlap", "--r", "--r-selective", "--copy", "--optimizer-step",
+            "--reduce-grad", "--unshard", "--norm", "--ranks-per-host-link", "--saved-fraction"});
+}
+
 void expect_searchable(const SearchOptions& options) {
   if (options.effort && options.time_limit)
     throw Error("--effort: a search has this or --time-limit; leave one of them out");
@@ -332,6 +341,7 @@ int run_search(const Arguments& arguments) {
                  "write the schedule, as our own json; - instead of a report")
       ->type_name("FILE");
   add_gate_option(app, conditions);
+  hide_refused_flags(app);
   app.footer(kSearchExample);
   if (!app.parse(arguments)) return 0;
   warn_without_model(app, options.predict.model);
@@ -348,7 +358,7 @@ int run_search(const Arguments& arguments) {
   const TimedStep step = predict(require_valid(found.schedule), options.predict);
   expect_agreement(found, step, options.objective);
   const PredictedOps ops{&step.schedule.get(), &step.program};
-  warn_of_unused_flags(options.predict, std::span(&ops, 1));
+  warn_of_unused_flags(options.predict, std::span(&ops, 1), Hints::kNone);
   if (step.models.placed)
     report_model_notes(*step.models.placed, step.report, options.predict.model.explain);
   expect_known(gate, collect_metrics(step.report));

@@ -1,6 +1,7 @@
 // Implements simulate, which times one schedule and explains its bubbles.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -61,6 +62,11 @@ std::string print_report(const TimedStep& step, const std::optional<LossReport>&
 Metrics metrics_of_step(const TimedStep& step) {
   Metrics metrics = collect_metrics(step.report);
   if (step.models.placed) metrics.merge(model_metrics(*step.models.placed, step.report));
+  if (const std::optional<StepTimes>& times = step.report.noise) {
+    metrics["noise_p50_ns"] = static_cast<double>(times->p50);
+    metrics["noise_p95_ns"] = static_cast<double>(times->p95);
+    metrics["noise_mean_ns"] = static_cast<double>(times->mean);
+  }
   return metrics;
 }
 
@@ -138,6 +144,13 @@ void warn_of_step(const TimedStep& step, const SimulateOptions& options) {
   warn_of_file_shapes(options.predict, {options.schedule});
   if (step.report.noise && options.format == "csv")
     print_message("bubblescope: csv has the step without noise; --format json has both\n");
+  const auto is_of_noise = [](const Condition& condition) {
+    return condition.metric.starts_with("noise_");
+  };
+  if (step.report.noise && !std::all_of(options.gate.begin(), options.gate.end(), is_of_noise))
+    print_message(
+        "bubblescope: --fail-if looks at the step without noise; noise_p50_ns, noise_p95_ns and "
+        "noise_mean_ns are with it\n");
   if (step.models.placed)
     report_model_notes(*step.models.placed, step.report, options.predict.model.explain);
 }

@@ -214,6 +214,14 @@ std::size_t CommandFlags::count(const std::string& flag) const {
   return known == nullptr ? 0 : known->count();
 }
 
+void CommandFlags::hide(const std::vector<std::string>& flags) {
+  for (CommandFlag& known : parser_->flags)
+    for (const std::string& flag : flags)
+      if (known.has_name(flag)) known.set([](CLI::Option& option) { option.group(""); });
+}
+
+bool CommandFlags::knows(const std::string& flag) const { return find(flag) != nullptr; }
+
 std::size_t CommandFlags::size() const { return parser_->flags.size(); }
 
 std::vector<std::string> CommandFlags::given_words(std::size_t flags) const {
@@ -260,8 +268,10 @@ void CommandFlags::refuse_unknown_flag() const {
   const std::vector<std::string> left = app.remaining();
   if (left.empty()) return;
   std::vector<std::string> known;
-  for (const CLI::Option* option : app.get_options())
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_group().empty()) continue;
     for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  }
   const std::string word = left[0].substr(0, left[0].find('='));
   const bool is_flag = word.starts_with('-');
   throw Error((is_flag ? "no flag is called '" : "one word too many: '") + word + "'" +

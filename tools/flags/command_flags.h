@@ -94,10 +94,10 @@ class CommandFlags {
   /// Sets the heading of --help for the flags that are added from now on.
   void set_heading(const std::string& text);
   std::string heading() const;
-  void footer(const std::string& text);  ///< the text at the end of --help
-
-  /// Returns how often the flag was given.
-  std::size_t count(const std::string& flag) const;
+  void footer(const std::string& text);              ///< the text at the end of --help
+  void hide(const std::vector<std::string>& flags);  ///< from --help and from suggestions
+  std::size_t count(const std::string& flag) const;  ///< how often it was given
+  bool knows(const std::string& flag) const;
   std::size_t size() const;  ///< the number of flags
   /// Returns what was given of the first flags that were added, as words that give it again.
   std::vector<std::string> given_words(std::size_t flags) const;

@@ -27,6 +27,7 @@
 #include "tools/print.h"
 #include "traces/drawings/drawing.h"
 #include "traces/timelines/schedule_file.h"
+#include "traces/workloads/workload.h"
 
 namespace bubblescope::tools {
 
@@ -95,7 +96,8 @@ void expect_agreement(const Schedule& schedule, const PredictOptions& options,
   const auto expect = [&](const char* flag, const std::optional<std::int32_t>& asked,
                           std::int32_t is) {
     if (asked && *asked != is)
-      throw Error(fmt::format("{} has {} {}, not {}; leave {} out", path, is, flag, *asked, flag));
+      throw Error(
+          fmt::format("{} has {} {}, not {}; give {} {}", path, flag, is, *asked, flag, is));
   };
   expect("--pp", given.ranks, schedule.shape.ranks);
   expect("-m", given.microbatches, schedule.shape.microbatches);
@@ -166,10 +168,18 @@ ScheduleRequest make_request(const ScheduleDef& def, const PredictOptions& optio
 
 namespace {
 
+void expect_no_workload(const std::string& path) {
+  if (traces::is_goal_file(path) || traces::is_chakra_name(path))
+    throw Error(path +
+                " is a workload of a simulator, with times and without a schedule; 'bubblescope "
+                "check' reads it");
+}
+
 std::variant<ValidSchedule, InvalidSchedule> read_or_build(const std::string& name_or_path,
                                                            const PredictOptions& options,
                                                            CostUse use) {
   if (is_schedule_file(name_or_path)) {
+    expect_no_workload(name_or_path);
     traces::ScheduleFile file = traces::read_schedule_file(name_or_path);
     if (file.has_times && use == CostUse::kPriced)
       expect_named_costs(name_or_path, file.schedule, options);
@@ -179,6 +189,7 @@ std::variant<ValidSchedule, InvalidSchedule> read_or_build(const std::string& na
     auto* const valid = std::get_if<ValidSchedule>(&read);
     if (valid == nullptr) return read;
     Problems problems = validate_message_order(*valid);
+    if (problems.empty() && use == CostUse::kPriced) note_uneven_ranks(*valid, options);
     if (problems.empty()) return read;
     if (auto deadlock = find_deadlock(*valid)) problems.push_back(*std::move(deadlock));
     return InvalidSchedule{std::move(*valid).take(), std::move(problems)};

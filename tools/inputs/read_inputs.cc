@@ -4,6 +4,7 @@
 
 #include "sim/ir/error.h"
 #include "tools/inputs/config.h"
+#include "tools/inputs/schedule_notes.h"
 #include "traces/costs/cost_file.h"
 #include "traces/costs/value_list.h"
 
@@ -68,6 +69,7 @@ PredictOptions read_inputs(PredictOptions options, const std::vector<std::string
   expect_one_cost_source(options);
   options = take_replicas(std::move(options));
   if (!options.cost.file.empty()) options.cost.content = traces::read_cost_file(options.cost.file);
+  note_last_messages(options.cost);
   if (options.cost.content && options.noise.is_given) options.cost.content->noise.reset();
   read_lengths(options.model);
   if (!options.arrivals_file.empty())

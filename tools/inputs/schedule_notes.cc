@@ -5,6 +5,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
 
 #include "sim/ir/bytes_text.h"
 #include "tools/print.h"
@@ -73,6 +76,35 @@ void note_device_cap(const ScheduleDef& def, const std::vector<Bytes>& caps) {
   print_message(
       "bubblescope: {} keeps within the {} of a device, which is its cap; --cap gives another\n",
       def.name, format_bytes(*std::min_element(caps.begin(), caps.end())));
+}
+
+void note_uneven_ranks(const Schedule& schedule, const PredictOptions& options) {
+  const bool is_per_rank = options.cost.uniform.per == UniformCost::Per::kRank;
+  if (!is_per_rank || options.model.given() || !options.cost.file.empty() ||
+      !options.shape.layout.empty() || !schedule.replicas_of_stage.empty() ||
+      schedule.side_stages > 0 || schedule.pipelines > 1)
+    return;
+  std::vector<std::int32_t> stages(static_cast<std::size_t>(schedule.shape.ranks), 0);
+  for (const std::int32_t rank : schedule.rank_of_stage) ++stages[static_cast<std::size_t>(rank)];
+  const auto [fewest, most] = std::minmax_element(stages.begin(), stages.end());
+  if (*fewest == *most) return;
+  print_message(
+      "bubblescope: ranks of {} have {} to {} stages; times per rank are for {}, and every stage "
+      "takes an equal part of them (--costs-per chunk gives the time of a stage)\n",
+      schedule.name, *fewest, *most, schedule.shape.chunks);
+}
+
+void note_last_messages(const CostOptions& cost) {
+  if (!cost.content || cost.content->same_stages || cost.content->stages.empty()) return;
+  const StageEntry& last = cost.content->stages.back();
+  const char* key = last.message_latency ? "message_latency"
+                    : last.message_bytes ? "message_bytes"
+                                         : nullptr;
+  if (key == nullptr) return;
+  print_message(
+      "bubblescope: {}: '{}' of the last stage changes nothing: it is of messages between a stage "
+      "and the next one\n",
+      cost.file, key);
 }
 
 void note_output_layer(const ScheduleDef& def, const CostOptions& cost) {

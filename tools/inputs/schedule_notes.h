@@ -32,6 +32,12 @@ void note_promise(const ScheduleDef& def, const Shape& shape);
 /// Says that a schedule was searched for under the memory of a model's devices.
 void note_device_cap(const ScheduleDef& def, const std::vector<Bytes>& caps);
 
+/// Says where the ranks of a file have different numbers of stages, and times are given per rank.
+void note_uneven_ranks(const Schedule& schedule, const PredictOptions& options);
+
+/// Says where a cost file gives the last stage messages to a next one.
+void note_last_messages(const CostOptions& cost);
+
 /// Says where a schedule splits an output layer that takes no time, and what its barriers leave
 /// out.
 void note_output_layer(const ScheduleDef& def, const CostOptions& cost);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <string_view>
 
 #include "sim/model/recompute_modules.h"
 #include "sim/model/transformer.h"
@@ -21,7 +22,8 @@ namespace {
 struct Contents {
   std::array<bool, kOpKinds> kinds{};
   bool pairs = false;
-  bool parts = false;  ///< ranks have several chunks, or sequences several slices
+  bool parts = false;        ///< ranks have several chunks, or sequences several slices
+  bool own_messages = true;  ///< every step posts its messages where a file says
 
   bool has(OpKind kind) const { return kinds.at(static_cast<std::size_t>(kind)); }
   bool has_messages() const { return has(OpKind::kSendForward) || has(OpKind::kSendBackward); }
@@ -32,6 +34,7 @@ Contents find_contents(std::span<const PredictedOps> steps) {
   for (const PredictedOps& step : steps) {
     const Shape& shape = step.schedule->shape;
     contents.parts = contents.parts || shape.chunks > 1 || shape.slices > 1;
+    contents.own_messages = contents.own_messages && posts_messages(*step.schedule);
     for (const Instruction& instruction : step.program->instructions) {
       contents.kinds.at(static_cast<std::size_t>(instruction.op.kind)) = true;
       contents.pairs = contents.pairs || instruction.op.pairing != Pairing::kAlone;
@@ -47,10 +50,13 @@ struct GivenFlag {
   const char* why;  ///< it is not used
 };
 
-void report(std::span<const GivenFlag> flags) {
-  for (const GivenFlag& flag : flags)
-    if (flag.is_given && !flag.is_used)
-      print_message("bubblescope: {} changes nothing: {}\n", flag.name, flag.why);
+void report(std::span<const GivenFlag> flags, Hints hints = Hints::kFlags) {
+  for (const GivenFlag& flag : flags) {
+    if (!flag.is_given || flag.is_used) continue;
+    const std::string_view why = flag.why;
+    print_message("bubblescope: {} changes nothing: {}\n", flag.name,
+                  hints == Hints::kFlags ? why : why.substr(0, why.find(';')));
+  }
 }
 
 bool has_usual_unit(const UniformMemory& memory) {
@@ -82,7 +88,7 @@ bool recomputes(const PredictOptions& options, Recompute kind) {
   return chosen.empty() || std::find(chosen.begin(), chosen.end(), kind) != chosen.end();
 }
 
-void report_costs(const PredictOptions& options, const Contents& step) {
+void report_costs(const PredictOptions& options, const Contents& step, Hints hints) {
   const UniformCost& cost = options.cost.uniform;
   const UpdateCost& update = cost.update;
   const bool recompute = step.has(OpKind::kRecompute);
@@ -97,7 +103,11 @@ void report_costs(const PredictOptions& options, const Contents& step) {
       {"--r-selective", cost.selective_recompute.has_value(),
        recompute && recomputes(options, Recompute::kSelective),
        "the step has no such op; add --recompute selective"},
-      {"--copy", cost.copy > 0, step.has(OpKind::kEvict), "the step has no such op; add --offload"},
+      {"--copy", cost.copy > 0, step.has(OpKind::kEvict),
+       options.moves.offload ? "--offload moves nothing here"
+                             : "the step has no such op; add --offload"},
+      {"--offload", options.moves.offload.has_value(), step.has(OpKind::kEvict),
+       "no activation waits for its backward as long as two copies may take"},
       {"--p2p", cost.message > 0, step.has_messages(), "no message crosses ranks"},
       {"--optimizer-step", update.optimizer > 0, step.has(OpKind::kOptimizer),
        "the step has no such op; add --optimizer"},
@@ -108,11 +118,11 @@ void report_costs(const PredictOptions& options, const Contents& step) {
       {"--norm", cost.norm > 0, step.has(OpKind::kNorm),
        "the step has no such op; add --optimizer barrier"},
   };
-  report(flags);
+  report(flags, hints);
 }
 
 /// Flags that add ops, where the ops take no time unless another flag gives it.
-void report_free_ops(const PredictOptions& options) {
+void report_free_ops(const PredictOptions& options, Hints hints) {
   const UniformCost& cost = options.cost.uniform;
   const LowerOptions& lower = options.cost.lower;
   const bool modelled = options.model.given();
@@ -130,10 +140,10 @@ void report_free_ops(const PredictOptions& options) {
        modelled ? "its ops take no time with --model, whose states --zero shards"
                 : "its ops take no time; give --unshard or --reduce-grad"},
   };
-  report(flags);
+  report(flags, hints);
 }
 
-void report_execution(const PredictOptions& options, const Contents& step) {
+void report_execution(const PredictOptions& options, const Contents& step, Hints hints) {
   const LowerOptions& lower = options.cost.lower;
   const bool modelled = options.model.given();
   const bool by_stage = modelled || !options.cost.file.empty();
@@ -142,10 +152,13 @@ void report_execution(const PredictOptions& options, const Contents& step) {
        by_stage ? "other flags give the times" : "ranks have one chunk, and sequences one slice"},
       {"--overlap", lower.overlap != LowerOptions{}.overlap, step.pairs,
        "no op of the step is in an overlapped pair, as those of dualpipev are"},
-      {"--lowering", lower.posting != Lowering::kAsap, lower.mode != P2pMode::kDataflow,
-       "nothing is posted with --p2p-mode dataflow; give another mode"},
+      {"--lowering", lower.posting != Lowering::kAsap,
+       lower.mode != P2pMode::kDataflow && !step.own_messages,
+       step.own_messages ? "the file posts its own messages"
+                         : "nothing is posted with --p2p-mode dataflow; give another mode"},
       {"--ranks-per-host-link", lower.ranks_per_host_link > 1, step.has(OpKind::kEvict),
-       "nothing is copied to the host; add --offload"},
+       options.moves.offload ? "--offload moves nothing here"
+                             : "nothing is copied to the host; add --offload"},
       {"--release", options.memory.release != Release::kWeightGrad, step.has(OpKind::kInputGrad),
        "no backward is split"},
       {"--saved-fraction", has_other_fractions(options.memory),
@@ -155,7 +168,7 @@ void report_execution(const PredictOptions& options, const Contents& step) {
       {"--layout-costs", has_layer_costs(options.shape), !modelled && !options.shape.layout.empty(),
        modelled ? "--model gives the times of layers" : "there are no layers; add --layout"},
   };
-  report(flags);
+  report(flags, hints);
 }
 
 /// The order of --moe-overlap hides messages only where ops have parts that can interleave.
@@ -197,12 +210,13 @@ void report_model(const PredictOptions& options, bool has_experts) {
 
 }  // namespace
 
-void warn_of_unused_flags(const PredictOptions& options, std::span<const PredictedOps> steps) {
+void warn_of_unused_flags(const PredictOptions& options, std::span<const PredictedOps> steps,
+                          Hints hints) {
   if (steps.empty()) return;
   const Contents contents = find_contents(steps);
-  report_costs(options, contents);
-  report_free_ops(options);
-  report_execution(options, contents);
+  report_costs(options, contents, hints);
+  report_free_ops(options, hints);
+  report_execution(options, contents, hints);
   if (options.model.on_devices)
     report_model(options, options.model.on_devices->model.experts.has_value());
 }
@@ -256,10 +270,13 @@ constexpr ShapeFlag kShapeFlags[] = {
 
 }  // namespace
 
-void warn_of_unused_shape(const PredictOptions& options, const std::vector<std::string>& names) {
+namespace {
+
+constexpr const char* kOfFiles = "the order of a file is what it is";
+
+void warn_of_shape_flags(const PredictOptions& options, const std::vector<std::string>& names) {
   const std::vector<const ScheduleDef*> definitions = find_definitions(names);
   const bool any_file = definitions.size() < names.size();
-  constexpr const char* kOfFiles = "the order of a file is what it is";
   for (const ShapeFlag& flag : kShapeFlags) {
     if (!flag.is_given(options.shape) || (flag.is_shown && any_file)) continue;
     std::vector<std::string> takers;
@@ -272,14 +289,37 @@ void warn_of_unused_shape(const PredictOptions& options, const std::vector<std::
       print_message("bubblescope: {} changes {} alone: the other schedules do not take it\n",
                     flag.name, fmt::join(takers, ", "));
   }
+}
+
+void warn_of_profile(const PredictOptions& options, const std::vector<std::string>& names) {
   const GivenFlag profile[] = {{"--profile", options.shape.profile != Profile::kNone,
-                                !definitions.empty() || options.shape.sharded, kOfFiles}};
+                                !find_definitions(names).empty() || options.shape.sharded,
+                                kOfFiles}};
   report(profile);
 }
 
-void warn_of_file_shapes(const PredictOptions& options, std::vector<std::string> names) {
+}  // namespace
+
+void warn_of_unused_shape(const PredictOptions& options, const std::vector<std::string>& names) {
+  warn_of_shape_flags(options, names);
+  warn_of_profile(options, names);
+}
+
+void warn_of_file_shapes(const PredictOptions& options, std::vector<std::string> names,
+                         ProfileUse profile_use) {
   std::erase_if(names, [](const std::string& name) { return !is_schedule_file(name); });
-  if (!names.empty()) warn_of_unused_shape(options, names);
+  if (names.empty()) return;
+  warn_of_shape_flags(options, names);
+  if (profile_use == ProfileUse::kOrder) warn_of_profile(options, names);
+}
+
+void warn_of_unused_update(const PredictOptions& options, const char* why) {
+  const UpdateOptions& update = options.cost.lower.update;
+  const GivenFlag flags[] = {
+      {"--optimizer", update.optimizer != OptimizerMode::kNone, false, why},
+      {"--grad-reduction", update.reduction != GradReduction::kNone, false, why},
+  };
+  report(flags);
 }
 
 void warn_of_unused_times(const PredictOptions& options, const std::vector<std::string>& names) {
@@ -303,14 +343,13 @@ void warn_of_unused_times(const PredictOptions& options, const std::vector<std::
 void warn_of_unwritten_flags(const PredictOptions& options, const std::string& name) {
   warn_of_unused_times(options, {name});
   constexpr const char* kWhy = "what is written has the order alone";
+  warn_of_unused_update(options, kWhy);
   const std::vector<const ScheduleDef*> definitions = find_definitions({name});
   const bool reads_memory = !definitions.empty() && definitions.front()->reads_costs;
   const UniformMemory& memory = options.memory;
   const LowerOptions& lower = options.cost.lower;
   const GivenFlag flags[] = {
       {"--inject", !options.injections.empty(), false, kWhy},
-      {"--optimizer", lower.update.optimizer != OptimizerMode::kNone, false, kWhy},
-      {"--grad-reduction", lower.update.reduction != GradReduction::kNone, false, kWhy},
       {"--p2p-mode", lower.mode != P2pMode::kDataflow, false, kWhy},
       {"--cap", !memory.cap.empty() || !memory.cap_bytes.empty(), reads_memory, kWhy},
       {"--mem", !has_usual_unit(memory), reads_memory, kWhy},

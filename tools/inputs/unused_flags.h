@@ -1,6 +1,7 @@
 // Warns about flags that a step has no use for.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,8 +20,11 @@ struct PredictedOps {
 
 /// Reports on stderr each flag that changed nothing in any of the steps, and why: "bubblescope:
 /// --overlap changes nothing: no op of the step is in an overlapped pair". A question about an
-/// optimizer step must not be answered with a step that has none.
-void warn_of_unused_flags(const PredictOptions& options, std::span<const PredictedOps> steps);
+/// optimizer step must not be answered with a step that has none. Without hints, what to add is
+/// left out, for commands that refuse it.
+enum class Hints : std::uint8_t { kNone, kFlags };
+void warn_of_unused_flags(const PredictOptions& options, std::span<const PredictedOps> steps,
+                          Hints hints = Hints::kFlags);
 
 /// Reports a --mem without a --cap in its unit, where nothing else shows that unit; `why` says so.
 void warn_of_unused_unit(const UniformMemory& memory, const std::string& why);
@@ -32,9 +36,16 @@ void warn_of_unused_memory(const UniformMemory& memory, const PredictedOps& step
 /// that take a flag where others do not, and the results do not show that.
 void warn_of_unused_shape(const PredictOptions& options, const std::vector<std::string>& names);
 
+/// Whether a command uses a profile for more than the order: for the lists of a PyTorch release.
+enum class ProfileUse : std::uint8_t { kOrder, kLists };
+
 /// Reports the flags of shapes that the files among these do not take. Schedules by name refuse
 /// such flags where they stand alone.
-void warn_of_file_shapes(const PredictOptions& options, std::vector<std::string> names);
+void warn_of_file_shapes(const PredictOptions& options, std::vector<std::string> names,
+                         ProfileUse profile_use = ProfileUse::kOrder);
+
+/// Reports flags of a step's end, for commands that look at orders alone.
+void warn_of_unused_update(const PredictOptions& options, const char* why);
 
 /// Reports the flags of times where orders alone are checked, and none depends on costs.
 void warn_of_unused_times(const PredictOptions& options, const std::vector<std::string>& names);

@@ -99,8 +99,16 @@ void read_messages(const JsonNode& root, CostTable& costs) {
   if (any_stage_has(costs, &StageEntry::message_bytes))
     costs.message.bytes = mean_message_bytes(costs);
   if (const auto links = root.find("links"))
-    for (std::size_t at = 0; at < links->size(); ++at)
-      costs.links.push_back(read_link((*links)[at], costs));
+    for (std::size_t at = 0; at < links->size(); ++at) {
+      const LinkEntry link = read_link((*links)[at], costs);
+      const bool is_known = std::any_of(
+          costs.links.begin(), costs.links.end(),
+          [&](const LinkEntry& known) { return known.from == link.from && known.to == link.to; });
+      if (is_known)
+        (*links)[at].refuse(fmt::format("is the link from {} to {} once more; remove one of them",
+                                        link.from, link.to));
+      costs.links.push_back(link);
+    }
 }
 
 CopyEntry read_copy_entry(const JsonNode& node) {

@@ -89,15 +89,13 @@ std::vector<CopyLane> find_copy_lanes(const Program& program) {
 TimeGrid divide_step(const StepRecord& record, int columns) {
   const Program& program = record.program;
   const Timeline& timeline = record.timeline;
-  std::optional<Nanos> first;
-  Nanos last = 0;
+  const Nanos origin = find_step_bounds(timeline).start;
+  Nanos last = origin;
   for (InstructionId id = 0; id < program.size(); ++id) {
     const bool computes = program.instructions[id].lane < static_cast<std::uint32_t>(program.ranks);
     if (!computes && !is_collective(program.instructions[id].op.kind)) continue;
-    first = std::min(first.value_or(timeline.start[id]), timeline.start[id]);
     last = std::max(last, timeline.end[id]);
   }
-  const Nanos origin = first.value_or(0);
   return {origin, std::max<Nanos>(last - origin, 1), columns};
 }
 

@@ -38,8 +38,8 @@ struct CopyLane {
 /// The lanes with copies, by rank, evictions first.
 std::vector<CopyLane> find_copy_lanes(const Program& program);
 
-/// Divides the time from the first start to the last end of all compute ops, optimizer steps and
-/// collectives into `columns`.
+/// Divides the time from the start of the step, which may be before its first op, to the last end
+/// of all compute ops, optimizer steps and collectives into `columns`.
 TimeGrid divide_step(const StepRecord& record, int columns);
 
 enum class Paint : std::uint8_t {

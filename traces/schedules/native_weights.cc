@@ -76,7 +76,11 @@ void read_asynchronous(const JsonNode& node, Schedule& schedule) {
           (*replicas)[stage].integer32(1, schedule.shape.ranks - schedule.rank_of_stage[stage]));
   }
   if (const auto turns = node.find("turns")) read_turns(*turns, schedule);
-  if (const auto weights = node.find("weights"))
+  const auto weights = node.find("weights");
+  if (weights && weights->size() != static_cast<std::size_t>(schedule.shape.ranks))
+    weights->refuse(fmt::format("has {} entries for {} ranks; give one string per rank",
+                                weights->size(), schedule.shape.ranks));
+  if (weights)
     for (std::size_t rank = 0; rank < weights->size(); ++rank)
       schedule.weights.push_back(read_uses((*weights)[rank]));
 }

@@ -52,10 +52,16 @@ class Cutter {
 
  private:
   [[noreturn]] void refuse(const Instruction& instruction) const {
+    const OpKind kind = instruction.op.kind;
+    const bool ends_step = kind == OpKind::kNorm || kind == OpKind::kOptimizer;
+    const char* cause = ends_step                     ? "`optimizer`"
+                        : kind == OpKind::kReduceGrad ? "`grad_reduction`"
+                        : is_send_wait(kind)          ? "`send_budget`"
+                                                      : "`p2p_mode`";
     throw Error(
         fmt::format("{} has no place for the posting of {} on rank {}: its simulator has "
-                    "rules of its own; leave `p2p_mode` out",
-                    format_, to_string(instruction.op), instruction.rank));
+                    "rules of its own; leave {} out",
+                    format_, to_string(instruction.op), instruction.rank, cause));
   }
 
   /// Finds for every message the lane of all ops that wait for its arrival; kNoLane where they are

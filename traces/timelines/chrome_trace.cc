@@ -144,8 +144,9 @@ class ChromeTrace {
     write_micros("ts", slice.start);
     write_micros("dur", slice.end - slice.start);
     std::string name = waits ? "wait " : "";
-    name += code(op.kind);
-    if (has_microbatch(op.kind)) name += fmt::format(FMT_COMPILE(" mb{}"), op.microbatch);
+    name += is_arrival(instruction) ? "arrive" : code(op.kind);
+    if (has_microbatch(op.kind) || is_arrival(instruction))
+      name += fmt::format(FMT_COMPILE(" mb{}"), op.microbatch);
     name += fmt::format(FMT_COMPILE(" s{}"), op.stage);
     json_.member("name", name).member("cat", waits ? "wait" : category(op.kind));
     json_.member("cname", waits ? "grey" : reserved_colour(op.kind)).key("args").begin_object();

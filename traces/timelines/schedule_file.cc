@@ -15,6 +15,8 @@ ScheduleFile read_schedule_file(const std::string& path) {
   const std::string text = read_file(path);
   const std::string file = path == "-" ? "stdin" : path;
   if (is_timeline(text)) return {std::move(parse_timeline(text, file).schedule).take(), true};
+  if (text.starts_with("\xEF\xBB\xBF"))
+    throw Error(fmt::format("{} begins with a byte order mark; save it as plain UTF-8", file));
   std::string readable;
   for (const ScheduleFormat& format : Registry<ScheduleFormat>::instance().all()) {
     if (format.recognize && format.recognize(text)) return {format.read(text, file), false};

@@ -1,0 +1,45 @@
+// Lists of messages and the releases of PyTorch that take them.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "sim/ir/pytorch_lists.h"
+#include "sim/ir/validate.h"
+#include "traces/schedules/text_schedule.h"
+
+namespace bubblescope::tests {
+namespace {
+
+Schedule parse(const std::string& text) { return traces::parse_schedule_text(text); }
+
+constexpr const char* kOldLists =
+    "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1 | "
+    "1RECV_F0 1F0 1RECV_F1 1B0 1SEND_B0 1F1 1B1 1SEND_B1";
+
+// Without reductions, PyTorch 2.15 leaves gradients unscaled; 2.14 scales them by itself. The
+// result is what `convert 1f1b` writes from the start.
+TEST(PytorchLists, OfAnOlderReleaseGetReductionsToo) {
+  const std::vector<RankOrder> lists = make_pytorch_lists(require_valid(parse(kOldLists)));
+  const Schedule fresh = parse("0F0 0F1 0B0 0B1 | 1F0 1B0 1F1 1B1");
+  EXPECT_EQ(lists, make_pytorch_lists(require_valid(fresh)));
+}
+
+TEST(ValidateRelease, FindsWaitsThatAreMissingOrUnknown) {
+  const Schedule old_lists = parse(kOldLists);
+  EXPECT_TRUE(validate_release(old_lists, PytorchRelease::kFrom26).empty());
+  const Problems missing = validate_release(old_lists, PytorchRelease::kFrom215);
+  ASSERT_EQ(missing.size(), 4u);  // sends
+  EXPECT_EQ(missing[0].message,
+            "0SEND_F0 has no wait; add its WAIT_SEND_F after it, as PyTorch 2.15 requires");
+  Schedule lists = old_lists;
+  lists.posted = make_pytorch_lists(require_valid(old_lists));
+  EXPECT_TRUE(validate_release(lists, PytorchRelease::kFrom215).empty());
+  const Problems unknown = validate_release(lists, PytorchRelease::kFrom26);
+  ASSERT_EQ(unknown.size(), 6u);  // 4 sends, 2 reductions
+  EXPECT_EQ(unknown[0].message,
+            "0WAIT_SEND_F0 is not known to PyTorch before 2.15; remove all waits");
+  EXPECT_TRUE(validate_release(parse("0F0 0B0"), PytorchRelease::kFrom215).empty());
+}
+
+}  // namespace
+}  // namespace bubblescope::tests

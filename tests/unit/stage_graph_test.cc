@@ -108,6 +108,7 @@ TEST(StageGraph, DeadlocksAreFoundAndNamed) {
   Schedule schedule = two_encoders();
   schedule.rank_of_stage = {0, 1, 0};
   schedule.shape.ranks = 2;
+  schedule.shape.chunks = 2;
   schedule.order = traces::parse_schedule_text("2F0 2B0 0F0 0B0 | 1F0 1B0").order;
   const Problems problems = validate(schedule);
   ASSERT_EQ(problems.size(), 1u);

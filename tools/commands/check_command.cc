@@ -70,7 +70,7 @@ struct CheckVerdict {
       if (verdict.deadlock) return verdict.mode;
     return P2pMode::kRendezvous;
   }
-  /// Whether the messages of a file hang in every mode that posts them: no runtime can run it.
+  /// Whether the messages of a file hang in every mode that posts them.
   bool hangs() const {
     return has_own_messages && !modes.empty() &&
            std::all_of(modes.begin(), modes.end(), [](const ModeVerdict& verdict) {
@@ -232,9 +232,7 @@ void print_text(const CheckVerdict& verdict, const Schedule* schedule,
   print_folded(
       "{}: legal{}{}\n", verdict.name,
       verdict.forward_only ? ", forwards alone: it has no backwards and trains nothing" : "",
-      verdict.hangs() ? " order, but its messages HANG in every mode that posts them: no runtime "
-                        "can run it"
-                      : "");
+      verdict.hangs() ? " order, but its messages HANG in every mode that posts them" : "");
   if (verdict.after_edges > 0)
     print_folded("  after edges: {}, which are waited for in every mode and posted in none\n",
                  verdict.after_edges);

@@ -82,6 +82,15 @@ TEST_F(ScheduleFiles, SayWhatTheyLeaveOut) {
     expect_does_not_say("convert 1f1b" + shape + format, " loses ");
 }
 
+// PyTorch 2.10 to 2.14 scale gradients at REDUCE_GRAD, which 2.6 to 2.9 do not know.
+TEST_F(ScheduleFiles, ListsWithoutReductionsAreForOldReleasesOnly) {
+  const std::string convert = " --pp 2 -m 2 --profile pytorch --to pytorch-csv-comms";
+  expect_says("convert 1f1b" + convert, 0, "add --fsdp for 2.10 to 2.14");
+  expect_does_not_say("convert 1f1b --fsdp" + convert, "2.10");
+  expect_does_not_say("convert forward-only" + convert, "2.10");
+  expect_does_not_say("convert 1f1b --pp 2 -m 2 --to pytorch-csv-comms", "2.10");
+}
+
 // The first op starts at 9 ms: the drawing began there, while the report counted from 0.
 TEST_F(ScheduleFiles, DrawingsBeginWithTheFirstArrival) {
   const std::string arrivals = save("arrivals.txt", "9 8 7 6");

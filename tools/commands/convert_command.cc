@@ -1,10 +1,12 @@
 // convert: writes a schedule in another format.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "sim/ir/op_kinds.h"
 #include "sim/ir/swapped_messages.h"
 #include "sim/predict/find_timing.h"
 #include "tools/commands/check_lists.h"
@@ -56,6 +58,23 @@ void warn_of_swapped(const ValidSchedule& schedule, Lowering posting) {
       schedule->name, *swapped.front().rank, swapped.front().message);
 }
 
+bool has_reductions(const Schedule& schedule) {
+  return has_kind(schedule, OpKind::kReduceGrad) ||
+         std::any_of(schedule.posted.begin(), schedule.posted.end(), [](const RankOrder& list) {
+           return std::any_of(list.begin(), list.end(),
+                              [](const Op& op) { return op.kind == OpKind::kReduceGrad; });
+         });
+}
+
+/// Releases since 2.10 scale gradients where they reduce them, which earlier ones do not know.
+void warn_of_unscaled(const ValidSchedule& schedule, PytorchRelease release) {
+  if (release != PytorchRelease::kFrom26 || schedule->forward_only || has_reductions(schedule))
+    return;
+  print_message(
+      "bubblescope: PyTorch 2.10 to 2.14 scale and reduce gradients at REDUCE_GRAD, which 2.6 to 2.9 "
+      "do not know and these lists lack; add --fsdp for 2.10 to 2.14\n");
+}
+
 /// PyTorch's grammar can say more than its runtime runs.
 void warn_of_pytorch(const traces::ScheduleFormat& format, const Schedule& schedule) {
   if (!format.name.starts_with("pytorch-csv")) return;
@@ -87,6 +106,7 @@ std::string write_lists(const traces::ScheduleFormat& format, const ValidSchedul
     throw Error(
         "--profile pytorch is of releases that never wait for a send; leave --send-budget out");
   warn_of_swapped(schedule, posting);
+  warn_of_unscaled(schedule, choose_release(options.shape.profile));
   return format.write_lists(
       schedule, {choose_release(options.shape.profile), posting, options.cost.lower.send_budget});
 }

@@ -46,13 +46,18 @@ def to_torch(schedule: Schedule, comms: bool = False) -> dict[int, list[Any]]:
     the installed release (``format="compute_comms"``).
     """
     to = "pytorch-csv-comms" if comms else "pytorch-csv"
-    rows = csv.reader(schedule.convert(to, profile=_profile()).splitlines())
+    reduces = comms and (2, 10) <= _release() < (2, 15)  # where gradients are scaled at REDUCE_GRAD, as --fsdp has it
+    lists = schedule.convert(to, profile=_profile(), fsdp=reduces)
+    rows = csv.reader(lists.splitlines())
     return {rank: [_Action.from_str(cell) for cell in row] for rank, row in enumerate(rows)}
 
 
 def _profile() -> str:
-    release = tuple(int(part) for part in torch.__version__.split(".")[:2])
-    return "pytorch-2.15" if release >= (2, 15) else "pytorch"
+    return "pytorch-2.15" if _release() >= (2, 15) else "pytorch"
+
+
+def _release() -> tuple[int, ...]:
+    return tuple(int(part) for part in torch.__version__.split(".")[:2])
 
 
 def make_runtime(modules: Mapping[int, torch.nn.Module], schedule: Schedule, *, loss_fn: Callable[..., Any] | None,

@@ -56,8 +56,9 @@ double LayerTimer::measured_ratio(const GemmShape& shape) const {
 }
 
 bool LayerTimer::adds_to_32_bits() const {
-  return on_.assumptions.accumulation_bytes == 0 && !on_.parallel.pytorch &&
-         on_.parallel.gradients == Gradients::kFp32;
+  const bool has_32_bits =
+      on_.parallel.gradients == Gradients::kFp32 || on_.parallel.shrinks_gradients;
+  return has_32_bits && on_.assumptions.accumulation_bytes == 0 && !on_.parallel.pytorch;
 }
 
 /// The memory traffic of a gradient that the compute of W's GEMM does not hide.

@@ -59,6 +59,9 @@ struct Parallelism {
   std::optional<std::int32_t> shard_ranks = {};
 
   Gradients gradients = Gradients::kFp32;
+  /// Whether memory has no room for larger ones. Nobody chose them, so that times stay those of 32
+  /// bits: an order must not be the faster for lacking memory.
+  bool shrinks_gradients = false;
   bool fp8_inputs = false;  ///< the inputs of GEMMs with weights are saved in 8 bits
   Bytes logit_bytes = 4;    ///< per logit, at the peak of the loss
   /// Memory as PyTorch's FSDP and pipelines hold it; and selective recomputation as
@@ -82,6 +85,11 @@ struct Parallelism {
   }
   /// The number of ranks over which the tensors around the norms are split.
   std::int32_t norm_split() const { return sequence_parallel ? tensor : 1; }
+
+  void shrink_gradients(Gradients smaller) {
+    gradients = smaller;
+    shrinks_gradients = true;
+  }
 };
 
 }  // namespace bubblescope::inline sim

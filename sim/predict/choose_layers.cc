@@ -110,7 +110,7 @@ class SplitSearch {
                              : std::nullopt;
     balanced_fits_ = smaller || fits(timed_->models, peaks);
     if (smaller) {
-      model.on.parallel.gradients = *smaller;
+      model.on.parallel.shrink_gradients(*smaller);
       timed_ = time();
     }
     note(counts, timed_->timeline);

@@ -170,7 +170,7 @@ PredictedStep predict_step(const ValidSchedule& schedule, const Program& program
       choose_smaller_gradients(*step.models.placed, step.report);
   if (!smaller) return step;
   Config shrunk = chosen.config;
-  std::get<ModelCosts>(shrunk.costs).on.parallel.gradients = *smaller;
+  std::get<ModelCosts>(shrunk.costs).on.parallel.shrink_gradients(*smaller);
   return predict_once(schedule, program, shrunk);
 }
 

@@ -77,8 +77,9 @@ void add_search_options(CommandFlags& app, SearchOptions& options) {
 /// The flags that expect_searchable() refuses, and those that have no effect without them.
 void hide_refused_flags(CommandFlags& app) {
   app.hide({"--slices", "--moe-overlap", "--microbatch-group-size", "--in-flight", "--fsdp",
-            "--replicas", "--profile", "--recompute", "--offload", "--network", "--p2p-mode",
-            "--optimizer", "--grad-reduction", "--lengths", "--parts", "--inject"});
+            "--replicas", "--profile", "--recompute", "--recompute-modules", "--offload",
+            "--network", "--p2p-mode", "--optimizer", "--grad-reduction", "--lengths", "--parts",
+            "--inject"});
   app.hide({"--lowering", "--overlap", "--r", "--r-selective", "--copy", "--optimizer-step",
             "--reduce-grad", "--unshard", "--norm", "--ranks-per-host-link", "--saved-fraction"});
 }
@@ -153,7 +154,7 @@ MemoryModel find_limits(const Schedule& placed, Config config) {
   // A schedule that fits with the smallest gradients is predicted with the largest that fit the
   // devices, whatever the caps.
   if (model->may_shrink_gradients && config.memory.cap_bytes.empty())
-    model->on.parallel.gradients = Gradients::kLean;
+    model->on.parallel.shrink_gradients(Gradients::kLean);
   MemoryModel memory = find_memory_before_order(placed, config);
   const std::vector<Bytes> usable = model->on.usable_memories(placed.shape.ranks);
   if (memory.cap_bytes.empty()) memory.cap_bytes = usable;

@@ -52,7 +52,7 @@ ScheduleRequest price_stages(ScheduleRequest request, const ScheduleDef& def, Co
   auto* const model = std::get_if<ModelCosts>(&config.costs);
   const bool may_shrink = model != nullptr && model->may_shrink_gradients;
   for (const auto& format : kGradientFormats) {
-    if (may_shrink) model->on.parallel.gradients = format.choice;
+    if (may_shrink) model->on.parallel.shrink_gradients(format.choice);
     ScheduleRequest limited = limit_bytes(request, unordered, config);
     if (may_shrink) limited.stage_costs = find_costs_before_order(unordered, config);
     if (refuse_schedule(def, limited).empty()) return limited;

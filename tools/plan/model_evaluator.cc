@@ -43,7 +43,7 @@ std::string layout_text(const LayerCounts& layers, const Transformer& model) {
 }
 
 ModelOnDevices use_smallest_states(ModelOnDevices on) {
-  on.parallel.gradients = Gradients::kLean;
+  on.parallel.shrink_gradients(Gradients::kLean);
   return on;
 }
 

@@ -31,6 +31,10 @@ tools::PredictOptions options_of(const Shaped& shaped, const std::string& model)
   if (!find_schedule(shaped.schedule).implied_chunks) options.shape.chunks = shaped.chunks;
   options.model.model = model;
   options.model.gpu = "h100";
+  if (model == "deepseek-v3") {  // as it is trained: with few experts per rank
+    options.model.parallel.expert = 64;
+    options.model.parallel.data = 64;
+  }
   return options;
 }
 

@@ -49,11 +49,11 @@ class RandomWalk {
       schedule_.rank_of_stage.push_back(stage % shape.ranks);
     std::shuffle(schedule_.rank_of_stage.begin(), schedule_.rank_of_stage.end(), random_);
     if (schedule_.stages() % schedule_.pipelines != 0) schedule_.pipelines = 1;
-    shape.chunks = std::max(1, (schedule_.stages_per_pipeline() + shape.ranks - 1) / shape.ranks);
     schedule_.order.resize(shape.ranks);
     schedule_.name = "random";
     schedule_.forward_only = chance(10);
     if (traits_.graph) choose_graph();
+    shape.chunks = std::max(1, (schedule_.stages_per_pipeline() + shape.ranks - 1) / shape.ranks);
   }
 
   void choose_graph() {

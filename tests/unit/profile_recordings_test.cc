@@ -181,12 +181,13 @@ std::string anonymous_profile(int stage, int start) {
          slice("B", 50 - 10 * stage) + "]}";
 }
 
-// Four files without distributedInfo: two of stage 0 and two of stage 1.
+// Four files without distributedInfo: two of stage 0 and two of stage 1. One pipeline is so much
+// later that no rank of it can belong to the other.
 TEST(ProfileRecordings, FilesOfTheSameStagesAreReplicasWithoutARank) {
   traces::ObservedTrace trace;
   for (const int file : {0, 1, 2, 3})
     traces::append(trace, traces::parse_trace({"file" + std::to_string(file) + ".json",
-                                               anonymous_profile(file / 2, file % 2)}));
+                                               anonymous_profile(file / 2, 25 * (file % 2))}));
   const std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace);
   ASSERT_EQ(steps.size(), 2u);
   EXPECT_EQ(steps[0].program.ranks, 2);

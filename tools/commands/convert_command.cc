@@ -71,8 +71,8 @@ void warn_of_unscaled(const ValidSchedule& schedule, PytorchRelease release) {
   if (release != PytorchRelease::kFrom26 || schedule->forward_only || has_reductions(schedule))
     return;
   print_message(
-      "bubblescope: PyTorch 2.10 to 2.14 scale and reduce gradients at REDUCE_GRAD, which 2.6 to 2.9 "
-      "do not know and these lists lack; add --fsdp for 2.10 to 2.14\n");
+      "bubblescope: PyTorch 2.10 to 2.14 scale and reduce gradients at REDUCE_GRAD, which 2.6 to "
+      "2.9 do not know and these lists lack; add --fsdp for 2.10 to 2.14\n");
 }
 
 /// PyTorch's grammar can say more than its runtime runs.

@@ -110,9 +110,9 @@ TEST(GroupLink, UsesTheNicsOfAllMembersInANode) {
                    device.outside.bytes_per_second);
   EXPECT_EQ(find_group_link(device, 16, 1).latency, device.outside.latency);
   // On GB200, 72 devices form one NVLink domain, of whose rate rings reach a part.
-  EXPECT_LT(gpu("gb200").ring_share, 1);
+  EXPECT_LT(gpu("gb200").kernels.ring_share, 1);
   EXPECT_DOUBLE_EQ(find_group_link(gpu("gb200"), 64, 1).bytes_per_second,
-                   gpu("gb200").inside.bytes_per_second * gpu("gb200").ring_share);
+                   gpu("gb200").inside.bytes_per_second * gpu("gb200").kernels.ring_share);
 }
 
 ModelOnDevices deepseek() {

@@ -56,12 +56,12 @@ Nanos time_step(const Shaped& shaped, tools::PredictOptions options, ModelOnDevi
 
 TEST(LayerBalance, IsNearTheBestSplit) {
   const Shaped all[] = {
-      {"1f1b", 4, 1, 0.035, 0.01},         {"zb-h1", 4, 1, 0.01, 0.005},
-      {"interleaved", 2, 2, 0.035, 0.011}, {"interleaved", 3, 2, 0.135, 0.055},
-      {"interleaved", 2, 3, 0.09, 0.055},  {"interleaved-zb", 3, 2, 0.21, 0.065},
-      {"zb-v", 2, 2, 0.02, 0.005},         {"zb-v", 3, 2, 0.06, 0.015},
-      {"dualpipev", 3, 2, 0.01, 0.005},    {"hanayo", 2, 2, 0.105, 0.04},
-      {"chimera", 4, 1, 0.1, 0.04},        {"dualpipe", 4, 1, 0.015, 0.005},
+      {"1f1b", 4, 1, 0.035, 0.01},        {"zb-h1", 4, 1, 0.01, 0.005},
+      {"interleaved", 2, 2, 0.05, 0.011}, {"interleaved", 3, 2, 0.135, 0.055},
+      {"interleaved", 2, 3, 0.09, 0.055}, {"interleaved-zb", 3, 2, 0.21, 0.065},
+      {"zb-v", 2, 2, 0.02, 0.005},        {"zb-v", 3, 2, 0.06, 0.015},
+      {"dualpipev", 3, 2, 0.01, 0.005},   {"hanayo", 2, 2, 0.105, 0.04},
+      {"chimera", 4, 1, 0.1, 0.04},       {"dualpipe", 4, 1, 0.015, 0.005},
   };
   for (const Shaped& shaped : all) {
     double sum = 0;

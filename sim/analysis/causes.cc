@@ -18,6 +18,7 @@
 #include "sim/analysis/largest_stage.h"
 #include "sim/analysis/length_correlation.h"
 #include "sim/analysis/long_ops.h"
+#include "sim/analysis/mean.h"
 #include "sim/analysis/pauses.h"
 #include "sim/analysis/slow_steps.h"
 #include "sim/analysis/slow_workers.h"
@@ -34,17 +35,6 @@ constexpr double kUnequal = 1.02;   ///< work of a stage, below which its ops di
 constexpr double kMinSaved = 0.01;  ///< as a fraction of the step
 constexpr double kMaxLongFraction = 0.25;  ///< of all ops: where more are long, all are unequal
 constexpr double kMaxDropped = 0.02;       ///< as a fraction of the step
-
-/// A running mean.
-struct Mean {
-  double sum = 0;
-  double count = 0;
-  void add(double value) {
-    sum += value;
-    ++count;
-  }
-  double value() const { return sum / count; }
-};
 
 /// Gives every compute op the mean duration of the ops with the same key, over all replicas of the
 /// step.

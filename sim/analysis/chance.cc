@@ -11,23 +11,14 @@
 #include <utility>
 #include <vector>
 
+#include "sim/analysis/mean.h"
+
 namespace bubblescope::inline sim {
 
 namespace {
 
 constexpr double kErrors = 3.5;
 constexpr double kOfMedian = 1.5708;  ///< the variance of a median over that of a mean
-
-/// A running mean.
-struct Mean {
-  double sum = 0;
-  double count = 0;
-  void add(double value) {
-    sum += value;
-    ++count;
-  }
-  double value() const { return count == 0 ? 0 : sum / count; }
-};
 
 using Place = std::tuple<std::size_t, std::int32_t, OpKind>;        // replica, stage
 using Microbatch = std::pair<std::size_t, std::int32_t>;            // step

@@ -9,6 +9,7 @@
 
 #include "sim/analysis/fit_messages.h"
 #include "sim/analysis/fit_microbatches.h"
+#include "sim/analysis/mean.h"
 #include "sim/ir/error.h"
 #include "sim/ir/quantile.h"
 #include "sim/model/stage_kinds.h"
@@ -17,18 +18,11 @@ namespace bubblescope::inline sim {
 
 namespace {
 
-struct Mean {
-  double sum = 0;
-  double count = 0;
-  void add(double value) {
-    sum += value;
-    ++count;
-  }
-  std::optional<Nanos> value() const {
-    if (count == 0) return {};
-    return std::llround(sum / count);
-  }
-};
+/// Whole nanoseconds; empty where nothing was seen.
+std::optional<Nanos> time_of(const Mean& mean) {
+  if (mean.count == 0) return {};
+  return std::llround(mean.value());
+}
 
 /// The mean times of one stage by kind.
 using StageMeans = std::array<Mean, kComputeKinds>;
@@ -53,16 +47,16 @@ std::vector<StageMeans> find_means(std::span<const OpSample> samples,
 std::vector<StageEntry> make_entries(const std::vector<StageMeans>& means) {
   std::vector<StageEntry> entries;
   for (std::size_t stage = 0; stage < means.size(); ++stage) {
-    const std::optional<Nanos> forward = mean_of(means[stage], OpKind::kForward).value();
+    const std::optional<Nanos> forward = time_of(mean_of(means[stage], OpKind::kForward));
     if (!forward)
       throw Error("the trace has no forward of stage " + std::to_string(stage) +
                   ", so its costs cannot be fitted; record whole steps");
     StageEntry& entry = entries.emplace_back();
     entry.forward = *forward;
-    entry.backward = mean_of(means[stage], OpKind::kBackward).value();
-    entry.recompute = mean_of(means[stage], OpKind::kRecompute).value();
-    const auto input_grad = mean_of(means[stage], OpKind::kInputGrad).value();
-    const auto weight_grad = mean_of(means[stage], OpKind::kWeightGrad).value();
+    entry.backward = time_of(mean_of(means[stage], OpKind::kBackward));
+    entry.recompute = time_of(mean_of(means[stage], OpKind::kRecompute));
+    const auto input_grad = time_of(mean_of(means[stage], OpKind::kInputGrad));
+    const auto weight_grad = time_of(mean_of(means[stage], OpKind::kWeightGrad));
     if (input_grad || weight_grad) {
       entry.input_grad = input_grad.value_or(0);
       entry.weight_grad = weight_grad.value_or(0);
@@ -87,13 +81,13 @@ void fit_updates(std::span<const ReplicatedStep> steps, CostTable& table) {
         else if (one.op.kind >= OpKind::kUnshard)
           of_stage[stage][one.op.kind].add(time);
       }
-  table.norm = norm.value().value_or(0);
+  table.norm = time_of(norm).value_or(0);
   const auto set = [&](std::vector<StageEntry>& stages) {
     for (std::size_t stage = 0; stage < stages.size(); ++stage) {
       std::map<OpKind, Mean>& means = of_stage[stage];
-      stages[stage].update.optimizer = means[OpKind::kOptimizer].value().value_or(0);
-      stages[stage].update.reduce_grad = means[OpKind::kReduceGrad].value().value_or(0);
-      stages[stage].update.unshard = means[OpKind::kUnshard].value().value_or(0);
+      stages[stage].update.optimizer = time_of(means[OpKind::kOptimizer]).value_or(0);
+      stages[stage].update.reduce_grad = time_of(means[OpKind::kReduceGrad]).value_or(0);
+      stages[stage].update.unshard = time_of(means[OpKind::kUnshard]).value_or(0);
     }
   };
   set(table.stages);

@@ -6,22 +6,17 @@
 #include <string>
 
 #include "sim/ir/validate.h"
+#include "tests/support/old_pytorch_lists.h"
 #include "traces/schedules/text_schedule.h"
 
 namespace bubblescope::tests {
 namespace {
 
-Schedule parse(const std::string& text) { return traces::parse_schedule_text(text); }
-
-constexpr const char* kOldLists =
-    "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1 | "
-    "1RECV_F0 1F0 1RECV_F1 1B0 1SEND_B0 1F1 1B1 1SEND_B1";
-
 // Rank 0 sends what rank 1 needs for 1B0 only after 0B0, which needs 1B0.
 constexpr const char* kLateSend = "0F0 0RECV_B0 0B0 0SEND_F0 | 1RECV_F0 1F0 1B0 1SEND_B0";
 
 std::string suggest(const std::string& text, P2pMode mode) {
-  const ValidSchedule schedule = require_valid(parse(text));
+  const ValidSchedule schedule = require_valid(traces::parse_schedule_text(text));
   LowerOptions options;
   options.mode = mode;
   const auto found = suggest_sends(schedule, options, spread(UniformCost{}, schedule));

@@ -5,27 +5,23 @@
 
 #include "sim/ir/pytorch_lists.h"
 #include "sim/ir/validate.h"
+#include "tests/support/old_pytorch_lists.h"
 #include "traces/schedules/text_schedule.h"
 
 namespace bubblescope::tests {
 namespace {
 
-Schedule parse(const std::string& text) { return traces::parse_schedule_text(text); }
-
-constexpr const char* kOldLists =
-    "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1 | "
-    "1RECV_F0 1F0 1RECV_F1 1B0 1SEND_B0 1F1 1B1 1SEND_B1";
-
 // Without reductions, PyTorch 2.15 leaves gradients unscaled; 2.14 scales them by itself. The
 // result is what `convert 1f1b` writes from the start.
 TEST(PytorchLists, OfAnOlderReleaseGetReductionsToo) {
-  const std::vector<RankOrder> lists = make_pytorch_lists(require_valid(parse(kOldLists)));
-  const Schedule fresh = parse("0F0 0F1 0B0 0B1 | 1F0 1B0 1F1 1B1");
+  const std::vector<RankOrder> lists =
+      make_pytorch_lists(require_valid(traces::parse_schedule_text(kOldLists)));
+  const Schedule fresh = traces::parse_schedule_text("0F0 0F1 0B0 0B1 | 1F0 1B0 1F1 1B1");
   EXPECT_EQ(lists, make_pytorch_lists(require_valid(fresh)));
 }
 
 TEST(ValidateRelease, FindsWaitsThatAreMissingOrUnknown) {
-  const Schedule old_lists = parse(kOldLists);
+  const Schedule old_lists = traces::parse_schedule_text(kOldLists);
   EXPECT_TRUE(validate_release(old_lists, PytorchRelease::kFrom26).empty());
   const Problems missing = validate_release(old_lists, PytorchRelease::kFrom215);
   ASSERT_EQ(missing.size(), 4u);  // sends
@@ -38,7 +34,8 @@ TEST(ValidateRelease, FindsWaitsThatAreMissingOrUnknown) {
   ASSERT_EQ(unknown.size(), 6u);  // 4 sends, 2 reductions
   EXPECT_EQ(unknown[0].message,
             "0WAIT_SEND_F0 is not known to PyTorch before 2.15; remove all waits");
-  EXPECT_TRUE(validate_release(parse("0F0 0B0"), PytorchRelease::kFrom215).empty());
+  EXPECT_TRUE(
+      validate_release(traces::parse_schedule_text("0F0 0B0"), PytorchRelease::kFrom215).empty());
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // convert: writes a schedule in another format.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -58,17 +57,10 @@ void warn_of_swapped(const ValidSchedule& schedule, Lowering posting) {
       schedule->name, *swapped.front().rank, swapped.front().message);
 }
 
-bool has_reductions(const Schedule& schedule) {
-  return has_kind(schedule, OpKind::kReduceGrad) ||
-         std::any_of(schedule.posted.begin(), schedule.posted.end(), [](const RankOrder& list) {
-           return std::any_of(list.begin(), list.end(),
-                              [](const Op& op) { return op.kind == OpKind::kReduceGrad; });
-         });
-}
-
 /// Releases since 2.10 scale gradients where they reduce them, which earlier ones do not know.
 void warn_of_unscaled(const ValidSchedule& schedule, PytorchRelease release) {
-  if (release != PytorchRelease::kFrom26 || schedule->forward_only || has_reductions(schedule))
+  if (release != PytorchRelease::kFrom26 || schedule->forward_only ||
+      has_kind(schedule->posted, OpKind::kReduceGrad) || has_kind(schedule, OpKind::kReduceGrad))
     return;
   print_message(
       "bubblescope: PyTorch 2.10 to 2.14 scale and reduce gradients at REDUCE_GRAD, which 2.6 to "

@@ -37,10 +37,6 @@ bool needs_more_parts(const ScheduleDef& def, const Shape& shape) {
   return (takes_chunks && shape.chunks == 1) || (def.slices_sequences && shape.slices == 1);
 }
 
-}  // namespace
-
-namespace {
-
 /// The schedule with this order among those that order by costs, or among the others. Those that
 /// order by costs are built with the usual ones.
 std::optional<std::string> recognize_among(const Schedule& schedule, bool read_costs) {

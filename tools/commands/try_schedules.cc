@@ -156,18 +156,15 @@ ValidSchedule build_try(const std::string& name, const ValidSchedule& measured,
   return build_schedule(def, make_try_request(def, *measured, microbatches, costs));
 }
 
-/// By what fraction the step is longer if the first and the last stage differ from the others in
-/// another way.
-double find_change(const ValidSchedule& schedule, const FittedWork& work, Ends ends) {
+/// The makespan without noise if the first and the last stage differ from the others in this way.
+double find_makespan(const ValidSchedule& schedule, const FittedWork& work, Ends ends) {
   Config config;
   config.lower = work.shared.lower;
   CostTable& costs = config.costs.emplace<CostTable>(work.costs);
   costs.noise.reset();
   costs.replicas.clear();
-  const auto taken = static_cast<double>(predict(schedule, config).report.makespan);
-  std::get<CostTable>(config.costs).ends = ends;
-  const auto other = static_cast<double>(predict(schedule, config).report.makespan);
-  return taken == 0 ? 0 : other / taken - 1;
+  costs.ends = ends;
+  return static_cast<double>(predict(schedule, config).report.makespan);
 }
 
 /// The interval also covers steps that are shorter, or longer, by these fractions of at most 0 and
@@ -185,9 +182,10 @@ std::string try_other_ends(const FittedWork& work, const Prediction& tried, trac
   std::string others;
   double shortest = 0;
   double longest = 0;
+  const double taken = find_makespan(tried.schedule, work, work.costs.ends);
   for (const Named<Ends>& ends : kStageEnds) {
-    if (ends.choice == work.costs.ends) continue;
-    const double change = find_change(tried.schedule, work, ends.choice);
+    if (ends.choice == work.costs.ends || taken == 0) continue;
+    const double change = find_makespan(tried.schedule, work, ends.choice) / taken - 1;
     shortest = std::min(shortest, change);
     longest = std::max(longest, change);
     if (std::abs(change) > kMinChangeOfEnds)

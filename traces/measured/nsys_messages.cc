@@ -37,14 +37,6 @@ std::vector<std::optional<TimeSpan>> find_turns(const std::vector<OpRange>& ops)
   return turns;
 }
 
-/// Whether one of `spans`, which are by start and apart or overlap at their ends, contains `time`.
-bool lies_in(const std::vector<TimeSpan>& spans, Nanos time) {
-  const auto after =
-      std::upper_bound(spans.begin(), spans.end(), time,
-                       [](Nanos wanted, const TimeSpan& span) { return wanted < span.start; });
-  return after != spans.begin() && std::prev(after)->end >= time;
-}
-
 }  // namespace
 
 void find_received_calls(std::vector<OpRange>& ops, const std::vector<TimedCall>& calls) {

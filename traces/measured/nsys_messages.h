@@ -16,7 +16,7 @@
 #include "traces/measured/message_ranges.h"
 #include "traces/measured/nsys_ranges.h"
 #include "traces/measured/nsys_recording.h"
-#include "traces/measured/profile_activity.h"
+#include "traces/measured/time_span.h"
 
 namespace bubblescope::traces {
 

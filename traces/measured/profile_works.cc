@@ -2,7 +2,6 @@
 #include "traces/measured/profile_works.h"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
@@ -10,7 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "traces/measured/profile_activity.h"
+#include "traces/measured/time_span.h"
 
 namespace bubblescope::traces {
 
@@ -73,19 +72,12 @@ class WorkFinder {
     if (event.activity == Activity::kMessageKernel) return;
     const auto launch = launched_at_.find(event.number);
     if (launch == launched_at_.end()) return;
-    const bool optimizes = is_in_optimizer(launch->second);
+    const bool optimizes = lies_in(optimizers_, launch->second);
     has_device_optimizer_ = has_device_optimizer_ || optimizes;
     const std::string_view name = event.activity == Activity::kCollective
                                       ? name_of(event.collective)
                                       : (optimizes ? "optimizer" : "other kernels");
     add(name, event, launch->second);
-  }
-
-  bool is_in_optimizer(Nanos time) const {
-    const auto after =
-        std::upper_bound(optimizers_.begin(), optimizers_.end(), time,
-                         [](Nanos wanted, const TimeSpan& span) { return wanted < span.start; });
-    return after != optimizers_.begin() && std::prev(after)->end >= time;
   }
 
   /// Adds what runs before the first or after the last op of its step.

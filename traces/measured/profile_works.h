@@ -15,8 +15,8 @@ namespace bubblescope::traces {
 
 /// The whole steps, and the works of one rank before the first and after the last of its ops: its
 /// collectives by name, the optimizer and other kernels, on the device where the profile has it.
-/// Of an optimizer or a data loader, a host's range counts otherwise. Works in no marked step are
-/// left out, because their step is unknown.
+/// Where the device shows no optimizer, the host's range counts as one; a data loader has no other.
+/// Works in no marked step are left out, because their step is unknown.
 std::vector<ObservedWork> find_profile_works(const ChromeEvents& events, const StepMarks& marks,
                                              const std::vector<ObservedOp>& ops,
                                              std::int32_t replica);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "sim/ir/quantile.h"
+#include "traces/measured/time_span.h"
 
 namespace bubblescope::traces {
 
@@ -213,8 +214,7 @@ std::vector<TimeSpan> find_steps(const std::vector<OpSpan>& ops) {
   for (const OpSpan& op : ops) {
     const auto [found, is_new] = steps.emplace(op.step, op.span);
     if (is_new) continue;
-    found->second.start = std::min(found->second.start, op.span.start);
-    found->second.end = std::max(found->second.end, op.span.end);
+    widen(found->second, op.span);
   }
   std::vector<TimeSpan> spans;
   for (const auto& [_, span] : steps) spans.push_back(span);

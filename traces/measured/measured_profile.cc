@@ -18,6 +18,7 @@
 #include "traces/measured/profile_refusals.h"
 #include "traces/measured/profile_works.h"
 #include "traces/measured/step_marks.h"
+#include "traces/measured/time_span.h"
 #include "traces/measured/unannotated_ops.h"
 #include "traces/measured/unnumbered_ranges.h"
 
@@ -284,8 +285,7 @@ class ProfileReader {
         parts_.emplace(std::pair(part.step, to_string(part.op)), trace_.ops.size());
     if (is_new) return false;
     ObservedOp& whole = trace_.ops[found->second];
-    whole.start = std::min(whole.start, part.start);
-    whole.end = std::max(whole.end, part.end);
+    widen(whole, part);
     return true;
   }
 

@@ -10,6 +10,7 @@
 
 #include "sim/ir/error.h"
 #include "traces/files/sqlite.h"
+#include "traces/measured/time_span.h"
 
 namespace bubblescope::traces {
 
@@ -160,8 +161,7 @@ class Reader {
     auto& works = recording_.works[process_of(row.integer(3).value_or(0))];
     const auto [found, is_new] = works.emplace(row.integer(2).value_or(0), work);
     if (is_new) return;
-    found->second.start = std::min(found->second.start, work.start);
-    found->second.end = std::max(found->second.end, work.end);
+    widen(found->second, work);
     found->second.is_graph = true;
   }
 

@@ -9,8 +9,7 @@ void OpExtent::add(const TimeSpan& span, std::int64_t stream, bool is_transfer) 
   auto found = std::find_if(streams_.begin(), streams_.end(),
                             [=](const StreamExtent& one) { return one.stream == stream; });
   if (found == streams_.end()) found = streams_.insert(streams_.end(), {stream, span});
-  found->span.start = std::min(found->span.start, span.start);
-  found->span.end = std::max(found->span.end, span.end);
+  widen(found->span, span);
   found->computes = found->computes || !is_transfer;
 }
 
@@ -21,8 +20,7 @@ std::optional<TimeSpan> OpExtent::find() const {
   for (const StreamExtent& one : streams_) {
     if (any_computes && !one.computes) continue;
     if (!extent) extent = one.span;
-    extent->start = std::min(extent->start, one.span.start);
-    extent->end = std::max(extent->end, one.span.end);
+    widen(*extent, one.span);
   }
   return extent;
 }

@@ -49,8 +49,7 @@ std::optional<TimeSpan> span_of(const std::vector<ProfiledEvent>& works, IsChose
   for (const ProfiledEvent& work : works) {
     if (!is_chosen(work)) continue;
     if (!span) span = TimeSpan{work.start, work.end};
-    span->start = std::min(span->start, work.start);
-    span->end = std::max(span->end, work.end);
+    widen(*span, work);
   }
   return span;
 }

@@ -34,8 +34,7 @@ std::map<std::int64_t, TimeSpan> find_extents(const std::vector<ObservedOp>& ops
     if (!is_compute(observed.op.kind)) continue;
     const auto [found, is_new] =
         extents.emplace(observed.step, TimeSpan{observed.start, observed.end});
-    found->second.start = std::min(found->second.start, observed.start);
-    found->second.end = std::max(found->second.end, observed.end);
+    widen(found->second, observed);
   }
   return extents;
 }

@@ -19,6 +19,7 @@
 #include "traces/measured/align_clocks.h"
 #include "traces/measured/message_times.h"
 #include "traces/measured/stand_ins.h"
+#include "traces/measured/time_span.h"
 #include "traces/schedules/infer_schedule.h"
 
 namespace bubblescope::traces {
@@ -97,8 +98,7 @@ StepExtent extent_of(const std::vector<std::vector<ObservedOp>>& lanes) {
   StepExtent extent{std::numeric_limits<Nanos>::max(), std::numeric_limits<Nanos>::min()};
   for (const std::vector<ObservedOp>& lane : lanes)
     for (const ObservedOp& observed : lane) {
-      extent.start = std::min(extent.start, observed.start);
-      extent.end = std::max(extent.end, observed.end);
+      widen(extent, observed);
     }
   return extent;
 }

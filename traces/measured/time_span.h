@@ -1,6 +1,7 @@
 // A span of time in a recording.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "sim/ir/units.h"
@@ -11,6 +12,13 @@ struct TimeSpan {
   Nanos start = 0;
   Nanos end = 0;
 };
+
+/// Widens a span until it contains the other; each is anything that has a start and an end.
+template <class Span, class Other>
+void widen(Span& span, const Other& other) {
+  span.start = std::min(span.start, other.start);
+  span.end = std::max(span.end, other.end);
+}
 
 /// Whether one of `spans`, which are by start and apart or overlap at their ends, contains `time`.
 bool lies_in(const std::vector<TimeSpan>& spans, Nanos time);

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "traces/measured/time_span.h"
+
 namespace bubblescope::traces {
 
 namespace {
@@ -34,8 +36,7 @@ struct ReplicaStep {
       longest_mark = std::max(longest_mark.value_or(0), work.end - work.start);
       return;
     }
-    all.start = std::min(all.start, work.start);
-    all.end = std::max(all.end, work.end);
+    widen(all, work);
     outside[work.name][work.recorder] += time_outside(work, pipeline);
   }
 

@@ -56,7 +56,7 @@ proof='equal the serial reference'
 expect "1 rank" 0 "$proof" 1 shared run gpipe --pp 1 -m 4 --backend nccl "${model[@]}"
 gpus=$(nvidia-smi --list-gpus 2> /dev/null | wc -l)
 if [ "$gpus" -le 1 ]; then
-  expect "2 ranks on one GPU of one host are refused" 3 "have one device" 2 shared run 1f1b --pp 2 -m 4 --backend nccl
+  expect "2 ranks on one GPU of one host are refused" 3 "share the device" 2 shared run 1f1b --pp 2 -m 4 --backend nccl
 fi
 for schedule in 1f1b zb-h1 chimera; do
   expect "2 ranks on one GPU under two NCCL_HOSTIDs, $schedule" 0 "$proof" 2 own run "$schedule" --pp 2 -m 4 \

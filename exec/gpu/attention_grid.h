@@ -16,8 +16,6 @@ enum class Attention : std::uint8_t {
 inline constexpr int kMaxHeadWidth = 128;
 inline constexpr int kAttentionWarps = 8;  ///< per block; one row each
 
-inline constexpr int kFragmentWarps = 4;  ///< per block on tensor cores; 16 rows each
-
 using AttentionGrid = BubblescopeAttention;
 
 /// The number of blocks if every warp takes one row of one head.
@@ -25,10 +23,10 @@ inline std::int64_t attention_blocks(const AttentionGrid& grid, std::int32_t row
   return std::int64_t{grid.batch} * grid.heads * ((rows + kAttentionWarps - 1) / kAttentionWarps);
 }
 
-/// The same on tensor cores.
-inline std::int64_t fragment_blocks(const AttentionGrid& grid, std::int32_t rows) {
-  constexpr std::int32_t kRows = 16 * kFragmentWarps;
-  return std::int64_t{grid.batch} * grid.heads * ((rows + kRows - 1) / kRows);
+/// The same on tensor cores, where every block takes `block_rows` rows of one head.
+inline std::int64_t fragment_blocks(const AttentionGrid& grid, std::int32_t rows,
+                                    std::int32_t block_rows) {
+  return std::int64_t{grid.batch} * grid.heads * ((rows + block_rows - 1) / block_rows);
 }
 
 }  // namespace bubblescope::exec

@@ -51,9 +51,15 @@ std::string types_of(void (*)(Arguments...)) {
   return std::string(name.get()).substr(std::string("void ").size());
 }
 
+/// `shared_bytes`: what launches must ask for.
 template <class... Arguments>
-void add(Kernels& kernels, const std::string& name, void (*kernel)(Arguments...)) {
-  kernels[name + types_of(kernel)] = [kernel, name](void** arguments, const LaunchShape& shape) {
+void add(Kernels& kernels, const std::string& name, void (*kernel)(Arguments...),
+         std::size_t shared_bytes = 0) {
+  kernels[name + types_of(kernel)] = [kernel, name, shared_bytes](void** arguments,
+                                                                  const LaunchShape& shape) {
+    if (shape.shared_bytes != shared_bytes)
+      refuse(name + " needs " + std::to_string(shared_bytes) + " bytes of shared memory, not " +
+             std::to_string(shape.shared_bytes));
     const auto copied =
         copy_arguments<Arguments...>(arguments, std::index_sequence_for<Arguments...>());
     std::apply([&](const auto&... each) { (expect_usable(each, shape, name), ...); }, copied);
@@ -97,10 +103,18 @@ void add_short_rows_of(Kernels& kernels, const std::string& value) {
 
 template <int kWidth>
 void add_fragments_of(Kernels& kernels) {
-  const std::string width = "<" + std::to_string(kWidth) + ">";
-  add(kernels, "fragment_attention_kernel" + width, exec::fragment_attention_kernel<kWidth>);
-  add(kernels, "fragment_query_grad_kernel" + width, exec::fragment_query_grad_kernel<kWidth>);
-  add(kernels, "fragment_key_grad_kernel" + width, exec::fragment_key_grad_kernel<kWidth>);
+  using Forward = exec::ForwardShape<kWidth>;
+  using QueryGrad = exec::QueryGradShape<kWidth>;
+  using KeyGrad = exec::KeyGradShape<kWidth>;
+  const auto of = [](const std::string& shape) {
+    return "<bubblescope::exec::" + shape + "<" + std::to_string(kWidth) + "> >";
+  };
+  add(kernels, "fragment_attention_kernel" + of("ForwardShape"),
+      exec::fragment_attention_kernel<Forward>, sizeof(exec::ForwardParts<Forward>));
+  add(kernels, "fragment_query_grad_kernel" + of("QueryGradShape"),
+      exec::fragment_query_grad_kernel<QueryGrad>, sizeof(exec::QueryGradParts<QueryGrad>));
+  add(kernels, "fragment_key_grad_kernel" + of("KeyGradShape"),
+      exec::fragment_key_grad_kernel<KeyGrad>, sizeof(exec::KeyGradParts<KeyGrad>));
 }
 
 /// All threads of a spin wait for the same, so the engine waits instead of them.

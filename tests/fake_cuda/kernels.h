@@ -1,6 +1,7 @@
 // Runs our kernels on the host, by the names and types under which their device code is registered.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -13,6 +14,7 @@ struct LaunchShape {
   unsigned int blocks = 0;
   unsigned int threads = 0;
   std::int32_t device = 0;
+  std::size_t shared_bytes = 0;  ///< beside what the kernel itself declares
 };
 
 /// Copies the arguments of a launch and returns the task that runs it.

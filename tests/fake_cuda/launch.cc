@@ -2,6 +2,7 @@
 #include <cuda_runtime_api.h>
 #include <cxxabi.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -18,6 +19,8 @@ namespace {
 
 constexpr unsigned int kMaxThreads = 1024;  // per block
 constexpr unsigned int kWarp = 32;
+constexpr int kSharedUnasked = 48 << 10;  // bytes that a launch may use
+constexpr int kMostShared = 227 << 10;    // of a block
 
 struct Call {
   dim3 grid, block;
@@ -34,6 +37,19 @@ std::vector<Call>& calls() {
 std::map<const void*, std::string>& kernels() {
   static auto& instance = *new std::map<const void*, std::string>;
   return instance;
+}
+
+/// [kernel, device]: the shared memory that launches were allowed to use.
+std::map<std::pair<const void*, std::int32_t>, int>& allowed_shared() {
+  static auto& instance = *new std::map<std::pair<const void*, std::int32_t>, int>;
+  return instance;
+}
+
+/// Whether a launch may use so much shared memory on the current device.
+bool is_allowed(const void* kernel, std::size_t shared_bytes) {
+  const auto at = allowed_shared().find({kernel, current_device()});
+  const int allowed = at == allowed_shared().end() ? kSharedUnasked : at->second;
+  return shared_bytes <= static_cast<std::size_t>(std::max(allowed, kSharedUnasked));
 }
 
 /// Returns "norm_kernel<float>(float*, int)" for "_ZN11bubblescope4exec11norm_kernelIfEEvPT_i".
@@ -59,11 +75,13 @@ cudaError_t launch(const void* kernel, const Call& asked, void** arguments) {
   if (at == kernels().end()) return cudaErrorInvalidDeviceFunction;
   Stream& stream = stream_of(asked.stream, at->second.c_str());
   if (asked.grid.x == 0 || asked.block.x == 0 || asked.block.x > kMaxThreads ||
-      asked.grid.y * asked.grid.z * asked.block.y * asked.block.z != 1 || asked.shared_bytes != 0)
+      asked.grid.y * asked.grid.z * asked.block.y * asked.block.z != 1)
     return spoil(stream, cudaErrorInvalidConfiguration);
+  if (!is_allowed(kernel, asked.shared_bytes)) return spoil(stream, cudaErrorInvalidValue);
   if (stream.device != current_device()) return spoil(stream, cudaErrorInvalidResourceHandle);
   load(kernel, stream.device);
-  put(stream, find_kernel(at->second)(arguments, {asked.grid.x, asked.block.x, stream.device}));
+  put(stream, find_kernel(at->second)(
+                  arguments, {asked.grid.x, asked.block.x, stream.device, asked.shared_bytes}));
   return cudaSuccess;
 }
 
@@ -109,6 +127,17 @@ cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, std::size_t* sha
 cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* on_host) {
   *kernel = static_cast<cudaKernel_t>(const_cast<void*>(on_host));
   return cudaSuccess;
+}
+
+cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value) {
+  return call("cudaFuncSetAttribute", [&] {
+    if (kernels().count(kernel) == 0) return cudaErrorInvalidDeviceFunction;
+    if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 ||
+        value > kMostShared)
+      return cudaErrorInvalidValue;
+    allowed_shared()[{kernel, current_device()}] = value;
+    return cudaSuccess;
+  });
 }
 
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments,

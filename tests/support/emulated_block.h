@@ -48,7 +48,7 @@ void emulated_end_show();
 #define blockIdx ::bubblescope::tests::emulated_block()
 #define blockDim ::bubblescope::tests::emulated_block_size()
 #define gridDim ::bubblescope::tests::emulated_grid_size()
-#define __launch_bounds__(threads)
+#define __launch_bounds__(...)
 #define __syncthreads ::bubblescope::tests::emulated_barrier
 
 inline float __shfl_xor_sync(std::uint32_t, float value, int bits) {

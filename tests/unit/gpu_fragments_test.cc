@@ -22,7 +22,6 @@ namespace {
 
 using exec::Bfloat16;
 
-constexpr unsigned int kThreads = exec::kFragmentWarps * exec::kWarp;
 constexpr FiberOrder kOrders[] = {FiberOrder::kUp, FiberOrder::kDown};
 
 exec::AttentionGrid grid_of(const exec::AttentionShape& shape) {
@@ -59,7 +58,8 @@ struct Made {
   exec::Matrix mixed, logs, grad;
 };
 
-template <int kWidth>
+/// Runs the forward and the backward with these shapes of blocks.
+template <class Forward, class QueryGrad, class KeyGrad>
 Made run(const exec::AttentionShape& shape, FiberOrder order, std::size_t offset,
          const exec::Matrix& qkv, const exec::Matrix& mixed_grad, const exec::Matrix& before) {
   const exec::AttentionGrid grid = grid_of(shape);
@@ -69,22 +69,30 @@ Made run(const exec::AttentionShape& shape, FiberOrder order, std::size_t offset
       on_mixed_grad(mixed_grad, offset), on_grad(before, offset);
   exec::Matrix logs = unwritten(rows, grid.heads);
   exec::Matrix dots = unwritten(rows, grid.heads);
-  const auto blocks = [&](std::int32_t count) {
-    return static_cast<unsigned int>(exec::fragment_blocks(grid, count));
+  const auto launch = [&](auto blocks, std::int32_t count, const auto& kernel) {
+    const std::int64_t needed = exec::fragment_blocks(grid, count, decltype(blocks)::kBlockRows);
+    emulate(static_cast<unsigned int>(needed), decltype(blocks)::kThreads, order, kernel);
   };
-  emulate(blocks(grid.count), kThreads, order, [&] {
-    exec::fragment_attention_kernel<kWidth>(on_mixed.data(), logs.values.data(), on_qkv.data(),
-                                            grid);
+  launch(Forward(), grid.count, [&] {
+    exec::fragment_attention_kernel<Forward>(on_mixed.data(), logs.values.data(), on_qkv.data(),
+                                             grid);
   });
   const exec::AttentionBackward<Bfloat16> from{on_qkv.data(), on_mixed.data(), on_mixed_grad.data(),
                                                logs.values.data()};
-  emulate(blocks(grid.count), kThreads, order, [&] {
-    exec::fragment_query_grad_kernel<kWidth>(on_grad.data(), dots.values.data(), from, grid);
+  launch(QueryGrad(), grid.count, [&] {
+    exec::fragment_query_grad_kernel<QueryGrad>(on_grad.data(), dots.values.data(), from, grid);
   });
-  emulate(blocks(grid.begin + grid.count), kThreads, order, [&] {
-    exec::fragment_key_grad_kernel<kWidth>(on_grad.data(), dots.values.data(), from, grid);
+  launch(KeyGrad(), grid.begin + grid.count, [&] {
+    exec::fragment_key_grad_kernel<KeyGrad>(on_grad.data(), dots.values.data(), from, grid);
   });
   return {on_mixed.load(rows, columns), logs, on_grad.load(qkv.rows, qkv.columns)};
+}
+
+template <int kWidth>
+Made run(const exec::AttentionShape& shape, FiberOrder order, std::size_t offset,
+         const exec::Matrix& qkv, const exec::Matrix& mixed_grad, const exec::Matrix& before) {
+  return run<exec::ForwardShape<kWidth>, exec::QueryGradShape<kWidth>, exec::KeyGradShape<kWidth>>(
+      shape, order, offset, qkv, mixed_grad, before);
 }
 
 Made run_narrowest(const exec::AttentionShape& shape, FiberOrder order, std::size_t offset,

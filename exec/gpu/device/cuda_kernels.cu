@@ -44,7 +44,6 @@ __global__ void spin_kernel(std::int64_t nanos, const volatile std::uint32_t* st
 constexpr int kThreads = 256;
 constexpr int kSpinThreads = 128;
 constexpr int kAttentionThreads = kAttentionWarps * kWarp;
-constexpr int kFragmentThreads = kFragmentWarps * kWarp;
 constexpr std::int64_t kMaxBlocks = 4096;  // with more entries, each thread handles several
 
 unsigned int blocks_for(std::int64_t entries) {
@@ -144,8 +143,10 @@ class KernelLauncher {
   void operator()(const AttentionArguments& a) const {
     if constexpr (kIsHalf)
       with_width(a.grid, [&](auto width) {
-        fragment_attention_kernel<width><<<fragments_of(a.grid, a.grid.count), kFragmentThreads, 0,
-                                           stream_>>>(to(a.mixed), a.logs, from(a.qkv), a.grid);
+        using Shape = ForwardShape<width>;
+        launch_fragments<Shape, ForwardParts<Shape>>(fragment_attention_kernel<Shape>, a.grid,
+                                                     a.grid.count, to(a.mixed), a.logs,
+                                                     from(a.qkv));
       });
     else
       attention_kernel<<<blocks_of(a.grid, a.grid.count), kAttentionThreads, 0, stream_>>>(
@@ -154,9 +155,10 @@ class KernelLauncher {
   void operator()(const QueryGradArguments& a) const {
     if constexpr (kIsHalf)
       with_width(a.grid, [&](auto width) {
-        fragment_query_grad_kernel<width>
-            <<<fragments_of(a.grid, a.grid.count), kFragmentThreads, 0, stream_>>>(
-                to(a.qkv_grad), a.dots, inputs_of(a), a.grid);
+        using Shape = QueryGradShape<width>;
+        launch_fragments<Shape, QueryGradParts<Shape>>(fragment_query_grad_kernel<Shape>, a.grid,
+                                                       a.grid.count, to(a.qkv_grad), a.dots,
+                                                       inputs_of(a));
       });
     else
       query_grad_kernel<<<blocks_of(a.grid, a.grid.count), kAttentionThreads, 0, stream_>>>(
@@ -166,9 +168,9 @@ class KernelLauncher {
     const std::int32_t keys = a.grid.begin + a.grid.count;
     if constexpr (kIsHalf)
       with_width(a.grid, [&](auto width) {
-        fragment_key_grad_kernel<width>
-            <<<fragments_of(a.grid, keys), kFragmentThreads, 0, stream_>>>(
-                to(a.qkv_grad), a.dots, inputs_of(a), a.grid);
+        using Shape = KeyGradShape<width>;
+        launch_fragments<Shape, KeyGradParts<Shape>>(fragment_key_grad_kernel<Shape>, a.grid, keys,
+                                                     to(a.qkv_grad), a.dots, inputs_of(a));
       });
     else
       key_grad_kernel<<<blocks_of(a.grid, keys), kAttentionThreads, 0, stream_>>>(
@@ -235,8 +237,17 @@ class KernelLauncher {
     if (grid.width <= 64) return launch(std::integral_constant<int, 64>());
     launch(std::integral_constant<int, kMaxHeadWidth>());
   }
-  static unsigned int fragments_of(const AttentionGrid& grid, std::int32_t rows) {
-    return static_cast<unsigned int>(fragment_blocks(grid, rows));
+  /// Blocks get shared memory for their parts. More than 48 KiB must be allowed on every device; an
+  /// error of that is found after the launch, as its own.
+  template <class Shape, class Parts, class Kernel, class... Arguments>
+  void launch_fragments(Kernel* kernel, const AttentionGrid& grid, std::int32_t rows,
+                        const Arguments&... arguments) const {
+    const auto blocks = static_cast<unsigned int>(fragment_blocks(grid, rows, Shape::kBlockRows));
+    constexpr int kBytes = sizeof(Parts);
+    if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes) !=
+        cudaSuccess)
+      return;
+    kernel<<<blocks, Shape::kThreads, kBytes, stream_>>>(arguments..., grid);
   }
   static unsigned int blocks_of(const AttentionGrid& grid, std::int32_t rows) {
     return static_cast<unsigned int>(attention_blocks(grid, rows));

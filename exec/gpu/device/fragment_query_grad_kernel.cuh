@@ -1,113 +1,98 @@
-// The gradient of attention's queries on tensor cores. A warp has 16 queries. Keys are copied while
-// the gradients of weights are computed, and values while those of queries are.
+// The gradient of attention's queries on tensor cores. Keys and values of the next tile are copied
+// while this one is computed.
 #pragma once
 
 #include "exec/gpu/device/attention_tiles.cuh"
-#include "exec/gpu/device/fragment_products.cuh"
+#include "exec/gpu/device/fragment_queries.cuh"
 
 namespace bubblescope::exec {
 
-/// Keys of a tile: what registers allow.
-template <int kWidth>
-inline constexpr int kBackwardKeys = kWidth > 64 ? 32 : 64;
-
-/// The dot product of a row of mixed and its gradient; four lanes share it.
-__device__ inline float dot_of_query(const AttentionBackward<Bfloat16>& from, std::int64_t entry,
-                                     int width) {
-  float sum = 0;
-  for (int column = static_cast<int>(threadIdx.x) % 4; column < width; column += 4)
-    sum += to_float(from.mixed[entry + column]) * to_float(from.mixed_grad[entry + column]);
-  return reduce_row(sum, Add());
-}
-
-/// The data of the two queries of a lane.
-struct FragmentQueries {
-  float log[2];  ///< in powers of two
-  float dot[2];
+/// Shared memory. What warps keep in registers, or what is read before, gives way to the tiles.
+template <class Shape, bool kKeeps = Shape::kKeepsSecond>
+struct QueryGradParts {
+  using Rows = FragmentTile<Shape::kBlockRows, Shape::kWidth>;
+  struct Tiles {
+    FragmentTile<Shape::kTile, Shape::kWidth> keys[2], values[2];
+  };
+  union {
+    struct {
+      Rows mixed, queries, grads;
+    };
+    Tiles tiles;
+  };
+};
+template <class Shape>
+struct QueryGradParts<Shape, false> {
+  using Rows = typename QueryGradParts<Shape, true>::Rows;
+  union {
+    Rows mixed;
+    typename QueryGradParts<Shape, true>::Tiles tiles;
+  };
+  Rows queries, grads;
 };
 
-/// Reads the logarithms, and writes the dot products.
-__device__ inline FragmentQueries find_queries(const AttentionBackward<Bfloat16>& from, float* dots,
-                                               const AttentionGrid& grid, const FragmentPlace& at) {
-  FragmentQueries queries{};
-  BUBBLESCOPE_UNROLL
-  for (int half = 0; half < 2; ++half) {
-    const int query = at.row(half);
-    const bool has_query = query < grid.count;
-    const int known = has_query ? query : 0;  // all lanes of a warp take part in the reduction
-    queries.dot[half] = dot_of_query(from, entry_of_mixed(grid, at, known), grid.width);
-    queries.log[half] = from.logs[entry_of_query(grid, at, known)] * kLog2E;
-    if (has_query && at.lane_column == 0)
-      dots[entry_of_query(grid, at, query)] = queries.dot[half];
-  }
-  return queries;
+/// Adds sums to the gradient. The rows of shared memory may be where the tiles were.
+template <class Shape>
+__device__ void add_query_grad(Bfloat16* grad, FragmentTile<Shape::kBlockRows, Shape::kWidth>& rows,
+                               const FragmentSums<Shape::kPieces, Shape::kWidth>& query_grad,
+                               const AttentionGrid& grid) {
+  const FragmentPlace at(Shape(), grid, grid.count, true);
+  const auto target =
+      rows_of_qkv(grad, grid, at, 0, grid.begin + at.first, grid.begin + grid.count);
+  __syncthreads();  // no warp reads the tiles any more
+  begin_tile<Shape::kThreads>(rows, target);
+  await_tiles();
+  add_sums(rows, at, query_grad, grid.scale);
+  __syncthreads();
+  store_tile<Shape::kThreads>(target, rows);
 }
 
-/// Replaces scores by the gradients of scores: weight * (gradient of weight - dot).
-template <int kColumns>
-__device__ void pull_back_scores(float (&scores)[kColumns][4],
-                                 const float (&weight_grads)[kColumns][4],
-                                 const FragmentQueries& queries, const AttentionGrid& grid,
-                                 const FragmentPlace& at, int tile) {
-  BUBBLESCOPE_UNROLL
-  for (int part = 0; part < kColumns; ++part)
-    BUBBLESCOPE_UNROLL
-    for (int each = 0; each < 4; ++each) {
-      const int half = each / 2, query = at.row(half);
-      const int key = tile + part * kFragmentColumns + at.lane_column + each % 2;
-      const bool counts = query < grid.count && key <= grid.begin + query;
-      const float weight =
-          power_of_two(scores[part][each] * (grid.scale * kLog2E) - queries.log[half]);
-      scores[part][each] =
-          counts ? weight * (weight_grads[part][each] - queries.dot[half]) : 0.0F;
-    }
-}
-
-/// As query_grad_kernel, for heads of up to kWidth columns.
-template <int kWidth>
-__global__ void __launch_bounds__(kFragmentWarps * kWarp)
+/// As query_grad_kernel, for heads of up to Shape::kWidth columns.
+template <class Shape>
+__global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
     fragment_query_grad_kernel(Bfloat16* grad, float* dots, AttentionBackward<Bfloat16> from,
                                AttentionGrid grid) {
-  constexpr int kKeys = kBackwardKeys<kWidth>;
-  __shared__ FragmentTile<kBlockRows, kWidth> rows;
-  __shared__ FragmentTile<kKeys, kWidth> keys, values;
-  const FragmentPlace at(grid, grid.count, true);
-  const int end = grid.begin + (at.first + kBlockRows < grid.count ? at.first + kBlockRows : grid.count);
-  const HeadRows all_keys = rows_of_qkv(from.qkv, grid, at, 1, 0, end);
-  const HeadRows all_values = rows_of_qkv(from.qkv, grid, at, 2, 0, end);
-  begin_tile(rows,
-             rows_of_qkv(from.qkv, grid, at, 0, grid.begin + at.first, grid.begin + grid.count));
-  begin_tile(values, all_values);
+  constexpr int kTile = Shape::kTile, kStep = Shape::kStep, kThreads = Shape::kThreads;
+  constexpr int kPieces = Shape::kPieces, kWidth = Shape::kWidth;
+  auto& shared = shared_parts<QueryGradParts<Shape>>();
+  const FragmentPlace at(Shape(), grid, grid.count, true);
+  const int last = at.first + Shape::kBlockRows, position = grid.begin + at.first;
+  const int end = grid.begin + (last < grid.count ? last : grid.count);
+  begin_tile<kThreads>(shared.queries, rows_of_qkv(from.qkv, grid, at, 0, position, end));
+  begin_tile<kThreads>(shared.grads, rows_of_queries(from.mixed_grad, grid, at, at.first));
+  begin_tile<kThreads>(shared.mixed, rows_of_queries(from.mixed, grid, at, at.first));
   await_tiles();
-  std::uint32_t queries[kWidth / kFragmentRows][4];
-  BUBBLESCOPE_UNROLL
-  for (int part = 0; part < kWidth / kFragmentRows; ++part)
-    load_left(queries[part], rows, at.warp_row, part * kFragmentRows);
-  __syncthreads();  // the rows get the gradients of mixed
-  begin_tile(rows, rows_of_queries(from.mixed_grad, grid, at, at.first));
-  const FragmentQueries known = find_queries(from, dots, grid, at);
-  float query_grad[kWidth / kFragmentColumns][4] = {};
-  for (int tile = 0; tile < end; tile += kKeys) {
-    await_tiles();  // the values are there, and no warp reads the keys any more
-    begin_tile(keys, all_keys.after(tile));
-    float weight_grads[kKeys / kFragmentColumns][4] = {};
-    multiply_by_rows(weight_grads, values, [&](std::uint32_t(&left)[4], int column) {
-      load_left(left, rows, at.warp_row, column);
-    });
-    await_tiles();  // the keys are there, and no warp reads the values any more
-    if (tile + kKeys < end) begin_tile(values, all_values.after(tile + kKeys));
-    float scores[kKeys / kFragmentColumns][4] = {};
-    multiply_by_rows(scores, keys, [&](std::uint32_t(&left)[4], int column) {
-      BUBBLESCOPE_UNROLL
-      for (int each = 0; each < 4; ++each) left[each] = queries[column / kFragmentRows][each];
-    });
-    pull_back_scores(scores, weight_grads, known, grid, at, tile);
-    multiply_by_columns(query_grad, scores, keys);
+  const LeftRows<kPieces, kWidth, Shape::kKeepsFirst> queries(shared.queries, at.warp_row);
+  const LeftRows<kPieces, kWidth, Shape::kKeepsSecond> grads(shared.grads, at.warp_row);
+  const FragmentQueries<kPieces> known =
+      find_queries(grads, LeftRows<kPieces, kWidth, false>(shared.mixed, at.warp_row), from.logs,
+                   dots, grid, at);
+  __syncthreads();  // the tiles follow the rows
+  using Copies = TileCopies<kThreads, kTile, kWidth, const Bfloat16>;
+  Copies keys(rows_of_qkv(from.qkv, grid, at, 1, 0, end));
+  Copies values(rows_of_qkv(from.qkv, grid, at, 2, 0, end));
+  keys.begin(shared.tiles.keys[0], 0);
+  values.begin(shared.tiles.values[0], 0);
+  FragmentSums<kPieces, kWidth> query_grad;
+  // The first position to which no query of the warp attends.
+  const int warp_end = position + at.warp_row + Shape::kWarpRows;
+  for (int tile = 0, now = 0; tile < end; tile += kTile, now ^= 1) {
+    await_tiles();  // and no warp reads the other tiles any more
+    if (tile + kTile < end) {
+      keys.begin(shared.tiles.keys[now ^ 1], tile + kTile);
+      values.begin(shared.tiles.values[now ^ 1], tile + kTile);
+    }
+    BUBBLESCOPE_ROLLED
+    for (int step = 0; step < kTile; step += kStep) {
+      if (tile + step >= warp_end) break;
+      auto scores = multiply_by_rows<kStep>(queries, shared.tiles.keys[now], step);
+      const auto weight_grads = multiply_by_rows<kStep>(grads, shared.tiles.values[now], step);
+      mask_keys(scores, at, grid, tile + step);
+      pull_back_scores(scores, weight_grads, known, grid.scale * kLog2E);
+      multiply_by_columns(query_grad, scores, shared.tiles.keys[now], step);
+    }
   }
-  add_sums(query_grad, grid.scale, at, grid.width, [&](int half) {
-    const int query = at.row(half);
-    return query < grid.count ? grad + entry_of_qkv(grid, at, 0, grid.begin + query) : nullptr;
-  });
+  add_query_grad<Shape>(grad, shared.queries, query_grad, grid);
 }
 
 }  // namespace bubblescope::exec

@@ -11,24 +11,31 @@ namespace bubblescope::exec {
 template <class Shape, bool kKeeps = Shape::kKeepsSecond>
 struct QueryGradParts {
   using Rows = FragmentTile<Shape::kBlockRows, Shape::kWidth>;
+  struct OwnRows {
+    Rows mixed, queries, grads;
+  };
   struct Tiles {
     FragmentTile<Shape::kTile, Shape::kWidth> keys[2], values[2];
   };
   union {
-    struct {
-      Rows mixed, queries, grads;
-    };
+    OwnRows own;
     Tiles tiles;
   };
+  __device__ Rows& mixed() { return own.mixed; }
+  __device__ Rows& queries() { return own.queries; }
+  __device__ Rows& grads() { return own.grads; }
 };
 template <class Shape>
 struct QueryGradParts<Shape, false> {
   using Rows = typename QueryGradParts<Shape, true>::Rows;
   union {
-    Rows mixed;
+    Rows mixed_rows;
     typename QueryGradParts<Shape, true>::Tiles tiles;
   };
-  Rows queries, grads;
+  Rows query_rows, grad_rows;
+  __device__ Rows& mixed() { return mixed_rows; }
+  __device__ Rows& queries() { return query_rows; }
+  __device__ Rows& grads() { return grad_rows; }
 };
 
 /// Adds sums to the gradient. The rows of shared memory may be where the tiles were.
@@ -58,14 +65,14 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
   const FragmentPlace at(Shape(), grid, grid.count, true);
   const int last = at.first + Shape::kBlockRows, position = grid.begin + at.first;
   const int end = grid.begin + (last < grid.count ? last : grid.count);
-  begin_tile<kThreads>(shared.queries, rows_of_qkv(from.qkv, grid, at, 0, position, end));
-  begin_tile<kThreads>(shared.grads, rows_of_queries(from.mixed_grad, grid, at, at.first));
-  begin_tile<kThreads>(shared.mixed, rows_of_queries(from.mixed, grid, at, at.first));
+  begin_tile<kThreads>(shared.queries(), rows_of_qkv(from.qkv, grid, at, 0, position, end));
+  begin_tile<kThreads>(shared.grads(), rows_of_queries(from.mixed_grad, grid, at, at.first));
+  begin_tile<kThreads>(shared.mixed(), rows_of_queries(from.mixed, grid, at, at.first));
   await_tiles();
-  const LeftRows<kPieces, kWidth, Shape::kKeepsFirst> queries(shared.queries, at.warp_row);
-  const LeftRows<kPieces, kWidth, Shape::kKeepsSecond> grads(shared.grads, at.warp_row);
+  const LeftRows<kPieces, kWidth, Shape::kKeepsFirst> queries(shared.queries(), at.warp_row);
+  const LeftRows<kPieces, kWidth, Shape::kKeepsSecond> grads(shared.grads(), at.warp_row);
   const FragmentQueries<kPieces> known =
-      find_queries(grads, LeftRows<kPieces, kWidth, false>(shared.mixed, at.warp_row), from.logs,
+      find_queries(grads, LeftRows<kPieces, kWidth, false>(shared.mixed(), at.warp_row), from.logs,
                    dots, grid, at);
   __syncthreads();  // the tiles follow the rows
   using Copies = TileCopies<kThreads, kTile, kWidth, const Bfloat16>;
@@ -92,7 +99,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
       multiply_by_columns(query_grad, scores, shared.tiles.keys[now], step);
     }
   }
-  add_query_grad<Shape>(grad, shared.queries, query_grad, grid);
+  add_query_grad<Shape>(grad, shared.queries(), query_grad, grid);
 }
 
 }  // namespace bubblescope::exec

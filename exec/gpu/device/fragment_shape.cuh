@@ -44,6 +44,8 @@ struct ForwardShape<128> : FragmentShape<128, 4, 2, 64, 64, 0, 2> {};
 template <int width>
 struct QueryGradShape : FragmentShape<width, 4, 2, 64, 32, 2, 2> {};
 template <>
+struct QueryGradShape<64> : FragmentShape<64, 4, 2, 128, 32, 2, 2> {};
+template <>
 struct QueryGradShape<128> : FragmentShape<128, 4, 1, 64, 32, 2, 2> {};
 
 /// Rows are keys, tiles queries.

@@ -3,7 +3,9 @@
 #include "exec/training/serial_training.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
+#include <limits>
 #include <utility>
 
 #include "exec/training/training.h"
@@ -19,6 +21,17 @@ std::vector<std::size_t> stages_to_read(const Schedule& schedule, Direction dire
   for (const std::int32_t source : sources_of(schedule, direction, stage))
     if (source < model_stages(schedule)) stages.push_back(static_cast<std::size_t>(source));
   return stages;
+}
+
+/// Moves every weight to one of the two numbers next to it.
+void disturb(Stage& stage) {
+  std::uint32_t state = 1;
+  for (Matrix& matrix : stage.weights)
+    for (float& value : matrix.values) {
+      state = state * 1664525U + 1013904223U;
+      const float limit = std::numeric_limits<float>::infinity();
+      value = std::nextafter(value, (state >> 31U) != 0 ? limit : -limit);
+    }
 }
 
 class SerialTraining {
@@ -39,6 +52,10 @@ class SerialTraining {
       gradients_.push_back(zeros_like(versions[0].weights));
     optimizers_.resize(versions_.size());
     result_.gradients.resize(versions_.size());
+  }
+
+  void disturb_weights() {
+    for (std::vector<Stage>& versions : versions_) disturb(versions[0]);
   }
 
   void run_step(std::int32_t step) {
@@ -174,6 +191,14 @@ StagePlan plan_of(const Schedule& schedule, const TrainingOptions& options, std:
 TrainingResult train_serially(const Schedule& schedule, const TrainingOptions& options,
                               std::int32_t steps) {
   SerialTraining training(schedule, options);
+  for (std::int32_t step = 0; step < steps; ++step) training.run_step(step);
+  return training.take();
+}
+
+TrainingResult train_disturbed(const Schedule& schedule, const TrainingOptions& options,
+                               std::int32_t steps) {
+  SerialTraining training(schedule, options);
+  training.disturb_weights();
   for (std::int32_t step = 0; step < steps; ++step) training.run_step(step);
   return training.take();
 }

@@ -49,4 +49,9 @@ Tokens take_tokens(const Tokens& whole, std::int32_t sequence, const Positions& 
 TrainingResult train_serially(const Schedule& schedule, const TrainingOptions& options,
                               std::int32_t steps);
 
+/// The same from first weights that are one rounding of float32 off. Shows how far training itself
+/// carries the differences of roundings.
+TrainingResult train_disturbed(const Schedule& schedule, const TrainingOptions& options,
+                               std::int32_t steps);
+
 }  // namespace bubblescope::exec

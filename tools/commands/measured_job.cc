@@ -108,8 +108,10 @@ void MeasuredJob::verify(exec::SerialReferences* references, std::int32_t copies
   const exec::Heartbeat others_wait(context_.processes);
   Schedule whole = measurement_.step.schedule;
   whole.shape.microbatches *= copies;
-  measurement_.verification = exec::verify(
-      measurement_.trained, references->find(whole, context_.run.training, steps_trained()));
+  const exec::TrainingOptions& options = context_.run.training;
+  measurement_.verification =
+      exec::verify(measurement_.trained, references->find(whole, options, steps_trained()),
+                   [&] { return exec::train_disturbed(whole, options, steps_trained()); });
 }
 
 /// Weights are downloaded only if someone needs them.

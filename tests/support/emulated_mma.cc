@@ -110,9 +110,7 @@ void begin_copy(Bfloat16* shared, const Bfloat16* from, bool is_there) {
     std::memset(shared, 0, 16);
 }
 
-void begin_copy(float* shared, const float* from, bool is_there) {
-  *shared = is_there ? *from : 0;
-}
+void begin_copy(float* shared, const float* from, bool is_there) { *shared = is_there ? *from : 0; }
 
 void await_copies() {}
 

@@ -119,6 +119,26 @@ TEST(MeasuredProfile, ABackwardIsTheKernelsThatAnyThreadLaunchedInIt) {
   EXPECT_EQ(op_of(trace, "0B0").end, 230'000);
 }
 
+// A first stage has no input whose gradient it could compute, so its I launches nothing; the host
+// passes it long before the device has reached the forward.
+TEST(MeasuredProfile, AnOpWithoutKernelsIsWhereTheDeviceReachesIt) {
+  const auto correlation = [](int id) { return "\"correlation\":" + std::to_string(id); };
+  const traces::ObservedTrace trace =
+      RankProfile(0, 1)
+          .annotation("PP:0F0", 0, 20)
+          .event("cuda_runtime", "cudaLaunchKernel", 10, 1, 2, correlation(4))
+          .annotation("PP:0I0", 30, 5)
+          .annotation("PP:0W0", 40, 20)
+          .event("cuda_runtime", "cudaLaunchKernel", 45, 1, 2, correlation(5))
+          .event("kernel", "gemm", 200, 30, 70, correlation(4))
+          .event("kernel", "gemm", 500, 30, 70, correlation(5))
+          .read();
+  EXPECT_EQ(op_of(trace, "0F0").end, 230'000);
+  EXPECT_EQ(op_of(trace, "0I0").start, 500'000);
+  EXPECT_EQ(op_of(trace, "0I0").end, 500'000);
+  EXPECT_EQ(op_of(trace, "0W0").start, 500'000);
+}
+
 /// One step of 1F1B without annotations: two ranks, one micro-batch.
 RankProfile first_rank() {
   return RankProfile(0)

@@ -222,6 +222,11 @@ class ProfileReader {
     const bool computes = is_compute(observed.op.kind);
     std::optional<TimeSpan> span =
         computes ? activity_.find_kernels(range) : activity_.find_message_kernels(range);
+    // An op that launches nothing, such as the input gradient of a first stage, is reached by its
+    // device just before what is launched next.
+    if (!span && computes && activity_.has_kernels())
+      if (const std::optional<Nanos> next = activity_.find_next_start(range.end))
+        span = TimeSpan{*next, *next};
     if (!span && computes) {
       observed.may_hold_waiting = true;
       span = activity_.find_computation(range, thread);

@@ -136,6 +136,17 @@ std::optional<TimeSpan> ProfileActivity::find_kernels(const TimeSpan& range) con
   return span;
 }
 
+std::optional<Nanos> ProfileActivity::find_next_start(Nanos launched_from) const {
+  auto launch = std::lower_bound(launches_.begin(), launches_.end(), launched_from, starts_before);
+  for (; launch != launches_.end(); ++launch) {
+    const auto found = kernels_.find(launch->number);
+    if (found == kernels_.end()) continue;
+    for (const ProfiledEvent& work : found->second)
+      if (work.activity == Activity::kKernel) return work.start;
+  }
+  return std::nullopt;
+}
+
 std::optional<TimeSpan> ProfileActivity::find_message_kernels(const TimeSpan& range) const {
   return span_of(find_launched(range, true), [](const ProfiledEvent&) { return true; });
 }

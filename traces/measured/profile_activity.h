@@ -31,6 +31,10 @@ class ProfileActivity {
   /// for later ops do neither. nullopt where nothing was launched.
   std::optional<TimeSpan> find_kernels(const TimeSpan& range) const;
 
+  /// When the device begins to compute what is launched after a time of the host. nullopt where
+  /// nothing is.
+  std::optional<Nanos> find_next_start(Nanos launched_from) const;
+
   /// From the first to the last message kernel that was launched within `range`; those also run
   /// while they wait.
   std::optional<TimeSpan> find_message_kernels(const TimeSpan& range) const;

@@ -24,6 +24,7 @@
 #include "sim/model/scenarios.h"
 #include "sim/model/uniform_network.h"
 #include "sim/predict/ready_priority.h"
+#include "sim/predict/step_end.h"
 
 namespace bubblescope::inline sim {
 
@@ -43,9 +44,8 @@ struct LayoutCosts {
 /// Costs and memory that follow from a model on devices.
 struct ModelCosts {
   ModelOnDevices on = {};
-  /// Whether steps end as they usually do in training: gradients are reduced beside compute, and
-  /// optimizer steps wait for the norm. Replaces Config::lower.update.
-  bool default_update = true;
+  /// How steps end, which replaces Config::lower.update.
+  StepEnd end = {};
   /// Whether gradients shrink to the largest type with which every rank fits, if none fits as is.
   bool may_shrink_gradients = true;
   bool tries_splits = true;  ///< whether choose_layers() tries any; else layers are balanced
@@ -69,7 +69,8 @@ struct UniformMemory {
 struct Sharding {
   PytorchRelease release = PytorchRelease::kFrom215;  ///< whose order of gathering and dropping
   bool waits_for_reductions = false;                  ///< whether updates wait for reductions
-  /// How far ahead ranks gather; nullopt: as far as may be, and gathered weights are not counted.
+  /// How far ahead ranks gather; nullopt: as far as may be, and gathered weights are counted only
+  /// where a model's ZeRO stage 3 shards them.
   std::optional<UnshardLookahead> lookahead = {};
 };
 
@@ -109,10 +110,6 @@ struct Config : StepConditions {
   Detail detail = Detail::kFull;
   Scenarios scenarios = {};  ///< noise and sensitivity, for a full report
 };
-
-/// The end of a model's step where ModelCosts::default_update asks for it. Without flushes each
-/// rank steps independently, as in Megatron-LM with --overlap-grad-reduce.
-UpdateOptions choose_model_update(const Schedule& schedule);
 
 /// The options by which a schedule is lowered under this Config.
 LowerOptions choose_lowering(const Schedule& schedule, const Config& config);

@@ -14,9 +14,9 @@ namespace {
 /// Whether the step ends in another way than it usually does in training.
 bool ends_differently(const Schedule& schedule, const Config& config) {
   const auto* const model = std::get_if<ModelCosts>(&config.costs);
-  if (model == nullptr || model->default_update) return false;
+  if (model == nullptr) return false;
   const UpdateOptions usual = choose_model_update(schedule);
-  const UpdateOptions& chosen = config.lower.update;
+  const UpdateOptions chosen = choose_model_update(schedule, model->end);
   const bool reduces = chosen.reduction != GradReduction::kNone;
   return chosen.optimizer != usual.optimizer ||
          reduces != (usual.reduction != GradReduction::kNone);

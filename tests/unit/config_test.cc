@@ -43,11 +43,20 @@ TEST(Config, RefusesTwoSources) {
   EXPECT_THROW(make_config(options), Error);
 }
 
-TEST(Config, EndsAModelsStepAsUsualUnlessAFlagSaysHow) {
+// Each flag says how its own part of the end is, and leaves the other part as usual.
+TEST(Config, EndsAModelsStepAsUsualButForWhatAFlagSays) {
   tools::PredictOptions options = options_with_model();
-  EXPECT_TRUE(model_of(make_config(options)).default_update);
-  options.cost.any_update = true;
-  EXPECT_FALSE(model_of(make_config(options)).default_update);
+  const auto end_of = [](const tools::PredictOptions& given) {
+    return choose_lowering(Schedule{}, make_config(given)).update;
+  };
+  EXPECT_EQ(end_of(options).optimizer, OptimizerMode::kBarrier);
+  EXPECT_EQ(end_of(options).reduction, GradReduction::kOverlap);
+  options.cost.end.optimizer = OptimizerMode::kLocal;
+  EXPECT_EQ(end_of(options).optimizer, OptimizerMode::kLocal);
+  EXPECT_EQ(end_of(options).reduction, GradReduction::kOverlap);
+  options.cost.end = {{}, GradReduction::kNone};
+  EXPECT_EQ(end_of(options).optimizer, OptimizerMode::kBarrier);
+  EXPECT_EQ(end_of(options).reduction, GradReduction::kNone);
 }
 
 TEST(Config, ShrinksGradientsUnlessAFlagChoosesThem) {

@@ -267,7 +267,7 @@ TEST(Predict, EndsAModelsStepWithItsUpdate) {
     return false;
   };
   EXPECT_TRUE(has_optimizer());
-  std::get<ModelCosts>(config.costs).default_update = false;
+  std::get<ModelCosts>(config.costs).end = {OptimizerMode::kNone, GradReduction::kNone};
   EXPECT_FALSE(has_optimizer());
 }
 

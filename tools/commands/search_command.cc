@@ -349,7 +349,8 @@ int run_search(const Arguments& arguments) {
   const std::vector<Condition> gate = parse_conditions(conditions);
   check_export_paths(exports, format != "text" || output == "-");
   expect_searchable(options);
-  options.predict.cost.any_update = true;  // a model's step also ends with the gradients
+  // A model's step also ends with the gradients.
+  options.predict.cost.end = {OptimizerMode::kNone, GradReduction::kNone};
   options.predict.model.tries_splits = false;
   if (output) expect_native(*output);
   options.predict = read_inputs(std::move(options.predict), {});

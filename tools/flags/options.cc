@@ -143,18 +143,18 @@ P2pRule read_p2p_rule(const std::string& text) {
 /// Adds flags for the end of a step and its costs.
 void add_update_options(CommandFlags& app, CostOptions& options) {
   add_choice<OptimizerMode>(
-      app, {"--optimizer", "what an optimizer step waits for (default none; with --model barrier)"},
+      app, {"--optimizer", "what an optimizer step waits for (default none; for a model barrier)"},
       choices_of(kOptimizerModes), [&options](OptimizerMode mode) {
         options.lower.update.optimizer = mode;
-        options.any_update = true;
+        options.end.optimizer = mode;
       });
   add_choice<GradReduction>(
       app,
       {"--grad-reduction",
-       "when a stage's gradients are reduced (default none; with --model overlap)"},
+       "when a stage's gradients are reduced (default none; for a model overlap)"},
       choices_of(kGradReductions), [&options](GradReduction reduction) {
         options.lower.update.reduction = reduction;
-        options.any_update = true;
+        options.end.reduction = reduction;
       });
   add_duration(app, options, {"--optimizer-step", "update of a rank's weights (default 0)"},
                [](UniformCost& cost, Nanos time) { cost.update.optimizer = time; });

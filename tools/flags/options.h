@@ -55,7 +55,7 @@ struct CostOptions {
   UniformCost uniform;
   bool any_uniform = false;               ///< whether a cost flag was given at all
   std::set<std::string> given;            ///< the flags of times that were given, such as "--f"
-  bool any_update = false;                ///< whether a flag says how the step ends
+  StepEnd end;                            ///< what flags say of the end of a step
   std::string file;                       ///< --costs; empty where not given
   std::optional<CostTable> content;       ///< content of that file, set by read_inputs()
   std::optional<UniformNetwork> network;  ///< not added by add_cost_options()

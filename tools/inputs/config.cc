@@ -48,7 +48,7 @@ CostSource choose_cost_source(const PredictOptions& options) {
   const CostOptions& cost = options.cost;
   const ShapeOptions& shape = options.shape;
   if (options.model.given())
-    return ModelCosts{resolve_model(options), !cost.any_update, !options.model.gradients,
+    return ModelCosts{resolve_model(options), cost.end, !options.model.gradients,
                       options.model.tries_splits};
   if (!cost.file.empty()) return cost_file_of(cost);
   if (!shape.layout.empty()) return LayoutCosts{cost.uniform, shape.layout, shape.layer_costs};
@@ -113,8 +113,7 @@ Config make_config(const PredictOptions& options) {
 LowerOptions choose_lowering(const Schedule& schedule, const PredictOptions& options) {
   LowerOptions lower = options.cost.lower;
   lower.gathers_in_place = options.shape.lookahead.has_value();
-  if (options.model.given() && !options.cost.any_update)
-    lower.update = choose_model_update(schedule);
+  if (options.model.given()) lower.update = choose_model_update(schedule, options.cost.end);
   return lower;
 }
 

@@ -178,7 +178,7 @@ Outcome ModelEvaluator::simulate_plan(const Configuration& configuration,
                            ? costs.balanced
                            : costs.on.parallel.layers_of_stage;
   given = layers;
-  costs.default_update = !options.cost.any_update;
+  costs.end = options.cost.end;
   costs.may_shrink_gradients = planner_.may_shrink_gradients();
   config.memory = options.memory;
   config.detail = detail_;

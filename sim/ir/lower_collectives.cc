@@ -109,6 +109,14 @@ bool posts_collectives(const Schedule& schedule) {
   });
 }
 
+bool posts_kind(const Schedule& schedule, OpKind kind) {
+  return std::any_of(schedule.posted.begin(), schedule.posted.end(),
+                     [kind](const RankOrder& cells) {
+                       return std::any_of(cells.begin(), cells.end(),
+                                          [kind](const Op& op) { return op.kind == kind; });
+                     });
+}
+
 std::variant<Program, Deadlock> lower_collectives(const ValidSchedule& schedule,
                                                   const Program& program, bool gathers_in_place) {
   return PostedCollectives(schedule, program, gathers_in_place).run();

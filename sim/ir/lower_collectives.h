@@ -22,6 +22,9 @@ namespace bubblescope::inline sim {
 /// Whether `posted` states when parameters are gathered or dropped, or when gradients are reduced.
 bool posts_collectives(const Schedule& schedule);
 
+/// Whether any rank posts an op of this kind.
+bool posts_kind(const Schedule& schedule, OpKind kind);
+
 /// `program` is the schedule's Program without these collectives. The cells must have passed
 /// validate_collectives. LowerOptions say what `gathers_in_place` is.
 std::variant<Program, Deadlock> lower_collectives(const ValidSchedule& schedule,

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "sim/ir/error.h"
-#include "sim/ir/lower_collectives.h"
 #include "sim/ir/range.h"
 #include "sim/model/layer_timer.h"
 #include "sim/model/place_stages.h"
@@ -312,8 +311,8 @@ class PartsOfStages {
       known += estimate_layer_times(here, layer);
     const StageLoad& load = loads_[at];
     beside.rest = difference(load.times, known);
-    const StageSharing sharing{schedule_.replicas(stage) * schedule_.pipelines,
-                               posts_collectives(schedule_)};
+    const StageSharing sharing =
+        find_sharing(schedule_, schedule_.replicas(stage) * schedule_.pipelines);
     const PhaseTimes sharded = with_sharding(load.times, here, load.parameters, sharing);
     beside.sharding = difference(sharded, load.times);
     const StageCost& cost = step_.costs.stages[static_cast<std::size_t>(stage * slices)];

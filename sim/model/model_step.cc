@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "sim/ir/error.h"
-#include "sim/ir/lower_collectives.h"
 #include "sim/ir/needs.h"
 #include "sim/ir/range.h"
 #include "sim/model/activation_bytes.h"
@@ -232,7 +231,6 @@ ModelStep compute_model_step(const ModelOnDevices& on, const Schedule& schedule)
   const std::vector<StageLoad>& stages = placed.loads;
   const std::int32_t count = schedule.stages_per_pipeline();
   const std::int32_t slices = schedule.shape.slices;
-  const bool by_schedule = posts_collectives(schedule);
   ModelStep step;
   step.first_layer = placed.first_layer;
   step.costs.slices = slices;
@@ -245,7 +243,8 @@ ModelStep compute_model_step(const ModelOnDevices& on, const Schedule& schedule)
     if (!on.rank_gpus.empty())
       own = on_device_of(on, schedule.rank_of_stage[static_cast<std::size_t>(stage)]);
     const ModelOnDevices& here = own ? *own : on;
-    const StageSharing sharing{schedule.replicas(stage) * schedule.pipelines, by_schedule};
+    const StageSharing sharing =
+        find_sharing(schedule, schedule.replicas(stage) * schedule.pipelines);
     StageCost cost =
         make_slice_cost(with_sharding(load.times, here, load.parameters, sharing), slices);
     if (on.assumptions.pairs_hide_exchange && load.exchange > 0)

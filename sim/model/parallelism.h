@@ -62,6 +62,9 @@ struct Parallelism {
   /// Whether memory has no room for larger ones. Nobody chose them, so that times stay those of 32
   /// bits: an order must not be the faster for lacking memory.
   bool shrinks_gradients = false;
+  /// Whether gradients are whole until the step's end even from ZeRO stage 2 on, because an op of
+  /// the schedule reduces them there.
+  bool whole_gradients = false;
   bool fp8_inputs = false;  ///< the inputs of GEMMs with weights are saved in 8 bits
   Bytes logit_bytes = 4;    ///< per logit, at the peak of the loss
   /// Memory as PyTorch's FSDP and pipelines hold it; and selective recomputation as

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/ir/lower_collectives.h"
 #include "sim/ir/range.h"
 
 namespace bubblescope::inline sim {
@@ -61,7 +62,8 @@ StateBytes shard(double parameters, std::int32_t shards, const Parallelism& para
   // FSDP's shards are the 32-bit weights that Adam updates; 16-bit ones exist while gathered.
   const bool only_master = parallel.pytorch && zero_stage >= 3;
   states.weights = only_master ? 0 : bytes(kWeightBytes, zero_stage >= 3);
-  states.gradients = bytes(count_gradient_bytes(parallel), zero_stage >= 2);
+  states.gradients =
+      bytes(count_gradient_bytes(parallel), zero_stage >= 2 && !parallel.whole_gradients);
   states.optimizer = bytes(count_optimizer_bytes(parallel), zero_stage >= 1);
   return states;
 }
@@ -130,15 +132,19 @@ StateBytes count_states(const Parallelism& parallel, const StageParameters& para
   return states;
 }
 
+StageSharing find_sharing(const Schedule& schedule, std::int32_t holders) {
+  return {holders, posts_kind(schedule, OpKind::kUnshard),
+          posts_kind(schedule, OpKind::kReduceGrad)};
+}
+
 PhaseTimes with_sharding(PhaseTimes times, const ModelOnDevices& on,
                          const StageParameters& parameters, const StageSharing& sharing) {
-  if (sharing.by_schedule) return times;
   const UpdateTimes all = times_of(on, parameters, sharing.holders);
-  if (on.parallel.zero_stage >= 3) {
+  if (on.parallel.zero_stage >= 3 && !sharing.gathered_by_schedule) {
     times.forward += static_cast<double>(exposed(all.gather, times.forward, on.assumptions));
     times.input_grad += static_cast<double>(exposed(all.gather, times.input_grad, on.assumptions));
   }
-  if (on.parallel.zero_stage >= 2)
+  if (on.parallel.zero_stage >= 2 && !sharing.reduced_by_schedule)
     times.weight_grad +=
         static_cast<double>(exposed(all.reduce, times.weight_grad, on.assumptions));
   return times;
@@ -150,14 +156,16 @@ UpdateCost estimate_update_cost(const ModelOnDevices& on, const StageParameters&
   const std::int32_t zero_stage = on.parallel.zero_stage;
   const double rate = on.gpu.memory_bytes_per_second * on.assumptions.memory_efficiency;
   UpdateCost cost;
-  if (sharing.by_schedule || zero_stage < 2)
+  if (sharing.reduced_by_schedule)
+    cost.reduce_grad = all.reduce;
+  else if (zero_stage < 2)
     cost.reduce_grad = exposed(all.reduce, times.input_grad + times.weight_grad, on.assumptions,
                                on.assumptions.gradients_exposed);
   cost.optimizer = round_nanos(kUpdateBytes * all.updated / rate * 1e9, "an optimizer step");
-  if (zero_stage >= 1 && (sharing.by_schedule || zero_stage < 3))
+  if (zero_stage == 1 || zero_stage == 2)
     cost.optimizer +=
         exposed(all.gather, times.forward, on.assumptions, on.assumptions.gradients_exposed);
-  cost.unshard = all.gather;
+  if (zero_stage >= 3) cost.unshard = all.gather;
   return cost;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "sim/ir/schedule.h"
 #include "sim/ir/units.h"
 #include "sim/model/cost_model.h"
 #include "sim/model/layer_cost.h"
@@ -39,11 +40,17 @@ struct StateBytes {
 /// caller adds buffers.
 StateBytes count_states(const Parallelism& parallel, const StageParameters& parameters);
 
-/// The sharing of a stage: who holds it, and who moves its shards.
+/// The sharing of a stage: who holds it, and who moves its shards. A collective is on the ops of
+/// the schedule where it has them, and else in the ops of micro-batches or in the update.
 struct StageSharing {
-  std::int32_t holders = 1;  ///< ranks of this pipeline that hold it, and its mirror
-  bool by_schedule = false;  ///< the schedule's own ops gather weights and reduce gradients
+  std::int32_t holders = 1;           ///< ranks of this pipeline that hold it, and its mirror
+  bool gathered_by_schedule = false;  ///< its UNSHARDs gather the weights
+  bool reduced_by_schedule = false;   ///< its REDUCE_GRADs reduce the gradients, which are whole
+                                      ///< until then
 };
+
+/// Who moves the shards of the schedule's stages, each of which `holders` ranks hold.
+StageSharing find_sharing(const Schedule& schedule, std::int32_t holders);
 
 /// Adds the exposed cost of sharding to a micro-batch's ops on a stage. From ZeRO stage 2 on,
 /// gradients are reduced beside its W, because no rank can hold all of them until the step's end;
@@ -56,8 +63,9 @@ PhaseTimes with_sharding(PhaseTimes times, const ModelOnDevices& on,
 /// `reduce_grad` is the part that remains, at least a sixteenth (the last bucket). `optimizer`
 /// updates a shard and gathers the new weights, as far as the next step's first forward does not
 /// hide it. From ZeRO stage 2 on nothing remains to be reduced, and in stage 3 nothing to be
-/// gathered, unless the schedule itself does that (`by_schedule`: UNSHARD and REDUCE_GRAD are its
-/// ops).
+/// gathered. A REDUCE_GRAD of the schedule begins when the last backward has ended, and takes all
+/// of the reduction (PyTorch's perform_reduce_grad); an UNSHARD takes all of the gathering, and
+/// below ZeRO stage 3 no time, because every rank has the weights.
 UpdateCost estimate_update_cost(const ModelOnDevices& on, const StageParameters& parameters,
                                 const PhaseTimes& times, const StageSharing& sharing);
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <variant>
 
+#include "sim/ir/lower_collectives.h"
 #include "sim/ir/op_kinds.h"
 
 namespace bubblescope::inline sim {
@@ -49,6 +50,7 @@ std::vector<std::string> find_departures(const Schedule& schedule, const Config&
       {"micro-batches that arrive during the step", !config.arrivals.empty()},
       {"another end of the step than training has", ends_differently(schedule, config)},
       {"a schedule without flushes", !schedule.weights.empty()},
+      {"collectives in the order of its ops", posts_collectives(schedule)},
       {"a split output layer", schedule.side_stages > 0},
       {"overlapped pairs whose parts interleave", interleaves_pairs(schedule, config)},
       {"offloaded activations", config.moves.offload.has_value()},

@@ -56,7 +56,10 @@ Models with_held_bytes(Models models, const Schedule& schedule, const Config& co
     memory.counts_outputs = true;
     memory.output_bytes = choose_sizes(models, schedule, config);
   }
-  if (!config.moves.sharding || !config.moves.sharding->lookahead) return models;
+  // A model's weights have bytes, and its buffers leave out those that UNSHARDs gather.
+  const bool has_bytes = models.placed && !models.placed->step.gathered_bytes.empty();
+  const bool is_asked = config.moves.sharding && config.moves.sharding->lookahead;
+  if (!has_bytes && !is_asked) return models;
   memory.counts_gathered = true;
   memory.gathered_bytes = models.placed ? models.placed->step.gathered_bytes : memory.weight_bytes;
   return models;

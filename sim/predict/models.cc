@@ -9,6 +9,7 @@
 
 #include "sim/analysis/asynchronous.h"
 #include "sim/ir/error.h"
+#include "sim/ir/lower_collectives.h"
 #include "sim/ir/op_kinds.h"
 #include "sim/model/model_parts.h"
 #include "sim/model/model_step.h"
@@ -182,7 +183,8 @@ Models find_source_costs(const Schedule& schedule, const Config& config) {
     return find_table_costs(*table, schedule, std::move(memory));
   ModelOnDevices on = std::get<ModelCosts>(config.costs).on;
   on.counts_sends = config.lower.send_budget.has_value();
-  on.counts_gathered = config.moves.sharding && config.moves.sharding->lookahead;
+  on.counts_gathered = posts_kind(schedule, OpKind::kUnshard);
+  on.parallel.whole_gradients = posts_kind(schedule, OpKind::kReduceGrad);
   const std::vector<std::string> departures = find_departures(schedule, config);
   on.replaced.insert(on.replaced.end(), departures.begin(), departures.end());
   return on.sequence_lengths.empty()

@@ -138,6 +138,30 @@ TEST_F(HeldMemoryCommand, CountsGatheredWeights) {
   }
 }
 
+// ZeRO stage 3 shards the weights, which UNSHARDs gather whether or not a lookahead is given; the
+// order moves them once, where each op of a micro-batch would gather them again.
+TEST_F(HeldMemoryCommand, CountsWhatAModelGathers) {
+  const auto with = [&](const Words& more) {
+    Words words{"1f1b", "--pp", "4",    "-m", "16",       "--model",          "llama3-8b",
+                "--tp", "2",    "--dp", "16", "--layout", "Et*8|t*8|t*8|t*8L"};
+    words.insert(words.end(), more.begin(), more.end());
+    return report_of(words);
+  };
+  const Json sharded = with({"--zero", "3"});
+  const Json ordered = with({"--zero", "3", "--fsdp"});
+  EXPECT_FALSE(sharded["ranks"][0].contains("peak_gathered_bytes"));
+  EXPECT_GT(ordered["ranks"][1]["peak_gathered_bytes"], std::int64_t{1} << 30);
+  EXPECT_GT(ordered["ranks"][1]["peak_memory_bytes"], sharded["ranks"][1]["peak_memory_bytes"]);
+  EXPECT_LT(ordered["makespan_ns"], sharded["makespan_ns"]);
+  EXPECT_TRUE(ordered["interval"].is_null());
+  EXPECT_EQ(ordered["no_interval"],
+            "no published run has been compared with a prediction that has collectives in the "
+            "order of its ops");
+  const Json whole = with({"--zero", "1", "--fsdp"});
+  EXPECT_FALSE(whole["ranks"][1].contains("peak_gathered_bytes"));
+  EXPECT_LT(whole["makespan_ns"], ordered["makespan_ns"]) << "nothing is gathered";
+}
+
 // The messages of a model are as long as its activations between layers: sequence times hidden size
 // times two bytes, here 8192 * 4096 * 2 = 64 MiB.
 TEST_F(HeldMemoryCommand, KnowsTheMessagesOfAModel) {

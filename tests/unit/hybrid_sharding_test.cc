@@ -58,6 +58,52 @@ TEST(HybridSharding, OfAllRanksIsPlainSharding) {
   EXPECT_EQ(one_group.weight_grad, plain.weight_grad);
 }
 
+/// A billion parameters over 64 ranks, gathered in 16 bits and reduced in 32.
+struct WholeCollectives {
+  Nanos gather = 0;
+  Nanos reduce = 0;
+
+  explicit WholeCollectives(const ModelOnDevices& on)
+      : gather(estimate_all_gather_time(2e9, 64, find_group_link(on.gpu, 64, 1))),
+        reduce(estimate_all_gather_time(4e9, 64, find_group_link(on.gpu, 64, 1))) {}
+};
+
+// The schedule's ops take all of the time of what they move, and no other op takes any of it.
+TEST(ShardsOfASchedule, AreMovedByItsOps) {
+  const StageSharing by_schedule{
+      .holders = 1, .gathered_by_schedule = true, .reduced_by_schedule = true};
+  for (std::int32_t zero_stage = 1; zero_stage <= 3; ++zero_stage) {
+    const ModelOnDevices on = sharded(64, zero_stage);
+    const WholeCollectives whole(on);
+    const PhaseTimes added = with_sharding({}, on, {1e9, 0}, by_schedule);
+    EXPECT_EQ(added.forward + added.input_grad + added.weight_grad, 0) << zero_stage;
+    const UpdateCost update = estimate_update_cost(on, {1e9, 0}, {1e12, 1e12, 1e12}, by_schedule);
+    EXPECT_EQ(update.reduce_grad, whole.reduce) << zero_stage;
+    EXPECT_EQ(update.unshard, zero_stage == 3 ? whole.gather : 0)
+        << zero_stage << ": below stage 3 every rank has the weights";
+  }
+}
+
+// A list that only reduces leaves the gathering to the ops of micro-batches.
+TEST(ShardsOfASchedule, AreGatheredByMicrobatchesWhereNoOpGathersThem) {
+  const ModelOnDevices on = sharded(64, 3);
+  const WholeCollectives whole(on);
+  const PhaseTimes added = with_sharding({}, on, {1e9, 0}, {1, false, true});
+  EXPECT_EQ(added.forward, static_cast<double>(whole.gather));
+  EXPECT_EQ(added.input_grad, static_cast<double>(whole.gather));
+  EXPECT_EQ(added.weight_grad, 0);
+}
+
+// The schedule reduces once per step, and gradients are whole until then.
+TEST(ShardsOfASchedule, OfGradientsExistBehindItsReductions) {
+  for (const std::int32_t zero_stage : {2, 3}) {
+    ModelOnDevices on = sharded(64, zero_stage);
+    EXPECT_EQ(count_states(on.parallel, {8e9, 0}).gradients, 500'000'000);
+    on.parallel.whole_gradients = true;
+    EXPECT_EQ(count_states(on.parallel, {8e9, 0}).gradients, 32'000'000'000);
+  }
+}
+
 TEST(HybridSharding, RefusesGroupsThatDoNotFit) {
   ModelOnDevices on = sharded(12, 3);
   on.parallel.shard_ranks = 8;

@@ -135,10 +135,9 @@ void report_free_ops(const PredictOptions& options, Hints hints) {
       {"--grad-reduction", lower.update.reduction != GradReduction::kNone,
        has_times || update.reduce_grad > 0, "its ops take no time; give --reduce-grad"},
       {"--fsdp", options.shape.sharded,
-       !options.cost.file.empty() || update.unshard > 0 || update.reduce_grad > 0 ||
+       has_times || update.unshard > 0 || update.reduce_grad > 0 ||
            options.shape.lookahead.has_value(),
-       modelled ? "its ops take no time with --model, whose states --zero shards"
-                : "its ops take no time; give --unshard or --reduce-grad"},
+       "its ops take no time; give --unshard or --reduce-grad"},
   };
   report(flags, hints);
 }

@@ -87,6 +87,7 @@ const ScheduleRegistrar register_interleaved{[] {
       .source = "Narayanan et al. 2021 (Megatron-LM)",
       .default_chunks = 2,
       .groups_microbatches = true,
+      .needs_full_groups = true,
       .overlaps_experts = true,
       .profiles = {Profile::kPytorch, Profile::kMegatron, Profile::kColossalai},
       .refuse = refuse_groups,

@@ -20,8 +20,7 @@
 
 namespace bubblescope::inline sim {
 
-/// The framework whose legality rules and order a schedule follows; kNone: the most general correct
-/// ones.
+/// The framework whose rules and order a schedule follows; kNone: the most general correct ones.
 enum class Profile : std::uint8_t {
   kNone,
   kPytorch,     ///< releases 2.6 to 2.14
@@ -81,13 +80,14 @@ struct ScheduleDef {
   /// The most micro-batches per rank for which its paper's bubble holds; 0: any number.
   std::int32_t promised_groups = 0;
   bool groups_microbatches = false;  ///< whether it takes --microbatch-group-size
-  bool slices_sequences = false;     ///< whether it takes --slices above 1
-  bool overlaps_experts = false;     ///< whether it takes --moe-overlap
-  bool reads_costs = false;          ///< whether the order depends on costs and memory
-  bool replicates_stages = false;    ///< whether it takes --replicas
-  bool limits_in_flight = false;     ///< whether it takes --in-flight
-  bool trains = true;                ///< whether it has backwards
-  bool flushes = true;               ///< whether updates wait for every backward of the step
+  bool needs_full_groups = false;  ///< whether a last group shorter than the ranks delays them all
+  bool slices_sequences = false;   ///< whether it takes --slices above 1
+  bool overlaps_experts = false;   ///< whether it takes --moe-overlap
+  bool reads_costs = false;        ///< whether the order depends on costs and memory
+  bool replicates_stages = false;  ///< whether it takes --replicas
+  bool limits_in_flight = false;   ///< whether it takes --in-flight
+  bool trains = true;              ///< whether it has backwards
+  bool flushes = true;             ///< whether updates wait for every backward of the step
   bool splits_output_layer = false;  ///< whether each rank has a side stage, a shard of that layer
   /// The frameworks that have this schedule; --profile refuses the others.
   std::vector<Profile> profiles = {};

@@ -254,6 +254,7 @@ int plan_shapes(PlanOptions& options, JournaledSweep& sweep) {
   const std::vector<Configuration> configurations = combine(axes);
   if (configurations.empty())
     throw Error(
+  axes.profile = options.predict.shape.profile;
         "with these --vpp and --slices all of --schedules are other schedules; give 2 or more");
   options.predict = read_inputs(std::move(options.predict), {});
   note_noise(options.predict.cost);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/ir/bytes_text.h"
+#include "sim/model/full_groups.h"
 #include "tools/print.h"
 
 namespace bubblescope::tools {
@@ -70,6 +71,16 @@ void note_promise(const ScheduleDef& def, const Shape& shape) {
       "{} "
       "ranks; with {} other schedules, such as 1f1b, may have less\n",
       def.name, groups * shape.ranks, shape.ranks, shape.microbatches);
+}
+
+void note_short_group(const ScheduleDef& def, const Shape& shape, Profile profile) {
+  const auto full = find_full_groups(def, shape, profile);
+  if (!full) return;
+  const std::int32_t size = shape.group_size.value_or(shape.ranks);
+  print_message(
+      "bubblescope: {0}: {1} micro-batches in groups of {2} leave a last group of {3}, which is "
+      "fewer than the {4} ranks and delays them all; --microbatch-group-size {5} does not\n",
+      def.name, shape.microbatches, size, shape.microbatches % size, shape.ranks, *full);
 }
 
 void note_device_cap(const ScheduleDef& def, const std::vector<Bytes>& caps) {

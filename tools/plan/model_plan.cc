@@ -144,7 +144,8 @@ std::vector<Configuration> ModelPlanner::shapes_of(const Configuration& parallel
       axes_.chunks.empty() ? chunks_of(base_.model, parallel.shape.ranks) : axes_.chunks,
       {parallel.shape.microbatches},
       options_.shape.slices,
-      options_.shape.moe_overlap};
+      options_.shape.moe_overlap,
+      options_.shape.profile};
   std::vector<Configuration> shapes;
   for (const Configuration& shape : combine(axes)) {
     const std::int64_t stages = std::int64_t{shape.shape.ranks} * shape.shape.chunks;
@@ -245,6 +246,7 @@ PredictOptions ModelPlanner::options_of(const Configuration& configuration) cons
   options.shape.ranks = configuration.shape.ranks;
   options.shape.chunks = configuration.shape.chunks;
   options.shape.microbatches = configuration.shape.microbatches;
+  options.shape.group_size = configuration.shape.group_size;
   if (configuration.send_budget > 0) options.cost.lower.send_budget = configuration.send_budget;
   return options;
 }

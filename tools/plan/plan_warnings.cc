@@ -58,6 +58,7 @@ ValidSchedule order_of(const Configuration& configuration, PredictOptions option
   options.shape.ranks = configuration.shape.ranks;
   options.shape.chunks = configuration.shape.chunks;
   options.shape.microbatches = configuration.shape.microbatches;
+  options.shape.group_size = configuration.shape.group_size;
   return build_schedule(def, make_request(def, drop_unused_flags(std::move(options), def)));
 }
 

@@ -9,6 +9,7 @@
 
 #include "sim/ir/saturated.h"
 #include "sim/ir/size_limits.h"
+#include "sim/model/full_groups.h"
 #include "sim/predict/memory_caps.h"
 #include "sim/predict/predict.h"
 #include "sim/predict/predict_plain.h"
@@ -80,6 +81,7 @@ std::vector<Configuration> combine(const Axes& axes) {
           next.shape.ranks = ranks;
           next.shape.chunks = count;
           next.shape.microbatches = microbatches;
+          next.shape.group_size = find_full_groups(def, next.shape, axes.profile);
           next.moe_overlap = axes.moe_overlap && def.overlaps_experts;
         }
   }
@@ -163,6 +165,7 @@ PredictOptions WhatIf::options_of(const Configuration& configuration) const {
   options.shape.ranks = configuration.shape.ranks;
   options.shape.chunks = configuration.shape.chunks;
   options.shape.microbatches = configuration.shape.microbatches;
+  options.shape.group_size = configuration.shape.group_size;
   options.cost.uniform = cost_of(configuration);
   options.memory.cap = caps_of(configuration);
   return options;

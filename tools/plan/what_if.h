@@ -23,6 +23,7 @@ struct Axes {
   std::vector<std::int32_t> microbatches;
   std::optional<std::int32_t> slices = {};  ///< for all schedules; nullopt: each schedule's default
   bool moe_overlap = false;                 ///< for the schedules that have it
+  Profile profile = Profile::kNone;         ///< whose groups of micro-batches interleaved ones have
 };
 
 /// A sweep of this size takes minutes and half a gigabyte.
@@ -36,7 +37,8 @@ std::size_t count_configurations(const Axes& axes);
 
 /// Creates all configurations. A schedule with a fixed number of chunks has one configuration per
 /// number of ranks and micro-batches. A schedule that equals another one with few chunks or slices
-/// has none there. Throws Error for more than kMaxConfigurations.
+/// has none there. Where the usual groups of micro-batches delay a schedule, it has
+/// those that do not (find_full_groups). Throws Error for more than kMaxConfigurations.
 std::vector<Configuration> combine(const Axes& axes);
 
 /// Expands a list of schedules: names, separated by commas; "all" is every synchronous schedule

@@ -77,6 +77,8 @@ std::string write_megatron(const Plan& plan, const TrainingSettings& training) {
   return text + (layers.empty() ? "" : " ") + layers + megatron_switches(plan, training) + "\n";
 }
 
+  if (which.shape.group_size)
+    add("microbatch-group-size-per-virtual-pipeline-stage", *which.shape.group_size);
 std::string write_torchtitan(const Plan& plan) {
   const Configuration& which = plan.configuration;
   const TorchSchedule& schedule = *find_torch_schedule(which.schedule);

@@ -39,6 +39,7 @@ void write_configuration(JsonWriter& json, const Configuration& configuration) {
   else if (configuration.send_budget > 0)
     json.member("send_budget", configuration.send_budget);
   if (shape.slices > 1) json.member("slices", shape.slices);
+  if (shape.group_size) json.member("microbatch_group_size", *shape.group_size);
 }
 
 /// Where the step may lie, and by which published runs; or null, and for a model why.
@@ -149,6 +150,7 @@ struct RareColumns {
       const Configuration& which = plan.configuration;
       budgets |= which.send_budget > 0;
       slices |= which.shape.slices > 1;
+      groups |= which.shape.group_size.has_value();
       outside |= plan.outside_pipeline > 0;
       expert_tensor |= which.expert_tensor != which.tensor;
       intervals |= errors && plan.no_errors.empty();
@@ -158,6 +160,7 @@ struct RareColumns {
   std::string names() const {
     std::string text = budgets ? ",send_budget" : "";
     text += slices ? ",slices" : "";
+    text += groups ? ",microbatch_group_size" : "";
     text += outside ? ",outside_pipeline_ns" : "";
     text += expert_tensor ? ",etp" : "";
     return text + (intervals ? ",low_ns,high_ns" : "");
@@ -167,6 +170,7 @@ struct RareColumns {
     const Configuration& which = plan.configuration;
     std::string text = budgets ? "," + budget_text(which.send_budget) : "";
     if (slices) text += fmt::format(",{}", which.shape.slices);
+    if (groups) text += which.shape.group_size ? fmt::format(",{}", *which.shape.group_size) : ",";
     if (outside) text += fmt::format(",{}", plan.outside_pipeline);
     if (expert_tensor) text += fmt::format(",{}", which.expert_tensor);
     if (!intervals) return text;
@@ -178,6 +182,7 @@ struct RareColumns {
   const std::optional<KnownErrors>& errors;
   bool budgets = false;
   bool slices = false;
+  bool groups = false;
   bool outside = false;
   bool expert_tensor = false;
   bool intervals = false;

@@ -53,6 +53,11 @@ std::string budget_text(const Configuration& which) {
   return which.send_budget == kUnlimitedSends ? "none" : fmt::format("{}", which.send_budget);
 }
 
+/// The micro-batches of a group, where the schedule's usual ones would delay it.
+std::string group_text(const Configuration& which) {
+  return which.shape.group_size ? fmt::format("{}", *which.shape.group_size) : "-";
+}
+
 /// A column that is shown only where its values differ.
 struct PlanColumn {
   std::string title;
@@ -87,6 +92,8 @@ std::vector<PlanColumn> columns_for(const std::vector<Plan>& plans, bool any_fra
        modelled},
       {"slices", 87, [](const Plan& p) { return std::to_string(p.configuration.shape.slices); },
        any([](const Plan& p) { return p.configuration.shape.slices > 1; })},
+      {"group", 86, [](const Plan& p) { return group_text(p.configuration); },
+       any([](const Plan& p) { return p.configuration.shape.group_size.has_value(); })},
       {"budget", 88, [](const Plan& p) { return budget_text(p.configuration); },
        any([](const Plan& p) { return p.configuration.send_budget > 0; })},
       {"gradients", 89,
@@ -310,6 +317,7 @@ std::string describe_differences(const Configuration& which) {
   };
   add("vpp", which.shape.chunks);
   add("slices", which.shape.slices);
+  add("group", which.shape.group_size.value_or(1));
   add("tp", which.tensor);
   add("cp", which.context);
   add("ep", which.expert);

@@ -184,7 +184,15 @@ TEST_F(TruthfulAnswers, MegatronIsToldWhatThePredictionAssumes) {
   const std::string plan =
       "plan --model llama3-8b --gpus 16 --global-batch-size 64 --pp 4 --tp 2 --schedules 1f1b "
       "--format megatron ";
-  expect_says(plan, 0, " --sequence-parallel --use-distributed-optimizer\n");
+  expect_says(plan, 0,
+              " --sequence-parallel --use-distributed-optimizer --overlap-grad-reduce "
+              "--overlap-param-gather\n");
+  expect_says(plan + "--grad-reduction serial", 0,
+              " --sequence-parallel --use-distributed-optimizer\n");
+  expect_says(plan + "--zero 0", 0, " --sequence-parallel --overlap-grad-reduce\n");
+  expect_says(plan + "--runtime nemo", 0, " --overlap-param-gather --tp-comm-overlap\n");
+  expect_says(plan + "--runtime nemo", 0, "also have the fused loss and the token dispatcher");
+  expect_says(plan + "--shard-size 1", 0, " --num-distributed-optimizer-instances 2 ");
   EXPECT_EQ(run_command(plan + "--no-sequence-parallel --zero 0").output.find("--sequence"),
             std::string::npos);
   expect_says(plan + "--gradients bf16", 0, " --grad-reduce-in-bf16");

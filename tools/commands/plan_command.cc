@@ -135,9 +135,18 @@ traces::PlanTable tabulate(const PlanQuestion& question,
   return table;
 }
 
-traces::TrainingSettings settings_of(const ModelOnDevices& on) {
-  return {on.parallel.sequence_parallel, on.parallel.zero_stage, on.matrices == MatrixType::kFp8,
-          on.model.latent && on.parallel.flash_attention};
+traces::TrainingSettings settings_of(const ModelOnDevices& on, const StepEnd& end) {
+  const Parallelism& parallel = on.parallel;
+  traces::TrainingSettings settings;
+  settings.sequence_parallel = parallel.sequence_parallel;
+  settings.zero_stage = parallel.zero_stage;
+  settings.fp8 = on.matrices == MatrixType::kFp8;
+  settings.recomputes_up_projections = on.model.latent && parallel.flash_attention;
+  settings.overlaps_gradients = choose_model_update({}, end).reduction == GradReduction::kOverlap &&
+                                on.assumptions.gradients_exposed < 1;
+  settings.overlaps_tensor = on.assumptions.tensor_exposed < 1;
+  if (parallel.zero_stage > 0) settings.shard_ranks = parallel.shard_ranks;
+  return settings;
 }
 
 void print_table(traces::PlanTable table, const PlanOptions& options) {
@@ -153,7 +162,8 @@ void print_table(traces::PlanTable table, const PlanOptions& options) {
                                                         : traces::Framework::kTorchtitan;
     const std::string text = traces::write_plan_config(table, framework, options.top.value_or(1));
     warn_of_other_runtime(framework, options.predict.model);
-    if (framework == traces::Framework::kMegatron) note_unwritten_settings(*table.training);
+    if (framework == traces::Framework::kMegatron)
+      note_unwritten_settings(*table.training, options.predict.model);
     print_output("{}", text);
     return;
   }
@@ -223,7 +233,7 @@ int plan_model(PlanOptions& options, JournaledSweep& sweep) {
   warn_of_unused_numbers(find_unused_numbers(axes, &planner, configurations, *outcomes));
   traces::PlanTable table =
       tabulate(options, configurations, use_one_gradient_type(*std::move(outcomes)));
-  table.training = settings_of(planner.model());
+  table.training = settings_of(planner.model(), options.predict.cost.end);
   if (const KnownErrors* errors = find_nearest_errors(planner.model())) {
     table.errors = *errors;
     if (!table.plans.empty() && table.plans.front().no_errors.empty())
@@ -244,6 +254,7 @@ int plan_shapes(PlanOptions& options, JournaledSweep& sweep) {
   Axes& axes = options.axes;
   axes.slices = options.predict.shape.slices;
   axes.moe_overlap = options.predict.shape.moe_overlap;
+  axes.profile = options.predict.shape.profile;
   report_defaults(axes, options.predict.shape);
   ModelAxes listed;
   listed.ranks = axes.ranks;
@@ -254,7 +265,6 @@ int plan_shapes(PlanOptions& options, JournaledSweep& sweep) {
   const std::vector<Configuration> configurations = combine(axes);
   if (configurations.empty())
     throw Error(
-  axes.profile = options.predict.shape.profile;
         "with these --vpp and --slices all of --schedules are other schedules; give 2 or more");
   options.predict = read_inputs(std::move(options.predict), {});
   note_noise(options.predict.cost);

@@ -63,6 +63,11 @@ ModelOnDevices resolve_model(const PredictOptions& options) {
     throw Error("--model recomputes every stage alike; give --recompute one entry");
   ModelOnDevices on = options.model.on_devices ? *options.model.on_devices : resolve(options.model);
   if (!recompute.empty()) on.parallel.recompute = recompute[0];
+void set_execution(ModelOnDevices& on, const PredictOptions& options) {
+  if (options.cost.end.reduction == GradReduction::kSerial) on.assumptions.gradients_exposed = 1;
+  on.assumptions.pairs_hide_exchange = options.cost.lower.overlap == Overlap::kFused && !on.parts;
+}
+
   if (!on.parallel.modules.empty()) {
     if (!recompute.empty() && recompute[0] != Recompute::kSelective)
       throw Error(
@@ -70,10 +75,8 @@ ModelOnDevices resolve_model(const PredictOptions& options) {
           "one of them out");
     on.parallel.recompute = Recompute::kSelective;
   }
-  if (options.cost.lower.update.reduction == GradReduction::kSerial)
-    on.assumptions.gradients_exposed = 1;
+  set_execution(on, options);
   if (options.model.gradients) on.parallel.gradients = *options.model.gradients;
-  on.assumptions.pairs_hide_exchange = options.cost.lower.overlap == Overlap::kFused && !on.parts;
   if (options.loss) on.replaced.emplace_back("a lost rank");
   if (options.policy) on.replaced.emplace_back("an order that ranks choose during the step");
   on.parallel.layers_of_stage = layers_of(options.shape.layout, on.model);

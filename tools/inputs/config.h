@@ -28,6 +28,9 @@ std::optional<Noise> noise_of_costs(const PredictOptions& options);
 /// nearest known name, or where a flag does not apply to the model.
 ModelOnDevices resolve_model(const PredictOptions& options);
 
+/// Sets what the flags of the step's execution change in a model.
+void set_execution(ModelOnDevices& on, const PredictOptions& options);
+
 /// Returns the memory of the flags, in the unit of --costs-per.
 UniformMemory choose_memory(const PredictOptions& options);
 

@@ -15,6 +15,7 @@
 #include "sim/model/schedule_def.h"
 #include "sim/model/stage_loads.h"
 #include "tools/flags/model_options.h"
+#include "tools/inputs/config.h"
 #include "tools/plan/what_if.h"
 
 namespace bubblescope::tools {
@@ -124,8 +125,7 @@ std::vector<std::int32_t> chunks_of(const Transformer& model, std::int32_t ranks
 
 ModelPlanner::ModelPlanner(const PredictOptions& options, ModelAxes axes)
     : options_(options), axes_(std::move(axes)), base_(resolve(options.model)) {
-  base_.assumptions.pairs_hide_exchange =
-      options_.cost.lower.overlap == Overlap::kFused && !base_.parts;
+  set_execution(base_, options_);
   if (axes_.gpus < 1) throw Error("a plan for a model needs --gpus, such as --gpus 64");
   if (axes_.global_batch < 1)
     throw Error("a plan for a model needs --global-batch-size, such as --global-batch-size 512");

@@ -199,11 +199,14 @@ std::string find_pytorch_refusal(const Plan& plan, const PredictOptions& options
   return traces::why_not_pytorch_csv(order_of(plan.configuration, options));
 }
 
-void note_unwritten_settings(const traces::TrainingSettings& training) {
+void note_unwritten_settings(const traces::TrainingSettings& training, const ModelOptions& model) {
   std::vector<std::string> unwritten;
   if (training.zero_stage > 1)
     unwritten.push_back(fmt::format("ZeRO stage {} (Megatron-FSDP)", training.zero_stage));
   if (training.fp8) unwritten.emplace_back("GEMMs in fp8 (a format and a recipe)");
+  const RuntimeDef* const runtime = Registry<RuntimeDef>::instance().find(model.runtime);
+  if (runtime != nullptr && (runtime->name == "nemo" || runtime->times_as == "nemo"))
+    unwritten.emplace_back("the fused loss and the token dispatcher of Megatron-Bridge's recipes");
   if (!unwritten.empty())
     print_message(
         "bubblescope: the predicted steps also have {}, which these arguments leave out\n",

@@ -24,7 +24,7 @@ void warn_of_plans(const std::vector<Plan>& ranked, const PredictOptions& option
 /// Warns that the plans were predicted for another runtime than that of `framework`, which they are
 /// written for.
 /// Names what the predicted steps have that write_plan_config() does not write for Megatron-LM.
-void note_unwritten_settings(const traces::TrainingSettings& training);
+void note_unwritten_settings(const traces::TrainingSettings& training, const ModelOptions& model);
 
 void warn_of_other_runtime(traces::Framework framework, const ModelOptions& model);
 

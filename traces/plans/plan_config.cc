@@ -41,8 +41,15 @@ const TorchSchedule* find_torch_schedule(const std::string& schedule) {
   return known == kTorchSchedules.end() ? nullptr : known;
 }
 
-/// Flags without a value: how the predicted step is trained.
-std::string megatron_switches(const Plan& plan, const TrainingSettings& training) {
+/// The groups of ranks that have a copy of what ZeRO shards.
+std::int32_t count_shard_groups(const Configuration& which, const TrainingSettings& training) {
+  const std::int32_t all = which.data * which.context;
+  return all / training.shard_ranks.value_or(all);
+}
+
+/// How the predicted step is trained. Megatron-LM overlaps nothing unless it is told to, and
+/// gathers beside compute only where it reduces there.
+std::string megatron_settings(const Plan& plan, const TrainingSettings& training) {
   const Configuration& which = plan.configuration;
   std::string text;
   const auto add_if = [&](bool is_on, const char* flag) {
@@ -50,6 +57,13 @@ std::string megatron_switches(const Plan& plan, const TrainingSettings& training
   };
   add_if(which.tensor > 1 && training.sequence_parallel, "sequence-parallel");
   add_if(training.zero_stage > 0, "use-distributed-optimizer");
+  const std::int32_t groups = count_shard_groups(which, training);
+  if (groups > 1) text += fmt::format(" --{} {}", "num-distributed-optimizer-instances", groups);
+  const bool overlaps = training.overlaps_gradients && which.data * which.context > 1;
+  add_if(overlaps, "overlap-grad-reduce");
+  add_if(overlaps && training.zero_stage > 0, "overlap-param-gather");
+  add_if(training.overlaps_tensor && which.tensor > 1 && training.sequence_parallel,
+         "tp-comm-overlap");
   add_if(plan.gradients.value_or(Gradients::kFp32) != Gradients::kFp32, "grad-reduce-in-bf16");
   add_if(which.moe_overlap && which.expert > 1, "overlap-moe-expert-parallel-comm");
   return text;
@@ -63,6 +77,8 @@ std::string write_megatron(const Plan& plan, const TrainingSettings& training) {
   };
   add("tensor-model-parallel-size", which.tensor);
   add("pipeline-model-parallel-size", which.shape.ranks);
+  if (which.shape.group_size)
+    add("microbatch-group-size-per-virtual-pipeline-stage", *which.shape.group_size);
   if (which.context > 1) add("context-parallel-size", which.context);
   if (which.expert > 1) add("expert-model-parallel-size", which.expert);
   if (which.expert_tensor != which.tensor) add("expert-tensor-parallel-size", which.expert_tensor);
@@ -74,12 +90,10 @@ std::string write_megatron(const Plan& plan, const TrainingSettings& training) {
   if (which.recompute == Recompute::kFull)
     text += " --recompute-granularity full --recompute-method uniform --recompute-num-layers 1";
   const std::string layers = write_megatron_layers(parse_layout(plan.layout), which.shape.ranks);
-  return text + (layers.empty() ? "" : " ") + layers + megatron_switches(plan, training) + "\n";
+  return text + (layers.empty() ? "" : " ") + layers + megatron_settings(plan, training) + "\n";
 }
 
-  if (which.shape.group_size)
-    add("microbatch-group-size-per-virtual-pipeline-stage", *which.shape.group_size);
-std::string write_torchtitan(const Plan& plan) {
+std::string write_torchtitan(const Plan& plan, const TrainingSettings& training) {
   const Configuration& which = plan.configuration;
   const TorchSchedule& schedule = *find_torch_schedule(which.schedule);
   std::string text = fmt::format(
@@ -92,6 +106,8 @@ std::string write_torchtitan(const Plan& plan) {
   const auto add = [&](const char* key, std::int32_t value) {
     text += fmt::format("{} = {}\n", key, value);
   };
+  const std::int32_t groups = count_shard_groups(which, training);
+  if (groups > 1) add("data_parallel_replicate_degree", groups);
   add("tensor_parallel_degree", which.tensor);
   if (which.context > 1) add("context_parallel_degree", which.context);
   if (which.expert > 1) add("expert_parallel_degree", which.expert);
@@ -129,7 +145,8 @@ std::string write_plan_config(const PlanTable& table, Framework framework, std::
     text += fmt::format("{}# {}, pp {}, vpp {}: {} per step, #{} of the plan, layers {}\n",
                         text.empty() || is_megatron ? "" : "\n", plan.configuration.schedule,
                         shape.first, shape.second, format_time(plan.step), at + 1, plan.layout);
-    text += is_megatron ? write_megatron(plan, *table.training) : write_torchtitan(plan);
+    text += is_megatron ? write_megatron(plan, *table.training)
+                        : write_torchtitan(plan, *table.training);
   }
   if (text.empty())
     throw Error(Fault::kProblem,

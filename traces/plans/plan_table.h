@@ -38,6 +38,11 @@ struct TrainingSettings {
   /// With selective recomputation, the up-projections of latent attention are recomputed, and not
   /// the attention itself.
   bool recomputes_up_projections = false;
+  /// Whether gradients are reduced, and new weights gathered, beside compute.
+  bool overlaps_gradients = false;
+  bool overlaps_tensor = false;  ///< whether the collectives of tensor ranks are hidden in part
+  /// Parallelism::shard_ranks, where ZeRO shards anything.
+  std::optional<std::int32_t> shard_ranks = {};
 };
 
 struct PlanTable {

@@ -39,7 +39,8 @@ std::vector<std::string> refuse_megatron(const Shape& shape, std::int32_t group_
   else if (last_group != 0 && last_group < shape.ranks)
     reasons.push_back("`microbatches` " + to_string(shape.microbatches) +
                       " leaves a last group of " + to_string(last_group) +
-                      " micro-batches, fewer than `pp` " + to_string(shape.ranks) +
+                      (last_group == 1 ? " micro-batch, fewer" : " micro-batches, fewer") +
+                      " than `pp` " + to_string(shape.ranks) +
                       "; change `microbatches` or `microbatch_group_size`");
   return reasons;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdlib>
 #include <optional>
 #include <utility>
@@ -92,6 +93,12 @@ std::optional<std::int64_t> to_integer(Decimal decimal, std::int64_t limit, std:
   return static_cast<std::int64_t>(value);
 }
 
+bool equals_in_any_case(std::string_view left, std::string_view right) {
+  const auto lower = [](char sign) { return std::tolower(static_cast<unsigned char>(sign)); };
+  return std::equal(left.begin(), left.end(), right.begin(), right.end(),
+                    [&](char a, char b) { return lower(a) == lower(b); });
+}
+
 }  // namespace
 
 Nanos parse_duration(std::string_view text) {
@@ -131,6 +138,10 @@ Bytes parse_bytes(std::string_view text) {
         throw Error("'" + std::string(text) + "' is more than 2^60 bytes");
       }
   }
+  for (const auto& [unit, size] : kUnits)
+    if (!unit.empty() && equals_in_any_case(rest, unit))
+      throw Error("'" + std::string(text) + "' is not a size; write the unit as " +
+                  std::string(unit));
   throw Error(
       "'" + std::string(text) +
       "' is not a size; write a number with B, kB, MB, GB or KiB, MiB, GiB (a bare number is "

@@ -36,6 +36,23 @@ Assumption time_of_runtime(const char* name, Nanos CostAssumptions::*member) {
           }};
 }
 
+Assumption fraction_of_peak(const char* name, double KernelRates::*member) {
+  return {name, [name, member](ModelOnDevices& on, double value) {
+            if (value > 1)
+              throw Error("`assume` " + std::string(name) +
+                          ": it is a fraction of the device's peak; give 0 to 1");
+            on.gpu.kernels.*member = value;
+          }};
+}
+
+void set_sustained_rate(ModelOnDevices& on, double teraflops) {
+  if (teraflops * 1e12 > on.gpu.peak_flops)
+    throw Error(fmt::format(
+        "`assume` sustained_teraflops: {:g} is more than the device's peak; give at most {:g}",
+        teraflops, on.gpu.peak_flops / 1e12));
+  on.gpu.kernels.sustained_flops = teraflops * 1e12;
+}
+
 Assumption of_device(const char* name, double KernelRates::*member) {
   return {name, [member](ModelOnDevices& on, double value) { on.gpu.kernels.*member = value; }};
 }
@@ -71,14 +88,13 @@ const std::vector<Assumption>& all_assumptions() {
       of_runtime("cast_bytes", &CostAssumptions::cast_bytes),
       {"logit_bytes",
        [](ModelOnDevices& on, double value) { on.parallel.logit_bytes = std::llround(value); }},
-      {"sustained_teraflops",
-       [](ModelOnDevices& on, double value) { on.gpu.kernels.sustained_flops = value * 1e12; }},
+      {"sustained_teraflops", set_sustained_rate},
       of_device("half_size", &KernelRates::half_size),
       of_device("fp8_gain", &KernelRates::fp8_gain),
       of_device("grouped_traffic", &KernelRates::grouped_traffic),
       of_device("ring_share", &KernelRates::ring_share),
-      of_device("attention_forward", &KernelRates::attention_forward),
-      of_device("attention_backward", &KernelRates::attention_backward),
+      fraction_of_peak("attention_forward", &KernelRates::attention_forward),
+      fraction_of_peak("attention_backward", &KernelRates::attention_backward),
   };
   return all;
 }

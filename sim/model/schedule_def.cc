@@ -24,7 +24,7 @@ std::optional<std::string> refuse_chunks(const ScheduleDef& def, std::int32_t ch
   if (chunks == implied) return {};
   if (!def.repeats_chunks)
     return def.name + " always has " + std::to_string(implied) +
-           " chunk(s) per rank; leave `vpp` out";
+           (implied == 1 ? " chunk" : " chunks") + " per rank; leave `vpp` out";
   if (chunks % implied == 0) return {};
   return "`vpp` must be a multiple of the " + std::to_string(implied) + " chunks of " + def.name;
 }

@@ -67,6 +67,9 @@ TEST(Assumptions, AreSetByNameAndRefuseOthers) {
   EXPECT_EQ(on.gpu.sustained_flops(), 500e12);
   EXPECT_THROW(assume(on, "host_layers_us", 250), Error);
   EXPECT_THROW(assume(on, "fp8_gain", -1), Error);
+  EXPECT_THROW(assume(on, "sustained_teraflops", 990), Error) << "the peak is 989";
+  EXPECT_THROW(assume(on, "attention_forward", 1.1), Error);
+  EXPECT_THROW(assume(on, "attention_backward", 20), Error);
 }
 
 // Per token and layer of DeepSeek-V3: the inputs of two norms (2 x 7168 numbers of 2 bytes),

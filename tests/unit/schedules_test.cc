@@ -199,7 +199,7 @@ TEST(Refusals, SayTheRule) {
       {"dualpipe", make_request(4, 1, 6), "at least 2 * `pp` = 8"},
       {"dualpipev", make_request(4, 2, 7), "at least 2 * `pp` = 8"},
       {"zb-v", make_request(4, 2, 8, Profile::kColossalai), "own heuristic"},
-      {"zb-v", make_request(4, 3, 8), "always has 2 chunk(s)"},
+      {"zb-v", make_request(4, 3, 8), "always has 2 chunks"},
       {"bfs", make_request(4, 2, 8, Profile::kMegatron), "has no such schedule (known in pytorch)"},
       {"naive", make_request(4, 1, 8, Profile::kPytorch), "leave `profile` out"},
       {"forward-only", make_request(4, 2, 8, Profile::kDeepspeed), "one chunk per rank"},

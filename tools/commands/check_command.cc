@@ -19,6 +19,7 @@
 #include "tools/commands/check_workload_files.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/field_names.h"
+#include "tools/flags/no_model.h"
 #include "tools/flags/schedule_list.h"
 #include "tools/inputs/config.h"
 #include "tools/inputs/predict.h"
@@ -315,18 +316,6 @@ int check_all(const std::vector<std::string>& names, const PredictOptions& optio
   return status;
 }
 
-/// Refuses a model. Whether an order is legal does not depend on costs, and check counts memory in
-/// micro-batches.
-void expect_no_model(const Arguments& arguments) {
-  for (const std::string& argument : arguments)
-    for (const std::string_view flag : {"--model", "--gpu"})
-      if (argument.substr(0, argument.find('=')) == flag)
-        throw Error(fmt::format(
-            "check looks at orders, which {} does not change; 'bubblescope simulate --model' says "
-            "whether a model fits its devices",
-            flag));
-}
-
 }  // namespace
 
 int run_check(const Arguments& arguments) {
@@ -348,7 +337,9 @@ int run_check(const Arguments& arguments) {
   add_format_option(app, format, {"text", "json"});
   app.footer(kCheckExample);
   if (names_workload(arguments)) return check_workload_files(arguments, app);
-  expect_no_model(arguments);
+  // Whether an order is legal does not depend on costs, and memory counts in micro-batches here.
+  expect_no_model(arguments, "check",
+                  "'bubblescope simulate --model' says whether a model fits its devices");
   if (!app.parse(arguments)) return 0;
   if (!options.injections.empty())
     throw Error(

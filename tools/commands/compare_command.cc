@@ -160,15 +160,7 @@ void print_text(const std::vector<ComparedRow>& rows, const traces::DrawOptions&
   text += periods_text(rows) + serving_text(rows) + sensitivities_text(rows) +
           write_win_probability_text(collect_reports(rows));
   text += describe_shapes(rows);
-  text +=
-      "\nbubble: idle share of all ranks' time; span rate: the zero-bubble papers' rate; over "
-      "bound:\n"
-      "above the lower bound; peak act: micro-batches held on the fullest rank; sends: of the "
-      "busiest\n";
-  if (has_job_steps(rows))
-    text +=
-        "step: of the whole job, with the replicas and the time outside the pipeline of its "
-        "costs\n";
+  text += describe_columns(rows);
   print_fitted(text, draw.fit);
 }
 

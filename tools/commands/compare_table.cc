@@ -177,4 +177,38 @@ std::vector<traces::TableColumn> columns_of_rows(const std::vector<ComparedRow>&
   return columns;
 }
 
+namespace {
+
+/// Whether a row that fits its limits is slower than one that does not, which is no choice.
+bool are_misfits_faster(const std::vector<ComparedRow>& rows) {
+  const auto is_misfit = [](const ComparedRow& row) { return row.step && is_over_limits(row); };
+  const auto fits = [](const ComparedRow& row) { return row.step && !is_over_limits(row); };
+  return std::any_of(rows.begin(), rows.end(), [&](const ComparedRow& misfit) {
+    if (!is_misfit(misfit)) return false;
+    return std::any_of(rows.begin(), rows.end(), [&](const ComparedRow& row) {
+      return fits(row) && trains(row) == trains(misfit) &&
+             time_per_microbatch(misfit) < time_per_microbatch(row);
+    });
+  });
+}
+
+}  // namespace
+
+std::string describe_columns(const std::vector<ComparedRow>& rows) {
+  std::string text;
+  text +=
+      "\nbubble: idle share of all ranks' time; span rate: the zero-bubble papers' rate; over "
+      "bound:\n"
+      "above the lower bound; peak act: micro-batches held on the fullest rank; sends: of the "
+      "busiest\n";
+  if (are_misfits_faster(rows))
+    text +=
+        "vs best: the best is that of the rows that fit; a faster one that does not has a minus\n";
+  if (has_job_steps(rows))
+    text +=
+        "step: of the whole job, with the replicas and the time outside the pipeline of its "
+        "costs\n";
+  return text;
+}
+
 }  // namespace bubblescope::tools

@@ -46,4 +46,7 @@ bool differ_in_microbatches(const std::vector<ComparedRow>& rows);
 /// and "gradients" where they are not of the same precision.
 std::vector<traces::TableColumn> columns_of_rows(const std::vector<ComparedRow>& rows);
 
+/// Says what the columns are, below the table.
+std::string describe_columns(const std::vector<ComparedRow>& rows);
+
 }  // namespace bubblescope::tools

@@ -11,6 +11,7 @@
 #include "tools/commands/check_lists.h"
 #include "tools/commands/exports.h"
 #include "tools/flags/command_flags.h"
+#include "tools/flags/no_model.h"
 #include "tools/inputs/config.h"
 #include "tools/inputs/predict.h"
 #include "tools/inputs/unused_flags.h"
@@ -154,6 +155,9 @@ int run_convert(const Arguments& arguments) {
   add_held_memory_options(app, options);
   add_loss_option(app, options);
   app.footer(kConvertExample);
+  expect_no_model(arguments, "convert",
+                  "'bubblescope simulate --model' with --save or --timeline writes a step with a "
+                  "model's times");
   if (!app.parse(arguments)) return 0;
   const traces::ScheduleFormat& to = find_format(format);
   if (output.empty()) throw Error("-o has an empty file name");

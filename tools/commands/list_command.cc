@@ -97,8 +97,10 @@ std::vector<Entry> entries_of(const std::string& what) {
   if (what == "models") return list_known<ModelDef>();
   if (what == "gpus") return list_known<GpuDef>();
   if (what == "runtimes") return list_known<RuntimeDef>();
-  const std::string nearest = find_nearest_name(what, {"schedules", "formats", "profiles", "modes",
-                                                       "models", "gpus", "runtimes", "backends"});
+  const std::vector<std::string> known{"schedules", "formats", "profiles", "modes",
+                                       "models",    "gpus",    "runtimes", "backends"};
+  const bool is_singular = std::find(known.begin(), known.end(), what + "s") != known.end();
+  const std::string nearest = is_singular ? what + "s" : find_nearest_name(what, known);
   throw Error(
       "list shows schedules, formats, profiles, modes, models, gpus, runtimes or backends, not '" +
       what + "'" + suggestion(nearest));

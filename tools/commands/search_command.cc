@@ -362,6 +362,10 @@ int run_search(const Arguments& arguments) {
   const PredictedOps ops{&step.schedule.get(), &step.program};
   warn_of_unused_flags(options.predict, std::span(&ops, 1), Hints::kNone);
   if (step.models.placed)
+    print_message(
+        "bubblescope: the step of a search ends with its gradients; 'bubblescope simulate' of the "
+        "schedule that -o writes adds their reduction and the update of the weights\n");
+  if (step.models.placed)
     report_model_notes(*step.models.placed, step.report, options.predict.model.explain);
   expect_known(gate, collect_metrics(step.report));
   write_exports(step, exports, format_command_line("search", arguments));

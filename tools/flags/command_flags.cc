@@ -25,10 +25,30 @@ CommandFlag* CommandFlag::set(Setting setting) {
   return this;
 }
 
+namespace {
+
+/// The library's check, which says of "8k" as well that it is out of range.
+template <class Number>
+CLI::Validator make_check(const RangeLimits<Number>& ends) {
+  CLI::Validator range = CLI::Range(ends.min_value, ends.max_value);
+  const auto says = [ends](const std::string& text) {
+    std::ostringstream message;
+    Number value{};
+    const bool is_number = CLI::detail::lexical_cast(text, value);
+    if (is_number && value >= ends.min_value && value <= ends.max_value) return std::string{};
+    message << "'" << text << "' is not "
+            << (std::is_integral_v<Number> ? "a whole number" : "a number") << " from "
+            << ends.min_value << " to " << ends.max_value;
+    return message.str();
+  };
+  return CLI::Validator(says, range.get_description());
+}
+
+}  // namespace
+
 CommandFlag* CommandFlag::check(const InRange& range) {
   return set([range](CLI::Option& option) {
-    std::visit([&](const auto& ends) { option.check(CLI::Range(ends.min_value, ends.max_value)); },
-               range.ends);
+    std::visit([&](const auto& ends) { option.check(make_check(ends)); }, range.ends);
   });
 }
 
@@ -115,6 +135,19 @@ std::string fold_help(const std::string& help, int width) {
 /// The library lets a minus sign wrap around: -1 would be the largest number.
 std::string refuse_negative(const std::string& text) {
   return text.starts_with('-') ? "'" + text + "' is below 0" : std::string{};
+}
+
+/// The message about a flag with the name that was given: the library takes the first long one.
+template <class Same>
+std::string with_given_name(const std::string& message, const std::vector<std::string>& words,
+                            const Same& is_same) {
+  const std::size_t end = message.find(':');
+  if (end == message.npos) return message;
+  for (const std::string& word : words) {
+    const std::string name = word.substr(0, word.find('='));
+    if (is_same(message.substr(0, end), name)) return name + message.substr(end);
+  }
+  return message;
 }
 
 /// The library's message about a flag that is given twice or lacks its value, in plain words.
@@ -295,7 +328,11 @@ bool CommandFlags::parse(const std::vector<std::string>& words) {
     refuse_unknown_flag();
     std::string message = error.what();
     std::replace(message.begin(), message.end(), '\n', ' ');
-    throw Error(reword(message) + " ('" + app.get_name() + " --help' explains)");
+    const auto is_same = [this](std::string_view one, std::string_view other) {
+      return find(one) != nullptr && find(one) == find(other);
+    };
+    throw Error(reword(with_given_name(message, words, is_same)) + " ('" + app.get_name() +
+                " --help' explains)");
   }
   refuse_unknown_flag();
   return true;

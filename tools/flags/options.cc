@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <functional>
 #include <utility>
 
@@ -53,7 +54,7 @@ void parse_caps(const std::string& text, UniformMemory& options) {
   options.cap.clear();
   options.cap_bytes.clear();
   for (const std::string& part : parts_of(text)) {
-    if (!part.empty() && part.back() == 'B')
+    if (!part.empty() && std::isalpha(static_cast<unsigned char>(part.back())) != 0)
       options.cap_bytes.push_back(parse_bytes(part));
     else
       options.cap.push_back(parse_cap(part));

@@ -23,12 +23,18 @@ std::vector<std::int64_t> layers_of(const LayerLayout& layout, const Transformer
     layers.push_back(stage.transformers);
     predictions += stage.predictions;
   }
-  const std::int64_t on_last = layout.empty() ? 0 : layout.back().predictions;
-  if (predictions != on_last || (predictions != 0 && predictions != model.predictions))
+  if (predictions == 0) return layers;
+  if (model.predictions == 0)
     throw Error(
-        fmt::format("--layout with --model: all {} m of the model are on the last stage; "
-                    "leave m out or put it there",
-                    model.predictions));
+        "--layout with --model: the model has no layer for multi-token prediction (m); leave m "
+        "out");
+  if (predictions != model.predictions)
+    throw Error(
+        fmt::format("--layout with --model: the layout has {} m, and the model {}; write "
+                    "as many, or leave m out",
+                    predictions, model.predictions));
+  if (layout.back().predictions != predictions)
+    throw Error("--layout with --model: m is on the last stage; write it there, or leave it out");
   return layers;
 }
 
@@ -57,17 +63,17 @@ CostSource choose_cost_source(const PredictOptions& options) {
 
 }  // namespace
 
+void set_execution(ModelOnDevices& on, const PredictOptions& options) {
+  if (options.cost.end.reduction == GradReduction::kSerial) on.assumptions.gradients_exposed = 1;
+  on.assumptions.pairs_hide_exchange = options.cost.lower.overlap == Overlap::kFused && !on.parts;
+}
+
 ModelOnDevices resolve_model(const PredictOptions& options) {
   const std::vector<Recompute>& recompute = options.moves.recompute;
   if (recompute.size() > 1)
     throw Error("--model recomputes every stage alike; give --recompute one entry");
   ModelOnDevices on = options.model.on_devices ? *options.model.on_devices : resolve(options.model);
   if (!recompute.empty()) on.parallel.recompute = recompute[0];
-void set_execution(ModelOnDevices& on, const PredictOptions& options) {
-  if (options.cost.end.reduction == GradReduction::kSerial) on.assumptions.gradients_exposed = 1;
-  on.assumptions.pairs_hide_exchange = options.cost.lower.overlap == Overlap::kFused && !on.parts;
-}
-
   if (!on.parallel.modules.empty()) {
     if (!recompute.empty() && recompute[0] != Recompute::kSelective)
       throw Error(
@@ -92,7 +98,8 @@ UniformMemory choose_memory(const PredictOptions& options) {
 Moves choose_moves(const PredictOptions& options) {
   Moves moves;
   if (!options.model.given()) moves.recompute = options.moves.recompute;
-  moves.offload = options.moves.offload;
+  if (options.moves.offload && options.moves.offload->share > 0)
+    moves.offload = options.moves.offload;
   // A release requested by name waits for its reductions; otherwise nothing does.
   const Profile profile = options.shape.profile;
   if (options.shape.sharded)

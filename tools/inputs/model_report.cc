@@ -139,7 +139,10 @@ std::string remedy(const PlacedModel& placed, const RankNeeds& rank, const Bubbl
                    : parallel.zero_stage == 0 ? ", --zero 1 with more --dp"
                                               : ", more --dp (which shards the optimizer's states)";
   const bool activations_first = rank.activations > rank.states.total() / 2;
-  if (rank.states.total() > limit) return "the states alone are too large: " + less_states;
+  const Bytes states = rank.states.total() - rank.states.buffers;
+  if (rank.states.buffers > limit)
+    return "the buffers alone are too large, as those of messages: more --tp or --cp";
+  if (states > limit) return "the states alone are too large: " + less_states;
   less_activations.insert(0, "for smaller activations: ");
   less_states.insert(0, "for smaller states: ");
   return activations_first ? less_activations + "; " + less_states
@@ -229,11 +232,16 @@ std::string describe_memory_problem(const PlacedModel& placed, const BubbleRepor
   std::int64_t over = 0;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank)
     over += ranks[rank].peak > placed.on.usable_memory(static_cast<std::int32_t>(rank)) ? 1 : 0;
+  const StateBytes& held = fullest.states;
+  const bool has_large_buffers = held.buffers > (held.total() - held.buffers) / 4;
+  const Bytes states = held.total() - (has_large_buffers ? held.buffers : 0);
+  const std::string buffers =
+      has_large_buffers ? fmt::format(", {} of buffers", gibibytes_text(held.buffers)) : "";
   return fmt::format(
-      "{} of {} ranks do not fit: rank {} needs {} GiB of {}, {} too much ({} of states, {} of "
+      "{} of {} ranks do not fit: rank {} needs {} GiB of {}, {} too much ({} of states{}, {} of "
       "activations); {}",
       over, ranks.size(), fit.rank, gibibytes_text(fullest.peak), gibibytes_text(limit),
-      format_bytes(fullest.peak - limit), gibibytes_text(fullest.states.total()),
+      format_bytes(fullest.peak - limit), gibibytes_text(states), buffers,
       gibibytes_text(fullest.activations), remedy(placed, fullest, report, limit));
 }
 

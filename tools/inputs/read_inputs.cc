@@ -14,19 +14,19 @@ void expect_one_cost_source(const PredictOptions& options) {
   const CostOptions& cost = options.cost;
   const bool has_layout = !options.shape.layout.empty();
   const bool has_file = !cost.file.empty();
-  constexpr const char* kCostFlags =
-      "--f, --i, --w, --b, --r, --copy, --p2p, --optimizer-step, --reduce-grad, --unshard, --norm "
-      "and a plan's --total times";
+  std::vector<std::string> times(cost.given.begin(), cost.given.end());
   if (cost.network && (options.model.given() || has_layout))
     throw Error("--network goes with --f, --i, --w and --p2p; leave it, --model or --layout out");
-  if (options.model.given() && (cost.any_uniform || has_file))
-    throw Error(fmt::format("--model gives all costs; leave out --costs, {}", kCostFlags));
+  if (options.model.given() && (cost.any_uniform || has_file)) {
+    if (has_file) times.emplace_back("--costs");
+    throw Error(fmt::format("--model gives all costs; leave out {}", fmt::join(times, ", ")));
+  }
   if (has_file && has_layout)
     throw Error("--costs has the times of every stage; leave --layout out");
   if (has_file && cost.network)
     throw Error("--costs gives the network too: write it as the file's 'cluster', not --network");
   if (has_file && cost.any_uniform)
-    throw Error(fmt::format("--costs gives all costs; leave out {}", kCostFlags));
+    throw Error(fmt::format("--costs gives all costs; leave out {}", fmt::join(times, ", ")));
 }
 
 namespace {

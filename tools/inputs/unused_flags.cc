@@ -107,7 +107,9 @@ void report_costs(const PredictOptions& options, const Contents& step, Hints hin
        options.moves.offload ? "--offload moves nothing here"
                              : "the step has no such op; add --offload"},
       {"--offload", options.moves.offload.has_value(), step.has(OpKind::kEvict),
-       "no activation waits for its backward as long as two copies may take"},
+       options.moves.offload && options.moves.offload->share == 0
+           ? "its share is 0"
+           : "no activation waits for its backward as long as two copies may take"},
       {"--p2p", cost.message > 0, step.has_messages(), "no message crosses ranks"},
       {"--optimizer-step", update.optimizer > 0, step.has(OpKind::kOptimizer),
        "the step has no such op; add --optimizer"},

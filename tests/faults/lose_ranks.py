@@ -328,7 +328,7 @@ REFUSED = [  # flags, exit status, a part of the message
     ('--replicas 2 --lose 1', 2, ''),
     ('--replicas 2 --lose rank=1,at=24ms', 2, 'the step ends at 24 ms'),
     ('--replicas 2 --lose rank=1,detect=1s', 2, 'give at='),
-    ('--replicas 2 --lose rank=1 --model llama3-8b --gpu h100', 2, '--costs'),
+    ('--replicas 2 --lose rank=1 --model llama3-8b --gpu h100', 2, 'leave out --b, --f'),
     ('--replicas 2 --lose rank=1 --slow rank=1,factor=2', 2, '--slow'),
     ('--replicas 2 --lose rank=1 --policy ready', 2, '--policy'),
     ('--replicas 2 --lose rank=1 --fsdp', 2, 'combined with --fsdp'),

@@ -95,6 +95,8 @@ class Checker:
         name, ranks, chunks, microbatches = which
         words = ['simulate', name, '--pp', str(ranks), '-m', str(microbatches), '--format', 'json']
         words += ['--vpp', str(chunks)] if chunks else []
+        if name == 'interleaved' and chunks and microbatches > ranks and microbatches % ranks:
+            words += ['--microbatch-group-size', str(full_groups(ranks, microbatches))]
         report = self.run(words + space.flags(costs, ranks))
         if report is None:
             return None
@@ -207,6 +209,12 @@ class Checker:
         which = (rival['schedule'], rival['pp'], chunks, rival['microbatches'])
         if self.simulate(space, which, space.costs) is None:
             self.fault(space, f'the rival {which} cannot be simulated')
+
+
+def full_groups(ranks, microbatches):
+    """The smallest groups whose last one has a micro-batch for every rank: plans take those."""
+    return next(size for size in range(ranks, microbatches + 1)
+                if microbatches % size == 0 or microbatches % size >= ranks)
 
 
 def main():

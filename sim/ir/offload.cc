@@ -2,7 +2,9 @@
 #include "sim/ir/offload.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -37,20 +39,95 @@ std::vector<StoredForward> collect_waits(const RankOrder& ops) {
   return waits;
 }
 
-/// The longest waits, as many as the plan allows, among those with room between the two copies.
-std::vector<StoredForward> choose(std::vector<StoredForward> waits, const OffloadPlan& plan) {
-  const auto all = static_cast<std::int64_t>(waits.size());
-  const auto wanted = static_cast<std::size_t>((all * plan.share + kWhole / 2) / kWhole);
-  const std::size_t min_gap = 2 * static_cast<std::size_t>(plan.ops_per_copy) + 2;
-  std::erase_if(waits,
-                [&](const StoredForward& wait) { return wait.user - wait.forward < min_gap; });
-  std::stable_sort(waits.begin(), waits.end(),
-                   [](const StoredForward& left, const StoredForward& right) {
-                     return left.user - left.forward > right.user - right.forward;
-                   });
-  if (waits.size() > wanted) waits.resize(wanted);
+std::vector<StoredForward> in_order_of_forwards(std::vector<StoredForward> waits) {
+  std::sort(waits.begin(), waits.end(), [](const StoredForward& left, const StoredForward& right) {
+    return left.forward < right.forward;
+  });
   return waits;
 }
+
+std::size_t length_of(const StoredForward& wait) { return wait.user - wait.forward; }
+
+/// The ops before which a forward's memory is free, and before which it is taken again.
+struct Away {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+};
+
+/// Chooses forwards to evict on one rank.
+class Evictions {
+ public:
+  Evictions(const std::vector<StoredForward>& waits, std::size_t ops, const OffloadPlan& plan)
+      : ops_per_copy_(static_cast<std::size_t>(plan.ops_per_copy)),
+        wanted_(static_cast<std::size_t>((std::ssize(waits) * plan.share + kWhole / 2) / kWhole)),
+        held_(ops + 1, 0),
+        candidates_(waits) {
+    for (const StoredForward& wait : waits)
+      for (std::size_t at = wait.forward; at <= wait.user; ++at) ++held_[at];
+    std::erase_if(candidates_, [this](const StoredForward& wait) {
+      return length_of(wait) < 2 * ops_per_copy_ + 2;
+    });
+  }
+
+  /// First those that lower the peak, as often as so many can, then the ones that wait longest.
+  std::vector<StoredForward> choose() && {
+    while (const auto lower = find_lower_peak()) take(*lower);
+    std::stable_sort(candidates_.begin(), candidates_.end(),
+                     [](const StoredForward& left, const StoredForward& right) {
+                       return length_of(left) > length_of(right);
+                     });
+    for (const StoredForward& wait : candidates_)
+      if (chosen_.size() < wanted_) chosen_.push_back(wait);
+    return std::move(chosen_);
+  }
+
+ private:
+  Away away(const StoredForward& wait) const {
+    return {wait.forward + ops_per_copy_ + 1, wait.user - ops_per_copy_};
+  }
+
+  /// The fewest candidates of which at least one is away at every op of the peak: at the first op
+  /// that none covers, the one that stays away longest. nullopt where there are too few.
+  std::optional<std::vector<std::size_t>> find_lower_peak() const {
+    const std::int64_t peak = *std::max_element(held_.begin(), held_.end());
+    std::vector<std::size_t> cover;
+    std::optional<std::size_t> longest;  ///< of the candidates that are away by now
+    std::size_t next = 0;                ///< candidates are in the order of their forwards
+    std::size_t covered = 0;
+    for (std::size_t at = 0; at < held_.size(); ++at) {
+      for (; next < candidates_.size() && away(candidates_[next]).begin <= at; ++next)
+        if (!longest || candidates_[next].user > candidates_[*longest].user) longest = next;
+      if (held_[at] < peak || at < covered) continue;
+      if (!longest || away(candidates_[*longest]).end <= at) return {};
+      if (chosen_.size() + cover.size() == wanted_) return {};
+      cover.push_back(*longest);
+      covered = away(candidates_[*longest]).end;
+    }
+    return peak == 0 ? std::nullopt : std::optional(cover);
+  }
+
+  void take(const std::vector<std::size_t>& cover) {
+    for (const std::size_t at : cover) {
+      const StoredForward& wait = candidates_[at];
+      for (std::size_t op = away(wait).begin; op < away(wait).end; ++op) --held_[op];
+      chosen_.push_back(wait);
+    }
+    std::vector<StoredForward> left;
+    auto taken = cover.begin();
+    for (std::size_t at = 0; at < candidates_.size(); ++at)
+      if (taken != cover.end() && *taken == at)
+        ++taken;
+      else
+        left.push_back(candidates_[at]);
+    candidates_ = std::move(left);
+  }
+
+  std::size_t ops_per_copy_;
+  std::size_t wanted_;
+  std::vector<std::int64_t> held_;         ///< forwards in memory at each op
+  std::vector<StoredForward> candidates_;  ///< with room between the two copies; not chosen yet
+  std::vector<StoredForward> chosen_ = {};
+};
 
 /// The copies before each position of an order; the last entry is for its end.
 struct Copies {
@@ -70,7 +147,8 @@ Copies place_copies(const RankOrder& ops, const OffloadPlan& plan) {
   const auto splits_pair = [&](std::size_t place) {
     return place < ops.size() && ops[place].pairing == Pairing::kSecond;
   };
-  std::vector<StoredForward> waits = choose(collect_waits(ops), plan);
+  std::vector<StoredForward> waits =
+      Evictions(in_order_of_forwards(collect_waits(ops)), ops.size(), plan).choose();
   std::sort(waits.begin(), waits.end(), [](const StoredForward& left, const StoredForward& right) {
     return left.forward < right.forward;
   });
@@ -139,6 +217,23 @@ ValidSchedule with_offload(ValidSchedule given, const OffloadPlan& plan) {
     }
   }
   return require_valid(std::move(schedule));
+}
+
+bool lowers_peak(const Schedule& schedule) {
+  std::int64_t without_copies = 0;
+  std::int64_t with_copies = 0;
+  for (const RankOrder& ops : schedule.order) {
+    std::int64_t forwards = 0;
+    std::int64_t away = 0;
+    for (const Op& op : ops) {
+      forwards += op.kind == OpKind::kForward ? 1 : 0;
+      away += op.kind == OpKind::kEvict ? 1 : op.kind == OpKind::kLoad ? -1 : 0;
+      without_copies = std::max(without_copies, forwards);
+      with_copies = std::max(with_copies, forwards - away);
+      forwards -= makes_weight_grad(op.kind) ? 1 : 0;
+    }
+  }
+  return with_copies < without_copies;
 }
 
 }  // namespace bubblescope::inline sim

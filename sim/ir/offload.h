@@ -9,8 +9,8 @@
 namespace bubblescope::inline sim {
 
 struct OffloadPlan {
-  /// The fraction of a rank's forwards that are evicted: those that wait longest for their
-  /// backward.
+  /// The fraction of a rank's forwards that are evicted: first those that lower its peak, then
+  /// those that wait longest for their backward.
   Millionths share = kWhole;
   /// Compute ops during which a copy may run before anything waits for it.
   std::int32_t ops_per_copy = 1;
@@ -23,5 +23,9 @@ struct OffloadPlan {
 /// The result is validated again. Throws Error if the schedule evicts already, posts its messages,
 /// fuses forwards or has no backward.
 ValidSchedule with_offload(ValidSchedule schedule, const OffloadPlan& plan);
+
+/// Whether the copies of a schedule lower the peak of the rank that would hold the most forwards
+/// without them.
+bool lowers_peak(const Schedule& schedule);
 
 }  // namespace bubblescope::inline sim

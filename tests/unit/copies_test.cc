@@ -232,6 +232,26 @@ TEST(Offload, EvictsTheGivenFraction) {
   EXPECT_EQ(evictions(1'000'000), 10);
 }
 
+/// The most forwards that rank 0 holds at once, where copies take no time.
+double highest_peak(const Schedule& schedule) {
+  return time(schedule, 0).report().ranks[0].peak.chunks;
+}
+
+// Rank 0 of 1F1B holds 4, and one that is away is so during two forwards: half of them lower the
+// peak. Those that wait longest are neighbours, and left the peak as it was.
+TEST(Offload, LowersThePeakWhereTheShareIsEnough) {
+  const Schedule plain = build_schedule(find_schedule("1f1b"), make_request(4, 1, 16));
+  EXPECT_EQ(highest_peak(plain), 4);
+  const auto offloaded = [&](std::int64_t share) {
+    return with_offload(build_schedule(find_schedule("1f1b"), make_request(4, 1, 16)), {share, 1});
+  };
+  EXPECT_EQ(highest_peak(offloaded(250'000)), 4);
+  EXPECT_EQ(highest_peak(offloaded(500'000)), 3);
+  EXPECT_EQ(highest_peak(offloaded(750'000)), 3);
+  EXPECT_FALSE(lowers_peak(offloaded(250'000)));
+  EXPECT_TRUE(lowers_peak(offloaded(500'000)));
+}
+
 TEST(Offload, RefusesSchedulesThatEvictAlreadyOrSaveNothing) {
   Schedule joint = build_schedule(find_schedule("gpipe"), make_request(2, 1, 4));
   joint.fused_forwards = 2;

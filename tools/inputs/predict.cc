@@ -356,6 +356,7 @@ TimedStep predict_by(const Config& config, ValidSchedule schedule, const Predict
   Prediction made = predict_whole(std::move(schedule), lowering, config);
   print_notes(made.notes, made.schedule, options);
   note_slow_pairs(made, options);
+  note_same_peak(made.schedule, config.moves);
   return make_timed_step(std::move(made), lowering, options);
 }
 
@@ -380,6 +381,7 @@ TimedStep predict_report(ValidSchedule schedule, const PredictOptions& options,
     return predict_by(config, std::get<ValidSchedule>(std::move(repeated)), options);
   print_notes(made->notes, made->schedule, options);
   note_slow_pairs(*made, options);
+  note_same_peak(made->schedule, config.moves);
   TimedStep step = make_timed_step(std::move(*made), lowering, options);
   step.is_excerpt = true;
   return step;

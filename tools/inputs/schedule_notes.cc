@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/ir/bytes_text.h"
+#include "sim/ir/op_kinds.h"
 #include "sim/model/full_groups.h"
 #include "tools/print.h"
 
@@ -81,6 +82,14 @@ void note_short_group(const ScheduleDef& def, const Shape& shape, Profile profil
       "bubblescope: {0}: {1} micro-batches in groups of {2} leave a last group of {3}, which is "
       "fewer than the {4} ranks and delays them all; --microbatch-group-size {5} does not\n",
       def.name, shape.microbatches, size, shape.microbatches % size, shape.ranks, *full);
+}
+
+void note_same_peak(const Schedule& schedule, const Moves& moves) {
+  if (moves.offload && has_kind(schedule, OpKind::kEvict) && !lowers_peak(schedule))
+    print_message(
+        "bubblescope: --offload lowers no peak of {}: with this share, the activations that are "
+        "away are not among those of the peak; offload more\n",
+        schedule.name);
 }
 
 void note_device_cap(const ScheduleDef& def, const std::vector<Bytes>& caps) {

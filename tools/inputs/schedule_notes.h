@@ -32,6 +32,9 @@ void note_promise(const ScheduleDef& def, const Shape& shape);
 /// Says where a last group of micro-batches delays every rank, and which groups do not.
 void note_short_group(const ScheduleDef& def, const Shape& shape, Profile profile);
 
+/// Says where activations are offloaded, and no rank's peak is lower for it.
+void note_same_peak(const Schedule& schedule, const Moves& moves);
+
 /// Says that a schedule was searched for under the memory of a model's devices.
 void note_device_cap(const ScheduleDef& def, const std::vector<Bytes>& caps);
 

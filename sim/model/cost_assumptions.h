@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 
 #include "sim/ir/named.h"
 #include "sim/ir/units.h"
@@ -90,6 +91,13 @@ struct CostAssumptions {
   double slowdown = 1;  ///< of all compute: calibrates against a measured step
 
   bool operator==(const CostAssumptions&) const = default;
+};
+
+/// An assumption that the user replaced.
+struct ReplacedAssumption {
+  std::string what;  ///< "tensor_exposed", as the user wrote it
+  std::string name;  ///< as assume() takes it: "tensor_exposed"
+  double usual = 0;  ///< its value otherwise
 };
 
 }  // namespace bubblescope::inline sim

@@ -23,6 +23,7 @@ struct StageCost {
   Nanos load = 0;       ///< and back
   /// An overlapped pair whose forward is on this stage; unless set, the sum of its two ops.
   std::optional<Nanos> overlapped_pair = {};
+  bool operator==(const StageCost&) const = default;
 };
 
 /// Durations of the ops that a stage runs once per update, on all its weights or gradients.
@@ -30,6 +31,7 @@ struct UpdateCost {
   Nanos optimizer = 0;
   Nanos reduce_grad = 0;
   Nanos unshard = 0;
+  bool operator==(const UpdateCost&) const = default;
 };
 
 /// Durations of the two messages that a micro-batch's ops on a stage send: the activation to the

@@ -53,9 +53,9 @@ struct ModelOnDevices {
   std::optional<SplitTrials> trials = {};
   /// Choices of the user that no published run had: "--assume cast_bytes", "a slow rank".
   std::vector<std::string> replaced = {};
-
-  std::optional<PartsOfModel> parts = {};  ///< nullopt: ops are whole
-  bool trains = true;                      ///< otherwise the schedule has forwards alone
+  std::vector<ReplacedAssumption> replaced_assumptions = {};  ///< those that matter join `replaced`
+  std::optional<PartsOfModel> parts = {};                     ///< nullopt: ops are whole
+  bool trains = true;  ///< otherwise the schedule has forwards alone
   /// Whether memory over time has what is being sent, and what UNSHARDs gather, so that no buffers
   /// are counted for them.
   bool counts_sends = false;

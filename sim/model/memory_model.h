@@ -33,6 +33,7 @@ struct MemoryDelta {
     if (kind == OpKind::kWeightGrad) return weight_grad;
     return 0;
   }
+  bool operator==(const MemoryDelta&) const = default;
 };
 
 /// A chunk's activations in millionths, so that every release rule is an integer.

@@ -16,33 +16,52 @@ namespace {
 struct Assumption {
   const char* name;
   std::function<void(ModelOnDevices&, double)> set;
+  std::function<double(const ModelOnDevices&)> get;
 };
 
+template <class Member>
+std::function<double(const ModelOnDevices&)> get_from_runtime(Member member) {
+  return [member](const ModelOnDevices& on) { return static_cast<double>(on.assumptions.*member); };
+}
+
+std::function<double(const ModelOnDevices&)> get_from_device(double KernelRates::*member) {
+  return [member](const ModelOnDevices& on) { return on.gpu.kernels.*member; };
+}
+
 Assumption of_runtime(const char* name, double CostAssumptions::*member) {
-  return {name, [member](ModelOnDevices& on, double value) { on.assumptions.*member = value; }};
+  return {name, [member](ModelOnDevices& on, double value) { on.assumptions.*member = value; },
+          get_from_runtime(member)};
 }
 
 Assumption fraction_of_runtime(const char* name, double CostAssumptions::*member) {
-  return {name, [name, member](ModelOnDevices& on, double value) {
+  return {name,
+          [name, member](ModelOnDevices& on, double value) {
             if (value > 1)
               throw Error("`assume` " + std::string(name) + ": it is a fraction; give 0 to 1");
             on.assumptions.*member = value;
-          }};
+          },
+          get_from_runtime(member)};
 }
 
 Assumption time_of_runtime(const char* name, Nanos CostAssumptions::*member) {
-  return {name, [member](ModelOnDevices& on, double value) {
+  return {name,
+          [member](ModelOnDevices& on, double value) {
             on.assumptions.*member = round_nanos(value * 1e3, "an assumed time");
+          },
+          [member](const ModelOnDevices& on) {
+            return static_cast<double>(on.assumptions.*member) / 1e3;
           }};
 }
 
 Assumption fraction_of_peak(const char* name, double KernelRates::*member) {
-  return {name, [name, member](ModelOnDevices& on, double value) {
+  return {name,
+          [name, member](ModelOnDevices& on, double value) {
             if (value > 1)
               throw Error("`assume` " + std::string(name) +
                           ": it is a fraction of the device's peak; give 0 to 1");
             on.gpu.kernels.*member = value;
-          }};
+          },
+          get_from_device(member)};
 }
 
 void set_sustained_rate(ModelOnDevices& on, double teraflops) {
@@ -54,7 +73,8 @@ void set_sustained_rate(ModelOnDevices& on, double teraflops) {
 }
 
 Assumption of_device(const char* name, double KernelRates::*member) {
-  return {name, [member](ModelOnDevices& on, double value) { on.gpu.kernels.*member = value; }};
+  return {name, [member](ModelOnDevices& on, double value) { on.gpu.kernels.*member = value; },
+          get_from_device(member)};
 }
 
 const std::vector<Assumption>& all_assumptions() {
@@ -87,8 +107,10 @@ const std::vector<Assumption>& all_assumptions() {
       of_runtime("expert_imbalance", &CostAssumptions::expert_imbalance),
       of_runtime("cast_bytes", &CostAssumptions::cast_bytes),
       {"logit_bytes",
-       [](ModelOnDevices& on, double value) { on.parallel.logit_bytes = std::llround(value); }},
-      {"sustained_teraflops", set_sustained_rate},
+       [](ModelOnDevices& on, double value) { on.parallel.logit_bytes = std::llround(value); },
+       [](const ModelOnDevices& on) { return static_cast<double>(on.parallel.logit_bytes); }},
+      {"sustained_teraflops", set_sustained_rate,
+       [](const ModelOnDevices& on) { return on.gpu.kernels.sustained_flops / 1e12; }},
       of_device("half_size", &KernelRates::half_size),
       of_device("fp8_gain", &KernelRates::fp8_gain),
       of_device("grouped_traffic", &KernelRates::grouped_traffic),
@@ -107,14 +129,26 @@ std::vector<std::string> list_assumptions() {
   return names;
 }
 
-void assume(ModelOnDevices& on, std::string_view name, double value) {
-  if (!std::isfinite(value) || value < 0)
-    throw Error("`assume` " + std::string(name) + ": give a number of 0 or more");
+namespace {
+
+const Assumption& find_assumption(std::string_view name) {
   for (const Assumption& known : all_assumptions())
-    if (known.name == name) return known.set(on, value);
+    if (known.name == name) return known;
   const std::vector<std::string> names = list_assumptions();
   throw Error(fmt::format("no assumption is called '{}'{}; there are {}", name,
                           suggestion(find_nearest_name(name, names)), fmt::join(names, ", ")));
+}
+
+}  // namespace
+
+void assume(ModelOnDevices& on, std::string_view name, double value) {
+  if (!std::isfinite(value) || value < 0)
+    throw Error("`assume` " + std::string(name) + ": give a number of 0 or more");
+  find_assumption(name).set(on, value);
+}
+
+double assumed_value(const ModelOnDevices& on, std::string_view name) {
+  return find_assumption(name).get(on);
 }
 
 }  // namespace bubblescope::inline sim

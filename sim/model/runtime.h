@@ -39,4 +39,8 @@ std::vector<std::string> list_assumptions();
 /// ("elementwise_traffic"). Throws Error for an unknown name and for a value below 0.
 void assume(ModelOnDevices& on, std::string_view name, double value);
 
+/// The value that assume() would set; for a rate that a device does not state, 0. Throws Error for
+/// an unknown name.
+double assumed_value(const ModelOnDevices& on, std::string_view name);
+
 }  // namespace bubblescope::inline sim

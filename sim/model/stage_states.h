@@ -33,6 +33,7 @@ struct StateBytes {
 
   Bytes total() const { return weights + gradients + optimizer + buffers + context; }
   StateBytes& operator+=(const StateBytes& more);
+  bool operator==(const StateBytes&) const = default;
 };
 
 /// Weights 2, gradients 4 and Adam 12 bytes per parameter (less for other Parallelism::gradients),

@@ -23,6 +23,13 @@ bool ends_differently(const Schedule& schedule, const Config& config) {
          reduces != (usual.reduction != GradReduction::kNone);
 }
 
+/// Whether the schedule's own ops move the shards of weights that several ranks share.
+bool orders_collectives(const Schedule& schedule, const ModelCosts* model) {
+  if (model == nullptr || !posts_collectives(schedule)) return false;
+  const Parallelism& parallel = model->on.parallel;
+  return parallel.data * parallel.context > 1;
+}
+
 bool has_several_lengths(const ModelCosts* model) {
   if (model == nullptr) return false;
   const auto& lengths = model->on.sequence_lengths;
@@ -50,7 +57,7 @@ std::vector<std::string> find_departures(const Schedule& schedule, const Config&
       {"micro-batches that arrive during the step", !config.arrivals.empty()},
       {"another end of the step than training has", ends_differently(schedule, config)},
       {"a schedule without flushes", !schedule.weights.empty()},
-      {"collectives in the order of its ops", posts_collectives(schedule)},
+      {"collectives in the order of its ops", orders_collectives(schedule, model)},
       {"a split output layer", schedule.side_stages > 0},
       {"overlapped pairs whose parts interleave", interleaves_pairs(schedule, config)},
       {"offloaded activations", config.moves.offload.has_value()},

@@ -21,6 +21,7 @@
 #include "sim/predict/held_bytes.h"
 #include "sim/predict/lengths.h"
 #include "sim/predict/memory_caps.h"
+#include "sim/predict/unused_assumptions.h"
 
 namespace bubblescope::inline sim {
 
@@ -185,6 +186,8 @@ Models find_source_costs(const Schedule& schedule, const Config& config) {
   on.counts_sends = config.lower.send_budget.has_value();
   on.counts_gathered = posts_kind(schedule, OpKind::kUnshard);
   on.parallel.whole_gradients = posts_kind(schedule, OpKind::kReduceGrad);
+  for (const ReplacedAssumption& replaced : on.replaced_assumptions)
+    if (changes_step(replaced, on, schedule)) on.replaced.push_back(replaced.what);
   const std::vector<std::string> departures = find_departures(schedule, config);
   on.replaced.insert(on.replaced.end(), departures.begin(), departures.end());
   return on.sequence_lengths.empty()

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -257,7 +258,30 @@ class IgnoredFlags : public TemporaryFolder {
       const CommandOutcome outcome = run_with_messages(rest + words);
       const bool same = outcome.status == plain.status && outcome.output == plain.output;
       EXPECT_EQ(same, without_difference.contains(flag)) << base << words << "\n" << outcome.output;
+      const bool is_denied =
+          outcome.output.find(" " + flag + " changes nothing: ") != std::string::npos;
+      if (is_denied) expect_same_step(rest + words, rest);
     }
+  }
+
+  /// The times and the memory of a report, and how far off they may be. Ops that take no time may
+  /// be on the critical path, and slack before one that a rank waits for is less.
+  static std::string find_step(const std::string& command) {
+    static const std::regex times(
+        R"re("(makespan_ns|max_span_ns|ideal_ns|busy_ns|idle_ns|step_ns)":[^,}]+)re");
+    static const std::regex others(
+        R"re("(low_ns|high_ns|interval|peak_memory_bytes|head_room_bytes)":[^,}]+)re");
+    const std::string report = run_command(command + " --format json").output;
+    std::string step;
+    for (const std::regex& known : {times, others})
+      for (std::sregex_iterator at(report.begin(), report.end(), known), end; at != end; ++at)
+        step += at->str() + "\n";
+    return step;
+  }
+
+  /// Expects that a flag that is said to change nothing changes nothing.
+  static void expect_same_step(const std::string& command, const std::string& plain) {
+    EXPECT_EQ(find_step(command), find_step(plain)) << command;
   }
 
   const std::filesystem::path started_in_ = std::filesystem::current_path();
@@ -268,6 +292,15 @@ TEST_F(IgnoredFlags, OfSimulateAreNamed) {
   expect_heard("simulate 1f1b --pp 4 -m 8 --p2p 0.3", {"--all-ranks", "--wide", "--policy"});
 }
 
+// Flags of costs are refused beside a model. Where the model, the device or the runtime makes no
+// difference, notes say so.
+TEST_F(IgnoredFlags, OfModelsAreNamed) {
+  const std::string step = "simulate 1f1b --pp 4 -m 8 --model llama3-8b --gpu h100 ";
+  expect_heard(step, {"--all-ranks", "--wide"}, {{"--model", "llama2-7b"}});
+  expect_heard(step + "--tp 2 --dp 4 --layout 'Et*8|t*8|t*8|t*8L'", {"--all-ranks", "--wide"},
+               {{"--model", "llama2-7b"}, {"--tp", "4"}, {"--dp", "8"}, {"--shard-size", "2"}});
+}
+
 TEST_F(IgnoredFlags, OfCompareAreNamed) {
   // A rank of these schedules never waits for a send.
   expect_heard("compare 1f1b,gpipe --pp 4 -m 8 --p2p 0.3", {"--wide", "--send-budget"});
@@ -276,8 +309,8 @@ TEST_F(IgnoredFlags, OfCompareAreNamed) {
 // The flags without a difference are checked, and leave the verdict as it is.
 TEST_F(IgnoredFlags, OfCheckAreNamed) {
   expect_heard("check 1f1b --pp 4 -m 8 --cap 9",
-               {"--all-modes", "--fsdp", "--layout", "--mem", "--offload", "--p2p-mode",
-                "--release", "--saved-fraction", "-m"});
+               {"--all-modes", "--fsdp", "--layout", "--mem", "--p2p-mode", "--release",
+                "--saved-fraction", "-m"});
 }
 
 // A layout gives the chunks of a rank, and 1F1B has one in any case.

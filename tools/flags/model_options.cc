@@ -111,19 +111,21 @@ std::string set_gpus(ModelOnDevices& on, const std::string& list) {
 /// Replaces assumptions by those of flags, and lists the ones that differ from the runtime's or
 /// the device's.
 void replace_assumptions(ModelOnDevices& on, const ModelOptions& options) {
-  const auto replace = [&on](const std::string& flag, const auto& set) {
+  const auto replace = [&on](const std::string& flag, const std::string& name, double value) {
     const CostAssumptions assumed = on.assumptions;
     const KernelRates rates = on.gpu.kernels;
-    set();
-    if (!(on.assumptions == assumed && on.gpu.kernels == rates)) on.replaced.push_back(flag);
+    const double usual = assumed_value(on, name);
+    assume(on, name, value);
+    if (!(on.assumptions == assumed && on.gpu.kernels == rates))
+      on.replaced_assumptions.push_back({flag, name, usual});
   };
-  const auto replace_by = [&](const char* flag, double& member, std::optional<double> value) {
-    replace(flag, [&] { member = value.value_or(member); });
+  const auto replace_if_given = [&](const char* flag, const char* name,
+                                    std::optional<double> value) {
+    if (value) replace(flag, name, *value);
   };
-  CostAssumptions& assumed = on.assumptions;
-  replace_by("--tensor-exposed", assumed.tensor_exposed, options.tensor_exposed);
-  replace_by("--message-exposed", assumed.message_exposed, options.message_exposed);
-  replace_by("--accumulation-bytes", assumed.accumulation_bytes, options.accumulation_bytes);
+  replace_if_given("--tensor-exposed", "tensor_exposed", options.tensor_exposed);
+  replace_if_given("--message-exposed", "message_exposed", options.message_exposed);
+  replace_if_given("--accumulation-bytes", "accumulation_bytes", options.accumulation_bytes);
   for (const std::string& text : options.assumed) {
     const std::size_t equals = text.find('=');
     double value = 0;
@@ -132,7 +134,7 @@ void replace_assumptions(ModelOnDevices& on, const ModelOptions& options) {
         std::from_chars(text.data() + equals + 1, end, value).ptr != end)
       throw Error("--assume " + text + ": write NAME=NUMBER, such as tensor_exposed=0.5");
     const std::string name = text.substr(0, equals);
-    replace("--assume " + name, [&] { assume(on, name, value); });
+    replace("--assume " + name, name, value);
     for (Gpu& gpu : on.rank_gpus) {
       std::swap(on.gpu, gpu);
       assume(on, name, value);

@@ -9,9 +9,8 @@
 #include <optional>
 #include <string_view>
 
-#include "sim/model/recompute_modules.h"
-#include "sim/model/transformer.h"
 #include "tools/inputs/predict.h"
+#include "tools/inputs/unused_model_flags.h"
 #include "tools/print.h"
 
 namespace bubblescope::tools {
@@ -172,43 +171,6 @@ void report_execution(const PredictOptions& options, const Contents& step, Hints
   report(flags, hints);
 }
 
-/// The order of --moe-overlap hides messages only where ops have parts that can interleave.
-void note_exposed_experts(bool has_parts, bool has_experts) {
-  if (!has_experts)
-    print_message("bubblescope: --moe-overlap hides nothing here: the model has no experts\n");
-  else if (!has_parts)
-    print_message(
-        "bubblescope: --moe-overlap hides nothing here, because ops have no parts that can "
-        "interleave; add --parts megatron\n");
-}
-
-/// Whether the model has any of these modules.
-bool has_any(const Transformer& model, const RecomputeModules& modules) {
-  using Module = RecomputeModule;
-  const std::optional<Experts>& experts = model.experts;
-  const bool has_dense_layers = count_expert_layers(model, 0, model.layers) < model.layers;
-  return modules.has(Module::kCoreAttention) || modules.has(Module::kLayerNorm) ||
-         (model.latent && modules.has(Module::kUpProjection)) ||
-         (has_dense_layers && modules.has(Module::kNetwork)) ||
-         (experts && (modules.has(Module::kExperts) || modules.has(Module::kExpertActivation))) ||
-         (experts && experts->shared > 0 && modules.has(Module::kSharedExperts));
-}
-
-void report_model(const PredictOptions& options, bool has_experts) {
-  const Parallelism& parallel = options.model.parallel;
-  const GivenFlag flags[] = {
-      {"--no-sequence-parallel", !parallel.sequence_parallel, parallel.tensor > 1,
-       "there is one tensor rank; add --tp"},
-      {"--etp", parallel.expert_tensor.has_value(), has_experts, "the model has no experts"},
-      {"--recompute-modules", !parallel.modules.empty(),
-       has_any(options.model.on_devices->model, parallel.modules), "the model has none of them"},
-      {"--shard-size", parallel.shard_ranks.has_value(),
-       options.model.on_devices->parallel.zero_stage > 0, "nothing is sharded; add --zero"},
-  };
-  report(flags);
-  if (options.shape.moe_overlap) note_exposed_experts(options.model.parts.has_value(), has_experts);
-}
-
 }  // namespace
 
 void warn_of_unused_flags(const PredictOptions& options, std::span<const PredictedOps> steps,
@@ -218,8 +180,7 @@ void warn_of_unused_flags(const PredictOptions& options, std::span<const Predict
   report_costs(options, contents, hints);
   report_free_ops(options, hints);
   report_execution(options, contents, hints);
-  if (options.model.on_devices)
-    report_model(options, options.model.on_devices->model.experts.has_value());
+  if (options.model.on_devices) warn_of_unused_model_flags(options, steps);
 }
 
 void warn_of_unused_unit(const UniformMemory& memory, const std::string& why) {

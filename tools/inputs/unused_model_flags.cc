@@ -1,0 +1,144 @@
+// Pairs each flag of a model with what it needs to take effect.
+#include "tools/inputs/unused_model_flags.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "sim/ir/lower_collectives.h"
+#include "sim/model/recompute_modules.h"
+#include "sim/model/runtime.h"
+#include "sim/model/transformer.h"
+#include "sim/predict/unused_assumptions.h"
+#include "tools/print.h"
+
+namespace bubblescope::tools {
+
+namespace {
+
+/// The order of --moe-overlap hides messages only where ops have parts that can interleave.
+void note_exposed_experts(bool has_parts, bool has_experts) {
+  if (!has_experts)
+    print_message("bubblescope: --moe-overlap hides nothing here: the model has no experts\n");
+  else if (!has_parts)
+    print_message(
+        "bubblescope: --moe-overlap hides nothing here, because ops have no parts that can "
+        "interleave; add --parts megatron\n");
+}
+
+/// Whether the model has any of these modules.
+bool has_any(const Transformer& model, const RecomputeModules& modules) {
+  using Module = RecomputeModule;
+  const std::optional<Experts>& experts = model.experts;
+  const bool has_dense_layers = count_expert_layers(model, 0, model.layers) < model.layers;
+  return modules.has(Module::kCoreAttention) || modules.has(Module::kLayerNorm) ||
+         (model.latent && modules.has(Module::kUpProjection)) ||
+         (has_dense_layers && modules.has(Module::kNetwork)) ||
+         (experts && (modules.has(Module::kExperts) || modules.has(Module::kExpertActivation))) ||
+         (experts && experts->shared > 0 && modules.has(Module::kSharedExperts));
+}
+
+struct ModelFlag {
+  const char* name;
+  bool is_given;  ///< with another value than the default
+  bool is_used;
+  const char* why;  ///< it is not used
+};
+
+void report(std::span<const ModelFlag> flags) {
+  for (const ModelFlag& flag : flags)
+    if (flag.is_given && !flag.is_used)
+      print_message("bubblescope: {} changes nothing: {}\n", flag.name, flag.why);
+}
+
+constexpr const char* kOneCopy = "there is one copy of the weights; add --dp";
+
+std::int32_t count_copies(const Parallelism& parallel) { return parallel.data * parallel.context; }
+
+bool has_other_zero_stage(const ModelOptions& options) {
+  const RuntimeDef* const runtime = Registry<RuntimeDef>::instance().find(options.runtime);
+  return options.zero_stage && runtime != nullptr && *options.zero_stage != runtime->zero_stage;
+}
+
+/// Why reductions take the same time beside compute and behind it; null where they do not.
+const char* find_same_reductions(const ModelOnDevices& on, std::span<const PredictedOps> steps) {
+  if (count_copies(on.parallel) == 1) return kOneCopy;
+  if (on.parallel.zero_stage > 1)
+    return "from --zero 2 on, gradients are reduced in every micro-batch";
+  if (on.assumptions.gradients_exposed >= 1) return "the runtime hides no reduction in any case";
+  const auto reduces = [](const PredictedOps& step) {
+    return posts_kind(*step.schedule, OpKind::kReduceGrad);
+  };
+  return std::all_of(steps.begin(), steps.end(), reduces) ? "the schedule has reductions of its own"
+                                                          : nullptr;
+}
+
+void report_sharding(const PredictOptions& options, std::span<const PredictedOps> steps) {
+  const ModelOnDevices& on = *options.model.on_devices;
+  const bool has_copies = count_copies(on.parallel) > 1;
+  const auto& groups = options.model.parallel.shard_ranks;
+  const bool is_serial = options.cost.end.reduction == GradReduction::kSerial;
+  const char* const same = find_same_reductions(on, steps);
+  const ModelFlag flags[] = {
+      {"--zero", has_other_zero_stage(options.model), has_copies, kOneCopy},
+      {"--shard-size", groups && *groups != count_copies(on.parallel), on.parallel.zero_stage > 0,
+       "nothing is sharded; add --zero"},
+      {"--fsdp", options.shape.sharded, has_copies, kOneCopy},
+      {"--grad-reduction", is_serial, same == nullptr, same},
+  };
+  report(flags);
+  if (options.shape.sharded && has_copies && on.parallel.zero_stage < 3)
+    print_message(
+        "bubblescope: --fsdp gathers nothing with --zero {}: every rank has the weights{}; add "
+        "--zero 3\n",
+        on.parallel.zero_stage,
+        on.parallel.zero_stage == 2 ? ", and whole gradients until its reductions" : "");
+}
+
+void report_assumptions(const ModelOnDevices& on, std::span<const PredictedOps> steps) {
+  for (const ReplacedAssumption& replaced : on.replaced_assumptions) {
+    const bool is_used = std::any_of(steps.begin(), steps.end(), [&](const PredictedOps& step) {
+      return changes_step(replaced, on, *step.schedule);
+    });
+    const ModelFlag flag[] = {
+        {replaced.what.c_str(), true, is_used, "no time and no memory here depends on it"}};
+    report(flag);
+  }
+}
+
+/// Times are those of groups that lie in as few nodes as may be.
+void note_divided_groups(const ModelOnDevices& on) {
+  const std::int32_t tensor = on.parallel.tensor;
+  const std::int32_t node = on.gpu.per_node;
+  if (node % tensor == 0 || tensor % node == 0) return;
+  print_message(
+      "bubblescope: nodes of {} devices cannot be divided into groups of --tp {}, nor groups into "
+      "nodes: some lie in one node more than the times assume\n",
+      node, tensor);
+}
+
+}  // namespace
+
+void warn_of_unused_model_flags(const PredictOptions& options,
+                                std::span<const PredictedOps> steps) {
+  const Parallelism& parallel = options.model.parallel;
+  const ModelOnDevices& on = *options.model.on_devices;
+  const bool has_experts = on.model.experts.has_value();
+  const bool is_balanced = options.shape.layout.empty();
+  const char* const of_layout = "--layout gives every stage its layers";
+  const ModelFlag flags[] = {
+      {"--no-sequence-parallel", !parallel.sequence_parallel, parallel.tensor > 1,
+       "there is one tensor rank; add --tp"},
+      {"--etp", parallel.expert_tensor.has_value(), has_experts, "the model has no experts"},
+      {"--recompute-modules", !parallel.modules.empty(), has_any(on.model, parallel.modules),
+       "the model has none of them"},
+      {"--embedding-layers", parallel.embedding_layers.has_value(), is_balanced, of_layout},
+      {"--head-layers", parallel.head_layers.has_value(), is_balanced, of_layout},
+  };
+  report(flags);
+  report_sharding(options, steps);
+  report_assumptions(on, steps);
+  note_divided_groups(on);
+  if (options.shape.moe_overlap) note_exposed_experts(options.model.parts.has_value(), has_experts);
+}
+
+}  // namespace bubblescope::tools

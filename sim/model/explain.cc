@@ -125,7 +125,7 @@ std::string attention_text(const ModelOnDevices& on) {
 std::string gradients_text(const ModelOnDevices& on) {
   std::string text = on.parallel.gradients == Gradients::kFp32 ? "gradients: reduced in 32 bits "
                                                                : "gradients: reduced in 16 bits ";
-  text += on.parallel.zero_stage >= 2 ? "beside every micro-batch's W; "
+  text += on.parallel.zero_stage >= 2 ? "beside every micro-batch's backward; "
                                       : "while the last micro-batch's backward runs; ";
   text += "the rest, at least " + number(100 * on.assumptions.gradients_exposed) +
           " %, is exposed (gradients_exposed); ";

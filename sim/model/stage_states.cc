@@ -105,13 +105,14 @@ UpdateTimes times_of(const ModelOnDevices& on, const StageParameters& parameters
           dense.updated + experts.updated};
 }
 
-/// The exposed part of a collective beside so much compute, including the slowdown of that compute.
+/// A collective adds its last part to so much compute beside it, and, of the rest, either the time
+/// that it takes longer than that compute or the time by which it slows that compute down.
 Nanos exposed(Nanos collective, double compute, const CostAssumptions& assumptions,
               double least = kLastBucket) {
-  const Nanos waited = std::max<Nanos>(std::llround(least * static_cast<double>(collective)),
-                                       collective - round_nanos(compute, "a stage's compute"));
-  return waited +
-         std::llround(assumptions.collective_sms * static_cast<double>(collective - waited));
+  const auto last = static_cast<Nanos>(std::llround(least * static_cast<double>(collective)));
+  const Nanos hidden = collective - last;
+  const Nanos slowdown = std::llround(assumptions.collective_sms * static_cast<double>(hidden));
+  return last + std::max(slowdown, hidden - round_nanos(compute, "a stage's compute"));
 }
 
 }  // namespace
@@ -140,13 +141,19 @@ StageSharing find_sharing(const Schedule& schedule, std::int32_t holders) {
 PhaseTimes with_sharding(PhaseTimes times, const ModelOnDevices& on,
                          const StageParameters& parameters, const StageSharing& sharing) {
   const UpdateTimes all = times_of(on, parameters, sharing.holders);
+  // All of a backward hides collectives: weights are gathered for the next layer, and gradients of
+  // the layers before are reduced, on the same network.
+  double hiding = times.input_grad + times.weight_grad;
   if (on.parallel.zero_stage >= 3 && !sharing.gathered_by_schedule) {
-    times.forward += static_cast<double>(exposed(all.gather, times.forward, on.assumptions));
-    times.input_grad += static_cast<double>(exposed(all.gather, times.input_grad, on.assumptions));
+    const auto gathered_beside = [&](double compute) {
+      return static_cast<double>(exposed(all.gather, compute, on.assumptions));
+    };
+    times.forward += gathered_beside(times.forward);
+    times.input_grad += gathered_beside(times.input_grad);
+    hiding = times.input_grad + times.weight_grad - static_cast<double>(all.gather);
   }
   if (on.parallel.zero_stage >= 2 && !sharing.reduced_by_schedule)
-    times.weight_grad +=
-        static_cast<double>(exposed(all.reduce, times.weight_grad, on.assumptions));
+    times.weight_grad += static_cast<double>(exposed(all.reduce, hiding, on.assumptions));
   return times;
 }
 

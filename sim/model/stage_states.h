@@ -54,9 +54,10 @@ struct StageSharing {
 StageSharing find_sharing(const Schedule& schedule, std::int32_t holders);
 
 /// Adds the exposed cost of sharding to a micro-batch's ops on a stage. From ZeRO stage 2 on,
-/// gradients are reduced beside its W, because no rank can hold all of them until the step's end;
-/// in stage 3 weights are gathered beside its F, and again beside its I. The exposed part is what
-/// compute does not hide, at least a sixteenth.
+/// gradients are reduced beside its backward, because no rank can hold all of them until the step's
+/// end; in stage 3 weights are gathered beside its F, and again beside its backward, before
+/// gradients use the network. The exposed part is what compute does not hide, at least a sixteenth;
+/// what it hides slows that compute down, unless the network is the longer one anyway.
 PhaseTimes with_sharding(PhaseTimes times, const ModelOnDevices& on,
                          const StageParameters& parameters, const StageSharing& sharing);
 

@@ -104,6 +104,33 @@ TEST(ShardsOfASchedule, OfGradientsExistBehindItsReductions) {
   }
 }
 
+// Gradients are reduced beside the whole backward: an I as long as the reduction hides all of it
+// but the last sixteenth, and is slowed down by the SMs that the rest takes.
+TEST(Sharding, HidesReductionsBehindTheWholeBackward) {
+  const ModelOnDevices on = sharded(64, 2);
+  const auto reduce = static_cast<double>(WholeCollectives(on).reduce);
+  const PhaseTimes hidden = with_sharding({0, reduce, 0}, on, {1e9, 0}, {1});
+  EXPECT_EQ(hidden.input_grad, reduce);
+  EXPECT_NEAR(hidden.weight_grad, reduce * (1 + 15 * on.assumptions.collective_sms) / 16, 2);
+  EXPECT_EQ(with_sharding({0, 0, reduce}, on, {1e9, 0}, {1}).weight_grad,
+            reduce + hidden.weight_grad);
+}
+
+// Weights and gradients share a network. Where both take longer than the backward, the step takes
+// as long as they do; compute that they slow down ends before them all the same.
+TEST(Sharding, TakesAsLongAsItsNetworkWhereThatIsTheSlowest) {
+  const ModelOnDevices on = sharded(64, 3);
+  const WholeCollectives whole(on);
+  const auto gather = static_cast<double>(whole.gather);
+  const auto reduce = static_cast<double>(whole.reduce);
+  for (const double part : {0.0, 0.2, 0.5}) {
+    const PhaseTimes times =
+        with_sharding({part * gather, part * gather, part * gather}, on, {1e9, 0}, {1});
+    EXPECT_NEAR(times.forward, gather, 2) << part;
+    EXPECT_NEAR(times.input_grad + times.weight_grad, gather + reduce, 4) << part;
+  }
+}
+
 TEST(HybridSharding, RefusesGroupsThatDoNotFit) {
   ModelOnDevices on = sharded(12, 3);
   on.parallel.shard_ranks = 8;

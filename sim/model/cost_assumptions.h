@@ -31,6 +31,8 @@ struct CostAssumptions {
   /// Bytes moved between GEMMs over those of the kernels that arXiv 2205.05198 counts: above 1
   /// where kernels are not fused.
   double elementwise_traffic = 1;
+  /// 1 if rotations of queries and keys, and the gates of networks, are PyTorch's own kernels.
+  double eager_kernels = 0;
   Nanos launch = 4'000;         ///< per kernel: the time to occupy all SMs and to drain them
   double forward_kernels = 18;  ///< per layer; its input gradient has as many, W four
   /// The host's time to launch a layer's F, its recomputation or its backward. Device and host work

@@ -159,14 +159,21 @@ std::string model_text(const Transformer& model) {
          ", " + number(billions) + " billion parameters" + prediction_text(model);
 }
 
+std::string gates_text(const ModelOnDevices& on) {
+  if (!on.model.gated) return "";
+  return std::string("rotations and gates are ") +
+         (on.assumptions.eager_kernels > 0 ? "PyTorch's own" : "fused") +
+         " kernels (eager_kernels); ";
+}
+
 std::string elementwise_text(const ModelOnDevices& on) {
   return "elementwise work: " + number(on.assumptions.elementwise_traffic) +
          " times what the kernels of arXiv 2205.05198 read and write (elementwise_traffic), over " +
          number(100 * on.assumptions.elementwise_efficiency) + " % (elementwise_efficiency) of " +
          number(on.gpu.memory_bytes_per_second / 1e12) +
-         " TB/s (fitted to arXiv 2401.10241, table 9, and 2205.05198, table 4); the loss moves " +
-         number(on.assumptions.loss_forward_bytes) + " bytes per logit in F and " +
-         number(on.assumptions.loss_backward_bytes) +
+         " TB/s (fitted to arXiv 2401.10241, table 9, and 2205.05198, table 4); " + gates_text(on) +
+         "the loss moves " + number(on.assumptions.loss_forward_bytes) +
+         " bytes per logit in F and " + number(on.assumptions.loss_backward_bytes) +
          " in the backward (loss_forward_bytes, loss_backward_bytes)";
 }
 

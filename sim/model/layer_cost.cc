@@ -106,11 +106,13 @@ PhaseTimes estimate_layer_times(const ModelOnDevices& on, std::int64_t layer) {
   PhaseTimes times;
   times.forward = gemms.forward + timer.core_forward() +
                   timer.scores(score_bytes_forward(on.model)) + timer.cast(casts.forward) +
-                  timer.elementwise(moved_forward(on.model, inner)) + moves.forward +
+                  timer.elementwise(moved_forward(on.model, inner)) +
+                  timer.eager(moved_eagerly_forward(on.model, inner)) + moves.forward +
                   timer.launches(1) + waits;
   times.input_grad = gemms.input_grad + timer.core_backward() +
                      timer.scores(score_bytes_backward(on.model)) + timer.cast(casts.backward) +
-                     timer.elementwise(moved_backward(on.model, inner)) + moves.backward +
+                     timer.elementwise(moved_backward(on.model, inner)) +
+                     timer.eager(moved_eagerly_backward(on.model, inner)) + moves.backward +
                      timer.launches(1) + waits + timer.regather_time();
   times.weight_grad = gemms.weight_grad + timer.launches(4 / on.assumptions.forward_kernels);
   times.input_grad += estimate_recompute_time(on, layer, times.forward);
@@ -128,9 +130,11 @@ PhaseTimes estimate_attention_times(const ModelOnDevices& on) {
   };
   const double launches = timer.launches(0.5);
   return {gemms.forward + timer.core_forward() + timer.scores(score_bytes_forward(on.model)) +
-              timer.cast({hidden, heads.queries}) + moved(moved_forward(on.model, 0)) + launches,
+              timer.cast({hidden, heads.queries}) + moved(moved_forward(on.model, 0)) +
+              timer.eager(moved_eagerly_forward(on.model, 0)) + launches,
           gemms.input_grad + timer.core_backward() + timer.scores(score_bytes_backward(on.model)) +
-              timer.cast({hidden, heads.all}) + moved(moved_backward(on.model, 0)) + launches,
+              timer.cast({hidden, heads.all}) + moved(moved_backward(on.model, 0)) +
+              timer.eager(moved_eagerly_backward(on.model, 0)) + launches,
           gemms.weight_grad + timer.launches(2 / on.assumptions.forward_kernels)};
 }
 

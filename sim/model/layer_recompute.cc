@@ -77,7 +77,8 @@ double estimate_recompute_time(const ModelOnDevices& on, std::int64_t layer, dou
   if (!on.parallel.modules.empty()) return modules_time(on, layer, forward);
   if (on.parallel.pytorch)
     return layer_gemm_times(on, timer, layer).forward / 2 +
-           timer.elementwise(moved_forward(on.model, inner_width(on.model, layer)));
+           timer.elementwise(moved_forward(on.model, inner_width(on.model, layer))) +
+           timer.eager(moved_eagerly_forward(on.model, inner_width(on.model, layer)));
   if (on.model.latent && on.parallel.flash_attention) return up_projection_times(on, timer).forward;
   return core_time(on, timer);
 }

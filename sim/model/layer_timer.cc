@@ -176,6 +176,11 @@ double LayerTimer::elementwise(const MovedNumbers& numbers) const {
          moved(2 * tokens() * (per_norm_rank(numbers.around) + per_tensor_rank(numbers.split)));
 }
 
+double LayerTimer::eager(const MovedNumbers& numbers) const {
+  return on_.assumptions.eager_kernels *
+         moved(2 * tokens() * (per_norm_rank(numbers.around) + per_tensor_rank(numbers.split)));
+}
+
 double LayerTimer::permutation() const {
   const double tokens_here = per_tensor_rank(tokens() * on_.parallel.expert_split());
   return memory(2 * tokens_here * count_permuted(on_)) * on_.assumptions.memory_efficiency /

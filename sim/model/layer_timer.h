@@ -53,6 +53,8 @@ class LayerTimer {
   double scores(double bytes) const;
 
   double elementwise(const MovedNumbers& numbers) const;
+  /// PyTorch's own kernels in place of fused ones; 0 for runtimes that fuse them.
+  double eager(const MovedNumbers& numbers) const;
   /// The kernels that bring tokens into the order of their experts and back, in F or in I.
   double permutation() const;
   /// Kernels around biased experts (gpt-oss) that are not fused, by their bytes per number of a

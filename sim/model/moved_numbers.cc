@@ -53,6 +53,18 @@ MovedNumbers moved_backward(const Transformer& model, double inner) {
   return {around, together + heads.all + 4 * inner};
 }
 
+MovedNumbers moved_eagerly_forward(const Transformer& model, double inner) {
+  if (!model.gated) return {};
+  const HeadWidths heads = widths_of(model);
+  return {0, 8 * (heads.queries + heads.keys) + 2 * inner};
+}
+
+MovedNumbers moved_eagerly_backward(const Transformer& model, double inner) {
+  if (!model.gated) return {};
+  const HeadWidths heads = widths_of(model);
+  return {0, 8 * (heads.queries + heads.keys) + 4 * inner};
+}
+
 MovedNumbers moved_by_norms(const Transformer& model) {
   return {4 * static_cast<double>(model.hidden), 0};
 }

@@ -37,6 +37,11 @@ MovedNumbers moved_forward(const Transformer& model, double inner);
 /// The gradient of a norm reads two tensors and writes one, that of a residual adds two, that of an
 /// activation reads two and writes one, and that of a bias is a sum.
 MovedNumbers moved_backward(const Transformer& model, double inner);
+/// Numbers that PyTorch's own kernels move beyond these. They convert queries and keys to 32 bits,
+/// multiply them as complex numbers and convert them back, 10 numbers of 16 bits for every 2 of a
+/// fused kernel; an activation and its product with the gate are a kernel each.
+MovedNumbers moved_eagerly_forward(const Transformer& model, double inner);
+MovedNumbers moved_eagerly_backward(const Transformer& model, double inner);
 /// Numbers of two norms alone, read and written, and of the activation function alone.
 MovedNumbers moved_by_norms(const Transformer& model);
 MovedNumbers moved_by_activation(const Transformer& model, double inner);

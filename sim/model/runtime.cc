@@ -82,6 +82,7 @@ const std::vector<Assumption>& all_assumptions() {
       fraction_of_runtime("memory_efficiency", &CostAssumptions::memory_efficiency),
       fraction_of_runtime("elementwise_efficiency", &CostAssumptions::elementwise_efficiency),
       of_runtime("elementwise_traffic", &CostAssumptions::elementwise_traffic),
+      fraction_of_runtime("eager_kernels", &CostAssumptions::eager_kernels),
       of_runtime("forward_kernels", &CostAssumptions::forward_kernels),
       time_of_runtime("launch_us", &CostAssumptions::launch),
       time_of_runtime("host_layer_us", &CostAssumptions::host_layer),

@@ -97,5 +97,26 @@ TEST(BiasedExperts, ClampWhatEntersTheirActivation) {
               1e-6 * biased.forward);
 }
 
+// Llama 3 8B has queries and keys of 4,096 and 1,024 numbers and an inner width of 14,336. A fused
+// rotation reads and writes each once; PyTorch converts (1 + 2), multiplies (2 + 2) and converts
+// back (2 + 1). Its gate writes the activation and reads it again, 2 numbers more in F and 4 in the
+// backward. Without a gate there is neither.
+TEST(EagerKernels, ConvertAndRotateAndMultiplyApart) {
+  ModelOnDevices on = in_pytorch("llama3-8b", "h100");
+  const PhaseTimes fused = estimate_layer_times(on, 0);
+  on.assumptions.eager_kernels = 1;
+  const PhaseTimes eager = estimate_layer_times(on, 0);
+  const LayerTimer timer(on);
+  const double rotation = 8 * (4096 + 1024);
+  EXPECT_NEAR(eager.forward - fused.forward, timer.moved(2.0 * 8192 * (rotation + 2 * 14'336)), 1);
+  EXPECT_NEAR(eager.input_grad - fused.input_grad,
+              timer.moved(2.0 * 8192 * (rotation + 4 * 14'336)), 1);
+  EXPECT_EQ(eager.weight_grad, fused.weight_grad);
+  on.model.gated = false;
+  const double plain = estimate_layer_times(on, 0).forward;
+  on.assumptions.eager_kernels = 0;
+  EXPECT_EQ(estimate_layer_times(on, 0).forward, plain);
+}
+
 }  // namespace
 }  // namespace bubblescope::tests

@@ -75,6 +75,7 @@ CostAssumptions fsdp() {
   CostAssumptions assumed;
   assumed.accumulation_bytes = 8;
   assumed.elementwise_traffic = 1.27;
+  assumed.eager_kernels = 1;
   assumed.attention_quality = 0.67;
   assumed.flash_attention_2 = true;
   assumed.host_layer = 500'000;

@@ -85,6 +85,9 @@ struct CostAssumptions {
   /// 1 if tokens are sent once to every node and rank with some of their experts (DeepEP); 0 if
   /// every copy is sent (NCCL's all-to-all).
   double dispatch_once = 0;
+  /// 1 if tokens are weighed before the experts' last GEMM, so that no backward needs its output;
+  /// 0 if its output is weighed.
+  double weighed_early = 0;
   double expert_imbalance = 1;  ///< tokens of the busiest expert rank over the mean
   /// Bytes moved per number to cast the inputs of 8-bit GEMMs: 2 read, 1 written, and 1 transposed.
   double cast_bytes = 4;

@@ -214,8 +214,9 @@ std::string dispatch_text(const ModelOnDevices& on) {
                          ? "; tokens are sent once to every node and rank with some of their "
                            "experts (dispatch_once)"
                          : "; every copy of a token is sent to its expert (dispatch_once)") +
-         "; the busiest rank's experts have " + number(on.assumptions.expert_imbalance) +
-         " times the mean of tokens (expert_imbalance)";
+         "; they are weighed " + (on.assumptions.weighed_early > 0 ? "before" : "behind") +
+         " the experts' last GEMM (weighed_early)" + "; the busiest rank's experts have " +
+         number(on.assumptions.expert_imbalance) + " times the mean of tokens (expert_imbalance)";
 }
 
 std::string collectives_text(const ModelOnDevices& on) {

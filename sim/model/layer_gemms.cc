@@ -45,18 +45,30 @@ PhaseTimes network_gemm_times(const ModelOnDevices& on, const LayerTimer& timer,
 
 namespace {
 
-/// The routed experts that a rank holds, as grouped GEMMs.
-PhaseTimes expert_gemm_times(const ModelOnDevices& on, const LayerTimer& timer) {
+/// The sides of the GEMMs of the routed experts that a rank holds.
+struct ExpertSides {
+  double local = 0;  ///< experts
+  double rows = 0;
+  double hidden = 0;
+  double width = 0;
+};
+
+ExpertSides find_expert_sides(const ModelOnDevices& on, const LayerTimer& timer) {
   const Experts& experts = *on.model.experts;
-  const auto hidden = static_cast<double>(on.model.hidden);
   const double parts = on.parallel.expert_split();
   const double local = static_cast<double>(experts.count) / on.parallel.expert;
-  const double width = static_cast<double>(experts.feed_forward) / parts;
-  const double into = (on.model.gated ? 2 : 1) * width;
   // Each rank of a tensor group sends a part of the group's tokens to the experts.
   const double rows = timer.per_tensor_rank(timer.tokens() * parts) *
                       static_cast<double>(experts.per_token) / local *
                       on.assumptions.expert_imbalance;
+  return {local, rows, static_cast<double>(on.model.hidden),
+          static_cast<double>(experts.feed_forward) / parts};
+}
+
+/// The routed experts that a rank holds, as grouped GEMMs.
+PhaseTimes expert_gemm_times(const ModelOnDevices& on, const LayerTimer& timer) {
+  const auto [local, rows, hidden, width] = find_expert_sides(on, timer);
+  const double into = (on.model.gated ? 2 : 1) * width;
   const auto both = [&](GemmPass pass) {
     return timer.grouped_gemm(local, {pass, rows, hidden, into}) +
            timer.grouped_gemm(local, {pass, rows, width, hidden});
@@ -65,6 +77,11 @@ PhaseTimes expert_gemm_times(const ModelOnDevices& on, const LayerTimer& timer) 
 }
 
 }  // namespace
+
+double expert_output_time(const ModelOnDevices& on, const LayerTimer& timer) {
+  const auto [local, rows, hidden, width] = find_expert_sides(on, timer);
+  return timer.grouped_gemm(local, {GemmPass::kForward, rows, width, hidden});
+}
 
 PhaseTimes layer_gemm_times(const ModelOnDevices& on, const LayerTimer& timer, std::int64_t layer) {
   const PhaseTimes attention = attention_gemm_times(on, timer);

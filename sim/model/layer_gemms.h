@@ -14,6 +14,8 @@ PhaseTimes up_projection_times(const ModelOnDevices& on, const LayerTimer& timer
 PhaseTimes attention_gemm_times(const ModelOnDevices& on, const LayerTimer& timer);
 /// The GEMMs of a feed-forward network with an inner width on each tensor rank.
 PhaseTimes network_gemm_times(const ModelOnDevices& on, const LayerTimer& timer, double width);
+/// F of the last GEMM of the routed experts that a rank holds.
+double expert_output_time(const ModelOnDevices& on, const LayerTimer& timer);
 /// All GEMMs of a layer.
 PhaseTimes layer_gemm_times(const ModelOnDevices& on, const LayerTimer& timer, std::int64_t layer);
 

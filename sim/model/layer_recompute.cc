@@ -11,15 +11,22 @@ namespace {
 
 /// The time that full recomputation leaves out. PyTorch's checkpoints stop where the last tensor
 /// that the backward needs is there again (torch.utils.checkpoint, set_checkpoint_early_stop):
-/// before the network's last GEMM, the collective behind it and the residual. Outputs of routed
-/// experts are needed, to weigh them.
+/// before the network's last GEMM, the collective behind it and the residual. Of routed experts
+/// these are the grouped GEMM, the combination and half of the permutation, unless their outputs
+/// are needed to weigh them.
 double not_recomputed_time(const ModelOnDevices& on, const LayerTimer& timer, std::int64_t layer) {
-  const auto inner = static_cast<double>(on.model.feed_forward);
-  if (!on.parallel.pytorch || has_experts(on.model, layer) || inner == 0) return 0;
+  if (!on.parallel.pytorch) return 0;
   const auto hidden = static_cast<double>(on.model.hidden);
+  const double residual = timer.elementwise({3 * hidden, 0});
+  if (has_experts(on.model, layer))
+    return on.assumptions.weighed_early *
+           (expert_output_time(on, timer) + residual + timer.permutation() / 2 +
+            timer.expert_collectives() / 2);
+  const auto inner = static_cast<double>(on.model.feed_forward);
+  if (inner == 0) return 0;
   const double scatter = (timer.tensor_collectives(true) - timer.tensor_collectives(false)) / 2;
   return timer.gemm(timer.tokens(), timer.per_tensor_rank(inner), hidden).forward + scatter +
-         timer.elementwise({3 * hidden, 0});
+         residual;
 }
 
 double core_time(const ModelOnDevices& on, const LayerTimer& timer) {

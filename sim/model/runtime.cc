@@ -105,6 +105,7 @@ const std::vector<Assumption>& all_assumptions() {
       fraction_of_runtime("grouped_efficiency", &CostAssumptions::grouped_efficiency),
       fraction_of_runtime("experts_fused", &CostAssumptions::experts_fused),
       of_runtime("dispatch_once", &CostAssumptions::dispatch_once),
+      fraction_of_runtime("weighed_early", &CostAssumptions::weighed_early),
       of_runtime("expert_imbalance", &CostAssumptions::expert_imbalance),
       of_runtime("cast_bytes", &CostAssumptions::cast_bytes),
       {"logit_bytes",

@@ -45,7 +45,7 @@ MODEL = {
     '--tp': ['1', '2', '4', '8'], '--dp': ['1', '2', '8', '16'], '--ep': ['1', '4', '8'], '--cp': ['1', '2'], '--etp': ['1', '2'],
     '--micro-batch-size': ['1', '2', '4'], '--zero': ['0', '1', '2', '3'], '--shard-size': ['1', '2', '8'],
     '--precision': ['bf16', 'fp8', 'fp16'],
-    '--runtime': ['megatron', 'megatron-2021', 'nemo', 'deepspeed', 'torchtitan', 'fsdp'],
+    '--runtime': ['megatron', 'megatron-2021', 'nemo', 'deepspeed', 'torchtitan', 'nemo-automodel', 'fsdp'],
     '--seq-length': ['512', '4096', '32768'], '--global-batch-size': ['16', '64'], '--parts': ['series', 'dualpipe', 'megatron', 'braid'],
     '--gradients': ['fp32', 'bf16', 'bf16-lean'],
     '--recompute-modules': ['core_attn', 'mlp,layernorm', 'moe', 'moe_act,mla_up_proj'], '--embedding-layers': ['0', '0.5', '1'], '--head-layers': ['0', '1', '2'],

@@ -91,7 +91,8 @@ void expect_parts_add_up(const ModelOnDevices& on, const Schedule& schedule) {
 // Whatever is assumed, parts in series take as long as the whole op, to the nanosecond.
 TEST(ModelParts, AddUpToTheWhole) {
   for (const char* model : {"llama3-8b", "mixtral-8x7b", "deepseek-v3", "gpt3-175b"})
-    for (const char* runtime : {"megatron", "megatron-2021", "nemo", "deepspeed", "torchtitan"})
+    for (const char* runtime :
+         {"megatron", "megatron-2021", "nemo", "deepspeed", "torchtitan", "nemo-automodel"})
       for (const Recompute recompute :
            {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
         SCOPED_TRACE(std::string(model) + " under " + runtime);

@@ -135,9 +135,9 @@ TEST(Models, AreTheseAndNoOthers) {
                                           "mi300x", "mi325x", "p100", "tpu-v3", "tpu-v4", "v100"}));
   names.clear();
   for (const RuntimeDef& def : Registry<RuntimeDef>::instance().all()) names.insert(def.name);
-  EXPECT_EQ(names,
-            (std::set<std::string>{"deepspeed", "fsdp", "llm-foundry", "megatron", "megatron-2021",
-                                   "megatron-bridge-26.06", "nemo", "torchtitan"}));
+  EXPECT_EQ(names, (std::set<std::string>{"deepspeed", "fsdp", "llm-foundry", "megatron",
+                                          "megatron-2021", "megatron-bridge-26.06", "nemo",
+                                          "nemo-automodel", "torchtitan"}));
 }
 
 TEST(Activations, AreTheFormulasOf220505198) {

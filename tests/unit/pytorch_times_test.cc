@@ -51,11 +51,28 @@ TEST(EarlyStop, LeavesOutTheLastCollective) {
               10);
 }
 
-// The weights of routed experts' outputs have gradients, so that those outputs are needed.
+// Where the outputs of routed experts are weighed, their weights have gradients, so that those
+// outputs are needed.
 TEST(EarlyStop, KeepsLayersOfExpertsWhole) {
   const ModelOnDevices on = in_pytorch("qwen3-30b-a3b", "h100");
   const double forward = estimate_layer_times(on, 0).forward;
   EXPECT_NEAR(recomputation(on, 0), forward, 1e-6 * forward);
+}
+
+// Where tokens are weighed earlier, nothing needs the experts' last GEMM (of 16 experts of a rank,
+// 4096 * 8 / 16 rows each), the combination, the way back of the permutation and the residual.
+TEST(EarlyStop, LeavesOutTheCombinationOfTokensWeighedBefore) {
+  ModelOnDevices on = in_pytorch("qwen3-30b-a3b", "h100");
+  on.parallel.sequence = 4096;
+  on.parallel.data = on.parallel.expert = 8;
+  const double kept = recomputation(on, 0);
+  on.assumptions.weighed_early = 1;
+  const LayerTimer timer(on);
+  EXPECT_NEAR(kept - recomputation(on, 0),
+              timer.grouped_gemm(16, {GemmPass::kForward, 2048, 768, 2048}) +
+                  (timer.expert_collectives() + timer.permutation()) / 2 +
+                  timer.moved(2.0 * 4096 * 3 * 2048),
+              1e-6 * kept);
 }
 
 // Two all-reduces of a layer are two gathers and two scatters, each with a copy of the gathered

@@ -89,7 +89,18 @@ CostAssumptions torchtitan() {
   CostAssumptions assumed;
   assumed.accumulation_bytes = 14;
   assumed.flash_attention_2 = true;
+  assumed.weighed_early = 1;
   assumed.host_layer = 300'000;
+  return assumed;
+}
+
+/// FSDP2 with the kernels of Transformer Engine, launched one by one as under FSDP, and DeepEP
+/// (attn: te, dispatcher: deepep); tokens are weighed in the experts' activation function.
+CostAssumptions nemo_automodel() {
+  CostAssumptions assumed = torchtitan();
+  assumed.flash_attention_2 = false;
+  assumed.dispatch_once = 1;
+  assumed.host_layer = 500'000;
   return assumed;
 }
 
@@ -159,6 +170,18 @@ const RuntimeRegistrar kLlmFoundry{[] {
                     true,
                     4,
                     "fsdp"};
+}};
+/// Its loss keeps logits, log-softmax and gradients in 16 bits (fp32_upcast: false).
+const RuntimeRegistrar kNemoAutomodel{[] {
+  return RuntimeDef{
+      "nemo-automodel",
+      {"automodel"},
+      "NeMo Automodel: FSDP2, kernels of Transformer Engine, tokens sent once (DeepEP)",
+      "NVIDIA-NeMo/Automodel, components/moe and examples/benchmark/configs",
+      nemo_automodel(),
+      3,
+      true,
+      6};
 }};
 const RuntimeRegistrar kTorchtitan{[] {
   return RuntimeDef{

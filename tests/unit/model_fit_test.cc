@@ -222,7 +222,7 @@ TEST(KnownErrors, AreNotThoseOfOtherConstantsDevicesOrLengths) {
 
 // An assumption that repeats what holds already replaces nothing.
 TEST(KnownErrors, EndWhereAnAssumptionIsReplaced) {
-  const tools::Arguments run{"1f1b", "--pp", "2", "-m", "4", "--model", "llama3-8b"};
+  const tools::Arguments run{"1f1b", "--pp", "2", "-m", "4", "--model", "llama3-8b", "--tp", "2"};
   const auto report = [&](std::initializer_list<const char*> more) {
     tools::Arguments all = run;
     all.insert(all.end(), more.begin(), more.end());

@@ -106,9 +106,12 @@ TEST(Buffers, HoldGatheredWeights) {
   ModelOnDevices on = llama(false);
   on.parallel.zero_stage = 3;
   const Shape one = shape_of(1, 1);
+  EXPECT_EQ(buffers(on, one, {32, true, {8e9, 0}}), 0);  // one copy has nothing to gather
+  on.parallel.data = 8;
   EXPECT_EQ(buffers(on, one, {32, true, {8e9, 0}}), 1'000'000'000);
-  on.parallel.pytorch = true;
-  EXPECT_EQ(buffers(on, one, {32, true, {8e9, 0}}), 1'000'000'000 + Bytes{2} * 128'256 * 4096);
+  on.parallel.pytorch = true;  // the head stays gathered, and gradients are reduced from a copy
+  EXPECT_EQ(buffers(on, one, {32, true, {8e9, 0}}),
+            1'000'000'000 + Bytes{2} * 128'256 * 4096 + 1'500'000'000);
 }
 
 // A layer's gradients in 16 bits and in 32.

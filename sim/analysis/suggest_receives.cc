@@ -1,8 +1,7 @@
 // Tries the orders of receive_order.h, and the early one of post_messages.h, in the simulator.
 #include "sim/analysis/suggest_receives.h"
 
-#include <algorithm>
-#include <map>
+#include <cstddef>
 #include <utility>
 
 #include "sim/analysis/receive_order.h"
@@ -12,42 +11,6 @@
 namespace bubblescope::inline sim {
 
 namespace {
-
-/// The positions of a rank's receives: for each op or send, the receives directly before it.
-std::map<std::size_t, RankOrder> group_receives(const RankOrder& list) {
-  std::map<std::size_t, RankOrder> gaps;
-  std::size_t others = 0;
-  for (const Op& op : list) {
-    if (is_recv(op.kind))
-      gaps[others].push_back(op);
-    else if (is_compute(op.kind) || is_send(op.kind))
-      ++others;
-  }
-  return gaps;
-}
-
-/// The receives that are before another op or send than they were; if only their order before one
-/// has changed, all of these.
-std::vector<MovedReceive> find_moves(std::int32_t rank, const RankOrder& from,
-                                     const RankOrder& to) {
-  std::map<std::size_t, RankOrder> gaps = group_receives(from);
-  std::vector<MovedReceive> moves;
-  std::size_t others = 0;
-  RankOrder here;
-  for (const Op& op : to) {
-    if (is_recv(op.kind)) {
-      here.push_back(op);
-      continue;
-    }
-    const RankOrder& before = gaps[others++];
-    const bool same = std::is_permutation(here.begin(), here.end(), before.begin(), before.end());
-    for (const Op& receive : here)
-      if (same ? here != before : std::find(before.begin(), before.end(), receive) == before.end())
-        moves.push_back({rank, receive, op});
-    here.clear();
-  }
-  return moves;
-}
 
 /// Copies the cells of `from` that are no compute op and no message into `to`, before the same op
 /// or send.
@@ -67,10 +30,27 @@ RankOrder restore_cells(const RankOrder& from, const RankOrder& to) {
   return kept;
 }
 
+/// Puts receives between the halves of a pair, which are one cell, before it.
+RankOrder keep_pairs_whole(const RankOrder& list) {
+  RankOrder whole;
+  std::size_t first = 0;
+  bool is_open = false;
+  for (const Op& op : list) {
+    if (is_open && is_recv(op.kind)) {
+      whole.insert(whole.begin() + static_cast<std::ptrdiff_t>(first++), op);
+      continue;
+    }
+    if (op.pairing == Pairing::kFirst) first = whole.size();
+    if (op.pairing != Pairing::kAlone) is_open = op.pairing == Pairing::kFirst;
+    whole.push_back(op);
+  }
+  return whole;
+}
+
 std::vector<RankOrder> restore_cells(const std::vector<RankOrder>& from,
                                      std::vector<RankOrder> to) {
   for (std::size_t rank = 0; rank < to.size(); ++rank)
-    to[rank] = restore_cells(from[rank], to[rank]);
+    to[rank] = keep_pairs_whole(restore_cells(from[rank], to[rank]));
   return to;
 }
 
@@ -113,7 +93,7 @@ class ReceiveSuggester {
     return lists;
   }
 
-  /// Empty for lists that deadlock.
+  /// Empty for lists that deadlock, or differ in more than their receives.
   std::optional<ReceiveSuggestion> attempt(const std::vector<RankOrder>& posted) const {
     ReceiveSuggestion suggestion;
     suggestion.posted = posted;
@@ -121,9 +101,11 @@ class ReceiveSuggester {
     if (!makespan) return std::nullopt;
     suggestion.makespan = *makespan;
     suggestion.dataflow_makespan = compute_makespan(timeline_);
-    for (std::int32_t rank = 0; rank < schedule_->shape.ranks; ++rank)
-      for (const MovedReceive& move : find_moves(rank, posted_[rank], suggestion.posted[rank]))
-        suggestion.moves.push_back(move);
+    for (std::int32_t rank = 0; rank < schedule_->shape.ranks; ++rank) {
+      const auto moves = find_moved_receives(rank, posted_[rank], suggestion.posted[rank]);
+      if (!moves) return std::nullopt;
+      suggestion.moves.insert(suggestion.moves.end(), moves->begin(), moves->end());
+    }
     return suggestion;
   }
 
@@ -159,9 +141,7 @@ std::optional<ReceiveSuggestion> suggest_receives(const ValidSchedule& schedule,
 
 std::string to_string(const ReceiveSuggestion& suggestion) {
   std::string text;
-  for (const MovedReceive& move : suggestion.moves)
-    text += "rank " + std::to_string(move.rank) + ": post " + to_string(move.receive) + " before " +
-            to_string(move.before) + "\n";
+  for (const MovedReceive& move : suggestion.moves) text += to_string(move) + "\n";
   if (const std::optional<Nanos> before = suggestion.makespan_as_posted)
     text += "saves " + to_text(*before - suggestion.makespan);
   else

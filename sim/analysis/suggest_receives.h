@@ -8,22 +8,16 @@
 #include <string>
 #include <vector>
 
+#include "sim/analysis/moved_receives.h"
 #include "sim/ir/lower.h"
 #include "sim/ir/units.h"
 #include "sim/model/cost_model.h"
 
 namespace bubblescope::inline sim {
 
-/// A receive that changes its position.
-struct MovedReceive {
-  std::int32_t rank = 0;
-  Op receive;
-  Op before;  ///< the op or send before which it is now posted
-};
-
 struct ReceiveSuggestion {
-  std::vector<RankOrder> posted;  ///< the lists to run instead; only receives have moved
-  std::vector<MovedReceive> moves;
+  std::vector<RankOrder> posted;            ///< the lists to run instead; only receives have moved
+  std::vector<MovedReceive> moves;          ///< what makes them of the lists as they are
   std::optional<Nanos> makespan_as_posted;  ///< empty: a deadlock
   Nanos makespan = 0;                       ///< with the suggested lists
   Nanos dataflow_makespan = 0;              ///< a bound: no posting is faster

@@ -8,17 +8,16 @@
 #include <memory>
 #include <numeric>
 #include <optional>
-#include <set>
 #include <tuple>
 #include <utility>
 
 #include "sim/analysis/chance.h"
 #include "sim/analysis/coupled_replay.h"
+#include "sim/analysis/equal_work.h"
 #include "sim/analysis/fit_noise.h"
 #include "sim/analysis/largest_stage.h"
 #include "sim/analysis/length_correlation.h"
 #include "sim/analysis/long_ops.h"
-#include "sim/analysis/mean.h"
 #include "sim/analysis/pauses.h"
 #include "sim/analysis/slow_steps.h"
 #include "sim/analysis/slow_workers.h"
@@ -35,42 +34,7 @@ constexpr double kUnequal = 1.02;   ///< work of a stage, below which its ops di
 constexpr double kMinSaved = 0.01;  ///< as a fraction of the step
 constexpr double kMaxLongFraction = 0.25;  ///< of all ops: where more are long, all are unequal
 constexpr double kMaxDropped = 0.02;       ///< as a fraction of the step
-
-/// Gives every compute op the mean duration of the ops with the same key, over all replicas of the
-/// step.
-template <class KeyOf>
-Mend with_means(KeyOf key_of) {
-  return [key_of](const ReplicatedStep& step, std::vector<Durations>& durations) {
-    std::map<decltype(key_of(std::size_t{}, Op{})), Mean> means;
-    for (std::size_t replica = 0; replica < step.size(); ++replica)
-      step[replica].for_each_compute([&](InstructionId id, const Instruction& one) {
-        means[key_of(replica, one.op)].add(static_cast<double>(durations[replica][id]));
-      });
-    for (std::size_t replica = 0; replica < step.size(); ++replica)
-      step[replica].for_each_compute([&](InstructionId id, const Instruction& one) {
-        durations[replica][id] = std::llround(means.at(key_of(replica, one.op)).value());
-      });
-  };
-}
-
-/// Stages beside the chain keep their times.
-Mend with_equal_stages(const ObservedStep& like) {
-  return with_means([like](std::size_t replica, const Op& op) {
-    const std::int32_t stage = like.is_beside(op) ? op.stage : -1;
-    return std::tuple(replica, op.kind, op.microbatch, op.slice, stage);
-  });
-}
-
-Mend with_equal_lengths() {
-  return with_means(
-      [](std::size_t, const Op& op) { return std::tuple(op.kind, op.stage, op.slice); });
-}
-
-void with_free_messages(const ReplicatedStep& step, std::vector<Durations>& durations) {
-  for (std::size_t replica = 0; replica < step.size(); ++replica)
-    for (InstructionId id = 0; id < durations[replica].size(); ++id)
-      if (is_message(step[replica].program.instructions[id])) durations[replica][id] = 0;
-}
+constexpr double kOfOneLink = 0.5;         ///< of what free messages save, for a link to be named
 
 /// Collects causes by replaying with each of them removed.
 class CauseFinder {
@@ -119,16 +83,32 @@ class CauseFinder {
     std::size_t count = 0;
     for (const SlowSteps& slow : find_slow_steps(steps_, base_)) {
       Cause cause{CauseKind::kWorker, slow.worker.replica, slow.worker.rank};
-      if (is_slow_worker(slow.worker) || count == kMaxSingleWorkers) continue;
+      if (is_slow_worker(slow.worker) || count == kMaxSingleWorkers ||
+          (slow.grows && has_drifted(slow.worker)))
+        continue;
       cause.factor = slow.factor;
       cause.steps = slow.steps;
       cause.all_steps = std::ssize(steps_);
       cause.is_at_times = true;
+      cause.grows = slow.grows;
       const Mend mend = with_usual_pace(steps_, slow);
       if (!add(cause, mend)) continue;
       take_as_base(mend);
       ++count;
     }
+  }
+
+  /// Steps that are slow on all ranks, unless that is a lasting change.
+  void find_slow_steps_of_all() {
+    if (drift_ && drift_->change > 0 && drift_->workers.empty()) return;
+    const CommonSlowSteps slow = find_common_slow_steps(steps_, base_);
+    if (slow.steps == 0) return;
+    Cause cause{CauseKind::kSlowSteps};
+    cause.factor = slow.factor;
+    cause.steps = slow.steps;
+    cause.all_steps = std::ssize(steps_);
+    cause.are_first = slow.are_first;
+    add(cause, with_usual_pace(steps_, slow));
   }
 
   /// Unequal stages and lengths are what is left without those that are clearly slow, however
@@ -155,7 +135,14 @@ class CauseFinder {
       add(Cause{CauseKind::kVariation}, with_equal_lengths());
   }
 
-  void find_messages() { add(Cause{CauseKind::kCommunication}, with_free_messages); }
+  void find_messages() {
+    Cause cause{CauseKind::kCommunication};
+    cause.link = find_slow_link(steps_);
+    if (cause.link &&
+        time_saved(with_usual_link(*cause.link)) < kOfOneLink * time_saved(with_free_messages))
+      cause.link.reset();
+    add(cause, with_free_messages);
+  }
 
   /// A lasting change of speed.
   void find_drift() {
@@ -188,6 +175,7 @@ class CauseFinder {
     add_gaps(Cause{CauseKind::kLaunch}, GapKind::kLaunch);
     Cause pauses{CauseKind::kPause};
     pauses.count = count_pauses(steps_);
+    pauses.steps = count_steps_with_pauses(steps_);
     add_gaps(pauses, GapKind::kPause);
     Cause messages{CauseKind::kCommunication};
     messages.is_unseen = true;
@@ -247,6 +235,16 @@ class CauseFinder {
     base_times_ = replay(base_);
   }
 
+  std::vector<double> replay_with(const Mend& mend) const {
+    std::vector<Mend> mends = base_;
+    mends.push_back(mend);
+    return replay(mends);
+  }
+
+  double time_saved(const Mend& mend) const {
+    return mean_of(base_times_) - mean_of(replay_with(mend));
+  }
+
   /// Compares with the base. Returns whether it is a cause.
   bool add(const Cause& cause, const Mend& mend) {
     if (!compare_with_base(cause, mend)) return false;
@@ -255,9 +253,7 @@ class CauseFinder {
   }
 
   bool compare_with_base(const Cause& cause, const Mend& mend) {
-    std::vector<Mend> mends = base_;
-    mends.push_back(mend);
-    return compare(cause, base_times_, replay(mends));
+    return compare(cause, base_times_, replay_with(mend));
   }
 
   /// Several workers that are as slow hide each other: they are one cause if mending all saves more
@@ -348,6 +344,7 @@ CauseReport find_causes(std::span<const ReplicatedStep> steps,
   finder.find_messages();
   finder.find_slow_workers();
   finder.find_workers_slow_at_times();
+  finder.find_slow_steps_of_all();
   finder.find_unequal_work();
   finder.find_gaps();
   finder.find_variation();

@@ -20,16 +20,18 @@
 //                     of its stage and kind over all micro-batches and replicas. This counts as a
 //                     cause only if forward and backward times of micro-batches correlate, on
 //                     several stages (sim/analysis/length_correlation.h).
-//   communication     Messages between ranks take no time; or, outside the pipeline, a collective
+//   communication     Messages between ranks take no time, and a link is named if half of that is
+//                     saved where it is as fast as others; or, outside the pipeline, a collective
 //                     takes none.
 //   launch, pause     Ops start as soon as they could: without many small gaps between them, or
 //                     without a few long ones. Pauses within ops are shortened to the usual time of
 //                     their stage, kind and micro-batch (sim/analysis/pauses.h). Long ops count if
 //                     they are rare, or if nearly all of them are a single worker's.
 //   variation         Ops of one kind and stage do not all take as long, without one of the
-//   patterns
-//                     above. Each gets their mean duration. This is sought only where nothing else
-//                     in the pipeline saves 1 % of the step.
+//                     patterns above. Each gets their mean duration. This is sought only where
+//                     nothing else in the pipeline saves 1 % of the step.
+//   slow steps        All ops of some steps take longer than in the others, and take as long: the
+//                     first steps while things warm up, or single ones (sim/analysis/slow_steps.h).
 //   drift             The ops that changed, of all workers or of some, take as long in the later
 //                     steps as in the earlier ones, where the speed has changed for good
 //                     (find_drift).
@@ -42,6 +44,7 @@
 #include <vector>
 
 #include "sim/analysis/fit_noise.h"
+#include "sim/analysis/slow_link.h"
 #include "sim/analysis/slowdown.h"
 
 namespace bubblescope::inline sim {
@@ -54,6 +57,7 @@ enum class CauseKind : std::uint8_t {
   kLaunch,
   kPause,
   kDrift,
+  kSlowSteps,
   kVariation,
 };
 
@@ -70,10 +74,12 @@ struct Cause {
   /// many times as long ops take.
   double factor = 1;
   /// Number of steps in which the worker was over 2 % slower; for a drift, the steps before it;
-  /// for pauses within ops, the steps that have any.
+  /// for pauses within ops, the steps that have any; how many steps are slow.
   std::int64_t steps = 0;
-  std::int64_t all_steps = 0;  ///< for a worker, how many steps there are
+  std::int64_t all_steps = 0;  ///< for a worker and for slow steps, how many steps there are
   bool is_at_times = false;    ///< a worker is slow relative to its own other steps, not to others
+  bool grows = false;          ///< a worker becomes slower from step to step; `factor` is the last
+  bool are_first = false;      ///< whether slow steps are the first ones
   /// For a drift, the workers that have changed; empty: all. For pauses within ops, the worker that
   /// has nearly all of them; empty: several have. For slow workers that are one cause, all of them.
   std::vector<Worker> changed = {};
@@ -82,10 +88,11 @@ struct Cause {
   std::int64_t count = 0;       ///< of pauses, in all steps
   bool within_ops = false;      ///< whether pauses are long ops, not gaps between ops
   bool is_unseen = false;       ///< of messages that no recording shows: ops may as well start late
-  std::string collective = {};  ///< of communication outside the pipeline; empty: messages
-  Nanos saves = 0;              ///< time saved in the mean step, above 0
-  std::optional<Nanos> left = {};  ///< what the mean replayed step takes without it, if replayed
-  Nanos saves_p5 = 0;              ///< quantiles over the steps
+  std::optional<SlowLink> link = {};  ///< of messages, if most of the time is a single link's
+  std::string collective = {};        ///< of communication outside the pipeline; empty: messages
+  Nanos saves = 0;                    ///< time saved in the mean step, above 0
+  std::optional<Nanos> left = {};     ///< what the mean replayed step takes without it, if replayed
+  Nanos saves_p5 = 0;                 ///< quantiles over the steps
   Nanos saves_p95 = 0;
 };
 

@@ -17,21 +17,15 @@ namespace {
 
 constexpr std::size_t kMedian = 50;
 
-using LinkTimes = std::map<std::pair<std::int32_t, std::int32_t>, std::vector<Nanos>>;
-
-/// The times of messages that did not wait for their receiver, by sender and receiver.
-LinkTimes collect_link_times(std::span<const ReplicatedStep> steps) {
-  LinkTimes times;
-  for (const ReplicatedStep& replicas : steps)
-    for (const ObservedStep& step : replicas) {
-      const std::vector<bool> waits = find_waiting_messages(step);
-      for (InstructionId id = 0; id < step.program.size(); ++id) {
-        const Instruction& instruction = step.program.instructions[id];
-        if (is_message(instruction) && !waits[id])
-          times[{instruction.rank, instruction.peer}].push_back(step.duration_of(id));
-      }
-    }
-  return times;
+/// The same of all replicas together, by sender and receiver.
+std::map<std::pair<std::int32_t, std::int32_t>, std::vector<Nanos>> join_replicas(
+    const std::map<ReplicaLink, std::vector<Nanos>>& times) {
+  std::map<std::pair<std::int32_t, std::int32_t>, std::vector<Nanos>> joined;
+  for (const auto& [link, own] : times) {
+    std::vector<Nanos>& all = joined[{link.from, link.to}];
+    all.insert(all.end(), own.begin(), own.end());
+  }
+  return joined;
 }
 
 /// Whether a link deserves an entry of its own: its time must be twice the usual one or half of it,
@@ -51,9 +45,25 @@ Nanos mean_forward(const CostTable& table) {
 
 }  // namespace
 
+std::map<ReplicaLink, std::vector<Nanos>> collect_link_times(
+    std::span<const ReplicatedStep> steps) {
+  std::map<ReplicaLink, std::vector<Nanos>> times;
+  for (const ReplicatedStep& replicas : steps)
+    for (std::size_t replica = 0; replica < replicas.size(); ++replica) {
+      const ObservedStep& step = replicas[replica];
+      const std::vector<bool> waits = find_waiting_messages(step);
+      for (InstructionId id = 0; id < step.program.size(); ++id) {
+        const Instruction& one = step.program.instructions[id];
+        if (is_message(one) && !waits[id])
+          times[{replica, one.rank, one.peer}].push_back(step.duration_of(id));
+      }
+    }
+  return times;
+}
+
 void fit_messages(std::span<const ReplicatedStep> steps, CostTable& table) {
   constexpr std::size_t kMinMessages = 4;
-  const LinkTimes times = collect_link_times(steps);
+  const auto times = join_replicas(collect_link_times(steps));
   std::vector<Nanos> all;
   for (const auto& [link, own] : times) all.insert(all.end(), own.begin(), own.end());
   if (all.empty()) return;

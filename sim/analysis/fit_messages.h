@@ -1,12 +1,29 @@
 // Fits the times of messages to measured steps.
 #pragma once
 
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <map>
 #include <span>
+#include <vector>
 
 #include "sim/analysis/job_program.h"
 #include "sim/model/cost_table.h"
 
 namespace bubblescope::inline sim {
+
+/// A direction of messages in one replica.
+struct ReplicaLink {
+  std::size_t replica = 0;
+  std::int32_t from = 0;
+  std::int32_t to = 0;
+
+  friend auto operator<=>(const ReplicaLink&, const ReplicaLink&) = default;
+};
+
+/// The times of the messages that did not wait for their receiver.
+std::map<ReplicaLink, std::vector<Nanos>> collect_link_times(std::span<const ReplicatedStep> steps);
 
 /// Sets the latency of messages to the median of those that did not wait for their receiver. A link
 /// between two ranks whose median is far from that has an entry of its own. `stages` of the table

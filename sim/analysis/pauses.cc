@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "sim/analysis/mean.h"
 #include "sim/ir/quantile.h"
 
 namespace bubblescope::inline sim {
@@ -13,30 +14,37 @@ constexpr double kOfMedianOp = 0.25;
 constexpr double kOfMedianGap = 5;
 constexpr double kRare = 0.05;
 
+struct Gap {
+  Nanos time = 0;
+  bool awaits = false;       ///< whether the op waits for anything
+  bool is_behind_op = true;  ///< whether the op before it on its rank was the last that it awaited
+};
+
 /// The gap before every compute op; 0 for the first op of a rank that waits for nothing.
-std::vector<Nanos> find_gaps(const ObservedStep& step) {
-  std::vector<Nanos> gaps(step.program.size(), 0);
+std::vector<Gap> find_gaps(const ObservedStep& step) {
+  std::vector<Gap> gaps(step.program.size());
   std::vector<Nanos> lane_end(step.program.lanes.size(), -1);
   for (InstructionId id = 0; id < step.program.size(); ++id) {
     const Instruction& one = step.program.instructions[id];
-    Nanos ready = one.lane == kNoLane ? -1 : lane_end[one.lane];
+    const Nanos free = one.lane == kNoLane ? -1 : lane_end[one.lane];
+    Nanos ready = free;
     for (const InstructionId on : step.program.dependencies_of(id))
       ready = std::max(ready, step.timeline.end[on]);
     if (one.lane != kNoLane) lane_end[one.lane] = step.timeline.end[id];
     if (ready >= 0 && is_compute(one.op.kind))
-      gaps[id] = std::max<Nanos>(0, step.timeline.start[id] - ready);
+      gaps[id] = {std::max<Nanos>(0, step.timeline.start[id] - ready), true, ready == free};
   }
   return gaps;
 }
 
 /// The least gap on every rank that is a pause; none where pauses would not be rare.
-std::vector<Nanos> find_limits(const ObservedStep& step, const std::vector<Nanos>& gaps) {
+std::vector<Nanos> find_limits(const ObservedStep& step, const std::vector<Gap>& gaps) {
   const auto ranks = static_cast<std::size_t>(step.program.ranks);
   std::vector<std::vector<Nanos>> ops(ranks);
   std::vector<std::vector<Nanos>> gaps_of(ranks);
   step.for_each_compute([&](InstructionId id, const Instruction& one) {
     ops[static_cast<std::size_t>(one.rank)].push_back(step.duration_of(id));
-    gaps_of[static_cast<std::size_t>(one.rank)].push_back(gaps[id]);
+    gaps_of[static_cast<std::size_t>(one.rank)].push_back(gaps[id].time);
   });
   std::vector<Nanos> limits(ranks, 0);
   for (std::size_t rank = 0; rank < ranks; ++rank) {
@@ -70,16 +78,16 @@ bool awaits_message(const Program& program, InstructionId id) {
 /// Calls visit(id, instruction, gap, kind) for every compute op.
 template <class Visit>
 void for_each_gap(const ObservedStep& step, Visit visit) {
-  const std::vector<Nanos> gaps = find_gaps(step);
+  const std::vector<Gap> gaps = find_gaps(step);
   const std::vector<Nanos> limits = find_limits(step, gaps);
   const bool no_messages = lacks_messages(step);
   step.for_each_compute([&](InstructionId id, const Instruction& one) {
     const bool may_wait = no_messages && awaits_message(step.program, id);
-    const bool is_long = gaps[id] >= limits[static_cast<std::size_t>(one.rank)];
+    const bool is_long = gaps[id].time >= limits[static_cast<std::size_t>(one.rank)];
     visit(id, one, gaps[id],
-          may_wait  ? GapKind::kUnseenMessage
-          : is_long ? GapKind::kPause
-                    : GapKind::kLaunch);
+          is_long    ? GapKind::kPause
+          : may_wait ? GapKind::kUnseenMessage
+                     : GapKind::kLaunch);
   });
 }
 
@@ -89,8 +97,8 @@ Mend with_gaps(std::optional<GapKind> without) {
   return [without](const ReplicatedStep& step, std::vector<Durations>& durations) {
     for (std::size_t replica = 0; replica < step.size(); ++replica)
       for_each_gap(step[replica],
-                   [&](InstructionId id, const Instruction&, Nanos gap, GapKind kind) {
-                     if (kind != without) durations[replica][id] += gap;
+                   [&](InstructionId id, const Instruction&, const Gap& gap, GapKind kind) {
+                     if (kind != without) durations[replica][id] += gap.time;
                    });
   };
 }
@@ -99,10 +107,24 @@ std::vector<Nanos> sum_gaps(std::span<const ReplicatedStep> steps, GapKind kind)
   std::vector<Nanos> sums(static_cast<std::size_t>(steps.front().front().program.ranks), 0);
   for (const ReplicatedStep& step : steps)
     for (const ObservedStep& replica : step)
-      for_each_gap(replica, [&](InstructionId, const Instruction& one, Nanos gap, GapKind of_gap) {
-        if (of_gap == kind) sums[static_cast<std::size_t>(one.rank)] += gap;
-      });
+      for_each_gap(replica,
+                   [&](InstructionId, const Instruction& one, const Gap& gap, GapKind of_gap) {
+                     if (of_gap == kind) sums[static_cast<std::size_t>(one.rank)] += gap.time;
+                   });
   return sums;
+}
+
+LaunchGaps find_launch_gaps(std::span<const ReplicatedStep> steps) {
+  Mean behind_ops;
+  Mean behind_messages;
+  for (const ReplicatedStep& step : steps)
+    for (const ObservedStep& replica : step)
+      for_each_gap(replica, [&](InstructionId, const Instruction&, const Gap& gap, GapKind kind) {
+        if (kind != GapKind::kLaunch || !gap.awaits) return;
+        (gap.is_behind_op ? behind_ops : behind_messages).add(static_cast<double>(gap.time));
+      });
+  return {behind_ops.count == 0 ? 0 : behind_ops.value(),
+          behind_messages.count == 0 ? 0 : behind_messages.value()};
 }
 
 std::vector<double> find_standstill(std::span<const ReplicatedStep> steps) {
@@ -111,8 +133,8 @@ std::vector<double> find_standstill(std::span<const ReplicatedStep> steps) {
   for (const ReplicatedStep& step : steps)
     for (const ObservedStep& replica : step) {
       all += static_cast<double>(compute_makespan(replica.timeline));
-      for_each_gap(replica, [&](InstructionId, const Instruction& one, Nanos gap, GapKind) {
-        gaps[static_cast<std::size_t>(one.rank)] += static_cast<double>(gap);
+      for_each_gap(replica, [&](InstructionId, const Instruction& one, const Gap& gap, GapKind) {
+        gaps[static_cast<std::size_t>(one.rank)] += static_cast<double>(gap.time);
       });
     }
   for (double& of_rank : gaps) of_rank = all > 0 ? of_rank / all : 0;
@@ -123,10 +145,16 @@ std::int64_t count_pauses(std::span<const ReplicatedStep> steps) {
   std::int64_t count = 0;
   for (const ReplicatedStep& step : steps)
     for (const ObservedStep& replica : step)
-      for_each_gap(replica, [&](InstructionId, const Instruction&, Nanos, GapKind kind) {
+      for_each_gap(replica, [&](InstructionId, const Instruction&, const Gap&, GapKind kind) {
         count += kind == GapKind::kPause ? 1 : 0;
       });
   return count;
+}
+
+std::int64_t count_steps_with_pauses(std::span<const ReplicatedStep> steps) {
+  return std::count_if(steps.begin(), steps.end(), [](const ReplicatedStep& step) {
+    return count_pauses({&step, 1}) > 0;
+  });
 }
 
 }  // namespace bubblescope::inline sim

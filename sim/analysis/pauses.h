@@ -6,7 +6,8 @@
 // gap, for at most 5 % of its ops; garbage collection looks like this. A rank with many gaps is
 // launch-bound: its host launches work later than the device could run it. A pause may also show as
 // a single op that takes far longer than usual (a straggler, fit_noise.h). Where a recording shows
-// no message, an op that needs one may have waited for it, so that its gap is neither.
+// no message, an op that needs one may have waited for it, so that a gap which is no pause is none
+// of launches either.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +28,19 @@ Mend with_gaps(std::optional<GapKind> without = {});
 /// The total of the gaps of a kind on each rank, over all steps.
 std::vector<Nanos> sum_gaps(std::span<const ReplicatedStep> steps, GapKind kind);
 
+/// The mean launch gaps, in nanoseconds.
+struct LaunchGaps {
+  double behind_ops = 0;       ///< of ops that waited last for the op before them on their rank
+  double behind_messages = 0;  ///< of ops that waited last for a message or for another lane
+};
+
+LaunchGaps find_launch_gaps(std::span<const ReplicatedStep> steps);
+
 /// The number of pauses in all steps.
 std::int64_t count_pauses(std::span<const ReplicatedStep> steps);
+
+/// The number of steps with any.
+std::int64_t count_steps_with_pauses(std::span<const ReplicatedStep> steps);
 
 /// All gaps of each rank, as a fraction of the time from the first op of its pipeline to the last.
 std::vector<double> find_standstill(std::span<const ReplicatedStep> steps);

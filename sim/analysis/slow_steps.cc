@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <iterator>
+#include <numeric>
 #include <utility>
 
 #include "sim/ir/quantile.h"
@@ -17,6 +18,10 @@ constexpr double kSlowPace = 1.1;
 constexpr double kOutside = 4;  ///< in robust standard deviations
 constexpr double kMadOfNormal = 1.4826;
 constexpr std::size_t kFewestSteps = 4;
+constexpr std::size_t kFewestOfTrend = 6;
+constexpr double kGrown = 1.05;       ///< from the first to the last step
+constexpr double kRankOrder = 0.9;    ///< Spearman's correlation of paces with steps
+constexpr std::size_t kQuarter = 25;  ///< of the workers, which may be fast in a slow step
 
 using Table = std::vector<std::vector<double>>;  ///< [worker][step]; workers by replica and rank
 
@@ -59,17 +64,70 @@ Table find_paces(const Table& relative, std::size_t ranks) {
   return paces;
 }
 
-double find_least_slow_pace(const Table& paces) {
+/// The pace beyond the usual spread.
+double find_least_unusual(const Table& paces) {
   std::vector<double> sizes;
   for (const std::vector<double>& of_worker : paces)
     for (const double pace : of_worker) sizes.push_back(std::abs(std::log(std::max(pace, 1e-9))));
-  return std::max(kSlowPace, std::exp(kOutside * kMadOfNormal * quantile(std::move(sizes), 50)));
+  return std::exp(kOutside * kMadOfNormal * quantile(std::move(sizes), 50));
 }
 
-double lost(const SlowSteps& one) { return static_cast<double>(one.steps) * (one.factor - 1); }
+/// Spearman's correlation of some values with their order.
+double correlate_with_order(const std::vector<double>& values) {
+  std::vector<std::size_t> sorted(values.size());
+  std::iota(sorted.begin(), sorted.end(), std::size_t{0});
+  std::stable_sort(sorted.begin(), sorted.end(), [&](std::size_t left, std::size_t right) {
+    return values[left] < values[right];
+  });
+  double squares = 0;
+  for (std::size_t rank = 0; rank < sorted.size(); ++rank) {
+    const double apart = static_cast<double>(rank) - static_cast<double>(sorted[rank]);
+    squares += apart * apart;
+  }
+  const auto count = static_cast<double>(values.size());
+  return 1 - 6 * squares / (count * (count * count - 1));
+}
+
+/// A straight line through the logarithms of paces.
+struct Growth {
+  double first = 1;
+  double last = 1;
+};
+
+Growth fit_growth(const std::vector<double>& paces) {
+  const double middle = (static_cast<double>(paces.size()) - 1) / 2;
+  double mean = 0;
+  double product = 0;
+  double square = 0;
+  for (std::size_t step = 0; step < paces.size(); ++step) {
+    const double apart = static_cast<double>(step) - middle;
+    const double log = std::log(std::max(paces[step], 1e-9));
+    mean += log / static_cast<double>(paces.size());
+    product += apart * log;
+    square += apart * apart;
+  }
+  const double rise = product / square * middle;
+  return {std::exp(mean - rise), std::exp(mean + rise)};
+}
+
+double lost(const SlowSteps& one) {
+  return std::accumulate(one.paces.begin(), one.paces.end(), 0.0) -
+         static_cast<double>(one.paces.size());
+}
 
 std::int64_t count_above(const std::vector<double>& paces, double least) {
   return std::count_if(paces.begin(), paces.end(), [=](double pace) { return pace > least; });
+}
+
+/// Sets the paces relative to the first step's, if they grow from step to step.
+void follow_growth(SlowSteps& slow) {
+  if (slow.paces.size() < kFewestOfTrend || correlate_with_order(slow.paces) < kRankOrder) return;
+  const Growth growth = fit_growth(slow.paces);
+  if (growth.last < kGrown * growth.first) return;
+  slow.grows = true;
+  slow.factor = growth.last / growth.first;
+  for (double& pace : slow.paces) pace = std::max(1.0, pace / growth.first);
+  slow.steps = count_above(slow.paces, 1 + (kGrown - 1) / 2);
 }
 
 /// Where a worker is slow in most steps, its usual pace is the slow one: divides by the pace of the
@@ -91,11 +149,17 @@ std::vector<SlowSteps> find_slow_steps(std::span<const ReplicatedStep> steps,
   const auto ranks = static_cast<std::size_t>(steps.front().front().program.ranks);
   if (steps.size() < kFewestSteps || ranks < 2) return {};
   const Table paces = find_paces(relative_to_usual(sum_times(steps, mends)), ranks);
-  const double least = find_least_slow_pace(paces);
+  const double least = std::max(kSlowPace, find_least_unusual(paces));
   std::vector<SlowSteps> found;
   for (std::size_t worker = 0; worker < paces.size(); ++worker) {
     SlowSteps slow{
         {static_cast<std::int32_t>(worker / ranks), static_cast<std::int32_t>(worker % ranks)}};
+    slow.paces = paces[worker];
+    follow_growth(slow);
+    if (slow.grows) {
+      found.push_back(std::move(slow));
+      continue;
+    }
     slow.paces = relative_to_fast(paces[worker], least);
     slow.steps = count_above(slow.paces, least);
     if (slow.steps == 0 || slow.steps == std::ssize(steps)) continue;
@@ -111,6 +175,48 @@ std::vector<SlowSteps> find_slow_steps(std::span<const ReplicatedStep> steps,
     return lost(left) > lost(right);
   });
   return found;
+}
+
+CommonSlowSteps find_common_slow_steps(std::span<const ReplicatedStep> steps,
+                                       std::span<const Mend> mends) {
+  CommonSlowSteps slow;
+  if (steps.size() < 2) return slow;
+  const Table relative = relative_to_usual(sum_times(steps, mends));
+  std::vector<double> least_of_most;  // [step]
+  for (std::size_t step = 0; step < steps.size(); ++step) {
+    std::vector<double> of_step;
+    for (const std::vector<double>& of_worker : relative) of_step.push_back(of_worker[step]);
+    slow.paces.push_back(quantile(of_step, 50));
+    least_of_most.push_back(quantile(std::move(of_step), kQuarter));
+  }
+  const double least = std::max(kSlowPace, find_least_unusual({slow.paces}));
+  double sum = 0;
+  std::size_t last = 0;
+  for (std::size_t step = 0; step < steps.size(); ++step) {
+    double& pace = slow.paces[step];
+    if (least_of_most[step] <= least) {
+      pace = 1;
+      continue;
+    }
+    ++slow.steps;
+    sum += pace;
+    last = step;
+  }
+  if (slow.steps == 0) return slow;
+  slow.factor = sum / static_cast<double>(slow.steps);
+  slow.are_first = static_cast<std::int64_t>(last) + 1 == slow.steps;
+  return slow;
+}
+
+Mend with_usual_pace(std::span<const ReplicatedStep> steps, const CommonSlowSteps& slow) {
+  return [steps, slow](const ReplicatedStep& step, std::vector<Durations>& durations) {
+    const double pace = slow.paces[static_cast<std::size_t>(&step - steps.data())];
+    if (pace == 1) return;
+    for (std::size_t replica = 0; replica < step.size(); ++replica)
+      step[replica].for_each_compute([&](InstructionId id, const Instruction&) {
+        durations[replica][id] = std::llround(static_cast<double>(durations[replica][id]) / pace);
+      });
+  };
 }
 
 Mend with_usual_pace(std::span<const ReplicatedStep> steps, const SlowSteps& slow) {

@@ -4,7 +4,11 @@
 // A worker's *pace* in a step is its computing time over what is usual for it, divided by the same
 // of the other ranks of its replica: longer micro-batches are longer on all of them. A worker is
 // slow where its pace is over 1.1 and beyond the usual spread of all paces. If it is slow in
-// most steps, its few fast ones are the usual ones.
+// most steps, its few fast ones are the usual ones. A worker whose pace grows from step to step, as
+// that of a device does which throttles, is slow relative to its first steps.
+//
+// Steps may also be slow on all ranks, such as the first ones while things warm up. No worker's
+// pace shows that.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +24,29 @@ struct SlowSteps {
   Worker worker;
   std::vector<double> paces = {};  ///< [step], 1 where the worker is not slow
   std::int64_t steps = 0;          ///< in which it is slow
-  double factor = 1;               ///< its mean pace in these
+  double factor = 1;               ///< its mean pace in these; if it grows, the last one
+  bool grows = false;              ///< whether its pace grows from step to step
 };
 
 /// The workers that lose the most time come first. `mends` are applied before. None if there are
 /// fewer than four steps, or one rank.
 std::vector<SlowSteps> find_slow_steps(std::span<const ReplicatedStep> steps,
                                        std::span<const Mend> mends);
+
+/// The steps in which three quarters of the workers or more are slow.
+struct CommonSlowSteps {
+  std::vector<double> paces = {};  ///< [step], 1 where the step is not slow
+  std::int64_t steps = 0;          ///< that are slow
+  double factor = 1;               ///< their mean pace
+  bool are_first = false;          ///< whether they are the first steps
+};
+
+/// `mends` are applied before. None if there is only one step.
+CommonSlowSteps find_common_slow_steps(std::span<const ReplicatedStep> steps,
+                                       std::span<const Mend> mends);
+
+/// Makes all ops as fast as in the other steps. Refers to the steps.
+Mend with_usual_pace(std::span<const ReplicatedStep> steps, const CommonSlowSteps& slow);
 
 /// Makes the worker as fast as in its other steps. Refers to the steps.
 Mend with_usual_pace(std::span<const ReplicatedStep> steps, const SlowSteps& slow);

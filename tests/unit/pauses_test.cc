@@ -57,6 +57,34 @@ TEST(Causes, MessagesCostWhatAStepWithoutThemSaves) {
   EXPECT_EQ(messages->saves, compute_makespan(step.timeline) - 11 * 300);
 }
 
+// Messages between ranks 1 and 2 take 80, or only those from 2 to 1 do; those of other links 10.
+TEST(Causes, ASlowLinkIsNamed) {
+  for (const bool both_ways : {true, false}) {
+    const RecordedStep step = recorded(10);
+    std::vector<Nanos> durations = collect_durations(step.timeline);
+    for (InstructionId id = 0; id < durations.size(); ++id) {
+      const Instruction& one = step.program.instructions[id];
+      if (!is_message(one)) continue;
+      if (one.rank == 2 && one.peer == 1) durations[id] = 80;
+      if (both_ways && one.rank == 1 && one.peer == 2) durations[id] = 80;
+    }
+    const Timeline timeline = simulate(step.program, durations);
+    const std::vector<ReplicatedStep> steps{{{step.program, timeline}}};
+    const CauseReport report = find_causes(steps);
+    const Cause* messages = find(report, CauseKind::kCommunication);
+    ASSERT_NE(messages, nullptr);
+    ASSERT_TRUE(messages->link.has_value());
+    EXPECT_EQ(std::minmax(messages->link->from, messages->link->to), std::minmax(1, 2));
+    EXPECT_EQ(messages->link->both_ways, both_ways);
+    EXPECT_EQ(messages->link->time, 80);
+    EXPECT_EQ(messages->link->usual, 10);
+  }
+  const RecordedStep even = recorded(10);
+  const std::vector<ReplicatedStep> steps{{{even.program, even.timeline}}};
+  const CauseReport report = find_causes(steps);
+  EXPECT_FALSE(find(report, CauseKind::kCommunication)->link.has_value());
+}
+
 // One gap of 150 before 3F4, which is on the critical path: without it the step is 150 shorter.
 TEST(Causes, ALongRareGapIsAPause) {
   const RecordedStep step = recorded();
@@ -68,8 +96,26 @@ TEST(Causes, ALongRareGapIsAPause) {
   const Cause* pause = find(report, CauseKind::kPause);
   ASSERT_NE(pause, nullptr);
   EXPECT_EQ(pause->saves, 150);
+  EXPECT_EQ(pause->rank, 3);
+  EXPECT_EQ(pause->steps, 1);
   EXPECT_FALSE(pause->within_ops);
   EXPECT_EQ(find(report, CauseKind::kLaunch), nullptr);
+}
+
+// A profile without messages: a gap that is long and rare is a pause, although its op may have
+// waited for a message; others are not known.
+TEST(Causes, APauseIsNoMessageThatWasNotRecorded) {
+  const RecordedStep step = recorded();
+  Timeline timeline =
+      delay(step, [](const Instruction& one) { return is_op(one, "3F4") ? 150 : 0; });
+  timeline.is_imported = true;
+  timeline.source = "chrome";
+  const std::vector<ReplicatedStep> steps{{{step.program, timeline}}};
+  const CauseReport report = find_causes(steps);
+  EXPECT_EQ(find(report, CauseKind::kCommunication), nullptr);
+  const Cause* pause = find(report, CauseKind::kPause);
+  ASSERT_NE(pause, nullptr);
+  EXPECT_EQ(pause->saves, 150);
 }
 
 // Every op of rank 2 starts 20 late. The step without the gaps takes (m + p - 1)(F + B) = 3300.

@@ -100,5 +100,51 @@ TEST(SlowSteps, ASlowWorkerWithoutNoiseIsACause) {
   EXPECT_NE(find(steps.causes(), CauseKind::kWorker), nullptr);
 }
 
+// Rank 1 throttles: 4 % more from step to step, 1.28 times its first pace in the last of eight.
+TEST(SlowSteps, AWorkerThatThrottlesIsSlowBesideItsFirstSteps) {
+  const Steps even(8, 1, [](std::size_t, std::size_t, const Op&) { return 1.0; });
+  const Steps steps(8, 1, [](std::size_t step, std::size_t, const Op& op) {
+    return op.stage == 1 ? 1 + 0.04 * static_cast<double>(step) : 1.0;
+  });
+  const CauseReport report = steps.causes();
+  const Cause* const worker = find(report, CauseKind::kWorker);
+  ASSERT_NE(worker, nullptr);
+  EXPECT_EQ(worker, &report.causes.front());
+  EXPECT_EQ(worker->rank, 1);
+  EXPECT_TRUE(worker->grows);
+  EXPECT_NEAR(worker->factor, 1.28, 0.02);
+  EXPECT_NEAR(static_cast<double>(report.replayed - worker->saves),
+              static_cast<double>(even.causes().replayed), 0.01 * 330'000);
+  EXPECT_EQ(find(report, CauseKind::kStage), nullptr);
+}
+
+// Steps that are slow on all ranks: without them, all steps are as long as the others.
+TEST(SlowSteps, StepsThatAreSlowOnAllRanksAreACause) {
+  for (const std::size_t replicas : {1U, 2U})
+    for (const std::size_t first : {0U, 3U}) {
+      const Steps steps(8, replicas, [=](std::size_t step, std::size_t, const Op&) {
+        return step == first || step == first + 1 ? 2.5 : 1.0;
+      });
+      const CauseReport report = steps.causes();
+      ASSERT_EQ(report.causes.size(), 1U) << first;
+      const Cause& slow = report.causes.front();
+      EXPECT_EQ(slow.kind, CauseKind::kSlowSteps);
+      EXPECT_EQ(slow.steps, 2);
+      EXPECT_EQ(slow.all_steps, 8);
+      EXPECT_DOUBLE_EQ(slow.factor, 2.5);
+      EXPECT_EQ(slow.are_first, first == 0);
+      EXPECT_EQ(report.replayed - slow.saves, 330'000);
+    }
+}
+
+TEST(SlowSteps, StepsThatDifferByChanceAreNoCause) {
+  for (std::uint32_t seed = 0; seed < 10; ++seed) {
+    std::mt19937 random(seed);
+    std::uniform_real_distribution<double> noise(0.8, 1.2);
+    const Steps steps(8, 2, [&](std::size_t, std::size_t, const Op&) { return noise(random); });
+    EXPECT_EQ(find(steps.causes(), CauseKind::kSlowSteps), nullptr) << seed;
+  }
+}
+
 }  // namespace
 }  // namespace bubblescope::tests

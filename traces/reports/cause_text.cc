@@ -72,6 +72,9 @@ std::string name_slow_workers(const Cause& cause) {
 std::string describe_slow_workers(const Cause& cause) {
   const std::string steps =
       fmt::format("in {} of {}", cause.steps, counted(cause.all_steps, "step"));
+  if (cause.grows)
+    return fmt::format("slow worker: {} becomes slower from step to step, to {:.2f} x its first",
+                       cause_place(cause), cause.factor);
   if (cause.is_at_times)
     return fmt::format("slow worker {}: {} takes {:.2f} x what it takes in the others", steps,
                        cause_place(cause), cause.factor);
@@ -107,17 +110,27 @@ std::string describe_cause(const Cause& cause) {
           "unequal micro-batches: forwards and backwards grow together (correlation {:.2f})",
           cause.factor);
     case CauseKind::kCommunication:
-      return fmt::format(
-          "exposed communication: {}{}", cause_place(cause),
-          cause.is_unseen ? " (or ops start late: nothing shows when these arrive)" : "");
+      return fmt::format("exposed communication: {}{}", cause_place(cause),
+                         cause.is_unseen ? " (or ops start late: nothing shows when these arrive)"
+                         : cause.link
+                             ? fmt::format(", {} each (usual: {})", format_time(cause.link->time),
+                                           format_time(cause.link->usual))
+                             : "");
     case CauseKind::kLaunch:
       return fmt::format(
           "late launches: ops start after they could, most on rank {} ({} of its time)", cause.rank,
           format_percent(cause.factor));
     case CauseKind::kPause:
-      return cause.within_ops ? describe_long_ops(cause)
-                              : fmt::format("pauses: {} between ops, long and rare",
-                                            counted(cause.count, "gap"));
+      return cause.within_ops
+                 ? describe_long_ops(cause)
+                 : fmt::format("pauses: {} between ops, long and rare, {}on rank {}, in {}",
+                               counted(cause.count, "gap"), cause.count > 1 ? "most " : "",
+                               cause.rank, counted(cause.steps, "step"));
+    case CauseKind::kSlowSteps:
+      return fmt::format(
+          "slow steps: {}, the ops of all ranks take {:.2f} x what they take in the "
+          "others",
+          cause_place(cause), cause.factor);
     case CauseKind::kDrift:
       return fmt::format("drift: after the first {} {} take {:.3g} x as long",
                          counted(cause.steps, "step"), changed_ops(cause), cause.factor);
@@ -125,9 +138,21 @@ std::string describe_cause(const Cause& cause) {
   return "";
 }
 
+/// "messages between ranks, mostly from rank 1 to 2 of replica 0".
+std::string name_link(const SlowLink& link) {
+  const std::string ranks =
+      link.both_ways ? fmt::format("between rank {} and {}", std::min(link.from, link.to),
+                                   std::max(link.from, link.to))
+                     : fmt::format("from rank {} to {}", link.from, link.to);
+  return "messages between ranks, mostly " + ranks +
+         (link.replica ? fmt::format(" of replica {}", *link.replica) : "");
+}
+
 std::string_view remedy(const Cause& cause) {
   switch (cause.kind) {
-    case CauseKind::kWorker: return cause.is_at_times ? "as fast as in those" : "as fast as those";
+    case CauseKind::kWorker:
+      if (cause.grows) return "as fast as at first";
+      return cause.is_at_times ? "as fast as in those" : "as fast as those";
     case CauseKind::kStage: return "with the same work in equal stages";
     case CauseKind::kSequenceLengths: return "with the same work in equal micro-batches";
     case CauseKind::kCommunication:
@@ -135,6 +160,7 @@ std::string_view remedy(const Cause& cause) {
     case CauseKind::kLaunch: return "launched in time";
     case CauseKind::kPause: return "without them";
     case CauseKind::kDrift: return "as fast as those";
+    case CauseKind::kSlowSteps: return "as fast as those";
     case CauseKind::kVariation: return "with their mean time each";
   }
   return "";
@@ -163,6 +189,7 @@ std::string_view cause_code(CauseKind kind) {
     case CauseKind::kLaunch: return "launch";
     case CauseKind::kPause: return "pause";
     case CauseKind::kDrift: return "drift";
+    case CauseKind::kSlowSteps: return "slow_steps";
     case CauseKind::kVariation: return "variation";
   }
   return "";
@@ -175,12 +202,19 @@ std::string cause_place(const Cause& cause) {
     case CauseKind::kSequenceLengths: return "micro-batches";
     case CauseKind::kCommunication:
       if (!cause.collective.empty()) return cause.collective;
+      if (cause.link) return name_link(*cause.link);
       return cause.is_unseen ? "messages that were not recorded" : "messages between ranks";
     case CauseKind::kLaunch: return fmt::format("rank {}", cause.rank);
     case CauseKind::kPause: return cause.within_ops ? "within ops" : "between ops";
     case CauseKind::kDrift:
       return (cause.changed.empty() ? "" : changed_ops(cause) + " ") +
              fmt::format("after {}", counted(cause.steps, "step"));
+    case CauseKind::kSlowSteps:
+      return fmt::format("in {} of {}",
+                         !cause.are_first   ? std::to_string(cause.steps)
+                         : cause.steps == 1 ? "the first"
+                                            : fmt::format("the first {}", cause.steps),
+                         counted(cause.all_steps, "step"));
     case CauseKind::kVariation: return "ops of one kind and stage";
   }
   return "";
@@ -196,6 +230,7 @@ std::string cause_name(const Cause& cause) {
     case CauseKind::kLaunch: return "late launches";
     case CauseKind::kPause: return "pauses " + where;
     case CauseKind::kDrift: return "drift";
+    case CauseKind::kSlowSteps: return "slow steps";
     case CauseKind::kVariation: return "uneven ops";
   }
   return "";

@@ -1,0 +1,20 @@
+// Mends that spread the work of ops evenly over others, or make messages free.
+#pragma once
+
+#include <vector>
+
+#include "sim/analysis/coupled_replay.h"
+
+namespace bubblescope::inline sim {
+
+/// Every op takes the mean of its kind and micro-batch over all stages. Stages beside the chain of
+/// `like` keep their times.
+Mend with_equal_stages(const ObservedStep& like);
+
+/// Every op takes the mean of its kind and stage over all micro-batches and replicas.
+Mend with_equal_lengths();
+
+/// Messages between ranks take no time.
+void with_free_messages(const ReplicatedStep& step, std::vector<Durations>& durations);
+
+}  // namespace bubblescope::inline sim

@@ -10,6 +10,7 @@
 #include "sim/analysis/fit_messages.h"
 #include "sim/analysis/fit_microbatches.h"
 #include "sim/analysis/mean.h"
+#include "sim/analysis/pauses.h"
 #include "sim/ir/error.h"
 #include "sim/ir/quantile.h"
 #include "sim/model/stage_kinds.h"
@@ -202,6 +203,15 @@ void split_table(FittedCosts& fitted, const FitOptions& options, std::size_t cha
         "input gradient");
 }
 
+/// Ops that are launched late start so much after they could, in any schedule.
+void fit_gaps(std::span<const ReplicatedStep> steps, CostTable& table) {
+  const LaunchGaps gaps = find_launch_gaps(steps);
+  table.op_gap = std::llround(gaps.behind_ops);
+  const Nanos behind_messages = std::llround(gaps.behind_messages);
+  table.message.latency += behind_messages;
+  for (LinkEntry& link : table.links) link.transfer.latency += behind_messages;
+}
+
 /// The steps after the last lasting change of speed.
 std::span<const ReplicatedStep> choose_steps(std::span<const ReplicatedStep> steps,
                                              FittedCosts& fitted, std::int32_t stages) {
@@ -241,6 +251,7 @@ FittedCosts fit_costs(std::span<const ReplicatedStep> steps, const FitOptions& o
   }
   if (!table.noise->is_random()) table.noise.reset();
   fit_messages(steps, table);
+  fit_gaps(steps, table);
   table.divisible = !options.per_microbatch && !has_shards;
   if (table.divisible) table.ends = guess_ends(table.stages);
   return fitted;

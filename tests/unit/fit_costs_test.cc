@@ -13,6 +13,7 @@
 #include "sim/analysis/replay.h"
 #include "sim/engine/simulate.h"
 #include "sim/model/noise.h"
+#include "sim/predict/predict.h"
 #include "tests/support/error_text.h"
 #include "tests/support/recorded_step.h"
 
@@ -103,6 +104,27 @@ TEST(FitCosts, ASlowLinkHasATimeOfItsOwn) {
   ASSERT_EQ(table.links.size(), 1u);
   EXPECT_EQ(std::pair(table.links[0].from, table.links[0].to), std::pair(1, 2));
   EXPECT_EQ(table.links[0].transfer.latency, 8'000'000);
+}
+
+// Every op starts 30 us after it could. The next ones do so in any schedule, so that the fitted
+// costs, which have no gap in the ops themselves, give the measured step.
+TEST(FitCosts, LateLaunchesAreGapsAndPartsOfMessages) {
+  const RecordedStep& step = recorded();
+  std::vector<Nanos> durations;
+  for (const Instruction& one : step.program.instructions)
+    durations.push_back(duration_of(one) + (is_compute(one.op.kind) ? 30'000 : 0));
+  Timeline late = simulate(step.program, durations);
+  for (InstructionId id = 0; id < durations.size(); ++id)
+    if (is_compute(step.program.instructions[id].op.kind)) late.start[id] += 30'000;
+  const std::vector<ReplicatedStep> steps{{{step.program, late}}};
+  const CostTable table = fit_costs(steps, {kStages, {}}).table;
+  EXPECT_EQ(table.stages[1].forward, 11'000'000);
+  EXPECT_EQ(table.op_gap, 30'000);
+  EXPECT_EQ(table.message.latency, 530'000);
+  Config config;
+  config.costs = table;
+  const Nanos predicted = predict(step.schedule, config).report.makespan;
+  EXPECT_NEAR(static_cast<double>(predicted), static_cast<double>(compute_makespan(late)), 60'000);
 }
 
 TEST(FitCosts, ALinkThatHardlyDiffersHasNone) {

@@ -6,17 +6,22 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "schedules/search/schedule_search.h"
 #include "sim/ir/error.h"
+#include "sim/ir/lower.h"
 #include "sim/ir/op_kinds.h"
 #include "sim/ir/quantile.h"
+#include "sim/model/keep_workers.h"
 #include "sim/model/restage.h"
 #include "sim/predict/predict.h"
 #include "tools/commands/shared_work.h"
 #include "tools/flags/field_names.h"
 #include "tools/inputs/predict.h"
+#include "traces/text/time_axis.h"
 
 namespace bubblescope::tools {
 
@@ -35,8 +40,9 @@ struct Tried {
   double peak = 0;
 };
 
-/// The costs of a schedule and what it does besides its forwards and backwards.
+/// What was measured, and what a schedule does besides its forwards and backwards.
 struct FittedWork {
+  const ValidSchedule& measured;
   const CostTable& costs;
   const SharedWork& shared;
 };
@@ -51,16 +57,17 @@ bool has_backward(const StageEntry& stage) {
   return stage.backward || stage.input_grad || stage.weight_grad;
 }
 
-Tried predict_try(ValidSchedule schedule, const CostTable& costs, const SharedWork& shared) {
+Tried predict_try(ValidSchedule schedule, const FittedWork& work) {
+  const CostTable& costs = work.costs;
   if (!has_kind(*schedule, OpKind::kBackward) && !has_kind(*schedule, OpKind::kInputGrad) &&
       has_backward(costs.stages.back()))
     throw Error("has no backward, which the measured steps have: it trains nothing");
   if (has_kind(*schedule, OpKind::kInputGrad) && !costs.stages.front().input_grad)
     throw Error("splits the backward, which the trace shows whole; --split-b 0.5 would halve it");
   Config config;
-  config.costs = costs;
-  config.lower = shared.lower;
-  config.moves = shared.moves;
+  config.costs = keep_workers(costs, *work.measured, *schedule);
+  config.lower = work.shared.lower;
+  config.moves = work.shared.moves;
   Tried tried{predict(std::move(schedule), config)};
   const BubbleReport& report = tried.prediction.report;
   const auto outside = static_cast<double>(costs.outside_pipeline);
@@ -156,15 +163,21 @@ ValidSchedule build_try(const std::string& name, const ValidSchedule& measured,
   return build_schedule(def, make_try_request(def, *measured, microbatches, costs));
 }
 
-/// The makespan without noise if the first and the last stage differ from the others in this way.
-double find_makespan(const ValidSchedule& schedule, const FittedWork& work, Ends ends) {
+/// The makespan with these costs, of one replica and without noise.
+double find_makespan(const ValidSchedule& schedule, const FittedWork& work, CostTable costs) {
   Config config;
   config.lower = work.shared.lower;
-  CostTable& costs = config.costs.emplace<CostTable>(work.costs);
   costs.noise.reset();
   costs.replicas.clear();
-  costs.ends = ends;
+  config.costs = std::move(costs);
   return static_cast<double>(predict(schedule, config).report.makespan);
+}
+
+/// The same if the first and the last stage differ from the others in this way.
+double find_makespan(const ValidSchedule& schedule, const FittedWork& work, Ends ends) {
+  CostTable costs = work.costs;
+  costs.ends = ends;
+  return find_makespan(schedule, work, std::move(costs));
 }
 
 /// The interval also covers steps that are shorter, or longer, by these fractions of at most 0 and
@@ -203,6 +216,11 @@ std::string try_other_ends(const FittedWork& work, const Prediction& tried, trac
       summary_of(kStageEnds, work.costs.ends), tried.schedule->shape.microbatches, others);
 }
 
+void add_note(traces::Tries& tries, std::string note) {
+  if (std::find(tries.notes.begin(), tries.notes.end(), note) == tries.notes.end())
+    tries.notes.push_back(std::move(note));
+}
+
 /// Nothing shows how the work of a stage is distributed within it, nor in what way the ends differ
 /// from the other stages: all cases lie in the row's interval.
 void note_restaging(traces::Tries& tries, const FittedWork& work, const Prediction& tried,
@@ -213,8 +231,49 @@ void note_restaging(traces::Tries& tries, const FittedWork& work, const Predicti
       "{} has {} stages, the trace {}: the work of each counts as spread evenly within it",
       tried.schedule->name, tried.schedule->stages_per_pipeline(), costs.stages.size());
   if (restages_ends(costs, *tried.schedule)) note += try_other_ends(work, tried, row);
-  if (std::find(tries.notes.begin(), tries.notes.end(), note) == tries.notes.end())
-    tries.notes.push_back(std::move(note));
+  add_note(tries, std::move(note));
+}
+
+using RankPair = std::pair<std::int32_t, std::int32_t>;
+
+/// The pairs of ranks of which the first sends to the second.
+std::set<RankPair> find_used_links(const Program& program) {
+  std::set<RankPair> used;
+  for (const Instruction& one : program.instructions)
+    if (is_message(one)) used.emplace(one.rank, one.peer);
+  return used;
+}
+
+/// Where links differ, those that the trace never used may be as slow as the slowest that it did.
+void note_unused_links(traces::Tries& tries, const FittedWork& work, const Prediction& tried,
+                       traces::TryRow& row) {
+  if (work.costs.links.empty()) return;
+  const auto slowest = std::max_element(work.costs.links.begin(), work.costs.links.end(),
+                                        [](const LinkEntry& left, const LinkEntry& right) {
+                                          return left.transfer.latency < right.transfer.latency;
+                                        });
+  if (slowest->transfer.latency <= work.costs.message.latency) return;
+  const std::set<RankPair> measured = find_used_links(lower_or_refuse(work.measured, {}));
+  CostTable costs = work.costs;
+  std::string unused;
+  for (const RankPair& link : find_used_links(tried.program)) {
+    if (measured.count(link) > 0) continue;
+    LinkEntry& entry = costs.links.emplace_back(*slowest);
+    std::tie(entry.from, entry.to) = link;
+    unused += fmt::format("{}{} to {}", unused.empty() ? "" : ", ", link.first, link.second);
+  }
+  if (unused.empty()) return;
+  const double usual = find_makespan(tried.schedule, work, work.costs);
+  const double change = usual == 0 ? 0 : find_makespan(tried.schedule, work, costs) / usual - 1;
+  widen(row.step, 0, 0, std::max(0.0, change));
+  widen(row.change, 1, 0, std::max(0.0, change));
+  add_note(tries, fmt::format(
+                      "{} sends from rank {}, as the measured steps did not: its messages count "
+                      "as the usual ones of {}; if they take {}, as from {} to {}, its step is "
+                      "{:.1f} % longer, which its interval covers",
+                      tried.schedule->name, unused, traces::format_time(work.costs.message.latency),
+                      traces::format_time(slowest->transfer.latency), slowest->from, slowest->to,
+                      100 * change));
 }
 
 }  // namespace
@@ -223,7 +282,8 @@ TriedSchedules try_schedules(const ValidSchedule& measured, const LowerOptions& 
                              const CostTable& costs, const TryOptions& options) {
   for (const std::string& name : options.schedules)
     if (name != kSearch) find_schedule(name);
-  const Tried base = predict_try(measured, costs, {lower, {}});
+  const SharedWork measured_work{lower, {}};
+  const Tried base = predict_try(measured, {measured, costs, measured_work});
   TriedSchedules tried;
   tried.tries.rows.push_back(make_row(measured->name, base, base));
   std::vector<std::int32_t> counts = options.microbatches;
@@ -234,9 +294,11 @@ TriedSchedules try_schedules(const ValidSchedule& measured, const LowerOptions& 
       try {
         ValidSchedule schedule = build_try(name, measured, count, base.peak, costs);
         const SharedWork shared = find_shared_work(measured, lower, schedule);
-        Tried one = predict_try(std::move(schedule), costs, shared);
+        const FittedWork work{measured, costs, shared};
+        Tried one = predict_try(std::move(schedule), work);
         traces::TryRow made = make_row(name, one, base);
-        note_restaging(tried.tries, {costs, shared}, one.prediction, made);
+        note_restaging(tried.tries, work, one.prediction, made);
+        note_unused_links(tried.tries, work, one.prediction, made);
         const traces::TryRow& row = tried.tries.rows.emplace_back(std::move(made));
         if (tried.best && row.change.mean >= shortest) continue;
         shortest = row.change.mean;

@@ -1,0 +1,17 @@
+// Costs of measured workers for a schedule that places stages otherwise.
+//
+// Data-parallel replicas have the same stages, so how long one takes beside the others is the speed
+// of its workers, a rank of a replica each. In another schedule a rank keeps its speed, not its
+// stages: each stage takes its usual time, times that of the rank that runs it there. With one
+// replica a slow rank cannot be told from a large stage.
+#pragma once
+
+#include "sim/model/cost_table.h"
+
+namespace bubblescope::inline sim {
+
+/// The table for `schedule`, with the replicas' times of its stages. The same table where there is
+/// one replica, where stages stay on their ranks, or where that cannot be said of single stages.
+CostTable keep_workers(const CostTable& table, const Schedule& measured, const Schedule& schedule);
+
+}  // namespace bubblescope::inline sim

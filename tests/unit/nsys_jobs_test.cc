@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -95,6 +96,37 @@ TEST_F(NsysJobs, ReplicasAreSortedByWhatComesBeforeWhat) {
                 static_cast<double>(step.replica == steps.front().replica ? of_slow : of_fast),
                 20'000)
         << step.label;
+}
+
+// A step's range also holds what runs behind the ops: an all-reduce and the optimizer, launched
+// while the ops still run. Kernels inside the step's ops are no works around them.
+TEST_F(NsysJobs, WorksBehindTheOpsAreThoseOfTheirStep) {
+  NsysEvents events = record_nsys(record(1'100'000), {NsysNames::kOps, 1});
+  for (std::int32_t rank = 0; rank < 4; ++rank) {
+    const NsysEvents own = of_rank(events, rank);
+    const std::int64_t thread = own.ranges.front().thread;
+    Nanos launched = 0;
+    Nanos end = 0;
+    for (const NsysEvents::Range& range : own.ranges) launched = std::max(launched, range.end);
+    for (const NsysEvents::Kernel& kernel : own.kernels) end = std::max(end, kernel.end);
+    events.ranges.push_back({thread, 0, launched + 200, "iteration 7"});
+    const std::int64_t correlation = 900'000 + 10 * rank;
+    events.calls.push_back({thread, launched + 100, correlation});
+    events.calls.push_back({thread, launched + 110, correlation + 1});
+    const std::int64_t process = nsys_process(rank);
+    events.kernels.push_back({process, end + 1'000, end + 6'000, correlation,
+                              "ncclDevKernel_AllReduce_Sum_f32_RING_LL"});
+    events.kernels.push_back(
+        {process, end + 6'000, end + 9'000, correlation + 1, "multi_tensor_apply_kernel"});
+  }
+  ASSERT_EQ(read({write("job.sqlite", events)}).size(), 1u) << said_;
+  EXPECT_EQ(said_, "");
+  std::map<std::string, std::vector<Nanos>> times;
+  for (const traces::ObservedWork& work : trace_.works)
+    if (work.name != "step") times[work.name].push_back(work.end - work.start);
+  EXPECT_EQ(times.size(), 2u);
+  EXPECT_EQ(times["all-reduce"], std::vector<Nanos>(4, 5'000));
+  EXPECT_EQ(times["other kernels"], std::vector<Nanos>(4, 3'000));
 }
 
 // A replica in step with another one has the same times: whichever rank is shown, the report is the

@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "traces/measured/nsys_ops.h"
 #include "traces/measured/nsys_ranges.h"
 #include "traces/measured/nsys_recording.h"
+#include "traces/measured/nsys_works.h"
 #include "traces/measured/seen_names.h"
 #include "traces/measured/unnumbered_ranges.h"
 
@@ -78,7 +80,11 @@ class NsysReader {
     assign_steps(ops, ranges);
     const std::vector<StepRange> marks = mark_steps(recording_, ranges, ops);
     Device device{NsysProcess(recording_, process), NsysMessages(recording_, process, ops, calls)};
+    const std::size_t first = trace_.ops.size();
     for (std::size_t at = 0; at < ops.size(); ++at) add(ops[at], at, device);
+    const auto works =
+        find_nsys_works(recording_, process, marks, std::span(trace_.ops).subspan(first));
+    trace_.works.insert(trace_.works.end(), works.begin(), works.end());
     for (const StepRange& mark : marks)
       trace_.works.push_back({"step", recorder_of(process, ops.front().named.rank), 0, mark.number,
                               true, mark.host.start, mark.host.end});

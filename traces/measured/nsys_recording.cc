@@ -157,6 +157,7 @@ class Reader {
     work.is_graph = table.ends_with("GRAPH_TRACE");
     work.is_transfer =
         !work.is_graph && (!has_name || (name.starts_with("nccl") && !work.is_message));
+    if (name.starts_with("nccl") && !work.is_message) work.collective = classify_collective(name);
     work.stream = (row.integer(5).value_or(0) << 32) + row.integer(6).value_or(0);
     auto& works = recording_.works[process_of(row.integer(3).value_or(0))];
     const auto [found, is_new] = works.emplace(row.integer(2).value_or(0), work);

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "sim/ir/units.h"
+#include "traces/measured/profiled_event.h"
 
 namespace bubblescope::traces {
 
@@ -47,7 +48,9 @@ struct DeviceWork {
   bool is_message = false;   ///< NCCL's send and receive, which also run while they wait
   bool is_transfer = false;  ///< another collective, or a copy
   bool is_graph = false;     ///< several kernels of one launch
-  std::int64_t stream = 0;   ///< with the device
+  /// The collective of NCCL, by its name; empty for all else.
+  std::optional<CollectiveKind> collective = {};
+  std::int64_t stream = 0;  ///< with the device
 };
 
 struct NsysRecording {

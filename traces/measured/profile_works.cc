@@ -15,18 +15,6 @@ namespace bubblescope::traces {
 
 namespace {
 
-std::string_view name_of(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::kOther: return "other collectives";
-    case CollectiveKind::kAllReduce: return "all-reduce";
-    case CollectiveKind::kAllGather: return "all-gather";
-    case CollectiveKind::kReduceScatter: return "reduce-scatter";
-    case CollectiveKind::kAllToAll: return "all-to-all";
-    case CollectiveKind::kBroadcast: return "broadcast";
-  }
-  return "";
-}
-
 /// From the first op of a rank to its last, by step.
 std::map<std::int64_t, TimeSpan> find_extents(const std::vector<ObservedOp>& ops) {
   std::map<std::int64_t, TimeSpan> extents;

@@ -84,6 +84,18 @@ CollectiveKind classify_collective(std::string_view name) {
   return found == kWords.end() ? CollectiveKind::kOther : found->second;
 }
 
+std::string_view name_of(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::kOther: return "other collectives";
+    case CollectiveKind::kAllReduce: return "all-reduce";
+    case CollectiveKind::kAllGather: return "all-gather";
+    case CollectiveKind::kReduceScatter: return "reduce-scatter";
+    case CollectiveKind::kAllToAll: return "all-to-all";
+    case CollectiveKind::kBroadcast: return "broadcast";
+  }
+  return "";
+}
+
 CollectiveGroup classify_group(std::string_view description) {
   constexpr std::array<std::string_view, 5> kReplicas{" dp ", " data ", "fsdp ", " replicate ",
                                                       " shard "};

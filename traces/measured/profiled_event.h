@@ -64,6 +64,9 @@ std::optional<Activity> classify_activity(std::string_view category, std::string
 /// ("gloo:all_reduce").
 CollectiveKind classify_collective(std::string_view name);
 
+/// "all-reduce"; "other collectives" for kOther.
+std::string_view name_of(CollectiveKind kind);
+
 /// By the description of a process group ("mesh_tp", "DATA_PARALLEL_GROUP_WITH_CP").
 CollectiveGroup classify_group(std::string_view description);
 

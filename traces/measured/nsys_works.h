@@ -1,0 +1,21 @@
+// Finds what a process of an Nsight Systems recording runs in its steps besides the ops of the
+// pipeline.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "traces/files/trace_format.h"
+#include "traces/measured/nsys_ranges.h"
+#include "traces/measured/nsys_recording.h"
+
+namespace bubblescope::traces {
+
+/// The device's works that the process launches in a step and that run before the first of its ops
+/// or after the last: its collectives by name, and other kernels. `ops` are those of the process.
+std::vector<ObservedWork> find_nsys_works(const NsysRecording& recording, std::int64_t process,
+                                          std::span<const StepRange> marks,
+                                          std::span<const ObservedOp> ops);
+
+}  // namespace bubblescope::traces

@@ -174,7 +174,9 @@ void report_left_out(const std::map<StepKey, DraftStep>& drafts, std::size_t cou
                      ObservedTrace& trace) {
   if (others > 0)
     trace.notes.push_back(fmt::format(
-        "{} step(s) left out: they have another number of micro-batches than most", others));
+        "{} step(s) left out: they have another number of micro-batches, or other kinds of ops, "
+        "than those shown",
+        others));
   if (drafts.size() + others < count)
     trace.notes.push_back(fmt::format(
         "{} step(s) left out: they do not have the {} ops of a whole one",

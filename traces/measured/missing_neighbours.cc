@@ -16,7 +16,7 @@ namespace bubblescope::traces {
 namespace {
 
 /// As a fraction of the ops that a missing rank would have run.
-constexpr double kLong = 0.5;
+constexpr double kLong = 0.75;
 
 class Neighbours {
  public:
@@ -48,7 +48,7 @@ class Neighbours {
       longest = static_cast<double>(delay) / static_cast<double>(ops);
       text = fmt::format(
           "messages between rank {} and rank {} take at least {}{}, and ops {}: the trace of a "
-          "rank between them seems to be missing",
+          "rank between them seems to be missing, unless their link is so slow",
           ranks.first, ranks.second, to_text(delay), delays.size() > 1 ? " there and back" : "",
           to_text(ops));
     }

@@ -215,7 +215,7 @@ std::vector<Nanos> price(const Program& program, const CostModel& costs) {
     Nanos duration = price_of(instruction);
     if (op.pairing == Pairing::kFirst) {
       forward_of_pair[instruction.rank] = duration;
-      pair[instruction.rank] = costs.stage_cost(op).overlapped_pair;
+      pair[instruction.rank] = costs.pair_time(op);
     } else if (op.pairing == Pairing::kSecond && pair[instruction.rank]) {
       duration = *pair[instruction.rank] - forward_of_pair[instruction.rank];
     }
@@ -223,7 +223,9 @@ std::vector<Nanos> price(const Program& program, const CostModel& costs) {
     *next++ = duration;
   }
   if (sum.shortest() < 0)
-    throw Error("an overlapped pair is shorter than its forward; make it longer");
+    throw Error(
+        "an overlapped pair is shorter than its forward; give a longer `overlapped_pair` in the "
+        "cost file");
   sum.expect_in_range();
   if (costs.parts.has_pairs) {
     price_pairs(program, costs.parts, durations);
@@ -247,8 +249,7 @@ Nanos byte_time_of(const CostModel& costs, const Instruction& message, std::int3
 /// Whether two ops are an overlapped pair whose time is its own, so that both start together.
 bool run_together(const CostModel& costs, const Op& first, const Op& second) {
   return second.pairing == Pairing::kSecond &&
-         (costs.stage_cost(first).overlapped_pair.has_value() ||
-          costs.parts.find(key_of(first, second)) != nullptr);
+         (costs.pair_time(first).has_value() || costs.parts.find(key_of(first, second)) != nullptr);
 }
 
 }  // namespace

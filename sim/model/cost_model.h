@@ -60,10 +60,16 @@ struct CostModel {
   Nanos norm = 0;                   ///< the gradient norm, summed over all ranks
   Nanos op_gap = 0;                 ///< between two ops of a rank, even if the second is ready
   PartCosts parts = {};             ///< of ops that have parts, whose times are in `stages`
+  bool pairs_overlap = true;        ///< whether pairs take their own times: not in series
 
   const StageCost& stage_cost(const Op& op) const {
     if (!by_microbatch.empty()) return by_microbatch(op);
     return stages[static_cast<std::size_t>(std::int64_t{op.stage} * slices + op.slice)];
+  }
+
+  /// The time of the overlapped pair that an op begins; empty: the sum of its two ops.
+  std::optional<Nanos> pair_time(const Op& first) const {
+    return pairs_overlap ? stage_cost(first).overlapped_pair : std::nullopt;
   }
 };
 

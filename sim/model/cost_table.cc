@@ -248,6 +248,14 @@ bool offloads_to_rank(const Schedule& schedule, std::int32_t rank) {
   return !schedule.offload_target_of_rank.empty() && schedule.offload_target_of_rank[at] != rank;
 }
 
+bool shortens_pairs(const CostTable& table) {
+  return std::any_of(table.stages.begin(), table.stages.end(), [](const StageEntry& stage) {
+    const Nanos halves = stage.input_grad.value_or(0) + stage.weight_grad.value_or(0);
+    return stage.overlapped_pair &&
+           *stage.overlapped_pair < stage.forward + stage.backward.value_or(halves);
+  });
+}
+
 CostModel make_cost_model(const CostTable& table, const Schedule& schedule) {
   expect_stages(table, schedule);
   expect_durations(table, schedule);

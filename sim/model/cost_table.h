@@ -90,6 +90,9 @@ struct CostTable {
 /// Whether values differ by micro-batch or slice.
 inline bool has_lists(const CostTable& table) { return !table.lists.empty(); }
 
+/// Whether an overlapped pair takes less time than its two ops one after the other.
+bool shortens_pairs(const CostTable& table);
+
 /// Returns the costs of a schedule's stages. A stage's durations are divided evenly among its
 /// slices; the first slices take the remaining nanoseconds. Replicas in a second pipeline cost the
 /// same as their originals.

@@ -199,7 +199,10 @@ Models find_source_costs(const Schedule& schedule, const Config& config) {
 
 Models find_models(const Schedule& schedule, const Config& config) {
   Models models = with_held_bytes(find_source_costs(schedule, config), schedule, config);
-  if (config.lower.overlap == Overlap::kSerial) remove_pairs(models.costs.parts);
+  if (config.lower.overlap == Overlap::kSerial) {
+    models.costs.pairs_overlap = false;
+    remove_pairs(models.costs.parts);
+  }
   check_cap_unit(config.memory, !models.memory.activation_bytes.empty());
   return models;
 }

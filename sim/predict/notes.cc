@@ -9,6 +9,9 @@ namespace bubblescope::inline sim {
 std::vector<Note> find_cost_notes(const Schedule& schedule, const Config& config) {
   const auto* const table = std::get_if<CostTable>(&config.costs);
   if (table != nullptr && is_restaged(*table, schedule)) return {Note::kRestaged};
+  if (table != nullptr && shortens_pairs(*table) && !has_pairs(schedule) &&
+      has_kind(schedule, OpKind::kForward) && !schedule.forward_only)
+    return {Note::kNoPairs};
   const auto* const uniform = std::get_if<UniformCosts>(&config.costs);
   if (uniform == nullptr || !has_kind(schedule, OpKind::kInputGrad) ||
       has_kind(schedule, OpKind::kBackward))

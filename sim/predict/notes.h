@@ -15,6 +15,8 @@ enum class Note : std::uint8_t {
   kCapInUnits,
   /// The cost file has another number of stages than the schedule; they were cut or joined evenly.
   kRestaged,
+  /// The cost file has pairs that are shorter than their two ops, and the schedule has no pairs.
+  kNoPairs,
 };
 
 /// The notes on the costs of a schedule's ops.

@@ -53,6 +53,23 @@ RecordedStep one_pair(Config config = {}) {
                       std::move(config));
 }
 
+// In series the two ops of a pair run one after the other, and save nothing: 0B0 begins when its
+// gradient is there, long after 0F1, and takes its 6 ms. Rank 1 runs from 13 to 19, 1B1 until 25
+// and 1B0 until 31; the gradient of micro-batch 0 is there at 41, 0B0 ends at 47 and 0B1 at 53.
+TEST(PairTimes, SaveNothingInSeries) {
+  const Schedule schedule =
+      traces::parse_schedule_text("0F0 (0F1;0B0)OVERLAP_F_B 0B1 | 1F0 1F1 1B1 1B0", "pair");
+  const std::string alone = R"("forward":3,"backward":6,"message":{"latency":10})";
+  Config serial;
+  serial.lower.overlap = Overlap::kSerial;
+  const Nanos without = predict_with(schedule, alone, serial).report.makespan;
+  EXPECT_EQ(predict_with(schedule, alone + R"(,"overlapped_pair":7)", serial).report.makespan,
+            without);
+  EXPECT_EQ(without, 53'000'000);
+  EXPECT_LT(predict_with(schedule, alone + R"(,"overlapped_pair":7)").report.makespan,
+            predict_with(schedule, alone).report.makespan);
+}
+
 TEST(PairTimes, CountUnderTheKindOfThePart) {
   const RecordedStep step = one_pair();
   EXPECT_EQ(step.report.makespan, 36'000'000 + 68'000'000 + 38'000'000);

@@ -259,6 +259,8 @@ std::string claim(const schedules::FoundSchedule& found, const SearchOptions& op
                        : options.predict.model.given() ? "within the devices' memory"
                                                        : "without a memory cap";
   limits = describe_placement(options.placement) + limits;
+  const std::optional<CostTable>& table = options.predict.cost.content;
+  if (table && shortens_pairs(*table)) limits += ", without overlapped pairs,";
   if (found.is_optimal()) return fmt::format("proved optimal: no order {} is better", limits);
   return fmt::format("not proved optimal: no order {} is below {}, gap {}, {}", limits,
                      to_text(found.bound), traces::format_percent(found.gap()), ending(options));

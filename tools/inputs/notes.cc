@@ -46,6 +46,12 @@ void print_notes(std::span<const Note> notes, const Schedule& schedule,
         if (options.notes_cap_unit) warn_of_cap_unit(options.memory);
         break;
       case Note::kRestaged: note_restaging(schedule, options.cost); break;
+      case Note::kNoPairs:
+        print_message(
+            "bubblescope: {} makes overlapped pairs shorter than their two ops, and {} has none: "
+            "orders with pairs may be faster than the lower bound, which counts ops as they are\n",
+            options.cost.file, schedule.name);
+        break;
     }
   }
 }

@@ -36,7 +36,8 @@ Nanos estimate_exchange_time(const Gpu& gpu, const Dispatch& dispatch, std::int3
   double visited = estimate_distinct(nodes, dispatch.copies);
   if (dispatch.max_nodes > 0) visited = std::min(visited, static_cast<double>(dispatch.max_nodes));
   const double outside = dispatch.bytes_per_copy * visited * (nodes - 1) / nodes;
-  const double inside = bytes * (members - 1) / members;
+  // Kernels also copy what the NIC received for its own rank (internode.cu: forwarders).
+  const double inside = bytes * (all - 1) / all;
   return std::max(members > 1 ? within.time(inside) : 0, gpu.outside.time(outside));
 }
 

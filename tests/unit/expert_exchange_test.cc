@@ -7,6 +7,7 @@
 #include <cmath>
 #include <vector>
 
+#include "sim/ir/range.h"
 #include "sim/model/layer_timer.h"
 
 namespace bubblescope::tests {
@@ -51,19 +52,34 @@ TEST(ExchangeTime, OfAnAllToAllCarriesEveryCopy) {
             device.outside.time(bytes * 3 / 4));
 }
 
-// A token visits a node once, and there every rank once.
+// A token visits a node once, and there every rank once; all but the 1/16 that stays is copied.
 TEST(ExchangeTime, OfADispatchVisitsNodesAndRanksOnce) {
   const Gpu& device = gpu("h100");
   const double bytes = 1e9;
   const double ranks = 16 * (1 - std::pow(15.0 / 16, 8));
   const double nodes = 2 * (1 - 1.0 / 256);
-  EXPECT_EQ(
-      estimate_exchange_time(device, {bytes, 8, 0, true}, 16, 1),
-      std::max(device.outside.time(bytes * nodes / 2), inside(device).time(bytes * ranks * 7 / 8)));
+  EXPECT_EQ(estimate_exchange_time(device, {bytes, 8, 0, true}, 16, 1),
+            std::max(device.outside.time(bytes * nodes / 2),
+                     inside(device).time(bytes * ranks * 15 / 16)));
   EXPECT_EQ(estimate_exchange_time(device, {bytes, 8, 1, true}, 16, 1),
-            std::max(device.outside.time(bytes / 2), inside(device).time(bytes * ranks * 7 / 8)));
+            std::max(device.outside.time(bytes / 2), inside(device).time(bytes * ranks * 15 / 16)));
   EXPECT_LT(estimate_exchange_time(device, {bytes, 8, 0, true}, 8, 1),
             estimate_exchange_time(device, {bytes, 8, 0}, 8, 1));
+}
+
+// The domain carries no more than all copies, whose kernels it runs anyway: with 32 ranks in one of
+// 32, 31/32 of them, as in two of 16.
+TEST(ExchangeTime, IsNotLongerInALargerDomain) {
+  for (const bool once : {false, true})
+    for (const std::int64_t max_nodes : {0, 1, 4}) {
+      Gpu device = gpu("gb200");
+      Nanos smaller = kMaxNanos;
+      for (device.per_node = 1; device.per_node <= 64; device.per_node *= 2) {
+        const Nanos time = estimate_exchange_time(device, {1e9, 8, max_nodes, once}, 32, 1);
+        EXPECT_LE(time, smaller) << device.per_node << (once ? " once" : "");
+        smaller = time;
+      }
+    }
 }
 
 // DeepSeek-V3 limits a token to 4 groups of experts; Qwen3 does not.

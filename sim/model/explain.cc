@@ -219,6 +219,14 @@ std::string dispatch_text(const ModelOnDevices& on) {
          number(on.assumptions.expert_imbalance) + " times the mean of tokens (expert_imbalance)";
 }
 
+std::string messages_text(const CostAssumptions& assumed) {
+  return "messages: " + number(100 * assumed.message_exposed) +
+         " % of one blocks the op that sends it (message_exposed), and " +
+         number(100 * assumed.receives_exposed) +
+         " % of that also the op that receives it (receives_exposed); the rest is hidden behind "
+         "compute";
+}
+
 std::string collectives_text(const ModelOnDevices& on) {
   const CostAssumptions& assumed = on.assumptions;
   return "collectives: of the tensor ranks " + number(100 * assumed.tensor_exposed) +
@@ -270,7 +278,6 @@ std::string describe_model(const ModelOnDevices& on) {
 }
 
 std::vector<std::string> explain(const ModelOnDevices& on) {
-  const CostAssumptions& assumed = on.assumptions;
   std::vector<std::string> lines{
       model_text(on.model),
       "parallel: " + parallel_text(on),
@@ -282,9 +289,7 @@ std::vector<std::string> explain(const ModelOnDevices& on) {
       memory_text(on),
       launches_text(on),
       links_text(on.gpu),
-      "messages: " + number(100 * assumed.message_exposed) +
-          " % of one blocks the op that sends it (message_exposed), the rest is hidden behind "
-          "compute",
+      messages_text(on.assumptions),
       collectives_text(on),
       gradients_text(on),
       "update: 46 bytes per parameter: Adam 30, the norm 4, clipping 8, clearing 4",

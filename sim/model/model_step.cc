@@ -152,29 +152,52 @@ class RankMessages {
   MessageTime outside_;
 };
 
-/// Adds the exposed part of messages to the ops that send them.
+/// The slowest messages between a stage and its neighbors.
+struct StageMessages {
+  Nanos sent_activation = 0;
+  Nanos sent_gradient = 0;
+  Nanos received_activation = 0;
+  Nanos received_gradient = 0;
+};
+
+StageMessages find_slowest(const Schedule& schedule, std::int32_t stage,
+                           const RankMessages& messages) {
+  StageMessages slowest;
+  const auto raise = [&](Nanos& sent, Nanos& received, std::int32_t other) {
+    const std::int32_t here = schedule.rank_of_stage[stage];
+    const std::int32_t there = schedule.rank_of_stage[other];
+    if (here == there) return;
+    sent = std::max(sent, messages.between(here, there).whole);
+    received = std::max(received, messages.between(there, here).whole);
+  };
+  for_each_reader(schedule, stage, [&](std::int32_t reader) {
+    raise(slowest.sent_activation, slowest.received_gradient, reader);
+  });
+  for_each_input(schedule, stage, [&](std::int32_t input) {
+    raise(slowest.sent_gradient, slowest.received_activation, input);
+  });
+  return slowest;
+}
+
+/// Adds the exposed part of messages to the ops that send them, and to those that receive them.
 void expose_messages(CostModel& costs, const Schedule& schedule, const RankMessages& messages,
-                     double exposed) {
-  if (exposed == 0) return;
+                     const CostAssumptions& assumed) {
+  if (assumed.message_exposed == 0) return;
   const auto slices = static_cast<std::size_t>(costs.slices);
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
-    Nanos activation = 0;
-    Nanos gradient = 0;
-    const auto raise = [&](Nanos& slowest, std::int32_t other) {
-      const std::int32_t from = schedule.rank_of_stage[stage];
-      const std::int32_t to = schedule.rank_of_stage[other];
-      if (from != to) slowest = std::max(slowest, messages.between(from, to).whole);
+    const StageMessages slowest = find_slowest(schedule, stage, messages);
+    const auto waited = [&](Nanos sent, Nanos received) {
+      const double both =
+          static_cast<double>(sent) + assumed.receives_exposed * static_cast<double>(received);
+      return round_nanos(assumed.message_exposed * both, "a message");
     };
-    for_each_reader(schedule, stage, [&](std::int32_t reader) { raise(activation, reader); });
-    for_each_input(schedule, stage, [&](std::int32_t input) { raise(gradient, input); });
-    const auto waited = [&](Nanos message) {
-      return round_nanos(exposed * static_cast<double>(message), "a message");
-    };
+    const Nanos forward = waited(slowest.sent_activation, slowest.received_activation);
+    const Nanos backward = waited(slowest.sent_gradient, slowest.received_gradient);
     for (std::size_t slice = 0; slice < slices; ++slice) {
       StageCost& cost = costs.stages[static_cast<std::size_t>(stage) * slices + slice];
-      cost.forward += waited(activation);
-      cost.input_grad += waited(gradient);
-      cost.backward += waited(gradient);
+      cost.forward += forward;
+      cost.input_grad += backward;
+      cost.backward += backward;
     }
   }
 }
@@ -255,7 +278,7 @@ ModelStep compute_model_step(const ModelOnDevices& on, const Schedule& schedule)
   }
   if (on.counts_gathered && on.parallel.zero_stage >= 3)
     step.gathered_bytes = count_gathered_bytes(schedule, stages);
-  expose_messages(step.costs, schedule, messages, on.assumptions.message_exposed);
+  expose_messages(step.costs, schedule, messages, on.assumptions);
   const RankBuffers buffers(on, schedule.shape);
   for (const RankLoad& load : sum_rank_loads(schedule, stages))
     step.states.push_back(count_rank_states(on, buffers, load));

@@ -97,6 +97,7 @@ const std::vector<Assumption>& all_assumptions() {
       fraction_of_runtime("context_exposed", &CostAssumptions::context_exposed),
       fraction_of_runtime("expert_exposed", &CostAssumptions::expert_exposed),
       fraction_of_runtime("message_exposed", &CostAssumptions::message_exposed),
+      fraction_of_runtime("receives_exposed", &CostAssumptions::receives_exposed),
       of_runtime("accumulation_bytes", &CostAssumptions::accumulation_bytes),
       of_runtime("gradient_bytes", &CostAssumptions::gradient_bytes),
       of_runtime("loss_forward_bytes", &CostAssumptions::loss_forward_bytes),

@@ -279,6 +279,26 @@ TEST(ModelMessages, BlockTheirSendersIfNothingOverlaps) {
   EXPECT_EQ(within.message_between[1], 0);
 }
 
+// A middle stage of DeepSpeed's pipeline waits for four messages in turn, which are as long as each
+// other: F for the activation that it receives and the one that it sends, B for two gradients.
+TEST(ModelMessages, BlockTheirReceiversAsWellInDeepSpeed) {
+  ModelOnDevices on = on_devices("llama3-8b", "h100");
+  ScheduleRequest request;
+  request.shape = shape_of(4, 4);
+  const Schedule schedule = build_schedule(find_schedule("1f1b"), request);
+  const CostModel beside = compute_model_step(on, schedule).costs;
+  on.assumptions.message_exposed = on.assumptions.receives_exposed = 1;
+  const CostModel within = compute_model_step(on, schedule).costs;
+  const Nanos message = beside.message_between[1];
+  for (std::size_t stage = 0; stage < 4; ++stage) {
+    const Nanos messages = stage == 0 || stage == 3 ? 1 : 2;
+    EXPECT_EQ(within.stages[stage].forward - beside.stages[stage].forward, messages * message);
+    EXPECT_EQ(within.stages[stage].backward - beside.stages[stage].backward, messages * message);
+  }
+  on.assumptions.message_exposed = 0;
+  EXPECT_EQ(compute_model_step(on, schedule).costs.stages[1].forward, beside.stages[1].forward);
+}
+
 // 12 bytes per weight and micro-batch over 90 % of 2 TB/s; F and I stay as they are.
 TEST(ModelGradients, AreAccumulatedByAKernelIfTheGemmsDoNot) {
   ModelOnDevices on = on_devices("megatron-22b", "a100");

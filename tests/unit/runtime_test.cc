@@ -72,6 +72,17 @@ TEST(Assumptions, AreSetByNameAndRefuseOthers) {
   EXPECT_THROW(assume(on, "attention_backward", 20), Error);
 }
 
+// Cast to 32 bits 6 bytes per logit, maximum 4, its subtraction 8, exponentials 8, sum 4, division
+// 8; backward: scaling 8, cast 6. The recipes of NeMo fuse the loss.
+TEST(Losses, OfMegatronAreSeparateKernelsWhereNothingFusesThem) {
+  const auto& runtimes = Registry<RuntimeDef>::instance();
+  for (const char* name : {"megatron", "megatron-2021", "deepspeed"}) {
+    EXPECT_EQ(runtimes.find(name)->assumptions.loss_forward_bytes, 38) << name;
+    EXPECT_EQ(runtimes.find(name)->assumptions.loss_backward_bytes, 14) << name;
+  }
+  EXPECT_EQ(runtimes.find("nemo")->assumptions.loss_forward_bytes, 16);
+}
+
 // Per token and layer of DeepSeek-V3: the inputs of two norms (2 x 7168 numbers of 2 bytes),
 // latents (2112 of 2), a sum per head (128 of 4); in 8 bits the output projection's input (16384),
 // the input of 9 experts (7168 each), and gates and inner values (9 x 2048 each).

@@ -7,11 +7,17 @@ namespace {
 
 /// Without --cross-entropy-loss-fusion, logits pass through kernels of their own: as 32-bit numbers
 /// they are cast, reduced to the maximum, reduced by it, exponentiated, summed and divided in F,
-/// and scaled and cast in the backward (core/tensor_parallel/cross_entropy.py).
-CostAssumptions megatron() {
+/// and scaled and cast in the backward (core/tensor_parallel/cross_entropy.py; since 2020 in
+/// megatron/mpu/cross_entropy.py).
+CostAssumptions with_unfused_loss() {
   CostAssumptions assumed;
   assumed.loss_forward_bytes = 6 + 4 + 8 + 8 + 4 + 8;
   assumed.loss_backward_bytes = 8 + 6;
+  return assumed;
+}
+
+CostAssumptions megatron() {
+  CostAssumptions assumed = with_unfused_loss();
   assumed.host_layer = 400'000;
   assumed.host_tensor = 50'000;
   assumed.host_experts = 1'800'000;
@@ -21,7 +27,7 @@ CostAssumptions megatron() {
 
 /// Sends block, gradients are added by a kernel of their own, scores are often saved.
 CostAssumptions megatron_2021() {
-  CostAssumptions assumed;
+  CostAssumptions assumed = with_unfused_loss();
   assumed.message_exposed = 1;
   assumed.accumulation_bytes = 12;
   assumed.gradients_exposed = 1;
@@ -61,9 +67,13 @@ CostAssumptions megatron_bridge_graphs() {
   return assumed;
 }
 
+/// Its pipeline calls torch.distributed.send and recv, which block one after the other: between two
+/// ops of a stage, an activation is received and then a gradient sent, or the reverse
+/// (runtime/pipe/schedule.py, TrainSchedule; runtime/pipe/p2p.py).
 CostAssumptions deepspeed() {
   CostAssumptions assumed = megatron_2021();
   assumed.host_layer = 1'100'000;
+  assumed.receives_exposed = 1;
   assumed.host_tensor = 0;
   assumed.host_pass = 1'000'000;
   return assumed;

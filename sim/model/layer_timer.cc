@@ -16,8 +16,12 @@ namespace {
 constexpr double kHalfBlocksForward = 2.3;
 constexpr double kHalfBlocksBackward = 0.7;
 constexpr double kQueriesOfBlock = 128;
-/// A head of d numbers reaches d / (d + 32) of the rate of large ones.
+/// A head of d numbers reaches d / (d + 32) of the rate of large ones; in flash attention 2 and its
+/// predecessors d / (d + 8): heads of 32, 64 and 128 at 127, 142 and 151 TFLOP/s in F, and 86, 97
+/// and 99 in the backward, on the most similar device that was published (apache/tvm,
+/// tl_doc/flash_perf.md, RTX 4090, causal).
 constexpr double kHalfHeadSize = 32;
+constexpr double kHalfHeadSizeOfFlash2 = 8;
 /// Kernels that permute tokens, over the stated memory bandwidth: SimuMax's B200, 0.501 forward and
 /// 0.511 backward.
 constexpr double kPermuteShare = 0.50;
@@ -136,8 +140,11 @@ double LayerTimer::core_time(double flops, double fraction, double half_blocks) 
                         kQueriesOfBlock / gpu.kernels.multiprocessors;
   const auto size = static_cast<double>(on_.model.head_size);
   const auto padded = static_cast<double>(pad_head(on_.model.head_size));
-  const double of_size = size / (padded + kHalfHeadSize) * (128 + kHalfHeadSize) / 128;
-  const bool old = on_.assumptions.flash_attention_2 && gpu.generation != "ampere";
+  const bool ampere = gpu.generation == "ampere";
+  const double half_size =
+      ampere || on_.assumptions.flash_attention_2 ? kHalfHeadSizeOfFlash2 : kHalfHeadSize;
+  const double of_size = size / (padded + half_size) * (128 + half_size) / 128;
+  const bool old = on_.assumptions.flash_attention_2 && !ampere;
   const double quality = on_.assumptions.attention_quality / (old ? 1.75 : 1);
   const double rate =
       gpu.peak_flops * fraction * quality * blocks / (blocks + half_blocks) * of_size;

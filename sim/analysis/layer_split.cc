@@ -87,15 +87,13 @@ StageLoad LayerAssigner::last_layers_load(std::int32_t stage, std::int64_t layer
 }
 
 bool LayerAssigner::fits_in_memory(std::int32_t stage, const LayerCounts& counts) const {
-  const StageHolders& holders = loads_.holders();
-  std::vector<StageLoad> loads(counts.size());
-  for (const std::int32_t rank : holders.ranks_of_stage[static_cast<std::size_t>(stage)]) {
-    for (const std::int32_t held : holders.stages_of_rank[static_cast<std::size_t>(rank)])
-      loads[static_cast<std::size_t>(held)] =
-          last_layers_load(held, counts[static_cast<std::size_t>(held)]);
-    if (held(rank, loads) > on_.usable_memory(rank)) return false;
-  }
-  return true;
+  const auto& ranks = loads_.holders().ranks_of_stage[static_cast<std::size_t>(stage)];
+  return std::all_of(ranks.begin(), ranks.end(), [&](std::int32_t rank) {
+    const Bytes needed = held(rank, [&](std::int32_t other) {
+      return last_layers_load(other, counts[static_cast<std::size_t>(other)]);
+    });
+    return needed <= on_.usable_memory(rank);
+  });
 }
 
 std::optional<LayerCounts> LayerAssigner::fitted() const {
@@ -105,13 +103,13 @@ std::optional<LayerCounts> LayerAssigner::fitted() const {
   });
 }
 
-Bytes LayerAssigner::held(std::int32_t rank, const std::vector<StageLoad>& stages) const {
+Bytes LayerAssigner::held(std::int32_t rank, const LoadOfStage& load_of) const {
   const auto at = static_cast<std::size_t>(rank);
   const StageHolders& holders = loads_.holders();
   RankLoad load;
   std::vector<MemoryDelta> of_stage(static_cast<std::size_t>(schedule_.stages()));
   for (const std::int32_t stage : holders.stages_of_rank[at]) {
-    const StageLoad& held = stages[static_cast<std::size_t>(stage)];
+    const StageLoad held = load_of(stage);
     load.layers += held.layers;
     load.head = load.head || stage + 1 == stages_;
     load.parameters += held.parameters;
@@ -150,7 +148,8 @@ SplitLoad LayerAssigner::load(const LayerCounts& counts) const {
       time += holders.share[at] * time_of(loads[at]);
     }
     split.slowest_rank = std::max(split.slowest_rank, time);
-    const Bytes needed = held(rank, loads);
+    const Bytes needed =
+        held(rank, [&](std::int32_t stage) { return loads[static_cast<std::size_t>(stage)]; });
     const Bytes left = on_.usable_memory(rank) - needed;
     if (left >= split.head_room) continue;
     split.fullest_rank = needed;

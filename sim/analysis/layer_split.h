@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -69,12 +70,14 @@ class LayerAssigner {
   std::vector<std::optional<LayerCounts>> select_splits(std::span<const LayerSplit> splits) const;
 
  private:
+  using LoadOfStage = std::function<StageLoad(std::int32_t stage)>;
+
   std::optional<LayerCounts> even() const;
   std::optional<LayerCounts> ends() const;
   std::optional<LayerCounts> fitted() const;
   StageLoad last_layers_load(std::int32_t stage, std::int64_t layers) const;
   bool fits_in_memory(std::int32_t stage, const LayerCounts& counts) const;
-  Bytes held(std::int32_t rank, const std::vector<StageLoad>& stages) const;
+  Bytes held(std::int32_t rank, const LoadOfStage& load_of) const;
 
   const ModelOnDevices& on_;
   const Schedule& schedule_;

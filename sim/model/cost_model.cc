@@ -172,7 +172,8 @@ class PriceTable {
       : costs_(costs),
         ranks_(ranks),
         same_ops_(costs.by_microbatch.empty()),
-        same_messages_(costs.message_between.empty() && costs.messages.empty()) {
+        same_messages_(costs.message_between.empty() && costs.messages.empty()),
+        by_link_(!costs.message_between.empty() && costs.messages.empty()) {
     for (const StageCost& cost : costs.stages)
       for (const Nanos price : {cost.forward, cost.backward, cost.input_grad, cost.weight_grad,
                                 cost.recompute, costs.message, Nanos{0}, costs.message, Nanos{0}})
@@ -182,6 +183,8 @@ class PriceTable {
   Nanos operator()(const Instruction& instruction) const {
     const OpKind kind = instruction.op.kind;
     const bool listed = is_compute(kind) ? same_ops_ : is_send(kind) && same_messages_;
+    if (by_link_ && is_send(kind) && instruction.role == Role::kWork)
+      return link_duration(costs_, instruction, ranks_);
     if (!listed || instruction.role != Role::kWork) return duration_of(costs_, instruction, ranks_);
     const std::int64_t stage = std::int64_t{instruction.op.stage} * costs_.slices;
     return prices_[static_cast<std::size_t>((stage + instruction.op.slice) * kListed) +
@@ -195,6 +198,7 @@ class PriceTable {
   std::int32_t ranks_;
   bool same_ops_;       ///< all micro-batches take the same times
   bool same_messages_;  ///< all messages do
+  bool by_link_;        ///< those of a link do
   std::vector<Nanos> prices_;
 };
 

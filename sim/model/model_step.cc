@@ -127,16 +127,28 @@ class RankMessages {
   }
 
   void set_hidden(CostModel& costs) const {
-    const auto ranks = static_cast<std::int32_t>(node_of_rank_.size());
-    for (std::int32_t from = 0; from < ranks; ++from)
-      for (std::int32_t to = 0; to < ranks; ++to) {
-        const MessageTime time = between(from, to);
-        costs.message_between.push_back(time.hidden);
-        costs.byte_time_between.push_back(time.hidden_bytes);
+    const auto ranks = node_of_rank_.size();
+    costs.message_between.assign(ranks * ranks, outside_.hidden);
+    costs.byte_time_between.assign(ranks * ranks, outside_.hidden_bytes);
+    for (std::size_t from = 0; from < ranks; ++from)
+      for (std::size_t to = first_near(from); to < ranks && is_near(from, to); ++to) {
+        const MessageTime time =
+            between(static_cast<std::int32_t>(from), static_cast<std::int32_t>(to));
+        costs.message_between[from * ranks + to] = time.hidden;
+        costs.byte_time_between[from * ranks + to] = time.hidden_bytes;
       }
   }
 
  private:
+  /// Ranks of a node are adjacent; where ranks have different devices, any two may differ.
+  bool is_near(std::size_t from, std::size_t to) const {
+    return !on_.rank_gpus.empty() || node_of_rank_[from] == node_of_rank_[to];
+  }
+  std::size_t first_near(std::size_t from) const {
+    while (from > 0 && is_near(from, from - 1)) --from;
+    return from;
+  }
+
   MessageTime time_over(const Link& link) const {
     const auto hidden = [&](Nanos time) -> Nanos {
       return std::llround((1 - on_.assumptions.message_exposed) * static_cast<double>(time));

@@ -180,6 +180,20 @@ TEST(MeasuredProfile, OpsWithoutAnnotationsLieBetweenMessages) {
 }
 
 // The backward's last function seems to end at 716, but its thread posts a message at 705.
+// A barrier reduces a tensor of its own, long before the first forward.
+TEST(MeasuredProfile, CallsWithinABarrierAreOfNoOp) {
+  const traces::ObservedTrace trace = RankProfile(0)
+                                          .annotation("ProfilerStep#3", 0, 1000)
+                                          .call("c10d::barrier", 3, 400)
+                                          .call("aten::fill_", 4, 10)
+                                          .forward_call(410, 100)
+                                          .call("c10d::send", 511, 1)
+                                          .call("c10d::recv_", 513, 1)
+                                          .gradient(601, 199)
+                                          .read();
+  EXPECT_EQ(op_of(trace, "0F0").start, 410'000);
+}
+
 TEST(MeasuredProfile, MessagesWithinAnOpAreDoubted) {
   traces::ObservedTrace trace = first_rank().gradient(701, 15).call("c10d::send", 705, 1).read();
   ASSERT_EQ(trace.doubts.size(), 1u);

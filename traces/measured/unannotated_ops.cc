@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 namespace bubblescope::traces {
@@ -84,7 +85,7 @@ class Walk {
       case Activity::kSend: ++step_.sends; return post(event);
       case Activity::kDataLoader:
       case Activity::kOptimizer:
-      case Activity::kBarrier: return close();
+      case Activity::kBarrier: return pass(event);
       case Activity::kAutograd: return take_gradient(event);
       case Activity::kGradientFlow: has_flow_ = has_flow_ || is_in_call(event.start); return;
       case Activity::kCall: return take_call(event);
@@ -101,6 +102,12 @@ class Walk {
     }
   }
 
+  /// What runs within such a call is of no op: a barrier reduces a tensor of its own.
+  void pass(const ProfiledEvent& event) {
+    close();
+    passed_until_ = std::max(passed_until_, event.end);
+  }
+
   /// The thread posts a message when its op has computed.
   void post(const ProfiledEvent& event) {
     if (is_open_ && event.start + kRounding < span_.end) ++step_.posts.early;
@@ -108,7 +115,7 @@ class Walk {
       ++step_.posts.late;
       step_.posts.late_time += event.start - span_.end;
     }
-    close();
+    pass(event);
   }
 
   void take_gradient(const ProfiledEvent& event) {
@@ -123,6 +130,7 @@ class Walk {
 
   /// Calls within gradient functions are part of the backward, as is the time between two of them.
   void take_call(const ProfiledEvent& event) {
+    if (event.end <= passed_until_) return;
     if (is_backward_ && event.start < span_.end) return;
     if (is_backward_) {
       after_.push_back(event);
@@ -162,6 +170,7 @@ class Walk {
   bool is_backward_ = false;
   bool has_flow_ = false;  ///< of a forward: whether it creates a gradient function
   TimeSpan span_;
+  Nanos passed_until_ = std::numeric_limits<Nanos>::min();  ///< the end of calls that are of no op
   std::vector<ProfiledEvent> after_;  ///< calls after a backward, which may begin a forward
 };
 

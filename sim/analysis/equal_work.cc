@@ -47,7 +47,7 @@ Mend with_equal_lengths() {
 void with_free_messages(const ReplicatedStep& step, std::vector<Durations>& durations) {
   for (std::size_t replica = 0; replica < step.size(); ++replica)
     for (InstructionId id = 0; id < durations[replica].size(); ++id)
-      if (is_message(step[replica].program.instructions[id])) durations[replica][id] = 0;
+      if (is_message(step[replica].program.instructions[id].op.kind)) durations[replica][id] = 0;
 }
 
 }  // namespace bubblescope::inline sim

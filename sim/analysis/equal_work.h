@@ -14,7 +14,7 @@ Mend with_equal_stages(const ObservedStep& like);
 /// Every op takes the mean of its kind and stage over all micro-batches and replicas.
 Mend with_equal_lengths();
 
-/// Messages between ranks take no time.
+/// Messages between ranks take no time, nor do the waits for them that keep a queue.
 void with_free_messages(const ReplicatedStep& step, std::vector<Durations>& durations);
 
 }  // namespace bubblescope::inline sim

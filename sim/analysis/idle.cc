@@ -142,7 +142,10 @@ void visit_gap_parts(const Program& program, const Timeline& timeline, const Blo
     const Instruction& instruction = program.instructions[*at];
     const Nanos from = std::max(gap.start, timeline.start[*at]);
     if (is_compute(instruction.op.kind)) break;
-    const std::optional<IdleCause> cause = cause_of(instruction);
+    // Waits take no time, except those that keep a measured queue until its sends are done.
+    const bool keeps_queue = instruction.role == Role::kWait && timeline.end[*at] > from;
+    const std::optional<IdleCause> cause =
+        keeps_queue ? IdleCause::kCommunication : cause_of(instruction);
     const bool is_received = cause == IdleCause::kCommunication && !timeline.is_imported;
     const Nanos to = is_received ? until : std::min(until, timeline.end[*at]);
     if (cause && from < to) visit(*cause, from, to);

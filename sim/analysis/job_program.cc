@@ -217,7 +217,7 @@ class JobBuilder {
           awaited.insert(awaited.end(), gate->second.begin(), gate->second.end());
         add(one, awaited, step_[at].duration_of(id),
             {static_cast<std::int32_t>(at), one.rank, static_cast<std::uint32_t>(one.op.kind),
-             waits[id], step_[at].is_beside(one.op)});
+             waits[id], step_[at].is_beside(one.op), one.role != Role::kWork});
       }
     }
   }
@@ -248,7 +248,8 @@ void drop_waiting(std::vector<JobProgram>& programs) {
   std::array<std::vector<Nanos>, kOpKinds> times;
   for (const JobProgram& one : programs)
     for (InstructionId id = 0; id < one.program.size(); ++id)
-      if (one.parts[id].kind < kOpKinds && !one.parts[id].waits_for_receiver)
+      if (one.parts[id].kind < kOpKinds && !one.parts[id].waits_for_receiver &&
+          !one.parts[id].is_end)
         times[one.parts[id].kind].push_back(one.durations[id]);
   std::array<Nanos, kOpKinds> usual{};
   for (std::size_t kind = 0; kind < times.size(); ++kind)

@@ -49,6 +49,7 @@ struct InstructionOwner {
   std::uint32_t kind = 0;           ///< an OpKind, or kOpKinds plus the index of a work's name
   bool waits_for_receiver = false;  ///< sim/analysis/waiting_messages.h
   bool is_beside = false;           ///< whether it is an op beside the chain of stages
+  bool is_end = false;              ///< a post or a wait for a message of that kind
 };
 
 struct JobProgram {

@@ -26,8 +26,11 @@ struct JobSteps {
   std::vector<std::string> names;                           ///< of works
   bool has_works = false;
 
-  const std::optional<Nanos>& fixed_of(const InstructionOwner& part) const {
-    return part.is_beside ? fixed_beside[part.kind] : fixed[part.kind];
+  /// A send keeps its queue for no longer than its message usually takes.
+  Nanos fixed_of(const InstructionOwner& part, Nanos measured) const {
+    const std::optional<Nanos>& time = part.is_beside ? fixed_beside[part.kind] : fixed[part.kind];
+    if (part.is_end) return std::min(measured, time.value_or(measured));
+    return *time;
   }
 };
 
@@ -63,7 +66,8 @@ JobSteps make_job_steps(std::span<const ReplicatedStep> steps,
   for (const JobProgram& one : job.programs)
     for (std::size_t id = 0; id < one.parts.size(); ++id) {
       const InstructionOwner& part = one.parts[id];
-      (part.is_beside ? beside : durations)[part.kind].push_back(one.durations[id]);
+      if (!part.is_end)
+        (part.is_beside ? beside : durations)[part.kind].push_back(one.durations[id]);
       job.has_works = job.has_works || part.kind >= kOpKinds;
     }
   job.communicates = find_communicating(works, job.names);
@@ -91,7 +95,7 @@ std::vector<double> replay_changed(const JobSteps& job, DurationOf duration_of) 
 template <class IsFixed>
 std::vector<double> replay_fixed(const JobSteps& job, IsFixed is_fixed) {
   return replay_changed(job, [&](const InstructionOwner& part, Nanos measured) {
-    return is_fixed(part) ? *job.fixed_of(part) : measured;
+    return is_fixed(part) ? job.fixed_of(part, measured) : measured;
   });
 }
 

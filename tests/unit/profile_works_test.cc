@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/support/rank_profile.h"
+#include "tests/support/device_profile.h"
 #include "traces/measured/assemble_steps.h"
 
 namespace bubblescope::tests {
@@ -14,26 +14,6 @@ namespace {
 constexpr int kComputing = 70;  ///< streams of the device
 constexpr int kReducing = 71;
 constexpr const char* kAllReduce = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgs)";
-
-/// A profile whose launches have kernels; times are microseconds.
-class DeviceProfile : public RankProfile {
- public:
-  using RankProfile::RankProfile;
-
-  /// A kernel that the host launches at `launched`.
-  DeviceProfile& kernel(const std::string& name, int launched, int stream, int start, int duration,
-                        const std::string& group = "") {
-    const std::string id = "\"correlation\":" + std::to_string(++launches_);
-    event("cuda_runtime", "cudaLaunchKernel", launched, 1, 2, id);
-    const std::string arguments =
-        group.empty() ? id : id + R"(,"Process Group Description":")" + group + "\"";
-    event("kernel", name, start, duration, stream, arguments);
-    return *this;
-  }
-
- private:
-  int launches_ = 0;
-};
 
 traces::ObservedOp only_op(const traces::ObservedTrace& trace) {
   EXPECT_EQ(trace.ops.size(), 1u);

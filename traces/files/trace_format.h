@@ -13,6 +13,7 @@
 #include "sim/ir/schedule.h"
 #include "sim/ir/timeline.h"
 #include "sim/ir/valid_schedule.h"
+#include "traces/files/device_place.h"
 #include "traces/files/observed_work.h"
 #include "traces/files/step_facts.h"
 
@@ -61,6 +62,7 @@ struct ObservedOp {
   bool start_is_observed = false;  ///< such a range, but its content shows where the waiting ended
   bool is_arrival = false;         ///< a message with the number of the op whose input it brought
   bool is_inferred = false;        ///< such a message, which the rank may as well have sent
+  std::optional<DevicePlace> device = {};  ///< where the kernels of a device were observed
   Nanos start = 0;
   Nanos end = 0;
 };

@@ -11,6 +11,8 @@
 
 #include "sim/ir/error.h"
 #include "traces/measured/contradictions.h"
+#include "traces/measured/early_end.h"
+#include "traces/measured/message_kernels.h"
 #include "traces/measured/op_names.h"
 #include "traces/measured/overlap_parts.h"
 #include "traces/measured/profile_activity.h"
@@ -35,7 +37,8 @@ class ProfileReader {
         file_(file),
         names_(names),
         marks_(events_),
-        activity_(events_) {}
+        activity_(events_),
+        message_kernels_(find_message_kernels(events_)) {}
 
   ObservedTrace read() && {
     trace_.source = "kineto";
@@ -58,7 +61,12 @@ class ProfileReader {
       named_step_.reset();
     }
     if (trace_.ops.empty()) refuse_profile(events_, activity_, file_);
-    doubt_early_end();
+    if (const std::optional<std::string> early = describe_early_end(events_, marks_, trace_.ops))
+      trace_.doubts.push_back(file_ + ": " + *early);
+    if (!names_messages_)
+      for (const ObservedOp& message : infer_messages(message_kernels_, trace_.ops))
+        trace_.ops.push_back(message);
+    extend_to_results(activity_, trace_.ops);
     for (const std::string& contradiction : find_contradictions(events_, spans_))
       trace_.doubts.push_back(file_ + ": " + contradiction);
     trace_.works = find_profile_works(events_, marks_, trace_.ops, replica_);
@@ -86,21 +94,6 @@ class ProfileReader {
                               std::tuple(right.start, -right.end);
                      });
     erase_outer_slices();
-  }
-
-  /// A recording may end before the step that it marks.
-  void doubt_early_end() {
-    if (marks_.marks().empty()) return;
-    const ProfiledEvent& step = marks_.marks().back();
-    Nanos end = step.start;
-    for (const ProfiledEvent& event : events_.profiled)
-      if (event.activity != Activity::kStep) end = std::max(end, event.end);
-    for (const ObservedOp& op : trace_.ops) end = std::max(end, op.end);
-    if (step.end - end > (step.end - step.start) / 2)
-      trace_.doubts.push_back(fmt::format(
-          "{}: nothing is recorded in the last {} of step {}, more than half of it: the "
-          "recording may have ended before the step did",
-          file_, to_text(step.end - end), step.number));
   }
 
   /// An op may be named twice, by its runtime and by a hook inside of it (tools/hooks). The inner
@@ -167,6 +160,7 @@ class ProfileReader {
         marks_.marks().empty())
       refuse_unnumbered(file_, slice.name);
     named_step_ = named->step;
+    names_messages_ = names_messages_ || is_message(named->op.kind);
     observed.start = slice.start;
     observed.end = slice.end;
     if (!has_device_slices_) set_times(observed, {slice.start, slice.end}, slice.thread);
@@ -219,15 +213,16 @@ class ProfileReader {
 
   /// Sets the op's time on its device, or on the host without the waiting for its input.
   void set_times(ObservedOp& observed, const TimeSpan& range, std::uint32_t thread) const {
-    const bool computes = is_compute(observed.op.kind);
-    std::optional<TimeSpan> span =
-        computes ? activity_.find_kernels(range) : activity_.find_message_kernels(range);
+    if (!is_compute(observed.op.kind)) return set_message_times(observed, range);
+    std::optional<TimeSpan> span = activity_.find_kernels(range);
     // An op that launches nothing, such as the input gradient of a first stage, is reached by its
     // device just before what is launched next.
-    if (!span && computes && activity_.has_kernels())
+    if (!span && activity_.has_kernels())
       if (const std::optional<Nanos> next = activity_.find_next_start(range.end))
         span = TimeSpan{*next, *next};
-    if (!span && computes) {
+    if (span) {
+      observed.device = DevicePlace{activity_.find_first_launch(range).value_or(range.start)};
+    } else {
       observed.may_hold_waiting = true;
       span = activity_.find_computation(range, thread);
       observed.start_is_observed = span.has_value();
@@ -235,6 +230,15 @@ class ProfileReader {
     if (!span) return;
     observed.start = span->start;
     observed.end = span->end;
+  }
+
+  void set_message_times(ObservedOp& message, const TimeSpan& range) const {
+    const std::optional<TimeSpan> span = activity_.find_message_kernels(range);
+    if (!span) return;
+    message.start = span->start;
+    message.end = span->end;
+    if (const auto kernel = find_only_kernel(message_kernels_, range))
+      message.device = kernel->place;
   }
 
   void add_pair(const std::array<Op, 2>& pair, const ChromeSlice& slice) {
@@ -257,6 +261,7 @@ class ProfileReader {
       if (const auto kernels = activity_.find_kernels(launched)) {
         observed.start = kernels->start;
         observed.end = kernels->end;
+        observed.device = DevicePlace{activity_.find_first_launch(launched).value_or(span.start)};
         observed.may_hold_waiting = false;
       }
       if (!keep(observed, slice)) return;
@@ -338,6 +343,7 @@ class ProfileReader {
     if (const auto kernels = activity_.find_kernels(op.span)) {
       observed.start = kernels->start;
       observed.end = kernels->end;
+      observed.device = DevicePlace{activity_.find_first_launch(op.span).value_or(op.span.start)};
       keep(observed, slice);
       return;
     }
@@ -365,6 +371,8 @@ class ProfileReader {
   NameMatcher& names_;
   StepMarks marks_;
   ProfileActivity activity_;
+  std::vector<MessageKernel> message_kernels_;
+  bool names_messages_ = false;  ///< there are annotations of messages
   std::int32_t replica_ = 0;
   std::int64_t ranks_ = 0;  ///< number of ranks of the pipeline; 0 if unknown
   bool has_device_slices_ = false;

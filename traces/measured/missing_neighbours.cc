@@ -63,12 +63,16 @@ class Neighbours {
  private:
   void add_message(const MeasuredStep& step, const Instruction& message, InstructionId id,
                    InstructionId consumer) {
-    const InstructionId producer = step.program.dependencies_of(id).front();
+    const auto awaited = step.program.dependencies_of(id);
+    const auto producer = std::find_if(awaited.begin(), awaited.end(), [&](InstructionId other) {
+      return is_compute(step.program.instructions[other].op.kind);
+    });
+    if (producer == awaited.end()) return;
     const std::int32_t first = std::min(message.rank, message.peer);
     const std::int32_t second = std::max(message.rank, message.peer);
     // Chunks that continue on another rank may wait there for their turn.
     if (second != first + 1) return;
-    const Nanos delay = step.timeline.start[consumer] - step.timeline.end[producer];
+    const Nanos delay = step.timeline.start[consumer] - step.timeline.end[*producer];
     const auto [found, is_new] = least_delays_[{first, second}].emplace(message.op.kind, delay);
     if (!is_new) found->second = std::min(found->second, delay);
   }

@@ -98,16 +98,20 @@ ProfileActivity::ProfileActivity(const ChromeEvents& events)
                   [&](const ProfiledEvent& launch) { return kernels_.contains(launch.number); });
 }
 
+template <class Visit>
+void ProfileActivity::for_each_work(const TimeSpan& range, Visit visit) const {
+  auto launch = std::lower_bound(launches_.begin(), launches_.end(), range.start, starts_before);
+  for (; launch != launches_.end() && launch->start <= range.end; ++launch)
+    if (const auto found = kernels_.find(launch->number); found != kernels_.end())
+      for (const ProfiledEvent& work : found->second) visit(*launch, work);
+}
+
 std::vector<ProfiledEvent> ProfileActivity::find_launched(const TimeSpan& range,
                                                           bool messages) const {
   std::vector<ProfiledEvent> works;
-  auto launch = std::lower_bound(launches_.begin(), launches_.end(), range.start, starts_before);
-  for (; launch != launches_.end() && launch->start <= range.end; ++launch) {
-    const auto found = kernels_.find(launch->number);
-    if (found == kernels_.end()) continue;
-    for (const ProfiledEvent& work : found->second)
-      if ((work.activity == Activity::kMessageKernel) == messages) works.push_back(work);
-  }
+  for_each_work(range, [&](const ProfiledEvent&, const ProfiledEvent& work) {
+    if ((work.activity == Activity::kMessageKernel) == messages) works.push_back(work);
+  });
   return works;
 }
 
@@ -147,16 +151,34 @@ std::optional<Nanos> ProfileActivity::find_next_start(Nanos launched_from) const
   return std::nullopt;
 }
 
+std::optional<Nanos> ProfileActivity::find_first_launch(const TimeSpan& range) const {
+  std::optional<Nanos> first;
+  for_each_work(range, [&](const ProfiledEvent& launch, const ProfiledEvent& work) {
+    if (!first && work.activity != Activity::kMessageKernel) first = launch.start;
+  });
+  return first;
+}
+
+std::optional<Nanos> ProfileActivity::find_awaited_collective(const TimeSpan& range,
+                                                              Nanos start) const {
+  std::optional<Nanos> last;
+  for_each_work(range, [&](const ProfiledEvent&, const ProfiledEvent& work) {
+    const bool is_awaited = work.end <= start && work.end + kMaxWake >= start;
+    if (is_awaited && work.activity == Activity::kCollective)
+      last = std::max(last.value_or(work.end), work.end);
+  });
+  return last;
+}
+
 std::optional<TimeSpan> ProfileActivity::find_message_kernels(const TimeSpan& range) const {
   return span_of(find_launched(range, true), [](const ProfiledEvent&) { return true; });
 }
 
 Nanos ProfileActivity::sum_kernels(const TimeSpan& range) const {
   Nanos sum = 0;
-  auto launch = std::lower_bound(launches_.begin(), launches_.end(), range.start, starts_before);
-  for (; launch != launches_.end() && launch->start <= range.end; ++launch)
-    if (const auto found = kernels_.find(launch->number); found != kernels_.end())
-      for (const ProfiledEvent& work : found->second) sum += work.end - work.start;
+  for_each_work(range, [&](const ProfiledEvent&, const ProfiledEvent& work) {
+    sum += work.end - work.start;
+  });
   return sum;
 }
 

@@ -35,6 +35,13 @@ class ProfileActivity {
   /// nothing is.
   std::optional<Nanos> find_next_start(Nanos launched_from) const;
 
+  /// When the host launches the first work within `range` that is no message.
+  std::optional<Nanos> find_first_launch(const TimeSpan& range) const;
+
+  /// When the collective that was launched within `range` ended, if what starts on the device at
+  /// `start` went on as soon as it had ended. nullopt if there was none.
+  std::optional<Nanos> find_awaited_collective(const TimeSpan& range, Nanos start) const;
+
   /// From the first to the last message kernel that was launched within `range`; those also run
   /// while they wait.
   std::optional<TimeSpan> find_message_kernels(const TimeSpan& range) const;
@@ -70,6 +77,10 @@ class ProfileActivity {
   Events gradients_;                 ///< of all threads
   Events launches_;                  ///< of all threads
   std::vector<Nanos> receive_ends_;  ///< sorted, of receives that are shown until they complete
+  /// Calls visit(launch, work) for everything that was launched within a range.
+  template <class Visit>
+  void for_each_work(const TimeSpan& range, Visit visit) const;
+
   /// Returns what was launched within a range: messages, or everything else.
   std::vector<ProfiledEvent> find_launched(const TimeSpan& range, bool messages) const;
   Nanos find_end_before(std::uint32_t stream, Nanos start) const;

@@ -17,6 +17,7 @@
 #include "sim/ir/lower_dataflow.h"
 #include "sim/ir/validate.h"
 #include "traces/measured/align_clocks.h"
+#include "traces/measured/device_queues.h"
 #include "traces/measured/message_times.h"
 #include "traces/measured/stand_ins.h"
 #include "traces/measured/time_span.h"
@@ -131,7 +132,12 @@ MeasuredStep StepBuilder::finish(DraftStep draft) {
   Nanos origin = std::numeric_limits<Nanos>::max();
   for (InstructionId id = 0; id < program.size(); ++id)
     if (is_compute(program.instructions[id].op.kind)) origin = std::min(origin, timeline.start[id]);
-  time_messages(draft.step.schedule, program, std::move(draft.messages), timeline);
+  time_messages(draft.step.schedule, program, draft.messages, timeline);
+  if (auto queued =
+          queue_messages({*draft.step.schedule, program, timeline, draft.lanes, draft.messages})) {
+    draft.step.program = std::move(queued->program);
+    draft.step.timeline = std::move(queued->timeline);
+  }
   draft.step.begin = origin;
   for (Nanos& start : timeline.start) start -= origin;
   for (Nanos& end : timeline.end) end -= origin;

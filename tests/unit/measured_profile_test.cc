@@ -8,7 +8,6 @@
 #include "tests/support/rank_profile.h"
 #include "traces/measured/assemble_steps.h"
 #include "traces/measured/name_rules.h"
-#include "traces/measured/profile_place.h"
 
 namespace bubblescope::tests {
 namespace {
@@ -355,42 +354,6 @@ TEST(MeasuredProfile, TimesAreRelativeToTheBaseOfTheFile) {
   const traces::ObservedTrace trace = traces::parse_trace({"rank0.json", text});
   EXPECT_GE(trace.ops.at(0).start, 1'790'857'026'000'010'000);
   EXPECT_LE(trace.ops.at(0).end, 1'790'857'026'000'020'000);
-}
-
-TEST(ProfilePlace, IsThatInThePipelineGroup) {
-  traces::ChromeEvents events;
-  events.distributed_rank = 6;
-  events.world_size = 8;
-  events.groups = {{"default_pg", {0, 1, 2, 3, 4, 5, 6, 7}},
-                   {"mesh_pp", {2, 6}},
-                   {"mesh_tp", {6, 7}},
-                   {"mesh_dp_shard", {4, 6}}};
-  traces::ProfilePlace place = traces::locate_in_job(events, "rank6.json");
-  EXPECT_EQ(place.rank, 1);
-  EXPECT_EQ(place.replica, 2);
-  EXPECT_EQ(place.ranks, 2);
-  EXPECT_FALSE(place.is_tensor_peer);
-  events.distributed_rank = 7;
-  EXPECT_TRUE(traces::locate_in_job(events, "rank7.json").is_tensor_peer);
-}
-
-TEST(ProfilePlace, RefusesRanksThatNoJobHas) {
-  // 4294967298 would be 2 if it were cut to 32 bits.
-  for (const std::int64_t rank : {std::int64_t{4294967298}, std::int64_t{-1}}) {
-    traces::ChromeEvents events;
-    events.distributed_rank = rank;
-    try {
-      traces::locate_in_job(events, "rank2.json");
-      FAIL() << rank;
-    } catch (const Error& error) {
-      EXPECT_NE(std::string(error.what()).find("rank2.json: /distributedInfo has rank"),
-                std::string::npos)
-          << error.what();
-    }
-    events.distributed_rank = 1;
-    events.groups = {{"mesh_pp", {1, rank}}};
-    EXPECT_THROW(traces::locate_in_job(events, "rank1.json"), Error);
-  }
 }
 
 }  // namespace

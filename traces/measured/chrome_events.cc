@@ -184,6 +184,8 @@ class EventReader : public JsonVisitor {
       case EventKey::kChunk: event_.slice.chunk = number(); break;
       case EventKey::kCorrelation: event_.correlation = number().value_or(0); break;
       case EventKey::kGroup: event_.group = value; break;
+      case EventKey::kGroupRanks: event_.group_ranks = value; break;
+      case EventKey::kPeer: event_.peer = number(); break;
       case EventKey::kRunningNumber: take_running_number(number()); break;
       default: break;
     }
@@ -251,6 +253,7 @@ class EventReader : public JsonVisitor {
   /// Records a profiler event that is not an op.
   void note_activity() {
     const std::string& name = event_.slice.name;
+    if (event_.peer) found_.peers[event_.group_ranks].insert(*event_.peer);
     const std::optional<Activity> activity = classify_activity(event_.slice.category, name);
     if (!activity) return;
     record_activity(*activity, event_.number_of(*activity), time(event_.duration, "dur"));

@@ -21,6 +21,8 @@ enum class EventKey : std::uint8_t {
   kCorrelation,
   kRunningNumber,
   kGroup,
+  kGroupRanks,
+  kPeer,
   kOp,
   kStep,
   kMicrobatch,
@@ -44,7 +46,11 @@ inline EventKey key_of(std::string_view key) {
     case 'd': return is("dur", EventKey::kDuration);
     case 'a': return is("args", EventKey::kArgs);
     case 'E': return is("Ev Idx", EventKey::kRunningNumber);
-    case 'P': return is("Process Group Description", EventKey::kGroup);
+    case 'P':
+      return key.size() == 19 ? is("Process Group Ranks", EventKey::kGroupRanks)
+                              : is("Process Group Description", EventKey::kGroup);
+    case 'S': return is("Src Rank", EventKey::kPeer);
+    case 'D': return is("Dst Rank", EventKey::kPeer);
     case 'i': return is("id", EventKey::kFlow);
     case 'o': return is("op", EventKey::kOp);
     case 's': return is("step", EventKey::kStep);

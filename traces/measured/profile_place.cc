@@ -6,8 +6,11 @@
 #include <algorithm>
 #include <cctype>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "sim/ir/error.h"
+#include "sim/ir/number.h"
 
 namespace bubblescope::traces {
 
@@ -23,19 +26,87 @@ std::string words_of(const std::string& description) {
   return words + " ";
 }
 
-/// The group of this kind that contains `rank`. Groups over several kinds ("..._AND_...") do not
+/// The groups of this kind that contain `rank`. Groups over several kinds ("..._AND_...") do not
 /// count.
-const ProcessGroup* find_group(const ChromeEvents& events, std::int64_t rank, const char* mesh,
-                               const char* megatron) {
+std::vector<const ProcessGroup*> find_groups(const ChromeEvents& events, std::int64_t rank,
+                                             const char* mesh, const char* megatron) {
+  std::vector<const ProcessGroup*> found;
   for (const ProcessGroup& group : events.groups) {
     const std::string words = words_of(group.description);
     const bool is_kind = words.find(mesh) != words.npos || words.find(megatron) != words.npos;
     const bool is_mixed = words.find(" and ") != words.npos || words.find(" with ") != words.npos;
     const bool is_member =
         std::find(group.ranks.begin(), group.ranks.end(), rank) != group.ranks.end();
-    if (is_kind && !is_mixed && is_member) return &group;
+    if (is_kind && !is_mixed && is_member) found.push_back(&group);
   }
-  return nullptr;
+  return found;
+}
+
+/// The first of them, or null.
+const ProcessGroup* find_group(const ChromeEvents& events, std::int64_t rank, const char* mesh,
+                               const char* megatron) {
+  const auto groups = find_groups(events, rank, mesh, megatron);
+  return groups.empty() ? nullptr : groups.front();
+}
+
+/// A process that ran several layouts has data-parallel groups of each: one of a single rank says
+/// nothing where there is another.
+const ProcessGroup* find_data_group(const ChromeEvents& events, std::int64_t rank) {
+  const auto groups = find_groups(events, rank, " dp ", " data parallel ");
+  for (const ProcessGroup* group : groups)
+    if (group->ranks.size() > 1) return group;
+  return groups.empty() ? nullptr : groups.front();
+}
+
+/// The ranks of "[0, 1, 2]"; empty for a list that was cut ("[0, 1, ...]").
+std::vector<std::int64_t> parse_ranks(std::string_view text) {
+  std::vector<std::int64_t> ranks;
+  if (!text.starts_with('[') || !text.ends_with(']')) return {};
+  text = text.substr(1, text.size() - 2);
+  while (!text.empty()) {
+    const std::string_view one = text.substr(0, text.find(','));
+    const auto rank =
+        parse_number<std::int64_t>(one.substr(std::min(one.find_first_not_of(' '), one.size())));
+    if (!rank) return {};
+    ranks.push_back(*rank);
+    text.remove_prefix(std::min(text.size(), one.size() + 1));
+  }
+  return ranks;
+}
+
+/// The rank's pipeline: of several layouts, the one whose group sends the recorded messages.
+const ProcessGroup* find_pipeline(const ChromeEvents& events, std::int64_t rank) {
+  const auto groups = find_groups(events, rank, " pp ", " pipeline model ");
+  for (const ProcessGroup* group : groups)
+    for (const auto& [ranks, _] : events.peers)
+      if (parse_ranks(ranks) == group->ranks) return group;
+  return groups.empty() ? nullptr : groups.front();
+}
+
+bool has_rank(const std::vector<std::int64_t>& ranks, std::int64_t rank) {
+  return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+}
+
+/// Throws Error where the rank exchanges messages with others than its pipeline's, in a group that
+/// contains the pipeline: that is another layout, whose pipeline has no group of its own. Rings of
+/// context-parallel ranks have other groups.
+void expect_peers_in(const ProcessGroup& pipeline, const ChromeEvents& events, std::int64_t rank,
+                     const std::string& file) {
+  for (const auto& [text, places] : events.peers) {
+    const std::vector<std::int64_t> ranks = parse_ranks(text);
+    const bool contains = std::all_of(pipeline.ranks.begin(), pipeline.ranks.end(),
+                                      [&](std::int64_t member) { return has_rank(ranks, member); });
+    for (const std::int64_t place : places) {
+      if (!contains || place < 0 || place >= std::ssize(ranks)) continue;
+      const std::int64_t peer = ranks[static_cast<std::size_t>(place)];
+      if (!has_rank(pipeline.ranks, peer))
+        throw Error(fmt::format(
+            "{}: rank {} exchanges messages with rank {}, which is not in its pipeline's group "
+            "'{}': the process has groups of several layouts, and nothing says which ranks this "
+            "pipeline has; run each layout by processes of its own",
+            file, rank, peer, pipeline.description));
+    }
+  }
 }
 
 /// Returns a global rank. Throws Error for numbers beyond the devices of any job.
@@ -91,11 +162,12 @@ ProfilePlace locate_in_job(const ChromeEvents& events, const std::string& file) 
   place.process = find_process(events);
   if (const ProcessGroup* tensor = find_group(events, rank, " tp ", " tensor model "))
     place.is_tensor_peer = position(*tensor, rank) > 0;
-  if (const ProcessGroup* data = find_group(events, rank, " dp ", " data parallel "))
+  if (const ProcessGroup* data = find_data_group(events, rank))
     place.data_rank = position(*data, rank);
-  const ProcessGroup* pipeline = find_group(events, rank, " pp ", " pipeline model ");
+  const ProcessGroup* pipeline = find_pipeline(events, rank);
   place.ranks = pipeline ? std::ssize(pipeline->ranks) : events.world_size.value_or(0);
   if (!pipeline) return place;
+  expect_peers_in(*pipeline, events, rank, file);
   place.rank = position(*pipeline, rank);
   count_replicas(events, rank, place);
   for (const std::int64_t peer : pipeline->ranks) {

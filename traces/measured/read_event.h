@@ -15,8 +15,10 @@ struct ReadEvent {
   std::string phase;
   std::string pid;
   std::string tid;
-  std::string given_name;  ///< args.name, of metadata
-  std::string group;       ///< the description of a collective's process group
+  std::string given_name;            ///< args.name, of metadata
+  std::string group;                 ///< the description of a collective's process group
+  std::string group_ranks;           ///< of the group, as text: "[0, 1]"
+  std::optional<std::int64_t> peer;  ///< of a send or a receive: its place in the group
   std::int64_t correlation = 0;
   std::int64_t flow = -1;
   std::optional<Nanos> start;
@@ -26,12 +28,13 @@ struct ReadEvent {
   /// Keeps the memory of the texts for the next event.
   void clear() {
     for (std::string* text : {&slice.name, &slice.category, &slice.op, &phase, &pid, &tid,
-                              &given_name, &group, &bad_time})
+                              &given_name, &group, &group_ranks, &bad_time})
       text->clear();
     slice.step.reset();
     slice.microbatch.reset();
     slice.chunk.reset();
     slice.number.reset();
+    peer.reset();
     correlation = 0;
     flow = -1;
     start.reset();

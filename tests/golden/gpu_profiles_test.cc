@@ -42,7 +42,7 @@ double noted_makespan(const std::string& folder) {
   return sum / static_cast<double>(kSteps);
 }
 
-/// What `analyze` says of a recorded case.
+/// The report of `analyze` on a recorded case.
 Json analyze(const std::string& name) {
   const std::string folder = folder_of(name);
   std::string files;

@@ -64,6 +64,27 @@ TEST(Slowdown, ConservesWork) {
   EXPECT_DOUBLE_EQ(report.worker_share, 0);
 }
 
+// Every op takes 10 and every message 5, so nothing is slower than the mean. Posts and waits take
+// no time, and are no messages that would be as quick.
+TEST(Slowdown, PostsAndWaitsAreNoMessages) {
+  const auto schedule = std::get<ValidSchedule>(validate_schedule(
+      traces::infer_schedule("two",
+                             {{{0, 0, 0, OpKind::kForward}, {0, 0, 0, OpKind::kBackward}},
+                              {{1, 0, 0, OpKind::kForward}, {1, 0, 0, OpKind::kBackward}}},
+                             [](std::int32_t, std::size_t) { return std::string("here"); })));
+  LowerOptions options;
+  options.mode = P2pMode::kRendezvous;
+  const Program program = std::get<Program>(lower(schedule, options));
+  std::vector<Nanos> durations;
+  for (const Instruction& one : program.instructions)
+    durations.push_back(is_compute(one.op.kind) ? 10 : is_message(one) ? 5 : 0);
+  const Timeline timeline = simulate(program, durations);
+  const std::vector<ReplicatedStep> steps{{{program, timeline}}};
+  const SlowdownReport report = find_slowdown(steps);
+  EXPECT_EQ(report.replayed, 50);
+  EXPECT_EQ(report.fixed, 50);
+}
+
 // The second replica's rank 1 takes 50 for its forward: forwards take (10+10+10+50)/4 = 20 in the
 // mean. T = 10+50+20+20 = 100, all fixed 2*20+2*20 = 80. All but replica 1 fixed: 10+50+20+20 =
 // 100; all but rank 1: 20+50+20+20 = 110; of its worker the smaller one counts. Fixing that worker

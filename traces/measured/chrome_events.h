@@ -56,7 +56,7 @@ struct ChromeEvents {
   std::vector<ChromeThread> threads;
   std::vector<ProfiledEvent> profiled;
   std::vector<ProcessGroup> groups;  ///< of PyTorch's distributedInfo
-  /// Of all sends and receives: the peers' places in a group, by its ranks as text ("[0, 1]").
+  /// The peers of all sends and receives: their places in a group, by its ranks as text ("[0, 1]").
   std::map<std::string, std::set<std::int64_t>> peers;
   std::optional<std::int64_t> world_size;
   std::string host;  ///< host_name of PyTorch's profiler

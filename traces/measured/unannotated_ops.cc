@@ -102,7 +102,7 @@ class Walk {
     }
   }
 
-  /// What runs within such a call is of no op: a barrier reduces a tensor of its own.
+  /// Nothing within such a call is of an op: a barrier reduces a tensor of its own.
   void pass(const ProfiledEvent& event) {
     close();
     passed_until_ = std::max(passed_until_, event.end);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/support/command.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/support/test_paths.h"
 #include "traces/files/format.h"
 
@@ -42,13 +43,17 @@ double noted_makespan(const std::string& folder) {
   return sum / static_cast<double>(kSteps);
 }
 
-/// The report of `analyze` on a recorded case.
-Json analyze(const std::string& name) {
-  const std::string folder = folder_of(name);
+/// The files of a recorded case, as arguments.
+std::string files_of(const std::string& name) {
   std::string files;
   for (int rank = 0; rank < kRanks; ++rank)
-    files += " " + folder + "/rank" + std::to_string(rank) + ".json.gz";
-  const CommandOutcome outcome = run_command("analyze" + files + " --format json");
+    files += " " + folder_of(name) + "/rank" + std::to_string(rank) + ".json.gz";
+  return files;
+}
+
+/// The report of `analyze` on a recorded case.
+Json analyze(const std::string& name) {
+  const CommandOutcome outcome = run_command("analyze" + files_of(name) + " --format json");
   EXPECT_EQ(outcome.status, 0);
   return Json::parse(outcome.output);
 }
@@ -77,6 +82,18 @@ TEST(GpuProfiles, AScheduleWithoutNamesIsReproducedByItsMessages) {
   EXPECT_NEAR(report["makespan_ns"].get<double>(), noted - 5.8e6, 0.005 * noted);
   EXPECT_EQ(report["trust"]["verdict"], "good");
   EXPECT_LT(report["trust"]["replay_error"].get<double>(), 0.005);
+}
+
+class GpuProfileCosts : public TemporaryFolder {};
+
+// One latency for all messages cannot say that they wait for each other, over one loopback.
+TEST_F(GpuProfileCosts, SayHowFarTheyAreFromTheStep) {
+  const std::string costs = path("costs.json");
+  ASSERT_EQ(run_command("analyze" + files_of("zb-v") + " --costs-out " + costs).status, 0);
+  const Json notes = Json::parse(traces::read_file(costs))["measured"]["notes"];
+  ASSERT_FALSE(notes.empty());
+  EXPECT_NE(notes.back().get<std::string>().find("it depends on something that they lack"),
+            std::string::npos);
 }
 
 }  // namespace

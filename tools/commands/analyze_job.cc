@@ -32,8 +32,6 @@ namespace bubblescope::tools {
 
 namespace {
 
-constexpr double kMaxFitError = 0.1;  ///< of costs that predict other schedules
-
 bool is_broken(const traces::MeasuredStep& step) { return !step.timeline.breakdown.empty(); }
 
 bool takes_time(const traces::MeasuredStep& step) {
@@ -391,9 +389,9 @@ Analysis analyze_steps(ReadSteps read, const MemoryRequest& memory, const JobOpt
     analysis.shown.timeline.breakdown = traces::describe_stand_ins(median.missing_ranks);
   if (!analysis.is_trusted()) return remove_conclusions(std::move(analysis));
   analysis.costs = std::move(costs);
-  if (options.per_microbatch)
-    analysis.costs->notes.push_back(describe_prediction(
-        analysis.shown.schedule, analysis.costs->fitted.table, analysis.median.makespan));
+  if (options.fits_costs)
+    analysis.costs = with_prediction(*std::move(analysis.costs), analysis.shown.schedule,
+                                     analysis.median.makespan, options.per_microbatch);
   return try_other_schedules(std::move(analysis), options.tries);
 }
 

@@ -82,16 +82,24 @@ JobCosts fit_job_costs(std::span<const ReplicatedStep> steps,
   return costs;
 }
 
-std::string describe_prediction(const ValidSchedule& measured, const CostTable& costs,
-                                Nanos median) {
+JobCosts with_prediction(JobCosts costs, const ValidSchedule& measured, Nanos median, bool always) {
+  if (!always && !costs.fitted.table.replicas.empty()) return costs;
+  CostTable table = costs.fitted.table;
+  table.outside_pipeline = 0;
   Config config;
-  config.costs = costs;
+  config.costs = std::move(table);
   const BubbleReport report = predict(measured, config).report;
   const Nanos predicted = report.noise ? std::llround(report.noise->mean) : report.makespan;
   const double change = static_cast<double>(predicted) / static_cast<double>(median) - 1;
-  return fmt::format(
-      "with these costs the measured schedule takes {}; its median iteration took {} ({:+.1f} %)",
-      traces::format_time(predicted), traces::format_time(median), 100 * change);
+  const bool is_off = std::abs(change) > kMaxFitError;
+  if (!always && !is_off) return costs;
+  costs.notes.push_back(fmt::format(
+      "with these costs the measured schedule takes {}; its median iteration took {} ({:+.1f} %){}",
+      traces::format_time(predicted), traces::format_time(median), 100 * change,
+      is_off ? ": it depends on something that they lack, such as messages that share a network or "
+               "wait for each other, and so do other schedules"
+             : ""));
+  return costs;
 }
 
 std::string write_job_costs(const JobCosts& costs, const std::string& source, double replay_error) {

@@ -25,10 +25,13 @@ JobCosts fit_job_costs(std::span<const ReplicatedStep> steps,
                        const std::vector<traces::WholeStep>& whole_steps,
                        const FitOptions& options);
 
-/// "with these costs the measured schedule takes 4.17 s; its median iteration took 4.18 s
-/// (-0.4 %)".
-std::string describe_prediction(const ValidSchedule& measured, const CostTable& costs,
-                                Nanos median);
+/// How far fitted costs may be from the measured step where they predict others, as a fraction.
+inline constexpr double kMaxFitError = 0.1;
+
+/// Adds a note on what the costs make of the measured schedule, whose median iteration is given:
+/// "with these costs the measured schedule takes 4.17 s; its median iteration took 4.18 s (-0.4
+/// %)". Unless `always`, only for one pipeline whose prediction is off by more than kMaxFitError.
+JobCosts with_prediction(JobCosts costs, const ValidSchedule& measured, Nanos median, bool always);
 
 /// The cost file, with what was measured and how.
 std::string write_job_costs(const JobCosts& costs, const std::string& source, double replay_error);

@@ -52,7 +52,7 @@ struct CostAssumptions {
   /// Rate of the runtime's flash attention over the device's best.
   double attention_quality = 1;
   /// Flash attention 2, which does not use the matrix units of devices after Ampere as they are
-  /// meant to be: 1 / 1.75 of the rate there (arXiv 2407.08608: 1.5 to 2.0 times slower).
+  /// meant to be: 1 / 1.6 of the rate there (arXiv 2407.08608, figures 5 and 6).
   bool flash_attention_2 = false;
   bool causal = true;            ///< half of the scores are never computed
   double tensor_exposed = 1;     ///< fraction of the tensor ranks' collectives that is not hidden

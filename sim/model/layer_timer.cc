@@ -16,12 +16,19 @@ namespace {
 constexpr double kHalfBlocksForward = 2.3;
 constexpr double kHalfBlocksBackward = 0.7;
 constexpr double kQueriesOfBlock = 128;
-/// A head of d numbers reaches d / (d + 32) of the rate of large ones; in flash attention 2 and its
-/// predecessors d / (d + 8): heads of 32, 64 and 128 at 127, 142 and 151 TFLOP/s in F, and 86, 97
-/// and 99 in the backward, on the most similar device that was published (apache/tvm,
-/// tl_doc/flash_perf.md, RTX 4090, causal).
-constexpr double kHalfHeadSize = 32;
-constexpr double kHalfHeadSizeOfFlash2 = 8;
+/// A head of d numbers, up to 128, reaches d / (d + h) of the rate of large ones; larger heads gain
+/// nothing. On H100 (arXiv 2407.08608, figures 5 and 6, 16k tokens), heads of 64, 128 and 256 have
+/// 413, 595 and 581 TFLOP/s in cuDNN, and in flash attention 2 324, 370 and 326; backward, those of
+/// 64 and 128 have 433 and 516, and 291 and 322. In flash attention 2 on an RTX 4090 (apache/tvm,
+/// tl_doc/flash_perf.md, causal), heads of 32, 64 and 128 have 127, 142 and 151; backward 86, 97
+/// and 99.
+constexpr double kHalfHeadForward = 100;
+constexpr double kHalfHeadBackward = 32;
+constexpr double kHalfHeadOfFlash2 = 12;
+constexpr double kFullHead = 128;
+/// cuDNN's attention over flash attention 2 in the same figures: 539 over 335 TFLOP/s in F, with a
+/// causal mask, and 516 over 322 in the backward.
+constexpr double kGainOverFlash2 = 1.6;
 /// Kernels that permute tokens, over the stated memory bandwidth: SimuMax's B200, 0.501 forward and
 /// 0.511 backward.
 constexpr double kPermuteShare = 0.50;
@@ -133,29 +140,39 @@ double LayerTimer::core_flops() const {
   return share * 2 * tokens() * static_cast<double>(on_.parallel.sequence) * per_tensor_rank(width);
 }
 
-/// FLOPs over the rate of flash attention's kernels, which compute padded heads.
-double LayerTimer::core_time(double flops, double fraction, double half_blocks) const {
+namespace {
+
+/// The rate of a head's kernels over that of large heads. Kernels compute padded heads.
+double estimate_head_share(std::int64_t head_size, double half_size) {
+  const auto size = static_cast<double>(head_size);
+  const auto padded = static_cast<double>(pad_head(head_size));
+  const double full = std::min(padded, kFullHead);
+  return size / padded * full / (full + half_size) * (kFullHead + half_size) / kFullHead;
+}
+
+}  // namespace
+
+/// FLOPs over the rate of flash attention's kernels.
+double LayerTimer::core_time(double flops, const CoreKernels& kernels) const {
   const Gpu& gpu = on_.gpu;
   const double blocks = tokens() * per_tensor_rank(static_cast<double>(on_.model.heads)) /
                         kQueriesOfBlock / gpu.kernels.multiprocessors;
-  const auto size = static_cast<double>(on_.model.head_size);
-  const auto padded = static_cast<double>(pad_head(on_.model.head_size));
   const bool ampere = gpu.generation == "ampere";
-  const double half_size =
-      ampere || on_.assumptions.flash_attention_2 ? kHalfHeadSizeOfFlash2 : kHalfHeadSize;
-  const double of_size = size / (padded + half_size) * (128 + half_size) / 128;
-  const bool old = on_.assumptions.flash_attention_2 && !ampere;
-  const double quality = on_.assumptions.attention_quality / (old ? 1.75 : 1);
-  const double rate =
-      gpu.peak_flops * fraction * quality * blocks / (blocks + half_blocks) * of_size;
+  const bool flash2 = ampere || on_.assumptions.flash_attention_2;
+  const double quality =
+      on_.assumptions.attention_quality / (flash2 && !ampere ? kGainOverFlash2 : 1);
+  const double of_head =
+      estimate_head_share(on_.model.head_size, flash2 ? kHalfHeadOfFlash2 : kernels.half_head);
+  const double rate = gpu.peak_flops * kernels.fraction * quality * blocks /
+                      (blocks + kernels.half_blocks) * of_head;
   return flops / rate * 1e9 * on_.assumptions.slowdown;
 }
 
 double LayerTimer::core_forward() const {
   if (on_.parallel.flash_attention)
     return core_time(core_flops(),
-                     on_.gpu.kernels.attention_forward * (on_.model.latent ? kLatentForward : 1),
-                     kHalfBlocksForward);
+                     {on_.gpu.kernels.attention_forward * (on_.model.latent ? kLatentForward : 1),
+                      kHalfBlocksForward, kHalfHeadForward});
   // Plain GEMMs, over all scores.
   const double rate = are_heads_aligned(on_.model)
                           ? 0.75 * on_.gpu.reachable_flops
@@ -167,8 +184,8 @@ double LayerTimer::core_forward() const {
 double LayerTimer::core_backward() const {
   if (!on_.parallel.flash_attention) return 2 * core_forward();
   return core_time(on_.assumptions.flash_backward * core_flops(),
-                   on_.gpu.kernels.attention_backward * (on_.model.latent ? kLatentBackward : 1),
-                   kHalfBlocksBackward);
+                   {on_.gpu.kernels.attention_backward * (on_.model.latent ? kLatentBackward : 1),
+                    kHalfBlocksBackward, kHalfHeadBackward});
 }
 
 double LayerTimer::scores(double bytes) const {

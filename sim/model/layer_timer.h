@@ -82,7 +82,13 @@ class LayerTimer {
   PhaseTimes gemm_phases(double gain, const GemmShape& shape) const;
   double gradient_time(const GemmShape& shape) const;
   double core_flops() const;
-  double core_time(double flops, double fraction, double half_blocks) const;
+  /// How fast the kernels of attention's core are.
+  struct CoreKernels {
+    double fraction = 0;     ///< of the peak, with large heads on a full device
+    double half_blocks = 0;  ///< blocks of queries per SM at which they reach half of that
+    double half_head = 0;    ///< the same for the size of heads
+  };
+  double core_time(double flops, const CoreKernels& kernels) const;
   double expert_exchange() const;
   /// PyTorch gathers and scatters along a tensor's first dimension. Sequences are the second, so a
   /// gathered tensor is copied into their order, and one to scatter out of it

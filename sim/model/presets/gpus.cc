@@ -47,6 +47,15 @@ Kernels with_rate(Kernels kernels, double teraflops) {
   return kernels;
 }
 
+/// A device whose GEMMs sustain this many TFLOP/s for its power limit, and whose attention is
+/// slower alike.
+Kernels with_power(Kernels kernels, double teraflops) {
+  const double share = teraflops / kernels.sustained_teraflops;
+  kernels.rates.attention_forward *= share;
+  kernels.rates.attention_backward *= share;
+  return with_rate(kernels, teraflops);
+}
+
 // Attention: A100 and B200 fitted to kernels of SimuMax's data, H100 between runs of several
 // sources. fp8_gain, and the sustained rates of Hopper and Blackwell: fitted to published steps
 // (docs/accuracy_published.md); the root of the power limit carries them to a generation's others,
@@ -154,7 +163,7 @@ const GpuRegistrar kH100{[] {
 }};
 const GpuRegistrar kH100Slow{[] {
   return define("h100-hbm2e", {"h100-96"}, "H100 SXM 96 GB of HBM2e, 500 W instead of 700",
-                {989, 794.5, 96, 2.4, 450, 50, 63, 8, 95.0}, with_rate(kHopper, 541),
+                {989, 794.5, 96, 2.4, 450, 50, 63, 8, 95.0}, with_power(kHopper, 541),
                 {.base = "pytorch/torchtitan, benchmarks/llama3_h100_202412_torchtitan.md",
                  .reachable = "as the H100"});
 }};

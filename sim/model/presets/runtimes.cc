@@ -86,7 +86,7 @@ CostAssumptions fsdp() {
   assumed.accumulation_bytes = 8;
   assumed.elementwise_traffic = 1.27;
   assumed.eager_kernels = 1;
-  assumed.attention_quality = 0.65;
+  assumed.attention_quality = 0.6;
   assumed.flash_attention_2 = true;
   assumed.host_layer = 500'000;
   return assumed;

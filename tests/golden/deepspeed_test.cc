@@ -58,6 +58,20 @@ TEST(DeepSpeed, StreamsAreReadBack) {
       }
 }
 
+// The last micro-batch first: rank 1 runs B1 before B0, and rank 0 receives its gradients in this
+// order. Numbers of buffers are those of the micro-batches here, whatever comes first.
+TEST(DeepSpeed, BuffersSayWhichMicrobatchAnInstructionIsOf) {
+  const Schedule read = deepspeed().read(
+      "LD0+F0 SA0 LD1+F1 SA1 RG1+B1 RG0+B0+RTG+RGD+OPT\n"
+      "- RA0+LD0+F0 - RA1+LD1+F1+B1+SG1 B0+SG0 RTG+RGD+OPT\n",
+      "s.txt");
+  EXPECT_EQ(read.order[0],
+            (RankOrder{forward(0, 0), forward(0, 1), backward(0, 1), backward(0, 0)}));
+  EXPECT_EQ(read.order[1],
+            (RankOrder{forward(1, 0), forward(1, 1), backward(1, 1), backward(1, 0)}));
+  EXPECT_TRUE(validate(read).empty());
+}
+
 TEST(DeepSpeed, RefusesWhatItsFrameworkLacks) {
   const Schedule gpipe = build("gpipe", {{"p", 2}, {"m", 2}});
   EXPECT_THROW(deepspeed().write(gpipe), Error);
@@ -70,6 +84,16 @@ TEST(DeepSpeed, RefusesWhatItsFrameworkLacks) {
       {"LD0+F0 OPT1\n", "'OPT1' has no buffer"},
       {"LD0+F0+\n", "step 1: '' is not an instruction"},
       {"LD0\n", "no compute op"},
+      {"F0+B0\n", "'F0' finds nothing in buffer 0: LD has to come before"},
+      {"LD0+F1\n", "'F1' finds nothing in buffer 1"},
+      {"LD0+F0 LD0+F0 B0 B0\n", "'LD0' overwrites micro-batch 0, whose backward is still to come"},
+      {"LD0+F0 F0 B0\n", "'F0' runs the forward of micro-batch 0 again"},
+      {"LD0+F0 SA0 LD1+F1 SA1 RG0+B0 RG1+B1\n"
+       "- RA0+LD0+F0 - RA1+LD1+F1+B1+SG1 B0+SG0\n",
+       "s.txt:1: step 5: 'RG0' receives the gradient of micro-batch 1"},
+      {"LD0+F0 SA0 LD1+F1 SA1 RG0+B0 RG1+B1\n"
+       "- RA0+LD1 RA1+LD0 F0 B0+SG0 F1 B1+SG1\n",
+       "s.txt:2: step 4: 'F0' has the input of micro-batch 0 and the labels of micro-batch 1"},
   };
   for (const auto& one : cases) {
     try {

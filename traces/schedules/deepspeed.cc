@@ -12,9 +12,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,10 +21,8 @@
 
 #include "sim/ir/after_edges.h"
 #include "sim/ir/error.h"
-#include "sim/ir/number.h"
 #include "traces/files/format.h"
-#include "traces/files/quote.h"
-#include "traces/schedules/cell.h"
+#include "traces/schedules/deepspeed_streams.h"
 #include "traces/schedules/infer_schedule.h"
 
 namespace bubblescope::traces {
@@ -156,85 +152,12 @@ std::string write_deepspeed(const Schedule& schedule) {
   return out;
 }
 
-struct Word {
-  std::string_view name;
-  std::optional<OpKind> kind;  ///< nullopt for instructions without an op in our schedules
-  bool has_buffer = true;
-};
-
-constexpr Word kWords[] = {
-    {"LD", std::nullopt, true},          {"SA", OpKind::kSendForward, true},
-    {"RA", OpKind::kRecvForward, true},  {"SG", OpKind::kSendBackward, true},
-    {"RG", OpKind::kRecvBackward, true}, {"F", OpKind::kForward, true},
-    {"B", OpKind::kBackward, true},      {"RTG", std::nullopt, false},
-    {"RGD", std::nullopt, false},        {"OPT", std::nullopt, false},
-};
-
-/// Reads one rank's line. Buffer numbers are ignored: the n-th op of a kind belongs to micro-batch
-/// n.
-class LineReader {
- public:
-  LineReader(std::int32_t rank, std::string where) : rank_(rank), where_(std::move(where)) {}
-
-  RankOrder read(std::string_view line) {
-    for (std::size_t step = 1; !(line = strip(line)).empty(); ++step) {
-      std::string_view word = line.substr(0, line.find_first_of(" \t"));
-      line.remove_prefix(word.size());
-      if (word == "-") continue;
-      for (bool more = true; more;) {
-        const std::size_t plus = word.find('+');
-        add(word.substr(0, plus), step);
-        more = plus != word.npos;
-        if (more) word.remove_prefix(plus + 1);
-      }
-    }
-    return std::move(list_);
-  }
-
- private:
-  void add(std::string_view text, std::size_t step) {
-    const std::string_view name = text.substr(0, text.find_first_of("0123456789"));
-    const std::string_view digits = text.substr(name.size());
-    const auto* word = std::find_if(std::begin(kWords), std::end(kWords),
-                                    [&](const Word& known) { return known.name == name; });
-    if (word == std::end(kWords))
-      refuse(text, step, "is not an instruction; they are LD, F, B, SA, RA, SG, RG, RTG, RGD, OPT");
-    if (word->has_buffer ? !parse_number<std::int32_t>(digits) : !digits.empty())
-      refuse(text, step,
-             word->has_buffer ? "needs its buffer's number, as in F0" : "has no buffer");
-    if (!word->kind) return;
-    std::int32_t& next = next_[static_cast<std::size_t>(*word->kind)];
-    if (next > kMaxMicrobatch) refuse(text, step, "is one micro-batch too many");
-    Op op = forward(rank_, next++);
-    op.kind = *word->kind;
-    list_.push_back(op);
-  }
-
-  [[noreturn]] void refuse(std::string_view text, std::size_t step, const char* what) const {
-    throw Error(fmt::format("{}: step {}: {} {}", where_, step, quote(text), what));
-  }
-
-  std::int32_t rank_;
-  std::string where_;
-  RankOrder list_;
-  std::array<std::int32_t, kOpKinds> next_{};
-};
-
 Schedule read_deepspeed(std::string_view text, const std::string& file) {
-  std::vector<RankOrder> lists;
-  for (std::size_t line = 1; !text.empty(); ++line) {
-    const std::string_view row = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(text.size(), row.size() + 1));
-    if (strip(row).empty()) continue;
-    lists.push_back(
-        LineReader(static_cast<std::int32_t>(lists.size()), fmt::format("{}:{}", file, line))
-            .read(row));
-  }
-  return infer_schedule(std::filesystem::path(file).stem().string(), std::move(lists),
-                        [&](std::int32_t rank, std::size_t instruction) {
-                          return fmt::format("{}: rank {}, instruction {}", file, rank,
-                                             instruction + 1);
-                        });
+  return infer_schedule(
+      std::filesystem::path(file).stem().string(), read_deepspeed_streams(text, file),
+      [&](std::int32_t rank, std::size_t instruction) {
+        return fmt::format("{}: rank {}, instruction {}", file, rank, instruction + 1);
+      });
 }
 
 /// The first rank starts by loading a micro-batch, and no other format starts with a letter.

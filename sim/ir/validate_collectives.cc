@@ -19,7 +19,8 @@ class CollectiveChecks {
   Problems run() && {
     const RankOrder& cells = schedule_.posted[static_cast<std::size_t>(rank_)];
     for (std::size_t at = 0; at < cells.size(); ++at) {
-      if (cells[at].kind == OpKind::kUnshard) sharded_.insert(cells[at].stage);
+      if (cells[at].kind == OpKind::kUnshard || cells[at].kind == OpKind::kReshard)
+        sharded_.insert(cells[at].stage);
       if (makes_weight_grad(cells[at].kind))
         last_weight_grad_[cells[at].stage] = static_cast<std::int32_t>(at);
     }
@@ -48,7 +49,9 @@ class CollectiveChecks {
     if (op.kind == OpKind::kUnshard && !gathered_.insert(op.stage).second)
       report(at, to_string(op) + " gathers parameters that are gathered already; remove it");
     if (op.kind == OpKind::kReshard && gathered_.erase(op.stage) == 0)
-      report(at, to_string(op) + " drops parameters that are not gathered; remove it");
+      report(at, to_string(op) + " drops parameters that are not gathered; add " +
+                     std::to_string(op.stage) +
+                     "UNSHARD before the ops that need them, or remove it");
   }
 
   /// A runtime scales the gradients of a stage and sums them over its replicas in one go, so this

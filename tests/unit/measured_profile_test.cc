@@ -339,6 +339,22 @@ TEST(MeasuredProfile, OpsWithoutMicrobatchNeedStepsThatAreMarked) {
   EXPECT_FALSE(trace.ops[0].numbered);
 }
 
+// A rule that would take backwards for forwards is worse than none.
+TEST(MeasuredProfile, ARuleSaysTheKindOnlyWhereTheNameDoes) {
+  RankProfile letters(0);
+  letters.annotation("B3", 10, 10).call("aten::mm", 11, 1);
+  const std::string known = refusal_of(letters);
+  EXPECT_NE(known.find(R"x(can say what they mean: {"match":"B(\\d+)","kind":"B")x"), known.npos)
+      << known;
+  RankProfile words(0);
+  words.annotation("retour 3", 10, 10).call("aten::mm", 11, 1);
+  const std::string unknown = refusal_of(words);
+  EXPECT_NE(
+      unknown.find(R"x(with F, B, I, W or R for their kind: {"match":"retour (\\d+)","kind":"?")x"),
+      unknown.npos)
+      << unknown;
+}
+
 TEST(MeasuredProfile, ARefusalListsAnnotationsAndARule) {
   RankProfile profile(0);
   profile.annotation("my forward 3", 10, 10).call("aten::mm", 11, 1);

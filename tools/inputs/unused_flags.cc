@@ -131,7 +131,9 @@ void report_free_ops(const PredictOptions& options, Hints hints) {
   const UpdateCost& update = cost.update;
   const GivenFlag flags[] = {
       {"--optimizer", lower.update.optimizer != OptimizerMode::kNone,
-       has_times || update.optimizer > 0 || cost.norm > 0,
+       // A barrier makes every rank's span end with the step.
+       has_times || update.optimizer > 0 || cost.norm > 0 ||
+           lower.update.optimizer == OptimizerMode::kBarrier,
        "its ops take no time; give --optimizer-step or --norm"},
       {"--grad-reduction", lower.update.reduction != GradReduction::kNone,
        has_times || update.reduce_grad > 0, "its ops take no time; give --reduce-grad"},
@@ -285,6 +287,7 @@ void warn_of_unused_update(const PredictOptions& options, const char* why) {
 }
 
 void warn_of_unused_times(const PredictOptions& options, const std::vector<std::string>& names) {
+  if (options.loss) return;  // the other replicas take the micro-batches in an order by costs
   const std::vector<const ScheduleDef*> definitions = find_definitions(names);
   if (std::any_of(definitions.begin(), definitions.end(),
                   [](const ScheduleDef* def) { return def->reads_costs; }))

@@ -79,9 +79,17 @@ const char* guess(const std::array<Guess, Count>& words, const std::string& text
   return found ? found->meaning : nullptr;
 }
 
+/// Letters that stand for a kind if they are all of a name before its first number: "b0".
+constexpr std::array<Guess, 5> kKindLetters{
+    {{"f", "F"}, {"b", "B"}, {"i", "I"}, {"w", "W"}, {"r", "R"}}};
+
+/// nullptr where the name does not say it.
 const char* guess_kind(const std::string& name) {
   for (const Guess& word : kKindWords)
     if (name.find(word.word) != name.npos) return word.meaning;
+  const std::string first = name.substr(0, name.find_first_of("0123456789 _-:."));
+  for (const Guess& letter : kKindLetters)
+    if (first == letter.word && first.size() < name.size()) return letter.meaning;
   return nullptr;
 }
 
@@ -171,7 +179,10 @@ std::string SeenNames::describe() const {
              group->example != kProfilerItself;
     });
   if (best == order.end()) return text;
-  return text + "; a rule in `rules` can say what they mean: " + suggest_rule((*best)->example);
+  const bool has_kind = guess_kind(lower((*best)->example)) != nullptr;
+  return text + "; a rule in `rules` can say what they mean" +
+         (has_kind ? ": " : ", with F, B, I, W or R for their kind: ") +
+         suggest_rule((*best)->example);
 }
 
 std::string suggest_rule(std::string_view name) {
@@ -179,7 +190,7 @@ std::string suggest_rule(std::string_view name) {
   const char* const kind = guess_kind(lower(name));
   std::string rule;
   JsonWriter json(rule);
-  json.begin_object().member("match", pattern.text).member("kind", kind ? kind : "F");
+  json.begin_object().member("match", pattern.text).member("kind", kind ? kind : "?");
   for (const auto& [key, group] : pattern.numbers) json.member(key, fmt::format("${}", group));
   json.end_object();
   return rule;

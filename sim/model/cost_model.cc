@@ -202,6 +202,11 @@ class PriceTable {
   std::vector<Nanos> prices_;
 };
 
+/// The time of the overlapped pair that an op begins; empty: the sum of its two ops.
+std::optional<Nanos> pair_time(const CostModel& costs, const Op& first) {
+  return costs.pairs_overlap ? costs.stage_cost(first).overlapped_pair : std::nullopt;
+}
+
 }  // namespace
 
 std::vector<Nanos> price(const Program& program, const CostModel& costs) {
@@ -219,7 +224,7 @@ std::vector<Nanos> price(const Program& program, const CostModel& costs) {
     Nanos duration = price_of(instruction);
     if (op.pairing == Pairing::kFirst) {
       forward_of_pair[instruction.rank] = duration;
-      pair[instruction.rank] = costs.pair_time(op);
+      pair[instruction.rank] = pair_time(costs, op);
     } else if (op.pairing == Pairing::kSecond && pair[instruction.rank]) {
       duration = *pair[instruction.rank] - forward_of_pair[instruction.rank];
     }
@@ -228,7 +233,7 @@ std::vector<Nanos> price(const Program& program, const CostModel& costs) {
   }
   if (sum.shortest() < 0)
     throw Error(
-        "an overlapped pair is shorter than its forward; give a longer `overlapped_pair` in the "
+        "an overlapped pair is shorter than its forward; give a longer 'overlapped_pair' in the "
         "cost file");
   sum.expect_in_range();
   if (costs.parts.has_pairs) {
@@ -252,8 +257,8 @@ Nanos byte_time_of(const CostModel& costs, const Instruction& message, std::int3
 
 /// Whether two ops are an overlapped pair whose time is its own, so that both start together.
 bool run_together(const CostModel& costs, const Op& first, const Op& second) {
-  return second.pairing == Pairing::kSecond &&
-         (costs.pair_time(first).has_value() || costs.parts.find(key_of(first, second)) != nullptr);
+  return second.pairing == Pairing::kSecond && (pair_time(costs, first).has_value() ||
+                                                costs.parts.find(key_of(first, second)) != nullptr);
 }
 
 }  // namespace

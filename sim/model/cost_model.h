@@ -50,8 +50,7 @@ struct CostModel {
   CostTensor<StageCost> by_microbatch = {};
   Nanos message = 0;    ///< one message between two ranks
   Nanos byte_time = 0;  ///< the part of `message` that its bytes take, without latency
-  /// [from * ranks + to]; if present, replaces `message`.
-  std::vector<Nanos> message_between;
+  std::vector<Nanos> message_between;  ///< [from * ranks + to]; if present, replaces `message`
   /// If present, replaces `byte_time`.
   std::vector<Nanos> byte_time_between;
   /// If present, replaces all of these for what ops send.
@@ -65,11 +64,6 @@ struct CostModel {
   const StageCost& stage_cost(const Op& op) const {
     if (!by_microbatch.empty()) return by_microbatch(op);
     return stages[static_cast<std::size_t>(std::int64_t{op.stage} * slices + op.slice)];
-  }
-
-  /// The time of the overlapped pair that an op begins; empty: the sum of its two ops.
-  std::optional<Nanos> pair_time(const Op& first) const {
-    return pairs_overlap ? stage_cost(first).overlapped_pair : std::nullopt;
   }
 };
 

@@ -5,6 +5,8 @@
 
 #include <vector>
 
+#include "sim/model/model_step.h"
+
 namespace bubblescope::tests {
 namespace {
 

@@ -101,11 +101,17 @@ TEST(SeenNames, SuggestNoRuleForStepMarkers) {
 
 TEST(SeenNames, SuggestRulesThatParseAndMatch) {
   for (const char* name :
-       {"fwd_3", "a.b(c) [4]* backward 2", "iter 7 bwd_wgrad microbatch=3", "x"}) {
+       {"fwd_3", "a.b(c) [4]* backward 2", "iter 7 bwd_wgrad microbatch=3", "W.3"}) {
     const traces::NameRules rules = parse(traces::suggest_rule(name));
     const auto meaning = rules.find(name);
     ASSERT_TRUE(meaning && meaning->op) << name << ": " << traces::suggest_rule(name);
   }
+}
+
+// The user has to say the kind, and is told which there are.
+TEST(SeenNames, SuggestNoKindThatTheNameDoesNotSay) {
+  EXPECT_NE(refusal(traces::suggest_rule("retour 3")).find("must be F, B, I, W, R"),
+            std::string::npos);
 }
 
 }  // namespace

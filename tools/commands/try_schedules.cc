@@ -40,7 +40,7 @@ struct Tried {
   double peak = 0;
 };
 
-/// What was measured, and what a schedule does besides its forwards and backwards.
+/// The measured job, and the work of a schedule besides its forwards and backwards.
 struct FittedWork {
   const ValidSchedule& measured;
   const CostTable& costs;

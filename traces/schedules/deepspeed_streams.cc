@@ -108,7 +108,7 @@ Stream parse_stream(std::string where, std::string_view line) {
   return stream;
 }
 
-/// What a buffer holds.
+/// The content of a buffer.
 struct Buffer {
   std::int32_t microbatch = 0;
   bool is_computed = false;  ///< its forward has run
@@ -122,7 +122,7 @@ struct Message {
   const StreamInstruction* by = nullptr;
 };
 
-/// What a rank runs, and the order of its messages.
+/// The ops of a rank, and the order of its messages.
 struct RankRun {
   RankOrder list;
   std::vector<std::int32_t> activations;  ///< sent
@@ -165,7 +165,7 @@ class Engine {
 
   void receive(const StreamInstruction& each) {
     const auto at = static_cast<std::size_t>(receives_);
-    // What no rank sends is found by those who compare messages.
+    // Messages that no rank sends are found where both ends are compared.
     const std::int32_t microbatch = at < arriving_.size() ? arriving_[at] : receives_;
     ++receives_;
     fill(each, microbatch);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,20 @@ namespace bubblescope::inline sim {
 namespace {
 
 constexpr std::size_t kMedian = 50;
+constexpr std::size_t kMinMessages = 4;  ///< of a link
+
+/// Whether the receive of a message was posted after its send; false where no posts are known.
+bool is_received_late(const ObservedStep& step, InstructionId id) {
+  const Instruction& message = step.program.instructions[id];
+  std::optional<Nanos> sent;
+  std::optional<Nanos> received;
+  for (const InstructionId awaited : step.program.dependencies_of(id)) {
+    const Instruction& one = step.program.instructions[awaited];
+    if (one.role != Role::kPost) continue;
+    (one.rank == message.rank ? sent : received) = step.timeline.end[awaited];
+  }
+  return sent && received && *received > *sent;
+}
 
 /// The same of all replicas together, by sender and receiver.
 std::map<std::pair<std::int32_t, std::int32_t>, std::vector<Nanos>> join_replicas(
@@ -48,21 +63,25 @@ Nanos mean_forward(const CostTable& table) {
 std::map<ReplicaLink, std::vector<Nanos>> collect_link_times(
     std::span<const ReplicatedStep> steps) {
   std::map<ReplicaLink, std::vector<Nanos>> times;
+  std::map<ReplicaLink, std::vector<Nanos>> certain;
   for (const ReplicatedStep& replicas : steps)
     for (std::size_t replica = 0; replica < replicas.size(); ++replica) {
       const ObservedStep& step = replicas[replica];
       const std::vector<bool> waits = find_waiting_messages(step);
       for (InstructionId id = 0; id < step.program.size(); ++id) {
         const Instruction& one = step.program.instructions[id];
-        if (is_message(one) && !waits[id])
-          times[{replica, one.rank, one.peer}].push_back(step.duration_of(id));
+        if (!is_message(one) || waits[id]) continue;
+        const ReplicaLink link{replica, one.rank, one.peer};
+        times[link].push_back(step.duration_of(id));
+        if (!is_received_late(step, id)) certain[link].push_back(step.duration_of(id));
       }
     }
+  for (auto& [link, own] : certain)
+    if (own.size() >= kMinMessages) times[link] = std::move(own);
   return times;
 }
 
 void fit_messages(std::span<const ReplicatedStep> steps, CostTable& table) {
-  constexpr std::size_t kMinMessages = 4;
   const auto times = join_replicas(collect_link_times(steps));
   std::vector<Nanos> all;
   for (const auto& [link, own] : times) all.insert(all.end(), own.begin(), own.end());

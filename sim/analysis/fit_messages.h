@@ -22,7 +22,9 @@ struct ReplicaLink {
   friend auto operator<=>(const ReplicaLink&, const ReplicaLink&) = default;
 };
 
-/// The times of the messages that did not wait for their receiver.
+/// The times of the messages that did not wait for their receiver. Where a link has enough of them,
+/// only those count whose receive was posted before their send: a network that buffers has carried
+/// the others in part before they show.
 std::map<ReplicaLink, std::vector<Nanos>> collect_link_times(std::span<const ReplicatedStep> steps);
 
 /// Sets the latency of messages to the median of those that did not wait for their receiver. A link

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/analysis/pauses.h"
 #include "sim/analysis/replay.h"
 #include "sim/engine/simulate.h"
 #include "sim/model/noise.h"
@@ -125,6 +126,31 @@ TEST(FitCosts, LateLaunchesAreGapsAndPartsOfMessages) {
   config.costs = table;
   const Nanos predicted = predict(step.schedule, config).report.makespan;
   EXPECT_NEAR(static_cast<double>(predicted), static_cast<double>(compute_makespan(late)), 60'000);
+}
+
+// A network that buffers has carried most of a message by the time at which its receive is posted:
+// only those messages show how long they take whose receiver waited for them, a quarter here.
+TEST(FitCosts, MessagesThatAreReceivedLateDoNotCount) {
+  UniformCost cost;
+  cost.forward = 10'000'000;
+  cost.backward = 20'000'000;
+  cost.message = 500'000;
+  RecordedStep step = record_step("1f1b", {.ranks = kStages, .microbatches = 16}, cost,
+                                  {.mode = P2pMode::kHostRendezvous});
+  for (InstructionId id = 0; id < step.program.size(); ++id) {
+    const Instruction& message = step.program.instructions[id];
+    if (!is_message(message)) continue;
+    const bool is_late = message.op.microbatch % 4 != 0;
+    if (is_late) step.timeline.start[id] += 400'000;
+    for (const InstructionId post : step.program.dependencies_of(id)) {
+      const bool sends = step.program.instructions[post].rank == message.rank;
+      step.timeline.end[post] = step.timeline.start[id] - (sends == is_late ? 1'000 : 0);
+    }
+  }
+  const std::vector<ReplicatedStep> steps{{{step.program, step.timeline}}};
+  const CostTable table = fit_costs(steps, {kStages, {}}).table;
+  EXPECT_EQ(table.message.latency - std::llround(find_launch_gaps(steps).behind_messages), 500'000);
+  EXPECT_TRUE(table.links.empty());
 }
 
 TEST(FitCosts, ALinkThatHardlyDiffersHasNone) {

@@ -30,8 +30,9 @@
 //   variation         Ops of one kind and stage do not all take as long, without one of the
 //                     patterns above. Each gets their mean duration. This is sought only where
 //                     nothing else in the pipeline saves 1 % of the step.
-//   slow steps        All ops of some steps take longer than in the others, and take as long: the
-//                     first steps while things warm up, or single ones (sim/analysis/slow_steps.h).
+//   slow steps        All ops of some steps take longer than in the others. Each worker gets the
+//                     time that it has in those: the first steps are slow while things warm up, or
+//                     single ones are (sim/analysis/slow_steps.h).
 //   drift             The ops that changed, of all workers or of some, take as long in the later
 //                     steps as in the earlier ones, where the speed has changed for good
 //                     (find_drift).
@@ -64,7 +65,7 @@ enum class CauseKind : std::uint8_t {
 struct Cause {
   CauseKind kind = CauseKind::kStage;
   std::int32_t replica = 0;  ///< the worker's, counted from 0
-  std::int32_t rank = 0;     ///< the worker's or stage's
+  std::int32_t rank = 0;     ///< the worker's or stage's; for gaps, the one with the longest
   std::int32_t stage = 0;    ///< the stage with the most work
   /// The stages of that rank which have as much, but for 5 %, in ascending order, with `stage`.
   std::vector<std::int32_t> stages = {};
@@ -73,8 +74,8 @@ struct Cause {
   /// launches, the gaps' fraction of the rank's time; for pauses within ops and for a drift, how
   /// many times as long ops take.
   double factor = 1;
-  /// Number of steps in which the worker was over 2 % slower; for a drift, the steps before it;
-  /// for pauses within ops, the steps that have any; how many steps are slow.
+  /// Number of steps in which the worker was over 2 % slower; for a drift, the steps before it; for
+  /// pauses, the steps that have any; for slow steps, how many are slow.
   std::int64_t steps = 0;
   std::int64_t all_steps = 0;  ///< for a worker and for slow steps, how many steps there are
   bool is_at_times = false;    ///< a worker is slow relative to its own other steps, not to others

@@ -1,4 +1,4 @@
-// Mends that spread the work of ops evenly over others, or make messages free.
+// Mends that give ops the mean time of a group, or make messages free.
 #pragma once
 
 #include <vector>
@@ -14,7 +14,7 @@ Mend with_equal_stages(const ObservedStep& like);
 /// Every op takes the mean of its kind and stage over all micro-batches and replicas.
 Mend with_equal_lengths();
 
-/// Messages between ranks take no time, nor do the waits for them that keep a queue.
+/// Messages between ranks take no time, nor do their posts and waits.
 void with_free_messages(const ReplicatedStep& step, std::vector<Durations>& durations);
 
 }  // namespace bubblescope::inline sim

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -33,14 +34,16 @@ std::map<CellKey, Place> find_places(const RankOrder& list) {
   return places;
 }
 
-bool have_same_others(const RankOrder& left, const RankOrder& right) {
-  const auto others_of = [](const RankOrder& list) {
+/// Whether they have the same receives, and all other cells in the same order.
+bool have_same_cells(const RankOrder& left, const RankOrder& right) {
+  const auto cells_of = [](const RankOrder& list) {
+    std::vector<CellKey> receives;
     std::vector<CellKey> others;
-    for (const Op& op : list)
-      if (!is_recv(op.kind)) others.push_back(cell_key(op));
-    return others;
+    for (const Op& op : list) (is_recv(op.kind) ? receives : others).push_back(cell_key(op));
+    std::sort(receives.begin(), receives.end());
+    return std::pair(std::move(receives), std::move(others));
   };
-  return left.size() == right.size() && others_of(left) == others_of(right);
+  return cells_of(left) == cells_of(right);
 }
 
 /// Whether each of some values is in one longest increasing sequence of them.
@@ -103,7 +106,7 @@ std::string cell_text(const Op& op) {
 std::optional<std::vector<MovedReceive>> find_moved_receives(std::int32_t rank,
                                                              const RankOrder& from,
                                                              const RankOrder& to) {
-  if (!have_same_others(from, to)) return std::nullopt;
+  if (!have_same_cells(from, to)) return std::nullopt;
   const std::vector<bool> kept = find_kept(from, to);
   std::vector<MovedReceive> moves;
   std::vector<std::size_t> pending;  // indices of moves whose next cell that stays is to come

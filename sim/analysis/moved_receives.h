@@ -15,7 +15,7 @@ struct MovedReceive {
   std::int32_t rank = 0;
   Op receive;
   std::optional<Op> before;     ///< empty: at the end
-  std::int32_t occurrence = 1;  ///< which of the equal cells in the list `before` is
+  std::int32_t occurrence = 1;  ///< which of the cells equal to `before`, from 1
 };
 
 /// The receives to move, as few as possible, in the order in which they can be moved one after the

@@ -6,8 +6,8 @@
 // gap, for at most 5 % of its ops; garbage collection looks like this. A rank with many gaps is
 // launch-bound: its host launches work later than the device could run it. A pause may also show as
 // a single op that takes far longer than usual (a straggler, fit_noise.h). Where a recording shows
-// no message, an op that needs one may have waited for it, so that a gap which is no pause is none
-// of launches either.
+// no messages, an op that needs one may have waited for it, so that its gap counts as an unseen
+// message unless it is a pause.
 #pragma once
 
 #include <cstdint>

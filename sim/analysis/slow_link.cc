@@ -2,6 +2,7 @@
 #include "sim/analysis/slow_link.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
 #include <vector>
 
@@ -35,7 +36,8 @@ std::optional<SlowLink> find_slow_link(std::span<const ReplicatedStep> steps) {
   if (!slowest) return {};
   const auto is_slow = [&](std::size_t replica, std::int32_t from, std::int32_t to) {
     const auto own = times.find({replica, from, to});
-    return own != times.end() && quantile(own->second, kMedian) >= kSlow * usual;
+    return own != times.end() && own->second.size() >= kMinMessages &&
+           quantile(own->second, kMedian) >= kSlow * usual;
   };
   slowest->both_ways =
       is_slow(static_cast<std::size_t>(*slowest->replica), slowest->to, slowest->from);

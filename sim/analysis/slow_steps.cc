@@ -21,7 +21,7 @@ constexpr std::size_t kFewestSteps = 4;
 constexpr std::size_t kFewestOfTrend = 6;
 constexpr double kGrown = 1.05;       ///< from the first to the last step
 constexpr double kRankOrder = 0.9;    ///< Spearman's correlation of paces with steps
-constexpr std::size_t kQuarter = 25;  ///< of the workers, which may be fast in a slow step
+constexpr std::size_t kQuarter = 25;  ///< of the workers: fewer may be fast in a slow step
 
 using Table = std::vector<std::vector<double>>;  ///< [worker][step]; workers by replica and rank
 
@@ -182,27 +182,26 @@ CommonSlowSteps find_common_slow_steps(std::span<const ReplicatedStep> steps,
   CommonSlowSteps slow;
   if (steps.size() < 2) return slow;
   const Table relative = relative_to_usual(sum_times(steps, mends));
-  std::vector<double> least_of_most;  // [step]
+  Table of_steps(steps.size());  // [step][worker]
+  std::vector<double> medians;   // [step]
   for (std::size_t step = 0; step < steps.size(); ++step) {
-    std::vector<double> of_step;
-    for (const std::vector<double>& of_worker : relative) of_step.push_back(of_worker[step]);
-    slow.paces.push_back(quantile(of_step, 50));
-    least_of_most.push_back(quantile(std::move(of_step), kQuarter));
+    for (const std::vector<double>& of_worker : relative) of_steps[step].push_back(of_worker[step]);
+    medians.push_back(quantile(of_steps[step], 50));
   }
-  const double least = std::max(kSlowPace, find_least_unusual({slow.paces}));
+  const double least = std::max(kSlowPace, find_least_unusual({medians}));
   double sum = 0;
   std::size_t last = 0;
   for (std::size_t step = 0; step < steps.size(); ++step) {
-    double& pace = slow.paces[step];
-    if (least_of_most[step] <= least) {
-      pace = 1;
+    if (quantile(of_steps[step], kQuarter) <= least) {
+      of_steps[step].clear();
       continue;
     }
     ++slow.steps;
-    sum += pace;
+    sum += medians[step];
     last = step;
   }
   if (slow.steps == 0) return slow;
+  slow.paces = std::move(of_steps);
   slow.factor = sum / static_cast<double>(slow.steps);
   slow.are_first = static_cast<std::int64_t>(last) + 1 == slow.steps;
   return slow;
@@ -210,11 +209,14 @@ CommonSlowSteps find_common_slow_steps(std::span<const ReplicatedStep> steps,
 
 Mend with_usual_pace(std::span<const ReplicatedStep> steps, const CommonSlowSteps& slow) {
   return [steps, slow](const ReplicatedStep& step, std::vector<Durations>& durations) {
-    const double pace = slow.paces[static_cast<std::size_t>(&step - steps.data())];
-    if (pace == 1) return;
+    const std::vector<double>& paces = slow.paces[static_cast<std::size_t>(&step - steps.data())];
+    if (paces.empty()) return;
+    const std::size_t ranks = paces.size() / step.size();
     for (std::size_t replica = 0; replica < step.size(); ++replica)
-      step[replica].for_each_compute([&](InstructionId id, const Instruction&) {
-        durations[replica][id] = std::llround(static_cast<double>(durations[replica][id]) / pace);
+      step[replica].for_each_compute([&](InstructionId id, const Instruction& one) {
+        const double pace = paces[replica * ranks + static_cast<std::size_t>(one.rank)];
+        if (pace > 0)
+          durations[replica][id] = std::llround(static_cast<double>(durations[replica][id]) / pace);
       });
   };
 }

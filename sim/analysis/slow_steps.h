@@ -33,19 +33,20 @@ struct SlowSteps {
 std::vector<SlowSteps> find_slow_steps(std::span<const ReplicatedStep> steps,
                                        std::span<const Mend> mends);
 
-/// The steps in which three quarters of the workers or more are slow.
+/// The steps in which more than three quarters of the workers are slow.
 struct CommonSlowSteps {
-  std::vector<double> paces = {};  ///< [step], 1 where the step is not slow
-  std::int64_t steps = 0;          ///< that are slow
-  double factor = 1;               ///< their mean pace
-  bool are_first = false;          ///< whether they are the first steps
+  /// [step][worker], workers by replica and rank; empty where the step is not slow.
+  std::vector<std::vector<double>> paces = {};
+  std::int64_t steps = 0;  ///< that are slow
+  double factor = 1;       ///< the mean of their median paces
+  bool are_first = false;  ///< whether they are the first steps
 };
 
 /// `mends` are applied before. None if there is only one step.
 CommonSlowSteps find_common_slow_steps(std::span<const ReplicatedStep> steps,
                                        std::span<const Mend> mends);
 
-/// Makes all ops as fast as in the other steps. Refers to the steps.
+/// Makes every worker as fast as in the other steps. Refers to the steps.
 Mend with_usual_pace(std::span<const ReplicatedStep> steps, const CommonSlowSteps& slow);
 
 /// Makes the worker as fast as in its other steps. Refers to the steps.

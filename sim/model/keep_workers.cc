@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "sim/ir/quantile.h"
 #include "sim/model/restage.h"
@@ -18,9 +19,9 @@ namespace {
 using Stages = std::vector<StageEntry>;
 
 constexpr std::size_t kMedian = 50;
-constexpr std::array kTimes{&StageEntry::backward, &StageEntry::input_grad,
-                            &StageEntry::weight_grad, &StageEntry::recompute,
-                            &StageEntry::selective_recompute};
+constexpr std::array kTimes{&StageEntry::backward,    &StageEntry::input_grad,
+                            &StageEntry::weight_grad, &StageEntry::overlapped_pair,
+                            &StageEntry::recompute,   &StageEntry::selective_recompute};
 
 /// Whether every entry of the table is a stage of one rank.
 bool is_of_ranks(const CostTable& table, const Schedule& measured) {

@@ -6,12 +6,14 @@
 // replica a slow rank cannot be told from a large stage.
 #pragma once
 
+#include "sim/ir/schedule.h"
 #include "sim/model/cost_table.h"
 
 namespace bubblescope::inline sim {
 
-/// The table for `schedule`, with the replicas' times of its stages. The same table where there is
-/// one replica, where stages stay on their ranks, or where that cannot be said of single stages.
+/// The table for `schedule`, with the replicas' times of its stages. Unchanged with one replica,
+/// where the ranks differ in number, where stages stay on their ranks, or where an entry of the
+/// table is not one stage of one rank.
 CostTable keep_workers(const CostTable& table, const Schedule& measured, const Schedule& schedule);
 
 }  // namespace bubblescope::inline sim

@@ -28,7 +28,7 @@ namespace bubblescope::tools {
 namespace {
 
 constexpr const char* kSearch = "search";
-constexpr double kMinChangeOfEnds = 0.01;
+constexpr double kMinChange = 0.01;  ///< of a step, for a note to state it
 constexpr std::int64_t kSearchEffort = 50'000'000;
 constexpr std::chrono::seconds kSearchTime{10};
 
@@ -201,7 +201,7 @@ std::string try_other_ends(const FittedWork& work, const Prediction& tried, trac
     const double change = find_makespan(tried.schedule, work, ends.choice) / taken - 1;
     shortest = std::min(shortest, change);
     longest = std::max(longest, change);
-    if (std::abs(change) > kMinChangeOfEnds)
+    if (std::abs(change) > kMinChange)
       others +=
           fmt::format("{}{:.1f} % {} with {}", others.empty() ? "" : ", ", std::abs(100 * change),
                       change > 0 ? "longer" : "shorter", ends.summary);
@@ -260,17 +260,19 @@ void note_unused_links(traces::Tries& tries, const FittedWork& work, const Predi
     if (measured.count(link) > 0) continue;
     LinkEntry& entry = costs.links.emplace_back(*slowest);
     std::tie(entry.from, entry.to) = link;
-    unused += fmt::format("{}{} to {}", unused.empty() ? "" : ", ", link.first, link.second);
+    unused += fmt::format("{}{} to rank {}", unused.empty() ? "" : ", ", link.first, link.second);
   }
   if (unused.empty()) return;
   const double usual = find_makespan(tried.schedule, work, work.costs);
-  const double change = usual == 0 ? 0 : find_makespan(tried.schedule, work, costs) / usual - 1;
-  widen(row.step, 0, 0, std::max(0.0, change));
-  widen(row.change, 1, 0, std::max(0.0, change));
+  const double change =
+      usual == 0 ? 0 : std::max(0.0, find_makespan(tried.schedule, work, costs) / usual - 1);
+  widen(row.step, 0, 0, change);
+  widen(row.change, 1, 0, change);
+  if (change <= kMinChange) return;
   add_note(tries, fmt::format(
-                      "{} sends from rank {}, as the measured steps did not: its messages count "
-                      "as the usual ones of {}; if they take {}, as from {} to {}, its step is "
-                      "{:.1f} % longer, which its interval covers",
+                      "{} sends from rank {}, which the measured steps never did: these messages "
+                      "take the usual {}; if they took {}, as from rank {} to rank {}, the step "
+                      "would be {:.1f} % longer, which its interval covers",
                       tried.schedule->name, unused, traces::format_time(work.costs.message.latency),
                       traces::format_time(slowest->transfer.latency), slowest->from, slowest->to,
                       100 * change));

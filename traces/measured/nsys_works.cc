@@ -40,7 +40,7 @@ std::vector<ObservedWork> find_nsys_works(const NsysRecording& recording, std::i
     auto call =
         std::lower_bound(calls->second.begin(), calls->second.end(), mark.host.start,
                          [](const CudaCall& each, Nanos time) { return each.start < time; });
-    for (; call != calls->second.end() && call->start <= mark.host.end; ++call) {
+    for (; call != calls->second.end() && call->start < mark.host.end; ++call) {
       const auto launched = works->second.find(call->correlation);
       if (launched == works->second.end() || launched->second.is_message) continue;
       const DeviceWork& work = launched->second;

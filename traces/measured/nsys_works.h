@@ -12,8 +12,9 @@
 
 namespace bubblescope::traces {
 
-/// The device's works that the process launches in a step and that run before the first of its ops
-/// or after the last: its collectives by name, and other kernels. `ops` are those of the process.
+/// The device's works that the process launches in a step and that run, in part at least, before
+/// the first of its ops or after the last: its collectives by name, and other kernels. Messages are
+/// none. `ops` are those of the process.
 std::vector<ObservedWork> find_nsys_works(const NsysRecording& recording, std::int64_t process,
                                           std::span<const StepRange> marks,
                                           std::span<const ObservedOp> ops);

@@ -124,12 +124,12 @@ std::string describe_cause(const Cause& cause) {
       return cause.within_ops
                  ? describe_long_ops(cause)
                  : fmt::format("pauses: {} between ops, long and rare, {}on rank {}, in {}",
-                               counted(cause.count, "gap"), cause.count > 1 ? "most " : "",
-                               cause.rank, counted(cause.steps, "step"));
+                               counted(cause.count, "gap"),
+                               cause.count > 1 ? "longest in total " : "", cause.rank,
+                               counted(cause.steps, "step"));
     case CauseKind::kSlowSteps:
       return fmt::format(
-          "slow steps: {}, the ops of all ranks take {:.2f} x what they take in the "
-          "others",
+          "slow steps: {}, the ops of most ranks take {:.2f} x what they take in the others",
           cause_place(cause), cause.factor);
     case CauseKind::kDrift:
       return fmt::format("drift: after the first {} {} take {:.3g} x as long",
@@ -138,12 +138,12 @@ std::string describe_cause(const Cause& cause) {
   return "";
 }
 
-/// "messages between ranks, mostly from rank 1 to 2 of replica 0".
+/// "messages between ranks, mostly from rank 1 to rank 2 of replica 0".
 std::string name_link(const SlowLink& link) {
   const std::string ranks =
-      link.both_ways ? fmt::format("between rank {} and {}", std::min(link.from, link.to),
+      link.both_ways ? fmt::format("between ranks {} and {}", std::min(link.from, link.to),
                                    std::max(link.from, link.to))
-                     : fmt::format("from rank {} to {}", link.from, link.to);
+                     : fmt::format("from rank {} to rank {}", link.from, link.to);
   return "messages between ranks, mostly " + ranks +
          (link.replica ? fmt::format(" of replica {}", *link.replica) : "");
 }

@@ -52,8 +52,11 @@ OpKind kind_of(Code code) {
     case Code::kReceiveActivation: return OpKind::kRecvForward;
     case Code::kSendGradient: return OpKind::kSendBackward;
     case Code::kReceiveGradient: return OpKind::kRecvBackward;
-    default: return OpKind::kForward;
+    case Code::kForward:
+    case Code::kLoad:
+    case Code::kUpdate: break;  // the last two are no ops
   }
+  return OpKind::kForward;
 }
 
 struct StreamInstruction {
@@ -119,7 +122,7 @@ struct Buffer {
 
 struct Message {
   std::int32_t microbatch = 0;
-  const StreamInstruction* by = nullptr;
+  StreamInstruction by;
 };
 
 /// The ops of a rank, and the order of its messages.
@@ -195,7 +198,7 @@ class Engine {
   void receive_gradient(const StreamInstruction& each) {
     Buffer& buffer = expect_filled(each);
     buffer.has_gradient = true;
-    run_.awaited.push_back({buffer.microbatch, &each});
+    run_.awaited.push_back({buffer.microbatch, each});
     add(each, buffer.microbatch);
   }
 
@@ -215,7 +218,7 @@ class Engine {
   void send_gradient(const StreamInstruction& each) {
     const Buffer& buffer = expect_filled(each);
     if (!buffer.is_done) refuse(each, "sends what no backward has computed");
-    run_.gradients.push_back({buffer.microbatch, &each});
+    run_.gradients.push_back({buffer.microbatch, each});
     add(each, buffer.microbatch);
   }
 
@@ -272,7 +275,7 @@ void expect_own_gradients(const RankRun& run, const RankRun& next, const Stream&
     const Message& awaited = run.awaited[at];
     const std::int32_t sent = next.gradients[at].microbatch;
     if (awaited.microbatch == sent) continue;
-    refuse(stream.where, awaited.by->step, awaited.by->text,
+    refuse(stream.where, awaited.by.step, awaited.by.text,
            fmt::format("receives the gradient of micro-batch {}, which the next rank sends there, "
                        "for micro-batch {}; receive gradients in the order in which they are sent",
                        sent, awaited.microbatch));

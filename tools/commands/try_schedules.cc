@@ -260,7 +260,8 @@ void note_unused_links(traces::Tries& tries, const FittedWork& work, const Predi
     if (measured.count(link) > 0) continue;
     LinkEntry& entry = costs.links.emplace_back(*slowest);
     std::tie(entry.from, entry.to) = link;
-    unused += fmt::format("{}{} to rank {}", unused.empty() ? "" : ", ", link.first, link.second);
+    unused +=
+        fmt::format("{}rank {} to rank {}", unused.empty() ? "" : ", ", link.first, link.second);
   }
   if (unused.empty()) return;
   const double usual = find_makespan(tried.schedule, work, work.costs);
@@ -270,7 +271,7 @@ void note_unused_links(traces::Tries& tries, const FittedWork& work, const Predi
   widen(row.change, 1, 0, change);
   if (change <= kMinChange) return;
   add_note(tries, fmt::format(
-                      "{} sends from rank {}, which the measured steps never did: these messages "
+                      "{} sends from {}, which the measured steps never did: these messages "
                       "take the usual {}; if they took {}, as from rank {} to rank {}, the step "
                       "would be {:.1f} % longer, which its interval covers",
                       tried.schedule->name, unused, traces::format_time(work.costs.message.latency),

@@ -174,8 +174,11 @@ class CauseFinder {
     };
     add_gaps(Cause{CauseKind::kLaunch}, GapKind::kLaunch);
     Cause pauses{CauseKind::kPause};
-    pauses.count = count_pauses(steps_);
-    pauses.steps = count_steps_with_pauses(steps_);
+    for (std::size_t step = 0; step < steps_.size(); ++step) {
+      const std::int64_t count = count_pauses(steps_.subspan(step, 1));
+      pauses.count += count;
+      pauses.steps += count > 0 ? 1 : 0;
+    }
     add_gaps(pauses, GapKind::kPause);
     Cause messages{CauseKind::kCommunication};
     messages.is_unseen = true;

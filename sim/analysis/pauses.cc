@@ -151,10 +151,4 @@ std::int64_t count_pauses(std::span<const ReplicatedStep> steps) {
   return count;
 }
 
-std::int64_t count_steps_with_pauses(std::span<const ReplicatedStep> steps) {
-  return std::count_if(steps.begin(), steps.end(), [](const ReplicatedStep& step) {
-    return count_pauses({&step, 1}) > 0;
-  });
-}
-
 }  // namespace bubblescope::inline sim

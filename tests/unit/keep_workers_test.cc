@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "sim/model/model_step.h"
+#include "tests/support/unordered_schedule.h"
 
 namespace bubblescope::tests {
 namespace {
@@ -27,14 +27,6 @@ CostTable slow_rank() {
   table.stages = stages_of({100, 250});
   table.replicas = {stages_of({100, 200}), stages_of({100, 300}), stages_of({100, 200})};
   return table;
-}
-
-Schedule unordered(std::int32_t ranks, std::int32_t chunks) {
-  Shape shape;
-  shape.ranks = ranks;
-  shape.chunks = chunks;
-  shape.microbatches = 4;
-  return make_unordered_schedule(shape);
 }
 
 std::vector<Nanos> forwards_of(const std::vector<StageEntry>& stages) {

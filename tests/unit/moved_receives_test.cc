@@ -77,8 +77,8 @@ ValidSchedule posted_late(const RecordedStep& step, PytorchRelease release, bool
   return require_valid(std::move(schedule));
 }
 
-// Whoever moves the receives as the suggestion says gets lists that are legal, and that take the
-// time which it states, whatever other cells there are.
+// Lists whose receives are moved as the suggestion says are legal, and take the time that it
+// states, whatever other cells there are.
 TEST(MovedReceives, GiveTheSuggestedTimeInEveryReleaseAndMode) {
   int suggestions = 0;
   for (const RecordedStep& step : every_schedule({}))

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "sim/model/model_step.h"
+#include "tests/support/unordered_schedule.h"
 
 namespace bubblescope::tests {
 namespace {
@@ -18,14 +18,6 @@ CostTable table_of(const std::vector<Nanos>& forwards) {
     table.stages.push_back(stage);
   }
   return table;
-}
-
-Schedule unordered(std::int32_t ranks, std::int32_t chunks) {
-  Shape shape;
-  shape.ranks = ranks;
-  shape.chunks = chunks;
-  shape.microbatches = 4;
-  return make_unordered_schedule(shape);
 }
 
 std::vector<Nanos> forwards_of(const CostTable& table) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string_view>
 
+#include "tools/inputs/given_flag.h"
 #include "tools/inputs/predict.h"
 #include "tools/inputs/unused_model_flags.h"
 #include "tools/print.h"
@@ -40,22 +41,6 @@ Contents find_contents(std::span<const PredictedOps> steps) {
     }
   }
   return contents;
-}
-
-struct GivenFlag {
-  const char* name;
-  bool is_given;  ///< with another value than the default
-  bool is_used;
-  const char* why;  ///< it is not used
-};
-
-void report(std::span<const GivenFlag> flags, Hints hints = Hints::kFlags) {
-  for (const GivenFlag& flag : flags) {
-    if (!flag.is_given || flag.is_used) continue;
-    const std::string_view why = flag.why;
-    print_message("bubblescope: {} changes nothing: {}\n", flag.name,
-                  hints == Hints::kFlags ? why : why.substr(0, why.find(';')));
-  }
 }
 
 bool has_usual_unit(const UniformMemory& memory) {
@@ -119,7 +104,7 @@ void report_costs(const PredictOptions& options, const Contents& step, Hints hin
       {"--norm", cost.norm > 0, step.has(OpKind::kNorm),
        "the step has no such op; add --optimizer barrier"},
   };
-  report(flags, hints);
+  report_unused(flags, hints);
 }
 
 /// Flags that add ops, where the ops take no time unless another flag gives it.
@@ -142,7 +127,7 @@ void report_free_ops(const PredictOptions& options, Hints hints) {
            options.shape.lookahead.has_value(),
        "its ops take no time; give --unshard or --reduce-grad"},
   };
-  report(flags, hints);
+  report_unused(flags, hints);
 }
 
 void report_execution(const PredictOptions& options, const Contents& step, Hints hints) {
@@ -170,7 +155,7 @@ void report_execution(const PredictOptions& options, const Contents& step, Hints
       {"--layout-costs", has_layer_costs(options.shape), !modelled && !options.shape.layout.empty(),
        modelled ? "--model gives the times of layers" : "there are no layers; add --layout"},
   };
-  report(flags, hints);
+  report_unused(flags, hints);
 }
 
 }  // namespace
@@ -210,7 +195,7 @@ void warn_of_unused_memory(const UniformMemory& memory, const PredictedOps& step
       {"--saved-fraction", has_other_fractions(memory), contents.has(OpKind::kRecompute),
        "nothing is recomputed"},
   };
-  report(flags);
+  report_unused(flags);
 }
 
 namespace {
@@ -259,7 +244,7 @@ void warn_of_profile(const PredictOptions& options, const std::vector<std::strin
   const GivenFlag profile[] = {{"--profile", options.shape.profile != Profile::kNone,
                                 !find_definitions(names).empty() || options.shape.sharded,
                                 kOfFiles}};
-  report(profile);
+  report_unused(profile);
 }
 
 }  // namespace
@@ -283,7 +268,7 @@ void warn_of_unused_update(const PredictOptions& options, const char* why) {
       {"--optimizer", update.optimizer != OptimizerMode::kNone, false, why},
       {"--grad-reduction", update.reduction != GradReduction::kNone, false, why},
   };
-  report(flags);
+  report_unused(flags);
 }
 
 void warn_of_unused_times(const PredictOptions& options, const std::vector<std::string>& names) {
@@ -302,7 +287,7 @@ void warn_of_unused_times(const PredictOptions& options, const std::vector<std::
   flags.push_back({"--layout-costs", has_layer_costs(options.shape), false, kWhy});
   const auto others = order_flags(options, kWhy);
   flags.insert(flags.end(), others.begin(), others.end());
-  report(flags);
+  report_unused(flags);
 }
 
 void warn_of_unwritten_flags(const PredictOptions& options, const std::string& name) {
@@ -321,7 +306,7 @@ void warn_of_unwritten_flags(const PredictOptions& options, const std::string& n
       {"--release", memory.release != Release::kWeightGrad, reads_memory, kWhy},
       {"--saved-fraction", has_other_fractions(memory), reads_memory, kWhy},
   };
-  report(flags);
+  report_unused(flags);
 }
 
 }  // namespace bubblescope::tools

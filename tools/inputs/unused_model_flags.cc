@@ -9,6 +9,7 @@
 #include "sim/model/runtime.h"
 #include "sim/model/transformer.h"
 #include "sim/predict/unused_assumptions.h"
+#include "tools/inputs/given_flag.h"
 #include "tools/print.h"
 
 namespace bubblescope::tools {
@@ -35,19 +36,6 @@ bool has_any(const Transformer& model, const RecomputeModules& modules) {
          (has_dense_layers && modules.has(Module::kNetwork)) ||
          (experts && (modules.has(Module::kExperts) || modules.has(Module::kExpertActivation))) ||
          (experts && experts->shared > 0 && modules.has(Module::kSharedExperts));
-}
-
-struct ModelFlag {
-  const char* name;
-  bool is_given;  ///< with another value than the default
-  bool is_used;
-  const char* why;  ///< it is not used
-};
-
-void report(std::span<const ModelFlag> flags) {
-  for (const ModelFlag& flag : flags)
-    if (flag.is_given && !flag.is_used)
-      print_message("bubblescope: {} changes nothing: {}\n", flag.name, flag.why);
 }
 
 constexpr const char* kOneCopy = "there is one copy of the weights; add --dp";
@@ -78,14 +66,14 @@ void report_sharding(const PredictOptions& options, std::span<const PredictedOps
   const auto& groups = options.model.parallel.shard_ranks;
   const bool is_serial = options.cost.end.reduction == GradReduction::kSerial;
   const char* const same = find_same_reductions(on, steps);
-  const ModelFlag flags[] = {
+  const GivenFlag flags[] = {
       {"--zero", has_other_zero_stage(options.model), has_copies, kOneCopy},
       {"--shard-size", groups && *groups != count_copies(on.parallel), on.parallel.zero_stage > 0,
        "nothing is sharded; add --zero"},
       {"--fsdp", options.shape.sharded, has_copies, kOneCopy},
       {"--grad-reduction", is_serial, same == nullptr, same},
   };
-  report(flags);
+  report_unused(flags);
   if (options.shape.sharded && has_copies && on.parallel.zero_stage < 3)
     print_message(
         "bubblescope: --fsdp gathers nothing with --zero {}: every rank has the weights{}; add "
@@ -99,9 +87,9 @@ void report_assumptions(const ModelOnDevices& on, std::span<const PredictedOps> 
     const bool is_used = std::any_of(steps.begin(), steps.end(), [&](const PredictedOps& step) {
       return changes_step(replaced, on, *step.schedule);
     });
-    const ModelFlag flag[] = {
+    const GivenFlag flag[] = {
         {replaced.what.c_str(), true, is_used, "no time and no memory here depends on it"}};
-    report(flag);
+    report_unused(flag);
   }
 }
 
@@ -125,7 +113,7 @@ void warn_of_unused_model_flags(const PredictOptions& options,
   const bool has_experts = on.model.experts.has_value();
   const bool is_balanced = options.shape.layout.empty();
   const char* const of_layout = "--layout gives every stage its layers";
-  const ModelFlag flags[] = {
+  const GivenFlag flags[] = {
       {"--no-sequence-parallel", !parallel.sequence_parallel, parallel.tensor > 1,
        "there is one tensor rank; add --tp"},
       {"--etp", parallel.expert_tensor.has_value(), has_experts, "the model has no experts"},
@@ -134,7 +122,7 @@ void warn_of_unused_model_flags(const PredictOptions& options,
       {"--embedding-layers", parallel.embedding_layers.has_value(), is_balanced, of_layout},
       {"--head-layers", parallel.head_layers.has_value(), is_balanced, of_layout},
   };
-  report(flags);
+  report_unused(flags);
   report_sharding(options, steps);
   report_assumptions(on, steps);
   note_divided_groups(on);

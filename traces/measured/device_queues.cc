@@ -23,7 +23,8 @@ struct Kernel {
   std::int32_t rank = 0;
   DevicePlace place;
   TimeSpan span;
-  Nanos carries_from = 0;  ///< when everything that it needs has started
+  Nanos carries_from = 0;                       ///< when everything that it needs has started
+  std::optional<InstructionId> op_before = {};  ///< the last op that was launched before it
   std::vector<InstructionId> sends = {};
   std::vector<InstructionId> receives = {};
 };
@@ -156,8 +157,8 @@ class QueueBuilder {
   void place(Kernel& kernel) {
     Nanos start = std::clamp(kernel.span.start, extent_.start, extent_.end);
     Nanos end = std::min(kernel.span.end, extent_.end);
-    if (const auto op = find_op_before(kernel))
-      start = std::max(start, observed_.timeline.end[*op]);
+    kernel.op_before = find_op_before(kernel);
+    if (kernel.op_before) start = std::max(start, observed_.timeline.end[*kernel.op_before]);
     const auto at = static_cast<std::size_t>(&kernel - kernels_.data());
     if (at > 0 && is_behind(kernels_[at - 1], kernel))
       start = std::max(start, kernels_[at - 1].span.end);
@@ -218,15 +219,14 @@ class QueueBuilder {
 
   void add_posts(const Kernel& kernel, std::uint32_t lane) {
     const TimeSpan start{kernel.span.start, kernel.span.start};
-    const std::optional<InstructionId> op = find_op_before(kernel);
     for (const InstructionId id : kernel.sends) {
       send_post_[id] = add_end(id, true, lane, Role::kPost, start);
       for (const InstructionId producer : program_.dependencies_of(id)) draft_.wait_for(producer);
-      if (op) draft_.wait_for(*op);
+      if (kernel.op_before) draft_.wait_for(*kernel.op_before);
     }
     for (const InstructionId id : kernel.receives) {
       receive_post_[id] = add_end(id, false, lane, Role::kPost, start);
-      if (op) draft_.wait_for(*op);
+      if (kernel.op_before) draft_.wait_for(*kernel.op_before);
     }
   }
 

@@ -5,25 +5,10 @@
 #include <map>
 #include <string>
 
+#include "traces/measured/op_extents.h"
 #include "traces/measured/time_span.h"
 
 namespace bubblescope::traces {
-
-namespace {
-
-/// From the first op to the last, by the mark of their step.
-std::map<std::int64_t, TimeSpan> find_extents(std::span<const ObservedOp> ops) {
-  std::map<std::int64_t, TimeSpan> extents;
-  for (const ObservedOp& observed : ops) {
-    if (!observed.mark || !is_compute(observed.op.kind)) continue;
-    const auto [found, is_new] =
-        extents.emplace(*observed.mark, TimeSpan{observed.start, observed.end});
-    widen(found->second, observed);
-  }
-  return extents;
-}
-
-}  // namespace
 
 std::vector<ObservedWork> find_nsys_works(const NsysRecording& recording, std::int64_t process,
                                           std::span<const StepRange> marks,
@@ -33,7 +18,8 @@ std::vector<ObservedWork> find_nsys_works(const NsysRecording& recording, std::i
   const auto works = recording.works.find(process);
   if (ops.empty() || calls == recording.launches.end() || works == recording.works.end())
     return found;
-  const std::map<std::int64_t, TimeSpan> extents = find_extents(ops);
+  const std::map<std::int64_t, TimeSpan> extents =
+      find_op_extents(ops, [](const ObservedOp& op) { return op.mark; });
   for (const StepRange& mark : marks) {
     const auto extent = extents.find(mark.number);
     if (extent == extents.end()) continue;

@@ -9,29 +9,21 @@
 #include <unordered_map>
 #include <utility>
 
+#include "traces/measured/op_extents.h"
 #include "traces/measured/time_span.h"
 
 namespace bubblescope::traces {
 
 namespace {
 
-/// From the first op of a rank to its last, by step.
-std::map<std::int64_t, TimeSpan> find_extents(const std::vector<ObservedOp>& ops) {
-  std::map<std::int64_t, TimeSpan> extents;
-  for (const ObservedOp& observed : ops) {
-    if (!is_compute(observed.op.kind)) continue;
-    const auto [found, is_new] =
-        extents.emplace(observed.step, TimeSpan{observed.start, observed.end});
-    widen(found->second, observed);
-  }
-  return extents;
-}
-
 class WorkFinder {
  public:
   WorkFinder(const ChromeEvents& events, const StepMarks& marks, const std::vector<ObservedOp>& ops,
              std::int32_t replica)
-      : events_(events), marks_(marks), extents_(find_extents(ops)), replica_(replica) {
+      : events_(events),
+        marks_(marks),
+        extents_(find_op_extents(ops, [](const ObservedOp& op) { return op.step; })),
+        replica_(replica) {
     for (const ProfiledEvent& event : events.profiled) {
       if (event.activity == Activity::kOptimizer) optimizers_.push_back({event.start, event.end});
       if (event.activity == Activity::kLaunch || event.activity == Activity::kCopyCall)

@@ -67,11 +67,11 @@ ExpertSides find_expert_sides(const ModelOnDevices& on, const LayerTimer& timer)
 
 /// The routed experts that a rank holds, as grouped GEMMs.
 PhaseTimes expert_gemm_times(const ModelOnDevices& on, const LayerTimer& timer) {
-  const auto [local, rows, hidden, width] = find_expert_sides(on, timer);
-  const double into = (on.model.gated ? 2 : 1) * width;
+  const ExpertSides sides = find_expert_sides(on, timer);
+  const double into = (on.model.gated ? 2 : 1) * sides.width;
   const auto both = [&](GemmPass pass) {
-    return timer.grouped_gemm(local, {pass, rows, hidden, into}) +
-           timer.grouped_gemm(local, {pass, rows, width, hidden});
+    return timer.grouped_gemm(sides.local, {pass, sides.rows, sides.hidden, into}) +
+           timer.grouped_gemm(sides.local, {pass, sides.rows, sides.width, sides.hidden});
   };
   return {both(GemmPass::kForward), both(GemmPass::kInputGrad), both(GemmPass::kWeightGrad)};
 }

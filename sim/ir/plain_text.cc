@@ -80,10 +80,10 @@ char32_t code_point(std::string_view letter) {
 
 bool is_control(std::string_view letter) {
   const char32_t code = code_point(letter);
-  return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x61C ||
-         (code >= 0x200E && code <= 0x200F) || (code >= 0x2028 && code <= 0x202E) ||
-         (code >= 0x2066 && code <= 0x2069) || code == 0xFEFF ||
-         (code >= 0xE0000 && code <= 0xE007F);
+  return code < 0x20 || (code >= 0x7F && code <= 0xA0) || code == 0x61C || code == 0x1680 ||
+         (code >= 0x2000 && code <= 0x200F) || (code >= 0x2028 && code <= 0x202F) ||
+         (code >= 0x205F && code <= 0x2060) || (code >= 0x2066 && code <= 0x2069) ||
+         code == 0x3000 || code == 0xFEFF || (code >= 0xE0000 && code <= 0xE007F);
 }
 
 std::string escape_line(std::string_view text) { return escaped(text, ""); }

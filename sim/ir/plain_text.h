@@ -2,8 +2,8 @@
 //
 //   "a<ESC>[2Jb"  ->  a\x1b[2Jb
 //
-// Control characters (C0, DEL, C1), invalid UTF-8, line separators and marks that change the
-// writing direction become escapes; everything else stays as it is.
+// Control characters (C0, DEL, C1), invalid UTF-8, line separators, marks that change the writing
+// direction and blanks other than the space become escapes; everything else stays as it is.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,8 @@ std::size_t utf8_length(std::string_view text);
 /// The code point of one UTF-8 sequence.
 char32_t code_point(std::string_view letter);
 
-/// Whether the UTF-8 sequence `letter` is a control character.
+/// Whether the UTF-8 sequence `letter` is a control character, or a blank other than the space,
+/// which would look like it.
 bool is_control(std::string_view letter);
 
 /// The text as one line: line ends and tabs are escaped too.

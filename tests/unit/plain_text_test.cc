@@ -20,6 +20,7 @@ TEST(PlainText, ShowsControlCharactersAsEscapes) {
                         "b\xef\xbb\xbf"),
             "a\\u202eb\\ufeff");
   EXPECT_EQ(escape_line(std::string("a\0b", 3)), "a\\x00b");
+  EXPECT_EQ(escape_line("a\u00a0b\u200bc\u3000d"), "a\\u00a0b\\u200bc\\u3000d");  // unlike spaces
   EXPECT_EQ(escape_lines("a\n\tb\r"), "a\n\tb\\r");
 }
 

@@ -1,20 +1,15 @@
 // Quotes pieces of files in messages.
 #include "traces/files/quote.h"
 
-#include <fmt/format.h>
+#include <cstddef>
+
+#include "sim/ir/plain_text.h"
 
 namespace bubblescope::traces {
 
 std::string quote(std::string_view text) {
-  constexpr std::size_t kMaxLength = 40;
-  std::string quoted = "'";
-  for (const char letter : text.substr(0, kMaxLength)) {
-    if (letter >= ' ' && letter <= '~')
-      quoted += letter;
-    else
-      quoted += fmt::format("\\x{:02x}", static_cast<unsigned char>(letter));
-  }
-  return quoted + (text.size() > kMaxLength ? "...'" : "'");
+  constexpr std::size_t kMaxBytes = 40;
+  return "'" + escape_line(shorten(text, kMaxBytes)) + "'";
 }
 
 }  // namespace bubblescope::traces

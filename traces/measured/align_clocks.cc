@@ -4,7 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
 #include <numeric>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "sim/ir/units.h"
 
@@ -12,59 +18,108 @@ namespace bubblescope::traces {
 
 namespace {
 
-bool is_fault(const std::optional<Nanos>& gap) { return gap && *gap < -kClocksExact; }
+enum class Clocks { kSteady, kDrifting };
+
+bool is_fault(Nanos gap) { return gap < -kClocksExact; }
+
+/// The lead of one clock over another: `ahead` at the origin, and `drift` more per nanosecond.
+struct ClockLead {
+  double ahead = 0;
+  double drift = 0;
+  double slack = 0;  ///< of a round trip: the smaller, the more certain the lead
+};
+
+/// The lead that leaves both directions the same smallest gap, if the clocks drift by `drift`.
+ClockLead lead_at(const std::vector<ClockGap>& there, const std::vector<ClockGap>& back,
+                  double drift) {
+  const auto smallest = [](const std::vector<ClockGap>& gaps, double slope) {
+    double least = std::numeric_limits<double>::max();
+    for (const ClockGap& gap : gaps)
+      least = std::min(least, static_cast<double>(gap.gap) - slope * static_cast<double>(gap.time));
+    return least;
+  };
+  const double forward = smallest(there, drift);
+  const double backward = smallest(back, -drift);
+  return {std::trunc((forward - backward) / 2), drift, forward + backward};
+}
+
+/// The slack is a concave function of the drift: the search ends where it is largest.
+ClockLead drifting_lead(const std::vector<ClockGap>& there, const std::vector<ClockGap>& back) {
+  constexpr double kMaxDrift = 1e-3;  // clocks of computers differ by less than a tenth of this
+  constexpr int kSearchSteps = 80;
+  double low = -kMaxDrift;
+  double high = kMaxDrift;
+  for (int step = 0; step < kSearchSteps; ++step) {
+    const double third = (high - low) / 3;
+    if (lead_at(there, back, low + third).slack < lead_at(there, back, high - third).slack)
+      low += third;
+    else
+      high -= third;
+  }
+  return lead_at(there, back, (low + high) / 2);
+}
 
 /// Two ranks that depend on each other's ops.
 struct ClockLink {
   std::int32_t from = 0;
   std::int32_t to = 0;
-  Nanos ahead = 0;  ///< of the clock of `to`; 0 where nothing is wrong
-  Nanos slack = 0;  ///< of a round trip: the smaller, the more certain the difference
+  ClockLead lead;  ///< of the clock of `to`; none where nothing is wrong
 };
 
-/// Returns nullopt where only one of the two ranks depends on the other, and where no constant
+/// Returns nullopt where only one of the two ranks depends on the other, and where no such
 /// difference explains the gaps.
-std::optional<ClockLink> link_of(const ClockGaps& gaps, std::int32_t from, std::int32_t to) {
-  const std::optional<Nanos> there = gaps.smallest(from, to);
-  const std::optional<Nanos> back = gaps.smallest(to, from);
-  if (!there || !back || *there + *back < 0) return {};
-  const bool is_wrong = is_fault(there) || is_fault(back);
-  return ClockLink{from, to, is_wrong ? (*there - *back) / 2 : 0, *there + *back};
+std::optional<ClockLink> link_of(const ClockGaps& gaps, std::int32_t from, std::int32_t to,
+                                 Clocks clocks) {
+  const std::vector<ClockGap>& there = gaps.between(from, to);
+  const std::vector<ClockGap>& back = gaps.between(to, from);
+  if (there.empty() || back.empty()) return {};
+  ClockLead lead = clocks == Clocks::kSteady ? lead_at(there, back, 0) : drifting_lead(there, back);
+  if (lead.slack < 0) return {};
+  const auto is_wrong = [](const ClockGap& gap) { return is_fault(gap.gap); };
+  if (std::none_of(there.begin(), there.end(), is_wrong) &&
+      std::none_of(back.begin(), back.end(), is_wrong))
+    lead.ahead = lead.drift = 0;
+  return ClockLink{from, to, lead};
 }
 
-std::vector<ClockLink> sort_by_certainty(const ClockGaps& gaps) {
+std::vector<ClockLink> sort_by_certainty(const ClockGaps& gaps, Clocks clocks) {
   std::vector<ClockLink> links;
   for (std::int32_t from = 0; from < gaps.ranks(); ++from)
     for (std::int32_t to = from + 1; to < gaps.ranks(); ++to)
-      if (const std::optional<ClockLink> link = link_of(gaps, from, to)) links.push_back(*link);
+      if (const std::optional<ClockLink> link = link_of(gaps, from, to, clocks))
+        links.push_back(*link);
   std::stable_sort(links.begin(), links.end(), [](const ClockLink& left, const ClockLink& right) {
-    return left.slack < right.slack;
+    return left.lead.slack < right.lead.slack;
   });
   return links;
 }
 
 /// Ranks that a link connects share a clock from then on.
-std::vector<Nanos> shifts(const ClockGaps& gaps) {
+std::vector<ClockShift> find_shifts(const ClockGaps& gaps, Clocks clocks) {
   const auto ranks = static_cast<std::size_t>(gaps.ranks());
   std::vector<std::int32_t> group(ranks);
   std::iota(group.begin(), group.end(), 0);
-  std::vector<Nanos> ahead(ranks, 0);  // the lead of the clock within its group
-  for (const ClockLink& link : sort_by_certainty(gaps)) {
+  std::vector<ClockLead> leads(ranks);  // within its group
+  for (const ClockLink& link : sort_by_certainty(gaps, clocks)) {
     const std::int32_t joined = group[link.to];
     if (group[link.from] == joined) continue;
-    const Nanos more = ahead[link.from] + link.ahead - ahead[link.to];
+    const double ahead = leads[link.from].ahead + link.lead.ahead - leads[link.to].ahead;
+    const double drift = leads[link.from].drift + link.lead.drift - leads[link.to].drift;
     for (std::size_t rank = 0; rank < ranks; ++rank) {
       if (group[rank] != joined) continue;
       group[rank] = group[link.from];
-      ahead[rank] += more;
+      leads[rank].ahead += ahead;
+      leads[rank].drift += drift;
     }
   }
-  std::vector<Nanos> shift;
+  std::vector<ClockShift> shifts;
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     const auto first = std::find(group.begin(), group.end(), group[rank]) - group.begin();
-    shift.push_back(ahead[static_cast<std::size_t>(first)] - ahead[rank]);
+    const ClockLead& reference = leads[static_cast<std::size_t>(first)];
+    shifts.push_back({static_cast<Nanos>(reference.ahead - leads[rank].ahead),
+                      reference.drift - leads[rank].drift});
   }
-  return shift;
+  return shifts;
 }
 
 /// A remaining error between two ranks after the correction.
@@ -74,22 +129,49 @@ struct ClockFault {
   std::int32_t to = 0;
 };
 
-std::optional<ClockFault> worst_fault(const ClockGaps& gaps, const std::vector<Nanos>& shift) {
+std::optional<ClockFault> worst_fault(const ClockGaps& gaps,
+                                      const std::vector<ClockShift>& shifts) {
   std::optional<ClockFault> worst;
   for (std::int32_t from = 0; from < gaps.ranks(); ++from)
-    for (std::int32_t to = 0; to < gaps.ranks(); ++to) {
-      const std::optional<Nanos> smallest = gaps.smallest(from, to);
-      if (!smallest) continue;
-      const Nanos gap = *smallest + shift[to] - shift[from];
-      if (is_fault(gap) && (!worst || gap < worst->gap)) worst = ClockFault{gap, from, to};
-    }
+    for (std::int32_t to = 0; to < gaps.ranks(); ++to)
+      for (const ClockGap& seen : gaps.between(from, to)) {
+        const Nanos gap = seen.gap + shifts[to].after(seen.time) - shifts[from].after(seen.time);
+        if (is_fault(gap) && (!worst || gap < worst->gap)) worst = ClockFault{gap, from, to};
+      }
   return worst;
+}
+
+/// Constant shifts, unless only shifts that grow evenly explain all gaps.
+std::vector<ClockShift> explain_gaps(const ClockGaps& gaps) {
+  constexpr std::size_t kMinSteps = 3;  // two always lie on a line
+  std::vector<ClockShift> steady = find_shifts(gaps, Clocks::kSteady);
+  if (gaps.steps() < kMinSteps || !worst_fault(gaps, steady)) return steady;
+  std::vector<ClockShift> drifting = find_shifts(gaps, Clocks::kDrifting);
+  return worst_fault(gaps, drifting) ? steady : drifting;
+}
+
+Nanos first_start(const Program& program, const Timeline& timeline) {
+  Nanos first = std::numeric_limits<Nanos>::max();
+  for (InstructionId id = 0; id < program.size(); ++id)
+    if (!is_message(program.instructions[id])) first = std::min(first, timeline.start[id]);
+  return first;
+}
+
+std::string describe_shift(std::int32_t rank, const ClockShift& shift) {
+  const auto direction = [](double change) { return change > 0 ? "forward" : "back"; };
+  std::string drift;
+  if (const auto per_second = static_cast<Nanos>(std::llround(shift.drift * 1e9)); per_second != 0)
+    drift = fmt::format(", and {} by {} more every second", direction(shift.drift),
+                        to_text(std::abs(per_second)));
+  return fmt::format(
+      "the clock of rank {} was set {} by {}{}: ops had begun before their inputs ended", rank,
+      direction(static_cast<double>(shift.shift)), to_text(std::abs(shift.shift)), drift);
 }
 
 }  // namespace
 
 ClockGaps::ClockGaps(std::int32_t ranks)
-    : ranks_(ranks), smallest_(static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks)) {}
+    : ranks_(ranks), gaps_(static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks)) {}
 
 std::size_t ClockGaps::index(std::int32_t from, std::int32_t to) const {
   return static_cast<std::size_t>(from) * static_cast<std::size_t>(ranks_) +
@@ -97,35 +179,53 @@ std::size_t ClockGaps::index(std::int32_t from, std::int32_t to) const {
 }
 
 void ClockGaps::add(const Program& program, const Timeline& timeline) {
+  if (steps_++ == 0) origin_ = first_start(program, timeline);
+  std::vector<std::size_t> sizes;
+  for (const std::vector<ClockGap>& gaps : gaps_) sizes.push_back(gaps.size());
   for (InstructionId id = 0; id < program.size(); ++id) {
     if (is_message(program.instructions[id])) continue;
     for (const InstructionId awaited : program.dependencies_of(id)) {
       if (!is_message(program.instructions[awaited])) continue;
       const InstructionId producer = program.dependencies_of(awaited).front();
-      const Nanos gap = timeline.start[id] - timeline.end[producer];
-      std::optional<Nanos>& smallest =
-          smallest_[index(program.instructions[producer].rank, program.instructions[id].rank)];
-      smallest = std::min(smallest.value_or(gap), gap);
+      const ClockGap seen{timeline.start[id] - origin_,
+                          timeline.start[id] - timeline.end[producer]};
+      const std::size_t pair =
+          index(program.instructions[producer].rank, program.instructions[id].rank);
+      std::vector<ClockGap>& gaps = gaps_[pair];
+      if (gaps.size() == sizes[pair])
+        gaps.push_back(seen);
+      else if (seen.gap < gaps.back().gap)
+        gaps.back() = seen;
     }
   }
 }
 
 ClockCorrection align_clocks(const ClockGaps& gaps) {
-  ClockCorrection correction{shifts(gaps), {}};
+  ClockCorrection correction{gaps.origin(), explain_gaps(gaps), {}};
   for (std::int32_t rank = 0; rank < gaps.ranks(); ++rank) {
-    const Nanos shift = correction.shift[rank];
-    if (shift == 0) continue;
-    correction.notes.push_back(
-        fmt::format("the clock of rank {} was set {} by {}: ops had begun before their "
-                    "inputs ended",
-                    rank, shift > 0 ? "forward" : "back", to_text(std::abs(shift))));
+    const ClockShift& shift = correction.shifts[rank];
+    if (shift.shift != 0 || shift.drift != 0)
+      correction.notes.push_back(describe_shift(rank, shift));
   }
-  if (const std::optional<ClockFault> fault = worst_fault(gaps, correction.shift))
+  if (const std::optional<ClockFault> fault = worst_fault(gaps, correction.shifts))
     correction.notes.push_back(fmt::format(
         "an op of rank {} begins {} before its input ends on rank {}, which no shift of "
         "their clocks explains: slices include waiting, or clocks drift; idle times "
         "between these ranks are off by as much",
         fault->to, to_text(-fault->gap), fault->from));
+  return correction;
+}
+
+ClockCorrection align_clocks_of_host(const ClockGaps& gaps) {
+  constexpr Nanos kHostClockExact = 100'000;  // events of one device, read by several processes
+  const std::vector<ClockShift> as_recorded(static_cast<std::size_t>(gaps.ranks()));
+  const std::optional<ClockFault> fault = worst_fault(gaps, as_recorded);
+  if (!fault || fault->gap > -kHostClockExact || worst_fault(gaps, explain_gaps(gaps)))
+    return {gaps.origin(), as_recorded, {}};
+  ClockCorrection correction = align_clocks(gaps);
+  correction.notes.push_back(
+      "all ranks state the same host, whose clock they would share: these are several hosts of one "
+      "name");
   return correction;
 }
 

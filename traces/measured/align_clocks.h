@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,9 +15,15 @@ namespace bubblescope::traces {
 /// Gaps smaller than this are ignored: clocks of one host and ends of slices are no more exact.
 inline constexpr Nanos kClocksExact = 10'000;
 
-/// The shortest time, over all steps, between the end of an op on one rank and the start of a
-/// dependent op on another. A negative gap means that the two clocks differ, or that one of the
-/// slices also contains waiting.
+/// The shortest time in a step between the end of an op on one rank and the start of a dependent op
+/// on another, which starts `time` after the first step. A negative gap means that the two clocks
+/// differ, or that one of the slices also contains waiting.
+struct ClockGap {
+  Nanos time = 0;
+  Nanos gap = 0;
+};
+
+/// The gaps between every two ranks, in every step.
 class ClockGaps {
  public:
   explicit ClockGaps(std::int32_t ranks);
@@ -26,28 +31,52 @@ class ClockGaps {
   /// Adds the compute ops of one more step; the times of messages are not needed.
   void add(const Program& program, const Timeline& timeline);
 
-  std::optional<Nanos> smallest(std::int32_t from, std::int32_t to) const {
-    return smallest_[index(from, to)];
+  const std::vector<ClockGap>& between(std::int32_t from, std::int32_t to) const {
+    return gaps_[index(from, to)];
   }
   std::int32_t ranks() const { return ranks_; }
+  std::size_t steps() const { return steps_; }
+  Nanos origin() const { return origin_; }
 
  private:
   std::size_t index(std::int32_t from, std::int32_t to) const;
 
   std::int32_t ranks_;
-  std::vector<std::optional<Nanos>> smallest_;  ///< [from * ranks + to]
+  std::size_t steps_ = 0;
+  Nanos origin_ = 0;                         ///< when the first step begins
+  std::vector<std::vector<ClockGap>> gaps_;  ///< [from * ranks + to], a step each
+};
+
+/// A rank's times grow by `shift` at the origin, and by `drift` more per nanosecond.
+struct ClockShift {
+  Nanos shift = 0;
+  double drift = 0;
+
+  Nanos after(Nanos time) const {
+    return drift == 0 ? shift : shift + static_cast<Nanos>(drift * static_cast<double>(time));
+  }
 };
 
 /// The correction of each rank's times, with notes for the user.
 struct ClockCorrection {
-  std::vector<Nanos> shift;        ///< [rank]; zeros where the clocks agree
+  Nanos origin = 0;
+  std::vector<ClockShift> shifts;  ///< [rank]; zeros where the clocks agree
   std::vector<std::string> notes;  ///< whole sentences
+
+  Nanos shift_at(std::int32_t rank, Nanos time) const {
+    return shifts[static_cast<std::size_t>(rank)].after(time - origin);
+  }
 };
 
 /// Two ranks that depend on each other are shifted so that the smallest gap is the same in both
 /// directions, as for a message that takes equally long both ways. Ranks whose ops are in order
-/// keep their difference. Gaps that no constant shift explains remain and are reported in the
-/// notes. Rank 0 is the reference clock.
+/// keep their difference. Where no constant shift explains the gaps of three steps or more, one
+/// that grows evenly may: such clocks drift. Gaps that remain are reported in the notes. Rank 0 is
+/// the reference clock.
 ClockCorrection align_clocks(const ClockGaps& gaps);
+
+/// Ranks that state the same host share a clock: nothing is shifted, unless shifts explain every op
+/// that begins before its input. Then the hosts only have the same name, as containers may have.
+ClockCorrection align_clocks_of_host(const ClockGaps& gaps);
 
 }  // namespace bubblescope::traces

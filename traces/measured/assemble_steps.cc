@@ -20,6 +20,7 @@
 #include "traces/measured/missing_neighbours.h"
 #include "traces/measured/missing_ranks.h"
 #include "traces/measured/outer_works.h"
+#include "traces/measured/rank_clocks.h"
 #include "traces/measured/separate_replicas.h"
 #include "traces/measured/step_builder.h"
 #include "traces/measured/step_marks.h"
@@ -28,27 +29,6 @@
 namespace bubblescope::traces {
 
 namespace {
-
-/// Aligns the clocks of every replica of the pipeline, using all its steps.
-std::map<std::int32_t, ClockCorrection> find_clocks(const std::map<StepKey, DraftStep>& drafts,
-                                                    std::int32_t ranks, bool one_clock) {
-  std::map<std::int32_t, ClockGaps> gaps;
-  for (const auto& [key, draft] : drafts)
-    gaps.try_emplace(key.first, ranks).first->second.add(draft.step.program, draft.step.timeline);
-  std::map<std::int32_t, ClockCorrection> corrections;
-  const ClockCorrection none{std::vector<Nanos>(static_cast<std::size_t>(ranks), 0), {}};
-  for (const auto& [replica, of_replica] : gaps)
-    corrections.emplace(replica, one_clock ? none : align_clocks(of_replica));
-  return corrections;
-}
-
-/// Ranks of one machine share a clock, which needs no correction.
-bool are_on_one_host(const ObservedTrace& trace) {
-  const std::string& host = trace.recorders.front().host;
-  return !host.empty() &&
-         std::all_of(trace.recorders.begin(), trace.recorders.end(),
-                     [&](const Recorder& recorder) { return recorder.host == host; });
-}
 
 /// Ops that begin long before their inputs make the steps unreliable.
 void report_corrections(const Corrections& corrections, ObservedTrace& trace) {
@@ -187,55 +167,11 @@ void report_left_out(const std::map<StepKey, DraftStep>& drafts, std::size_t cou
   if (missing) trace.faults.insert(trace.faults.begin(), *std::move(missing));
 }
 
-void report_clocks(const std::map<std::int32_t, ClockCorrection>& clocks, const StepLabels& labels,
-                   ObservedTrace& trace) {
+void report_clocks(const ReplicaClocks& clocks, const StepLabels& labels, ObservedTrace& trace) {
   for (const auto& [replica, correction] : clocks) {
     const std::string where = labels.of_replica(replica);
     for (const std::string& note : correction.notes)
       trace.notes.push_back(where.empty() ? note : where + ": " + note);
-  }
-}
-
-/// Clocks of hosts differ by milliseconds. A shift by a good part of a step rather means that the
-/// ranks began to record at different steps, so that the wrong ones were put together.
-void report_large_shifts(const std::map<std::int32_t, ClockCorrection>& clocks,
-                         const std::map<StepKey, DraftStep>& drafts, ObservedTrace& trace) {
-  if (trace.source != "nsys" && trace.source != "kineto") return;
-  for (const auto& [key, draft] : drafts) {
-    const StepExtent extent = extent_of(draft.lanes);
-    const std::vector<Nanos>& shift = clocks.at(key.first).shift;
-    for (std::size_t rank = 0; rank < shift.size(); ++rank)
-      if (std::abs(shift[rank]) > (extent.end - extent.start) / 4) {
-        trace.doubts.push_back(fmt::format(
-            "the clock of rank {} differs by {}, a good part of a step: if that rank began to "
-            "record at another step, steps that do not belong together were compared",
-            rank, to_text(std::abs(shift[rank]))));
-        return;
-      }
-  }
-}
-
-/// Shifts the clock of every rank by its replica's correction, in everything that it recorded.
-void set_clocks(const std::map<std::int32_t, ClockCorrection>& clocks,
-                const std::vector<std::int32_t>& rank_of_recorder,
-                std::map<StepKey, DraftStep>& drafts, std::vector<ObservedWork>& works) {
-  const auto set = [](std::vector<ObservedOp>& ops, const std::vector<Nanos>& shift) {
-    for (ObservedOp& observed : ops) {
-      observed.start += shift[observed.recorder];
-      observed.end += shift[observed.recorder];
-    }
-  };
-  for (auto& [key, draft] : drafts) {
-    const std::vector<Nanos>& shift = clocks.at(key.first).shift;
-    for (std::vector<ObservedOp>& lane : draft.lanes) set(lane, shift);
-    set(draft.messages, shift);
-  }
-  for (ObservedWork& work : works) {
-    const auto clock = clocks.find(work.replica);
-    if (clock == clocks.end()) continue;
-    const Nanos shift = clock->second.shift[rank_of_recorder[work.recorder]];
-    work.start += shift;
-    work.end += shift;
   }
 }
 
@@ -285,11 +221,10 @@ void assemble_ops(ObservedTrace& trace, std::optional<std::string> missing_ranks
   std::map<StepKey, DraftStep> drafts =
       order_complete_steps(std::move(steps), builder, labels, ranks);
   report_left_out(drafts, count, others, std::move(missing_ranks), trace);
-  const std::map<std::int32_t, ClockCorrection> clocks =
-      find_clocks(drafts, ranks, are_on_one_host(trace));
+  const ReplicaClocks clocks = find_clocks(drafts, ranks, trace);
   report_clocks(clocks, labels, trace);
   report_large_shifts(clocks, drafts, trace);
-  set_clocks(clocks, rank_of_recorder, drafts, trace.works);
+  set_clocks(clocks, numbers, drafts, trace);
   StepExtents extents;
   for (const auto& [key, draft] : drafts) extents[key] = extent_of(draft.lanes);
   trace.whole_steps = find_whole_steps(trace.works, extents);

@@ -1,0 +1,83 @@
+// Applies the corrections of clocks to steps and to the works beside their ops.
+#include "traces/measured/rank_clocks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/ir/units.h"
+#include "traces/measured/whole_steps.h"
+
+namespace bubblescope::traces {
+
+namespace {
+
+bool are_on_one_host(const ObservedTrace& trace) {
+  const std::string& host = trace.recorders.front().host;
+  return !host.empty() &&
+         std::all_of(trace.recorders.begin(), trace.recorders.end(),
+                     [&](const Recorder& recorder) { return recorder.host == host; });
+}
+
+/// An op keeps its duration, and its `recorder` is its pipeline rank.
+void shift_ops(std::vector<ObservedOp>& ops, const ClockCorrection& clocks) {
+  for (ObservedOp& observed : ops) {
+    const Nanos shift =
+        clocks.shift_at(static_cast<std::int32_t>(observed.recorder), observed.start);
+    observed.start += shift;
+    observed.end += shift;
+  }
+}
+
+}  // namespace
+
+ReplicaClocks find_clocks(const DraftSteps& drafts, std::int32_t ranks,
+                          const ObservedTrace& trace) {
+  std::map<std::int32_t, ClockGaps> gaps;
+  for (const auto& [key, draft] : drafts)
+    gaps.try_emplace(key.first, ranks).first->second.add(draft.step.program, draft.step.timeline);
+  const auto align = are_on_one_host(trace) ? align_clocks_of_host : align_clocks;
+  ReplicaClocks clocks;
+  for (const auto& [replica, of_replica] : gaps) clocks.emplace(replica, align(of_replica));
+  return clocks;
+}
+
+void report_large_shifts(const ReplicaClocks& clocks, const DraftSteps& drafts,
+                         ObservedTrace& trace) {
+  if (trace.source != "nsys" && trace.source != "kineto") return;
+  for (const auto& [key, draft] : drafts) {
+    const StepExtent extent = extent_of(draft.lanes);
+    const ClockCorrection& clock = clocks.at(key.first);
+    for (std::int32_t rank = 0; rank < std::ssize(clock.shifts); ++rank) {
+      const Nanos shift = std::abs(clock.shift_at(rank, extent.start));
+      if (shift <= (extent.end - extent.start) / 4) continue;
+      trace.doubts.push_back(fmt::format(
+          "the clock of rank {} differs by {}, a good part of a step: if that rank began to "
+          "record at another step, steps that do not belong together were compared",
+          rank, to_text(shift)));
+      return;
+    }
+  }
+}
+
+void set_clocks(const ReplicaClocks& clocks, const RankNumbers& numbers, DraftSteps& drafts,
+                ObservedTrace& trace) {
+  for (auto& [key, draft] : drafts) {
+    const ClockCorrection& clock = clocks.at(key.first);
+    for (std::vector<ObservedOp>& lane : draft.lanes) shift_ops(lane, clock);
+    shift_ops(draft.messages, clock);
+  }
+  for (ObservedWork& work : trace.works) {
+    const auto clock = clocks.find(work.replica);
+    if (clock == clocks.end()) continue;
+    const Nanos shift = clock->second.shift_at(numbers.of_recorder[work.recorder], work.start);
+    work.start += shift;
+    work.end += shift;
+  }
+}
+
+}  // namespace bubblescope::traces

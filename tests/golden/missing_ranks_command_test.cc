@@ -174,16 +174,22 @@ TEST_F(MissingRanksCommand, ThreadsThatStateTheirRankKeepIt) {
   }
 }
 
-// Replica 1 lacks rank 2, so the report covers replica 0 alone, and says so.
-TEST_F(MissingRanksCommand, OneReplicaThatLacksARankIsNamed) {
+// Replica 1 lacks rank 2, so the report covers replica 0 alone, and says so first.
+TEST_F(MissingRanksCommand, OneReplicaThatLacksARankIsLeftOut) {
   Json trace = make_thread_trace({0, 1, 2, 3});
   const Json second = make_thread_trace({0, 1, 3}, 1);
   for (const Json& event : second["traceEvents"]) trace["traceEvents"].push_back(event);
   traces::write_file(path("some.json"), trace.dump());
   const std::string text = run_command("analyze " + path("some.json")).output;
-  EXPECT_TRUE(first_line(text).starts_with(
-      "not trusted: of replica 1, the trace of rank 2 is missing, though other replicas have it"))
+  EXPECT_EQ(first_line(text), "trusted with reservations:");
+  EXPECT_TRUE(contains(text,
+                       "  of replica 1, the trace of rank 2 is missing; this replica is left "
+                       "out of the report on the others"))
       << text;
+  const Json report =
+      Json::parse(run_command("analyze " + path("some.json") + " --format json").output);
+  EXPECT_FALSE(report["bubble"].is_null());
+  EXPECT_EQ(report["per_iteration"].size(), 1u);
 }
 
 }  // namespace

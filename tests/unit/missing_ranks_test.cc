@@ -102,15 +102,34 @@ TEST(MissingRanks, AreNeverMoreThanTheJobHas) {
 }
 
 // Rank 7 belongs to the second of two pipelines; the first is whole.
-TEST(MissingRanks, OfOneReplicaAreMissedThoughAnotherIsWhole) {
+TEST(MissingRanks, OfOneReplicaLeaveAReportOnAnother) {
   const std::string groups =
       R"({"pg_desc":"mesh_pp","ranks":[0,1,2,3]},{"pg_desc":"mesh_pp","ranks":[4,5,6,7]})";
   EXPECT_EQ(refusal_or_fault({0, 1, 2, 3, 4, 5, 6, 7}, 8, groups), "");
-  const std::string text = refusal_or_fault({0, 1, 2, 3, 4, 5, 6}, 8, groups);
+  traces::ObservedTrace trace;
+  for (const int rank : {0, 1, 2, 3, 4, 5, 6})
+    traces::append(trace, traces::parse_trace(
+                              {"rank" + std::to_string(rank) + ".json", profile(rank, 8, groups)}));
+  const std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace);
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(steps.front().replica, 0);
+  EXPECT_EQ(trace.faults, std::vector<std::string>{});
+  ASSERT_EQ(trace.doubts.size(), 1u);
+  EXPECT_TRUE(trace.doubts.front().starts_with(
+      "of the 4 ranks of the pipeline that begins on rank 4 of the job the traces of 0 to 2 are "
+      "given and those of 3 are missing; this pipeline is left out of the report on the others"))
+      << trace.doubts.front();
+  EXPECT_TRUE(trace.lacks_replicas);
+}
+
+// With neither whole there is nothing to report on.
+TEST(MissingRanks, OfBothReplicasAreMissed) {
+  const std::string groups =
+      R"({"pg_desc":"mesh_pp","ranks":[0,1,2,3]},{"pg_desc":"mesh_pp","ranks":[4,5,6,7]})";
   EXPECT_TRUE(
-      text.starts_with("of the 4 ranks of the pipeline that begins on rank 4 of the job the "
-                       "traces of 0 to 2 are given and those of 3 are missing"))
-      << text;
+      refusal_or_fault({0, 1, 2, 4, 5, 6}, 8, groups)
+          .starts_with("of the 4 ranks of the pipeline that begins on rank 0 of the job the "
+                       "traces of 0 to 2 are given and those of 3 are missing"));
 }
 
 /// The first reservation about the traces of some ranks of two pipelines of four.

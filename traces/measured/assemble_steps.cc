@@ -175,25 +175,10 @@ void report_clocks(const ReplicaClocks& clocks, const StepLabels& labels, Observ
   }
 }
 
-/// Finds a replica without any op on ranks that other replicas have: its steps are left out.
-std::optional<std::string> describe_missing_in_replica(const std::map<StepKey, StepOps>& steps,
-                                                       const StepLabels& labels) {
-  std::map<std::int32_t, std::set<std::int32_t>> ranks_of;
-  std::set<std::int32_t> all;
-  for (const auto& [key, step] : steps)
-    for (const ObservedOp& observed : step.computes) {
-      ranks_of[key.first].insert(observed.recorder);
-      all.insert(observed.recorder);
-    }
-  for (const auto& [replica, ranks] : ranks_of) {
-    std::vector<std::int32_t> missing;
-    std::set_difference(all.begin(), all.end(), ranks.begin(), ranks.end(),
-                        std::back_inserter(missing));
-    if (!missing.empty())
-      return fmt::format("of {}, {}, though other replicas have {}", labels.of_replica(replica),
-                         describe_stand_ins(missing), missing.size() > 1 ? "them" : "it");
-  }
-  return {};
+void note_left_out(const LeftOutReplicas& left_out, ObservedTrace& trace) {
+  if (left_out.count == 0) return;
+  trace.lacks_replicas = true;
+  trace.doubts.insert(trace.doubts.begin(), left_out.text);
 }
 
 /// Assembles the single ops. `missing_ranks` says which ranks have no trace, if that is known.
@@ -213,7 +198,7 @@ void assemble_ops(ObservedTrace& trace, std::optional<std::string> missing_ranks
     throw Error(trace.recorders.front().where +
                 ": there are messages, but no compute op such as 0F0 on any rank");
   const StepLabels labels(steps);
-  if (!missing_ranks) missing_ranks = describe_missing_in_replica(steps, labels);
+  if (!missing_ranks) note_left_out(leave_out_incomplete_replicas(steps), trace);
   const std::size_t count = steps.size();
   const std::size_t others = count_other_microbatches(steps);
   Corrections corrections;
@@ -258,8 +243,10 @@ std::vector<MeasuredStep> assemble_steps(ObservedTrace& trace) {
       trace.faults.push_back(describe_report_of_some(describe_stand_ins(step.missing_ranks)));
   if (trace.ops.empty()) return built;
   expect_times(trace);
+  const LeftOutReplicas left_out = leave_out_incomplete_replicas(trace);
+  note_left_out(left_out, trace);
   const std::optional<std::string> missing_ranks = describe_missing_ranks(trace);
-  if (std::optional<std::string> replicas = describe_missing_replicas(trace)) {
+  if (std::optional<std::string> replicas = describe_missing_replicas(trace, left_out.count)) {
     trace.lacks_replicas = true;
     trace.doubts.insert(trace.doubts.begin(), *std::move(replicas));
   }

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -110,15 +111,21 @@ std::string describe_missing(const Known& known, std::int32_t replica, bool are_
       known.peers, whole, given.text(), missing.text());
 }
 
+bool lacks_ranks(const Known& known) {
+  return known.peers > static_cast<std::int64_t>(known.ranks.size()) + known.unnumbered;
+}
+
 /// Compares the ranks with the number that the files state.
 std::optional<std::string> describe_missing_peers(const ObservedTrace& trace) {
   const std::map<std::int32_t, Known> all = find_known_ranks(trace);
-  for (const auto& [replica, known] : all) {
-    const auto traces = static_cast<std::int64_t>(known.ranks.size()) + known.unnumbered;
-    if (known.peers > traces) return describe_missing(known, replica, all.size() > 1);
-  }
+  for (const auto& [replica, known] : all)
+    if (lacks_ranks(known)) return describe_missing(known, replica, all.size() > 1);
   return {};
 }
+
+constexpr const char* kUnseenReplicas =
+    "how long these wait for the others counts as time outside the pipeline, is no communication "
+    "of its own, and stays as it is in predictions; causes in the others are not seen";
 
 /// Finds stages that no trace runs although a later one is run.
 std::optional<std::string> describe_missing_stages(const ObservedTrace& trace) {
@@ -157,7 +164,73 @@ std::optional<std::string> describe_missing_ranks(const ObservedTrace& trace) {
   return missing ? missing : describe_missing_numbers(trace);
 }
 
-std::optional<std::string> describe_missing_replicas(const ObservedTrace& trace) {
+namespace {
+
+/// Removes everything of these replicas, whose recorders state them.
+void remove_replicas(const std::set<std::int32_t>& replicas, ObservedTrace& trace) {
+  const auto is_of_them = [&](const auto& seen) { return replicas.contains(seen.replica); };
+  std::set<std::int32_t> removed;
+  for (const ObservedOp& observed : trace.ops)
+    if (is_of_them(observed)) removed.insert(observed.recorder);
+  std::vector<std::int32_t> number_of;
+  std::vector<Recorder> kept;
+  for (std::int32_t at = 0; at < std::ssize(trace.recorders); ++at) {
+    number_of.push_back(static_cast<std::int32_t>(kept.size()));
+    if (!removed.contains(at)) kept.push_back(std::move(trace.recorders[at]));
+  }
+  trace.recorders = std::move(kept);
+  std::erase_if(trace.ops, is_of_them);
+  std::erase_if(trace.works, is_of_them);
+  for (ObservedOp& observed : trace.ops) observed.recorder = number_of[observed.recorder];
+  for (ObservedWork& work : trace.works) work.recorder = number_of[work.recorder];
+}
+
+}  // namespace
+
+LeftOutReplicas leave_out_incomplete_replicas(ObservedTrace& trace) {
+  const std::map<std::int32_t, Known> all = find_known_ranks(trace);
+  std::set<std::int32_t> incomplete;
+  for (const auto& [replica, known] : all)
+    if (lacks_ranks(known)) incomplete.insert(replica);
+  if (incomplete.empty() || incomplete.size() == all.size()) return {};
+  remove_replicas(incomplete, trace);
+  std::vector<std::string> which;
+  for (const std::int32_t replica : incomplete)
+    which.push_back(describe_missing(all.at(replica), replica, true));
+  return {std::ssize(incomplete),
+          fmt::format("{}; {} left out of the report on the others: {}", fmt::join(which, ", and "),
+                      incomplete.size() > 1 ? "these pipelines are" : "this pipeline is",
+                      kUnseenReplicas)};
+}
+
+LeftOutReplicas leave_out_incomplete_replicas(std::map<StepKey, StepOps>& steps) {
+  std::map<std::int32_t, std::set<std::int32_t>> ranks_of;
+  std::set<std::int32_t> all;
+  for (const auto& [key, step] : steps)
+    for (const ObservedOp& observed : step.computes) {
+      ranks_of[key.first].insert(observed.recorder);
+      all.insert(observed.recorder);
+    }
+  std::vector<std::string> which;
+  std::set<std::int32_t> incomplete;
+  for (const auto& [replica, ranks] : ranks_of) {
+    std::vector<std::int32_t> missing;
+    std::set_difference(all.begin(), all.end(), ranks.begin(), ranks.end(),
+                        std::back_inserter(missing));
+    if (missing.empty()) continue;
+    incomplete.insert(replica);
+    which.push_back(fmt::format("of replica {}, {}", replica, describe_stand_ins(missing)));
+  }
+  if (incomplete.empty() || incomplete.size() == ranks_of.size()) return {};
+  std::erase_if(steps, [&](const auto& step) { return incomplete.contains(step.first.first); });
+  return {std::ssize(incomplete),
+          fmt::format("{}; {} left out of the report on the others: {}", fmt::join(which, ", and "),
+                      incomplete.size() > 1 ? "these replicas are" : "this replica is",
+                      kUnseenReplicas)};
+}
+
+std::optional<std::string> describe_missing_replicas(const ObservedTrace& trace,
+                                                     std::int64_t left_out) {
   std::set<std::int64_t> given;  // places in data-parallel groups, where all traces state theirs
   std::int64_t count = 0;
   std::int64_t outsiders = 0;
@@ -170,11 +243,8 @@ std::optional<std::string> describe_missing_replicas(const ObservedTrace& trace)
   }
   std::set<std::int32_t> pipelines;
   for (const ObservedOp& observed : trace.ops) pipelines.insert(observed.replica);
-  const std::int64_t traced = std::ssize(pipelines);
-  const std::string meaning =
-      ": how long these wait for the others counts as time outside the pipeline, is no "
-      "communication of its own, and stays as it is in predictions; causes in the others are not "
-      "seen";
+  const std::int64_t traced = std::ssize(pipelines) + left_out;
+  const std::string meaning = std::string(": ") + kUnseenReplicas;
   if (count > traced) {
     if (!states_places || std::ssize(given) != traced)
       return fmt::format("of the {} data-parallel replicas of the job only {} have traces{}", count,

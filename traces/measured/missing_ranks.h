@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "traces/files/trace_format.h"
+#include "traces/measured/group_steps.h"
 
 namespace bubblescope::traces {
 
@@ -16,9 +18,24 @@ namespace bubblescope::traces {
 /// given. nullopt where no rank is known to be missing.
 std::optional<std::string> describe_missing_ranks(const ObservedTrace& trace);
 
+/// Pipelines of which some ranks have no trace, although others are whole.
+struct LeftOutReplicas {
+  std::int64_t count = 0;
+  std::string text;  ///< names them and says what that means; empty without any
+};
+
+/// Removes the ops and works of data-parallel replicas that lack ranks, if another replica has all
+/// of its own by what the files state.
+LeftOutReplicas leave_out_incomplete_replicas(ObservedTrace& trace);
+
+/// The same of replicas of which a step of another replica has ranks that they lack.
+LeftOutReplicas leave_out_incomplete_replicas(std::map<StepKey, StepOps>& steps);
+
 /// Says which data-parallel replicas have no trace, or that ranks outside of the pipeline may be
-/// such, and what that means for a report on the others. nullopt where none is known to be missing.
-std::optional<std::string> describe_missing_replicas(const ObservedTrace& trace);
+/// such, and what that means for a report on the others, of which so many were left out. nullopt
+/// where none is known to be missing.
+std::optional<std::string> describe_missing_replicas(const ObservedTrace& trace,
+                                                     std::int64_t left_out);
 
 /// Adds what a report on the others can tell and what it cannot.
 std::string describe_report_of_some(const std::string& missing);

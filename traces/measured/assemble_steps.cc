@@ -175,6 +175,35 @@ void report_clocks(const ReplicaClocks& clocks, const StepLabels& labels, Observ
   }
 }
 
+/// Throws Error where two recorders have the same op of one rank, as the files of two runs do.
+void expect_one_run(const ObservedTrace& trace, const RankNumbers& numbers) {
+  std::map<std::pair<std::int32_t, std::int32_t>, std::set<std::int32_t>> recorders;
+  for (const ObservedOp& observed : trace.ops)
+    recorders[{observed.replica, numbers.of_recorder[observed.recorder]}].insert(observed.recorder);
+  const auto is_single = [](const auto& of_rank) { return of_rank.second.size() == 1; };
+  if (std::all_of(recorders.begin(), recorders.end(), is_single)) return;
+  using Place = std::tuple<std::int32_t, std::int32_t, std::int64_t, OpKind, std::int32_t,
+                           std::int32_t, std::int32_t>;
+  std::map<Place, std::int32_t> recorder_of;
+  for (const ObservedOp& observed : trace.ops) {
+    if (!is_compute(observed.op.kind)) continue;
+    const Op& op = observed.op;
+    const std::int32_t rank = numbers.of_recorder[observed.recorder];
+    const Place place{
+        observed.replica, rank,    observed.step, op.kind, observed.chunk.value_or(op.stage),
+        op.microbatch,    op.slice};
+    const auto [found, is_new] = recorder_of.emplace(place, observed.recorder);
+    if (is_new || found->second == observed.recorder) continue;
+    const auto where = [&](std::int32_t recorder) -> const std::string& {
+      return trace.recorders[static_cast<std::size_t>(recorder)].where;
+    };
+    throw Error(fmt::format(
+        "{} and {} both record rank {}, and both have its {} of the same step: they are of two "
+        "runs of a job, or of one rank twice; give one trace of each rank of one run",
+        where(found->second), where(observed.recorder), rank, to_string(op)));
+  }
+}
+
 void note_left_out(const LeftOutReplicas& left_out, ObservedTrace& trace) {
   if (left_out.count == 0) return;
   trace.lacks_replicas = true;
@@ -190,6 +219,7 @@ void assemble_ops(ObservedTrace& trace, std::optional<std::string> missing_ranks
   separate_replicas(trace);
   number_replicas(trace);
   const RankNumbers numbers = number_ranks(trace);
+  expect_one_run(trace, numbers);
   const std::vector<std::int32_t>& rank_of_recorder = numbers.of_recorder;
   const std::int32_t ranks = numbers.ranks;
   std::map<StepKey, StepOps> steps = group_by_step(std::move(trace.ops), numbers);

@@ -47,8 +47,23 @@ TEST(WarmupSteps, OthersStay) {
 }
 
 TEST(WarmupSteps, TheTimeBetweenStepsIsMeasured) {
-  EXPECT_EQ(tools::measure_between_steps(read({1, 1, 2}).steps), std::optional<Nanos>(1'000));
-  EXPECT_EQ(tools::measure_between_steps(read({1}).steps), std::nullopt);
+  const std::optional<traces::BetweenSteps> between =
+      tools::measure_between_steps(read({1, 1, 2}).steps);
+  ASSERT_TRUE(between);
+  EXPECT_EQ(between->mean, 1'000);
+  EXPECT_EQ(between->longest, 1'000);
+  EXPECT_FALSE(tools::measure_between_steps(read({1}).steps));
+}
+
+TEST(WarmupSteps, ThePauseBetweenTwoStepsIsFound) {
+  tools::ReadSteps paused = read({1, 1, 1, 1});
+  *paused.steps.at(2).begin += 50'000;
+  *paused.steps.at(3).begin += 50'000;
+  const std::optional<traces::BetweenSteps> between = tools::measure_between_steps(paused.steps);
+  ASSERT_TRUE(between);
+  EXPECT_EQ(between->median, 1'000);
+  EXPECT_EQ(between->longest, 51'000);
+  EXPECT_EQ(between->longest_after, 1);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "sim/ir/quantile.h"
@@ -52,7 +53,8 @@ ReadSteps separate_warmup_steps(ReadSteps read) {
   return read;
 }
 
-std::optional<Nanos> measure_between_steps(const std::vector<traces::MeasuredStep>& steps) {
+std::optional<traces::BetweenSteps> measure_between_steps(
+    const std::vector<traces::MeasuredStep>& steps) {
   using Extent = std::pair<Nanos, Nanos>;
   std::map<std::int64_t, Extent> extents;
   for (const traces::MeasuredStep& step : steps) {
@@ -61,16 +63,20 @@ std::optional<Nanos> measure_between_steps(const std::vector<traces::MeasuredSte
     Extent& extent = extents.emplace(step.number, own).first->second;
     extent = {std::min(extent.first, own.first), std::max(extent.second, own.second)};
   }
-  Nanos sum = 0;
-  std::int64_t count = 0;
+  std::vector<Nanos> times;
+  traces::BetweenSteps between;
   for (const auto& [number, extent] : extents) {
     const auto next = extents.find(number + 1);
     if (next == extents.end() || next->second.first < extent.second) continue;
-    sum += next->second.first - extent.second;
-    ++count;
+    times.push_back(next->second.first - extent.second);
+    if (times.size() > 1 && times.back() <= between.longest) continue;
+    between.longest = times.back();
+    between.longest_after = number;
   }
-  if (count == 0) return {};
-  return sum / count;
+  if (times.empty()) return {};
+  between.mean = std::accumulate(times.begin(), times.end(), Nanos{0}) / std::ssize(times);
+  between.median = quantile(times, 50);
+  return between;
 }
 
 }  // namespace bubblescope::tools

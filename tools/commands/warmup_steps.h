@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tools/commands/analyze_job.h"
+#include "traces/reports/iterations.h"
 
 namespace bubblescope::tools {
 
@@ -13,8 +14,9 @@ namespace bubblescope::tools {
 /// they are at most a quarter of the steps. The report begins with them.
 ReadSteps separate_warmup_steps(ReadSteps read);
 
-/// The mean time from the last op of a step to the first op of the next one, on the slowest
-/// replica; empty where no two recorded steps follow each other.
-std::optional<Nanos> measure_between_steps(const std::vector<traces::MeasuredStep>& steps);
+/// The times from the last op of a step to the first op of the next one, on whatever replica; empty
+/// where no two recorded steps follow each other.
+std::optional<traces::BetweenSteps> measure_between_steps(
+    const std::vector<traces::MeasuredStep>& steps);
 
 }  // namespace bubblescope::tools

@@ -170,7 +170,15 @@ void write_whole_steps(JsonWriter& json, const Iterations& iterations) {
     json.member("pipeline_ns", step.pipeline).end_object();
   }
   json.end_array().line(1).key("between_steps_ns");
-  iterations.between_steps ? json.value(*iterations.between_steps) : json.null();
+  iterations.between_steps ? json.value(iterations.between_steps->mean) : json.null();
+  json.key("longest_between_steps");
+  if (iterations.between_steps)
+    json.begin_object()
+        .member("ns", iterations.between_steps->longest)
+        .member("after_step", iterations.between_steps->longest_after)
+        .end_object();
+  else
+    json.null();
   json.line(1).key("outside_pipeline_ns").begin_object();
   for (const auto& [name, time] : mean_outside(iterations.whole_steps))
     json.escaped_key(name).value(time);
@@ -187,6 +195,19 @@ std::string spread(const std::vector<IterationRow>& rows) {
       "{} iterations: {} ({}) to {} ({}); drawn is the median one, all numbers are means",
       rows.size(), format_time(shortest->makespan), shortest->label, format_time(longest->makespan),
       longest->label);
+}
+
+/// A pause for a checkpoint or an evaluation would hide in the mean.
+std::string between_text(const BetweenSteps& between, Nanos step) {
+  std::string text =
+      fmt::format("between:  {} from the last op of a step to the first of the next, in the mean\n",
+                  format_time(between.mean));
+  if (between.longest <= 2 * between.median ||
+      fraction(between.longest - between.median, step) <= kMinRest)
+    return text;
+  return text + fmt::format("          (median {}; longest {}, after step {})\n",
+                            format_time(between.median), format_time(between.longest),
+                            between.longest_after);
 }
 
 /// Lists stages whose ops take longer than those of other stages, the slowest first.
@@ -309,9 +330,7 @@ std::string write_iterations_text(const Iterations& iterations) {
   const std::vector<double> errors = replay_errors(iterations);
   std::string text = "\n" + spread(iterations.rows) + "\n";
   if (iterations.between_steps)
-    text += fmt::format(
-        "between:  {} from the last op of a step to the first of the next, in the mean\n",
-        format_time(*iterations.between_steps));
+    text += between_text(*iterations.between_steps, compute_mean_step(iterations));
   text += fmt::format(
       "replay:   off by {:.3g} % (median), {:.3g} % (max) with the measured order and "
       "durations\n",

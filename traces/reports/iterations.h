@@ -19,7 +19,8 @@
 //   "notes":["..."],
 //   "step_ns":2214338906,
 //   "steps":[{"step":23,"step_ns":...,"pipeline_ns":...}, ...],
-//   "between_steps_ns":..., null where steps do not follow each other,
+//   "between_steps_ns":..., "longest_between_steps":{"ns":..., "after_step":4}, null where steps do
+//   not follow each other,
 //   "outside_pipeline_ns":{"grads-reduce-scatter":...,"optimizer":...},
 //   "trust":{"replay_error":0.0021,"verdict":"good","why":[]}
 // "stragglers", "causes" and "slowdown" are null if steps are incomplete; "bubble_ratio" is null,
@@ -47,6 +48,14 @@ struct IterationRow {
 };
 
 /// All measured steps of one pipeline.
+/// The times from the last op of a step to the first op of the next one.
+struct BetweenSteps {
+  Nanos mean = 0;
+  Nanos median = 0;
+  Nanos longest = 0;
+  std::int64_t longest_after = 0;  ///< the step before it
+};
+
 struct Iterations {
   std::vector<IterationRow> rows;  ///< at least one
   /// Empty if steps are incomplete, or if there are no conclusions.
@@ -57,8 +66,8 @@ struct Iterations {
   std::vector<std::string> left_out;       ///< sentences about files that are not traces
   std::vector<std::string> notes;          ///< sentences from the reader
   std::vector<std::int64_t> step_numbers;  ///< those of the slowdown's steps, in its order
-  std::optional<Nanos> between_steps;      ///< mean, from a last op to the next first; or unknown
-  std::vector<WholeStep> whole_steps;      ///< empty if files hold only the pipeline's ops
+  std::optional<BetweenSteps> between_steps;
+  std::vector<WholeStep> whole_steps;  ///< empty if files hold only the pipeline's ops
   Trust trust;
 };
 

@@ -33,6 +33,7 @@
 //   slow steps        All ops of some steps take longer than in the others. Each worker gets the
 //                     time that it has in those: the first steps are slow while things warm up, or
 //                     single ones are (sim/analysis/slow_steps.h).
+//   late replica      A replica begins its ops late (traces/measured/late_replicas.h).
 //   drift             The ops that changed, of all workers or of some, take as long in the later
 //                     steps as in the earlier ones, where the speed has changed for good
 //                     (find_drift).
@@ -59,6 +60,7 @@ enum class CauseKind : std::uint8_t {
   kPause,
   kDrift,
   kSlowSteps,
+  kLateReplica,
   kVariation,
 };
 
@@ -82,7 +84,8 @@ struct Cause {
   bool grows = false;          ///< a worker becomes slower from step to step; `factor` is the last
   bool are_first = false;      ///< whether slow steps are the first ones
   /// For a drift, the workers that have changed; empty: all. For pauses within ops, the worker that
-  /// has nearly all of them; empty: several have. For slow workers that are one cause, all of them.
+  /// has nearly all of them; empty: several have. For slow workers that are one cause, and for
+  /// late replicas, all of them.
   std::vector<Worker> changed = {};
   bool whole_replicas = false;  ///< whether these are all workers of their replicas
   bool has_replicas = false;    ///< whether the job has several

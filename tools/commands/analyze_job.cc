@@ -20,11 +20,13 @@
 #include "sim/ir/lower_collectives.h"
 #include "sim/ir/op_kinds.h"
 #include "sim/predict/memory_caps.h"
+#include "tools/commands/incomplete_steps.h"
 #include "tools/commands/recognize_schedule.h"
 #include "tools/commands/trace_paths.h"
 #include "tools/commands/warmup_steps.h"
 #include "traces/measured/assemble_steps.h"
 #include "traces/measured/exposed_collectives.h"
+#include "traces/measured/late_replicas.h"
 #include "traces/measured/missing_ranks.h"
 #include "traces/measured/trust.h"
 
@@ -32,58 +34,8 @@ namespace bubblescope::tools {
 
 namespace {
 
-bool is_broken(const traces::MeasuredStep& step) { return !step.timeline.breakdown.empty(); }
-
 bool takes_time(const traces::MeasuredStep& step) {
   return step.timeline.start != step.timeline.end;
-}
-
-/// Leaves out incomplete steps. If no step is complete, marks them all instead.
-ReadSteps separate_incomplete_steps(ReadSteps read) {
-  std::vector<traces::MeasuredStep>& steps = read.steps;
-  const auto broken = std::find_if(steps.begin(), steps.end(), is_broken);
-  if (broken == steps.end()) return read;
-  const std::string why = broken->timeline.breakdown;
-  const auto count = std::count_if(steps.begin(), steps.end(), is_broken);
-  if (count < std::ssize(steps)) {
-    read.notes.push_back(fmt::format("{} incomplete step(s) left out: {}", count, why));
-    std::erase_if(steps, is_broken);
-  } else {
-    read.notes.push_back("this step did not complete: " + why +
-                         "; instructions that never started are at its end, with no length");
-    read.faults.push_back(read.notes.back());
-  }
-  return read;
-}
-
-/// Leaves out steps that lack a replica, if they are the fewer ones: replicas wait for each other,
-/// so that causes are sought in steps that have all of them.
-ReadSteps separate_partial_steps(ReadSteps read) {
-  std::map<std::int64_t, std::size_t> replicas;
-  for (const traces::MeasuredStep& step : read.steps) ++replicas[step.number];
-  std::size_t all = 0;
-  for (const auto& [_, count] : replicas) all = std::max(all, count);
-  std::vector<std::int64_t> partial;
-  for (const auto& [number, count] : replicas)
-    if (count < all) partial.push_back(number);
-  if (partial.empty()) return read;
-  if (2 * partial.size() > replicas.size()) {
-    read.notes.push_back(fmt::format(
-        "neither causes nor slowdown are computed: {} of {} steps lack a replica, and replicas "
-        "wait for each other",
-        partial.size(), replicas.size()));
-    return read;
-  }
-  const auto is_partial = [&](std::int64_t number) {
-    return std::binary_search(partial.begin(), partial.end(), number);
-  };
-  std::erase_if(read.steps, [&](const auto& step) { return is_partial(step.number); });
-  std::erase_if(read.whole_steps, [&](const auto& step) { return is_partial(step.step); });
-  std::erase_if(read.outer_works, [&](const auto& works) { return is_partial(works.first); });
-  read.left_out.push_back(fmt::format("left out: step{} {}, {} a replica",
-                                      partial.size() > 1 ? "s" : "", fmt::join(partial, ", "),
-                                      partial.size() > 1 ? "which lack" : "which lacks"));
-  return read;
 }
 
 void name_steps(std::vector<traces::MeasuredStep>& steps) {
@@ -128,6 +80,7 @@ void name_replicas(const std::vector<traces::MeasuredStep>& steps, traces::Itera
   };
   for (Cause& cause : iterations.causes->causes) {
     if (cause.kind == CauseKind::kWorker) name(cause.replica);
+    if (cause.kind == CauseKind::kLateReplica) continue;  // which has the trace's numbers
     for (Worker& worker : cause.changed) name(worker.replica);
   }
   if (iterations.slowdown)
@@ -239,6 +192,7 @@ traces::Iterations compare_steps(const ReadSteps& read, const std::vector<Bubble
                                          ? find_exposed_works(*iterations.slowdown)
                                          : read.exposed;
   causes.insert(causes.end(), exposed.begin(), exposed.end());
+  if (read.late_replicas) causes.push_back(*read.late_replicas);
   std::stable_sort(causes.begin(), causes.end(),
                    [](const Cause& left, const Cause& right) { return left.saves > right.saves; });
   name_replicas(read.steps, iterations);
@@ -253,6 +207,9 @@ void expect_whole_replay(ReadSteps& read, traces::Iterations& iterations) {
   const Nanos replayed = iterations.slowdown->replayed;
   const std::optional<std::string> doubt = traces::doubt_whole_replay(measured, replayed);
   if (!doubt) return;
+  // All replicas begin a replay together.
+  const Nanos waited = read.late_replicas ? read.late_replicas->saves : 0;
+  if (!traces::doubt_whole_replay(measured - waited, replayed)) return;
   read.doubts.insert(read.doubts.begin(), *doubt);
   iterations.slowdown.reset();
   iterations.causes.reset();
@@ -350,12 +307,15 @@ ReadSteps read_steps(const std::vector<std::string>& paths, const std::string& r
   // The shortest time in a collective is its own only if the last replica that comes to it is
   // given.
   std::vector<Cause> exposed;
-  if (!trace.lacks_replicas)
+  std::optional<Cause> late_replicas;
+  if (!trace.lacks_replicas) {
     exposed = traces::find_exposed_collectives(trace.works, trace.whole_steps);
-  ReadSteps read = separate_incomplete_steps({std::move(steps), std::move(trace.whole_steps),
-                                              std::move(trace.outer_works), std::move(exposed),
-                                              std::move(left_out), std::move(trace.notes),
-                                              std::move(trace.doubts), std::move(trace.faults)});
+    late_replicas = traces::find_late_replicas(trace.works, steps);
+  }
+  ReadSteps read = separate_incomplete_steps(
+      {std::move(steps), std::move(trace.whole_steps), std::move(trace.outer_works),
+       std::move(exposed), std::move(late_replicas), std::move(left_out), std::move(trace.notes),
+       std::move(trace.doubts), std::move(trace.faults)});
   return separate_warmup_steps(separate_partial_steps(std::move(read)));
 }
 

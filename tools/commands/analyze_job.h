@@ -19,6 +19,7 @@ struct ReadSteps {
   std::vector<traces::WholeStep> whole_steps;
   traces::OuterWorks outer_works;
   std::vector<Cause> exposed;  ///< communication outside the pipeline
+  std::optional<Cause> late_replicas;
   std::vector<std::string> left_out;
   std::vector<std::string> notes;
   std::vector<std::string> doubts;

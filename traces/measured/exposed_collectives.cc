@@ -2,35 +2,17 @@
 #include "traces/measured/exposed_collectives.h"
 
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <map>
 #include <string>
 #include <tuple>
 #include <utility>
 
 #include "sim/ir/quantile.h"
+#include "traces/measured/collective_names.h"
 
 namespace bubblescope::traces {
 
 namespace {
-
-/// The letters of a name, in lower case.
-std::string letters_of(const std::string& name) {
-  std::string letters;
-  for (const char sign : name)
-    if (std::isalpha(static_cast<unsigned char>(sign)) != 0)
-      letters += static_cast<char>(std::tolower(static_cast<unsigned char>(sign)));
-  return letters;
-}
-
-bool is_named_like_collective(const std::string& name) {
-  constexpr std::array<const char*, 5> kWords{"allgather", "reducescatter", "allreduce", "alltoall",
-                                              "broadcast"};
-  const std::string letters = letters_of(name);
-  return std::any_of(kWords.begin(), kWords.end(),
-                     [&](const char* word) { return letters.find(word) != std::string::npos; });
-}
 
 /// The shortest time that any rank spends in each collective of each step.
 std::map<std::pair<std::int64_t, std::string>, Nanos> shortest_times(

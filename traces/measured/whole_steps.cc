@@ -2,9 +2,12 @@
 #include "traces/measured/whole_steps.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 
+#include "traces/measured/collective_names.h"
 #include "traces/measured/time_span.h"
 
 namespace bubblescope::traces {
@@ -25,10 +28,12 @@ struct ReplicaStep {
   std::optional<Nanos> longest_mark;
   std::map<std::string, std::map<std::int32_t, Nanos>> outside;  ///< [name][recorder]
 
+  Nanos makespan() const { return pipeline.end - pipeline.start; }
+
   /// The host may leave its mark before the device has ended.
   Nanos whole() const {
     if (!longest_mark) return all.end - all.start;
-    return std::max(*longest_mark, pipeline.end - pipeline.start);
+    return std::max(*longest_mark, makespan());
   }
 
   void add(const ObservedWork& work) {
@@ -53,7 +58,31 @@ struct ReplicaStep {
     });
     return found;
   }
+
+  Nanos in_collectives() const {
+    Nanos time = 0;
+    for (const auto& [name, longest] : parts())
+      if (is_named_like_collective(name)) time += longest;
+    return time;
+  }
 };
+
+/// The others wait in collectives for the slowest replica. Of those that wait as little as another,
+/// it is the one whose ops take the longest.
+const ReplicaStep& find_slowest(const std::vector<const ReplicaStep*>& replicas) {
+  constexpr double kNoticed = 0.01;  // of the step
+  Nanos least = std::numeric_limits<Nanos>::max();
+  for (const ReplicaStep* replica : replicas) least = std::min(least, replica->in_collectives());
+  const auto waits = [&](const ReplicaStep& replica) {
+    return static_cast<double>(replica.in_collectives() - least) >
+           kNoticed * static_cast<double>(replica.whole());
+  };
+  const ReplicaStep* slowest = nullptr;
+  for (const ReplicaStep* replica : replicas)
+    if (!waits(*replica) && (!slowest || replica->makespan() > slowest->makespan()))
+      slowest = replica;
+  return *slowest;
+}
 
 }  // namespace
 
@@ -65,20 +94,15 @@ std::vector<WholeStep> find_whole_steps(const std::vector<ObservedWork>& works,
     const auto found = replicas.find({work.replica, work.step});
     if (found != replicas.end()) found->second.add(work);
   }
-  std::map<std::int64_t, WholeStep> steps;
-  for (const auto& [key, replica] : replicas) {
-    const auto [found, is_first] = steps.try_emplace(key.second);
-    WholeStep& step = found->second;
-    step.step = key.second;
-    step.whole = std::max(step.whole, replica.whole());
-    const Nanos pipeline = replica.pipeline.end - replica.pipeline.start;
-    if (!is_first && pipeline <= step.pipeline) continue;
-    // The replica that computes the longest waits the least in collectives.
-    step.pipeline = pipeline;
-    step.outside = replica.parts();
-  }
+  std::map<std::int64_t, std::vector<const ReplicaStep*>> steps;
+  for (const auto& [key, replica] : replicas) steps[key.second].push_back(&replica);
   std::vector<WholeStep> found;
-  for (auto& [_, step] : steps) found.push_back(std::move(step));
+  for (const auto& [number, of_step] : steps) {
+    const ReplicaStep& slowest = find_slowest(of_step);
+    WholeStep step{number, 0, slowest.makespan(), slowest.parts()};
+    for (const ReplicaStep* replica : of_step) step.whole = std::max(step.whole, replica->whole());
+    found.push_back(std::move(step));
+  }
   return found;
 }
 

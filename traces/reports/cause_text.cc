@@ -131,6 +131,12 @@ std::string describe_cause(const Cause& cause) {
       return fmt::format(
           "slow steps: {}, the ops of most ranks take {:.2f} x what they take in the others",
           cause_place(cause), cause.factor);
+    case CauseKind::kLateReplica:
+      return fmt::format(
+          "late start: {} begin{} {} ops later in the step than the others do, in {} of {}",
+          cause_place(cause), cause.changed.size() > 1 ? "" : "s",
+          cause.changed.size() > 1 ? "their" : "its", cause.steps,
+          counted(cause.all_steps, "step"));
     case CauseKind::kDrift:
       return fmt::format("drift: after the first {} {} take {:.3g} x as long",
                          counted(cause.steps, "step"), changed_ops(cause), cause.factor);
@@ -161,6 +167,7 @@ std::string_view remedy(const Cause& cause) {
     case CauseKind::kPause: return "without them";
     case CauseKind::kDrift: return "as fast as those";
     case CauseKind::kSlowSteps: return "as fast as those";
+    case CauseKind::kLateReplica: return "as soon as those";
     case CauseKind::kVariation: return "with their mean time each";
   }
   return "";
@@ -171,7 +178,7 @@ std::string describe_overlap(const CauseReport& report, const std::vector<Cause>
                              Nanos step) {
   Nanos sum = 0;
   for (const Cause& cause : shown)
-    if (cause.collective.empty()) sum += cause.saves;
+    if (cause.collective.empty() && cause.kind != CauseKind::kLateReplica) sum += cause.saves;
   if (fraction(sum - report.saved_together, step) < kMinReported) return {};
   return fmt::format(
       "          these overlap: without all of them at once, the step would be {} shorter ({})\n",
@@ -191,6 +198,7 @@ std::string_view cause_code(CauseKind kind) {
     case CauseKind::kDrift: return "drift";
     case CauseKind::kSlowSteps: return "slow_steps";
     case CauseKind::kVariation: return "variation";
+    case CauseKind::kLateReplica: return "late_replica";
   }
   return "";
 }
@@ -216,6 +224,9 @@ std::string cause_place(const Cause& cause) {
                                             : fmt::format("the first {}", cause.steps),
                          counted(cause.all_steps, "step"));
     case CauseKind::kVariation: return "ops of one kind and stage";
+    case CauseKind::kLateReplica:
+      return fmt::format("replica{} {}", cause.changed.size() > 1 ? "s" : "",
+                         fmt::join(replicas_of(cause), " and "));
   }
   return "";
 }
@@ -232,6 +243,7 @@ std::string cause_name(const Cause& cause) {
     case CauseKind::kDrift: return "drift";
     case CauseKind::kSlowSteps: return "slow steps";
     case CauseKind::kVariation: return "uneven ops";
+    case CauseKind::kLateReplica: return "late start of " + where;
   }
   return "";
 }

@@ -1,0 +1,134 @@
+// Tests reports on data-parallel replicas that begin late, and on those that lack a rank.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/support/command.h"
+#include "tests/support/temporary_folder.h"
+#include "traces/files/format.h"
+
+namespace bubblescope::tests {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kRanks = 4;
+constexpr int kMicrobatches = 4;
+constexpr int kForward = 100'000;  // all times in microseconds
+constexpr int kBackward = 200'000;
+constexpr int kReduction = 60'000;
+constexpr int kBetween = 20'000;
+constexpr int kOps = (kRanks + kMicrobatches - 1) * (kForward + kBackward);
+
+/// A job of three replicas as StragglerAnalysis writes it, whose gradients are reduced by a
+/// collective of this name. The second replica begins its ops `late` after the others, except in
+/// the third of six steps.
+class LateJob {
+ public:
+  LateJob(std::string collective, int late) : collective_(std::move(collective)) {
+    for (int replica = 0; replica < 3; ++replica)
+      for (int thread = 0; thread < 2 * kRanks; ++thread) add_thread(replica, thread);
+    int time = 0;
+    for (int step = 0; step < 6; ++step) {
+      const int wait = step == 2 ? 0 : late;
+      const int end = time + wait + kOps + kReduction;
+      for (int replica = 0; replica < 3; ++replica)
+        add_step(replica, step, time + (replica == 1 ? wait : 0), end);
+      time = end + kBetween;
+    }
+  }
+
+  std::string text() const { return Json{{"traceEvents", events_}}.dump(); }
+
+ private:
+  void add_thread(int replica, int thread) {
+    const std::string name = "PP rank " + std::to_string(thread / 2) + ", TP rank 0, " +
+                             (thread % 2 == 0 ? "compute" : "communication");
+    events_.push_back({{"ph", "M"},
+                       {"name", "thread_name"},
+                       {"pid", replica},
+                       {"tid", thread},
+                       {"args", {{"name", name}}}});
+  }
+
+  void add_step(int replica, int step, int begin, int end) {
+    for (int rank = 0; rank < kRanks; ++rank) {
+      for (int microbatch = 0; microbatch < kMicrobatches; ++microbatch) {
+        const Json args = {{"step", step}, {"mb_id", microbatch}};
+        add("forward-compute", replica, 2 * rank, begin + kForward * (rank + microbatch), kForward,
+            args);
+        const int before = kForward * (kRanks + kMicrobatches - 1);
+        add("backward-compute", replica, 2 * rank,
+            begin + before + kBackward * (kRanks - 1 - rank + microbatch), kBackward, args);
+      }
+      const int last = begin + kOps - rank * kBackward;
+      add(collective_, replica, 2 * rank + 1, last, end - last, {{"step", step}, {"mb_id", -1}});
+    }
+  }
+
+  void add(const std::string& name, int replica, int thread, int start, int duration,
+           const Json& args) {
+    events_.push_back({{"ph", "X"},
+                       {"name", name},
+                       {"pid", replica},
+                       {"tid", thread},
+                       {"ts", start},
+                       {"dur", duration},
+                       {"args", args}});
+  }
+
+  std::string collective_;
+  Json events_ = Json::array();
+};
+
+class LateReplicaCommand : public TemporaryFolder {
+ protected:
+  Json report_on(const LateJob& job) {
+    traces::write_file(path("job.json"), job.text());
+    return Json::parse(run_command("analyze " + path("job.json") + " --format json").output);
+  }
+};
+
+/// The cause of this kind; null if the report has none.
+Json find_cause(const Json& report, const std::string& kind) {
+  for (const Json& cause : report["causes"])
+    if (cause["cause"] == kind) return cause;
+  return {};
+}
+
+// Both where whole steps are replayed, as they are with Megatron's names, and where they are not.
+TEST_F(LateReplicaCommand, IsNamedWithItsTime) {
+  for (const char* collective : {"my-all-reduce", "grads-reduce-scatter"}) {
+    SCOPED_TRACE(collective);
+    const Json report = report_on({collective, 150'000});
+    const Json late = find_cause(report, "late_replica");
+    ASSERT_FALSE(late.is_null()) << report["trust"];
+    EXPECT_EQ(late["where"], "replica 1");
+    // Where the first step starts is not known, and in the third none is late.
+    EXPECT_EQ(late["saves_ns"], 150'000'000 * 4 / 5);
+    EXPECT_EQ(report["causes"][0]["cause"], "late_replica");
+  }
+}
+
+TEST_F(LateReplicaCommand, ThereIsNoneWhereAllBeginAlike) {
+  EXPECT_TRUE(find_cause(report_on({"my-all-reduce", 0}), "late_replica").is_null());
+}
+
+// The step of the replica for which the others wait holds no waiting.
+TEST_F(LateReplicaCommand, TheStepIsDividedAsTheSlowestReplicaSpendsIt) {
+  const Json report = report_on({"my-all-reduce", 150'000});
+  EXPECT_EQ(report["outside_pipeline_ns"]["my-all-reduce"], kReduction * 1000);
+}
+
+TEST_F(LateReplicaCommand, FailsAGate) {
+  traces::write_file(path("job.json"), LateJob("my-all-reduce", 150'000).text());
+  const std::string analyze = "analyze " + path("job.json") + " --fail-if ";
+  EXPECT_EQ(run_command(analyze + "'cause_late_replica_s>0.1'").status, 1);
+  EXPECT_EQ(run_command(analyze + "'cause_late_replica_s>0.2'").status, 0);
+}
+
+}  // namespace
+}  // namespace bubblescope::tests

@@ -1,0 +1,65 @@
+// Compares the steps of a job with each other.
+#include "tools/commands/incomplete_steps.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace bubblescope::tools {
+
+bool is_broken(const traces::MeasuredStep& step) { return !step.timeline.breakdown.empty(); }
+
+ReadSteps separate_incomplete_steps(ReadSteps read) {
+  std::vector<traces::MeasuredStep>& steps = read.steps;
+  const auto broken = std::find_if(steps.begin(), steps.end(), is_broken);
+  if (broken == steps.end()) return read;
+  const std::string why = broken->timeline.breakdown;
+  const auto count = std::count_if(steps.begin(), steps.end(), is_broken);
+  if (count < std::ssize(steps)) {
+    read.notes.push_back(fmt::format("{} incomplete step(s) left out: {}", count, why));
+    std::erase_if(steps, is_broken);
+  } else {
+    read.notes.push_back("this step did not complete: " + why +
+                         "; instructions that never started are at its end, with no length");
+    read.faults.push_back(read.notes.back());
+  }
+  return read;
+}
+
+ReadSteps separate_partial_steps(ReadSteps read) {
+  std::map<std::int64_t, std::size_t> replicas;
+  for (const traces::MeasuredStep& step : read.steps) ++replicas[step.number];
+  std::size_t all = 0;
+  for (const auto& [_, count] : replicas) all = std::max(all, count);
+  std::vector<std::int64_t> partial;
+  for (const auto& [number, count] : replicas)
+    if (count < all) partial.push_back(number);
+  if (partial.empty()) return read;
+  if (2 * partial.size() > replicas.size()) {
+    read.notes.push_back(fmt::format(
+        "neither causes nor slowdown are computed: {} of {} steps lack a replica, and replicas "
+        "wait for each other",
+        partial.size(), replicas.size()));
+    return read;
+  }
+  const auto is_partial = [&](std::int64_t number) {
+    return std::binary_search(partial.begin(), partial.end(), number);
+  };
+  std::erase_if(read.steps, [&](const auto& step) { return is_partial(step.number); });
+  std::erase_if(read.whole_steps, [&](const auto& step) { return is_partial(step.step); });
+  std::erase_if(read.outer_works, [&](const auto& works) { return is_partial(works.first); });
+  read.left_out.push_back(fmt::format("left out: step{} {}, {} a replica",
+                                      partial.size() > 1 ? "s" : "", fmt::join(partial, ", "),
+                                      partial.size() > 1 ? "which lack" : "which lacks"));
+  return read;
+}
+
+}  // namespace bubblescope::tools

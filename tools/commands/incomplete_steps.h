@@ -1,0 +1,18 @@
+// Steps that lack ops, or a replica.
+#pragma once
+
+#include "tools/commands/analyze_job.h"
+
+namespace bubblescope::tools {
+
+/// Whether the step did not complete.
+bool is_broken(const traces::MeasuredStep& step);
+
+/// Leaves out incomplete steps. If no step is complete, marks them all instead.
+ReadSteps separate_incomplete_steps(ReadSteps read);
+
+/// Leaves out steps that lack a replica, if they are the fewer ones: replicas wait for each other,
+/// so that causes are sought in steps that have all of them.
+ReadSteps separate_partial_steps(ReadSteps read);
+
+}  // namespace bubblescope::tools

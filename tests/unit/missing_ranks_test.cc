@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <regex>
+#include <string>
+#include <vector>
 
 #include "sim/ir/error.h"
 #include "traces/measured/assemble_steps.h"
@@ -120,6 +123,27 @@ TEST(MissingRanks, OfOneReplicaLeaveAReportOnAnother) {
       "given and those of 3 are missing; this pipeline is left out of the report on the others"))
       << trace.doubts.front();
   EXPECT_TRUE(trace.lacks_replicas);
+}
+
+// A second run of a job need not place its ranks on the same hosts.
+TEST(MissingRanks, TracesOfTwoRunsAreRefusedWithTheirNames) {
+  const std::string groups = R"({"pg_desc":"mesh_pp","ranks":[0,1]})";
+  std::string again = profile(1, 2, groups);
+  again.replace(again.find("\"one\""), 5, "\"two\"");
+  again = std::regex_replace(again, std::regex("\"ts\":"), "\"ts\":7");
+  traces::ObservedTrace trace;
+  traces::append(trace, traces::parse_trace({"rank0.json", profile(0, 2, groups)}));
+  traces::append(trace, traces::parse_trace({"rank1.json", profile(1, 2, groups)}));
+  traces::append(trace, traces::parse_trace({"again.json", again}));
+  try {
+    traces::assemble_steps(trace);
+    FAIL() << "was assembled";
+  } catch (const Error& error) {
+    EXPECT_TRUE(std::string(error.what())
+                    .starts_with("rank1.json and again.json both record rank 1, and both have its "
+                                 "1F0 of the same step"))
+        << error.what();
+  }
 }
 
 // With neither whole there is nothing to report on.

@@ -1,7 +1,10 @@
 // Finds the device that decides for each stage, and the layers of each.
 #include "sim/model/place_stages.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstddef>
 #include <numeric>
 #include <string>
 
@@ -59,6 +62,25 @@ UsedDevices collect_devices(const ModelOnDevices& on) {
 }
 
 }  // namespace
+
+std::vector<Gpu> spread_devices(const std::vector<Gpu>& list, std::int32_t ranks) {
+  std::vector<Gpu> spread;
+  const auto listed = static_cast<std::int64_t>(list.size());
+  std::int64_t unit = listed;  // the most listed ranks that divide those of every kind
+  for (auto begin = list.begin(); begin != list.end();) {
+    const auto end =
+        std::find_if(begin, list.end(), [&](const Gpu& gpu) { return !(gpu == *begin); });
+    unit = std::gcd(unit, end - begin);
+    spread.insert(spread.end(), static_cast<std::size_t>((end - begin) * ranks / listed), *begin);
+    begin = end;
+  }
+  if (listed > 0 && ranks % (listed / unit) != 0)
+    throw Error(Fault::kProblem,
+                fmt::format("`gpu` names devices of several kinds for {} ranks, and `pp` {} cannot "
+                            "be divided in their proportions; give multiples of {}",
+                            listed, ranks, listed / unit));
+  return spread;
+}
 
 ModelOnDevices on_device_of(const ModelOnDevices& on, std::int32_t rank) {
   ModelOnDevices here = on;

@@ -98,6 +98,20 @@ TEST(UnequalDevices, HoldStagesOfTwoPipelinesAtTheSpeedOfTheSlower) {
             3);  // the head takes as long as three layers
 }
 
+// A list of all devices of a job, as `plan` takes it.
+TEST(UnequalDevices, AreSpreadOverTheRanks) {
+  EXPECT_EQ(simulated("32xh100,32xa100")["makespan_ns"], simulated("2xh100,2xa100")["makespan_ns"]);
+  EXPECT_EQ(simulated("h100,a100")["makespan_ns"], simulated("2xh100,2xa100")["makespan_ns"]);
+  try {
+    spread_devices(on_devices("32xh100,32xa100").rank_gpus, 3);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "`gpu` names devices of several kinds for 64 ranks, and `pp` 3 cannot be divided "
+                 "in their proportions; give multiples of 2");
+  }
+}
+
 TEST(UnequalDevices, AreOnePerRank) {
   const ModelOnDevices on = on_devices("h100,a100");
   Shape shape;

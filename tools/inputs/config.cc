@@ -8,6 +8,7 @@
 
 #include "sim/ir/error.h"
 #include "sim/model/model_step.h"
+#include "sim/model/place_stages.h"
 #include "traces/costs/megatron_layout.h"
 
 namespace bubblescope::tools {
@@ -86,6 +87,7 @@ ModelOnDevices resolve_model(const PredictOptions& options) {
   if (options.loss) on.replaced.emplace_back("a lost rank");
   if (options.policy) on.replaced.emplace_back("an order that ranks choose during the step");
   on.parallel.layers_of_stage = layers_of(options.shape.layout, on.model);
+  if (options.shape.ranks) on.rank_gpus = spread_devices(on.rank_gpus, *options.shape.ranks);
   return on;
 }
 

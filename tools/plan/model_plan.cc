@@ -6,12 +6,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 #include <tuple>
 #include <utility>
 
 #include "sim/ir/error.h"
+#include "sim/model/place_stages.h"
 #include "sim/model/schedule_def.h"
 #include "sim/model/stage_loads.h"
 #include "tools/flags/model_options.h"
@@ -88,27 +88,6 @@ std::int32_t find_smallest_node(const ModelOnDevices& on) {
   std::int32_t smallest = on.gpu.per_node;
   for (const Gpu& gpu : on.rank_gpus) smallest = std::min(smallest, gpu.per_node);
   return smallest;
-}
-
-/// The devices of a pipeline of so many ranks, in the order and the proportions of the list. Throws
-/// Error where these ranks cannot be divided like that.
-std::vector<Gpu> spread_devices(const std::vector<Gpu>& list, std::int32_t ranks) {
-  std::vector<Gpu> spread;
-  const auto listed = static_cast<std::int64_t>(list.size());
-  std::int64_t unit = listed;  // the most listed ranks that divide those of every kind
-  for (auto begin = list.begin(); begin != list.end();) {
-    const auto end =
-        std::find_if(begin, list.end(), [&](const Gpu& gpu) { return !(gpu == *begin); });
-    unit = std::gcd(unit, end - begin);
-    spread.insert(spread.end(), static_cast<std::size_t>((end - begin) * ranks / listed), *begin);
-    begin = end;
-  }
-  if (listed > 0 && ranks % (listed / unit) != 0)
-    throw Error(Fault::kProblem,
-                fmt::format("`gpu` names devices of several kinds for {} ranks, and `pp` {} cannot "
-                            "be divided in their proportions; give multiples of {}",
-                            listed, ranks, listed / unit));
-  return spread;
 }
 
 /// Virtual sizes: all that divide the layers of a rank, and a few that split them unevenly.

@@ -9,6 +9,7 @@
 
 #include "sim/ir/error.h"
 #include "sim/ir/number.h"
+#include "traces/files/csv_string.h"
 
 namespace bubblescope::traces {
 
@@ -16,17 +17,6 @@ namespace {
 
 constexpr double kMaxNumber = 1e12;  ///< in us or MiB: no operator comes near it
 constexpr std::size_t kMaxLayers = 100'000;
-
-std::vector<std::string_view> cells_of(std::string_view line) {
-  if (line.ends_with('\r')) line.remove_suffix(1);
-  std::vector<std::string_view> cells;
-  for (;;) {
-    const std::size_t comma = line.find(',');
-    cells.push_back(line.substr(0, comma));
-    if (comma == line.npos) return cells;
-    line.remove_prefix(comma + 1);
-  }
-}
 
 /// Removes the first line from a text and returns it.
 std::string_view take_line(std::string_view& text) {
@@ -40,10 +30,10 @@ std::string_view take_line(std::string_view& text) {
 class RowReader {
  public:
   RowReader(std::string_view header, const std::string& file)
-      : file_(file), columns_(cells_of(header)) {}
+      : file_(file), columns_(split_csv_line(header)) {}
 
   Layer read(std::string_view line, std::size_t number) const {
-    const std::vector<std::string_view> cells = cells_of(line);
+    const std::vector<std::string> cells = split_csv_line(line);
     if (cells.size() != columns_.size())
       throw Error(fmt::format("{}:{}: has {} cells, its header has {}", file_, number, cells.size(),
                               columns_.size()));
@@ -68,9 +58,9 @@ class RowReader {
     return static_cast<std::size_t>(found - columns_.begin());
   }
 
-  double number_in(const std::vector<std::string_view>& cells, std::string_view column,
+  double number_in(const std::vector<std::string>& cells, std::string_view column,
                    std::size_t line) const {
-    const std::string_view text = cells[column_of(column)];
+    const std::string& text = cells[column_of(column)];
     const auto number = parse_number<double>(text);
     if (number && *number >= 0 && *number <= kMaxNumber) return *number;
     throw Error(
@@ -80,7 +70,7 @@ class RowReader {
   }
 
   const std::string& file_;
-  std::vector<std::string_view> columns_;
+  std::vector<std::string> columns_;
 };
 
 std::string_view layer_of(const Layer& row) {

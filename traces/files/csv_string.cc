@@ -1,4 +1,4 @@
-// Quotes text for csv.
+// Quotes text for csv, and splits lines.
 #include "traces/files/csv_string.h"
 
 #include "sim/ir/number.h"
@@ -37,6 +37,20 @@ std::string csv_field(std::string_view text) {
   const std::string field = sanitize(text);
   const bool must = is_formula(text) || field.find_first_of(",\"") != field.npos;
   return must ? in_quotes(field) : field;
+}
+
+std::vector<std::string> split_csv_line(std::string_view line) {
+  std::vector<std::string> cells{""};
+  bool quoted = false;
+  for (const char letter : line) {
+    if (letter == '"')
+      quoted = !quoted;
+    else if (letter == ',' && !quoted)
+      cells.emplace_back();
+    else if (letter != '\r')
+      cells.back() += letter;
+  }
+  return cells;
 }
 
 }  // namespace bubblescope::traces

@@ -1,8 +1,9 @@
-// Text as cells of csv files that are safe to open in a spreadsheet.
+// Text as cells of csv files that are safe to open in a spreadsheet, and cells read back.
 #pragma once
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace bubblescope::traces {
 
@@ -13,5 +14,8 @@ std::string csv_string(std::string_view text);
 
 /// The same, but quoted only where necessary.
 std::string csv_field(std::string_view text);
+
+/// The cells of a line, without its end. A quoted cell may contain commas; its quotes are left out.
+std::vector<std::string> split_csv_line(std::string_view line);
 
 }  // namespace bubblescope::traces

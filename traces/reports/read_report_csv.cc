@@ -11,6 +11,7 @@
 #include "sim/ir/error.h"
 #include "sim/ir/number.h"
 #include "sim/ir/range.h"
+#include "traces/files/csv_string.h"
 
 namespace bubblescope::traces {
 
@@ -20,26 +21,11 @@ constexpr std::string_view kFirstColumns = "schedule,rank,busy_ns,idle_ns,";
 
 using Row = std::vector<std::string>;
 
-/// Splits a line; a quoted cell may contain commas, and doubled quotes.
-Row split(std::string_view line) {
-  Row cells{""};
-  bool quoted = false;
-  for (const char letter : line) {
-    if (letter == '"')
-      quoted = !quoted;
-    else if (letter == ',' && !quoted)
-      cells.emplace_back();
-    else if (letter != '\r')
-      cells.back() += letter;
-  }
-  return cells;
-}
-
 std::vector<Row> split_lines(std::string_view text) {
   std::vector<Row> rows;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    if (end > 0) rows.push_back(split(text.substr(0, end)));
+    if (end > 0) rows.push_back(split_csv_line(text.substr(0, end)));
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return rows;

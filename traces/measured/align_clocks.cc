@@ -170,6 +170,13 @@ std::string describe_shift(std::int32_t rank, const ClockShift& shift) {
 
 }  // namespace
 
+bool are_on_one_host(const ObservedTrace& trace) {
+  const std::string& host = trace.recorders.front().host;
+  return !host.empty() &&
+         std::all_of(trace.recorders.begin(), trace.recorders.end(),
+                     [&](const Recorder& recorder) { return recorder.host == host; });
+}
+
 ClockGaps::ClockGaps(std::int32_t ranks)
     : ranks_(ranks), gaps_(static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks)) {}
 

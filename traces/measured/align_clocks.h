@@ -9,8 +9,12 @@
 
 #include "sim/ir/program.h"
 #include "sim/ir/timeline.h"
+#include "traces/files/trace_format.h"
 
 namespace bubblescope::traces {
+
+/// Whether all ranks were recorded on machines of one name, which usually is one with one clock.
+bool are_on_one_host(const ObservedTrace& trace);
 
 /// Gaps smaller than this are ignored: clocks of one host and ends of slices are no more exact.
 inline constexpr Nanos kClocksExact = 10'000;

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "sim/ir/error.h"
+#include "traces/measured/align_clocks.h"
 #include "traces/measured/join_pipelines.h"
 #include "traces/measured/open_chunks.h"
 
@@ -91,16 +92,6 @@ std::vector<std::int32_t> find_step_ends(const ObservedTrace& trace,
   return {ends.begin(), ends.end()};
 }
 
-/// Forwards before the first backward, in the recorder's first step.
-std::int32_t count_warmup(const Ops& ops) {
-  std::int32_t forwards = 0;
-  for (const ObservedOp* observed : ops) {
-    if (observed->step != ops.front()->step || gives_input_grad(observed->op.kind)) break;
-    forwards += observed->op.kind == OpKind::kForward ? 1 : 0;
-  }
-  return forwards;
-}
-
 void set_ranks(ObservedTrace& trace, const std::vector<std::size_t>& order) {
   for (std::size_t rank = 0; rank < order.size(); ++rank)
     trace.recorders[order[rank]].rank = static_cast<std::int32_t>(rank);
@@ -154,13 +145,6 @@ void report_messages_at_ends(ObservedTrace& trace) {
         is_send(observed.op.kind) ? "sends to" : "receives from", at_first ? "before" : "after"));
     return;
   }
-}
-
-bool share_one_clock(const ObservedTrace& trace) {
-  const std::string& host = trace.recorders.front().host;
-  return !host.empty() &&
-         std::all_of(trace.recorders.begin(), trace.recorders.end(),
-                     [&](const Recorder& recorder) { return recorder.host == host; });
 }
 
 /// Sorts recorders by their first forwards; false unless each begins after the one before ended.
@@ -249,7 +233,7 @@ bool rank_recorders(ObservedTrace& trace) {
     std::sort(order.begin(), order.end(),
               [&](std::size_t left, std::size_t right) { return warmups[left] > warmups[right]; });
     std::sort(warmups.rbegin(), warmups.rend());
-  } else if (!share_one_clock(trace) || !sort_by_first_forward(by_recorder, order)) {
+  } else if (!are_on_one_host(trace) || !sort_by_first_forward(by_recorder, order)) {
     trace.doubts.emplace_back(
         "nothing tells which rank of the pipeline each trace is of: they are taken in the order in "
         "which they were given");
@@ -258,7 +242,7 @@ bool rank_recorders(ObservedTrace& trace) {
   OpsOfRanks ranks;
   for (const std::size_t recorder : order) ranks.push_back(by_recorder[recorder]);
   set_ranks(trace, order);
-  if (std::optional<std::string> open = describe_open_chunks(ranks, share_one_clock(trace))) {
+  if (std::optional<std::string> open = describe_open_chunks(ranks, are_on_one_host(trace))) {
     trace.faults.push_back(*std::move(open));
     return true;
   }

@@ -164,13 +164,6 @@ std::vector<std::size_t> match(const Place& place, const Place& next, bool one_c
   return matched;
 }
 
-bool share_one_clock(const ObservedTrace& trace) {
-  const std::string& host = trace.recorders.front().host;
-  return !host.empty() &&
-         std::all_of(trace.recorders.begin(), trace.recorders.end(),
-                     [&](const Recorder& recorder) { return recorder.host == host; });
-}
-
 [[noreturn]] void refuse(const ObservedTrace& trace, const std::vector<Place>& places) {
   std::string lists;
   for (std::size_t stage = 0; stage < places.size(); ++stage) {
@@ -219,7 +212,7 @@ bool join_pipelines(ObservedTrace& trace) {
   if (std::any_of(trace.recorders.begin(), trace.recorders.end(), states_place)) return false;
   const std::vector<Place> all = find_places(trace);
   if (all.empty()) return false;
-  const bool one_clock = share_one_clock(trace);
+  const bool one_clock = are_on_one_host(trace);
   std::vector<Place> places;
   for (const Place& place : all) places.push_back(without_twins(place, one_clock));
   std::map<std::size_t, std::pair<std::int32_t, std::int32_t>> rank_of;

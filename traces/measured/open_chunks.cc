@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 
 #include "traces/measured/align_clocks.h"
 
@@ -44,28 +45,33 @@ bool begins_too_early(const Ops& rank, const Ops& source, std::size_t ranks) {
   return false;
 }
 
-/// The forwards before the first backward.
-std::size_t count_warmup(const Ops& ops) {
-  return static_cast<std::size_t>(std::find_if_not(ops.begin(), ops.end(), is_forward) -
-                                  ops.begin());
-}
-
 /// Whether every rank runs two forwards fewer than the one before it, and the last more than one;
 /// `most` is the number of forwards in a step.
-bool are_two_apart(std::vector<std::size_t> warmups, std::size_t most) {
-  std::sort(warmups.rbegin(), warmups.rend());
-  if (warmups.size() < 2 || warmups.back() < 2) return false;
-  for (std::size_t rank = 0; rank < warmups.size(); ++rank)
-    if (warmups[rank] != std::min(most, warmups.back() + 2 * (warmups.size() - 1 - rank)))
-      return false;
+bool are_two_apart(std::vector<std::int32_t> warmups, std::int32_t most) {
+  std::sort(warmups.begin(), warmups.end());
+  if (warmups.size() < 2 || warmups.front() < 2) return false;
+  std::int32_t expected = warmups.front();
+  for (const std::int32_t warmup : warmups) {
+    if (warmup != std::min(most, expected)) return false;
+    expected += 2;
+  }
   return true;
 }
 
 }  // namespace
 
+std::int32_t count_warmup(const Ops& ops) {
+  std::int32_t forwards = 0;
+  for (const ObservedOp* observed : ops) {
+    if (observed->step != ops.front()->step || gives_input_grad(observed->op.kind)) break;
+    forwards += is_forward(observed) ? 1 : 0;
+  }
+  return forwards;
+}
+
 std::optional<std::string> describe_open_chunks(const OpsOfRanks& ranks, bool share_one_clock) {
   OpsOfRanks steps;
-  std::vector<std::size_t> warmups;
+  std::vector<std::int32_t> warmups;
   for (const Ops& ops : ranks) {
     if (std::none_of(ops.begin(), ops.end(),
                      [](const ObservedOp* op) { return op->chunk_is_assumed; }))
@@ -74,10 +80,11 @@ std::optional<std::string> describe_open_chunks(const OpsOfRanks& ranks, bool sh
     warmups.push_back(count_warmup(steps.back()));
   }
   const std::size_t forwards = select(steps.front(), true).size();
+  const auto max_warmup = static_cast<std::int32_t>(forwards);
   const bool run_all_first = std::all_of(steps.begin(), steps.end(), [&](const Ops& ops) {
-    return ops.size() == 2 * forwards && count_warmup(ops) == forwards;
+    return ops.size() == 2 * forwards && count_warmup(ops) == max_warmup;
   });
-  if (!run_all_first && are_two_apart(warmups, forwards))
+  if (!run_all_first && are_two_apart(warmups, max_warmup))
     return fmt::format(
         "the ranks run {} forwards before their first backward, as with several stages per rank{}",
         fmt::join(warmups, ", "), kHint);

@@ -7,6 +7,7 @@
 // chunk, and the last rank those of the first one on the way back.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +15,9 @@
 #include "traces/files/trace_format.h"
 
 namespace bubblescope::traces {
+
+/// The forwards before the first backward in the first step of a rank's compute ops.
+std::int32_t count_warmup(const std::vector<const ObservedOp*>& ops);
 
 /// The compute ops of every rank, by start.
 using OpsOfRanks = std::vector<std::vector<const ObservedOp*>>;

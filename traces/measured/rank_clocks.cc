@@ -3,9 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdlib>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -15,13 +13,6 @@
 namespace bubblescope::traces {
 
 namespace {
-
-bool are_on_one_host(const ObservedTrace& trace) {
-  const std::string& host = trace.recorders.front().host;
-  return !host.empty() &&
-         std::all_of(trace.recorders.begin(), trace.recorders.end(),
-                     [&](const Recorder& recorder) { return recorder.host == host; });
-}
 
 /// An op keeps its duration, and its `recorder` is its pipeline rank.
 void shift_ops(std::vector<ObservedOp>& ops, const ClockCorrection& clocks) {

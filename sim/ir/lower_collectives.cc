@@ -1,13 +1,13 @@
 // Walks down every rank's posted cells once.
 #include "sim/ir/lower_collectives.h"
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "sim/ir/collective_lanes.h"
 #include "sim/ir/error.h"
+#include "sim/ir/posted_kinds.h"
 
 namespace bubblescope::inline sim {
 
@@ -102,19 +102,10 @@ class PostedCollectives {
 
 }  // namespace
 
-bool posts_collectives(const Schedule& schedule) {
-  return std::any_of(schedule.posted.begin(), schedule.posted.end(), [](const RankOrder& cells) {
-    return std::any_of(cells.begin(), cells.end(),
-                       [](const Op& op) { return is_collective(op.kind); });
-  });
-}
+bool posts_collectives(const Schedule& schedule) { return posts_any(schedule, is_collective); }
 
 bool posts_kind(const Schedule& schedule, OpKind kind) {
-  return std::any_of(schedule.posted.begin(), schedule.posted.end(),
-                     [kind](const RankOrder& cells) {
-                       return std::any_of(cells.begin(), cells.end(),
-                                          [kind](const Op& op) { return op.kind == kind; });
-                     });
+  return posts_any(schedule, [kind](OpKind posted) { return posted == kind; });
 }
 
 std::variant<Program, Deadlock> lower_collectives(const ValidSchedule& schedule,

@@ -10,7 +10,7 @@
 #include "sim/ir/defer_receives.h"
 #include "sim/ir/op_kinds.h"
 #include "sim/ir/post_messages.h"
-#include "sim/ir/posted_waits.h"
+#include "sim/ir/posted_kinds.h"
 #include "sim/ir/send_budget.h"
 #include "sim/ir/shard_stages.h"
 

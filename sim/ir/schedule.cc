@@ -1,8 +1,7 @@
 // Queries on schedules.
 #include "sim/ir/schedule.h"
 
-#include <algorithm>
-#include <numeric>
+#include "sim/ir/posted_kinds.h"
 
 namespace bubblescope::inline sim {
 
@@ -22,10 +21,7 @@ std::int64_t Schedule::op_count() const {
 }
 
 bool posts_messages(const Schedule& schedule) {
-  return std::any_of(schedule.posted.begin(), schedule.posted.end(), [](const RankOrder& cells) {
-    return std::any_of(cells.begin(), cells.end(),
-                       [](const Op& op) { return is_message(op.kind); });
-  });
+  return posts_any(schedule, [](OpKind kind) { return is_message(kind); });
 }
 
 std::vector<std::int32_t> chunk_of_stage(const Schedule& schedule) {

@@ -25,12 +25,6 @@ std::int32_t position_of(const Place& place) { return static_cast<std::int32_t>(
 
 std::string range_text(std::int32_t count) { return "0.." + std::to_string(count - 1); }
 
-void sort_by_place(Problems& problems) {
-  std::stable_sort(problems.begin(), problems.end(), [](const Problem& a, const Problem& b) {
-    return std::tie(a.rank, a.position) < std::tie(b.rank, b.position);
-  });
-}
-
 class OpChecks {
  public:
   explicit OpChecks(const Schedule& schedule)
@@ -52,8 +46,7 @@ class OpChecks {
     for (std::int32_t stage = 0; stage < schedule_.stages(); ++stage)
       for (std::int32_t microbatch = 0; microbatch < schedule_.shape.microbatches; ++microbatch)
         if (belongs(stage, microbatch)) check_microbatch(stage, microbatch);
-    sort_by_place(problems_);
-    return std::move(problems_);
+    return sort_by_place(std::move(problems_));
   }
 
  private:
@@ -361,6 +354,13 @@ class OpChecks {
 };
 
 }  // namespace
+
+Problems sort_by_place(Problems problems) {
+  std::stable_sort(problems.begin(), problems.end(), [](const Problem& a, const Problem& b) {
+    return std::tie(a.rank, a.position) < std::tie(b.rank, b.position);
+  });
+  return problems;
+}
 
 Problems validate_ops(const Schedule& schedule) {
   Problems problems = OpChecks(schedule).run();

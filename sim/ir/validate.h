@@ -78,6 +78,9 @@ Problems validate_graph(const Schedule& schedule);
 /// find_deadlock() finds. The ops must have passed validate_ops.
 Problems validate_after(const Schedule& schedule);
 
+/// Sorts problems by rank and position.
+Problems sort_by_place(Problems problems);
+
 /// A deadlock as a problem, reported at the op that blocks its first rank.
 Problem make_deadlock_problem(const ValidSchedule& schedule, const Deadlock& deadlock);
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "sim/ir/depend.h"
-#include "sim/ir/posted_waits.h"
+#include "sim/ir/posted_kinds.h"
 #include "sim/ir/swapped_messages.h"
 #include "sim/ir/validate.h"
 

@@ -1,7 +1,5 @@
 // Compares the cells of posted lists with the order that they were written for.
-#include <algorithm>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "sim/ir/validate.h"
@@ -64,10 +62,7 @@ Problems validate_posted(const Schedule& schedule) {
   problems = validate_collectives(schedule);
   for (Problem& problem : validate_messages(schedule)) problems.push_back(std::move(problem));
   for (Problem& problem : validate_waits(schedule)) problems.push_back(std::move(problem));
-  std::stable_sort(problems.begin(), problems.end(), [](const Problem& a, const Problem& b) {
-    return std::tie(a.rank, a.position) < std::tie(b.rank, b.position);
-  });
-  return problems;
+  return sort_by_place(std::move(problems));
 }
 
 }  // namespace bubblescope::inline sim

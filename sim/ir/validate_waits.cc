@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/ir/posted_waits.h"
+#include "sim/ir/posted_kinds.h"
 #include "sim/ir/validate.h"
 
 namespace bubblescope::inline sim {

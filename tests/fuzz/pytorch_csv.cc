@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "sim/ir/error.h"
-#include "sim/ir/posted_waits.h"
+#include "sim/ir/posted_kinds.h"
 
 namespace {
 

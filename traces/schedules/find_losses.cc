@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <iterator>
 
-#include "sim/ir/posted_waits.h"
+#include "sim/ir/posted_kinds.h"
 
 namespace bubblescope::traces {
 

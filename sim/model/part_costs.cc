@@ -121,11 +121,6 @@ PartCosts run_all_parts(const PartTable& table, const Schedule& schedule) {
   return RunCollector(table, schedule).collect();
 }
 
-void remove_pairs(PartCosts& costs) {
-  std::erase_if(costs.run_of, [](const auto& each) { return each.first.second_stage >= 0; });
-  costs.has_pairs = false;
-}
-
 std::vector<PlacedRun> place_runs(const Program& program, const PartCosts& costs) {
   std::vector<PlacedRun> placed;
   if (costs.empty()) return placed;

@@ -68,9 +68,6 @@ struct PartTable {
 /// the parts of a pair.
 PartCosts run_all_parts(const PartTable& table, const Schedule& schedule);
 
-/// Forgets the runs of pairs: their ops run one after the other.
-void remove_pairs(PartCosts& costs);
-
 /// An instruction, or the two of an overlapped pair, and the run of its parts.
 struct PlacedRun {
   InstructionId first = 0;

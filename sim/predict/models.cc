@@ -195,14 +195,20 @@ Models find_source_costs(const Schedule& schedule, const Config& config) {
              : find_length_costs(std::move(on), schedule, std::move(memory));
 }
 
+/// The same costs for pairs whose ops run one after the other.
+CostModel with_pairs_in_series(CostModel costs) {
+  costs.pairs_overlap = false;
+  costs.parts.has_pairs = false;
+  std::erase_if(costs.parts.run_of, [](const auto& each) { return each.first.second_stage >= 0; });
+  return costs;
+}
+
 }  // namespace
 
 Models find_models(const Schedule& schedule, const Config& config) {
   Models models = with_held_bytes(find_source_costs(schedule, config), schedule, config);
-  if (config.lower.overlap == Overlap::kSerial) {
-    models.costs.pairs_overlap = false;
-    remove_pairs(models.costs.parts);
-  }
+  if (config.lower.overlap == Overlap::kSerial)
+    models.costs = with_pairs_in_series(std::move(models.costs));
   check_cap_unit(config.memory, !models.memory.activation_bytes.empty());
   return models;
 }

@@ -249,8 +249,7 @@ std::vector<double> find_speeds(const std::vector<Deviation>& deviations) {
 std::map<Worker, std::vector<Deviation>> divide_by_worker(
     const std::vector<Deviation>& deviations) {
   std::map<Worker, std::vector<Deviation>> of_workers;
-  for (const Deviation& one : deviations)
-    of_workers[{static_cast<std::int32_t>(one.sample->replica), one.sample->rank}].push_back(one);
+  for (const Deviation& one : deviations) of_workers[worker_of(*one.sample)].push_back(one);
   return of_workers;
 }
 

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
@@ -41,6 +42,10 @@ struct Worker {
   std::int32_t rank = 0;
   auto operator<=>(const Worker&) const = default;
 };
+
+inline Worker worker_of(const OpSample& sample) {
+  return {static_cast<std::int32_t>(sample.replica), sample.rank};
+}
 
 /// A lasting change of speed: from one step on, ops take longer, or less long.
 struct Drift {

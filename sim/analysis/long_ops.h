@@ -22,8 +22,4 @@ struct LongOps {
 LongOps describe_long_ops(const std::vector<OpSample>& samples, std::vector<bool> are_long,
                           const std::vector<double>& excess);
 
-inline Worker worker_of(const OpSample& sample) {
-  return {static_cast<std::int32_t>(sample.replica), sample.rank};
-}
-
 }  // namespace bubblescope::inline sim

@@ -350,8 +350,9 @@ Analysis analyze_steps(ReadSteps read, const MemoryRequest& memory, const JobOpt
   if (!analysis.is_trusted()) return remove_conclusions(std::move(analysis));
   analysis.costs = std::move(costs);
   if (options.fits_costs)
-    analysis.costs = with_prediction(*std::move(analysis.costs), analysis.shown.schedule,
-                                     analysis.median.makespan, options.per_microbatch);
+    analysis.costs = with_prediction(
+        *std::move(analysis.costs), analysis.shown.schedule, analysis.median.makespan,
+        options.per_microbatch ? PredictionNote::kAlways : PredictionNote::kIfOff);
   return try_other_schedules(std::move(analysis), options.tries);
 }
 

@@ -82,7 +82,9 @@ JobCosts fit_job_costs(std::span<const ReplicatedStep> steps,
   return costs;
 }
 
-JobCosts with_prediction(JobCosts costs, const ValidSchedule& measured, Nanos median, bool always) {
+JobCosts with_prediction(JobCosts costs, const ValidSchedule& measured, Nanos median,
+                         PredictionNote note) {
+  const bool always = note == PredictionNote::kAlways;
   if (!always && !costs.fitted.table.replicas.empty()) return costs;
   CostTable table = costs.fitted.table;
   table.outside_pipeline = 0;

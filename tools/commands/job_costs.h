@@ -1,6 +1,7 @@
 // Fits costs to the measured steps of a job, for --costs-out and --try.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -28,10 +29,17 @@ JobCosts fit_job_costs(std::span<const ReplicatedStep> steps,
 /// How far fitted costs may be from the measured step where they predict others, as a fraction.
 inline constexpr double kMaxFitError = 0.1;
 
+/// When with_prediction() adds its note.
+enum class PredictionNote : std::uint8_t {
+  kAlways,
+  kIfOff,  ///< only for one pipeline whose prediction is off by more than kMaxFitError
+};
+
 /// Adds a note on what the costs make of the measured schedule, whose median iteration is given:
 /// "with these costs the measured schedule takes 4.17 s; its median iteration took 4.18 s (-0.4
-/// %)". Unless `always`, only for one pipeline whose prediction is off by more than kMaxFitError.
-JobCosts with_prediction(JobCosts costs, const ValidSchedule& measured, Nanos median, bool always);
+/// %)".
+JobCosts with_prediction(JobCosts costs, const ValidSchedule& measured, Nanos median,
+                         PredictionNote note);
 
 /// The cost file, with what was measured and how.
 std::string write_job_costs(const JobCosts& costs, const std::string& source, double replay_error);

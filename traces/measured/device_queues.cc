@@ -16,7 +16,8 @@ namespace bubblescope::traces {
 
 namespace {
 
-using KernelKey = std::tuple<std::int32_t, std::int64_t, std::int64_t>;  ///< rank, queue, kernel
+/// Rank, queue and kernel.
+using KernelKey = std::tuple<std::int32_t, std::int64_t, std::optional<std::int64_t>>;
 
 /// A kernel with the messages that it sends and receives, by their instructions.
 struct Kernel {

@@ -133,6 +133,7 @@ struct NcclSession {
 
   SocketTransport transport;
   std::int32_t device = 0;
+  std::string launch_order;  ///< see describe_launch_order()
 };
 
 std::optional<NcclSession>& session() {
@@ -146,10 +147,9 @@ void start_session(NcclSession& own, const Launch& launch, const Limits& limits)
   HostInfo host{read_host_name(), host_id == nullptr ? "" : host_id, {}, {}};
   const std::int32_t rank = launch.rank_info.rank;
   const std::int32_t place = count_lower_on_host(gather_hosts(protocol, host), rank);
-  const std::string launch_order =
-      describe_launch_order([](const char* name) { return std::getenv(name); });
-  if (rank == 0 && !launch_order.empty())
-    std::fputs(("bubblescope: warning: " + launch_order + "\n").c_str(), stderr);
+  own.launch_order = describe_launch_order([](const char* name) { return std::getenv(name); });
+  if (rank == 0 && !own.launch_order.empty())
+    std::fputs(("bubblescope: warning: " + own.launch_order + "\n").c_str(), stderr);
   own.device = take_device(host, launch.local_rank.value_or(place));
   if (const auto obstacle = find_obstacle(gather_hosts(protocol, host), rank))
     throw Error(Fault::kMachine, *obstacle);
@@ -164,10 +164,8 @@ std::unique_ptr<Processes> join_processes(const Limits& limits) {
 
 Job start_nccl(const JobRequest& job, BackendRequest request) {
   NcclSession& own = *session();
-  const auto read = [](const char* name) { return std::getenv(name); };
-  return start_nccl_job(
-      {open_gpu(), open_nccl(), own.transport, own.device, describe_launch_order(read)}, job,
-      std::move(request));
+  return start_nccl_job({open_gpu(), open_nccl(), own.transport, own.device, own.launch_order}, job,
+                        std::move(request));
 }
 
 const BackendRegistrar nccl_registrar{[] {

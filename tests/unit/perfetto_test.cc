@@ -13,7 +13,7 @@
 #include "sim/model/schedule_def.h"
 #include "tests/support/perfetto_reader.h"
 #include "tests/support/recorded_step.h"
-#include "traces/timelines/step_details.h"
+#include "traces/text/palette.h"
 #include "traces/timelines/trace_threads.h"
 
 namespace bubblescope::tests {
@@ -78,7 +78,7 @@ TEST(Perfetto, SaysStageMicrobatchAndSliceOfEveryOp) {
         if (to_string(op) == slice.name) break;
       }
       EXPECT_EQ(to_string(op), slice.name);
-      EXPECT_EQ(traces::category(op.kind), slice.category);
+      EXPECT_EQ(traces::style_of(op.kind).category, slice.category);
       ++ops;
     }
     EXPECT_GE(ops, static_cast<std::size_t>(step.schedule->op_count()));

@@ -138,7 +138,8 @@ class TimelineDrawing {
     for (const std::int32_t rank : ranks_) {
       add_row(fmt::format("rank {}", rank), lanes[rank]);
       for (const CopyLane& lane : copies)
-        if (lane.rank == rank) add_row(fmt::format(" {}", meaning(lane.kind)), lane.instructions);
+        if (lane.rank == rank)
+          add_row(fmt::format(" {}", style_of(lane.kind).meaning), lane.instructions);
     }
   }
 
@@ -268,10 +269,10 @@ class TimelineDrawing {
   }
 
   std::string legend_of(OpKind kind) const {
-    if (!options_.colour) return fmt::format("{} {}", letter(kind), meaning(kind));
+    if (!options_.colour) return fmt::format("{} {}", letter(kind), style_of(kind).meaning);
     const Op sample{0, 0, 0, kind, Pairing::kAlone};
     return swatch(sample, std::string(" ") + letter(kind) + " ", false) + " " +
-           std::string(meaning(kind));
+           std::string(style_of(kind).meaning);
   }
 
   std::string notes() const {

@@ -290,8 +290,8 @@ void write_kinds(JsonWriter& json) {
   json.key("kinds").begin_array();
   for (int kind = 0; kind < kOpKinds; ++kind) {
     const auto of = static_cast<OpKind>(kind);
-    json.begin_object().member("code", code(of)).member("name", meaning(of));
-    json.member("colour", hex(base_colour(of))).member("hasMicrobatch", has_microbatch(of));
+    json.begin_object().member("code", code(of)).member("name", style_of(of).meaning);
+    json.member("colour", hex(style_of(of).colour)).member("hasMicrobatch", has_microbatch(of));
     json.end_object();
   }
   json.end_array();

@@ -20,6 +20,7 @@
 #include "sim/analysis/conclusions.h"
 #include "traces/drawings/svg_parts.h"
 #include "traces/drawings/svg_rows.h"
+#include "traces/text/palette.h"
 #include "traces/text/time_axis.h"
 #include "traces/text/wording.h"
 
@@ -190,7 +191,7 @@ class SvgTimeline {
   std::vector<LegendEntry> legend_entries() const {
     std::vector<LegendEntry> entries;
     for (const auto& [kind, swatches] : swatches_)
-      entries.push_back({swatches, std::string(meaning(kind))});
+      entries.push_back({swatches, std::string(style_of(kind).meaning)});
     if (palette_.chunks() > 1)
       entries.push_back({{},
                          record_.schedule->pipelines > 1     ? "(lighter: second pipeline)"

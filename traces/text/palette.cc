@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 namespace bubblescope::traces {
@@ -19,62 +18,44 @@ std::uint8_t towards_white(std::uint8_t channel, double amount) {
   return static_cast<std::uint8_t>(std::lround(channel + amount * (255 - channel)));
 }
 
-/// Terminal colours of even chunks and of odd ones.
-using TerminalTones = std::array<int, 2>;
-
-TerminalTones terminal_tones(OpKind kind) {
-  switch (kind) {
-    case OpKind::kForward: return {26, 117};
-    case OpKind::kBackward: return {28, 114};
-    case OpKind::kInputGrad: return {30, 115};
-    case OpKind::kWeightGrad: return {208, 222};
-    case OpKind::kRecompute: return {91, 183};
-    case OpKind::kSendForward:
-    case OpKind::kRecvForward:
-    case OpKind::kSendBackward:
-    case OpKind::kRecvBackward:
-    case OpKind::kWaitSendForward:
-    case OpKind::kWaitSendBackward: return {241, 247};
-    case OpKind::kEvict: return {66, 109};
-    case OpKind::kLoad: return {73, 152};
-    case OpKind::kUnshard:
-    case OpKind::kReshard:
-    case OpKind::kReduceGrad:
-    case OpKind::kWaitReduceGrad:
-    case OpKind::kNorm: return {124, 174};
-    case OpKind::kOptimizer: return {162, 212};
-    case OpKind::kIdle: return {16, 16};
-  }
-  return {};
-}
-
 constexpr int kTerminalBlack = 16;
 constexpr int kTerminalWhite = 231;
 
 }  // namespace
 
-Rgb base_colour(OpKind kind) {
+KindStyle style_of(OpKind kind) {
   switch (kind) {
-    case OpKind::kForward: return {0x3b, 0x73, 0xb9};
-    case OpKind::kBackward: return {0x2f, 0x8f, 0x5b};
-    case OpKind::kInputGrad: return {0x4d, 0xb0, 0x8c};
-    case OpKind::kWeightGrad: return {0xee, 0x9b, 0x3a};
-    case OpKind::kRecompute: return {0x8a, 0x63, 0xb5};
+    case OpKind::kForward:
+      return {"forward", "forward", {0x3b, 0x73, 0xb9}, {26, 117}, "thread_state_runnable"};
+    case OpKind::kBackward:
+      return {"backward", "backward", {0x2f, 0x8f, 0x5b}, {28, 114}, "thread_state_running"};
+    case OpKind::kInputGrad:
+      return {
+          "input gradient", "input_grad", {0x4d, 0xb0, 0x8c}, {30, 115}, "background_memory_dump"};
+    case OpKind::kWeightGrad:
+      return {
+          "weight gradient", "weight_grad", {0xee, 0x9b, 0x3a}, {208, 222}, "thread_state_iowait"};
+    case OpKind::kRecompute:
+      return {"recompute", "recompute", {0x8a, 0x63, 0xb5}, {91, 183}, "detailed_memory_dump"};
     case OpKind::kSendForward:
     case OpKind::kRecvForward:
     case OpKind::kSendBackward:
     case OpKind::kRecvBackward:
     case OpKind::kWaitSendForward:
-    case OpKind::kWaitSendBackward: return {0x8c, 0x8c, 0x8c};
-    case OpKind::kEvict: return {0x5b, 0x7f, 0x86};
-    case OpKind::kLoad: return {0x9c, 0xc4, 0xc9};
+    case OpKind::kWaitSendBackward:
+      return {"message", "p2p", {0x8c, 0x8c, 0x8c}, {241, 247}, "generic_work"};
+    case OpKind::kEvict: return {"evict", "evict", {0x5b, 0x7f, 0x86}, {66, 109}, "olive"};
+    case OpKind::kLoad: return {"load", "load", {0x9c, 0xc4, 0xc9}, {73, 152}, "rail_load"};
     case OpKind::kUnshard:
     case OpKind::kReshard:
     case OpKind::kReduceGrad:
     case OpKind::kWaitReduceGrad:
-    case OpKind::kNorm: return {0xb0, 0x50, 0x50};
-    case OpKind::kOptimizer: return {0xc2, 0x4d, 0x8e};
-    case OpKind::kIdle: return {0xff, 0xff, 0xff};
+    case OpKind::kNorm:
+      return {"collective", "collective", {0xb0, 0x50, 0x50}, {124, 174}, "terrible"};
+    case OpKind::kOptimizer:
+      return {
+          "optimizer step", "optimizer", {0xc2, 0x4d, 0x8e}, {162, 212}, "vsync_highlight_color"};
+    case OpKind::kIdle: return {"idle", "idle", {0xff, 0xff, 0xff}, {16, 16}, "white"};
   }
   return {};
 }
@@ -84,32 +65,6 @@ char letter(OpKind kind) {
   if (is_message(kind)) return 'S';
   if (kind == OpKind::kOptimizer) return 'O';
   return 'C';
-}
-
-std::string_view meaning(OpKind kind) {
-  switch (kind) {
-    case OpKind::kForward: return "forward";
-    case OpKind::kBackward: return "backward";
-    case OpKind::kInputGrad: return "input gradient";
-    case OpKind::kWeightGrad: return "weight gradient";
-    case OpKind::kRecompute: return "recompute";
-    case OpKind::kSendForward:
-    case OpKind::kRecvForward:
-    case OpKind::kSendBackward:
-    case OpKind::kRecvBackward:
-    case OpKind::kWaitSendForward:
-    case OpKind::kWaitSendBackward: return "message";
-    case OpKind::kEvict: return "evict";
-    case OpKind::kLoad: return "load";
-    case OpKind::kUnshard:
-    case OpKind::kReshard:
-    case OpKind::kReduceGrad:
-    case OpKind::kWaitReduceGrad:
-    case OpKind::kNorm: return "collective";
-    case OpKind::kOptimizer: return "optimizer step";
-    case OpKind::kIdle: return "idle";
-  }
-  return "";
 }
 
 std::string hex(Rgb colour) {
@@ -132,14 +87,14 @@ Palette::Palette(const Schedule& schedule)
 }
 
 Rgb Palette::colour(const Op& op) const {
-  const Rgb base = base_colour(op.kind);
+  const Rgb base = style_of(op.kind).colour;
   if (chunks_ == 1) return base;
   return lighten(base, kLightest * chunk(op) / (chunks_ - 1));
 }
 
 TerminalColours Palette::terminal(const Op& op) const {
   const bool light = chunk(op) % 2 == 1;
-  const int background = terminal_tones(op.kind)[light ? 1 : 0];
+  const int background = style_of(op.kind).terminal[light ? 1 : 0];
   return {background, light || op.kind == OpKind::kWeightGrad ? kTerminalBlack : kTerminalWhite};
 }
 

@@ -3,6 +3,7 @@
 // lighter.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -24,11 +25,16 @@ struct Rgb {
 /// the optimizer step.
 char letter(OpKind kind);
 
-/// "forward", "input gradient": for legends.
-std::string_view meaning(OpKind kind);
+/// How a kind of op looks, the same in every picture and viewer.
+struct KindStyle {
+  std::string_view meaning;          ///< "input gradient": for legends
+  std::string_view category;         ///< "input_grad", "p2p": what viewers filter slices by
+  Rgb colour;                        ///< of a rank's first chunk
+  std::array<int, 2> terminal;       ///< terminal colours of even chunks and of odd ones
+  std::string_view reserved_colour;  ///< of chrome://tracing, the nearest one
+};
 
-/// The colour of a kind's first chunk.
-Rgb base_colour(OpKind kind);
+KindStyle style_of(OpKind kind);
 
 /// "#3b6fb6".
 std::string hex(Rgb colour);

@@ -31,33 +31,6 @@ namespace bubblescope::traces {
 
 namespace {
 
-/// The reserved colour of chrome://tracing that is nearest to the palette's.
-std::string_view reserved_colour(OpKind kind) {
-  switch (kind) {
-    case OpKind::kForward: return "thread_state_runnable";
-    case OpKind::kBackward: return "thread_state_running";
-    case OpKind::kInputGrad: return "background_memory_dump";
-    case OpKind::kWeightGrad: return "thread_state_iowait";
-    case OpKind::kRecompute: return "detailed_memory_dump";
-    case OpKind::kSendForward:
-    case OpKind::kRecvForward:
-    case OpKind::kSendBackward:
-    case OpKind::kRecvBackward:
-    case OpKind::kWaitSendForward:
-    case OpKind::kWaitSendBackward: return "generic_work";
-    case OpKind::kEvict: return "olive";
-    case OpKind::kLoad: return "rail_load";
-    case OpKind::kUnshard:
-    case OpKind::kReshard:
-    case OpKind::kReduceGrad:
-    case OpKind::kWaitReduceGrad:
-    case OpKind::kNorm: return "terrible";
-    case OpKind::kOptimizer: return "vsync_highlight_color";
-    case OpKind::kIdle: return "white";
-  }
-  return "";
-}
-
 constexpr std::size_t kBytesPerInstruction = 500;
 
 class ChromeTrace {
@@ -148,8 +121,10 @@ class ChromeTrace {
     if (has_microbatch(op.kind) || is_arrival(instruction))
       name += fmt::format(FMT_COMPILE(" mb{}"), op.microbatch);
     name += fmt::format(FMT_COMPILE(" s{}"), op.stage);
-    json_.member("name", name).member("cat", waits ? "wait" : category(op.kind));
-    json_.member("cname", waits ? "grey" : reserved_colour(op.kind)).key("args").begin_object();
+    json_.member("name", name).member("cat", waits ? "wait" : style_of(op.kind).category);
+    json_.member("cname", waits ? "grey" : style_of(op.kind).reserved_colour)
+        .key("args")
+        .begin_object();
     write_arguments(slice.id);
     json_.end_object().end_object();
   }

@@ -132,7 +132,7 @@ class PerfettoStep {
       const Instruction& instruction = program_.instructions[id];
       PerfettoSlice slice = packets_.slice(track, at(record_.timeline.start[id]));
       slice.name(to_string(instruction.op));
-      slice.category(category(instruction.op.kind));
+      slice.category(style_of(instruction.op.kind).category);
       slice.annotate("rank", std::int64_t{instruction.rank});
       packets_.begin(slice);
       packets_.end(track, at(record_.timeline.end[id]));
@@ -189,7 +189,7 @@ class PerfettoStep {
     PerfettoSlice slice = packets_.slice(thread_tracks_[shown.thread], at(shown.start));
     const bool waits = instruction.role == Role::kWait;
     slice.name((waits ? "wait " : "") + to_string(instruction.op));
-    slice.category(waits ? "wait" : category(instruction.op.kind));
+    slice.category(waits ? "wait" : style_of(instruction.op.kind).category);
     annotate_op(slice, shown.id);
     annotate_wait(slice, shown.id);
     write_flows(slice, shown.id);

@@ -6,32 +6,6 @@
 
 namespace bubblescope::traces {
 
-std::string_view category(OpKind kind) {
-  switch (kind) {
-    case OpKind::kForward: return "forward";
-    case OpKind::kBackward: return "backward";
-    case OpKind::kInputGrad: return "input_grad";
-    case OpKind::kWeightGrad: return "weight_grad";
-    case OpKind::kRecompute: return "recompute";
-    case OpKind::kSendForward:
-    case OpKind::kRecvForward:
-    case OpKind::kSendBackward:
-    case OpKind::kRecvBackward:
-    case OpKind::kWaitSendForward:
-    case OpKind::kWaitSendBackward: return "p2p";
-    case OpKind::kEvict: return "evict";
-    case OpKind::kLoad: return "load";
-    case OpKind::kUnshard:
-    case OpKind::kReshard:
-    case OpKind::kReduceGrad:
-    case OpKind::kWaitReduceGrad:
-    case OpKind::kNorm: return "collective";
-    case OpKind::kOptimizer: return "optimizer";
-    case OpKind::kIdle: return "idle";
-  }
-  return "";
-}
-
 std::vector<InstructionId> find_consumers(const Program& program) {
   std::vector<InstructionId> consumers(program.size(), kNoInstruction);
   for (InstructionId id = 0; id < program.size(); ++id)

@@ -1,16 +1,12 @@
 // Details that viewers show of a step besides the times of its instructions.
 #pragma once
 
-#include <string_view>
 #include <vector>
 
 #include "sim/analysis/memory_curve.h"
 #include "traces/files/format.h"
 
 namespace bubblescope::traces {
-
-/// "forward", "input_grad", "p2p": what slices are filtered by.
-std::string_view category(OpKind kind);
 
 /// Per instruction: for a message, the instruction that waits for it on the receiver; for a pair
 /// whose first op waits for the inputs of both, the second op. kNoInstruction for all others.

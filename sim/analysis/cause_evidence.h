@@ -1,0 +1,41 @@
+// Evidence of causes that the measured ops show before any replay: how much they differ, whether
+// speeds have changed for good, and which workers are slow.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "sim/analysis/chance.h"
+#include "sim/analysis/coupled_replay.h"
+#include "sim/analysis/fit_noise.h"
+#include "sim/analysis/op_samples.h"
+#include "sim/analysis/slow_workers.h"
+
+namespace bubblescope::inline sim {
+
+struct CauseEvidence {
+  /// Refers to the steps.
+  explicit CauseEvidence(std::span<const ReplicatedStep> measured);
+
+  /// Whether a worker's own speed has changed for good.
+  bool has_drifted(const Worker& worker) const;
+  /// Whether it is one of `slow_workers`.
+  bool is_slow(const Worker& worker) const;
+  /// Makes a slow worker, or all that the cause has, as fast as the others.
+  Mend mend_worker(const Cause& worker) const;
+  /// Divides the durations of every sample's ops by its factor.
+  Mend shorten(std::span<const double> factors) const;
+
+  std::span<const ReplicatedStep> steps;
+  std::vector<OpSample> samples;
+  FittedNoise noise;
+  Chance chance;
+  std::optional<Drift> drift;
+  /// Null with one replica, which has nothing to compare with.
+  std::shared_ptr<const Workers> workers;
+  std::vector<Cause> slow_workers;
+};
+
+}  // namespace bubblescope::inline sim

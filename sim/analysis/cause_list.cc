@@ -1,0 +1,96 @@
+// Compares replays.
+#include "sim/analysis/cause_list.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "sim/analysis/pauses.h"
+#include "sim/ir/quantile.h"
+
+namespace bubblescope::inline sim {
+
+namespace {
+
+constexpr double kHidden = 1.1;  ///< of what causes save singly: where all save more
+
+}  // namespace
+
+CauseList::CauseList(const CoupledSteps& coupled)
+    : coupled_(coupled), steps_(coupled.steps()), replayed_(replay({})), base_times_(replayed_) {}
+
+std::vector<double> CauseList::replay(const std::vector<Mend>& mends) const {
+  return coupled_.replay(Waiting::kDropped, mends);
+}
+
+double CauseList::replayed() const { return mean_of(replayed_); }
+
+std::vector<double> CauseList::replay_with(const Mend& mend) const {
+  std::vector<Mend> mends = base_;
+  mends.push_back(mend);
+  return replay(mends);
+}
+
+double CauseList::time_saved(const Mend& mend) const {
+  return mean_of(base_times_) - mean_of(replay_with(mend));
+}
+
+bool CauseList::add(const Cause& cause, const Mend& mend) {
+  if (!compare_with_base(cause, mend)) return false;
+  mends_.push_back(mend);
+  return true;
+}
+
+void CauseList::add_joined(std::span<const MendedCause> singles, const MendedCause& all) {
+  mends_.push_back(all.mend);
+  const std::size_t before = causes_.size();
+  Nanos singly = 0;
+  for (const MendedCause& single : singles)
+    if (compare_with_base(single.cause, single.mend)) singly += causes_.back().saves;
+  if (singles.size() < 2 || !compare_with_base(all.cause, all.mend)) return;
+  const Cause joint = causes_.back();
+  causes_.pop_back();
+  if (static_cast<double>(joint.saves) <= kHidden * static_cast<double>(singly)) return;
+  causes_.resize(before);
+  causes_.push_back(joint);
+}
+
+bool CauseList::compare_with_base(const Cause& cause, const Mend& mend) {
+  return add_compared(cause, base_times_, replay_with(mend));
+}
+
+bool CauseList::add_compared(Cause cause, const std::vector<double>& with,
+                             const std::vector<double>& without) {
+  cause.has_replicas = replicas() > 1;
+  cause.saves = std::llround(mean_of(with) - mean_of(without));
+  if (cause.saves <= 0) return false;
+  cause.left = std::llround(mean_of(without));
+  std::vector<double> saved;
+  for (std::size_t at = 0; at < with.size(); ++at) saved.push_back(with[at] - without[at]);
+  cause.saves_p5 = std::llround(quantile(saved, 5));
+  cause.saves_p95 = std::llround(quantile(saved, 95));
+  causes_.push_back(std::move(cause));
+  return true;
+}
+
+void CauseList::take_as_base(const Mend& mend) {
+  base_.push_back(mend);
+  base_times_ = replay(base_);
+}
+
+bool CauseList::any_saves(double nanos) const {
+  return std::any_of(causes_.begin(), causes_.end(),
+                     [&](const Cause& cause) { return static_cast<double>(cause.saves) >= nanos; });
+}
+
+Nanos CauseList::find_saved_together() const {
+  return std::llround(mean_of(replay({with_gaps()})) - mean_of(replay(mends_)));
+}
+
+std::vector<Cause> CauseList::rank() && {
+  std::stable_sort(causes_.begin(), causes_.end(),
+                   [](const Cause& left, const Cause& right) { return left.saves > right.saves; });
+  return std::move(causes_);
+}
+
+}  // namespace bubblescope::inline sim

@@ -1,0 +1,109 @@
+// Mends ops by their samples, steps, stages and micro-batches.
+#include "sim/analysis/op_causes.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <optional>
+#include <vector>
+
+#include "sim/analysis/equal_work.h"
+#include "sim/analysis/largest_stage.h"
+#include "sim/analysis/length_correlation.h"
+#include "sim/analysis/long_ops.h"
+#include "sim/analysis/slow_steps.h"
+#include "sim/analysis/slow_workers.h"
+
+namespace bubblescope::inline sim {
+
+namespace {
+
+constexpr double kGrowTogether = 0.9;
+constexpr double kUnequal = 1.02;   ///< work of a stage, below which its ops differ by chance
+constexpr double kMinSaved = 0.01;  ///< as a fraction of the step
+constexpr double kMaxLongFraction = 0.25;  ///< of all ops: where more are long, all are unequal
+
+/// Whether all workers that a drift is of are slow ones, which are causes of their own.
+bool is_of_slow_workers(const Drift& drift, const CauseEvidence& evidence) {
+  return !drift.workers.empty() &&
+         std::all_of(drift.workers.begin(), drift.workers.end(),
+                     [&](const Worker& worker) { return evidence.is_slow(worker); });
+}
+
+/// Per sample, how many times as long it takes as before the drift.
+std::vector<double> find_drifted(const Drift& drift, const CauseEvidence& evidence) {
+  std::vector<double> factors;
+  for (const OpSample& sample : evidence.samples) {
+    const bool has_changed = sample.step >= drift.first_step &&
+                             (drift.workers.empty() || evidence.has_drifted(worker_of(sample)));
+    factors.push_back(has_changed ? 1 + drift.change : 1);
+  }
+  return factors;
+}
+
+}  // namespace
+
+void add_long_ops(CauseList& causes, const CauseEvidence& evidence) {
+  const std::vector<double>& excess = evidence.noise.excess;
+  LongOps long_ops = describe_long_ops(evidence.samples, evidence.noise.is_straggler, excess);
+  if (long_ops.count == 0) {
+    long_ops =
+        describe_long_ops(evidence.samples, find_long_samples(excess, kMaxLongFraction), excess);
+    if (!long_ops.worker || evidence.has_drifted(*long_ops.worker)) return;
+  }
+  Cause pauses{CauseKind::kPause};
+  pauses.within_ops = true;
+  pauses.count = long_ops.count;
+  pauses.steps = long_ops.steps;
+  pauses.factor = long_ops.factor;
+  if (long_ops.worker) pauses.changed = {*long_ops.worker};
+  std::vector<double> factors;
+  for (std::size_t at = 0; at < excess.size(); ++at)
+    factors.push_back(long_ops.are[at] ? excess[at] : 1);
+  const Mend usual = evidence.shorten(factors);
+  causes.add(pauses, usual);
+  causes.take_as_base(usual);
+}
+
+void add_drift(CauseList& causes, const CauseEvidence& evidence) {
+  const std::optional<Drift>& drift = evidence.drift;
+  if (!drift || drift->change <= 0 || is_of_slow_workers(*drift, evidence)) return;
+  Cause change{CauseKind::kDrift};
+  change.factor = 1 + drift->change;
+  change.steps = static_cast<std::int64_t>(drift->first_step);
+  change.changed = drift->workers;
+  const Mend mend = evidence.shorten(find_drifted(*drift, evidence));
+  if (causes.add(change, mend) && !change.changed.empty() && change.factor > kClearlySlow)
+    causes.take_as_base(mend);
+}
+
+void add_common_slow_steps(CauseList& causes, const CauseEvidence& evidence) {
+  const std::optional<Drift>& drift = evidence.drift;
+  if (drift && drift->change > 0 && drift->workers.empty()) return;
+  const CommonSlowSteps slow = find_common_slow_steps(evidence.steps, causes.base());
+  if (slow.steps == 0) return;
+  Cause cause{CauseKind::kSlowSteps};
+  cause.factor = slow.factor;
+  cause.steps = slow.steps;
+  cause.all_steps = std::ssize(evidence.steps);
+  cause.are_first = slow.are_first;
+  causes.add(cause, with_usual_pace(evidence.steps, slow));
+}
+
+void add_unequal_work(CauseList& causes, const CauseEvidence& evidence) {
+  const Cause stage = largest_stage(evidence.steps, causes.base());
+  if (stage.factor > std::max(kUnequal, 1 + evidence.chance.between_ranks))
+    causes.add(stage, with_equal_stages(evidence.steps.front().front()));
+  const std::optional<double> together = correlate_lengths(evidence.steps, causes.base());
+  if (!together || *together < kGrowTogether) return;
+  Cause cause{CauseKind::kSequenceLengths};
+  cause.factor = *together;
+  causes.add(cause, with_equal_lengths());
+}
+
+void add_variation(CauseList& causes) {
+  if (!causes.any_saves(kMinSaved * causes.replayed()))
+    causes.add(Cause{CauseKind::kVariation}, with_equal_lengths());
+}
+
+}  // namespace bubblescope::inline sim

@@ -1,0 +1,27 @@
+// Ops that take longer than others as causes: single ones, from some step on, of some stages, or of
+// some micro-batches.
+#pragma once
+
+#include "sim/analysis/cause_evidence.h"
+#include "sim/analysis/cause_list.h"
+
+namespace bubblescope::inline sim {
+
+/// Adds single ops that take far longer than others. The other causes are what is left without
+/// them, so that their time is not counted twice. Where they are not rare, they count only if a
+/// single worker has them: it is slow for some of its micro-batches.
+void add_long_ops(CauseList& causes, const CauseEvidence& evidence);
+
+/// Adds a lasting change of speed.
+void add_drift(CauseList& causes, const CauseEvidence& evidence);
+
+/// Adds steps that are slow on all ranks, unless that is a lasting change.
+void add_common_slow_steps(CauseList& causes, const CauseEvidence& evidence);
+
+/// Adds stages, and sequence lengths, that have more work than others.
+void add_unequal_work(CauseList& causes, const CauseEvidence& evidence);
+
+/// Adds ops that differ without a pattern, where nothing else in the pipeline is a cause.
+void add_variation(CauseList& causes);
+
+}  // namespace bubblescope::inline sim

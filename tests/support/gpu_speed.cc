@@ -102,13 +102,13 @@ class DrawnLayers {
   DrawnLayers(const exec::GpuMachine& machine, const exec::GpuHandle& stream,
               const exec::LayerOptions& options)
       : gpu_(machine.gpu()), stream_(stream.get()), layers_(machine, 0, options) {
-    layers_.set_stream(stream_);
+    layers_.stream.set(stream_);
   }
 
   exec::GpuLayers* operator->() { return &layers_; }
 
   exec::GpuMatrix draw(std::int32_t rows, std::int32_t columns) {
-    const exec::GpuMatrix matrix = layers_.make(rows, columns);
+    const exec::GpuMatrix matrix = layers_.stream.make(rows, columns);
     const bool is_float = matrix.dtype == kBubblescopeFloat32;
     launch(matrix, exec::DrawArguments{is_float ? matrix.floats() : nullptr,
                                        is_float ? nullptr : matrix.data, ++drawn_, 1, 0});
@@ -135,13 +135,14 @@ Nanos time_product(DrawnLayers& layers, StopWatch& watch, const ProductSize& siz
       size.left_turned ? layers.draw(size.inner, size.rows) : layers.draw(size.rows, size.inner);
   const exec::GpuMatrix right = size.right_turned ? layers.draw(size.columns, size.inner)
                                                   : layers.draw(size.inner, size.columns);
-  exec::GpuMatrix target = layers->make(size.rows, 2 * size.columns);  // large enough for float32
+  exec::GpuMatrix target =
+      layers->stream.make(size.rows, 2 * size.columns);  // large enough for float32
   target.columns = size.columns;
   if (size.adds_up) target.dtype = kBubblescopeFloat32;
   const Nanos time = watch.time([&] {
     for (int at = 0; at < kProductsAtOnce; ++at)
-      layers->multiply({left, size.left_turned}, {right, size.right_turned}, target,
-                       size.adds_up ? target : exec::GpuMatrix());
+      layers->stream.multiply({left, size.left_turned}, {right, size.right_turned}, target,
+                              size.adds_up ? target : exec::GpuMatrix());
   });
   return time / kProductsAtOnce;
 }
@@ -178,7 +179,7 @@ std::vector<LayerSpeed> time_row_layers(DrawnLayers& layers, StopWatch& watch,
     layers.launch(scores, exec::SoftmaxGradArguments{scores.data, weights.data});
   });
   for (const exec::GpuMatrix& each : {input, grad, target, gain, inverses, weights, scores})
-    layers->drop(each);
+    layers->stream.drop(each);
   return speeds;
 }
 
@@ -191,21 +192,21 @@ std::vector<LayerSpeed> time_attention(DrawnLayers& layers, StopWatch& watch,
   const exec::GpuMatrix qkv = layers.draw(rows, 3 * width);
   const exec::GpuMatrix qkv_grad = layers.draw(rows, 3 * width);
   const exec::GpuMatrix mixed_grad = layers.draw(rows, width);
-  const exec::AttentionOutput output = layers->attend(qkv, shape);
+  const exec::AttentionOutput output = layers->attention.attend(qkv, shape);
   const double product = double{1} * rows * shape.sequence * width / 2;
   const std::string name = "flash attention of heads " + std::to_string(shape.head_width) + " wide";
   LayerSpeed forward{name, 0, 0, 2 * product};
   forward.time = watch.time([&] {
-    const exec::AttentionOutput again = layers->attend(qkv, shape);
-    layers->drop(again.weights);
-    layers->drop(again.mixed);
+    const exec::AttentionOutput again = layers->attention.attend(qkv, shape);
+    layers->stream.drop(again.weights);
+    layers->stream.drop(again.mixed);
   });
   LayerSpeed backward{name + ", gradient", 0, 0, 5 * product};
   backward.time = watch.time([&] {
-    layers->attention_grad({qkv, output.weights, output.mixed, mixed_grad, qkv_grad}, shape);
+    layers->attention.pull_back({qkv, output.weights, output.mixed, mixed_grad, qkv_grad}, shape);
   });
   for (const exec::GpuMatrix& each : {qkv, qkv_grad, mixed_grad, output.weights, output.mixed})
-    layers->drop(each);
+    layers->stream.drop(each);
   return {forward, backward};
 }
 
@@ -277,18 +278,18 @@ EpilogueSpeed time_epilogues(const BubblescopeGpu& calls, std::int32_t ranks,
     exec::GpuLayers layers(
         machine, 0,
         {kBubblescopeBfloat16, exec::Attention::kSoftmax, exec::SmHint::kNothing, epilogue});
-    layers.set_stream(stream.get());
-    const exec::GpuMatrix input = layers.make(model.rows(), model.width);
-    const exec::GpuMatrix up = layers.make(model.width, model.inner());
-    const exec::GpuMatrix down = layers.make(model.inner(), model.width);
+    layers.stream.set(stream.get());
+    const exec::GpuMatrix input = layers.stream.make(model.rows(), model.width);
+    const exec::GpuMatrix up = layers.stream.make(model.width, model.inner());
+    const exec::GpuMatrix down = layers.stream.make(model.inner(), model.width);
     Nanos& time = epilogue == exec::Epilogue::kFused ? speed.fused : speed.separate;
     time = watch.time([&] {
-      const exec::GeluOutput output = layers.gemm_gelu({input}, {up});
-      layers.drop(layers.gemm_gelu_grad({input}, exec::transposed(down), output.before));
-      layers.drop(output.before);
-      layers.drop(output.after);
+      const exec::GeluOutput output = layers.gelu.gemm({input}, {up});
+      layers.stream.drop(layers.gelu.gemm_grad({input}, exec::transposed(down), output.before));
+      layers.stream.drop(output.before);
+      layers.stream.drop(output.after);
     });
-    for (const exec::EpilogueUse& use : layers.epilogues()) speed.unknown += use.is_fused ? 0 : 1;
+    for (const exec::EpilogueUse& use : layers.gelu.uses()) speed.unknown += use.is_fused ? 0 : 1;
   }
   return speed;
 }

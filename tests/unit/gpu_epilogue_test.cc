@@ -93,16 +93,16 @@ TEST(GpuEpilogues, WriteWhatIsBeforeTheGeluOnlyForABackward) {
   style.epilogue = exec::Epilogue::kFused;
   exec::GpuLayers layers(machine, 0, style);
   const exec::GpuHandle stream = machine.gpu().create_stream(0, nullptr);
-  layers.set_stream(stream.get());
-  const exec::GpuMatrix one = layers.make(8, 8);
+  layers.stream.set(stream.get());
+  const exec::GpuMatrix one = layers.stream.make(8, 8);
   std::fill_n(static_cast<float*>(one.data), 64, 1.0F);
   const auto first = [](const exec::GpuMatrix& matrix) {
     return *static_cast<float*>(matrix.data);
   };
-  const exec::GeluOutput dropped = layers.gemm_gelu({one}, {one}, false);
+  const exec::GeluOutput dropped = layers.gelu.gemm({one}, {one}, false);
   EXPECT_TRUE(std::isnan(first(dropped.before)));
   EXPECT_NEAR(first(dropped.after), 8, 1e-6);  // gelu(8 * 1 * 1) is 8 to that precision
-  const exec::GeluOutput kept = layers.gemm_gelu({one}, {one});
+  const exec::GeluOutput kept = layers.gelu.gemm({one}, {one});
   EXPECT_EQ(first(kept.before), 8);
   EXPECT_EQ(first(kept.after), first(dropped.after));
 }

@@ -1,7 +1,8 @@
-// Attention on a rank's stream: as batched GEMMs and a softmax, or as tiled kernels.
-#include <cmath>
+// Enqueues one GEMM per head of a sequence, or a kernel for all tiles.
+#include "exec/gpu/host/gpu_attention.h"
 
-#include "exec/gpu/host/gpu_layers.h"
+#include <cstddef>
+#include <cstdint>
 
 namespace bubblescope::exec {
 
@@ -95,56 +96,52 @@ AttentionGrid grid_of(const AttentionShape& shape) {
 
 }  // namespace
 
-AttentionOutput GpuLayers::attend(const GpuMatrix& qkv, const AttentionShape& shape) {
-  if (attention_ == Attention::kFlash) return attend_by_tiles(qkv, shape);
-  const GpuMatrix weights = attention_weights(qkv, shape);
+AttentionOutput GpuAttention::attend(const GpuMatrix& qkv, const AttentionShape& shape) {
+  if (kind_ == Attention::kFlash) return attend_by_tiles(qkv, shape);
+  const GpuMatrix weights = make_weights(qkv, shape);
   return {weights, mix_values(qkv, weights, shape)};
 }
 
-void GpuLayers::attention_grad(const AttentionGradOperands& back, const AttentionShape& shape) {
-  if (attention_ == Attention::kFlash)
+void GpuAttention::pull_back(const AttentionGradOperands& back, const AttentionShape& shape) {
+  if (kind_ == Attention::kFlash)
     grad_by_tiles(back, shape);
   else
     grad_by_gemms(back, shape);
 }
 
-GpuMatrix GpuLayers::attention_weights(const GpuMatrix& qkv, const AttentionShape& shape) {
+GpuMatrix GpuAttention::make_weights(const GpuMatrix& qkv, const AttentionShape& shape) {
   const auto [begin, count] = shape.query_positions();
-  const GpuMatrix weights = make(shape.batch * shape.heads * count, begin + count);
+  const GpuMatrix weights = stream_.make(shape.batch * shape.heads * count, begin + count);
   for (std::int32_t sequence = 0; sequence < shape.batch; ++sequence) {
     const SequenceParts at = parts_of({qkv, qkv, weights}, shape, sequence);
-    gpu_.multiply(blas_handle_,
-                  batched({at.query, turned(at.key), at.weights, count, shape.head_width,
-                           begin + count, shape.scale()},
-                          shape.heads),
-                  stream_);
+    stream_.multiply(batched({at.query, turned(at.key), at.weights, count, shape.head_width,
+                              begin + count, shape.scale()},
+                             shape.heads));
   }
-  launch(weights, CausalSoftmaxArguments{weights.data, count});
+  stream_.launch(weights, CausalSoftmaxArguments{weights.data, count});
   return weights;
 }
 
-GpuMatrix GpuLayers::mix_values(const GpuMatrix& qkv, const GpuMatrix& weights,
-                                const AttentionShape& shape) {
+GpuMatrix GpuAttention::mix_values(const GpuMatrix& qkv, const GpuMatrix& weights,
+                                   const AttentionShape& shape) {
   const auto [begin, count] = shape.query_positions();
-  const GpuMatrix mixed = make(shape.batch * count, qkv.columns / 3);
+  const GpuMatrix mixed = stream_.make(shape.batch * count, qkv.columns / 3);
   for (std::int32_t sequence = 0; sequence < shape.batch; ++sequence) {
     const SequenceParts at = parts_of({qkv, mixed, weights}, shape, sequence);
-    gpu_.multiply(blas_handle_,
-                  batched({at.weights, at.value, at.mixed, count, begin + count, shape.head_width},
-                          shape.heads),
-                  stream_);
+    stream_.multiply(batched(
+        {at.weights, at.value, at.mixed, count, begin + count, shape.head_width}, shape.heads));
   }
   return mixed;
 }
 
-void GpuLayers::grad_by_gemms(const AttentionGradOperands& back, const AttentionShape& shape) {
+void GpuAttention::grad_by_gemms(const AttentionGradOperands& back, const AttentionShape& shape) {
   const GpuMatrix& weights = back.weights;
   const auto [begin, count] = shape.query_positions();
   const std::int32_t end = begin + count;
   const std::int32_t width = shape.head_width;
-  const GpuMatrix logits_grad = make(weights.rows, weights.columns);
+  const GpuMatrix logits_grad = stream_.make(weights.rows, weights.columns);
   const auto multiply_heads = [&](const HeadGemm& gemm) {
-    gpu_.multiply(blas_handle_, batched(gemm, shape.heads), stream_);
+    stream_.multiply(batched(gemm, shape.heads));
   };
   for (std::int32_t sequence = 0; sequence < shape.batch; ++sequence) {
     const SequenceParts from = parts_of({back.qkv, back.mixed_grad, weights}, shape, sequence);
@@ -152,7 +149,7 @@ void GpuLayers::grad_by_gemms(const AttentionGradOperands& back, const Attention
     multiply_heads({turned(from.weights), from.mixed, to.value, end, count, width, 1, back.adds});
     multiply_heads({from.mixed, turned(from.value), to.weights, count, width, end});
   }
-  launch(weights, SoftmaxGradArguments{logits_grad.data, weights.data});
+  stream_.launch(weights, SoftmaxGradArguments{logits_grad.data, weights.data});
   const float scale = shape.scale();
   for (std::int32_t sequence = 0; sequence < shape.batch; ++sequence) {
     const SequenceParts from = parts_of({back.qkv, back.mixed_grad, logits_grad}, shape, sequence);
@@ -160,26 +157,27 @@ void GpuLayers::grad_by_gemms(const AttentionGradOperands& back, const Attention
     multiply_heads({from.weights, from.key, to.query, count, end, width, scale, back.adds});
     multiply_heads({turned(from.weights), from.query, to.key, end, count, width, scale, back.adds});
   }
-  drop(logits_grad);
+  stream_.drop(logits_grad);
 }
 
-AttentionOutput GpuLayers::attend_by_tiles(const GpuMatrix& qkv, const AttentionShape& shape) {
+AttentionOutput GpuAttention::attend_by_tiles(const GpuMatrix& qkv, const AttentionShape& shape) {
   const std::int32_t rows = shape.batch * shape.query_positions().count;
-  const GpuMatrix logs = make_floats(rows, shape.heads);
-  const GpuMatrix mixed = make(rows, shape.heads * shape.head_width);
-  launch(mixed, AttentionArguments{mixed.data, qkv.data, logs.floats(), grid_of(shape)});
+  const GpuMatrix logs = stream_.make_floats(rows, shape.heads);
+  const GpuMatrix mixed = stream_.make(rows, shape.heads * shape.head_width);
+  stream_.launch(mixed, AttentionArguments{mixed.data, qkv.data, logs.floats(), grid_of(shape)});
   return {logs, mixed};
 }
 
-void GpuLayers::grad_by_tiles(const AttentionGradOperands& back, const AttentionShape& shape) {
-  if (!back.adds) clear(back.target);
-  const GpuMatrix dots = make_floats(shape.batch * shape.query_positions().count, shape.heads);
+void GpuAttention::grad_by_tiles(const AttentionGradOperands& back, const AttentionShape& shape) {
+  if (!back.adds) stream_.clear(back.target);
+  const GpuMatrix dots =
+      stream_.make_floats(shape.batch * shape.query_positions().count, shape.heads);
   const QueryGradArguments arguments{back.target.data,     back.qkv.data,         back.mixed.data,
                                      back.mixed_grad.data, back.weights.floats(), dots.floats(),
                                      grid_of(shape)};
-  launch(back.mixed, arguments);
-  launch(back.mixed, KeyGradArguments{arguments});
-  drop(dots);
+  stream_.launch(back.mixed, arguments);
+  stream_.launch(back.mixed, KeyGradArguments{arguments});
+  stream_.drop(dots);
 }
 
 }  // namespace bubblescope::exec

@@ -10,16 +10,16 @@ GpuContexts::GpuContexts(const Schedule& schedule)
       contexts_(static_cast<std::size_t>(schedule.stages()) *
                 static_cast<std::size_t>(schedule.shape.microbatches)) {}
 
-const GpuSliceContext* GpuContexts::find(const Op& op, GpuLayers& layers, const GpuStage& stage) {
+const GpuSliceContext* GpuContexts::find(const Op& op, RankStream& stream, const GpuStage& stage) {
   if (schedule_.shape.slices == 1) return nullptr;
   GpuSliceContext& context = at(op);
-  if (context.qkv.empty()) context = make_context(layers, stage);
+  if (context.qkv.empty()) context = make_context(stream, stage);
   return &context;
 }
 
-void GpuContexts::free_if_unneeded(const Op& op, std::int32_t last_slice, GpuLayers& layers) {
+void GpuContexts::free_if_unneeded(const Op& op, std::int32_t last_slice, RankStream& stream) {
   if (schedule_.shape.slices == 1 || op.slice != last_slice) return;
-  drop(layers, std::exchange(at(op), {}));
+  drop(stream, std::exchange(at(op), {}));
 }
 
 GpuSliceContext& GpuContexts::at(const Op& op) {

@@ -14,10 +14,10 @@ class GpuContexts {
   explicit GpuContexts(const Schedule& schedule);
 
   /// Returns null if sequences are not sliced. The first op that needs a context creates it.
-  const GpuSliceContext* find(const Op& op, GpuLayers& layers, const GpuStage& stage);
+  const GpuSliceContext* find(const Op& op, RankStream& stream, const GpuStage& stage);
 
   /// Call after an op: frees the context if no later slice needs it.
-  void free_if_unneeded(const Op& op, std::int32_t last_slice, GpuLayers& layers);
+  void free_if_unneeded(const Op& op, std::int32_t last_slice, RankStream& stream);
 
  private:
   GpuSliceContext& at(const Op& op);

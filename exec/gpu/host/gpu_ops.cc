@@ -38,7 +38,7 @@ GpuOps::GpuOps(const GpuMachine& machine, const JobRequest& job, const GpuShared
     if (!machine.runs(rank)) continue;
     auto& layers = layers_[static_cast<std::size_t>(rank)].emplace(machine, rank,
                                                                    layer_options_of(job.device));
-    if (options.order != nullptr) layers.pool().set_order(*options.order);
+    if (options.order != nullptr) layers.stream.pool().set_order(*options.order);
   }
   for (const RankOrder& ops : schedule_.order)
     for (const Op& op : ops)
@@ -47,12 +47,12 @@ GpuOps::GpuOps(const GpuMachine& machine, const JobRequest& job, const GpuShared
 
 void GpuOps::begin_step() {
   for (std::optional<GpuLayers>& layers : layers_)
-    if (layers) layers->pool().forget_users();
+    if (layers) layers->stream.pool().forget_users();
 }
 
 void GpuOps::start(InstructionId id, const Op& op, void* stream) {
   instruction_ = id;
-  layers_of(op).set_stream(stream);
+  layers_of(op).stream.set(stream);
 }
 
 void GpuOps::compute_forward(InstructionId id, const Op& op, void* stream) {
@@ -68,15 +68,15 @@ void GpuOps::compute_forward(InstructionId id, const Op& op, void* stream) {
   state.is_here = true;
   state.complete = state.recompute == Recompute::kNone;
   if (schedule_.forward_only) {
-    drop(layers_of(op), std::move(saved));
-    return contexts_.free_if_unneeded(op, schedule_.shape.slices - 1, layers_of(op));
+    drop(layers_of(op).stream, std::move(saved));
+    return contexts_.free_if_unneeded(op, schedule_.shape.slices - 1, layers_of(op).stream);
   }
   if (state.recompute == Recompute::kFull) {
-    drop(layers_of(op), std::move(saved));
+    drop(layers_of(op).stream, std::move(saved));
     state.input = input_of(op);
     return set_held(op, state.input.bytes() + context_bytes(op));
   }
-  if (!state.complete) drop_attention(layers_of(op), saved);
+  if (!state.complete) drop_attention(layers_of(op).stream, saved);
   set_held(op, saved.bytes() + context_bytes(op));
   state.saved = std::move(saved);
 }
@@ -112,7 +112,7 @@ void GpuOps::compute_input_grad(InstructionId id, const Op& op, void* stream) {
                               {*state.saved, shared_.data.tokens_of(op), output_grad, input_grad,
                                gradient_scale_, context_of(op)});
   state.saved.reset();
-  contexts_.free_if_unneeded(op, 0, layers_of(op));
+  contexts_.free_if_unneeded(op, 0, layers_of(op).stream);
   set_held(op, state.work->bytes());
 }
 
@@ -133,7 +133,7 @@ GpuBuffers GpuOps::release_evicted(InstructionId id, const Op& evict) {
   instruction_ = id;
   GpuMicrobatch& state = state_of(evict);
   if (!std::exchange(state.is_here, false)) refuse(evict, "the result of its forward");
-  GpuBuffers left = release_for_evict(layers_of(evict).pool(), state.kept());
+  GpuBuffers left = release_for_evict(layers_of(evict).stream.pool(), state.kept());
   set_held(evict, context_bytes(evict));
   return left;
 }
@@ -143,7 +143,7 @@ GpuBuffers GpuOps::acquire_loaded(InstructionId id, const Op& load) {
   instruction_ = id;
   GpuMicrobatch& state = state_of(load);
   if (std::exchange(state.is_here, true)) refuse(load, "its evicted copy");
-  GpuBuffers room = acquire_for_load(layers_of(load).pool(), state.kept());
+  GpuBuffers room = acquire_for_load(layers_of(load).stream.pool(), state.kept());
   set_held(load, bytes_of(room) + context_bytes(load));
   return room;
 }

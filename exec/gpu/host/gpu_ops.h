@@ -64,7 +64,7 @@ class GpuOps {
   GpuMicrobatch& state_of(const Op& op);
   GpuMatrix input_of(const Op& op) const;
   const GpuSliceContext* context_of(const Op& op) {
-    return contexts_.find(op, layers_of(op), shared_.weights.read(op));
+    return contexts_.find(op, layers_of(op).stream, shared_.weights.read(op));
   }
   Bytes context_bytes(const Op& op) const;
 

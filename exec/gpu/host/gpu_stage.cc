@@ -26,7 +26,7 @@ const GpuMatrix& known_qkv(const GpuBlockActivations& saved, std::size_t block,
 /// Computes the attention weights and output from queries, keys and values.
 void run_attention(GpuLayers& layers, const GpuMatrix& qkv, const AttentionShape& shape,
                    GpuBlockActivations& saved) {
-  const AttentionOutput computed = layers.attend(qkv, shape);
+  const AttentionOutput computed = layers.attention.attend(qkv, shape);
   saved.attention = computed.weights;
   saved.mixed = computed.mixed;
 }
@@ -40,16 +40,16 @@ GpuBlockActivations run_block(GpuLayers& layers, const GpuStage& stage, std::siz
   saved.input = input;
   saved.normed = layers.norm(input, value(stage, begin + kGain));
   if (run.context != nullptr)
-    layers.multiply_into(saved.normed, value(stage, begin + kQkv), run.context->qkv[block],
-                         {stage.shape.sequence, positions});
+    layers.stream.multiply_into(saved.normed, value(stage, begin + kQkv), run.context->qkv[block],
+                                {stage.shape.sequence, positions});
   else
-    saved.qkv = layers.gemm({saved.normed}, {value(stage, begin + kQkv)});
+    saved.qkv = layers.stream.gemm({saved.normed}, {value(stage, begin + kQkv)});
   run_attention(layers, known_qkv(saved, block, run.context),
                 attention_shape(stage.shape, positions), saved);
-  saved.middle = layers.make(input.rows, input.columns);
-  layers.multiply({saved.mixed}, {value(stage, begin + kOut)}, saved.middle, input);
+  saved.middle = layers.stream.make(input.rows, input.columns);
+  layers.stream.multiply({saved.mixed}, {value(stage, begin + kOut)}, saved.middle, input);
   saved.middle_normed = layers.norm(saved.middle, value(stage, begin + kMiddleGain));
-  const auto up = layers.gemm_gelu({saved.middle_normed}, {value(stage, begin + kUp)}, run.is_kept);
+  const auto up = layers.gelu.gemm({saved.middle_normed}, {value(stage, begin + kUp)}, run.is_kept);
   saved.gelu_input = up.before;
   saved.gelu_output = up.after;
   return saved;
@@ -68,7 +68,7 @@ class BackwardRun {
     layers_.cross_entropy_grad(logits_grad, run_.tokens.targets, run_.scale * share());
     const GpuMatrix normed_grad = pull_back(logits_grad, begin + kHead);
     const GpuMatrix grad = pull_back_norm(begin + kHeadGain, saved.head_input, normed_grad, {}, {});
-    layers_.drop(saved.head_input);
+    layers_.stream.drop(saved.head_input);
     work_.products.push_back({begin + kHead, saved.head_normed, logits_grad});
     return grad;
   }
@@ -81,10 +81,10 @@ class BackwardRun {
     const GpuMatrix mixed_grad = pull_back(middle_grad, begin + kOut);
     const GpuMatrix qkv_grad = pull_back_attention(block, mixed_grad);
     for (const GpuMatrix* const done : {&mixed_grad, &saved.qkv, &saved.attention})
-      layers_.drop(*done);
+      layers_.stream.drop(*done);
     const GpuMatrix result = pull_back_norm(begin + kGain, saved.input,
                                             pull_back(qkv_grad, begin + kQkv), middle_grad, target);
-    layers_.drop(saved.input);
+    layers_.stream.drop(saved.input);
     work_.products.push_back({begin + kQkv, saved.normed, qkv_grad});
     work_.products.push_back({begin + kOut, saved.mixed, middle_grad});
     return result;
@@ -107,25 +107,26 @@ class BackwardRun {
     const GpuBlockActivations& saved = run_.saved.blocks[block];
     const AttentionShape shape = attention_shape(stage_.shape, run_.tokens.positions);
     if (run_.context == nullptr) {
-      const GpuMatrix grad = layers_.make(saved.qkv.rows, saved.qkv.columns);
-      layers_.attention_grad({saved.qkv, saved.attention, saved.mixed, mixed_grad, grad}, shape);
+      const GpuMatrix grad = layers_.stream.make(saved.qkv.rows, saved.qkv.columns);
+      layers_.attention.pull_back({saved.qkv, saved.attention, saved.mixed, mixed_grad, grad},
+                                  shape);
       return grad;
     }
     const GpuMatrix& known = run_.context->qkv_grad[block];
-    layers_.attention_grad(
+    layers_.attention.pull_back(
         {run_.context->qkv[block], saved.attention, saved.mixed, mixed_grad, known, true}, shape);
-    return layers_.take_rows(known, {stage_.shape.sequence, run_.tokens.positions});
+    return layers_.stream.take_rows(known, {stage_.shape.sequence, run_.tokens.positions});
   }
 
   /// Runs the backward of the MLP half of a block, down to the output of attention.
   GpuMatrix run_products(std::size_t begin, const GpuBlockActivations& saved,
                          const GpuMatrix& grad) {
     const GpuMatrix up_grad =
-        layers_.gemm_gelu_grad({grad}, transposed(value(stage_, begin + kDown)), saved.gelu_input);
-    layers_.drop(saved.gelu_input);
+        layers_.gelu.gemm_grad({grad}, transposed(value(stage_, begin + kDown)), saved.gelu_input);
+    layers_.stream.drop(saved.gelu_input);
     const GpuMatrix middle_grad = pull_back_norm(begin + kMiddleGain, saved.middle,
                                                  pull_back(up_grad, begin + kUp), grad, {});
-    layers_.drop(saved.middle);
+    layers_.stream.drop(saved.middle);
     work_.products.push_back({begin + kDown, saved.gelu_output, grad});
     work_.products.push_back({begin + kUp, saved.middle_normed, up_grad});
     return middle_grad;
@@ -133,7 +134,7 @@ class BackwardRun {
 
   /// grad * weight^T: the gradient of the matrix that the weight multiplied.
   GpuMatrix pull_back(const GpuMatrix& grad, std::size_t weight) {
-    return layers_.gemm({grad}, transposed(value(stage_, weight)));
+    return layers_.stream.gemm({grad}, transposed(value(stage_, weight)));
   }
 
   /// Runs the backward of a norm and its gain, and collects the gain's gradient. Frees `grad`.
@@ -142,7 +143,7 @@ class BackwardRun {
     const NormGrad computed =
         layers_.norm_grad({input, value(stage_, weight), grad, added, target});
     work_.gains.push_back({weight, computed.gain});
-    layers_.drop(grad);
+    layers_.stream.drop(grad);
     return computed.input;
   }
 
@@ -195,15 +196,15 @@ GpuActivations run_forward(GpuLayers& layers, const GpuStage& stage, const GpuFo
     saved.blocks.push_back(run_block(layers, stage, block, between, run));
     const bool leaves = block + 1 == blocks && !stage.last;
     if (leaves && output.data == nullptr) break;
-    between = leaves ? output : layers.make(between.rows, between.columns);
-    layers.multiply({saved.blocks.back().gelu_output}, {value(stage, begin + kDown)}, between,
-                    saved.blocks.back().middle);
+    between = leaves ? output : layers.stream.make(between.rows, between.columns);
+    layers.stream.multiply({saved.blocks.back().gelu_output}, {value(stage, begin + kDown)},
+                           between, saved.blocks.back().middle);
   }
   if (!stage.last) return saved;
   const std::size_t begin = head_begin(stage);
   saved.head_input = between;
   saved.head_normed = layers.norm(between, value(stage, begin + kHeadGain));
-  saved.probabilities = layers.gemm({saved.head_normed}, {value(stage, begin + kHead)});
+  saved.probabilities = layers.stream.gemm({saved.head_normed}, {value(stage, begin + kHead)});
   layers.cross_entropy(saved.probabilities, tokens.targets, tokens.loss);
   return saved;
 }
@@ -220,25 +221,25 @@ void run_weight_grad(GpuLayers& layers, const GpuStage& stage, const GpuWeightWo
                      const GpuTokens& tokens) {
   for (const GpuWeightProduct& pair : work.products) {
     const GpuMatrix& grad = stage.weights[pair.weight].grad;
-    layers.multiply(transposed(pair.left), {pair.right}, grad, grad);
-    layers.drop(pair.left);
-    layers.drop(pair.right);
+    layers.stream.multiply(transposed(pair.left), {pair.right}, grad, grad);
+    layers.stream.drop(pair.left);
+    layers.stream.drop(pair.right);
   }
   for (const GpuGainGrad& gain : work.gains) {
     layers.add(stage.weights[gain.weight].grad, gain.grad);
-    layers.drop(gain.grad);
+    layers.stream.drop(gain.grad);
   }
   if (!stage.first) return;
   layers.embed_grad(
       work.embedded_grad, tokens.inputs, stage.weights[kEmbedding].grad,
       rows_of(stage.weights[kPosition].grad, tokens.positions.begin, tokens.positions.count));
-  layers.drop(work.embedded_grad);
+  layers.stream.drop(work.embedded_grad);
 }
 
-void drop_attention(GpuLayers& layers, GpuActivations& saved) {
+void drop_attention(RankStream& stream, GpuActivations& saved) {
   for (GpuBlockActivations& block : saved.blocks)
     for (GpuMatrix* const matrix : {&block.attention, &block.mixed})
-      layers.drop(std::exchange(*matrix, GpuMatrix()));
+      stream.drop(std::exchange(*matrix, GpuMatrix()));
 }
 
 void make_attention(GpuLayers& layers, const GpuStage& stage, GpuActivations& saved,
@@ -249,23 +250,23 @@ void make_attention(GpuLayers& layers, const GpuStage& stage, GpuActivations& sa
                   saved.blocks[block]);
 }
 
-GpuSliceContext make_context(GpuLayers& layers, const GpuStage& stage) {
+GpuSliceContext make_context(RankStream& stream, const GpuStage& stage) {
   GpuSliceContext context;
   for (std::int32_t block = 0; block < stage.shape.blocks_per_stage; ++block)
     for (auto* const matrices : {&context.qkv, &context.qkv_grad}) {
-      matrices->push_back(layers.make(stage.shape.rows(), 3 * stage.shape.width));
-      layers.clear(matrices->back());
+      matrices->push_back(stream.make(stage.shape.rows(), 3 * stage.shape.width));
+      stream.clear(matrices->back());
     }
   return context;
 }
 
-void drop(GpuLayers& layers, const GpuSliceContext& context) {
+void drop(RankStream& stream, const GpuSliceContext& context) {
   for (const auto* const matrices : {&context.qkv, &context.qkv_grad})
-    for (const GpuMatrix& matrix : *matrices) layers.drop(matrix);
+    for (const GpuMatrix& matrix : *matrices) stream.drop(matrix);
 }
 
-void drop(GpuLayers& layers, GpuActivations saved) {
-  for (const GpuMatrix* const matrix : saved.matrices()) layers.drop(*matrix);
+void drop(RankStream& stream, GpuActivations saved) {
+  for (const GpuMatrix* const matrix : saved.matrices()) stream.drop(*matrix);
 }
 
 }  // namespace bubblescope::exec

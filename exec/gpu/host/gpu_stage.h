@@ -72,8 +72,8 @@ struct GpuSliceContext {
   std::vector<GpuMatrix> qkv_grad;
 };
 
-GpuSliceContext make_context(GpuLayers& layers, const GpuStage& stage);
-void drop(GpuLayers& layers, const GpuSliceContext& context);
+GpuSliceContext make_context(RankStream& stream, const GpuStage& stage);
+void drop(RankStream& stream, const GpuSliceContext& context);
 
 /// Operands of a forward. `input` is empty on the first stage. The result for the next stage goes
 /// to `output`; if that is empty, it is not computed.
@@ -106,13 +106,13 @@ void run_weight_grad(GpuLayers& layers, const GpuStage& stage, const GpuWeightWo
                      const GpuTokens& tokens);
 
 /// Frees the matrices inside attention, which are recomputed from queries, keys and values.
-void drop_attention(GpuLayers& layers, GpuActivations& saved);
+void drop_attention(RankStream& stream, GpuActivations& saved);
 
 /// Recomputes them.
 void make_attention(GpuLayers& layers, const GpuStage& stage, GpuActivations& saved,
                     const Positions& positions, const GpuSliceContext* context);
 
 /// Frees the result of a forward that has no backward.
-void drop(GpuLayers& layers, GpuActivations saved);
+void drop(RankStream& stream, GpuActivations saved);
 
 }  // namespace bubblescope::exec

@@ -42,7 +42,7 @@ ProgramUpdates find_in_program(const JobRequest& job, const GpuExchange& exchang
 /// The layers of all ranks are alike.
 TrainingIdentity identify_layers(const std::vector<std::optional<GpuLayers>>& layers) {
   for (const std::optional<GpuLayers>& of_rank : layers)
-    if (of_rank) return of_rank->computed_by();
+    if (of_rank) return of_rank->computed_by;
   return {};
 }
 
@@ -199,14 +199,14 @@ std::vector<PoolUse> GpuTraining::pools() const {
   std::vector<PoolUse> pools(ops_.layers().size());
   for (std::size_t rank = 0; rank < pools.size(); ++rank)
     if (ops_.layers()[rank])
-      pools[rank] = {pools_.peaks()[rank], ops_.layers()[rank]->pool().reserved()};
+      pools[rank] = {pools_.peaks()[rank], ops_.layers()[rank]->stream.pool().reserved()};
   return pools;
 }
 
 std::vector<EpilogueUse> GpuTraining::epilogues() const {
   std::vector<EpilogueUse> uses;
   for (const std::optional<GpuLayers>& layers : ops_.layers())
-    for (const EpilogueUse& use : layers ? layers->epilogues() : std::vector<EpilogueUse>())
+    for (const EpilogueUse& use : layers ? layers->gelu.uses() : std::vector<EpilogueUse>())
       if (std::find(uses.begin(), uses.end(), use) == uses.end()) uses.push_back(use);
   return uses;
 }

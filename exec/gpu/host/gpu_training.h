@@ -70,7 +70,7 @@ class GpuTraining {
   void restore(std::span<const std::byte> bytes);
   void reduce(const Instruction& reduction, void* stream);
   ActivationPool& pool_of(InstructionId id) {
-    return ops_.layers()[static_cast<std::size_t>(program_.instructions[id].rank)]->pool();
+    return ops_.layers()[static_cast<std::size_t>(program_.instructions[id].rank)]->stream.pool();
   }
   Bytes begin_pool_use(InstructionId id);
   void end_pool_use(InstructionId id, Bytes before);

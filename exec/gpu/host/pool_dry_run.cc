@@ -57,7 +57,7 @@ class StageDryRun {
  private:
   template <class Op>
   PoolChange watch(Op op) {
-    ActivationPool& pool = layers_.pool();
+    ActivationPool& pool = layers_.stream.pool();
     const Bytes before = pool.held();
     pool.reset_peak();
     op();
@@ -73,7 +73,7 @@ class StageDryRun {
   GpuMatrix between(std::int32_t slice) const {
     static char mail = 0;
     const std::int32_t rows = stage_.shape.batch * tokens_of(slice).positions.count;
-    return {&mail, rows, stage_.shape.width, layers_.dtype()};
+    return {&mail, rows, stage_.shape.width, layers_.stream.dtype()};
   }
 
   GpuActivations& saved_of(std::int32_t slice) { return saved_[static_cast<std::size_t>(slice)]; }
@@ -89,7 +89,7 @@ class StageDryRun {
 
   const GpuSliceContext* context() {
     if (schedule_.shape.slices == 1) return nullptr;
-    if (!context_) context_ = make_context(layers_, stage_);
+    if (!context_) context_ = make_context(layers_.stream, stage_);
     return &*context_;
   }
 
@@ -102,8 +102,8 @@ class StageDryRun {
     GpuActivations result = run_forward(layers_, stage_, forward_of(slice));
     const bool is_last_use = schedule_.forward_only && slice + 1 == schedule_.shape.slices;
     if (schedule_.forward_only || recompute_ == Recompute::kFull)
-      drop(layers_, std::exchange(result, {}));
-    if (recompute_ == Recompute::kSelective) drop_attention(layers_, result);
+      drop(layers_.stream, std::exchange(result, {}));
+    if (recompute_ == Recompute::kSelective) drop_attention(layers_.stream, result);
     saved_of(slice) = std::move(result);
     if (is_last_use) free_context();
   }
@@ -127,7 +127,7 @@ class StageDryRun {
   }
 
   void free_context() {
-    if (context_) drop(layers_, *context_);
+    if (context_) drop(layers_.stream, *context_);
     context_.reset();
   }
 

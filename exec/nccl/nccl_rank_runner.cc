@@ -2,6 +2,7 @@
 #include "exec/nccl/nccl_rank_runner.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "exec/gpu/host/timed_gpu_work.h"
@@ -106,14 +107,14 @@ GpuStepWork NcclRankRunner::make_work(const JobRequest& job) {
   FindBuffers find;
   std::function<void()> begin;
   if (training_) {
-    work = [this](InstructionId id, void* stream) { training_->enqueue(id, stream); };
-    find = [this](const PlannedTransfer& transfer) { return training_->find(transfer); };
-    begin = [this] { training_->begin_step(); };
+    work = std::bind_front(&NcclTraining::enqueue, &*training_);
+    find = std::bind_front(&NcclTraining::find, &*training_);
+    begin = std::bind_front(&NcclTraining::begin_step, &*training_);
   } else {
     work = play_on_gpu(machine_, program_, job.durations, job.wait_mode);
   }
-  GpuRemoteHooks outside{[this] { await_begin(); },
-                         [this](std::size_t ended) { return poll_peers(ended); },
+  GpuRemoteHooks outside{std::bind_front(&NcclRankRunner::await_begin, this),
+                         std::bind_front(&NcclRankRunner::poll_peers, this),
                          [this] { nccl_links_->abort(); }};
   return {[this, work, find](InstructionId id, void* stream) { put(id, work, find, stream); },
           begin,

@@ -1,6 +1,7 @@
 // Creates the backend of a job on GPUs, with its work.
 #include "exec/gpu/host/gpu_job.h"
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -60,9 +61,8 @@ class GpuBackend : public Backend {
               job.device.graph,
               /*loads_kernels=*/false,
               job.device.activity};
-    GpuTraining& training = *training_;
-    return {[&training](InstructionId id, void* stream) { training.enqueue(id, stream); },
-            [&training] { training.begin_step(); }, job.device.graph,
+    return {std::bind_front(&GpuTraining::enqueue, &*training_),
+            std::bind_front(&GpuTraining::begin_step, &*training_), job.device.graph,
             /*loads_kernels=*/true, job.device.activity};
   }
 

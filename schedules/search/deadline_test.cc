@@ -87,22 +87,27 @@ void DeadlineTest::set_value(Nanos value) {
   set_due();
 }
 
-Nanos DeadlineTest::compute_earliest_start(const Progress& progress, std::size_t row,
-                                           std::int32_t microbatch) const {
+/// Calls visit(row, microbatch, latency) for every op that an op waits for.
+template <class Visit>
+void DeadlineTest::for_each_awaited(std::size_t row, std::int32_t microbatch, Visit visit) const {
   const std::size_t stage = row / kSteps;
-  Nanos start = progress.free[problem_.rank_of_stage[stage]];
-  const auto after = [&](std::size_t before, std::int32_t which, Nanos latency) {
-    start = std::max(start, end_[at(before, which)] + latency);
-  };
-  if (microbatch > 0) after(row, microbatch - 1, 0);
-  if (row % kSteps > 0) after(row - 1, microbatch, 0);
+  if (microbatch > 0) visit(row, microbatch - 1, Nanos{0});
+  if (row % kSteps > 0) visit(row - 1, microbatch, Nanos{0});
   if (row % kSteps == 0 && stage > 0)
-    after(row - kSteps, microbatch, problem_.forward_latency[stage]);
+    visit(row - kSteps, microbatch, problem_.forward_latency[stage]);
   if (row % kSteps == 1 && stage + 1 < static_cast<std::size_t>(problem_.stages()))
-    after(row + kSteps, microbatch, problem_.backward_latency[stage]);
+    visit(row + kSteps, microbatch, problem_.backward_latency[stage]);
   if (row % kSteps == 0)
     for (const MemoryEdge& edge : room_after_[stage])
-      if (microbatch >= edge.lead) after(edge.row, microbatch - edge.lead, 0);
+      if (microbatch >= edge.lead) visit(edge.row, microbatch - edge.lead, Nanos{0});
+}
+
+Nanos DeadlineTest::compute_earliest_start(const Progress& progress, std::size_t row,
+                                           std::int32_t microbatch) const {
+  Nanos start = progress.free[problem_.rank_of_stage[row / kSteps]];
+  for_each_awaited(row, microbatch, [&](std::size_t before, std::int32_t which, Nanos latency) {
+    start = std::max(start, end_[at(before, which)] + latency);
+  });
   return start;
 }
 
@@ -117,21 +122,11 @@ void DeadlineTest::set_earliest(const Progress& progress) {
 
 /// An op must end before the latest start of every op that waits for it.
 void DeadlineTest::tighten(std::size_t row, std::int32_t microbatch) {
-  const std::size_t stage = row / kSteps;
   const Nanos latest_start = due_[at(row, microbatch)] - duration(row);
-  const auto before = [&](std::size_t input, std::int32_t which, Nanos latency) {
-    Nanos& due = due_[at(input, which)];
+  for_each_awaited(row, microbatch, [&](std::size_t before, std::int32_t which, Nanos latency) {
+    Nanos& due = due_[at(before, which)];
     due = std::min(due, latest_start - latency);
-  };
-  if (microbatch > 0) before(row, microbatch - 1, 0);
-  if (row % kSteps > 0) before(row - 1, microbatch, 0);
-  if (row % kSteps == 0 && stage > 0)
-    before(row - kSteps, microbatch, problem_.forward_latency[stage]);
-  if (row % kSteps == 1 && stage + 1 < static_cast<std::size_t>(problem_.stages()))
-    before(row + kSteps, microbatch, problem_.backward_latency[stage]);
-  if (row % kSteps == 0)
-    for (const MemoryEdge& edge : room_after_[stage])
-      if (microbatch >= edge.lead) before(edge.row, microbatch - edge.lead, 0);
+  });
 }
 
 void DeadlineTest::set_due() {

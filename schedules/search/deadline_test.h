@@ -52,6 +52,8 @@ class DeadlineTest {
   };
 
   void add_memory_edges(std::int32_t rank);
+  template <class Visit>
+  void for_each_awaited(std::size_t row, std::int32_t microbatch, Visit visit) const;
   void set_earliest(const Progress& progress);
   Nanos compute_earliest_start(const Progress& progress, std::size_t row,
                                std::int32_t microbatch) const;

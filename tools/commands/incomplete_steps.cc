@@ -15,6 +15,16 @@
 
 namespace bubblescope::tools {
 
+ReadSteps without_steps(ReadSteps read, const std::vector<std::int64_t>& numbers) {
+  const auto is_removed = [&](std::int64_t number) {
+    return std::binary_search(numbers.begin(), numbers.end(), number);
+  };
+  std::erase_if(read.steps, [&](const auto& step) { return is_removed(step.number); });
+  std::erase_if(read.whole_steps, [&](const auto& step) { return is_removed(step.step); });
+  std::erase_if(read.outer_works, [&](const auto& works) { return is_removed(works.first); });
+  return read;
+}
+
 bool is_broken(const traces::MeasuredStep& step) { return !step.timeline.breakdown.empty(); }
 
 ReadSteps separate_incomplete_steps(ReadSteps read) {
@@ -50,12 +60,7 @@ ReadSteps separate_partial_steps(ReadSteps read) {
         partial.size(), replicas.size()));
     return read;
   }
-  const auto is_partial = [&](std::int64_t number) {
-    return std::binary_search(partial.begin(), partial.end(), number);
-  };
-  std::erase_if(read.steps, [&](const auto& step) { return is_partial(step.number); });
-  std::erase_if(read.whole_steps, [&](const auto& step) { return is_partial(step.step); });
-  std::erase_if(read.outer_works, [&](const auto& works) { return is_partial(works.first); });
+  read = without_steps(std::move(read), partial);
   read.left_out.push_back(fmt::format("left out: step{} {}, {} a replica",
                                       partial.size() > 1 ? "s" : "", fmt::join(partial, ", "),
                                       partial.size() > 1 ? "which lack" : "which lacks"));

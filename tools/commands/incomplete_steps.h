@@ -1,9 +1,15 @@
 // Steps that lack ops, or a replica.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "tools/commands/analyze_job.h"
 
 namespace bubblescope::tools {
+
+/// Removes the steps with these numbers, which are sorted.
+ReadSteps without_steps(ReadSteps read, const std::vector<std::int64_t>& numbers);
 
 /// Whether the step did not complete.
 bool is_broken(const traces::MeasuredStep& step);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "sim/ir/quantile.h"
+#include "tools/commands/incomplete_steps.h"
 
 namespace bubblescope::tools {
 
@@ -41,12 +42,7 @@ ReadSteps separate_warmup_steps(ReadSteps read) {
     warmup.push_back(number);
   }
   if (warmup.empty() || 4 * warmup.size() > makespans.size()) return read;
-  const auto is_warmup = [&](std::int64_t number) {
-    return std::binary_search(warmup.begin(), warmup.end(), number);
-  };
-  std::erase_if(read.steps, [&](const auto& step) { return is_warmup(step.number); });
-  std::erase_if(read.whole_steps, [&](const auto& step) { return is_warmup(step.step); });
-  std::erase_if(read.outer_works, [&](const auto& works) { return is_warmup(works.first); });
+  read = without_steps(std::move(read), warmup);
   read.left_out.push_back(fmt::format(
       "left out: step{} {}, the first, over {} times as long as the median step: a warm-up",
       warmup.size() > 1 ? "s" : "", fmt::join(warmup, ", "), kWarmup));

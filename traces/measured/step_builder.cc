@@ -68,21 +68,28 @@ StagesByRank find_missing(const std::vector<ObservedOp>& computes, std::int32_t 
   return missing;
 }
 
-/// Copies the times of compute ops. A rank's ops have the same order in its lane and in its
-/// schedule.
-void time_computes(DraftStep& draft) {
+/// Calls visit(id, observed) for every compute op. A rank's ops have the same order in its lane and
+/// in its schedule.
+template <class Visit>
+void for_each_compute(const DraftStep& draft, Visit visit) {
   const Program& program = draft.step.program;
-  Timeline& timeline = draft.step.timeline;
-  timeline.start.assign(program.size(), 0);
-  timeline.end.assign(program.size(), 0);
   std::vector<std::size_t> next(draft.lanes.size(), 0);
   for (InstructionId id = 0; id < program.size(); ++id) {
     const Instruction& instruction = program.instructions[id];
-    if (!is_compute(instruction.op.kind)) continue;
-    const ObservedOp& observed = draft.lanes[instruction.rank][next[instruction.rank]++];
+    if (is_compute(instruction.op.kind))
+      visit(id, draft.lanes[instruction.rank][next[instruction.rank]++]);
+  }
+}
+
+/// Copies the times of compute ops.
+void time_computes(DraftStep& draft) {
+  Timeline& timeline = draft.step.timeline;
+  timeline.start.assign(draft.step.program.size(), 0);
+  timeline.end.assign(draft.step.program.size(), 0);
+  for_each_compute(draft, [&](InstructionId id, const ObservedOp& observed) {
     timeline.start[id] = observed.start;
     timeline.end[id] = observed.end;
-  }
+  });
 }
 
 }  // namespace
@@ -248,14 +255,10 @@ void StepBuilder::trim(DraftStep& draft) {
   Timeline& timeline = draft.step.timeline;
   std::vector<bool> may_hold_waiting(program.size(), false);
   std::vector<bool> start_is_observed(program.size(), false);
-  std::vector<std::size_t> next(draft.lanes.size(), 0);
-  for (InstructionId id = 0; id < program.size(); ++id) {
-    const Instruction& instruction = program.instructions[id];
-    if (!is_compute(instruction.op.kind)) continue;
-    const ObservedOp& observed = draft.lanes[instruction.rank][next[instruction.rank]++];
+  for_each_compute(draft, [&](InstructionId id, const ObservedOp& observed) {
     may_hold_waiting[id] = observed.may_hold_waiting;
     start_is_observed[id] = observed.start_is_observed || !observed.may_hold_waiting;
-  }
+  });
   note_early_op(draft, start_is_observed);
   const TrimmedWaiting trimmed = trim_waiting(program, may_hold_waiting, timeline);
   corrections_.trimmed.ops += trimmed.ops;

@@ -9,6 +9,8 @@
 #include <nanobind/stl/vector.h>
 
 #include <tuple>
+#include <type_traits>
+#include <utility>
 
 #include "tools/python/binding/arrow.h"
 #include "tools/python/binding/calls.h"
@@ -132,57 +134,36 @@ std::vector<std::string> messages_of(const Problems& problems) {
 }
 
 void bind_columns(nb::class_<PythonWholeStep>& type) {
-  const auto times = [](const nb::object& self, const std::vector<Nanos>& values) {
-    return view<Nanos>(self, values.data(), values.size());
+  const auto add_times = [&type](const char* name, auto get) {
+    type.def_prop_ro(name, [get](const nb::object& self) {
+      const std::vector<Nanos>& times = get(*nb::cast<const PythonWholeStep&>(self).timed);
+      return view<Nanos>(self, times.data(), times.size());
+    });
   };
-  type.def_prop_ro("start",
-                   [times](const nb::object& self) {
-                     return times(self,
-                                  nb::cast<const PythonWholeStep&>(self).timed->timeline.start);
-                   })
-      .def_prop_ro("end",
-                   [times](const nb::object& self) {
-                     return times(self, nb::cast<const PythonWholeStep&>(self).timed->timeline.end);
-                   })
-      .def_prop_ro("slack",
-                   [times](const nb::object& self) {
-                     return times(self, nb::cast<const PythonWholeStep&>(self).timed->report.slack);
-                   })
-      .def_prop_ro("rank",
-                   [](const nb::object& self) {
-                     return view_member<std::int32_t>(
-                         self,
-                         [](const Instruction& of) -> const std::int32_t& { return of.rank; });
-                   })
-      .def_prop_ro("peer",
-                   [](const nb::object& self) {
-                     return view_member<std::int32_t>(
-                         self,
-                         [](const Instruction& of) -> const std::int32_t& { return of.peer; });
-                   })
-      .def_prop_ro("stage",
-                   [](const nb::object& self) {
-                     return view_member<std::int32_t>(
-                         self,
-                         [](const Instruction& of) -> const std::int32_t& { return of.op.stage; });
-                   })
-      .def_prop_ro("microbatch",
-                   [](const nb::object& self) {
-                     return view_member<std::int32_t>(
-                         self, [](const Instruction& of) -> const std::int32_t& {
-                           return of.op.microbatch;
-                         });
-                   })
-      .def_prop_ro("slice",
-                   [](const nb::object& self) {
-                     return view_member<std::int16_t>(
-                         self,
-                         [](const Instruction& of) -> const std::int16_t& { return of.op.slice; });
-                   })
-      .def_prop_ro("kind", [](const nb::object& self) {
-        return view_member<std::uint8_t>(self, [](const Instruction& of) -> const std::uint8_t& {
-          return reinterpret_cast<const std::uint8_t&>(of.op.kind);
-        });
+  const auto add_member = [&type](const char* name, auto get) {
+    using Number = std::remove_cvref_t<decltype(get(std::declval<const Instruction&>()))>;
+    type.def_prop_ro(name,
+                     [get](const nb::object& self) { return view_member<Number>(self, get); });
+  };
+  add_times(
+      "start", [](const TimedStep& step) -> auto& { return step.timeline.start; });
+  add_times(
+      "end", [](const TimedStep& step) -> auto& { return step.timeline.end; });
+  add_times(
+      "slack", [](const TimedStep& step) -> auto& { return step.report.slack; });
+  add_member(
+      "rank", [](const Instruction& of) -> auto& { return of.rank; });
+  add_member(
+      "peer", [](const Instruction& of) -> auto& { return of.peer; });
+  add_member(
+      "stage", [](const Instruction& of) -> auto& { return of.op.stage; });
+  add_member(
+      "microbatch", [](const Instruction& of) -> auto& { return of.op.microbatch; });
+  add_member(
+      "slice", [](const Instruction& of) -> auto& { return of.op.slice; });
+  add_member(
+      "kind", [](const Instruction& of) -> auto& {
+        return reinterpret_cast<const std::uint8_t&>(of.op.kind);
       });
 }
 

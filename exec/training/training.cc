@@ -64,34 +64,16 @@ void Training::run(const WorkItem& item) {
   const Instruction& instruction = program_.instructions[item.id];
   if (is_message(instruction)) return messages_.carry(instruction, item.damage);
   if (is_of_shard(instruction)) return shard_passes_.run(instruction);
-  switch (instruction.op.kind) {
-    case OpKind::kForward: return passes_.compute_forward(instruction.op);
-    case OpKind::kRecompute: return passes_.recompute_forward(instruction.op);
-    case OpKind::kInputGrad: return passes_.compute_input_grad(instruction.op);
-    case OpKind::kWeightGrad: return passes_.compute_weight_grad(instruction.op);
-    case OpKind::kBackward:
-      passes_.compute_input_grad(instruction.op);
-      return passes_.compute_weight_grad(instruction.op);
-    case OpKind::kEvict: return offloaded_.move_out(instruction);
-    case OpKind::kLoad: return offloaded_.move_back(instruction);
-    case OpKind::kSendForward:
-    case OpKind::kRecvForward:
-    case OpKind::kSendBackward:
-    case OpKind::kRecvBackward:
-    case OpKind::kWaitSendForward:
-    case OpKind::kWaitSendBackward:
-    case OpKind::kUnshard:
-    case OpKind::kReshard:
-    case OpKind::kNorm:
-    case OpKind::kWaitReduceGrad:
-    case OpKind::kIdle: return;
-    case OpKind::kReduceGrad:
-      if (stages_.has_program_updates()) reduce(item.id);
-      return;
-    case OpKind::kOptimizer:
-      if (stages_.has_program_updates()) stages_.update(instruction);
-      return;
-  }
+  const Op& op = instruction.op;
+  if (op.kind == OpKind::kForward) return passes_.compute_forward(op);
+  if (op.kind == OpKind::kRecompute) return passes_.recompute_forward(op);
+  if (gives_input_grad(op.kind)) passes_.compute_input_grad(op);
+  if (makes_weight_grad(op.kind)) passes_.compute_weight_grad(op);
+  if (op.kind == OpKind::kEvict) return offloaded_.move_out(instruction);
+  if (op.kind == OpKind::kLoad) return offloaded_.move_back(instruction);
+  if (!stages_.has_program_updates()) return;
+  if (op.kind == OpKind::kReduceGrad) reduce(item.id);
+  if (op.kind == OpKind::kOptimizer) stages_.update(instruction);
 }
 
 /// A post publishes this rank's gradients, a join their sum, and the work takes the sum.

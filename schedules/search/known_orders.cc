@@ -14,33 +14,11 @@ namespace {
 /// The tokens for one op of a schedule: one; two for a full backward that is to be split; none for
 /// a W that is to be part of its I.
 std::vector<Token> tokens_of(const Op& op, std::int32_t chunk, bool fused) {
-  switch (op.kind) {
-    case OpKind::kForward: return {token_of(chunk, Step::kForward)};
-    case OpKind::kInputGrad: return {token_of(chunk, Step::kInputGrad)};
-    case OpKind::kWeightGrad:
-      if (fused) return {};
-      return {token_of(chunk, Step::kWeightGrad)};
-    case OpKind::kBackward:
-      if (fused) return {token_of(chunk, Step::kInputGrad)};
-      return {token_of(chunk, Step::kInputGrad), token_of(chunk, Step::kWeightGrad)};
-    case OpKind::kRecompute:
-    case OpKind::kSendForward:
-    case OpKind::kRecvForward:
-    case OpKind::kSendBackward:
-    case OpKind::kRecvBackward:
-    case OpKind::kWaitSendForward:
-    case OpKind::kWaitSendBackward:
-    case OpKind::kEvict:
-    case OpKind::kLoad:
-    case OpKind::kUnshard:
-    case OpKind::kReshard:
-    case OpKind::kReduceGrad:
-    case OpKind::kNorm:
-    case OpKind::kOptimizer:
-    case OpKind::kWaitReduceGrad:
-    case OpKind::kIdle: break;
-  }
-  return {};
+  std::vector<Token> tokens;
+  if (op.kind == OpKind::kForward) tokens.push_back(token_of(chunk, Step::kForward));
+  if (gives_input_grad(op.kind)) tokens.push_back(token_of(chunk, Step::kInputGrad));
+  if (makes_weight_grad(op.kind) && !fused) tokens.push_back(token_of(chunk, Step::kWeightGrad));
+  return tokens;
 }
 
 /// Empty if a token's micro-batches are not in order, or if ops are missing.

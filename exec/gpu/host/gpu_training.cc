@@ -94,39 +94,18 @@ void GpuTraining::enqueue(InstructionId id, void* stream) {
   if (op.kind == OpKind::kReduceGrad) return reduce(instruction, stream);
   if (instruction.role != Role::kWork) return;
   const Bytes before = begin_pool_use(id);
-  switch (op.kind) {
-    case OpKind::kForward: ops_.compute_forward(id, op, stream); break;
-    case OpKind::kRecompute: ops_.recompute_forward(id, op, stream); break;
-    case OpKind::kInputGrad: ops_.compute_input_grad(id, op, stream); break;
-    case OpKind::kWeightGrad: ops_.compute_weight_grad(id, op, stream); break;
-    case OpKind::kBackward:
-      ops_.compute_input_grad(id, op, stream);
-      ops_.compute_weight_grad(id, op, stream);
-      break;
-    case OpKind::kEvict: {
-      const GpuBuffers from = ops_.release_evicted(id, op);
-      evictions_.copy(acquire_offloaded(id, from), from, stream);
-      break;
-    }
-    case OpKind::kLoad:
-      evictions_.copy(ops_.acquire_loaded(id, op), release_offloaded(id), stream);
-      break;
-    case OpKind::kOptimizer:
-      if (in_program_.updates) weights_.update(replica_of(instruction), stream);
-      break;
-    case OpKind::kSendForward:
-    case OpKind::kRecvForward:
-    case OpKind::kSendBackward:
-    case OpKind::kRecvBackward:
-    case OpKind::kWaitSendForward:
-    case OpKind::kWaitSendBackward:
-    case OpKind::kUnshard:
-    case OpKind::kReshard:
-    case OpKind::kReduceGrad:
-    case OpKind::kNorm:
-    case OpKind::kWaitReduceGrad:
-    case OpKind::kIdle: break;
+  if (op.kind == OpKind::kForward) ops_.compute_forward(id, op, stream);
+  if (op.kind == OpKind::kRecompute) ops_.recompute_forward(id, op, stream);
+  if (gives_input_grad(op.kind)) ops_.compute_input_grad(id, op, stream);
+  if (makes_weight_grad(op.kind)) ops_.compute_weight_grad(id, op, stream);
+  if (op.kind == OpKind::kEvict) {
+    const GpuBuffers from = ops_.release_evicted(id, op);
+    evictions_.copy(acquire_offloaded(id, from), from, stream);
   }
+  if (op.kind == OpKind::kLoad)
+    evictions_.copy(ops_.acquire_loaded(id, op), release_offloaded(id), stream);
+  if (op.kind == OpKind::kOptimizer && in_program_.updates)
+    weights_.update(replica_of(instruction), stream);
   end_pool_use(id, before);
 }
 

@@ -38,29 +38,12 @@ std::string_view name(BusyKind kind) {
 }
 
 BusyKind classify_busy(OpKind kind) {
-  switch (kind) {
-    case OpKind::kForward: return BusyKind::kF;
-    case OpKind::kBackward: return BusyKind::kB;
-    case OpKind::kInputGrad: return BusyKind::kI;
-    case OpKind::kWeightGrad: return BusyKind::kW;
-    case OpKind::kRecompute: return BusyKind::kR;
-    case OpKind::kSendForward:
-    case OpKind::kRecvForward:
-    case OpKind::kSendBackward:
-    case OpKind::kRecvBackward:
-    case OpKind::kWaitSendForward:
-    case OpKind::kWaitSendBackward: return BusyKind::kSend;
-    case OpKind::kEvict:
-    case OpKind::kLoad:
-    case OpKind::kUnshard:
-    case OpKind::kReshard:
-    case OpKind::kReduceGrad:
-    case OpKind::kNorm:
-    case OpKind::kOptimizer:
-    case OpKind::kWaitReduceGrad:
-    case OpKind::kIdle: return BusyKind::kOptimizer;
-  }
-  return BusyKind::kOptimizer;
+  if (kind == OpKind::kForward) return BusyKind::kF;
+  if (kind == OpKind::kBackward) return BusyKind::kB;
+  if (kind == OpKind::kInputGrad) return BusyKind::kI;
+  if (kind == OpKind::kWeightGrad) return BusyKind::kW;
+  if (kind == OpKind::kRecompute) return BusyKind::kR;
+  return is_message(kind) || is_send_wait(kind) ? BusyKind::kSend : BusyKind::kOptimizer;
 }
 
 std::vector<IdleCause> choose_idle_causes(const BubbleReport& report) {

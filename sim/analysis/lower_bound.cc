@@ -36,33 +36,16 @@ bool needs(const Op& op, const Op& producer) {
   if (op.microbatch != producer.microbatch) return false;
   const bool same = producer.stage == op.stage && producer.slice == op.slice;
   if (copies) return same;
-  switch (op.kind) {
-    case OpKind::kForward:
-      return is_activation(producer.kind) &&
-             (producer.stage != op.stage || producer.slice + 1 == op.slice);
-    case OpKind::kBackward:
-    case OpKind::kInputGrad:
-      if (!is_gradient(producer.kind)) return same;
-      return producer.stage != op.stage || producer.slice == op.slice + 1;
-    case OpKind::kWeightGrad:
-    case OpKind::kSendBackward: return same && is_gradient(producer.kind);
-    case OpKind::kRecompute:
-    case OpKind::kSendForward: return same && is_activation(producer.kind);
-    case OpKind::kRecvForward:
-    case OpKind::kRecvBackward:
-    case OpKind::kWaitSendForward:
-    case OpKind::kWaitSendBackward:
-    case OpKind::kUnshard:
-    case OpKind::kReshard:
-    case OpKind::kReduceGrad:
-    case OpKind::kNorm:
-    case OpKind::kOptimizer:
-    case OpKind::kEvict:
-    case OpKind::kLoad:
-    case OpKind::kWaitReduceGrad:
-    case OpKind::kIdle: return true;
+  if (op.kind == OpKind::kForward)
+    return is_activation(producer.kind) &&
+           (producer.stage != op.stage || producer.slice + 1 == op.slice);
+  if (gives_input_grad(op.kind)) {
+    if (!is_gradient(producer.kind)) return same;
+    return producer.stage != op.stage || producer.slice == op.slice + 1;
   }
-  return true;
+  if (op.kind == OpKind::kWeightGrad || op.kind == OpKind::kSendBackward)
+    return same && is_gradient(producer.kind);
+  return same && is_activation(producer.kind);  // a recomputation, or an activation's message
 }
 
 /// An after edge between compute ops, which every order must keep.

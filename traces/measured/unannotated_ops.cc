@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <map>
 
@@ -17,27 +18,10 @@ constexpr Nanos kRounding = 1'000;
 constexpr Nanos kMaxSendDelay = 1'000'000;
 
 bool matters(Activity activity) {
-  switch (activity) {
-    case Activity::kCall:
-    case Activity::kAutograd:
-    case Activity::kGradientFlow:
-    case Activity::kSend:
-    case Activity::kReceive:
-    case Activity::kDataLoader:
-    case Activity::kOptimizer:
-    case Activity::kBarrier: return true;
-    case Activity::kPendingReceive:
-    case Activity::kStep:
-    case Activity::kLaunch:
-    case Activity::kCopyCall:
-    case Activity::kGradientEnd:
-    case Activity::kKernel:
-    case Activity::kTransfer:
-    case Activity::kCollective:
-    case Activity::kHostCollective:
-    case Activity::kMessageKernel: return false;
-  }
-  return false;
+  constexpr std::array kKinds{Activity::kCall,      Activity::kAutograd, Activity::kGradientFlow,
+                              Activity::kSend,      Activity::kReceive,  Activity::kDataLoader,
+                              Activity::kOptimizer, Activity::kBarrier};
+  return std::find(kKinds.begin(), kKinds.end(), activity) != kKinds.end();
 }
 
 /// The thread that posts the messages also runs the forwards.
@@ -79,27 +63,18 @@ class Walk {
   }
 
  private:
+  /// Takes an event that matters.
   void take(const ProfiledEvent& event) {
-    switch (event.activity) {
-      case Activity::kReceive: ++step_.receives; return post(event);
-      case Activity::kSend: ++step_.sends; return post(event);
-      case Activity::kDataLoader:
-      case Activity::kOptimizer:
-      case Activity::kBarrier: return pass(event);
-      case Activity::kAutograd: return take_gradient(event);
-      case Activity::kGradientFlow: has_flow_ = has_flow_ || is_in_call(event.start); return;
-      case Activity::kCall: return take_call(event);
-      case Activity::kPendingReceive:
-      case Activity::kStep:
-      case Activity::kLaunch:
-      case Activity::kCopyCall:
-      case Activity::kGradientEnd:
-      case Activity::kKernel:
-      case Activity::kTransfer:
-      case Activity::kCollective:
-      case Activity::kHostCollective:
-      case Activity::kMessageKernel: return;
+    const Activity activity = event.activity;
+    if (activity == Activity::kAutograd) return take_gradient(event);
+    if (activity == Activity::kCall) return take_call(event);
+    if (activity == Activity::kGradientFlow) {
+      has_flow_ = has_flow_ || is_in_call(event.start);
+      return;
     }
+    if (activity != Activity::kSend && activity != Activity::kReceive) return pass(event);
+    ++(activity == Activity::kSend ? step_.sends : step_.receives);
+    post(event);
   }
 
   /// Nothing within such a call is of an op: a barrier reduces a tensor of its own.

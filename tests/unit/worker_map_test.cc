@@ -24,8 +24,8 @@ TEST(WorkerMap, ShowsSlowWorkersTheSlowestFirst) {
   const traces::WorkerMap map = traces::make_worker_map(report(), {7, 8, 9, 10, 11}, {8, 48});
   EXPECT_EQ(traces::write_worker_map_text(map),
             "workers:  how much longer each makes a step, a column per step from 7 to 11\n"
-            "          replica 1 rank 1  ##*+#\n"
-            "          replica 0 rank 1  ....+\n"
+            "          rank 1 of replica 1  ##*+#\n"
+            "          rank 1 of replica 0  ....+\n"
             "          . under 2 %  + under 10 %  * under 25 %  # from 25 %\n");
   EXPECT_EQ(map.unnoticed, 2u);
   EXPECT_EQ(map.cut, 0u);
@@ -56,7 +56,7 @@ TEST(WorkerMap, PagesHaveIt) {
   const std::size_t begin = page.find(mark) + mark.size();
   const nlohmann::json data =
       nlohmann::json::parse(page.substr(begin, page.find("</script>", begin) - begin));
-  EXPECT_EQ(data["workers"]["rows"][0]["worker"], "replica 1 rank 1");
+  EXPECT_EQ(data["workers"]["rows"][0]["worker"], "rank 1 of replica 1");
   EXPECT_EQ(data["workers"]["rows"][0]["S"][2], 1.2);
   EXPECT_EQ(data["workers"]["columns"][4], (nlohmann::json{11, 11}));
   EXPECT_EQ(write_report_set("html", {"", {{"1f1b", step.record()}}}).find("\"workers\""),

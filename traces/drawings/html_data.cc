@@ -297,7 +297,7 @@ void write_kinds(JsonWriter& json) {
   json.end_array();
 }
 
-/// "workers":{"columns":[[0,0],[1,1]],"rows":[{"worker":"replica 0 rank 3","S":[1.25,1]}],
+/// "workers":{"columns":[[0,0],[1,1]],"rows":[{"worker":"rank 3 of replica 0","S":[1.25,1]}],
 ///            "unnoticed":6,"cut":0}
 void write_workers(JsonWriter& json, const WorkerMap& map) {
   json.line(0).key("workers").begin_object().key("columns").begin_array();

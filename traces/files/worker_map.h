@@ -14,7 +14,7 @@ struct WorkerMapColumn {
 };
 
 struct WorkerMapRow {
-  std::string worker;             ///< "rank 3", or "replica 0 rank 3" where there are replicas
+  std::string worker;             ///< "rank 3", or "rank 3 of replica 0" where there are replicas
   std::vector<double> slowdowns;  ///< [column]: the worker's S (sim/analysis/slowdown.h), at most
 };
 

@@ -21,18 +21,12 @@ constexpr std::size_t kNamedWorkers = 3;
 
 double share_of(const Cause& cause, Nanos step) { return fraction(cause.saves, step); }
 
-std::string name_worker(std::int32_t replica, std::int32_t rank, bool has_replicas) {
-  return has_replicas ? fmt::format("rank {} of replica {}", rank, replica)
-                      : fmt::format("rank {}", rank);
-}
-
 /// Names the first of some workers, at most `shown`: "rank 1, rank 2 and 3 other ranks".
 std::string name_workers(const Cause& cause, bool has_replicas, std::size_t shown) {
   std::string names;
   const std::size_t named = std::min(shown, cause.changed.size());
   for (std::size_t at = 0; at < named; ++at)
-    names += (at == 0 ? "" : ", ") +
-             name_worker(cause.changed[at].replica, cause.changed[at].rank, has_replicas);
+    names += (at == 0 ? "" : ", ") + name_worker(cause.changed[at], has_replicas);
   const std::size_t others = cause.changed.size() - named;
   if (others == 0) return names;
   return names + " and " + counted(static_cast<std::int64_t>(others), "other rank");
@@ -64,7 +58,7 @@ std::string_view name_slow_kind(const Cause& cause) {
 
 /// "rank 1 of replica 0", "replicas 1 and 3", "rank 1 of replica 0, rank 2 of replica 0".
 std::string name_slow_workers(const Cause& cause) {
-  if (cause.changed.empty()) return name_worker(cause.replica, cause.rank, cause.has_replicas);
+  if (cause.changed.empty()) return name_worker({cause.replica, cause.rank}, cause.has_replicas);
   if (!cause.whole_replicas) return name_workers(cause, true, kNamedWorkers);
   return fmt::format("{} {}", name_slow_kind(cause), fmt::join(replicas_of(cause), " and "));
 }
@@ -90,9 +84,8 @@ std::string describe_long_ops(const Cause& cause) {
   std::string text = fmt::format("pauses: {} took {:.2g} x as long as usual",
                                  counted(cause.count, "op"), cause.factor);
   if (cause.changed.empty()) return text;
-  const Worker& worker = cause.changed.front();
   return text + fmt::format(", nearly all on {}, in {}",
-                            name_worker(worker.replica, worker.rank, cause.has_replicas),
+                            name_worker(cause.changed.front(), cause.has_replicas),
                             counted(cause.steps, "step"));
 }
 

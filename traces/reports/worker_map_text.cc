@@ -29,11 +29,6 @@ std::vector<double> find_row(const SlowdownReport& slowdown, std::size_t worker,
   return row;
 }
 
-std::string name_worker(const WorkerSlowdown& worker, bool has_replicas) {
-  return has_replicas ? fmt::format("replica {} rank {}", worker.replica, worker.rank)
-                      : fmt::format("rank {}", worker.rank);
-}
-
 char sign_of(double slowdown) {
   if (slowdown < WorkerMap::kNoticedSlowdown) return '.';
   if (slowdown < 1 + kClear) return '+';
@@ -63,13 +58,14 @@ WorkerMap make_worker_map(const SlowdownReport& slowdown, const std::vector<std:
   });
   const bool has_replicas = slowdown.by_worker.front().replica != slowdown.by_worker.back().replica;
   for (const std::size_t worker : order) {
+    const WorkerSlowdown& own = slowdown.by_worker[worker];
     std::vector<double> row = find_row(slowdown, worker, per_column);
     if (*std::max_element(row.begin(), row.end()) < WorkerMap::kNoticedSlowdown)
       ++map.unnoticed;
     else if (map.rows.size() == most.rows)
       ++map.cut;
     else
-      map.rows.push_back({name_worker(slowdown.by_worker[worker], has_replicas), std::move(row)});
+      map.rows.push_back({name_worker({own.replica, own.rank}, has_replicas), std::move(row)});
   }
   return map;
 }

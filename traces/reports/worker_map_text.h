@@ -1,8 +1,8 @@
 // Makes and prints heat maps of workers by steps.
 //
 // workers:  how much longer each makes a step, a column per step from 0 to 31
-//           replica 0 rank 3  ##*#####################+#######
-//           replica 1 rank 3  ++..+..++++..+++.++.++++.+++++.+
+//           rank 3 of replica 0  ##*#####################+#######
+//           rank 3 of replica 1  ++..+..++++..+++.++.++++.+++++.+
 //           . under 2 %  + under 10 %  * under 25 %  # from 25 %; 6 other workers stay under 2 %
 #pragma once
 

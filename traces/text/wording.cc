@@ -19,6 +19,11 @@ std::string shape_text(const Shape& shape) {
   return text;
 }
 
+std::string name_worker(const Worker& worker, bool has_replicas) {
+  return has_replicas ? fmt::format("rank {} of replica {}", worker.rank, worker.replica)
+                      : fmt::format("rank {}", worker.rank);
+}
+
 std::string trim_zeros(std::string number) {
   if (number.find('.') == std::string::npos) return number;
   number.erase(number.find_last_not_of('0') + 1);

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/analysis/fit_noise.h"
 #include "sim/ir/schedule.h"
 
 namespace bubblescope::traces {
@@ -15,6 +16,9 @@ std::string counted(std::int64_t count, std::string_view noun);
 
 /// "4 ranks, 2 chunks each, 8 micro-batches".
 std::string shape_text(const Shape& shape);
+
+/// "rank 3", or "rank 3 of replica 0" where there are several replicas.
+std::string name_worker(const Worker& worker, bool has_replicas);
 
 /// "12.50" becomes "12.5", "3.00" becomes "3".
 std::string trim_zeros(std::string number);

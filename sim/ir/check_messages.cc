@@ -105,14 +105,6 @@ class Verdicts {
 
 }  // namespace
 
-std::optional<std::int32_t> eager_slots_needed(const ValidSchedule& schedule,
-                                               const LowerOptions& options) {
-  const auto posted = post(schedule, options);
-  if (const auto* sound = std::get_if<Posted>(&posted))
-    return Verdicts(*sound, options.eager_slots).slots_needed();
-  return std::nullopt;
-}
-
 MessageVerdict check_messages(const ValidSchedule& schedule, const LowerOptions& options) {
   auto posted = post(schedule, options);
   MessageVerdict verdict;

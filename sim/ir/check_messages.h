@@ -9,11 +9,6 @@
 
 namespace bubblescope::inline sim {
 
-/// The smallest K with which eager:K cannot deadlock; empty if no number of slots helps. Ignores
-/// the mode and the slots of the options. Throws as lower() does.
-std::optional<std::int32_t> eager_slots_needed(const ValidSchedule& schedule,
-                                               const LowerOptions& options = {});
-
 /// Whether the posted lists deadlock in one mode.
 struct ModeVerdict {
   P2pMode mode = P2pMode::kDataflow;
@@ -23,8 +18,9 @@ struct ModeVerdict {
 /// Whether the posted lists deadlock, for every mode.
 struct MessageVerdict {
   std::vector<ModeVerdict> modes;  ///< in the order of the enum; eager with the options' slots
-  std::optional<std::int32_t> eager_slots;  ///< see eager_slots_needed()
-  Problems swapped;                         ///< see find_swapped_messages()
+  /// The smallest K with which eager:K cannot deadlock; empty if no number of slots helps.
+  std::optional<std::int32_t> eager_slots;
+  Problems swapped;  ///< see find_swapped_messages()
 };
 
 /// Checks every mode and finds the slots needed, from one dataflow Program that is freed on return.

@@ -56,7 +56,7 @@ inline std::vector<ModeVerdict> check_modes(const Schedule& written,
 }
 inline std::optional<std::int32_t> eager_slots_needed(const Schedule& written,
                                                       const LowerOptions& options = {}) {
-  return eager_slots_needed(require_valid(written), options);
+  return check_messages(require_valid(written), options).eager_slots;
 }
 inline std::optional<ReceiveSuggestion> suggest_receives(const Schedule& written,
                                                          const LowerOptions& options,

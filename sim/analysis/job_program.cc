@@ -199,10 +199,21 @@ class JobBuilder {
         {work.replica, work.rank, static_cast<std::uint32_t>(kOpKinds + name)});
   }
 
+  /// A replica that begins late; empty where it does not.
+  std::optional<InstructionId> add_delay(Nanos delay) {
+    if (delay == 0) return {};
+    Instruction waiting;
+    waiting.op.kind = OpKind::kIdle;
+    waiting.lane = kNoLane;
+    add(waiting, {}, delay, {0, 0, kNoOwner});
+    return job_.program.size() - 1;
+  }
+
   void add_pipelines() {
     for (std::size_t at = 0; at < step_.size(); ++at) {
       const Program& program = step_[at].program;
       const std::vector<bool> waits = find_waiting_messages(step_[at]);
+      const std::optional<InstructionId> delay = add_delay(step_[at].delay);
       const InstructionId first = job_.program.size();
       const auto lanes = static_cast<std::uint32_t>(job_.program.lanes.size());
       first_of_replica_.push_back(first);
@@ -213,6 +224,7 @@ class JobBuilder {
         if (one.lane != kNoLane) one.lane += lanes;
         std::vector<InstructionId> awaited;
         for (const InstructionId on : program.dependencies_of(id)) awaited.push_back(first + on);
+        if (delay && awaited.empty()) awaited.push_back(*delay);
         if (const auto gate = gates_.find({at, id}); gate != gates_.end())
           awaited.insert(awaited.end(), gate->second.begin(), gate->second.end());
         add(one, awaited, step_[at].duration_of(id),

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -42,11 +43,15 @@ struct OuterWork {
   Nanos end = 0;
 };
 
+/// The kind of an instruction that is neither an op nor a work.
+inline constexpr std::uint32_t kNoOwner = std::numeric_limits<std::uint32_t>::max();
+
 /// The rank and the kind of the op, work or message that an instruction of a JobProgram is.
 struct InstructionOwner {
   std::int32_t replica = 0;
-  std::int32_t rank = 0;            ///< of a message, its sender
-  std::uint32_t kind = 0;           ///< an OpKind, or kOpKinds plus the index of a work's name
+  std::int32_t rank = 0;  ///< of a message, its sender
+  /// An OpKind, or kOpKinds plus the index of a work's name, or kNoOwner.
+  std::uint32_t kind = 0;
   bool waits_for_receiver = false;  ///< sim/analysis/waiting_messages.h
   bool is_beside = false;           ///< whether it is an op beside the chain of stages
   bool is_end = false;              ///< a post or a wait for a message of that kind

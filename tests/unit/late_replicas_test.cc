@@ -54,7 +54,7 @@ class Job {
     ++number_;
   }
 
-  std::optional<Cause> find() const { return traces::find_late_replicas(works_, steps_); }
+  std::optional<Cause> find() const { return traces::find_late_replicas(works_, steps_).cause; }
 
  private:
   std::int32_t replicas_;

@@ -70,6 +70,19 @@ std::vector<ReplicatedStep> join_replicas(const std::vector<traces::MeasuredStep
   return replicated;
 }
 
+/// The same, where replicas begin as late as they did.
+std::vector<ReplicatedStep> join_delayed_replicas(const ReadSteps& read) {
+  std::map<std::int64_t, ReplicatedStep> by_number;
+  for (const traces::MeasuredStep& step : read.steps) {
+    ObservedStep& replica = by_number[step.number].emplace_back(observe(step));
+    const auto delay = read.late.delays.find({step.replica, step.number});
+    if (delay != read.late.delays.end()) replica.delay = delay->second;
+  }
+  std::vector<ReplicatedStep> replicated;
+  for (auto& [_, replicas] : by_number) replicated.push_back(std::move(replicas));
+  return replicated;
+}
+
 /// Gives the workers the numbers that the trace has for their replicas.
 void name_replicas(const std::vector<traces::MeasuredStep>& steps, traces::Iterations& iterations) {
   std::set<std::int32_t> known;
@@ -183,7 +196,7 @@ traces::Iterations compare_steps(const ReadSteps& read, const std::vector<Bubble
   const std::vector<ReplicatedStep> replicated = join_replicas(read.steps);
   if (replicated.empty()) return iterations;
   const std::vector<std::vector<OuterWork>> works = works_of(read);
-  iterations.causes = find_causes(replicated, works);
+  iterations.causes = find_causes(join_delayed_replicas(read), works);
   iterations.step_numbers = numbers_of(read.steps);
   std::vector<Cause>& causes = iterations.causes->causes;
   if (!iterations.causes->is_known) return iterations;
@@ -192,7 +205,7 @@ traces::Iterations compare_steps(const ReadSteps& read, const std::vector<Bubble
                                          ? find_exposed_works(*iterations.slowdown)
                                          : read.exposed;
   causes.insert(causes.end(), exposed.begin(), exposed.end());
-  if (read.late_replicas) causes.push_back(*read.late_replicas);
+  if (read.late.cause) causes.push_back(*read.late.cause);
   std::stable_sort(causes.begin(), causes.end(),
                    [](const Cause& left, const Cause& right) { return left.saves > right.saves; });
   name_replicas(read.steps, iterations);
@@ -208,7 +221,7 @@ void expect_whole_replay(ReadSteps& read, traces::Iterations& iterations) {
   const std::optional<std::string> doubt = traces::doubt_whole_replay(measured, replayed);
   if (!doubt) return;
   // All replicas begin a replay together.
-  const Nanos waited = read.late_replicas ? read.late_replicas->saves : 0;
+  const Nanos waited = read.late.cause ? read.late.cause->saves : 0;
   if (!traces::doubt_whole_replay(measured - waited, replayed)) return;
   read.doubts.insert(read.doubts.begin(), *doubt);
   iterations.slowdown.reset();
@@ -255,6 +268,10 @@ std::optional<JobCosts> fit_costs_of(const ReadSteps& read, const JobOptions& op
   name_recomputed_parts(costs.fitted.table.stages, schedule);
   for (std::vector<StageEntry>& of_replica : costs.fitted.table.replicas)
     name_recomputed_parts(of_replica, schedule);
+  if (read.late.cause)
+    costs.notes.emplace_back(
+        "replicas begin their ops late in some steps; what the others wait for them counts as time "
+        "outside the pipeline, with other schedules, too");
   if (options.fits_costs)
     if (std::string flags = list_flags_of(read.steps.front()); !flags.empty())
       costs.notes.push_back(
@@ -307,14 +324,14 @@ ReadSteps read_steps(const std::vector<std::string>& paths, const std::string& r
   // The shortest time in a collective is its own only if the last replica that comes to it is
   // given.
   std::vector<Cause> exposed;
-  std::optional<Cause> late_replicas;
+  traces::LateReplicas late;
   if (!trace.lacks_replicas) {
     exposed = traces::find_exposed_collectives(trace.works, trace.whole_steps);
-    late_replicas = traces::find_late_replicas(trace.works, steps);
+    late = traces::find_late_replicas(trace.works, steps);
   }
   ReadSteps read = separate_incomplete_steps(
       {std::move(steps), std::move(trace.whole_steps), std::move(trace.outer_works),
-       std::move(exposed), std::move(late_replicas), std::move(left_out), std::move(trace.notes),
+       std::move(exposed), std::move(late), std::move(left_out), std::move(trace.notes),
        std::move(trace.doubts), std::move(trace.faults)});
   return separate_warmup_steps(separate_partial_steps(std::move(read)));
 }

@@ -9,6 +9,7 @@
 #include "tools/commands/job_costs.h"
 #include "tools/commands/try_schedules.h"
 #include "tools/inputs/predict.h"
+#include "traces/measured/late_replicas.h"
 #include "traces/reports/iterations.h"
 
 namespace bubblescope::tools {
@@ -19,7 +20,7 @@ struct ReadSteps {
   std::vector<traces::WholeStep> whole_steps;
   traces::OuterWorks outer_works;
   std::vector<Cause> exposed;  ///< communication outside the pipeline
-  std::optional<Cause> late_replicas;
+  traces::LateReplicas late;
   std::vector<std::string> left_out;
   std::vector<std::string> notes;
   std::vector<std::string> doubts;

@@ -18,23 +18,15 @@ namespace bubblescope::tools {
 
 namespace {
 
-/// Sums over the whole steps that were fitted.
-struct Wholes {
-  double whole = 0;
-  double outside = 0;
-  double count = 0;
-};
-
-Wholes sum_wholes(const std::vector<traces::WholeStep>& steps,
-                  std::span<const std::int64_t> numbers) {
-  Wholes sums;
-  for (const traces::WholeStep& step : steps) {
-    if (std::find(numbers.begin(), numbers.end(), step.step) == numbers.end()) continue;
-    sums.whole += static_cast<double>(step.whole);
-    sums.outside += static_cast<double>(std::max<Nanos>(0, step.whole - step.pipeline));
-    ++sums.count;
-  }
-  return sums;
+/// The mean of the whole steps with these numbers; nullopt without any.
+std::optional<double> mean_whole(const std::vector<traces::WholeStep>& steps,
+                                 std::span<const std::int64_t> numbers) {
+  std::vector<double> times;
+  for (const traces::WholeStep& step : steps)
+    if (std::find(numbers.begin(), numbers.end(), step.step) != numbers.end())
+      times.push_back(static_cast<double>(step.whole));
+  if (times.empty()) return {};
+  return mean_of(times);
 }
 
 /// The mean of the longest measured pipelines.
@@ -70,13 +62,11 @@ JobCosts fit_job_costs(std::span<const ReplicatedStep> steps,
                        const FitOptions& options) {
   JobCosts costs{fit_costs(steps, options)};
   FittedCosts& fitted = costs.fitted;
-  const Wholes wholes =
-      sum_wholes(whole_steps, std::span<const std::int64_t>(numbers).subspan(fitted.first_step));
-  costs.measured_step = mean_pipeline(steps.subspan(fitted.first_step));
-  if (wholes.count > 0) {
-    fitted.table.outside_pipeline = std::llround(wholes.outside / wholes.count);
-    costs.measured_step = wholes.whole / wholes.count;
-  }
+  const double pipeline = mean_pipeline(steps.subspan(fitted.first_step));
+  costs.measured_step =
+      mean_whole(whole_steps, std::span<const std::int64_t>(numbers).subspan(fitted.first_step))
+          .value_or(pipeline);
+  fitted.table.outside_pipeline = std::max<Nanos>(0, std::llround(costs.measured_step - pipeline));
   costs.notes = fitted.notes;
   if (fitted.drift) costs.notes.push_back(describe_drift(fitted, steps.size()));
   return costs;

@@ -80,6 +80,12 @@ std::map<std::int32_t, Nanos> find_delays(const Replicas& step, const Replicas* 
   return delays;
 }
 
+Nanos shortest_of(const std::map<std::int32_t, Nanos>& times) {
+  Nanos shortest = std::numeric_limits<Nanos>::max();
+  for (const auto& [_, time] : times) shortest = std::min(shortest, time);
+  return shortest;
+}
+
 Nanos median_of(const std::map<std::int32_t, Nanos>& times) {
   std::vector<Nanos> sorted;
   for (const auto& [_, time] : times) sorted.push_back(time);
@@ -114,31 +120,35 @@ Gain find_gain(const Replicas& step, const std::map<std::int32_t, Nanos>& delays
 
 }  // namespace
 
-std::optional<Cause> find_late_replicas(const std::vector<ObservedWork>& works,
-                                        const std::vector<MeasuredStep>& measured) {
+LateReplicas find_late_replicas(const std::vector<ObservedWork>& works,
+                                const std::vector<MeasuredStep>& measured) {
   const std::map<std::int64_t, Replicas> steps = sort_by_step(works, measured);
+  LateReplicas found;
   Cause cause{CauseKind::kLateReplica};
   std::set<std::int32_t> late;
   std::vector<Nanos> gains;
   const Replicas* previous = nullptr;
-  for (const auto& [_, step] : steps) {
+  for (const auto& [number, step] : steps) {
     const std::map<std::int32_t, Nanos> delays = find_delays(step, previous);
     previous = &step;
     if (step.size() < 2 || delays.empty()) continue;
+    const Nanos first = shortest_of(delays);
+    for (const auto& [replica, delay] : delays) found.delays[{replica, number}] = delay - first;
     const Gain gain = find_gain(step, delays);
     gains.push_back(gain.saves);
     if (gain.saves == 0) continue;
     ++cause.steps;
     late.insert(gain.late.begin(), gain.late.end());
   }
-  if (cause.steps == 0) return {};
+  if (cause.steps == 0) return found;
   for (const Nanos gain : gains) cause.saves += gain / std::ssize(gains);
   for (const std::int32_t replica : late) cause.changed.push_back({replica, 0});
   cause.all_steps = std::ssize(gains);
   cause.has_replicas = true;
   cause.saves_p5 = quantile(gains, 5);
   cause.saves_p95 = quantile(gains, 95);
-  return cause;
+  found.cause = std::move(cause);
+  return found;
 }
 
 }  // namespace bubblescope::traces

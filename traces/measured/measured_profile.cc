@@ -303,8 +303,9 @@ class ProfileReader {
     spans_.are_annotated = false;
     if (!trace_.recorders[0].rank) return;  // its stage is unknown
     const std::int32_t rank = *trace_.recorders[0].rank;
+    const UnannotatedOps ops(events_);
     for (const ProfiledEvent& mark : marks_.marks()) {
-      const UnannotatedStep step = find_unannotated_ops(events_, {mark.start, mark.end});
+      const UnannotatedStep step = ops.find({mark.start, mark.end});
       // Other kinds of training have forwards and backwards too, but no messages between stages.
       if (step.forwards == 0 || step.sends + step.receives == 0) continue;
       const bool is_last = &mark == &marks_.marks().back();
@@ -317,10 +318,8 @@ class ProfileReader {
       expect_one_stage(step, {file_, mark.number, rank, ranks_});
       sends_.add(step.posts);
       Nanos free_from = mark.start;
-      for (const UnannotatedOp& op : step.ops) {
-        add_unannotated(op, mark, free_from);
-        free_from = op.span.end;
-      }
+      for (const UnannotatedOp& op : step.ops)
+        add_unannotated(op, mark, std::exchange(free_from, op.span.end));
     }
     for (const std::string& doubt : describe_sends(sends_))
       trace_.doubts.push_back(file_ + ": " + doubt);

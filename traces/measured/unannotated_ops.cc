@@ -7,6 +7,7 @@
 #include <array>
 #include <limits>
 #include <map>
+#include <span>
 
 namespace bubblescope::traces {
 
@@ -24,40 +25,26 @@ bool matters(Activity activity) {
   return std::find(kKinds.begin(), kKinds.end(), activity) != kKinds.end();
 }
 
+bool is_earlier(const ProfiledEvent* event, Nanos time) { return event->start < time; }
+
 /// The thread that posts the messages also runs the forwards.
-std::uint32_t main_thread(const ChromeEvents& events, const TimeSpan& step) {
+std::uint32_t find_main_thread(std::span<const ProfiledEvent* const> events) {
   std::map<std::uint32_t, std::size_t> posts;
-  for (const ProfiledEvent& event : events.profiled)
-    if ((event.activity == Activity::kSend || event.activity == Activity::kReceive) &&
-        event.start >= step.start && event.start < step.end)
-      ++posts[event.thread];
+  for (const ProfiledEvent* event : events)
+    if (event->activity == Activity::kSend || event->activity == Activity::kReceive)
+      ++posts[event->thread];
   const auto busiest = std::max_element(
       posts.begin(), posts.end(),
       [](const auto& left, const auto& right) { return left.second < right.second; });
   return busiest == posts.end() ? 0 : busiest->first;
 }
 
-std::vector<ProfiledEvent> events_of(const ChromeEvents& events, const TimeSpan& step) {
-  const std::uint32_t main = main_thread(events, step);
-  std::vector<ProfiledEvent> found;
-  for (const ProfiledEvent& event : events.profiled) {
-    const bool seen = event.thread == main || event.activity == Activity::kAutograd;
-    if (seen && matters(event.activity) && event.start >= step.start && event.start < step.end)
-      found.push_back(event);
-  }
-  // A flow belongs to the call that begins with it, and an outer call precedes its inner ones.
-  std::stable_sort(found.begin(), found.end(),
-                   [](const ProfiledEvent& left, const ProfiledEvent& right) {
-                     if (left.start != right.start) return left.start < right.start;
-                     return left.end > right.end;
-                   });
-  return found;
-}
-
 class Walk {
  public:
-  UnannotatedStep run(const std::vector<ProfiledEvent>& events) && {
-    for (const ProfiledEvent& event : events) take(event);
+  UnannotatedStep run(std::span<const ProfiledEvent* const> events) && {
+    const std::uint32_t main = find_main_thread(events);
+    for (const ProfiledEvent* event : events)
+      if (event->thread == main || event->activity == Activity::kAutograd) take(*event);
     close();
     return std::move(step_);
   }
@@ -173,8 +160,21 @@ std::vector<std::string> describe_sends(const UnannotatedSends& sends) {
   return doubts;
 }
 
-UnannotatedStep find_unannotated_ops(const ChromeEvents& events, const TimeSpan& step) {
-  return Walk().run(events_of(events, step));
+UnannotatedOps::UnannotatedOps(const ChromeEvents& events) {
+  for (const ProfiledEvent& event : events.profiled)
+    if (matters(event.activity)) events_.push_back(&event);
+  // A flow belongs to the call that begins with it, and an outer call precedes its inner ones.
+  std::stable_sort(events_.begin(), events_.end(),
+                   [](const ProfiledEvent* left, const ProfiledEvent* right) {
+                     if (left->start != right->start) return left->start < right->start;
+                     return left->end > right->end;
+                   });
+}
+
+UnannotatedStep UnannotatedOps::find(const TimeSpan& step) const {
+  const auto first = std::lower_bound(events_.begin(), events_.end(), step.start, is_earlier);
+  const auto end = std::lower_bound(first, events_.end(), step.end, is_earlier);
+  return Walk().run({first, end});
 }
 
 }  // namespace bubblescope::traces

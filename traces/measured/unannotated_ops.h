@@ -40,8 +40,16 @@ struct UnannotatedStep {
   UnannotatedSends posts;
 };
 
-/// The ops within one step of a profile.
-UnannotatedStep find_unannotated_ops(const ChromeEvents& events, const TimeSpan& step);
+/// The ops of a profile, step by step. Refers to its events.
+class UnannotatedOps {
+ public:
+  explicit UnannotatedOps(const ChromeEvents& events);
+
+  UnannotatedStep find(const TimeSpan& step) const;
+
+ private:
+  std::vector<const ProfiledEvent*> events_;  ///< those that matter to ops, in order of time
+};
 
 /// Describes, in whole sentences, messages that are posted within an op or long after it.
 std::vector<std::string> describe_sends(const UnannotatedSends& sends);

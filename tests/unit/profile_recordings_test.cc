@@ -67,6 +67,49 @@ TEST(ProfileRecordings, TwoRunsInOneFolderAreRefused) {
       << text;
 }
 
+// A run that was resumed on another host.
+TEST(ProfileRecordings, TwoRunsOnTwoHostsAreRefused) {
+  RankProfile second(1);
+  std::string text = add_step(second, 1, 4, 5000).text();
+  text.replace(text.find("\"one\""), 5, "\"two\"");
+  traces::ObservedTrace trace;
+  for (const int rank : {0, 1}) {
+    RankProfile first(rank);
+    traces::append(trace, add_step(first, rank, 1, 1000).read());
+  }
+  try {
+    traces::append(trace, traces::parse_trace({"resumed.json", text}));
+    FAIL() << "was added";
+  } catch (const Error& error) {
+    EXPECT_STREQ(
+        error.what(),
+        "rank1.json and resumed.json record the same rank at different times, on hosts one "
+        "and two: they are two runs of a job; give the traces of one run");
+  }
+}
+
+// Without groups, files of the same stages are replicas; but these never run at the same time.
+TEST(ProfileRecordings, PipelinesThatNeverRunTogetherAreNoReplicas) {
+  traces::ObservedTrace trace;
+  for (const int start : {1000, 5000})
+    for (const int rank : {0, 1}) {
+      RankProfile profile(rank);
+      profile.process(start + rank);
+      std::string text = add_step(profile, rank, 1, start).text();
+      text.replace(text.find("distributedInfo"), 15, "other_Informati");
+      traces::append(
+          trace, traces::parse_trace({std::to_string(start) + "-" + std::to_string(rank), text}));
+    }
+  try {
+    traces::assemble_steps(trace);
+    FAIL() << "was assembled";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "1000-0 and 5000-0 are of pipelines that never run at the same time, so they are "
+                 "no data-parallel replicas but two runs; give the traces of one run");
+  }
+}
+
 /// Four ranks as two pipelines of two: ranks 0 and 1, and 2 and 3. `data` are data-parallel groups.
 std::vector<traces::MeasuredStep> read_two_pipelines(const std::string& data, int first_pipeline) {
   traces::ObservedTrace trace;

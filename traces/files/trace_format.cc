@@ -88,7 +88,6 @@ std::optional<std::int32_t> find_same_process(const ObservedTrace& trace,
                                               const ObservedTrace& further) {
   if (further.ops.empty() || further.recorders.size() != 1) return {};
   const Recorder& later = further.recorders.front();
-  if (later.process.empty()) return {};
   const auto replica_of = [](const ObservedTrace& of, std::int32_t recorder) {
     const auto op = std::find_if(of.ops.begin(), of.ops.end(), [&](const ObservedOp& observed) {
       return observed.recorder == recorder;
@@ -97,15 +96,19 @@ std::optional<std::int32_t> find_same_process(const ObservedTrace& trace,
   };
   for (std::int32_t at = 0; at < std::ssize(trace.recorders); ++at) {
     const Recorder& known = trace.recorders[at];
-    if (known.process.empty() || known.rank != later.rank || known.host != later.host ||
-        replica_of(trace, at) != replica_of(further, 0))
-      continue;
-    if (known.process == later.process) return at;
+    if (known.rank != later.rank || replica_of(trace, at) != replica_of(further, 0)) continue;
+    const bool is_same_host = known.host == later.host;
+    const bool is_known = is_same_host ? !known.process.empty() && !later.process.empty()
+                                       : known.rank && !known.host.empty() && !later.host.empty();
+    if (!is_known) continue;
+    if (is_same_host && known.process == later.process) return at;
     if (are_apart(find_extent(trace, at), find_extent(further, 0)))
       throw Error(fmt::format(
-          "{} and {} record the same rank at different times, in processes {} and {}: they "
-          "are two runs of a job; give the traces of one run",
-          known.where, later.where, known.process, later.process));
+          "{} and {} record the same rank at different times, {}: they are two "
+          "runs of a job; give the traces of one run",
+          known.where, later.where,
+          is_same_host ? fmt::format("in processes {} and {}", known.process, later.process)
+                       : fmt::format("on hosts {} and {}", known.host, later.host)));
   }
   return {};
 }

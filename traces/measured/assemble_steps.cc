@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <variant>
@@ -24,6 +25,7 @@
 #include "traces/measured/separate_replicas.h"
 #include "traces/measured/step_builder.h"
 #include "traces/measured/step_marks.h"
+#include "traces/measured/time_span.h"
 #include "traces/measured/whole_steps.h"
 
 namespace bubblescope::traces {
@@ -204,6 +206,33 @@ void expect_one_run(const ObservedTrace& trace, const RankNumbers& numbers) {
   }
 }
 
+/// Throws Error where replicas of one host never run at the same time.
+void expect_replicas_together(const ObservedTrace& trace) {
+  struct Extent {
+    StepExtent times;
+    std::int32_t recorder = 0;
+  };
+  std::map<std::pair<std::string, std::int32_t>, Extent> extents;  // by host and replica
+  for (const ObservedOp& observed : trace.ops) {
+    const std::string& host = trace.recorders[static_cast<std::size_t>(observed.recorder)].host;
+    if (host.empty()) continue;
+    const Extent own{{observed.start, observed.end}, observed.recorder};
+    widen(extents.emplace(std::pair(host, observed.replica), own).first->second.times, observed);
+  }
+  for (auto next = extents.begin(); next != extents.end(); ++next) {
+    const auto one = next == extents.begin() ? next : std::prev(next);
+    if (one == next || one->first.first != next->first.first) continue;
+    const Extent& left = one->second;
+    const Extent& right = next->second;
+    if (left.times.end > right.times.start && right.times.end > left.times.start) continue;
+    throw Error(fmt::format(
+        "{} and {} are of pipelines that never run at the same time, so they are no data-parallel "
+        "replicas but two runs; give the traces of one run",
+        trace.recorders[static_cast<std::size_t>(left.recorder)].where,
+        trace.recorders[static_cast<std::size_t>(right.recorder)].where));
+  }
+}
+
 void note_left_out(const LeftOutReplicas& left_out, ObservedTrace& trace) {
   if (left_out.count == 0) return;
   trace.lacks_replicas = true;
@@ -220,6 +249,7 @@ void assemble_ops(ObservedTrace& trace, std::optional<std::string> missing_ranks
   number_replicas(trace);
   const RankNumbers numbers = number_ranks(trace);
   expect_one_run(trace, numbers);
+  expect_replicas_together(trace);
   const std::vector<std::int32_t>& rank_of_recorder = numbers.of_recorder;
   const std::int32_t ranks = numbers.ranks;
   std::map<StepKey, StepOps> steps = group_by_step(std::move(trace.ops), numbers);

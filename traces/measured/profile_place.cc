@@ -143,11 +143,13 @@ void count_replicas(const ChromeEvents& events, std::int64_t rank, ProfilePlace&
     place.outsiders = std::max<std::int64_t>(0, events.world_size.value_or(0) - place.ranks);
 }
 
-/// The process whose calls were recorded; events of a device have the device's number instead.
+/// The process whose calls or launches were recorded; events of a device have the device's number
+/// instead.
 std::string find_process(const ChromeEvents& events) {
   const auto call =
       std::find_if(events.profiled.begin(), events.profiled.end(), [](const ProfiledEvent& event) {
-        return event.activity == Activity::kCall || event.activity == Activity::kAutograd;
+        return event.activity == Activity::kCall || event.activity == Activity::kAutograd ||
+               event.activity == Activity::kLaunch;
       });
   return call == events.profiled.end() ? "" : events.threads[call->thread].process;
 }

@@ -18,22 +18,28 @@ constexpr int kMs = 1000;       ///< times of these traces are in microseconds
 constexpr int kPeriod = 200;    ///< ms from step to step
 constexpr int kSlowWorker = 1;  ///< rank 1 of replica 1 takes half as long again
 
-Json event(const char* name, int replica, int rank, int step, int microbatch, double start,
-           double duration) {
-  return {{"ph", "X"},
-          {"name", name},
-          {"pid", replica},
-          {"tid", rank},
-          {"ts", (kPeriod * step + start) * kMs},
-          {"dur", duration * kMs},
-          {"args", {{"step", step}, {"model_chunk", 0}, {"mb_id", microbatch}, {"seq_id", 0}}}};
+struct Place {
+  int replica = 0;
+  int rank = 0;
+  int step = 0;
+};
+
+Json event(const char* name, const Place& place, int microbatch, double start, double duration) {
+  return {
+      {"ph", "X"},
+      {"name", name},
+      {"pid", place.replica},
+      {"tid", place.rank},
+      {"ts", (kPeriod * place.step + start) * kMs},
+      {"dur", duration * kMs},
+      {"args", {{"step", place.step}, {"model_chunk", 0}, {"mb_id", microbatch}, {"seq_id", 0}}}};
 }
 
 /// 1F1B with two ranks and micro-batches, F = 10 ms, B = 20 ms.
 void add_step(Json& events, int replica, int step) {
   const double factor = replica == kSlowWorker ? 1.5 : 1;
   const auto add = [&](const char* name, int rank, int microbatch, double start, double duration) {
-    events.push_back(event(name, replica, rank, step, microbatch, start, duration));
+    events.push_back(event(name, {replica, rank, step}, microbatch, start, duration));
     return start + duration;
   };
   const double sent = add("forward-compute", 0, 0, 0, 10);
@@ -91,7 +97,7 @@ TEST_F(PartialSteps, TimeThatNothingExplainsIsNamed) {
   for (int step = 0; step < 5; ++step)
     for (int replica = 0; replica < 2; ++replica)
       for (int rank = 0; rank < 2; ++rank)
-        trace["traceEvents"].push_back(event("optimizer", replica, rank, step, -1, 140, 10));
+        trace["traceEvents"].push_back(event("optimizer", {replica, rank, step}, -1, 140, 10));
   const std::string report = analyzed(trace);
   EXPECT_NE(report.find("optimizer 10 ms, 20 ms in which nothing was recorded"), report.npos)
       << report;

@@ -12,11 +12,17 @@ class DeviceProfile : public RankProfile {
  public:
   using RankProfile::RankProfile;
 
-  /// A kernel that the host launches at `launched`, on `thread`.
+  /// The thread that launches the kernels from now on.
+  DeviceProfile& launch_on(int thread) {
+    thread_ = thread;
+    return *this;
+  }
+
+  /// A kernel that the host launches at `launched`.
   DeviceProfile& kernel(const std::string& name, int launched, int stream, int start, int duration,
-                        const std::string& group = "", int thread = 2) {
+                        const std::string& group = "") {
     const std::string id = "\"correlation\":" + std::to_string(++launches_);
-    event("cuda_runtime", "cudaLaunchKernel", launched, 1, thread, id);
+    event("cuda_runtime", "cudaLaunchKernel", launched, 1, thread_, id);
     const std::string arguments =
         group.empty() ? id : id + R"(,"Process Group Description":")" + group + "\"";
     event("kernel", name, start, duration, stream, arguments);
@@ -25,6 +31,7 @@ class DeviceProfile : public RankProfile {
 
  private:
   int launches_ = 0;
+  int thread_ = 2;
 };
 
 }  // namespace bubblescope::tests

@@ -59,7 +59,8 @@ class Rank {
 
  private:
   Rank& carry(Span span) {
-    profile_.kernel(kSendRecv, host_ + 2, kSending, span.start, span.end - span.start, "", 1);
+    profile_.launch_on(1).kernel(kSendRecv, host_ + 2, kSending, span.start, span.end - span.start);
+    profile_.launch_on(2);
     return next();
   }
   Rank& next() {

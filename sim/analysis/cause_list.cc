@@ -12,7 +12,8 @@ namespace bubblescope::inline sim {
 
 namespace {
 
-constexpr double kHidden = 1.1;  ///< of what causes save singly: where all save more
+constexpr double kPresumed = 0.005;  ///< of the step: what mends of the base change, to be named
+constexpr double kHidden = 1.1;      ///< of what causes save singly: where all save more
 
 }  // namespace
 
@@ -56,7 +57,10 @@ void CauseList::add_joined(std::span<const MendedCause> singles, const MendedCau
 }
 
 bool CauseList::compare_with_base(const Cause& cause, const Mend& mend) {
-  return add_compared(cause, base_times_, replay_with(mend));
+  if (!add_compared(cause, base_times_, replay_with(mend))) return false;
+  const double changed = mean_of(replayed_) - mean_of(base_times_);
+  if (changed >= kPresumed * mean_of(replayed_)) causes_.back().presumed = mended_;
+  return true;
 }
 
 bool CauseList::add_compared(Cause cause, const std::vector<double>& with,
@@ -73,8 +77,9 @@ bool CauseList::add_compared(Cause cause, const std::vector<double>& with,
   return true;
 }
 
-void CauseList::take_as_base(const Mend& mend) {
+void CauseList::take_as_base(CauseKind kind, const Mend& mend) {
   base_.push_back(mend);
+  if (std::find(mended_.begin(), mended_.end(), kind) == mended_.end()) mended_.push_back(kind);
   base_times_ = replay(base_);
 }
 

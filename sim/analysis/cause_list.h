@@ -41,7 +41,8 @@ class CauseList {
   /// The same as add() for times of the steps with the cause and without it.
   bool add_compared(Cause cause, const std::vector<double>& with,
                     const std::vector<double>& without);
-  void take_as_base(const Mend& mend);
+  /// From now on causes are compared with steps without this kind of cause.
+  void take_as_base(CauseKind kind, const Mend& mend);
 
   /// Whether any cause saves this much of the mean step.
   bool any_saves(double nanos) const;
@@ -58,6 +59,7 @@ class CauseList {
   std::span<const ReplicatedStep> steps_;
   std::vector<double> replayed_;
   std::vector<Mend> base_;
+  std::vector<CauseKind> mended_;  ///< by the base, each once
   std::vector<double> base_times_;
   std::vector<Mend> mends_;  ///< of the causes, in an order in which they can be applied
   std::vector<Cause> causes_;

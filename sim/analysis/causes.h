@@ -4,15 +4,15 @@
 // keep theirs. The step ends with the slowest of its data-parallel replicas, and replicas wait for
 // each other in the collectives around the ops where these are known (sim/analysis/
 // coupled_replay.h). All causes but gaps are sought in steps whose pauses within ops are shortened,
-// and stages and lengths in steps whose clearly slow workers (over 10 %) are as fast as others, so
-// that neither is an unequal stage as well. Causes may still overlap: removing two at once then
-// saves less than the sum. Where work can only be moved to other ops, the total stays the same:
+// and stages and lengths in steps whose slow workers are as fast as others, so that neither is an
+// unequal stage as well. Causes may still overlap: removing two at once then saves less than the
+// sum. Where work can only be moved to other ops, the total stays the same:
 //   worker            A worker is slower than its stage in other replicas. Its ops speed up by the
 //                     ratio of the medians, if that is more than chance explains
 //                     (sim/analysis/chance.h). With one replica, a slow rank cannot be told from a
 //                     large stage, unless it is slow in some steps only
-//                     (sim/analysis/slow_steps.h). Clearly slow ones that hide each other, such as
-//                     all of a replica, are one cause.
+//                     (sim/analysis/slow_steps.h). Several that hide each other, such as all of a
+//                     replica, are one cause.
 //   stage             A stage has over 2 % more work than the mean stage, and more than chance
 //                     explains. Each op gets the mean duration of its kind and micro-batch over all
 //                     stages.
@@ -93,10 +93,11 @@ struct Cause {
   bool within_ops = false;      ///< whether pauses are long ops, not gaps between ops
   bool is_unseen = false;       ///< of messages that no recording shows: ops may as well start late
   std::optional<SlowLink> link = {};  ///< of messages, if most of the time is a single link's
-  std::string collective = {};        ///< of communication outside the pipeline; empty: messages
-  Nanos saves = 0;                    ///< time saved in the mean step, above 0
-  std::optional<Nanos> left = {};     ///< what the mean replayed step takes without it, if replayed
-  Nanos saves_p5 = 0;                 ///< quantiles over the steps
+  std::vector<CauseKind> presumed = {};  ///< the causes without which its savings were found
+  std::string collective = {};     ///< of communication outside the pipeline; empty: messages
+  Nanos saves = 0;                 ///< time saved in the mean step, above 0
+  std::optional<Nanos> left = {};  ///< what the mean replayed step takes without it, if replayed
+  Nanos saves_p5 = 0;              ///< quantiles over the steps
   Nanos saves_p95 = 0;
 };
 

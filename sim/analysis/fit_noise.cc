@@ -13,7 +13,6 @@ namespace bubblescope::inline sim {
 
 namespace {
 
-constexpr double kStraggles = 1.5;
 constexpr double kRare = 0.05;  ///< as a fraction of the samples
 constexpr double kOutside = 5;  ///< in robust standard deviations
 constexpr double kMadOfNormal = 1.4826;
@@ -172,11 +171,11 @@ std::vector<double> find_excess(std::span<const OpSample> samples) {
 
 }  // namespace
 
-std::vector<bool> find_long_samples(const std::vector<double>& excess, double most) {
+std::vector<bool> find_long_samples(const std::vector<double>& excess, double most, double least) {
   std::vector<double> sizes;
   for (const double value : excess) sizes.push_back(std::abs(std::log(value)));
   const double spread = kMadOfNormal * quantile(std::move(sizes), 50);
-  const double limit = std::max(std::log(kStraggles), kOutside * spread);
+  const double limit = std::max(std::log(least), kOutside * spread);
   std::vector<bool> found;
   for (const double value : excess) found.push_back(std::log(value) > limit);
   const auto count = std::count(found.begin(), found.end(), true);

@@ -32,9 +32,13 @@ struct FittedNoise {
 /// Fits the noise of compute ops; messages have none.
 FittedNoise fit_noise(std::span<const OpSample> samples);
 
-/// Whether each sample took far longer than explained: over 1.5 times as long, and beyond the usual
-/// spread of `excess`. None if more than the fraction `most` of them did.
-std::vector<bool> find_long_samples(const std::vector<double>& excess, double most);
+/// How many times as long as explained an op takes at least that is called long, whoever runs it.
+inline constexpr double kLongOp = 1.5;
+
+/// Whether each sample took far longer than explained: over `least` times as long, and beyond the
+/// usual spread of `excess`. None if more than the fraction `most` of them did.
+std::vector<bool> find_long_samples(const std::vector<double>& excess, double most,
+                                    double least = kLongOp);
 
 /// A rank of a replica.
 struct Worker {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <iterator>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "sim/analysis/equal_work.h"
@@ -21,6 +22,8 @@ namespace {
 constexpr double kGrowTogether = 0.9;
 constexpr double kUnequal = 1.02;   ///< work of a stage, below which its ops differ by chance
 constexpr double kMinSaved = 0.01;  ///< as a fraction of the step
+constexpr double kLongOfOneWorker =
+    1.15;  ///< times that its ops take at least, if only its are long
 constexpr double kMaxLongFraction = 0.25;  ///< of all ops: where more are long, all are unequal
 
 /// Whether all workers that a drift is of are slow ones, which are causes of their own.
@@ -41,16 +44,25 @@ std::vector<double> find_drifted(const Drift& drift, const CauseEvidence& eviden
   return factors;
 }
 
+/// Ops that are long and rare; or more of them, and less long, if nearly all are of one worker.
+LongOps find_long_ops(const CauseEvidence& evidence) {
+  const std::vector<double>& excess = evidence.noise.excess;
+  LongOps rare = describe_long_ops(evidence.samples, evidence.noise.is_straggler, excess);
+  for (const double least : {kLongOp, kLongOfOneWorker}) {
+    LongOps of_one = describe_long_ops(evidence.samples,
+                                       find_long_samples(excess, kMaxLongFraction, least), excess);
+    if (of_one.count > rare.count && of_one.worker && !evidence.has_drifted(*of_one.worker))
+      rare = std::move(of_one);
+  }
+  return rare;
+}
+
 }  // namespace
 
 void add_long_ops(CauseList& causes, const CauseEvidence& evidence) {
   const std::vector<double>& excess = evidence.noise.excess;
-  LongOps long_ops = describe_long_ops(evidence.samples, evidence.noise.is_straggler, excess);
-  if (long_ops.count == 0) {
-    long_ops =
-        describe_long_ops(evidence.samples, find_long_samples(excess, kMaxLongFraction), excess);
-    if (!long_ops.worker || evidence.has_drifted(*long_ops.worker)) return;
-  }
+  const LongOps long_ops = find_long_ops(evidence);
+  if (long_ops.count == 0) return;
   Cause pauses{CauseKind::kPause};
   pauses.within_ops = true;
   pauses.count = long_ops.count;
@@ -62,7 +74,7 @@ void add_long_ops(CauseList& causes, const CauseEvidence& evidence) {
     factors.push_back(long_ops.are[at] ? excess[at] : 1);
   const Mend usual = evidence.shorten(factors);
   causes.add(pauses, usual);
-  causes.take_as_base(usual);
+  causes.take_as_base(CauseKind::kPause, usual);
 }
 
 void add_drift(CauseList& causes, const CauseEvidence& evidence) {
@@ -74,7 +86,7 @@ void add_drift(CauseList& causes, const CauseEvidence& evidence) {
   change.changed = drift->workers;
   const Mend mend = evidence.shorten(find_drifted(*drift, evidence));
   if (causes.add(change, mend) && !change.changed.empty() && change.factor > kClearlySlow)
-    causes.take_as_base(mend);
+    causes.take_as_base(CauseKind::kDrift, mend);
 }
 
 void add_common_slow_steps(CauseList& causes, const CauseEvidence& evidence) {

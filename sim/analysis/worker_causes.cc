@@ -14,23 +14,23 @@ namespace {
 
 constexpr std::size_t kMaxSingleWorkers = 3;  ///< that are causes of their own
 
+/// Adds workers as one cause if they hide each other, else one by one. Returns the mend of all.
+Mend add_together(CauseList& causes, const CauseEvidence& evidence,
+                  const std::vector<Cause>& workers) {
+  std::vector<MendedCause> singles;
+  for (std::size_t at = 0; at < workers.size() && at < kMaxSingleWorkers; ++at)
+    singles.push_back({workers[at], evidence.mend_worker(workers[at])});
+  const Cause all = join_workers(workers, evidence.steps.front().front().program.ranks);
+  const Mend mend = evidence.mend_worker(all);
+  causes.add_joined(singles, {all, mend});
+  return mend;
+}
+
 }  // namespace
 
 void add_slow_workers(CauseList& causes, const CauseEvidence& evidence) {
-  const std::vector<Cause>& slow = evidence.slow_workers;
-  const auto clear_end = std::find_if(
-      slow.begin(), slow.end(), [](const Cause& worker) { return worker.factor <= kClearlySlow; });
-  const std::vector<Cause> clear(slow.begin(), clear_end);
-  for (std::size_t at = clear.size(); at < slow.size() && at < kMaxSingleWorkers; ++at)
-    causes.add(slow[at], evidence.mend_worker(slow[at]));
-  if (clear.empty()) return;
-  std::vector<MendedCause> singles;
-  for (std::size_t at = 0; at < clear.size() && at < kMaxSingleWorkers; ++at)
-    singles.push_back({clear[at], evidence.mend_worker(clear[at])});
-  const Cause all = join_workers(clear, evidence.steps.front().front().program.ranks);
-  const Mend mend = evidence.mend_worker(all);
-  causes.add_joined(singles, {all, mend});
-  causes.take_as_base(mend);
+  if (evidence.slow_workers.empty()) return;
+  causes.take_as_base(CauseKind::kWorker, add_together(causes, evidence, evidence.slow_workers));
 }
 
 void add_workers_slow_at_times(CauseList& causes, const CauseEvidence& evidence) {
@@ -47,7 +47,7 @@ void add_workers_slow_at_times(CauseList& causes, const CauseEvidence& evidence)
     cause.grows = slow.grows;
     const Mend mend = with_usual_pace(evidence.steps, slow);
     if (!causes.add(cause, mend)) continue;
-    causes.take_as_base(mend);
+    causes.take_as_base(CauseKind::kWorker, mend);
     ++count;
   }
 }

@@ -328,5 +328,72 @@ TEST(Causes, ShardsOfTheOutputLayerAreNoStages) {
   EXPECT_DOUBLE_EQ(find_slowdown(steps).slowdown, 1);
 }
 
+/// Six steps of two replicas, of which replica 1 takes factor(op) times as long. Replica 0 begins
+/// `delay` later.
+class TwoReplicas {
+ public:
+  explicit TwoReplicas(const std::function<double(const Op&)>& factor, Nanos delay = 0)
+      : usual_(recorded(even, 1'000)), other_(recorded(factor, 1'000)) {
+    for (int step = 0; step < 6; ++step) {
+      steps_.push_back({observe(usual_), observe(other_)});
+      steps_.back().front().delay = delay;
+    }
+  }
+
+  CauseReport causes() const { return find_causes(steps_); }
+
+ private:
+  RecordedStep usual_;
+  RecordedStep other_;
+  std::vector<ReplicatedStep> steps_;
+};
+
+double slow_second_stage(const Op& op) { return op.stage == 1 ? 1.25 : 1.0; }
+
+// Mending a worker gains nothing while the step waits for another replica.
+TEST(Causes, AWorkerCostsNoMoreThanItsReplicaIsLast) {
+  const CauseReport alone = TwoReplicas(slow_second_stage).causes();
+  const Cause* worker = find(alone, CauseKind::kWorker);
+  ASSERT_NE(worker, nullptr);
+  EXPECT_EQ(worker->replica, 1);
+  const Nanos lost = alone.replayed - 330'000;
+  EXPECT_NEAR(static_cast<double>(worker->saves), static_cast<double>(lost), 2);
+
+  const CauseReport half = TwoReplicas(slow_second_stage, lost / 2).causes();
+  EXPECT_EQ(half.replayed, alone.replayed);
+  worker = find(half, CauseKind::kWorker);
+  ASSERT_NE(worker, nullptr);
+  EXPECT_NEAR(static_cast<double>(worker->saves), static_cast<double>(lost - lost / 2), 2);
+
+  const CauseReport hidden = TwoReplicas(slow_second_stage, 2 * lost).causes();
+  EXPECT_EQ(hidden.replayed, 330'000 + 2 * lost);
+  EXPECT_EQ(find(hidden, CauseKind::kWorker), nullptr);
+}
+
+// The other replica shows that the stage is as large as others.
+TEST(Causes, AWorkerThatIsSlowForSomeMicrobatchesIsNoUnequalStage) {
+  for (const double factor : {1.2, 1.4, 1.6}) {
+    const CauseReport report = TwoReplicas([&](const Op& op) {
+                                 return op.stage == 2 && op.microbatch % 4 == 1 ? factor : 1.0;
+                               }).causes();
+    const Cause* long_ops = find(report, CauseKind::kPause);
+    ASSERT_NE(long_ops, nullptr) << factor;
+    EXPECT_EQ(long_ops, &report.causes.front());
+    EXPECT_EQ(long_ops->count, 6 * 2 * 2);
+    EXPECT_EQ(long_ops->changed, (std::vector<Worker>{{1, 2}}));
+    EXPECT_NEAR(static_cast<double>(report.replayed - long_ops->saves), 330'000, 2);
+    EXPECT_EQ(find(report, CauseKind::kStage), nullptr) << factor;
+  }
+}
+
+TEST(Causes, AReplicaThatIsALittleSlowerIsOneCause) {
+  const CauseReport report = TwoReplicas([](const Op&) { return 1.06; }).causes();
+  const Cause* replica = find(report, CauseKind::kWorker);
+  ASSERT_NE(replica, nullptr);
+  EXPECT_TRUE(replica->whole_replicas);
+  EXPECT_EQ(replica->changed.size(), 4u);
+  EXPECT_NEAR(static_cast<double>(replica->saves), 0.06 * 330'000, 10);
+}
+
 }  // namespace
 }  // namespace bubblescope::tests

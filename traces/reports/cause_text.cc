@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 #include <string_view>
+#include <vector>
 
 #include "traces/text/time_axis.h"
 #include "traces/text/wording.h"
@@ -158,12 +159,24 @@ std::string_view remedy(const Cause& cause) {
       return cause.collective.empty() ? "if messages took no time" : "hidden behind ops";
     case CauseKind::kLaunch: return "launched in time";
     case CauseKind::kPause: return "without them";
-    case CauseKind::kDrift: return "as fast as those";
+    case CauseKind::kDrift:
     case CauseKind::kSlowSteps: return "as fast as those";
     case CauseKind::kLateReplica: return "as soon as those";
     case CauseKind::kVariation: return "with their mean time each";
   }
   return "";
+}
+
+/// "the step", or "the step without its slow workers" where savings were found without them.
+std::string name_step(const Cause& cause) {
+  std::vector<std::string_view> without;
+  for (const CauseKind kind : cause.presumed) {
+    if (kind == CauseKind::kWorker) without.push_back("its slow workers");
+    if (kind == CauseKind::kPause) without.push_back("its long ops");
+    if (kind == CauseKind::kDrift) without.push_back("the drift");
+  }
+  if (without.empty()) return "the step";
+  return fmt::format("the step without {}", fmt::join(without, " and "));
 }
 
 /// Says what the causes within the pipeline save together, where that is less than their sum.
@@ -250,7 +263,13 @@ void write_causes_json(JsonWriter& json, const CauseReport& report, Nanos step) 
   for (const Cause& cause : report.causes) {
     json.line(3).begin_object().member("cause", cause_code(cause.kind));
     json.member("where", cause_place(cause)).member("saves_ns", cause.saves);
-    json.key("share").fixed(share_of(cause, step), 6).end_object();
+    json.key("share").fixed(share_of(cause, step), 6);
+    if (!cause.presumed.empty()) {
+      json.key("presumed").begin_array();
+      for (const CauseKind kind : cause.presumed) json.value(cause_code(kind));
+      json.end_array();
+    }
+    json.end_object();
   }
   json.end_array().line(1).member("causes_together_ns", report.saved_together);
 }
@@ -259,6 +278,15 @@ std::vector<Cause> find_shown_causes(const CauseReport& report, Nanos step) {
   std::vector<Cause> shown;
   for (const Cause& cause : report.causes)
     if (share_of(cause, step) >= kMinReported && shown.size() < kShown) shown.push_back(cause);
+  // A small cause without which the savings of a shown one were found.
+  const auto is_shown = [&](CauseKind kind) {
+    return std::any_of(shown.begin(), shown.end(),
+                       [&](const Cause& cause) { return cause.kind == kind; });
+  };
+  std::set<CauseKind> presumed;
+  for (const Cause& cause : shown) presumed.insert(cause.presumed.begin(), cause.presumed.end());
+  for (const Cause& cause : report.causes)
+    if (presumed.contains(cause.kind) && !is_shown(cause.kind)) shown.push_back(cause);
   return shown;
 }
 
@@ -272,10 +300,10 @@ std::string write_causes_text(const CauseReport& report, Nanos step, bool has_re
   std::string text;
   const std::vector<Cause> shown = find_shown_causes(report, step);
   for (const Cause& cause : shown) {
-    text +=
-        fmt::format("{}{}\n          {}, the step would be {} shorter ({})\n",
-                    text.empty() ? "cause:    " : "          ", describe_cause(cause),
-                    remedy(cause), format_time(cause.saves), format_percent(share_of(cause, step)));
+    text += fmt::format("{}{}\n          {}, {} would be {} shorter ({})\n",
+                        text.empty() ? "cause:    " : "          ", describe_cause(cause),
+                        remedy(cause), name_step(cause), format_time(cause.saves),
+                        format_percent(share_of(cause, step)));
     if (cause.kind == CauseKind::kStage && !has_replicas)
       text += "          (or its rank is slow: that takes a second replica to tell)\n";
   }

@@ -10,6 +10,7 @@
 
 #include "sim/analysis/layer_split.h"
 #include "sim/analysis/report.h"
+#include "sim/model/recompute_modules.h"
 
 namespace bubblescope::inline sim {
 
@@ -24,6 +25,9 @@ struct Configuration {
   std::int32_t context = 1;        ///< ranks that share a sequence
   std::int32_t micro_batch_size = 1;
   Recompute recompute = Recompute::kNone;
+  /// Whether evaluating chooses the modules that are recomputed, and with them `recompute`.
+  bool chooses_modules = false;
+  RecomputeModules modules = {};             ///< Parallelism::modules
   LayerSplit split = LayerSplit::kBalanced;  ///< of a model's layers
   /// Sends that a rank may have outstanding; 0: ranks do not wait for them.
   std::int32_t send_budget = 0;

@@ -4,6 +4,8 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 #include "sim/ir/named.h"
 
@@ -35,6 +37,7 @@ class RecomputeModules {
   void add(RecomputeModule module) { bits_ |= bit(module); }
   bool has(RecomputeModule module) const { return (bits_ & bit(module)) != 0; }
   bool empty() const { return bits_ == 0; }
+  bool operator==(const RecomputeModules&) const = default;
 
  private:
   static std::uint32_t bit(RecomputeModule module) {
@@ -43,5 +46,10 @@ class RecomputeModules {
 
   std::uint32_t bits_ = 0;
 };
+
+/// The set that names with commas between them name; empty where one is unknown.
+RecomputeModules find_modules(std::string_view names);
+/// The names of a set's modules, in the order of kRecomputeModules: "core_attn,mlp".
+std::string to_text(RecomputeModules modules, std::string_view separator = ",");
 
 }  // namespace bubblescope::inline sim

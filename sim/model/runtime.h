@@ -25,6 +25,7 @@ struct RuntimeDef {
   bool pytorch = false;         ///< Parallelism::pytorch
   Bytes logit_bytes = 4;        ///< Parallelism::logit_bytes
   std::string times_as = {};    ///< another runtime, whose published runs show its errors
+  bool names_modules = false;   ///< whether it has Megatron-Core's --recompute-modules
 };
 
 using RuntimeRegistrar = Registrar<RuntimeDef>;

@@ -54,7 +54,7 @@ constexpr const char* kDefaults = R"(
 --r                     1            -
 --r-selective           0.027        -
 --ranks-per-host-link   1            1
---recompute             -            none,full
+--recompute             -            none,modules,full
 --recompute-modules     -            -
 --reduce-grad           0            -
 --release               w            w

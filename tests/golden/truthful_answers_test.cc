@@ -74,7 +74,7 @@ TEST_F(TruthfulAnswers, PlansPromiseWhatConvertDoes) {
 TEST_F(TruthfulAnswers, PlansSayWhatTheyLeaveOut) {
   const std::string plan =
       "plan --model llama3.1-8b --gpus 8 --global-batch-size 8 --schedules 1f1b ";
-  expect_says(plan, 0,
+  expect_says(plan + "--runtime torchtitan", 0,
               "not tried, and may be faster: --cp 1,2,4 (sequences split over ranks), --recompute");
   const std::string all = run_with_messages(plan + "--cp 1 --recompute none").output;
   EXPECT_EQ(all.find("not tried"), std::string::npos) << all;

@@ -75,12 +75,31 @@ TEST(ModelPlans, EverySplitIsTheStepThatSimulateShows) {
   std::set<std::string> splits;
   for (const Json& entry : plans) {
     splits.insert(entry["split"].get<std::string>());
+    tools::Arguments words{entry["schedule"],
+                           "--pp",
+                           entry["pp"].dump(),
+                           "-m",
+                           entry["microbatches"].dump(),
+                           "--vpp",
+                           entry["vpp"].dump(),
+                           "--dp",
+                           entry["dp"].dump(),
+                           "--recompute",
+                           entry["recompute"],
+                           "--model",
+                           "llama3-8b",
+                           "--gpu",
+                           "a100-40",
+                           "--layout",
+                           entry["layout"],
+                           "--format",
+                           "json"};
+    if (entry.contains("recompute_modules")) {
+      words.emplace_back("--recompute-modules");
+      words.push_back(entry["recompute_modules"]);
+    }
     testing::internal::CaptureStdout();
-    tools::run_simulate({entry["schedule"], "--pp", entry["pp"].dump(), "-m",
-                         entry["microbatches"].dump(), "--vpp", entry["vpp"].dump(), "--dp",
-                         entry["dp"].dump(), "--recompute", entry["recompute"], "--model",
-                         "llama3-8b", "--gpu", "a100-40", "--layout", entry["layout"], "--format",
-                         "json"});
+    tools::run_simulate(words);
     std::fflush(stdout);
     const Json report = Json::parse(testing::internal::GetCapturedStdout());
     EXPECT_EQ(entry["step_ns"], report["makespan_ns"]) << entry;
@@ -91,6 +110,47 @@ TEST(ModelPlans, EverySplitIsTheStepThatSimulateShows) {
   }
   EXPECT_TRUE(splits.contains("fitted"));
   EXPECT_TRUE(splits.contains("balanced") || splits.contains("even"));
+}
+
+// Megatron-LM separates the names of modules by blanks, csv columns by commas. Without
+// recomputation the fullest rank takes more than 70 GiB.
+TEST(ModelPlans, NameTheModulesThatTheyRecompute) {
+  const auto planned_as = [](const char* format) {
+    return plan({"--model",
+                 "llama3-70b",
+                 "--gpus",
+                 "64",
+                 "--global-batch-size",
+                 "128",
+                 "--tp",
+                 "4",
+                 "--pp",
+                 "4",
+                 "--vpp",
+                 "4",
+                 "--micro-batch-size",
+                 "1",
+                 "--schedules",
+                 "interleaved",
+                 "--recompute",
+                 "modules",
+                 "--cap",
+                 "70GiB",
+                 "--format",
+                 format})
+        .output;
+  };
+  const Json best = Json::parse(planned_as("json"))["plans"][0];
+  const std::string modules = best["recompute_modules"];
+  EXPECT_EQ(best["recompute"], "selective");
+  EXPECT_LE(best["peak_memory_bytes"], Bytes{70} << 30);
+  EXPECT_NE(planned_as("csv").find(",\"" + modules + "\","), std::string::npos);
+  EXPECT_NE(planned_as("text").find(" " + modules + " "), std::string::npos);
+  std::string words = modules;
+  std::replace(words.begin(), words.end(), ',', ' ');
+  EXPECT_NE(planned_as("megatron")
+                .find("--recompute-granularity selective --recompute-modules " + words + " --"),
+            std::string::npos);
 }
 
 TEST(ModelPlans, TryTheSplitsThatAreAskedFor) {

@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <utility>
 
+#include "sim/ir/error.h"
 #include "tests/support/command.h"
 #include "tests/support/temporary_folder.h"
 #include "tools/command.h"
@@ -31,11 +33,15 @@ Json expect_as_simulated(const tools::Arguments& shared, const tools::Arguments&
   EXPECT_FALSE(plans.empty());
   for (const Json& plan : plans) {
     const auto number = [&](const char* key) { return std::to_string(plan[key].get<int>()); };
+    tools::Arguments modules;
+    if (plan.contains("recompute_modules"))
+      modules = {"--recompute-modules", plan["recompute_modules"].get<std::string>()};
     const tools::Arguments words =
-        join({plan["schedule"].get<std::string>(), "--pp", number("pp"), "--vpp", number("vpp"),
-              "--tp", number("tp"), "--dp", number("dp"), "--ep", number("ep"), "-m",
-              number("microbatches"), "--micro-batch-size", number("micro_batch_size"),
-              "--recompute", plan["recompute"], "--layout", plan["layout"]},
+        join(join({plan["schedule"].get<std::string>(), "--pp", number("pp"), "--vpp",
+                   number("vpp"), "--tp", number("tp"), "--dp", number("dp"), "--ep", number("ep"),
+                   "-m", number("microbatches"), "--micro-batch-size", number("micro_batch_size"),
+                   "--recompute", plan["recompute"], "--layout", plan["layout"]},
+                  modules),
              shared);
     const Json report = read(tools::run_simulate, words);
     EXPECT_EQ(plan["step_ns"], report["makespan_ns"]) << plan;
@@ -105,6 +111,43 @@ TEST_F(PlansOfCostFiles, CountWholeStepsOfJobs) {
     EXPECT_EQ(plan["lower_bound_ns"].get<int>(), report["lower_bound_ns"].get<int>() + 20'000'000)
         << plan;
   }
+}
+
+std::set<std::string> find_modules_of(const Json& plans) {
+  std::set<std::string> names;
+  for (const Json& plan : plans) names.insert(plan.value("recompute_modules", plan["recompute"]));
+  return names;
+}
+
+// Some layouts of 70B fit as they are, some with modules; the more is recomputed, the slower.
+TEST(PlansAsSimulated, RecomputeTheModulesThatTheyName) {
+  const tools::Arguments shared{"--model", "llama3-70b"};
+  const Json plans = expect_as_simulated(
+      shared, {"--gpus", "64", "--global-batch-size", "128", "--schedules", "1f1b,interleaved",
+               "--pp", "4,8", "--tp", "4,8", "--vpp", "2", "--micro-batch-size", "1,2"});
+  const std::set<std::string> recomputed = find_modules_of(plans);
+  EXPECT_TRUE(recomputed.contains("none"));
+  EXPECT_TRUE(recomputed.contains("full"));
+  EXPECT_GE(recomputed.size(), 3u) << plans;
+}
+
+// Runtimes that are not built on Megatron-Core have no such names.
+TEST(PlansAsSimulated, ChooseModulesWhereTheRuntimeNamesThem) {
+  const tools::Arguments question{
+      "--model", "llama3-70b", "--gpus", "64",  "--global-batch-size", "128", "--schedules", "1f1b",
+      "--pp",    "4",          "--tp",   "4,8", "--micro-batch-size",  "4"};
+  const auto tried = [&](const tools::Arguments& more) {
+    std::set<std::string> names =
+        find_modules_of(read(tools::run_plan, join(question, more))["plans"]);
+    for (const char* name : {"none", "selective", "full"}) names.erase(name);
+    return !names.empty();
+  };
+  EXPECT_TRUE(tried({}));
+  EXPECT_FALSE(tried({"--recompute", "none,full"}));
+  EXPECT_FALSE(tried({"--runtime", "megatron-2021"}));
+  EXPECT_TRUE(tried({"--runtime", "nemo", "--recompute", "modules"}));
+  EXPECT_THROW(
+      tools::run_plan(join(question, {"--runtime", "deepspeed", "--recompute", "modules"})), Error);
 }
 
 TEST(PlansAsSimulated, PairTurnsForExperts) {

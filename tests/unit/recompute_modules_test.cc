@@ -3,11 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <initializer_list>
+#include <vector>
 
 #include "sim/ir/registry.h"
 #include "sim/model/activation_bytes.h"
 #include "sim/model/layer_cost.h"
+#include "sim/model/module_sets.h"
 
 namespace bubblescope::tests {
 namespace {
@@ -99,6 +102,51 @@ TEST(RecomputeModules, ReplaceTheChoiceOfTheRuntime) {
       recomputing(on_devices("deepseek-v3"), {RecomputeModule::kUpProjection});
   EXPECT_EQ(added_time(named, 3), added_time(chosen, 3));
   EXPECT_LT(freed_bytes(named, 3), freed_bytes(chosen, 3));
+}
+
+// Names are read as they are written.
+TEST(RecomputeModules, AreNamedInOneOrder) {
+  RecomputeModules modules;
+  modules.add(RecomputeModule::kNetwork);
+  modules.add(RecomputeModule::kCoreAttention);
+  EXPECT_EQ(to_text(modules), "core_attn,mlp");
+  EXPECT_EQ(to_text(modules, " "), "core_attn mlp");
+  EXPECT_EQ(find_modules("mlp,core_attn"), modules);
+  EXPECT_TRUE(find_modules("mlp,unknown").empty());
+  EXPECT_TRUE(find_modules("").empty());
+}
+
+TEST(ModuleSets, SaveLessMemoryTheMoreTimeTheyTake) {
+  for (const char* model : {"llama3-8b", "deepseek-v3", "gpt-oss-120b"}) {
+    double time = 0;
+    Bytes freed = 0;
+    for (const RecomputeModules& set : list_module_sets(on_devices(model))) {
+      ModelOnDevices on = on_devices(model);
+      on.parallel.recompute = Recompute::kSelective;
+      on.parallel.modules = set;
+      double set_time = 0;
+      Bytes set_freed = 0;
+      for (std::int64_t layer = 0; layer < on.model.layers; ++layer) {
+        set_time += added_time(on, layer);
+        set_freed += freed_bytes(on, layer);
+      }
+      EXPECT_GE(set_time, 0.999999 * time) << model << ": " << to_text(set);
+      EXPECT_GT(set_freed, freed) << model << ": " << to_text(set);
+      time = set_time;
+      freed = set_freed;
+    }
+  }
+}
+
+// A network's products are the most of a layer's time, its inner tensors the most of its memory.
+TEST(ModuleSets, BeginWithNormsAndEndWithAllModules) {
+  const std::vector<RecomputeModules> sets = list_module_sets(on_devices("llama3-8b"));
+  ASSERT_GE(sets.size(), 3u);
+  EXPECT_EQ(to_text(sets.front()), "layernorm");
+  EXPECT_EQ(to_text(sets.back()), "core_attn,layernorm,mlp");
+  // The experts contain their activation function, and DeepSeek-V3 has dense layers, too.
+  EXPECT_EQ(to_text(list_module_sets(on_devices("deepseek-v3")).back()),
+            "core_attn,layernorm,mla_up_proj,mlp,moe");
 }
 
 }  // namespace

@@ -80,10 +80,10 @@ std::vector<Plan> drop_duplicates(std::vector<Plan> ranked) {
     const Shape& shape = which.shape;
     if (shape.ranks > 1 && plan.layout.empty()) return false;
     const auto key = fmt::format(
-        "{} {} {} {} {} {} {} {} {} {} {} {} {}", which.tensor, which.data, which.expert,
+        "{} {} {} {} {} {} {} {} {} {} {} {} {} {}", which.tensor, which.data, which.expert,
         which.expert_tensor, which.context, which.micro_batch_size,
-        static_cast<int>(which.recompute), which.send_budget, shape.microbatches, shape.slices,
-        plan.step, plan.memory(),
+        static_cast<int>(which.recompute), to_text(which.modules), which.send_budget,
+        shape.microbatches, shape.slices, plan.step, plan.memory(),
         shape.ranks == 1
             ? ""
             : fmt::format("{} {} {} {}", which.schedule, shape.ranks, shape.chunks, plan.layout));

@@ -10,6 +10,7 @@
 #include "sim/ir/lower.h"
 #include "sim/ir/size_limits.h"
 #include "sim/model/known_errors.h"
+#include "sim/model/module_sets.h"
 #include "sim/predict/memory_caps.h"
 #include "sim/predict/model_fit.h"
 #include "tools/flags/field_names.h"
@@ -92,55 +93,103 @@ std::optional<SplitLoad> ModelEvaluator::find_excess_alone(
   return smallest.fits() ? std::nullopt : std::optional(smallest);
 }
 
+bool ModelEvaluator::fits(const ModelOnDevices& on, const ValidSchedule& schedule) const {
+  const LayerAssigner assigner(on, schedule);
+  const auto split_fits = [&](LayerSplit split) {
+    const std::optional<LayerCounts> layers = assigner.assign_layers(split);
+    if (!layers) return false;
+    const SplitLoad load = assigner.load(*layers);
+    return load.fits() && planner_.allows(load.fullest_rank);
+  };
+  // The fitted split is the balanced one where that fits, and else the likeliest to fit.
+  const std::vector<LayerSplit>& splits = planner_.splits();
+  if (std::find(splits.begin(), splits.end(), LayerSplit::kFitted) != splits.end())
+    return split_fits(LayerSplit::kFitted);
+  return std::any_of(splits.begin(), splits.end(), split_fits);
+}
+
+std::optional<Outcome> ModelEvaluator::refuse_states(const ModelOnDevices& here, const Shape& shape,
+                                                     const Schedule& without_order) const {
+  const std::vector<Bytes> usable_memories = here.usable_memories(shape.ranks);
+  const Bytes usable = *std::max_element(usable_memories.begin(), usable_memories.end());
+  Bytes needed = min_bytes(here, without_order);
+  if (needed > usable && planner_.may_shrink_gradients())
+    needed = min_bytes(use_smallest_states(here), without_order);
+  if (needed <= usable) return {};
+  return too_full({}, "states and one micro-batch take", needed, usable);
+}
+
+bool ModelEvaluator::choose_modules(Configuration& configuration, const Schedule& without_order) {
+  const std::vector<RecomputeModules> sets = list_module_sets(planner_.on(configuration));
+  const auto with = [&](RecomputeModules modules) {
+    configuration.recompute = modules.empty() ? Recompute::kNone : Recompute::kSelective;
+    configuration.modules = modules;
+    return planner_.on(configuration);
+  };
+  const ModelOnDevices smallest = with(sets.empty() ? RecomputeModules{} : sets.back());
+  if (refuse_states(smallest, configuration.shape, without_order)) return true;
+  const ValidSchedule& schedule = order(configuration).schedule;
+  if (!schedule->offload_target_of_rank.empty()) return false;
+  const auto fits_with = [&](RecomputeModules modules) { return fits(with(modules), schedule); };
+  if (sets.empty() || fits_with({})) return !planner_.tries_without_recomputation();
+  // The last set takes the least memory.
+  if (!fits_with(sets.back())) {
+    split_choice_->refused.refusal = "no set of modules to recompute makes it fit";
+    return false;
+  }
+  return std::any_of(sets.begin(), sets.end(), fits_with);
+}
+
 const ModelEvaluator::SplitChoice& ModelEvaluator::choose_splits(
     const Configuration& configuration) {
   if (split_choice_ && are_alike(split_choice_->first, configuration)) return *split_choice_;
   split_choice_.emplace().first = configuration;
-  const std::vector<LayerSplit>& splits = planner_.splits();
-  split_choice_->layers.resize(splits.size());
+  split_choice_->chosen = configuration;
+  split_choice_->layers.resize(planner_.splits().size());
   try {
-    const ModelOnDevices here = planner_.on(configuration);
     const Schedule without_order =
         place_in_loop(find_schedule(configuration.schedule), configuration.shape);
-    const std::vector<Bytes> usable_memories = here.usable_memories(configuration.shape.ranks);
-    const Bytes usable = *std::max_element(usable_memories.begin(), usable_memories.end());
-    const ModelOnDevices with_smallest_states =
-        planner_.may_shrink_gradients() ? use_smallest_states(here) : here;
-    Bytes needed_bytes = min_bytes(here, without_order);
-    if (needed_bytes > usable) needed_bytes = min_bytes(with_smallest_states, without_order);
-    if (needed_bytes > usable) {
-      split_choice_->refused =
-          too_full({}, "states and one micro-batch take", needed_bytes, usable);
+    if (configuration.chooses_modules && !choose_modules(split_choice_->chosen, without_order))
       return *split_choice_;
-    }
-    const Ordered& ordered = order(configuration);
-    if (const auto* deadlock = std::get_if<Deadlock>(&ordered.program)) {
-      split_choice_->refused.refusal = "deadlock: " + to_string(*deadlock);
-      return *split_choice_;
-    }
-    const LayerAssigner assigner(here, ordered.schedule);
-    split_choice_->layers = assigner.select_splits(splits);
-    if (const auto excess =
-            find_excess_alone(with_smallest_states, assigner, ordered.schedule, *split_choice_)) {
-      split_choice_->refused = too_full({},
-                                        planner_.may_shrink_gradients()
-                                            ? "with the smallest gradients the fullest rank needs"
-                                            : "the fullest rank needs",
-                                        excess->fullest_rank, excess->usable());
-      return *split_choice_;
-    }
-    const bool none = std::none_of(split_choice_->layers.begin(), split_choice_->layers.end(),
-                                   [](const auto& layers) { return layers.has_value(); });
-    if (none)
-      split_choice_->refused.refusal =
-          fmt::format("{} layers cannot be assigned to {} stages by --split {}", here.model.layers,
-                      ordered.schedule->stages_per_pipeline() - ordered.schedule->side_stages,
-                      name_of(kLayerSplits, splits.front()));
+    const ModelOnDevices here = planner_.on(split_choice_->chosen);
+    if (auto refused = refuse_states(here, configuration.shape, without_order))
+      split_choice_->refused = *std::move(refused);
+    else
+      assign_splits(configuration, here);
   } catch (const Error& error) {
     if (is_of_machine(error.fault())) throw;
     split_choice_->refused.refusal = name_flags(error.what());
   }
   return *split_choice_;
+}
+
+void ModelEvaluator::assign_splits(const Configuration& configuration, const ModelOnDevices& here) {
+  const Ordered& ordered = order(configuration);
+  if (const auto* deadlock = std::get_if<Deadlock>(&ordered.program)) {
+    split_choice_->refused.refusal = "deadlock: " + to_string(*deadlock);
+    return;
+  }
+  const std::vector<LayerSplit>& splits = planner_.splits();
+  const LayerAssigner assigner(here, ordered.schedule);
+  split_choice_->layers = assigner.select_splits(splits);
+  const ModelOnDevices with_smallest_states =
+      planner_.may_shrink_gradients() ? use_smallest_states(here) : here;
+  if (const auto excess =
+          find_excess_alone(with_smallest_states, assigner, ordered.schedule, *split_choice_)) {
+    split_choice_->refused = too_full({},
+                                      planner_.may_shrink_gradients()
+                                          ? "with the smallest gradients the fullest rank needs"
+                                          : "the fullest rank needs",
+                                      excess->fullest_rank, excess->usable());
+    return;
+  }
+  const bool none = std::none_of(split_choice_->layers.begin(), split_choice_->layers.end(),
+                                 [](const auto& layers) { return layers.has_value(); });
+  if (none)
+    split_choice_->refused.refusal =
+        fmt::format("{} layers cannot be assigned to {} stages by --split {}", here.model.layers,
+                    ordered.schedule->stages_per_pipeline() - ordered.schedule->side_stages,
+                    name_of(kLayerSplits, splits.front()));
 }
 
 /// Adds a model's rates to a plan: how well the devices are used.
@@ -205,8 +254,10 @@ Outcome ModelEvaluator::evaluate(const Configuration& configuration) {
   const SplitChoice& split_choice = choose_splits(configuration);
   if (!split_choice.refused.refusal.empty()) return split == 0 ? split_choice.refused : Outcome{};
   if (!split_choice.layers[split]) return {};
+  Configuration chosen = split_choice.chosen;
+  chosen.split = configuration.split;
   try {
-    return simulate_plan(configuration, *split_choice.layers[split]);
+    return simulate_plan(chosen, *split_choice.layers[split]);
   } catch (const Error& error) {
     if (is_of_machine(error.fault())) throw;
     return {{}, name_flags(error.what())};

@@ -39,11 +39,22 @@ class ModelEvaluator {
   /// The choices that all splits of one configuration share.
   struct SplitChoice {
     Configuration first;
+    Configuration chosen;                            ///< with the modules that are recomputed
     Outcome refused;                                 ///< why none of them became a plan
     std::vector<std::optional<LayerCounts>> layers;  ///< [split]; nullopt if not worth trying
   };
 
   const SplitChoice& choose_splits(const Configuration& configuration);
+  void assign_splits(const Configuration& configuration, const ModelOnDevices& here);
+  /// Sets the modules to recompute: the first set of list_module_sets() with which a split fits,
+  /// with gradients as they are. Returns false if another configuration is the same or no slower,
+  /// or, with a refusal, if no set fits.
+  bool choose_modules(Configuration& configuration, const Schedule& without_order);
+  /// Whether some split fits in memory.
+  bool fits(const ModelOnDevices& on, const ValidSchedule& schedule) const;
+  /// Refuses a configuration whose states and a single micro-batch exceed the memory.
+  std::optional<Outcome> refuse_states(const ModelOnDevices& here, const Shape& shape,
+                                       const Schedule& without_order) const;
   /// Returns the load with the smallest states if only one split is worth trying and they do not
   /// fit, so that nothing needs to be timed. nullopt if they fit, or if copies change what is held.
   static std::optional<SplitLoad> find_excess_alone(const ModelOnDevices& with_smallest_states,

@@ -11,7 +11,9 @@
 #include <utility>
 
 #include "sim/ir/error.h"
+#include "sim/ir/registry.h"
 #include "sim/model/place_stages.h"
+#include "sim/model/runtime.h"
 #include "sim/model/schedule_def.h"
 #include "sim/model/stage_loads.h"
 #include "tools/flags/model_options.h"
@@ -100,6 +102,21 @@ std::vector<std::int32_t> chunks_of(const Transformer& model, std::int32_t ranks
   return chunks;
 }
 
+/// The choices that a runtime has: only Megatron-Core's names modules. Throws Error if none is
+/// left.
+std::vector<RecomputeChoice> possible_recomputes(std::vector<RecomputeChoice> choices,
+                                                 const std::string& name) {
+  const RuntimeDef* const runtime = Registry<RuntimeDef>::instance().find(name);
+  if (runtime == nullptr || runtime->names_modules) return choices;
+  std::erase_if(choices, [](const RecomputeChoice& choice) { return choice.chooses_modules; });
+  if (choices.empty())
+    throw Error(
+        fmt::format("--recompute modules are those of Megatron-Core, and --runtime {} names none; "
+                    "give none, selective or full",
+                    name));
+  return choices;
+}
+
 }  // namespace
 
 ModelPlanner::ModelPlanner(const PredictOptions& options, ModelAxes axes)
@@ -112,6 +129,18 @@ ModelPlanner::ModelPlanner(const PredictOptions& options, ModelAxes axes)
   if (axes_.context.empty()) axes_.context = {1};
   if (axes_.micro_batch_sizes.empty()) axes_.micro_batch_sizes = {1, 2, 4};
   if (axes_.ranks.empty()) axes_.ranks = divisors(axes_.gpus, max_stages(base_.model));
+  axes_.recomputes = possible_recomputes(std::move(axes_.recomputes), base_.runtime);
+}
+
+bool ModelPlanner::tries_without_recomputation() const {
+  return std::any_of(
+      axes_.recomputes.begin(), axes_.recomputes.end(),
+      [](const RecomputeChoice& choice) { return choice.recompute == Recompute::kNone; });
+}
+
+bool ModelPlanner::allows(Bytes held) const {
+  const std::vector<Bytes>& caps = options_.memory.cap_bytes;
+  return std::all_of(caps.begin(), caps.end(), [held](Bytes cap) { return held <= cap; });
 }
 
 /// The schedules and chunks of one distribution of the model. Schedules that read costs have a
@@ -130,7 +159,9 @@ std::vector<Configuration> ModelPlanner::shapes_of(const Configuration& parallel
     const std::int64_t stages = std::int64_t{shape.shape.ranks} * shape.shape.chunks;
     if (stages > max_stages(base_.model)) continue;
     if (shape.shape.ranks == 1 && shape.shape.chunks > 1) continue;  // nothing to interleave
-    const std::size_t splits = find_schedule(shape.schedule).reads_costs ? 1 : axes_.splits.size();
+    const bool searched = find_schedule(shape.schedule).reads_costs;
+    if (searched && parallel.chooses_modules) continue;  // each set would be a search of its own
+    const std::size_t splits = searched ? 1 : axes_.splits.size();
     for (std::size_t split = 0; split < splits; ++split) {
       Configuration& next = shapes.emplace_back(parallel);
       next.schedule = shape.schedule;
@@ -181,8 +212,10 @@ std::vector<Configuration> ModelPlanner::parallelisms() const {
     all = varied(all, axes_.expert, set_expert);
   }
   for (Configuration& next : all) next.expert_tensor = expert_split(next);
-  all = varied(all, axes_.recomputes,
-               [](Configuration& next, auto recompute) { next.recompute = recompute; });
+  all = varied(all, axes_.recomputes, [](Configuration& next, const RecomputeChoice& choice) {
+    next.recompute = choice.recompute;
+    next.chooses_modules = choice.chooses_modules;
+  });
   return varied(all, axes_.send_budgets,
                 [](Configuration& next, auto budget) { next.send_budget = budget; });
 }
@@ -216,6 +249,7 @@ ModelOnDevices ModelPlanner::on(const Configuration& configuration) const {
   on.parallel.data = configuration.data;
   on.parallel.micro_batch_size = configuration.micro_batch_size;
   on.parallel.recompute = configuration.recompute;
+  on.parallel.modules = configuration.modules;
   on.counts_sends = configuration.send_budget > 0;
   return on;
 }

@@ -10,6 +10,14 @@
 
 namespace bubblescope::tools {
 
+/// One value of a plan's --recompute.
+struct RecomputeChoice {
+  Recompute recompute = Recompute::kNone;
+  /// Whether modules are recomputed that the plan chooses: the set that takes the least time of
+  /// those that fit, where nothing fits without.
+  bool chooses_modules = false;
+};
+
 /// The axes of a model's plan. Empty ones are chosen: powers of two that fit, and for the ranks of
 /// the pipeline the divisors of the number of devices.
 struct ModelAxes {
@@ -22,7 +30,8 @@ struct ModelAxes {
   std::vector<std::int32_t> context;            ///< empty: 1
   std::vector<std::int32_t> expert;             ///< empty: 1, and what divides a model's experts
   std::vector<std::int32_t> micro_batch_sizes;  ///< empty: 1, 2 and 4
-  std::vector<Recompute> recomputes{Recompute::kNone, Recompute::kFull};
+  std::vector<RecomputeChoice> recomputes{
+      {Recompute::kNone}, {Recompute::kSelective, true}, {Recompute::kFull}};
   std::vector<std::int32_t> send_budgets{0};  ///< 0: ranks do not wait for their sends
   /// The first is always tried, each other one where it may be better than those before it.
   std::vector<LayerSplit> splits{LayerSplit::kBalanced, LayerSplit::kEven, LayerSplit::kEnds,
@@ -43,10 +52,14 @@ class ModelPlanner {
   /// The axes with those that were chosen.
   const ModelAxes& axes() const { return axes_; }
   const std::vector<LayerSplit>& splits() const { return axes_.splits; }
+  /// Whether other configurations recompute nothing.
+  bool tries_without_recomputation() const;
   /// The model as a configuration distributes it, without the split of its layers.
   ModelOnDevices on(const Configuration& configuration) const;
   /// Whether smaller gradients may be tried where 32-bit ones do not fit.
   bool may_shrink_gradients() const { return !options_.model.gradients; }
+  /// Whether the flags allow that all ranks hold so much.
+  bool allows(Bytes held) const;
   /// The flags with a configuration's shape.
   PredictOptions options_of(const Configuration& configuration) const;
 

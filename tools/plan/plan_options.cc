@@ -4,14 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <thread>
 
+#include "sim/ir/recompute.h"
+#include "sim/ir/registry.h"
 #include "tools/flags/choice.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/heading.h"
 #include "tools/flags/model_options.h"
 #include "tools/flags/options.h"
-#include "tools/flags/recompute_options.h"
 #include "tools/flags/words.h"
 #include "tools/inputs/config.h"
 
@@ -46,6 +48,14 @@ std::vector<LayerSplit> parse_splits(const std::string& text) {
       splits.push_back(known->choice);
   }
   return splits;
+}
+
+RecomputeChoice parse_recompute_choice(const std::string& text) {
+  const std::string name = normalize_name(text);
+  if (name == "modules") return {Recompute::kSelective, true};
+  if (const std::optional<Recompute> known = find_recompute(name)) return {*known};
+  throw Error("'" + text + "' is none of none|selective|modules|full" +
+              suggestion(find_nearest_name(text, {"none", "selective", "modules", "full"})));
 }
 
 /// Applies the limit of a single schedule.
@@ -96,11 +106,15 @@ void add_model_axes(CommandFlags& app, PlanQuestion& options) {
               axes.expert);
   add_numbers(app, {"--micro-batch-size", "samples of a micro-batch (default 1,2,4)", "NUMBERS"},
               axes.micro_batch_sizes);
-  add_parsed(app, {"--recompute", "none, selective, full: a list (default none,full)", "NAMES"},
+  add_parsed(app,
+             {"--recompute",
+              "none, selective, modules (under Megatron-Core, where nothing fits without: the "
+              "fastest set that does), full: a list (default none,modules,full)",
+              "NAMES"},
              [&axes](const std::string& text) {
                axes.recomputes.clear();
                for (const std::string& name : split(text, ','))
-                 axes.recomputes.push_back(parse_recompute(name));
+                 axes.recomputes.push_back(parse_recompute_choice(name));
              });
   add_parsed(app,
              {"--send-budget",

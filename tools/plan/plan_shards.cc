@@ -212,9 +212,11 @@ std::optional<std::vector<Outcome>> JournaledSweep::run(
   for (std::size_t at = 0; at < configurations.size(); ++at) {
     Outcome& outcome = outcomes.emplace_back(std::move(known_.outcomes[at]));
     if (!outcome.plan) continue;
-    const Shape shape = outcome.plan->configuration.shape;
-    outcome.plan->configuration = configurations[at];
-    outcome.plan->configuration.shape = shape;  // the rest is not in a journal
+    const Configuration evaluated = outcome.plan->configuration;
+    outcome.plan->configuration = configurations[at];  // of which a journal has this alone:
+    outcome.plan->configuration.shape = evaluated.shape;
+    outcome.plan->configuration.recompute = evaluated.recompute;
+    outcome.plan->configuration.modules = evaluated.modules;
   }
   return outcomes;
 }

@@ -166,6 +166,16 @@ void warn_of_plans(const std::vector<Plan>& ranked, const PredictOptions& option
   }
 }
 
+namespace {
+
+/// Whether plans try every set of modules, the runtime's own choice among them.
+bool names_modules(const ModelOptions& model) {
+  const RuntimeDef* const runtime = Registry<RuntimeDef>::instance().find(model.runtime);
+  return runtime != nullptr && runtime->names_modules;
+}
+
+}  // namespace
+
 void note_untried(const std::vector<Plan>& ranked, const PredictOptions& options,
                   const std::vector<std::string>& given) {
   struct Untried {
@@ -182,7 +192,7 @@ void note_untried(const std::vector<Plan>& ranked, const PredictOptions& options
                               options.cost.lower.overlap != Overlap::kSerial;
   const Untried all[] = {
       {"--cp", "1,2,4 (sequences split over ranks)", true},
-      {"--recompute", "none,selective,full", true},
+      {"--recompute", "none,selective,full", !names_modules(options.model)},
       {"--overlap", "fused (pairs that hide the experts' messages)", hides_messages},
       {"--parts", "megatron (which lets --moe-overlap hide messages)", waits_for_experts},
       {"--parts", "dualpipe (pairs that interleave their parts)", may_interleave},

@@ -85,8 +85,11 @@ std::string write_megatron(const Plan& plan, const TrainingSettings& training) {
   add("micro-batch-size", which.micro_batch_size);
   add("global-batch-size", which.samples());
   if (which.recompute == Recompute::kSelective) text += " --recompute-granularity selective";
-  if (which.recompute == Recompute::kSelective && training.recomputes_up_projections)
-    text += fmt::format(" --{} mla_up_proj", "recompute-modules");
+  const std::string modules = which.modules.empty() && training.recomputes_up_projections
+                                  ? name_of(kRecomputeModules, RecomputeModule::kUpProjection)
+                                  : to_text(which.modules, " ");
+  if (which.recompute == Recompute::kSelective && !modules.empty())
+    text += fmt::format(" --{} {}", "recompute-modules", modules);
   if (which.recompute == Recompute::kFull)
     text += " --recompute-granularity full --recompute-method uniform --recompute-num-layers 1";
   const std::string layers = write_megatron_layers(parse_layout(plan.layout), which.shape.ranks);

@@ -33,6 +33,8 @@ void write_configuration(JsonWriter& json, const Configuration& configuration) {
   json.member("microbatches", shape.microbatches);
   json.member("micro_batch_size", configuration.micro_batch_size);
   json.member("recompute", name(configuration.recompute));
+  if (!configuration.modules.empty())
+    json.member("recompute_modules", to_text(configuration.modules));
   json.member("split", name_of(kLayerSplits, configuration.split));
   if (configuration.send_budget == kUnlimitedSends)
     json.member("send_budget", "none");
@@ -153,6 +155,7 @@ struct RareColumns {
       groups |= which.shape.group_size.has_value();
       outside |= plan.outside_pipeline > 0;
       expert_tensor |= which.expert_tensor != which.tensor;
+      modules |= !which.modules.empty();
       intervals |= errors && plan.no_errors.empty();
     }
   }
@@ -163,6 +166,7 @@ struct RareColumns {
     text += groups ? ",microbatch_group_size" : "";
     text += outside ? ",outside_pipeline_ns" : "";
     text += expert_tensor ? ",etp" : "";
+    text += modules ? ",recompute_modules" : "";
     return text + (intervals ? ",low_ns,high_ns" : "");
   }
 
@@ -173,6 +177,7 @@ struct RareColumns {
     if (groups) text += which.shape.group_size ? fmt::format(",{}", *which.shape.group_size) : ",";
     if (outside) text += fmt::format(",{}", plan.outside_pipeline);
     if (expert_tensor) text += fmt::format(",{}", which.expert_tensor);
+    if (modules) text += fmt::format(",\"{}\"", to_text(which.modules));
     if (!intervals) return text;
     if (!plan.no_errors.empty()) return text + ",,";
     const StepInterval interval = compute_interval(plan.step, *errors);
@@ -185,6 +190,7 @@ struct RareColumns {
   bool groups = false;
   bool outside = false;
   bool expert_tensor = false;
+  bool modules = false;
   bool intervals = false;
 };
 

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string_view>
 #include <system_error>
 #include <type_traits>
@@ -17,6 +18,8 @@
 
 #include "sim/ir/digest.h"
 #include "sim/ir/error.h"
+#include "sim/ir/recompute.h"
+#include "sim/model/recompute_modules.h"
 #include "traces/files/format.h"
 #include "traces/files/replacement.h"
 #include "traces/json/json_node.h"
@@ -70,6 +73,11 @@ Plan read_plan(const JsonNode& object) {
   read_member(object, "vpp", plan.configuration.shape.chunks, 1);
   read_member(object, "microbatches", plan.configuration.shape.microbatches, 1);
   read_if_any(object, "slices", plan.configuration.shape.slices, 1);
+  const std::optional<Recompute> recompute = find_recompute(object.at("recompute").text());
+  if (!recompute) object.at("recompute").refuse("is none of none|selective|full");
+  plan.configuration.recompute = *recompute;
+  if (const auto modules = object.find("recompute_modules"))
+    plan.configuration.modules = find_modules(modules->text());
   read_member(object, "step_ns", plan.step);
   read_if_any(object, "outside_pipeline_ns", plan.outside_pipeline);
   read_member(object, "lower_bound_ns", plan.lower_bound);

@@ -60,8 +60,11 @@ struct PlanTable {
   /// Schedules without break-even points, because other costs give them another order.
   std::vector<std::string> not_compared;
   std::int64_t configurations = 0;  ///< number of configurations that were tried
-  std::int64_t covered = 0;         ///< number not tried, because another split is no worse
+  std::int64_t covered = 0;         ///< number not tried, because another one is no worse
 };
+
+/// Names the part of a layer that a configuration recomputes: "none", "full", "core_attn,mlp".
+std::string recompute_text(const Configuration& configuration);
 
 struct PlanTextOptions {
   int width = 80;

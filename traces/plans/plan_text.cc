@@ -88,8 +88,7 @@ std::vector<PlanColumn> columns_for(const std::vector<Plan>& plans, bool any_fra
       {"mbs", 92, [](const Plan& p) { return std::to_string(p.configuration.micro_batch_size); },
        modelled},
       {"m", 55, [](const Plan& p) { return std::to_string(p.configuration.shape.microbatches); }},
-      {"recompute", 91, [](const Plan& p) { return std::string(name(p.configuration.recompute)); },
-       modelled},
+      {"recompute", 91, [](const Plan& p) { return recompute_text(p.configuration); }, modelled},
       {"slices", 87, [](const Plan& p) { return std::to_string(p.configuration.shape.slices); },
        any([](const Plan& p) { return p.configuration.shape.slices > 1; })},
       {"group", 86, [](const Plan& p) { return group_text(p.configuration); },
@@ -324,7 +323,7 @@ std::string describe_differences(const Configuration& which) {
   add("dp", which.data);
   text += fmt::format(" m {}", which.shape.microbatches);
   add("mbs", which.micro_batch_size);
-  if (which.recompute != Recompute::kNone) text += fmt::format(" {}", name(which.recompute));
+  if (which.recompute != Recompute::kNone) text += " " + recompute_text(which);
   if (which.send_budget > 0) text += " budget " + budget_text(which);
   if (which.split != LayerSplit::kBalanced)
     text += fmt::format(" {}", name_of(kLayerSplits, which.split));
@@ -362,6 +361,13 @@ std::string write_break_evens(const PlanTable& table) {
 
 }  // namespace
 
+std::string recompute_text(const Configuration& configuration) {
+  if (!configuration.modules.empty()) return to_text(configuration.modules);
+  if (configuration.chooses_modules && configuration.recompute == Recompute::kSelective)
+    return "modules";
+  return std::string(name(configuration.recompute));
+}
+
 std::string write_plan_text(const PlanTable& table, const PlanTextOptions& options) {
   std::string text = fmt::format("{} of {} that {} tried, best first\n",
                                  counted(static_cast<std::int64_t>(table.plans.size()), "plan"),
@@ -369,7 +375,7 @@ std::string write_plan_text(const PlanTable& table, const PlanTextOptions& optio
                                  table.configurations == 1 ? "was" : "were");
   if (table.covered > 0)
     text += fmt::format(
-        "({} more differ in the split of layers alone: their slowest stage and rank take "
+        "({} more differ in the split of layers or in what they recompute alone, and would take "
         "as long, or longer)\n",
         table.covered);
   if (table.plans.empty()) {

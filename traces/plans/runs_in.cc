@@ -10,6 +10,7 @@ bool runs_in(const Configuration& configuration, const std::string& framework) {
   const ScheduleDef* def = Registry<ScheduleDef>::instance().find(configuration.schedule);
   const Named<Profile>* profile = find_named(kProfiles, framework);
   if (def == nullptr || profile == nullptr) return false;
+  if (!configuration.modules.empty() && profile->choice != Profile::kMegatron) return false;
   ScheduleRequest request;
   request.shape = configuration.shape;
   request.moe_overlap = configuration.moe_overlap;

@@ -114,13 +114,19 @@ CostAssumptions nemo_automodel() {
   return assumed;
 }
 
+RuntimeDef on_megatron_core(RuntimeDef def) {
+  def.names_modules = true;
+  return def;
+}
+
 const RuntimeRegistrar kMegatron{[] {
-  return RuntimeDef{"megatron",
-                    {"megatron-lm", "megatron-core"},
-                    "Megatron-LM since 2023: fused gradients, sharded optimizer, flash attention",
-                    "NVIDIA/Megatron-LM, megatron/core",
-                    megatron(),
-                    1};
+  return on_megatron_core(
+      {"megatron",
+       {"megatron-lm", "megatron-core"},
+       "Megatron-LM since 2023: fused gradients, sharded optimizer, flash attention",
+       "NVIDIA/Megatron-LM, megatron/core",
+       megatron(),
+       1});
 }};
 const RuntimeRegistrar kMegatron2021{[] {
   return RuntimeDef{
@@ -133,23 +139,23 @@ const RuntimeRegistrar kMegatron2021{[] {
       0};
 }};
 const RuntimeRegistrar kNemo{[] {
-  return RuntimeDef{
-      "nemo",
-      {"megatron-bridge"},
-      "NeMo and Megatron-Bridge: Megatron-Core with overlapped tensor-parallel communication",
-      "NVIDIA NeMo performance guide (tp_comm_overlap)",
-      nemo(),
-      1};
+  return on_megatron_core(
+      {"nemo",
+       {"megatron-bridge"},
+       "NeMo and Megatron-Bridge: Megatron-Core with overlapped tensor-parallel communication",
+       "NVIDIA NeMo performance guide (tp_comm_overlap)",
+       nemo(),
+       1});
 }};
 const RuntimeRegistrar kMegatronBridgeGraphs{[] {
-  return RuntimeDef{
-      "megatron-bridge-26.06",
-      {},
-      "Megatron-Bridge since 26.06, for experts in 8 bits: one fused kernel computes those of a "
-      "rank, their all-to-all is hidden, whole iterations are CUDA graphs",
-      "NVIDIA-NeMo/Megatron-Bridge, scripts/performance/configs",
-      megatron_bridge_graphs(),
-      1};
+  return on_megatron_core(
+      {"megatron-bridge-26.06",
+       {},
+       "Megatron-Bridge since 26.06, for experts in 8 bits: one fused kernel computes those of a "
+       "rank, their all-to-all is hidden, whole iterations are CUDA graphs",
+       "NVIDIA-NeMo/Megatron-Bridge, scripts/performance/configs",
+       megatron_bridge_graphs(),
+       1});
 }};
 const RuntimeRegistrar kDeepSpeed{[] {
   return RuntimeDef{"deepspeed",

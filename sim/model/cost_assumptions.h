@@ -48,6 +48,9 @@ struct CostAssumptions {
   Nanos host_expert = 0;
   Nanos host_pass =
       0;  ///< the same for a micro-batch's forward or backward on a stage, beside its layers
+  /// 1 with CUDA_LAUNCH_BLOCKING=1: the host waits for every kernel, so that device and host do not
+  /// work side by side, and their times add up.
+  double launch_blocking = 0;
   double flash_backward = 2.5;  ///< attention core, FLOPs of the backward over the forward
   /// Rate of the runtime's flash attention over the device's best.
   double attention_quality = 1;

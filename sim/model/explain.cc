@@ -198,7 +198,9 @@ std::string launches_text(const ModelOnDevices& on) {
     text += ", a layer with experts " + to_text(assumed.host_experts) +
             " more (host_experts_us) and for every expert of a rank " +
             to_text(assumed.host_expert) + " (host_expert_us)";
-  return text;
+  return text + "; " + number(100 * assumed.launch_blocking) +
+         " % of the host's time adds to the device's (launch_blocking: 1 with "
+         "CUDA_LAUNCH_BLOCKING=1), the rest runs beside it";
 }
 
 std::string links_text(const Gpu& gpu) {

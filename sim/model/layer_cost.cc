@@ -91,8 +91,9 @@ PhaseTimes apply_host_limit(const ModelOnDevices& on, PhaseTimes times,
                               local * static_cast<double>(assumed.host_expert));
   }
   const double backward = (on.parallel.recompute == Recompute::kFull ? 2 : 1) * pass;
-  times.forward = std::max(times.forward, pass);
-  times.input_grad = std::max(times.input_grad, backward - times.weight_grad);
+  const double waited = assumed.launch_blocking;
+  times.forward = std::max(times.forward + waited * pass, pass);
+  times.input_grad = std::max(times.input_grad + waited * backward, backward - times.weight_grad);
   return times;
 }
 

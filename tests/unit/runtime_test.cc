@@ -37,6 +37,17 @@ TEST(HostLimit, IsTheLongerOfHostAndDevice) {
   EXPECT_EQ(recomputed.input_grad + recomputed.weight_grad, 440);
 }
 
+// CUDA_LAUNCH_BLOCKING=1: 100 of the device and 2 x 90 + 20 of the host, in F and in the backward.
+TEST(HostLimit, IsTheSumWhereTheHostWaitsForEveryKernel) {
+  ModelOnDevices on = on_devices("llama3-8b", "h100");
+  on.assumptions.host_layer = 90;
+  on.assumptions.host_pass = 20;
+  assume(on, "launch_blocking", 1);
+  const PhaseTimes added = apply_host_limit(on, {100, 60, 40}, {2});
+  EXPECT_EQ(added.forward, 300);
+  EXPECT_EQ(added.input_grad + added.weight_grad, 300);
+}
+
 TEST(MatrixTypes, In8BitsAreFasterInProductsAlone) {
   ModelOnDevices on = on_devices("llama3-8b", "h100");
   const PhaseTimes in16 = estimate_layer_times(on, 0);

@@ -116,7 +116,8 @@ void replace_assumptions(ModelOnDevices& on, const ModelOptions& options) {
     const KernelRates rates = on.gpu.kernels;
     const double usual = assumed_value(on, name);
     assume(on, name, value);
-    if (!(on.assumptions == assumed && on.gpu.kernels == rates))
+    // How a job is started is no constant that errors were measured with.
+    if (name != "launch_blocking" && !(on.assumptions == assumed && on.gpu.kernels == rates))
       on.replaced_assumptions.push_back({flag, name, usual});
   };
   const auto replace_if_given = [&](const char* flag, const char* name,

@@ -259,8 +259,8 @@ def left_out_steps(binary, folder, schedule_pairs):
     shipped = published_steps.predict_all(binary, runs)
     return (
         '\n## Steps inside their intervals\n\nOf each source, the runs whose measured step lies inside the interval that all '
-        'other sources give: neither the\nconstants of the model nor the errors of the interval come from the source. The two '
-        'numbers by which intervals follow\nfrom errors were chosen on all sources together: '
+        'other sources give: neither the\nconstants of the model nor the errors of the interval come from the source. How '
+        'much a class borrows from wider\nones was chosen on all sources together: '
         '[Steps of published runs](accuracy_steps.md).\n\n'
         + published_intervals.coverage_table(published_intervals.coverage(results))
         + published_ranking.section(

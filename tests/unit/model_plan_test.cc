@@ -153,6 +153,21 @@ TEST(ModelPlans, NameTheModulesThatTheyRecompute) {
             std::string::npos);
 }
 
+// Without recomputation 8 stages fit only if the first ones have fewer layers, which is slower.
+TEST(ModelPlans, RecomputeModulesWhereTheBalancedSplitDoesNotFit) {
+  const CommandOutcome printed =
+      plan({"--model", "llama3-8b", "--gpu", "a100-40", "--gpus", "8", "--global-batch-size", "16",
+            "--tp", "1", "--pp", "8", "--micro-batch-size", "1", "--schedules", "1f1b", "--format",
+            "json"});
+  const Json plans = Json::parse(printed.output)["plans"];
+  ASSERT_EQ(plans.size(), 3U);
+  EXPECT_EQ(plans[0]["recompute_modules"], "layernorm,mlp");
+  EXPECT_EQ(plans[0]["split"], "balanced");
+  EXPECT_EQ(plans[1]["recompute"], "full");
+  EXPECT_EQ(plans[2]["recompute"], "none");
+  EXPECT_EQ(plans[2]["split"], "fitted");
+}
+
 TEST(ModelPlans, TryTheSplitsThatAreAskedFor) {
   const tools::Arguments question{
       "--model",     "llama3-8b", "--gpus",   "8",    "--global-batch-size",

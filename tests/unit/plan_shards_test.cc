@@ -103,7 +103,7 @@ TEST_F(PlanShards, MergedAreTheSingleRun) {
     }
 }
 
-TEST_F(PlanShards, KeepEverySplitOfLayers) {
+TEST_F(PlanShards, KeepSplitsOfLayersAndModules) {
   const tools::Arguments question{"--model",
                                   "llama3-8b",
                                   "--gpu",
@@ -122,6 +122,7 @@ TEST_F(PlanShards, KeepEverySplitOfLayers) {
                                   "csv"};
   const std::string single = plan(question);
   EXPECT_NE(single.find(",fitted,"), std::string::npos) << single;
+  EXPECT_NE(single.find(",\"layernorm,mlp\","), std::string::npos) << single;
   EXPECT_EQ(plan(question, {"--resume", "journal"}), single);
   EXPECT_EQ(plan(question, {"--resume", "journal"}), single) << "all of it from the journal";
   for (const char* process : {"0", "1", "2"}) {

@@ -48,6 +48,12 @@ ModelOnDevices use_smallest_states(ModelOnDevices on) {
   return on;
 }
 
+Configuration recompute_modules(Configuration configuration, RecomputeModules modules) {
+  configuration.recompute = modules.empty() ? Recompute::kNone : Recompute::kSelective;
+  configuration.modules = modules;
+  return configuration;
+}
+
 /// Whether configurations differ only in the split.
 bool are_alike(Configuration left, const Configuration& right) {
   left.split = right.split;
@@ -93,19 +99,15 @@ std::optional<SplitLoad> ModelEvaluator::find_excess_alone(
   return smallest.fits() ? std::nullopt : std::optional(smallest);
 }
 
-bool ModelEvaluator::fits(const ModelOnDevices& on, const ValidSchedule& schedule) const {
+std::optional<LayerCounts> ModelEvaluator::fit_layers(const ModelOnDevices& on,
+                                                      const ValidSchedule& schedule,
+                                                      LayerSplit split) const {
   const LayerAssigner assigner(on, schedule);
-  const auto split_fits = [&](LayerSplit split) {
-    const std::optional<LayerCounts> layers = assigner.assign_layers(split);
-    if (!layers) return false;
-    const SplitLoad load = assigner.load(*layers);
-    return load.fits() && planner_.allows(load.fullest_rank);
-  };
-  // The fitted split is the balanced one where that fits, and else the likeliest to fit.
-  const std::vector<LayerSplit>& splits = planner_.splits();
-  if (std::find(splits.begin(), splits.end(), LayerSplit::kFitted) != splits.end())
-    return split_fits(LayerSplit::kFitted);
-  return std::any_of(splits.begin(), splits.end(), split_fits);
+  std::optional<LayerCounts> layers = assigner.assign_layers(split);
+  if (!layers) return {};
+  const SplitLoad load = assigner.load(*layers);
+  if (!load.fits() || !planner_.allows(load.fullest_rank)) return {};
+  return layers;
 }
 
 std::optional<Outcome> ModelEvaluator::refuse_states(const ModelOnDevices& here, const Shape& shape,
@@ -119,39 +121,54 @@ std::optional<Outcome> ModelEvaluator::refuse_states(const ModelOnDevices& here,
   return too_full({}, "states and one micro-batch take", needed, usable);
 }
 
-bool ModelEvaluator::choose_modules(Configuration& configuration, const Schedule& without_order) {
-  const std::vector<RecomputeModules> sets = list_module_sets(planner_.on(configuration));
-  const auto with = [&](RecomputeModules modules) {
-    configuration.recompute = modules.empty() ? Recompute::kNone : Recompute::kSelective;
-    configuration.modules = modules;
-    return planner_.on(configuration);
+void ModelEvaluator::choose_modules(const Configuration& configuration,
+                                    const Schedule& without_order) {
+  std::vector<RecomputeModules> sets{{}};
+  const std::vector<RecomputeModules> listed = list_module_sets(planner_.on(configuration));
+  sets.insert(sets.end(), listed.begin(), listed.end());
+  const auto with = [&](std::size_t set) {
+    return planner_.on(recompute_modules(configuration, sets[set]));
   };
-  const ModelOnDevices smallest = with(sets.empty() ? RecomputeModules{} : sets.back());
-  if (refuse_states(smallest, configuration.shape, without_order)) return true;
-  const ValidSchedule& schedule = order(configuration).schedule;
-  if (!schedule->offload_target_of_rank.empty()) return false;
-  const auto fits_with = [&](RecomputeModules modules) { return fits(with(modules), schedule); };
-  if (sets.empty() || fits_with({})) return !planner_.tries_without_recomputation();
-  // The last set takes the least memory.
-  if (!fits_with(sets.back())) {
-    split_choice_->refused.refusal = "no set of modules to recompute makes it fit";
-    return false;
+  if (auto refused = refuse_states(with(sets.size() - 1), configuration.shape, without_order)) {
+    split_choice_->refused = *std::move(refused);
+    return;
   }
-  return std::any_of(sets.begin(), sets.end(), fits_with);
+  const Ordered& ordered = order(configuration);
+  const ValidSchedule& schedule = ordered.schedule;
+  if (std::holds_alternative<Deadlock>(ordered.program)) return;
+  if (!schedule->offload_target_of_rank.empty()) return;
+  const std::vector<LayerSplit>& splits = planner_.splits();
+  std::size_t end = sets.size();  // of the sets that are faster than the one found
+  for (std::size_t at = 0; at < splits.size(); ++at) {
+    if (at > 0 && splits[at] != LayerSplit::kFitted) continue;
+    // The last set takes the least memory.
+    if (end == 0 || !fit_layers(with(end - 1), schedule, splits[at])) continue;
+    std::size_t set = 0;
+    std::optional<LayerCounts> layers = fit_layers(with(set), schedule, splits[at]);
+    while (!layers) layers = fit_layers(with(++set), schedule, splits[at]);
+    end = set;
+    if (set == 0 && planner_.tries_without_recomputation()) continue;
+    split_choice_->layers[at] = std::move(layers);
+    split_choice_->modules[at] = sets[set];
+  }
+  if (end == sets.size())
+    split_choice_->refused.refusal = "no set of modules to recompute makes it fit";
 }
 
 const ModelEvaluator::SplitChoice& ModelEvaluator::choose_splits(
     const Configuration& configuration) {
   if (split_choice_ && are_alike(split_choice_->first, configuration)) return *split_choice_;
   split_choice_.emplace().first = configuration;
-  split_choice_->chosen = configuration;
   split_choice_->layers.resize(planner_.splits().size());
+  split_choice_->modules.resize(planner_.splits().size());
   try {
     const Schedule without_order =
         place_in_loop(find_schedule(configuration.schedule), configuration.shape);
-    if (configuration.chooses_modules && !choose_modules(split_choice_->chosen, without_order))
+    if (configuration.chooses_modules) {
+      choose_modules(configuration, without_order);
       return *split_choice_;
-    const ModelOnDevices here = planner_.on(split_choice_->chosen);
+    }
+    const ModelOnDevices here = planner_.on(configuration);
     if (auto refused = refuse_states(here, configuration.shape, without_order))
       split_choice_->refused = *std::move(refused);
     else
@@ -254,10 +271,11 @@ Outcome ModelEvaluator::evaluate(const Configuration& configuration) {
   const SplitChoice& split_choice = choose_splits(configuration);
   if (!split_choice.refused.refusal.empty()) return split == 0 ? split_choice.refused : Outcome{};
   if (!split_choice.layers[split]) return {};
-  Configuration chosen = split_choice.chosen;
-  chosen.split = configuration.split;
   try {
-    return simulate_plan(chosen, *split_choice.layers[split]);
+    return simulate_plan(configuration.chooses_modules
+                             ? recompute_modules(configuration, split_choice.modules[split])
+                             : configuration,
+                         *split_choice.layers[split]);
   } catch (const Error& error) {
     if (is_of_machine(error.fault())) throw;
     return {{}, name_flags(error.what())};

@@ -39,19 +39,21 @@ class ModelEvaluator {
   /// The choices that all splits of one configuration share.
   struct SplitChoice {
     Configuration first;
-    Configuration chosen;                            ///< with the modules that are recomputed
     Outcome refused;                                 ///< why none of them became a plan
     std::vector<std::optional<LayerCounts>> layers;  ///< [split]; nullopt if not worth trying
+    /// [split]; of configurations that choose modules.
+    std::vector<RecomputeModules> modules;
   };
 
   const SplitChoice& choose_splits(const Configuration& configuration);
   void assign_splits(const Configuration& configuration, const ModelOnDevices& here);
-  /// Sets the modules to recompute: the first set of list_module_sets() with which a split fits,
-  /// with gradients as they are. Returns false if another configuration is the same or no slower,
-  /// or, with a refusal, if no set fits.
-  bool choose_modules(Configuration& configuration, const Schedule& without_order);
-  /// Whether some split fits in memory.
-  bool fits(const ModelOnDevices& on, const ValidSchedule& schedule) const;
+  /// Chooses the modules of the first split and of kFitted: the first set of list_module_sets()
+  /// with which the split fits, with gradients as they are. Nothing is chosen where that is the
+  /// empty set, or one that another split does as well with.
+  void choose_modules(const Configuration& configuration, const Schedule& without_order);
+  /// Empty if the layers cannot be split that way, or do not fit.
+  std::optional<LayerCounts> fit_layers(const ModelOnDevices& on, const ValidSchedule& schedule,
+                                        LayerSplit split) const;
   /// Refuses a configuration whose states and a single micro-batch exceed the memory.
   std::optional<Outcome> refuse_states(const ModelOnDevices& here, const Shape& shape,
                                        const Schedule& without_order) const;

@@ -14,7 +14,7 @@ namespace bubblescope::tools {
 struct RecomputeChoice {
   Recompute recompute = Recompute::kNone;
   /// Whether modules are recomputed that the plan chooses: the set that takes the least time of
-  /// those that fit, where nothing fits without.
+  /// those with which a split fits, where it does not fit without.
   bool chooses_modules = false;
 };
 

@@ -108,8 +108,8 @@ void add_model_axes(CommandFlags& app, PlanQuestion& options) {
               axes.micro_batch_sizes);
   add_parsed(app,
              {"--recompute",
-              "none, selective, modules (under Megatron-Core, where nothing fits without: the "
-              "fastest set that does), full: a list (default none,modules,full)",
+              "none, selective, modules (under Megatron-Core, where layers do not fit without: the "
+              "fastest set with which they do), full: a list (default none,modules,full)",
               "NAMES"},
              [&axes](const std::string& text) {
                axes.recomputes.clear();

@@ -51,6 +51,8 @@ struct CostAssumptions {
   /// 1 with CUDA_LAUNCH_BLOCKING=1: the host waits for every kernel, so that device and host do not
   /// work side by side, and their times add up.
   double launch_blocking = 0;
+  /// 1 if whole iterations are CUDA graphs, whose kernels no host launches.
+  double iteration_graphs = 0;
   double flash_backward = 2.5;  ///< attention core, FLOPs of the backward over the forward
   /// Rate of the runtime's flash attention over the device's best.
   double attention_quality = 1;

@@ -200,7 +200,9 @@ std::string launches_text(const ModelOnDevices& on) {
             to_text(assumed.host_expert) + " (host_expert_us)";
   return text + "; " + number(100 * assumed.launch_blocking) +
          " % of the host's time adds to the device's (launch_blocking: 1 with "
-         "CUDA_LAUNCH_BLOCKING=1), the rest runs beside it";
+         "CUDA_LAUNCH_BLOCKING=1), the rest runs beside it; CUDA graphs of whole iterations "
+         "spare " +
+         number(100 * assumed.iteration_graphs) + " % of it (iteration_graphs)";
 }
 
 std::string links_text(const Gpu& gpu) {

@@ -90,6 +90,7 @@ PhaseTimes apply_host_limit(const ModelOnDevices& on, PhaseTimes times,
     pass += layers.experts * (static_cast<double>(assumed.host_experts) +
                               local * static_cast<double>(assumed.host_expert));
   }
+  pass *= 1 - assumed.iteration_graphs;
   const double backward = (on.parallel.recompute == Recompute::kFull ? 2 : 1) * pass;
   const double waited = assumed.launch_blocking;
   times.forward = std::max(times.forward + waited * pass, pass);

@@ -91,6 +91,7 @@ const std::vector<Assumption>& all_assumptions() {
       time_of_runtime("host_experts_us", &CostAssumptions::host_experts),
       time_of_runtime("host_expert_us", &CostAssumptions::host_expert),
       fraction_of_runtime("launch_blocking", &CostAssumptions::launch_blocking),
+      fraction_of_runtime("iteration_graphs", &CostAssumptions::iteration_graphs),
       fraction_of_runtime("gradients_exposed", &CostAssumptions::gradients_exposed),
       of_runtime("attention_quality", &CostAssumptions::attention_quality),
       of_runtime("flash_backward", &CostAssumptions::flash_backward),

@@ -220,8 +220,8 @@ TEST(KnownErrors, AreNotThoseOfOtherConstantsDevicesOrLengths) {
   expect_no_errors(on, "slowdown");
 }
 
-// An assumption that repeats what holds already replaces nothing, and one that says how the job is
-// started is no constant.
+// An assumption that repeats what holds already replaces nothing, and one that says how the job
+// runs is no constant.
 TEST(KnownErrors, EndWhereAnAssumptionIsReplaced) {
   const tools::Arguments run{"1f1b", "--pp", "2", "-m", "4", "--model", "llama3-8b", "--tp", "2"};
   const auto report = [&](std::initializer_list<const char*> more) {
@@ -232,6 +232,7 @@ TEST(KnownErrors, EndWhereAnAssumptionIsReplaced) {
   EXPECT_TRUE(report({"--assume", "tensor_exposed=1"})["interval"].is_object());
   EXPECT_TRUE(report({"--tensor-exposed", "1"})["interval"].is_object());
   EXPECT_TRUE(report({"--assume", "launch_blocking=1"})["interval"].is_object());
+  EXPECT_TRUE(report({"--assume", "iteration_graphs=1"})["interval"].is_object());
   for (const std::initializer_list<const char*>& more :
        {std::initializer_list<const char*>{"--assume", "tensor_exposed=0.5"},
         {"--tensor-exposed", "0.5"},

@@ -48,6 +48,16 @@ TEST(HostLimit, IsTheSumWhereTheHostWaitsForEveryKernel) {
   EXPECT_EQ(added.input_grad + added.weight_grad, 300);
 }
 
+TEST(HostLimit, IsNoneWhereWholeIterationsAreGraphs) {
+  ModelOnDevices on = on_devices("llama3-8b", "h100");
+  on.assumptions.host_layer = 90;
+  on.assumptions.host_pass = 20;
+  assume(on, "iteration_graphs", 1);
+  const PhaseTimes limited = apply_host_limit(on, {100, 60, 40}, {2});
+  EXPECT_EQ(limited.forward, 100);
+  EXPECT_EQ(limited.input_grad, 60);
+}
+
 TEST(MatrixTypes, In8BitsAreFasterInProductsAlone) {
   ModelOnDevices on = on_devices("llama3-8b", "h100");
   const PhaseTimes in16 = estimate_layer_times(on, 0);

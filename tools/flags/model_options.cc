@@ -108,6 +108,12 @@ std::string set_gpus(ModelOnDevices& on, const std::string& list) {
   return list;
 }
 
+/// Whether an assumption is a choice of the job, and no constant that errors were measured with.
+bool states_how_a_job_runs(const std::string& assumption) {
+  return assumption == "launch_blocking" || assumption == "iteration_graphs" ||
+         assumption == "dispatch_once";
+}
+
 /// Replaces assumptions by those of flags, and lists the ones that differ from the runtime's or
 /// the device's.
 void replace_assumptions(ModelOnDevices& on, const ModelOptions& options) {
@@ -116,8 +122,7 @@ void replace_assumptions(ModelOnDevices& on, const ModelOptions& options) {
     const KernelRates rates = on.gpu.kernels;
     const double usual = assumed_value(on, name);
     assume(on, name, value);
-    // How a job is started is no constant that errors were measured with.
-    if (name != "launch_blocking" && !(on.assumptions == assumed && on.gpu.kernels == rates))
+    if (!states_how_a_job_runs(name) && !(on.assumptions == assumed && on.gpu.kernels == rates))
       on.replaced_assumptions.push_back({flag, name, usual});
   };
   const auto replace_if_given = [&](const char* flag, const char* name,

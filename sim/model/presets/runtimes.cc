@@ -62,8 +62,7 @@ CostAssumptions megatron_bridge_graphs() {
   CostAssumptions assumed = nemo();
   assumed.experts_fused = 1;
   assumed.expert_exposed = 0;
-  assumed.host_layer = assumed.host_tensor = 0;
-  assumed.host_experts = assumed.host_expert = 0;
+  assumed.iteration_graphs = 1;
   return assumed;
 }
 

@@ -159,7 +159,8 @@ the median of its source, for all classes alike: plans that lie closer are ties.
 
 A report takes the first row that matches, so that a runtime or a precision without runs has the interval of the wider
 class. No interval is printed where `--slowdown`, `--assume`, `--tensor-exposed`, `--message-exposed` or
-`--accumulation-bytes` replaces a constant that the errors were measured with (`launch_blocking` is none), on devices of other generations, and for
+`--accumulation-bytes` replaces a constant that the errors were measured with (`launch_blocking`,
+`iteration_graphs` and `dispatch_once` are none), on devices of other generations, and for
 sequences of more than 131,072 tokens; the report says why.
 
 | devices | runtime | models | precision | runs | sources | lowest | median | spread | highest |

@@ -58,8 +58,11 @@ void CauseList::add_joined(std::span<const MendedCause> singles, const MendedCau
 
 bool CauseList::compare_with_base(const Cause& cause, const Mend& mend) {
   if (!add_compared(cause, base_times_, replay_with(mend))) return false;
+  // A slow worker may hide other causes without making the step longer itself.
   const double changed = mean_of(replayed_) - mean_of(base_times_);
-  if (changed >= kPresumed * mean_of(replayed_)) causes_.back().presumed = mended_;
+  for (const CauseKind kind : mended_)
+    if (kind != CauseKind::kPause || changed >= kPresumed * mean_of(replayed_))
+      causes_.back().presumed.push_back(kind);
   return true;
 }
 

@@ -92,10 +92,10 @@ struct Cause {
   std::int64_t count = 0;       ///< of pauses, in all steps
   bool within_ops = false;      ///< whether pauses are long ops, not gaps between ops
   bool is_unseen = false;       ///< of messages that no recording shows: ops may as well start late
-  std::optional<SlowLink> link = {};  ///< of messages, if most of the time is a single link's
+  std::optional<SlowLink> link = {};     ///< of messages, if most of the time is a single link's
   std::vector<CauseKind> presumed = {};  ///< the causes without which its savings were found
-  std::string collective = {};     ///< of communication outside the pipeline; empty: messages
-  Nanos saves = 0;                 ///< time saved in the mean step, above 0
+  std::string collective = {};           ///< of communication outside the pipeline; empty: messages
+  Nanos saves = 0;                       ///< time saved in the mean step, above 0
   std::optional<Nanos> left = {};  ///< what the mean replayed step takes without it, if replayed
   Nanos saves_p5 = 0;              ///< quantiles over the steps
   Nanos saves_p95 = 0;

@@ -2,8 +2,10 @@
 #include "sim/analysis/op_causes.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -44,6 +46,27 @@ std::vector<double> find_drifted(const Drift& drift, const CauseEvidence& eviden
   return factors;
 }
 
+/// Whether the worker of long ops is as fast as usual in many ops of the same steps; else it is
+/// slow in whole steps (sim/analysis/slow_steps.h).
+bool are_some_microbatches(const CauseEvidence& evidence, const LongOps& long_ops) {
+  constexpr double kMostOps = 0.75;
+  std::map<std::size_t, std::pair<double, double>> counts;  // by step: long ones, and all
+  for (std::size_t at = 0; at < evidence.samples.size(); ++at) {
+    if (worker_of(evidence.samples[at]) != *long_ops.worker) continue;
+    auto& [long_count, all] = counts[evidence.samples[at].step];
+    long_count += long_ops.are[at] ? 1 : 0;
+    ++all;
+  }
+  double long_count = 0;
+  double all = 0;
+  for (const auto& [_, of_step] : counts) {
+    if (of_step.first == 0) continue;
+    long_count += of_step.first;
+    all += of_step.second;
+  }
+  return long_count < kMostOps * all;
+}
+
 /// Ops that are long and rare; or more of them, and less long, if nearly all are of one worker.
 LongOps find_long_ops(const CauseEvidence& evidence) {
   const std::vector<double>& excess = evidence.noise.excess;
@@ -51,7 +74,8 @@ LongOps find_long_ops(const CauseEvidence& evidence) {
   for (const double least : {kLongOp, kLongOfOneWorker}) {
     LongOps of_one = describe_long_ops(evidence.samples,
                                        find_long_samples(excess, kMaxLongFraction, least), excess);
-    if (of_one.count > rare.count && of_one.worker && !evidence.has_drifted(*of_one.worker))
+    if (of_one.count > rare.count && of_one.worker && !evidence.has_drifted(*of_one.worker) &&
+        (least == kLongOp || are_some_microbatches(evidence, of_one)))
       rare = std::move(of_one);
   }
   return rare;

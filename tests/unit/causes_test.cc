@@ -224,19 +224,17 @@ TEST(Causes, UnequalStagesSaveTheSameWithAPause) {
   EXPECT_EQ(report.saved_together, alone->saves + find(report, CauseKind::kPause)->saves);
 }
 
-// Stage 3 is slow in one replica: it is the worker's time, and balancing stages saves part of it as
-// well. Both together save no more than the worker alone.
-TEST(Causes, ThatOverlapSaveLessTogether) {
+// Stage 3 is a little slow in one replica: it is the worker's time, and no stage is unequal as
+// well.
+TEST(Causes, ASlowWorkerIsNotItsStageToo) {
   const RecordedStep step = recorded(even, 10);
   const RecordedStep late = recorded([](const Op& op) { return op.stage == 3 ? 1.08 : 1.0; }, 10);
   const std::vector<ReplicatedStep> steps{{observe(step), observe(late)}};
   const CauseReport report = find_causes(steps);
   const Cause* const worker = find(report, CauseKind::kWorker);
-  const Cause* const stage = find(report, CauseKind::kStage);
   ASSERT_NE(worker, nullptr);
-  ASSERT_NE(stage, nullptr);
+  EXPECT_EQ(find(report, CauseKind::kStage), nullptr);
   EXPECT_EQ(report.saved_together, worker->saves);
-  EXPECT_LT(report.saved_together, worker->saves + stage->saves);
 }
 
 // A worker of one replica that takes twice as long makes its stage no larger, and its micro-batches

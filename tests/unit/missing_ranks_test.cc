@@ -130,7 +130,7 @@ TEST(MissingRanks, TracesOfTwoRunsAreRefusedWithTheirNames) {
   const std::string groups = R"({"pg_desc":"mesh_pp","ranks":[0,1]})";
   std::string again = profile(1, 2, groups);
   again.replace(again.find("\"one\""), 5, "\"two\"");
-  again = std::regex_replace(again, std::regex("\"ts\":"), "\"ts\":7");
+  again = std::regex_replace(again, std::regex("\"dur\":10"), "\"dur\":9");
   traces::ObservedTrace trace;
   traces::append(trace, traces::parse_trace({"rank0.json", profile(0, 2, groups)}));
   traces::append(trace, traces::parse_trace({"rank1.json", profile(1, 2, groups)}));

@@ -45,6 +45,26 @@ TEST(ProfileWorks, AGatherForLaterOpsIsNotOfTheOp) {
   EXPECT_EQ(op.end, 300'000);
 }
 
+// A profile whose steps nothing marks: what runs between the ops of two steps is the first one's.
+TEST(ProfileWorks, WithoutMarksBelongToTheStepBefore) {
+  DeviceProfile profile(0, 1);
+  for (const int begin : {0, 1000}) {
+    profile.annotation("PP:0F0", begin, 50).annotation("PP:0B0", begin + 60, 50);
+    profile.kernel("gemm", begin + 10, kComputing, begin + 100, 100);
+    profile.kernel("gemm", begin + 70, kComputing, begin + 200, 100);
+    profile.kernel(kAllReduce, begin + 120, kReducing, begin + 310, 50, "mesh_dp");
+  }
+  traces::ObservedTrace trace = profile.read();
+  EXPECT_EQ(traces::assemble_steps(trace).size(), 2u);
+  ASSERT_EQ(trace.whole_steps.size(), 2u);
+  for (const traces::WholeStep& step : trace.whole_steps) {
+    EXPECT_EQ(step.pipeline, 200'000);
+    EXPECT_EQ(step.whole, 260'000);
+    ASSERT_EQ(step.outside.size(), 1u);
+    EXPECT_EQ(step.outside.front().second, 50'000);
+  }
+}
+
 // Tensor-parallel ranks add up what an op has computed before it is sent.
 TEST(ProfileWorks, ACollectiveOfTheRanksThatShareAnOpEndsIt) {
   EXPECT_EQ(backward_with(kAllReduce, 300, 40, "mesh_tp").end, 340'000);

@@ -25,6 +25,7 @@ struct ObservedWork {
   Nanos start = 0;
   Nanos end = 0;
   std::optional<std::int32_t> chunk = {};  ///< whose parameters it is about, where that is known
+  bool has_step = true;                    ///< false: it follows from the ops around it
 };
 
 /// One step as users experience it: on the slowest replica, with everything that runs before and

@@ -244,6 +244,7 @@ void assemble_ops(ObservedTrace& trace, std::optional<std::string> missing_ranks
                   std::vector<MeasuredStep>& built) {
   use_step_marks(trace);
   split_steps(trace);
+  place_works(trace);
   const bool assigns_ranks = rank_recorders(trace);
   separate_replicas(trace);
   number_replicas(trace);

@@ -4,17 +4,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <iterator>
 #include <map>
 #include <numeric>
 #include <optional>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "sim/ir/error.h"
 #include "traces/measured/align_clocks.h"
 #include "traces/measured/join_pipelines.h"
 #include "traces/measured/open_chunks.h"
+#include "traces/measured/time_span.h"
 
 namespace bubblescope::traces {
 
@@ -211,6 +214,32 @@ void split_steps(ObservedTrace& trace) {
     const auto end = std::upper_bound(ends.begin(), ends.end(), observed.op.microbatch);
     observed.step = end - ends.begin();
   }
+}
+
+void place_works(ObservedTrace& trace) {
+  if (std::all_of(trace.works.begin(), trace.works.end(),
+                  [](const ObservedWork& work) { return work.has_step; }))
+    return;
+  const std::vector<Ops> by_recorder = computes_by_recorder(trace);
+  std::map<std::pair<std::int32_t, std::int64_t>, TimeSpan> steps;  // by recorder
+  for (const ObservedOp& observed : trace.ops) {
+    if (!is_compute(observed.op.kind)) continue;
+    const TimeSpan own{observed.start, observed.end};
+    widen(steps.emplace(std::pair(observed.recorder, observed.step), own).first->second, own);
+  }
+  for (ObservedWork& work : trace.works) {
+    const Ops& ops = by_recorder[static_cast<std::size_t>(work.recorder)];
+    if (work.has_step || ops.empty()) continue;
+    const auto next = std::upper_bound(
+        ops.begin(), ops.end(), work.start,
+        [](Nanos start, const ObservedOp* observed) { return start < observed->start; });
+    work.step = (next == ops.begin() ? *next : *std::prev(next))->step;
+  }
+  std::erase_if(trace.works, [&](const ObservedWork& work) {
+    const auto step = steps.find({work.recorder, work.step});
+    return !work.has_step && (step == steps.end() ||
+                              (work.start >= step->second.start && work.end <= step->second.end));
+  });
 }
 
 bool rank_recorders(ObservedTrace& trace) {

@@ -11,6 +11,10 @@ namespace bubblescope::traces {
 /// other, and for a single rank, whose last stage is empty after every micro-batch.
 void split_steps(ObservedTrace& trace);
 
+/// Gives works without a step that of the last op that their recorder began before them, or of its
+/// first one. Those between the first and the last op of that step are removed.
+void place_works(ObservedTrace& trace);
+
 /// Assigns ranks to recorders if no op states its stage and no recorder its rank: by the number of
 /// forwards before the first backward, where it differs (1F1B), else by the time of the first
 /// forward, if all ranks share one clock. Notes a doubt where neither decides, and a fault where

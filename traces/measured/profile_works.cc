@@ -16,6 +16,10 @@ namespace bubblescope::traces {
 
 namespace {
 
+bool starts_earlier(const TimeSpan& left, const TimeSpan& right) {
+  return left.start < right.start;
+}
+
 class WorkFinder {
  public:
   WorkFinder(const ChromeEvents& events, const StepMarks& marks, const std::vector<ObservedOp>& ops,
@@ -24,13 +28,15 @@ class WorkFinder {
         marks_(marks),
         extents_(find_op_extents(ops, [](const ObservedOp& op) { return op.step; })),
         replica_(replica) {
+    for (const ObservedOp& op : ops)
+      if (is_compute(op.op.kind)) ops_.push_back({op.start, op.end});
+    std::sort(ops_.begin(), ops_.end(), starts_earlier);
     for (const ProfiledEvent& event : events.profiled) {
       if (event.activity == Activity::kOptimizer) optimizers_.push_back({event.start, event.end});
       if (event.activity == Activity::kLaunch || event.activity == Activity::kCopyCall)
         launched_at_.emplace(event.number, event.start);
     }
-    std::sort(optimizers_.begin(), optimizers_.end(),
-              [](const TimeSpan& left, const TimeSpan& right) { return left.start < right.start; });
+    std::sort(optimizers_.begin(), optimizers_.end(), starts_earlier);
   }
 
   std::vector<ObservedWork> find() && {
@@ -59,8 +65,15 @@ class WorkFinder {
     add(name, event, launch->second);
   }
 
-  /// Adds what runs before the first or after the last op of its step.
+  /// Adds what runs before the first or after the last op of its step. Without marks, steps follow
+  /// from the ops of all ranks: everything outside of ops is added, without a step.
   void add(std::string_view name, const ProfiledEvent& event, Nanos launched) {
+    if (marks_.marks().empty()) {
+      if (lies_in(ops_, event.start)) return;
+      works_.push_back({std::string(name), 0, replica_, 0, false, event.start, event.end});
+      works_.back().has_step = false;
+      return;
+    }
     const std::optional<std::int64_t> step = marks_.step_at(launched);
     if (!step) return;
     const auto ops = extents_.find(*step);
@@ -80,6 +93,7 @@ class WorkFinder {
   const StepMarks& marks_;
   std::map<std::int64_t, TimeSpan> extents_;  ///< by step
   std::int32_t replica_;
+  std::vector<TimeSpan> ops_;                            ///< by start
   std::vector<TimeSpan> optimizers_;                     ///< calls, by start
   std::unordered_map<std::int64_t, Nanos> launched_at_;  ///< by correlation id
   bool has_device_optimizer_ = false;

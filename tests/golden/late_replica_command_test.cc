@@ -101,7 +101,7 @@ Json find_cause(const Json& report, const std::string& kind) {
 
 // Both where whole steps are replayed, as they are with Megatron's names, and where they are not.
 TEST_F(LateReplicaCommand, IsNamedWithItsTime) {
-  for (const char* collective : {"my-all-reduce", "grads-reduce-scatter"}) {
+  for (const char* collective : {"my-all-reduce", "grads-reduce-scatter", "all-grads-sync"}) {
     SCOPED_TRACE(collective);
     const Json report = report_on({collective, 150'000});
     const Json late = find_cause(report, "late_replica");

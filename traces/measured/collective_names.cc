@@ -21,8 +21,8 @@ std::string letters_of(const std::string& name) {
 }  // namespace
 
 bool is_named_like_collective(const std::string& name) {
-  constexpr std::array<const char*, 5> kWords{"allgather", "reducescatter", "allreduce", "alltoall",
-                                              "broadcast"};
+  constexpr std::array<const char*, 6> kWords{"allgather", "reducescatter", "allreduce",
+                                              "alltoall",  "broadcast",     "gradssync"};
   const std::string letters = letters_of(name);
   return std::any_of(kWords.begin(), kWords.end(),
                      [&](const char* word) { return letters.find(word) != std::string::npos; });

@@ -18,9 +18,11 @@ struct KnownWork {
 };
 
 /// Sums over the tensor group run on the only one of its ranks that is shown.
-constexpr std::array<KnownWork, 6> kCollectives{
+constexpr std::array<KnownWork, 8> kCollectives{
     {{"params-all-gather", WorkGroup::kReplicas},
      {"grads-reduce-scatter", WorkGroup::kReplicas},
+     {"grads-all-reduce", WorkGroup::kReplicas},
+     {"all-grads-sync", WorkGroup::kReplicas},
      {"separate-grads-all-reduce", WorkGroup::kReplicas},
      {"embedding-grads-all-reduce", WorkGroup::kPipeline},
      {"layernorm-grads-all-reduce", WorkGroup::kAlone},

@@ -190,6 +190,10 @@ TEST_F(MissingRanksCommand, OneReplicaThatLacksARankIsLeftOut) {
       Json::parse(run_command("analyze " + path("some.json") + " --format json").output);
   EXPECT_FALSE(report["bubble"].is_null());
   EXPECT_EQ(report["per_iteration"].size(), 1u);
+  // A slow worker may be in the replica that was left out.
+  const std::string gated = "analyze " + path("some.json") + " --fail-if ";
+  EXPECT_EQ(run_command(gated + "'cause_worker_s>0.01'").status, 1);
+  EXPECT_EQ(run_command(gated + "'cause_stage_s>0.01'").status, 0);
 }
 
 }  // namespace

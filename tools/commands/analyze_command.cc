@@ -134,7 +134,11 @@ std::string print_report(const Analysis& analysis, const AnalyzeOptions& options
 std::string label_of(const Analysis& analysis) {
   const traces::Iterations& iterations = analysis.iterations;
   std::string label = analysis.shown.schedule->name;
-  if (!analysis.is_trusted()) label = "NOT TRUSTED: " + label;
+  const std::vector<std::string>& reasons = iterations.trust.why;
+  if (!analysis.is_trusted())
+    label = "NOT TRUSTED: " + label;
+  else if (!reasons.empty())
+    label = fmt::format("{} (trusted with reservations: {})", label, fmt::join(reasons, "; "));
   if (iterations.rows.size() > 1)
     label += fmt::format(": median of {} iterations ({})", iterations.rows.size(),
                          analysis.median_label);

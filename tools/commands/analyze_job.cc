@@ -331,8 +331,8 @@ ReadSteps read_steps(const std::vector<std::string>& paths, const std::string& r
   }
   ReadSteps read = separate_incomplete_steps(
       {std::move(steps), std::move(trace.whole_steps), std::move(trace.outer_works),
-       std::move(exposed), std::move(late), std::move(left_out), std::move(trace.notes),
-       std::move(trace.doubts), std::move(trace.faults)});
+       std::move(exposed), std::move(late), trace.lacks_replicas, std::move(left_out),
+       std::move(trace.notes), std::move(trace.doubts), std::move(trace.faults)});
   return separate_warmup_steps(separate_partial_steps(std::move(read)));
 }
 
@@ -349,6 +349,7 @@ Analysis analyze_steps(ReadSteps read, const MemoryRequest& memory, const JobOpt
   const BubbleReport mean = average_reports(reports);
   iterations.trust = traces::judge_trust(mean, evidence_of(iterations, read));
   iterations.between_steps = measure_between_steps(steps);
+  iterations.lacks_replicas = read.lacks_replicas;
   iterations.left_out = std::move(read.left_out);
   iterations.notes = std::move(read.notes);
   iterations.whole_steps = std::move(read.whole_steps);

@@ -21,6 +21,7 @@ struct ReadSteps {
   traces::OuterWorks outer_works;
   std::vector<Cause> exposed;  ///< communication outside the pipeline
   traces::LateReplicas late;
+  bool lacks_replicas = false;  ///< some have no trace
   std::vector<std::string> left_out;
   std::vector<std::string> notes;
   std::vector<std::string> doubts;

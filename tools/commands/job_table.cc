@@ -41,6 +41,8 @@ Metrics collect_job_metrics(const Analysis& analysis) {
     double& seconds = metrics[fmt::format("cause_{}_s", traces::cause_code(cause.kind))];
     seconds = std::max(seconds, static_cast<double>(cause.saves) / 1e9);
   }
+  if (iterations.lacks_replicas)
+    metrics["cause_worker_s"] = metrics["cause_late_replica_s"] = kUnknown;
   return metrics;
 }
 

@@ -68,6 +68,7 @@ struct Iterations {
   std::vector<std::int64_t> step_numbers;  ///< those of the slowdown's steps, in its order
   std::optional<BetweenSteps> between_steps;
   std::vector<WholeStep> whole_steps;  ///< empty if files hold only the pipeline's ops
+  bool lacks_replicas = false;         ///< data-parallel replicas of the job have no trace
   Trust trust;
 };
 

@@ -78,7 +78,7 @@ TEST(LateReplicas, OneThatTheOthersWaitForCostsItsDelay) {
   EXPECT_EQ(replicas_of(*cause), (std::vector<std::int32_t>{1}));
   EXPECT_EQ(cause->steps, 4);  // where the first step starts is not known
   EXPECT_EQ(cause->all_steps, 4);
-  EXPECT_EQ(cause->saves, 39 * kMilli);  // then the third replica is the last
+  EXPECT_EQ(cause->saves, 40 * kMilli);
 }
 
 TEST(LateReplicas, MarksTellWhereTheFirstStepStarts) {

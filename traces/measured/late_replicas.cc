@@ -86,14 +86,7 @@ Nanos shortest_of(const std::map<std::int32_t, Nanos>& times) {
   return shortest;
 }
 
-Nanos median_of(const std::map<std::int32_t, Nanos>& times) {
-  std::vector<Nanos> sorted;
-  for (const auto& [_, time] : times) sorted.push_back(time);
-  std::sort(sorted.begin(), sorted.end());
-  return sorted[(sorted.size() - 1) / 2];
-}
-
-/// The time that a step gains if no replica begins later than usual, and those that do.
+/// The time that a step gains if no replica begins later than the first, and those that do.
 struct Gain {
   Nanos saves = 0;
   std::set<std::int32_t> late;
@@ -101,14 +94,14 @@ struct Gain {
 
 Gain find_gain(const Replicas& step, const std::map<std::int32_t, Nanos>& delays) {
   constexpr double kNoticed = 0.01;  // of the replica's step
-  const Nanos usual = median_of(delays);
+  const Nanos first = shortest_of(delays);
   constexpr Nanos kNever = std::numeric_limits<Nanos>::min();
   Nanos latest = kNever;
   Nanos latest_without = kNever;
   Gain gain;
   for (const auto& [number, replica] : step) {
     const Nanos arrival = -longest_of(replica.in_collectives);
-    const Nanos late = std::max<Nanos>(0, delays.at(number) - usual);
+    const Nanos late = std::max<Nanos>(0, delays.at(number) - first);
     latest = std::max(latest, arrival);
     latest_without = std::max(latest_without, arrival - late);
     const Nanos whole = replica.all.end - replica.all.start;

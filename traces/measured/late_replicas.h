@@ -20,7 +20,7 @@ struct LateReplicas {
 };
 
 /// The cause saves the time that the steps would gain if every replica began its ops as soon after
-/// the start of the step as the median replica does; collectives before the ops do not count. A
+/// the start of the step as the first one does; collectives before the ops do not count. A
 /// step starts with its mark, or where the replica's previous step has ended, so that clocks of
 /// replicas need not agree. A replica comes to the collectives around its ops the later the less
 /// time it spends in them.

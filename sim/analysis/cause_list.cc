@@ -86,9 +86,9 @@ void CauseList::take_as_base(CauseKind kind, const Mend& mend) {
   base_times_ = replay(base_);
 }
 
-bool CauseList::any_saves(double nanos) const {
+bool CauseList::has(CauseKind kind) const {
   return std::any_of(causes_.begin(), causes_.end(),
-                     [&](const Cause& cause) { return static_cast<double>(cause.saves) >= nanos; });
+                     [kind](const Cause& cause) { return cause.kind == kind; });
 }
 
 Nanos CauseList::find_saved_together() const {

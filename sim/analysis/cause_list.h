@@ -44,8 +44,7 @@ class CauseList {
   /// From now on causes are compared with steps without this kind of cause.
   void take_as_base(CauseKind kind, const Mend& mend);
 
-  /// Whether any cause saves this much of the mean step.
-  bool any_saves(double nanos) const;
+  bool has(CauseKind kind) const;
   /// The time that removing all causes at once saves.
   Nanos find_saved_together() const;
   /// The causes, those that save most first.

@@ -20,16 +20,15 @@
 //                     of its stage and kind over all micro-batches and replicas. This counts as a
 //                     cause only if forward and backward times of micro-batches correlate, on
 //                     several stages (sim/analysis/length_correlation.h).
-//   communication     Messages between ranks take no time, and a link is named if half of that is
-//                     saved where it is as fast as others; or, outside the pipeline, a collective
+//   communication     Messages between ranks take no time; or those of a slow link take the usual
+//                     time, where that saves half as much; or, outside the pipeline, a collective
 //                     takes none.
 //   launch, pause     Ops start as soon as they could: without many small gaps between them, or
 //                     without a few long ones. Pauses within ops are shortened to the usual time of
 //                     their stage, kind and micro-batch (sim/analysis/pauses.h). Long ops count if
 //                     they are rare, or if nearly all of them are a single worker's.
 //   variation         Ops of one kind and stage do not all take as long, without one of the
-//                     patterns above. Each gets their mean duration. This is sought only where
-//                     nothing else in the pipeline saves 1 % of the step.
+//                     patterns above. Each gets their mean duration.
 //   slow steps        All ops of some steps take longer than in the others. Each worker gets the
 //                     time that it has in those: the first steps are slow while things warm up, or
 //                     single ones are (sim/analysis/slow_steps.h).

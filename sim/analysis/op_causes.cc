@@ -11,19 +11,18 @@
 #include <vector>
 
 #include "sim/analysis/equal_work.h"
-#include "sim/analysis/largest_stage.h"
 #include "sim/analysis/length_correlation.h"
 #include "sim/analysis/long_ops.h"
 #include "sim/analysis/slow_steps.h"
 #include "sim/analysis/slow_workers.h"
+#include "sim/analysis/unequal_stage.h"
 
 namespace bubblescope::inline sim {
 
 namespace {
 
 constexpr double kGrowTogether = 0.9;
-constexpr double kUnequal = 1.02;   ///< work of a stage, below which its ops differ by chance
-constexpr double kMinSaved = 0.01;  ///< as a fraction of the step
+constexpr double kUnequal = 1.02;  ///< work of a stage, below which its ops differ by chance
 constexpr double kLongOfOneWorker =
     1.15;  ///< times that its ops take at least, if only its are long
 constexpr double kMaxLongFraction = 0.25;  ///< of all ops: where more are long, all are unequal
@@ -127,8 +126,9 @@ void add_common_slow_steps(CauseList& causes, const CauseEvidence& evidence) {
 }
 
 void add_unequal_work(CauseList& causes, const CauseEvidence& evidence) {
-  const Cause stage = largest_stage(evidence.steps, causes.base());
-  if (stage.factor > std::max(kUnequal, 1 + evidence.chance.between_ranks))
+  const Cause stage = find_unequal_stage(evidence.steps, causes.base());
+  if (std::max(stage.factor, 1 / stage.factor) >
+      std::max(kUnequal, 1 + evidence.chance.between_ranks))
     causes.add(stage, with_equal_stages(evidence.steps.front().front()));
   const std::optional<double> together = correlate_lengths(evidence.steps, causes.base());
   if (!together || *together < kGrowTogether) return;
@@ -138,7 +138,7 @@ void add_unequal_work(CauseList& causes, const CauseEvidence& evidence) {
 }
 
 void add_variation(CauseList& causes) {
-  if (!causes.any_saves(kMinSaved * causes.replayed()))
+  if (!causes.has(CauseKind::kSequenceLengths))  // which the same mend removes
     causes.add(Cause{CauseKind::kVariation}, with_equal_lengths());
 }
 

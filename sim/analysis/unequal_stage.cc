@@ -1,0 +1,58 @@
+// Adds up the work of every stage.
+#include "sim/analysis/unequal_stage.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "sim/ir/quantile.h"
+
+namespace bubblescope::inline sim {
+
+namespace {
+
+/// The part of the largest stage's work from which on a stage of the same rank is as large.
+constexpr double kAsLarge = 0.95;
+/// How many times as far from the usual work the smallest stage's must be as the largest one's.
+constexpr double kFarther = 2;
+
+double median_of(const std::map<std::int32_t, double>& work) {
+  std::vector<double> times;
+  for (const auto& [_, time] : work) times.push_back(time);
+  return quantile(std::move(times), 50);
+}
+
+}  // namespace
+
+Cause find_unequal_stage(std::span<const ReplicatedStep> steps, std::span<const Mend> mended) {
+  std::map<std::int32_t, double> work;
+  std::map<std::int32_t, std::int32_t> rank_of;
+  for (const ReplicatedStep& step : steps) {
+    const std::vector<Durations> durations = mend_durations(step, mended);
+    for (std::size_t replica = 0; replica < step.size(); ++replica)
+      step[replica].for_each_compute([&](InstructionId id, const Instruction& one) {
+        if (step[replica].is_beside(one.op)) return;
+        work[one.op.stage] += static_cast<double>(durations[replica][id]);
+        rank_of[one.op.stage] = one.rank;
+      });
+  }
+  const auto less = [](const auto& left, const auto& right) { return left.second < right.second; };
+  const auto [smallest, largest] = std::minmax_element(work.begin(), work.end(), less);
+  const double usual = median_of(work);
+  const bool is_small = usual - smallest->second > kFarther * (largest->second - usual);
+  const auto unequal = is_small ? smallest : largest;
+  double all = 0;
+  for (const auto& [_, time] : work) all += time;
+  Cause cause{CauseKind::kStage};
+  cause.stage = unequal->first;
+  cause.rank = rank_of.at(unequal->first);
+  for (const auto& [stage, time] : work)
+    if (rank_of.at(stage) == cause.rank && !is_small && time >= kAsLarge * unequal->second)
+      cause.stages.push_back(stage);
+  if (unequal->second > 0) cause.factor = unequal->second * static_cast<double>(work.size()) / all;
+  return cause;
+}
+
+}  // namespace bubblescope::inline sim

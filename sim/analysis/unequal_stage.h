@@ -1,0 +1,15 @@
+// The stage of a pipeline whose work differs from that of the others.
+#pragma once
+
+#include <span>
+
+#include "sim/analysis/causes.h"
+#include "sim/analysis/coupled_replay.h"
+
+namespace bubblescope::inline sim {
+
+/// The stage with the most work in steps that are mended first, or the one with the least where
+/// that is farther from the others, and its work relative to the mean over the stages.
+Cause find_unequal_stage(std::span<const ReplicatedStep> steps, std::span<const Mend> mended);
+
+}  // namespace bubblescope::inline sim

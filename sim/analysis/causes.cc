@@ -23,12 +23,14 @@ constexpr double kMaxDropped = 0.02;  ///< as a fraction of the step
 constexpr double kOfOneLink = 0.5;    ///< of what free messages save, for a link to be named
 
 void add_messages(CauseList& causes) {
-  Cause cause{CauseKind::kCommunication};
-  cause.link = find_slow_link(causes.steps());
-  if (cause.link && causes.time_saved(with_usual_link(*cause.link)) <
-                        kOfOneLink * causes.time_saved(with_free_messages))
-    cause.link.reset();
-  causes.add(cause, with_free_messages);
+  if (const std::optional<SlowLink> link = find_slow_link(causes.steps())) {
+    Cause slow{CauseKind::kCommunication};
+    slow.link = link;
+    const Mend usual = with_usual_link(*link);
+    if (causes.time_saved(usual) >= kOfOneLink * causes.time_saved(with_free_messages))
+      causes.add(slow, usual);
+  }
+  causes.add(Cause{CauseKind::kCommunication}, with_free_messages);
 }
 
 /// Gaps make the steps longer than their replay, so they have a baseline of their own.

@@ -108,7 +108,7 @@ TEST_F(JobCosts, GiveEveryScheduleItsOwnTimeBack) {
 TEST_F(JobCosts, CausesBelowTheMeanStepAreNamed) {
   record("1f1b --pp 4 -m 8 --f 10 --b 20 --p2p 3");
   const std::string text = run_command("analyze " + path("run.json")).output;
-  EXPECT_NE(text.find("(that is no bound: shorter yet without messages between ranks)"),
+  EXPECT_NE(text.find("(it would be shorter still without messages between ranks)"),
             std::string::npos)
       << text;
   record("1f1b --pp 4 -m 8 --f 10 --b 20");

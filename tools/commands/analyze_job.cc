@@ -285,7 +285,7 @@ std::optional<JobCosts> fit_costs_of(const ReadSteps& read, const JobOptions& op
 std::optional<std::int32_t> find_stage_or_rank(const traces::Iterations& iterations) {
   if (!iterations.causes || traces::has_replicas(iterations)) return {};
   for (const Cause& cause : iterations.causes->causes)
-    if (cause.kind == CauseKind::kStage) return cause.stage;
+    if (cause.kind == CauseKind::kStage && cause.factor > 1) return cause.stage;
   return {};
 }
 

@@ -5,6 +5,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <set>
 #include <string_view>
 #include <vector>
@@ -51,6 +53,18 @@ std::set<std::int32_t> replicas_of(const Cause& cause) {
   return replicas;
 }
 
+/// "1", "1 and 3", "1, 3 and 4".
+std::string list_replicas(const Cause& cause) {
+  const std::set<std::int32_t> replicas = replicas_of(cause);
+  std::string list;
+  std::size_t at = 0;
+  for (const std::int32_t replica : replicas) {
+    const bool is_last = ++at == replicas.size();
+    list += fmt::format("{}{}", at == 1 ? "" : is_last ? " and " : ", ", replica);
+  }
+  return list;
+}
+
 /// Names what is slow: a worker, several, or all of one or more replicas.
 std::string_view name_slow_kind(const Cause& cause) {
   if (cause.whole_replicas) return replicas_of(cause).size() > 1 ? "replicas" : "replica";
@@ -61,7 +75,7 @@ std::string_view name_slow_kind(const Cause& cause) {
 std::string name_slow_workers(const Cause& cause) {
   if (cause.changed.empty()) return name_worker({cause.replica, cause.rank}, cause.has_replicas);
   if (!cause.whole_replicas) return name_workers(cause, true, kNamedWorkers);
-  return fmt::format("{} {}", name_slow_kind(cause), fmt::join(replicas_of(cause), " and "));
+  return fmt::format("{} {}", name_slow_kind(cause), list_replicas(cause));
 }
 
 std::string describe_slow_workers(const Cause& cause) {
@@ -127,7 +141,7 @@ std::string describe_cause(const Cause& cause) {
           cause_place(cause), cause.factor);
     case CauseKind::kLateReplica:
       return fmt::format(
-          "late start: {} begin{} {} ops later in the step than the others do, in {} of {}",
+          "late start: {} begin{} {} ops later in the step than the first one does, in {} of {}",
           cause_place(cause), cause.changed.size() > 1 ? "" : "s",
           cause.changed.size() > 1 ? "their" : "its", cause.steps,
           counted(cause.all_steps, "step"));
@@ -138,31 +152,36 @@ std::string describe_cause(const Cause& cause) {
   return "";
 }
 
-/// "messages between ranks, mostly from rank 1 to rank 2 of replica 0".
+/// "messages from rank 1 to rank 2 of replica 0".
 std::string name_link(const SlowLink& link) {
   const std::string ranks =
       link.both_ways ? fmt::format("between ranks {} and {}", std::min(link.from, link.to),
                                    std::max(link.from, link.to))
                      : fmt::format("from rank {} to rank {}", link.from, link.to);
-  return "messages between ranks, mostly " + ranks +
-         (link.replica ? fmt::format(" of replica {}", *link.replica) : "");
+  return "messages " + ranks + (link.replica ? fmt::format(" of replica {}", *link.replica) : "");
 }
 
+/// Completes "the step would be 3 ms shorter": "if they were launched in time".
 std::string_view remedy(const Cause& cause) {
   switch (cause.kind) {
     case CauseKind::kWorker:
-      if (cause.grows) return "as fast as at first";
-      return cause.is_at_times ? "as fast as in those" : "as fast as those";
+      if (cause.grows) return "if it stayed as fast as at first";
+      if (cause.is_at_times) return "if it were as fast as in those";
+      return cause.changed.empty() ? "if it were as fast as those"
+                                   : "if they were as fast as those";
     case CauseKind::kStage: return "with the same work in equal stages";
     case CauseKind::kSequenceLengths: return "with the same work in equal micro-batches";
     case CauseKind::kCommunication:
-      return cause.collective.empty() ? "if messages took no time" : "hidden behind ops";
-    case CauseKind::kLaunch: return "launched in time";
+      if (cause.link) return "if they took the usual time";
+      return cause.collective.empty() ? "if messages took no time" : "if ops hid it";
+    case CauseKind::kLaunch: return "if they were launched in time";
     case CauseKind::kPause: return "without them";
-    case CauseKind::kDrift:
-    case CauseKind::kSlowSteps: return "as fast as those";
-    case CauseKind::kLateReplica: return "as soon as those";
-    case CauseKind::kVariation: return "with their mean time each";
+    case CauseKind::kDrift: return "if they stayed as fast as before";
+    case CauseKind::kSlowSteps: return "if they were as fast as in those";
+    case CauseKind::kLateReplica:
+      return cause.changed.size() > 1 ? "if they began as soon as that one"
+                                      : "if it began as soon as that one";
+    case CauseKind::kVariation: return "if each took their mean time";
   }
   return "";
 }
@@ -231,8 +250,7 @@ std::string cause_place(const Cause& cause) {
                          counted(cause.all_steps, "step"));
     case CauseKind::kVariation: return "ops of one kind and stage";
     case CauseKind::kLateReplica:
-      return fmt::format("replica{} {}", cause.changed.size() > 1 ? "s" : "",
-                         fmt::join(replicas_of(cause), " and "));
+      return fmt::format("replica{} {}", cause.changed.size() > 1 ? "s" : "", list_replicas(cause));
   }
   return "";
 }
@@ -300,11 +318,11 @@ std::string write_causes_text(const CauseReport& report, Nanos step, bool has_re
   std::string text;
   const std::vector<Cause> shown = find_shown_causes(report, step);
   for (const Cause& cause : shown) {
-    text += fmt::format("{}{}\n          {}, {} would be {} shorter ({})\n",
+    text += fmt::format("{}{}\n          {} would be {} shorter ({}) {}\n",
                         text.empty() ? "cause:    " : "          ", describe_cause(cause),
-                        remedy(cause), name_step(cause), format_time(cause.saves),
-                        format_percent(share_of(cause, step)));
-    if (cause.kind == CauseKind::kStage && !has_replicas)
+                        name_step(cause), format_time(cause.saves),
+                        format_percent(share_of(cause, step)), remedy(cause));
+    if (cause.kind == CauseKind::kStage && cause.factor > 1 && !has_replicas)
       text += "          (or its rank is slow: that takes a second replica to tell)\n";
   }
   if (text.empty()) return "cause:    none that would save 1 % of the step\n";

@@ -132,7 +132,7 @@ std::string describe_shorter(const Iterations& iterations) {
     if (cause.left && static_cast<double>(*cause.left) < kNoticed * fixed)
       names += (names.empty() ? "" : ", ") + cause_name(cause);
   if (names.empty()) return {};
-  return "          (that is no bound: shorter yet without " + names + ")\n";
+  return "          (it would be shorter still without " + names + ")\n";
 }
 
 std::string slowdown_text(const Iterations& iterations) {

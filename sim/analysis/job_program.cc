@@ -199,13 +199,20 @@ class JobBuilder {
         {work.replica, work.rank, static_cast<std::uint32_t>(kOpKinds + name)});
   }
 
-  /// A replica that begins late; empty where it does not.
-  std::optional<InstructionId> add_delay(Nanos delay) {
-    if (delay == 0) return {};
+  /// Lets the first ops of a replica wait, after the works before them, as long as it began late;
+  /// empty where it did not.
+  std::optional<InstructionId> add_delay(std::size_t replica) {
+    if (step_[replica].delay == 0) return {};
+    std::vector<InstructionId> before;
+    const Program& program = step_[replica].program;
+    for (InstructionId id = 0; id < program.size(); ++id)
+      if (const auto gate = gates_.find({replica, id});
+          gate != gates_.end() && program.dependencies_of(id).empty())
+        before.insert(before.end(), gate->second.begin(), gate->second.end());
     Instruction waiting;
     waiting.op.kind = OpKind::kIdle;
     waiting.lane = kNoLane;
-    add(waiting, {}, delay, {0, 0, kNoOwner});
+    add(waiting, before, step_[replica].delay, {0, 0, kNoOwner});
     return job_.program.size() - 1;
   }
 
@@ -213,7 +220,7 @@ class JobBuilder {
     for (std::size_t at = 0; at < step_.size(); ++at) {
       const Program& program = step_[at].program;
       const std::vector<bool> waits = find_waiting_messages(step_[at]);
-      const std::optional<InstructionId> delay = add_delay(step_[at].delay);
+      const std::optional<InstructionId> delay = add_delay(at);
       const InstructionId first = job_.program.size();
       const auto lanes = static_cast<std::uint32_t>(job_.program.lanes.size());
       first_of_replica_.push_back(first);

@@ -20,7 +20,7 @@ struct ObservedStep {
   /// The number of stages in the chain; those behind are shards of the output layer
   /// (Schedule::side_stages), which are compared with no stage.
   std::int32_t chain = std::numeric_limits<std::int32_t>::max();
-  Nanos delay = 0;  ///< by how much later than the first replica it begins its ops
+  Nanos delay = 0;  ///< by how much later than the earliest replica it begins
 
   bool is_beside(const Op& op) const { return op.stage >= chain; }
   Nanos duration_of(InstructionId id) const { return timeline.end[id] - timeline.start[id]; }

@@ -54,7 +54,11 @@ class Job {
     ++number_;
   }
 
-  std::optional<Cause> find() const { return traces::find_late_replicas(works_, steps_).cause; }
+  std::optional<Cause> find() const {
+    std::vector<std::int64_t> numbers;
+    for (std::int64_t number = 0; number < number_; ++number) numbers.push_back(number);
+    return traces::find_late_replicas(works_, steps_).find_cause(numbers);
+  }
 
  private:
   std::int32_t replicas_;

@@ -59,10 +59,16 @@ ObservedStep observe(const traces::MeasuredStep& step) {
   return {step.program, step.timeline, step.schedule->stages() - step.schedule->side_stages};
 }
 
-/// The steps with their replicas; empty where some steps lack a replica.
-std::vector<ReplicatedStep> join_replicas(const std::vector<traces::MeasuredStep>& steps) {
+/// The steps with their replicas, which begin as late as `late` says; empty where some steps lack a
+/// replica.
+std::vector<ReplicatedStep> join_replicas(const std::vector<traces::MeasuredStep>& steps,
+                                          const traces::LateReplicas& late = {}) {
   std::map<std::int64_t, ReplicatedStep> by_number;
-  for (const traces::MeasuredStep& step : steps) by_number[step.number].push_back(observe(step));
+  for (const traces::MeasuredStep& step : steps) {
+    ObservedStep& replica = by_number[step.number].emplace_back(observe(step));
+    const auto delay = late.delays.find({step.replica, step.number});
+    if (delay != late.delays.end()) replica.delay = delay->second;
+  }
   std::vector<ReplicatedStep> replicated;
   for (auto& [_, replicas] : by_number) replicated.push_back(std::move(replicas));
   for (const ReplicatedStep& step : replicated)
@@ -70,17 +76,8 @@ std::vector<ReplicatedStep> join_replicas(const std::vector<traces::MeasuredStep
   return replicated;
 }
 
-/// The same, where replicas begin as late as they did.
-std::vector<ReplicatedStep> join_delayed_replicas(const ReadSteps& read) {
-  std::map<std::int64_t, ReplicatedStep> by_number;
-  for (const traces::MeasuredStep& step : read.steps) {
-    ObservedStep& replica = by_number[step.number].emplace_back(observe(step));
-    const auto delay = read.late.delays.find({step.replica, step.number});
-    if (delay != read.late.delays.end()) replica.delay = delay->second;
-  }
-  std::vector<ReplicatedStep> replicated;
-  for (auto& [_, replicas] : by_number) replicated.push_back(std::move(replicas));
-  return replicated;
+std::optional<Cause> find_late_cause(const ReadSteps& read) {
+  return read.late.find_cause(numbers_of(read.steps));
 }
 
 /// Gives the workers the numbers that the trace has for their replicas.
@@ -93,6 +90,7 @@ void name_replicas(const std::vector<traces::MeasuredStep>& steps, traces::Itera
   };
   for (Cause& cause : iterations.causes->causes) {
     if (cause.kind == CauseKind::kWorker) name(cause.replica);
+    if (cause.link && cause.link->replica) name(*cause.link->replica);
     if (cause.kind == CauseKind::kLateReplica) continue;  // which has the trace's numbers
     for (Worker& worker : cause.changed) name(worker.replica);
   }
@@ -196,7 +194,7 @@ traces::Iterations compare_steps(const ReadSteps& read, const std::vector<Bubble
   const std::vector<ReplicatedStep> replicated = join_replicas(read.steps);
   if (replicated.empty()) return iterations;
   const std::vector<std::vector<OuterWork>> works = works_of(read);
-  iterations.causes = find_causes(join_delayed_replicas(read), works);
+  iterations.causes = find_causes(join_replicas(read.steps, read.late), works);
   iterations.step_numbers = numbers_of(read.steps);
   std::vector<Cause>& causes = iterations.causes->causes;
   if (!iterations.causes->is_known) return iterations;
@@ -205,7 +203,7 @@ traces::Iterations compare_steps(const ReadSteps& read, const std::vector<Bubble
                                          ? find_exposed_works(*iterations.slowdown)
                                          : read.exposed;
   causes.insert(causes.end(), exposed.begin(), exposed.end());
-  if (read.late.cause) causes.push_back(*read.late.cause);
+  if (std::optional<Cause> late = find_late_cause(read)) causes.push_back(*std::move(late));
   std::stable_sort(causes.begin(), causes.end(),
                    [](const Cause& left, const Cause& right) { return left.saves > right.saves; });
   name_replicas(read.steps, iterations);
@@ -220,8 +218,9 @@ void expect_whole_replay(ReadSteps& read, traces::Iterations& iterations) {
   const Nanos replayed = iterations.slowdown->replayed;
   const std::optional<std::string> doubt = traces::doubt_whole_replay(measured, replayed);
   if (!doubt) return;
-  // All replicas begin a replay together.
-  const Nanos waited = read.late.cause ? read.late.cause->saves : 0;
+  // The replay of the slowdown lets all replicas begin together, unlike that of the causes.
+  const std::optional<Cause> late = find_late_cause(read);
+  const Nanos waited = late ? late->saves : 0;
   if (!traces::doubt_whole_replay(measured - waited, replayed)) return;
   read.doubts.insert(read.doubts.begin(), *doubt);
   iterations.slowdown.reset();
@@ -268,7 +267,7 @@ std::optional<JobCosts> fit_costs_of(const ReadSteps& read, const JobOptions& op
   name_recomputed_parts(costs.fitted.table.stages, schedule);
   for (std::vector<StageEntry>& of_replica : costs.fitted.table.replicas)
     name_recomputed_parts(of_replica, schedule);
-  if (read.late.cause)
+  if (find_late_cause(read))
     costs.notes.emplace_back(
         "replicas begin their ops late in some steps; what the others wait for them counts as time "
         "outside the pipeline, with other schedules, too");

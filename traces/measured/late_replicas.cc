@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -86,61 +88,63 @@ Nanos shortest_of(const std::map<std::int32_t, Nanos>& times) {
   return shortest;
 }
 
-/// The time that a step gains if no replica begins later than the first, and those that do.
-struct Gain {
-  Nanos saves = 0;
-  std::set<std::int32_t> late;
-};
-
-Gain find_gain(const Replicas& step, const std::map<std::int32_t, Nanos>& delays) {
+LateStart find_late_start(const Replicas& step, const std::map<std::int32_t, Nanos>& delays) {
   constexpr double kNoticed = 0.01;  // of the replica's step
-  const Nanos first = shortest_of(delays);
-  constexpr Nanos kNever = std::numeric_limits<Nanos>::min();
-  Nanos latest = kNever;
-  Nanos latest_without = kNever;
-  Gain gain;
+  const Nanos earliest = shortest_of(delays);
+  Nanos last = std::numeric_limits<Nanos>::min();
+  Nanos last_without = std::numeric_limits<Nanos>::min();
+  LateStart found;
   for (const auto& [number, replica] : step) {
     const Nanos arrival = -longest_of(replica.in_collectives);
-    const Nanos late = std::max<Nanos>(0, delays.at(number) - first);
-    latest = std::max(latest, arrival);
-    latest_without = std::max(latest_without, arrival - late);
+    const Nanos late = delays.at(number) - earliest;
+    last = std::max(last, arrival);
+    last_without = std::max(last_without, arrival - late);
     const Nanos whole = replica.all.end - replica.all.start;
-    if (static_cast<double>(late) > kNoticed * static_cast<double>(whole)) gain.late.insert(number);
+    if (static_cast<double>(late) > kNoticed * static_cast<double>(whole))
+      found.replicas.insert(number);
   }
-  if (!gain.late.empty()) gain.saves = latest - latest_without;
-  return gain;
+  if (!found.replicas.empty()) found.saves = last - last_without;
+  return found;
 }
 
 }  // namespace
 
-LateReplicas find_late_replicas(const std::vector<ObservedWork>& works,
-                                const std::vector<MeasuredStep>& measured) {
-  const std::map<std::int64_t, Replicas> steps = sort_by_step(works, measured);
-  LateReplicas found;
+std::optional<Cause> LateReplicas::find_cause(const std::vector<std::int64_t>& numbers) const {
   Cause cause{CauseKind::kLateReplica};
   std::set<std::int32_t> late;
   std::vector<Nanos> gains;
-  const Replicas* previous = nullptr;
-  for (const auto& [number, step] : steps) {
-    const std::map<std::int32_t, Nanos> delays = find_delays(step, previous);
-    previous = &step;
-    if (step.size() < 2 || delays.empty()) continue;
-    const Nanos first = shortest_of(delays);
-    for (const auto& [replica, delay] : delays) found.delays[{replica, number}] = delay - first;
-    const Gain gain = find_gain(step, delays);
-    gains.push_back(gain.saves);
-    if (gain.saves == 0) continue;
+  for (const std::int64_t number : numbers) {
+    const auto step = steps.find(number);
+    if (step == steps.end()) continue;
+    gains.push_back(step->second.saves);
+    if (gains.back() == 0) continue;
     ++cause.steps;
-    late.insert(gain.late.begin(), gain.late.end());
+    late.insert(step->second.replicas.begin(), step->second.replicas.end());
   }
-  if (cause.steps == 0) return found;
-  for (const Nanos gain : gains) cause.saves += gain / std::ssize(gains);
+  if (gains.empty()) return {};
+  cause.saves = std::accumulate(gains.begin(), gains.end(), Nanos{0}) / std::ssize(gains);
+  if (cause.saves == 0) return {};
   for (const std::int32_t replica : late) cause.changed.push_back({replica, 0});
   cause.all_steps = std::ssize(gains);
   cause.has_replicas = true;
   cause.saves_p5 = quantile(gains, 5);
   cause.saves_p95 = quantile(gains, 95);
-  found.cause = std::move(cause);
+  return cause;
+}
+
+LateReplicas find_late_replicas(const std::vector<ObservedWork>& works,
+                                const std::vector<MeasuredStep>& measured) {
+  const std::map<std::int64_t, Replicas> steps = sort_by_step(works, measured);
+  LateReplicas found;
+  const Replicas* previous = nullptr;
+  for (const auto& [number, step] : steps) {
+    const std::map<std::int32_t, Nanos> delays = find_delays(step, previous);
+    previous = &step;
+    if (step.size() < 2 || delays.empty()) continue;
+    const Nanos earliest = shortest_of(delays);
+    for (const auto& [replica, delay] : delays) found.delays[{replica, number}] = delay - earliest;
+    found.steps[number] = find_late_start(step, delays);
+  }
   return found;
 }
 

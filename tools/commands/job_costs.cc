@@ -23,7 +23,7 @@ std::optional<double> mean_whole(const std::vector<traces::WholeStep>& steps,
                                  std::span<const std::int64_t> numbers) {
   std::vector<double> times;
   for (const traces::WholeStep& step : steps)
-    if (std::find(numbers.begin(), numbers.end(), step.step) != numbers.end())
+    if (std::binary_search(numbers.begin(), numbers.end(), step.step))
       times.push_back(static_cast<double>(step.whole));
   if (times.empty()) return {};
   return mean_of(times);

@@ -14,6 +14,9 @@
 
 namespace bubblescope::traces {
 
+/// The name of the work that loads a step's samples, before its ops.
+inline constexpr const char* kLoadingData = "data loader";
+
 /// Work of a step besides the pipeline's ops: a collective, the optimizer, or the mark of a whole
 /// step on one rank.
 struct ObservedWork {

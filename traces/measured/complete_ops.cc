@@ -233,7 +233,8 @@ void place_works(ObservedTrace& trace) {
     const auto next = std::upper_bound(
         ops.begin(), ops.end(), work.start,
         [](Nanos start, const ObservedOp* observed) { return start < observed->start; });
-    work.step = (next == ops.begin() ? *next : *std::prev(next))->step;
+    const bool is_for_next = work.name == kLoadingData && next != ops.end();
+    work.step = (is_for_next || next == ops.begin() ? *next : *std::prev(next))->step;
   }
   std::erase_if(trace.works, [&](const ObservedWork& work) {
     const auto step = steps.find({work.recorder, work.step});

@@ -12,7 +12,8 @@ namespace bubblescope::traces {
 void split_steps(ObservedTrace& trace);
 
 /// Gives works without a step that of the last op that their recorder began before them, or of its
-/// first one. Those between the first and the last op of that step are removed.
+/// first one; loading data belongs to the next op's step. Works between the first and the last op
+/// of their step are removed.
 void place_works(ObservedTrace& trace);
 
 /// Assigns ranks to recorders if no op states its stage and no recorder its rank: by the number of

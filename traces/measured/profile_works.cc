@@ -46,7 +46,7 @@ class WorkFinder {
       if (is_on_device(event.activity)) add_from_device(event);
       if (event.activity == Activity::kHostCollective)
         add(name_of(event.collective), event, event.start);
-      if (event.activity == Activity::kDataLoader) add("data loader", event, event.start);
+      if (event.activity == Activity::kDataLoader) add(kLoadingData, event, event.start);
     }
     add_host_optimizers();
     return std::move(works_);

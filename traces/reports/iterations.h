@@ -47,7 +47,6 @@ struct IterationRow {
   double replay_error = 0;             ///< a fraction of the makespan
 };
 
-/// All measured steps of one pipeline.
 /// The times from the last op of a step to the first op of the next one.
 struct BetweenSteps {
   Nanos mean = 0;
@@ -56,6 +55,7 @@ struct BetweenSteps {
   std::int64_t longest_after = 0;  ///< the step before it
 };
 
+/// All measured steps of one pipeline.
 struct Iterations {
   std::vector<IterationRow> rows;  ///< at least one
   /// Empty if steps are incomplete, or if there are no conclusions.

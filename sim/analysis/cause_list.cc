@@ -12,8 +12,10 @@ namespace bubblescope::inline sim {
 
 namespace {
 
-constexpr double kPresumed = 0.005;  ///< of the step: what mends of the base change, to be named
-constexpr double kHidden = 1.1;      ///< of what causes save singly: where all save more
+/// Pauses count as presumed if mending them makes the step shorter by this fraction.
+constexpr double kPresumed = 0.005;
+/// Workers are one cause if mending all saves over this many times the sum of mending each.
+constexpr double kHidden = 1.1;
 
 }  // namespace
 
@@ -58,11 +60,7 @@ void CauseList::add_joined(std::span<const MendedCause> singles, const MendedCau
 
 bool CauseList::compare_with_base(const Cause& cause, const Mend& mend) {
   if (!add_compared(cause, base_times_, replay_with(mend))) return false;
-  // A slow worker may hide other causes without making the step longer itself.
-  const double changed = mean_of(replayed_) - mean_of(base_times_);
-  for (const CauseKind kind : mended_)
-    if (kind != CauseKind::kPause || changed >= kPresumed * mean_of(replayed_))
-      causes_.back().presumed.push_back(kind);
+  causes_.back().presumed = mended_;
   return true;
 }
 
@@ -81,9 +79,14 @@ bool CauseList::add_compared(Cause cause, const std::vector<double>& with,
 }
 
 void CauseList::take_as_base(CauseKind kind, const Mend& mend) {
+  const double before = mean_of(base_times_);
   base_.push_back(mend);
-  if (std::find(mended_.begin(), mended_.end(), kind) == mended_.end()) mended_.push_back(kind);
   base_times_ = replay(base_);
+  // A slow worker may hide other causes without making the step longer itself; a pause does not.
+  const bool matters =
+      kind != CauseKind::kPause || before - mean_of(base_times_) >= kPresumed * mean_of(replayed_);
+  if (matters && std::find(mended_.begin(), mended_.end(), kind) == mended_.end())
+    mended_.push_back(kind);
 }
 
 bool CauseList::has(CauseKind kind) const {

@@ -13,8 +13,8 @@
 //                     large stage, unless it is slow in some steps only
 //                     (sim/analysis/slow_steps.h). Several that hide each other, such as all of a
 //                     replica, are one cause.
-//   stage             A stage has over 2 % more work than the mean stage, and more than chance
-//                     explains. Each op gets the mean duration of its kind and micro-batch over all
+//   stage             A stage has over 2 % more or less work than the mean stage, beyond chance.
+//   Each op gets the mean duration of its kind and micro-batch over all
 //                     stages.
 //   sequence lengths  Some micro-batches have more work than others. Each op gets the mean duration
 //                     of its stage and kind over all micro-batches and replicas. This counts as a
@@ -27,8 +27,8 @@
 //                     without a few long ones. Pauses within ops are shortened to the usual time of
 //                     their stage, kind and micro-batch (sim/analysis/pauses.h). Long ops count if
 //                     they are rare, or if nearly all of them are a single worker's.
-//   variation         Ops of one kind and stage do not all take as long, without one of the
-//                     patterns above. Each gets their mean duration.
+//   variation         Ops of one kind and stage do not all take as long, unless unequal
+//                     micro-batches are a cause. Each gets their mean duration.
 //   slow steps        All ops of some steps take longer than in the others. Each worker gets the
 //                     time that it has in those: the first steps are slow while things warm up, or
 //                     single ones are (sim/analysis/slow_steps.h).
@@ -67,7 +67,7 @@ struct Cause {
   CauseKind kind = CauseKind::kStage;
   std::int32_t replica = 0;  ///< the worker's, counted from 0
   std::int32_t rank = 0;     ///< the worker's or stage's; for gaps, the one with the longest
-  std::int32_t stage = 0;    ///< the stage with the most work
+  std::int32_t stage = 0;    ///< the stage whose work differs
   /// The stages of that rank which have as much, but for 5 %, in ascending order, with `stage`.
   std::vector<std::int32_t> stages = {};
   /// For a worker, its time relative to its stage in other replicas; for a stage, its work relative
@@ -103,7 +103,7 @@ struct Cause {
 struct CauseReport {
   Nanos replayed = 0;         ///< mean time of the replayed steps, the baseline of `saves`
   std::vector<Cause> causes;  ///< sorted by `saves`, the largest first
-  Nanos saved_together = 0;   ///< time saved in the mean step if all causes are removed at once
+  Nanos saved_together = 0;   ///< time saved in the mean step without those in the pipeline
   /// False if the trace does not show how long messages travel, so that no cause can be identified.
   bool is_known = true;
 };

@@ -69,15 +69,15 @@ bool are_some_microbatches(const CauseEvidence& evidence, const LongOps& long_op
 /// Ops that are long and rare; or more of them, and less long, if nearly all are of one worker.
 LongOps find_long_ops(const CauseEvidence& evidence) {
   const std::vector<double>& excess = evidence.noise.excess;
-  LongOps rare = describe_long_ops(evidence.samples, evidence.noise.is_straggler, excess);
+  LongOps found = describe_long_ops(evidence.samples, evidence.noise.is_straggler, excess);
   for (const double least : {kLongOp, kLongOfOneWorker}) {
     LongOps of_one = describe_long_ops(evidence.samples,
                                        find_long_samples(excess, kMaxLongFraction, least), excess);
-    if (of_one.count > rare.count && of_one.worker && !evidence.has_drifted(*of_one.worker) &&
+    if (of_one.count > found.count && of_one.worker && !evidence.has_drifted(*of_one.worker) &&
         (least == kLongOp || are_some_microbatches(evidence, of_one)))
-      rare = std::move(of_one);
+      found = std::move(of_one);
   }
-  return rare;
+  return found;
 }
 
 }  // namespace

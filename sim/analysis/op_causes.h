@@ -18,10 +18,11 @@ void add_drift(CauseList& causes, const CauseEvidence& evidence);
 /// Adds steps that are slow on all ranks, unless that is a lasting change.
 void add_common_slow_steps(CauseList& causes, const CauseEvidence& evidence);
 
-/// Adds stages, and sequence lengths, that have more work than others.
+/// Adds a stage with more or less work than others, and unequal sequence lengths.
 void add_unequal_work(CauseList& causes, const CauseEvidence& evidence);
 
-/// Adds ops that differ without a pattern, where nothing else in the pipeline is a cause.
+/// Adds ops that differ without a pattern, unless unequal micro-batches are a cause, whose mend is
+/// the same.
 void add_variation(CauseList& causes);
 
 }  // namespace bubblescope::inline sim

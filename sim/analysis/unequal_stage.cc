@@ -13,9 +13,10 @@ namespace bubblescope::inline sim {
 
 namespace {
 
-/// The part of the largest stage's work from which on a stage of the same rank is as large.
+/// A stage of the same rank counts as equally large from this fraction of the largest stage's work.
 constexpr double kAsLarge = 0.95;
-/// How many times as far from the usual work the smallest stage's must be as the largest one's.
+/// The smallest stage is named if it is more than this many times as far from the median as the
+/// largest one.
 constexpr double kFarther = 2;
 
 double median_of(const std::map<std::int32_t, double>& work) {

@@ -6,8 +6,8 @@
 
 namespace bubblescope::inline sim {
 
-/// Adds the slow workers. Unequal stages and lengths are what is left without those that are
-/// clearly slow, however little one of them saves.
+/// Adds the slow workers. Unequal stages and lengths are sought without all of them, however little
+/// they save.
 void add_slow_workers(CauseList& causes, const CauseEvidence& evidence);
 
 /// Adds those that are slow in some steps only: medians over the steps do not show them.

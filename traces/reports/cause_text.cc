@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <set>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -54,15 +55,17 @@ std::set<std::int32_t> replicas_of(const Cause& cause) {
 }
 
 /// "1", "1 and 3", "1, 3 and 4".
+std::string join_words(const std::vector<std::string>& words) {
+  std::string joined;
+  for (std::size_t at = 0; at < words.size(); ++at)
+    joined += (at == 0 ? "" : at + 1 == words.size() ? " and " : ", ") + words[at];
+  return joined;
+}
+
 std::string list_replicas(const Cause& cause) {
-  const std::set<std::int32_t> replicas = replicas_of(cause);
-  std::string list;
-  std::size_t at = 0;
-  for (const std::int32_t replica : replicas) {
-    const bool is_last = ++at == replicas.size();
-    list += fmt::format("{}{}", at == 1 ? "" : is_last ? " and " : ", ", replica);
-  }
-  return list;
+  std::vector<std::string> numbers;
+  for (const std::int32_t replica : replicas_of(cause)) numbers.push_back(std::to_string(replica));
+  return join_words(numbers);
 }
 
 /// Names what is slow: a worker, several, or all of one or more replicas.
@@ -88,9 +91,9 @@ std::string describe_slow_workers(const Cause& cause) {
     return fmt::format("slow worker {}: {} takes {:.2f} x what it takes in the others", steps,
                        cause_place(cause), cause.factor);
   if (cause.changed.empty())
-    return fmt::format("slow worker: {} takes {:.2f} x what its stage takes elsewhere, {}",
+    return fmt::format("slow worker: {} takes {:.2f} x what its stage takes in other replicas, {}",
                        cause_place(cause), cause.factor, steps);
-  return fmt::format("slow {}: {}{} take {:.2f} x what their stages take elsewhere, {}",
+  return fmt::format("slow {}: {}{} take {:.2f} x what their stages take in other replicas, {}",
                      name_slow_kind(cause), cause.whole_replicas ? "all ranks of " : "",
                      cause_place(cause), cause.factor, steps);
 }
@@ -141,7 +144,7 @@ std::string describe_cause(const Cause& cause) {
           cause_place(cause), cause.factor);
     case CauseKind::kLateReplica:
       return fmt::format(
-          "late start: {} begin{} {} ops later in the step than the first one does, in {} of {}",
+          "late start: {} begin{} {} ops later in the step than the earliest one does, in {} of {}",
           cause_place(cause), cause.changed.size() > 1 ? "" : "s",
           cause.changed.size() > 1 ? "their" : "its", cause.steps,
           counted(cause.all_steps, "step"));
@@ -165,10 +168,10 @@ std::string name_link(const SlowLink& link) {
 std::string_view remedy(const Cause& cause) {
   switch (cause.kind) {
     case CauseKind::kWorker:
-      if (cause.grows) return "if it stayed as fast as at first";
+      if (cause.grows) return "if it had stayed as fast as at first";
       if (cause.is_at_times) return "if it were as fast as in those";
-      return cause.changed.empty() ? "if it were as fast as those"
-                                   : "if they were as fast as those";
+      return cause.changed.empty() ? "if it were as fast as there"
+                                   : "if they were as fast as there";
     case CauseKind::kStage: return "with the same work in equal stages";
     case CauseKind::kSequenceLengths: return "with the same work in equal micro-batches";
     case CauseKind::kCommunication:
@@ -176,7 +179,7 @@ std::string_view remedy(const Cause& cause) {
       return cause.collective.empty() ? "if messages took no time" : "if ops hid it";
     case CauseKind::kLaunch: return "if they were launched in time";
     case CauseKind::kPause: return "without them";
-    case CauseKind::kDrift: return "if they stayed as fast as before";
+    case CauseKind::kDrift: return "if they had stayed as fast as before";
     case CauseKind::kSlowSteps: return "if they were as fast as in those";
     case CauseKind::kLateReplica:
       return cause.changed.size() > 1 ? "if they began as soon as that one"
@@ -187,27 +190,35 @@ std::string_view remedy(const Cause& cause) {
 }
 
 /// "the step", or "the step without its slow workers" where savings were found without them.
-std::string name_step(const Cause& cause) {
-  std::vector<std::string_view> without;
+std::string name_step(const Cause& cause, const CauseReport& report) {
+  std::vector<std::string> without;
   for (const CauseKind kind : cause.presumed) {
-    if (kind == CauseKind::kWorker) without.push_back("its slow workers");
-    if (kind == CauseKind::kPause) without.push_back("its long ops");
-    if (kind == CauseKind::kDrift) without.push_back("the drift");
+    const bool costs = std::any_of(report.causes.begin(), report.causes.end(),
+                                   [kind](const Cause& other) { return other.kind == kind; });
+    const std::string alone = costs ? "" : ", which alone cost nothing,";
+    if (kind == CauseKind::kWorker) without.push_back("its slow workers" + alone);
+    if (kind == CauseKind::kPause) without.push_back("its long ops" + alone);
+    if (kind == CauseKind::kDrift) without.push_back("the drift" + alone);
   }
   if (without.empty()) return "the step";
-  return fmt::format("the step without {}", fmt::join(without, " and "));
+  return "the step without " + join_words(without);
 }
 
 /// Says what the causes within the pipeline save together, where that is less than their sum.
 std::string describe_overlap(const CauseReport& report, const std::vector<Cause>& shown,
                              Nanos step) {
   Nanos sum = 0;
-  for (const Cause& cause : shown)
-    if (cause.collective.empty() && cause.kind != CauseKind::kLateReplica) sum += cause.saves;
+  bool are_all_within = true;
+  for (const Cause& cause : shown) {
+    const bool is_within = cause.collective.empty() && cause.kind != CauseKind::kLateReplica;
+    are_all_within = are_all_within && is_within;
+    if (is_within) sum += cause.saves;
+  }
   if (fraction(sum - report.saved_together, step) < kMinReported) return {};
   return fmt::format(
-      "          these overlap: without all of them at once, the step would be {} shorter ({})\n",
-      format_time(report.saved_together), format_percent(fraction(report.saved_together, step)));
+      "          {} overlap: without all of them at once, the step would be {} shorter ({})\n",
+      are_all_within ? "these" : "those within the pipeline", format_time(report.saved_together),
+      format_percent(fraction(report.saved_together, step)));
 }
 
 }  // namespace
@@ -320,7 +331,7 @@ std::string write_causes_text(const CauseReport& report, Nanos step, bool has_re
   for (const Cause& cause : shown) {
     text += fmt::format("{}{}\n          {} would be {} shorter ({}) {}\n",
                         text.empty() ? "cause:    " : "          ", describe_cause(cause),
-                        name_step(cause), format_time(cause.saves),
+                        name_step(cause, report), format_time(cause.saves),
                         format_percent(share_of(cause, step)), remedy(cause));
     if (cause.kind == CauseKind::kStage && cause.factor > 1 && !has_replicas)
       text += "          (or its rank is slow: that takes a second replica to tell)\n";

@@ -89,7 +89,7 @@ TEST(AlignClocks, FollowsClocksThatDrift) {
                        (3000 + 20 * step) * kMicro),
               kMicro);
   ASSERT_EQ(correction.notes.size(), 1u);
-  EXPECT_NE(correction.notes.front().find("back by 20 us more every second"), std::string::npos)
+  EXPECT_NE(correction.notes.front().find("and then back by 20 us every second"), std::string::npos)
       << correction.notes.front();
 }
 

@@ -214,7 +214,7 @@ TEST(MeasuredTrace, SetsClocksThatAreApart) {
     const std::string direction = ahead > 0 ? "back" : "forward";
     EXPECT_EQ(read.notes[0], "the clock of rank 1 was set " + direction + " by " +
                                  to_text(Nanos{1000} * std::abs(ahead)) +
-                                 ": ops had begun before their inputs ended");
+                                 ", because ops began before their inputs had ended");
   }
 }
 

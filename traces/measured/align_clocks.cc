@@ -158,14 +158,17 @@ Nanos first_start(const Program& program, const Timeline& timeline) {
 }
 
 std::string describe_shift(std::int32_t rank, const ClockShift& shift) {
-  const auto direction = [](double change) { return change > 0 ? "forward" : "back"; };
-  std::string drift;
+  const auto changed = [](double sign, Nanos by) {
+    return fmt::format("{} by {}", sign > 0 ? "forward" : "back", to_text(std::abs(by)));
+  };
+  std::string text;
+  if (shift.shift != 0) text = changed(static_cast<double>(shift.shift), shift.shift);
   if (const auto per_second = static_cast<Nanos>(std::llround(shift.drift * 1e9)); per_second != 0)
-    drift = fmt::format(", and {} by {} more every second", direction(shift.drift),
-                        to_text(std::abs(per_second)));
+    text +=
+        (text.empty() ? "" : ", and then ") + changed(shift.drift, per_second) + " every second";
   return fmt::format(
-      "the clock of rank {} was set {} by {}{}: ops had begun before their inputs ended", rank,
-      direction(static_cast<double>(shift.shift)), to_text(std::abs(shift.shift)), drift);
+      "the clock of rank {} was set {}, because ops began before their inputs had ended", rank,
+      text);
 }
 
 }  // namespace
@@ -211,7 +214,7 @@ ClockCorrection align_clocks(const ClockGaps& gaps) {
   ClockCorrection correction{gaps.origin(), explain_gaps(gaps), {}};
   for (std::int32_t rank = 0; rank < gaps.ranks(); ++rank) {
     const ClockShift& shift = correction.shifts[rank];
-    if (shift.shift != 0 || shift.drift != 0)
+    if (shift.shift != 0 || std::llround(shift.drift * 1e9) != 0)
       correction.notes.push_back(describe_shift(rank, shift));
   }
   if (const std::optional<ClockFault> fault = worst_fault(gaps, correction.shifts))

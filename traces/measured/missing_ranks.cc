@@ -124,8 +124,9 @@ std::optional<std::string> describe_missing_peers(const ObservedTrace& trace) {
 }
 
 constexpr const char* kUnseenReplicas =
-    "how long these wait for the others counts as time outside the pipeline, is no communication "
-    "of its own, and stays as it is in predictions; causes in the others are not seen";
+    "the time that the reported replicas wait for the missing ones counts as time outside the "
+    "pipeline, not as communication, and stays as it is in predictions; causes in the missing "
+    "replicas are not seen";
 
 /// Finds stages that no trace runs although a later one is run.
 std::optional<std::string> describe_missing_stages(const ObservedTrace& trace) {

@@ -28,7 +28,7 @@ struct LeftOutReplicas {
 /// of its own by what the files state.
 LeftOutReplicas leave_out_incomplete_replicas(ObservedTrace& trace);
 
-/// The same of replicas of which a step of another replica has ranks that they lack.
+/// Removes the steps of replicas that lack ranks which another replica has.
 LeftOutReplicas leave_out_incomplete_replicas(std::map<StepKey, StepOps>& steps);
 
 /// Says which data-parallel replicas have no trace, or that ranks outside of the pipeline may be

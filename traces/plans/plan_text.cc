@@ -375,8 +375,8 @@ std::string write_plan_text(const PlanTable& table, const PlanTextOptions& optio
                                  table.configurations == 1 ? "was" : "were");
   if (table.covered > 0)
     text += fmt::format(
-        "({} more differ in the split of layers or in what they recompute alone, and would take "
-        "as long, or longer)\n",
+        "({} more differ only in the split of layers or in what they recompute, and would take as "
+        "long or longer)\n",
         table.covered);
   if (table.plans.empty()) {
     text = "no plan fits\n" + write_refusals(table);

@@ -357,11 +357,12 @@ TEST(Causes, AWorkerCostsNoMoreThanItsReplicaIsLast) {
   const Nanos lost = alone.replayed - 330'000;
   EXPECT_NEAR(static_cast<double>(worker->saves), static_cast<double>(lost), 2);
 
-  const CauseReport half = TwoReplicas(slow_second_stage, lost / 2).causes();
+  const Nanos delay = lost / 2;
+  const CauseReport half = TwoReplicas(slow_second_stage, delay).causes();
   EXPECT_EQ(half.replayed, alone.replayed);
   worker = find(half, CauseKind::kWorker);
   ASSERT_NE(worker, nullptr);
-  EXPECT_NEAR(static_cast<double>(worker->saves), static_cast<double>(lost - lost / 2), 2);
+  EXPECT_NEAR(static_cast<double>(worker->saves), static_cast<double>(lost - delay), 2);
 
   const CauseReport hidden = TwoReplicas(slow_second_stage, 2 * lost).causes();
   EXPECT_EQ(hidden.replayed, 330'000 + 2 * lost);

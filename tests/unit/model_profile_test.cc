@@ -3,8 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "sim/ir/error.h"
 #include "tests/support/malformed.h"
+#include "tests/support/temporary_folder.h"
+#include "traces/files/format.h"
 
 namespace bubblescope::tests {
 namespace {
@@ -116,6 +120,27 @@ TEST(AcesoProfile, NamesTheLineOfAFault) {
     }
   EXPECT_THROW(traces::parse_model_profile("op_name,forward-compute\na,1\n", "gpt.csv"), Error);
   EXPECT_THROW(traces::parse_model_profile(head, "gpt.csv"), Error);
+}
+
+using ModelProfileFile = TemporaryFolder;
+
+// Two layers of nearly 2^60 bytes each, of which a stage holds several versions: their sum was
+// negative.
+TEST_F(ModelProfileFile, SizesThatNoStageCanHoldAreRefused) {
+  const std::string times = " -- forward_compute_time=1, backward_compute_time=2, ";
+  const std::string sizes = "activation_size=4, parameter_size=1152921504606846975\n";
+  traces::write_file(path("graph.txt"),
+                     "node1 -- a" + times + sizes + "node2 -- b" + times + sizes);
+  try {
+    traces::read_model_profile(path("graph.txt"), 1);
+    FAIL() << "was read";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what())
+                  .find("its layers have more than 2^44 bytes of parameters and activations up to "
+                        "layer 'node1'"),
+              std::string::npos)
+        << error.what();
+  }
 }
 
 }  // namespace

@@ -260,7 +260,25 @@ LayerGraph graph_of(CostTable costs) {
 
 }  // namespace
 
+namespace {
+
 constexpr std::int32_t kMaxSearchedLayers = 4096;
+
+/// Stages hold several versions of their weights and activations, whose sum must stay in 64 bits.
+void expect_sizes(const LayerGraph& graph, const std::string& path) {
+  constexpr Bytes kMaxSizes = Bytes{1} << 44;  // sixteen times the largest models
+  Bytes left = kMaxSizes;
+  for (const Layer& layer : graph.layers) {
+    if (layer.parameters > left || layer.activations > left - layer.parameters)
+      throw Error(fmt::format(
+          "{}: its layers have more than 2^44 bytes of parameters and activations up to layer "
+          "'{}'; correct their sizes",
+          path, layer.name));
+    left -= layer.parameters + layer.activations;
+  }
+}
+
+}  // namespace
 
 LayerGraph parse_model_profile(std::string_view text, const std::string& file,
                                std::int32_t repeats) {
@@ -278,6 +296,7 @@ LayerGraph read_model_profile(const std::string& path, std::int32_t repeats) {
         fmt::format("{}: has {} layers, and cutting takes memory and time for every pair of "
                     "them: the limit is {}",
                     path, graph.size(), kMaxSearchedLayers));
+  expect_sizes(graph, path);
   return graph;
 }
 

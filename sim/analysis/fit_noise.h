@@ -32,7 +32,7 @@ struct FittedNoise {
 /// Fits the noise of compute ops; messages have none.
 FittedNoise fit_noise(std::span<const OpSample> samples);
 
-/// How many times as long as explained an op takes at least that is called long, whoever runs it.
+/// An op is long from this many times the explained time, on any worker.
 inline constexpr double kLongOp = 1.5;
 
 /// Whether each sample took far longer than explained: over `least` times as long, and beyond the

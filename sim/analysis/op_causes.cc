@@ -48,7 +48,7 @@ std::vector<double> find_drifted(const Drift& drift, const CauseEvidence& eviden
 /// Whether the worker of long ops is as fast as usual in many ops of the same steps; else it is
 /// slow in whole steps (sim/analysis/slow_steps.h).
 bool are_some_microbatches(const CauseEvidence& evidence, const LongOps& long_ops) {
-  constexpr double kMostOps = 0.75;
+  constexpr double kMaxLongOps = 0.75;
   std::map<std::size_t, std::pair<double, double>> counts;  // by step: long ones, and all
   for (std::size_t at = 0; at < evidence.samples.size(); ++at) {
     if (worker_of(evidence.samples[at]) != *long_ops.worker) continue;
@@ -63,7 +63,7 @@ bool are_some_microbatches(const CauseEvidence& evidence, const LongOps& long_op
     long_count += of_step.first;
     all += of_step.second;
   }
-  return long_count < kMostOps * all;
+  return long_count < kMaxLongOps * all;
 }
 
 /// Ops that are long and rare; or more of them, and less long, if nearly all are of one worker.

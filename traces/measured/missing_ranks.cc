@@ -128,6 +128,14 @@ constexpr const char* kUnseenReplicas =
     "pipeline, not as communication, and stays as it is in predictions; causes in the missing "
     "replicas are not seen";
 
+/// `which` says of each what it lacks; `noun` is the word for one of them.
+LeftOutReplicas describe_left_out(const std::vector<std::string>& which, const char* noun) {
+  const bool are_several = which.size() > 1;
+  return {std::ssize(which), fmt::format("{}; {} {}{} left out of the report on the others: {}",
+                                         fmt::join(which, ", and "), are_several ? "these" : "this",
+                                         noun, are_several ? "s are" : " is", kUnseenReplicas)};
+}
+
 /// Finds stages that no trace runs although a later one is run.
 std::optional<std::string> describe_missing_stages(const ObservedTrace& trace) {
   std::set<std::int64_t> stages;
@@ -198,10 +206,7 @@ LeftOutReplicas leave_out_incomplete_replicas(ObservedTrace& trace) {
   std::vector<std::string> which;
   for (const std::int32_t replica : incomplete)
     which.push_back(describe_missing(all.at(replica), replica, true));
-  return {std::ssize(incomplete),
-          fmt::format("{}; {} left out of the report on the others: {}", fmt::join(which, ", and "),
-                      incomplete.size() > 1 ? "these pipelines are" : "this pipeline is",
-                      kUnseenReplicas)};
+  return describe_left_out(which, "pipeline");
 }
 
 LeftOutReplicas leave_out_incomplete_replicas(std::map<StepKey, StepOps>& steps) {
@@ -224,10 +229,7 @@ LeftOutReplicas leave_out_incomplete_replicas(std::map<StepKey, StepOps>& steps)
   }
   if (incomplete.empty() || incomplete.size() == ranks_of.size()) return {};
   std::erase_if(steps, [&](const auto& step) { return incomplete.contains(step.first.first); });
-  return {std::ssize(incomplete),
-          fmt::format("{}; {} left out of the report on the others: {}", fmt::join(which, ", and "),
-                      incomplete.size() > 1 ? "these replicas are" : "this replica is",
-                      kUnseenReplicas)};
+  return describe_left_out(which, "replica");
 }
 
 std::optional<std::string> describe_missing_replicas(const ObservedTrace& trace,

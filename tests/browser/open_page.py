@@ -22,9 +22,12 @@ PAGES = {
     "several": "compare gpipe,1f1b,zb-h1 --pp 4 -m 8 --f 10 --i 10 --w 9 --p2p 0.4",
     "measured": "compare 1f1b --pp 4 -m 8 --f 2 --b 4 --backend cpu --steps 1",
     "posted": "simulate interleaved --pp 4 --vpp 2 -m 8 --p2p-mode rendezvous",
+    "analyzed": "analyze @/slow.json",
     "large": "simulate 1f1b --pp 64 -m 1024",
     "million": "simulate 1f1b --pp 64 -m 4096",
 }
+# Files that pages are made of; '@' is their folder.
+FILES = {"analyzed": "simulate 1f1b --pp 4 -m 8 --inject rank=1,slow=1.5 --save @/slow.json"}
 CATCH = """<script>
 window.seenErrors = [];
 addEventListener('error', (event) => seenErrors.push(String(event.message)));
@@ -98,6 +101,7 @@ addEventListener('load', () => {
     page.fit();
     page.drawNow();
     seen.tables = document.querySelectorAll('table').length;
+    seen.causes = [...document.querySelectorAll('table.causes tbody tr')].map((row) => row.textContent);
     seen.sums = [...document.querySelectorAll('table.ranks tbody tr')].map((row) => row.querySelectorAll('.sum')[2].textContent);
     seen.unnamed = [...document.querySelectorAll('button, input, select')].filter((each) =>
       !(each.textContent.trim() || each.getAttribute('aria-label') || each.labels?.length)).length;
@@ -137,6 +141,10 @@ def check(name, seen, complaints):
     assert seen["tip"] and "duration" in seen["tip"], f"{name}: no tooltip: {seen['tip']}"
     assert seen["tables"] >= seen["steps"] and len(set(seen["sums"])) <= seen["steps"], f"{name}: {seen}"
     assert seen["found"] in ("1B3", "1I3"), f"{name}: the search found {seen['found']}"
+    if name == "analyzed":
+        assert seen["causes"] and "unequal stages: stage 1 (rank 1)" in seen["causes"][0] and "4.875 ms" in seen["causes"][0], f"{name}: {seen}"
+    else:
+        assert not seen["causes"], f"{name}: {seen}"
     assert seen["before"] and seen["after"] is not None, f"{name}: nothing is linked to {seen['found']}"
 
 
@@ -163,8 +171,10 @@ def main():
             if arguments.only not in (None, page_name):
                 continue
             page = folder / f"{page_name}.html"
+            if page_name in FILES:
+                subprocess.run([arguments.program, *FILES[page_name].replace("@", name).split()], check=True, capture_output=True)
             begin = time.monotonic()
-            subprocess.run([arguments.program, *command.split(), "--html", str(page)], check=True, capture_output=True)
+            subprocess.run([arguments.program, *command.replace("@", name).split(), "--html", str(page)], check=True, capture_output=True)
             wrote = time.monotonic() - begin
             seen, complaints = ask(arguments.browser, folder, page)
             check(page_name, seen, complaints)

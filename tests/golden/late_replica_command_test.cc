@@ -123,6 +123,28 @@ TEST_F(LateReplicaCommand, TheStepIsDividedAsTheSlowestReplicaSpendsIt) {
   EXPECT_EQ(report["outside_pipeline_ns"]["my-all-reduce"], kReduction * 1000);
 }
 
+// The page says of every cause what the text says, in the same order.
+TEST_F(LateReplicaCommand, IsNamedOnThePage) {
+  traces::write_file(path("job.json"), LateJob("my-<b>-all-reduce", 150'000).text());
+  const std::string text =
+      run_command("analyze " + path("job.json") + " --html " + path("page.html")).output;
+  const std::string page = traces::read_file(path("page.html"));
+  EXPECT_EQ(page.find("<b>"), page.npos);
+  const std::string begin = "id=\"data\">";
+  const std::size_t data = page.find(begin) + begin.size();
+  const Json found =
+      Json::parse(page.substr(data, page.find("</script>", data) - data))["longSteps"]["causes"];
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0]["saves"], 120'000'000);
+  EXPECT_NE(found[1]["what"].get<std::string>().find("my-<b>-all-reduce"), std::string::npos);
+  std::size_t at = 0;
+  for (const Json& cause : found)
+    for (const char* words : {"what", "wouldSave"}) {
+      at = text.find(cause[words], at);
+      EXPECT_NE(at, text.npos) << cause[words] << "\n" << text;
+    }
+}
+
 TEST_F(LateReplicaCommand, FailsAGate) {
   traces::write_file(path("job.json"), LateJob("my-all-reduce", 150'000).text());
   const std::string analyze = "analyze " + path("job.json") + " --fail-if ";

@@ -221,6 +221,33 @@ TEST(Html, LetsNoNameBecomeMarkup) {
   EXPECT_TRUE(kept.starts_with("</script><img src=x onerror=alert(1)><!--"));
 }
 
+// Names of collectives come from traces.
+TEST(Html, HoldsTheCausesAsText) {
+  const RecordedStep step = record_text("0F0 0B0 | 1F0 1B0");
+  const std::string bad = "</script><img src=x onerror=alert(1)>";
+  const traces::CausesInWords causes{
+      {{"exposed communication: " + bad, "the step would be 6 ms shorter (1.5 %) if ops hid it",
+        "(or not)", 6'000'000, 0.015}},
+      "these overlap"};
+  const std::string page =
+      write_report_set("html", {"bubblescope", {{"1f1b", step.record()}}, {}, causes});
+  EXPECT_EQ(count(page, "<img"), 0u);
+  EXPECT_EQ(count(page, "</script"), 2u);
+  const Json found = data_of(page)["longSteps"];
+  ASSERT_EQ(found["causes"].size(), 1u);
+  const Json& cause = found["causes"][0];
+  EXPECT_EQ(cause["what"], "exposed communication: " + bad);
+  EXPECT_EQ(cause["wouldSave"], "the step would be 6 ms shorter (1.5 %) if ops hid it");
+  EXPECT_EQ(cause["caveat"], "(or not)");
+  EXPECT_EQ(cause["saves"], 6'000'000);
+  EXPECT_EQ(cause["share"], 0.015);
+  EXPECT_EQ(found["remark"], "these overlap");
+}
+
+TEST(Html, HasNoCausesWhereNoneWereSought) {
+  EXPECT_FALSE(data_of(write_as("html", record_text("0F0 0B0 | 1F0 1B0"))).contains("longSteps"));
+}
+
 TEST(Html, LoadsNothingFromAnywhere) {
   const std::string page = write_as("html", record_text("0F0 0B0 | 1F0 1B0"));
   for (const char* word :

@@ -24,6 +24,7 @@
 #include "tools/plan/sweep.h"
 #include "tools/print.h"
 #include "tools/terminal.h"
+#include "traces/reports/cause_text.h"
 #include "traces/reports/iterations.h"
 #include "traces/reports/report_csv.h"
 #include "traces/reports/report_json.h"
@@ -153,11 +154,16 @@ void write_files(const Analysis& analysis, const ExportOptions& exports,
   TimedStep median = analysis.shown;
   median.report = analysis.median;
   const traces::Iterations& iterations = analysis.iterations;
-  traces::WorkerMap workers;
+  MeasuredFindings findings;
   if (iterations.slowdown)
-    workers = traces::make_worker_map(*iterations.slowdown, iterations.step_numbers, {64, 256});
+    findings.workers =
+        traces::make_worker_map(*iterations.slowdown, iterations.step_numbers, {64, 256});
+  if (iterations.causes)
+    findings.causes =
+        traces::describe_causes(*iterations.causes, traces::compute_mean_step(iterations),
+                                traces::has_replicas(iterations));
   write_exports({{label_of(analysis), median}}, exports, format_command_line("analyze", arguments),
-                workers);
+                findings);
 }
 
 void add_job_options(CommandFlags& app, AnalyzeOptions& options) {

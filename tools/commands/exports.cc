@@ -142,7 +142,7 @@ void write_each(const traces::TimelineFormat& format, const std::vector<NamedSte
 }  // namespace
 
 void write_exports(const std::vector<NamedStep>& steps, const ExportOptions& exports,
-                   const std::string& command, const traces::WorkerMap& workers) {
+                   const std::string& command, const MeasuredFindings& findings) {
   for (const auto& [name, path] : exports) {
     if (!path || steps.empty()) continue;
     const traces::TimelineFormat& format = *Registry<traces::TimelineFormat>::instance().find(name);
@@ -151,7 +151,7 @@ void write_exports(const std::vector<NamedStep>& steps, const ExportOptions& exp
       continue;
     }
     if (format.stream) {
-      traces::ReportSet report_set{command, {}, workers};
+      traces::ReportSet report_set{command, {}, findings.workers, findings.causes};
       for (const NamedStep& named : steps)
         report_set.steps.push_back(
             {named.name, named.step.record(), message_bytes(named.step), named.predicted_by});

@@ -8,6 +8,8 @@
 
 #include "tools/flags/options.h"
 #include "tools/inputs/predict.h"
+#include "traces/files/cause_words.h"
+#include "traces/files/worker_map.h"
 
 namespace bubblescope::tools {
 
@@ -36,12 +38,18 @@ struct NamedStep {
   std::optional<std::size_t> predicted_by = {};  ///< index of a measured step's prediction
 };
 
-/// Writes the files that were asked for, which record the command line, and the heat map where
+/// Findings on all measured steps, which formats show with the step that stands for them.
+struct MeasuredFindings {
+  traces::WorkerMap workers = {};
+  traces::CausesInWords causes = {};
+};
+
+/// Writes the files that were asked for, which record the command line, and what was found where
 /// steps were measured and a format shows it. Several steps share one
 /// file where its format can hold them; else each has its own, with the step's name before the
 /// ending.
 void write_exports(const std::vector<NamedStep>& steps, const ExportOptions& exports,
-                   const std::string& command, const traces::WorkerMap& workers = {});
+                   const std::string& command, const MeasuredFindings& findings = {});
 
 /// The same for the only step of a command.
 void write_exports(const TimedStep& step, const ExportOptions& exports, const std::string& command);

@@ -312,6 +312,18 @@ void write_workers(JsonWriter& json, const WorkerMap& map) {
   json.end_array().member("unnoticed", map.unnoticed).member("cut", map.cut).end_object();
 }
 
+/// "longSteps":{"causes":[{"what":"slow worker: ...","wouldSave":"the step would be ...",
+///                         "caveat":"","saves":37030000,"share":0.0906}],"remark":"..."}
+void write_causes(JsonWriter& json, const CausesInWords& words) {
+  json.line(0).key("longSteps").begin_object().key("causes").begin_array();
+  for (const CauseWords& cause : words.causes) {
+    json.begin_object().member("what", cause.what).member("wouldSave", cause.would_save);
+    json.member("caveat", cause.caveat).member("saves", cause.saves);
+    json.key("share").fixed(cause.share, 6).end_object();
+  }
+  json.end_array().member("remark", words.remark).end_object();
+}
+
 }  // namespace
 
 void write_html_data(const ReportSet& report_set, const Sink& sink) {
@@ -330,6 +342,8 @@ void write_html_data(const ReportSet& report_set, const Sink& sink) {
   }
   json.end_array();
   if (!report_set.workers.rows.empty()) write_workers(json, report_set.workers);
+  const CausesInWords& causes = report_set.causes;
+  if (!causes.causes.empty() || !causes.remark.empty()) write_causes(json, causes);
   json.end_object();
   page.flush();
 }

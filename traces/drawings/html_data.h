@@ -4,7 +4,8 @@
 //    "causes":["warmup",...],"busyKinds":["F",...],
 //    "steps":[{"label":"1f1b","ranks":[...],"threads":[[0,"compute"],...],
 //              "ops":"AAEC...","idle":"...","memory":"..."}],
-//    "workers":{...}}, the heat map of measured steps
+//    "workers":{...},     the heat map of measured steps
+//    "longSteps":{...}}   the causes of their length
 //
 // traces/drawings/html/00_decode.js reads the lists, in the same order and with the same
 // predictions.

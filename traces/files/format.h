@@ -17,6 +17,7 @@
 #include "sim/ir/timeline.h"
 #include "sim/ir/valid_schedule.h"
 #include "sim/model/timing.h"
+#include "traces/files/cause_words.h"
 #include "traces/files/worker_map.h"
 
 namespace bubblescope::traces {
@@ -82,7 +83,8 @@ struct ShownStep {
 struct ReportSet {
   std::string command;  ///< the command line that made it; empty where there is none
   std::vector<ShownStep> steps;
-  WorkerMap workers = {};  ///< of the measured steps that a shown one stands for
+  WorkerMap workers = {};     ///< of the measured steps that a shown one stands for
+  CausesInWords causes = {};  ///< of these steps; neither causes nor a remark: not known
 };
 
 /// Receives the content of a file piece by piece.

@@ -111,7 +111,7 @@ std::string describe_cause(const Cause& cause) {
   switch (cause.kind) {
     case CauseKind::kVariation:
       return "uneven ops: those of one kind and stage do not all take as long, and forwards and "
-             "backwards\n          of a micro-batch do not grow together";
+             "backwards\nof a micro-batch do not grow together";
     case CauseKind::kWorker: return describe_slow_workers(cause);
     case CauseKind::kStage:
       return fmt::format("unequal stages: {} {} {:.2f} x the mean stage's work", cause_place(cause),
@@ -215,10 +215,18 @@ std::string describe_overlap(const CauseReport& report, const std::vector<Cause>
     if (is_within) sum += cause.saves;
   }
   if (fraction(sum - report.saved_together, step) < kMinReported) return {};
-  return fmt::format(
-      "          {} overlap: without all of them at once, the step would be {} shorter ({})\n",
-      are_all_within ? "these" : "those within the pipeline", format_time(report.saved_together),
-      format_percent(fraction(report.saved_together, step)));
+  return fmt::format("{} overlap: without all of them at once, the step would be {} shorter ({})",
+                     are_all_within ? "these" : "those within the pipeline",
+                     format_time(report.saved_together),
+                     format_percent(fraction(report.saved_together, step)));
+}
+
+/// Continues every line of a text below the first word of "cause:    unequal stages".
+std::string indent_lines(std::string text) {
+  constexpr std::string_view kIndent = "          ";
+  for (std::size_t at = text.find('\n'); at != text.npos; at = text.find('\n', at + 1))
+    text.insert(at + 1, kIndent);
+  return text;
 }
 
 }  // namespace
@@ -319,25 +327,45 @@ std::vector<Cause> find_shown_causes(const CauseReport& report, Nanos step) {
   return shown;
 }
 
-std::string write_causes_text(const CauseReport& report, Nanos step, bool has_replicas) {
-  if (!report.is_known)
-    return fmt::format(
-        "cause:    unknown: messages leave some time after their ops, and replayed without that "
-        "time\n"
-        "          the step takes {}, so that no replay can tell causes apart\n",
+CausesInWords describe_causes(const CauseReport& report, Nanos step, bool has_replicas) {
+  CausesInWords words;
+  if (!report.is_known) {
+    words.remark = fmt::format(
+        "unknown: messages leave some time after their ops, and replayed without that time\n"
+        "the step takes {}, so that no replay can tell causes apart",
         format_time(report.replayed));
-  std::string text;
+    return words;
+  }
   const std::vector<Cause> shown = find_shown_causes(report, step);
   for (const Cause& cause : shown) {
-    text += fmt::format("{}{}\n          {} would be {} shorter ({}) {}\n",
-                        text.empty() ? "cause:    " : "          ", describe_cause(cause),
-                        name_step(cause, report), format_time(cause.saves),
-                        format_percent(share_of(cause, step)), remedy(cause));
-    if (cause.kind == CauseKind::kStage && cause.factor > 1 && !has_replicas)
-      text += "          (or its rank is slow: that takes a second replica to tell)\n";
+    const double share = share_of(cause, step);
+    words.causes.push_back(
+        {describe_cause(cause),
+         fmt::format("{} would be {} shorter ({}) {}", name_step(cause, report),
+                     format_time(cause.saves), format_percent(share), remedy(cause)),
+         cause.kind == CauseKind::kStage && cause.factor > 1 && !has_replicas
+             ? "(or its rank is slow: that takes a second replica to tell)"
+             : "",
+         cause.saves, share});
   }
-  if (text.empty()) return "cause:    none that would save 1 % of the step\n";
-  return text + describe_overlap(report, shown, step);
+  words.remark = shown.empty() ? "none that would save 1 % of the step"
+                               : describe_overlap(report, shown, step);
+  return words;
+}
+
+std::string write_causes_text(const CauseReport& report, Nanos step, bool has_replicas) {
+  const CausesInWords words = describe_causes(report, step, has_replicas);
+  std::string lines;
+  const auto add = [&](const std::string& line) {
+    if (!line.empty()) lines += (lines.empty() ? "" : "\n") + line;
+  };
+  for (const CauseWords& cause : words.causes) {
+    add(cause.what);
+    add(cause.would_save);
+    add(cause.caveat);
+  }
+  add(words.remark);
+  return "cause:    " + indent_lines(lines) + "\n";
 }
 
 }  // namespace bubblescope::traces

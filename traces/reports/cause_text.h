@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "sim/analysis/causes.h"
+#include "traces/files/cause_words.h"
 #include "traces/json/json_writer.h"
 
 namespace bubblescope::traces {
@@ -32,11 +33,13 @@ void write_causes_json(JsonWriter& json, const CauseReport& report, Nanos step);
 /// Those that a text shows: the largest five that save 1 % of the step or more.
 std::vector<Cause> find_shown_causes(const CauseReport& report, Nanos step);
 
+/// The shown causes in words. Their remark says so where no cause saves 1 % of the step or none is
+/// known, and where the causes overlap, so that their savings do not add up.
+CausesInWords describe_causes(const CauseReport& report, Nanos step, bool has_replicas);
+
+/// The same as lines of a report:
 /// cause:    unequal stages: stage 3 (rank 3) has 1.61 x the mean stage's work
 ///           with equal ones the step would be 298 ms shorter (13.5 %)
-///
-/// Causes that would save less than 1 % of the step are left out. If none is left, a line says so.
-/// A line also says where they overlap, so that their savings do not add up.
 std::string write_causes_text(const CauseReport& report, Nanos step, bool has_replicas);
 
 }  // namespace bubblescope::traces

@@ -23,6 +23,7 @@ COMMANDS = [
     'check 1f1b --pp 2 -m 4',
     'analyze slow.json',
     'diff old.json step.json',
+    'diff analyzed.json analyzed.json',
     'simulate 1f1b --pp 2 -m 2 --costs parts.json',
 ]
 
@@ -58,6 +59,7 @@ def printed_keys(binary):
         call('simulate gpipe --pp 4 -m 8 --save old.json'.split())
         call('simulate 1f1b --pp 4 -m 8 --save step.json'.split())
         call('simulate 1f1b --pp 4 -m 8 --inject rank=2,delay=8ms --trace slow.json'.split())
+        call('analyze slow.json --save analyzed.json'.split())
         with open(os.path.join(folder, 'parts.json'), 'w') as costs:
             costs.write(PARTS)
         for command in COMMANDS:

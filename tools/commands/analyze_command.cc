@@ -28,6 +28,7 @@
 #include "traces/reports/iterations.h"
 #include "traces/reports/report_csv.h"
 #include "traces/reports/report_json.h"
+#include "traces/reports/summarize_job.h"
 #include "traces/reports/text_report.h"
 #include "traces/reports/tries.h"
 #include "traces/reports/worker_map_text.h"
@@ -154,6 +155,7 @@ void write_files(const Analysis& analysis, const ExportOptions& exports,
   TimedStep median = analysis.shown;
   median.report = analysis.median;
   const traces::Iterations& iterations = analysis.iterations;
+  median.job = traces::summarize_job(iterations);
   MeasuredFindings findings;
   if (iterations.slowdown)
     findings.workers =

@@ -1,21 +1,28 @@
 // diff: compares two reports or timelines by their values and op by op; a gate for CI.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <optional>
+#include <utility>
 
 #include "sim/analysis/analyze.h"
 #include "sim/analysis/timeline_difference.h"
 #include "tools/commands/exports.h"
 #include "tools/commands/gate.h"
+#include "tools/commands/job_difference.h"
+#include "tools/commands/job_table.h"
 #include "tools/flags/command_flags.h"
 #include "tools/print.h"
 #include "tools/terminal.h"
 #include "traces/files/format.h"
+#include "traces/files/job_summary.h"
 #include "traces/json/json_writer.h"
 #include "traces/reports/read_report.h"
 #include "traces/reports/read_report_csv.h"
+#include "traces/timelines/job_summary_json.h"
 #include "traces/timelines/timeline_file.h"
 
 namespace bubblescope::tools {
@@ -36,6 +43,7 @@ constexpr std::size_t kShownShifts = 10;
 struct Side {
   Metrics metrics;
   std::optional<TimedStep> step;
+  std::optional<traces::JobSummary> job;  ///< of a run whose steps were measured
 };
 
 Metrics load_report(const std::string& text, const std::string& path) {
@@ -58,10 +66,20 @@ Side load_side(const std::string& path) {
     step.program = std::move(file.program);
     step.timeline = std::move(file.timeline);
     step.report = analyze(step.schedule, step.program, step.timeline);
+    step.job = file.job;
     Metrics metrics = collect_metrics(step.report);
-    return {std::move(metrics), std::move(step)};
+    return {std::move(metrics), std::move(step), std::move(file.job)};
   }
-  return {load_report(text, path), {}};
+  Metrics metrics = load_report(text, path);
+  const bool is_json = text.find_first_not_of(" \t\r\n") == text.find('{');
+  return {std::move(metrics), {}, is_json ? traces::parse_job_summary(text, path) : std::nullopt};
+}
+
+/// A side with the numbers of its job, by the names that conditions on `analyze` have.
+Side load_job(const std::string& path) {
+  Side side = load_side(path);
+  if (side.job) side.metrics.merge(collect_summary_metrics(*side.job));
+  return side;
 }
 
 double change(double before, double after) {
@@ -89,7 +107,8 @@ void print_metrics(const Metrics& before, const Metrics& after) {
   print_folded("{:<20}{:>18}{:>18}{:>12}\n", "", "A", "B", "change");
   for (const auto& [name, value] : after) {
     const auto found = before.find(name);
-    if (found == before.end()) continue;
+    if (found == before.end() || std::isnan(found->second) || std::isnan(value)) continue;
+    if (name.starts_with("cause_")) continue;  // which have a table of their own
     print_folded("{:<20}{:>18.10g}{:>18.10g}{:>+11.3f}%\n", name, found->second, value,
                  100 * change(found->second, value));
   }
@@ -133,7 +152,10 @@ void print_ops(const TimelineDifference& difference) {
 
 void write_metrics(traces::JsonWriter& json, const char* name, const Metrics& metrics) {
   json.key(name).begin_object();
-  for (const auto& [metric, value] : metrics) json.escaped_key(metric).value(value);
+  for (const auto& [metric, value] : metrics) {
+    json.escaped_key(metric);
+    std::isfinite(value) ? json.value(value) : json.null();
+  }
   json.end_object();
 }
 
@@ -158,8 +180,50 @@ void print_json(const Side& a, const Side& b, const Metrics& metrics,
   write_metrics(json, "b", b.metrics);
   write_metrics(json, "metrics", metrics);
   if (difference) write_ops(json, *difference);
+  if (a.job && b.job) write_job_difference_json(json, compare_jobs(*a.job, *b.job));
   json.end_object();
   print_output("{}\n", text);
+}
+
+/// Says whether a side can be trusted, and of what its numbers are.
+std::string describe_job(const char* name, const Side& side) {
+  if (!side.job)
+    return fmt::format("{} tells nothing of causes and workers: it holds one step\n", name);
+  std::string text;
+  const traces::JobSummary& job = *side.job;
+  if (!job.why.empty())
+    text = fmt::format("{} is {}: {}\n", name,
+                       is_trusted(job) ? "trusted with reservations" : "not trusted",
+                       fmt::join(job.why, "; "));
+  if (!side.step || job.iterations == 1) return text;
+  return text + fmt::format(
+                    "{} is the median of {} iterations; of all of them are step_ns, replay_error, "
+                    "slowdown, causes and workers\n",
+                    name, job.iterations);
+}
+
+void print_jobs(const Side& a, const Side& b) {
+  if (!a.job && !b.job) return;
+  print_folded("\n{}{}", describe_job("A", a), describe_job("B", b));
+  if (a.job && b.job)
+    print_folded("{}", write_job_difference(compare_jobs(*a.job, *b.job), *a.job, *b.job));
+}
+
+/// Reports conditions that hold. A side that is not trusted, and a number that is not known, leave
+/// nothing to go by, which fails as well.
+bool fails_gate(const std::vector<Condition>& gate, const Metrics& metrics, const Side& a,
+                const Side& b) {
+  if (gate.empty()) return false;
+  const auto fail = [](const std::string& why) {
+    print_error("--fail-if has nothing to go by: " + why);
+    return true;
+  };
+  for (const auto& [name, side] : {std::pair("A", &a), std::pair("B", &b)})
+    if (side->job && !is_trusted(*side->job))
+      return fail(fmt::format("{} is not trusted: {}", name, fmt::join(side->job->why, "; ")));
+  if (const Condition* const unknown = find_unknown(gate, metrics))
+    return fail(unknown->metric + " is not known of both");
+  return report_failures(gate, metrics);
 }
 
 /// Writes B below A, which takes the place of a measured step's prediction.
@@ -191,8 +255,8 @@ int run_diff(const Arguments& arguments) {
   if (!app.parse(arguments)) return 0;
   const std::vector<Condition> gate = parse_conditions(conditions);
   check_export_paths(exports, format != "text", Steps::kSeveral);
-  const Side a = load_side(path_a);
-  const Side b = load_side(path_b);
+  const Side a = load_job(path_a);
+  const Side b = load_job(path_b);
   Metrics metrics = comparable(a.metrics, b.metrics);
   std::optional<TimelineDifference> difference;
   if (a.step && b.step) {
@@ -206,9 +270,10 @@ int run_diff(const Arguments& arguments) {
     print_json(a, b, metrics, difference);
   } else {
     print_metrics(a.metrics, b.metrics);
+    print_jobs(a, b);
     if (difference) print_ops(*difference);
   }
-  return report_failures(gate, metrics) ? 1 : 0;
+  return fails_gate(gate, metrics, a, b) ? 1 : 0;
 }
 
 }  // namespace bubblescope::tools

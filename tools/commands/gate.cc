@@ -55,21 +55,22 @@ struct Range {
 
 Range range_of(std::string_view metric) {
   constexpr std::array<std::string_view, 3> kFractions{"bubble_ratio", "bubble_span_rate", "mfu"};
-  constexpr std::array<std::string_view, 12> kAmounts{
+  constexpr std::array<std::string_view, 14> kAmounts{
       "makespan_ns",     "max_span_ns",    "ideal_ns",         "lower_bound_ns",
       "bubble_overhead", "bubble_time_ns", "peak_activations", "peak_memory_bytes",
-      "step_ns",         "noise_p50_ns",   "noise_p95_ns",     "noise_mean_ns"};
+      "step_ns",         "noise_p50_ns",   "noise_p95_ns",     "noise_mean_ns",
+      "replay_error",    "slowdown"};
   const auto is_among = [&](const auto& names) {
     return std::find(names.begin(), names.end(), metric) != names.end();
   };
-  if (is_among(kFractions)) return {0, 1};
-  if (metric.starts_with("cause_") || metric == "replay_error" || metric == "slowdown")
-    return {0, HUGE_VAL};
-  if (is_among(kAmounts)) return {0, HUGE_VAL};
   constexpr std::string_view kChange = "_change";
-  if (!metric.ends_with(kChange)) return {};
-  metric.remove_suffix(kChange.size());
-  return is_among(kFractions) || is_among(kAmounts) ? Range{-1, HUGE_VAL} : Range{};
+  const bool is_change = metric.ends_with(kChange);
+  if (is_change) metric.remove_suffix(kChange.size());
+  const bool is_fraction = is_among(kFractions);
+  const bool is_amount = is_among(kAmounts) || metric.starts_with("cause_");
+  if (is_change) return is_fraction || is_amount ? Range{-1, HUGE_VAL} : Range{};
+  if (is_fraction) return {0, 1};
+  return is_amount ? Range{0, HUGE_VAL} : Range{};
 }
 
 std::string range_text(const Range& range) {

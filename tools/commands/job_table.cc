@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string_view>
 
 #include "sim/analysis/conclusions.h"
 #include "tools/print.h"
 #include "traces/files/csv_string.h"
 #include "traces/reports/cause_text.h"
+#include "traces/reports/summarize_job.h"
 
 namespace bubblescope::tools {
 
@@ -24,26 +26,35 @@ const Cause* largest_cause(const Analysis& analysis) {
 
 }  // namespace
 
-Metrics collect_job_metrics(const Analysis& analysis) {
-  const traces::Iterations& iterations = analysis.iterations;
-  Metrics metrics = collect_metrics(analysis.shown.report);
-  metrics["step_ns"] = static_cast<double>(traces::compute_mean_step(iterations));
-  metrics["replay_error"] = iterations.trust.replay_error;
-  // Every name is known, also where its number is not.
+Metrics collect_summary_metrics(const traces::JobSummary& job) {
   constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-  metrics["slowdown"] = iterations.slowdown ? iterations.slowdown->slowdown : kUnknown;
-  const bool has_causes = iterations.causes && iterations.causes->is_known;
+  Metrics metrics{{"step_ns", static_cast<double>(job.step)},
+                  {"replay_error", job.replay_error},
+                  {"slowdown", job.slowdown.value_or(kUnknown)}};
+  const auto name_of = [](std::string_view cause) { return fmt::format("cause_{}_s", cause); };
   for (int kind = 0; kind <= static_cast<int>(CauseKind::kVariation); ++kind)
-    metrics[fmt::format("cause_{}_s", traces::cause_code(static_cast<CauseKind>(kind)))] =
-        has_causes ? 0 : kUnknown;
-  if (!has_causes) return metrics;
-  for (const Cause& cause : iterations.causes->causes) {
-    double& seconds = metrics[fmt::format("cause_{}_s", traces::cause_code(cause.kind))];
+    metrics[name_of(traces::cause_code(static_cast<CauseKind>(kind)))] = job.causes ? 0 : kUnknown;
+  if (!job.causes) return metrics;
+  for (const traces::SavedCause& cause : *job.causes) {
+    double& seconds = metrics[name_of(cause.cause)];
     seconds = std::max(seconds, static_cast<double>(cause.saves) / 1e9);
   }
-  if (iterations.lacks_replicas)
-    metrics["cause_worker_s"] = metrics["cause_late_replica_s"] = kUnknown;
+  if (job.lacks_replicas) metrics["cause_worker_s"] = metrics["cause_late_replica_s"] = kUnknown;
   return metrics;
+}
+
+Metrics collect_job_metrics(const Analysis& analysis) {
+  Metrics metrics = collect_metrics(analysis.shown.report);
+  metrics.merge(collect_summary_metrics(traces::summarize_job(analysis.iterations)));
+  return metrics;
+}
+
+const Condition* find_unknown(const std::vector<Condition>& gate, const Metrics& metrics) {
+  for (const Condition& condition : gate)
+    if (const auto found = metrics.find(condition.metric);
+        found != metrics.end() && std::isnan(found->second))
+      return &condition;
+  return nullptr;
 }
 
 double StepTrend::add(double step_ns) {
@@ -61,10 +72,8 @@ bool fails_gate(const Analysis& analysis, const std::vector<Condition>& gate, co
     return true;
   };
   if (!analysis.is_trusted()) return fail(analysis.iterations.trust.why.front());
-  for (const Condition& condition : gate)
-    if (const auto found = metrics.find(condition.metric);
-        found != metrics.end() && std::isnan(found->second))
-      return fail(condition.metric + " is not known of these steps");
+  if (const Condition* const unknown = find_unknown(gate, metrics))
+    return fail(unknown->metric + " is not known of these steps");
   return report_failures(gate, metrics, job.name);
 }
 

@@ -7,6 +7,7 @@
 
 #include "tools/commands/analyze_job.h"
 #include "tools/commands/gate.h"
+#include "traces/files/job_summary.h"
 #include "traces/measured/timer_log.h"
 
 namespace bubblescope::tools {
@@ -16,6 +17,13 @@ namespace bubblescope::tools {
 /// cause_stage_s, cause_sequence_lengths_s, cause_communication_s, cause_launch_s, cause_pause_s,
 /// cause_drift_s. Without conclusions, only what was observed.
 Metrics collect_job_metrics(const Analysis& analysis);
+
+/// Those of them that are not of the report. A number that is not known is NaN, so that its name
+/// is.
+Metrics collect_summary_metrics(const traces::JobSummary& job);
+
+/// The first condition on a number that is not known; null if there is none.
+const Condition* find_unknown(const std::vector<Condition>& gate, const Metrics& metrics);
 
 /// The steps of jobs that are compared over time, such as the nights of a week.
 class StepTrend {

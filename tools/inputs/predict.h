@@ -26,9 +26,10 @@ struct TimedStep {
   Timeline timeline = {};
   BubbleReport report = {};
   traces::MadeWith made = {};
+  std::optional<traces::JobSummary> job = {};  ///< of all measured steps, if it stands for them
   bool is_excerpt = false;  ///< program and timeline hold only what the report names
 
-  traces::StepRecord record() const { return {schedule, program, timeline, report, made}; }
+  traces::StepRecord record() const { return {schedule, program, timeline, report, made, job}; }
 };
 
 /// Whether a word is a path (or "-") rather than a schedule's name.

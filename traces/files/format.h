@@ -18,6 +18,7 @@
 #include "sim/ir/valid_schedule.h"
 #include "sim/model/timing.h"
 #include "traces/files/cause_words.h"
+#include "traces/files/job_summary.h"
 #include "traces/files/worker_map.h"
 
 namespace bubblescope::traces {
@@ -36,6 +37,7 @@ struct StepRecord {
   const Timeline& timeline;
   const BubbleReport& report;
   MadeWith made = {};
+  std::optional<JobSummary> job = {};  ///< of all measured steps, where this is their median one
 };
 
 /// A schedule with its program and the time of each instruction.
@@ -100,8 +102,7 @@ struct TimelineFormat {
   /// Its file endings (before .gz). A format with several endings chooses its output by the ending;
   /// a file with the ending of another format is refused.
   std::vector<std::string> endings = {};
-  /// For formats that hold several steps in one file: streams the file, so that it is never in
-  /// memory as a whole.
+  /// For formats with several steps in one file, which is never in memory as a whole.
   std::function<void(const ReportSet&, const Sink&)> stream = {};
 };
 
@@ -113,8 +114,7 @@ std::string read_file(const std::string& path);
 /// be created, Fault::kMachine where the content cannot be written (disk full).
 void write_file(const std::string& path, std::string_view content);
 
-/// The same for content that is produced in pieces: `produce` is called once and writes to its
-/// sink.
+/// The same for content in pieces: `produce` is called once and writes to its sink.
 void write_file(const std::string& path, const std::function<void(const Sink&)>& produce);
 
 }  // namespace bubblescope::traces

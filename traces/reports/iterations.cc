@@ -269,6 +269,7 @@ void write_iterations_json(JsonWriter& json, const Iterations& iterations) {
     json.null().line(1).key("causes_together_ns").null();
   write_slowdown(json, iterations);
   write_whole_steps(json, iterations);
+  json.line(1).member("lacks_replicas", iterations.lacks_replicas);
   write_trust_json(json.line(1), iterations.trust);
 }
 

@@ -22,6 +22,7 @@
 //   "between_steps_ns":..., "longest_between_steps":{"ns":..., "after_step":4}, null where steps do
 //   not follow each other,
 //   "outside_pipeline_ns":{"grads-reduce-scatter":...,"optimizer":...},
+//   "lacks_replicas":false, whether replicas of the job have no trace
 //   "trust":{"replay_error":0.0021,"verdict":"good","why":[]}
 // "stragglers", "causes" and "slowdown" are null if steps are incomplete; "bubble_ratio" is null,
 // too, if the report has no conclusions. "step_ns" is the mean over the steps of the slowest

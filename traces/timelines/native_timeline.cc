@@ -17,6 +17,7 @@
 #include "traces/schedules/cell.h"
 #include "traces/schedules/native_json.h"
 #include "traces/timelines/impossible_lanes.h"
+#include "traces/timelines/job_summary_json.h"
 #include "traces/timelines/step_facts_json.h"
 #include "traces/timelines/timeline_file.h"
 
@@ -228,6 +229,10 @@ ObservedTrace read_whole_step(const TraceInput& input) {
   trace.steps.push_back(
       {"", std::move(file.schedule), std::move(file.program), std::move(file.timeline)});
   trace.steps.back().facts = std::move(file.facts);
+  if (file.job && file.job->iterations > 1)
+    trace.notes.push_back(
+        fmt::format("{} is the median of {} iterations; this report is on that one alone",
+                    input.path, file.job->iterations));
   return trace;
 }
 
@@ -257,6 +262,7 @@ std::string write_timeline(const StepRecord& record) {
   JsonWriter json(out);
   write_whole_step(json, record.schedule, record.program, record.timeline);
   write_step_facts(json, record);
+  if (record.job) write_job_summary(json.line(1).key("job"), *record.job);
   json.end_object();
   return out + '\n';
 }
@@ -277,7 +283,7 @@ TimelineFile parse_timeline(std::string_view text, const std::string& file) {
   root.expect_format(kFormat);
   root.expect_keys({"format", "source", "imported", "breakdown", "schedule", "lanes", "columns",
                     "instructions", "made_with", "memory", "parts", "links", "uncontended_ns",
-                    "gaps_ns"});
+                    "gaps_ns", "job"});
   TimelineFile result{read_valid_schedule(root.at("schedule"))};
   result.timeline.source = root.at("source").text();
   if (const auto imported = root.find("imported"))
@@ -294,6 +300,7 @@ TimelineFile parse_timeline(std::string_view text, const std::string& file) {
   result.facts = std::move(read.facts);
   result.timeline.uncontended = std::move(read.uncontended);
   result.timeline.gaps = std::move(read.gaps);
+  if (const auto job = root.find("job")) result.job = read_job_summary(*job);
   if (const auto fault = find_impossible_lane(result.program, result.timeline)) rows.refuse(*fault);
   begin_at_zero(result.timeline);
   return result;

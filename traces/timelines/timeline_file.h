@@ -18,15 +18,18 @@
 // Program, so it can be analyzed again however it was lowered, simulated or measured. "breakdown",
 // after the source of a measured step that did not complete, states the reason and where every rank
 // was blocked; instructions that never started are at the last end, with no length. The facts of
-// the step follow its instructions: see step_facts_json.h.
+// the step follow its instructions: see step_facts_json.h. "job" is what was found in all measured
+// steps of which this is the median one: see job_summary_json.h.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "sim/ir/schedule.h"
 #include "sim/ir/timeline.h"
 #include "sim/ir/valid_schedule.h"
+#include "traces/files/job_summary.h"
 #include "traces/files/step_facts.h"
 
 namespace bubblescope::traces {
@@ -36,6 +39,7 @@ struct TimelineFile {
   Program program = {};
   Timeline timeline = {};
   StepFacts facts = {};
+  std::optional<JobSummary> job = {};  ///< of all measured steps, where this is their median one
 };
 
 std::string write_timeline(const StepRecord& record);

@@ -1,0 +1,196 @@
+// Matches causes and workers of two runs.
+#include "tools/commands/job_difference.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdlib>
+#include <map>
+#include <string_view>
+
+#include "sim/ir/units.h"
+#include "traces/files/worker_map.h"
+#include "traces/text/time_axis.h"
+#include "traces/text/wording.h"
+
+namespace bubblescope::tools {
+
+namespace {
+
+constexpr double kMinShown = 0.01;  ///< as a fraction of the step
+constexpr double kMinSlowdown = traces::WorkerMap::kNoticedSlowdown - 1;
+constexpr std::size_t kShown = 10;
+
+bool is_single(std::string_view cause) {
+  constexpr std::array<std::string_view, 3> kSingle{"drift", "launch", "slow_steps"};
+  return std::find(kSingle.begin(), kSingle.end(), cause) != kSingle.end();
+}
+
+/// Adds a cause of B to the same one of A.
+void match_cause(std::vector<CauseChange>& changes, const traces::SavedCause& cause) {
+  const auto same = std::find_if(changes.begin(), changes.end(), [&](const CauseChange& change) {
+    return !change.saves_b && change.cause == cause.cause &&
+           (change.where == cause.where || is_single(cause.cause));
+  });
+  if (same == changes.end()) {
+    changes.push_back({cause.cause, cause.where, {}, cause.saves});
+    return;
+  }
+  same->where = cause.where;
+  same->saves_b = cause.saves;
+}
+
+template <class Change>
+void sort_by_change(std::vector<Change>& changes) {
+  std::stable_sort(changes.begin(), changes.end(), [](const Change& left, const Change& right) {
+    return std::abs(left.change()) > std::abs(right.change());
+  });
+}
+
+std::vector<CauseChange> compare_causes(const std::vector<traces::SavedCause>& a,
+                                        const std::vector<traces::SavedCause>& b) {
+  std::vector<CauseChange> changes;
+  for (const traces::SavedCause& cause : a)
+    changes.push_back({cause.cause, cause.where, cause.saves, {}});
+  for (const traces::SavedCause& cause : b) match_cause(changes, cause);
+  sort_by_change(changes);
+  return changes;
+}
+
+std::vector<WorkerChange> compare_workers(const std::vector<WorkerSlowdown>& a,
+                                          const std::vector<WorkerSlowdown>& b) {
+  std::map<Worker, WorkerChange> by_worker;
+  for (const WorkerSlowdown& one : a) by_worker[{one.replica, one.rank}].slowdown_a = one.slowdown;
+  for (const WorkerSlowdown& one : b) by_worker[{one.replica, one.rank}].slowdown_b = one.slowdown;
+  std::vector<WorkerChange> changes;
+  for (auto& [worker, change] : by_worker) {
+    change.worker = worker;
+    changes.push_back(change);
+  }
+  sort_by_change(changes);
+  return changes;
+}
+
+std::string write_line(std::string_view name, std::string_view a, std::string_view b,
+                       std::string_view change) {
+  return fmt::format("{:<44}{:>12}{:>12}{:>12}\n", name, a, b, change);
+}
+
+/// "slow steps: in 3 of 8 steps"
+std::string name_of(const CauseChange& change) {
+  std::string name = change.cause;
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name + ": " + change.where;
+}
+
+std::string write_causes(const std::vector<CauseChange>& causes, const traces::JobSummary& a,
+                         const traces::JobSummary& b) {
+  const auto time = [](const std::optional<Nanos>& saves) {
+    return saves ? traces::format_time(*saves) : "-";
+  };
+  std::string lines;
+  std::size_t shown = 0;
+  std::size_t left_out = 0;
+  for (const CauseChange& change : causes) {
+    const double share = std::max(fraction(change.saves_a.value_or(0), a.step),
+                                  fraction(change.saves_b.value_or(0), b.step));
+    if (share < kMinShown || shown == kShown) {
+      ++left_out;
+      continue;
+    }
+    ++shown;
+    const Nanos by = change.change();
+    lines += write_line(name_of(change), time(change.saves_a), time(change.saves_b),
+                        (by < 0   ? "-"
+                         : by > 0 ? "+"
+                                  : "") +
+                            traces::format_time(std::abs(by)));
+  }
+  if (shown == 0) return "\ncauses: none that would save 1 % of the step in A or B\n";
+  if (left_out > 0) lines += fmt::format("({} smaller)\n", left_out);
+  return "\n" + write_line("causes, by what the mean step would save", "A", "B", "change") + lines;
+}
+
+std::string write_workers(const std::vector<WorkerChange>& workers) {
+  bool has_replicas = false;
+  for (const WorkerChange& change : workers)
+    has_replicas = has_replicas || change.worker.replica != workers.front().worker.replica;
+  const auto slowdown = [](const std::optional<double>& known) {
+    return known ? fmt::format("{:.3f}", *known) : "-";
+  };
+  std::string lines;
+  std::size_t differ = 0;
+  for (const WorkerChange& change : workers) {
+    if (std::abs(change.change()) < kMinSlowdown || ++differ > kShown) continue;
+    lines +=
+        write_line(traces::name_worker(change.worker, has_replicas), slowdown(change.slowdown_a),
+                   slowdown(change.slowdown_b), fmt::format("{:+.3f}", change.change()));
+  }
+  if (differ == 0) return "\nworkers: none makes the step 2 % longer or shorter than before\n";
+  if (differ > kShown) lines += fmt::format("({} more)\n", differ - kShown);
+  return "\n" + write_line("workers, by S", "A", "B", "change") + lines;
+}
+
+void write_pair(traces::JsonWriter& json, const char* name, const auto& a, const auto& b) {
+  json.key(name).begin_object().member_or_null("a", a).member_or_null("b", b).end_object();
+}
+
+}  // namespace
+
+JobDifference compare_jobs(const traces::JobSummary& a, const traces::JobSummary& b) {
+  JobDifference difference;
+  if (a.causes && b.causes) difference.causes = compare_causes(*a.causes, *b.causes);
+  if (a.slowdown && b.slowdown) difference.workers = compare_workers(a.workers, b.workers);
+  return difference;
+}
+
+std::string write_job_difference(const JobDifference& difference, const traces::JobSummary& a,
+                                 const traces::JobSummary& b) {
+  const auto unknown = [](bool in_a, bool in_b) {
+    return in_a && in_b ? "A and B" : in_a ? "A" : "B";
+  };
+  std::string text;
+  if (difference.causes)
+    text += write_causes(*difference.causes, a, b);
+  else
+    text += fmt::format("\ncauses: not known of {}\n", unknown(!a.causes, !b.causes));
+  if (difference.workers)
+    text += write_workers(*difference.workers);
+  else
+    text +=
+        fmt::format("\nworkers: their S is not known of {}\n", unknown(!a.slowdown, !b.slowdown));
+  return text;
+}
+
+void write_job_difference_json(traces::JsonWriter& json, const JobDifference& difference) {
+  json.line(1).key("causes");
+  if (difference.causes) {
+    json.begin_array();
+    for (const CauseChange& change : *difference.causes) {
+      json.begin_object().member("cause", change.cause).member("where", change.where);
+      write_pair(json, "saves_ns", change.saves_a, change.saves_b);
+      json.end_object();
+    }
+    json.end_array();
+  } else {
+    json.null();
+  }
+  json.line(1).key("workers");
+  if (difference.workers) {
+    json.begin_array();
+    for (const WorkerChange& change : *difference.workers) {
+      json.begin_object().member("replica", change.worker.replica);
+      json.member("rank", change.worker.rank);
+      write_pair(json, "S", change.slowdown_a, change.slowdown_b);
+      json.end_object();
+    }
+    json.end_array();
+  } else {
+    json.null();
+  }
+}
+
+}  // namespace bubblescope::tools

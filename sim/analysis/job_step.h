@@ -10,7 +10,7 @@ namespace bubblescope::inline sim {
 /// The step that users wait for, where costs tell more of it than one pipeline.
 struct JobStep {
   std::int32_t replicas = 1;   ///< data-parallel pipelines; the step ends with the slowest
-  Nanos outside_pipeline = 0;  ///< what runs before and after the pipelines
+  Nanos outside_pipeline = 0;  ///< what runs, or is waited for, before and after the slowest one
   Nanos step = 0;              ///< the whole step: its mean under noise
 };
 

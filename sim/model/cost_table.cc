@@ -256,6 +256,10 @@ bool shortens_pairs(const CostTable& table) {
   });
 }
 
+Nanos CostTable::late_start(std::size_t replica) const {
+  return late_starts.empty() ? 0 : late_starts[replica];
+}
+
 CostModel make_cost_model(const CostTable& table, const Schedule& schedule) {
   expect_stages(table, schedule);
   expect_durations(table, schedule);

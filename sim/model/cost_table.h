@@ -78,6 +78,8 @@ struct CostTable {
   std::vector<Bytes> static_bytes;        ///< [rank]; empty where not given
   /// [replica][stage]: the durations of data-parallel replicas; empty: all take those of `stages`.
   std::vector<std::vector<StageEntry>> replicas;
+  std::vector<Nanos> late_starts;  ///< [replica]: after the earliest one's; empty: all together
+  Nanos late_start(std::size_t replica) const;
   std::optional<Noise> noise;  ///< how steps differ; given where the costs were measured
   /// The part of a step outside the pipeline: parameters are gathered, gradients reduced, weights
   /// updated.

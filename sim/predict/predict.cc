@@ -92,53 +92,63 @@ Config choose_replica(const Config& config, const CostTable& table, std::size_t 
   CostTable own = table;
   own.stages = table.replicas[replica];
   own.replicas.clear();
+  own.late_starts.clear();
   own.places.objects = own.places.counted_by = "/replicas/" + std::to_string(replica) + "/stages";
   one.costs = std::move(own);
   one.scenarios.noise.replica = replica;
   return one;
 }
 
-/// Adds the step times of another replica: each step ends with the slowest.
-void take_slower(StepTimes& slowest, const StepTimes& other) {
-  std::vector<Nanos> makespans = std::move(slowest.makespans);
+/// When each step's pipeline of a replica ends, which begins late; of all so far, the last.
+void take_later(std::vector<Nanos>& ends, const std::vector<Nanos>& makespans, Nanos late_start) {
+  ends.resize(makespans.size(), 0);
   for (std::size_t at = 0; at < makespans.size(); ++at)
-    makespans[at] = std::max(makespans[at], other.makespans[at]);
-  slowest = summarize(std::move(makespans));
+    ends[at] = std::max(ends[at], late_start + makespans[at]);
 }
 
-/// Predicts every replica. The report is that of the slowest one without noise.
-PredictedStep predict_replicas(const ValidSchedule& schedule, const Program& program,
-                               const Config& config, const CostTable& table) {
-  std::optional<PredictedStep> slowest;
-  std::optional<StepTimes> noise;
+struct SlowestReplica {
+  PredictedStep step;
+  Nanos late_start = 0;  ///< its own
+};
+
+/// Predicts every replica. The report is that of the one which ends last without noise; times under
+/// noise count from its start, as its makespan does.
+SlowestReplica predict_replicas(const ValidSchedule& schedule, const Program& program,
+                                const Config& config, const CostTable& table) {
+  std::optional<SlowestReplica> slowest;
+  std::vector<Nanos> ends;  // of every step under noise
   for (std::size_t replica = 0; replica < table.replicas.size(); ++replica) {
+    const Nanos late = table.late_start(replica);
     PredictedStep one = predict_once(schedule, program, choose_replica(config, table, replica));
-    if (noise)
-      take_slower(*noise, *one.report.noise);
-    else
-      noise = one.report.noise;
-    if (!slowest || one.report.makespan > slowest->report.makespan) slowest = std::move(one);
+    if (one.report.noise) take_later(ends, one.report.noise->makespans, late);
+    if (!slowest ||
+        late + one.report.makespan > slowest->late_start + slowest->step.report.makespan)
+      slowest = SlowestReplica{std::move(one), late};
   }
-  slowest->report.noise = std::move(noise);
+  for (Nanos& end : ends) end -= slowest->late_start;
+  if (!ends.empty()) slowest->step.report.noise = summarize(std::move(ends));
   return *std::move(slowest);
 }
 
-std::optional<JobStep> find_job_step(const BubbleReport& report, const CostTable& table) {
+/// A late start of the slowest replica is time before its pipeline.
+std::optional<JobStep> find_job_step(const BubbleReport& report, const CostTable& table,
+                                     Nanos late_start) {
   if (table.replicas.empty() && table.outside_pipeline == 0) return {};
   JobStep job;
   job.replicas = std::max(1, static_cast<std::int32_t>(table.replicas.size()));
-  job.outside_pipeline = table.outside_pipeline;
+  job.outside_pipeline = table.outside_pipeline + late_start;
   const Nanos pipeline = report.noise ? std::llround(report.noise->mean) : report.makespan;
-  job.step = pipeline + table.outside_pipeline;
+  job.step = pipeline + job.outside_pipeline;
   return job;
 }
 
 PredictedStep predict_table(const ValidSchedule& schedule, const Program& program,
                             const Config& config, const CostTable& table) {
-  PredictedStep step = table.replicas.empty() ? predict_once(schedule, program, config)
-                                              : predict_replicas(schedule, program, config, table);
-  step.report.job = find_job_step(step.report, table);
-  return step;
+  SlowestReplica slowest = table.replicas.empty()
+                               ? SlowestReplica{predict_once(schedule, program, config)}
+                               : predict_replicas(schedule, program, config, table);
+  slowest.step.report.job = find_job_step(slowest.step.report, table, slowest.late_start);
+  return std::move(slowest.step);
 }
 
 }  // namespace
@@ -194,7 +204,7 @@ Prediction predict_readiness(const ValidSchedule& schedule, const Config& config
   Prediction step = predict(std::move(ready.schedule), std::move(program), chosen);
   step.report.noise = std::move(ready.noise);
   if (const auto* const table = std::get_if<CostTable>(&chosen.costs))
-    step.report.job = find_job_step(step.report, *table);
+    step.report.job = find_job_step(step.report, *table, 0);
   return step;
 }
 

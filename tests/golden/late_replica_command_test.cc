@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/support/command.h"
+#include "tests/support/measured_job.h"
 #include "tests/support/temporary_folder.h"
 #include "traces/files/format.h"
 
@@ -143,6 +144,28 @@ TEST_F(LateReplicaCommand, IsNamedOnThePage) {
       at = text.find(cause[words], at);
       EXPECT_NE(at, text.npos) << cause[words] << "\n" << text;
     }
+}
+
+// Replica 0 begins 450 ms late, and a rank of replica 1 takes 1.2 times as long, 360 ms in 6
+// micro-batches and 720 ms in 12: the late one decides the measured step, the slow one the longer.
+TEST_F(LateReplicaCommand, BeginsAsLateWithOtherSchedules) {
+  const auto duration = [](const JobOp& op) {
+    const int usual = op.is_backward ? kBackward : kForward;
+    return op.replica == 1 && op.rank == 2 ? usual * 6 / 5 : usual;
+  };
+  JobPlan plan{.duration = duration,
+               .late = [](const JobOp& op) { return op.replica == 0 ? 450'000 : 0; }};
+  const MeasuredJob job = run_job(plan);
+  traces::write_file(path("job.json"), job.text);
+  const Json report = Json::parse(
+      run_command("analyze " + path("job.json") + " --try gpipe -m 3,6,12 --format json").output);
+  EXPECT_EQ(report["step_ns"], job.mean_step * 1000);
+  EXPECT_EQ(report["tries"][0]["measured_ns"], report["step_ns"]);
+  for (std::size_t at = 0; at < 3; ++at) {
+    plan.microbatches = 3 << at;
+    const double truth = run_job(plan).mean_step * 1000;
+    EXPECT_NEAR(report["tries"][at + 1]["step_ns"].get<double>(), truth, 0.001 * truth) << at;
+  }
 }
 
 TEST_F(LateReplicaCommand, FailsAGate) {

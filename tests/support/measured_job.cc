@@ -72,8 +72,10 @@ class JobWriter {
   int run_step(int step, int begin) {
     std::vector<Ends> ends;
     for (int replica = 0; replica < plan_.replicas; ++replica) {
-      ends.emplace_back(static_cast<std::size_t>(plan_.ranks), begin);
-      run_ops({replica, step, 0, 0, false}, ends.back());
+      const JobOp first{replica, step};
+      const int late = plan_.late ? plan_.late(first) : 0;
+      ends.emplace_back(static_cast<std::size_t>(plan_.ranks), begin + late);
+      run_ops(first, ends.back());
       run_ops({replica, step, 0, 0, true}, ends.back());
     }
     int last = 0;

@@ -23,6 +23,7 @@ struct JobPlan {
   int microbatches = 6;
   int steps = 8;
   std::function<int(const JobOp&)> duration;
+  std::function<int(const JobOp&)> late = {};  ///< when its replica begins the step; empty: 0
   std::string collective = "my-all-reduce";
   int reduction = 60'000;  ///< from the time when the last replica comes to it
   int between = 20'000;    ///< the steps

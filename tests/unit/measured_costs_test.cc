@@ -19,6 +19,7 @@ CostTable measured_table() {
   StageEntry slow = stage;
   slow.forward = 3'000'000;
   table.replicas = {{stage, stage}, {stage, slow}};
+  table.late_starts = {4'000'000, 0};
   table.message.latency = 12'345;
   Noise noise;
   noise.op_jitter = 0.0125;
@@ -47,6 +48,8 @@ TEST(MeasuredCosts, ReadBackAsTheyWereWritten) {
   EXPECT_FALSE(read.stages[1].input_grad);
   ASSERT_EQ(read.replicas.size(), 2u);
   EXPECT_EQ(read.replicas[1][1].forward, 3'000'000);
+  EXPECT_EQ(read.late_start(0), 4'000'000);
+  EXPECT_EQ(read.late_start(1), 0);
   EXPECT_EQ(read.message.latency, 12'345);
   ASSERT_TRUE(read.noise);
   EXPECT_DOUBLE_EQ(read.noise->op_jitter, 0.0125);

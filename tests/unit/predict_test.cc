@@ -121,6 +121,36 @@ TEST(Predict, TakesTheSameCostsFromEverySource) {
   EXPECT_EQ(predict(build("1f1b"), config).report.makespan, kMakespan);
 }
 
+// The slow replica takes 3/2 of the makespan M of the other, which begins late: by less than M / 2
+// it changes nothing, and by more the step ends with it, that much later than M.
+TEST(Predict, EndsAStepWithTheReplicaThatEndsLast) {
+  CostTable table;
+  StageEntry stage;
+  stage.forward = kForward;
+  stage.backward = kBackward;
+  table.stages.assign(kRanks, stage);
+  StageEntry slow = stage;
+  slow.forward = kForward * 3 / 2;
+  slow.backward = kBackward * 3 / 2;
+  table.replicas = {std::vector<StageEntry>(kRanks, stage), std::vector<StageEntry>(kRanks, slow)};
+  table.outside_pipeline = 100;
+  for (const Nanos late : {Nanos{0}, kMakespan / 3, kMakespan * 2 / 3}) {
+    table.late_starts = {late, 0};
+    Config config;
+    config.costs = table;
+    const BubbleReport report = predict(build("1f1b"), config).report;
+    EXPECT_EQ(report.job->step, 100 + std::max(kMakespan * 3 / 2, late + kMakespan)) << late;
+    EXPECT_EQ(report.job->step, report.makespan + report.job->outside_pipeline) << late;
+    table.noise = Noise{};
+    table.noise->op_jitter = 1e-9;  // which changes no op of so few nanoseconds
+    config.costs = table;
+    const BubbleReport noisy = predict(build("1f1b"), config).report;
+    EXPECT_EQ(noisy.job->step, report.job->step) << late;
+    EXPECT_EQ(noisy.noise->mean, static_cast<double>(report.makespan)) << late;
+    table.noise.reset();
+  }
+}
+
 // The loss counts as a layer, so rank 1 has 3 of 4 layers and 3/4 of the work of both, 2 (f + b).
 TEST(Predict, DistributesWorkByLayers) {
   Config config;

@@ -29,6 +29,7 @@
 #include "traces/measured/late_replicas.h"
 #include "traces/measured/missing_ranks.h"
 #include "traces/measured/trust.h"
+#include "traces/reports/cause_text.h"
 
 namespace bubblescope::tools {
 
@@ -251,8 +252,9 @@ void name_recomputed_parts(std::vector<StageEntry>& stages, const Schedule& sche
 std::optional<JobCosts> fit_costs_of(const ReadSteps& read, const JobOptions& options) {
   if (!options.fits_costs && options.tries.schedules.empty()) return {};
   if (!read.steps.front().missing_ranks.empty()) return {};  // such steps are not trusted
-  const std::vector<ReplicatedStep> replicated =
-      is_broken(read.steps.front()) ? std::vector<ReplicatedStep>{} : join_replicas(read.steps);
+  const std::vector<ReplicatedStep> replicated = is_broken(read.steps.front())
+                                                     ? std::vector<ReplicatedStep>{}
+                                                     : join_replicas(read.steps, read.late);
   if (replicated.empty())
     throw Error(Fault::kProblem,
                 "no costs can be fitted: steps are incomplete, or some lack a replica");
@@ -261,16 +263,17 @@ std::optional<JobCosts> fit_costs_of(const ReadSteps& read, const JobOptions& op
   if (const std::string why = find_obstacle(read.steps.front()); !why.empty())
     throw Error(Fault::kProblem, "no costs can be fitted to this step: " + why);
   const std::int32_t stages = read.steps.front().schedule->stages_per_pipeline();
-  JobCosts costs = fit_job_costs(replicated, numbers_of(read.steps), read.whole_steps,
-                                 {stages, options.split_backward, options.per_microbatch});
+  StepsToFit job{replicated, numbers_of(read.steps), read.whole_steps, {}};
+  for (const auto& [number, _] : read.late.steps) job.known_starts.insert(number);
+  JobCosts costs = fit_job_costs(job, {stages, options.split_backward, options.per_microbatch});
   const Schedule& schedule = *read.steps.front().schedule;
   name_recomputed_parts(costs.fitted.table.stages, schedule);
   for (std::vector<StageEntry>& of_replica : costs.fitted.table.replicas)
     name_recomputed_parts(of_replica, schedule);
-  if (find_late_cause(read))
-    costs.notes.emplace_back(
-        "replicas begin their ops late in some steps; what the others wait for them counts as time "
-        "outside the pipeline, with other schedules, too");
+  if (const std::optional<Cause> late = find_late_cause(read))
+    costs.notes.push_back(
+        fmt::format("{} begin{} late: with other schedules as well, by as much in the mean",
+                    traces::cause_place(*late), late->changed.size() > 1 ? "" : "s"));
   if (options.fits_costs)
     if (std::string flags = list_flags_of(read.steps.front()); !flags.empty())
       costs.notes.push_back(
@@ -295,6 +298,7 @@ Analysis try_other_schedules(Analysis analysis, const TryOptions& options) {
   TriedSchedules tried =
       try_schedules(analysis.shown.schedule, analysis.shown.made.lower, table, options);
   const double predicted = tried.tries.rows.front().step.mean;
+  tried.tries.measured_step = analysis.costs->measured_step;
   tried.tries.fit_error = predicted / analysis.costs->measured_step - 1;
   if (std::abs(tried.tries.fit_error) > kMaxFitError)
     throw Error(Fault::kProblem,

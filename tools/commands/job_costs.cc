@@ -29,13 +29,32 @@ std::optional<double> mean_whole(const std::vector<traces::WholeStep>& steps,
   return mean_of(times);
 }
 
-/// The mean of the longest measured pipelines.
-double mean_pipeline(std::span<const ReplicatedStep> steps) {
+/// By how much later than the earliest replica each begins in the mean; empty: all begin together.
+std::vector<Nanos> mean_late_starts(const StepsToFit& job, std::size_t first_step) {
+  std::vector<Nanos> late(job.steps.front().size(), 0);
+  Nanos known = 0;
+  for (std::size_t at = first_step; at < job.steps.size(); ++at) {
+    if (!job.known_starts.contains(job.numbers[at])) continue;
+    ++known;
+    for (std::size_t replica = 0; replica < late.size(); ++replica)
+      late[replica] += job.steps[at][replica].delay;
+  }
+  if (known == 0) return {};
+  const Nanos earliest = *std::min_element(late.begin(), late.end());
+  for (Nanos& one : late) one = (one - earliest) / known;
+  if (*std::max_element(late.begin(), late.end()) == 0) return {};
+  return late;
+}
+
+/// The mean time from the start of the earliest replica to the end of the last measured pipeline,
+/// if replicas begin as late as `table` has it.
+double mean_pipeline(std::span<const ReplicatedStep> steps, const CostTable& table) {
   std::vector<double> times;
   for (const ReplicatedStep& step : steps) {
     Nanos longest = 0;
-    for (const ObservedStep& replica : step)
-      longest = std::max(longest, compute_makespan(replica.timeline));
+    for (std::size_t replica = 0; replica < step.size(); ++replica)
+      longest =
+          std::max(longest, table.late_start(replica) + compute_makespan(step[replica].timeline));
     times.push_back(static_cast<double>(longest));
   }
   return mean_of(times);
@@ -56,19 +75,19 @@ std::string describe_drift(const FittedCosts& fitted, std::size_t steps) {
 
 }  // namespace
 
-JobCosts fit_job_costs(std::span<const ReplicatedStep> steps,
-                       const std::vector<std::int64_t>& numbers,
-                       const std::vector<traces::WholeStep>& whole_steps,
-                       const FitOptions& options) {
-  JobCosts costs{fit_costs(steps, options)};
+JobCosts fit_job_costs(const StepsToFit& job, const FitOptions& options) {
+  JobCosts costs{fit_costs(job.steps, options)};
   FittedCosts& fitted = costs.fitted;
-  const double pipeline = mean_pipeline(steps.subspan(fitted.first_step));
+  if (!fitted.table.replicas.empty())
+    fitted.table.late_starts = mean_late_starts(job, fitted.first_step);
+  const double pipeline = mean_pipeline(job.steps.subspan(fitted.first_step), fitted.table);
   costs.measured_step =
-      mean_whole(whole_steps, std::span<const std::int64_t>(numbers).subspan(fitted.first_step))
+      mean_whole(job.whole_steps,
+                 std::span<const std::int64_t>(job.numbers).subspan(fitted.first_step))
           .value_or(pipeline);
   fitted.table.outside_pipeline = std::max<Nanos>(0, std::llround(costs.measured_step - pipeline));
   costs.notes = fitted.notes;
-  if (fitted.drift) costs.notes.push_back(describe_drift(fitted, steps.size()));
+  if (fitted.drift) costs.notes.push_back(describe_drift(fitted, job.steps.size()));
   return costs;
 }
 

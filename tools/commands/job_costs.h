@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,12 +20,17 @@ struct JobCosts {
   std::vector<std::string> notes = {};  ///< whole sentences, those of the fit included
 };
 
-/// Fits the costs. `numbers` are the steps' own. Without whole steps, a step is its longest
-/// pipeline.
-JobCosts fit_job_costs(std::span<const ReplicatedStep> steps,
-                       const std::vector<std::int64_t>& numbers,
-                       const std::vector<traces::WholeStep>& whole_steps,
-                       const FitOptions& options);
+/// The measured steps of a job. Replicas are delayed as far as that is known.
+struct StepsToFit {
+  std::span<const ReplicatedStep> steps;
+  std::vector<std::int64_t> numbers;  ///< the steps' own
+  std::vector<traces::WholeStep> whole_steps;
+  std::set<std::int64_t> known_starts;  ///< numbers of the steps whose delays are known
+};
+
+/// Fits the costs. Without whole steps, a step is its longest pipeline. Replicas begin as late as
+/// they did in the mean.
+JobCosts fit_job_costs(const StepsToFit& job, const FitOptions& options);
 
 /// How far fitted costs may be from the measured step where they predict others, as a fraction.
 inline constexpr double kMaxFitError = 0.1;

@@ -70,7 +70,7 @@ Tried predict_try(ValidSchedule schedule, const FittedWork& work) {
   config.moves = work.shared.moves;
   Tried tried{predict(std::move(schedule), config)};
   const BubbleReport& report = tried.prediction.report;
-  const auto outside = static_cast<double>(costs.outside_pipeline);
+  const auto outside = static_cast<double>(report.job ? report.job->outside_pipeline : 0);
   if (report.noise)
     for (const Nanos makespan : report.noise->makespans)
       tried.steps.push_back(static_cast<double>(makespan) + outside);

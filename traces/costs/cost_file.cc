@@ -208,12 +208,14 @@ void read_measured_step(const JsonNode& root, CostTable& costs) {
     if (replicas->size() == 0) replicas->refuse("is empty; give one object per replica");
     for (std::size_t replica = 0; replica < replicas->size(); ++replica) {
       const JsonNode node = (*replicas)[replica];
-      node.expect_keys({"stages"});
+      node.expect_keys({"stages", "late_start"});
       const JsonNode stages = node.at("stages");
       std::vector<StageEntry>& entries = costs.replicas.emplace_back();
       for (std::size_t stage = 0; stage < stages.size(); ++stage)
         entries.push_back(read_stage(stages[stage]));
       if (costs.replicas.back().size() != costs.stages.size()) refuse_stage_count(stages, costs);
+      const auto late = node.find("late_start");
+      costs.late_starts.push_back(late ? late->duration() : 0);
     }
   }
   if (const auto noise = root.find("noise")) costs.noise = read_noise(*noise);

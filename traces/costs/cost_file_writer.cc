@@ -102,8 +102,9 @@ void write_stages(JsonWriter& json, const std::vector<StageEntry>& stages) {
 void write_job(JsonWriter& json, const CostTable& table) {
   if (!table.replicas.empty()) {
     json.key("replicas").begin_array();
-    for (const std::vector<StageEntry>& stages : table.replicas) {
-      write_stages(json.begin_object(), stages);
+    for (std::size_t replica = 0; replica < table.replicas.size(); ++replica) {
+      write_stages(json.begin_object(), table.replicas[replica]);
+      write_positive_time(json, "late_start", table.late_start(replica));
       json.end_object();
     }
     json.end_array();

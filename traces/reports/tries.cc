@@ -37,7 +37,7 @@ void write_interval(JsonWriter& json, const Interval& change) {
 }
 
 /// Writes a row. `mark` is a member that is true: "measured", "best", or null for none.
-void write_row(JsonWriter& json, const TryRow& row, const char* mark) {
+void write_row(JsonWriter& json, const Tries& tries, const TryRow& row, const char* mark) {
   json.line(2).begin_object().member("schedule", row.schedule);
   json.member("microbatches", row.microbatches);
   if (!row.problem.empty()) {
@@ -49,6 +49,7 @@ void write_row(JsonWriter& json, const TryRow& row, const char* mark) {
   write_interval(json, row.change);
   json.member("peak_units", row.peak_units).key("memory_ratio").fixed(row.memory_ratio, 6);
   if (mark != nullptr) json.member(mark, true);
+  if (&row == &tries.rows.front()) json.member("measured_ns", std::llround(tries.measured_step));
   json.end_object();
 }
 
@@ -63,12 +64,14 @@ void write_without(JsonWriter& json, const CauseReport* causes, Nanos step) {
   json.end_array();
 }
 
-std::string row_text(const TryRow& row, bool is_measured) {
+/// A row of the table; that of the measured schedule has the measured step.
+std::string row_text(const TryRow& row, std::optional<double> measured_step) {
+  const bool is_measured = measured_step.has_value();
   const std::string name = row.schedule + (is_measured ? " (measured)" : "");
   if (!row.problem.empty())
     return fmt::format("{:<26}{:>5}  {}\n", name, row.microbatches, row.problem);
   return fmt::format("{:<26}{:>5}{:>11}  {:<28}{:>6.2f} x\n", name, row.microbatches,
-                     format_time(std::llround(row.step.mean)),
+                     format_time(std::llround(measured_step.value_or(row.step.mean))),
                      is_measured ? "" : interval_text(row.change), row.memory_ratio);
 }
 
@@ -83,7 +86,10 @@ void write_tries_json(JsonWriter& json, const std::optional<Tries>& tries,
   }
   json.begin_array();
   for (std::size_t at = 0; at < tries->rows.size(); ++at)
-    write_row(json, tries->rows[at], at == 0 ? "measured" : at == tries->best ? "best" : nullptr);
+    write_row(json, *tries, tries->rows[at],
+              at == 0             ? "measured"
+              : at == tries->best ? "best"
+                                  : nullptr);
   json.end_array();
   write_without(json, causes, step);
   json.line(1).key("fit_error").fixed(tries->fit_error, 6);
@@ -93,7 +99,9 @@ void write_tries_json(JsonWriter& json, const std::optional<Tries>& tries,
 std::string write_tries_text(const Tries& tries, const CauseReport* causes, Nanos step) {
   std::string text = fmt::format("\n{:<26}{:>5}{:>11}  {:>9}  {:<17}{:>8}\n", "try", "m", "step",
                                  "change", "p5 to p95", "memory");
-  for (const TryRow& row : tries.rows) text += row_text(row, &row == &tries.rows.front());
+  for (const TryRow& row : tries.rows)
+    text += row_text(
+        row, &row == &tries.rows.front() ? std::optional(tries.measured_step) : std::nullopt);
   for (const Cause& cause : causes == nullptr ? std::vector<Cause>{} : causes->causes) {
     const Interval change = change_without(cause, step);
     if (-change.mean < kMinReported) continue;
@@ -101,8 +109,8 @@ std::string write_tries_text(const Tries& tries, const CauseReport* causes, Nano
   }
   text += fmt::format(
       "change: of the time per micro-batch, against the measured schedule with the same costs\n"
-      "(fitted to the trace; they give the measured step within {:.2g} %)\n",
-      100 * std::abs(tries.fit_error));
+      "(fitted to the trace: with them the measured schedule takes {}, {:.2g} % off)\n",
+      format_time(std::llround(tries.rows.front().step.mean)), 100 * std::abs(tries.fit_error));
   for (const std::string& note : tries.notes) text += "note: " + note + "\n";
   return text;
 }

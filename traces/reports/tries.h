@@ -3,7 +3,7 @@
 // As json, in the report; "tries" is null where nothing can be predicted:
 //   "tries":[{"schedule":"1f1b","microbatches":8,"step_ns":...,"p5_ns":...,"p95_ns":...,
 //             "change":0.0,"change_p5":...,"change_p95":...,"peak_units":4.0,"memory_ratio":1.0,
-//             "measured":true},
+//             "measured":true,"measured_ns":...},
 //            {"schedule":"zb-h1","microbatches":8,"step_ns":..., ...,"best":true},
 //            {"schedule":"zb-v","microbatches":16,"problem":"..."}, ...],
 //   "without":[{"cause":"stage","where":"stage 3 (rank 3)","change":-0.13,"change_p5":...,
@@ -11,7 +11,7 @@
 //   "fit_error":0.003
 // "change" compares times per micro-batch, so a step with more micro-batches may be longer and yet
 // a gain. "fit_error" is the difference between the measured step and the same schedule with the
-// fitted costs, which is the first of the tries.
+// fitted costs, which is the first of the tries. Texts show the measured step in its place.
 #pragma once
 
 #include <cstddef>
@@ -48,7 +48,8 @@ struct TryRow {
 struct Tries {
   std::vector<TryRow> rows;
   std::optional<std::size_t> best = {};  ///< of the others, the shortest time per micro-batch
-  double fit_error = 0;                  ///< as a fraction of the measured step
+  double measured_step = 0;              ///< the mean of those that were fitted, nanoseconds
+  double fit_error = 0;                  ///< of the first row, as a fraction of the measured step
   std::vector<std::string> notes;        ///< whole sentences on what was assumed
 };
 

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <iterator>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include "sim/ir/quantile.h"
 
@@ -14,6 +16,42 @@ namespace bubblescope::inline sim {
 namespace {
 
 constexpr double kSlow = 1.02;
+constexpr double kLeastChange = 0.01;  ///< from step to step, as a standard deviation
+constexpr double kMadOfNormal = 1.4826;
+
+/// The logarithms of paces, less their mean.
+std::vector<double> spread_of(const std::vector<double>& paces) {
+  std::vector<double> logs;
+  double mean = 0;
+  for (const double pace : paces) {
+    logs.push_back(std::log(std::max(pace, 1e-9)));
+    mean += logs.back() / static_cast<double>(paces.size());
+  }
+  for (double& log : logs) log -= mean;
+  return logs;
+}
+
+/// The usual standard deviation of paces, whatever a few of them do.
+double find_usual_change(const std::vector<std::vector<double>>& paces) {
+  std::vector<double> sizes;
+  for (const std::vector<double>& one : paces)
+    for (const double log : spread_of(one)) sizes.push_back(std::abs(log));
+  return kMadOfNormal * quantile(std::move(sizes), 50);
+}
+
+/// Whether paces differ from step to step by more than the usual change explains, but for one case
+/// in a thousand: Wilson and Hilferty's quantile of the chi-squared distribution.
+bool is_changing(const std::vector<double>& paces, double usual) {
+  if (paces.size() < 2) return false;
+  constexpr double kQuantileOfNormal = 3.09;
+  const double freedom = static_cast<double>(paces.size()) - 1;
+  const double part = 2 / (9 * freedom);
+  const double limit = freedom * std::pow(1 - part + kQuantileOfNormal * std::sqrt(part), 3);
+  double squares = 0;
+  for (const double log : spread_of(paces)) squares += log * log;
+  return squares > std::max(limit * usual * usual,
+                            kLeastChange * kLeastChange * static_cast<double>(paces.size()));
+}
 
 }  // namespace
 
@@ -42,7 +80,8 @@ Workers::Workers(std::span<const ReplicatedStep> steps)
       });
   for (const auto& [place, of_replicas] : times_)
     for (std::size_t replica = 0; replica < replicas_; ++replica)
-      factors_[{replica, place}] = compare(of_replicas, replica);
+      compared_[{replica, place}] = compare(of_replicas, replica);
+  if (replicas_ > 1 && steps.front().front().program.ranks > 1) compare_steps();
 }
 
 std::vector<Cause> Workers::slow(double chance) const {
@@ -67,29 +106,106 @@ void Workers::mend(const ReplicatedStep& step, const Cause& cause,
                    std::vector<Durations>& durations) const {
   std::set<Worker> workers(cause.changed.begin(), cause.changed.end());
   if (workers.empty()) workers.insert({cause.replica, cause.rank});
+  const auto number = static_cast<std::size_t>(&step - steps_.data());
   for (std::size_t replica = 0; replica < step.size(); ++replica)
     step[replica].for_each_compute([&](InstructionId id, const Instruction& one) {
-      if (workers.contains({static_cast<std::int32_t>(replica), one.rank}))
-        durations[replica][id] =
-            std::llround(static_cast<double>(durations[replica][id]) / factor(replica, one.op));
+      const Worker worker{static_cast<std::int32_t>(replica), one.rank};
+      if (!workers.contains(worker)) return;
+      const double slower = (factor(replica, one.op) - 1) * share_of_step(worker, number);
+      durations[replica][id] =
+          std::llround(static_cast<double>(durations[replica][id]) / (1 + slower));
     });
 }
 
-/// The median of one replica relative to the median of all others; 1 if there is nothing to
-/// compare.
-double Workers::compare(const std::vector<std::vector<Nanos>>& of_replicas, std::size_t replica) {
+double Workers::share_of_step(const Worker& worker, std::size_t step) const {
+  const auto found = shares_.find(worker);
+  return found == shares_.end() ? 1 : found->second[step];
+}
+
+/// Compares the median of one replica with the median of all others.
+Workers::Comparison Workers::compare(const std::vector<std::vector<Nanos>>& of_replicas,
+                                     std::size_t replica) {
   std::vector<Nanos> others;
   for (std::size_t other = 0; other < of_replicas.size(); ++other)
     if (other != replica)
       others.insert(others.end(), of_replicas[other].begin(), of_replicas[other].end());
-  if (others.empty() || of_replicas[replica].empty()) return 1;
+  if (others.empty() || of_replicas[replica].empty()) return {};
   const Nanos usual = quantile(std::move(others), 50);
   const Nanos own = quantile(of_replicas[replica], 50);
-  return usual <= 0 || own <= 0 ? 1 : static_cast<double>(own) / static_cast<double>(usual);
+  if (usual <= 0 || own <= 0) return {};
+  return {static_cast<double>(usual), static_cast<double>(own) / static_cast<double>(usual)};
 }
 
 double Workers::factor(std::size_t replica, const Op& op) const {
-  return factors_.at({replica, StageKind{op.stage, op.kind}});
+  return compared_.at({replica, StageKind{op.stage, op.kind}}).factor;
+}
+
+Workers::Paces Workers::find_paces() const {
+  const auto ranks = static_cast<std::size_t>(steps_.front().front().program.ranks);
+  Paces paces(replicas_ * ranks);
+  for (const ReplicatedStep& step : steps_)
+    for (std::size_t replica = 0; replica < replicas_; ++replica) {
+      std::vector<double> own(ranks, 0);
+      std::vector<double> usual(ranks, 0);
+      step[replica].for_each_compute([&](InstructionId id, const Instruction& one) {
+        const auto rank = static_cast<std::size_t>(one.rank);
+        own[rank] += static_cast<double>(step[replica].duration_of(id));
+        usual[rank] += compared_.at({replica, StageKind{one.op.stage, one.op.kind}}).usual;
+      });
+      for (std::size_t rank = 0; rank < ranks; ++rank)
+        paces[replica * ranks + rank].push_back(usual[rank] > 0 ? own[rank] / usual[rank] : 1);
+    }
+  return paces;
+}
+
+Workers::Paces Workers::relate_to_ranks(const Paces& paces) const {
+  const std::size_t ranks = paces.size() / replicas_;
+  Paces related = paces;
+  for (std::size_t worker = 0; worker < paces.size(); ++worker)
+    for (std::size_t step = 0; step < steps_.size(); ++step) {
+      std::vector<double> others;
+      const std::size_t first = worker / ranks * ranks;
+      for (std::size_t other = first; other < first + ranks; ++other)
+        if (other != worker) others.push_back(paces[other][step]);
+      related[worker][step] /= std::max(quantile(std::move(others), 50), 1e-9);
+    }
+  return related;
+}
+
+std::vector<bool> Workers::find_changing_replicas(const Paces& paces) const {
+  const std::size_t ranks = paces.size() / replicas_;
+  Paces common(replicas_);  // [replica][step]
+  for (std::size_t replica = 0; replica < replicas_; ++replica)
+    for (std::size_t step = 0; step < steps_.size(); ++step) {
+      std::vector<double> of_ranks;
+      for (std::size_t rank = 0; rank < ranks; ++rank)
+        of_ranks.push_back(paces[replica * ranks + rank][step]);
+      common[replica].push_back(quantile(std::move(of_ranks), 50));
+    }
+  std::vector<bool> changing;
+  for (std::size_t replica = 0; replica < replicas_; ++replica) {
+    Paces others = common;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(replica));
+    changing.push_back(is_changing(common[replica], find_usual_change(others)));
+  }
+  return changing;
+}
+
+void Workers::compare_steps() {
+  const Paces paces = find_paces();
+  const Paces related = relate_to_ranks(paces);
+  const std::vector<bool> changing = find_changing_replicas(paces);
+  const double usual = find_usual_change(related);
+  const std::size_t ranks = paces.size() / replicas_;
+  for (std::size_t at = 0; at < paces.size(); ++at) {
+    const std::size_t replica = at / ranks;
+    if (!changing[replica] && !is_changing(related[at], usual)) continue;
+    const Worker worker{static_cast<std::int32_t>(replica), static_cast<std::int32_t>(at % ranks)};
+    const double slower = slowness({CauseKind::kWorker, worker.replica, worker.rank}) - 1;
+    if (slower <= kSlow - 1) continue;
+    for (const double pace : changing[replica] ? paces[at] : related[at])
+      shares_[worker].push_back((pace - 1) / slower);
+  }
 }
 
 /// The worker's total time relative to its time at the speed of the other replicas.

@@ -29,22 +29,45 @@ class Workers {
   /// first.
   std::vector<Cause> slow(double chance) const;
 
-  /// Makes this worker, or all that the cause has, as fast as the others.
+  /// Makes this worker, or all that the cause has, as fast as the others. A worker that is slower
+  /// in some steps than in others, as a device is that throttles, is mended by as much in each.
   void mend(const ReplicatedStep& step, const Cause& cause,
             std::vector<Durations>& durations) const;
 
  private:
   using StageKind = std::pair<std::int32_t, OpKind>;
 
-  static double compare(const std::vector<std::vector<Nanos>>& of_replicas, std::size_t replica);
+  /// A stage's usual time in the other replicas, and how many times as long it takes in this one.
+  struct Comparison {
+    double usual = 0;  ///< 0 if there is nothing to compare
+    double factor = 1;
+  };
+
+  static Comparison compare(const std::vector<std::vector<Nanos>>& of_replicas,
+                            std::size_t replica);
   double factor(std::size_t replica, const Op& op) const;
+  using Paces = std::vector<std::vector<double>>;  ///< [worker][step]; workers by replica and rank
+  /// How many times as long each worker takes as its stages do in the other replicas.
+  Paces find_paces() const;
+  /// The same beside the other ranks of its replica, whose micro-batches are as long.
+  Paces relate_to_ranks(const Paces& paces) const;
+  /// [replica]: whether its ranks have a common pace that differs from step to step by more than
+  /// chance and unlike that of the other replicas.
+  std::vector<bool> find_changing_replicas(const Paces& paces) const;
+  /// Fills in the shares of slow workers whose paces differ from step to step by more than those of
+  /// most workers do.
+  void compare_steps();
+  /// How much slower the worker is in a step, beside how much slower it is in all: 1 if steps do
+  /// not differ.
+  double share_of_step(const Worker& worker, std::size_t step) const;
   double slowness(const Cause& worker) const;
   std::int64_t count_slow_steps(const Cause& worker) const;
 
   std::span<const ReplicatedStep> steps_;
   std::size_t replicas_;
   std::map<StageKind, std::vector<std::vector<Nanos>>> times_;  ///< [replica]
-  std::map<std::pair<std::size_t, StageKind>, double> factors_;
+  std::map<std::pair<std::size_t, StageKind>, Comparison> compared_;
+  std::map<Worker, std::vector<double>> shares_;  ///< [step]: see share_of_step()
 };
 
 }  // namespace bubblescope::inline sim

@@ -118,6 +118,41 @@ TEST(SlowSteps, AWorkerThatThrottlesIsSlowBesideItsFirstSteps) {
   EXPECT_EQ(find(report, CauseKind::kStage), nullptr);
 }
 
+// With a replica to compare with, it is as fast as that in every step: how much it is slower in the
+// middle one is not how much it is in all.
+TEST(SlowSteps, AWorkerThatThrottlesIsSlowBesideItsStageElsewhere) {
+  for (const bool at_once : {false, true})
+    for (const std::size_t replicas : {2U, 3U}) {
+      const Steps even(8, replicas, [](std::size_t, std::size_t, const Op&) { return 1.0; });
+      const Steps steps(8, replicas, [=](std::size_t step, std::size_t replica, const Op& op) {
+        if (op.stage != 1 || replica != 1) return 1.0;
+        if (at_once) return step < 3 ? 1.0 : 1.25;
+        return 1 + 0.04 * static_cast<double>(step);
+      });
+      const CauseReport report = steps.causes();
+      const Cause* const worker = find(report, CauseKind::kWorker);
+      ASSERT_NE(worker, nullptr) << at_once << replicas;
+      EXPECT_EQ(worker, &report.causes.front());
+      EXPECT_NEAR(static_cast<double>(report.replayed - worker->saves),
+                  static_cast<double>(even.causes().replayed), 0.005 * 330'000)
+          << at_once << replicas;
+    }
+}
+
+// So is a whole replica, beside the others.
+TEST(SlowSteps, AReplicaThatThrottlesIsSlowBesideTheOthers) {
+  const Steps even(8, 2, [](std::size_t, std::size_t, const Op&) { return 1.0; });
+  const Steps steps(8, 2, [](std::size_t step, std::size_t replica, const Op&) {
+    return replica == 1 ? 1 + 0.04 * static_cast<double>(step) : 1.0;
+  });
+  const CauseReport report = steps.causes();
+  const Cause* const worker = find(report, CauseKind::kWorker);
+  ASSERT_NE(worker, nullptr);
+  EXPECT_TRUE(worker->whole_replicas);
+  EXPECT_NEAR(static_cast<double>(report.replayed - worker->saves),
+              static_cast<double>(even.causes().replayed), 0.005 * 330'000);
+}
+
 // Steps that are slow on all ranks: without them, all steps are as long as the others.
 TEST(SlowSteps, StepsThatAreSlowOnAllRanksAreACause) {
   for (const std::size_t replicas : {1U, 2U})

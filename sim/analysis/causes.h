@@ -26,7 +26,8 @@
 //   launch, pause     Ops start as soon as they could: without many small gaps between them, or
 //                     without a few long ones. Pauses within ops are shortened to the usual time of
 //                     their stage, kind and micro-batch (sim/analysis/pauses.h). Long ops count if
-//                     they are rare, or if nearly all of them are a single worker's.
+//                     they are rare, if nearly all of them are a single worker's, or if they are
+//                     scattered (sim/analysis/long_ops.h).
 //   variation         Ops of one kind and stage do not all take as long, unless unequal
 //                     micro-batches are a cause. Each gets their mean duration.
 //   slow steps        All ops of some steps take longer than in the others. Each worker gets the

@@ -22,4 +22,9 @@ struct LongOps {
 LongOps describe_long_ops(const std::vector<OpSample>& samples, std::vector<bool> are_long,
                           const std::vector<double>& excess);
 
+/// Whether long ops of several workers are scattered, as interruptions are: ones of the host strike
+/// any op. Where a worker is slow in whole steps, where the same ops are long in every step, and
+/// where the forward and the backward of a micro-batch are long together, they have more work.
+bool are_scattered(const std::vector<OpSample>& samples, const std::vector<bool>& are_long);
+
 }  // namespace bubblescope::inline sim

@@ -22,10 +22,10 @@ namespace bubblescope::inline sim {
 namespace {
 
 constexpr double kGrowTogether = 0.9;
-constexpr double kUnequal = 1.02;  ///< work of a stage, below which its ops differ by chance
-constexpr double kLongOfOneWorker =
-    1.15;  ///< times that its ops take at least, if only its are long
+constexpr double kUnequal = 1.02;     ///< work of a stage, below which its ops differ by chance
+constexpr double kLongOfMany = 1.15;  ///< times that ops take at least, if they are not rare
 constexpr double kMaxLongFraction = 0.25;  ///< of all ops: where more are long, all are unequal
+constexpr double kMaxScattered = 0.15;     ///< of all ops: where more are, usual times are unsure
 
 /// Whether all workers that a drift is of are slow ones, which are causes of their own.
 bool is_of_slow_workers(const Drift& drift, const CauseEvidence& evidence) {
@@ -66,16 +66,22 @@ bool are_some_microbatches(const CauseEvidence& evidence, const LongOps& long_op
   return long_count < kMaxLongOps * all;
 }
 
-/// Ops that are long and rare; or more of them, and less long, if nearly all are of one worker.
+/// Ops that are long and rare; or more of them, and less long, if nearly all are of one worker, or
+/// if they are scattered over several.
 LongOps find_long_ops(const CauseEvidence& evidence) {
   const std::vector<double>& excess = evidence.noise.excess;
   LongOps found = describe_long_ops(evidence.samples, evidence.noise.is_straggler, excess);
-  for (const double least : {kLongOp, kLongOfOneWorker}) {
-    LongOps of_one = describe_long_ops(evidence.samples,
-                                       find_long_samples(excess, kMaxLongFraction, least), excess);
-    if (of_one.count > found.count && of_one.worker && !evidence.has_drifted(*of_one.worker) &&
-        (least == kLongOp || are_some_microbatches(evidence, of_one)))
-      found = std::move(of_one);
+  for (const double least : {kLongOp, kLongOfMany}) {
+    LongOps many = describe_long_ops(evidence.samples,
+                                     find_long_samples(excess, kMaxLongFraction, least), excess);
+    if (many.count <= found.count) continue;
+    const bool is_found =
+        many.worker ? !evidence.has_drifted(*many.worker) &&
+                          (least == kLongOp || are_some_microbatches(evidence, many))
+                    : static_cast<double>(many.count) <=
+                              kMaxScattered * static_cast<double>(evidence.samples.size()) &&
+                          are_scattered(evidence.samples, many.are);
+    if (is_found) found = std::move(many);
   }
   return found;
 }

@@ -156,6 +156,66 @@ TEST(Causes, ASingleLongOpIsAPause) {
   EXPECT_EQ(pause->saves, (compute_makespan(slow) - 3300) / 4);
 }
 
+/// Steps of two replicas whose ops take 1.8 times as long where is_long(step, replica, op) says so.
+class InterruptedSteps {
+ public:
+  template <class IsLong>
+  explicit InterruptedSteps(IsLong is_long) : step_(recorded()) {
+    for (std::size_t number = 0; number < 8; ++number)
+      for (std::size_t replica = 0; replica < 2; ++replica) {
+        std::vector<Nanos> durations = collect_durations(step_.timeline);
+        for (InstructionId id = 0; id < durations.size(); ++id)
+          if (is_long(number, replica, step_.program.instructions[id].op))
+            durations[id] = durations[id] * 9 / 5;
+        timelines_.push_back(simulate(step_.program, durations));
+        if (replica == 0) steps_.emplace_back();
+        steps_.back().push_back({step_.program, timelines_.back()});
+      }
+  }
+
+  CauseReport causes() const { return find_causes(steps_); }
+  Nanos uninterrupted() const { return compute_makespan(step_.timeline); }
+
+ private:
+  RecordedStep step_;
+  std::list<Timeline> timelines_;
+  std::vector<ReplicatedStep> steps_;
+};
+
+/// True for one in nine of the numbers, without a pattern.
+bool strikes(std::size_t number) { return number * 2654435761U % 1'000'003 < 1'000'003 / 9; }
+
+// A ninth of the ops of all ranks are interrupted: without that all steps are alike.
+TEST(Causes, ManyScatteredLongOpsArePauses) {
+  const InterruptedSteps steps([](std::size_t step, std::size_t replica, const Op& op) {
+    const std::size_t place = (step * 2 + replica) * 4 + static_cast<std::size_t>(op.stage);
+    return strikes((place * 8 + static_cast<std::size_t>(op.microbatch)) * 2 +
+                   (op.kind == OpKind::kForward ? 0 : 1));
+  });
+  const CauseReport report = steps.causes();
+  const Cause* const pause = find(report, CauseKind::kPause);
+  ASSERT_NE(pause, nullptr);
+  EXPECT_TRUE(pause->within_ops);
+  EXPECT_NEAR(pause->factor, 1.8, 0.01);
+  EXPECT_EQ(report.replayed - pause->saves, steps.uninterrupted());
+  EXPECT_EQ(find(report, CauseKind::kVariation), nullptr);
+}
+
+// Where forwards and backwards are long together, or the same ops in all steps, they have more
+// work, which no one can take away.
+TEST(Causes, LongOpsThatHaveMoreWorkAreNoPauses) {
+  const InterruptedSteps together([](std::size_t step, std::size_t replica, const Op& op) {
+    const std::size_t place = (step * 2 + replica) * 4 + static_cast<std::size_t>(op.stage);
+    return strikes(place * 8 + static_cast<std::size_t>(op.microbatch));
+  });
+  EXPECT_EQ(find(together.causes(), CauseKind::kPause), nullptr);
+  const InterruptedSteps always([](std::size_t, std::size_t, const Op& op) {
+    return strikes(static_cast<std::size_t>(op.stage * 8 + op.microbatch) * 2 +
+                   (op.kind == OpKind::kForward ? 0 : 1));
+  });
+  EXPECT_EQ(find(always.causes(), CauseKind::kPause), nullptr);
+}
+
 // Four steps of 3300, then four that take 10 % longer: the mean step is 165 shorter without that.
 TEST(Causes, ALastingChangeOfSpeedIsADrift) {
   const RecordedStep step = recorded();

@@ -8,8 +8,6 @@
 #include <tuple>
 #include <utility>
 
-#include "sim/engine/memory_bound.h"
-
 namespace bubblescope::inline sim {
 
 namespace {
@@ -23,31 +21,43 @@ bool computes(const Program& program, InstructionId id) {
 ReadySimulator::ReadySimulator(const Program& program, const ReadyRules& rules)
     : program_(program),
       rules_(rules),
-      units_(static_cast<std::size_t>(program.ranks)),
+      units_(list_ready_units(program, rules)),
       unit_of_(program.size(), 0),
       awaited_(program.size(), 0) {
-  add_units();
+  number_units();
   add_waiters();
 }
 
-void ReadySimulator::add_units() {
+void ReadySimulator::number_units() {
+  for (const std::vector<ReadyUnit>& units : units_)
+    for (std::uint32_t at = 0; at < units.size(); ++at)
+      unit_of_[units[at].first] = unit_of_[units[at].last] = at;
+}
+
+/// In compute lanes only what keeps its place waits for the ops before it.
+void ReadySimulator::add_edges_of_lanes(Edges& edges) const {
+  for (const std::vector<ReadyUnit>& units : units_) {
+    std::vector<InstructionId> before;
+    for (const ReadyUnit& unit : units) {
+      if (unit.keeps_place)
+        for (const InstructionId awaited : std::exchange(before, {}))
+          edges.emplace_back(awaited, unit.first);
+      before.push_back(unit.last);
+    }
+  }
+  std::vector<InstructionId> last_in_lane(program_.lanes.size(), kNoInstruction);
   for (InstructionId id = 0; id < program_.size(); ++id) {
-    if (!computes(program_, id)) continue;
-    const Instruction& instruction = program_.instructions[id];
-    std::vector<Unit>& units = units_[static_cast<std::size_t>(instruction.rank)];
-    if (instruction.op.pairing != Pairing::kSecond) units.push_back({id, id, 0, 0});
-    Unit& unit = units.back();
-    unit.last = id;
-    unit.net += rules_.memory[id];
-    unit.peak = std::max(unit.peak, unit.net);
-    unit_of_[id] = static_cast<std::uint32_t>(units.size() - 1);
+    const std::uint32_t lane = program_.instructions[id].lane;
+    if (lane == kNoLane || computes(program_, id)) continue;
+    const InstructionId last = std::exchange(last_in_lane[lane], id);
+    if (last != kNoInstruction) edges.emplace_back(last, id);
   }
 }
 
 /// A pair's second half counts as its first, so that the pair waits for the inputs of both.
 void ReadySimulator::add_waiters() {
-  std::vector<std::pair<InstructionId, InstructionId>> edges;
-  std::vector<InstructionId> last_in_lane(program_.lanes.size(), kNoInstruction);
+  Edges edges;
+  add_edges_of_lanes(edges);
   for (InstructionId id = 0; id < program_.size(); ++id) {
     const Instruction& instruction = program_.instructions[id];
     InstructionId waiter = id;
@@ -55,10 +65,6 @@ void ReadySimulator::add_waiters() {
       waiter = units_[static_cast<std::size_t>(instruction.rank)][unit_of_[id]].first;
     for (const InstructionId awaited : program_.dependencies_of(id))
       if (awaited != waiter) edges.emplace_back(awaited, waiter);
-    if (instruction.lane == kNoLane || computes(program_, id)) continue;
-    InstructionId& last = last_in_lane[instruction.lane];
-    if (last != kNoInstruction) edges.emplace_back(last, id);
-    last = id;
   }
   waiter_begin_.assign(program_.size() + std::size_t{1}, 0);
   for (const auto& [awaited, waiter] : edges) {
@@ -88,11 +94,7 @@ class ReadyLoop {
     run_.timeline.start.assign(program_.size(), 0);
     run_.timeline.end.assign(program_.size(), 0);
     run_.order.resize(simulator.units_.size());
-    for (const std::vector<ReadySimulator::Unit>& units : simulator.units_) {
-      std::vector<MemoryStep> steps;
-      for (const ReadySimulator::Unit& unit : units) steps.push_back({unit.peak, unit.net});
-      memory_.emplace_back(steps);
-    }
+    for (const std::vector<ReadyUnit>& units : simulator.units_) memory_.push_back(bound_of(units));
   }
 
   ReadyRun run() && {
@@ -118,7 +120,7 @@ class ReadyLoop {
   /// The order in which a rank prefers its units: by priority, then by place.
   using Choice = std::pair<std::int64_t, std::uint32_t>;
 
-  const ReadySimulator::Unit& unit_of(InstructionId id) const {
+  const ReadyUnit& unit_of(InstructionId id) const {
     const auto rank = static_cast<std::size_t>(program_.instructions[id].rank);
     return simulator_.units_[rank][simulator_.unit_of_[id]];
   }
@@ -165,7 +167,7 @@ class ReadyLoop {
           std::find_if(ready_[rank].begin(), ready_[rank].end(),
                        [&](const Choice& choice) { return memory_[rank].allows(choice.second); });
       if (best == ready_[rank].end()) continue;
-      const ReadySimulator::Unit& unit = simulator_.units_[rank][best->second];
+      const ReadyUnit& unit = simulator_.units_[rank][best->second];
       memory_[rank].take(best->second);
       ready_[rank].erase(best);
       busy_[rank] = true;

@@ -13,20 +13,15 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "sim/engine/ready_units.h"
 #include "sim/ir/program.h"
 #include "sim/ir/timeline.h"
 #include "sim/ir/units.h"
 
 namespace bubblescope::inline sim {
-
-/// The preferences of ranks, and the memory that ops add. Both are indexed by instruction; only the
-/// entries of compute lanes matter.
-struct ReadyRules {
-  std::vector<std::int64_t> priority;  ///< the lowest runs first; ties go to the lower id
-  std::vector<std::int64_t> memory;    ///< added at the start, or if negative released at the end
-};
 
 struct ReadyRun {
   Timeline timeline;
@@ -46,21 +41,16 @@ class ReadySimulator {
  private:
   friend class ReadyLoop;
 
-  /// The ops that a rank runs at once: an op, or the two ops of a pair.
-  struct Unit {
-    InstructionId first = kNoInstruction;
-    InstructionId last = kNoInstruction;  ///< the first, or the second of a pair
-    std::int64_t peak = 0;                ///< memory that it adds while it runs, at most
-    std::int64_t net = 0;                 ///< memory that it adds in the end
-  };
+  using Edges = std::vector<std::pair<InstructionId, InstructionId>>;  ///< awaited, waiter
 
-  void add_units();
+  void number_units();
+  void add_edges_of_lanes(Edges& edges) const;
   void add_waiters();
 
   const Program& program_;
   const ReadyRules& rules_;
-  std::vector<std::vector<Unit>> units_;  ///< [rank], in its order
-  std::vector<std::uint32_t> unit_of_;    ///< per instruction of a compute lane
+  std::vector<std::vector<ReadyUnit>> units_;  ///< [rank], in its order
+  std::vector<std::uint32_t> unit_of_;         ///< per instruction of a compute lane
   /// Per instruction: its dependencies and, outside compute lanes, its lane predecessor. For a
   /// pair, the first half has those of both.
   std::vector<std::uint32_t> awaited_;

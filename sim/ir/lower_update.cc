@@ -130,10 +130,21 @@ class StepUpdate {
     for (const StageReplica* stage_replica : group) {
       parts.push_back(stage_replica->part(OpKind::kReduceGrad));
       if (options_.reduction == GradReduction::kSerial)
-        parts.back().awaited = {*last_compute_[static_cast<std::size_t>(stage_replica->rank)]};
+        parts.back().awaited = find_last_ops(stage_replica->rank);
     }
     const std::vector<InstructionId> reductions = collectives_.add_together(parts);
     for (std::size_t at = 0; at < group.size(); ++at) group[at]->complete = {reductions[at]};
+  }
+
+  /// The ops after which everything has run that the rank computes.
+  std::vector<InstructionId> find_last_ops(std::int32_t rank) const {
+    if (!options_.in_any_order) return {*last_compute_[static_cast<std::size_t>(rank)]};
+    std::vector<InstructionId> all;
+    for (InstructionId id = 0; id < program_.size(); ++id) {
+      const Instruction& instruction = program_.instructions[id];
+      if (instruction.rank == rank && is_compute(instruction.op.kind)) all.push_back(id);
+    }
+    return all;
   }
 
   /// One part per rank, which waits for all of the rank's contributions to the norm.

@@ -198,7 +198,7 @@ void ProgramDraft::merge_dependencies() {
   dependencies_ = std::move(merged);
 }
 
-std::variant<Program, Deadlock> ProgramDraft::finish() && {
+std::variant<SortedDraft, Deadlock> ProgramDraft::sort() && {
   dependency_begin_.push_back(static_cast<std::uint32_t>(dependencies_.size()));
   if (!added_.empty()) merge_dependencies();
   Sorter sorter(instructions_, collect_queues(instructions_, lanes_.size(), behind_),
@@ -218,7 +218,13 @@ std::variant<Program, Deadlock> ProgramDraft::finish() && {
       program.dependencies.push_back(sorter.place(dependencies_[at]));
   }
   program.dependency_begin.push_back(static_cast<std::uint32_t>(program.dependencies.size()));
-  return program;
+  return SortedDraft{std::move(program), sorter.sorted()};
+}
+
+std::variant<Program, Deadlock> ProgramDraft::finish() && {
+  std::variant<SortedDraft, Deadlock> sorted = std::move(*this).sort();
+  if (auto* const deadlock = std::get_if<Deadlock>(&sorted)) return std::move(*deadlock);
+  return std::get<SortedDraft>(std::move(sorted)).program;
 }
 
 }  // namespace bubblescope::inline sim

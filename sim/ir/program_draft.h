@@ -11,6 +11,12 @@
 
 namespace bubblescope::inline sim {
 
+/// A Program and, per instruction, its id in the draft.
+struct SortedDraft {
+  Program program;
+  std::vector<InstructionId> draft_ids;
+};
+
 class ProgramDraft {
  public:
   ProgramDraft(std::int32_t ranks, std::size_t expected_instructions);
@@ -46,6 +52,8 @@ class ProgramDraft {
 
   /// Sorts topologically. Linear in instructions and dependencies; consumes the draft.
   std::variant<Program, Deadlock> finish() &&;
+  /// The same, with the draft id of every instruction.
+  std::variant<SortedDraft, Deadlock> sort() &&;
 
  private:
   void merge_dependencies();

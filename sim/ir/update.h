@@ -40,6 +40,9 @@ inline constexpr std::array<Named<GradReduction>, 3> kGradReductions{{
 struct UpdateOptions {
   OptimizerMode optimizer = OptimizerMode::kNone;
   GradReduction reduction = GradReduction::kNone;
+  /// Whether ranks may run their ops in any order, so that a serial reduction waits for all of them
+  /// and not for the last one.
+  bool in_any_order = false;
 
   bool any() const {
     return optimizer != OptimizerMode::kNone || reduction != GradReduction::kNone;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <tuple>
 #include <utility>
 #include <variant>
@@ -15,7 +14,7 @@
 #include "sim/ir/error.h"
 #include "sim/ir/lane_order.h"
 #include "sim/ir/lower_update.h"
-#include "sim/ir/program_draft.h"
+#include "sim/ir/reorder_ranks.h"
 #include "sim/predict/find_timing.h"
 #include "sim/predict/loss_policies.h"
 #include "sim/predict/readiness.h"
@@ -175,30 +174,15 @@ class RestOfStep {
 /// The same instructions, where ranks run their ops in these orders.
 Program reorder(const Program& given, const std::vector<RankOrder>& orders) {
   std::map<OpKey, InstructionId> id_of;
-  std::vector<std::vector<InstructionId>> places(orders.size());
-  for (InstructionId id = 0; id < given.size(); ++id) {
-    const Instruction& instruction = given.instructions[id];
-    if (!is_compute(instruction.op.kind)) continue;
-    id_of[replica_op(instruction.op)] = id;
-    places[instruction.lane].push_back(id);
+  for (InstructionId id = 0; id < given.size(); ++id)
+    if (is_compute(given.instructions[id].op.kind))
+      id_of[replica_op(given.instructions[id].op)] = id;
+  std::vector<std::vector<InstructionId>> ids;
+  for (const RankOrder& order : orders) {
+    std::vector<InstructionId>& rank = ids.emplace_back();
+    for (const Op& op : order) rank.push_back(id_of.at(replica_op(op)));
   }
-  std::vector<InstructionId> moved_here(given.size());
-  std::iota(moved_here.begin(), moved_here.end(), InstructionId{0});
-  std::vector<InstructionId> place_of = moved_here;
-  for (std::size_t rank = 0; rank < orders.size(); ++rank)
-    for (std::size_t at = 0; at < orders[rank].size(); ++at) {
-      const InstructionId id = id_of.at(replica_op(orders[rank][at]));
-      moved_here[places[rank][at]] = id;
-      place_of[id] = places[rank][at];
-    }
-  ProgramDraft draft(given.ranks, given.size());
-  for (std::size_t lane = orders.size(); lane < given.lanes.size(); ++lane)
-    draft.add_lane(given.lanes[lane]);
-  for (const InstructionId id : moved_here) {
-    draft.add(given.instructions[id]);
-    for (const InstructionId awaited : given.dependencies_of(id)) draft.wait_for(place_of[awaited]);
-  }
-  return std::get<Program>(std::move(draft).finish());
+  return std::get<ReorderedProgram>(reorder_ranks(given, ids)).program;
 }
 
 /// Times a step that runs this Program and then updates its weights. The waits stay first: they
@@ -242,12 +226,13 @@ InterruptedStep interrupt_step(const Prediction& healthy, const RankLoss& loss,
   time_step(step, rest.program, rest.waits, config);
   InterruptedStep interrupted{cost_until_end(step), past.lost_work()};
   for (const ReadyPriority policy : kLossPolicies) {
-    const ReadyRules rules = make_ready_rules(step, policy);
+    const ReadyRules rules = make_ready_rules(step.schedule, step.program, step.timing.durations,
+                                              step.models.memory, policy);
     const ReadyRun run =
         ReadySimulator(step.program, rules).run(step.timing.durations, step.timing.gaps);
     Prediction chosen{{}, step.schedule};
     chosen.models = step.models;
-    time_step(chosen, reorder(rest.program, list_run_orders(step.program, run)), rest.waits,
+    time_step(chosen, reorder(rest.program, list_run_orders(step.program, run.order)), rest.waits,
               config);
     if (find_step_bounds(chosen.timeline).end < interrupted.cost.step)
       interrupted.cost = cost_until_end(chosen);

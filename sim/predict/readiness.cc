@@ -20,22 +20,6 @@ namespace bubblescope::inline sim {
 
 namespace {
 
-void expect_reorderable(const Schedule& schedule, const Config& config) {
-  const auto refuse = [&](const std::string& what) {
-    throw Error(fmt::format("`policy` ready cannot reorder {}: {}", schedule.name, what));
-  };
-  if (config.lower.mode != P2pMode::kDataflow)
-    refuse("messages are posted in an order of their own; leave `p2p_mode` out");
-  if (config.lower.send_budget) refuse("ranks wait for their sends in it; leave `send_budget` out");
-  if (!schedule.posted.empty()) refuse("it says itself where messages are posted and ranks idle");
-  if (!schedule.weights.empty()) refuse("its ops read weights of certain versions");
-  if (!schedule.offload_target_of_rank.empty()) refuse("its activations are copied out and back");
-  if (schedule.fused_forwards > 1) refuse("its forwards are fused");
-  const auto* const table = std::get_if<CostTable>(&config.costs);
-  if (table != nullptr && !table->replicas.empty())
-    refuse("the cost file has replicas, which wait for each other; leave 'replicas' out");
-}
-
 /// The lowest number is the best priority.
 std::int64_t rank_kind(OpKind kind) {
   if (gives_input_grad(kind) || kind == OpKind::kRecompute) return 0;
@@ -78,18 +62,54 @@ std::vector<std::int64_t> find_memory(const ValidSchedule& schedule, const Progr
 
 }  // namespace
 
-ReadyRules make_ready_rules(const Prediction& fixed, ReadyPriority policy) {
-  return {find_priorities(fixed.program, fixed.timing.durations, policy),
-          find_memory(fixed.schedule, fixed.program, fixed.timeline, fixed.models.memory)};
+void expect_reorderable(const Schedule& schedule, const Config& config) {
+  const auto refuse = [&](const std::string& what) {
+    throw Error(fmt::format("`policy` ready cannot reorder {}: {}", schedule.name, what));
+  };
+  if (config.lower.mode != P2pMode::kDataflow)
+    refuse("messages are posted in an order of their own; leave `p2p_mode` out");
+  if (config.lower.send_budget) refuse("ranks wait for their sends in it; leave `send_budget` out");
+  if (!schedule.posted.empty())
+    refuse(
+        "it says itself where messages and collectives are posted and ranks idle; leave `fsdp` "
+        "out");
+  if (!schedule.weights.empty()) refuse("its ops read weights of certain versions");
+  if (!schedule.offload_target_of_rank.empty()) refuse("its activations are copied out and back");
+  if (schedule.fused_forwards > 1) refuse("its forwards are fused");
+  const auto* const table = std::get_if<CostTable>(&config.costs);
+  if (table != nullptr && !table->replicas.empty())
+    refuse("the cost file has replicas, which wait for each other; leave 'replicas' out");
 }
 
-std::vector<RankOrder> list_run_orders(const Program& program, const ReadyRun& run) {
+ValidSchedule make_hint(ValidSchedule schedule, Overlap overlap) {
+  if (overlap != Overlap::kSerial) return schedule;
+  Schedule separate = std::move(schedule).take();
+  for (RankOrder& order : separate.order)
+    for (Op& op : order) op.pairing = Pairing::kAlone;
+  return require_valid(std::move(separate));
+}
+
+void expect_independent_times(const Timing& timing) {
+  if (timing.traffic)
+    throw Error(
+        "`policy` ready needs ops and messages that do not slow each other; leave `network`, and "
+        "'cluster' and 'contended' of a cost file, out");
+}
+
+ReadyRules make_ready_rules(const ValidSchedule& schedule, const Program& program,
+                            const std::vector<Nanos>& durations, const MemoryModel& memory,
+                            ReadyPriority policy) {
+  return {find_priorities(program, durations, policy),
+          find_memory(schedule, program, simulate(program, durations), memory)};
+}
+
+std::vector<RankOrder> list_run_orders(const Program& program,
+                                       const std::vector<std::vector<InstructionId>>& order) {
   std::vector<RankOrder> orders;
-  for (const std::vector<InstructionId>& ran : run.order) {
-    RankOrder& order = orders.emplace_back();
+  for (const std::vector<InstructionId>& ran : order) {
+    RankOrder& ops = orders.emplace_back();
     for (const InstructionId id : ran)
-      if (is_compute(program.instructions[id].op.kind))
-        order.push_back(program.instructions[id].op);
+      if (is_compute(program.instructions[id].op.kind)) ops.push_back(program.instructions[id].op);
   }
   return orders;
 }
@@ -98,7 +118,7 @@ namespace {
 
 Schedule reorder(const ValidSchedule& schedule, const Program& program, const ReadyRun& run) {
   Schedule reordered = schedule;
-  reordered.order = list_run_orders(program, run);
+  reordered.order = list_run_orders(program, run.order);
   return reordered;
 }
 
@@ -124,19 +144,19 @@ StepTimes run_scenarios(const Program& program, const ReadySimulator& simulator,
 
 }  // namespace
 
-ReadyStep run_by_readiness(const ValidSchedule& schedule, const Config& config) {
-  expect_reorderable(schedule, config);
+ReadyStep run_by_readiness(const ValidSchedule& given, const Config& config) {
+  expect_reorderable(given, config);
+  const ValidSchedule schedule = make_hint(given, config.lower.overlap);
   Config bare = config;
   bare.policy.reset();
   bare.scenarios = {};
-  const Prediction fixed =
-      predict(schedule, lower_or_refuse(schedule, choose_lowering(schedule, config)), bare);
-  if (fixed.timing.traffic)
-    throw Error(
-        "`policy` ready needs ops and messages that do not slow each other; leave `network`, and "
-        "'cluster' and 'contended' of a cost file, out");
+  LowerOptions lowering = choose_lowering(schedule, config);
+  lowering.update.in_any_order = true;
+  const Prediction fixed = predict(schedule, lower_or_refuse(schedule, lowering), bare);
+  expect_independent_times(fixed.timing);
   const std::vector<Nanos>& durations = fixed.timing.durations;
-  const ReadyRules rules = make_ready_rules(fixed, *config.policy);
+  const ReadyRules rules =
+      make_ready_rules(schedule, fixed.program, durations, fixed.models.memory, *config.policy);
   const ReadySimulator simulator(fixed.program, rules);
   const std::vector<Nanos>& gaps = fixed.timing.gaps;
   ReadyStep step{require_valid(reorder(schedule, fixed.program, simulator.run(durations, gaps))),

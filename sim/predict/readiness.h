@@ -18,15 +18,27 @@ struct ReadyStep {
   std::optional<StepTimes> noise;  ///< under the noise of the Config: ranks choose in each scenario
 };
 
-/// The rules of a policy for a predicted step.
-ReadyRules make_ready_rules(const Prediction& fixed, ReadyPriority policy);
+/// Throws Error for what a policy cannot reorder, such as posted messages, copies and asynchronous
+/// updates.
+void expect_reorderable(const Schedule& schedule, const Config& config);
 
-/// [rank]: the compute ops in the order of a run.
-std::vector<RankOrder> list_run_orders(const Program& program, const ReadyRun& run);
+/// The schedule whose order is the hint. Where pairs are serial, their ops are chosen one by one.
+ValidSchedule make_hint(ValidSchedule schedule, Overlap overlap);
+
+/// Throws Error where the times of ops depend on others.
+void expect_independent_times(const Timing& timing);
+
+/// The rules of a policy for the Program of a schedule whose ops take these durations.
+ReadyRules make_ready_rules(const ValidSchedule& schedule, const Program& program,
+                            const std::vector<Nanos>& durations, const MemoryModel& memory,
+                            ReadyPriority policy);
+
+/// [rank]: the compute ops among the instructions that it ran, in the order in which it ran them.
+std::vector<RankOrder> list_run_orders(const Program& program,
+                                       const std::vector<std::vector<InstructionId>>& order);
 
 /// Lets ranks choose by the policy of the Config; the order of the schedule is their hint. Throws
-/// Error for what a policy cannot reorder, such as posted messages, copies and asynchronous
-/// updates, and where the times of ops depend on others.
+/// Error as expect_reorderable() and expect_independent_times() do.
 ReadyStep run_by_readiness(const ValidSchedule& schedule, const Config& config);
 
 }  // namespace bubblescope::inline sim

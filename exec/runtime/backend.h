@@ -20,6 +20,8 @@
 
 #include "exec/runtime/limits.h"
 #include "exec/runtime/processes.h"
+#include "exec/runtime/rank_result.h"
+#include "exec/runtime/ready_queue.h"
 #include "exec/runtime/work.h"
 #include "sim/ir/program.h"
 #include "sim/ir/registry.h"
@@ -27,32 +29,6 @@
 #include "sim/model/injection.h"
 
 namespace bubblescope::exec {
-
-/// The time from the start to the end of an instruction, in nanoseconds since the step began.
-struct Span {
-  InstructionId id = 0;
-  Nanos start = 0;
-  Nanos end = 0;
-};
-
-/// The position of a lane when its step was aborted.
-struct BlockedAt {
-  InstructionId at = 0;                  ///< the lane's first instruction that has not ended
-  bool started = false;                  ///< its work had begun
-  std::optional<InstructionId> awaited;  ///< what it waited for; empty if it was about to start
-};
-
-/// The reason why a step was aborted.
-enum class AbortReason : std::uint8_t { kNone, kFailure, kTimeout, kInterrupt };
-
-/// The result of one rank in one step.
-struct RankResult {
-  std::vector<Span> spans;  ///< instructions that started; an unfinished one ends at the abort
-  std::vector<BlockedAt>
-      stopped;  ///< one per lane that did not finish; empty after a complete step
-  AbortReason reason = AbortReason::kNone;  ///< the same for all ranks
-  std::exception_ptr failure;               ///< the exception that this rank's work threw
-};
 
 /// The reports of other processes since the last poll.
 struct PeerUpdate {
@@ -80,6 +56,7 @@ struct BackendRequest {
   Nanos timeout = 30'000'000'000;  ///< all ranks abort after this long without progress
   /// All ranks also abort when this becomes true. May be null; not owned.
   const std::atomic<bool>* interrupted = nullptr;
+  std::optional<ReadyPolicy> policy = {};  ///< nullopt: ranks keep their order
 };
 
 class KernelBench;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 
 #include "sim/ir/units.h"
@@ -21,6 +22,10 @@ class StepClock {
   void start(Nanos begin);
 
   Nanos now() const;
+  /// A time of the step on the steady clock.
+  std::chrono::steady_clock::time_point at(Nanos time) const {
+    return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(begin_ + time));
+  }
 
   /// Returns at this time of the step, or soon after stop().
   void wait_until(Nanos time, WaitMode wait_mode = WaitMode::kSleep) const;

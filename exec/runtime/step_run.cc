@@ -16,12 +16,6 @@ namespace {
 
 enum InstructionState : std::uint8_t { kNotStarted, kStarted, kEnded };
 
-/// Dependencies in an instruction's own lane need not be counted: they precede it anyway.
-bool same_lane(const Program& program, InstructionId left, InstructionId right) {
-  const std::uint32_t lane = program.instructions[left].lane;
-  return lane != kNoLane && lane == program.instructions[right].lane;
-}
-
 }  // namespace
 
 StepRun::StepRun(const BackendRequest& request, const Program& program,
@@ -30,6 +24,7 @@ StepRun::StepRun(const BackendRequest& request, const Program& program,
       program_(program),
       remote_(std::move(remote)),
       injections_(request.injections, program),
+      ready_(request.policy, program),
       dependent_begin_(program.size() + 1, 0),
       needed_(program.size(), 0),
       missing_(std::make_unique<std::atomic<std::int32_t>[]>(program.size())),
@@ -38,14 +33,23 @@ StepRun::StepRun(const BackendRequest& request, const Program& program,
       effective_end_(program.size()),
       state_(program.size()),
       lane_end_(program.lanes.size()),
+      lane_recorded_(program.lanes.size()),
       wake_signals_(std::make_unique<WakeSignal[]>(program.lanes.size())) {
   find_dependents();
+}
+
+/// Dependencies in an instruction's own lane need not be counted where the lane keeps its order.
+/// Within a pair they never are.
+bool StepRun::precedes_anyway(InstructionId dependency, InstructionId id) const {
+  const std::uint32_t lane = program_.instructions[id].lane;
+  if (lane == kNoLane || program_.instructions[dependency].lane != lane) return false;
+  return !chooses(lane) || ready_.are_paired(dependency, id);
 }
 
 void StepRun::find_dependents() {
   for (InstructionId id = 0; id < program_.size(); ++id)
     for (const InstructionId dependency : program_.dependencies_of(id))
-      if (!same_lane(program_, id, dependency)) {
+      if (!precedes_anyway(dependency, id)) {
         ++needed_[id];
         ++dependent_begin_[dependency + 1];
       }
@@ -55,7 +59,7 @@ void StepRun::find_dependents() {
   std::vector<std::uint32_t> next(dependent_begin_.begin(), dependent_begin_.end() - 1);
   for (InstructionId id = 0; id < program_.size(); ++id)
     for (const InstructionId dependency : program_.dependencies_of(id))
-      if (!same_lane(program_, id, dependency)) dependents_[next[dependency]++] = id;
+      if (!precedes_anyway(dependency, id)) dependents_[next[dependency]++] = id;
 }
 
 void StepRun::reset() {
@@ -63,6 +67,10 @@ void StepRun::reset() {
     missing_[id].store(needed_[id], std::memory_order_relaxed);
   std::fill(state_.begin(), state_.end(), kNotStarted);
   std::fill(lane_end_.begin(), lane_end_.end(), 0);
+  std::fill(lane_recorded_.begin(), lane_recorded_.end(), 0);
+  ready_.rewind();
+  for (InstructionId id = 0; id < program_.size(); ++id)
+    if (needed_[id] == 0) ready_.add_ready_op(id);
   failure_ = nullptr;
 }
 
@@ -102,12 +110,12 @@ bool StepRun::run(InstructionId id) {
 
 bool StepRun::await(InstructionId id) {
   if (remote_) return await_polling(id);
-  const std::atomic<std::uint32_t>& wakes = wake_signals_[program_.instructions[id].lane].wakes;
+  const WakeSignal& signal = wake_signals_[program_.instructions[id].lane];
   while (missing_[id].load(std::memory_order_acquire) != 0) {
-    const std::uint32_t seen = wakes.load(std::memory_order_acquire);
+    const std::uint32_t seen = signal.count();
     if (stopped()) return false;
     if (missing_[id].load(std::memory_order_acquire) == 0) break;
-    wakes.wait(seen, std::memory_order_acquire);
+    signal.wait(seen);
   }
   return !stopped();
 }
@@ -122,6 +130,55 @@ bool StepRun::await_polling(InstructionId id) {
   return !stopped();
 }
 
+/// A thread that waits for messages of other processes receives them itself.
+std::optional<ReadyUnit> StepRun::choose(std::uint32_t lane) {
+  WakeSignal& signal = wake_signals_[lane];
+  const Nanos tie_wait = ready_.tie_wait();
+  const auto may_come = [this](const ReadyUnit& unit) { return !awaits_own_rank(unit); };
+  const PollBackoff backoff;
+  while (true) {
+    const std::uint32_t seen = signal.count();
+    const bool received = remote_ && remote_->poll();
+    if (stopped()) return std::nullopt;
+    ReadyQueue& queue =
+        ready_.update(lane, [this](InstructionId id) { return find_inputs_time(id); });
+    const Nanos now = clock_.now();
+    const Nanos free = tie_wait > 0 ? lane_end_[lane] : std::max(lane_end_[lane], now);
+    const std::optional<ReadyQueue::Choice> choice = queue.find(free);
+    Nanos begin = choice ? choice->time : 0;
+    if (choice && tie_wait > 0 && queue.prefers_another(choice->place, may_come)) begin += tie_wait;
+    if (choice && begin <= now) {
+      lane_end_[lane] = choice->time;  // a pair waits for the inputs of both of its ops
+      return queue.take(choice->place);
+    }
+    if (received) continue;
+    if (remote_)
+      backoff.wait();
+    else if (choice)
+      signal.wait_until(seen, clock_.at(begin));
+    else
+      signal.wait(seen);
+  }
+}
+
+/// Whether the unit waits for an op that its own rank has not run.
+bool StepRun::awaits_own_rank(const ReadyUnit& unit) const {
+  for (const InstructionId id : {unit.first, unit.last})
+    for (const InstructionId dependency : program_.dependencies_of(id))
+      if (program_.instructions[dependency].lane == program_.instructions[id].lane &&
+          !precedes_anyway(dependency, id) && state_[dependency] != kEnded)
+        return true;
+  return false;
+}
+
+/// When the last dependency ended that does not precede the instruction anyway.
+Nanos StepRun::find_inputs_time(InstructionId id) const {
+  Nanos time = 0;
+  for (const InstructionId dependency : program_.dependencies_of(id))
+    if (!precedes_anyway(dependency, id)) time = std::max(time, effective_end_[dependency]);
+  return time;
+}
+
 Nanos StepRun::find_ready(InstructionId id) const {
   const std::uint32_t lane = program_.instructions[id].lane;
   Nanos ready = lane == kNoLane ? 0 : lane_end_[lane];
@@ -130,11 +187,22 @@ Nanos StepRun::find_ready(InstructionId id) const {
   return ready;
 }
 
+/// An op that was played after a wait for others began when it could have: its time counts from
+/// then on, too.
+Nanos StepRun::find_start(const WorkItem& item) const {
+  const std::uint32_t lane = program_.instructions[item.id].lane;
+  if (!chooses(lane) || ready_.tie_wait() == 0) return clock_.now();
+  Nanos start = std::max(item.ready, lane_recorded_[lane]);
+  for (const InstructionId dependency : program_.dependencies_of(item.id))
+    start = std::max(start, end_[dependency]);
+  return start;
+}
+
 void StepRun::perform(InstructionId id) {
   const std::uint32_t lane = program_.instructions[id].lane;
   const Injection* injection = injections_.find(id);
   const WorkItem item{id, find_ready(id), clock_, injections_.damage(id)};
-  start_[id] = clock_.now();
+  start_[id] = find_start(item);
   state_[id] = kStarted;
   if (injection != nullptr) inject_fault(*injection, id);
   if (remote_ && is_copy(program_.instructions[id].op.kind)) remote_->move(id);
@@ -145,7 +213,10 @@ void StepRun::perform(InstructionId id) {
     clock_.wait_until(effective_end_[id]);
   }
   end_[id] = lane == kNoLane ? std::max(effective_end_[id], start_[id]) : clock_.now();
-  if (lane != kNoLane) lane_end_[lane] = effective_end_[id];
+  if (lane != kNoLane) {
+    lane_end_[lane] = effective_end_[id];
+    lane_recorded_[lane] = end_[id];
+  }
   if (stopped()) return;
   state_[id] = kEnded;
   if (remote_) remote_->notify(id, effective_end_[id]);
@@ -177,6 +248,7 @@ void StepRun::release_dependents(InstructionId id) {
     if (!is_here(dependent)) continue;
     if (missing_[dependent].fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
     const std::uint32_t lane = program_.instructions[dependent].lane;
+    ready_.add_ready_op(dependent);
     if (lane == kNoLane)
       perform(dependent);
     else
@@ -184,10 +256,7 @@ void StepRun::release_dependents(InstructionId id) {
   }
 }
 
-void StepRun::wake(std::uint32_t lane) {
-  wake_signals_[lane].wakes.fetch_add(1, std::memory_order_release);
-  wake_signals_[lane].wakes.notify_all();
-}
+void StepRun::wake(std::uint32_t lane) { wake_signals_[lane].wake(); }
 
 /// Keeps only the first failure; later ones are its consequences.
 void StepRun::fail(std::int32_t rank) {

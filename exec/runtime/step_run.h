@@ -12,25 +12,16 @@
 #include <vector>
 
 #include "exec/runtime/backend.h"
+#include "exec/runtime/ready_lanes.h"
+#include "exec/runtime/remote_hooks.h"
+#include "exec/runtime/wake_signal.h"
 #include "sim/ir/program.h"
 
 namespace bubblescope::exec {
 
-/// Callbacks to the other processes, for a process that runs one rank.
-struct RemoteHooks {
-  std::int32_t here = 0;  ///< the rank that runs in this process
-  /// Notifies other ranks that an instruction for which they wait has ended, at time `end`.
-  std::function<void(InstructionId, Nanos end)> notify;
-  /// Performs a copy to or from the memory of another process. Returns when it is complete or the
-  /// step was aborted.
-  std::function<void(InstructionId copy)> move;
-  /// Handles messages by record_remote_end() and stop(); returns false if none came.
-  std::function<bool()> poll;
-};
-
-/// Runs a step by the Program's rule: an instruction starts when it is first in its lane and all
-/// its dependencies have ended. An instruction without a lane runs on the thread that ended its
-/// last dependency.
+/// Runs a step by the Program's rule: an instruction starts when it is first in its lane, or under
+/// a policy when its rank chooses it, and all its dependencies have ended. An instruction without a
+/// lane runs on the thread that ended its last dependency.
 class StepRun {
  public:
   /// `request` and `program` are not copied. Without `remote`, every rank runs in this process.
@@ -49,6 +40,13 @@ class StepRun {
   void poll();
   Nanos now() const { return clock_.now(); }
   bool has_remote() const { return remote_.has_value(); }
+
+  /// Whether the order of the lane is a hint, so that its thread calls choose() before it runs
+  /// anything but the second op of a pair.
+  bool chooses(std::uint32_t lane) const { return ready_.chooses(lane); }
+  /// Waits until the lane may run something, and takes it from its queue. Returns nullopt if the
+  /// step was aborted.
+  std::optional<ReadyUnit> choose(std::uint32_t lane);
 
   /// Waits for the dependencies, does the work and releases the dependents; an exception of the
   /// work aborts the step. Returns false if the step was aborted before the instruction ended.
@@ -77,18 +75,17 @@ class StepRun {
   std::exception_ptr failure(std::int32_t rank) const;
 
  private:
-  /// Has its own cache line, so that waiting lanes do not disturb each other.
-  struct alignas(64) WakeSignal {
-    std::atomic<std::uint32_t> wakes = 0;
-  };
-
   bool is_here(InstructionId id) const {
     return !remote_ || program_.instructions[id].rank == remote_->here;
   }
   void find_dependents();
+  bool precedes_anyway(InstructionId dependency, InstructionId id) const;
+  bool awaits_own_rank(const ReadyUnit& unit) const;
   bool await(InstructionId id);
   bool await_polling(InstructionId id);
+  Nanos find_inputs_time(InstructionId id) const;
   Nanos find_ready(InstructionId id) const;
+  Nanos find_start(const WorkItem& item) const;
   void perform(InstructionId id);
   void inject_fault(const Injection& injection, InstructionId id);
   void hang_at(const Op& op);
@@ -99,6 +96,7 @@ class StepRun {
   const Program& program_;
   std::optional<RemoteHooks> remote_;
   InjectionTable injections_;
+  ReadyLanes ready_;
   StepClock clock_;
   std::vector<std::uint32_t> dependent_begin_;  ///< reversed dependencies between lanes
   std::vector<InstructionId> dependents_;
@@ -109,6 +107,7 @@ class StepRun {
   std::vector<Nanos> effective_end_;  ///< the end that the work returned; the start of dependents
   std::vector<std::uint8_t> state_;
   std::vector<Nanos> lane_end_;
+  std::vector<Nanos> lane_recorded_;  ///< per lane: the end of its last instruction, by the clock
   std::unique_ptr<WakeSignal[]> wake_signals_;  ///< per lane
   std::atomic<std::uint64_t> progress_ = 0;
   std::atomic<std::uint64_t> elsewhere_ = 0;

@@ -1,6 +1,7 @@
 // Runs steps on the threads of a pool.
 #include "exec/runtime/worker_pool.h"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 #include <utility>
@@ -20,14 +21,17 @@ constexpr std::chrono::microseconds kMessagePollInterval{500};
 /// destroyed.
 class WorkerPool::LaneThread {
  public:
-  LaneThread(WorkerPool& pool, std::vector<InstructionId> queue)
-      : pool_(pool), queue_(std::move(queue)), thread_([this] { run_steps(); }) {}
+  LaneThread(WorkerPool& pool, std::uint32_t lane, std::vector<InstructionId> queue)
+      : pool_(pool), lane_(lane), queue_(std::move(queue)), thread_([this] { run_steps(); }) {}
   ~LaneThread() { thread_.join(); }
   LaneThread(const LaneThread&) = delete;
   LaneThread& operator=(const LaneThread&) = delete;
 
   // Call these only while no lane runs.
-  void rewind() { ended_ = 0; }
+  void rewind() {
+    std::sort(queue_.begin(), queue_.end());
+    ended_ = chosen_ = 0;
+  }
   /// The first instruction that has not ended; empty if all have.
   std::optional<InstructionId> head() const {
     return ended_ == queue_.size() ? std::nullopt : std::optional(queue_[ended_]);
@@ -39,14 +43,32 @@ class WorkerPool::LaneThread {
     if (pool_.request_.high_priority) raise_thread_priority();
     pool_.arrive();
     for (std::uint32_t step = 0; pool_.await_step(step); ++step) {
-      while (ended_ < queue_.size() && pool_.run_.run(queue_[ended_])) ++ended_;
+      while (ended_ < queue_.size() && choose_next() && pool_.run_.run(queue_[ended_])) ++ended_;
       pool_.leave_step();
     }
   }
 
+  /// Where the order is a hint, moves what runs next to the front of what is left.
+  bool choose_next() {
+    if (!pool_.run_.chooses(lane_) || ended_ < chosen_) return true;
+    const std::optional<ReadyUnit> unit = pool_.run_.choose(lane_);
+    if (!unit) return false;
+    bring_forward(unit->first);
+    if (unit->last != unit->first) bring_forward(unit->last);
+    return true;
+  }
+
+  void bring_forward(InstructionId id) {
+    const auto next = queue_.begin() + static_cast<std::ptrdiff_t>(chosen_++);
+    const auto place = std::find(next, queue_.end(), id);
+    std::rotate(next, place, place + 1);
+  }
+
   WorkerPool& pool_;
-  std::vector<InstructionId> queue_;
+  std::uint32_t lane_;
+  std::vector<InstructionId> queue_;  ///< what has run, and then the rest in its order
   std::size_t ended_ = 0;
+  std::size_t chosen_ = 0;
   std::thread thread_;
 };
 
@@ -60,7 +82,8 @@ WorkerPool::WorkerPool(const BackendRequest& request, const Program& program,
   lanes_.resize(queues.size());
   for (std::size_t lane = 0; lane < queues.size(); ++lane) {
     if (remote && program.lanes[lane].rank != remote->here) continue;
-    lanes_[lane] = std::make_unique<LaneThread>(*this, std::move(queues[lane]));
+    lanes_[lane] = std::make_unique<LaneThread>(*this, static_cast<std::uint32_t>(lane),
+                                                std::move(queues[lane]));
     ++lane_count_;
   }
 }

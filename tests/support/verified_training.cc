@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
 #include <variant>
 
 #include "sim/ir/error.h"
@@ -30,15 +31,32 @@ Program lowered(const Schedule& schedule, Overlap overlap) {
   return std::get<Program>(lower(schedule, options));
 }
 
+namespace {
+
 exec::Verification train(const Schedule& schedule, const Program& program,
-                         const exec::TrainingOptions& options, const Injections& injections) {
+                         const exec::TrainingOptions& options, exec::BackendRequest request) {
   exec::Training training(schedule, program, options);
-  const auto backend = exec::find_backend("cpu").make({training.work(), injections}, program);
+  request.work = training.work();
+  const auto backend = exec::find_backend("cpu").make(std::move(request), program);
   const exec::ExecuteOptions steps{1, kVerifiedSteps - 1, [&] { training.finish_step(); }};
   const exec::Execution execution = exec::execute(program, *backend, "cpu", steps);
   EXPECT_FALSE(execution.breakdown) << execution.breakdown->message;
   return exec::verify(training.stages().result(),
                       exec::train_serially(schedule, options, kVerifiedSteps));
+}
+
+}  // namespace
+
+exec::Verification train(const Schedule& schedule, const Program& program,
+                         const exec::TrainingOptions& options, const Injections& injections) {
+  return train(schedule, program, options, exec::BackendRequest{{}, injections});
+}
+
+exec::Verification train_by_policy(const Schedule& schedule, const Program& program,
+                                   const exec::TrainingOptions& options, exec::ReadyPolicy policy) {
+  exec::BackendRequest request;
+  request.policy = std::move(policy);
+  return train(schedule, program, options, std::move(request));
 }
 
 }  // namespace bubblescope::tests

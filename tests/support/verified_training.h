@@ -26,4 +26,8 @@ Program lowered(const Schedule& schedule, Overlap overlap = Overlap::kAtomic);
 exec::Verification train(const Schedule& schedule, const Program& program,
                          const exec::TrainingOptions& options, const Injections& injections = {});
 
+/// The same, where ranks choose by a policy.
+exec::Verification train_by_policy(const Schedule& schedule, const Program& program,
+                                   const exec::TrainingOptions& options, exec::ReadyPolicy policy);
+
 }  // namespace bubblescope::tests

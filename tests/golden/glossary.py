@@ -17,6 +17,7 @@ COMMANDS = [
     'compare gpipe,1f1b --pp 4 -m 8 --jitter 5%',
     'compare gpipe,1f1b --pp 2 -m 4 --backend cpu',
     'run 1f1b --pp 2 -m 4 --work transformer --hidden-size 8',
+    'run 1f1b --pp 2 -m 4 --policy ready --f 1 --b 2',
     'plan --pp 2,4 -m 8,16',
     f'plan {MODEL} --gpus 16 --global-batch-size 64',
     'search --pp 2 -m 4 --cap 2',

@@ -54,6 +54,7 @@ def prove_what_messages_carry_else(program, ranks, microbatches):
     if ranks % 2 == 0 and microbatches % ranks == 0:
         runs.append(["chimera", "--optimizer", "local", "--grad-reduction", "overlap"])
         runs.append(["chimera-halving", "--optimizer", "barrier"])
+    runs += [["1f1b", "--policy", "ready"], ["zb-h1", "--policy", "ready:backward", "--optimizer", "local"]]
     for run in runs:
         done = launch(ranks, program, "run", *run, "--pp", str(ranks), "-m", str(microbatches), "--backend", "mpi",
                       "--format", "json", "--timeout", "60s", *MODEL)

@@ -11,6 +11,7 @@
 #include "tools/commands/calibrate_costs.h"
 #include "tools/commands/measure_together.h"
 #include "tools/commands/step_clocks.h"
+#include "tools/inputs/config.h"
 #include "tools/print.h"
 
 namespace bubblescope::tools {
@@ -103,6 +104,7 @@ class CalibratedRun {
   CalibratedRun(const std::vector<ComparedRow>& rows, const MeasuredComparison& request)
       : request_(request), clean_(request.options) {
     clean_.injections = {};
+    clean_.policy.reset();
     if (!lacks_costs(request)) return;
     expect_calibratable(rows, request);
     const auto has = [&](std::int32_t chunks) {
@@ -148,6 +150,27 @@ class CalibratedRun {
   std::vector<Calibrator> wide_;    ///< and of those between, for more chunks per rank
 };
 
+/// The options of the rows in which ranks keep their order, and of those in which they choose.
+class RowOptions {
+ public:
+  explicit RowOptions(const PredictOptions& options) : fixed_(options), chosen_(options) {
+    fixed_.policy.reset();
+  }
+
+  const PredictOptions& fixed() const { return fixed_; }
+  const PredictOptions& chosen() const { return chosen_; }
+  const PredictOptions& of(const ComparedRow& row) const { return row.hint ? chosen_ : fixed_; }
+  /// Predicts the row again.
+  TimedStep predict(const ComparedRow& row) const {
+    return row.hint ? tools::predict(*row.hint, chosen_)
+                    : tools::predict(row.step->schedule, fixed_);
+  }
+
+ private:
+  PredictOptions fixed_;
+  PredictOptions chosen_;
+};
+
 /// Predicts a step for the clock at which it was measured, and judges that by the measurement.
 Comparison judge_at_clock(const ComparedRow& row, Measurement measured,
                           const PredictOptions& options, const RunOptions& run) {
@@ -161,6 +184,41 @@ Comparison judge_at_clock(const ComparedRow& row, Measurement measured,
   if (options.cost.content) comparison.costs_sm_mhz = options.cost.content->sm_mhz;
   return comparison;
 }
+
+/// The rows to run. Where ranks choose, their hint runs, and not the order that is predicted.
+class MeasuredRows {
+ public:
+  MeasuredRows(const MeasuredRows&) = delete;
+  MeasuredRows& operator=(const MeasuredRows&) = delete;
+  /// Refers to the rows and the request.
+  MeasuredRows(const std::vector<ComparedRow>& rows, const MeasuredComparison& request)
+      : rows_(rows),
+        options_(request.options),
+        fixed_{options_.fixed(), request.context.run, request.context.processes},
+        chosen_{options_.chosen(), request.context.run, request.context.processes} {
+    for (const ComparedRow& row : rows)
+      hints_.push_back(
+          row.hint ? lower_or_explain(*row.hint, choose_lowering(*row.hint, request.options))
+                   : Program{});
+  }
+
+  void add_to(std::vector<Measurable>& programs) const {
+    for (std::size_t at = 0; at < rows_.size(); ++at) {
+      const ComparedRow& row = rows_[at];
+      if (row.hint)
+        programs.push_back({*row.hint, hints_[at], chosen_});
+      else
+        programs.push_back({row.step->schedule, row.step->program, fixed_});
+    }
+  }
+
+ private:
+  const std::vector<ComparedRow>& rows_;
+  RowOptions options_;
+  RunContext fixed_;
+  RunContext chosen_;
+  std::vector<Program> hints_;  ///< per row; empty where ranks keep their order
+};
 
 void expect_unbroken(const std::vector<Measurement>& measurements) {
   if (measurements.empty() || !measurements.back().breakdown) return;
@@ -184,15 +242,16 @@ std::vector<Comparison> compare_rows(std::vector<ComparedRow> rows,
   const CalibratedRun calibrated(rows, request);
   std::vector<Measurable> programs;
   calibrated.add_to(programs);
-  for (const ComparedRow& row : rows)
-    programs.push_back({row.step->schedule, row.step->program, request.context});
+  const MeasuredRows measured(rows, request);
+  measured.add_to(programs);
+  const RowOptions given(request.options);
   const bool reports = request.context.processes.is_coordinator();
   ResultsFile results(reports ? request.results_file : "");
   const std::size_t first = calibrated.size();
   std::vector<Measurement> measurements =
       measure_together(programs, [&](std::size_t index, const Measurement& measurement) {
         if (first == 0 && reports)
-          results.write(judge_at_clock(rows[index], measurement, request.options, run));
+          results.write(judge_at_clock(rows[index], measurement, given.of(rows[index]), run));
       });
   expect_unbroken(measurements);
   std::vector<Measurement> own(
@@ -200,10 +259,11 @@ std::vector<Comparison> compare_rows(std::vector<ComparedRow> rows,
       std::make_move_iterator(measurements.end()));
   measurements.erase(measurements.begin() + static_cast<std::ptrdiff_t>(first), measurements.end());
   const PredictOptions options = calibrated.price(std::move(measurements));
+  const RowOptions priced(options);
   std::vector<Comparison> comparisons;
   for (std::size_t at = 0; at < rows.size(); ++at) {
-    if (first > 0) rows[at].step = predict(rows[at].step->schedule, options);
-    comparisons.push_back(judge_at_clock(rows[at], std::move(own[at]), options, run));
+    if (first > 0) rows[at].step = priced.predict(rows[at]);
+    comparisons.push_back(judge_at_clock(rows[at], std::move(own[at]), priced.of(rows[at]), run));
     if (first > 0 && reports) results.write(comparisons.back());
   }
   return comparisons;

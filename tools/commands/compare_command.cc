@@ -16,6 +16,7 @@
 #include "tools/commands/compare_rows.h"
 #include "tools/commands/compare_table.h"
 #include "tools/commands/exports.h"
+#include "tools/flags/arrival_options.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/field_names.h"
 #include "tools/flags/shared_sizes.h"

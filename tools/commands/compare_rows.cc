@@ -8,6 +8,7 @@
 
 #include "sim/ir/number.h"
 #include "sim/predict/memory_caps.h"
+#include "sim/predict/readiness.h"
 #include "tools/flags/field_names.h"
 #include "tools/flags/schedule_list.h"
 #include "tools/flags/words.h"
@@ -92,8 +93,14 @@ std::vector<ComparedRow> predict_rows(const std::string& list,
     PredictOptions fixed = mine;
     fixed.policy.reset();
     for (const std::string& name : names_of(list)) {
-      add_row(name, predict_next(name, fixed), shape);
-      if (mine.policy) add_row(name + " ready", predict_next(name, mine), shape);
+      ComparedRow row = predict_next(name, fixed);
+      std::optional<ValidSchedule> hint;
+      if (mine.policy && row.step) hint = make_hint(row.step->schedule, mine.cost.lower.overlap);
+      add_row(name, std::move(row), shape);
+      if (!mine.policy) continue;
+      row = predict_next(name, mine);
+      row.hint = std::move(hint);
+      add_row(name + " ready", std::move(row), shape);
     }
   };
   if (shapes.empty()) add(options, "");

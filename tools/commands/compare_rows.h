@@ -17,6 +17,9 @@ struct ComparedRow {
   std::optional<TimedStep> step;
   std::string refusal;  ///< with a step: the cap that it exceeds
   bool of_all = false;  ///< from 'all', not requested by name
+  /// Where ranks choose by a policy: the schedule whose order is their hint; `step` has the order
+  /// that they choose.
+  std::optional<ValidSchedule> hint = {};
 };
 
 /// The schedules of a list such as "gpipe,1f1b", each once; "all" stands for every schedule that

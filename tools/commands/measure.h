@@ -20,6 +20,15 @@
 
 namespace bubblescope::tools {
 
+/// The orders that ranks chose under a policy.
+struct ChosenOrders {
+  std::string policy;  ///< "ready:backward"
+  std::int64_t ops = 0;
+  std::int64_t moved = 0;       ///< ops that ran at another place of their rank's order
+  std::int32_t steps = 0;       ///< that were measured
+  std::int32_t same_steps = 0;  ///< those in which ranks chose the order that is shown
+};
+
 /// The measurement of one schedule.
 struct Measurement {
   TimedStep step;  ///< the measured step of median length, or the one that failed
@@ -39,6 +48,7 @@ struct Measurement {
       {};                             ///< of what was trained; empty without training
   exec::TrainingResult trained = {};  ///< on devices only if it was verified or is to be kept
   std::optional<CheckpointReport> checkpoints = {};
+  std::optional<ChosenOrders> chosen = {};  ///< under a policy
   std::optional<exec::Breakdown> breakdown = {};
 };
 

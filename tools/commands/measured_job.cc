@@ -8,6 +8,7 @@
 #include "sim/analysis/analyze.h"
 #include "sim/analysis/idle.h"
 #include "sim/ir/units.h"
+#include "tools/commands/chosen_orders.h"
 #include "tools/flags/field_names.h"
 #include "tools/print.h"
 
@@ -21,14 +22,15 @@ std::string describe_device(const exec::Processes& processes) {
 }
 
 /// The durations are not copied.
-std::unique_ptr<exec::Backend> make_player(const Program& program,
+std::unique_ptr<exec::Backend> make_player(const TimedStep& step,
                                            const std::vector<Nanos>& durations,
                                            const RunContext& context) {
   const exec::WaitMode wait_mode = wait_mode_of(context.run.work);
   exec::BackendRequest request =
-      make_backend_request(exec::play(program, durations, wait_mode), context);
+      make_backend_request(exec::play(step.program, durations, wait_mode), context);
   request.high_priority = wait_mode == exec::WaitMode::kSleep;
-  return exec::find_backend(context.run.backend).make(std::move(request), program);
+  request.policy = make_policy(step, durations, step.models.memory, context);
+  return exec::find_backend(context.run.backend).make(std::move(request), step.program);
 }
 
 }  // namespace
@@ -36,6 +38,7 @@ std::unique_ptr<exec::Backend> make_player(const Program& program,
 MeasuredJob::MeasuredJob(const ValidSchedule& schedule, const Program& program,
                          const RunContext& context)
     : context_(context), measurement_{{schedule}} {
+  expect_policy_runs(schedule, context);
   const exec::BackendDef& def = exec::find_backend(context.run.backend);
   TimedStep& step = measurement_.step;
   step.program = program;
@@ -57,6 +60,8 @@ MeasuredJob::MeasuredJob(const ValidSchedule& schedule, const Program& program,
     resumable_ = training_->stages().resumable();
     exec::BackendRequest request = make_backend_request(training_->work(), context);
     request.payload_codec = training_->payload_codec();
+    request.policy = make_policy(step, price(step.program, step.models.costs),
+                                 exec::training_memory(schedule, context.run.training), context);
     own_backend_ = def.make(std::move(request), step.program);
     measurement_.device += "; products by " + exec::gemm_library();
     after_step = [this] { training_->finish_step(); };
@@ -67,7 +72,7 @@ MeasuredJob::MeasuredJob(const ValidSchedule& schedule, const Program& program,
           "own time\n",
           to_text(step.models.costs.op_gap));
     durations_ = price(step.program, step.models.costs);
-    own_backend_ = make_player(step.program, durations_, context);
+    own_backend_ = make_player(step, durations_, context);
   }
   series_.emplace(step.program, job_ ? *job_->backend : *own_backend_, def.name,
                   std::move(after_step));
@@ -135,12 +140,17 @@ void MeasuredJob::fill_in(Measurement& measurement, exec::Execution execution) c
   step.timeline =
       measurement.breakdown ? execution.steps.back() : exec::median_step(execution.steps);
   measurement.steps = std::move(execution.steps);
-  step.report = analyze(step.schedule, step.program, step.timeline, step.models.memory);
   if (measurement.breakdown) return;
   if (training_) measurement.peak_bytes = training_->stages().peak_bytes();
   if (job_ && job_->peak_bytes) measurement.peak_bytes = job_->peak_bytes();
   if (job_ && job_->pools) measurement.pools = job_->pools();
   if (job_ && job_->epilogues) measurement.epilogues = job_->epilogues();
+}
+
+void MeasuredJob::analyze_step(Measurement& measurement) const {
+  if (const auto policy = context_.options.policy) take_chosen_order(measurement, *policy);
+  TimedStep& step = measurement.step;
+  step.report = analyze(step.schedule, step.program, step.timeline, step.models.memory);
   for (std::size_t rank = 0; rank < measurement.peak_bytes.size(); ++rank)
     step.report.ranks[rank].peak.bytes = measurement.peak_bytes[rank];
 }
@@ -148,6 +158,7 @@ void MeasuredJob::fill_in(Measurement& measurement, exec::Execution execution) c
 Measurement MeasuredJob::report_so_far() const {
   Measurement so_far = measurement_;
   fill_in(so_far, series_->execution());
+  analyze_step(so_far);
   return so_far;
 }
 
@@ -163,7 +174,8 @@ Measurement MeasuredJob::finish(exec::SerialReferences* references) && {
   series_.reset();
   own_backend_.reset();
   job_.reset();
-  training_.reset();
+  training_.reset();  // like the others, it refers to the Program
+  analyze_step(measurement_);
   return std::move(measurement_);
 }
 

@@ -45,6 +45,8 @@ class MeasuredJob {
  private:
   exec::Execution take_steps();
   void fill_in(Measurement& measurement, exec::Execution execution) const;
+  /// Reports on the step that is shown. Under a policy it gets another Program.
+  void analyze_step(Measurement& measurement) const;
   void collect_weights(exec::SerialReferences* references);
   void verify(exec::SerialReferences* references, std::int32_t copies);
   /// With those of the run that was resumed.

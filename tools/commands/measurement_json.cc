@@ -30,6 +30,13 @@ void write_pools(JsonWriter& json, const std::vector<exec::PoolUse>& pools) {
   json.end_array().end_object();
 }
 
+void write_chosen(JsonWriter& json, const ChosenOrders& chosen) {
+  json.key("chosen_orders").begin_object().member("policy", chosen.policy);
+  json.member("ops", chosen.ops);
+  json.member("moved_ops", chosen.moved).member("steps", chosen.steps);
+  json.member("steps_as_shown", chosen.same_steps).end_object();
+}
+
 void write_range(JsonWriter& json, const char* name, const std::optional<exec::StateRange>& range) {
   if (range)
     json.key(name).begin_array().value(range->min_value).value(range->max_value).end_array();
@@ -116,6 +123,7 @@ void write_measurement_json(JsonWriter& json, const Measurement& measurement) {
   verification ? json.value(verification->matches) : json.null();
   json.array("makespans_ns", measurement.makespans);
   if (verification) write_twice(json, "verification", "proof", to_string(*verification));
+  if (measurement.chosen) write_chosen(json, *measurement.chosen);
   if (!measurement.pools.empty()) write_pools(json, measurement.pools);
   if (!measurement.epilogues.empty()) write_epilogues_json(json, measurement.epilogues);
   if (!to_string(measurement.devices).empty()) write_device_state_json(json, measurement.devices);

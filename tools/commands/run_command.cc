@@ -5,12 +5,16 @@
 #include <utility>
 
 #include "sim/ir/quantile.h"
+#include "sim/predict/memory_caps.h"
+#include "sim/predict/readiness.h"
 #include "tools/commands/activity_file.h"
+#include "tools/commands/chosen_orders.h"
 #include "tools/commands/exports.h"
 #include "tools/commands/gate.h"
 #include "tools/commands/measure.h"
 #include "tools/commands/measurement_json.h"
 #include "tools/commands/training_file.h"
+#include "tools/flags/arrival_options.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/field_names.h"
 #include "tools/flags/shared_sizes.h"
@@ -44,6 +48,7 @@ std::string describe(const Measurement& measurement) {
   if (!devices.empty()) text += devices + "\n";
   if (measurement.activity) text += to_string(*measurement.activity) + "\n";
   if (!measurement.epilogues.empty()) text += to_string(measurement.epilogues) + "\n";
+  if (measurement.chosen) text += to_string(*measurement.chosen);
   if (measurement.verification) text += to_string(*measurement.verification) + "\n";
   if (measurement.checkpoints)
     text += to_string(*measurement.checkpoints, quantile(sorted, 50)) + "\n" +
@@ -86,6 +91,7 @@ void add_options(CommandFlags& app, RunCommand& command) {
                  "a name ('bubblescope list'), a file, or - for stdin")
       ->required();
   add_predict_options(app, command.predict);
+  add_policy_option(app, command.predict);
   add_loss_option(app, command.predict);
   add_model_and_run_options(app, command.predict.model, command.run, command.sizes);
   add_checkpoint_options(app, command.run.checkpoints);
@@ -147,7 +153,12 @@ int show_run(const RunCommand& command, const Measurement& measurement) {
                command.format == "text" && detect_draw_options().fit);
   const int status = status_of(measurement);
   if (status != 0) print_error(to_string(*measurement.verification));
-  return report_failures(command.gate, collect_metrics(measurement.step.report)) ? 1 : status;
+  const TimedStep& step = measurement.step;
+  const Problems problems = over_cap(collect_peaks(step.report), step.models.memory);
+  for (const Problem& problem : problems)
+    print_message("bubblescope: {}\n", name_flags(problem.message));
+  const bool failed = report_failures(command.gate, collect_metrics(step.report));
+  return failed || !problems.empty() ? 1 : status;
 }
 
 }  // namespace
@@ -167,8 +178,9 @@ int run_run(const Arguments& arguments) {
   command.predict = read_inputs(std::move(command.predict), {command.schedule});
   const PredictOptions& options = command.predict;
   const bool trains = command.run.work == WorkKind::kTransformer;
-  const ValidSchedule schedule = load_valid_schedule(
-      command.schedule, options, trains ? CostUse::kOrderOnly : CostUse::kPriced);
+  ValidSchedule schedule = load_valid_schedule(command.schedule, options,
+                                               trains ? CostUse::kOrderOnly : CostUse::kPriced);
+  if (options.policy) schedule = make_hint(std::move(schedule), options.cost.lower.overlap);
   const Program program = lower_or_explain(schedule, choose_lowering(schedule, options));
   BackendSession session(command.run);
   if (session.processes().is_coordinator()) warn_of_unused_flags(app, command);

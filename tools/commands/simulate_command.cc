@@ -12,6 +12,7 @@
 #include "tools/commands/exports.h"
 #include "tools/commands/gate.h"
 #include "tools/commands/measure.h"
+#include "tools/flags/arrival_options.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/field_names.h"
 #include "tools/inputs/config.h"

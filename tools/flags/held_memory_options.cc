@@ -1,4 +1,7 @@
 // Adds the flags that say how long a runtime holds outputs and gathered weights.
+#include <optional>
+#include <string>
+
 #include "sim/ir/error.h"
 #include "sim/ir/number.h"
 #include "sim/ir/send_budget.h"
@@ -9,12 +12,18 @@
 
 namespace bubblescope::tools {
 
+std::optional<UnshardLookahead> find_lookahead(const std::string& text) {
+  const std::string name = normalize_name(text);
+  if (name == "auto") return UnshardLookahead{};
+  if (name == "full") return UnshardLookahead{{static_cast<std::int32_t>(kMaxGatheredStages)}};
+  const auto stages = parse_number<std::int32_t>(text);
+  return stages ? std::optional(UnshardLookahead{{*stages}}) : std::nullopt;
+}
+
 namespace {
 
 UnshardLookahead parse_lookahead(const std::string& text) {
-  const std::string name = normalize_name(text);
-  if (name == "auto") return {};
-  if (name == "full") return {{static_cast<std::int32_t>(kMaxGatheredStages)}};
+  if (const auto of_all = find_lookahead(text)) return *of_all;
   UnshardLookahead lookahead;
   for (const std::string& part : split(text, ',')) {
     const auto stages = parse_number<std::int32_t>(part);

@@ -97,8 +97,9 @@ void add_predict_options(CommandFlags& app, PredictOptions& options);
 void add_held_memory_options(CommandFlags& app, PredictOptions& options);
 /// Parses --send-budget: a number of sends, or "none". Throws Error for anything else.
 std::int32_t parse_send_budget(const std::string& text);
-/// --arrivals and --policy, for what is simulated.
-void add_arrival_options(CommandFlags& app, PredictOptions& options);
+/// A lookahead that is the same for all ranks: "full", "auto" or a number of stages, which need not
+/// be possible. nullopt for anything else.
+std::optional<UnshardLookahead> find_lookahead(const std::string& text);
 /// The keys of --lose: only `simulate` times the step in which the rank dies.
 enum class LossKeys : std::uint8_t { kRank, kRankAndTime };
 /// --lose, for commands that take one pipeline's schedule.
@@ -106,8 +107,6 @@ void add_loss_option(CommandFlags& app, PredictOptions& options, LossKeys keys =
 /// Takes --replicas as those of the whole pipeline where a rank is lost. Throws Error where that
 /// leaves none.
 PredictOptions take_replicas(PredictOptions options);
-/// Throws Error where a flag was given that is only simulated.
-void expect_runnable(const PredictOptions& options);
 
 /// Files to write: timeline format name -> path.
 using ExportOptions = std::map<std::string, std::optional<std::string>>;

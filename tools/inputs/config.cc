@@ -126,6 +126,7 @@ LowerOptions choose_lowering(const Schedule& schedule, const PredictOptions& opt
   LowerOptions lower = options.cost.lower;
   lower.gathers_in_place = options.shape.lookahead.has_value();
   if (options.model.given()) lower.update = choose_model_update(schedule, options.cost.end);
+  lower.update.in_any_order = options.policy.has_value();
   return lower;
 }
 

@@ -137,7 +137,7 @@ void report_execution(const PredictOptions& options, const Contents& step, Hints
   const GivenFlag flags[] = {
       {"--costs-per", options.cost.uniform.per != UniformCost::Per::kRank, !by_stage && step.parts,
        by_stage ? "other flags give the times" : "ranks have one chunk, and sequences one slice"},
-      {"--overlap", lower.overlap != LowerOptions{}.overlap, step.pairs,
+      {"--overlap", lower.overlap != LowerOptions{}.overlap, step.pairs || options.policy,
        "no op of the step is in an overlapped pair, as those of dualpipev are"},
       {"--lowering", lower.posting != Lowering::kAsap,
        lower.mode != P2pMode::kDataflow && !step.own_messages,

@@ -10,6 +10,7 @@
 
 #include "sim/analysis/layer_split.h"
 #include "sim/analysis/report.h"
+#include "sim/ir/shard_stages.h"
 #include "sim/model/recompute_modules.h"
 
 namespace bubblescope::inline sim {
@@ -31,6 +32,9 @@ struct Configuration {
   LayerSplit split = LayerSplit::kBalanced;  ///< of a model's layers
   /// Sends that a rank may have outstanding; 0: ranks do not wait for them.
   std::int32_t send_budget = 0;
+  /// How far ahead FSDP gathers weights, once for many micro-batches; nullopt: every op gathers its
+  /// own.
+  std::optional<UnshardLookahead> lookahead = {};
   bool moe_overlap = false;  ///< see ScheduleRequest; false for schedules that do not have it
 
   std::int64_t samples() const {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -63,6 +64,12 @@ bool repeats(const RankOrder& ops, std::size_t at) {
 }
 
 }  // namespace
+
+std::string to_string(const UnshardLookahead& lookahead) {
+  if (lookahead.stages.empty()) return "auto";
+  if (lookahead.stages == std::vector{static_cast<std::int32_t>(kMaxGatheredStages)}) return "full";
+  return fmt::format("{}", fmt::join(lookahead.stages, ","));
+}
 
 std::vector<std::int32_t> spread_lookahead(const UnshardLookahead& lookahead, std::int32_t ranks) {
   constexpr auto kMax = static_cast<std::int32_t>(kMaxGatheredStages);

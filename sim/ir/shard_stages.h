@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "sim/ir/pytorch_release.h"
@@ -22,7 +23,12 @@ struct UnshardLookahead {
   /// One for all ranks, or one per rank; empty: PyTorch's "auto", two on rank 0, and one more on
   /// each later rank up to kMaxGatheredStages.
   std::vector<std::int32_t> stages = {};
+
+  bool operator==(const UnshardLookahead&) const = default;
 };
+
+/// "auto", "full", "2", or one per rank, "1,2,2".
+std::string to_string(const UnshardLookahead& lookahead);
 
 /// The lookahead of each rank. Throws Error for another number of ranks, and for numbers that are
 /// not 1..kMaxGatheredStages.

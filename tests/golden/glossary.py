@@ -20,6 +20,7 @@ COMMANDS = [
     'run 1f1b --pp 2 -m 4 --policy ready --f 1 --b 2',
     'plan --pp 2,4 -m 8,16',
     f'plan {MODEL} --gpus 16 --global-batch-size 64',
+    f'plan {MODEL} --gpus 16 --global-batch-size 64 --zero 3 --tp 2 --pp 4 --unshard-lookahead 1',
     'search --pp 2 -m 4 --cap 2',
     'check 1f1b --pp 2 -m 4',
     'analyze slow.json',

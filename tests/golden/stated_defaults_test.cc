@@ -76,6 +76,7 @@ constexpr const char* kDefaults = R"(
 --top                   -            -
 --total-b               -            -
 --unshard               0            -
+--unshard-lookahead     -            none
 --w                     1ms          -
 --zero                  -            0
 )";

@@ -1,6 +1,8 @@
 // A plan's rows are what `simulate` shows: orders, intervals, devices of several kinds, pairs.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -33,15 +35,17 @@ Json expect_as_simulated(const tools::Arguments& shared, const tools::Arguments&
   EXPECT_FALSE(plans.empty());
   for (const Json& plan : plans) {
     const auto number = [&](const char* key) { return std::to_string(plan[key].get<int>()); };
-    tools::Arguments modules;
+    tools::Arguments rare;
     if (plan.contains("recompute_modules"))
-      modules = {"--recompute-modules", plan["recompute_modules"].get<std::string>()};
+      rare = {"--recompute-modules", plan["recompute_modules"].get<std::string>()};
+    if (plan.contains("unshard_lookahead"))
+      rare = join(rare, {"--fsdp", "--unshard-lookahead", plan["unshard_lookahead"]});
     const tools::Arguments words =
         join(join({plan["schedule"].get<std::string>(), "--pp", number("pp"), "--vpp",
                    number("vpp"), "--tp", number("tp"), "--dp", number("dp"), "--ep", number("ep"),
                    "-m", number("microbatches"), "--micro-batch-size", number("micro_batch_size"),
                    "--recompute", plan["recompute"], "--layout", plan["layout"]},
-                  modules),
+                  rare),
              shared);
     const Json report = read(tools::run_simulate, words);
     EXPECT_EQ(plan["step_ns"], report["makespan_ns"]) << plan;
@@ -65,6 +69,57 @@ TEST(PlansAsSimulated, HaveAnIntervalWhereSimulateHasOne) {
       expect_as_simulated(kDense, on_devices("16", "1f1b,1f1b-vocab,pipedream-2bw", "4"));
   for (const Json& plan : plans)
     EXPECT_EQ(plan["interval"].is_object(), plan["schedule"] == "1f1b") << plan;
+}
+
+TEST(PlansAsSimulated, SweepHowFarAheadWeightsAreGathered) {
+  tools::Arguments sweep = on_devices("16", "1f1b,interleaved,dualpipev", "4");
+  const Json plans = expect_as_simulated(join(kDense, {"--zero", "3"}),
+                                         join(sweep, {"--unshard-lookahead", "1,auto,full,none"}));
+  std::map<std::string, std::set<std::string>> tried;  // of each schedule
+  for (const Json& plan : plans)
+    tried[plan["schedule"]].insert(plan.value("unshard_lookahead", "none"));
+  ASSERT_EQ(tried.size(), 3u);
+  // Where a rank has one stage, nothing is ahead, and equal plans are shown once.
+  EXPECT_EQ(tried["1f1b"], (std::set<std::string>{"1", "none"}));
+  EXPECT_EQ(tried["interleaved"], (std::set<std::string>{"1", "auto", "none"}));
+  EXPECT_TRUE(tried["dualpipev"].contains("none"));
+}
+
+// Gathered weights leave no room for the modules that fit without them.
+TEST(PlansAsSimulated, RecomputeWhatGatheredWeightsLeaveNoRoomFor) {
+  const Json plans = expect_as_simulated(
+      join(kDense, {"--zero", "3", "--gpu", "h100"}),
+      {"--gpus", "16", "--global-batch-size", "64", "--tp", "2", "--pp", "4", "--micro-batch-size",
+       "4", "--schedules", "zb-v", "--unshard-lookahead", "1"});
+  EXPECT_TRUE(std::any_of(plans.begin(), plans.end(), [](const Json& plan) {
+    return plan.contains("recompute_modules");
+  })) << plans;
+}
+
+std::string refusal_of(const tools::Arguments& words) {
+  try {
+    tools::run_plan(words);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST(PlansAsSimulated, GatherAheadOnlyWhereItMayBe) {
+  const auto expect_refusal = [](const tools::Arguments& more, const std::string& why) {
+    const std::string refusal = refusal_of(join(join(kDense, on_devices("16", "1f1b", "4")), more));
+    EXPECT_NE(refusal.find(why), std::string::npos) << refusal;
+  };
+  expect_refusal({"--unshard-lookahead", "1"}, "add --zero 3");
+  expect_refusal({"--zero", "3", "--unshard-lookahead", "1", "--profile", "megatron"},
+                 "--unshard-lookahead is an option of PyTorch's");
+  expect_refusal({"--send-budget", "1", "--profile", "deepspeed"},
+                 "--send-budget is an option of PyTorch's");
+  expect_refusal({"--zero", "3", "--unshard-lookahead", "1,4"}, "not in 1..3");
+  expect_refusal({"--zero", "3", "--unshard-lookahead", "1,x"},
+                 "'x' is no number of stages; write full, auto, none or 2");
+  expect_refusal({"--zero", "3", "--unshard-lookahead", "1", "--format", "megatron"},
+                 "neither send budgets nor lookaheads");
 }
 
 class PlansOfCostFiles : public TemporaryFolder {};

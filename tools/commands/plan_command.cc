@@ -71,8 +71,9 @@ std::vector<traces::Refusal> group_refusals(const std::vector<Configuration>& co
   return refusals;
 }
 
-/// Drops plans that agree in everything but the name of the split, or on one rank the schedule; the
-/// first stays. On one rank, every schedule except GPipe gives the same plan.
+/// Drops plans that agree in everything but the name of the split or how far ahead weights are
+/// gathered, or on one rank the schedule; the first stays. On one rank, every schedule except GPipe
+/// gives the same plan.
 std::vector<Plan> drop_duplicates(std::vector<Plan> ranked) {
   std::set<std::string> seen;
   std::erase_if(ranked, [&](const Plan& plan) {
@@ -80,10 +81,10 @@ std::vector<Plan> drop_duplicates(std::vector<Plan> ranked) {
     const Shape& shape = which.shape;
     if (shape.ranks > 1 && plan.layout.empty()) return false;
     const auto key = fmt::format(
-        "{} {} {} {} {} {} {} {} {} {} {} {} {} {}", which.tensor, which.data, which.expert,
+        "{} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", which.tensor, which.data, which.expert,
         which.expert_tensor, which.context, which.micro_batch_size,
         static_cast<int>(which.recompute), to_text(which.modules), which.send_budget,
-        shape.microbatches, shape.slices, plan.step, plan.memory(),
+        which.lookahead.has_value(), shape.microbatches, shape.slices, plan.step, plan.memory(),
         shape.ranks == 1
             ? ""
             : fmt::format("{} {} {} {}", which.schedule, shape.ranks, shape.chunks, plan.layout));

@@ -13,6 +13,7 @@
 #include "sim/model/module_sets.h"
 #include "sim/predict/memory_caps.h"
 #include "sim/predict/model_fit.h"
+#include "sim/predict/moves.h"
 #include "tools/flags/field_names.h"
 #include "tools/inputs/config.h"
 #include "tools/inputs/predict.h"
@@ -54,6 +55,11 @@ Configuration recompute_modules(Configuration configuration, RecomputeModules mo
   return configuration;
 }
 
+/// Whether ranks hold more than a split's load says: what they gather ahead or still send.
+bool holds_more(const Configuration& configuration) {
+  return configuration.lookahead || configuration.send_budget > 0;
+}
+
 /// Whether configurations differ only in the split.
 bool are_alike(Configuration left, const Configuration& right) {
   left.split = right.split;
@@ -65,7 +71,9 @@ bool are_alike(Configuration left, const Configuration& right) {
 const ModelEvaluator::Ordered& ModelEvaluator::order(const Configuration& configuration) {
   const ScheduleDef& def = find_schedule(configuration.schedule);
   if (ordered_ && !def.reads_costs && ordered_->name == configuration.schedule &&
-      ordered_->asked == configuration.shape && ordered_->send_budget == configuration.send_budget)
+      ordered_->asked == configuration.shape &&
+      ordered_->send_budget == configuration.send_budget &&
+      ordered_->lookahead == configuration.lookahead)
     return *ordered_;
   const PredictOptions options = planner_.options_of(configuration);
   PredictOptions fitting = drop_unused_flags(options, def);
@@ -76,11 +84,12 @@ const ModelEvaluator::Ordered& ModelEvaluator::order(const Configuration& config
     fitting.model.parts = options.model.parts;
   }
   ordered_.reset();
-  ValidSchedule schedule = build_schedule(def, make_request(def, fitting, kMaxPlannedOps));
+  ValidSchedule schedule = apply_moves(
+      build_schedule(def, make_request(def, fitting, kMaxPlannedOps)), choose_moves(options));
   std::variant<Program, Deadlock> program = lower(schedule, choose_lowering(schedule, options));
   return ordered_.emplace(Ordered{configuration.schedule, configuration.shape,
-                                  configuration.send_budget, std::move(schedule),
-                                  std::move(program)});
+                                  configuration.send_budget, configuration.lookahead,
+                                  std::move(schedule), std::move(program)});
 }
 
 std::optional<SplitLoad> ModelEvaluator::find_excess_alone(
@@ -147,7 +156,8 @@ void ModelEvaluator::choose_modules(const Configuration& configuration,
     std::optional<LayerCounts> layers = fit_layers(with(set), schedule, splits[at]);
     while (!layers) layers = fit_layers(with(++set), schedule, splits[at]);
     end = set;
-    if (set == 0 && planner_.tries_without_recomputation()) continue;
+    const bool is_tried = planner_.tries_without_recomputation() && !holds_more(configuration);
+    if (set == 0 && is_tried) continue;
     split_choice_->layers[at] = std::move(layers);
     split_choice_->modules[at] = sets[set];
   }
@@ -237,6 +247,7 @@ Outcome ModelEvaluator::simulate_plan(const Configuration& configuration,
   const PredictOptions options = planner_.options_of(configuration);
   Config config;
   config.lower = options.cost.lower;
+  config.moves = choose_moves(options);
   ModelCosts& costs = config.costs.emplace<ModelCosts>();
   costs.on = planner_.on(configuration);
   // The balanced split stands for the best of its kin, which simulate takes too.
@@ -264,6 +275,24 @@ Outcome ModelEvaluator::simulate_plan(const Configuration& configuration,
   return {std::move(plan), ""};
 }
 
+Outcome ModelEvaluator::simulate_modules(const Configuration& configuration,
+                                         std::size_t split) const {
+  const RecomputeModules chosen = split_choice_->modules[split];
+  const Outcome outcome =
+      simulate_plan(recompute_modules(configuration, chosen), *split_choice_->layers[split]);
+  if (outcome.excess == 0 || !holds_more(configuration)) return outcome;
+  const std::vector<RecomputeModules> sets = list_module_sets(planner_.on(configuration));
+  const auto found = std::find(sets.begin(), sets.end(), chosen);
+  for (auto set = found == sets.end() ? sets.begin() : found + 1; set != sets.end(); ++set) {
+    const Configuration next = recompute_modules(configuration, *set);
+    const auto layers = fit_layers(planner_.on(next), ordered_->schedule, configuration.split);
+    if (!layers) continue;
+    Outcome smaller = simulate_plan(next, *layers);
+    if (smaller.excess == 0) return smaller;
+  }
+  return outcome;
+}
+
 Outcome ModelEvaluator::evaluate(const Configuration& configuration) {
   const std::vector<LayerSplit>& splits = planner_.splits();
   const auto split = static_cast<std::size_t>(
@@ -272,10 +301,9 @@ Outcome ModelEvaluator::evaluate(const Configuration& configuration) {
   if (!split_choice.refused.refusal.empty()) return split == 0 ? split_choice.refused : Outcome{};
   if (!split_choice.layers[split]) return {};
   try {
-    return simulate_plan(configuration.chooses_modules
-                             ? recompute_modules(configuration, split_choice.modules[split])
-                             : configuration,
-                         *split_choice.layers[split]);
+    return configuration.chooses_modules
+               ? simulate_modules(configuration, split)
+               : simulate_plan(configuration, *split_choice.layers[split]);
   } catch (const Error& error) {
     if (is_of_machine(error.fault())) throw;
     return {{}, name_flags(error.what())};

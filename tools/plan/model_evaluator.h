@@ -32,6 +32,7 @@ class ModelEvaluator {
     std::string name;
     Shape asked;
     std::int32_t send_budget = 0;
+    std::optional<UnshardLookahead> lookahead;
     ValidSchedule schedule;
     std::variant<Program, Deadlock> program;
   };
@@ -65,6 +66,9 @@ class ModelEvaluator {
                                                     const SplitChoice& split_choice);
   const Ordered& order(const Configuration& configuration);
   Outcome simulate_plan(const Configuration& configuration, const LayerCounts& layers) const;
+  /// The same for modules that were chosen. Where the step holds more than they leave room for,
+  /// goes on to sets that take longer and hold less.
+  Outcome simulate_modules(const Configuration& configuration, std::size_t split) const;
   /// Refuses a plan whose fullest rank exceeds its memory; empty if all ranks fit.
   static std::optional<Outcome> refuse_memory(Plan plan, const PredictedStep& step);
   Plan with_rates(Plan plan, const ModelOnDevices& here) const;

@@ -70,6 +70,11 @@ std::vector<Configuration> with_microbatches(std::vector<Configuration> configur
   return configurations;
 }
 
+template <class Value>
+std::ptrdiff_t place_in(const std::vector<Value>& values, const Value& value) {
+  return std::find(values.begin(), values.end(), value) - values.begin();
+}
+
 std::set<std::int32_t> data_ranks(const std::vector<Configuration>& configurations) {
   std::set<std::int32_t> ranks;
   for (const Configuration& configuration : configurations) ranks.insert(configuration.data);
@@ -125,6 +130,19 @@ ModelPlanner::ModelPlanner(const PredictOptions& options, ModelAxes axes)
   if (axes_.gpus < 1) throw Error("a plan for a model needs --gpus, such as --gpus 64");
   if (axes_.global_batch < 1)
     throw Error("a plan for a model needs --global-batch-size, such as --global-batch-size 512");
+  const bool looks_ahead = std::any_of(axes_.lookaheads.begin(), axes_.lookaheads.end(),
+                                       [](const auto& lookahead) { return lookahead.has_value(); });
+  const bool limits_sends = std::any_of(axes_.send_budgets.begin(), axes_.send_budgets.end(),
+                                        [](std::int32_t budget) { return budget > 0; });
+  const Profile profile = options_.shape.profile;
+  if ((looks_ahead || limits_sends) && profile != Profile::kNone &&
+      resolve_profile(profile) != Profile::kPytorch)
+    throw Error(fmt::format("{} is an option of PyTorch's; leave it out, or --profile {}",
+                            looks_ahead ? "--unshard-lookahead" : "--send-budget",
+                            name_of(kProfiles, profile)));
+  if (looks_ahead && base_.parallel.zero_stage < 3)
+    throw Error(
+        "--unshard-lookahead says how far ahead the shards of --zero 3 are gathered; add --zero 3");
   if (axes_.tensor.empty()) axes_.tensor = powers_of_two(find_smallest_node(base_));
   if (axes_.context.empty()) axes_.context = {1};
   if (axes_.micro_batch_sizes.empty()) axes_.micro_batch_sizes = {1, 2, 4};
@@ -216,8 +234,10 @@ std::vector<Configuration> ModelPlanner::parallelisms() const {
     next.recompute = choice.recompute;
     next.chooses_modules = choice.chooses_modules;
   });
-  return varied(all, axes_.send_budgets,
-                [](Configuration& next, auto budget) { next.send_budget = budget; });
+  all = varied(all, axes_.send_budgets,
+               [](Configuration& next, auto budget) { next.send_budget = budget; });
+  return varied(all, axes_.lookaheads,
+                [](Configuration& next, const auto& lookahead) { next.lookahead = lookahead; });
 }
 
 std::vector<Configuration> ModelPlanner::configurations() const {
@@ -228,10 +248,10 @@ std::vector<Configuration> ModelPlanner::configurations() const {
     all.insert(all.end(), shapes.begin(), shapes.end());
   }
   const auto place_of = [&](const Configuration& next) {
-    const auto at = std::find(axes_.schedules.begin(), axes_.schedules.end(), next.schedule);
     const Shape& shape = next.shape;
-    return std::tuple(at - axes_.schedules.begin(), shape.ranks, shape.chunks, shape.microbatches,
-                      next.send_budget);
+    return std::tuple(place_in(axes_.schedules, next.schedule), shape.ranks, shape.chunks,
+                      shape.microbatches, next.send_budget,
+                      place_in(axes_.lookaheads, next.lookahead));
   };
   std::stable_sort(all.begin(), all.end(), [&](const auto& left, const auto& right) {
     return place_of(left) < place_of(right);
@@ -251,6 +271,7 @@ ModelOnDevices ModelPlanner::on(const Configuration& configuration) const {
   on.parallel.recompute = configuration.recompute;
   on.parallel.modules = configuration.modules;
   on.counts_sends = configuration.send_budget > 0;
+  on.counts_gathered = configuration.lookahead.has_value();
   return on;
 }
 
@@ -261,6 +282,8 @@ PredictOptions ModelPlanner::options_of(const Configuration& configuration) cons
   options.shape.microbatches = configuration.shape.microbatches;
   options.shape.group_size = configuration.shape.group_size;
   if (configuration.send_budget > 0) options.cost.lower.send_budget = configuration.send_budget;
+  options.shape.sharded = configuration.lookahead.has_value();
+  options.shape.lookahead = configuration.lookahead;
   return options;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,7 @@ struct ModelAxes {
   std::vector<RecomputeChoice> recomputes{
       {Recompute::kNone}, {Recompute::kSelective, true}, {Recompute::kFull}};
   std::vector<std::int32_t> send_budgets{0};  ///< 0: ranks do not wait for their sends
+  std::vector<std::optional<UnshardLookahead>> lookaheads{std::nullopt};
   /// The first is always tried, each other one where it may be better than those before it.
   std::vector<LayerSplit> splits{LayerSplit::kBalanced, LayerSplit::kEven, LayerSplit::kEnds,
                                  LayerSplit::kFitted};

@@ -87,6 +87,15 @@ void add_axes(CommandFlags& app, PlanQuestion& options) {
   add_profile_option(app, options.predict.shape);
 }
 
+/// One value of a plan's --unshard-lookahead, which is the same for all ranks.
+std::optional<UnshardLookahead> parse_swept_lookahead(const std::string& text) {
+  if (normalize_name(text) == "none") return std::nullopt;
+  std::optional<UnshardLookahead> lookahead = find_lookahead(text);
+  if (!lookahead) throw Error("'" + text + "' is no number of stages; write full, auto, none or 2");
+  spread_lookahead(*lookahead, 1);  // throws for a number of stages that no rank gathers
+  return lookahead;
+}
+
 /// Adds the axes of a model: the number of ranks of every kind. The micro-batches follow from the
 /// batch.
 void add_model_axes(CommandFlags& app, PlanQuestion& options) {
@@ -125,6 +134,20 @@ void add_model_axes(CommandFlags& app, PlanQuestion& options) {
                axes.send_budgets.clear();
                for (const std::string& part : split(text, ','))
                  axes.send_budgets.push_back(parse_send_budget(part));
+             });
+  add_parsed(app,
+             {"--unshard-lookahead",
+              "with --zero 3: how many stages ahead FSDP gathers weights, which then count as "
+              "memory; none: every op gathers its own: a list (default none)",
+              "N|auto|full|none,..."},
+             [&axes](const std::string& text) {
+               axes.lookaheads.clear();
+               for (const std::string& part : split(text, ',')) {
+                 const auto lookahead = parse_swept_lookahead(part);
+                 const auto found =
+                     std::find(axes.lookaheads.begin(), axes.lookaheads.end(), lookahead);
+                 if (found == axes.lookaheads.end()) axes.lookaheads.push_back(lookahead);
+               }
              });
   add_parsed(app,
              {"--split",

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sim/ir/error.h"
+#include "sim/ir/send_budget.h"
 #include "traces/costs/megatron_layout.h"
 #include "traces/plans/framework_layers.h"
 #include "traces/plans/plan_table.h"
@@ -122,6 +123,18 @@ std::string write_torchtitan(const Plan& plan, const TrainingSettings& training)
                                         schedule.stages_per_rank);
 }
 
+/// Options of PyTorch's schedules that no framework's configuration has a key for; empty without
+/// any.
+std::string describe_options(const Configuration& which) {
+  std::string text;
+  if (which.send_budget > 0)
+    text += which.send_budget == kUnlimitedSends
+                ? ", without a send budget"
+                : fmt::format(", with a send budget of {}", which.send_budget);
+  if (which.lookahead) text += ", with the unshard lookahead " + to_string(*which.lookahead);
+  return text.empty() ? text : text + ", which has no key: it is an argument of PyTorch's schedule";
+}
+
 bool has_framework(const Plan& plan, Framework framework) {
   if (framework == Framework::kMegatron) return runs_in(plan.configuration, "megatron");
   return runs_in(plan.configuration, "pytorch") &&
@@ -145,12 +158,21 @@ std::string write_plan_config(const PlanTable& table, Framework framework, std::
     if (!has_framework(plan, framework)) continue;
     if (std::find(shapes.begin(), shapes.end(), shape) != shapes.end()) continue;
     shapes.push_back(shape);
-    text += fmt::format("{}# {}, pp {}, vpp {}: {} per step, #{} of the plan, layers {}\n",
+    text += fmt::format("{}# {}, pp {}, vpp {}: {} per step, #{} of the plan, layers {}{}\n",
                         text.empty() || is_megatron ? "" : "\n", plan.configuration.schedule,
-                        shape.first, shape.second, format_time(plan.step), at + 1, plan.layout);
+                        shape.first, shape.second, format_time(plan.step), at + 1, plan.layout,
+                        describe_options(plan.configuration));
     text += is_megatron ? write_megatron(plan, *table.training)
                         : write_torchtitan(plan, *table.training);
   }
+  const bool all_have_options =
+      std::all_of(table.plans.begin(), table.plans.end(),
+                  [](const Plan& plan) { return !describe_options(plan.configuration).empty(); });
+  if (text.empty() && is_megatron && all_have_options)
+    throw Error(
+        Fault::kProblem,
+        "Megatron-LM has neither send budgets nor lookaheads of FSDP; leave `send_budget` and "
+        "`unshard_lookahead` out");
   if (text.empty())
     throw Error(Fault::kProblem,
                 fmt::format("{0} has none of the plans' schedules by name; `profile` {1} without "

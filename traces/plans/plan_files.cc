@@ -40,6 +40,8 @@ void write_configuration(JsonWriter& json, const Configuration& configuration) {
     json.member("send_budget", "none");
   else if (configuration.send_budget > 0)
     json.member("send_budget", configuration.send_budget);
+  if (configuration.lookahead)
+    json.member("unshard_lookahead", to_string(*configuration.lookahead));
   if (shape.slices > 1) json.member("slices", shape.slices);
   if (shape.group_size) json.member("microbatch_group_size", *shape.group_size);
 }
@@ -151,6 +153,7 @@ struct RareColumns {
     for (const Plan& plan : table.plans) {
       const Configuration& which = plan.configuration;
       budgets |= which.send_budget > 0;
+      lookaheads |= which.lookahead.has_value();
       slices |= which.shape.slices > 1;
       groups |= which.shape.group_size.has_value();
       outside |= plan.outside_pipeline > 0;
@@ -162,6 +165,7 @@ struct RareColumns {
 
   std::string names() const {
     std::string text = budgets ? ",send_budget" : "";
+    text += lookaheads ? ",unshard_lookahead" : "";
     text += slices ? ",slices" : "";
     text += groups ? ",microbatch_group_size" : "";
     text += outside ? ",outside_pipeline_ns" : "";
@@ -173,6 +177,7 @@ struct RareColumns {
   std::string values(const Plan& plan) const {
     const Configuration& which = plan.configuration;
     std::string text = budgets ? "," + budget_text(which.send_budget) : "";
+    if (lookaheads) text += "," + (which.lookahead ? to_string(*which.lookahead) : "none");
     if (slices) text += fmt::format(",{}", which.shape.slices);
     if (groups) text += which.shape.group_size ? fmt::format(",{}", *which.shape.group_size) : ",";
     if (outside) text += fmt::format(",{}", plan.outside_pipeline);
@@ -186,6 +191,7 @@ struct RareColumns {
 
   const std::optional<KnownErrors>& errors;
   bool budgets = false;
+  bool lookaheads = false;
   bool slices = false;
   bool groups = false;
   bool outside = false;

@@ -53,6 +53,10 @@ std::string budget_text(const Configuration& which) {
   return which.send_budget == kUnlimitedSends ? "none" : fmt::format("{}", which.send_budget);
 }
 
+std::string lookahead_text(const Configuration& which) {
+  return which.lookahead ? to_string(*which.lookahead) : "none";
+}
+
 /// The micro-batches of a group, where the schedule's usual ones would delay it.
 std::string group_text(const Configuration& which) {
   return which.shape.group_size ? fmt::format("{}", *which.shape.group_size) : "-";
@@ -95,6 +99,8 @@ std::vector<PlanColumn> columns_for(const std::vector<Plan>& plans, bool any_fra
        any([](const Plan& p) { return p.configuration.shape.group_size.has_value(); })},
       {"budget", 88, [](const Plan& p) { return budget_text(p.configuration); },
        any([](const Plan& p) { return p.configuration.send_budget > 0; })},
+      {"ahead", 85, [](const Plan& p) { return lookahead_text(p.configuration); },
+       any([](const Plan& p) { return p.configuration.lookahead.has_value(); })},
       {"gradients", 89,
        [](const Plan& p) {
          return p.gradients ? name_of(kGradientFormats, *p.gradients) : std::string("-");
@@ -325,6 +331,7 @@ std::string describe_differences(const Configuration& which) {
   add("mbs", which.micro_batch_size);
   if (which.recompute != Recompute::kNone) text += " " + recompute_text(which);
   if (which.send_budget > 0) text += " budget " + budget_text(which);
+  if (which.lookahead) text += " ahead " + lookahead_text(which);
   if (which.split != LayerSplit::kBalanced)
     text += fmt::format(" {}", name_of(kLayerSplits, which.split));
   return text;

@@ -10,6 +10,8 @@ bool runs_in(const Configuration& configuration, const std::string& framework) {
   const ScheduleDef* def = Registry<ScheduleDef>::instance().find(configuration.schedule);
   const Named<Profile>* profile = find_named(kProfiles, framework);
   if (def == nullptr || profile == nullptr) return false;
+  const bool has_pytorch_option = configuration.send_budget > 0 || configuration.lookahead;
+  if (has_pytorch_option && resolve_profile(profile->choice) != Profile::kPytorch) return false;
   if (!configuration.modules.empty() && profile->choice != Profile::kMegatron) return false;
   ScheduleRequest request;
   request.shape = configuration.shape;

@@ -9,7 +9,7 @@
 namespace bubblescope::traces {
 
 /// Whether the framework of a --profile ("pytorch", "megatron", ...) has the configuration's
-/// schedule, and names for the modules that it recomputes.
+/// schedule, names for the modules that it recomputes, and PyTorch's options where it needs them.
 bool runs_in(const Configuration& configuration, const std::string& framework);
 
 /// The frameworks that have the schedule, in the order of --profile. All releases of PyTorch have

@@ -96,6 +96,16 @@ void expect_independent_times(const Timing& timing) {
         "'cluster' and 'contended' of a cost file, out");
 }
 
+std::vector<Nanos> find_choice_durations(const Program& program, std::vector<Nanos> durations,
+                                         const UpdateOptions& update) {
+  if (update.reduction != GradReduction::kSerial) return durations;
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    const Instruction& instruction = program.instructions[id];
+    if (!is_compute(instruction.op.kind) && !is_message(instruction)) durations[id] = 0;
+  }
+  return durations;
+}
+
 ReadyRules make_ready_rules(const ValidSchedule& schedule, const Program& program,
                             const std::vector<Nanos>& durations, const MemoryModel& memory,
                             ReadyPriority policy) {
@@ -155,8 +165,9 @@ ReadyStep run_by_readiness(const ValidSchedule& given, const Config& config) {
   const Prediction fixed = predict(schedule, lower_or_refuse(schedule, lowering), bare);
   expect_independent_times(fixed.timing);
   const std::vector<Nanos>& durations = fixed.timing.durations;
-  const ReadyRules rules =
-      make_ready_rules(schedule, fixed.program, durations, fixed.models.memory, *config.policy);
+  const ReadyRules rules = make_ready_rules(
+      schedule, fixed.program, find_choice_durations(fixed.program, durations, lowering.update),
+      fixed.models.memory, *config.policy);
   const ReadySimulator simulator(fixed.program, rules);
   const std::vector<Nanos>& gaps = fixed.timing.gaps;
   ReadyStep step{require_valid(reorder(schedule, fixed.program, simulator.run(durations, gaps))),

@@ -28,6 +28,11 @@ ValidSchedule make_hint(ValidSchedule schedule, Overlap overlap);
 /// Throws Error where the times of ops depend on others.
 void expect_independent_times(const Timing& timing);
 
+/// The durations by which ranks choose. A serial reduction and the updates behind it follow all
+/// ops, whatever their order, and count as nothing.
+std::vector<Nanos> find_choice_durations(const Program& program, std::vector<Nanos> durations,
+                                         const UpdateOptions& update);
+
 /// The rules of a policy for the Program of a schedule whose ops take these durations.
 ReadyRules make_ready_rules(const ValidSchedule& schedule, const Program& program,
                             const std::vector<Nanos>& durations, const MemoryModel& memory,

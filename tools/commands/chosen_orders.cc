@@ -116,8 +116,10 @@ std::optional<exec::ReadyPolicy> make_policy(const TimedStep& step,
   if (!context.options.policy) return std::nullopt;
   if (context.run.work != WorkKind::kTransformer)
     expect_independent_times(find_timing(step.program, step.models));
-  exec::ReadyPolicy policy{
-      make_ready_rules(step.schedule, step.program, durations, memory, *context.options.policy)};
+  const UpdateOptions update = choose_lowering(step.schedule, context.options).update;
+  exec::ReadyPolicy policy{make_ready_rules(step.schedule, step.program,
+                                            find_choice_durations(step.program, durations, update),
+                                            memory, *context.options.policy)};
   if (context.run.work == WorkKind::kSleep)
     policy.tie_wait = find_tie_wait(step.program, durations);
   return policy;

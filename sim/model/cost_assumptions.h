@@ -62,7 +62,9 @@ struct CostAssumptions {
   bool causal = true;            ///< half of the scores are never computed
   double tensor_exposed = 1;     ///< fraction of the tensor ranks' collectives that is not hidden
   double context_exposed = 0.5;  ///< the same for the context ranks' key and value exchange
-  double expert_exposed = 1;     ///< the same for the experts' all-to-all
+  /// 1 if context ranks exchange keys and values as PyTorch's ring attention does.
+  double context_ring = 0;
+  double expert_exposed = 1;  ///< the same for the experts' all-to-all
   /// Bytes moved per weight and micro-batch if a separate kernel accumulates gradients; otherwise
   /// W's GEMMs do it. 10 to 12 if 16-bit gradients are added to 32-bit ones (Megatron-LM without
   /// gradient accumulation fusion).

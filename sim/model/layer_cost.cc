@@ -44,13 +44,12 @@ double exposed_exchange_time(const ModelOnDevices& on, std::int64_t layer) {
 
 namespace {
 
-/// Collectives that a layer's F, and again its I, waits for.
+/// Collectives that a layer's F, and again its I, waits for, without those of context ranks.
 double exposed_waits(const ModelOnDevices& on, const LayerTimer& timer, std::int64_t layer) {
   const bool with_experts = has_experts(on.model, layer);
   const bool around_network =
       !with_experts || on.parallel.expert_split() > 1 || on.model.experts->shared > 0;
-  return timer.tensor_collectives(around_network) + timer.context_collectives() +
-         (with_experts ? timer.expert_collectives() : 0);
+  return timer.tensor_collectives(around_network) + (with_experts ? timer.expert_collectives() : 0);
 }
 
 /// Kernels around the experts that are limited by memory.
@@ -110,12 +109,12 @@ PhaseTimes estimate_layer_times(const ModelOnDevices& on, std::int64_t layer) {
                   timer.scores(score_bytes_forward(on.model)) + timer.cast(casts.forward) +
                   timer.elementwise(moved_forward(on.model, inner)) +
                   timer.eager(moved_eagerly_forward(on.model, inner)) + moves.forward +
-                  timer.launches(1) + waits;
-  times.input_grad = gemms.input_grad + timer.core_backward() +
-                     timer.scores(score_bytes_backward(on.model)) + timer.cast(casts.backward) +
-                     timer.elementwise(moved_backward(on.model, inner)) +
-                     timer.eager(moved_eagerly_backward(on.model, inner)) + moves.backward +
-                     timer.launches(1) + waits + timer.regather_time();
+                  timer.launches(1) + waits + timer.context_forward() + timer.ring_forward();
+  times.input_grad =
+      gemms.input_grad + timer.core_backward() + timer.scores(score_bytes_backward(on.model)) +
+      timer.cast(casts.backward) + timer.elementwise(moved_backward(on.model, inner)) +
+      timer.eager(moved_eagerly_backward(on.model, inner)) + moves.backward + timer.launches(1) +
+      waits + timer.regather_time() + timer.context_backward() + timer.ring_backward();
   times.weight_grad = gemms.weight_grad + timer.launches(4 / on.assumptions.forward_kernels);
   times.input_grad += estimate_recompute_time(on, layer, times.forward);
   return times;
@@ -133,10 +132,10 @@ PhaseTimes estimate_attention_times(const ModelOnDevices& on) {
   const double launches = timer.launches(0.5);
   return {gemms.forward + timer.core_forward() + timer.scores(score_bytes_forward(on.model)) +
               timer.cast({hidden, heads.queries}) + moved(moved_forward(on.model, 0)) +
-              timer.eager(moved_eagerly_forward(on.model, 0)) + launches,
+              timer.eager(moved_eagerly_forward(on.model, 0)) + timer.ring_forward() + launches,
           gemms.input_grad + timer.core_backward() + timer.scores(score_bytes_backward(on.model)) +
               timer.cast({hidden, heads.all}) + moved(moved_backward(on.model, 0)) +
-              timer.eager(moved_eagerly_backward(on.model, 0)) + launches,
+              timer.eager(moved_eagerly_backward(on.model, 0)) + timer.ring_backward() + launches,
           gemms.weight_grad + timer.launches(2 / on.assumptions.forward_kernels)};
 }
 

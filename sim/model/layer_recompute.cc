@@ -45,7 +45,7 @@ double shared_experts_time(const ModelOnDevices& on, const LayerTimer& timer) {
 double network_time(const ModelOnDevices& on, const LayerTimer& timer, double forward) {
   const double norm = timer.elementwise({moved_forward(on.model, 0).around / 2, 0});
   return forward - estimate_attention_times(on).forward - norm - timer.tensor_collectives(false) -
-         timer.context_collectives();
+         timer.context_forward();
 }
 
 double modules_time(const ModelOnDevices& on, std::int64_t layer, double forward) {

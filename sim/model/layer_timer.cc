@@ -36,6 +36,22 @@ constexpr double kPermuteShare = 0.50;
 /// same kernels of SimuMax, heads of 192 and 128.
 constexpr double kLatentForward = 0.93;
 constexpr double kLatentBackward = 0.8;
+/// PyTorch's ring attention (torch/distributed/tensor/experimental/_attention.py, of December 2024)
+/// computes a step for the keys and values of every context rank. In bytes per number of a rank's
+/// queries, its own kernels move, in F, for contiguous keys and values (8), the conversion of the
+/// output to 32 bits (6) and back (6); for every further step, to join keys and values (8), for the
+/// conversion (6) and to merge both outputs (12, 8 and 12).
+constexpr double kRingForward = 20;
+constexpr double kRingForwardStep = 46;
+/// In the backward, zeros for three gradients of 32 bits (12), contiguous keys and values (8), sums
+/// (30), joined gradients of keys and values (16), conversions (18); for every further step, joined
+/// keys and values (8), sums in halves of the gradients that are put together again (26), the sum
+/// of the queries' gradients (10) and joined gradients (16).
+constexpr double kRingBackward = 84;
+constexpr double kRingBackwardStep = 60;
+/// The 32-bit gradients of keys and values pass through all ranks in the backward, beside the
+/// 16-bit keys and values, which are gathered again.
+constexpr double kRingGradients = 2;
 
 }  // namespace
 
@@ -252,14 +268,37 @@ double LayerTimer::regather_time() const {
   return exposed_time(2 * estimate_all_gather_time(bytes, on_.parallel.tensor, link), 0);
 }
 
-double LayerTimer::context_collectives() const {
+/// Collectives that move `share` times the keys and values of the sequence. PyTorch repeats those
+/// that several heads share before it exchanges them.
+double LayerTimer::context_collective(double share) const {
   const Parallelism& parallel = on_.parallel;
-  const double width = 2 * static_cast<double>(on_.model.key_value_heads * on_.model.head_size);
+  const Transformer& model = on_.model;
+  const double shared = 2 * static_cast<double>(model.key_value_heads * model.head_size);
+  const double repeated = 2 * static_cast<double>(model.heads * model.head_size);
+  const double width = shared + on_.assumptions.context_ring * (repeated - shared);
   const double bytes = 2 * per_tensor_rank(width) * tokens() * parallel.context;
   const Link link = find_group_link(on_.gpu, parallel.context, parallel.tensor);
-  return exposed_time(estimate_all_gather_time(bytes, parallel.context, link),
+  return exposed_time(estimate_all_gather_time(share * bytes, parallel.context, link),
                       on_.assumptions.context_exposed);
 }
+
+double LayerTimer::context_forward() const { return context_collective(1); }
+
+double LayerTimer::context_backward() const {
+  return context_collective(1 + kRingGradients * on_.assumptions.context_ring);
+}
+
+double LayerTimer::ring_moves(double first_bytes, double step_bytes) const {
+  const std::int32_t steps = on_.parallel.context - 1;
+  if (steps == 0 || on_.assumptions.context_ring == 0) return 0;
+  const double numbers =
+      tokens() * per_tensor_rank(static_cast<double>(on_.model.heads * on_.model.head_size));
+  return on_.assumptions.context_ring * moved((first_bytes + steps * step_bytes) * numbers);
+}
+
+double LayerTimer::ring_forward() const { return ring_moves(kRingForward, kRingForwardStep); }
+
+double LayerTimer::ring_backward() const { return ring_moves(kRingBackward, kRingBackwardStep); }
 
 double LayerTimer::expert_exchange() const {
   const Parallelism& parallel = on_.parallel;

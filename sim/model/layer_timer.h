@@ -71,7 +71,11 @@ class LayerTimer {
   /// With sequence parallelism, inputs are saved in parts and gathered again in I, beside a GEMM.
   double regather_time() const;
   /// All keys and values of the sequence are gathered in F; their gradients are scattered in I.
-  double context_collectives() const;
+  double context_forward() const;
+  double context_backward() const;
+  /// The kernels around the steps of PyTorch's ring attention; 0 for other runtimes.
+  double ring_forward() const;
+  double ring_backward() const;
 
  private:
   double gain() const;  ///< rate of the GEMMs with weights over 16-bit ones
@@ -94,6 +98,8 @@ class LayerTimer {
   /// gathered tensor is copied into their order, and one to scatter out of it
   /// (torch/distributed/_functional_collectives.py). The time of both copies.
   Nanos sequence_copies(double bytes) const;
+  double context_collective(double share) const;
+  double ring_moves(double first_bytes, double step_bytes) const;
   double exposed_time(Nanos collective, double exposed) const;
 
   const ModelOnDevices& on_;

@@ -36,6 +36,7 @@ Wait split_wait(double time, double exposed, double sms) {
 /// The times of one layer's parts, in nanoseconds.
 struct LayerPartTimes {
   double context = 0;
+  double context_grad = 0;  ///< the same in I
   double attention_reduce = 0;
   double exchange = 0;  ///< of dispatch and of combine
   double network_reduce = 0;
@@ -54,22 +55,22 @@ LayerPartTimes estimate_layer_parts(const ModelOnDevices& on, std::int64_t layer
   const double sms = assumed.collective_sms;
   const double around_one = timer.tensor_collectives(false);
   const Wait tensor = split_wait(around_one, assumed.tensor_exposed, sms);
-  const Wait context = split_wait(timer.context_collectives(), assumed.context_exposed, sms);
+  const Wait context = split_wait(timer.context_forward(), assumed.context_exposed, sms);
+  const Wait context_grad = split_wait(timer.context_backward(), assumed.context_exposed, sms);
   const Wait exchange =
       split_wait(with_experts ? timer.expert_collectives() / 2 : 0, assumed.expert_exposed, sms);
   LayerPartTimes parts;
   parts.attention_reduce = tensor.exposed;
   parts.network_reduce = around_network ? tensor.exposed : 0;
   parts.context = context.exposed;
+  parts.context_grad = context_grad.exposed;
   parts.exchange = exchange.exposed;
-  const double waits =
-      parts.attention_reduce + parts.network_reduce + parts.context + 2 * parts.exchange;
+  const double waits = parts.attention_reduce + parts.network_reduce + 2 * parts.exchange;
   const PhaseTimes whole = estimate_layer_times(on, layer);
   parts.attention = estimate_attention_times(on);
-  const double slowed = tensor.slowed + context.slowed;
-  parts.attention.forward += slowed;
-  parts.attention.input_grad += slowed;
-  double backward = whole.input_grad - waits;
+  parts.attention.forward += tensor.slowed + context.slowed;
+  parts.attention.input_grad += tensor.slowed + context_grad.slowed;
+  double backward = whole.input_grad - waits - parts.context_grad;
   if (on.parallel.recompute != Recompute::kNone) {
     ModelOnDevices keeping = on;
     keeping.parallel.recompute = Recompute::kNone;
@@ -84,7 +85,7 @@ LayerPartTimes estimate_layer_parts(const ModelOnDevices& on, std::int64_t layer
       parts.attention.input_grad += again;
     }
   }
-  parts.network = {whole.forward - waits - parts.attention.forward,
+  parts.network = {whole.forward - waits - parts.context - parts.attention.forward,
                    backward - parts.attention.input_grad,
                    whole.weight_grad - parts.attention.weight_grad};
   return parts;
@@ -231,7 +232,7 @@ OpDraft draft_backward(std::vector<const LayerPartTimes*> layers, const BesideLa
   op.add("mlp_reduce", "tensor", [](Layer layer) { return layer.network_reduce; });
   op.add("attn", "compute", [](Layer layer) { return layer.attention.input_grad; });
   op.add("attn_w", "compute", [&](Layer layer) { return weights * layer.attention.weight_grad; });
-  op.add("context", "context", [](Layer layer) { return layer.context; });
+  op.add("context", "context", [](Layer layer) { return layer.context_grad; });
   op.add("attn_reduce", "tensor", [](Layer layer) { return layer.attention_reduce; });
   op.add_behind("embedding", "compute",
                 beside.embedding.input_grad + weights * beside.embedding.weight_grad);

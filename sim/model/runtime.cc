@@ -97,6 +97,7 @@ const std::vector<Assumption>& all_assumptions() {
       of_runtime("flash_backward", &CostAssumptions::flash_backward),
       fraction_of_runtime("tensor_exposed", &CostAssumptions::tensor_exposed),
       fraction_of_runtime("context_exposed", &CostAssumptions::context_exposed),
+      fraction_of_runtime("context_ring", &CostAssumptions::context_ring),
       fraction_of_runtime("expert_exposed", &CostAssumptions::expert_exposed),
       fraction_of_runtime("message_exposed", &CostAssumptions::message_exposed),
       fraction_of_runtime("receives_exposed", &CostAssumptions::receives_exposed),

@@ -135,5 +135,33 @@ TEST(EagerKernels, ConvertAndRotateAndMultiplyApart) {
   EXPECT_EQ(estimate_layer_times(on, 0).forward, plain);
 }
 
+// llama3-8b on 4 context ranks with 2,048 tokens each: 32 heads of 128 numbers. In F, kernels of
+// the first step move 20 bytes per number, those of three more 46; in the backward 84 and 60.
+TEST(RingAttention, MovesItsOutputsAndGradientsInEveryStep) {
+  ModelOnDevices on = in_pytorch("llama3-8b", "h100");
+  on.parallel.context = 4;
+  const double numbers = 2048.0 * 32 * 128;
+  EXPECT_EQ(LayerTimer(on).ring_forward(), 0);
+  on.assumptions.context_ring = 1;
+  const LayerTimer timer(on);
+  EXPECT_NEAR(timer.ring_forward(), timer.moved((20 + 3 * 46) * numbers), 1);
+  EXPECT_NEAR(timer.ring_backward(), timer.moved((84 + 3 * 60) * numbers), 1);
+  on.parallel.context = 1;
+  EXPECT_EQ(LayerTimer(on).ring_backward(), 0);
+}
+
+// The 8 heads of keys and values are repeated for 32 heads of queries; in the backward they are
+// gathered again, and their gradients, of 32 instead of 16 bits, pass through all ranks.
+TEST(RingAttention, ExchangesRepeatedHeadsAndLongGradients) {
+  ModelOnDevices on = in_pytorch("llama3-8b", "h100");
+  on.gpu.inside.latency = 0;
+  on.parallel.context = 4;
+  const double shared = LayerTimer(on).context_forward();
+  EXPECT_EQ(LayerTimer(on).context_backward(), shared);
+  on.assumptions.context_ring = 1;
+  EXPECT_NEAR(LayerTimer(on).context_forward(), 4 * shared, 10);
+  EXPECT_NEAR(LayerTimer(on).context_backward(), 3 * 4 * shared, 10);
+}
+
 }  // namespace
 }  // namespace bubblescope::tests

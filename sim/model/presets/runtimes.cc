@@ -85,6 +85,7 @@ CostAssumptions fsdp() {
   assumed.accumulation_bytes = 8;
   assumed.elementwise_traffic = 1.27;
   assumed.eager_kernels = 1;
+  assumed.context_ring = 1;
   assumed.attention_quality = 0.6;
   assumed.flash_attention_2 = true;
   assumed.host_layer = 500'000;
@@ -97,6 +98,7 @@ CostAssumptions fsdp() {
 CostAssumptions torchtitan() {
   CostAssumptions assumed;
   assumed.accumulation_bytes = 14;
+  assumed.context_ring = 1;
   assumed.flash_attention_2 = true;
   assumed.weighed_early = 1;
   assumed.host_layer = 300'000;
@@ -108,6 +110,7 @@ CostAssumptions torchtitan() {
 CostAssumptions nemo_automodel() {
   CostAssumptions assumed = torchtitan();
   assumed.flash_attention_2 = false;
+  assumed.context_ring = 0;
   assumed.dispatch_once = 1;
   assumed.host_layer = 500'000;
   return assumed;

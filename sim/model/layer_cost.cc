@@ -52,6 +52,26 @@ double exposed_waits(const ModelOnDevices& on, const LayerTimer& timer, std::int
   return timer.tensor_collectives(around_network) + (with_experts ? timer.expert_collectives() : 0);
 }
 
+/// The host needs 400 us for the 30 launches of a dense layer, which is so much for each.
+constexpr double kHostLaunch = 14'000;
+/// The kernels of the router, of the exchange and around experts are small: each takes half of the
+/// time in which a large one occupies all SMs and drains them.
+constexpr double kSmallKernel = 0.5;
+
+/// The host's time for what only layers with experts launch, in F or in I.
+double host_experts_time(const ModelOnDevices& on, double of_experts) {
+  const double local = static_cast<double>(on.model.experts->count) / on.parallel.expert;
+  return static_cast<double>(on.assumptions.host_experts) +
+         of_experts * local * static_cast<double>(on.assumptions.host_expert);
+}
+
+/// The device's time for the same launches. One fused kernel has none for single experts.
+double small_kernels_time(const ModelOnDevices& on, std::int64_t layer) {
+  if (!has_experts(on.model, layer)) return 0;
+  const double launches = host_experts_time(on, 1 - on.assumptions.experts_fused) / kHostLaunch;
+  return launches * kSmallKernel * static_cast<double>(on.assumptions.launch);
+}
+
 /// Kernels around the experts that are limited by memory.
 struct ExpertMoves {
   double forward = 0;
@@ -84,11 +104,7 @@ PhaseTimes apply_host_limit(const ModelOnDevices& on, PhaseTimes times,
   const double layer = static_cast<double>(assumed.host_layer) +
                        doublings * static_cast<double>(assumed.host_tensor);
   double pass = layers.all * layer + static_cast<double>(assumed.host_pass);
-  if (layers.experts > 0) {
-    const double local = static_cast<double>(on.model.experts->count) / on.parallel.expert;
-    pass += layers.experts * (static_cast<double>(assumed.host_experts) +
-                              local * static_cast<double>(assumed.host_expert));
-  }
+  if (layers.experts > 0) pass += layers.experts * host_experts_time(on, 1);
   pass *= 1 - assumed.iteration_graphs;
   const double backward = (on.parallel.recompute == Recompute::kFull ? 2 : 1) * pass;
   const double waited = assumed.launch_blocking;
@@ -104,17 +120,18 @@ PhaseTimes estimate_layer_times(const ModelOnDevices& on, std::int64_t layer) {
   const CastNumbers casts = cast_numbers(on.model, layer, inner);
   const double waits = exposed_waits(on, timer, layer);
   const ExpertMoves moves = expert_moves(on, timer, layer);
+  const double launches = timer.launches(1) + small_kernels_time(on, layer);
   PhaseTimes times;
   times.forward = gemms.forward + timer.core_forward() +
                   timer.scores(score_bytes_forward(on.model)) + timer.cast(casts.forward) +
                   timer.elementwise(moved_forward(on.model, inner)) +
-                  timer.eager(moved_eagerly_forward(on.model, inner)) + moves.forward +
-                  timer.launches(1) + waits + timer.context_forward() + timer.ring_forward();
+                  timer.eager(moved_eagerly_forward(on.model, inner)) + moves.forward + launches +
+                  waits + timer.context_forward() + timer.ring_forward();
   times.input_grad =
       gemms.input_grad + timer.core_backward() + timer.scores(score_bytes_backward(on.model)) +
       timer.cast(casts.backward) + timer.elementwise(moved_backward(on.model, inner)) +
-      timer.eager(moved_eagerly_backward(on.model, inner)) + moves.backward + timer.launches(1) +
-      waits + timer.regather_time() + timer.context_backward() + timer.ring_backward();
+      timer.eager(moved_eagerly_backward(on.model, inner)) + moves.backward + launches + waits +
+      timer.regather_time() + timer.context_backward() + timer.ring_backward();
   times.weight_grad = gemms.weight_grad + timer.launches(4 / on.assumptions.forward_kernels);
   times.input_grad += estimate_recompute_time(on, layer, times.forward);
   return times;

@@ -235,8 +235,8 @@ std::string collectives_text(const ModelOnDevices& on) {
   const CostAssumptions& assumed = on.assumptions;
   return "collectives: of the tensor ranks " + number(100 * assumed.tensor_exposed) +
          " % is exposed (tensor_exposed), of the context ranks " +
-         number(100 * assumed.context_exposed) + " % (context_exposed" +
-         (assumed.context_ring > 0 ? "; as PyTorch's ring: context_ring" : "") +
+         number(100 * assumed.context_exposed) +
+         " % (context_exposed; PyTorch's ring: context_ring " + number(assumed.context_ring) +
          "), of the experts " + number(100 * assumed.expert_exposed) + " % (expert_exposed)" +
          (assumed.pairs_hide_exchange ? ", none in an overlapped pair" : "") +
          "; the hidden part takes " + number(100 * assumed.collective_sms) +

@@ -188,8 +188,7 @@ Program reorder(const Program& given, const std::vector<RankOrder>& orders) {
 /// Times a step that runs this Program and then updates its weights. The waits stay first: they
 /// have no lane and wait for nothing.
 void time_step(Prediction& step, Program program, const std::vector<Nanos>& waits,
-               const Config& config) {
-  const UpdateOptions update = choose_lowering(step.schedule, config).update;
+               const UpdateOptions& update) {
   if (update.any()) program = std::get<Program>(lower_update(step.schedule, program, update));
   step.program = std::move(program);
   step.timing = find_timing(step.program, step.models);
@@ -221,19 +220,23 @@ InterruptedStep interrupt_step(const Prediction& healthy, const RankLoss& loss,
   Prediction step{{}, lose_rank(healthy.schedule, loss.lost, past.begun())};
   step.models = find_models(step.schedule, config);
   LowerOptions lowering = choose_lowering(step.schedule, config);
-  lowering.update = {};
+  const UpdateOptions update = std::exchange(lowering.update, {});
   const PastAndRest rest = RestOfStep(lower_or_refuse(step.schedule, lowering), loss, past).make();
-  time_step(step, rest.program, rest.waits, config);
+  time_step(step, rest.program, rest.waits, update);
   InterruptedStep interrupted{cost_until_end(step), past.lost_work()};
+  UpdateOptions in_any_order = update;
+  in_any_order.in_any_order = true;
+  time_step(step, rest.program, rest.waits, in_any_order);  // from which ranks choose
   for (const ReadyPriority policy : kLossPolicies) {
-    const ReadyRules rules = make_ready_rules(step.schedule, step.program, step.timing.durations,
-                                              step.models.memory, policy);
-    const ReadyRun run =
-        ReadySimulator(step.program, rules).run(step.timing.durations, step.timing.gaps);
+    const std::vector<Nanos>& durations = step.timing.durations;
+    const ReadyRules rules = make_ready_rules(
+        step.schedule, step.program, find_choice_durations(step.program, durations, update),
+        step.models.memory, policy);
+    const ReadyRun run = ReadySimulator(step.program, rules).run(durations, step.timing.gaps);
     Prediction chosen{{}, step.schedule};
     chosen.models = step.models;
     time_step(chosen, reorder(rest.program, list_run_orders(step.program, run.order)), rest.waits,
-              config);
+              update);
     if (find_step_bounds(chosen.timeline).end < interrupted.cost.step)
       interrupted.cost = cost_until_end(chosen);
   }

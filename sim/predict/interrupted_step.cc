@@ -230,8 +230,7 @@ InterruptedStep interrupt_step(const Prediction& healthy, const RankLoss& loss,
   for (const ReadyPriority policy : kLossPolicies) {
     const std::vector<Nanos>& durations = step.timing.durations;
     const ReadyRules rules = make_ready_rules(
-        step.schedule, step.program, find_choice_durations(step.program, durations, update),
-        step.models.memory, policy);
+        {step.schedule, step.program, durations, step.models.memory, update}, policy);
     const ReadyRun run = ReadySimulator(step.program, rules).run(durations, step.timing.gaps);
     Prediction chosen{{}, step.schedule};
     chosen.models = step.models;

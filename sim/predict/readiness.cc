@@ -60,6 +60,18 @@ std::vector<std::int64_t> find_memory(const ValidSchedule& schedule, const Progr
   return added;
 }
 
+/// The durations by which ranks choose. A serial reduction and the updates behind it follow all
+/// ops, whatever their order, and count as nothing.
+std::vector<Nanos> find_choice_durations(const ReadyInput& step) {
+  std::vector<Nanos> durations = step.durations;
+  if (step.update.reduction != GradReduction::kSerial) return durations;
+  for (InstructionId id = 0; id < step.program.size(); ++id) {
+    const Instruction& instruction = step.program.instructions[id];
+    if (!is_compute(instruction.op.kind) && !is_message(instruction)) durations[id] = 0;
+  }
+  return durations;
+}
+
 }  // namespace
 
 void expect_reorderable(const Schedule& schedule, const Config& config) {
@@ -96,21 +108,10 @@ void expect_independent_times(const Timing& timing) {
         "'cluster' and 'contended' of a cost file, out");
 }
 
-std::vector<Nanos> find_choice_durations(const Program& program, std::vector<Nanos> durations,
-                                         const UpdateOptions& update) {
-  if (update.reduction != GradReduction::kSerial) return durations;
-  for (InstructionId id = 0; id < program.size(); ++id) {
-    const Instruction& instruction = program.instructions[id];
-    if (!is_compute(instruction.op.kind) && !is_message(instruction)) durations[id] = 0;
-  }
-  return durations;
-}
-
-ReadyRules make_ready_rules(const ValidSchedule& schedule, const Program& program,
-                            const std::vector<Nanos>& durations, const MemoryModel& memory,
-                            ReadyPriority policy) {
-  return {find_priorities(program, durations, policy),
-          find_memory(schedule, program, simulate(program, durations), memory)};
+ReadyRules make_ready_rules(const ReadyInput& step, ReadyPriority policy) {
+  const std::vector<Nanos> durations = find_choice_durations(step);
+  return {find_priorities(step.program, durations, policy),
+          find_memory(step.schedule, step.program, simulate(step.program, durations), step.memory)};
 }
 
 std::vector<RankOrder> list_run_orders(const Program& program,
@@ -124,13 +125,14 @@ std::vector<RankOrder> list_run_orders(const Program& program,
   return orders;
 }
 
-namespace {
-
-Schedule reorder(const ValidSchedule& schedule, const Program& program, const ReadyRun& run) {
+ValidSchedule reorder_schedule(const ValidSchedule& schedule, const Program& program,
+                               const std::vector<std::vector<InstructionId>>& order) {
   Schedule reordered = schedule;
-  reordered.order = list_run_orders(program, run.order);
-  return reordered;
+  reordered.order = list_run_orders(program, order);
+  return require_valid(std::move(reordered));
 }
+
+namespace {
 
 StepTimes run_scenarios(const Program& program, const ReadySimulator& simulator,
                         const NoiseModel& noise, std::span<const Nanos> gaps,
@@ -166,11 +168,10 @@ ReadyStep run_by_readiness(const ValidSchedule& given, const Config& config) {
   expect_independent_times(fixed.timing);
   const std::vector<Nanos>& durations = fixed.timing.durations;
   const ReadyRules rules = make_ready_rules(
-      schedule, fixed.program, find_choice_durations(fixed.program, durations, lowering.update),
-      fixed.models.memory, *config.policy);
+      {schedule, fixed.program, durations, fixed.models.memory, lowering.update}, *config.policy);
   const ReadySimulator simulator(fixed.program, rules);
   const std::vector<Nanos>& gaps = fixed.timing.gaps;
-  ReadyStep step{require_valid(reorder(schedule, fixed.program, simulator.run(durations, gaps))),
+  ReadyStep step{reorder_schedule(schedule, fixed.program, simulator.run(durations, gaps).order),
                  {}};
   const Noise& noise = config.scenarios.noise;
   if (noise.is_random())

@@ -28,19 +28,25 @@ ValidSchedule make_hint(ValidSchedule schedule, Overlap overlap);
 /// Throws Error where the times of ops depend on others.
 void expect_independent_times(const Timing& timing);
 
-/// The durations by which ranks choose. A serial reduction and the updates behind it follow all
-/// ops, whatever their order, and count as nothing.
-std::vector<Nanos> find_choice_durations(const Program& program, std::vector<Nanos> durations,
-                                         const UpdateOptions& update);
+/// A step whose ranks choose.
+struct ReadyInput {
+  const ValidSchedule& schedule;
+  const Program& program;
+  const std::vector<Nanos>& durations;
+  const MemoryModel& memory;
+  UpdateOptions update = {};  ///< how it ends
+};
 
-/// The rules of a policy for the Program of a schedule whose ops take these durations.
-ReadyRules make_ready_rules(const ValidSchedule& schedule, const Program& program,
-                            const std::vector<Nanos>& durations, const MemoryModel& memory,
-                            ReadyPriority policy);
+/// The rules of a policy.
+ReadyRules make_ready_rules(const ReadyInput& step, ReadyPriority policy);
 
 /// [rank]: the compute ops among the instructions that it ran, in the order in which it ran them.
 std::vector<RankOrder> list_run_orders(const Program& program,
                                        const std::vector<std::vector<InstructionId>>& order);
+
+/// The schedule with the orders that its ranks ran.
+ValidSchedule reorder_schedule(const ValidSchedule& schedule, const Program& program,
+                               const std::vector<std::vector<InstructionId>>& order);
 
 /// Lets ranks choose by the policy of the Config; the order of the schedule is their hint. Throws
 /// Error as expect_reorderable() and expect_independent_times() do.

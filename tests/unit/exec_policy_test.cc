@@ -104,7 +104,7 @@ struct Step {
   std::vector<Nanos> durations;
 
   ReadyRules rules(ReadyPriority priority) const {
-    return make_ready_rules(schedule, program, durations, MemoryModel{}, priority);
+    return make_ready_rules({schedule, program, durations, MemoryModel{}}, priority);
   }
 };
 

@@ -117,9 +117,8 @@ std::optional<exec::ReadyPolicy> make_policy(const TimedStep& step,
   if (context.run.work != WorkKind::kTransformer)
     expect_independent_times(find_timing(step.program, step.models));
   const UpdateOptions update = choose_lowering(step.schedule, context.options).update;
-  exec::ReadyPolicy policy{make_ready_rules(step.schedule, step.program,
-                                            find_choice_durations(step.program, durations, update),
-                                            memory, *context.options.policy)};
+  exec::ReadyPolicy policy{make_ready_rules(
+      {step.schedule, step.program, durations, memory, update}, *context.options.policy)};
   if (context.run.work == WorkKind::kSleep)
     policy.tie_wait = find_tie_wait(step.program, durations);
   return policy;
@@ -132,9 +131,7 @@ void take_chosen_order(Measurement& measurement, ReadyPriority policy) {
   auto* const program = std::get_if<ReorderedProgram>(&reordered);
   if (program == nullptr) return;  // a rank did not report what it ran before the step broke down
   if (!measurement.breakdown) measurement.chosen = compare_orders(measurement, shown, policy);
-  Schedule schedule = step.schedule;
-  schedule.order = list_run_orders(step.program, shown);
-  step.schedule = require_valid(std::move(schedule));
+  step.schedule = reorder_schedule(step.schedule, step.program, shown);
   step.program = std::move(program->program);
   renumber(step.timeline, program->former);
   for (Timeline& timeline : measurement.steps) renumber(timeline, program->former);

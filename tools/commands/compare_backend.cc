@@ -188,17 +188,15 @@ Comparison judge_at_clock(const ComparedRow& row, Measurement measured,
 /// The rows to run. Where ranks choose, their hint runs, and not the order that is predicted.
 class MeasuredRows {
  public:
-  MeasuredRows(const MeasuredRows&) = delete;
-  MeasuredRows& operator=(const MeasuredRows&) = delete;
-  /// Refers to the rows and the request.
-  MeasuredRows(const std::vector<ComparedRow>& rows, const MeasuredComparison& request)
+  /// Refers to all of its arguments.
+  MeasuredRows(const std::vector<ComparedRow>& rows, const RowOptions& options,
+               const RunContext& context)
       : rows_(rows),
-        options_(request.options),
-        fixed_{options_.fixed(), request.context.run, request.context.processes},
-        chosen_{options_.chosen(), request.context.run, request.context.processes} {
+        fixed_{options.fixed(), context.run, context.processes},
+        chosen_{options.chosen(), context.run, context.processes} {
     for (const ComparedRow& row : rows)
       hints_.push_back(
-          row.hint ? lower_or_explain(*row.hint, choose_lowering(*row.hint, request.options))
+          row.hint ? lower_or_explain(*row.hint, choose_lowering(*row.hint, options.chosen()))
                    : Program{});
   }
 
@@ -214,7 +212,6 @@ class MeasuredRows {
 
  private:
   const std::vector<ComparedRow>& rows_;
-  RowOptions options_;
   RunContext fixed_;
   RunContext chosen_;
   std::vector<Program> hints_;  ///< per row; empty where ranks keep their order
@@ -242,9 +239,9 @@ std::vector<Comparison> compare_rows(std::vector<ComparedRow> rows,
   const CalibratedRun calibrated(rows, request);
   std::vector<Measurable> programs;
   calibrated.add_to(programs);
-  const MeasuredRows measured(rows, request);
-  measured.add_to(programs);
   const RowOptions given(request.options);
+  const MeasuredRows measured(rows, given, request.context);
+  measured.add_to(programs);
   const bool reports = request.context.processes.is_coordinator();
   ResultsFile results(reports ? request.results_file : "");
   const std::size_t first = calibrated.size();

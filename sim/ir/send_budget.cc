@@ -201,6 +201,10 @@ bool posts_send_waits(const std::vector<RankOrder>& lists) {
 
 }  // namespace
 
+std::string budget_text(std::int32_t budget) {
+  return budget == kUnlimitedSends ? "none" : std::to_string(budget);
+}
+
 std::vector<RankOrder> limit_sends(const ValidSchedule& schedule,
                                    const std::vector<RankOrder>& lists, std::int32_t budget) {
   if (budget == kUnlimitedSends) return lists;

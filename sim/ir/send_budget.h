@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include "sim/ir/lower.h"
@@ -16,6 +17,9 @@ namespace bubblescope::inline sim {
 
 /// A budget that no rank reaches: waits stay where PyTorch puts them without one.
 inline constexpr std::int32_t kUnlimitedSends = std::numeric_limits<std::int32_t>::max();
+
+/// "none" or "4".
+std::string budget_text(std::int32_t budget);
 
 /// PyTorch's _add_wait_send_budget: where a rank would post one send more than `budget`, it waits
 /// for another one first, forwards and backwards alike: for the oldest whose receive must have been

@@ -143,10 +143,6 @@ std::string write_plan_json(const PlanTable& table) {
 
 namespace {
 
-std::string budget_text(std::int32_t budget) {
-  return budget == kUnlimitedSends ? "none" : fmt::format("{}", budget);
-}
-
 /// The columns of a csv that not every table needs, in their order.
 struct RareColumns {
   explicit RareColumns(const PlanTable& table) : errors(table.errors) {

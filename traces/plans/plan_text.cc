@@ -49,10 +49,6 @@ std::string frameworks_text(const Plan& plan) {
   return fmt::format("{}", fmt::join(frameworks_of(plan.configuration), ","));
 }
 
-std::string budget_text(const Configuration& which) {
-  return which.send_budget == kUnlimitedSends ? "none" : fmt::format("{}", which.send_budget);
-}
-
 std::string lookahead_text(const Configuration& which) {
   return which.lookahead ? to_string(*which.lookahead) : "none";
 }
@@ -97,7 +93,7 @@ std::vector<PlanColumn> columns_for(const std::vector<Plan>& plans, bool any_fra
        any([](const Plan& p) { return p.configuration.shape.slices > 1; })},
       {"group", 86, [](const Plan& p) { return group_text(p.configuration); },
        any([](const Plan& p) { return p.configuration.shape.group_size.has_value(); })},
-      {"budget", 88, [](const Plan& p) { return budget_text(p.configuration); },
+      {"budget", 88, [](const Plan& p) { return budget_text(p.configuration.send_budget); },
        any([](const Plan& p) { return p.configuration.send_budget > 0; })},
       {"ahead", 85, [](const Plan& p) { return lookahead_text(p.configuration); },
        any([](const Plan& p) { return p.configuration.lookahead.has_value(); })},
@@ -330,7 +326,7 @@ std::string describe_differences(const Configuration& which) {
   text += fmt::format(" m {}", which.shape.microbatches);
   add("mbs", which.micro_batch_size);
   if (which.recompute != Recompute::kNone) text += " " + recompute_text(which);
-  if (which.send_budget > 0) text += " budget " + budget_text(which);
+  if (which.send_budget > 0) text += " budget " + budget_text(which.send_budget);
   if (which.lookahead) text += " ahead " + lookahead_text(which);
   if (which.split != LayerSplit::kBalanced)
     text += fmt::format(" {}", name_of(kLayerSplits, which.split));

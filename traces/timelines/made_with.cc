@@ -37,10 +37,6 @@ Choice read_choice(const Described& described, const char* key,
 
 constexpr const char* kInPlace = "in place";
 
-std::string describe_send_budget(std::int32_t budget) {
-  return budget == kUnlimitedSends ? "none" : std::to_string(budget);
-}
-
 std::int32_t read_send_budget(const std::string& value, const std::string& where) {
   if (value == "none") return kUnlimitedSends;
   const auto sends = parse_number<std::int32_t>(value);
@@ -64,7 +60,7 @@ std::vector<std::pair<std::string, std::string>> describe(const MadeWith& made) 
   if (made.lower.ranks_per_host_link > 1)
     described.emplace_back("ranks_per_host_link", std::to_string(made.lower.ranks_per_host_link));
   if (made.lower.send_budget)
-    described.emplace_back("send_budget", describe_send_budget(*made.lower.send_budget));
+    described.emplace_back("send_budget", budget_text(*made.lower.send_budget));
   if (made.lower.gathers_in_place) described.emplace_back("unshard", kInPlace);
   if (!made.profile.empty()) described.emplace_back("profile", made.profile);
   return described;

@@ -30,8 +30,6 @@ constexpr int kOps = (kRanks + kMicrobatches - 1) * (kForward + kBackward);
 class LateJob {
  public:
   LateJob(std::string collective, int late) : collective_(std::move(collective)) {
-    for (int replica = 0; replica < 3; ++replica)
-      for (int thread = 0; thread < 2 * kRanks; ++thread) add_thread(replica, thread);
     int time = 0;
     for (int step = 0; step < 6; ++step) {
       const int wait = step == 2 ? 0 : late;
@@ -42,47 +40,26 @@ class LateJob {
     }
   }
 
-  std::string text() const { return Json{{"traceEvents", events_}}.dump(); }
+  std::string text() const { return trace_.text(); }
 
  private:
-  void add_thread(int replica, int thread) {
-    const std::string name = "PP rank " + std::to_string(thread / 2) + ", TP rank 0, " +
-                             (thread % 2 == 0 ? "compute" : "communication");
-    events_.push_back({{"ph", "M"},
-                       {"name", "thread_name"},
-                       {"pid", replica},
-                       {"tid", thread},
-                       {"args", {{"name", name}}}});
-  }
-
   void add_step(int replica, int step, int begin, int end) {
     for (int rank = 0; rank < kRanks; ++rank) {
       for (int microbatch = 0; microbatch < kMicrobatches; ++microbatch) {
         const Json args = {{"step", step}, {"mb_id", microbatch}};
-        add("forward-compute", replica, 2 * rank, begin + kForward * (rank + microbatch), kForward,
-            args);
+        const int forward = begin + kForward * (rank + microbatch);
+        trace_.add("forward-compute", replica, 2 * rank, forward, forward + kForward, args);
         const int before = kForward * (kRanks + kMicrobatches - 1);
-        add("backward-compute", replica, 2 * rank,
-            begin + before + kBackward * (kRanks - 1 - rank + microbatch), kBackward, args);
+        const int backward = begin + before + kBackward * (kRanks - 1 - rank + microbatch);
+        trace_.add("backward-compute", replica, 2 * rank, backward, backward + kBackward, args);
       }
       const int last = begin + kOps - rank * kBackward;
-      add(collective_, replica, 2 * rank + 1, last, end - last, {{"step", step}, {"mb_id", -1}});
+      trace_.add(collective_, replica, 2 * rank + 1, last, end, {{"step", step}, {"mb_id", -1}});
     }
   }
 
-  void add(const std::string& name, int replica, int thread, int start, int duration,
-           const Json& args) {
-    events_.push_back({{"ph", "X"},
-                       {"name", name},
-                       {"pid", replica},
-                       {"tid", thread},
-                       {"ts", start},
-                       {"dur", duration},
-                       {"args", args}});
-  }
-
   std::string collective_;
-  Json events_ = Json::array();
+  JobTrace trace_{3, kRanks};
 };
 
 class LateReplicaCommand : public TemporaryFolder {

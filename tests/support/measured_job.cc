@@ -14,10 +14,7 @@ using Json = nlohmann::json;
 
 class JobWriter {
  public:
-  explicit JobWriter(const JobPlan& plan) : plan_(plan) {
-    for (int replica = 0; replica < plan.replicas; ++replica)
-      for (int thread = 0; thread < 2 * plan.ranks; ++thread) add_thread(replica, thread);
-  }
+  explicit JobWriter(const JobPlan& plan) : plan_(plan), trace_(plan.replicas, plan.ranks) {}
 
   MeasuredJob run() {
     int time = 0;
@@ -27,31 +24,11 @@ class JobWriter {
       sum += end - time;
       time = end + plan_.between;
     }
-    return {Json{{"traceEvents", events_}}.dump(), sum / plan_.steps};
+    return {trace_.text(), sum / plan_.steps};
   }
 
  private:
   using Ends = std::vector<int>;  ///< [rank] in microseconds
-
-  void add_thread(int replica, int thread) {
-    const std::string name = "PP rank " + std::to_string(thread / 2) + ", TP rank 0, " +
-                             (thread % 2 == 0 ? "compute" : "communication");
-    events_.push_back({{"ph", "M"},
-                       {"name", "thread_name"},
-                       {"pid", replica},
-                       {"tid", thread},
-                       {"args", {{"name", name}}}});
-  }
-
-  void add(const std::string& name, int replica, int thread, int start, int end, const Json& args) {
-    events_.push_back({{"ph", "X"},
-                       {"name", name},
-                       {"pid", replica},
-                       {"tid", thread},
-                       {"ts", start},
-                       {"dur", end - start},
-                       {"args", args}});
-  }
 
   /// Runs the ops of a replica in one direction; returns when each rank has ended.
   void run_ops(JobOp op, Ends& free) {
@@ -63,8 +40,8 @@ class JobWriter {
         int& end = free[static_cast<std::size_t>(op.rank)];
         const int start = std::max(end, input);
         input = end = start + plan_.duration(op);
-        add(op.is_backward ? "backward-compute" : "forward-compute", op.replica, 2 * op.rank, start,
-            end, {{"step", op.step}, {"mb_id", op.microbatch}});
+        trace_.add(op.is_backward ? "backward-compute" : "forward-compute", op.replica, 2 * op.rank,
+                   start, end, {{"step", op.step}, {"mb_id", op.microbatch}});
       }
     }
   }
@@ -84,18 +61,45 @@ class JobWriter {
       int end = 0;
       for (const Ends& replica : ends) end = std::max(end, replica[at] + plan_.reduction);
       for (int replica = 0; replica < plan_.replicas; ++replica)
-        add(plan_.collective, replica, 2 * rank + 1, ends[static_cast<std::size_t>(replica)][at],
-            end, {{"step", step}, {"mb_id", -1}});
+        trace_.add(plan_.collective, replica, 2 * rank + 1,
+                   ends[static_cast<std::size_t>(replica)][at], end,
+                   {{"step", step}, {"mb_id", -1}});
       last = std::max(last, end);
     }
     return last;
   }
 
   const JobPlan& plan_;
-  Json events_ = Json::array();
+  JobTrace trace_;
 };
 
 }  // namespace
+
+JobTrace::JobTrace(int replicas, int ranks) {
+  for (int replica = 0; replica < replicas; ++replica)
+    for (int thread = 0; thread < 2 * ranks; ++thread) {
+      const std::string name = "PP rank " + std::to_string(thread / 2) + ", TP rank 0, " +
+                               (thread % 2 == 0 ? "compute" : "communication");
+      events_.push_back({{"ph", "M"},
+                         {"name", "thread_name"},
+                         {"pid", replica},
+                         {"tid", thread},
+                         {"args", {{"name", name}}}});
+    }
+}
+
+void JobTrace::add(const std::string& name, int replica, int thread, int start, int end,
+                   const Json& args) {
+  events_.push_back({{"ph", "X"},
+                     {"name", name},
+                     {"pid", replica},
+                     {"tid", thread},
+                     {"ts", start},
+                     {"dur", end - start},
+                     {"args", args}});
+}
+
+std::string JobTrace::text() const { return Json{{"traceEvents", events_}}.dump(); }
 
 MeasuredJob run_job(const JobPlan& plan) { return JobWriter(plan).run(); }
 

@@ -2,9 +2,24 @@
 #pragma once
 
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <string>
 
 namespace bubblescope::tests {
+
+/// The events of a trace, with a compute and a communication thread per rank. All times are
+/// microseconds.
+class JobTrace {
+ public:
+  JobTrace(int replicas, int ranks);
+
+  void add(const std::string& name, int replica, int thread, int start, int end,
+           const nlohmann::json& args);
+  std::string text() const;
+
+ private:
+  nlohmann::json events_ = nlohmann::json::array();
+};
 
 /// All times are microseconds.
 struct JobOp {

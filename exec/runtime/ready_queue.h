@@ -64,8 +64,8 @@ class ReadyQueue {
   bool may_run(std::size_t place) const;
 
   std::vector<ReadyUnit> units_;
-  std::vector<std::size_t> preferred_;  ///< all places, the best first
-  std::vector<std::size_t> liking_;     ///< [place]: its index in preferred_
+  std::vector<std::size_t> preferred_;   ///< all places, the best first
+  std::vector<std::size_t> preference_;  ///< [place]: its index in preferred_
   MemoryBound untouched_;
   std::vector<State> states_;      ///< [place]
   std::set<std::size_t> ready_;    ///< indices in preferred_

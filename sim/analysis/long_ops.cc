@@ -15,9 +15,9 @@ namespace bubblescope::inline sim {
 namespace {
 
 constexpr double kNearlyAll = 0.9;
-constexpr std::size_t kFewestSteps = 4;  ///< that tell whether the same ops are long in all
+constexpr std::size_t kMinSteps = 4;  ///< that tell whether the same ops are long in all
 constexpr double kFew = 0.1;
-constexpr double kMostOf = 0.5;       ///< of a group's ops, for it to be long as a whole
+constexpr double kMajority = 0.5;     ///< of a group's ops, for it to be long as a whole
 constexpr double kTogether = 2;       ///< times as often as by chance
 constexpr double kOutsideChance = 3;  ///< in standard deviations
 
@@ -40,7 +40,7 @@ bool are_in_few_groups(const std::vector<OpSample>& samples, const std::vector<b
   }
   double grouped = 0;
   for (const auto& [_, count] : groups)
-    if (count.all > 1 && count.long_ops > kMostOf * count.all) grouped += count.long_ops;
+    if (count.all > 1 && count.long_ops > kMajority * count.all) grouped += count.long_ops;
   return grouped <= kFew * all_long;
 }
 
@@ -102,7 +102,7 @@ bool are_scattered(const std::vector<OpSample>& samples, const std::vector<bool>
   };
   std::set<std::size_t> steps;
   for (const OpSample& one : samples) steps.insert(one.step);
-  return steps.size() >= kFewestSteps && are_in_few_groups(samples, are_long, step_of) &&
+  return steps.size() >= kMinSteps && are_in_few_groups(samples, are_long, step_of) &&
          are_in_few_groups(samples, are_long, op_of) && are_long_alone(samples, are_long);
 }
 

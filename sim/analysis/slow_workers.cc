@@ -16,7 +16,7 @@ namespace bubblescope::inline sim {
 namespace {
 
 constexpr double kSlow = 1.02;
-constexpr double kLeastChange = 0.01;  ///< from step to step, as a standard deviation
+constexpr double kMinChange = 0.01;  ///< from step to step, as a standard deviation
 constexpr double kMadOfNormal = 1.4826;
 
 /// The logarithms of paces, less their mean.
@@ -50,7 +50,7 @@ bool is_changing(const std::vector<double>& paces, double usual) {
   double squares = 0;
   for (const double log : spread_of(paces)) squares += log * log;
   return squares > std::max(limit * usual * usual,
-                            kLeastChange * kLeastChange * static_cast<double>(paces.size()));
+                            kMinChange * kMinChange * static_cast<double>(paces.size()));
 }
 
 }  // namespace

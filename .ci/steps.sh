@@ -27,12 +27,21 @@ in_time() {  # SECONDS COMMAND...: runs it in a process group, which is killed a
   return "$status"
 }
 
+measured() {  # FILE SECONDS COMMAND...: in_time(), and writes to a file how many seconds of processor time it took
+  local status=0 TIMEFORMAT='%U %S'
+  { time in_time "${@:2}" 2>&3 || status=$?; } 3>&2 2> "$1"
+  awk '{ printf "%d\n", $1 + $2 }' "$1" > "$1.sum" && mv "$1.sum" "$1"
+  return "$status"
+}
+
 # Runs a command within its limit and the remaining time, and notes its result.
 step() {  # NAME LIMIT COMMAND...
-  local start=$SECONDS status=0
+  local start=$SECONDS status=0 file
   enter_step "$1" "$2" || return 0
-  in_time "$limit" "${@:3}" || status=$?
-  leave_step "$1" "$status" "$((SECONDS - start))" "$limit" "$left"
+  file=$(mktemp) || exit
+  measured "$file" "$limit" "${@:3}" || status=$?
+  leave_step "$1" "$status" "$((SECONDS - start))" "$limit" "$left" "$(cat "$file")"
+  rm -f "$file"
 }
 
 # Starts a step beside those that follow, for steps that wait for a network or use one core; finish_step() shows what it
@@ -42,21 +51,25 @@ begin_step() {  # NAME LIMIT COMMAND...
   enter_step "$1" "$2" || return 0
   file=$(mktemp) || exit
   echo "=== $name: runs beside the next steps"
-  { status=0; in_time "$limit" "${@:3}" > "$file" 2>&1 || status=$?; echo "$status $((SECONDS - start))" > "$file.end"; } &
+  {
+    status=0
+    measured "$file.used" "$limit" "${@:3}" > "$file" 2>&1 || status=$?
+    echo "$status $((SECONDS - start)) $(cat "$file.used")" > "$file.end"
+  } &
   begun[$name]="$! $limit $left $file"
 }
 
 finish_step() {  # NAME
-  local pid limit left file status took
+  local pid limit left file status took used
   [ -n "${begun[$1]:-}" ] || return 0  # there was no time for it
   read -r pid limit left file <<< "${begun[$1]}"
   wait "$pid"
-  read -r status took < "$file.end"
+  read -r status took used < "$file.end"
   printf '\n=== %s, which ran beside the steps above\n' "$1"
   cat "$file"
-  rm -f "$file" "$file.end"
+  rm -f "$file" "$file.end" "$file.used"
   unset "begun[$1]"
-  leave_step "$1" "$status" "$took" "$limit" "$left"
+  leave_step "$1" "$status" "$took" "$limit" "$left" "$used"
 }
 
 enter_step() {  # NAME LIMIT: sets left and limit, in seconds; false if too little time remains
@@ -71,10 +84,10 @@ enter_step() {  # NAME LIMIT: sets left and limit, in seconds; false if too litt
   [ "$limit" -lt "$left" ] || limit=$left
 }
 
-leave_step() {  # NAME STATUS SECONDS LIMIT LEFT
+leave_step() {  # NAME STATUS SECONDS LIMIT LEFT SECONDS-OF-PROCESSOR-TIME
   local name=$1 status=$2 took=$3 load
   load=$(cut -d' ' -f1 /proc/loadavg 2> /dev/null || true)
-  times+="$name $took s (load $load)"$'\n'
+  times+="$name $took s ($6 s of processor time, load $load)"$'\n'
   case $status in
     0) echo "=== $name: passed in $took s" ;;
     77) echo "=== $name: not checked"; note_missed "$name (cannot be checked here)" ;;

@@ -209,7 +209,7 @@ void expect_one_run(const ObservedTrace& trace, const RankNumbers& numbers) {
 /// Throws Error where replicas of one host never run at the same time.
 void expect_replicas_together(const ObservedTrace& trace) {
   struct Extent {
-    StepExtent times;
+    TimeSpan times;
     std::int32_t recorder = 0;
   };
   std::map<std::pair<std::string, std::int32_t>, Extent> extents;  // by host and replica

@@ -11,72 +11,37 @@
 #include <utility>
 
 #include "sim/ir/quantile.h"
-#include "traces/measured/collective_names.h"
-#include "traces/measured/time_span.h"
+#include "traces/measured/replica_step.h"
 
 namespace bubblescope::traces {
 
 namespace {
 
-/// One replica in one step.
-struct ReplicaTimes {
-  TimeSpan pipeline;
-  TimeSpan all;
-  std::optional<Nanos> marked;                   ///< where the first mark of the step starts
-  std::map<std::int32_t, Nanos> before;          ///< [recorder]: in collectives before the ops
-  std::map<std::int32_t, Nanos> in_collectives;  ///< [recorder]: outside of the replica's ops
+using Replicas = std::map<std::int32_t, ReplicaStep>;
 
-  void add(const ObservedWork& work) {
-    if (work.is_whole_step) {
-      marked = std::min(marked.value_or(work.start), work.start);
-      return;
-    }
-    widen(all, work);
-    if (!is_named_like_collective(work.name)) return;
-    const Nanos early = std::max<Nanos>(0, std::min(work.end, pipeline.start) - work.start);
-    const Nanos late = std::max<Nanos>(0, work.end - std::max(work.start, pipeline.end));
-    before[work.recorder] += early;
-    in_collectives[work.recorder] += early + late;
-  }
-};
-
-using Replicas = std::map<std::int32_t, ReplicaTimes>;
-
-Nanos longest_of(const std::map<std::int32_t, Nanos>& times) {
-  Nanos longest = 0;
-  for (const auto& [_, time] : times) longest = std::max(longest, time);
-  return longest;
-}
-
-std::map<std::int64_t, Replicas> sort_by_step(const std::vector<ObservedWork>& works,
-                                              const std::vector<MeasuredStep>& measured) {
-  std::map<std::int64_t, Replicas> steps;
+/// Empty where the start of a step is not known.
+StepExtents find_extents(const std::vector<MeasuredStep>& measured) {
+  StepExtents extents;
   for (const MeasuredStep& step : measured) {
     if (!step.begin) return {};
-    const TimeSpan ops{*step.begin, *step.begin + compute_makespan(step.timeline)};
-    steps[step.number][step.replica] = {ops, ops, {}, {}, {}};
+    extents[{step.replica, step.number}] = {*step.begin,
+                                            *step.begin + compute_makespan(step.timeline)};
   }
-  for (const ObservedWork& work : works) {
-    const auto step = steps.find(work.step);
-    if (step == steps.end()) continue;
-    const auto replica = step->second.find(work.replica);
-    if (replica != step->second.end()) replica->second.add(work);
-  }
-  return steps;
+  return extents;
 }
 
 /// How long each replica of a step takes from its start to its ops; empty where that is not known.
 std::map<std::int32_t, Nanos> find_delays(const Replicas& step, const Replicas* previous) {
   std::map<std::int32_t, Nanos> delays;
   for (const auto& [number, replica] : step) {
-    if (replica.in_collectives.empty()) return {};
-    std::optional<Nanos> start = replica.marked;
+    if (!replica.has_collectives()) return {};
+    std::optional<Nanos> start = replica.marked_start();
     if (!start && previous) {
       const auto found = previous->find(number);
-      if (found != previous->end()) start = found->second.all.end;
+      if (found != previous->end()) start = found->second.all().end;
     }
     if (!start) return {};
-    const Nanos delay = replica.pipeline.start - *start - longest_of(replica.before);
+    const Nanos delay = replica.pipeline().start - *start - replica.time_in_collectives_before();
     delays[number] = std::max<Nanos>(0, delay);
   }
   return delays;
@@ -95,12 +60,11 @@ LateStart find_late_start(const Replicas& step, const std::map<std::int32_t, Nan
   Nanos last_without = std::numeric_limits<Nanos>::min();
   LateStart found;
   for (const auto& [number, replica] : step) {
-    const Nanos arrival = -longest_of(replica.in_collectives);
+    const Nanos arrival = -replica.time_in_collectives();
     const Nanos late = delays.at(number) - earliest;
     last = std::max(last, arrival);
     last_without = std::max(last_without, arrival - late);
-    const Nanos whole = replica.all.end - replica.all.start;
-    if (static_cast<double>(late) > kNoticed * static_cast<double>(whole))
+    if (static_cast<double>(late) > kNoticed * static_cast<double>(replica.all().length()))
       found.replicas.insert(number);
   }
   if (!found.replicas.empty()) found.saves = last - last_without;
@@ -134,7 +98,7 @@ std::optional<Cause> LateReplicas::find_cause(const std::vector<std::int64_t>& n
 
 LateReplicas find_late_replicas(const std::vector<ObservedWork>& works,
                                 const std::vector<MeasuredStep>& measured) {
-  const std::map<std::int64_t, Replicas> steps = sort_by_step(works, measured);
+  const std::map<std::int64_t, Replicas> steps = group_replicas(find_extents(measured), works);
   LateReplicas found;
   const Replicas* previous = nullptr;
   for (const auto& [number, step] : steps) {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "traces/files/trace_format.h"
-#include "traces/measured/whole_steps.h"
+#include "traces/measured/replica_step.h"
 
 namespace bubblescope::traces {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sim/ir/units.h"
-#include "traces/measured/whole_steps.h"
+#include "traces/measured/time_span.h"
 
 namespace bubblescope::traces {
 
@@ -41,11 +41,11 @@ void report_large_shifts(const ReplicaClocks& clocks, const DraftSteps& drafts,
                          ObservedTrace& trace) {
   if (trace.source != "nsys" && trace.source != "kineto") return;
   for (const auto& [key, draft] : drafts) {
-    const StepExtent extent = extent_of(draft.lanes);
+    const TimeSpan extent = extent_of(draft.lanes);
     const ClockCorrection& clock = clocks.at(key.first);
     for (std::int32_t rank = 0; rank < std::ssize(clock.shifts); ++rank) {
       const Nanos shift = std::abs(clock.shift_at(rank, extent.start));
-      if (shift <= (extent.end - extent.start) / 4) continue;
+      if (shift <= extent.length() / 4) continue;
       trace.doubts.push_back(fmt::format(
           "the clock of rank {} differs by {}, a good part of a step: if that rank began to "
           "record at another step, steps that do not belong together were compared",

@@ -20,7 +20,6 @@
 #include "traces/measured/device_queues.h"
 #include "traces/measured/message_times.h"
 #include "traces/measured/stand_ins.h"
-#include "traces/measured/time_span.h"
 #include "traces/schedules/infer_schedule.h"
 
 namespace bubblescope::traces {
@@ -94,16 +93,16 @@ void time_computes(DraftStep& draft) {
 
 }  // namespace
 
-void Corrections::note_largest(Nanos time, const StepExtent& step, const std::string& text) {
+void Corrections::note_largest(Nanos time, const TimeSpan& step, const std::string& text) {
   const double part =
-      static_cast<double>(time) / static_cast<double>(std::max<Nanos>(1, step.end - step.start));
+      static_cast<double>(time) / static_cast<double>(std::max<Nanos>(1, step.length()));
   if (part <= max_fraction) return;
   max_fraction = part;
   largest_text = text;
 }
 
-StepExtent extent_of(const std::vector<std::vector<ObservedOp>>& lanes) {
-  StepExtent extent{std::numeric_limits<Nanos>::max(), std::numeric_limits<Nanos>::min()};
+TimeSpan extent_of(const std::vector<std::vector<ObservedOp>>& lanes) {
+  TimeSpan extent{std::numeric_limits<Nanos>::max(), std::numeric_limits<Nanos>::min()};
   for (const std::vector<ObservedOp>& lane : lanes)
     for (const ObservedOp& observed : lane) {
       widen(extent, observed);

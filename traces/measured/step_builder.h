@@ -9,8 +9,8 @@
 
 #include "traces/files/trace_format.h"
 #include "traces/measured/group_steps.h"
+#include "traces/measured/time_span.h"
 #include "traces/measured/trim_waiting.h"
-#include "traces/measured/whole_steps.h"
 
 namespace bubblescope::traces {
 
@@ -30,11 +30,11 @@ struct Corrections {
   std::string largest_text;  ///< describes it
 
   /// Keeps the one that is largest relative to its step.
-  void note_largest(Nanos time, const StepExtent& step, const std::string& text);
+  void note_largest(Nanos time, const TimeSpan& step, const std::string& text);
 };
 
 /// From the first start to the last end of the ops ([rank]).
-StepExtent extent_of(const std::vector<std::vector<ObservedOp>>& lanes);
+TimeSpan extent_of(const std::vector<std::vector<ObservedOp>>& lanes);
 
 /// Builds the steps of one trace and counts the corrections. Refers to both.
 class StepBuilder {

@@ -11,6 +11,8 @@ namespace bubblescope::traces {
 struct TimeSpan {
   Nanos start = 0;
   Nanos end = 0;
+
+  Nanos length() const { return end - start; }
 };
 
 /// Widens a span until it contains the other; each is anything that has a start and an end.

@@ -1,0 +1,78 @@
+// Adds up what runs around a replica's ops.
+#include "traces/measured/replica_step.h"
+
+#include <algorithm>
+
+#include "traces/measured/collective_names.h"
+
+namespace bubblescope::traces {
+
+namespace {
+
+OuterTime outer_time(const ObservedWork& work, TimeSpan pipeline) {
+  const Nanos before = std::min(work.end, pipeline.start) - work.start;
+  const Nanos after = work.end - std::max(work.start, pipeline.end);
+  return {std::max<Nanos>(0, before), std::max<Nanos>(0, after)};
+}
+
+}  // namespace
+
+void ReplicaStep::add(const ObservedWork& work) {
+  if (work.is_whole_step) {
+    marked_start_ = std::min(marked_start_.value_or(work.start), work.start);
+    longest_mark_ = std::max(longest_mark_.value_or(0), work.end - work.start);
+    return;
+  }
+  widen(all_, work);
+  const OuterTime time = outer_time(work, pipeline_);
+  outside_[work.name][work.recorder] += time.sum();
+  if (!is_named_like_collective(work.name)) return;
+  OuterTime& in_collectives = in_collectives_[work.recorder];
+  in_collectives.before += time.before;
+  in_collectives.after += time.after;
+}
+
+Nanos ReplicaStep::whole() const {
+  if (!longest_mark_) return all_.length();
+  return std::max(*longest_mark_, pipeline_.length());
+}
+
+std::vector<std::pair<std::string, Nanos>> ReplicaStep::outer_parts() const {
+  std::vector<std::pair<std::string, Nanos>> parts;
+  for (const auto& [name, of_ranks] : outside_) {
+    Nanos longest = 0;
+    for (const auto& [_, time] : of_ranks) longest = std::max(longest, time);
+    if (longest > 0) parts.emplace_back(name, longest);
+  }
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const auto& left, const auto& right) { return left.second > right.second; });
+  return parts;
+}
+
+Nanos ReplicaStep::time_in_collectives() const {
+  Nanos longest = 0;
+  for (const auto& [_, time] : in_collectives_) longest = std::max(longest, time.sum());
+  return longest;
+}
+
+Nanos ReplicaStep::time_in_collectives_before() const {
+  Nanos longest = 0;
+  for (const auto& [_, time] : in_collectives_) longest = std::max(longest, time.before);
+  return longest;
+}
+
+std::map<std::int64_t, std::map<std::int32_t, ReplicaStep>> group_replicas(
+    const StepExtents& pipelines, const std::vector<ObservedWork>& works) {
+  std::map<std::int64_t, std::map<std::int32_t, ReplicaStep>> steps;
+  for (const auto& [key, pipeline] : pipelines)
+    steps[key.second][key.first] = ReplicaStep(pipeline);
+  for (const ObservedWork& work : works) {
+    const auto step = steps.find(work.step);
+    if (step == steps.end()) continue;
+    const auto replica = step->second.find(work.replica);
+    if (replica != step->second.end()) replica->second.add(work);
+  }
+  return steps;
+}
+
+}  // namespace bubblescope::traces

@@ -1,0 +1,71 @@
+// Describes one replica in one step: its pipeline's ops, and what runs around them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "traces/files/trace_format.h"
+#include "traces/measured/time_span.h"
+
+namespace bubblescope::traces {
+
+/// The time before the replica's ops, and after them.
+struct OuterTime {
+  Nanos before = 0;
+  Nanos after = 0;
+
+  Nanos sum() const { return before + after; }
+};
+
+class ReplicaStep {
+ public:
+  ReplicaStep() = default;
+  explicit ReplicaStep(TimeSpan pipeline) : pipeline_(pipeline), all_(pipeline) {}
+
+  void add(const ObservedWork& work);
+
+  /// From the first start to the last end of the ops.
+  TimeSpan pipeline() const { return pipeline_; }
+
+  /// The same, with what runs around them.
+  TimeSpan all() const { return all_; }
+
+  /// Where ranks mark their steps (ProfilerStep#N): the first start of a mark.
+  std::optional<Nanos> marked_start() const { return marked_start_; }
+
+  /// The time of the whole step. Ranks enter and leave a marked step at different times, so it is
+  /// as long as its longest mark; but the host may leave its mark before the device has ended.
+  Nanos whole() const;
+
+  /// The time outside the ops by name, on the rank where it is longest; the longest first.
+  std::vector<std::pair<std::string, Nanos>> outer_parts() const;
+
+  bool has_collectives() const { return !in_collectives_.empty(); }
+
+  /// The time in collectives outside the ops, on the rank where it is longest.
+  Nanos time_in_collectives() const;
+
+  /// The time in collectives before the ops, likewise.
+  Nanos time_in_collectives_before() const;
+
+ private:
+  TimeSpan pipeline_;
+  TimeSpan all_;
+  std::optional<Nanos> marked_start_;
+  std::optional<Nanos> longest_mark_;
+  std::map<std::string, std::map<std::int32_t, Nanos>> outside_;  ///< [name][recorder]
+  std::map<std::int32_t, OuterTime> in_collectives_;              ///< [recorder]
+};
+
+/// The pipeline's ops of each step, by (replica, step).
+using StepExtents = std::map<std::pair<std::int32_t, std::int64_t>, TimeSpan>;
+
+/// The replicas of each step: [step][replica]. Works of other steps and replicas are left out.
+std::map<std::int64_t, std::map<std::int32_t, ReplicaStep>> group_replicas(
+    const StepExtents& pipelines, const std::vector<ObservedWork>& works);
+
+}  // namespace bubblescope::traces

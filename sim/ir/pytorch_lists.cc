@@ -8,11 +8,13 @@
 #include <utility>
 
 #include "sim/ir/defer_receives.h"
+#include "sim/ir/lower_collectives.h"
 #include "sim/ir/op_kinds.h"
 #include "sim/ir/post_messages.h"
 #include "sim/ir/posted_kinds.h"
 #include "sim/ir/send_budget.h"
 #include "sim/ir/shard_stages.h"
+#include "sim/ir/validate.h"
 
 namespace bubblescope::inline sim {
 
@@ -23,20 +25,22 @@ std::vector<RankOrder> without_waits(std::vector<RankOrder> lists) {
   return lists;
 }
 
-/// The lists of an older release, which scales gradients where it finds no reductions.
-std::vector<RankOrder> with_waits(const Schedule& schedule) {
-  std::vector<RankOrder> lists = schedule.posted;
+/// Adds what the releases since 2.15 need to lists with messages: the reductions by which the
+/// runtime scales gradients, unless there are some, and all waits.
+std::vector<RankOrder> with_waits(const Schedule& schedule, std::vector<RankOrder> lists) {
   const bool adds_reductions = reduces_by_rank(schedule) && !has_kind(lists, OpKind::kReduceGrad);
+  const bool adds_reduction_waits = !has_kind(lists, OpKind::kWaitReduceGrad);
   for (RankOrder& list : lists) {
     if (adds_reductions) list = add_reductions(list);
-    list = add_send_waits(add_reduction_waits(list));
+    if (adds_reduction_waits) list = add_reduction_waits(list);
+    list = add_send_waits(list);
   }
   return lists;
 }
 
-/// Each cell takes a turn when messages are placed, so reductions and their waits are added first.
-/// Idle cells take no turn: PyTorch drops them before.
-std::vector<RankOrder> cells_since_2_15(const Schedule& schedule) {
+/// Reductions and their waits, which take turns when messages are placed. Idle cells take none
+/// here: PyTorch drops them before.
+std::vector<RankOrder> add_reduction_cells(const Schedule& schedule) {
   std::vector<RankOrder> lists = schedule.posted.empty() ? schedule.order : schedule.posted;
   const bool adds_reductions = reduces_by_rank(schedule) && !has_kind(lists, OpKind::kReduceGrad);
   const bool waits = has_kind(lists, OpKind::kWaitReduceGrad);
@@ -46,11 +50,6 @@ std::vector<RankOrder> cells_since_2_15(const Schedule& schedule) {
     if (!waits) list = add_reduction_waits(list);
   }
   return lists;
-}
-
-std::vector<RankOrder> defer_if(bool deferred, const ValidSchedule& schedule,
-                                std::vector<RankOrder> lists) {
-  return deferred ? defer_receives(schedule, lists) : lists;
 }
 
 /// Places the waits for forward sends, and collects the other waits for the end.
@@ -93,6 +92,21 @@ class SendWaits {
 
 }  // namespace
 
+ValidSchedule take_turns_of_215(ValidSchedule given) {
+  if (posts_messages(given)) return given;
+  const bool keeps_reductions = posts_collectives(given);
+  Schedule schedule = std::move(given).take();
+  const bool keeps_waits = has_kind(schedule.posted, OpKind::kWaitReduceGrad);
+  schedule.posted = add_reduction_cells(schedule);
+  const auto is_turn_alone = [&](const Op& op) {
+    return (op.kind == OpKind::kReduceGrad && !keeps_reductions) ||
+           (op.kind == OpKind::kWaitReduceGrad && !keeps_waits);
+  };
+  for (RankOrder& cells : schedule.posted)
+    std::replace_if(cells.begin(), cells.end(), is_turn_alone, Op{0, 0, 0, OpKind::kIdle});
+  return require_valid(std::move(schedule));
+}
+
 RankOrder add_send_waits(const RankOrder& list) { return SendWaits().run(list); }
 
 RankOrder add_reduction_waits(const RankOrder& list) {
@@ -111,17 +125,16 @@ namespace {
 std::vector<RankOrder> make_unlimited_lists(const ValidSchedule& schedule,
                                             const PytorchListOptions& options) {
   const bool current = options.release == PytorchRelease::kFrom215;
-  if (posts_messages(schedule))
-    return !current                ? without_waits(schedule->posted)
-           : posts_waits(schedule) ? schedule->posted
-                                   : with_waits(schedule);
-  const bool deferred = options.posting == Lowering::kDeferred;
-  if (!current) return defer_if(deferred, schedule, without_waits(post_messages(schedule)));
+  if (!current) return without_waits(make_posted_lists(schedule, options.posting));
+  if (posts_messages(schedule) && posts_waits(schedule)) return schedule->posted;
+  const bool take_turns = options.reductions_take_turns || posts_collectives(schedule);
+  if (posts_messages(schedule) || !take_turns)
+    return with_waits(schedule, make_posted_lists(schedule, options.posting));
   Schedule cells = schedule;
-  cells.posted = cells_since_2_15(schedule);
+  cells.posted = add_reduction_cells(schedule);
   std::vector<RankOrder> lists = post_messages(require_valid(std::move(cells)));
   for (RankOrder& list : lists) list = add_send_waits(list);
-  return defer_if(deferred, schedule, std::move(lists));
+  return options.posting == Lowering::kDeferred ? defer_receives(schedule, lists) : lists;
 }
 
 }  // namespace

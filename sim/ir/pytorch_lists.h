@@ -19,6 +19,9 @@ struct PytorchListOptions {
   PytorchRelease release = PytorchRelease::kFrom215;
   Lowering posting = Lowering::kAsap;
   std::optional<std::int32_t> send_budget = {};  ///< since 2.15; nullopt: none (send_budget.h)
+  /// Since 2.15: whether the reductions that are added, and their waits, take turns when messages
+  /// are placed, as there. Else they are added to the lists that lower() follows.
+  bool reductions_take_turns = true;
 };
 
 /// The lists of a schedule, [rank]: its compute ops, collectives and messages; since 2.15 also all
@@ -29,6 +32,11 @@ struct PytorchListOptions {
 /// Throws Error for orders that deadlock.
 std::vector<RankOrder> make_pytorch_lists(const ValidSchedule& schedule,
                                           const PytorchListOptions& options = {});
+
+/// Gives a schedule without messages idle cells for the reductions and waits that it lacks, and
+/// drops all others. So lower() posts messages where the releases since 2.15 do, whose reductions
+/// take turns when messages are placed.
+ValidSchedule take_turns_of_215(ValidSchedule schedule);
 
 /// PyTorch's _add_wait_send: waits for a SEND_F after its micro-batch's backward on the same stage,
 /// when the peer must have received it, and for all other sends at the end of the list.

@@ -79,8 +79,10 @@ struct Moves {
   std::vector<Recompute> recompute = {};  ///< one for all stages, or one per stage; empty: none
   std::optional<OffloadPlan> offload = {};
   std::optional<Sharding> sharding = {};
+  /// Whether messages are posted where PyTorch's releases since 2.15 post them (pytorch_lists.h).
+  bool takes_turns_of_215 = false;
 
-  bool any() const { return !recompute.empty() || offload || sharding; }
+  bool any() const { return !recompute.empty() || offload || sharding || takes_turns_of_215; }
 };
 
 /// How much of a report a prediction has.

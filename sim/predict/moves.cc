@@ -25,7 +25,9 @@ ValidSchedule apply_sharding(ValidSchedule schedule, const Sharding& sharding) {
     throw Error(schedule->name +
                 " posts its own messages or collectives; its stages cannot be sharded");
   schedule = shard_stages(std::move(schedule), sharding.release, sharding.lookahead);
-  return sharding.waits_for_reductions ? wait_for_reductions(std::move(schedule)) : schedule;
+  if (sharding.waits_for_reductions) return wait_for_reductions(std::move(schedule));
+  return sharding.release == PytorchRelease::kFrom215 ? take_turns_of_215(std::move(schedule))
+                                                      : schedule;
 }
 
 }  // namespace
@@ -33,7 +35,8 @@ ValidSchedule apply_sharding(ValidSchedule schedule, const Sharding& sharding) {
 ValidSchedule apply_moves(ValidSchedule schedule, const Moves& moves) {
   if (!moves.recompute.empty()) schedule = with_recompute(std::move(schedule), moves.recompute);
   if (moves.offload) schedule = with_offload(std::move(schedule), *moves.offload);
-  return moves.sharding ? apply_sharding(std::move(schedule), *moves.sharding) : schedule;
+  if (moves.sharding) return apply_sharding(std::move(schedule), *moves.sharding);
+  return moves.takes_turns_of_215 ? take_turns_of_215(std::move(schedule)) : schedule;
 }
 
 }  // namespace bubblescope::inline sim

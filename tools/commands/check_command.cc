@@ -94,7 +94,7 @@ Loaded load(const std::string& name, const PredictOptions& options) {
     auto loaded = load_schedule(name, options, CostUse::kOrderOnly);
     if (auto* const valid = std::get_if<ValidSchedule>(&loaded)) {
       warn_of_posted(name, *valid, options);
-      loaded = check_release(std::move(*valid), options.shape);
+      loaded = check_release(take_turns(std::move(*valid), name, options.shape), options.shape);
     }
     return std::visit([](auto checked) -> Loaded { return checked; }, std::move(loaded));
   } catch (const Error& error) {

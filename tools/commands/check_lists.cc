@@ -5,6 +5,7 @@
 
 #include "sim/ir/lower_collectives.h"
 #include "sim/ir/op_kinds.h"
+#include "sim/ir/pytorch_lists.h"
 #include "sim/ir/validate.h"
 #include "tools/inputs/predict.h"
 #include "tools/print.h"
@@ -21,6 +22,15 @@ std::variant<ValidSchedule, InvalidSchedule> check_release(ValidSchedule schedul
   Problems problems = validate_release(schedule, choose_release(shape.profile));
   if (problems.empty()) return schedule;
   return InvalidSchedule{std::move(schedule).take(), std::move(problems)};
+}
+
+bool takes_turns_of_215(const std::string& name, const ShapeOptions& shape) {
+  return shape.profile == Profile::kPytorch215 && !is_schedule_file(name);
+}
+
+ValidSchedule take_turns(ValidSchedule schedule, const std::string& name,
+                         const ShapeOptions& shape) {
+  return takes_turns_of_215(name, shape) ? take_turns_of_215(std::move(schedule)) : schedule;
 }
 
 void warn_of_posted(const std::string& name, const Schedule& schedule,

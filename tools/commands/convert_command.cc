@@ -88,8 +88,8 @@ std::string written(const traces::ScheduleFormat& format, const Schedule& schedu
   return text;
 }
 
-std::string write_lists(const traces::ScheduleFormat& format, const ValidSchedule& schedule,
-                        const PredictOptions& options) {
+std::string write_lists(const traces::ScheduleFormat& format, const std::string& name,
+                        const ValidSchedule& schedule, const PredictOptions& options) {
   const Lowering posting = options.cost.lower.posting;
   if (posting == Lowering::kDeferred && posts_messages(schedule))
     throw Error(schedule->name +
@@ -98,10 +98,11 @@ std::string write_lists(const traces::ScheduleFormat& format, const ValidSchedul
       choose_release(options.shape.profile) != PytorchRelease::kFrom215)
     throw Error(
         "--profile pytorch is of releases that never wait for a send; leave --send-budget out");
-  warn_of_swapped(schedule, posting);
+  warn_of_swapped(take_turns(schedule, name, options.shape), posting);
   warn_of_unscaled(schedule, choose_release(options.shape.profile));
   return format.write_lists(
-      schedule, {choose_release(options.shape.profile), posting, options.cost.lower.send_budget});
+      schedule, {choose_release(options.shape.profile), posting, options.cost.lower.send_budget,
+                 takes_turns_of_215(name, options.shape)});
 }
 
 /// Refuses flags that say where messages go, for formats without any.
@@ -132,7 +133,7 @@ std::vector<traces::FilePart> write(const traces::ScheduleFormat& format, const 
   if (format.for_runtimes) lower_or_explain(schedule, {});
   warn_of_pytorch(format, schedule);
   std::string text =
-      format.write_lists ? write_lists(format, schedule, options) : format.write(schedule);
+      format.write_lists ? write_lists(format, name, schedule, options) : format.write(schedule);
   return {{"", written(format, schedule, std::move(text))}};
 }
 

@@ -107,6 +107,9 @@ Moves choose_moves(const PredictOptions& options) {
   if (options.shape.sharded)
     moves.sharding = {choose_release(profile), profile == Profile::kPytorch215,
                       options.shape.lookahead};
+  // Ranks that choose their order, and those that take over a lost one's, post nothing.
+  moves.takes_turns_of_215 = profile == Profile::kPytorch215 && !options.policy && !options.loss &&
+                             options.cost.lower.waits_for_messages();
   return moves;
 }
 

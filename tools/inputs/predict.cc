@@ -212,10 +212,6 @@ void expect_shardable(const Schedule& schedule, const std::string& name_or_path)
     throw Error(name_or_path + " posts its own messages or collectives; leave --fsdp out");
 }
 
-bool has_moves(const PredictOptions& options) {
-  return !options.moves.recompute.empty() || options.moves.offload || options.shape.sharded;
-}
-
 void expect_sharded(const ShapeOptions& shape) {
   if (shape.lookahead && !shape.sharded)
     throw Error("--unshard-lookahead says how far ahead --fsdp gathers stages; add --fsdp");
@@ -237,10 +233,12 @@ std::variant<ValidSchedule, InvalidSchedule> load_alone(const std::string& name_
                                                         CostUse use) {
   expect_sharded(options.shape);
   std::variant<ValidSchedule, InvalidSchedule> loaded = read_or_build(name_or_path, options, use);
-  if (!has_moves(options)) return loaded;
+  Moves moves = choose_moves(options);
+  if (is_schedule_file(name_or_path)) moves.takes_turns_of_215 = false;
+  if (!moves.any()) return loaded;
   ValidSchedule schedule = valid_or_refused(std::move(loaded));
   if (options.shape.sharded) expect_shardable(schedule, name_or_path);
-  return apply_moves(std::move(schedule), choose_moves(options));
+  return apply_moves(std::move(schedule), moves);
 }
 
 /// The pipeline of a replica that has a part of the damaged one's micro-batches, or why there is

@@ -281,6 +281,7 @@ int plan_shapes(PlanOptions& options, JournaledSweep& sweep) {
   if (options.format != "csv") {  // CSV has no break-even points
     BreakEvens break_evens = find_break_evens(what_if, table.plans);
     table.break_evens = std::move(break_evens.found);
+    table.break_even_best = std::move(break_evens.best);
     table.unaffected = std::move(break_evens.unaffected);
     table.not_compared = std::move(break_evens.left_out);
   }

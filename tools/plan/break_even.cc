@@ -37,15 +37,11 @@ struct BreakEvenCandidate {
   std::vector<std::size_t> plans;
 };
 
-/// Schedules that search for an order are left out, because every cost gives them another order.
 std::vector<BreakEvenCandidate> find_candidates(const std::vector<Plan>& ranked) {
   std::vector<BreakEvenCandidate> candidates;
   std::map<std::string, std::size_t> index;
   for (std::size_t at = 0; at < ranked.size(); ++at) {
     const std::string& schedule = ranked[at].configuration.schedule;
-    const bool searched = find_schedule(schedule).reads_costs;
-    if (searched && at == 0) return {};
-    if (searched) continue;
     const auto [known, is_new] = index.try_emplace(schedule, candidates.size());
     if (is_new) candidates.emplace_back();
     candidates[known->second].plans.push_back(at);
@@ -298,25 +294,35 @@ class BreakEvenSearch {
   double tie_ = 0;  ///< the fraction of the step within which schedules are tied
 };
 
-std::vector<std::string> list_searched(const std::vector<Plan>& ranked) {
-  std::vector<std::string> names;
+/// Plans whose order does not depend on costs, and the names of the other schedules.
+struct FixedOrders {
+  std::vector<Plan> ranked;
+  std::vector<std::string> searched;
+};
+
+FixedOrders find_fixed_orders(const std::vector<Plan>& ranked) {
+  FixedOrders orders;
+  std::vector<std::string>& searched = orders.searched;
   for (const Plan& plan : ranked) {
     const std::string& name = plan.configuration.schedule;
-    if (find_schedule(name).reads_costs &&
-        std::find(names.begin(), names.end(), name) == names.end())
-      names.push_back(name);
+    if (!find_schedule(name).reads_costs)
+      orders.ranked.push_back(plan);
+    else if (std::find(searched.begin(), searched.end(), name) == searched.end())
+      searched.push_back(name);
   }
-  return names;
+  return orders;
 }
 
 }  // namespace
 
-BreakEvens find_break_evens(const WhatIf& what_if, const std::vector<Plan>& ranked) {
+BreakEvens find_break_evens(const WhatIf& what_if, const std::vector<Plan>& plans) {
   BreakEvens all;
-  if (ranked.empty() || what_if.has_cost_file()) return all;
+  if (what_if.has_cost_file()) return all;
+  const auto [ranked, searched] = find_fixed_orders(plans);
   const std::vector<BreakEvenCandidate> candidates = find_candidates(ranked);
   if (candidates.size() < 2) return all;
-  all.left_out = list_searched(ranked);
+  all.best = ranked[0].configuration.schedule;
+  all.left_out = searched;
   const UniformCost of_rank = what_if.cost_of(ranked[0].configuration);
   const UniformCost& flags = what_if.flags();
   const auto max_of = [](const UniformCost& cost) {

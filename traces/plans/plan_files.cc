@@ -134,7 +134,8 @@ std::string write_plan_json(const PlanTable& table) {
   json.end_array().line(0).array("pareto", find_pareto_front(table.plans));
   json.line(0).key("break_even").begin_array();
   for (const BreakEven& found : table.break_evens) write_break_even(json.line_between(0), found);
-  json.end_array().line(0).array("break_even_not_compared", table.not_compared);
+  json.end_array().line(0).member_or_null("break_even_best", table.break_even_best);
+  json.line(0).array("break_even_not_compared", table.not_compared);
   json.line(0).key("refused").begin_array();
   for (const Refusal& refused : table.refusals) write_refusal(json.line_between(0), refused);
   json.end_array().end_object();

@@ -56,6 +56,8 @@ struct PlanTable {
   bool any_framework = true;  ///< the plans are not restricted to one framework's
   std::vector<Refusal> refusals;
   std::vector<BreakEven> break_evens;
+  /// The schedule that is the best between these points; nullopt: none were sought.
+  std::optional<std::string> break_even_best;
   std::vector<std::string> unaffected;  ///< parameters whose variation changes nothing
   /// Schedules without break-even points, because other costs give them another order.
   std::vector<std::string> not_compared;

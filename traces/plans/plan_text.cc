@@ -355,7 +355,7 @@ std::string write_break_evens(const PlanTable& table) {
   if (!table.unaffected.empty())
     text += fmt::format("  whatever --{} is\n", fmt::join(table.unaffected, " or --"));
   if (text.empty()) return text;
-  const std::string& best = table.plans[0].configuration.schedule;
+  const std::string best = table.break_even_best.value_or("");
   if (table.not_compared.empty()) return fmt::format("\n{} is best\n", best) + text;
   return fmt::format("\n{} is the best fixed order\n", best) + text +
          fmt::format("  (not compared: {}, which other costs give another order)\n",

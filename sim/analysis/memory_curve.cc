@@ -159,11 +159,20 @@ void for_each_change(const Schedule& schedule, const Program& program, const Tim
     const Nanos time = allocates(amount) ? timeline.start[id] : timeline.end[id];
     return Change{time, ChangeOrder::kCompute, id, amount};
   };
+  // No backward needs what a forward of inference computes, so it is released with its op.
+  const auto visit_compute = [&](InstructionId id, const auto& visit_change) {
+    const Change change = compute_change(id);
+    visit_change(change);
+    if (schedule.forward_only)
+      visit_change(Change{timeline.end[id], change.turn, id, negative(change.amount)});
+  };
   // Without copies and buffers a rank's changes are those of its compute lane, in time order.
   if (schedule.offload_target_of_rank.empty() && buffers.empty()) {
-    for (InstructionId id = 0; id < program.size(); ++id)
-      if (is_compute(program.instructions[id].op.kind))
-        visit(static_cast<std::size_t>(program.instructions[id].rank), compute_change(id));
+    for (InstructionId id = 0; id < program.size(); ++id) {
+      if (!is_compute(program.instructions[id].op.kind)) continue;
+      const auto rank = static_cast<std::size_t>(program.instructions[id].rank);
+      visit_compute(id, [&](const Change& change) { visit(rank, change); });
+    }
     return;
   }
   std::vector<std::vector<Change>> changes(static_cast<std::size_t>(program.ranks));
@@ -173,7 +182,7 @@ void for_each_change(const Schedule& schedule, const Program& program, const Tim
     if (is_copy(instruction.op.kind))
       add_copy(changes, instruction, timeline, {0, {}, id, amounts.saved(instruction.op)});
     else if (is_compute(instruction.op.kind))
-      changes[rank].push_back(compute_change(id));
+      visit_compute(id, [&](const Change& change) { changes[rank].push_back(change); });
   }
   for (const BufferChange& buffer : buffers)
     changes[static_cast<std::size_t>(buffer.rank)].push_back(change_of(buffer));

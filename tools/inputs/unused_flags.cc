@@ -107,27 +107,38 @@ void report_costs(const PredictOptions& options, const Contents& step, Hints hin
   report_unused(flags, hints);
 }
 
-/// Flags that add ops, where the ops take no time unless another flag gives it.
+/// Flags that add ops, where the ops take no time unless another flag gives it. Such ops may still
+/// be on the critical path, and take turns where messages are placed.
 void report_free_ops(const PredictOptions& options, Hints hints) {
   const UniformCost& cost = options.cost.uniform;
   const LowerOptions& lower = options.cost.lower;
   const bool modelled = options.model.given();
   const bool has_times = modelled || !options.cost.file.empty();
   const UpdateCost& update = cost.update;
-  const GivenFlag flags[] = {
+  struct AddedOps {
+    const char* flag;
+    bool is_given;
+    bool take_time;
+    const char* remedy;
+  };
+  const AddedOps all[] = {
       {"--optimizer", lower.update.optimizer != OptimizerMode::kNone,
        // A barrier makes every rank's span end with the step.
        has_times || update.optimizer > 0 || cost.norm > 0 ||
            lower.update.optimizer == OptimizerMode::kBarrier,
-       "its ops take no time; give --optimizer-step or --norm"},
+       "--optimizer-step or --norm"},
       {"--grad-reduction", lower.update.reduction != GradReduction::kNone,
-       has_times || update.reduce_grad > 0, "its ops take no time; give --reduce-grad"},
+       has_times || update.reduce_grad > 0, "--reduce-grad"},
       {"--fsdp", options.shape.sharded,
        has_times || update.unshard > 0 || update.reduce_grad > 0 ||
            options.shape.lookahead.has_value(),
-       "its ops take no time; give --unshard or --reduce-grad"},
+       "--unshard or --reduce-grad"},
   };
-  report_unused(flags, hints);
+  for (const AddedOps& ops : all)
+    if (ops.is_given && !ops.take_time)
+      print_message("bubblescope: {} adds ops that take no time{}{}\n", ops.flag,
+                    hints == Hints::kFlags ? "; give " : "",
+                    hints == Hints::kFlags ? ops.remedy : "");
 }
 
 void report_execution(const PredictOptions& options, const Contents& step, Hints hints) {

@@ -49,20 +49,12 @@ std::int32_t cpu_of(const RankJob& job, Cpus cpus) {
 void append_job(fmt::memory_buffer& out, std::size_t label, const RankJob& job, Cpus cpus) {
   const auto end = std::back_inserter(out);
   const std::int32_t cpu = cpu_of(job, cpus);
-  switch (job.kind) {
-    case JobKind::kWork:
-    case JobKind::kGap:
-      fmt::format_to(end, FMT_COMPILE("l{}: calc {} cpu {}\n"), label, job.duration, cpu);
-      break;
-    case JobKind::kSend:
-      fmt::format_to(end, FMT_COMPILE("l{}: send 1b to {} tag {} cpu {}\n"), label, job.peer,
-                     job.tag, cpu);
-      break;
-    case JobKind::kReceive:
-      fmt::format_to(end, FMT_COMPILE("l{}: recv 1b from {} tag {} cpu {}\n"), label, job.peer,
-                     job.tag, cpu);
-      break;
-  }
+  if (is_message(job.kind))
+    fmt::format_to(end, FMT_COMPILE("l{}: {} {} tag {} cpu {}\n"), label,
+                   job.kind == JobKind::kSend ? "send 1b to" : "recv 1b from", job.peer, job.tag,
+                   cpu);
+  else
+    fmt::format_to(end, FMT_COMPILE("l{}: calc {} cpu {}\n"), label, job.duration, cpu);
   for (const std::uint32_t awaited : job.waits_for)
     fmt::format_to(end, FMT_COMPILE("l{} requires l{}\n"), label, awaited);
 }

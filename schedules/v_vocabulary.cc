@@ -149,9 +149,9 @@ class BlockRun {
           first = rank;
       if (!first) return {std::move(orders_), *std::max_element(free_.begin(), free_.end())};
       const Op op = start(*first, *choices[*first]);
-      const bool for_all = op.stage >= chain_ - 1;
+      const bool any_rank = releases_all(op);
       for (std::size_t rank = 0; rank < choices.size(); ++rank)
-        if (for_all || rank == *first || reads(rank, op))
+        if (any_rank || rank == *first || reads(rank, op))
           choices[rank] = choose(static_cast<std::int32_t>(rank));
     }
   }
@@ -273,6 +273,14 @@ class BlockRun {
     ++of_all.ended;
     of_all.latest = std::max(of_all.latest, end);
     of_all.received = std::max(of_all.received, end + message(op.stage, chain_ - 1));
+  }
+
+  /// Whether ops on all ranks, or on the last stage of the chain, waited for this op alone.
+  bool releases_all(const Op& op) const {
+    if (op.stage < chain_) return op.stage == chain_ - 1 && op.kind == OpKind::kForward;
+    const auto at = static_cast<std::size_t>(op.microbatch);
+    return (op.kind == last_first_pass_ && barrier_[at].ended == ranks_) ||
+           (op.kind == last_pass_ && outputs_[at].ended == ranks_);
   }
 
   /// Whether a rank has the next stage, or the previous one, and waits for this op.

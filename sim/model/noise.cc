@@ -160,6 +160,10 @@ NoiseModel::NoiseModel(const Program& program, std::span<const Nanos> durations,
   for (const Nanos duration : durations) sum += static_cast<double>(duration);
   if (sum * worst > kMaxBatchTime / 2)
     throw Error("with this noise a step might take over 26 days; use less noise or fewer ops");
+  has_jitter_alone_ =
+      !rank_table_.has_spread() && !length_table_.has_spread() && !step_table_.has_spread() &&
+      noise.stragglers.probability == 0 &&
+      std::none_of(program.instructions.begin(), program.instructions.end(), is_arrival);
   keys_.reserve(program.instructions.size());
   for (const Instruction& instruction : program.instructions) {
     microbatches_ = std::max(microbatches_, instruction.op.microbatch + 1);
@@ -219,12 +223,21 @@ inline bool NoisyBatch::has_straggler(std::uint64_t key) const {
   return draw(key, block_ * kBatchWidth) >> 32 < model_.straggle_chances_[kBatchWidth];
 }
 
+inline Batch NoisyBatch::jitter(InstructionId id, double alone) const {
+  const bool compute = is_compute(model_.program_.instructions[id].op.kind);
+  const FactorTable& table = compute ? model_.op_table_ : model_.message_table_;
+  Batch durations = table.has_spread() ? table.factors(model_.keys_[id], block_) : kOnes;
+  for (double& duration : durations) duration = to_whole_nanos(duration * alone);
+  return durations;
+}
+
 /// Applies all factors in one loop, with 1 for missing ones, because storing intermediate batches
 /// costs more than a multiplication. A compute op's time scales with its micro-batch's length; of a
 /// message, only the bytes' part does.
 Batch NoisyBatch::operator()(InstructionId id) const {
   const auto alone = static_cast<double>(model_.durations_[id]);
   if (alone == 0) return Batch{};
+  if (model_.has_jitter_alone_) return jitter(id, alone);
   const Instruction& instruction = model_.program_.instructions[id];
   if (is_arrival(instruction)) {
     Batch fixed;

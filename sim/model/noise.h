@@ -1,8 +1,8 @@
 // Noise: how durations differ from step to step.
-// In scenario n an op takes  duration x jitter x rank x length x step x straggler  to the nearest
-// nanosecond. Each factor is keyed by identity, not by position in a schedule: the jitter by (kind,
-// stage, micro-batch, slice; a B's is that of its I), the rank's factor by the rank, the length by
-// the micro-batch. So the same ops are slow in scenario n of two schedules, and a comparison is not
+// In scenario n an op takes  duration x jitter x rank x length x step x straggler  in nanoseconds.
+// Factors are keyed by identity, not by position in a schedule: the jitter by (kind, stage,
+// micro-batch, slice; a B's is that of its I), the rank's by the rank, the length by the
+// micro-batch. So the same ops are slow in scenario n of two schedules, and a comparison is not
 // decided by luck. Replicas share only the step's factor.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace bubblescope::inline sim {
 
-/// The distribution of the factors; both have mean 1.
+/// Both have mean 1.
 enum class Distribution : std::uint8_t {
   kLognormal,  ///< exp(sigma z - sigma^2 / 2): never negative, with a long tail of slow ops
   kGaussian,   ///< 1 + sigma z, but not below 0
@@ -54,8 +54,7 @@ struct SlowRank {
   double factor = 1;  ///< its ops take so many times as long
 };
 
-/// Multiplies the durations of slow ranks' ops, rounded to the nearest nanosecond. Throws Error if
-/// the Program does not have such a rank.
+/// Multiplies the durations of slow ranks' ops. Throws Error if the Program has no such rank.
 std::vector<Nanos> apply_slow_ranks(const Program& program, std::vector<Nanos> durations,
                                     const std::vector<SlowRank>& slow_ranks);
 
@@ -81,8 +80,7 @@ class FactorTable {
 /// Draws the noisy durations of a Program. Refers to the Program and the durations.
 class NoiseModel {
  public:
-  /// `byte_times` comes from price_bytes(); empty: all 0. Throws Error if a step could get too
-  /// long.
+  /// `byte_times` is price_bytes(); empty: all 0. Throws Error if a step could get too long.
   NoiseModel(const Program& program, std::span<const Nanos> durations, const Noise& noise,
              std::vector<Nanos> byte_times = {});
 
@@ -91,10 +89,11 @@ class NoiseModel {
 
   const Program& program_;
   std::span<const Nanos> durations_;
-  std::vector<Nanos> byte_times_;  ///< per instruction; or empty
+  std::vector<Nanos> byte_times_;    ///< [instruction]; or empty
+  std::vector<std::uint64_t> keys_;  ///< [instruction], from its identity
   Noise noise_;
-  std::vector<std::uint64_t> keys_;  ///< per instruction, from its identity
   std::int32_t microbatches_ = 0;
+  bool has_jitter_alone_ = false;  ///< every factor is an op's or a message's own
   FactorTable op_table_, message_table_, rank_table_, length_table_, step_table_;
   /// [n]: the chance that one of n scenarios straggles, of 2^32.
   std::vector<std::uint64_t> straggle_chances_;
@@ -109,6 +108,7 @@ class NoisyBatch {
   const Batch& length(InstructionId id) const;  ///< of its micro-batch, as a factor
 
  private:
+  Batch jitter(InstructionId id, double alone) const;
   bool has_straggler(std::uint64_t key) const;
   Batch apply_stragglers(Batch durations, std::uint64_t key) const;
 

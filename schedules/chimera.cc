@@ -61,12 +61,15 @@ const ScheduleRegistrar register_chimera{[] {
   return ScheduleDef{
       .name = "chimera",
       .summary =
-          "two pipelines in opposite directions: half to two thirds of 1F1B's bubble for m = p, "
-          "more "
-          "than it from m = 4p on; twice the weights",
+          "two pipelines in opposite directions: with b from f to 2f less than two thirds of "
+          "1F1B's bubble for m = p, less than all of it for m < p and m = 2p, and maybe more for "
+          "others; twice the weights",
       .source = "Li and Hoefler 2021",
       .implied_chunks = 1,
-      .promised_groups = 1,
+      .is_at_most_1f1b =
+          [](const ScheduleRequest& request) {
+            return request.shape.ranks == 2 || has_few_groups(request);
+          },
       .refuse = refuse_chimera,
       .build = build_chimera,
       .claims = claim_chimera,

@@ -49,13 +49,13 @@ const ScheduleRegistrar register_hanayo{[] {
   return ScheduleDef{
       .name = "hanayo",
       .summary =
-          "W waves down and up the ranks, two chunks each (`vpp` 2W): a W-th of 1F1B's bubble "
-          "or less "
-          "for m = p and 2p, more with more micro-batches",
+          "W waves down and up the ranks, two chunks each (`vpp` 2W): with b from f to 2f at most "
+          "1F1B's bubble for m up to p, a W-th of it or less for m = p and 2p, and maybe more for "
+          "others",
       .source = "Liu et al. 2023",
       .implied_chunks = 2,
       .repeats_chunks = true,
-      .promised_groups = 2,
+      .is_at_most_1f1b = has_few_groups,
       .build = build_hanayo,
       .claims = claim_hanayo,
   };

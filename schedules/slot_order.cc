@@ -24,4 +24,13 @@ RankOrder SlotOrder::take() && {
   return order;
 }
 
+bool has_few_groups(const ScheduleRequest& request) {
+  const std::int64_t ranks = request.shape.ranks;
+  const Nanos forward = request.cost.forward;
+  const Nanos backward = request.cost.full_backward();
+  if (request.shape.microbatches <= ranks) return true;
+  return request.shape.microbatches == 2 * ranks && backward <= 2 * forward &&
+         forward <= 2 * backward;
+}
+
 }  // namespace bubblescope::schedules

@@ -68,18 +68,19 @@ TEST(UsualSizes, AreNamedWhereNoneAreGiven) {
   EXPECT_EQ(nothing, "");
 }
 
-TEST(PaperPromises, AreReportedToHoldForFewMicrobatchesOnly) {
+TEST(LargerBubbles, AreReportedForManyMicrobatches) {
   const auto said = [](const std::string& schedule, const std::string& microbatches) {
     return print_message(tools::run_simulate,
                          {schedule, "--pp", "4", "-m", microbatches, "--format", "json"})
         .messages;
   };
-  EXPECT_EQ(said("chimera", "4"), "");
-  EXPECT_NE(said("chimera", "8").find("holds for up to 4 micro-batches on 4 ranks"),
-            std::string::npos);
-  EXPECT_EQ(said("hanayo", "8"), "");
-  EXPECT_NE(said("hanayo", "12").find("holds for up to 8 micro-batches on 4 ranks"),
-            std::string::npos);
+  for (const char* schedule : {"chimera", "hanayo"}) {
+    EXPECT_EQ(said(schedule, "4"), "");
+    EXPECT_EQ(said(schedule, "8"), "");
+    for (const char* microbatches : {"6", "12"})
+      EXPECT_NE(said(schedule, microbatches).find("with up to 4 micro-batches, and with 8 where"),
+                std::string::npos);
+  }
   EXPECT_EQ(said("1f1b", "64"), "");
 }
 

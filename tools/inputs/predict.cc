@@ -198,8 +198,10 @@ std::variant<ValidSchedule, InvalidSchedule> read_or_build(const std::string& na
   note_similar_names(name_or_path);
   note_default_sizes(def, options.shape);
   ScheduleRequest request = make_request(def, options);
-  note_promise(def, request.shape);
-  if (refuse_schedule(def, request).empty()) note_short_group(def, request.shape, request.profile);
+  if (refuse_schedule(def, request).empty()) {
+    note_larger_bubble(def, request);
+    note_short_group(def, request.shape, request.profile);
+  }
   const bool any_cap = !options.memory.cap.empty() || !options.memory.cap_bytes.empty();
   if (def.reads_costs && !any_cap && !request.memory.cap_bytes.empty())
     note_device_cap(def, request.memory.cap_bytes);

@@ -64,14 +64,15 @@ void note_default_sizes(const ScheduleDef& def, const ShapeOptions& given) {
   note_default_size("--slices", default_slices(def, given), given.slices.has_value());
 }
 
-void note_promise(const ScheduleDef& def, const Shape& shape) {
-  const std::int32_t groups = def.promised_groups;
-  if (groups == 0 || shape.microbatches <= std::int64_t{groups} * shape.ranks) return;
+void note_larger_bubble(const ScheduleDef& def, const ScheduleRequest& request) {
+  if (!def.is_at_most_1f1b || def.is_at_most_1f1b(request)) return;
+  const Shape& shape = request.shape;
   print_message(
-      "bubblescope: the bubble that the paper of {} promises holds for up to {} micro-batches on "
-      "{} "
-      "ranks; with {} other schedules, such as 1f1b, may have less\n",
-      def.name, groups * shape.ranks, shape.ranks, shape.microbatches);
+      "bubblescope: on {} ranks {} has at most the bubble of 1f1b with up to {} micro-batches, and "
+      "with {} where forwards and backwards differ by a factor of 2 at most; with {}, 1f1b may "
+      "have "
+      "less\n",
+      shape.ranks, def.name, shape.ranks, 2 * std::int64_t{shape.ranks}, shape.microbatches);
 }
 
 void note_short_group(const ScheduleDef& def, const Shape& shape, Profile profile) {

@@ -25,9 +25,8 @@ std::int32_t default_slices(const ScheduleDef& def, const ShapeOptions& given);
 /// slice.
 void note_default_sizes(const ScheduleDef& def, const ShapeOptions& given);
 
-/// Says where a shape has more micro-batches than those for which the schedule's paper states its
-/// bubble.
-void note_promise(const ScheduleDef& def, const Shape& shape);
+/// Says where 1F1B may have less bubble than a schedule that is chosen for its small one.
+void note_larger_bubble(const ScheduleDef& def, const ScheduleRequest& request);
 
 /// Says where a last group of micro-batches delays every rank, and which groups do not.
 void note_short_group(const ScheduleDef& def, const Shape& shape, Profile profile);

@@ -83,8 +83,10 @@ void expect_reorderable(const Schedule& schedule, const Config& config) {
   if (config.lower.send_budget) refuse("ranks wait for their sends in it; leave `send_budget` out");
   if (!schedule.posted.empty())
     refuse(
-        "it says itself where messages and collectives are posted and ranks idle; leave `fsdp` "
-        "out");
+        std::string("it says itself where messages and collectives are posted and ranks idle; ") +
+        (config.moves.sharding ? "leave `fsdp` out"
+                               : "give its order without them, as a list of forwards and "
+                                 "backwards alone"));
   if (!schedule.weights.empty()) refuse("its ops read weights of certain versions");
   if (!schedule.offload_target_of_rank.empty()) refuse("its activations are copied out and back");
   if (schedule.fused_forwards > 1) refuse("its forwards are fused");

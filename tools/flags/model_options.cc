@@ -354,6 +354,7 @@ void add_model_options(CommandFlags& app, ModelOptions& options) {
 void warn_without_model(const CommandFlags& app, const ModelOptions& options) {
   // The batch is divided among --dp pipelines in samples of --micro-batch-size, with or without a
   // model.
+  if (!options.lengths_file.empty()) return;  // read_inputs() refuses it without a model
   if (!options.given() && !options.global_batch)
     warn_of_unused(app, kModelHeading, "without --model");
 }

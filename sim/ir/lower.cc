@@ -246,8 +246,8 @@ std::variant<Program, Deadlock> lower_dataflow(const ValidSchedule& schedule, Ov
 /// Lists of messages know one receiver of each value.
 void expect_chain(const Schedule& schedule, const std::string& what) {
   if (!schedule.graph.is_chain())
-    throw Error(Fault::kProblem, what + " needs stages in a chain, and those of " + schedule.name +
-                                     " are a graph; leave it out");
+    throw Error(what + " needs stages in a chain, and those of " + schedule.name +
+                " are a graph; leave it out");
 }
 
 }  // namespace

@@ -29,13 +29,17 @@ std::optional<std::string> refuse_chunks(const ScheduleDef& def, std::int32_t ch
   return "`vpp` must be a multiple of the " + std::to_string(implied) + " chunks of " + def.name;
 }
 
-std::vector<std::string> refuse_shape(const ScheduleDef& def, const ScheduleRequest& request) {
+std::optional<std::string> refuse_slices(const ScheduleDef& def, std::int32_t slices) {
+  if (slices == def.implied_slices || def.slices_sequences) return {};
+  if (def.implied_slices == 1) return def.name + " does not slice sequences; leave `slices` out";
+  return def.name + " always has " + std::to_string(def.implied_slices) +
+         " slices per sequence; leave `slices` out";
+}
+
+/// Refuses what the schedule takes in no shape.
+std::vector<std::string> refuse_options(const ScheduleDef& def, const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   std::vector<std::string> reasons;
-  if (request.profile != Profile::kNone &&
-      std::find(def.profiles.begin(), def.profiles.end(), resolve_profile(request.profile)) ==
-          def.profiles.end())
-    reasons.push_back(refuse_profile(def, request.profile));
   if (shape.ranks < 1) reasons.push_back("`pp` must be at least 1");
   if (shape.chunks < 1) reasons.push_back("`vpp` must be at least 1");
   if (shape.microbatches < 1) reasons.push_back("`microbatches` must be at least 1");
@@ -44,8 +48,7 @@ std::vector<std::string> refuse_shape(const ScheduleDef& def, const ScheduleRequ
     reasons.push_back("`microbatch_group_size` must be at least 1");
   if (shape.group_size && !def.groups_microbatches)
     reasons.push_back(def.name + " has no groups; leave `microbatch_group_size` out");
-  if (shape.slices != def.implied_slices && !def.slices_sequences)
-    reasons.push_back(def.name + " does not slice sequences; leave `slices` out");
+  if (const auto reason = refuse_slices(def, shape.slices)) reasons.push_back(*reason);
   if (request.moe_overlap && !def.overlaps_experts)
     reasons.push_back(
         def.name + " does not pair a forward with a backward for `moe_overlap`, as " +
@@ -56,6 +59,23 @@ std::vector<std::string> refuse_shape(const ScheduleDef& def, const ScheduleRequ
     reasons.push_back(def.name + " fixes the micro-batches in flight; leave `in_flight` out");
   if (const auto reason = refuse_chunks(def, shape.chunks)) reasons.push_back(*reason);
   return reasons;
+}
+
+std::vector<std::string> refuse_shape(const ScheduleDef& def, const ScheduleRequest& request) {
+  std::vector<std::string> reasons = refuse_options(def, request);
+  if (request.profile != Profile::kNone &&
+      std::find(def.profiles.begin(), def.profiles.end(), resolve_profile(request.profile)) ==
+          def.profiles.end())
+    reasons.insert(reasons.begin(), refuse_profile(def, request.profile));
+  return reasons;
+}
+
+[[noreturn]] void throw_refusal(Fault fault, const ScheduleDef& def, Profile profile,
+                                const std::vector<std::string>& reasons) {
+  std::string text = def.name + " cannot be built";
+  if (profile != Profile::kNone) text += " under `profile` " + to_string(profile);
+  for (std::size_t at = 0; at < reasons.size(); ++at) text += (at == 0 ? ": " : "; ") + reasons[at];
+  throw Error(fault, text);
 }
 
 }  // namespace
@@ -72,6 +92,16 @@ Shape fill_in_implied(const ScheduleDef& def, Shape shape) {
   if (shape.chunks == 1) shape.chunks = def.implied_chunks.value_or(1);
   if (shape.slices == 1) shape.slices = def.implied_slices;
   return shape;
+}
+
+void expect_counts(const ScheduleDef& def, const StatedCounts& stated) {
+  std::vector<std::string> reasons;
+  if (const auto reason =
+          refuse_chunks(def, stated.chunks.value_or(def.implied_chunks.value_or(1))))
+    reasons.push_back(*reason);
+  if (const auto reason = refuse_slices(def, stated.slices.value_or(def.implied_slices)))
+    reasons.push_back(*reason);
+  if (!reasons.empty()) throw_refusal(Fault::kUsage, def, Profile::kNone, reasons);
 }
 
 std::vector<std::string> refuse_schedule(const ScheduleDef& def, const ScheduleRequest& request) {
@@ -94,11 +124,8 @@ Schedule build_order(const ScheduleDef& def, ScheduleRequest request) {
   request.shape = fill_in_implied(def, request.shape);
   const std::vector<std::string> reasons = refuse_schedule(def, request);
   if (!reasons.empty()) {
-    std::string text = def.name + " cannot be built";
-    if (request.profile != Profile::kNone) text += " under `profile` " + to_string(request.profile);
-    for (std::size_t at = 0; at < reasons.size(); ++at)
-      text += (at == 0 ? ": " : "; ") + reasons[at];
-    throw Error(Fault::kProblem, text);
+    const bool is_usage = !refuse_options(def, request).empty();
+    throw_refusal(is_usage ? Fault::kUsage : Fault::kProblem, def, request.profile, reasons);
   }
   request.profile = resolve_profile(request.profile);
   Schedule schedule = def.build(request);

@@ -105,8 +105,8 @@ using ScheduleRegistrar = Registrar<ScheduleDef>;
 /// The schedule of this name or alias. Throws Error with the nearest known name.
 const ScheduleDef& find_schedule(std::string_view name);
 
-/// Fills in the implied chunks, then builds the schedule without validating it. Throws Error
-/// (Fault::kProblem) with every reason if the request is refused.
+/// Fills in the implied chunks, then builds the schedule without validating it. Throws Error with
+/// all reasons to refuse: Fault::kUsage for what it never takes, kProblem for an impossible shape.
 Schedule build_order(const ScheduleDef& def, ScheduleRequest request);
 /// The same, validated.
 ValidSchedule build_schedule(const ScheduleDef& def, ScheduleRequest request);

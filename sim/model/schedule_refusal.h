@@ -1,6 +1,8 @@
 // The reasons for which a schedule cannot be built, as data instead of an Error.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,8 +10,22 @@
 
 namespace bubblescope::inline sim {
 
+/// Whether the number of chunks is the user's choice.
+inline bool takes_chunks(const ScheduleDef& def) {
+  return !def.implied_chunks || def.repeats_chunks;
+}
+
 /// Returns the shape with the schedule's own chunks and slices, where it says 1.
 Shape fill_in_implied(const ScheduleDef& def, Shape shape);
+
+/// The numbers that were asked for. In a Shape, 1 may also stand for the schedule's own.
+struct StatedCounts {
+  std::optional<std::int32_t> chunks = {};
+  std::optional<std::int32_t> slices = {};
+};
+
+/// Throws Error where the schedule cannot have such a number in any shape.
+void expect_counts(const ScheduleDef& def, const StatedCounts& stated);
 
 /// Each reason in one sentence with the remedy; empty: build_schedule() succeeds. The shape must be
 /// filled in.

@@ -1,6 +1,7 @@
 // Refusals and notes name what was given, and what is wrong with it.
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <regex>
 #include <set>
 #include <string>
@@ -13,6 +14,13 @@ namespace {
 void expect_says(const std::string& command, const std::string& text) {
   const std::string output = run_with_messages(command).output;
   EXPECT_NE(output.find(text), std::string::npos) << command << "\n" << output;
+}
+
+/// Expects exit status 2, that of bad usage, with this text.
+void expect_usage(const std::string& command, const std::string& text) {
+  const CommandOutcome outcome = run_with_messages(command);
+  EXPECT_EQ(outcome.status, 2) << command;
+  EXPECT_NE(outcome.output.find(text), std::string::npos) << command << "\n" << outcome.output;
 }
 
 const std::string kStep = "simulate 1f1b --pp 4 -m 8 ";
@@ -37,6 +45,90 @@ TEST(PreciseRefusals, NameTheFault) {
   expect_says("list model", "did you mean 'models'?");
   expect_says(kStep + "--vpp 2", "1f1b always has 1 chunk per rank");
   expect_says(kStep + "--offload 0", "--offload changes nothing: its share is 0");
+}
+
+TEST(PreciseRefusals, AreOfBadUsageForFlagsThatAScheduleNeverTakes) {
+  for (const char* command : {"simulate", "check"}) {
+    const std::string step = std::string(command) + " ";
+    expect_usage(step +
+                     "v-half-vocab --pp 4 -m 8 --output-layer 1 --p2p-mode fifo --lowering "
+                     "deferred",
+                 "--lowering deferred needs stages in a chain");
+    expect_usage(step + "zb-v --pp 4 -m 8 --vpp 3", "zb-v always has 2 chunks per rank");
+  }
+  expect_usage(kStep + "--replicas 2", "1f1b has one rank for every stage; leave --replicas out");
+  expect_usage(kStep + "--slices 2", "1f1b does not slice sequences; leave --slices out");
+  // A shape that the schedule cannot have is a problem of the schedule.
+  EXPECT_EQ(run_with_messages("simulate chimera --pp 3 -m 8").status, 1);
+  EXPECT_EQ(run_with_messages("check chimera --pp 3 -m 8").status, 1);
+}
+
+TEST(PreciseRefusals, HoldForAStatedOneAsForOtherNumbers) {
+  for (const char* command : {"simulate", "check", "convert --to text"})
+    for (const char* name : {"zb-v", "dualpipev"})
+      expect_usage(std::string(command) + " " + name + " --pp 4 -m 8 --vpp 1",
+                   std::string(name) + " always has 2 chunks per rank; leave --vpp out");
+  expect_usage("simulate hanayo --pp 4 -m 8 --vpp 1", "--vpp must be a multiple of the 2 chunks");
+  expect_usage("compare hanayo --shapes 4x8x1", "--vpp must be a multiple of the 2 chunks");
+  expect_usage("simulate chimera-halving --pp 4 -m 8 --slices 1", "always has 2 slices");
+  expect_says("compare zb-v --shapes 4x8x1",
+              "the chunks of --shapes 4x8x1 change nothing: none of these schedules takes them");
+  EXPECT_EQ(run_with_messages("simulate 1f1b --pp 4 -m 8 --vpp 1 --slices 1").status, 0);
+}
+
+TEST(PreciseRefusals, NameSizesThatShapesGiveAgain) {
+  expect_usage("compare 1f1b --shapes 2x4 --pp 8 -m 3", "--shapes gives the shapes, PPxM or");
+  expect_usage("compare 1f1b --shapes 2x4 --pp 8 -m 3", "leave out --pp, -m\n");
+  expect_usage("compare interleaved --shapes 2x4x2 --vpp 3", "leave out --vpp\n");
+}
+
+TEST(PreciseRefusals, HaveTheSameStatusInCompare) {
+  const std::string arrivals = ::testing::TempDir() + "three_arrivals";
+  std::ofstream(arrivals) << "0 1 2";
+  for (const char* command : {"simulate", "compare"})
+    expect_usage(std::string(command) + " 1f1b --pp 2 -m 4 --arrivals " + arrivals, "arrivals");
+}
+
+TEST(PreciseRefusals, HaveOneMessageForOneCause) {
+  const std::string lengths = ::testing::TempDir() + "two_lengths";
+  std::ofstream(lengths) << "2048 2048";
+  const std::string said = run_with_messages(kStep + "--lengths " + lengths).output;
+  EXPECT_NE(said.find("--lengths needs --model"), std::string::npos) << said;
+  EXPECT_EQ(said.find("changes nothing"), std::string::npos) << said;
+}
+
+TEST(PreciseRefusals, OfPoliciesNameNoFlagThatWasNotGiven) {
+  const std::string lists = ::testing::TempDir() + "lists.csv";
+  run_command("convert 1f1b --pp 4 -m 8 --to pytorch-csv-comms -o " + lists);
+  const std::string said = run_with_messages("simulate " + lists + " --policy ready").output;
+  EXPECT_NE(said.find("give its order without them"), std::string::npos) << said;
+  EXPECT_EQ(said.find("--fsdp"), std::string::npos) << said;
+}
+
+TEST(PreciseRefusals, OfAnOrderOfPartsNeedNoPairs) {
+  for (const char* schedule : {"1f1b", "dualpipev"})
+    expect_usage("simulate " + std::string(schedule) +
+                     " --pp 4 -m 8 --model llama3-8b --tp 2 --parts F.attn,B.attn",
+                 "lacks F.attn_reduce, F.mlp, F.mlp_reduce");
+  expect_says(kModel + "--tp 2 --parts megatron",
+              "the order of --parts changes nothing: no op of the step is in an overlapped pair");
+  const std::string paired = run_with_messages(
+                                 "simulate dualpipev --pp 4 -m 8 --model llama3-8b --tp 2 --parts "
+                                 "megatron")
+                                 .output;
+  EXPECT_EQ(paired.find("the order of --parts"), std::string::npos) << paired;
+}
+
+TEST(PreciseRefusals, SayThatTimesOfWhatIsAbsentChangeNothing) {
+  const std::string costs = ::testing::TempDir() + "pair_costs.json";
+  std::ofstream(costs) << R"({"format": "bubblescope-costs/1", "forward": 1, "backward": 2,
+                              "overlapped_pair": 4})";
+  expect_says(kStep + "--costs " + costs, "'overlapped_pair' of --costs changes nothing: no op");
+  expect_says(kStep + "--p2p-jitter 5%", "--p2p-jitter changes nothing: messages take no time");
+  const std::string forward = "simulate forward-only --pp 2 -m 4 ";
+  for (const char* flag : {"--b", "--i", "--w"})
+    expect_says(forward + flag + " 5", std::string(flag) + " changes nothing: the step has no ");
+  expect_says(forward + "--b 5 --i 3", "--i changes nothing: the step has no backward\n");
 }
 
 TEST(PreciseRefusals, KeepRatesBelowThePeak) {

@@ -112,7 +112,7 @@ TEST_F(ScheduleFiles, OfOtherKindsAreNamed) {
 
 TEST_F(ScheduleFiles, WithAnotherShapeSayWhichToGive) {
   const std::string file = save("my.txt", "0F0 0F1 0B0 0B1 | 1F0 1B0 1F1 1B1\n");
-  expect_says("compare " + file + ",1f1b --pp 2 -m 8", 1, "has -m 2, not 8; give -m 2");
+  expect_says("compare " + file + ",1f1b --pp 2 -m 8", 2, "has -m 2, not 8; give -m 2");
 }
 
 TEST_F(ScheduleFiles, FlagsWithoutEffectAreNamed) {

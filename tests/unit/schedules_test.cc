@@ -210,7 +210,11 @@ TEST(Refusals, SayTheRule) {
       build_schedule(find_schedule(refused.schedule), refused.request);
       ADD_FAILURE() << refused.schedule << " was built; it should say: " << refused.says;
     } catch (const Error& error) {
-      EXPECT_EQ(error.fault(), Fault::kProblem);
+      const std::string says = refused.says;
+      bool is_usage = false;
+      for (const char* never : {"always has", "does not slice", "must be at least 1"})
+        is_usage = is_usage || says.find(never) != std::string::npos;
+      EXPECT_EQ(error.fault(), is_usage ? Fault::kUsage : Fault::kProblem) << says;
       EXPECT_NE(std::string(error.what()).find(refused.says), std::string::npos) << error.what();
     }
   }

@@ -27,7 +27,7 @@ TEST_F(TimelineAsSchedule, IsRefusedWhereItsTimesWouldBeDropped) {
     EXPECT_NE(refused.output.find("'bubblescope analyze " + saved_ + "'"), std::string::npos)
         << refused.output;
   }
-  EXPECT_EQ(run_command("compare " + saved_).status, 1);
+  EXPECT_EQ(run_command("compare " + saved_).status, 2);
 }
 
 // Each of these leaves the forwards, the backwards or both at a default.
@@ -35,7 +35,7 @@ TEST_F(TimelineAsSchedule, IsRefusedWhereDefaultsWouldReplaceSomeOfItsTimes) {
   for (const std::string flags : {"--copy 3", "--optimizer-step 3", "--p2p 3", "--output-layer 3",
                                   "--f 10", "--b 5", "--i 5 --w 5", "--f 10 --i 5", "--f 10 --w 5"})
     EXPECT_EQ(run_command("simulate " + saved_ + " " + flags).status, 2) << flags;
-  EXPECT_EQ(run_command("compare " + saved_ + ",1f1b --pp 2 -m 4 --p2p 3").status, 1);
+  EXPECT_EQ(run_command("compare " + saved_ + ",1f1b --pp 2 -m 4 --p2p 3").status, 2);
   const CommandOutcome refused = run_with_messages("simulate " + saved_ + " --f 10");
   EXPECT_NE(refused.output.find("add --b, or --costs FILE or --model"), std::string::npos)
       << refused.output;

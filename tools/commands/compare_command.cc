@@ -339,6 +339,7 @@ void check_options(const CommandFlags& app, const CompareOptions& options) {
   warn_without_model(app, options.predict.model);
   warn_of_unused_sizes(app, options.predict.model, options.run);
   if (predicts_only) warn_of_unused_run_options(app, options.run, options.predict.cost.any_uniform);
+  expect_sizes_once(options.shapes, options.predict.shape);
   expect_shape(options.list, options.shapes, options.predict);
   if (!predicts_only) expect_runnable(options.predict);
 }
@@ -379,9 +380,10 @@ int run_compare(const Arguments& arguments) {
   warn_of_inference(rows);
   warn_of_model_sizes(rows, predict);
   warn_of_unused(rows, names_of(options.list), predict);
+  warn_of_unused_chunks(options.shapes, names_of(options.list));
   if (output.format != "json")
     warn_of_unused_unit(predict.memory, "activations are shown in micro-batches");
-  const int status = has_refusals(rows) ? 1 : 0;
+  const int status = status_of(rows);
   if (!options.run.backend.empty())
     return std::max(status,
                     compare_with_measured(std::move(rows), output, predict, options.run, app));

@@ -1,18 +1,23 @@
 // Predicts the rows of compare.
 #include "tools/commands/compare_rows.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
 #include "sim/ir/number.h"
+#include "sim/model/schedule_refusal.h"
 #include "sim/predict/memory_caps.h"
 #include "sim/predict/readiness.h"
 #include "tools/flags/field_names.h"
 #include "tools/flags/schedule_list.h"
 #include "tools/flags/words.h"
 #include "tools/inputs/predict_report.h"
+#include "tools/print.h"
 
 namespace bubblescope::tools {
 
@@ -21,7 +26,7 @@ namespace {
 bool is_all(const std::string& list) { return normalize_name(list) == "all"; }
 
 /// "8x32" or "8x32x2": ranks, micro-batches and, where given, chunks.
-PredictOptions with_shape(PredictOptions options, const std::string& text) {
+std::vector<std::int32_t> parse_shape(const std::string& text) {
   std::vector<std::int32_t> numbers;
   for (const std::string& word : split(text, 'x')) {
     const std::int32_t number = parse_number<std::int32_t>(word).value_or(0);
@@ -30,6 +35,11 @@ PredictOptions with_shape(PredictOptions options, const std::string& text) {
   }
   if (numbers.size() != 2 && numbers.size() != 3)
     throw Error("'" + text + "' is not a shape; write PPxM or PPxMxVPP, such as 4x8,8x32x2");
+  return numbers;
+}
+
+PredictOptions with_shape(PredictOptions options, const std::string& text) {
+  const std::vector<std::int32_t> numbers = parse_shape(text);
   options.shape.ranks = numbers[0];
   options.shape.microbatches = numbers[1];
   if (numbers.size() == 3) options.shape.chunks = numbers[2];
@@ -53,7 +63,7 @@ ComparedRow predict_row(const std::string& name, const PredictOptions& options, 
     return {name, std::move(step), over};
   } catch (const Error& error) {
     if (is_of_machine(error.fault())) throw;
-    return {name, {}, name_flags(error.what())};
+    return {name, {}, name_flags(error.what()), error.fault()};
   }
 }
 
@@ -109,9 +119,37 @@ std::vector<ComparedRow> predict_rows(const std::string& list,
   return rows;
 }
 
-bool has_refusals(const std::vector<ComparedRow>& rows) {
-  return std::any_of(rows.begin(), rows.end(),
-                     [](const ComparedRow& row) { return !row.refusal.empty(); });
+void expect_sizes_once(const std::vector<std::string>& shapes, const ShapeOptions& shape) {
+  if (shapes.empty()) return;
+  std::vector<std::string> given;
+  if (shape.ranks) given.emplace_back("--pp");
+  if (shape.microbatches) given.emplace_back("-m");
+  if (shape.chunks) given.emplace_back("--vpp");
+  if (!given.empty())
+    throw Error(
+        fmt::format("--shapes gives the shapes, PPxM or PPxMxVPP each; write them all there, and "
+                    "leave out {}",
+                    fmt::join(given, ", ")));
+}
+
+int status_of(const std::vector<ComparedRow>& rows) {
+  int status = 0;
+  for (const ComparedRow& row : rows)
+    if (!row.refusal.empty()) status = std::max(status, exit_status(row.fault));
+  return status;
+}
+
+void warn_of_unused_chunks(const std::vector<std::string>& shapes,
+                           const std::vector<std::string>& names) {
+  const bool is_taken = std::any_of(names.begin(), names.end(), [](const std::string& name) {
+    return is_schedule_file(name) || takes_chunks(find_schedule(name));
+  });
+  for (const std::string& shape : shapes)
+    if (!is_taken && parse_shape(shape).size() == 3)
+      print_message(
+          "bubblescope: the chunks of --shapes {} change nothing: none of these schedules takes "
+          "them\n",
+          shape);
 }
 
 }  // namespace bubblescope::tools

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/ir/error.h"
 #include "tools/flags/options.h"
 #include "tools/inputs/predict.h"
 
@@ -15,8 +16,9 @@ namespace bubblescope::tools {
 struct ComparedRow {
   std::string name;  ///< includes the shape where there are several
   std::optional<TimedStep> step;
-  std::string refusal;  ///< with a step: the cap that it exceeds
-  bool of_all = false;  ///< from 'all', not requested by name
+  std::string refusal;            ///< with a step: the cap that it exceeds
+  Fault fault = Fault::kProblem;  ///< at which the refusal is
+  bool of_all = false;            ///< from 'all', not requested by name
   /// Where ranks choose by a policy: the schedule whose order is their hint; `step` has the order
   /// that they choose.
   std::optional<ValidSchedule> hint = {};
@@ -36,7 +38,14 @@ std::vector<ComparedRow> predict_rows(const std::string& list,
                                       const std::vector<std::string>& shapes,
                                       const PredictOptions& options, RowDetail detail);
 
-/// Whether any row has no step.
-bool has_refusals(const std::vector<ComparedRow>& rows);
+/// Throws Error where flags of one shape stand beside those of several.
+void expect_sizes_once(const std::vector<std::string>& shapes, const ShapeOptions& shape);
+
+/// The exit status of the rows: that of the gravest refusal, or 0.
+int status_of(const std::vector<ComparedRow>& rows);
+
+/// Reports the shapes with chunks that none of these schedules takes.
+void warn_of_unused_chunks(const std::vector<std::string>& shapes,
+                           const std::vector<std::string>& names);
 
 }  // namespace bubblescope::tools

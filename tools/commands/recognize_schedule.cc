@@ -33,8 +33,7 @@ bool builds_in_any_profile(const ScheduleDef& def, const Schedule& schedule) {
 /// Whether a schedule equals another one with a single chunk per rank, or a single slice per
 /// sequence.
 bool needs_more_parts(const ScheduleDef& def, const Shape& shape) {
-  const bool takes_chunks = !def.implied_chunks || def.repeats_chunks;
-  return (takes_chunks && shape.chunks == 1) || (def.slices_sequences && shape.slices == 1);
+  return (takes_chunks(def) && shape.chunks == 1) || (def.slices_sequences && shape.slices == 1);
 }
 
 /// The schedule with this order among those that order by costs, or among the others. Those that

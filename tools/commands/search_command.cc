@@ -176,7 +176,8 @@ void expect_own_times(const PredictOptions& options, const Shape& shape) {
 schedules::FoundSchedule find_as_asked(const SearchOptions& options) {
   ScheduleDef def;
   def.name = "search";
-  def.implied_chunks = schedules::default_chunks(options.placement);
+  def.default_chunks = schedules::default_chunks(options.placement);
+  def.slices_sequences = true;  // the search refuses what its placement cannot have
   def.reads_costs = true;
   if (options.predict.cost.content && has_lists(*options.predict.cost.content))
     throw Error(

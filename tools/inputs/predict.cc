@@ -126,7 +126,7 @@ bool is_schedule_file(const std::string& name_or_path) {
 }
 
 PredictOptions drop_unused_flags(PredictOptions options, const ScheduleDef& def) {
-  if (def.implied_chunks && !def.repeats_chunks) options.shape.chunks.reset();
+  if (!takes_chunks(def)) options.shape.chunks.reset();
   if (!def.groups_microbatches) options.shape.group_size.reset();
   if (!def.slices_sequences) options.shape.slices.reset();
   if (!def.overlaps_experts) options.shape.moe_overlap = false;
@@ -138,6 +138,7 @@ PredictOptions drop_unused_flags(PredictOptions options, const ScheduleDef& def)
 ScheduleRequest make_request(const ScheduleDef& def, const PredictOptions& options,
                              std::int64_t max_ops) {
   const ShapeOptions& given = options.shape;
+  expect_counts(def, {given.chunks, given.slices});
   ScheduleRequest request;
   request.shape.ranks = required(given.ranks, def.name, "--pp");
   request.shape.microbatches = microbatches_of(options, def.name);

@@ -96,7 +96,10 @@ TEST(PlanLeftOut, ListedNumbersThatNothingCanUseHaveAReason) {
           .output,
       "can use --ep 3: --ep 3 does not divide the model's experts"));
   EXPECT_TRUE(contains(run_with_messages("plan --pp 4 -m 8 --vpp 3 --schedules 1f1b").output,
-                       "can use --vpp 3: the schedules imply"));
+                       "can use --vpp 3: 1f1b always has 1"));
+  EXPECT_TRUE(
+      contains(run_with_messages("plan --pp 4 -m 8 --vpp 1,2 --schedules interleaved").output,
+               "can use --vpp 1: interleaved needs 2 or more: with fewer it is another schedule"));
 }
 
 }  // namespace

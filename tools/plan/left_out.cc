@@ -2,11 +2,13 @@
 #include "tools/plan/left_out.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdint>
 
 #include "sim/model/schedule_def.h"
+#include "sim/model/schedule_refusal.h"
 #include "sim/model/stage_loads.h"
 #include "tools/flags/words.h"
 
@@ -90,6 +92,30 @@ bool can_divide_devices(const ModelAxes& axes) {
   return false;
 }
 
+/// The reason why a schedule is never planned with this number of chunks; empty where there is none
+/// but that of its stages.
+std::string refuse_count(const ScheduleDef& def, std::int32_t chunks) {
+  if (!takes_chunks(def)) return fmt::format("{} always has {}", def.name, *def.implied_chunks);
+  if (def.implied_chunks && chunks % *def.implied_chunks != 0)
+    return fmt::format("{} takes multiples of {}", def.name, *def.implied_chunks);
+  if (chunks < def.default_chunks)
+    return fmt::format("{} needs {} or more: with fewer it is another schedule", def.name,
+                       def.default_chunks);
+  return {};
+}
+
+/// The reasons of all planned schedules against this number of chunks; empty where one has none.
+std::string refuse_count(std::int32_t chunks, const std::vector<Configuration>& configurations) {
+  std::vector<std::string> reasons;
+  for (const Configuration& which : configurations) {
+    const std::string reason = refuse_count(find_schedule(which.schedule), chunks);
+    if (reason.empty()) return {};
+    if (std::find(reasons.begin(), reasons.end(), reason) == reasons.end())
+      reasons.push_back(reason);
+  }
+  return fmt::format("{}", fmt::join(reasons, "; "));
+}
+
 /// The reason why no configuration of a model has this number.
 std::string explain_unused(const NumberAxis& axis, std::int32_t number,
                            const ModelPlanner& planner) {
@@ -107,8 +133,8 @@ std::string explain_unused(const NumberAxis& axis, std::int32_t number,
     return fmt::format("the layers of the model make {} stages at most", stages);
   if (axis.flag == "--vpp")
     return fmt::format(
-        "the schedules imply their chunks, or stages would be more than the {} that the model's "
-        "layers make",
+        "stages would be more than the {} that the model's layers make, or some schedules have "
+        "chunks of their own",
         stages);
   return fmt::format(
       "the batch of {} samples cannot be divided among the data ranks in whole micro-batches",
@@ -143,9 +169,10 @@ std::vector<std::string> find_unused_numbers(const ModelAxes& listed, const Mode
     for (const std::int32_t number : listed.*axis.numbers) {
       auto reason = find_refusal(axis, number, configurations, outcomes);
       if (!reason || (!any_plan && !reason->empty())) continue;
+      if (reason->empty() && axis.flag == "--vpp") reason = refuse_count(number, configurations);
       if (reason->empty())
         reason = planner != nullptr ? explain_unused(axis, number, *planner)
-                                    : "the schedules imply their own number of chunks";
+                                    : "no schedule has so many chunks";
       unused.push_back(fmt::format("{} {}: {}", axis.flag, number, *reason));
     }
   return unused;

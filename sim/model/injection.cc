@@ -131,11 +131,22 @@ Injection parse_injection(std::string_view text) {
   return injection;
 }
 
+namespace {
+
+/// "5ms": as parse_injection() takes it, without a blank.
+std::string delay_text(Nanos delay) {
+  std::string text = to_text(delay);
+  std::erase(text, ' ');
+  return text;
+}
+
+}  // namespace
+
 std::string to_string(const Injection& injection) {
   std::string text = "rank=" + std::to_string(injection.rank);
   if (!injection.op.empty()) text += ",op=" + injection.op;
   switch (injection.kind) {
-    case Injection::Kind::kDelay: return text + ",delay=" + std::to_string(injection.delay) + "ns";
+    case Injection::Kind::kDelay: return text + ",delay=" + delay_text(injection.delay);
     case Injection::Kind::kSlow: return text + ",slow=" + format_millionths(injection.factor);
     case Injection::Kind::kDie:
     case Injection::Kind::kHang:

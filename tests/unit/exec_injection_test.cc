@@ -23,7 +23,7 @@ TEST(Injection, IsReadAndWritten) {
   EXPECT_EQ(delay.rank, 2);
   EXPECT_EQ(delay.op, "1F3");
   EXPECT_EQ(delay.delay, 50'000'000);
-  EXPECT_EQ(to_string(delay), "rank=2,op=1F3,delay=50000000ns");
+  EXPECT_EQ(to_string(delay), "rank=2,op=1F3,delay=50ms");
   for (const char* text :
        {"rank=0,die", "rank=1,op=1B0,hang", "rank=3,delay=7ns", "rank=3,slow=2",
         "rank=3,op=3W1,slow=1.25", "rank=0,op=0F1,wrong-size", "rank=0,op=0F1,garbage"})

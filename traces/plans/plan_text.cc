@@ -7,6 +7,7 @@
 
 #include "sim/ir/bytes_text.h"
 #include "sim/ir/send_budget.h"
+#include "traces/plans/break_even_text.h"
 #include "traces/plans/plan_table.h"
 #include "traces/plans/runs_in.h"
 #include "traces/reports/known_errors_text.h"
@@ -344,22 +345,6 @@ std::string write_refusals(const PlanTable& table) {
                         refused.reason);
   }
   return text.empty() ? text : "\nleft out:\n" + text;
-}
-
-std::string write_break_evens(const PlanTable& table) {
-  std::string text;
-  for (const BreakEven& found : table.break_evens)
-    text += fmt::format("  while --{:<3} {} {:<13} then {} (now {})\n", found.parameter,
-                        found.at > found.now ? "<" : ">", to_text(found.at),
-                        found.runner_up.schedule, to_text(found.now));
-  if (!table.unaffected.empty())
-    text += fmt::format("  whatever --{} is\n", fmt::join(table.unaffected, " or --"));
-  if (text.empty()) return text;
-  const std::string best = table.break_even_best.value_or("");
-  if (table.not_compared.empty()) return fmt::format("\n{} is best\n", best) + text;
-  return fmt::format("\n{} is the best fixed order\n", best) + text +
-         fmt::format("  (not compared: {}, which other costs give another order)\n",
-                     fmt::join(table.not_compared, ", "));
 }
 
 }  // namespace

@@ -244,10 +244,11 @@ std::string busiest_link(const BubbleReport& report) {
 /// Writes one line with noise, none elsewhere.
 std::string noise_line(const BubbleReport& report) {
   if (!report.noise) return {};
-  return fmt::format(
-      "noise        {} steps: p50 {}  p95 {}  mean {}  max {}\n", report.noise->makespans.size(),
-      format_time(report.noise->p50), format_time(report.noise->p95),
-      format_time(static_cast<Nanos>(report.noise->mean)), format_time(report.noise->longest));
+  return fmt::format("noise        {}: p50 {}  p95 {}  mean {}  max {}\n",
+                     counted(std::ssize(report.noise->makespans), "step"),
+                     format_time(report.noise->p50), format_time(report.noise->p95),
+                     format_time(static_cast<Nanos>(report.noise->mean)),
+                     format_time(report.noise->longest));
 }
 
 /// Writes one line where a forward-only schedule serves micro-batches that arrive, none elsewhere.

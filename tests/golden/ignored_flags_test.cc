@@ -288,8 +288,7 @@ class IgnoredFlags : public TemporaryFolder {
 };
 
 TEST_F(IgnoredFlags, OfSimulateAreNamed) {
-  // Ranks that run what is ready find nothing better than 1F1B's order.
-  expect_heard("simulate 1f1b --pp 4 -m 8 --p2p 0.3", {"--all-ranks", "--wide", "--policy"});
+  expect_heard("simulate 1f1b --pp 4 -m 8 --p2p 0.3", {"--all-ranks", "--wide"});
 }
 
 // Flags of costs are refused beside a model. Where the model, the device or the runtime makes no
@@ -351,7 +350,7 @@ TEST_F(IgnoredFlags, OfAnalyzeAreNamed) {
 TEST_F(IgnoredFlags, OfFilesAreNamed) {
   const std::string file = path("order.json");
   run_command("convert 1f1b --pp 4 -m 8 --to native -o " + file);
-  expect_heard("simulate " + file + " --p2p 0.3", {"--all-ranks", "--wide", "--policy"});
+  expect_heard("simulate " + file + " --p2p 0.3", {"--all-ranks", "--wide"});
   expect_heard("convert " + file + " --to text", {"--layout"});
 }
 

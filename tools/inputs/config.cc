@@ -9,6 +9,7 @@
 #include "sim/ir/error.h"
 #include "sim/model/model_step.h"
 #include "sim/model/place_stages.h"
+#include "tools/flags/arrival_options.h"
 #include "traces/costs/megatron_layout.h"
 
 namespace bubblescope::tools {
@@ -147,6 +148,20 @@ std::string unusual_text(const ModelOnDevices& on) {
 }
 
 }  // namespace
+
+std::map<std::string, std::string> list_conditions(const PredictOptions& options) {
+  std::map<std::string, std::string> conditions;
+  const auto add = [&](const char* field, const std::string& value) {
+    std::string& all = conditions[field];
+    all += (all.empty() ? "" : " ") + value;
+  };
+  for (const Injection& injection : options.injections) add("inject", to_string(injection));
+  for (const SlowRank& slow : options.noise.slow_ranks)
+    add("slow", fmt::format("rank={},factor={:g}", slow.rank, slow.factor));
+  if (!options.arrivals_file.empty()) add("arrivals", options.arrivals_file);
+  if (options.policy) add("policy", policy_text(*options.policy));
+  return conditions;
+}
 
 std::string costs_text(const Models& models, const PredictOptions& options) {
   const LayerLayout& layout = options.shape.layout;

@@ -2,6 +2,7 @@
 // once.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,9 @@ Config make_config(const PredictOptions& options);
 
 /// Returns the lowering of the flags, and with a model that of its step's end.
 LowerOptions choose_lowering(const Schedule& schedule, const PredictOptions& options);
+
+/// The conditions of a step that are not as usual, by field, each as its flag takes it.
+std::map<std::string, std::string> list_conditions(const PredictOptions& options);
 
 /// Says in words where the durations come from.
 std::string costs_text(const Models& models, const PredictOptions& options);

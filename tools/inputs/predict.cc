@@ -327,7 +327,8 @@ TimedStep make_timed_step(Prediction made, const LowerOptions& lowering,
   step.timing = std::move(made.timing);
   step.timeline = std::move(made.timeline);
   step.report = std::move(made.report);
-  step.made = {lowering, costs_text(step.models, options), to_string(options.shape.profile)};
+  step.made = {lowering, costs_text(step.models, options), to_string(options.shape.profile),
+               list_conditions(options)};
   return step;
 }
 

@@ -16,6 +16,7 @@
 #include "traces/text/shown_ranks.h"
 #include "traces/text/time_axis.h"
 #include "traces/text/wording.h"
+#include "traces/timelines/made_with.h"
 
 namespace bubblescope::traces {
 
@@ -160,8 +161,9 @@ class TimelineDrawing {
   std::int32_t slices() const { return record_.schedule->shape.slices; }
 
   std::string title() const {
-    return fmt::format("{}: {}, {}\n", record_.schedule->name, shape_text(record_.schedule->shape),
-                       record_.timeline.source);
+    return fmt::format("{}: {}, {}{}\n", record_.schedule->name,
+                       shape_text(record_.schedule->shape), record_.timeline.source,
+                       conditions_text(record_.made));
   }
 
   std::string axis(int begin, int end) const {

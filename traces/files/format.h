@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "sim/analysis/report.h"
-#include "sim/ir/lower.h"
 #include "sim/ir/program.h"
 #include "sim/ir/pytorch_lists.h"
 #include "sim/ir/registry.h"
@@ -17,18 +16,12 @@
 #include "sim/ir/timeline.h"
 #include "sim/ir/valid_schedule.h"
 #include "sim/model/timing.h"
+#include "traces/files/assumptions.h"
 #include "traces/files/cause_words.h"
 #include "traces/files/job_summary.h"
 #include "traces/files/worker_map.h"
 
 namespace bubblescope::traces {
-
-/// The assumptions under which a step was predicted or measured, for reports to state.
-struct MadeWith {
-  LowerOptions lower;
-  std::string costs;    ///< in words; empty where unknown
-  std::string profile;  ///< empty for none
-};
 
 /// Everything known about one step, for the formats that show it.
 struct StepRecord {

@@ -63,7 +63,15 @@ std::vector<std::pair<std::string, std::string>> describe(const MadeWith& made) 
     described.emplace_back("send_budget", budget_text(*made.lower.send_budget));
   if (made.lower.gathers_in_place) described.emplace_back("unshard", kInPlace);
   if (!made.profile.empty()) described.emplace_back("profile", made.profile);
+  described.insert(described.end(), made.conditions.begin(), made.conditions.end());
   return described;
+}
+
+std::string conditions_text(const MadeWith& made) {
+  std::string text;
+  for (const auto& [field, value] : made.conditions)
+    text += (text.empty() ? " with " : ", ") + field + " " + value;
+  return text;
 }
 
 void write_made_with_json(JsonWriter& json, const MadeWith& made) {

@@ -95,6 +95,9 @@ MadeWith read_made_with(const JsonNode& node, const std::string& file) {
   made.lower = read_lowering(described, file + ": " + node.pointer());
   made.costs = described["costs"];
   made.profile = described["profile"];
+  for (const char* const field : kConditions)
+    if (const auto given = described.find(field); given != described.end())
+      made.conditions.insert(*given);
   return made;
 }
 

@@ -26,6 +26,8 @@ class RunCollector {
     for (const RankOrder& ops : schedule_.order)
       for (std::size_t at = 0; at + 1 < ops.size(); ++at)
         if (ops[at].pairing == Pairing::kFirst) add_pair(ops[at], ops[at + 1]);
+    if (!costs_.has_pairs)
+      for (const StageParts& stage : table_.stages) check_order(stage);
     return std::move(costs_);
   }
 
@@ -91,6 +93,19 @@ class RunCollector {
       throw Error(pair + error.what());
     }
     costs_.has_pairs = true;
+  }
+
+  /// A wrong order is one in schedules without pairs, too. An order that must list what its ops
+  /// have is for pairs of different stages, and can be told only with them.
+  void check_order(const StageParts& stage) const {
+    const bool is_known = stage.pair_order && stage.pair_order->skips_missing;
+    if (!is_known || stage.of(OpKind::kForward).empty() || stage.of(OpKind::kBackward).empty())
+      return;
+    try {
+      expect_order(stage.of(OpKind::kForward), stage.of(OpKind::kBackward), *stage.pair_order);
+    } catch (const Error& error) {
+      throw Error(table_.order_field + ": the order " + error.what());
+    }
   }
 
   const PartTable& table_;

@@ -170,6 +170,10 @@ PartRun run_parts(const OpParts& op, const LaneContention& contention) {
   return std::move(list).run();
 }
 
+void expect_order(const OpParts& forward, const OpParts& backward, const PairOrder& order) {
+  place_parts({&forward, &backward}, order);
+}
+
 PartRun run_pair(const OpParts& forward, const OpParts& backward, const PairOrder& order,
                  const LaneContention& contention) {
   const PairOps ops{&forward, &backward};

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string_view>
 
+#include "sim/model/cost_table.h"
 #include "tools/inputs/given_flag.h"
 #include "tools/inputs/predict.h"
 #include "tools/inputs/unused_model_flags.h"
@@ -18,6 +19,9 @@ namespace bubblescope::tools {
 
 namespace {
 
+constexpr const char* kNoPairs =
+    "no op of the step is in an overlapped pair, as those of dualpipev are";
+
 /// The kinds of ops and features that occur in any of the steps.
 struct Contents {
   std::array<bool, kOpKinds> kinds{};
@@ -26,6 +30,9 @@ struct Contents {
   bool own_messages = true;  ///< every step posts its messages where a file says
 
   bool has(OpKind kind) const { return kinds.at(static_cast<std::size_t>(kind)); }
+  bool trains() const {
+    return has(OpKind::kBackward) || has(OpKind::kInputGrad) || has(OpKind::kWeightGrad);
+  }
   bool has_messages() const { return has(OpKind::kSendForward) || has(OpKind::kSendBackward); }
 };
 
@@ -77,11 +84,14 @@ void report_costs(const PredictOptions& options, const Contents& step, Hints hin
   const UpdateCost& update = cost.update;
   const bool recompute = step.has(OpKind::kRecompute);
   const auto is_given = [&](const char* flag) { return options.cost.given.contains(flag); };
+  const bool trains = step.trains();
+  const char* const no_half =
+      trains ? "no backward is split; all take --b" : "the step has no backward";
   const GivenFlag flags[] = {
-      {"--i", is_given("--i") && cost.backward, step.has(OpKind::kInputGrad),
-       "no backward is split; all take --b"},
-      {"--w", is_given("--w") && cost.backward, step.has(OpKind::kWeightGrad),
-       "no backward is split; all take --b"},
+      {"--b", is_given("--b"), trains, "the step has no backward"},
+      {"--i", is_given("--i") && (cost.backward || !trains), step.has(OpKind::kInputGrad), no_half},
+      {"--w", is_given("--w") && (cost.backward || !trains), step.has(OpKind::kWeightGrad),
+       no_half},
       {"--r", cost.recompute.has_value(), recompute && recomputes(options, Recompute::kFull),
        "the step has no such op; add --recompute full"},
       {"--r-selective", cost.selective_recompute.has_value(),
@@ -103,6 +113,27 @@ void report_costs(const PredictOptions& options, const Contents& step, Hints hin
        "the step has no such op; add --fsdp"},
       {"--norm", cost.norm > 0, step.has(OpKind::kNorm),
        "the step has no such op; add --optimizer barrier"},
+  };
+  report_unused(flags, hints);
+}
+
+/// An order of parts and the time of a pair change pairs alone, and p2p jitter messages that take
+/// time.
+void report_absent(const PredictOptions& options, const Contents& step, Hints hints) {
+  const bool by_stage = options.model.given() || !options.cost.file.empty();
+  const bool takes_time = by_stage || options.cost.uniform.message > 0;
+  const bool any_pair = step.pairs || options.policy;
+  const auto& table = options.cost.content;
+  const bool has_pair_time =
+      table && !shortens_pairs(*table) &&
+      std::any_of(table->stages.begin(), table->stages.end(),
+                  [](const StageEntry& stage) { return stage.overlapped_pair.has_value(); });
+  const GivenFlag flags[] = {
+      {"--p2p-jitter", options.noise.noise.message_jitter > 0, step.has_messages() && takes_time,
+       step.has_messages() ? "messages take no time; give --p2p" : "no message crosses ranks"},
+      {"the order of --parts", options.model.parts && options.model.parts->pair_order, any_pair,
+       kNoPairs},
+      {"'overlapped_pair' of --costs", has_pair_time, any_pair, kNoPairs},
   };
   report_unused(flags, hints);
 }
@@ -149,7 +180,7 @@ void report_execution(const PredictOptions& options, const Contents& step, Hints
       {"--costs-per", options.cost.uniform.per != UniformCost::Per::kRank, !by_stage && step.parts,
        by_stage ? "other flags give the times" : "ranks have one chunk, and sequences one slice"},
       {"--overlap", lower.overlap != LowerOptions{}.overlap, step.pairs || options.policy,
-       "no op of the step is in an overlapped pair, as those of dualpipev are"},
+       kNoPairs},
       {"--lowering", lower.posting != Lowering::kAsap,
        lower.mode != P2pMode::kDataflow && !step.own_messages,
        step.own_messages ? "the file posts its own messages"
@@ -176,6 +207,7 @@ void warn_of_unused_flags(const PredictOptions& options, std::span<const Predict
   if (steps.empty()) return;
   const Contents contents = find_contents(steps);
   report_costs(options, contents, hints);
+  report_absent(options, contents, hints);
   report_free_ops(options, hints);
   report_execution(options, contents, hints);
   if (options.model.on_devices) warn_of_unused_model_flags(options, steps);

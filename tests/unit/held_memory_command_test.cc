@@ -1,6 +1,8 @@
 // The flags of outputs that are held until their sends end, and of weights that are gathered ahead.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -58,6 +60,22 @@ TEST_F(HeldMemoryCommand, AddsOutputsToThePeaksOfTheReport) {
   EXPECT_EQ(one["ranks"][0]["peak_memory_bytes"], 42'000'000);
   EXPECT_EQ(one["makespan_ns"], none["makespan_ns"]);
   EXPECT_EQ(one["made_with"]["send_budget"], "1");
+}
+
+// A pair makes two outputs at once, before the rank waits for the sends that make room for them.
+TEST_F(HeldMemoryCommand, HoldsOneMoreThanTheBudgetAndTwoWithPairs) {
+  const auto most = [](const char* schedule, int budget) {
+    std::int64_t outputs = 0;
+    const Json report = report_of(
+        {schedule, "--pp", "2", "-m", "6", "--p2p", "1", "--send-budget", std::to_string(budget)});
+    for (const Json& rank : report["ranks"])
+      outputs = std::max(outputs, rank["peak_outputs"].get<std::int64_t>());
+    return outputs;
+  };
+  for (const int budget : {1, 2, 3}) {
+    EXPECT_EQ(most("dualpipev", budget), budget + 2);
+    EXPECT_LE(most("interleaved", budget), budget + 1);
+  }
 }
 
 TEST_F(HeldMemoryCommand, CountsNothingUnlessAsked) {

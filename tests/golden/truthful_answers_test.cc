@@ -53,6 +53,51 @@ TEST_F(TruthfulAnswers, HalvesOfABackwardAddUpToIt) {
   EXPECT_EQ(report(plan), report(plan + "--total-i 40 --total-w 40"));
 }
 
+// A slow step was called as the plain one was.
+TEST_F(TruthfulAnswers, StepsSayUnderWhichConditionsTheyWereSimulated) {
+  std::ofstream(path("arrivals")) << "0 1 2";
+  const std::string step = "simulate zb-h1 --pp 2 -m 3 ";
+  expect_says(step + "--slow rank=1,factor=2 --inject rank=1,delay=5", 0,
+              "3 micro-batches, simulated with inject rank=1,delay=5ms, slow rank=1,factor=2\n");
+  expect_says(step + "--policy ready:backward", 0, "simulated with policy ready:backward\n");
+  expect_says(step + "--policy fixed", 0, "3 micro-batches, simulated\n");
+  const auto made_with = [](const std::string& command) {
+    return Json::parse(run_command(command + " --format json").output)["made_with"];
+  };
+  const Json made = made_with(step + "--policy ready:path --arrivals " + path("arrivals") +
+                              " --slow rank=0,factor=1.5 --slow rank=1,factor=2");
+  EXPECT_EQ(made["policy"], "ready:path");
+  EXPECT_EQ(made["arrivals"], path("arrivals"));
+  EXPECT_EQ(made["slow"], "rank=0,factor=1.5 rank=1,factor=2");
+  EXPECT_FALSE(made.contains("inject"));
+  run_command(step + "--inject rank=1,op=1F0,delay=5us --save " + path("saved.json"));
+  std::ifstream saved(path("saved.json"));
+  EXPECT_EQ(Json::parse(saved)["made_with"]["inject"], "rank=1,op=1F0,delay=5us");
+}
+
+// The tie is at 2 ms; chunks and slices round the first gain to 2.000002 ms.
+TEST_F(TruthfulAnswers, BreakEvenValuesHaveTheDigitsThatAreKnown) {
+  const std::string plan = "plan --pp 4 -m 8 --schedules zb-h1,interleaved";
+  expect_says(plan, 0, "while --i   < 2 ms ");
+  expect_says(plan, 0, "while --w   > 666.67 us ");
+  expect_says(plan + " --format json", 0, "\"at_ns\":2000002");
+  expect_says("simulate 1f1b --pp 2 -m 3 --jitter 5% --seeds 1", 0, "noise        1 step: p50");
+}
+
+// One note for m = 15, where there is no step, spoke of its bubble.
+TEST_F(TruthfulAnswers, NotesOnBubblesAreOfStepsThatAre) {
+  expect_says("compare 1f1b,hanayo --pp 8 -m 12", 0,
+              "on 8 ranks hanayo has at most the bubble of 1f1b with up to 8 micro-batches, and "
+              "with 16 where forwards and backwards differ by a factor of 2 at most; with 12, 1f1b "
+              "may have less\n");
+  for (const char* quiet : {"hanayo --pp 8 -m 8", "hanayo --pp 8 -m 16", "chimera --pp 2 -m 12",
+                            "chimera --pp 4 -m 15"})
+    EXPECT_EQ(run_with_messages(std::string("simulate ") + quiet).output.find("may have less"),
+              std::string::npos)
+        << quiet;
+  expect_says("simulate hanayo --pp 8 -m 16 --b 3", 0, "may have less");
+}
+
 // PyTorch 2.15 ends with "Got 2 FORWARD microbatches for stage 0, expected 4" for chimera.
 TEST_F(TruthfulAnswers, PlansPromiseWhatConvertDoes) {
   const std::string promise = "hands it to PyTorch";

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """The glossary names every key of the json reports, as `key` or in words: peak_activations, "peak activations".
+Its terms are in alphabetical order, and each is defined once.
 
-  glossary.py BINARY GLOSSARY   exit 1 where a key is missing
-  glossary.py --self-test       sees to it that a missing key is found
+  glossary.py BINARY GLOSSARY   exit 1 where a key is missing or a term is in the wrong place
+  glossary.py --self-test       sees to it that both are found
 """
 import json, os, re, subprocess, sys, tempfile
 
@@ -50,6 +51,13 @@ def missing_keys(keys, glossary):
     return sorted(key for key in keys if not is_named(key))
 
 
+def misplaced_terms(glossary):
+    """The terms that do not come after the one before them. Punctuation counts as a space."""
+    terms = re.findall(r'^\*\*(.+?)\*\*', glossary, re.MULTILINE)
+    keys = [re.sub('[^a-z0-9]+', ' ', term.lower()).strip() for term in terms]
+    return [term for term, before, key in zip(terms[1:], keys, keys[1:]) if key <= before]
+
+
 def printed_keys(binary):
     keys = set()
     with tempfile.TemporaryDirectory() as folder:
@@ -72,14 +80,17 @@ def printed_keys(binary):
 def main(binary, path):
     keys = printed_keys(os.path.abspath(binary))
     with open(path) as file:
-        missing = missing_keys(keys, file.read())
-    print('\n'.join(f'{path} does not name `{key}`' for key in missing) or f'{len(keys)} keys are named')
-    return 1 if missing or not keys else 0
+        glossary = file.read()
+    problems = [f'{path} does not name `{key}`' for key in missing_keys(keys, glossary)]
+    problems += [f'{path}: "{term}" is not in alphabetical order' for term in misplaced_terms(glossary)]
+    print('\n'.join(problems) or f'{len(keys)} keys are named')
+    return 1 if problems or not keys else 0
 
 
 if __name__ == '__main__':
     if sys.argv[1:] == ['--self-test']:
         report = {'a_key_ns': [{'in words': 1}, {'left_out': 2}]}
         assert missing_keys(keys_of(report), '**a key**, `in words`') == ['left_out']
+        assert misplaced_terms('**at** (`a`): x\n\n**a b**: y\n\n**c**, **d**: z\n\n**c**: z\n') == ['a b', 'c']
     else:
         sys.exit(main(*sys.argv[1:]))

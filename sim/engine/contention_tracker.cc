@@ -42,7 +42,7 @@ ContentionTracker::KindCounts ContentionTracker::count_kinds(
 
 Rate ContentionTracker::progress_rate_of(ContendedOpId id, KindCounts busy) const {
   const ContendedOp& op = traffic_.contended_ops[id];
-  const std::vector<Rate>& progress_rates = traffic_.progress_rates[op.progress_rates];
+  const std::vector<Rate>& progress_rates = traffic_.progress_rates[op.rates_row];
   const auto kind = static_cast<std::size_t>(op.kind);
   if (op.computes) --busy[kind];
   const auto others =

@@ -36,13 +36,13 @@ inline constexpr Rate kFullProgressRate = 720'720;
 struct ContendedOp {
   InstructionId instruction = 0;
   std::uint32_t device = 0;
-  std::uint32_t progress_rates = 0;  ///< index of a row of Traffic::paces
-  bool computes = true;              ///< makes its rank busy
-  OpKind kind = OpKind::kForward;    ///< of a compute op
+  std::uint32_t rates_row = 0;     ///< index into Traffic::progress_rates
+  bool computes = true;            ///< makes its rank busy
+  OpKind kind = OpKind::kForward;  ///< of a compute op
 };
 
-/// How many times as much an op of a kind is slowed beside an op of another kind as beside others
-/// on average: [kind][kind beside it].
+/// [kind][other kind]: the factor on an op's slowdown beyond 1 while an op of the other kind runs
+/// on its device. It is 1 for kinds that slow it as much as others do on average.
 using KindWeights = std::array<std::array<double, kComputeKinds>, kComputeKinds>;
 
 /// All 1: what runs beside an op makes no difference.

@@ -6,8 +6,7 @@
 //   - A message waits until its sender and its receiver are ready. Its blocker is the op of these
 //     ranks that ended nearest to its start: here 1B0, not 0F3.
 //   - In imported steps, a blocking send keeps its rank from continuing. If the message of an op
-//     arrives before the rank's next op starts, the message blocks that op: here 0SEND_F3 blocks
-//     0B0.
+//     arrives before the rank's next op starts, the message blocks that op: 0SEND_F3 blocks 0B0.
 //
 //   rank 0   |== 0F3 ==|                      |== 0B0 ==|
 //   message                      |- 0SEND_F3 -|

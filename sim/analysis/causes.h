@@ -14,8 +14,7 @@
 //                     (sim/analysis/slow_steps.h). Several that hide each other, such as all of a
 //                     replica, are one cause.
 //   stage             A stage has over 2 % more or less work than the mean stage, beyond chance.
-//   Each op gets the mean duration of its kind and micro-batch over all
-//                     stages.
+//                     Each op gets the mean duration of its kind and micro-batch over all stages.
 //   sequence lengths  Some micro-batches have more work than others. Each op gets the mean duration
 //                     of its stage and kind over all micro-batches and replicas. This counts as a
 //                     cause only if forward and backward times of micro-batches correlate, on

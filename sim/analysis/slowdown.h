@@ -10,8 +10,8 @@
 //   S of x        the time with everything but x fixed, over the time with everything fixed;
 //                 x is a kind of op or work, a replica or a stage
 //   S of a worker the smaller one of its replica's and its stage's
-//   M_W           the part of T's excess that vanishes when the slowest 3 % of the workers are
-//   fixed M_S           the same for the last stage
+//   M_W           the part of T's excess that vanishes with the slowest 3 % of the workers fixed
+//   M_S           the same for the last stage
 #pragma once
 
 #include <array>

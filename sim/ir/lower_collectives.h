@@ -4,8 +4,7 @@
 //   lane "unshard", per rank, in posted order
 //     UNSHARD      waits only for its lane: parameters are gathered ahead of time; or also for the
 //                  compute op before it (`gathers_in_place`). The next op on its stage waits for it
-//     RESHARD      waits for the last op on its stage before it, so that the next UNSHARD has
-//     memory
+//     RESHARD      waits for the last op on its stage before it and makes room for the next UNSHARD
 //   lane "collective"
 //     REDUCE_GRAD  waits for its stage's gradients that are posted before it
 //     WAIT_REDUCE_GRAD  adds no instruction: the rank's next compute op waits for the stage's

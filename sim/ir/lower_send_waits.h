@@ -3,8 +3,7 @@
 //   rank 0: 0F0 0SEND_F0 0F1 0WAIT_SEND_F0 0SEND_F1 0F2
 //
 //   WAIT_SEND  an instruction in no lane: it ends when the rank has reached it and the send is
-//   done,
-//              and then the rank no longer holds the output
+//              done, and then the rank no longer holds the output
 //
 // When a send is done depends on the mode (docs/messages.md). In `dataflow`, where nothing is
 // posted, that is when the message has arrived; the rank's next message and its next compute op

@@ -3,16 +3,14 @@
 //
 //   lane "collective", per rank, in order
 //     REDUCE_GRAD  of each stage, when its gradients are complete; if several ranks hold the
-//     stage's
-//                  weights, a post comes first, by which they wait for each other
+//                  stage's weights, a post comes first, by which they wait for each other
 //     NORM         a post when all of the rank's gradients are ready (and reduced); under kBarrier
 //                  then the sum over all ranks, at once on all of them, after the last post
 //   the compute lane
 //     OPT          of each stage, behind the rank's last op
 //   no lane
 //     NORM         under kPostValidation, the partial sum on its way to the next rank; OPT waits
-//     for
-//                  the partial sum of the previous rank
+//                  for the partial sum of the previous rank
 //
 // Asynchronous schedules update after each op that writes a version of the weights: OPT follows it,
 // after a REDUCE_GRAD that waits for all replicas if the stage has several.

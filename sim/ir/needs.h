@@ -2,7 +2,7 @@
 //
 //   F(s,i) needs the activation of F(s-1,i); B(s,i) needs the activation of F(s,i) and the gradient
 //   of B(s+1,i). In a stage graph, F(s,i) needs those of all inputs of s, B(s,i) those of all
-//   readers
+//   readers of s.
 #pragma once
 
 #include <array>

@@ -4,8 +4,7 @@
 // two counts, and which stages take the layers that do not divide evenly, depends on the order of
 // the ops. So the step is simulated with several splits:
 //   - the balanced one, over ranks and over stages;
-//   - the same with the surplus layers on the first stages, and on the first ones of the last
-//   chunk;
+//   - the same with the surplus layers on the first stages, or on the first ones of the last chunk;
 //   - the best so far with one layer moved, as the critical paths of all others suggest: each path
 //     is a lower bound on the step of any other split, because it is a chain there, too.
 // The shortest step that fits in memory decides; the balanced split stays unless another is

@@ -40,10 +40,10 @@ std::string gradients_of(const ComparedRow& row);
 /// compared.
 bool differ_in_microbatches(const std::vector<ComparedRow>& rows);
 
-/// The columns, with a cell for each row that has a step. "step" is there where has_job_steps(),
-/// "per mb" is there only where steps differ
-/// in their number of micro-batches, "fits" where some schedule does not fit the model's devices,
-/// and "gradients" where they are not of the same precision.
+/// The columns, with a cell for each row that has a step. "step" is there only where
+/// has_job_steps(), "per mb" where steps differ in their number of micro-batches, "fits" where some
+/// schedule does not fit the model's devices, and "gradients" where they are not of the same
+/// precision.
 std::vector<traces::TableColumn> columns_of_rows(const std::vector<ComparedRow>& rows);
 
 /// Says what the columns are, below the table.

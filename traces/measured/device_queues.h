@@ -5,8 +5,7 @@
 //   rank 0   |= 0F0 =|= 0F1 =|
 //     queue          [SEND_F0][SEND_F1          ]
 //   rank 1                     |= 1F0 =|
-//     queue   [RECV_F0       ] [SEND_F0][RECV_F1]     RECV_F1 was launched behind SEND_F0 of stage
-//     1
+//     queue   [RECV_F0       ] [SEND_F0][RECV_F1]     RECV_F1 was launched behind 1SEND_F0
 //
 // A message is in transit from the time when the kernels at both ends, and those that these wait
 // for, have started, until the receiving kernel ends. A send that has ended before its receiver

@@ -7,8 +7,7 @@
 
 namespace bubblescope::traces {
 
-/// critical path: 22 ops, 6 hops:  F 11 ms  B 22 ms  messages 0 ms  most on
-/// rank 3: 24 ms
+/// critical path: 22 ops, 6 hops:  F 11 ms  B 22 ms  messages 0 ms  most on rank 3: 24 ms
 ///   0F0 → 1F0 → 2F0 → 3F0 … 3B7 (16 ops, 24 ms) → 2B7 → 1B7 → 0B7
 ///
 /// An arrow is a hop to another rank; consecutive ops of one rank are one entry. A path with many

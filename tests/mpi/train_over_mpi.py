@@ -3,7 +3,7 @@
 
   train_over_mpi.py PROGRAM [RANKS [MICROBATCHES]]
 
-mpirun is started once per number of stages: `compare all` runs and verifies every schedule that accepts the shape.
+mpirun is started once per number of stages: `compare all` runs and verifies every schedule that trains and accepts the shape.
 """
 import json
 import os

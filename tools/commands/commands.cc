@@ -42,7 +42,7 @@ const std::vector<Command>& commands() {
       {"check", "is a schedule legal, can it deadlock, what memory does it need", run_check},
       {"convert", "write a schedule in another format", run_convert},
       {"diff", "two reports or timelines, op by op; a gate for CI", run_diff},
-      {"list", "the schedules, formats, profiles and message modes that are known", run_list},
+      {"list", "the schedules, models, GPUs, formats and other names that flags accept", run_list},
       {"completion", "print a completion script for bash, zsh or fish", run_completion},
   };
   return table;

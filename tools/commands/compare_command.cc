@@ -39,7 +39,7 @@ namespace {
 constexpr const char* kCompareExample =
     "example: what does splitting the backward buy, and what does it cost in memory?\n"
     "  bubblescope compare gpipe,1f1b,zb-h1,zb-h2 --pp 8 -m 32 --f 10 --i 10 --w 9 --p2p 0.4\n"
-    "'all' stands for every schedule that accepts the shape.\n"
+    "'all' stands for every schedule that trains and accepts the shape.\n"
     "With --backend every schedule is also run, and its prediction judged:\n"
     "  bubblescope compare 1f1b,zb-h1 --shapes 4x8,8x32 --f 10 --i 10 --w 9 --backend cpu\n";
 
@@ -358,8 +358,7 @@ void print_rows(const std::vector<ComparedRow>& rows, const CompareOptions& opti
 }  // namespace
 
 int run_compare(const Arguments& arguments) {
-  CommandFlags app{"Several schedules side by side, on one shape and one set of costs",
-                   "bubblescope compare"};
+  CommandFlags app{"Several schedules side by side, on one set of costs", "bubblescope compare"};
   CompareOptions options;
   add_compare_options(app, options);
   if (!app.parse(arguments)) return 0;

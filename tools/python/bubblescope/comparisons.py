@@ -107,11 +107,11 @@ def _simulate(name: AnySchedule, options: dict[str, Any]) -> Report:
 
 
 def compare(names: AnySchedule | Iterable[AnySchedule], **options: Unpack[Options]) -> Comparison:
-    """Predicts schedules side by side, on one shape and one set of costs.
+    """Predicts schedules side by side, on one set of costs.
 
-    ``names`` are names, files, functions or ``Schedule`` objects; ``"all"`` stands for every schedule that accepts the
-    shape. A schedule that refuses the shape is listed in ``refused``. Options that a schedule does not have are meant
-    for the others.
+    ``names`` are names, files, functions or ``Schedule`` objects; ``"all"`` stands for every schedule that trains and
+    accepts the shape. A schedule that refuses the shape is listed in ``refused``. Options that a schedule does not have
+    are meant for the others.
 
     >>> import bubblescope as bs
     >>> print(bs.compare("gpipe,1f1b", pp=4, m=8, vpp=1))

@@ -4,9 +4,9 @@
 //   | launcher | rank, world size, local rank                                           |
 //   |----------|------------------------------------------------------------------------|
 //   | torchrun | RANK, WORLD_SIZE, LOCAL_RANK                                           |
-//   | srun     | SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_LOCALID                      |
 //   | mpirun   | OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE, OMPI_COMM_WORLD_LOCAL_RANK |
 //   | PMI      | PMI_RANK, PMI_SIZE, MPI_LOCALRANKID                                    |
+//   | srun     | SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_LOCALID                      |
 #pragma once
 
 #include <cstdint>

@@ -21,7 +21,7 @@ namespace bubblescope::inline sim {
 /// Why a rank was idle. Idle times by cause add up exactly.
 enum class IdleCause : std::uint8_t {
   kWarmup,         ///< before the rank's first op, while the pipeline fills
-  kImbalance,      ///< difference in work to the busiest rank, which no order can remove
+  kImbalance,      ///< waiting, up to the work that the rank lacks beside the busiest one
   kDependency,     ///< waiting for an op of another rank
   kCommunication,  ///< waiting while the message is in transit
   kMemory,         ///< waiting for free memory, or for activations to be loaded back

@@ -15,7 +15,8 @@ namespace bubblescope::tools {
 /// The metrics of the report, and: step_ns, replay_error, slowdown (S), and for each kind of cause
 /// the seconds that removing the largest of that kind saves per step: cause_worker_s,
 /// cause_stage_s, cause_sequence_lengths_s, cause_communication_s, cause_launch_s, cause_pause_s,
-/// cause_drift_s. Without conclusions, only what was observed.
+/// cause_drift_s, cause_slow_steps_s, cause_variation_s, cause_late_replica_s. Without conclusions,
+/// only what was observed.
 Metrics collect_job_metrics(const Analysis& analysis);
 
 /// Those of them that are not of the report. A number that is not known is NaN, so that its name

@@ -67,16 +67,16 @@ struct ObservedOp {
   Nanos end = 0;
 };
 
-/// The content of one or several files: whole steps, or single ops that measured_steps() assembles.
+/// The content of one or several files: whole steps, or single ops for assemble_steps().
 struct ObservedTrace {
   std::string source;  ///< "kineto", "nsys", "chrome"; of whole steps, each Timeline has its own
   std::vector<MeasuredStep> steps;
   std::vector<Recorder> recorders;
   std::vector<ObservedOp> ops;
   std::vector<ObservedWork> works;
-  std::vector<WholeStep> whole_steps;  ///< filled in by measured_steps() from the works
+  std::vector<WholeStep> whole_steps;  ///< filled in by assemble_steps() from the works
   OuterWorks outer_works;              ///< the same works, where it is known who waits for whom
-  bool lacks_replicas = false;         ///< filled in by measured_steps(): some have no trace
+  bool lacks_replicas = false;         ///< filled in by assemble_steps(): some have no trace
   std::vector<std::string> notes;      ///< what was left out or corrected, whole sentences
   std::vector<std::string> doubts;     ///< the same where it makes the report less certain
   std::vector<std::string> faults;     ///< the same where its times support no conclusion

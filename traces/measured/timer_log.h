@@ -57,7 +57,7 @@ TimerLog read_timer_log(std::string_view text, const std::string& file);
 /// without these timers or the iteration's time, and where they contradict each other.
 std::optional<ShareRange> find_share_outside(const TimerLog& log);
 
-/// Both say what the log tells, and what it does not.
+/// Each writes what the log tells, and what it does not.
 std::string write_timer_log_text(const TimerLog& log);
 std::string write_timer_log_json(const TimerLog& log);
 std::string write_timer_log_csv(const TimerLog& log);

@@ -3,9 +3,10 @@
 // As json, after "stragglers":
 //   "causes":[{"cause":"stage","where":"stage 3 (rank 3)","saves_ns":298000000,"share":0.1346},
 //   ...],"causes_together_ns":412000000
-// "cause" is worker, stage, sequence_lengths, communication, launch, pause or drift. "share" is the
-// fraction of the whole step that removing the cause would save; "causes_together_ns" is what
-// removing all of them at once would, but for those outside the pipeline.
+// "cause" is worker, stage, sequence_lengths, communication, launch, pause, drift, slow_steps,
+// variation or late_replica. "share" is the fraction of the whole step that removing the cause
+// would save; "causes_together_ns" is what removing all of them at once would, but for those
+// outside the pipeline.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The bubble report as JSON: the contract of docs/cli.md, "bubblescope-report/1".
+// The bubble report as JSON, "bubblescope-report/1". docs/glossary.md explains its keys.
 //
 //   {"format":"bubblescope-report/1","source":"simulated","schedule":"1f1b","pp":2,...,
 //    "makespan_ns":9000000,
@@ -18,7 +18,7 @@
 //
 // If the report has no conclusions, bubble, idle_by_cause_ns, critical_path and lower_bound_ns are
 // null. On the critical path, `by_kind_ns` divides ops of pairs whose parts interleave
-// (pair_times.h). Members beyond the contract: `peak_at` is the op at which peak_chunks is first
+// (pair_times.h). `peak_at` is the op at which peak_chunks is first
 // reached. With a send budget, `peak_outputs` is the most outputs that a rank holds until their
 // sends end, and `peak_output_bytes` the most bytes of them; with an unshard lookahead,
 // `peak_gathered_stages` and `peak_gathered_bytes` are the same of gathered weights;
@@ -29,7 +29,7 @@
 // first:
 //    "links":[{"name":"nic 0 out","bytes":8388608,"busy_ns":190000,"shared_ns":40000,
 //              "utilization":0.21},...]
-// With noise and with --sensitivity:
+// With --arrivals, with noise, and with --sensitivity:
 //    "serving":{"time_to_first_token":{"p50_ns":...,"p95_ns":...,"mean_ns":...,"max_ns":...},
 //     "time_to_first_token_ns":[...],"microbatches_per_second":...},
 //    "noise":{"seeds":1000,"p50_ns":...,"p95_ns":...,"mean_ns":...,"min_ns":...,"max_ns":...},

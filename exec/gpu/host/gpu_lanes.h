@@ -73,7 +73,7 @@ class GpuLanes {
   std::vector<GpuHandle> links_;       ///< per instruction; null if no stream waits for it
   std::vector<GpuHandle> joins_;       ///< per stream
   std::vector<std::int64_t> pending_;  ///< per stream
-  std::int64_t commands_before_ = 0;   ///< the instruction that was started last
+  std::int64_t commands_before_ = 0;   ///< gpu.commands() when the last instruction started
 };
 
 }  // namespace bubblescope::exec

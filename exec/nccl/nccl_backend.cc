@@ -78,7 +78,7 @@ SocketTransport accept_ranks_at(const Launch& launch, const Limits& limits) {
   return accept_ranks(listener, launch.rank_info.count, limits, {secret, warn});
 }
 
-SocketTransport call_at(const Launch& launch, const Limits& limits) {
+SocketTransport connect_to_rank_0_at(const Launch& launch, const Limits& limits) {
   if (!launch.is_local() || !launch.secret.is_empty()) {
     const Secret secret = read_secret(launch.secret);
     return connect_to_rank_0(*launch.rendezvous, launch.rank_info, limits,
@@ -91,10 +91,11 @@ SocketTransport call_at(const Launch& launch, const Limits& limits) {
   return connect_to_rank_0(*launch.rendezvous, launch.rank_info, limits, {read_file});
 }
 
-SocketTransport meet(const Launch& launch, const Limits& limits) {
+SocketTransport connect_ranks(const Launch& launch, const Limits& limits) {
   if (launch.rank_info.count == 1) return {launch.rank_info, {}};
   if (!launch.rendezvous) return rendezvous_over_mpi(launch, limits);
-  return launch.rank_info.rank == 0 ? accept_ranks_at(launch, limits) : call_at(launch, limits);
+  return launch.rank_info.rank == 0 ? accept_ranks_at(launch, limits)
+                                    : connect_to_rank_0_at(launch, limits);
 }
 
 std::vector<HostInfo> gather_hosts(StepProtocol& protocol, const HostInfo& own) {
@@ -129,7 +130,8 @@ std::int32_t take_device(HostInfo& own, std::int32_t local_rank) {
 
 /// The resources of this process from the rendezvous to the shutdown.
 struct NcclSession {
-  NcclSession(const Launch& launch, const Limits& limits) : transport(meet(launch, limits)) {}
+  NcclSession(const Launch& launch, const Limits& limits)
+      : transport(connect_ranks(launch, limits)) {}
 
   SocketTransport transport;
   std::int32_t device = 0;

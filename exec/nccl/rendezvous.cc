@@ -79,17 +79,17 @@ std::optional<Frame> receive(Connection& connection) {
   return connection.reader.next();
 }
 
-class Reception {
+class RankAcceptor {
  public:
-  Reception(std::int32_t count, const RendezvousServer& door)
-      : door_(door), accepted_(static_cast<std::size_t>(count)) {}
+  RankAcceptor(std::int32_t count, const RendezvousServer& server)
+      : server_(server), accepted_(static_cast<std::size_t>(count)) {}
 
   bool is_full() const {
     return std::all_of(accepted_.begin() + 1, accepted_.end(),
                        [](const auto& accepted) { return accepted.has_value(); });
   }
 
-  void look(const TcpSocket& listener) {
+  void poll(const TcpSocket& listener) {
     while (callers_.size() < kMaxCallers) {
       TcpSocket socket = accept_from(listener);
       if (!socket.is_open()) break;
@@ -109,7 +109,7 @@ class Reception {
     for (std::size_t rank = 1; rank < accepted_.size(); ++rank) {
       AcceptedRank& accepted = *accepted_[rank];
       send_frame(accepted.connection.socket, FrameKind::kWelcome,
-                 blob_of(sign(door_.secret, End::kFirst, accepted.handshake)));
+                 blob_of(sign(server_.secret, End::kFirst, accepted.handshake)));
       connections.push_back(std::move(accepted.connection));
     }
     return {{0, static_cast<std::int32_t>(accepted_.size())}, std::move(connections)};
@@ -165,15 +165,15 @@ class Reception {
 
   /// Checks the signature. This must come before any other use of the hello.
   void expect_secret(const Caller& caller, const Digest& signature, const Handshake& handshake) {
-    if (are_equal(signature, sign(door_.secret, End::kCaller, handshake))) return;
-    if (door_.warn && !std::exchange(has_warned_, true))
-      door_.warn("a connection from " + peer_of(caller.connection.socket) +
-                 " does not have this run's secret and was rejected; further ones are rejected "
-                 "silently");
+    if (are_equal(signature, sign(server_.secret, End::kCaller, handshake))) return;
+    if (server_.warn && !std::exchange(has_warned_, true))
+      server_.warn("a connection from " + peer_of(caller.connection.socket) +
+                   " does not have this run's secret and was rejected; further ones are rejected "
+                   "silently");
     throw Error(Fault::kMachine, "its secret is not that of rank 0");
   }
 
-  const RendezvousServer& door_;
+  const RendezvousServer& server_;
   bool has_warned_ = false;
   std::vector<std::optional<AcceptedRank>> accepted_;  ///< by rank
   std::vector<Caller> callers_;
@@ -183,23 +183,24 @@ class Reception {
 
 /// The pauses between attempts. A host name that cannot be resolved may be known later, when a
 /// container has started; it is tried less often.
-constexpr int kNextCallMilliseconds = 20;
+constexpr int kNextAttemptMilliseconds = 20;
 constexpr int kNextLookupMilliseconds = 200;
 
-Connection reach(const Address& address, const Connect& caller, WaitDeadline& waiting) {
+Connection connect_until_deadline(const Address& address, const Connect& connect,
+                                  WaitDeadline& waiting) {
   for (;;) {
     std::string obstacle = "rank 0 does not answer at " + to_string(address) +
                            "; is it started, with the same MASTER_ADDR and MASTER_PORT?";
-    int nap = kNextCallMilliseconds;
+    int pause_ms = kNextAttemptMilliseconds;
     try {
-      TcpSocket socket = caller(address);
+      TcpSocket socket = connect(address);
       if (socket.is_open()) return {std::move(socket), FrameReader(kSmallGather)};
     } catch (const Error& error) {
       obstacle = error.what();
-      nap = kNextLookupMilliseconds;
+      pause_ms = kNextLookupMilliseconds;
     }
     if (waiting.has_passed()) throw Error(Fault::kMachine, obstacle);
-    poll(nullptr, 0, nap);
+    poll(nullptr, 0, pause_ms);
   }
 }
 
@@ -240,27 +241,27 @@ Challenge read_challenge(const std::string& where, const Frame& frame) {
 }  // namespace
 
 SocketTransport accept_ranks(const TcpSocket& listener, std::int32_t count, const Limits& limits,
-                             const RendezvousServer& door) {
-  Reception reception(count, door);
+                             const RendezvousServer& server) {
+  RankAcceptor acceptor(count, server);
   WaitDeadline waiting(limits);
-  for (reception.look(listener); !reception.is_full(); reception.look(listener)) {
+  for (acceptor.poll(listener); !acceptor.is_full(); acceptor.poll(listener)) {
     if (waiting.has_passed())
       throw Error(Fault::kMachine, "of " + std::to_string(count) +
                                        " processes, these did not connect to rank 0 within "
                                        "`timeout`: " +
-                                       reception.describe_missing());
+                                       acceptor.describe_missing());
     poll(nullptr, 0, 2);
   }
-  return reception.welcome();
+  return acceptor.welcome();
 }
 
 SocketTransport connect_to_rank_0(const Address& address, const RankInfo& rank_info,
-                                  const Limits& limits, const RendezvousClient& approach) {
+                                  const Limits& limits, const RendezvousClient& client) {
   WaitDeadline waiting(limits);
-  Connection connection = reach(address, approach.caller, waiting);
+  Connection connection = connect_until_deadline(address, client.connect, waiting);
   const std::string where = "rank 0 at " + to_string(address);
   const Challenge challenge = read_challenge(where, await_frame(where, connection, waiting));
-  const Secret secret = approach.find_secret();
+  const Secret secret = client.find_secret();
   const Handshake handshake{challenge, rank_info, make_nonce()};
   send_frame(connection.socket, FrameKind::kHello,
              blob_of(Hello{rank_info, handshake.nonce, sign(secret, End::kCaller, handshake)}));

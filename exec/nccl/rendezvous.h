@@ -25,7 +25,7 @@ struct RendezvousServer {
 /// away, the number of pending callers is limited, and each has some seconds to authenticate.
 /// Throws Error that names the ranks that have not joined within the limits.
 SocketTransport accept_ranks(const TcpSocket& listener, std::int32_t count, const Limits& limits,
-                             const RendezvousServer& door);
+                             const RendezvousServer& server);
 
 /// Connects to an address. The result is not open if there is no answer. Throws Error if the host
 /// name cannot be resolved.
@@ -35,12 +35,12 @@ using Connect = std::function<TcpSocket(const Address&)>;
 struct RendezvousClient {
   /// Called when rank 0 has answered, since rank 0 may have just written the secret to a file.
   std::function<Secret()> find_secret;
-  Connect caller = call;
+  Connect connect = connect_to;
 };
 
 /// Connects another rank to rank 0, and retries until rank 0 answers. Throws Error if it does not
 /// within the limits, refuses this process, or does not have the secret.
 SocketTransport connect_to_rank_0(const Address& address, const RankInfo& rank_info,
-                                  const Limits& limits, const RendezvousClient& approach);
+                                  const Limits& limits, const RendezvousClient& client);
 
 }  // namespace bubblescope::exec

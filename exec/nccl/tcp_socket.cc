@@ -199,7 +199,7 @@ TcpSocket accept_from(const TcpSocket& listener) {
   return made;
 }
 
-TcpSocket call(const Address& address) {
+TcpSocket connect_to(const Address& address) {
   const Addresses found = find_addresses(address);
   for (const addrinfo* at = found.get(); at != nullptr; at = at->ai_next) {
     TcpSocket made = open_socket(*at);

@@ -70,6 +70,6 @@ std::string peer_of(const TcpSocket& socket);
 
 /// Connects to an address, waiting for less than a second; not open if there is no answer. Throws
 /// Error if the host name cannot be resolved.
-TcpSocket call(const Address& address);
+TcpSocket connect_to(const Address& address);
 
 }  // namespace bubblescope::exec

@@ -119,7 +119,7 @@ TEST(NcclFrames, AreNoLargerThanTheirKind) {
 
 TEST(NcclLink, ARankThatAnnouncesMoreThanTheProgramSharesIsGoneAtOnce) {
   const exec::TcpSocket listener = exec::listen_at({"127.0.0.1", 0});
-  exec::TcpSocket there = exec::call({"127.0.0.1", exec::port_of(listener)});
+  exec::TcpSocket there = exec::connect_to({"127.0.0.1", exec::port_of(listener)});
   std::vector<exec::Connection> connections;
   connections.push_back({exec::accept_from(listener), exec::FrameReader(1000)});
   exec::SocketTransport link({0, 2}, std::move(connections));
@@ -236,7 +236,7 @@ TEST(NcclLink, WithoutRankZeroNoRankWaits) {
 /// sent to it.
 TEST(NcclLink, LastMessagesArriveAlthoughNothingCanBeSentAnyMore) {
   const exec::TcpSocket listener = exec::listen_at({"127.0.0.1", 0});
-  exec::TcpSocket there = exec::call({"127.0.0.1", exec::port_of(listener)});
+  exec::TcpSocket there = exec::connect_to({"127.0.0.1", exec::port_of(listener)});
   exec::TcpSocket here = exec::accept_from(listener);
   ASSERT_TRUE(there.is_open() && here.is_open());
   there.write(exec::to_bytes({exec::FrameKind::kControl, 0, blob_of("no room for 9 bytes")}));

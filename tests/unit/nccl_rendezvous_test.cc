@@ -28,7 +28,7 @@ exec::Limits limits_of(std::int64_t milliseconds) { return {milliseconds * 1'000
 
 TEST(NcclRendezvous, TakesCallersOfBothKindsOfAddresses) {
   const exec::TcpSocket listener = exec::listen_at({"node1", 0}, "all");
-  EXPECT_TRUE(exec::call({"127.0.0.1", exec::port_of(listener)}).is_open());
+  EXPECT_TRUE(exec::connect_to({"127.0.0.1", exec::port_of(listener)}).is_open());
   const exec::TcpSocket probe(socket(AF_INET6, SOCK_STREAM, 0));
   if (!probe.is_open()) GTEST_SKIP() << "this machine has no IPv6";
   try {
@@ -36,12 +36,12 @@ TEST(NcclRendezvous, TakesCallersOfBothKindsOfAddresses) {
   } catch (const Error&) {
     GTEST_SKIP() << "this machine has no address of IPv6";
   }
-  EXPECT_TRUE(exec::call({"::1", exec::port_of(listener)}).is_open());
+  EXPECT_TRUE(exec::connect_to({"::1", exec::port_of(listener)}).is_open());
 }
 
 /// Whether a listener answers at an address of this machine.
 bool answers(const exec::TcpSocket& listener, const std::string& host) {
-  return exec::call({host, exec::port_of(listener)}).is_open();
+  return exec::connect_to({host, exec::port_of(listener)}).is_open();
 }
 
 TEST(NcclRendezvous, ListensAtTheLoopbackInterfaceUnlessAnotherIsNamed) {
@@ -79,7 +79,7 @@ TEST(NcclRendezvous, SeeksANameUntilItIsKnown) {
   int calls = 0;
   const exec::Connect known_later = [&](const exec::Address& address) {
     if (++calls < 3) throw Error(Fault::kMachine, "the host node1 is not known");
-    return exec::call({"127.0.0.1", address.port});
+    return exec::connect_to({"127.0.0.1", address.port});
   };
   exec::connect_to_rank_0({"node1", exec::port_of(listener)}, {1, 2}, limits_of(20'000),
                           {find_secret, known_later});
@@ -104,11 +104,11 @@ TEST(NcclRendezvous, SaysThatANameWasNotKnownInAllTheTime) {
 TEST(NcclRendezvous, NamesMissingRanksAndCountsUnknownCallers) {
   const exec::TcpSocket listener = exec::listen_at({"127.0.0.1", 0});
   const exec::Address address{"127.0.0.1", exec::port_of(listener)};
-  exec::TcpSocket scanner = exec::call(address);
+  exec::TcpSocket scanner = exec::connect_to(address);
   ASSERT_TRUE(scanner.is_open());
   const std::string request = "GET / HTTP/1.1\r\n\r\n----------------";
   scanner.write(std::as_bytes(std::span(request)));
-  exec::TcpSocket partial = exec::call(address);
+  exec::TcpSocket partial = exec::connect_to(address);
   const exec::Blob hello = exec::to_bytes({exec::FrameKind::kHello, 0, exec::Blob(12)});
   partial.write(std::span(hello).subspan(0, 25));
   partial.close();
@@ -129,8 +129,8 @@ TEST(NcclRendezvous, NamesMissingRanksAndCountsUnknownCallers) {
 TEST(NcclRendezvous, ForeignConnectionsDoNotPreventTheRendezvous) {
   const exec::TcpSocket listener = exec::listen_at({"127.0.0.1", 0});
   const exec::Address address{"127.0.0.1", exec::port_of(listener)};
-  exec::TcpSocket silent = exec::call(address);
-  exec::TcpSocket noisy = exec::call(address);
+  exec::TcpSocket silent = exec::connect_to(address);
+  exec::TcpSocket noisy = exec::connect_to(address);
   noisy.write(exec::Blob(4000, std::byte{0x42}));
   std::thread other([&] {
     exec::SocketTransport link =
@@ -177,7 +177,7 @@ TEST(NcclRendezvous, ManySilentConnectionsDoNotPreventTheRendezvous) {
   const exec::TcpSocket listener = exec::listen_at({"127.0.0.1", 0});
   const exec::Address address{"127.0.0.1", exec::port_of(listener)};
   std::vector<exec::TcpSocket> silent;
-  for (int caller = 0; caller < 300; ++caller) silent.push_back(exec::call(address));
+  for (int caller = 0; caller < 300; ++caller) silent.push_back(exec::connect_to(address));
   const Nanos begin = exec::read_monotonic_clock();
   std::thread first([&] { exec::accept_ranks(listener, 2, limits_of(20'000), {kSecret}); });
   exec::connect_to_rank_0(address, {1, 2}, limits_of(20'000), {find_secret});
@@ -224,7 +224,7 @@ TEST(NcclRendezvous, AnotherRankZeroIsNotBelievedAndAHelloServesOnce) {
   EXPECT_NE(failure.find("does not have this run's secret"), std::string::npos) << failure;
 
   const exec::TcpSocket listener = exec::listen_at({"127.0.0.1", 0});
-  const exec::TcpSocket replay = exec::call({"127.0.0.1", exec::port_of(listener)});
+  const exec::TcpSocket replay = exec::connect_to({"127.0.0.1", exec::port_of(listener)});
   replay.write(exec::to_bytes(*hello));
   EXPECT_NE(error_of([&] {
               exec::accept_ranks(listener, 2, limits_of(300), {kSecret});

@@ -1,5 +1,5 @@
 // Computes the maximum payload of a gather from the Program and the model.
-#include "exec/nccl/largest_share.h"
+#include "exec/nccl/gather_limit.h"
 
 #include <algorithm>
 
@@ -39,7 +39,7 @@ std::uint64_t bytes_of_model(const Schedule& schedule, const TrainingOptions& op
 
 /// Adds kSmallGather for content whose size does not depend on the Program, such as the text of a
 /// failure.
-std::uint64_t largest_share(const JobRequest& job) {
+std::uint64_t max_gather_bytes(const JobRequest& job) {
   const Schedule& schedule = job.schedule;
   const std::uint64_t trained =
       job.training == nullptr ? 0 : bytes_of_model(schedule, *job.training);

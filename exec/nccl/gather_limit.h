@@ -1,4 +1,4 @@
-// The maximum payload of a gather in a job.
+// The maximum payload that a rank sends in a gather of a job.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace bubblescope::exec {
 
-/// The larger of a rank's spans, arrivals and blocked lanes of a step, and, if the job trains, the
-/// weights and gradients of the whole model. A process that announces more is disconnected.
-std::uint64_t largest_share(const JobRequest& job);
+/// The largest payload that a rank may send in a gather: its step result or, if the job trains, all
+/// weights and gradients, whichever is larger. A process that announces more is disconnected.
+std::uint64_t max_gather_bytes(const JobRequest& job);
 
 }  // namespace bubblescope::exec

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "exec/gpu/host/timed_gpu_work.h"
-#include "exec/nccl/largest_share.h"
+#include "exec/nccl/gather_limit.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope::exec {
@@ -80,7 +80,7 @@ NcclRankRunner::NcclRankRunner(const NcclPlace& place, const JobRequest& job,
       plan_(plan_rank(job.program, part_.rank)),
       machine_(place.gpu, job.program.ranks, OwnRank{part_.rank, place.device}),
       protocol_(place.link, {request_.timeout, request_.interrupted}) {
-  place.link.allow_gathers(largest_share(job));
+  place.link.allow_gathers(max_gather_bytes(job));
   expect_same_program(program_, protocol_);
   if (job.training != nullptr) training_.emplace(machine_, job, part_, protocol_);
   nccl_links_.emplace(place, machine_, job.schedule, plan_, protocol_);

@@ -1,4 +1,4 @@
-// Compares the paces of all workers in all steps.
+// Compares the relative times of all workers in all steps.
 #include "sim/analysis/slow_steps.h"
 
 #include <algorithm>
@@ -14,13 +14,13 @@ namespace bubblescope::inline sim {
 
 namespace {
 
-constexpr double kSlowPace = 1.1;
+constexpr double kSlowRelativeTime = 1.1;
 constexpr double kOutside = 4;  ///< in robust standard deviations
 constexpr double kMadOfNormal = 1.4826;
 constexpr std::size_t kFewestSteps = 4;
 constexpr std::size_t kFewestOfTrend = 6;
 constexpr double kGrown = 1.05;       ///< from the first to the last step
-constexpr double kRankOrder = 0.9;    ///< Spearman's correlation of paces with steps
+constexpr double kRankOrder = 0.9;    ///< Spearman's correlation of relative times with steps
 constexpr std::size_t kQuarter = 25;  ///< of the workers: fewer may be fast in a slow step
 
 using Table = std::vector<std::vector<double>>;  ///< [worker][step]; workers by replica and rank
@@ -51,24 +51,25 @@ Table relative_to_usual(Table times) {
 }
 
 /// Divides the times of every worker by the median of the other ranks of its replica.
-Table find_paces(const Table& relative, std::size_t ranks) {
-  Table paces = relative;
+Table relate_to_ranks(const Table& relative, std::size_t ranks) {
+  Table relative_times = relative;
   for (std::size_t worker = 0; worker < relative.size(); ++worker)
     for (std::size_t step = 0; step < relative[worker].size(); ++step) {
       std::vector<double> others;
       const std::size_t first = worker / ranks * ranks;
       for (std::size_t other = first; other < first + ranks; ++other)
         if (other != worker) others.push_back(relative[other][step]);
-      paces[worker][step] /= std::max(quantile(std::move(others), 50), 1e-9);
+      relative_times[worker][step] /= std::max(quantile(std::move(others), 50), 1e-9);
     }
-  return paces;
+  return relative_times;
 }
 
-/// The pace beyond the usual spread.
-double find_least_unusual(const Table& paces) {
+/// The relative time beyond the usual spread.
+double find_least_unusual(const Table& relative_times) {
   std::vector<double> sizes;
-  for (const std::vector<double>& of_worker : paces)
-    for (const double pace : of_worker) sizes.push_back(std::abs(std::log(std::max(pace, 1e-9))));
+  for (const std::vector<double>& of_worker : relative_times)
+    for (const double relative_time : of_worker)
+      sizes.push_back(std::abs(std::log(std::max(relative_time, 1e-9))));
   return std::exp(kOutside * kMadOfNormal * quantile(std::move(sizes), 50));
 }
 
@@ -88,21 +89,21 @@ double correlate_with_order(const std::vector<double>& values) {
   return 1 - 6 * squares / (count * (count * count - 1));
 }
 
-/// A straight line through the logarithms of paces.
+/// A straight line through the logarithms of relative times.
 struct Growth {
   double first = 1;
   double last = 1;
 };
 
-Growth fit_growth(const std::vector<double>& paces) {
-  const double middle = (static_cast<double>(paces.size()) - 1) / 2;
+Growth fit_growth(const std::vector<double>& relative_times) {
+  const double middle = (static_cast<double>(relative_times.size()) - 1) / 2;
   double mean = 0;
   double product = 0;
   double square = 0;
-  for (std::size_t step = 0; step < paces.size(); ++step) {
+  for (std::size_t step = 0; step < relative_times.size(); ++step) {
     const double apart = static_cast<double>(step) - middle;
-    const double log = std::log(std::max(paces[step], 1e-9));
-    mean += log / static_cast<double>(paces.size());
+    const double log = std::log(std::max(relative_times[step], 1e-9));
+    mean += log / static_cast<double>(relative_times.size());
     product += apart * log;
     square += apart * apart;
   }
@@ -111,35 +112,39 @@ Growth fit_growth(const std::vector<double>& paces) {
 }
 
 double lost(const SlowSteps& one) {
-  return std::accumulate(one.paces.begin(), one.paces.end(), 0.0) -
-         static_cast<double>(one.paces.size());
+  return std::accumulate(one.relative_times.begin(), one.relative_times.end(), 0.0) -
+         static_cast<double>(one.relative_times.size());
 }
 
-std::int64_t count_above(const std::vector<double>& paces, double least) {
-  return std::count_if(paces.begin(), paces.end(), [=](double pace) { return pace > least; });
+std::int64_t count_above(const std::vector<double>& relative_times, double least) {
+  return std::count_if(relative_times.begin(), relative_times.end(),
+                       [=](double relative_time) { return relative_time > least; });
 }
 
-/// Sets the paces relative to the first step's, if they grow from step to step.
+/// Divides the relative times by the first step's, if they grow from step to step.
 void follow_growth(SlowSteps& slow) {
-  if (slow.paces.size() < kFewestOfTrend || correlate_with_order(slow.paces) < kRankOrder) return;
-  const Growth growth = fit_growth(slow.paces);
+  if (slow.relative_times.size() < kFewestOfTrend ||
+      correlate_with_order(slow.relative_times) < kRankOrder)
+    return;
+  const Growth growth = fit_growth(slow.relative_times);
   if (growth.last < kGrown * growth.first) return;
   slow.grows = true;
   slow.factor = growth.last / growth.first;
-  for (double& pace : slow.paces) pace = std::max(1.0, pace / growth.first);
-  slow.steps = count_above(slow.paces, 1 + (kGrown - 1) / 2);
+  for (double& relative_time : slow.relative_times)
+    relative_time = std::max(1.0, relative_time / growth.first);
+  slow.steps = count_above(slow.relative_times, 1 + (kGrown - 1) / 2);
 }
 
-/// Where a worker is slow in most steps, its usual pace is the slow one: divides by the pace of the
-/// few fast steps, if there are two or more.
-std::vector<double> relative_to_fast(std::vector<double> paces, double least) {
+/// Where a worker is slow in most steps, its usual time is the slow one: divides by the relative
+/// time of the few fast steps, if there are two or more.
+std::vector<double> relative_to_fast(std::vector<double> relative_times, double least) {
   std::vector<double> fast;
-  for (const double pace : paces)
-    if (pace < 1 / least) fast.push_back(pace);
-  if (fast.size() < 2) return paces;
+  for (const double relative_time : relative_times)
+    if (relative_time < 1 / least) fast.push_back(relative_time);
+  if (fast.size() < 2) return relative_times;
   const double usual = quantile(std::move(fast), 50);
-  for (double& pace : paces) pace /= usual;
-  return paces;
+  for (double& relative_time : relative_times) relative_time /= usual;
+  return relative_times;
 }
 
 }  // namespace
@@ -148,25 +153,25 @@ std::vector<SlowSteps> find_slow_steps(std::span<const ReplicatedStep> steps,
                                        std::span<const Mend> mends) {
   const auto ranks = static_cast<std::size_t>(steps.front().front().program.ranks);
   if (steps.size() < kFewestSteps || ranks < 2) return {};
-  const Table paces = find_paces(relative_to_usual(sum_times(steps, mends)), ranks);
-  const double least = std::max(kSlowPace, find_least_unusual(paces));
+  const Table relative_times = relate_to_ranks(relative_to_usual(sum_times(steps, mends)), ranks);
+  const double least = std::max(kSlowRelativeTime, find_least_unusual(relative_times));
   std::vector<SlowSteps> found;
-  for (std::size_t worker = 0; worker < paces.size(); ++worker) {
+  for (std::size_t worker = 0; worker < relative_times.size(); ++worker) {
     SlowSteps slow{
         {static_cast<std::int32_t>(worker / ranks), static_cast<std::int32_t>(worker % ranks)}};
-    slow.paces = paces[worker];
+    slow.relative_times = relative_times[worker];
     follow_growth(slow);
     if (slow.grows) {
       found.push_back(std::move(slow));
       continue;
     }
-    slow.paces = relative_to_fast(paces[worker], least);
-    slow.steps = count_above(slow.paces, least);
+    slow.relative_times = relative_to_fast(relative_times[worker], least);
+    slow.steps = count_above(slow.relative_times, least);
     if (slow.steps == 0 || slow.steps == std::ssize(steps)) continue;
     double sum = 0;
-    for (double& pace : slow.paces) {
-      if (pace <= least) pace = 1;
-      sum += pace;
+    for (double& relative_time : slow.relative_times) {
+      if (relative_time <= least) relative_time = 1;
+      sum += relative_time;
     }
     slow.factor = 1 + (sum - static_cast<double>(steps.size())) / static_cast<double>(slow.steps);
     found.push_back(std::move(slow));
@@ -188,7 +193,7 @@ CommonSlowSteps find_common_slow_steps(std::span<const ReplicatedStep> steps,
     for (const std::vector<double>& of_worker : relative) of_steps[step].push_back(of_worker[step]);
     medians.push_back(quantile(of_steps[step], 50));
   }
-  const double least = std::max(kSlowPace, find_least_unusual({medians}));
+  const double least = std::max(kSlowRelativeTime, find_least_unusual({medians}));
   double sum = 0;
   std::size_t last = 0;
   for (std::size_t step = 0; step < steps.size(); ++step) {
@@ -201,34 +206,39 @@ CommonSlowSteps find_common_slow_steps(std::span<const ReplicatedStep> steps,
     last = step;
   }
   if (slow.steps == 0) return slow;
-  slow.paces = std::move(of_steps);
+  slow.relative_times = std::move(of_steps);
   slow.factor = sum / static_cast<double>(slow.steps);
   slow.are_first = static_cast<std::int64_t>(last) + 1 == slow.steps;
   return slow;
 }
 
-Mend with_usual_pace(std::span<const ReplicatedStep> steps, const CommonSlowSteps& slow) {
+Mend with_usual_time(std::span<const ReplicatedStep> steps, const CommonSlowSteps& slow) {
   return [steps, slow](const ReplicatedStep& step, std::vector<Durations>& durations) {
-    const std::vector<double>& paces = slow.paces[static_cast<std::size_t>(&step - steps.data())];
-    if (paces.empty()) return;
-    const std::size_t ranks = paces.size() / step.size();
+    const std::vector<double>& relative_times =
+        slow.relative_times[static_cast<std::size_t>(&step - steps.data())];
+    if (relative_times.empty()) return;
+    const std::size_t ranks = relative_times.size() / step.size();
     for (std::size_t replica = 0; replica < step.size(); ++replica)
       step[replica].for_each_compute([&](InstructionId id, const Instruction& one) {
-        const double pace = paces[replica * ranks + static_cast<std::size_t>(one.rank)];
-        if (pace > 0)
-          durations[replica][id] = std::llround(static_cast<double>(durations[replica][id]) / pace);
+        const double relative_time =
+            relative_times[replica * ranks + static_cast<std::size_t>(one.rank)];
+        if (relative_time > 0)
+          durations[replica][id] =
+              std::llround(static_cast<double>(durations[replica][id]) / relative_time);
       });
   };
 }
 
-Mend with_usual_pace(std::span<const ReplicatedStep> steps, const SlowSteps& slow) {
+Mend with_usual_time(std::span<const ReplicatedStep> steps, const SlowSteps& slow) {
   return [steps, slow](const ReplicatedStep& step, std::vector<Durations>& durations) {
-    const double pace = slow.paces[static_cast<std::size_t>(&step - steps.data())];
+    const double relative_time =
+        slow.relative_times[static_cast<std::size_t>(&step - steps.data())];
     const auto replica = static_cast<std::size_t>(slow.worker.replica);
-    if (pace == 1) return;
+    if (relative_time == 1) return;
     step[replica].for_each_compute([&](InstructionId id, const Instruction& one) {
       if (one.rank == slow.worker.rank)
-        durations[replica][id] = std::llround(static_cast<double>(durations[replica][id]) / pace);
+        durations[replica][id] =
+            std::llround(static_cast<double>(durations[replica][id]) / relative_time);
     });
   };
 }

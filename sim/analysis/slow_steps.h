@@ -1,14 +1,15 @@
 // Finds workers that are slow in some steps only, which no median over all steps shows. Their time
 // must not count as an unequal stage, which is unequal in every step.
 //
-// A worker's *pace* in a step is its computing time over what is usual for it, divided by the same
-// of the other ranks of its replica: longer micro-batches are longer on all of them. A worker is
-// slow where its pace is over 1.1 and beyond the usual spread of all paces. If it is slow in
-// most steps, its few fast ones are the usual ones. A worker whose pace grows from step to step, as
-// that of a device does which throttles, is slow relative to its first steps.
+// A worker's *relative time* in a step is its computing time over its usual one, divided by the
+// same ratio of the other ranks of its replica: longer micro-batches are longer on all of them. A
+// worker is slow where its relative time is over 1.1 and beyond the usual spread of all relative
+// times. If it is slow in most steps, its few fast ones are the usual ones. A worker whose relative
+// time grows from step to step, as that of a device does which throttles, is slow compared to its
+// first steps.
 //
 // Steps may also be slow on all ranks, such as the first ones while things warm up. No worker's
-// pace shows that.
+// relative time shows that.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +23,10 @@ namespace bubblescope::inline sim {
 
 struct SlowSteps {
   Worker worker;
-  std::vector<double> paces = {};  ///< [step], 1 where the worker is not slow
-  std::int64_t steps = 0;          ///< in which it is slow
-  double factor = 1;               ///< its mean pace in these; if it grows, the last one
-  bool grows = false;              ///< whether its pace grows from step to step
+  std::vector<double> relative_times = {};  ///< [step], 1 where the worker is not slow
+  std::int64_t steps = 0;                   ///< in which it is slow
+  double factor = 1;   ///< its mean relative time in these; if it grows, the last one
+  bool grows = false;  ///< whether its relative time grows from step to step
 };
 
 /// The workers that lose the most time come first. `mends` are applied before. None if there are
@@ -36,9 +37,9 @@ std::vector<SlowSteps> find_slow_steps(std::span<const ReplicatedStep> steps,
 /// The steps in which more than three quarters of the workers are slow.
 struct CommonSlowSteps {
   /// [step][worker], workers by replica and rank; empty where the step is not slow.
-  std::vector<std::vector<double>> paces = {};
+  std::vector<std::vector<double>> relative_times = {};
   std::int64_t steps = 0;  ///< that are slow
-  double factor = 1;       ///< the mean of their median paces
+  double factor = 1;       ///< the mean of their median relative times
   bool are_first = false;  ///< whether they are the first steps
 };
 
@@ -47,9 +48,9 @@ CommonSlowSteps find_common_slow_steps(std::span<const ReplicatedStep> steps,
                                        std::span<const Mend> mends);
 
 /// Makes every worker as fast as in the other steps. Refers to the steps.
-Mend with_usual_pace(std::span<const ReplicatedStep> steps, const CommonSlowSteps& slow);
+Mend with_usual_time(std::span<const ReplicatedStep> steps, const CommonSlowSteps& slow);
 
 /// Makes the worker as fast as in its other steps. Refers to the steps.
-Mend with_usual_pace(std::span<const ReplicatedStep> steps, const SlowSteps& slow);
+Mend with_usual_time(std::span<const ReplicatedStep> steps, const SlowSteps& slow);
 
 }  // namespace bubblescope::inline sim

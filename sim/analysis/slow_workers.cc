@@ -19,38 +19,38 @@ constexpr double kSlow = 1.02;
 constexpr double kMinChange = 0.01;  ///< from step to step, as a standard deviation
 constexpr double kMadOfNormal = 1.4826;
 
-/// The logarithms of paces, less their mean.
-std::vector<double> spread_of(const std::vector<double>& paces) {
+/// The logarithms of relative times, less their mean.
+std::vector<double> spread_of(const std::vector<double>& relative_times) {
   std::vector<double> logs;
   double mean = 0;
-  for (const double pace : paces) {
-    logs.push_back(std::log(std::max(pace, 1e-9)));
-    mean += logs.back() / static_cast<double>(paces.size());
+  for (const double relative_time : relative_times) {
+    logs.push_back(std::log(std::max(relative_time, 1e-9)));
+    mean += logs.back() / static_cast<double>(relative_times.size());
   }
   for (double& log : logs) log -= mean;
   return logs;
 }
 
-/// The usual standard deviation of paces, whatever a few of them do.
-double find_usual_change(const std::vector<std::vector<double>>& paces) {
+/// The usual standard deviation of relative times, whatever a few of them do.
+double find_usual_change(const std::vector<std::vector<double>>& relative_times) {
   std::vector<double> sizes;
-  for (const std::vector<double>& one : paces)
+  for (const std::vector<double>& one : relative_times)
     for (const double log : spread_of(one)) sizes.push_back(std::abs(log));
   return kMadOfNormal * quantile(std::move(sizes), 50);
 }
 
-/// Whether paces differ from step to step by more than the usual change explains, but for one case
-/// in a thousand: Wilson and Hilferty's quantile of the chi-squared distribution.
-bool is_changing(const std::vector<double>& paces, double usual) {
-  if (paces.size() < 2) return false;
+/// Whether relative times differ from step to step by more than the usual change explains, but for
+/// one case in a thousand: Wilson and Hilferty's quantile of the chi-squared distribution.
+bool is_changing(const std::vector<double>& relative_times, double usual) {
+  if (relative_times.size() < 2) return false;
   constexpr double kQuantileOfNormal = 3.09;
-  const double freedom = static_cast<double>(paces.size()) - 1;
+  const double freedom = static_cast<double>(relative_times.size()) - 1;
   const double part = 2 / (9 * freedom);
   const double limit = freedom * std::pow(1 - part + kQuantileOfNormal * std::sqrt(part), 3);
   double squares = 0;
-  for (const double log : spread_of(paces)) squares += log * log;
+  for (const double log : spread_of(relative_times)) squares += log * log;
   return squares > std::max(limit * usual * usual,
-                            kMinChange * kMinChange * static_cast<double>(paces.size()));
+                            kMinChange * kMinChange * static_cast<double>(relative_times.size()));
 }
 
 }  // namespace
@@ -140,9 +140,9 @@ double Workers::factor(std::size_t replica, const Op& op) const {
   return compared_.at({replica, StageKind{op.stage, op.kind}}).factor;
 }
 
-Workers::Paces Workers::find_paces() const {
+Workers::RelativeTimes Workers::find_relative_times() const {
   const auto ranks = static_cast<std::size_t>(steps_.front().front().program.ranks);
-  Paces paces(replicas_ * ranks);
+  RelativeTimes relative_times(replicas_ * ranks);
   for (const ReplicatedStep& step : steps_)
     for (std::size_t replica = 0; replica < replicas_; ++replica) {
       std::vector<double> own(ranks, 0);
@@ -153,38 +153,39 @@ Workers::Paces Workers::find_paces() const {
         usual[rank] += compared_.at({replica, StageKind{one.op.stage, one.op.kind}}).usual;
       });
       for (std::size_t rank = 0; rank < ranks; ++rank)
-        paces[replica * ranks + rank].push_back(usual[rank] > 0 ? own[rank] / usual[rank] : 1);
+        relative_times[replica * ranks + rank].push_back(usual[rank] > 0 ? own[rank] / usual[rank]
+                                                                         : 1);
     }
-  return paces;
+  return relative_times;
 }
 
-Workers::Paces Workers::relate_to_ranks(const Paces& paces) const {
-  const std::size_t ranks = paces.size() / replicas_;
-  Paces related = paces;
-  for (std::size_t worker = 0; worker < paces.size(); ++worker)
+Workers::RelativeTimes Workers::relate_to_ranks(const RelativeTimes& relative_times) const {
+  const std::size_t ranks = relative_times.size() / replicas_;
+  RelativeTimes related = relative_times;
+  for (std::size_t worker = 0; worker < relative_times.size(); ++worker)
     for (std::size_t step = 0; step < steps_.size(); ++step) {
       std::vector<double> others;
       const std::size_t first = worker / ranks * ranks;
       for (std::size_t other = first; other < first + ranks; ++other)
-        if (other != worker) others.push_back(paces[other][step]);
+        if (other != worker) others.push_back(relative_times[other][step]);
       related[worker][step] /= std::max(quantile(std::move(others), 50), 1e-9);
     }
   return related;
 }
 
-std::vector<bool> Workers::find_changing_replicas(const Paces& paces) const {
-  const std::size_t ranks = paces.size() / replicas_;
-  Paces common(replicas_);  // [replica][step]
+std::vector<bool> Workers::find_changing_replicas(const RelativeTimes& relative_times) const {
+  const std::size_t ranks = relative_times.size() / replicas_;
+  RelativeTimes common(replicas_);  // [replica][step]
   for (std::size_t replica = 0; replica < replicas_; ++replica)
     for (std::size_t step = 0; step < steps_.size(); ++step) {
       std::vector<double> of_ranks;
       for (std::size_t rank = 0; rank < ranks; ++rank)
-        of_ranks.push_back(paces[replica * ranks + rank][step]);
+        of_ranks.push_back(relative_times[replica * ranks + rank][step]);
       common[replica].push_back(quantile(std::move(of_ranks), 50));
     }
   std::vector<bool> changing;
   for (std::size_t replica = 0; replica < replicas_; ++replica) {
-    Paces others = common;
+    RelativeTimes others = common;
     others.erase(others.begin() + static_cast<std::ptrdiff_t>(replica));
     changing.push_back(is_changing(common[replica], find_usual_change(others)));
   }
@@ -192,19 +193,19 @@ std::vector<bool> Workers::find_changing_replicas(const Paces& paces) const {
 }
 
 void Workers::compare_steps() {
-  const Paces paces = find_paces();
-  const Paces related = relate_to_ranks(paces);
-  const std::vector<bool> changing = find_changing_replicas(paces);
+  const RelativeTimes relative_times = find_relative_times();
+  const RelativeTimes related = relate_to_ranks(relative_times);
+  const std::vector<bool> changing = find_changing_replicas(relative_times);
   const double usual = find_usual_change(related);
-  const std::size_t ranks = paces.size() / replicas_;
-  for (std::size_t at = 0; at < paces.size(); ++at) {
+  const std::size_t ranks = relative_times.size() / replicas_;
+  for (std::size_t at = 0; at < relative_times.size(); ++at) {
     const std::size_t replica = at / ranks;
     if (!changing[replica] && !is_changing(related[at], usual)) continue;
     const Worker worker{static_cast<std::int32_t>(replica), static_cast<std::int32_t>(at % ranks)};
     const double slower = slowness({CauseKind::kWorker, worker.replica, worker.rank}) - 1;
     if (slower <= kSlow - 1) continue;
-    for (const double pace : changing[replica] ? paces[at] : related[at])
-      shares_[worker].push_back((pace - 1) / slower);
+    for (const double relative_time : changing[replica] ? relative_times[at] : related[at])
+      shares_[worker].push_back((relative_time - 1) / slower);
   }
 }
 

@@ -46,16 +46,17 @@ class Workers {
   static Comparison compare(const std::vector<std::vector<Nanos>>& of_replicas,
                             std::size_t replica);
   double factor(std::size_t replica, const Op& op) const;
-  using Paces = std::vector<std::vector<double>>;  ///< [worker][step]; workers by replica and rank
+  using RelativeTimes =
+      std::vector<std::vector<double>>;  ///< [worker][step]; workers by replica and rank
   /// How many times as long each worker takes as its stages do in the other replicas.
-  Paces find_paces() const;
+  RelativeTimes find_relative_times() const;
   /// The same beside the other ranks of its replica, whose micro-batches are as long.
-  Paces relate_to_ranks(const Paces& paces) const;
-  /// [replica]: whether its ranks have a common pace that differs from step to step by more than
-  /// chance and unlike that of the other replicas.
-  std::vector<bool> find_changing_replicas(const Paces& paces) const;
-  /// Fills in the shares of slow workers whose paces differ from step to step by more than those of
-  /// most workers do.
+  RelativeTimes relate_to_ranks(const RelativeTimes& relative_times) const;
+  /// [replica]: whether its ranks have a common relative time that differs from step to step by
+  /// more than chance and unlike that of the other replicas.
+  std::vector<bool> find_changing_replicas(const RelativeTimes& relative_times) const;
+  /// Fills in the shares of slow workers whose relative times differ from step to step by more than
+  /// those of most workers do.
   void compare_steps();
   /// How much slower the worker is in a step, beside how much slower it is in all: 1 if steps do
   /// not differ.

@@ -45,7 +45,7 @@ void add_workers_slow_at_times(CauseList& causes, const CauseEvidence& evidence)
     cause.all_steps = std::ssize(evidence.steps);
     cause.is_at_times = true;
     cause.grows = slow.grows;
-    const Mend mend = with_usual_pace(evidence.steps, slow);
+    const Mend mend = with_usual_time(evidence.steps, slow);
     if (!causes.add(cause, mend)) continue;
     causes.take_as_base(CauseKind::kWorker, mend);
     ++count;

@@ -28,9 +28,9 @@ class Profile {
     events_.numbers.add(number);
     return *this;
   }
-  Profile& op(int start, int duration, std::int64_t likeness = 0) {
+  Profile& op(int start, int duration, std::int64_t op_class = 0) {
     ops_.spans.push_back(
-        {{Nanos{1000} * start, Nanos{1000} * (start + duration)}, 0, -1, 0, likeness});
+        {{Nanos{1000} * start, Nanos{1000} * (start + duration)}, 0, -1, 0, op_class});
     return *this;
   }
 

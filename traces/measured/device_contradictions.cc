@@ -144,7 +144,7 @@ class DeviceCheck {
           100.0 * static_cast<double>(unusual) / static_cast<double>(all)));
   }
 
-  /// The time between the kernels of every op, by the op's likeness.
+  /// The time between the kernels of every op, by the op's class.
   void add_uses(std::map<std::int64_t, std::vector<OpUse>>& alike) const {
     std::vector<OpUse> uses(ops_.size());
     std::optional<Nanos> end;
@@ -166,7 +166,7 @@ class DeviceCheck {
       end = std::max(end.value_or(span.end), span.end);
     }
     for (std::size_t at = 0; at < uses.size(); ++at)
-      if (uses[at].all > 0) alike[ops_[at].likeness].push_back(uses[at]);
+      if (uses[at].all > 0) alike[ops_[at].op_class].push_back(uses[at]);
   }
 
   std::optional<std::size_t> find_op(Nanos time) const {

@@ -27,10 +27,10 @@ struct OpSpan {
   std::uint32_t thread = 0;
   std::int64_t number = -1;  ///< its running number; -1 if unknown
   std::int64_t step = 0;
-  std::int64_t likeness = 0;  ///< the same for ops of one kind and stage
+  std::int64_t op_class = 0;  ///< equal for ops of the same stage and kind
 };
 
-inline std::int64_t likeness_of(const Op& op) {
+inline std::int64_t op_class_of(const Op& op) {
   return std::int64_t{op.stage} * kOpKinds + static_cast<std::int64_t>(op.kind);
 }
 

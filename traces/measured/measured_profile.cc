@@ -193,7 +193,7 @@ class ProfileReader {
                             slice.thread,
                             slice.number.value_or(-1),
                             op.step,
-                            likeness_of(op.op)});
+                            op_class_of(op.op)});
   }
 
   /// Records the message that an op waited for: it arrived when the waiting ended.
@@ -338,7 +338,7 @@ class ProfileReader {
     observed.end = op.span.end;
     ChromeSlice slice;
     slice.start = mark.start;
-    spans_.spans.push_back({op.span, 0, -1, mark.number, likeness_of(observed.op)});
+    spans_.spans.push_back({op.span, 0, -1, mark.number, op_class_of(observed.op)});
     if (const auto kernels = activity_.find_kernels(op.span)) {
       observed.start = kernels->start;
       observed.end = kernels->end;

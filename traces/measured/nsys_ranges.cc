@@ -192,8 +192,8 @@ std::vector<OpSpan> find_op_spans(const std::vector<OpRange>& ops) {
     OpSpan span;
     span.span = op.host;
     span.step = op.has_step ? op.step : unnumbered_step;
-    span.likeness =
-        2 * (likeness_of(op.named.op) + std::int64_t{kOpKinds} * op.named.chunk.value_or(0)) +
+    span.op_class =
+        2 * (op_class_of(op.named.op) + std::int64_t{kOpKinds} * op.named.chunk.value_or(0)) +
         (op.second ? 1 : 0);
     spans.push_back(span);
     in_flight += op.named.op.kind == OpKind::kForward ? 1 : 0;

@@ -105,7 +105,7 @@ namespace {
 /// The runtime whose published runs show the errors of this one.
 std::string_view published_runtime(const std::string& name) {
   const RuntimeDef* const known = Registry<RuntimeDef>::instance().find(name);
-  return known == nullptr || known->times_as.empty() ? std::string_view(name) : known->times_as;
+  return known == nullptr || known->errors_of.empty() ? std::string_view(name) : known->errors_of;
 }
 
 }  // namespace

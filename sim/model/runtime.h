@@ -24,7 +24,7 @@ struct RuntimeDef {
   std::int32_t zero_stage = 1;  ///< unless --zero says otherwise
   bool pytorch = false;         ///< Parallelism::pytorch
   Bytes logit_bytes = 4;        ///< Parallelism::logit_bytes
-  std::string times_as = {};    ///< another runtime, whose published runs show its errors
+  std::string errors_of = {};   ///< runtime whose published errors apply to it; empty: its own
   bool names_modules = false;   ///< whether it has Megatron-Core's --recompute-modules
 };
 

@@ -215,7 +215,7 @@ void note_unwritten_settings(const traces::TrainingSettings& training, const Mod
     unwritten.push_back(fmt::format("ZeRO stage {} (Megatron-FSDP)", training.zero_stage));
   if (training.fp8) unwritten.emplace_back("GEMMs in fp8 (a format and a recipe)");
   const RuntimeDef* const runtime = Registry<RuntimeDef>::instance().find(model.runtime);
-  if (runtime != nullptr && (runtime->name == "nemo" || runtime->times_as == "nemo"))
+  if (runtime != nullptr && (runtime->name == "nemo" || runtime->errors_of == "nemo"))
     unwritten.emplace_back("the fused loss and the token dispatcher of Megatron-Bridge's recipes");
   if (!unwritten.empty())
     print_message(

@@ -9,7 +9,7 @@
 
 namespace bubblescope::inline sim {
 
-/// Simulates the same step in so many scenarios. Longer sequences also lengthen the part of
+/// Simulates the same step in `scenarios` scenarios. Longer sequences also lengthen the part of
 /// messages and copies that `costs` says is due to their bytes. Throws Error if a step could get
 /// too long.
 StepTimes simulate_noise(const Program& program, const Timing& timing, const CostModel& costs,

@@ -27,7 +27,7 @@ struct SplitTimes {
   }
 };
 
-/// The time of a stage with so many layers that are alike.
+/// The time of a stage with `layers` layers that are alike.
 using TimeOfAlike = std::function<double(std::int32_t stage, std::int64_t layers)>;
 
 /// Adds layers that are alike, one after the other, to the stages behind those whose layers are

@@ -49,7 +49,7 @@ StageHolders find_stage_holders(const Schedule& schedule);
 /// The layers to balance, and what a stage takes with some of them.
 struct BalanceProblem {
   std::int64_t layers = 0;
-  /// The time of a stage with so many layers, each of them like the mean one.
+  /// The time of a stage with `layers` mean layers.
   std::function<double(std::int32_t stage, std::int64_t layers)> mean_time;
   /// The time of a stage with the layers from `first` to before `end`. Empty: layers are alike.
   std::function<double(std::int32_t stage, std::int64_t first, std::int64_t end)> time = {};
@@ -68,8 +68,8 @@ std::optional<LayerCounts> balance_layers(const StageHolders& holders,
                                           const BalanceProblem& problem);
 
 /// The same split with its surplus elsewhere. The stages with the most layers, except the last one,
-/// have one layer more than others; in the result so many stages from `from` on have it, which come
-/// again from the front behind the last. nullopt if too few stages could have it.
+/// give one up; the same number of stages, counted from `from` and wrapping around before the last
+/// one, then have one layer more. nullopt if too few stages could have it.
 std::optional<LayerCounts> move_surplus(LayerCounts counts, std::int32_t from);
 
 }  // namespace bubblescope::inline sim

@@ -20,7 +20,7 @@ struct Dispatch {
   bool once = false;           ///< to each node and rank; else every copy
 };
 
-/// The expected number of different places among so many, for independent draws.
+/// The expected number of different places among `places` that `draws` independent draws hit.
 double estimate_distinct(double places, std::int64_t draws);
 
 /// One way, within a node and to other nodes at the same time.

@@ -36,9 +36,9 @@ struct KernelRates {
   double attention_forward = 0.6;
   double attention_backward = 0.45;
   double multiprocessors = 132;
-  /// The part of the memory traffic of grouped GEMMs that their compute does not hide. SimuMax's
-  /// grouped products: all of it on B200 (108, median 2 % off), none on A100 (12, 4 %); where
-  /// neither was measured, all.
+  /// The part of the memory traffic of grouped GEMMs that their compute does not hide. Fitted to
+  /// SimuMax's grouped GEMMs: 1 on B200 (108 GEMMs, median error 2 %), 0 on A100 (12 GEMMs, 4 %); 1
+  /// for unmeasured generations.
   double grouped_traffic = 1;
   /// Products of attention whose heads are no multiple of 8 numbers, where scores are saved:
   /// fraction of Gpu::peak_flops. From steps of models that differ in their heads alone

@@ -29,9 +29,10 @@ struct PhaseTimes {
   friend PhaseTimes operator+(PhaseTimes left, const PhaseTimes& right) { return left += right; }
 };
 
-/// How ops of a model are parts on lanes (model_parts.h).
+/// Splits a model's ops into parts on lanes (model_parts.h).
 struct PartsOfModel {
-  /// In which the two ops of an overlapped pair interleave; nullopt: one runs after the other.
+  /// The order in which an overlapped pair interleaves its parts; nullopt: its ops run one after
+  /// the other.
   std::optional<PairOrder> pair_order = {};
 };
 
@@ -81,7 +82,8 @@ struct LaunchedLayers {
   double experts = 0;
 };
 
-/// F and the backward take the longer of device and host; what the host takes longer is in F and I.
+/// Where the host needs longer to launch a pass than the device to run it, adds the difference to F
+/// or I; all of the host's time with CostAssumptions::launch_blocking.
 PhaseTimes apply_host_limit(const ModelOnDevices& on, PhaseTimes times,
                             const LaunchedLayers& layers);
 
@@ -95,7 +97,7 @@ PhaseTimes estimate_embedding_times(const ModelOnDevices& on);
 PhaseTimes estimate_head_times(const ModelOnDevices& on);
 /// All multi-token prediction modules.
 PhaseTimes estimate_prediction_times(const ModelOnDevices& on);
-/// The time to accumulate the gradients of so many weights outside W's GEMMs, in nanoseconds.
+/// The time to accumulate `parameters` gradients outside W's GEMMs, in nanoseconds.
 double estimate_accumulation_time(const ModelOnDevices& on, double parameters);
 
 /// FLOPs of one sample's forward and backward without recomputation: the basis of MFU.

@@ -28,8 +28,8 @@ namespace bubblescope::inline sim {
 PartTable make_model_parts(const ModelOnDevices& on, const Schedule& schedule,
                            const ModelStep& step);
 
-/// The order of this name, one of so many words, or none for "series". Throws Error for a text that
-/// is neither.
+/// Parses a value of --parts: the name of an order, a list of parts such as F.attn,B.mlp, or
+/// "series" for no interleaving. Throws Error for other texts.
 PartsOfModel parse_model_parts(const std::string& text);
 
 }  // namespace bubblescope::inline sim

@@ -51,7 +51,7 @@ struct Noise {
 /// A rank that is slow in every scenario and also in the step that a report shows.
 struct SlowRank {
   std::int32_t rank = 0;
-  double factor = 1;  ///< its ops take so many times as long
+  double factor = 1;  ///< its ops take `factor` times as long
 };
 
 /// Multiplies the durations of slow ranks' ops. Throws Error if the Program has no such rank.

@@ -44,7 +44,7 @@ inline constexpr PartLane kComputeLane = 0;
 /// The lane of this name, or nullopt.
 std::optional<PartLane> find_part_lane(std::string_view name);
 
-/// An op has at most so many parts, counted over its layers.
+/// The maximum number of parts of an op, counted over its layers.
 inline constexpr std::int32_t kMaxPartsOfOp = 4096;
 /// The longest time of all parts of an op together: about 11 days.
 inline constexpr Nanos kMaxPartsTime = 1'000'000'000'000'000;

@@ -59,8 +59,8 @@ struct Parallelism {
   std::optional<std::int32_t> shard_ranks = {};
 
   Gradients gradients = Gradients::kFp32;
-  /// Whether memory has no room for larger ones. Nobody chose them, so that times stay those of 32
-  /// bits: an order must not be the faster for lacking memory.
+  /// Whether the gradients were shrunk to fit the memory, not chosen by the user. Times are still
+  /// computed for 32-bit gradients, so that lack of memory does not make a schedule look faster.
   bool shrinks_gradients = false;
   /// Whether gradients are whole until the step's end even from ZeRO stage 2 on, because an op of
   /// the schedule reduces them there.

@@ -60,7 +60,7 @@ struct PlacedStages {
 /// one entry per stage, or does not add up to the model's layers, and as PlacedLoads does.
 PlacedStages place_stages(const ModelOnDevices& on, const Schedule& schedule);
 
-/// The devices of a pipeline of so many ranks, in the order and the proportions of the list. Throws
+/// The devices of a pipeline of `ranks` ranks, in the order and the proportions of the list. Throws
 /// Error where these ranks cannot be divided like that.
 std::vector<Gpu> spread_devices(const std::vector<Gpu>& list, std::int32_t ranks);
 

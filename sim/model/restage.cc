@@ -102,7 +102,7 @@ Stages spread_evenly(const Stages& from, std::size_t count) {
   return to;
 }
 
-/// A stage with so many times the layers.
+/// A stage with `factor` times the layers.
 StageEntry scale(const StageEntry& stage, double factor) {
   const auto scaled = [factor](std::int64_t value) {
     return static_cast<std::int64_t>(std::llround(factor * static_cast<double>(value)));

@@ -8,7 +8,7 @@
 
 namespace bubblescope::inline sim {
 
-/// It decides what the ends of another number of stages take.
+/// Determines the costs of the first and last stage when stages are cut or joined (restage.h).
 enum class Ends : std::uint8_t {
   kMoreLayers,     ///< they have more or fewer layers, so that their work is cut like any other
   kHeavierLayers,  ///< each of their layers takes longer or shorter, by one factor

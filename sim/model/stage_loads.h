@@ -35,7 +35,7 @@ struct StageLoad {
 /// The loads of a pipeline's stages, with any layers. Refers to the ModelOnDevices.
 class StageLoads {
  public:
-  /// With `shards`, no stage holds the head: so many shards divide it. Throws Error for models
+  /// With `shards`, no stage holds the head: that many shards divide it. Throws Error for models
   /// whose predictions have heads of their own.
   StageLoads(const ModelOnDevices& on, std::int32_t stages, std::int32_t shards = 0);
 
@@ -53,7 +53,7 @@ class StageLoads {
   /// time, unless Parallelism says how many layers they count as; the head counts nothing where
   /// shards hold it.
   double split_time(std::int32_t stage, std::int64_t first, std::int64_t end) const;
-  /// The same for a stage with so many layers, each of them like the mean one.
+  /// The same for a stage with `layers` mean layers.
   double mean_split_time(std::int32_t stage, std::int64_t layers) const;
 
  private:

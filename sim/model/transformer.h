@@ -26,7 +26,7 @@ struct Experts {
   std::int64_t shared = 0;        ///< experts that every token visits
   std::int64_t feed_forward = 0;  ///< inner size of one expert
   std::int64_t dense_layers = 0;  ///< the first layers, which have a dense network instead
-  /// A token's experts are in at most so many groups, each on a node of its own; 0: anywhere.
+  /// The maximum number of groups, each on a node of its own, with a token's experts; 0: any.
   std::int64_t max_groups = 0;
   std::int64_t every = 1;  ///< every how many of the other layers, counted from 1, one has experts
   bool biased = false;     ///< each expert adds a bias to its output (gpt-oss)
@@ -48,8 +48,8 @@ struct Transformer {
   /// Multi-token prediction modules (arXiv 2412.19437, section 2.2): each has a projection of two
   /// hidden states to one, a layer like the last, and the main model's embedding and head.
   std::int64_t predictions = 0;
-  /// In so many layers a token attends to the last `window` tokens alone; those layers are spread
-  /// evenly. 0: every layer attends to the whole sequence.
+  /// The number of layers in which a token attends to the last `window` tokens alone; they are
+  /// spread evenly. 0: every layer attends to the whole sequence.
   std::int64_t local_layers = 0;
   std::int64_t window = 0;
   std::optional<LatentAttention> latent = {};

@@ -6,14 +6,15 @@
 
 namespace bubblescope::traces {
 
-/// Assigns steps to ops without (has_step is false, op.microbatch counts on over the file): a step
-/// ends where no micro-batch is in flight on any rank. Throws Error where the ranks contradict each
-/// other, and for a single rank, whose last stage is empty after every micro-batch.
+/// Assigns a step to every op that has none (has_step is false; its micro-batch number counts
+/// through the whole file): a step ends where no micro-batch is in flight on any rank. Throws Error
+/// where the ranks contradict each other, and for a single rank, whose last stage is empty after
+/// every micro-batch.
 void split_steps(ObservedTrace& trace);
 
-/// Gives works without a step that of the last op that their recorder began before them, or of its
-/// first one; loading data belongs to the next op's step. Works between the first and the last op
-/// of their step are removed.
+/// Work without a step gets the step of the last op that its recorder started before it, or of the
+/// recorder's first op; loading data belongs to the next op's step. Works between the first and the
+/// last op of their step are removed.
 void place_works(ObservedTrace& trace);
 
 /// Assigns ranks to recorders if no op states its stage and no recorder its rank: by the number of

@@ -10,9 +10,9 @@
 namespace bubblescope::traces {
 
 /// One cause for each collective whose name says that it is one (all-gather, reduce_scatter,
-/// AllReduce and the like). A collective ends on all ranks together, and who comes late waits the
-/// least, so the shortest time on any rank is its own time; the rest is waiting for others. Only
-/// what of this time is outside the pipeline counts. Empty if there are no whole steps.
+/// AllReduce and the like). A collective ends on all ranks together, so its shortest time on any
+/// rank is its transfer time; the rest is waiting. Only the part outside the pipeline counts. Empty
+/// if there are no whole steps.
 std::vector<Cause> find_exposed_collectives(const std::vector<ObservedWork>& works,
                                             const std::vector<WholeStep>& steps);
 

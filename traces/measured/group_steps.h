@@ -23,9 +23,9 @@ struct StepOps {
 /// Groups ops by step; steps without compute ops are left out.
 std::map<StepKey, StepOps> group_by_step(std::vector<ObservedOp> ops, const RankNumbers& numbers);
 
-/// The number of compute ops of a whole step. Steps that have all stages, which all run as many
-/// micro-batches, forwards and backwards, are whole: of those, the number of ops that most have. If
-/// there are none, the largest number; steps with fewer were cut off.
+/// The number of compute ops of a whole step: the most frequent one among steps that have every
+/// stage, each with equally many forwards and backwards; if there are none, the largest number.
+/// Steps with fewer were cut off.
 std::size_t find_whole_count(const std::map<StepKey, StepOps>& steps);
 
 /// The steps that are whole, but with another number of micro-batches.

@@ -32,7 +32,7 @@ LeftOutReplicas leave_out_incomplete_replicas(ObservedTrace& trace);
 LeftOutReplicas leave_out_incomplete_replicas(std::map<StepKey, StepOps>& steps);
 
 /// Says which data-parallel replicas have no trace, or that ranks outside of the pipeline may be
-/// such, and what that means for a report on the others, of which so many were left out. nullopt
+/// such, and what that means for a report on the others, `left_out` of which are not in it. nullopt
 /// where none is known to be missing.
 std::optional<std::string> describe_missing_replicas(const ObservedTrace& trace,
                                                      std::int64_t left_out);

@@ -57,7 +57,7 @@ void count_unnumbered(std::vector<OpRange>& ops);
 /// is returned.
 bool count_occurrences(std::vector<OpRange>& ops);
 
-/// The compute ops, by start. What an unnumbered op's step is follows later: until then, a step
+/// The compute ops, by start. The steps of unnumbered ops are assigned later: until then, a step
 /// ends wherever every micro-batch has come back.
 std::vector<OpSpan> find_op_spans(const std::vector<OpRange>& ops);
 

@@ -38,8 +38,8 @@ class ProfileActivity {
   /// When the host launches the first work within `range` that is no message.
   std::optional<Nanos> find_first_launch(const TimeSpan& range) const;
 
-  /// When the collective that was launched within `range` ended, if what starts on the device at
-  /// `start` went on as soon as it had ended. nullopt if there was none.
+  /// The end of the last collective that was launched within `range`, if the work that starts at
+  /// `start` was waiting for it; else nullopt.
   std::optional<Nanos> find_awaited_collective(const TimeSpan& range, Nanos start) const;
 
   /// From the first to the last message kernel that was launched within `range`; those also run

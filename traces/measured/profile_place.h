@@ -22,8 +22,8 @@ struct ProfilePlace {
   bool is_tensor_peer = false;            ///< not the first of its tensor-parallel group
 };
 
-/// Throws Error for ranks that no job can have, and for messages to ranks outside of the pipeline
-/// that a process with several layouts has a group for. `file` is the name for messages.
+/// Throws Error for impossible ranks, and for messages to a rank outside the pipeline's process
+/// group. `file` is the name for messages.
 ProfilePlace locate_in_job(const ChromeEvents& events, const std::string& file);
 
 /// The recorder of a profile in this place.

@@ -247,7 +247,7 @@ void add_assumption_options(CommandFlags& app, ModelOptions& options) {
   app.accept_old_name("--keep-scores", "--save-scores");
   app.add_flag("--full-attention", options.full_attention, "attention that is not causal");
   app.add_option("--slowdown", options.slowdown,
-                 "of all compute, to calibrate against a measured step (default 1)")
+                 "factor on all compute times, to calibrate against a measured step (default 1)")
       ->check(InRange(0.01, 100.0));
   add_parsed(app,
              {"--parts",
@@ -263,8 +263,8 @@ void add_assumption_options(CommandFlags& app, ModelOptions& options) {
                  "the runtime's)")
       ->check(InRange(0.0, 1.0));
   app.add_option("--accumulation-bytes", options.accumulation_bytes,
-                 "moved per weight and micro-batch where gradients are added up by a kernel of "
-                 "their own, such as 12 (default: the runtime's; 0: by W's products)")
+                 "bytes moved per weight and micro-batch by a separate gradient-accumulation "
+                 "kernel, such as 12 (default: the runtime's; 0: W's GEMMs accumulate)")
       ->check(InRange(0.0, 100.0));
 }
 
@@ -290,7 +290,7 @@ void add_precision_options(CommandFlags& app, ModelOptions& options) {
   add_choice<MatrixType>(
       app,
       {"--precision",
-       "of products with weights (default bf16); attention and the head have 16 bits"},
+       "dtype of GEMMs with weights (default bf16); attention and the head have 16 bits"},
       choices_of(kMatrixTypes), [&options](MatrixType type) { options.matrices = type; });
   app.add_option("--seq-length", options.sequence, "tokens of a sequence (default: the model's)")
       ->check(InRange(1, 1 << 24));
@@ -304,7 +304,8 @@ void add_common_options(CommandFlags& app, ModelOptions& options) {
   add_assumption_options(app, options);
   add_state_options(app, options);
   app.add_option("--etp,--expert-tensor-parallel-size", options.parallel.expert_tensor,
-                 "ranks of one expert (default: --tp where --ep divides --dp times --cp, else 1)")
+                 "tensor-parallel ranks of an expert (default: --tp where --ep divides --dp times "
+                 "--cp, else 1)")
       ->check(InRange(1, 65'536));
   app.add_flag("--explain", options.explain, "print every assumption (to stderr)");
 }
@@ -314,13 +315,13 @@ void add_parallel_options(CommandFlags& app, ModelOptions& options) {
   const Heading heading(app, kModelHeading);
   const InRange ranks(1, 65'536);
   Parallelism& parallel = options.parallel;
-  app.add_option("--tp,--tensor-model-parallel-size", parallel.tensor, "ranks of a layer")
+  app.add_option("--tp,--tensor-model-parallel-size", parallel.tensor, "tensor-parallel ranks")
       ->check(ranks);
-  app.add_option("--cp,--context-parallel-size", parallel.context, "ranks of a sequence")
+  app.add_option("--cp,--context-parallel-size", parallel.context, "context-parallel ranks")
       ->check(ranks);
-  app.add_option("--ep,--expert-model-parallel-size", parallel.expert, "ranks of the experts")
+  app.add_option("--ep,--expert-model-parallel-size", parallel.expert, "expert-parallel ranks")
       ->check(ranks);
-  app.add_option("--dp", parallel.data, "pipelines on different samples")->check(ranks);
+  app.add_option("--dp", parallel.data, "data-parallel replicas")->check(ranks);
 }
 
 }  // namespace

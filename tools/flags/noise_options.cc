@@ -57,7 +57,7 @@ void add_sources(CommandFlags& app, NoiseOptions& options) {
   add_sigma(app, options, &Noise::op_jitter,
             {"--jitter", "sigma of every op's duration, such as 5%"});
   add_sigma(app, options, &Noise::message_jitter,
-            {"--p2p-jitter", "sigma of every message's (with --network, of its latency)"});
+            {"--p2p-jitter", "sigma of message times (with --network, of latencies)"});
   add_sigma(app, options, &Noise::rank_jitter,
             {"--rank-jitter", "sigma of a rank's speed in a step"});
   add_sigma(app, options, &Noise::sequence_length_jitter,
@@ -77,7 +77,7 @@ void add_sources(CommandFlags& app, NoiseOptions& options) {
                options.is_given = true;
              });
   app.add_flag("--sensitivity", options.sensitivity,
-               "what 1 % more on each rank and each kind of op costs");
+               "increase of the step when a rank or a kind of op takes 1 % longer");
 }
 
 }  // namespace

@@ -214,14 +214,15 @@ void add_shape_options(CommandFlags& app, ShapeOptions& options) {
   app.add_option("--microbatch-group-size,--microbatch-group-size-per-vp-stage", options.group_size,
                  "micro-batches that go through a chunk before the next one")
       ->check(microbatches);
-  app.add_option("--slices", options.slices, "cuts of every sequence")->check(InRange(1, 4096));
+  app.add_option("--slices", options.slices, "slices per sequence")->check(InRange(1, 4096));
   add_moe_overlap_option(app, options);
   app.add_option("--replicas", options.replicas, "ranks that share each stage, such as 2,1,1")
       ->delimiter(',')
       ->check(ranks)
       ->type_name("N,N,...");
-  app.add_option("--in-flight", options.in_flight,
-                 "micro-batches on their way per rank of the first stage (PipeDream; default NOAM)")
+  app.add_option(
+         "--in-flight", options.in_flight,
+         "maximum micro-batches in flight per rank of the first stage (PipeDream; default NOAM)")
       ->check(microbatches);
   app.add_flag("--fsdp", options.sharded,
                "gather and drop stages' parameters, and reduce gradients, where PyTorch does");
@@ -231,14 +232,14 @@ void add_shape_options(CommandFlags& app, ShapeOptions& options) {
 
 void add_moe_overlap_option(CommandFlags& app, ShapeOptions& options) {
   app.add_flag("--moe-overlap", options.moe_overlap,
-               "one forward more before the first backward, to hide the experts' messages");
+               "run one more warm-up forward, to hide the experts' all-to-all");
 }
 
 void add_profile_option(CommandFlags& app, ShapeOptions& options) {
   add_choice<Profile>(app,
                       {"--profile",
-                       "the framework whose rules hold; without it the widest correct ones "
-                       "(pytorch: releases 2.6 to 2.14)"},
+                       "follow this framework's rules (default: any correct schedule; pytorch: "
+                       "releases 2.6 to 2.14)"},
                       choices_of(kProfiles),
                       [&options](Profile profile) { options.profile = profile; });
 }

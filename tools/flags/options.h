@@ -28,7 +28,7 @@ namespace bubblescope::tools {
 /// The heading of the flags about memory.
 inline constexpr const char* kMemoryHeading = "Memory";
 
-/// Schedule shape, and the framework whose rules hold.
+/// Schedule shape, and the framework whose rules it follows.
 struct ShapeOptions {
   std::optional<std::int32_t> ranks;
   std::optional<std::int32_t> chunks;

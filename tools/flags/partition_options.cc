@@ -191,7 +191,7 @@ void add_partition_options(CommandFlags& app, PartitionOptions& options) {
              [&options](const std::string& text) { options.levels = parse_levels(text); });
   add_parsed(app,
              {"--bandwidth",
-              "between workers, such as 1.25GB/s (commas: per level, the innermost "
+              "bandwidth between workers, such as 1.25GB/s (commas: per level, the innermost "
               "first; not limited unless given)",
               "SPEED"},
              [&options](const std::string& text) {

@@ -58,7 +58,7 @@ void add_model_and_run_options(CommandFlags& app, ModelOptions& model, RunOption
   add_choice<std::string>(
       app,
       {"--precision",
-       "of a model's products with weights (bf16, fp16, fp8), or dtype of the transformer (fp32, "
+       "dtype of a model's GEMMs with weights (bf16, fp16, fp8), or of the transformer (fp32, "
        "bf16)"},
       {{"fp32", "fp32"}, {"bf16", "bf16"}, {"fp16", "fp16"}, {"fp8", "fp8"}},
       [&sizes](const std::string& name) { sizes.precision = name; });

@@ -81,7 +81,7 @@ void add_axes(CommandFlags& app, PlanQuestion& options) {
                  "search for an order), 'vocab' (those that split a model's output layer); "
                  "default all")
       ->type_name("NAMES");
-  app.add_option("--slices", options.predict.shape.slices, "cuts of every sequence")
+  app.add_option("--slices", options.predict.shape.slices, "slices per sequence")
       ->check(InRange(1, 4096));
   add_moe_overlap_option(app, options.predict.shape);
   add_profile_option(app, options.predict.shape);
@@ -105,13 +105,14 @@ void add_model_axes(CommandFlags& app, PlanQuestion& options) {
   app.add_option("--gpus", axes.gpus, "devices to use, all of them")->check(InRange(1, 1 << 24));
   app.add_option("--global-batch-size,--global-batch", axes.global_batch, "samples of a step")
       ->check(InRange(1, 1 << 30));
-  add_numbers(app, {"--tp,--tensor-model-parallel-size", "ranks of a layer", "NUMBERS"},
+  add_numbers(app, {"--tp,--tensor-model-parallel-size", "tensor-parallel ranks", "NUMBERS"},
               axes.tensor);
-  add_numbers(app, {"--cp,--context-parallel-size", "ranks of a sequence (default 1)", "NUMBERS"},
+  add_numbers(app,
+              {"--cp,--context-parallel-size", "context-parallel ranks (default 1)", "NUMBERS"},
               axes.context);
   add_numbers(app,
               {"--ep,--expert-model-parallel-size",
-               "ranks of the experts (default: all that divide them)", "NUMBERS"},
+               "expert-parallel ranks (default: all that divide the experts)", "NUMBERS"},
               axes.expert);
   add_numbers(app, {"--micro-batch-size", "samples of a micro-batch (default 1,2,4)", "NUMBERS"},
               axes.micro_batch_sizes);

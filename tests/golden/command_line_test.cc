@@ -248,7 +248,7 @@ TEST(CommandLine, DiffShowsTheFirstDivergence) {
   const CommandOutcome outcome =
       run_with_messages("diff " + a + " " + b + " --fail-if 'makespan_ns_change>0.1'");
   EXPECT_EQ(outcome.status, 1) << outcome.output;
-  EXPECT_NE(outcome.output.find("they first part at 1F0 on rank 1"), std::string::npos)
+  EXPECT_NE(outcome.output.find("first divergence: 1F0 on rank 1"), std::string::npos)
       << outcome.output;
   std::filesystem::remove_all(folder);
 }

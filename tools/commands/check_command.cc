@@ -247,7 +247,7 @@ void print_text(const CheckVerdict& verdict, const Schedule* schedule,
     print_folded("suggestion for {}: sends are posted too late\n{}\n", verdict.suggested_mode,
                  to_string(*verdict.late_sends));
   } else if (!verdict.suggestion) {
-    print_folded("no suggestion for {}: no other places of receives that were tried are better\n",
+    print_folded("no suggestion for {}: none of the tried receive positions helps\n",
                  verdict.suggested_mode);
   } else {
     print_folded("suggestion for {}:\n{}\n", verdict.suggested_mode,

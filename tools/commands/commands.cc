@@ -33,7 +33,7 @@ const std::vector<Command>& commands() {
   static const std::vector<Command> table{
       {"simulate", "time one schedule: drawing, bubbles, memory, critical path", run_simulate},
       {"compare", "several schedules side by side", run_compare},
-      {"search", "find a schedule for given costs and memory, with a bound on any", run_search},
+      {"search", "find a schedule for given costs and memory, with a lower bound", run_search},
       {"partition", "split a model's layers into stages and replicas", run_partition},
       {"plan", "sweep schedules and shapes: ranked, with break-even points", run_plan},
       {"run", "execute a schedule: its timeline, its bubbles, its gradients", run_run},

@@ -136,7 +136,7 @@ void print_ops(const TimelineDifference& difference) {
   print_op_lists(difference);
   const std::optional<OpShift> first = find_first_divergence(difference, 0);
   if (!first) return;
-  print_folded("they first part at {} on rank {}, {} into the step\n", to_string(first->op),
+  print_folded("first divergence: {} on rank {}, {} into the step\n", to_string(first->op),
                first->rank, to_text(first->start));
   std::vector<OpShift> shifts = difference.shifts;
   std::stable_sort(shifts.begin(), shifts.end(), [](const OpShift& a, const OpShift& b) {
@@ -188,7 +188,7 @@ void print_json(const Side& a, const Side& b, const Metrics& metrics,
 /// Says whether a side can be trusted, and of what its numbers are.
 std::string describe_job(const char* name, const Side& side) {
   if (!side.job)
-    return fmt::format("{} tells nothing of causes and workers: it holds one step\n", name);
+    return fmt::format("{} has no causes or workers, because it holds a single step\n", name);
   std::string text;
   const traces::JobSummary& job = *side.job;
   if (!job.why.empty())
@@ -197,8 +197,8 @@ std::string describe_job(const char* name, const Side& side) {
                        fmt::join(job.why, "; "));
   if (!side.step || job.iterations == 1) return text;
   return text + fmt::format(
-                    "{} is the median of {} iterations; of all of them are step_ns, replay_error, "
-                    "slowdown, causes and workers\n",
+                    "{} is the median of {} iterations; step_ns, replay_error, slowdown, causes "
+                    "and workers cover all of them\n",
                     name, job.iterations);
 }
 
@@ -209,13 +209,13 @@ void print_jobs(const Side& a, const Side& b) {
     print_folded("{}", write_job_difference(compare_jobs(*a.job, *b.job), *a.job, *b.job));
 }
 
-/// Reports conditions that hold. A side that is not trusted, and a number that is not known, leave
-/// nothing to go by, which fails as well.
+/// Reports conditions that hold. A side that is not trusted, or a number that is not known, fails
+/// as well.
 bool fails_gate(const std::vector<Condition>& gate, const Metrics& metrics, const Side& a,
                 const Side& b) {
   if (gate.empty()) return false;
   const auto fail = [](const std::string& why) {
-    print_error("--fail-if has nothing to go by: " + why);
+    print_error("--fail-if cannot be evaluated: " + why);
     return true;
   };
   for (const auto& [name, side] : {std::pair("A", &a), std::pair("B", &b)})
@@ -247,7 +247,7 @@ int run_diff(const Arguments& arguments) {
   std::vector<std::string> conditions;
   ExportOptions exports;
   app.add_option("A", path_a, "a file of --save or --format json or csv, - for stdin")->required();
-  app.add_option("B", path_b, "the file to hold against it")->required();
+  app.add_option("B", path_b, "the file to compare with A")->required();
   add_format_option(app, format, {"text", "json"});
   add_export_options(app, exports);
   add_gate_option(app, conditions);

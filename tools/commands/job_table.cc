@@ -67,7 +67,7 @@ bool fails_gate(const Analysis& analysis, const std::vector<Condition>& gate, co
   Metrics metrics = collect_job_metrics(analysis);
   if (job.change) metrics["step_ns_change"] = *job.change;
   const auto fail = [&](const std::string& why) {
-    print_error(fmt::format("{}{}--fail-if has nothing to go by: {}", job.name,
+    print_error(fmt::format("{}{}--fail-if cannot be evaluated: {}", job.name,
                             job.name.empty() ? "" : ": ", why));
     return true;
   };
@@ -79,7 +79,7 @@ bool fails_gate(const Analysis& analysis, const std::vector<Condition>& gate, co
 
 bool fails_gate(const traces::TimerLog& log, const std::vector<Condition>& gate) {
   if (gate.empty()) return false;
-  print_error("--fail-if has nothing to go by: " + log.file +
+  print_error("--fail-if cannot be evaluated: " + log.file +
               " is a log of timers, which has no bubble");
   return true;
 }

@@ -105,8 +105,7 @@ void report_partition_defaults(const LayerGraph& graph, const PartitionOptions& 
   if (options.method == PartitionMethod::kPipedream && options.worker_count() > 1 &&
       options.bytes_per_second.empty())
     print_message(
-        "bubblescope: without --bandwidth replicas agree on their weights at once, "
-        "and messages take no time\n");
+        "bubblescope: without --bandwidth, gradient reductions and messages take no time\n");
 }
 
 PartitionPlan plan_for(const LayerGraph& graph, const PartitionOptions& options) {

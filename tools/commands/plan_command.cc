@@ -213,9 +213,9 @@ int plan_model(PlanOptions& options, JournaledSweep& sweep) {
   if (options.predict.model.explain) {
     print_assumptions(planner.model());
     print_message(
-        "sharing: every device has a link of its own to other nodes; messages both ways and "
-        "gradients are timed as if each had it alone, because sharing it needs time order, "
-        "which takes ten times as long per plan ('simulate --network' has it for one)\n");
+        "sharing: not modelled; every device has its own link to other nodes, and messages in "
+        "both directions and gradients are timed as if each had it alone; use 'simulate --network' "
+        "for one plan, which takes ten times as long\n");
   }
   const std::vector<Configuration> configurations = planner.configurations();
   if (configurations.empty())
@@ -294,8 +294,8 @@ void report_interrupt(const InterruptedSweep& stopped, const std::string& journa
   if (isatty(STDERR_FILENO) != 0) draw_progress("\r\x1b[K");
   if (journal.empty())
     print_message(
-        "bubblescope: interrupted after {} configuration(s), and nothing was kept; with --resume "
-        "FILE they would have been\n",
+        "bubblescope: interrupted after {} configuration(s); results were not saved (use --resume "
+        "FILE)\n",
         stopped.done);
   else
     print_message(

@@ -42,10 +42,6 @@ std::optional<std::array<Op, 2>> parse_pair_name(std::string_view name);
 /// nullopt for any other name.
 std::optional<std::int64_t> parse_step_mark(std::string_view name);
 
-inline bool names_op(std::string_view name) {
-  return parse_op_name(name).has_value() || parse_pair_name(name).has_value();
-}
-
 /// The kind of an op in a trace that names weight gradients, or does not.
 inline OpKind kind_in_trace(const NamedOp& named, bool has_weight_grads) {
   return named.may_be_input_grad && has_weight_grads ? OpKind::kInputGrad : named.op.kind;

@@ -20,6 +20,12 @@ Nanos stretch(Nanos time, double factor) {
   return factor == 1 ? time : std::llround(static_cast<double>(time) * factor);
 }
 
+/// "F.attn": the name of a part in reports.
+std::string name_part(const Program& program, const PlacedRun& placed, const PartUse& use) {
+  const InstructionId op = use.of_backward ? placed.last : placed.first;
+  return std::string(code(program.instructions[op].op.kind)) + "." + use.name;
+}
+
 }  // namespace
 
 Nanos PartsReport::exposed(std::size_t rank) const {
@@ -28,11 +34,6 @@ Nanos PartsReport::exposed(std::size_t rank) const {
 
 Nanos PartsReport::slowed(std::size_t rank) const {
   return sum_of(parts, &PartReport::slowed, rank);
-}
-
-std::string name_part(const Program& program, const PlacedRun& placed, const PartUse& use) {
-  const InstructionId op = use.of_backward ? placed.last : placed.first;
-  return std::string(code(program.instructions[op].op.kind)) + "." + use.name;
 }
 
 PartsReport account_for_parts(const Program& program, const Timeline& timeline,

@@ -27,9 +27,6 @@ struct PartsReport {
   Nanos slowed(std::size_t rank) const;
 };
 
-/// "F.attn": the name of a part in reports.
-std::string name_part(const Program& program, const PlacedRun& placed, const PartUse& use);
-
 /// Adds up the runs of all ops. Where a rank is slow, parts stretch with their op.
 PartsReport account_for_parts(const Program& program, const Timeline& timeline,
                               const PartCosts& costs);

@@ -3,13 +3,21 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "sim/ir/range.h"
 
 namespace bubblescope::inline sim {
 
 namespace {
+
+/// One tensor that the forward of a layer saves, per rank and micro-batch.
+struct SavedTensor {
+  std::string name;
+  Bytes bytes = 0;
+};
 
 /// Bytes of one layer's tensors, for the tokens of a micro-batch, split like each tensor.
 class Sizes {
@@ -190,8 +198,10 @@ Bytes count_dropped(const Transformer& model, const Parallelism& parallel, std::
   return round_bytes(share * static_cast<double>(bytes), "what is recomputed");
 }
 
-}  // namespace
-
+/// The tensors saved without recomputation, in 16 bits. For GPT-style layers the sum is that of
+/// arXiv 2205.05198, table 2: s b h (10 + 24/t + 5 a s / (h t)); with sequence parallelism
+/// everything is over t. The last term vanishes if the core of attention is recomputed or flash
+/// attention is used, which keeps one number per row of scores instead: 4 a s b / t bytes.
 std::vector<SavedTensor> saved_tensors(const Transformer& model, const Parallelism& parallel,
                                        std::int64_t layer) {
   const Sizes sizes(model, parallel);
@@ -213,6 +223,8 @@ std::vector<SavedTensor> saved_tensors(const Transformer& model, const Paralleli
     saved.push_back({"dropout masks of attention and network", sizes.around_norms(model.hidden)});
   return saved;
 }
+
+}  // namespace
 
 Bytes count_selectively_recomputed(const Transformer& model, const Parallelism& parallel,
                                    std::int64_t layer) {

@@ -1,8 +1,7 @@
 // Activation memory: the tensors that a layer saves for its backward.
 #pragma once
 
-#include <string>
-#include <vector>
+#include <cstdint>
 
 #include "sim/ir/units.h"
 #include "sim/model/memory_model.h"
@@ -10,19 +9,6 @@
 #include "sim/model/transformer.h"
 
 namespace bubblescope::inline sim {
-
-/// One tensor that the forward of a layer saves, per rank and micro-batch.
-struct SavedTensor {
-  std::string name;
-  Bytes bytes = 0;
-};
-
-/// The tensors saved without recomputation, in 16 bits. For GPT-style layers the sum is that of
-/// arXiv 2205.05198, table 2: s b h (10 + 24/t + 5 a s / (h t)); with sequence parallelism
-/// everything is over t. The last term vanishes if the core of attention is recomputed or flash
-/// attention is used, which keeps one number per row of scores instead: 4 a s b / t bytes.
-std::vector<SavedTensor> saved_tensors(const Transformer& model, const Parallelism& parallel,
-                                       std::int64_t layer);
 
 /// The tensors that selective recomputation gives back to the one layer whose backward runs.
 /// PyTorch recomputes the whole layer at once, Megatron attention and network one after the other.

@@ -12,7 +12,12 @@
 
 namespace bubblescope::inline sim {
 
-CostTensor<MessageSizes> find_model_sizes(const ModelOnDevices& on, const Schedule& schedule) {
+namespace {
+
+using Sizes = CostTensor<MessageSizes>;
+
+/// The sizes of a model's messages.
+Sizes find_model_sizes(const ModelOnDevices& on, const Schedule& schedule) {
   const std::vector<std::int64_t>& lengths = on.sequence_lengths;
   return make_message_tensor<MessageSizes>(
       schedule, !lengths.empty(), [&](MessageSizes& sizes, const StageMessage& message) {
@@ -23,10 +28,6 @@ CostTensor<MessageSizes> find_model_sizes(const ModelOnDevices& on, const Schedu
             round_bytes(count_message_bytes(here, schedule.shape.slices), "a message");
       });
 }
-
-namespace {
-
-using Sizes = CostTensor<MessageSizes>;
 
 Sizes find_cluster_sizes(const Cluster& cluster, const Schedule& schedule) {
   const bool by_microbatch = !cluster.sizes.empty();

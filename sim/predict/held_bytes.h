@@ -6,9 +6,6 @@
 
 namespace bubblescope::inline sim {
 
-/// The sizes of a model's messages.
-CostTensor<MessageSizes> find_model_sizes(const ModelOnDevices& on, const Schedule& schedule);
-
 /// Adds to the memory of `models` what the Config asks to count, as far as its costs know bytes.
 Models with_held_bytes(Models models, const Schedule& schedule, const Config& config);
 

@@ -95,6 +95,52 @@ CostModel price_layout(const LayoutCosts& layout, const Schedule& schedule) {
                          compute_stage_weights(layout.layout, layout.layers));
 }
 
+/// Adds the activations and states of a model, in bytes.
+MemoryModel with_bytes(MemoryModel memory, const ModelStep& step) {
+  memory.activation_bytes = step.activation_bytes;
+  memory.static_bytes.clear();
+  for (const StateBytes& states : step.states) memory.static_bytes.push_back(states.total());
+  return memory;
+}
+
+/// Spreads uniform costs over the schedule's stages; with a network, messages share its links.
+Models find_uniform_costs(const UniformCosts& uniform, const Schedule& schedule,
+                          MemoryModel memory) {
+  Models models;
+  models.costs = spread(uniform.cost, schedule);
+  models.memory = std::move(memory);
+  if (!uniform.network) return models;
+  models.cluster = make_cluster(*uniform.network, uniform.cost.message, schedule.shape.ranks);
+  models.costs = with_uncontended_messages(std::move(models.costs), *models.cluster, schedule);
+  return models;
+}
+
+/// Distributes uniform costs by layers. Throws Error for a layout of another number of stages.
+Models find_layout_costs(const LayoutCosts& layout, const Schedule& schedule, MemoryModel memory) {
+  Models models;
+  models.costs = price_layout(layout, schedule);
+  models.memory = std::move(memory);
+  return models;
+}
+
+/// Returns everything that a table says; its bytes are added to `memory`. Divisible stages are
+/// restaged. Throws Error where the table does not cover the schedule.
+Models find_table_costs(const CostTable& given, const Schedule& schedule, MemoryModel memory) {
+  const CostTable table = fit_stages(given, schedule);
+  MemoryModel bytes = make_memory_model(table, schedule);
+  Models models;
+  models.costs = make_cost_model(table, schedule);
+  models.cluster = make_cluster(table, schedule);
+  models.contention = make_contention(table, schedule);
+  models.memory = std::move(memory);
+  models.memory.activation_bytes = std::move(bytes.activation_bytes);
+  models.memory.weight_bytes = std::move(bytes.weight_bytes);
+  models.memory.checkpoint_bytes = std::move(bytes.checkpoint_bytes);
+  models.memory.by_microbatch = std::move(bytes.by_microbatch);
+  models.memory.static_bytes = std::move(bytes.static_bytes);
+  return models;
+}
+
 }  // namespace
 
 MemoryModel make_uniform_memory(const Shape& shape, const UniformMemory& uniform) {
@@ -114,47 +160,6 @@ MemoryModel make_uniform_memory(const Shape& shape, const UniformMemory& uniform
                               caps->size(), shape.ranks));
   }
   return memory;
-}
-
-MemoryModel with_bytes(MemoryModel memory, const ModelStep& step) {
-  memory.activation_bytes = step.activation_bytes;
-  memory.static_bytes.clear();
-  for (const StateBytes& states : step.states) memory.static_bytes.push_back(states.total());
-  return memory;
-}
-
-Models find_uniform_costs(const UniformCosts& uniform, const Schedule& schedule,
-                          MemoryModel memory) {
-  Models models;
-  models.costs = spread(uniform.cost, schedule);
-  models.memory = std::move(memory);
-  if (!uniform.network) return models;
-  models.cluster = make_cluster(*uniform.network, uniform.cost.message, schedule.shape.ranks);
-  models.costs = with_uncontended_messages(std::move(models.costs), *models.cluster, schedule);
-  return models;
-}
-
-Models find_layout_costs(const LayoutCosts& layout, const Schedule& schedule, MemoryModel memory) {
-  Models models;
-  models.costs = price_layout(layout, schedule);
-  models.memory = std::move(memory);
-  return models;
-}
-
-Models find_table_costs(const CostTable& given, const Schedule& schedule, MemoryModel memory) {
-  const CostTable table = fit_stages(given, schedule);
-  MemoryModel bytes = make_memory_model(table, schedule);
-  Models models;
-  models.costs = make_cost_model(table, schedule);
-  models.cluster = make_cluster(table, schedule);
-  models.contention = make_contention(table, schedule);
-  models.memory = std::move(memory);
-  models.memory.activation_bytes = std::move(bytes.activation_bytes);
-  models.memory.weight_bytes = std::move(bytes.weight_bytes);
-  models.memory.checkpoint_bytes = std::move(bytes.checkpoint_bytes);
-  models.memory.by_microbatch = std::move(bytes.by_microbatch);
-  models.memory.static_bytes = std::move(bytes.static_bytes);
-  return models;
 }
 
 Models find_model_costs(ModelOnDevices on, const Schedule& schedule, MemoryModel memory) {

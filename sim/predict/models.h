@@ -1,8 +1,8 @@
 // Costs and memory of a schedule's ops, from each of the sources.
 //
-// There is one function per source, and each returns the same complete value. find_models() calls
-// the one that a Config asks for. Schedules that search for an order need costs before they have
-// one; the functions named ..._before_order() give what does not depend on it.
+// find_models() returns the same complete value for each source. Schedules that search for an order
+// need costs before they have one; the functions named ..._before_order() give what does not depend
+// on it.
 #pragma once
 
 #include <optional>
@@ -34,20 +34,6 @@ struct Models {
 /// Returns the memory of any schedule of this shape. Throws Error for a cap with neither one entry
 /// nor one per rank.
 MemoryModel make_uniform_memory(const Shape& shape, const UniformMemory& uniform);
-
-/// Adds the activations and states of a model, in bytes.
-MemoryModel with_bytes(MemoryModel memory, const ModelStep& step);
-
-/// Spreads uniform costs over the schedule's stages; with a network, messages share its links.
-Models find_uniform_costs(const UniformCosts& uniform, const Schedule& schedule,
-                          MemoryModel memory);
-
-/// Distributes uniform costs by layers. Throws Error for a layout of another number of stages.
-Models find_layout_costs(const LayoutCosts& layout, const Schedule& schedule, MemoryModel memory);
-
-/// Returns everything that a table says; its bytes are added to `memory`. Divisible stages are
-/// restaged. Throws Error where the table does not cover the schedule.
-Models find_table_costs(const CostTable& table, const Schedule& schedule, MemoryModel memory);
 
 /// Returns the costs of a model with the schedule's weight versions, recomputation and copies; its
 /// bytes are added to `memory`. Throws Error for what a model cannot have.

@@ -107,12 +107,13 @@ void add_memory_columns(const Add& add, const std::vector<ComparedRow>& rows) {
     add("gradients", 9, [](const ComparedRow& row, Report) { return gradients_of(row); });
 }
 
-}  // namespace
-
+/// Whether the whole step of any row is not its makespan.
 bool has_job_steps(const std::vector<ComparedRow>& rows) {
   return std::any_of(rows.begin(), rows.end(),
                      [](const ComparedRow& row) { return row.step && row.step->report.job; });
 }
+
+}  // namespace
 
 std::string gradients_of(const ComparedRow& row) {
   if (!row.step || !row.step->models.placed) return {};

@@ -23,9 +23,6 @@ std::int64_t max_sends(const BubbleReport& report);
 /// pipeline.
 Nanos whole_step(const BubbleReport& report);
 
-/// Whether any row has such a whole step, which its makespan is not.
-bool has_job_steps(const std::vector<ComparedRow>& rows);
-
 /// Whether the schedule of a row with a step has backwards.
 bool trains(const ComparedRow& row);
 
@@ -41,9 +38,9 @@ std::string gradients_of(const ComparedRow& row);
 bool differ_in_microbatches(const std::vector<ComparedRow>& rows);
 
 /// The columns, with a cell for each row that has a step. "step" is there only where
-/// has_job_steps(), "per mb" where steps differ in their number of micro-batches, "fits" where some
-/// schedule does not fit the model's devices, and "gradients" where they are not of the same
-/// precision.
+/// a whole step is not its makespan, "per mb" where steps differ in their number of micro-batches,
+/// "fits" where some schedule does not fit the model's devices, and "gradients" where they are not
+/// of the same precision.
 std::vector<traces::TableColumn> columns_of_rows(const std::vector<ComparedRow>& rows);
 
 /// Says what the columns are, below the table.

@@ -104,11 +104,15 @@ void write_activity_json(JsonWriter& json, const exec::StepActivity& activity) {
   json.end_object();
 }
 
+namespace {
+
 void write_training_json(JsonWriter& json, const exec::TrainingResult& trained) {
   json.key("training").begin_object().member("steps", trained.losses.size());
   json.array("losses", trained.losses);
   json.member("weights_digest", digest_text(exec::digest_weights(trained.stages))).end_object();
 }
+
+}  // namespace
 
 std::string describe_trained(const exec::TrainingResult& trained) {
   return fmt::format("trained {} step(s), loss {:.6g} to {:.6g}; digest of the weights {}",

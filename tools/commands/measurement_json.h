@@ -32,7 +32,6 @@ void write_measurement_json(traces::JsonWriter& json, const Measurement& measure
 void write_epilogues_json(traces::JsonWriter& json, const std::vector<exec::EpilogueUse>& uses);
 void write_device_state_json(traces::JsonWriter& json, const exec::MonitoredDevices& monitored);
 void write_activity_json(traces::JsonWriter& json, const exec::StepActivity& activity);
-void write_training_json(traces::JsonWriter& json, const exec::TrainingResult& trained);
 
 /// "trained 4 steps, loss 4.2 to 3.8; digest of the weights 9f86d081884c7d65"
 std::string describe_trained(const exec::TrainingResult& trained);

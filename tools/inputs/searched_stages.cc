@@ -38,12 +38,17 @@ Schedule place_in_loop(const ScheduleDef& def, const Shape& shape) {
   return unordered;
 }
 
+namespace {
+
+/// Returns a schedule without an order, with the stages where a schedule that searches places them.
 Schedule place_searched_stages(const ScheduleDef& def, const Shape& shape) {
   Schedule unordered = place_in_loop(def, shape);
   const std::vector<std::int32_t> zigzag = zigzag_placement(shape.ranks, shape.chunks);
   std::copy(zigzag.begin(), zigzag.end(), unordered.rank_of_stage.begin());
   return unordered;
 }
+
+}  // namespace
 
 ScheduleRequest price_stages(ScheduleRequest request, const ScheduleDef& def, Config config) {
   const Schedule unordered = place_searched_stages(def, request.shape);

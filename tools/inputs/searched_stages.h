@@ -11,9 +11,6 @@ namespace bubblescope::tools {
 /// the output layer where the schedule splits that.
 Schedule place_in_loop(const ScheduleDef& def, const Shape& shape);
 
-/// Returns a schedule without an order, with the stages where a schedule that searches places them.
-Schedule place_searched_stages(const ScheduleDef& def, const Shape& shape);
-
 /// Returns the request with the costs of its stages, and with their bytes if its caps are in bytes
 /// or a model's devices are its caps. Where gradients may shrink, costs and bytes are those of the
 /// largest with which some order fits.

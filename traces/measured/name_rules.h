@@ -49,14 +49,11 @@ class NameRules {
   std::shared_ptr<const Rules> rules_;
 };
 
-/// The rules behind a pointer that may be null.
-inline NameRules rules_or_none(const NameRules* rules) { return rules ? *rules : NameRules(); }
-
 /// Looks names up, first in the rules and then among the known ones. Remembers the answers, because
 /// traces repeat their names.
 class NameMatcher {
  public:
-  explicit NameMatcher(const NameRules* rules = nullptr) : rules_(rules_or_none(rules)) {}
+  explicit NameMatcher(const NameRules* rules = nullptr) : rules_(rules ? *rules : NameRules()) {}
 
   /// Valid until the next call.
   const NameMeaning& find(std::string_view name);

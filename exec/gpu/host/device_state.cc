@@ -63,8 +63,6 @@ std::string describe_state(const DeviceState& state) {
   return text;
 }
 
-}  // namespace
-
 DeviceState sample_device(const NvmlCalls& calls, void* device) {
   DeviceState state;
   state.samples = 1;
@@ -86,6 +84,8 @@ DeviceState sample_device(const NvmlCalls& calls, void* device) {
   if (calls.throttle_reasons(device, &reasons) == 0) state.throttle_reasons = reasons;
   return state;
 }
+
+}  // namespace
 
 DeviceState merge(const DeviceState& left, const DeviceState& right) {
   return {left.samples + right.samples,

@@ -36,8 +36,6 @@ struct DeviceState {
   bool operator==(const DeviceState&) const = default;
 };
 
-DeviceState sample_device(const NvmlCalls& calls, void* device);
-
 /// Merges the samples of both.
 DeviceState merge(const DeviceState& left, const DeviceState& right);
 

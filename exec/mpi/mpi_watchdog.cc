@@ -131,8 +131,7 @@ void MpiWatchdog::watch() {
     const Nanos now = read_monotonic_clock();
     if (now - last > kStopped) begin += now - last;  // this process itself was suspended
     last = now;
-    if (!interrupted_at && limits_.interrupted != nullptr && limits_.interrupted->load())
-      interrupted_at = now + turn;
+    if (!interrupted_at && limits_.is_interrupted()) interrupted_at = now + turn;
     if (interrupted_at && now - *interrupted_at > kAfterInterrupt)
       return limits_.abandon("interrupted while MPI waited for other processes to " + call_);
     if (now - begin < limits_.timeout || now < next_check) continue;

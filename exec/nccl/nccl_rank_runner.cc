@@ -79,7 +79,7 @@ NcclRankRunner::NcclRankRunner(const NcclPlace& place, const JobRequest& job,
       request_(take_own(std::move(request), job.program, part_)),
       plan_(plan_rank(job.program, part_.rank)),
       machine_(place.gpu, job.program.ranks, OwnRank{part_.rank, place.device}),
-      protocol_(place.link, {request_.timeout, request_.interrupted}) {
+      protocol_(place.link, request_.limits) {
   place.link.allow_gathers(max_gather_bytes(job));
   expect_same_program(program_, protocol_);
   if (job.training != nullptr) training_.emplace(machine_, job, part_, protocol_);

@@ -8,7 +8,6 @@
 //   rank 1: reason kFailure, blocked at 1F2, which awaits 0F2
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -53,9 +52,7 @@ struct BackendRequest {
   Injections injections;
   PayloadCodec payload_codec = {};
   bool high_priority = false;  ///< the work only waits, so its lanes may have real-time priority
-  Nanos timeout = 30'000'000'000;  ///< all ranks abort after this long without progress
-  /// All ranks also abort when this becomes true. May be null; not owned.
-  const std::atomic<bool>* interrupted = nullptr;
+  Limits limits = {};          ///< all ranks abort where one is reached
   std::optional<ReadyPolicy> policy = {};  ///< nullopt: ranks keep their order
 };
 

@@ -47,7 +47,7 @@ DistributedBackend::DistributedBackend(BackendRequest request, const Program& pr
       here_(transport.self().rank),
       receivers_(find_receivers(program, here_)),
       copies_(request_.payload_codec, program, transport),
-      protocol_(transport, {request_.timeout, request_.interrupted}),
+      protocol_(transport, request_.limits),
       pool_(request_, program, make_outside()) {}
 
 RemoteHooks DistributedBackend::make_outside() {

@@ -1,4 +1,4 @@
-// Limits on the time that a process waits for the other processes of its run.
+// Limits on the time that a process waits for its ranks and for the other processes of its run.
 #pragma once
 
 #include <atomic>
@@ -10,11 +10,13 @@
 namespace bubblescope::exec {
 
 struct Limits {
-  Nanos timeout = 30'000'000'000;                  ///< how long to wait without any message
+  Nanos timeout = 30'000'000'000;  ///< how long to wait without any message or progress
   const std::atomic<bool>* interrupted = nullptr;  ///< may be null; not owned
   /// Called on another thread when a call into a library does not return and cannot be cancelled;
   /// it must end the program. `why` is a message for the user. If empty, the call is waited for.
   std::function<void(const std::string& why)> abandon = {};
+
+  bool is_interrupted() const { return interrupted != nullptr && interrupted->load(); }
 };
 
 }  // namespace bubblescope::exec

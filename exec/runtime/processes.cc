@@ -60,8 +60,8 @@ std::string await_shutdown(Transport& transport, const Limits& limits) {
     if (transport.coordinator() == here) return "";
     if (!transport.poll(MessageTag::kControl).empty()) waiting.extend();
     if (!waiting.has_passed()) continue;
-    const bool interrupted = limits.interrupted != nullptr && limits.interrupted->load();
-    if (interrupted) return "";  // the coordinator reports the interrupt and may still be writing
+    if (limits.is_interrupted())
+      return "";  // the coordinator reports the interrupt and may still be writing
     return "rank " + std::to_string(transport.coordinator()) +
            " does not answer: its process has died or hangs";
   }

@@ -79,7 +79,7 @@ const std::optional<StepBegin>& StepProtocol::agree_on_begin() {
       transport_, [this] { return should_abort(kMinBeginTimeout) || deadline_.has_value(); });
   if (begin_) return begin_;
   handle_control();
-  if (is_interrupted())
+  if (limits_.is_interrupted())
     stopped_ = AbortReason::kInterrupt;
   else if (stopped_ == AbortReason::kNone)
     stopped_ = AbortReason::kTimeout;
@@ -118,7 +118,7 @@ PeerUpdate StepProtocol::handle_control() {
 void StepProtocol::watch() {
   if (poll(reported_).stop != AbortReason::kNone)
     throw Error(Fault::kMachine, "another rank stopped the step");
-  if (is_interrupted()) {
+  if (limits_.is_interrupted()) {
     stopped_ = AbortReason::kInterrupt;
     throw Error(Fault::kMachine, "interrupted");
   }
@@ -180,7 +180,7 @@ Nanos StepProtocol::grace(Nanos of_first) const {
 bool StepProtocol::should_abort(Nanos min_timeout) {
   handle_control();
   const Nanos now = read_monotonic_clock();
-  if (is_interrupted()) {
+  if (limits_.is_interrupted()) {
     const Nanos soon = now + grace(kShortAbortGrace);
     deadline_ = std::min(deadline_.value_or(soon), soon);
   }

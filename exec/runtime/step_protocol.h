@@ -72,9 +72,6 @@ class StepProtocol {
   PeerUpdate handle_control();
   bool should_abort(Nanos min_timeout = 0);
   Nanos grace(Nanos of_first) const;
-  bool is_interrupted() const {
-    return limits_.interrupted != nullptr && limits_.interrupted->load();
-  }
 
   Transport& transport_;
   Limits limits_;

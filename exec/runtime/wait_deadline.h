@@ -16,8 +16,7 @@ class WaitDeadline {
 
   bool has_passed() {
     const Nanos now = read_monotonic_clock();
-    if (limits_.interrupted != nullptr && limits_.interrupted->load())
-      end_ = std::min(end_, now + kAfterInterrupt);
+    if (limits_.is_interrupted()) end_ = std::min(end_, now + kAfterInterrupt);
     return now > end_;
   }
 

@@ -128,10 +128,9 @@ AbortReason WorkerPool::await_idle() {
     }
     if (std::exchange(seen, run_.progress()) != seen) seen_at = Clock::now();
     if (run_.stopped()) continue;
-    const bool interrupted = request_.interrupted != nullptr && request_.interrupted->load();
-    if (interrupted)
+    if (request_.limits.is_interrupted())
       stop(AbortReason::kInterrupt);
-    else if (Clock::now() - seen_at > std::chrono::nanoseconds(request_.timeout))
+    else if (Clock::now() - seen_at > std::chrono::nanoseconds(request_.limits.timeout))
       stop(AbortReason::kTimeout);
   }
   AbortReason none = AbortReason::kNone;

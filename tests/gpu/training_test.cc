@@ -75,7 +75,7 @@ TEST(GpuDevice, AHangIsStoppedAndTheDeviceContinues) {
   const Schedule schedule = build("1f1b", 4, 4);
   const Program program = std::get<Program>(lower(schedule));
   exec::BackendRequest request{{}, {parse_injection("rank=1,op=1F2,hang")}};
-  request.timeout = 300 * kMillisecond;
+  request.limits.timeout = 300 * kMillisecond;
   const exec::Execution execution = spin(schedule, program, {}, std::move(request));
   ASSERT_TRUE(execution.breakdown);
   EXPECT_EQ(execution.breakdown->message.find("no progress within `timeout`: rank 1 at 1F2"), 0u)

@@ -27,7 +27,7 @@ Schedule build(const std::string& name, std::int32_t ranks, std::int32_t microba
 std::string train(exec::SocketTransport& link, const Schedule& schedule,
                   exec::BackendRequest request = {}, void (*at)() = nullptr) {
   const Program program = lowered(schedule);
-  const exec::Limits limits{request.timeout};
+  const exec::Limits limits{request.limits.timeout};
   const exec::Processes processes(link, limits);
   const exec::TrainingOptions options = small_model();
   exec::Training training(schedule, program, options, processes);
@@ -78,7 +78,7 @@ TEST(DistributedBackend, ARankThatDiesIsNamed) {
 TEST(DistributedBackend, ARankThatHangsIsNamedWithinTheTimeout) {
   const auto ends = run_ranks(3, [](exec::SocketTransport& link) {
     exec::BackendRequest request;
-    request.timeout = 2'000'000'000;
+    request.limits.timeout = 2'000'000'000;
     const bool hangs = link.self().rank == 1;
     return train(link, build("1f1b", 3, 6), std::move(request),
                  hangs ? +[] { raise(SIGSTOP); } : nullptr);

@@ -185,7 +185,7 @@ TEST(Execute, WhereTheOthersWereDoneSaysSo) {
 TEST(Execute, AHangIsStoppedByTheTimeoutAndTheCulpritNamed) {
   const Case made = lowered("1f1b", 3, 6);
   exec::BackendRequest request{no_work(), {parse_injection("rank=1,op=1B0,hang")}};
-  request.timeout = 60 * kMillisecond;
+  request.limits.timeout = 60 * kMillisecond;
   const exec::Execution execution = run(made.program, std::move(request));
   ASSERT_TRUE(execution.breakdown);
   EXPECT_EQ(execution.breakdown->fault, Fault::kMachine);
@@ -204,7 +204,7 @@ TEST(Execute, AnInterruptStopsEveryRank) {
   const Case made = lowered("gpipe", 2, 2);
   const std::atomic<bool> interrupted = true;
   exec::BackendRequest request{no_work(), {parse_injection("rank=0,op=0F1,hang")}};
-  request.interrupted = &interrupted;
+  request.limits.interrupted = &interrupted;
   const exec::Execution execution = run(made.program, std::move(request));
   ASSERT_TRUE(execution.breakdown);
   EXPECT_EQ(execution.breakdown->message.find("interrupted: rank 0 at 0F1"), 0u);

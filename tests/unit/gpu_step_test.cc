@@ -159,7 +159,7 @@ TEST(GpuStep, ADeadRankIsNamedAndTheStepStopped) {
 TEST(GpuStep, AHangIsStoppedByTheTimeoutAndByAnInterrupt) {
   reset_fake_gpu(1);
   exec::BackendRequest request{{}, {parse_injection("rank=2,op=2B0,hang")}};
-  request.timeout = 20'000'000;
+  request.limits.timeout = 20'000'000;
   const exec::Execution execution = run(make_case("1f1b", 4, 8), std::move(request));
   ASSERT_TRUE(execution.breakdown);
   EXPECT_EQ(
@@ -168,7 +168,7 @@ TEST(GpuStep, AHangIsStoppedByTheTimeoutAndByAnInterrupt) {
       << execution.breakdown->message;
   const std::atomic<bool> interrupted = true;
   exec::BackendRequest other{{}, {parse_injection("rank=2,op=2B0,hang")}};
-  other.interrupted = &interrupted;
+  other.limits.interrupted = &interrupted;
   const exec::Execution stopped = run(make_case("1f1b", 4, 8), std::move(other));
   EXPECT_EQ(stopped.breakdown->message.find("interrupted: "), 0u);
 }

@@ -37,7 +37,7 @@ const BubblescopeGpu& calls_with(void (*at)()) {
 
 std::string train_until(exec::SocketTransport& link, std::int32_t victim, void (*at)()) {
   exec::BackendRequest request;
-  request.timeout = 3'000'000'000;
+  request.limits.timeout = 3'000'000'000;
   const bool is_victim = link.self().rank == victim;
   return breakdown_of(train_over_nccl(link, build("1f1b", 3, 6), {}, std::move(request),
                                       is_victim ? calls_with(at) : fake_gpu_calls()));
@@ -61,7 +61,7 @@ TEST(NcclFaults, ARankThatDiesIsNamed) {
 TEST(NcclFaults, ADeathInAnotherCopyIsReportedToo) {
   const auto ends = run_ranks(4, [](exec::SocketTransport& link) {
     exec::BackendRequest request;
-    request.timeout = 5'000'000'000;
+    request.limits.timeout = 5'000'000'000;
     return breakdown_of(train_over_nccl(
         link, build("1f1b", 2, 6), {}, std::move(request),
         link.self().rank == 3 ? calls_with([] { raise(SIGKILL); }) : fake_gpu_calls()));
@@ -94,7 +94,7 @@ TEST(NcclFaults, AnInjectedDeathIsReportedByAllRanks) {
 TEST(NcclFaults, AnInjectedHangIsBlockedAtItsOp) {
   const auto ends = run_ranks(2, [](exec::SocketTransport& link) {
     exec::BackendRequest request;
-    request.timeout = 2'000'000'000;
+    request.limits.timeout = 2'000'000'000;
     request.injections = {parse_injection("rank=1,op=1B0,hang")};
     return breakdown_of(train_over_nccl(link, build("1f1b", 2, 4), {}, std::move(request)));
   });

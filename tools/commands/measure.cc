@@ -64,8 +64,7 @@ exec::WaitMode wait_mode_of(WorkKind work) {
 
 exec::BackendRequest make_backend_request(exec::Work work, const RunContext& context) {
   exec::BackendRequest request{std::move(work), context.options.injections};
-  request.timeout = context.run.timeout;
-  request.interrupted = &interrupted;
+  request.limits = {context.run.timeout, &interrupted};
   return request;
 }
 

@@ -164,9 +164,8 @@ void GpuStep::watch() {
       seen_at = Clock::now();
     if (reason_ != AbortReason::kNone) return;
     expect_no_dead();
-    if (request_.interrupted != nullptr && request_.interrupted->load())
-      return stop(AbortReason::kInterrupt);
-    if (Clock::now() - seen_at > std::chrono::nanoseconds(request_.timeout))
+    if (request_.limits.is_interrupted()) return stop(AbortReason::kInterrupt);
+    if (Clock::now() - seen_at > std::chrono::nanoseconds(request_.limits.timeout))
       return stop(AbortReason::kTimeout);
     std::this_thread::sleep_for(kPollInterval);
   }
@@ -215,7 +214,7 @@ void GpuStep::stop(AbortReason reason) {
 /// Waits for the work that is still on the device; nothing may be released before.
 void GpuStep::drain() {
   const Nanos begin = read_monotonic_clock();
-  const Nanos bound = std::min(kDrainTimeout, request_.timeout);
+  const Nanos bound = std::min(kDrainTimeout, request_.limits.timeout);
   while (!has_ended()) {
     if (read_monotonic_clock() - begin > bound) return machine_.gpu().calls().abandon();
     std::this_thread::sleep_for(kPollInterval);

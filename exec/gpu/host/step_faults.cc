@@ -23,7 +23,7 @@ const Injections& expect_possible(const Injections& injections) {
 StepFaults::StepFaults(const GpuMachine& machine, const Program& program,
                        const BackendRequest& request)
     : gpu_(machine.gpu()),
-      bound_(request.timeout + kDrainTimeout),
+      bound_(request.limits.timeout + kDrainTimeout),
       injections_(expect_possible(request.injections), program),
       stop_(machine.gpu().calls()) {}
 

@@ -8,6 +8,8 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "traces/measured/time_span.h"
+
 namespace bubblescope::traces {
 
 namespace {
@@ -108,9 +110,9 @@ std::int64_t count_loose_flows(const ChromeEvents& events,
   std::int64_t count = 0;
   for (const ProfiledEvent& event : events.profiled) {
     if (event.activity == Activity::kGradientFlow)
-      count += contains(host[event.thread], event.start) ? 0 : 1;
+      count += lies_in(host[event.thread], event.start, kProfileRounding) ? 0 : 1;
     if (event.activity == Activity::kGradientEnd)
-      count += contains(gradients[event.thread], event.start) ? 0 : 1;
+      count += lies_in(gradients[event.thread], event.start, kProfileRounding) ? 0 : 1;
   }
   return count;
 }
@@ -131,8 +133,8 @@ double share_of_strays(const ChromeEvents& events, const std::vector<std::vector
     for (const TimeSpan& call : host[thread]) {
       while (mark != marks[thread].end() && *mark < call.start) ++mark;
       if (mark == marks[thread].end() || *mark > call.end) continue;
-      if (!contains(steps, call.start)) continue;
-      (contains(ops, call.start) ? inside : stray) += call.end - call.start;
+      if (!lies_in(steps, call.start, kProfileRounding)) continue;
+      (lies_in(ops, call.start, kProfileRounding) ? inside : stray) += call.end - call.start;
     }
   }
   if (stray == 0) return 0;

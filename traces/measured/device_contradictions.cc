@@ -73,11 +73,12 @@ class DeviceCheck {
   void check_pairs() {
     const auto lacks_kernel = [&](const auto& entry) {
       const DeviceLaunch& launch = entry.second;
-      return launch.needs_kernel && launch.kernels == 0 && contains(steps_, launch.call.start);
+      return launch.needs_kernel && launch.kernels == 0 &&
+             lies_in(steps_, launch.call.start, kProfileRounding);
     };
     // Kernels from before the recording have no launch, and precede all that it shows launched.
     const auto first = std::find_if(works_.begin(), works_.end(), [&](const Work& work) {
-      return work.launch != nullptr && contains(steps_, work.launch->call.start);
+      return work.launch != nullptr && lies_in(steps_, work.launch->call.start, kProfileRounding);
     });
     const auto lacks_launch = [](const Work& work) { return work.launch == nullptr; };
     if (const auto count = std::count_if(launches_.begin(), launches_.end(), lacks_kernel))
@@ -182,7 +183,7 @@ class DeviceCheck {
     Nanos stray = 0;
     for (const Work& work : works_) {
       if (work.launch == nullptr || work.record.kind != DeviceWorkKind::kKernel) continue;
-      if (!contains(steps_, work.launch->call.start)) continue;
+      if (!lies_in(steps_, work.launch->call.start, kProfileRounding)) continue;
       (find_op(work.launch->call.start) ? inside : stray) +=
           work.record.span.end - work.record.span.start;
     }
@@ -227,13 +228,6 @@ std::vector<TimeSpan> find_outer_spans(const std::vector<TimeSpan>& spans) {
   for (const TimeSpan& span : spans)
     if (outer.empty() || span.end > outer.back().end) outer.push_back(span);
   return outer;
-}
-
-bool contains(const std::vector<TimeSpan>& spans, Nanos time) {
-  const auto after =
-      std::upper_bound(spans.begin(), spans.end(), time + kProfileRounding,
-                       [](Nanos wanted, const TimeSpan& span) { return wanted < span.start; });
-  return after != spans.begin() && std::prev(after)->end >= time - kProfileRounding;
 }
 
 }  // namespace bubblescope::traces

@@ -68,7 +68,4 @@ std::vector<TimeSpan> find_steps(const std::vector<OpSpan>& ops);
 /// The ranges that lie in no other; `spans` are sorted by start.
 std::vector<TimeSpan> find_outer_spans(const std::vector<TimeSpan>& spans);
 
-/// Whether one of `spans`, which are sorted and apart, contains `time`, give or take a rounding.
-bool contains(const std::vector<TimeSpan>& spans, Nanos time);
-
 }  // namespace bubblescope::traces

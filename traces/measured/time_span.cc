@@ -6,11 +6,11 @@
 
 namespace bubblescope::traces {
 
-bool lies_in(const std::vector<TimeSpan>& spans, Nanos time) {
+bool lies_in(const std::vector<TimeSpan>& spans, Nanos time, Nanos tolerance) {
   const auto after =
-      std::upper_bound(spans.begin(), spans.end(), time,
+      std::upper_bound(spans.begin(), spans.end(), time + tolerance,
                        [](Nanos wanted, const TimeSpan& span) { return wanted < span.start; });
-  return after != spans.begin() && std::prev(after)->end >= time;
+  return after != spans.begin() && std::prev(after)->end >= time - tolerance;
 }
 
 }  // namespace bubblescope::traces

@@ -22,7 +22,8 @@ void widen(Span& span, const Other& other) {
   span.end = std::max(span.end, other.end);
 }
 
-/// Whether one of `spans`, which are by start and apart or overlap at their ends, contains `time`.
-bool lies_in(const std::vector<TimeSpan>& spans, Nanos time);
+/// Whether one of `spans`, which are by start and apart or overlap at their ends, contains `time`
+/// or a time that differs from it by at most `tolerance`.
+bool lies_in(const std::vector<TimeSpan>& spans, Nanos time, Nanos tolerance = 0);
 
 }  // namespace bubblescope::traces

@@ -220,7 +220,7 @@ void NcclLinks::gather_shards(std::int32_t stage, const std::vector<GpuMatrix>& 
 
 /// On failure, aborts first, since the stream and the buffers that it uses are freed next.
 void NcclLinks::await(const GpuHandle& stream) {
-  const GpuHandle end = machine_.gpu().create_event(0, false);
+  const GpuHandle end = machine_.gpu().create_event(0, EventUse::kOrderOnly);
   machine_.gpu().record(end, stream);
   try {
     for (const PollBackoff backoff; !machine_.gpu().has_ended(end); backoff.wait()) {

@@ -38,8 +38,8 @@ class StopWatch {
         device_(machine.place(0).device),
         stream_(stream),
         gate_(gpu_),
-        begin_(gpu_.create_event(device_, true)),
-        end_(gpu_.create_event(device_, true)) {}
+        begin_(gpu_.create_event(device_, exec::EventUse::kTimed)),
+        end_(gpu_.create_event(device_, exec::EventUse::kTimed)) {}
 
   Nanos time(const std::function<void()>& enqueue) {
     std::vector<Nanos> times;

@@ -91,9 +91,9 @@ GpuHandle GpuRuntime::create_stream(std::int32_t device, void* partition) const 
   return GpuHandle(stream, {calls_.release_stream});
 }
 
-GpuHandle GpuRuntime::create_event(std::int32_t device, bool timed) const {
+GpuHandle GpuRuntime::create_event(std::int32_t device, EventUse use) const {
   void* event = nullptr;
-  expect(calls_.create_event(first_device_ + device, timed ? 1 : 0, &event));
+  expect(calls_.create_event(first_device_ + device, use == EventUse::kTimed ? 1 : 0, &event));
   return GpuHandle(event, {calls_.release_event});
 }
 

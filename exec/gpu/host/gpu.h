@@ -38,6 +38,9 @@ class GpuFlag {
   const std::uint32_t* on_device_ = nullptr;
 };
 
+/// Whether an event has a time, or only orders streams, which costs less.
+enum class EventUse : std::uint8_t { kTimed, kOrderOnly };
+
 /// Every call throws Error (Fault::kMachine, or Fault::kMemory for a lack of it) if the module
 /// reports one. `calls` must outlive the Gpu, and the Gpu its handles.
 class GpuRuntime {
@@ -63,7 +66,7 @@ class GpuRuntime {
                                std::int32_t parts) const;
   /// `partition` may be null for the whole device.
   GpuHandle create_stream(std::int32_t device, void* partition) const;
-  GpuHandle create_event(std::int32_t device, bool timed) const;
+  GpuHandle create_event(std::int32_t device, EventUse use) const;
   /// `sets_sm_count`: cuBLASLt gets the number of multiprocessors for every GEMM.
   GpuHandle create_blas_handle(const RankPlace& place, bool sets_sm_count = false) const;
 

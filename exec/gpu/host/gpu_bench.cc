@@ -27,8 +27,8 @@ class GpuBench : public KernelBench {
         device_(machine_.place(0).device),
         stream_(gpu_.create_stream(device_, nullptr)),
         blas_(gpu_.create_blas_handle(machine_.place(0))),
-        begin_(gpu_.create_event(device_, true)),
-        end_(gpu_.create_event(device_, true)) {
+        begin_(gpu_.create_event(device_, EventUse::kTimed)),
+        end_(gpu_.create_event(device_, EventUse::kTimed)) {
     const BubblescopeDevice first = gpu_.devices().front();
     device = describe_devices({first});
     memory = first.memory_bytes;

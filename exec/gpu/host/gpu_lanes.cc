@@ -19,7 +19,7 @@ GpuLanes::GpuLanes(const GpuMachine& machine, const Program& program)
     const std::int32_t device = machine.place(stream.rank).device;
     streams_.push_back(
         gpu.create_stream(device, stream.computes ? machine.partition(stream.rank) : nullptr));
-    joins_.push_back(gpu.create_event(device, false));
+    joins_.push_back(gpu.create_event(device, EventUse::kOrderOnly));
   }
   create_events();
 }
@@ -38,9 +38,9 @@ void GpuLanes::create_events() {
   }
   for (InstructionId id = 0; id < program_.size(); ++id) {
     const std::int32_t device = device_of(plan_.stream_of[id]);
-    start_.push_back(gpu.create_event(device, true));
-    end_.push_back(gpu.create_event(device, true));
-    links_.push_back(awaited[id] ? gpu.create_event(device, false) : GpuHandle());
+    start_.push_back(gpu.create_event(device, EventUse::kTimed));
+    end_.push_back(gpu.create_event(device, EventUse::kTimed));
+    links_.push_back(awaited[id] ? gpu.create_event(device, EventUse::kOrderOnly) : GpuHandle());
   }
 }
 

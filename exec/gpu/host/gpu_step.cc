@@ -37,7 +37,7 @@ GpuStep::GpuStep(const GpuMachine& machine, const Program& program, const Backen
       lanes_(machine, program),
       start_(machine),
       progress_(lanes_, program),
-      graph_end_(machine.gpu().create_event(lanes_.device_of(0), false)),
+      graph_end_(machine.gpu().create_event(lanes_.device_of(0), EventUse::kOrderOnly)),
       blocking_tool_(find_blocking_tool()) {
   names_.reserve(program.size());
   for (const Instruction& instruction : program.instructions)

@@ -17,7 +17,7 @@ constexpr Nanos kMaxGatePoll = 5'000'000;
 StepStart::StepStart(const GpuMachine& machine) : gpu_(machine.gpu()), gate_(machine.gpu()) {
   for (std::int32_t device = 0; device < machine.device_count(); ++device) {
     streams_.push_back(gpu_.create_stream(device, nullptr));
-    zero_.push_back(gpu_.create_event(device, true));
+    zero_.push_back(gpu_.create_event(device, EventUse::kTimed));
   }
 }
 

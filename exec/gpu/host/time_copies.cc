@@ -30,8 +30,8 @@ class CopyTimer {
                 ? gpu_.allocate_on_host(static_cast<std::size_t>(max_bytes))
                 : gpu_.allocate(machine.place(1).device, static_cast<std::size_t>(max_bytes))),
         stream_(gpu_.create_stream(device_, nullptr)),
-        begin_(gpu_.create_event(device_, true)),
-        end_(gpu_.create_event(device_, true)),
+        begin_(gpu_.create_event(device_, EventUse::kTimed)),
+        end_(gpu_.create_event(device_, EventUse::kTimed)),
         gate_(gpu_) {}
 
   Nanos time(Bytes bytes) {

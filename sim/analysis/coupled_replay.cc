@@ -17,7 +17,7 @@ Durations with_mended(const JobProgram& job, const std::vector<Durations>& mende
   Durations durations = job.durations;
   std::vector<std::size_t> next(mended.size(), 0);
   for (std::size_t id = 0; id < durations.size(); ++id) {
-    const InstructionOwner& owner = job.parts[id];
+    const InstructionOwner& owner = job.owners[id];
     if (owner.kind >= kOpKinds) continue;
     const auto replica = static_cast<std::size_t>(owner.replica);
     const Nanos duration = mended[replica][next[replica]++];

@@ -242,13 +242,13 @@ class JobBuilder {
   }
 
   void add(const Instruction& instruction, const std::vector<InstructionId>& awaited,
-           Nanos duration, const InstructionOwner& part) {
+           Nanos duration, const InstructionOwner& owner) {
     Program& program = job_.program;
     program.dependency_begin.push_back(static_cast<std::uint32_t>(program.dependencies.size()));
     program.dependencies.insert(program.dependencies.end(), awaited.begin(), awaited.end());
     program.instructions.push_back(instruction);
     job_.durations.push_back(duration);
-    job_.parts.push_back(part);
+    job_.owners.push_back(owner);
   }
 
   const ReplicatedStep& step_;
@@ -267,16 +267,16 @@ void drop_waiting(std::vector<JobProgram>& programs) {
   std::array<std::vector<Nanos>, kOpKinds> times;
   for (const JobProgram& one : programs)
     for (InstructionId id = 0; id < one.program.size(); ++id)
-      if (one.parts[id].kind < kOpKinds && !one.parts[id].waits_for_receiver &&
-          !one.parts[id].is_end)
-        times[one.parts[id].kind].push_back(one.durations[id]);
+      if (one.owners[id].kind < kOpKinds && !one.owners[id].waits_for_receiver &&
+          !one.owners[id].is_end)
+        times[one.owners[id].kind].push_back(one.durations[id]);
   std::array<Nanos, kOpKinds> usual{};
   for (std::size_t kind = 0; kind < times.size(); ++kind)
     if (!times[kind].empty()) usual[kind] = quantile(std::move(times[kind]), 50);
   for (JobProgram& one : programs)
     for (InstructionId id = 0; id < one.program.size(); ++id)
-      if (one.parts[id].waits_for_receiver)
-        one.durations[id] = std::min(one.durations[id], usual[one.parts[id].kind]);
+      if (one.owners[id].waits_for_receiver)
+        one.durations[id] = std::min(one.durations[id], usual[one.owners[id].kind]);
 }
 
 }  // namespace

@@ -58,9 +58,9 @@ struct InstructionOwner {
 };
 
 struct JobProgram {
-  Program program;                      ///< its lanes are those of all replicas
-  std::vector<Nanos> durations;         ///< as measured
-  std::vector<InstructionOwner> parts;  ///< per instruction
+  Program program;                       ///< its lanes are those of all replicas
+  std::vector<Nanos> durations;          ///< as measured
+  std::vector<InstructionOwner> owners;  ///< per instruction
 };
 
 /// The names of works in all steps, sorted.

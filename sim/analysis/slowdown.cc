@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kFixedWorkers = 0.03;
 
-double ratio(double part, double whole) { return whole == 0 ? 1 : part / whole; }
+double ratio(double owner, double whole) { return whole == 0 ? 1 : owner / whole; }
 
 /// The Programs of all steps, with the fixed duration of every kind of op and work.
 struct JobSteps {
@@ -27,9 +27,10 @@ struct JobSteps {
   bool has_works = false;
 
   /// A send keeps its queue for no longer than its message usually takes.
-  Nanos fixed_of(const InstructionOwner& part, Nanos measured) const {
-    const std::optional<Nanos>& time = part.is_beside ? fixed_beside[part.kind] : fixed[part.kind];
-    if (part.is_end) return std::min(measured, time.value_or(measured));
+  Nanos fixed_of(const InstructionOwner& owner, Nanos measured) const {
+    const std::optional<Nanos>& time =
+        owner.is_beside ? fixed_beside[owner.kind] : fixed[owner.kind];
+    if (owner.is_end) return std::min(measured, time.value_or(measured));
     return *time;
   }
 };
@@ -64,11 +65,11 @@ JobSteps make_job_steps(std::span<const ReplicatedStep> steps,
   std::vector<std::vector<Nanos>> durations(kOpKinds + job.names.size());
   std::vector<std::vector<Nanos>> beside(kOpKinds);
   for (const JobProgram& one : job.programs)
-    for (std::size_t id = 0; id < one.parts.size(); ++id) {
-      const InstructionOwner& part = one.parts[id];
-      if (!part.is_end)
-        (part.is_beside ? beside : durations)[part.kind].push_back(one.durations[id]);
-      job.has_works = job.has_works || part.kind >= kOpKinds;
+    for (std::size_t id = 0; id < one.owners.size(); ++id) {
+      const InstructionOwner& owner = one.owners[id];
+      if (!owner.is_end)
+        (owner.is_beside ? beside : durations)[owner.kind].push_back(one.durations[id]);
+      job.has_works = job.has_works || owner.kind >= kOpKinds;
     }
   job.communicates = find_communicating(works, job.names);
   for (std::size_t kind = 0; kind < durations.size(); ++kind)
@@ -78,14 +79,15 @@ JobSteps make_job_steps(std::span<const ReplicatedStep> steps,
   return job;
 }
 
-/// The times of all steps if duration_of(part, measured duration) is how long each part takes.
+/// The times of all steps if duration_of(owner, measured duration) is how long each instruction
+/// takes.
 template <class DurationOf>
 std::vector<double> replay_changed(const JobSteps& job, DurationOf duration_of) {
   std::vector<double> times;
   for (const JobProgram& one : job.programs) {
     std::vector<Nanos> durations = one.durations;
     for (std::size_t id = 0; id < durations.size(); ++id)
-      durations[id] = duration_of(one.parts[id], durations[id]);
+      durations[id] = duration_of(one.owners[id], durations[id]);
     times.push_back(static_cast<double>(compute_makespan(simulate(one.program, durations))));
   }
   return times;
@@ -94,8 +96,8 @@ std::vector<double> replay_changed(const JobSteps& job, DurationOf duration_of) 
 /// The same if the parts for which `is_fixed` holds are fixed.
 template <class IsFixed>
 std::vector<double> replay_fixed(const JobSteps& job, IsFixed is_fixed) {
-  return replay_changed(job, [&](const InstructionOwner& part, Nanos measured) {
-    return is_fixed(part) ? job.fixed_of(part, measured) : measured;
+  return replay_changed(job, [&](const InstructionOwner& owner, Nanos measured) {
+    return is_fixed(owner) ? job.fixed_of(owner, measured) : measured;
   });
 }
 
@@ -127,7 +129,7 @@ class Comparison {
   /// The times of all steps where only the parts for which `is_kept` holds keep their durations.
   template <class IsKept>
   std::vector<double> keep(IsKept is_kept) const {
-    return replay_fixed(job_, [=](const InstructionOwner& part) { return !is_kept(part); });
+    return replay_fixed(job_, [=](const InstructionOwner& owner) { return !is_kept(owner); });
   }
 
   double slowdown(const std::vector<double>& times) const {
@@ -143,8 +145,8 @@ WorkSlowdown describe_work(const JobSteps& job, std::size_t kind,
                            const std::vector<double>& replayed) {
   WorkSlowdown work{job.names[kind - kOpKinds], job.communicates[kind]};
   const std::vector<double> without =
-      replay_changed(job, [=](const InstructionOwner& part, Nanos measured) {
-        return part.kind == kind ? Nanos{0} : measured;
+      replay_changed(job, [=](const InstructionOwner& owner, Nanos measured) {
+        return owner.kind == kind ? Nanos{0} : measured;
       });
   for (std::size_t at = 0; at < without.size(); ++at)
     work.saves.push_back(std::llround(replayed[at] - without[at]));
@@ -156,7 +158,7 @@ void compare_kinds(const JobSteps& job, const Comparison& comparison,
   for (std::size_t kind = 0; kind < job.fixed.size(); ++kind) {
     if (!job.fixed[kind]) continue;
     const double slowdown = comparison.slowdown(
-        comparison.keep([=](const InstructionOwner& part) { return part.kind == kind; }));
+        comparison.keep([=](const InstructionOwner& owner) { return owner.kind == kind; }));
     if (kind < kOpKinds) {
       report.by_kind[kind] = slowdown;
       continue;
@@ -172,10 +174,10 @@ void compare_workers(const ReplicatedStep& step, const Comparison& comparison,
   std::vector<std::vector<double>> of_ranks;
   for (std::int32_t replica = 0; replica < std::ssize(step); ++replica)
     of_replicas.push_back(
-        comparison.keep([=](const InstructionOwner& part) { return part.replica == replica; }));
+        comparison.keep([=](const InstructionOwner& owner) { return owner.replica == replica; }));
   for (std::int32_t rank = 0; rank < step.front().program.ranks; ++rank)
     of_ranks.push_back(
-        comparison.keep([=](const InstructionOwner& part) { return part.rank == rank; }));
+        comparison.keep([=](const InstructionOwner& owner) { return owner.rank == rank; }));
   for (const std::vector<double>& times : of_replicas)
     report.by_replica.push_back(comparison.slowdown(times));
   for (const std::vector<double>& times : of_ranks)
@@ -215,11 +217,11 @@ SlowdownReport find_slowdown(std::span<const ReplicatedStep> steps,
   const std::vector<std::size_t> slowest = find_slowest(report.by_worker);
   report.slowest_workers = slowest.size();
   for (const std::size_t worker : slowest) is_slow[worker] = true;
-  const double without_slow = mean(replay_fixed(job, [&](const InstructionOwner& part) {
-    return is_slow[static_cast<std::size_t>(part.replica * ranks + part.rank)];
+  const double without_slow = mean(replay_fixed(job, [&](const InstructionOwner& owner) {
+    return is_slow[static_cast<std::size_t>(owner.replica * ranks + owner.rank)];
   }));
-  const double without_last =
-      mean(replay_fixed(job, [=](const InstructionOwner& part) { return part.rank == ranks - 1; }));
+  const double without_last = mean(
+      replay_fixed(job, [=](const InstructionOwner& owner) { return owner.rank == ranks - 1; }));
   report.worker_share = (replayed - without_slow) / (replayed - fixed);
   report.last_stage_share = (replayed - without_last) / (replayed - fixed);
   return report;

@@ -1,5 +1,5 @@
 // Describes the host.
-#include "exec/runtime/device.h"
+#include "exec/runtime/host.h"
 
 #include <sys/utsname.h>
 

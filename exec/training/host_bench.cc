@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "exec/runtime/device.h"
+#include "exec/runtime/host.h"
 #include "exec/runtime/step_clock.h"
 #include "exec/training/blas.h"
 #include "exec/training/matrix.h"

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "exec/runtime/device.h"
+#include "exec/runtime/host.h"
 #include "exec/runtime/timed_work.h"
 #include "sim/analysis/analyze.h"
 #include "sim/analysis/idle.h"

@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "traces/measured/op_extents.h"
+#include "traces/measured/step_extents.h"
 #include "traces/measured/time_span.h"
 
 namespace bubblescope::traces {
@@ -19,7 +19,7 @@ std::vector<ObservedWork> find_nsys_works(const NsysRecording& recording, std::i
   if (ops.empty() || calls == recording.launches.end() || works == recording.works.end())
     return found;
   const std::map<std::int64_t, TimeSpan> extents =
-      find_op_extents(ops, [](const ObservedOp& op) { return op.mark; });
+      find_step_extents(ops, [](const ObservedOp& op) { return op.mark; });
   for (const StepRange& mark : marks) {
     const auto extent = extents.find(mark.number);
     if (extent == extents.end()) continue;

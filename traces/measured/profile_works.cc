@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "traces/measured/op_extents.h"
+#include "traces/measured/step_extents.h"
 #include "traces/measured/time_span.h"
 
 namespace bubblescope::traces {
@@ -26,7 +26,7 @@ class WorkFinder {
              std::int32_t replica)
       : events_(events),
         marks_(marks),
-        extents_(find_op_extents(ops, [](const ObservedOp& op) { return op.step; })),
+        extents_(find_step_extents(ops, [](const ObservedOp& op) { return op.step; })),
         replica_(replica) {
     for (const ObservedOp& op : ops)
       if (is_compute(op.op.kind)) ops_.push_back({op.start, op.end});

@@ -13,7 +13,8 @@ namespace bubblescope::traces {
 
 /// By the step of its ops, as step_of(op) says; ops without one do not count.
 template <class StepOf>
-std::map<std::int64_t, TimeSpan> find_op_extents(std::span<const ObservedOp> ops, StepOf step_of) {
+std::map<std::int64_t, TimeSpan> find_step_extents(std::span<const ObservedOp> ops,
+                                                   StepOf step_of) {
   std::map<std::int64_t, TimeSpan> extents;
   for (const ObservedOp& observed : ops) {
     const std::optional<std::int64_t> step = step_of(observed);

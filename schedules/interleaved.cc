@@ -46,7 +46,7 @@ Schedule build_interleaved(const ScheduleRequest& request) {
   for (std::int32_t rank = 0; rank < shape.ranks; ++rank) {
     const std::int64_t warmup = count_virtual_warmup(request, rank, kWarmupSteps);
     RankOrder ops = alternate(make_virtual_visits(shape, group_size, rank), warmup);
-    if (request.moe_overlap && request.pairs_turns) ops = pair_turns(std::move(ops), warmup);
+    if (request.moe_overlap == MoeOverlap::kPairs) ops = pair_turns(std::move(ops), warmup);
     schedule.order.push_back(std::move(ops));
   }
   if (request.profile == Profile::kPytorch)

@@ -88,7 +88,7 @@ std::vector<std::string> refuse_groups(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   const std::int32_t group_size = group_size_of(request);
   const bool known = request.profile == Profile::kNone || request.profile == Profile::kMegatron;
-  if (request.moe_overlap && !known)
+  if (request.moe_overlap != MoeOverlap::kNone && !known)
     return {to_string(request.profile) + " has no `moe_overlap`; leave it out"};
   switch (request.profile) {
     case Profile::kPytorch:
@@ -109,7 +109,7 @@ std::int64_t count_virtual_warmup(const ScheduleRequest& request, std::int32_t r
                                   std::int32_t steps) {
   const Shape& shape = request.shape;
   const std::int64_t ahead = std::int64_t{steps} * (shape.ranks - 1 - rank);
-  const std::int64_t overlap = request.moe_overlap ? 1 : 0;
+  const std::int64_t overlap = request.moe_overlap == MoeOverlap::kNone ? 0 : 1;
   // There is no loop.
   if (shape.chunks == 1) return ahead + overlap;
   const Groups groups = find_groups(request);

@@ -49,7 +49,7 @@ std::vector<std::string> refuse_options(const ScheduleDef& def, const ScheduleRe
   if (shape.group_size && !def.groups_microbatches)
     reasons.push_back(def.name + " has no groups; leave `microbatch_group_size` out");
   if (const auto reason = refuse_slices(def, shape.slices)) reasons.push_back(*reason);
-  if (request.moe_overlap && !def.overlaps_experts)
+  if (request.moe_overlap != MoeOverlap::kNone && !def.overlaps_experts)
     reasons.push_back(
         def.name + " does not pair a forward with a backward for `moe_overlap`, as " +
         "interleaved does (dualpipe and dualpipev have pairs without it); leave it out");

@@ -41,6 +41,14 @@ inline constexpr std::array<Named<Profile>, 6> kProfiles{{
     {Profile::kDeepseek, "deepseek"},
 }};
 
+/// With overlap, one more forward runs before the first backward, so that the two ops of a turn are
+/// independent and the expert exchange of one hides behind the other (Megatron-LM's combined 1F1B).
+enum class MoeOverlap : std::uint8_t {
+  kNone,
+  kTurns,  ///< the two ops of a turn run one after the other
+  kPairs,  ///< they are an overlapped pair
+};
+
 /// The input of a builder. Schedules that search for an order also read the costs.
 struct ScheduleRequest {
   Shape shape;
@@ -48,10 +56,7 @@ struct ScheduleRequest {
   UniformCost cost;
   std::optional<CostModel> stage_costs = {};  ///< if present, replaces `cost`
   MemoryModel memory = {};  ///< its unit and caps bind schedules that search for an order
-  /// One more forward before the first backward, so that the two ops of a turn are independent and
-  /// the expert exchange of one hides behind the other (Megatron-LM's combined 1F1B).
-  bool moe_overlap = false;
-  bool pairs_turns = false;  ///< with it, whether the two ops of a turn are an overlapped pair
+  MoeOverlap moe_overlap = MoeOverlap::kNone;
   /// Ranks that share each stage; empty: one rank for every stage.
   std::vector<std::int32_t> replicas = {};
   /// Maximum micro-batches in flight per rank of the first stage; empty: NOAM, a full pipeline.

@@ -63,9 +63,9 @@ std::vector<std::int32_t> slices_of(const ScheduleDef& def) {
   if (def.slices_sequences) return {1, 2, 4};
   return {1};
 }
-std::vector<bool> overlaps_of(const ScheduleDef& def) {
-  if (def.overlaps_experts) return {false, true};
-  return {false};
+std::vector<MoeOverlap> overlaps_of(const ScheduleDef& def) {
+  if (def.overlaps_experts) return {MoeOverlap::kNone, MoeOverlap::kTurns};
+  return {MoeOverlap::kNone};
 }
 
 /// Every small shape that the schedule may accept, under every profile that has it.
@@ -90,7 +90,8 @@ std::vector<ScheduleRequest> small_requests(const ScheduleDef& def) {
        [](ScheduleRequest& request, std::int32_t value) { request.shape.chunks = value; });
   vary(slices_of(def),
        [](ScheduleRequest& request, std::int32_t value) { request.shape.slices = value; });
-  vary(overlaps_of(def), [](ScheduleRequest& request, bool value) { request.moe_overlap = value; });
+  vary(overlaps_of(def),
+       [](ScheduleRequest& request, MoeOverlap value) { request.moe_overlap = value; });
   vary(microbatches,
        [](ScheduleRequest& request, std::int32_t value) { request.shape.microbatches = value; });
   std::erase_if(requests, [](const ScheduleRequest& request) {

@@ -39,7 +39,7 @@ std::vector<nlohmann::json> read_reference_lines(const std::string& file) {
 ScheduleRequest make_request(const GoldenFamily& family, const nlohmann::json& golden_case) {
   ScheduleRequest request;
   request.profile = family.profile;
-  request.moe_overlap = family.moe_overlap;
+  if (family.moe_overlap) request.moe_overlap = MoeOverlap::kTurns;
   request.shape.ranks = golden_case["p"];
   request.shape.microbatches = golden_case["m"];
   request.shape.chunks =

@@ -190,7 +190,7 @@ TEST(ModelParts, PairTheTurnsOfMegatron) {
         request.shape.ranks = ranks;
         request.shape.chunks = chunks;
         request.shape.microbatches = microbatches;
-        request.moe_overlap = request.pairs_turns = true;
+        request.moe_overlap = MoeOverlap::kPairs;
         const ValidSchedule schedule = build_schedule(find_schedule("interleaved"), request);
         for (const Overlap overlap : {Overlap::kSerial, Overlap::kAtomic, Overlap::kFused}) {
           LowerOptions options;
@@ -226,7 +226,7 @@ std::vector<ValidSchedule> build_paired() {
   request.shape.ranks = 4;
   request.shape.chunks = 2;
   request.shape.microbatches = 8;
-  request.moe_overlap = request.pairs_turns = true;
+  request.moe_overlap = MoeOverlap::kPairs;
   return {require_valid(build("dualpipev", 4, 8)),
           build_schedule(find_schedule("interleaved"), request)};
 }

@@ -208,7 +208,7 @@ TEST(PairTimes, AddUpInEveryScheduleWithPairs) {
       request.shape.ranks = 2 * static_cast<std::int32_t>(1 + random.pick(3));
       request.shape.chunks = std::string(name) == "dualpipe" ? 1 : 2;
       request.shape.microbatches = request.shape.ranks * 4;
-      request.moe_overlap = request.pairs_turns = std::string(name) == "interleaved";
+      if (std::string(name) == "interleaved") request.moe_overlap = MoeOverlap::kPairs;
       const ValidSchedule schedule = build_schedule(find_schedule(name), request);
       EXPECT_TRUE(has_pairs(*schedule));
       Config config;

@@ -153,8 +153,8 @@ ScheduleRequest make_request(const ScheduleDef& def, const PredictOptions& optio
   request.cost = options.cost.uniform;
   request.memory = make_uniform_memory(request.shape, choose_memory(options));
   if (def.reads_costs) request = price_stages(std::move(request), def, make_config(options));
-  request.moe_overlap = given.moe_overlap;
-  request.pairs_turns = options.model.parts && options.model.parts->pair_order;
+  const bool has_pairs = options.model.parts && options.model.parts->pair_order;
+  if (given.moe_overlap) request.moe_overlap = has_pairs ? MoeOverlap::kPairs : MoeOverlap::kTurns;
   request.replicas = given.replicas;
   request.in_flight = given.in_flight;
   const std::int64_t ops = std::int64_t{2} * request.shape.ranks * request.shape.chunks *

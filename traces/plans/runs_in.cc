@@ -15,7 +15,7 @@ bool runs_in(const Configuration& configuration, const std::string& framework) {
   if (!configuration.modules.empty() && profile->choice != Profile::kMegatron) return false;
   ScheduleRequest request;
   request.shape = configuration.shape;
-  request.moe_overlap = configuration.moe_overlap;
+  if (configuration.moe_overlap) request.moe_overlap = MoeOverlap::kTurns;
   request.profile = profile->choice;
   return refuse_schedule(*def, request).empty();
 }

@@ -107,6 +107,10 @@ TEST(CommandLine, SaysHowOftenAFlagIsGivenAndWhichNumbersItTakes) {
   const Case cases[] = {
       {"simulate 1f1b --pp 4 --pp 2 -m 8", 2, "--pp is given more than once; give it once"},
       {"simulate 1f1b --pp 4 -m 8 --cap", 2, "--cap needs a value"},
+      {"simulate 1f1b --pp 4 -m 8 --svg --cap 8", 2, "--svg needs a value"},
+      {"simulate 1f1b --pp 4 -m 8 --svg= --f 3", 2, "--svg needs a value"},
+      {"compare 1f1b --svg --pp 4 -m 8", 2, "--svg needs a value"},
+      {"simulate 1f1b --pp 4 -m 8 --fsdp=", 2, "--fsdp takes no value"},
       {"plan --pp 4 -m 8 --schedules 1f1b --top -1", 2, "--top: '-1' is below 0"},
       {"simulate 1f1b --pp 4 -m 8 --jitter 5% --noise-seed -1", 2, "'-1' is below 0"},
   };

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <deque>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -191,15 +192,16 @@ BUBBLESCOPE_VALUE(std::optional<double>);
 #undef BUBBLESCOPE_VALUE
 
 CommandFlag* CommandFlags::add_flag(const std::string& name, bool& value, const std::string& help) {
-  if (!name.starts_with('!'))
-    return keep(name,
-                [name, &value, help](CLI::App& app) { return app.add_flag(name, value, help); });
+  const bool is_negated = name.starts_with('!');
   // The library's own negated flags have a "{false}" in --help.
-  const std::string plain = name.substr(1);
-  return keep(plain, [plain, &value, help](CLI::App& app) {
+  const std::string plain = is_negated ? name.substr(1) : name;
+  CommandFlag* const flag = keep(plain, [plain, is_negated, &value, help](CLI::App& app) {
+    if (!is_negated) return app.add_flag(plain, value, help);
     return app.add_flag_callback(
         plain, [&value] { value = false; }, help);
   });
+  flag->takes_none_ = true;
+  return flag;
 }
 
 CommandFlag* CommandFlags::add_parsed(const std::string& name,
@@ -312,12 +314,34 @@ void CommandFlags::refuse_unknown_flag() const {
               " ('" + app.get_name() + " --help' " + (is_flag ? "shows them all)" : "explains)"));
 }
 
+/// The library would take the next flag for the value that a flag lacks: "--svg --cap=8".
+void CommandFlags::expect_values(const std::vector<std::string>& words) const {
+  for (auto word = words.begin(); word != words.end(); ++word) {
+    if (!word->starts_with('-')) continue;
+    const std::size_t sign = word->find('=');
+    const CommandFlag* const flag = find(std::string_view(*word).substr(0, sign));
+    if (flag == nullptr) continue;
+    const bool is_empty = sign != std::string::npos && sign + 1 == word->size();
+    if (is_empty && flag->takes_none_)
+      throw Error(word->substr(0, sign) + " takes no value; leave the '=' out");
+    if (flag->takes_none_) continue;
+    const auto next = std::next(word);
+    const bool is_last = sign == std::string::npos && next == words.end();
+    const bool meets_flag = sign == std::string::npos && !is_last && next->starts_with("--");
+    if (is_empty || is_last || meets_flag)
+      throw Error(word->substr(0, sign) + " needs a value ('" + parser_->app.get_name() +
+                  " --help' explains)");
+    if (sign == std::string::npos) ++word;
+  }
+}
+
 bool CommandFlags::parse(const std::vector<std::string>& words) {
   CLI::App& app = parser_->app;
   app.allow_extras();
   std::vector<std::string> named;
   for (const std::string& word : words) named.push_back(current_name(word));
   add_flags_to_parser(named);
+  expect_values(named);
   std::reverse(named.begin(), named.end());  // the order that CLI11 expects
   try {
     app.parse(std::move(named));

@@ -43,8 +43,7 @@ class CommandFlag {
   CommandFlag(std::string name, std::string heading, Make make)
       : name_(std::move(name)), heading_(std::move(heading)), make_(std::move(make)) {}
   CommandFlag* check(const InRange& range);
-  /// Sets the placeholder of its value in --help, such as FILE.
-  CommandFlag* type_name(const std::string& name);
+  CommandFlag* type_name(const std::string& name);  ///< of its value in --help, such as FILE
   CommandFlag* required();
   /// Sets the separator of several values in one word.
   CommandFlag* delimiter(char sign);
@@ -63,7 +62,7 @@ class CommandFlag {
   Make make_;
   std::vector<Setting> settings_;
   bool is_required_ = false;
-  bool takes_words_ = false;
+  bool takes_words_ = false, takes_none_ = false;
   CLI::Option* option_ = nullptr;  ///< null unless the command line requires it
 };
 
@@ -110,6 +109,7 @@ class CommandFlags {
  private:
   struct Parser;
   void refuse_unknown_flag() const;
+  void expect_values(const std::vector<std::string>& words) const;
   std::string current_name(const std::string& word) const;
   const CommandFlag* find(std::string_view flag) const;
   void add_flags_to_parser(const std::vector<std::string>& words);

@@ -121,6 +121,8 @@ void expect_plain(const PredictOptions& options) {
   refuse(!options.shape.layout.empty(), "--layout");
   refuse(options.cost.network.has_value(), "--network");
   refuse(!options.injections.empty(), "--inject");
+  refuse(!options.arrivals.empty(), "--arrivals");
+  refuse(options.policy.has_value(), "--policy");
   refuse(options.cost.lower.send_budget.has_value(), "--send-budget");
   refuse(choose_moves(options).any(), "--recompute, --offload and --fsdp");
 }

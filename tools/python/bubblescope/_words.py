@@ -2,9 +2,12 @@
 from __future__ import annotations
 
 import contextlib
+import numbers
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
+
+from .errors import UsageError, named_in_messages
 
 REPEATED = {"assume", "inject", "slow"}  # flags that are given once for each value
 
@@ -18,19 +21,29 @@ def _number(value: float) -> str:
     return format(Decimal(text), "f")
 
 
+def _plain(value: Any) -> Any:
+    """Numbers and arrays of numpy, pandas and torch as Python's own; other iterables as lists."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+        return value
+    return list(value)
+
+
 def text_of(value: Any) -> str:
     """A value as one word: ``[1, 0, -1]`` is ``1,0,-1``, ``{"rank": 2, "factor": 1.2}`` is ``rank=2,factor=1.2``."""
-    if hasattr(value, "item") and not hasattr(value, "__len__"):
-        value = value.item()  # a number of numpy or torch
+    value = _plain(value)
     if isinstance(value, float):
         return _number(value)
     if isinstance(value, os.PathLike):
         return str(os.fspath(value))
     if isinstance(value, Mapping):
-        return ",".join(f"{key}={text_of(entry)}" for key, entry in value.items())
-    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ",".join(f"{str(key).replace('_', '-')}={text_of(entry)}" for key, entry in value.items())
+    if isinstance(value, list):
         return ",".join(text_of(entry) for entry in value)
-    return str(value)
+    if value is None or isinstance(value, (str, numbers.Number)):
+        return str(value)
+    raise UsageError(f"{type(value).__name__} is no type of a value; give a text, a number or a list of them")
 
 
 def flag_of(keyword: str) -> str:
@@ -41,31 +54,53 @@ def flag_of(keyword: str) -> str:
 def _values(keyword: str, value: Any) -> list[Any]:
     if keyword == "assume" and isinstance(value, Mapping):
         return [f"{name}={text_of(entry)}" for name, entry in value.items()]
-    is_list = isinstance(value, Sequence) and not isinstance(value, str)
-    return list(value) if keyword in REPEATED and is_list else [value]
+    return value if keyword in REPEATED and isinstance(value, list) else [value]
+
+
+def _words_of(keyword: str, given: Any) -> list[str]:
+    if flag_of(keyword) in ("--help", "--h"):
+        raise UsageError("help is no keyword here; help(bubblescope.simulate) and the like explain functions, and "
+                         "'bubblescope simulate --help' all flags")
+    value = _plain(given)
+    if value is None or value is False:
+        return []
+    if value is True:
+        return [flag_of(keyword)]
+    if isinstance(value, str) and value.lower() in ("true", "false", "yes", "no", "on", "off"):
+        raise UsageError(f"{keyword}: {value!r} is a text; a flag without a value is set by True")
+    try:
+        texts = [text_of(each) for each in _values(keyword, value)]
+    except UsageError as error:
+        raise UsageError(f"{keyword}: {error}") from None
+    return [f"{flag_of(keyword)}={text}" for text in texts or [""]]
 
 
 def words_of(options: Mapping[str, Any]) -> list[str]:
-    """One word per option; those that are None or False are left out."""
-    words = []
-    for keyword, given in options.items():
-        for value in _values(keyword, given):
-            if value is None or value is False:
-                continue
-            words.append(flag_of(keyword) if value is True else f"{flag_of(keyword)}={text_of(value)}")
-    return words
+    """One word per value; options that are None or False are left out.
+
+    A flag that takes a value is refused where it has none, so that no flag takes the next word for its value.
+    """
+    return [word for keyword, given in options.items() for word in _words_of(keyword, given)]
+
+
+def path_word(path: Any) -> str:
+    """A path as a word that is no flag."""
+    text = text_of(path)
+    return os.path.join(os.curdir, text) if text.startswith("-") and text != "-" else text
 
 
 @contextlib.contextmanager
-def temporary_file(suffix: str, content: str = "") -> Iterator[str]:
-    """A file with this content, which is removed afterwards."""
+def temporary_file(suffix: str, content: str = "", shown: str = "") -> Iterator[str]:
+    """A file with this content, which is removed afterwards. Messages name it as ``shown``."""
     import tempfile
 
-    handle, path = tempfile.mkstemp(suffix=suffix, prefix="bubblescope-")
+    prefix = "bubblescope-costs-" if shown == "costs" else "bubblescope-"  # the binding knows this name
+    handle, path = tempfile.mkstemp(suffix=suffix, prefix=prefix)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(content)
-        yield path
+        with named_in_messages(path, shown or path):
+            yield path
     finally:
         os.unlink(path)
 
@@ -78,5 +113,5 @@ def options_as_words(options: Mapping[str, Any]) -> Iterator[list[str]]:
         return
     import json
 
-    with temporary_file(".json", json.dumps(options["costs"])) as path:
+    with temporary_file(".json", json.dumps(options["costs"]), shown="costs") as path:
         yield words_of({**options, "costs": path})

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Union
 
 from . import _core
-from ._words import flag_of, options_as_words, temporary_file, text_of
-from .errors import ProblemError
+from ._words import flag_of, options_as_words, path_word, temporary_file
+from .errors import ProblemError, UsageError, in_keywords
 from .reports import Report, time_text
 from .schedules import Schedule, read
 from .tries import Counts, Names, Tries, counts_to_try, names_to_try
@@ -24,7 +24,10 @@ def _run(name: str, words: list[str], options: dict[str, Any]) -> tuple[int, dic
 
     with options_as_words(options) as more:
         status, printed = _core.run_command(name, [*words, "--format=json", *more])
-    return status, json.loads(printed)
+    try:
+        return status, json.loads(printed)
+    except json.JSONDecodeError:
+        raise UsageError(f"with these options {name} prints no single report: {', '.join(options)}") from None
 
 
 def _content(path: str) -> dict[str, Any]:
@@ -45,6 +48,9 @@ class Plan:
     @property
     def best(self) -> dict[str, Any]:
         """The first configuration, as ``plan --format json`` prints it."""
+        if not self.plans:
+            reasons = "; ".join(f"{entry['schedule']}: {entry['reason']}" for entry in self.json.get("refused", []))
+            raise ProblemError(in_keywords(f"no configuration fits: {reasons}" if reasons else "no configuration fits"))
         return self.plans[0]
 
     def df(self) -> pandas.DataFrame:
@@ -79,6 +85,12 @@ def plan(**options: Any) -> Plan:
     >>> len(p), p.best["schedule"]
     (8, 'zb-h1')
     """
+    given = options.get("schedules")
+    if given is not None and not isinstance(given, (str, bool)):
+        names = list(given) if isinstance(given, Iterable) else [given]
+        if not all(isinstance(name, str) for name in names):
+            raise UsageError("schedules: a plan builds schedules of many shapes, so that each is given by its name")
+        options = {**options, "schedules": names}
     return Plan(_run("plan", [], options)[1])
 
 
@@ -253,5 +265,5 @@ def analyze(paths: Paths, **options: Any) -> Analysis:
     >>> a.makespan, a.trust["verdict"]
     (15000000, 'good')
     """
-    names = [text_of(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
+    names = [path_word(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
     return Analysis(names, dict(options), _run("analyze", names, options)[1])

@@ -1,9 +1,11 @@
 """Exceptions, and messages in Python's words: the flag ``--p2p-mode`` is the keyword ``p2p_mode``."""
 from __future__ import annotations
 
+import contextlib
 import re
 import sys
 import warnings
+from collections.abc import Iterator
 
 
 class Error(Exception):
@@ -35,14 +37,40 @@ class MachineError(Error, RuntimeError):
 
 
 _COMMAND = re.compile(r"('bubblescope [^']*')")
-_FLAG = re.compile(r"--([a-z][a-z0-9]*(?:-[a-z0-9]+)*)|(?<![\w-])-m\b")
+_FLAG = re.compile(r"(?<![\w/-])--([A-Za-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)*)|(?<![\w-])-m\b")
+_CALL = re.compile(r"'bubblescope (simulate|compare|search) ([^' ]+)((?: --?[a-z][a-z0-9-]* [0-9]+)+)'")
+_SHOWN: dict[str, str] = {}
+"""Names of temporary files in messages."""
+
+
+@contextlib.contextmanager
+def named_in_messages(path: str, name: str) -> Iterator[None]:
+    """Messages have this name for the path meanwhile."""
+    _SHOWN[path] = name
+    try:
+        yield
+    finally:
+        del _SHOWN[path]
+
+
+def _keyword(flag: str) -> str:
+    return "m" if flag in ("-m", "--microbatches") else flag.lstrip("-").replace("-", "_")
+
+
+def _call_of(command: re.Match[str]) -> str:
+    """A command line that stands for an example as a call: ``bs.simulate("1f1b", pp=4, m=8)``."""
+    words = command[3].split()
+    keywords = "".join(f", {_keyword(flag)}={value}" for flag, value in zip(words[::2], words[1::2]))
+    return f'bs.{command[1]}("{command[2]}"{keywords})'
 
 
 def in_keywords(message: str) -> str:
     """The message with keywords for flags, except in command lines."""
-    parts = _COMMAND.split(message)
+    for path, name in list(_SHOWN.items()):
+        message = message.replace(path, name)
+    parts = _COMMAND.split(_CALL.sub(_call_of, message))
     for at in range(0, len(parts), 2):
-        parts[at] = _FLAG.sub(lambda flag: (flag[1] or "m").replace("-", "_"), parts[at])
+        parts[at] = _FLAG.sub(lambda flag: _keyword(flag[0]), parts[at])
     return "".join(parts)
 
 

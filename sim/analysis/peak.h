@@ -13,6 +13,7 @@ namespace bubblescope::inline sim {
 struct BufferPeak {
   std::int64_t count = 0;
   std::optional<Bytes> bytes;  ///< of the moment with the most bytes; nullopt: unknown
+  bool operator==(const BufferPeak&) const = default;
 };
 
 /// A rank's memory peak and the op that reaches it.
@@ -24,6 +25,7 @@ struct Peak {
   std::optional<InstructionId> at;     ///< the first to reach `chunks`
   std::optional<BufferPeak> outputs;   ///< held until their sends end, with a send budget
   std::optional<BufferPeak> gathered;  ///< stages whose weights are gathered, where they count
+  bool operator==(const Peak&) const = default;
 };
 
 }  // namespace bubblescope::inline sim

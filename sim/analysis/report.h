@@ -45,6 +45,7 @@ struct WeightReport {
   std::int32_t staleness = 0;  ///< maximum updates between a read and the gradient's update
   std::int32_t versions = 0;   ///< maximum copies of the weights held at once
   std::optional<Bytes> bytes;  ///< of all these copies, if the cost file gives a stage's
+  bool operator==(const WeightReport&) const = default;
 };
 
 struct RankReport {
@@ -58,6 +59,7 @@ struct RankReport {
   std::optional<WeightReport> weights;  ///< for asynchronous training
   std::array<Nanos, kBusyKinds> busy_by_kind{};
   std::array<Nanos, kIdleCauses> idle_by_cause{};
+  bool operator==(const RankReport&) const = default;
 };
 
 /// The bubble by each of its published definitions; see docs/bubble.md.
@@ -66,6 +68,7 @@ struct Bubble {
   double overhead = 0;   ///< (makespan - ideal) / ideal
   double span_rate = 0;  ///< (max_span - ideal) / max_span: the zero-bubble papers' rate
   Nanos time = 0;        ///< makespan - ideal
+  bool operator==(const Bubble&) const = default;
 };
 
 /// Traffic over a shared link, or over one direction of a shared device.

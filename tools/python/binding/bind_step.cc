@@ -60,12 +60,19 @@ std::map<std::string, Nanos> by_cause(const RankReport& rank) {
   return times;
 }
 
+template <class Value>
+bool is_equal(const Value& left, const Value& right) {
+  return left == right;
+}
+
 void bind_report(nb::module_& module) {
   nb::class_<Bubble>(module, "Bubble")
       .def_ro("ratio", &Bubble::ratio)
       .def_ro("overhead", &Bubble::overhead)
       .def_ro("span_rate", &Bubble::span_rate)
       .def_ro("time", &Bubble::time)
+      .def("__eq__", &is_equal<Bubble>, nb::is_operator())
+      .def("__hash__", [](const Bubble& bubble) { return bubble.time; })
       .def("__repr__", [](const Bubble& bubble) {
         return fmt::format("Bubble(ratio={:.6g}, overhead={:.6g}, span_rate={:.6g}, time={})",
                            bubble.ratio, bubble.overhead, bubble.span_rate, bubble.time);
@@ -82,6 +89,8 @@ void bind_report(nb::module_& module) {
       .def_prop_ro("peak_memory_bytes", [](const RankReport& rank) { return rank.peak.bytes; })
       .def_prop_ro("busy_by_kind", by_kind)
       .def_prop_ro("idle_by_cause", by_cause)
+      .def("__eq__", &is_equal<RankReport>, nb::is_operator())
+      .def("__hash__", [](const RankReport& rank) { return rank.busy; })
       .def("__repr__", [](const RankReport& rank) {
         return fmt::format("RankReport(busy={}, idle={}, sends={}, peak_activations={:g})",
                            rank.busy, rank.idle, rank.sends, rank.peak.activations);

@@ -3,13 +3,18 @@
 
 #include <fmt/format.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <tuple>
 #include <utility>
 
+#include "sim/ir/validate.h"
 #include "tools/flags/words.h"
 #include "tools/inputs/named_costs.h"
 #include "tools/inputs/predict.h"
+#include "tools/inputs/schedule_notes.h"
 #include "tools/python/binding/calls.h"
 #include "tools/python/binding/options.h"
 #include "tools/python/binding/scenarios.h"
@@ -51,13 +56,43 @@ std::vector<std::string> list_trained_schedules() {
   return names;
 }
 
+/// The notes that the program prints where it builds or reads a schedule to price its ops.
+void note_prices(const PythonSchedule& schedule, const PredictOptions& options) {
+  if (schedule.built_as.empty())
+    note_uneven_ranks(schedule.valid(), options);
+  else if (options.model.model.empty())
+    note_output_layer(find_schedule(schedule.built_as), options.cost);
+}
+
 PythonStep simulate_schedule(const PythonSchedule& schedule, const Arguments& words) {
   return call_library([&] {
     const PredictOptions options = parse_prediction(words);
+    expect_shape(schedule.get(), options);
+    note_prices(schedule, options);
     if (!schedule.timeline_path.empty())
       expect_named_costs(schedule.timeline_path, schedule.get(), options);
     return predict_step(schedule.valid(), options);
   });
+}
+
+/// Throws Error where options are wrong for any schedule, and where these need a shape that they
+/// lack. What is said of the options is said again where a step is predicted.
+bool expect_comparable(const std::vector<std::string>& names, const Arguments& words,
+                       PrintCapture& kept) {
+  const auto is_built = [](const std::string& name) {
+    reads_costs(name);  // throws where no schedule has this name
+    return !is_schedule_file(name);
+  };
+  const bool any_built = std::ranges::count_if(names, is_built) > 0;
+  const PredictOptions options = parse_prediction(words);
+  const bool has_shape =
+      options.shape.ranks && (options.shape.microbatches || options.model.global_batch ||
+                              !options.model.lengths.empty() || !options.arrivals.empty());
+  if (any_built && !has_shape)
+    throw Error("compare needs --pp and -m; for example 'bubblescope compare " + names.front() +
+                " --pp 4 -m 8'");
+  kept.messages.clear();
+  return true;
 }
 
 /// As compare does it: flags that this schedule does not have are meant for others.
@@ -100,24 +135,95 @@ PythonSchedule load_python_schedule(const std::string& name_or_path, const Argum
   PythonSchedule schedule{load_schedule(name_or_path, options, CostUse::kOrderOnly)};
   if (is_schedule_file(name_or_path) && traces::read_schedule_file(name_or_path).has_times)
     schedule.timeline_path = name_or_path;
+  if (!is_schedule_file(name_or_path)) schedule.built_as = name_or_path;
   return schedule;
 }
+
+namespace {
+
+/// Legality, our own json, and the members beside it.
+using State = std::tuple<bool, std::string, std::string, std::string>;
+
+State get_state(const PythonSchedule& schedule) {
+  return {std::holds_alternative<ValidSchedule>(schedule.loaded),
+          traces::write_native_schedule(schedule.get()), schedule.timeline_path, schedule.built_as};
+}
+
+/// A file's messages are checked as well, so that what they forbid may pass the other checks.
+PythonSchedule restore(const State& state) {
+  const auto& [is_legal, native, timeline_path, built_as] = state;
+  auto loaded = validate_schedule(traces::read_native_schedule(native, "schedule"));
+  if (auto* const valid = std::get_if<ValidSchedule>(&loaded); valid != nullptr && !is_legal) {
+    Problems problems = validate_message_order(*valid);
+    if (auto deadlock = find_deadlock(*valid)) problems.push_back(*std::move(deadlock));
+    if (!problems.empty()) loaded = InvalidSchedule{std::move(*valid).take(), std::move(problems)};
+  }
+  return {std::move(loaded), timeline_path, built_as};
+}
+
+}  // namespace
 
 PythonSchedule parse_python_schedule(const std::vector<std::string>& ranks,
                                      const std::string& name) {
   return PythonSchedule{validate_schedule(traces::parse_schedule_text(join(ranks, "\n"), name))};
 }
 
-void bind_schedule(nb::module_& module) {
+namespace {
+
+void bind_names(nb::module_& module) {
   module.def("reads_costs", [](const std::string& name) {
     return call_library([&] { return reads_costs(name); });
   });
+  module.def("expect_comparable",
+             [](const std::vector<std::string>& names, const Arguments& words) {
+               return call_library_with_output(
+                   [&](PrintCapture& kept) { return expect_comparable(names, words, kept); });
+             });
   module.def("trained_schedules", &list_trained_schedules);
   module.def("simulate_name", &simulate_name);
+}
+
+void bind_content(nb::class_<PythonSchedule>& order) {
+  order
+      .def("native",
+           [](const PythonSchedule& schedule) {
+             return call_library([&] { return traces::write_native_schedule(schedule.get()); });
+           })
+      .def("renamed",
+           [](PythonSchedule schedule, const std::string& name) {
+             std::visit(
+                 [&](auto& loaded) {
+                   if constexpr (requires { loaded.rename(name); })
+                     loaded.rename(name);
+                   else
+                     loaded.schedule.name = name;
+                 },
+                 schedule.loaded);
+             return schedule;
+           })
+      .def("expect_shape",
+           [](const PythonSchedule& schedule, const Arguments& words) {
+             return call_library_with_output([&](PrintCapture& kept) {
+               expect_shape(schedule.get(), parse_prediction(words));
+               kept.messages.clear();
+               return true;
+             });
+           })
+      .def("state", &get_state)
+      .def_static("restore",
+                  [](const State& state) { return call_library([&] { return restore(state); }); });
+}
+
+}  // namespace
+
+void bind_schedule(nb::module_& module) {
+  bind_names(module);
   const auto shape = [](auto member) {
     return [member](const PythonSchedule& schedule) { return schedule.get().shape.*member; };
   };
-  nb::class_<PythonSchedule>(module, "Order")
+  nb::class_<PythonSchedule> order(module, "Order");
+  bind_content(order);
+  order
       .def_static("load",
                   [](const std::string& name, const Arguments& words) {
                     return call_library([&] { return load_python_schedule(name, words); });
@@ -139,22 +245,6 @@ void bind_schedule(nb::module_& module) {
                    [](const PythonSchedule& schedule) { return schedule.get().rank_of_stage; })
       .def_prop_ro("cells",
                    [](const PythonSchedule& schedule) { return write_cells(schedule.get()); })
-      .def("native",
-           [](const PythonSchedule& schedule) {
-             return call_library([&] { return traces::write_native_schedule(schedule.get()); });
-           })
-      .def("renamed",
-           [](PythonSchedule schedule, const std::string& name) {
-             std::visit(
-                 [&](auto& loaded) {
-                   if constexpr (requires { loaded.rename(name); })
-                     loaded.rename(name);
-                   else
-                     loaded.schedule.name = name;
-                 },
-                 schedule.loaded);
-             return schedule;
-           })
       .def("simulate", &simulate_schedule)
       .def("simulate_many",
            [](const PythonSchedule& schedule, const Arguments& words, const ScenarioCosts& costs) {

@@ -15,6 +15,7 @@ namespace bubblescope::tools {
 struct PythonSchedule {
   std::variant<ValidSchedule, InvalidSchedule> loaded;
   std::string timeline_path = {};  ///< where it was read from, if its ops have times of their own
+  std::string built_as = {};       ///< the name by which it was built; else empty
 
   const Schedule& get() const;
   /// Throws Error (Fault::kProblem) with the first problem where it is not legal.

@@ -21,9 +21,6 @@
 
 namespace bubblescope::tools {
 
-namespace {
-
-/// Throws Error where the options ask for another shape than the schedule's.
 void expect_shape(const Schedule& schedule, const PredictOptions& options) {
   const ShapeOptions& asked = options.shape;
   const auto expect = [&](const char* flag, const std::optional<std::int32_t>& value,
@@ -45,6 +42,8 @@ void expect_shape(const Schedule& schedule, const PredictOptions& options) {
         "{} has {} micro-batches, which are a --global-batch-size of {}, not {}", schedule.name,
         schedule.shape.microbatches, batch, *options.model.global_batch));
 }
+
+namespace {
 
 void warn_of_step(const TimedStep& step, const PredictOptions& options) {
   const PredictedOps ops{&step.schedule.get(), &step.program};

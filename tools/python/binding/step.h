@@ -35,6 +35,9 @@ struct NamedColumn {
 /// The lane of every instruction.
 NamedColumn find_lane_names(const Program& program);
 
+/// Throws Error where the options ask for another shape than the schedule's.
+void expect_shape(const Schedule& schedule, const PredictOptions& options);
+
 /// Predicts the step of a schedule; its moves are still to be applied. Throws Error.
 PythonStep predict_step(ValidSchedule schedule, const PredictOptions& options);
 

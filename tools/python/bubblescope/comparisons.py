@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from . import _core
 from ._tables import table_text
 from ._words import options_as_words
-from .errors import Error, MachineError
+from .errors import Error, MachineError, ProblemError, UsageError
 from .reports import Report, time_text
-from .schedules import AnySchedule, names_of, schedule
+from .schedules import AnySchedule, is_all, names_of, simulate
 
 if TYPE_CHECKING:
     import pandas
@@ -44,7 +44,8 @@ class Comparison:
     def best(self) -> Report:
         """The report with the shortest step."""
         if not self.reports:
-            raise Error("; ".join(f"{refusal.name}: {refusal.reason}" for refusal in self.refused))
+            reasons = "; ".join(f"{refusal.name}: {refusal.reason}" for refusal in self.refused)
+            raise ProblemError(reasons or "no schedule accepts this shape")
         return min(self.reports, key=lambda report: report.makespan)
 
     def df(self) -> pandas.DataFrame:
@@ -102,8 +103,8 @@ def _row_of(report: Report, best: int) -> dict[str, Any]:
 def _simulate(name: AnySchedule, options: dict[str, Any]) -> Report:
     if isinstance(name, str):
         with options_as_words(options) as words:
-            return Report(_core.simulate_name(name, words))
-    return schedule(name, **options).simulate()
+            return Report(_core.simulate_name(name, words), None, (name, options))
+    return simulate(name, **options)
 
 
 def compare(names: AnySchedule | Iterable[AnySchedule], **options: Unpack[Options]) -> Comparison:
@@ -121,14 +122,19 @@ def compare(names: AnySchedule | Iterable[AnySchedule], **options: Unpack[Option
     """
     reports: list[Report] = []
     refused: list[Refusal] = []
-    for name in names_of(names):
-        if isinstance(name, str):
-            _core.reads_costs(name)  # raises where no schedule has this name
+    listed = names_of(names)
+    if not listed:
+        raise UsageError("compare needs schedules, such as 'gpipe,1f1b'")
+    by_name = [name for name in listed if isinstance(name, str)]
+    with options_as_words(options) as words:
+        _core.expect_comparable(by_name, words)  # raises where the options are wrong for all of them
+    for name in listed:
         try:
             reports.append(_simulate(name, dict(options)))
         except MachineError:
             raise
         except Error as error:
-            if names != "all":
-                refused.append(Refusal(str(getattr(name, "name", name)), str(error)))
+            if not is_all(names):
+                called = getattr(name, "name", None) or getattr(name, "__name__", name)
+                refused.append(Refusal(str(called), str(error)))
     return Comparison(reports, refused)

@@ -1,11 +1,13 @@
 """Predicted steps: their numbers, their timeline, their pictures."""
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Union, overload
 
 from . import _core
+from ._words import options_as_words
 from .errors import in_keywords
 
 if TYPE_CHECKING:
@@ -20,6 +22,9 @@ MAX_SHOWN = 10_000
 """Ops up to which a notebook shows the timeline itself."""
 FORMAT_OF_ENDING = {".svg": "svg", ".html": "html", ".htm": "html", ".pftrace": "perfetto", ".trace.json": "trace",
                     ".json": "save", ".csv": "timeline", ".dot": "dot", ".gv": "dot", ".png": "dot", ".pdf": "dot"}
+
+
+Positions = slice  # a timeline has a column of that name
 
 
 class TimedOp(NamedTuple):
@@ -44,8 +49,12 @@ class Timeline:
     (12, [0, 1000000, 2000000], TimedOp(rank=0, op='0F0', start=0, end=1000000))
     """
 
-    def __init__(self, step: _core.WholeStep) -> None:
+    def __init__(self, step: _core.WholeStep, report: Report) -> None:
         self._step = step
+        self._report = report
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return operator.attrgetter("timeline"), (self._report,)
 
     @property
     def start(self) -> NDArray[numpy.int64]:
@@ -129,7 +138,13 @@ class Timeline:
     def __len__(self) -> int:
         return len(self._step)
 
-    def __getitem__(self, at: int) -> TimedOp:
+    @overload
+    def __getitem__(self, at: int) -> TimedOp: ...
+    @overload
+    def __getitem__(self, at: Positions) -> list[TimedOp]: ...
+    def __getitem__(self, at: int | Positions) -> TimedOp | list[TimedOp]:
+        if isinstance(at, Positions):
+            return [self[index] for index in range(*at.indices(len(self)))]
         step = self._step
         return TimedOp(int(step.rank[at]), step.op(at), int(step.start[at]), int(step.end[at]))
 
@@ -142,6 +157,20 @@ class Timeline:
 
     def __repr__(self) -> str:
         return f"<Timeline of {self._step.name}: {len(self)} ops and messages>"
+
+
+Made = tuple[Union[str, "Schedule"], dict[str, Any]]
+"""A schedule, or the name that ``compare`` was given, and the options of its step."""
+
+
+def _predict_again(schedule: str | Schedule, options: dict[str, Any]) -> Report:
+    import warnings
+
+    with warnings.catch_warnings(), options_as_words(options) as words:
+        warnings.simplefilter("ignore")  # they were given when it was first predicted
+        if isinstance(schedule, str):
+            return Report(_core.simulate_name(schedule, words), None, (schedule, options))
+        return Report(schedule._order.simulate(words), schedule, (schedule, options))
 
 
 def _kind_categories() -> list[str]:
@@ -157,14 +186,20 @@ class Report:
     <Report of 1f1b: makespan 33 ms, bubble 27.3 %>
     >>> r.ranks[3].idle_by_cause["warmup"], r.lower_bound == r.makespan
     (3000000, True)
+
+    Reports can be copied and pickled: the step is predicted again, from the same options and the files that they name.
     """
 
-    def __init__(self, step: _core.Step, schedule: Schedule | None = None) -> None:
+    def __init__(self, step: _core.Step, schedule: Schedule | None, made: Made) -> None:
         self._step = step
+        self._made = made
         self._timeline: Timeline | None = None
         self._json: dict[str, Any] | None = None
         self.schedule = schedule
         """The schedule whose step this is."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _predict_again, self._made
 
     @property
     def name(self) -> str:
@@ -218,7 +253,7 @@ class Report:
     @property
     def timeline(self) -> Timeline:
         if self._timeline is None:
-            self._timeline = Timeline(self._step.whole())
+            self._timeline = Timeline(self._step.whole(), self)
         return self._timeline
 
     @property

@@ -1,13 +1,14 @@
 """Schedules: built by name, read from files, written by hand or by a function."""
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 from . import _core
-from ._words import options_as_words, temporary_file
-from .errors import UsageError, in_keywords
+from ._words import flag_of, options_as_words, path_word, temporary_file
+from .errors import UsageError, in_keywords, warn_of
 from .reports import Report
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ AnySchedule = Union[str, "os.PathLike[str]", Builder, "Schedule"]
 SHAPE = ("pp", "m", "vpp", "microbatch_group_size", "slices", "moe_overlap", "replicas", "in_flight", "profile",
          "layout", "global_batch_size")
 
+LISTS = ("pytorch-csv-comms",)
+"""The formats for which a profile chooses a release's lists."""
+
 
 class Problem(NamedTuple):
     """One thing that is wrong with a schedule, and where."""
@@ -41,6 +45,8 @@ def _problem(entry: dict[str, Any]) -> Problem:
 
 class Check:
     """The result of ``check``. It is true where the schedule is legal and keeps within its cap.
+
+    ``over_cap`` has a problem for every rank that holds more than its cap; such a schedule is legal nevertheless.
 
     >>> import bubblescope as bs
     >>> found = bs.check(bs.Schedule(["0F0 0B0 0F1 0B1", "1F1 1B1 1F0 1B0"]))
@@ -70,7 +76,16 @@ class Check:
         if not self.legal:
             return f"<Check of {self.name}: not legal, {len(self.problems)} problem(s): {self.problems[0].message}>"
         modes = [mode for mode, blocks in self.deadlock.items() if blocks]
-        return f"<Check of {self.name}: legal, {'deadlocks in ' + ', '.join(modes) if modes else 'cannot deadlock'}>"
+        found = "deadlocks in " + ", ".join(modes) if modes else "cannot deadlock"
+        over = f", over its cap on {len(self.over_cap)} rank(s): {self.over_cap[0].message}" if self.over_cap else ""
+        return f"<Check of {self.name}: legal, {found}{over}>"
+
+
+def _rows_of(rows: str | Rows) -> Sequence[str | Sequence[str]]:
+    """The ops of every rank; a text has a line for each."""
+    if isinstance(rows, str):
+        return [line for line in rows.splitlines() if line.strip()]
+    return rows
 
 
 def _cells_of(row: str | Sequence[str]) -> str:
@@ -87,10 +102,15 @@ class Schedule:
     >>> s = bs.Schedule([["0F0", "0F1", "0B0", "0B1"], ["1F0", "1B0", "1F1", "1B1"]], name="mine")
     >>> s.pp, s.m, s.simulate().makespan
     (2, 2, 9000000)
+
+    A text has one line per rank: ``bs.Schedule("0F0 0B0\\n1F0 1B0")``. Schedules can be copied and pickled; two are
+    equal where names, shapes and orders are.
     """
 
-    def __init__(self, rows: Rows, name: str = "schedule") -> None:
-        self._order = _core.Order.parse([_cells_of(row) for row in rows], name)
+    def __init__(self, rows: str | Rows, name: str | None = None) -> None:
+        if name is not None and not isinstance(name, str):
+            raise UsageError(f"name: a schedule is named by a text, not by {type(name).__name__}")
+        self._order = _core.Order.parse([_cells_of(row) for row in _rows_of(rows)], name or "schedule")
         self._named: str | None = None
         self._options: dict[str, Any] = {}
 
@@ -99,6 +119,9 @@ class Schedule:
         made = cls.__new__(cls)
         made._order, made._named, made._options = order, named, options or {}
         return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self._order.state(), self._named, self._options)
 
     @property
     def name(self) -> str:
@@ -150,8 +173,8 @@ class Schedule:
         >>> bool(found), found.eager_slots_needed, found.peak_activations
         (True, 0, [4.0, 4.0, 4.0, 4.0])
         """
-        with temporary_file(".json", self._order.native()) as path:
-            return _check(path, {**self._extra_options(), **options})
+        with temporary_file(".json", self._order.native(), shown=self.name) as path:
+            return _check(path, {**self._extra_options("check"), **options})
 
     def simulate(self, **options: Unpack[Options]) -> Report:
         """Predicts the step.
@@ -170,14 +193,15 @@ class Schedule:
         merged: dict[str, Any] = {**self._options, **options}
         with options_as_words(merged) as words:
             built = self._rebuilt(words, options)
-            return Report(built._order.simulate(words), built)
+            return Report(built._order.simulate(words), built, (built, merged))
 
     def _rebuilt(self, words: list[str], options: Any) -> Schedule:
-        """The schedule of these options: another one where its order depends on costs, or its shape is given anew."""
+        """The schedule of this shape and these options: another one where its order depends on them."""
         if self._named is None or not options:
             return self
         if not _core.reads_costs(self._named) and not any(keyword in SHAPE for keyword in options):
             return self
+        self._order.expect_shape(words)
         return Schedule._of(_core.Order.load(self._named, words), self._named, {**self._options, **options})
 
     def simulate_many(self, **costs: ArrayLike) -> NDArray[numpy.int64]:
@@ -225,8 +249,14 @@ class Schedule:
 
         Formats of several files add their endings to ``path``.
         """
-        merged = {**self._extra_options(), **options}
-        with temporary_file(".json", self._order.native()) as native, options_as_words(merged) as words:
+        own = self._extra_options("convert")
+        if to not in LISTS:  # other formats have none of the messages that these are about
+            own = {key: value for key, value in own.items() if key not in ("send_budget", "unshard_lookahead")}
+        merged: dict[str, Any] = {**own, **options}
+        if to not in LISTS and merged.get("profile") is not None:
+            if merged.pop("profile") != self._options.get("profile"):
+                warn_of(f"profile changes nothing: the order of {self.name} is what it is")
+        with temporary_file(".json", self._order.native(), shown=self.name) as native, options_as_words(merged) as words:
             _core.run_command("convert", [native, f"--to={to}", f"--output={os.fspath(path)}", *words])
 
     @classmethod
@@ -242,9 +272,18 @@ class Schedule:
 
         return torch.to_torch(self)
 
-    def _extra_options(self) -> dict[str, Any]:
-        """The options of the schedule that its file does not say."""
-        return {key: value for key, value in self._options.items() if key not in SHAPE and key != "microbatches"}
+    def _with(self, options: dict[str, Any]) -> Schedule:
+        """The same schedule with options that hold for its steps."""
+        merged = {**self._options, **options}
+        with options_as_words(merged) as words:
+            self._order.expect_shape(words)
+            return Schedule._of(self._rebuilt(words, options)._order, self._named, merged)
+
+    def _extra_options(self, command: str) -> dict[str, Any]:
+        """The options of the schedule that its file does not say, and that a command has."""
+        known = _flags_of(command) if self._options else frozenset()
+        return {key: value for key, value in self._options.items()
+                if key not in SHAPE and key != "microbatches" and flag_of(key) in known}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Schedule) and self._order.native() == other._order.native()
@@ -257,6 +296,17 @@ class Schedule:
 
     def __str__(self) -> str:
         return "\n".join(" ".join(row) for row in self.rows)
+
+
+@functools.lru_cache
+def _flags_of(command: str) -> frozenset[str]:
+    """The flags of a command, as its help lists them."""
+    lines = _core.run_command(command, ["--help"])[1].splitlines()
+    return frozenset(name for line in lines if line.startswith("  -") for name in line.split()[0].split(","))
+
+
+def _restored(state: tuple[bool, str, str, str], named: str | None, options: dict[str, Any]) -> Schedule:
+    return Schedule._of(_core.Order.restore(state), named, options)
 
 
 def _remove_parts(path: str) -> None:
@@ -281,10 +331,10 @@ def schedule(name: AnySchedule, **options: Unpack[Options]) -> Schedule:
     ['1F0', '1B0', '1F1', '1B1']
     """
     given: dict[str, Any] = dict(options)
-    if isinstance(name, Schedule):
-        return name
     if isinstance(name, os.PathLike):
-        return read(name)
+        name = read(name)
+    if isinstance(name, Schedule):
+        return name._with(given) if given else name
     if isinstance(name, str):
         with options_as_words(given) as words:
             return Schedule._of(_core.Order.load(name, words), name, given)
@@ -312,6 +362,8 @@ def simulate(name: AnySchedule, **options: Unpack[Options]) -> Report:
     >>> r.json["model"]["name"].split(",")[0]
     'llama3-70b on h100'
     """
+    if isinstance(name, (Schedule, os.PathLike)):
+        return schedule(name).simulate(**options)
     return schedule(name, **options).simulate()
 
 
@@ -323,7 +375,10 @@ def check(name: AnySchedule, **options: Unpack[Options]) -> Check:
     False
     """
     if isinstance(name, str):
+        _core.reads_costs(name)  # raises where no schedule has this name
         return _check(name, options)
+    if isinstance(name, (Schedule, os.PathLike)):
+        return schedule(name).check(**options)
     return schedule(name, **options).check()
 
 
@@ -331,7 +386,7 @@ def _check(name_or_path: str, options: Any) -> Check:
     import json
 
     with options_as_words(options) as words:
-        _, printed = _core.run_command("check", [name_or_path, "--format=json", *words])
+        _, printed = _core.run_command("check", [path_word(name_or_path), "--format=json", *words])
     found = json.loads(printed)
     if "legal" not in found:
         raise UsageError(f"{name_or_path} is a workload, no schedule; 'bubblescope check {name_or_path}' says what is wrong with it")
@@ -351,16 +406,21 @@ def schedules() -> list[str]:
     return [entry["name"] for entry in listed]
 
 
+def is_all(names: object) -> bool:
+    """Whether names stand for every schedule that trains."""
+    return isinstance(names, str) and names.strip().lower() == "all"
+
+
 def names_of(names: AnySchedule | Iterable[AnySchedule]) -> list[AnySchedule]:
     """One schedule or several, as a list; "all" stands for every schedule that trains."""
+    if is_all(names):
+        return list(_core.trained_schedules())
     if isinstance(names, str):
-        if names.strip().lower() == "all":
-            return list(_core.trained_schedules())
         return [name.strip() for name in names.split(",") if name.strip()]
     if isinstance(names, (Schedule, os.PathLike)) or callable(names):
         return [names]
     return list(names)
 
 
-__all__ = ["AnySchedule", "Builder", "Check", "Problem", "Rows", "Schedule", "check", "names_of", "read", "schedule",
+__all__ = ["AnySchedule", "Builder", "Check", "Problem", "Rows", "Schedule", "check", "is_all", "names_of", "read", "schedule",
            "schedules", "simulate"]

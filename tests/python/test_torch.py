@@ -82,9 +82,65 @@ class Lists(unittest.TestCase):
             orders = [[cell for cell in row if cell != "_"] for row in ours.rows]
             self.assertEqual(bs.Schedule.from_torch(runtime).rows, orders, name)
 
+    def test_their_lists_need_no_warning(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            bs.schedule("zb-v", pp=4, m=8).to_torch()
+            bs.schedule("zb-v", pp=4, m=8, profile="pytorch").to_torch()
+
     def test_what_their_grammar_lacks_is_refused(self):
         with self.assertRaises(bs.Error):
             bs.schedule("seq1f1b", pp=4, m=8, slices=2).to_torch()
+
+
+@unittest.skipUnless(HAVE_TORCH, "torch is not installed")
+class Alone(unittest.TestCase):
+    """Runs in this process, which is the only one of its group."""
+
+    def setUp(self):
+        import torch.distributed as dist
+
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        dist.init_process_group("gloo", init_method=f"file://{folder.name}/store", rank=0, world_size=1)
+        self.addCleanup(dist.destroy_process_group)
+
+    def run_schedule(self, schedule, **options):
+        import torch
+
+        modules, inputs, target = make_model(len(schedule.rank_of_stage))
+        usual = {"inputs": inputs, "target": target, "loss_fn": torch.nn.functional.mse_loss, "steps": 2}
+        return bs.torch.run(dict(enumerate(modules)), schedule, **{**usual, **options})
+
+    def test_stages_may_differ_in_how_they_split_backwards(self):
+        rows = [["0F0", "1F0", "1B0", "0I0", "0W0", "0F1", "1F1", "1B1", "0B1"]]
+        made = self.run_schedule(bs.Schedule(rows))
+        self.assertEqual(len(made.losses), 3)
+        self.assertGreater(made.prediction.makespan, 0)
+
+    def test_a_missing_prediction_keeps_what_was_measured(self):
+        with mock.patch("bubblescope.torch.measured_costs", side_effect=bs.ProblemError("no costs")):
+            with self.assertWarnsRegex(UserWarning, "has no prediction: no costs"):
+                made = self.run_schedule(bs.Schedule(["0F0 0B0 0F1 0B1"]))
+        self.assertEqual(len(made.losses), 3)
+        self.assertIn("without a prediction", repr(made))
+        with self.assertRaisesRegex(bs.ProblemError, "no prediction"):
+            made.error
+
+    def test_wrong_arguments_are_refused_before_anything_runs(self):
+        import torch
+
+        schedule = bs.schedule("1f1b", pp=1, m=8)
+        with mock.patch("bubblescope.torch.make_runtime", side_effect=AssertionError("it ran")):
+            for options, message in (({"steps": 0}, "^steps is 0"), ({"steps": -1}, "^steps is -1"),
+                                     ({"warmup": -1}, "^warmup is -1"), ({"loss_fn": None}, "needs the same loss_fn"),
+                                     ({"inputs": torch.randn(30, WIDTH)}, "^inputs: .*30.* 8 equal micro-batches"),
+                                     ({"target": torch.randn(30, WIDTH)}, "^target: .*30.* 8 equal micro-batches"),
+                                     ({"inputs": None}, "^inputs: ")):
+                with self.subTest(options=options), self.assertRaisesRegex(bs.UsageError, message):
+                    self.run_schedule(schedule, **options)
+            with self.assertRaisesRegex(bs.UsageError, "forward-only has no backwards"):
+                self.run_schedule(bs.schedule("forward-only", pp=1, m=8))
 
 
 def make_model(stages):

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 import tempfile
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -16,13 +17,14 @@ from torch.distributed.pipelining import PipelineStage
 from torch.distributed.pipelining.schedules import _Action, _PipelineScheduleRuntime
 
 from .commands import Analysis, analyze
-from .errors import ProblemError, UsageError
+from .errors import Error, ProblemError, UsageError, warn_of
 from .reports import Report, time_text
 from .schedules import Schedule, schedule as build_schedule
 
 COMPUTE = {"F", "B", "I", "W", "OVERLAP_F_B"}
 SINGLE = {"ScheduleGPipe": "gpipe", "Schedule1F1B": "1f1b", "_ScheduleForwardOnly": "forward-only"}
 """The schedules whose order is in PyTorch's code. Their ``pipeline_order`` is for drawings only, and not what runs."""
+BACKWARD = re.compile(r"[0-9]+[BI][0-9]|.*OVERLAP_F_B")
 COST_KEYS = {"F": "forward", "B": "backward", "I": "input_grad", "W": "weight_grad"}
 
 
@@ -45,9 +47,9 @@ def to_torch(schedule: Schedule, comms: bool = False) -> dict[int, list[Any]]:
     They hold the ops alone, to which PyTorch adds the messages; with ``comms`` they hold those as well, in the form of
     the installed release (``format="compute_comms"``).
     """
-    to = "pytorch-csv-comms" if comms else "pytorch-csv"
-    reduces = comms and (2, 10) <= _release() < (2, 15)  # where gradients are scaled at REDUCE_GRAD, as --fsdp has it
-    lists = schedule.convert(to, profile=_profile(), fsdp=reduces)
+    reduces = (2, 10) <= _release() < (2, 15)  # where gradients are scaled at REDUCE_GRAD, as --fsdp has it
+    lists = (schedule.convert("pytorch-csv-comms", profile=_profile(), fsdp=reduces) if comms
+             else schedule.convert("pytorch-csv"))
     rows = csv.reader(lists.splitlines())
     return {rank: [_Action.from_str(cell) for cell in row] for rank, row in enumerate(rows)}
 
@@ -98,13 +100,17 @@ class Run:
     @property
     def error(self) -> float:
         """By how much the prediction is off, as a fraction of the measured time."""
-        if self.analysis is None or self.prediction is None:
+        if self.analysis is None:
             raise UsageError("only rank 0 has the report")
+        if self.prediction is None:
+            raise ProblemError("the measured step has no prediction; a warning said why")
         return self.prediction.makespan / self.analysis.makespan - 1
 
     def __repr__(self) -> str:
-        if self.analysis is None or self.prediction is None:
+        if self.analysis is None:
             return f"<Run: {len(self.losses)} losses>"
+        if self.prediction is None:
+            return f"<Run: measured {time_text(self.analysis.makespan)}, without a prediction>"
         trust = self.analysis.trust
         doubt = "" if trust["verdict"] == "good" else f", trust {trust['verdict']}: {'; '.join(trust['why'])}"
         return (f"<Run: measured {time_text(self.analysis.makespan)}, predicted "
@@ -119,8 +125,11 @@ def run(modules: Mapping[int, torch.nn.Module], schedule: Schedule, *, inputs: A
 
     Every process of the group calls it, as under torchrun. ``modules`` are the stages of ``schedule.rank_of_stage`` that
     are on this rank. ``inputs`` (a tensor, or a tuple of them) are used on the rank of stage 0, ``target`` on that of
-    the last stage. Steps after the ``warmup`` are recorded by PyTorch's profiler.
+    the last stage. Steps after the ``warmup`` are recorded by PyTorch's profiler. Where the measured ops cannot be
+    priced, the result has no prediction, and a warning says why.
     """
+    _expect_runnable(schedule, loss_fn, steps, warmup)
+    _expect_batches(modules, schedule, inputs, target, group)
     runtime = make_runtime(modules, schedule, loss_fn=loss_fn, device=device, group=group, **options)
     last = len(schedule.rank_of_stage) - 1
     given = inputs if isinstance(inputs, tuple) else (inputs,)
@@ -143,7 +152,38 @@ def run(modules: Mapping[int, torch.nn.Module], schedule: Schedule, *, inputs: A
     analysis = _analyze_on_first(text, group)
     if analysis is None:
         return Run(losses, None, None)
-    return Run(losses, analysis, schedule.simulate(costs=measured_costs(analysis)))
+    try:
+        return Run(losses, analysis, schedule.simulate(costs=measured_costs(analysis)))
+    except Error as error:  # what was trained and measured is not lost
+        warn_of(f"the measured step has no prediction: {error}")
+        return Run(losses, analysis, None)
+
+
+def _expect_runnable(schedule: Schedule, loss_fn: Callable[..., Any] | None, steps: int, warmup: int) -> None:
+    if steps < 1:
+        raise UsageError(f"steps is {steps}; at least one step must be recorded")
+    if warmup < 0:
+        raise UsageError(f"warmup is {warmup}; give the number of steps before the recorded ones, or 0")
+    if not any(BACKWARD.match(cell) for row in schedule.rows for cell in row):
+        raise UsageError(f"{schedule.name} has no backwards, but run trains; choose a schedule that has them")
+    if loss_fn is None:
+        raise UsageError("run trains, and needs the same loss_fn on every rank")
+
+
+def _expect_batches(modules: Mapping[int, torch.nn.Module], schedule: Schedule, inputs: Any, target: Any,
+                    group: dist.ProcessGroup | None) -> None:
+    """Raises on every rank where one of them has a batch that is not cut into equal micro-batches."""
+    used = {"inputs": inputs if 0 in modules else None,
+            "target": target if len(schedule.rank_of_stage) - 1 in modules else None}
+    problems = [f"{name}: a batch of shape {tuple(tensor.shape)} is not cut into {schedule.m} equal micro-batches"
+                for name, given in used.items() for tensor in (given if isinstance(given, tuple) else (given,))
+                if isinstance(tensor, torch.Tensor) and (tensor.dim() == 0 or len(tensor) % schedule.m != 0)]
+    if 0 in modules and inputs is None:
+        problems.append("inputs: the rank of stage 0 needs them")
+    found: list[list[str]] = [[] for _ in range(dist.get_world_size(group))]
+    dist.all_gather_object(found, problems, group=group)
+    if any(found):
+        raise UsageError("; ".join(problem for each in found for problem in each))
 
 
 def _record(step: Callable[[], None], steps: int, device: torch.device, group: dist.ProcessGroup | None) -> str:
@@ -176,6 +216,20 @@ def _analyze_on_first(text: str, group: dist.ProcessGroup | None) -> Analysis | 
     return analyze(folder)
 
 
+def _fill_in(stages: list[dict[str, float]]) -> None:
+    """Gives every stage the kinds of backward that others have: a cost file has the same for all.
+
+    A stage without an op of a kind has no time of it either, so that these values change no prediction.
+    """
+    if not any("input_grad" in costs for costs in stages):
+        return
+    for costs in stages:
+        whole = costs.get("backward", costs.get("input_grad", 0.0) + costs.get("weight_grad", 0.0))
+        costs.setdefault("input_grad", whole / 2)
+        costs.setdefault("weight_grad", whole / 2)
+        costs.setdefault("backward", whole)
+
+
 def measured_costs(analysis: Analysis) -> dict[str, Any]:
     """A cost file's content: the mean time of every stage's ops in a measured step, in milliseconds."""
     durations: dict[tuple[int, str], list[int]] = {}
@@ -188,4 +242,5 @@ def measured_costs(analysis: Analysis) -> dict[str, Any]:
     stages: list[dict[str, float]] = [{} for _ in range(max(stage for stage, _ in durations) + 1)]
     for (stage, kind), times in durations.items():
         stages[stage][COST_KEYS[kind]] = sum(times) / len(times) / 1e6
+    _fill_in(stages)
     return {"format": "bubblescope-costs/1", "stages": stages}

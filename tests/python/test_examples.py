@@ -27,9 +27,9 @@ def runnable(test):
     return all(have(module) for word, module in NEEDS.items() if word in source)
 
 
-def run_doctest(case, test):
+def run_doctest(case, test, flags=0):
     out = []
-    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+    runner = doctest.DocTestRunner(optionflags=flags)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         runner.run(test, out=out.append)
@@ -47,7 +47,7 @@ class Examples(unittest.TestCase):
             for test in finder.find(module):
                 if test.examples and runnable(test):
                     with self.subTest(test.name):
-                        run_doctest(self, test)
+                        run_doctest(self, test, doctest.NORMALIZE_WHITESPACE)
                     count += 1
         self.assertGreater(count, 10)
 

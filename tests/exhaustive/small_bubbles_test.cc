@@ -81,8 +81,9 @@ TEST(SmallBubbles, AreAtMostThatOf1F1BWhereSchedulesSaySo) {
     for (const Bubbles& bubbles : measure_all(def)) {
       const bool is_larger = bubbles.mine > bubbles.of_1f1b;
       larger += is_larger ? 1 : 0;
-      if (def.is_at_most_1f1b(bubbles.request))
+      if (def.is_at_most_1f1b(bubbles.request)) {
         EXPECT_FALSE(is_larger) << def.name << " " << bubbles.text();
+      }
     }
     EXPECT_GT(larger, 0) << def.name << " has at most 1F1B's bubble in every shape";
   }
@@ -95,12 +96,14 @@ TEST(SmallBubbles, OfHanayoAreAsListed) {
   for (const Bubbles& bubbles : measure_all(find_schedule("hanayo"))) {
     const std::int32_t groups = bubbles.microbatches() / bubbles.ranks();
     const bool is_whole = bubbles.microbatches() % bubbles.ranks() == 0;
-    if (is_usual(bubbles) && is_whole && groups <= 2)
+    if (is_usual(bubbles) && is_whole && groups <= 2) {
       EXPECT_LE(bubbles.mine * (bubbles.request.shape.chunks / 2), bubbles.of_1f1b)
           << bubbles.text();
+    }
     if (bubbles.request.shape.chunks == 2 && bubbles.backward() == 2 * bubbles.forward() &&
-        bubbles.microbatches() > bubbles.ranks() && !(is_whole && groups == 2))
+        bubbles.microbatches() > bubbles.ranks() && !(is_whole && groups == 2)) {
       EXPECT_GT(bubbles.mine, bubbles.of_1f1b) << bubbles.text();
+    }
   }
 }
 
@@ -108,10 +111,12 @@ TEST(SmallBubbles, OfHanayoAreAsListed) {
 TEST(SmallBubbles, OfChimeraAreAsListed) {
   for (const Bubbles& bubbles : measure_all(find_schedule("chimera"))) {
     if (!is_usual(bubbles)) continue;
-    if (bubbles.microbatches() == bubbles.ranks())
+    if (bubbles.microbatches() == bubbles.ranks()) {
       EXPECT_LT(3 * bubbles.mine, 2 * bubbles.of_1f1b) << bubbles.text();
-    if (bubbles.microbatches() < bubbles.ranks() || bubbles.microbatches() == 2 * bubbles.ranks())
+    }
+    if (bubbles.microbatches() < bubbles.ranks() || bubbles.microbatches() == 2 * bubbles.ranks()) {
       EXPECT_LT(bubbles.mine, bubbles.of_1f1b) << bubbles.text();
+    }
   }
 }
 

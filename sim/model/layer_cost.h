@@ -31,8 +31,7 @@ struct PhaseTimes {
 
 /// Splits a model's ops into parts on lanes (model_parts.h).
 struct PartsOfModel {
-  /// The order in which an overlapped pair interleaves its parts; nullopt: its ops run one after
-  /// the other.
+  /// How the two ops of a pair interleave their parts; nullopt: one runs after the other.
   std::optional<PairOrder> pair_order = {};
 };
 
@@ -82,8 +81,8 @@ struct LaunchedLayers {
   double experts = 0;
 };
 
-/// Where the host needs longer to launch a pass than the device to run it, adds the difference to F
-/// or I; all of the host's time with CostAssumptions::launch_blocking.
+/// Adds to F or I what the host takes longer to launch a pass than the device to run it; with
+/// CostAssumptions::launch_blocking all of the host's time.
 PhaseTimes apply_host_limit(const ModelOnDevices& on, PhaseTimes times,
                             const LaunchedLayers& layers);
 
@@ -95,8 +94,7 @@ PhaseTimes estimate_layer_times(const ModelOnDevices& on, std::int64_t layer);
 PhaseTimes estimate_attention_times(const ModelOnDevices& on);
 PhaseTimes estimate_embedding_times(const ModelOnDevices& on);
 PhaseTimes estimate_head_times(const ModelOnDevices& on);
-/// All multi-token prediction modules.
-PhaseTimes estimate_prediction_times(const ModelOnDevices& on);
+PhaseTimes estimate_prediction_times(const ModelOnDevices& on);  ///< all modules
 /// The time to accumulate `parameters` gradients outside W's GEMMs, in nanoseconds.
 double estimate_accumulation_time(const ModelOnDevices& on, double parameters);
 

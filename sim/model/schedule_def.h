@@ -41,8 +41,8 @@ inline constexpr std::array<Named<Profile>, 6> kProfiles{{
     {Profile::kDeepseek, "deepseek"},
 }};
 
-/// With overlap, one more forward runs before the first backward, so that the two ops of a turn are
-/// independent and the expert exchange of one hides behind the other (Megatron-LM's combined 1F1B).
+/// Whether one more forward runs before the first backward, so that the two ops of a turn do not
+/// depend on each other and one hides the expert exchange of the other (Megatron's combined 1F1B).
 enum class MoeOverlap : std::uint8_t {
   kNone,
   kTurns,  ///< the two ops of a turn run one after the other
@@ -57,8 +57,7 @@ struct ScheduleRequest {
   std::optional<CostModel> stage_costs = {};  ///< if present, replaces `cost`
   MemoryModel memory = {};  ///< its unit and caps bind schedules that search for an order
   MoeOverlap moe_overlap = MoeOverlap::kNone;
-  /// Ranks that share each stage; empty: one rank for every stage.
-  std::vector<std::int32_t> replicas = {};
+  std::vector<std::int32_t> replicas = {};  ///< ranks that share each stage; empty: one each
   /// Maximum micro-batches in flight per rank of the first stage; empty: NOAM, a full pipeline.
   std::optional<std::int32_t> in_flight = {};
 };
@@ -94,14 +93,12 @@ struct ScheduleDef {
   bool trains = true;              ///< whether it has backwards
   bool flushes = true;             ///< whether updates wait for every backward of the step
   bool splits_output_layer = false;  ///< whether each rank has a side stage, a shard of that layer
-  /// The frameworks that have this schedule; --profile refuses the others.
-  std::vector<Profile> profiles = {};
+  std::vector<Profile> profiles = {};  ///< of frameworks that have it; others are refused
   /// Returns the problems of a request, each in one sentence with the remedy; empty: it can be
   /// built. If not set, every shape can be built. Call refuse_schedule() instead: it asks this
   /// only about what the members above allow.
   std::function<std::vector<std::string>(const ScheduleRequest&)> refuse = {};
-  /// Only called for requests that are not refused.
-  std::function<Schedule(const ScheduleRequest&)> build;
+  std::function<Schedule(const ScheduleRequest&)> build;  ///< of what is not refused
   std::function<Claims(const ScheduleRequest&)> claims;
 };
 
@@ -113,13 +110,11 @@ const ScheduleDef& find_schedule(std::string_view name);
 /// Fills in the implied chunks, then builds the schedule without validating it. Throws Error with
 /// all reasons to refuse: Fault::kUsage for what it never takes, kProblem for an impossible shape.
 Schedule build_order(const ScheduleDef& def, ScheduleRequest request);
-/// The same, validated.
-ValidSchedule build_schedule(const ScheduleDef& def, ScheduleRequest request);
+ValidSchedule build_schedule(const ScheduleDef& def, ScheduleRequest request);  ///< validated
 
 /// The profile that defines orders and shapes: that of the framework's first release.
 Profile resolve_profile(Profile profile);
 
-/// "pytorch" and so on; empty for kNone.
-std::string to_string(Profile profile);
+std::string to_string(Profile profile);  ///< "pytorch" and so on; empty for kNone
 
 }  // namespace bubblescope::inline sim

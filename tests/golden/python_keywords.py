@@ -4,13 +4,13 @@
   python_keywords.py BINARY FOLDER   the program and the package's folder; exit 1 where they differ
   python_keywords.py --self-test     sees to it that a missing and a superfluous keyword are found
 
-Nothing is imported but two files of the package, so its compiled part is not needed.
+Nothing is imported but files of the package that need no other, so its compiled part is not needed.
 """
-import importlib.util
-import pathlib
+import importlib
 import re
 import subprocess
 import sys
+import types
 
 # They say where results go, or how they are shown; the package returns results as values.
 OUTPUTS = {'--help', '--format', '--fail-if', '--all-ranks', '--wide', '--dot', '--html', '--perfetto', '--save', '--svg',
@@ -18,10 +18,12 @@ OUTPUTS = {'--help', '--format', '--fail-if', '--all-ranks', '--wide', '--dot', 
 
 
 def load(folder, name):
-    spec = importlib.util.spec_from_file_location(name, pathlib.Path(folder, name + '.py'))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    """A file of the package, which may import others of them, without the package's own beginning."""
+    sys.dont_write_bytecode = True
+    package = types.ModuleType('bubblescope_files')
+    package.__path__ = [folder]
+    sys.modules[package.__name__] = package
+    return importlib.import_module(f'{package.__name__}.{name}')
 
 
 def typed_flags(folder):

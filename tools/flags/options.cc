@@ -236,12 +236,12 @@ void add_moe_overlap_option(CommandFlags& app, ShapeOptions& options) {
 }
 
 void add_profile_option(CommandFlags& app, ShapeOptions& options) {
-  add_choice<Profile>(app,
-                      {"--profile",
-                       "follow this framework's rules (default: any correct schedule; pytorch: "
-                       "releases 2.6 to 2.14)"},
-                      choices_of(kProfiles),
-                      [&options](Profile profile) { options.profile = profile; });
+  add_choice<Profile>(
+      app,
+      {"--profile",
+       "follow this framework's rules; without it, the widest correct ones (pytorch: "
+       "releases 2.6 to 2.14)"},
+      choices_of(kProfiles), [&options](Profile profile) { options.profile = profile; });
 }
 
 PytorchRelease choose_release(Profile profile) {

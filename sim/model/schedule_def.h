@@ -81,7 +81,7 @@ struct ScheduleDef {
   std::int32_t default_slices = 1;  ///< the default of --slices
   std::int32_t implied_slices = 1;  ///< slices that the schedule creates itself
   bool repeats_chunks = false;      ///< whether --vpp may be any multiple of the implied chunks
-  /// Whether its bubble without latency is at most 1F1B's here; empty where nobody expects that.
+  /// Whether its bubble without latency is at most 1F1B's here; empty: it does not say.
   std::function<bool(const ScheduleRequest&)> is_at_most_1f1b = {};
   bool groups_microbatches = false;  ///< whether it takes --microbatch-group-size
   bool needs_full_groups = false;  ///< whether a last group shorter than the ranks delays them all

@@ -14,18 +14,12 @@ import threading
 import unittest
 import warnings
 
+from optional_packages import have
+
 import bubblescope as bs
 
 SHARED = pathlib.Path(__file__).parents[3] / "shared" / "data"
 PROGRAM = pathlib.Path(sysconfig.get_path("scripts"), "bubblescope")
-
-
-def have(module):
-    try:
-        __import__(module)
-    except ImportError:
-        return False
-    return True
 
 
 def run_program(*words):

@@ -7,18 +7,12 @@ import tempfile
 import unittest
 import warnings
 
+from optional_packages import have
+
 import bubblescope as bs
 
 COPIES = {"pickle": lambda value: pickle.loads(pickle.dumps(value)), "deepcopy": copy.deepcopy, "copy": copy.copy}
 OWN = ["0F0 0F1 0B0 0B1", "1F0 1B0 1F1 1B1"]
-
-
-def have(module):
-    try:
-        __import__(module)
-    except ImportError:
-        return False
-    return True
 
 
 def same_schedule(case, one, other):

@@ -94,6 +94,7 @@ Measurement measure(const ValidSchedule& schedule, const Program& program,
     if (checkpoints) checkpoints->save_if_due(job.resumable());
   }
   Measurement measurement = std::move(job).finish(&references);
+  report_step(measurement, context.options.policy);
   if (checkpoints) measurement.checkpoints = checkpoints->report();
   return measurement;
 }

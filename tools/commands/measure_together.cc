@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "exec/runtime/blob.h"
-#include "sim/analysis/analyze.h"
 #include "tools/commands/measured_job.h"
 #include "tools/print.h"
 
@@ -73,7 +72,7 @@ class WarmUp {
 /// All programs exist at once; a round runs a step of each.
 class Rounds {
  public:
-  explicit Rounds(std::span<const Measurable> programs) {
+  explicit Rounds(std::span<const Measurable> programs) : programs_(programs) {
     for (const Measurable& each : programs)
       jobs_.push_back(std::make_unique<MeasuredJob>(each.schedule, each.program, each.context));
   }
@@ -110,10 +109,12 @@ class Rounds {
     std::vector<Measurement> measurements;
     if (broken_) {
       measurements.push_back(std::move(*jobs_[*broken_]).finish(nullptr));
+      report_step(measurements.back(), policy_of(*broken_));
       return measurements;
     }
     for (std::unique_ptr<MeasuredJob>& job : jobs_) {
       measurements.push_back(std::move(*job).finish(&references));
+      report_step(measurements.back(), policy_of(measurements.size() - 1));
       job.reset();
       measurements.back().first_block = first_block;
       on_measured(measurements.size() - 1, measurements.back());
@@ -122,6 +123,11 @@ class Rounds {
   }
 
  private:
+  std::optional<ReadyPriority> policy_of(std::size_t index) const {
+    return programs_[index].context.options.policy;
+  }
+
+  std::span<const Measurable> programs_;
   std::vector<std::unique_ptr<MeasuredJob>> jobs_;
   std::optional<std::size_t> broken_;
   std::int64_t complete_ = 0;  ///< rounds
@@ -168,7 +174,7 @@ std::optional<std::vector<Measurement>> alternate_steps(std::span<const Measurab
   return rounds->finish(on_measured, has_two ? static_cast<std::size_t>(first_block) : 0);
 }
 
-/// Runs one block of a program.
+/// Runs one block of a program. Its measurement has no report yet.
 Measurement measure_block(const Measurable& program, WarmUp& warm_up, std::int32_t steps,
                           exec::SerialReferences* references) {
   MeasuredJob job(program.schedule, program.program, program.context);
@@ -179,7 +185,8 @@ Measurement measure_block(const Measurable& program, WarmUp& warm_up, std::int32
   return std::move(job).finish(references);
 }
 
-/// Adds the steps of a second block to those of the first, and shows the median of all.
+/// Adds the steps of a second block to those of the first, and shows the median of all. Neither has
+/// a report yet: under a policy, each report renumbers the steps.
 void append(Measurement& measurement, Measurement second) {
   if (second.breakdown) {
     measurement = std::move(second);
@@ -190,30 +197,34 @@ void append(Measurement& measurement, Measurement second) {
   measurement.makespans.insert(measurement.makespans.end(), second.makespans.begin(),
                                second.makespans.end());
   measurement.step.timeline = exec::median_step(measurement.steps);
-  TimedStep& step = measurement.step;
-  step.report = analyze(step.schedule, step.program, step.timeline, step.models.memory);
-  for (std::size_t rank = 0; rank < measurement.peak_bytes.size(); ++rank)
-    step.report.ranks[rank].peak.bytes = measurement.peak_bytes[rank];
   measurement.devices = exec::join(std::move(measurement.devices), second.devices);
 }
 
 std::vector<Measurement> alternate_blocks(std::span<const Measurable> programs,
                                           const OnMeasured& on_measured) {
-  const RunOptions& run = programs[0].context.run;
-  WarmUp warm_up(programs[0].context);
+  const RunContext& context = programs[0].context;
+  const std::int32_t first_block = first_half(context.run);
+  WarmUp warm_up(context);
   exec::SerialReferences references;
-  std::vector<Measurement> measurements;
+  const auto reported = [&](std::size_t index, Measurement measurement) {
+    report_step(measurement, programs[index].context.options.policy);
+    return measurement;
+  };
+  std::vector<Measurement> measurements;  // without reports until they are complete
   for (std::size_t index = 0; index < programs.size(); ++index) {
-    measurements.push_back(measure_block(programs[index], warm_up, first_half(run), &references));
-    if (measurements.back().breakdown) return {std::move(measurements.back())};
-    on_measured(index, measurements.back());
+    measurements.push_back(measure_block(programs[index], warm_up, first_block, &references));
+    const Measurement so_far = reported(index, measurements.back());
+    if (so_far.breakdown) return {so_far};
+    on_measured(index, so_far);
+    if (first_block == context.run.steps) measurements.back() = so_far;
   }
-  if (run.steps < 2) return measurements;
+  if (first_block == context.run.steps) return measurements;
   for (std::size_t index = 0; index < programs.size(); ++index) {
-    append(measurements[index],
-           measure_block(programs[index], warm_up, run.steps - first_half(run), nullptr));
-    if (measurements[index].breakdown) return {std::move(measurements[index])};
-    on_measured(index, measurements[index]);
+    Measurement& all = measurements[index];
+    append(all, measure_block(programs[index], warm_up, context.run.steps - first_block, nullptr));
+    all = reported(index, std::move(all));
+    if (all.breakdown) return {std::move(all)};
+    on_measured(index, all);
   }
   return measurements;
 }

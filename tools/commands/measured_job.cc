@@ -147,18 +147,10 @@ void MeasuredJob::fill_in(Measurement& measurement, exec::Execution execution) c
   if (job_ && job_->epilogues) measurement.epilogues = job_->epilogues();
 }
 
-void MeasuredJob::analyze_step(Measurement& measurement) const {
-  if (const auto policy = context_.options.policy) take_chosen_order(measurement, *policy);
-  TimedStep& step = measurement.step;
-  step.report = analyze(step.schedule, step.program, step.timeline, step.models.memory);
-  for (std::size_t rank = 0; rank < measurement.peak_bytes.size(); ++rank)
-    step.report.ranks[rank].peak.bytes = measurement.peak_bytes[rank];
-}
-
 Measurement MeasuredJob::report_so_far() const {
   Measurement so_far = measurement_;
   fill_in(so_far, series_->execution());
-  analyze_step(so_far);
+  report_step(so_far, context_.options.policy);
   return so_far;
 }
 
@@ -175,8 +167,15 @@ Measurement MeasuredJob::finish(exec::SerialReferences* references) && {
   own_backend_.reset();
   job_.reset();
   training_.reset();  // like the others, it refers to the Program
-  analyze_step(measurement_);
   return std::move(measurement_);
+}
+
+void report_step(Measurement& measurement, std::optional<ReadyPriority> policy) {
+  if (policy) take_chosen_order(measurement, *policy);
+  TimedStep& step = measurement.step;
+  step.report = analyze(step.schedule, step.program, step.timeline, step.models.memory);
+  for (std::size_t rank = 0; rank < measurement.peak_bytes.size(); ++rank)
+    step.report.ranks[rank].peak.bytes = measurement.peak_bytes[rank];
 }
 
 }  // namespace bubblescope::tools

@@ -38,15 +38,14 @@ class MeasuredJob {
   /// The settings on which the training's numbers depend. Requires a training.
   exec::TrainingIdentity identity() const;
 
-  /// Ends the run and collects its results; without a verification if `references` is null. At
-  /// least one step must have been measured, or have broken down.
+  /// Ends the run and collects its results, without a report (report_step()); without a
+  /// verification if `references` is null. At least one step must have been measured, or have
+  /// broken down.
   Measurement finish(exec::SerialReferences* references) &&;
 
  private:
   exec::Execution take_steps();
   void fill_in(Measurement& measurement, exec::Execution execution) const;
-  /// Reports on the step that is shown. Under a policy it gets another Program.
-  void analyze_step(Measurement& measurement) const;
   void collect_weights(exec::SerialReferences* references);
   void verify(exec::SerialReferences* references, std::int32_t copies);
   /// With those of the run that was resumed.
@@ -66,5 +65,9 @@ class MeasuredJob {
   std::int32_t warmups_ = 0;
   std::int32_t measured_ = 0;
 };
+
+/// Reports on the step that is shown, once all steps of a measurement are known. Under a policy its
+/// Program is then the one in whose order that step ran.
+void report_step(Measurement& measurement, std::optional<ReadyPriority> policy);
 
 }  // namespace bubblescope::tools

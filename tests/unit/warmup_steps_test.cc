@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -44,6 +45,32 @@ TEST(WarmupSteps, AreLeftOutAndNamed) {
 TEST(WarmupSteps, OthersStay) {
   EXPECT_EQ(tools::separate_warmup_steps(read({1, 3, 1, 1, 1})).steps.size(), 5u);
   EXPECT_EQ(tools::separate_warmup_steps(read({3, 1, 1})).steps.size(), 3u);
+}
+
+// A collective sets itself up in the first step.
+TEST(WarmupSteps, TheirCommunicationIsLeftOutAsWell) {
+  tools::ReadSteps given = read({3, 1, 1, 1, 1, 1});
+  for (const traces::MeasuredStep& step : given.steps) {
+    const Nanos makespan = compute_makespan(step.timeline);
+    const Nanos reduction = step.number == 0 ? 90'000'000 : 200'000;
+    given.whole_steps.push_back(
+        {step.number, makespan + reduction, makespan, {{"AllReduce", reduction}}});
+    for (const std::int32_t recorder : {0, 1})
+      given.works.push_back({.name = "AllReduce",
+                             .recorder = recorder,
+                             .step = step.number,
+                             .start = makespan,
+                             .end = makespan + reduction});
+  }
+  const tools::Analysis analysis =
+      tools::analyze_steps(tools::separate_warmup_steps(std::move(given)), {}, {});
+  ASSERT_TRUE(analysis.iterations.causes);
+  const std::vector<Cause>& causes = analysis.iterations.causes->causes;
+  const auto reduction = std::find_if(causes.begin(), causes.end(), [](const Cause& cause) {
+    return cause.collective == "AllReduce";
+  });
+  ASSERT_NE(reduction, causes.end());
+  EXPECT_EQ(reduction->saves, 200'000);
 }
 
 TEST(WarmupSteps, TheTimeBetweenStepsIsMeasured) {

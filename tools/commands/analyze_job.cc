@@ -81,6 +81,13 @@ std::optional<Cause> find_late_cause(const ReadSteps& read) {
   return read.late.find_cause(numbers_of(read.steps));
 }
 
+/// The communication outside the pipeline. The shortest time in a collective is its own only if the
+/// last replica that comes to it is given.
+std::vector<Cause> find_exposed_collectives(const ReadSteps& read) {
+  if (read.lacks_replicas) return {};
+  return traces::find_exposed_collectives(read.works, read.whole_steps);
+}
+
 /// Gives the workers the numbers that the trace has for their replicas.
 void name_replicas(const std::vector<traces::MeasuredStep>& steps, traces::Iterations& iterations) {
   std::set<std::int32_t> known;
@@ -202,7 +209,7 @@ traces::Iterations compare_steps(const ReadSteps& read, const std::vector<Bubble
   iterations.slowdown = find_slowdown(replicated, works);
   const std::vector<Cause> exposed = iterations.slowdown->has_whole_steps
                                          ? find_exposed_works(*iterations.slowdown)
-                                         : read.exposed;
+                                         : find_exposed_collectives(read);
   causes.insert(causes.end(), exposed.begin(), exposed.end());
   if (std::optional<Cause> late = find_late_cause(read)) causes.push_back(*std::move(late));
   std::stable_sort(causes.begin(), causes.end(),
@@ -324,18 +331,19 @@ ReadSteps read_steps(const std::vector<std::string>& paths, const std::string& r
     if (step.program.ranks != steps.front().program.ranks)
       throw Error(fmt::format("the traces are of {} and of {} ranks; analyze them one by one",
                               steps.front().program.ranks, step.program.ranks));
-  // The shortest time in a collective is its own only if the last replica that comes to it is
-  // given.
-  std::vector<Cause> exposed;
-  traces::LateReplicas late;
-  if (!trace.lacks_replicas) {
-    exposed = traces::find_exposed_collectives(trace.works, trace.whole_steps);
-    late = traces::find_late_replicas(trace.works, steps);
-  }
-  ReadSteps read = separate_incomplete_steps(
-      {std::move(steps), std::move(trace.whole_steps), std::move(trace.outer_works),
-       std::move(exposed), std::move(late), trace.lacks_replicas, std::move(left_out),
-       std::move(trace.notes), std::move(trace.doubts), std::move(trace.faults)});
+  ReadSteps read{.steps = std::move(steps),
+                 .whole_steps = std::move(trace.whole_steps),
+                 .outer_works = std::move(trace.outer_works),
+                 .works = std::move(trace.works),
+                 .late = {},
+                 .lacks_replicas = trace.lacks_replicas,
+                 .left_out = std::move(left_out),
+                 .notes = std::move(trace.notes),
+                 .doubts = std::move(trace.doubts),
+                 .faults = std::move(trace.faults)};
+  // A step begins where its replica's previous one has ended, so that all steps are needed.
+  if (!read.lacks_replicas) read.late = traces::find_late_replicas(read.works, read.steps);
+  read = separate_incomplete_steps(std::move(read));
   return separate_warmup_steps(separate_partial_steps(std::move(read)));
 }
 

@@ -19,7 +19,7 @@ struct ReadSteps {
   std::vector<traces::MeasuredStep> steps;
   std::vector<traces::WholeStep> whole_steps;
   traces::OuterWorks outer_works;
-  std::vector<Cause> exposed;  ///< communication outside the pipeline
+  std::vector<traces::ObservedWork> works;  ///< of all steps, also of those that are left out
   traces::LateReplicas late;
   bool lacks_replicas = false;  ///< some have no trace
   std::vector<std::string> left_out;

@@ -35,7 +35,13 @@ ReadSteps separate_incomplete_steps(ReadSteps read) {
   const auto count = std::count_if(steps.begin(), steps.end(), is_broken);
   if (count < std::ssize(steps)) {
     read.notes.push_back(fmt::format("{} incomplete step(s) left out: {}", count, why));
+    std::vector<std::int64_t> gone;
+    for (const traces::MeasuredStep& step : steps)
+      if (is_broken(step)) gone.push_back(step.number);
     std::erase_if(steps, is_broken);
+    for (const traces::MeasuredStep& step : steps) std::erase(gone, step.number);
+    std::sort(gone.begin(), gone.end());
+    read = without_steps(std::move(read), gone);
   } else {
     read.notes.push_back("this step did not complete: " + why +
                          "; instructions that never started are at its end, with no length");

@@ -11,6 +11,7 @@
 #include "sim/ir/lane_order.h"
 #include "sim/model/balance_layers.h"
 #include "sim/model/place_stages.h"
+#include "sim/predict/choose_lowering.h"
 #include "sim/predict/find_timing.h"
 #include "sim/predict/memory_caps.h"
 #include "sim/predict/model_fit.h"

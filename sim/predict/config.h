@@ -113,7 +113,4 @@ struct Config : StepConditions {
   Scenarios scenarios = {};  ///< noise and sensitivity, for a full report
 };
 
-/// The options by which a schedule is lowered under this Config.
-LowerOptions choose_lowering(const Schedule& schedule, const Config& config);
-
 }  // namespace bubblescope::inline sim

@@ -15,6 +15,7 @@
 #include "sim/ir/lane_order.h"
 #include "sim/ir/lower_update.h"
 #include "sim/ir/reorder_ranks.h"
+#include "sim/predict/choose_lowering.h"
 #include "sim/predict/find_timing.h"
 #include "sim/predict/loss_policies.h"
 #include "sim/predict/readiness.h"

@@ -17,6 +17,7 @@
 #include "sim/ir/error.h"
 #include "sim/predict/arrivals.h"
 #include "sim/predict/choose_layers.h"
+#include "sim/predict/choose_lowering.h"
 #include "sim/predict/find_timing.h"
 #include "sim/predict/model_fit.h"
 #include "sim/predict/moves.h"

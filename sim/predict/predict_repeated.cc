@@ -15,6 +15,7 @@
 #include "sim/ir/range.h"
 #include "sim/model/cost_lists.h"
 #include "sim/predict/choose_layers.h"
+#include "sim/predict/choose_lowering.h"
 #include "sim/predict/find_timing.h"
 #include "sim/predict/model_fit.h"
 

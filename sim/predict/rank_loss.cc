@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/ir/error.h"
+#include "sim/predict/choose_lowering.h"
 #include "sim/predict/interrupted_step.h"
 #include "sim/predict/loss_policies.h"
 #include "sim/predict/readiness.h"

@@ -14,6 +14,7 @@
 #include "sim/engine/simulate.h"
 #include "sim/engine/simulate_batch.h"
 #include "sim/ir/error.h"
+#include "sim/predict/choose_lowering.h"
 #include "sim/predict/predict.h"
 
 namespace bubblescope::inline sim {
@@ -164,8 +165,7 @@ ReadyStep run_by_readiness(const ValidSchedule& given, const Config& config) {
   Config bare = config;
   bare.policy.reset();
   bare.scenarios = {};
-  LowerOptions lowering = choose_lowering(schedule, config);
-  lowering.update.in_any_order = true;
+  const LowerOptions lowering = choose_lowering(schedule, config);
   const Prediction fixed = predict(schedule, lower_or_refuse(schedule, lowering), bare);
   expect_independent_times(fixed.timing);
   const std::vector<Nanos>& durations = fixed.timing.durations;

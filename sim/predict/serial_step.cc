@@ -2,6 +2,7 @@
 #include "sim/predict/serial_step.h"
 
 #include "sim/ir/timeline.h"
+#include "sim/predict/choose_lowering.h"
 #include "sim/predict/departures.h"
 #include "sim/predict/predict.h"
 

@@ -7,6 +7,7 @@
 
 #include "sim/ir/timeline.h"
 #include "sim/model/place_stages.h"
+#include "sim/predict/choose_lowering.h"
 #include "sim/predict/predict.h"
 #include "tests/support/all_layer_counts.h"
 #include "tools/flags/options.h"

@@ -11,6 +11,7 @@
 #include "sim/model/place_stages.h"
 #include "sim/model/schedule_def.h"
 #include "sim/model/schedule_refusal.h"
+#include "sim/predict/choose_lowering.h"
 #include "sim/predict/model_fit.h"
 #include "sim/predict/predict.h"
 

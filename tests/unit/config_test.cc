@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "sim/ir/error.h"
+#include "sim/predict/choose_lowering.h"
 
 namespace bubblescope::tests {
 namespace {
@@ -47,7 +48,7 @@ TEST(Config, RefusesTwoSources) {
 TEST(Config, EndsAModelsStepAsUsualButForWhatAFlagSays) {
   tools::PredictOptions options = options_with_model();
   const auto end_of = [](const tools::PredictOptions& given) {
-    return choose_lowering(Schedule{}, make_config(given)).update;
+    return tools::choose_lowering(Schedule{}, given).update;
   };
   EXPECT_EQ(end_of(options).optimizer, OptimizerMode::kBarrier);
   EXPECT_EQ(end_of(options).reduction, GradReduction::kOverlap);
@@ -57,6 +58,26 @@ TEST(Config, EndsAModelsStepAsUsualButForWhatAFlagSays) {
   options.cost.end = {{}, GradReduction::kNone};
   EXPECT_EQ(end_of(options).optimizer, OptimizerMode::kBarrier);
   EXPECT_EQ(end_of(options).reduction, GradReduction::kNone);
+}
+
+// The flags alone give the lowering that the whole Config gives.
+TEST(Config, LowersAsFlagsSay) {
+  tools::PredictOptions options;
+  const auto lowering_of = [&] {
+    const LowerOptions lowering = tools::choose_lowering(Schedule{}, options);
+    const LowerOptions same = choose_lowering(Schedule{}, make_config(options));
+    EXPECT_EQ(lowering.gathers_in_place, same.gathers_in_place);
+    EXPECT_EQ(lowering.update.in_any_order, same.update.in_any_order);
+    return lowering;
+  };
+  EXPECT_FALSE(lowering_of().gathers_in_place);
+  EXPECT_FALSE(lowering_of().update.in_any_order);
+  options.policy = ReadyPriority::kOrder;
+  EXPECT_TRUE(lowering_of().update.in_any_order);
+  options.shape.sharded = true;
+  EXPECT_FALSE(lowering_of().gathers_in_place);
+  options.shape.lookahead = UnshardLookahead{};
+  EXPECT_TRUE(lowering_of().gathers_in_place);
 }
 
 TEST(Config, ShrinksGradientsUnlessAFlagChoosesThem) {

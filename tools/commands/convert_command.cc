@@ -42,7 +42,7 @@ const Schedule& schedule_of(const InvalidSchedule& invalid) { return invalid.sch
 std::vector<traces::FilePart> write_with_costs(const traces::ScheduleFormat& format,
                                                const ValidSchedule& schedule,
                                                const PredictOptions& options) {
-  const Program program = lower_or_explain(schedule, options.cost.lower);
+  const Program program = lower_or_explain(schedule, choose_lowering(schedule, options));
   const Timing timing = find_timing(program, load_models(schedule, options), make_config(options));
   return format.write_priced({schedule, program, timing});
 }

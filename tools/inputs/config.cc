@@ -9,6 +9,7 @@
 #include "sim/ir/error.h"
 #include "sim/model/model_step.h"
 #include "sim/model/place_stages.h"
+#include "sim/predict/choose_lowering.h"
 #include "tools/flags/arrival_options.h"
 #include "traces/costs/megatron_layout.h"
 
@@ -127,11 +128,8 @@ Config make_config(const PredictOptions& options) {
 }
 
 LowerOptions choose_lowering(const Schedule& schedule, const PredictOptions& options) {
-  LowerOptions lower = options.cost.lower;
-  lower.gathers_in_place = options.shape.lookahead.has_value();
-  if (options.model.given()) lower.update = choose_model_update(schedule, options.cost.end);
-  lower.update.in_any_order = options.policy.has_value();
-  return lower;
+  return sim::choose_lowering(schedule, options.cost.lower, choose_moves(options), options,
+                              options.model.given() ? &options.cost.end : nullptr);
 }
 
 namespace {

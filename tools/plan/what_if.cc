@@ -10,6 +10,7 @@
 #include "sim/ir/saturated.h"
 #include "sim/ir/size_limits.h"
 #include "sim/model/full_groups.h"
+#include "sim/predict/choose_lowering.h"
 #include "sim/predict/memory_caps.h"
 #include "sim/predict/predict.h"
 #include "sim/predict/predict_plain.h"
@@ -179,7 +180,8 @@ Schedule WhatIf::build_plan(const Configuration& configuration) const {
 
 WhatIf::Lowered WhatIf::lower_plan(Schedule order) const {
   Lowered lowered{require_valid(std::move(order))};
-  std::variant<Program, Deadlock> program = lower(lowered.schedule, options_.cost.lower);
+  std::variant<Program, Deadlock> program =
+      lower(lowered.schedule, choose_lowering(lowered.schedule, config_));
   if (const auto* deadlock = std::get_if<Deadlock>(&program))
     throw Error(Fault::kProblem, "deadlock: " + to_string(*deadlock));
   lowered.program = std::get<Program>(std::move(program));

@@ -9,6 +9,7 @@
 #include "sim/analysis/held_buffers.h"
 #include "sim/analysis/memory_sum.h"
 #include "sim/ir/depend.h"
+#include "sim/ir/range.h"
 
 namespace bubblescope::inline sim {
 
@@ -26,12 +27,6 @@ MemoryAmount add(MemoryAmount held, const MemoryAmount& change) {
   const bool bytes_wrap = __builtin_add_overflow(held.bytes, change.bytes, &held.bytes);
   if (units_wrap || bytes_wrap) refuse_memory();
   return held;
-}
-
-/// A share of an amount, rounded towards 0.
-std::int64_t scale(std::int64_t amount, Millionths share) {
-  __extension__ typedef __int128 Wide;
-  return static_cast<std::int64_t>(Wide{amount} * share / kWhole);
 }
 
 bool allocates(const MemoryAmount& change) {

@@ -38,6 +38,11 @@ Nanos multiply(Nanos duration, std::int64_t times, const char* what) {
   return product;
 }
 
+std::int64_t scale(std::int64_t amount, Millionths share) {
+  __extension__ typedef __int128 Wide;
+  return static_cast<std::int64_t>(Wide{amount} * share / kWhole);
+}
+
 void DurationSum::expect_in_range() const {
   if (sum_ > kMaxNanos) refuse_time("the sum of all ops is");
 }

@@ -25,6 +25,9 @@ Bytes round_bytes(double bytes, const char* what);
 /// times * duration. Throws Error above kMaxNanos.
 Nanos multiply(Nanos duration, std::int64_t times, const char* what);
 
+/// A share of an amount, which is at most the whole, rounded towards 0.
+std::int64_t scale(std::int64_t amount, Millionths share);
+
 /// Sums durations in more than 64 bits.
 class DurationSum {
  public:

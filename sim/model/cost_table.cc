@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sim/ir/error.h"
+#include "sim/ir/range.h"
 #include "sim/model/cost_lists.h"
 #include "sim/model/traffic.h"
 
@@ -83,16 +84,14 @@ void expect_durations(const CostTable& table, const Schedule& schedule) {
           table.file, table.places.of_stage(stage % table.stages.size()), schedule.name));
 }
 
-/// The bytes that a forward saves: everything, or only the input of the recomputation.
-Bytes saved_bytes(const StageEntry& entry, Recompute recompute) {
+/// The bytes that a forward saves: everything, or only what the recomputation needs.
+Bytes saved_bytes(const StageEntry& entry, Recompute recompute, const SavedFractions& saved) {
   const Bytes all = entry.activation_bytes ? entry.activation_bytes->forward : 0;
+  const Bytes share = scale(all, saved.of(recompute));
   switch (recompute) {
     case Recompute::kNone: return all;
-    case Recompute::kSelective: {
-      const SavedFractions shares;
-      return entry.selective_checkpoint.value_or(all * shares.selective / kWhole);
-    }
-    case Recompute::kFull: return entry.checkpoint.value_or(0);
+    case Recompute::kSelective: return entry.selective_checkpoint.value_or(share);
+    case Recompute::kFull: return entry.checkpoint.value_or(share);
   }
   return all;
 }
@@ -113,6 +112,7 @@ struct StageUse {
   bool recomputes = false;
   bool to_rank = false;  ///< its activations are offloaded to another rank
   CopyEntry copy;
+  SavedFractions saved;
 };
 
 StageUse use_of(const CostTable& table, const Schedule& schedule, std::int32_t stage) {
@@ -129,7 +129,8 @@ struct CopyTimes {
 };
 
 CopyTimes copy_times(const StageEntry& entry, const StageUse& use) {
-  const Bytes moved = saved_bytes(entry, use.recomputes ? use.recompute : Recompute::kNone);
+  const Bytes moved =
+      saved_bytes(entry, use.recomputes ? use.recompute : Recompute::kNone, use.saved);
   const Nanos evict = entry.evict ? *entry.evict : copy_time(use.copy, moved);
   const Nanos load = entry.load.value_or(evict);
   if (!use.to_rank) return {evict, load};
@@ -160,18 +161,20 @@ StageCost slice_of(const StageEntry& entry, const StageUse& use, std::int32_t sl
 /// The mean of every `step`-th cost from `first` on.
 StageCost mean_of(const std::vector<StageCost>& costs, std::size_t first, std::size_t step) {
   StageCost mean = costs[first];
-  const auto average = [&](auto member) {
+  if (costs.size() <= step) return mean;
+  const auto average = [&](auto time_of) {
     double sum = 0;
     std::size_t count = 0;
     for (std::size_t at = first; at < costs.size(); at += step, ++count)
-      sum += static_cast<double>(costs[at].*member);
-    mean.*member = std::llround(sum / static_cast<double>(count));
+      sum += static_cast<double>(time_of(costs[at]));
+    return std::llround(sum / static_cast<double>(count));
   };
-  if (costs.size() > step)
-    for (const auto member :
-         {&StageCost::forward, &StageCost::backward, &StageCost::input_grad,
-          &StageCost::weight_grad, &StageCost::recompute, &StageCost::evict, &StageCost::load})
-      average(member);
+  for (const auto member :
+       {&StageCost::forward, &StageCost::backward, &StageCost::input_grad, &StageCost::weight_grad,
+        &StageCost::recompute, &StageCost::evict, &StageCost::load})
+    mean.*member = average([&](const StageCost& cost) { return cost.*member; });
+  if (mean.overlapped_pair)  // all micro-batches have one, or none has
+    mean.overlapped_pair = average([](const StageCost& cost) { return *cost.overlapped_pair; });
   return mean;
 }
 
@@ -260,7 +263,8 @@ Nanos CostTable::late_start(std::size_t replica) const {
   return late_starts.empty() ? 0 : late_starts[replica];
 }
 
-CostModel make_cost_model(const CostTable& table, const Schedule& schedule) {
+CostModel make_cost_model(const CostTable& table, const Schedule& schedule,
+                          const SavedFractions& saved) {
   expect_stages(table, schedule);
   expect_durations(table, schedule);
   expect_list_lengths(table, schedule);
@@ -272,6 +276,7 @@ CostModel make_cost_model(const CostTable& table, const Schedule& schedule) {
     const StageEntry& entry = table.stages[static_cast<std::size_t>(stage) % table.stages.size()];
     StageUse use = use_of(table, schedule, stage);
     use.recomputes = recomputes;
+    use.saved = saved;
     add_stage(model, table, schedule, stage, use);
     model.updates.push_back(entry.update);
   }
@@ -313,7 +318,7 @@ void expect_parts_of_saved(const CostTable& table, const StageEntry& entry, cons
 
 /// Appends the bytes of a stage: those of its slices, and of each micro-batch where they differ.
 void add_stage(MemoryModel& model, const CostTable& table, const Schedule& schedule,
-               std::int32_t stage) {
+               const SavedFractions& saved, std::int32_t stage) {
   const std::vector<CostList>& lists = lists_of(table, stage);
   const std::int32_t slices = schedule.shape.slices;
   const std::int32_t microbatches = varies_by_microbatch(lists) ? schedule.shape.microbatches : 1;
@@ -327,7 +332,7 @@ void add_stage(MemoryModel& model, const CostTable& table, const Schedule& sched
       expect_parts_of_saved(table, entry, {stage, microbatch, static_cast<std::int16_t>(slice)});
       const std::int32_t parts = by_slice ? 1 : slices;
       bytes.push_back({slice_of(*entry.activation_bytes, parts),
-                       saved_bytes(entry, schedule.recompute(stage)) / parts});
+                       saved_bytes(entry, schedule.recompute(stage), saved) / parts});
     }
   model.by_microbatch.add_stage(bytes);
 }
@@ -348,7 +353,8 @@ std::vector<Bytes> weight_bytes(const CostTable& table, const Schedule& schedule
 
 }  // namespace
 
-MemoryModel make_memory_model(const CostTable& table, const Schedule& schedule) {
+MemoryModel make_memory_model(const CostTable& table, const Schedule& schedule,
+                              const SavedFractions& saved) {
   expect_stages(table, schedule);
   expect_list_lengths(table, schedule);
   MemoryModel model;
@@ -356,9 +362,9 @@ MemoryModel make_memory_model(const CostTable& table, const Schedule& schedule) 
     const StageEntry& entry = table.stages[static_cast<std::size_t>(stage) % table.stages.size()];
     if (!entry.activation_bytes) continue;
     model.activation_bytes.push_back(slice_of(*entry.activation_bytes, schedule.shape.slices));
-    model.checkpoint_bytes.push_back(saved_bytes(entry, schedule.recompute(stage)) /
+    model.checkpoint_bytes.push_back(saved_bytes(entry, schedule.recompute(stage), saved) /
                                      schedule.shape.slices);
-    if (has_lists(table)) add_stage(model, table, schedule, stage);
+    if (has_lists(table)) add_stage(model, table, schedule, saved, stage);
   }
   const auto given = static_cast<std::int32_t>(model.activation_bytes.size());
   if (given != 0 && given != schedule.stages())

@@ -1,5 +1,4 @@
 // The cost table: durations and bytes per stage, messages, links and memory, whatever the schedule.
-//
 // A cost file is read into one. The functions below derive from it the models of one schedule.
 #pragma once
 
@@ -96,11 +95,11 @@ inline bool has_lists(const CostTable& table) { return !table.lists.empty(); }
 bool shortens_pairs(const CostTable& table);
 
 /// Returns the costs of a schedule's stages. A stage's durations are divided evenly among its
-/// slices; the first slices take the remaining nanoseconds. Replicas in a second pipeline cost the
-/// same as their originals.
-/// Throws Error where the file has another number of stages, or lacks a duration that the schedule
-/// needs (a split backward needs input_grad and weight_grad).
-CostModel make_cost_model(const CostTable& table, const Schedule& schedule);
+/// slices; the first slices take the rest. Replicas in a second pipeline cost what their originals
+/// do. `saved` holds where an entry does not say what the forward of a stage that recomputes saves.
+/// Throws Error where the file has another number of stages, or lacks a duration that is needed.
+CostModel make_cost_model(const CostTable& table, const Schedule& schedule,
+                          const SavedFractions& saved = {});
 
 /// Whether a rank offloads to another rank instead of to the host.
 bool offloads_to_rank(const Schedule& schedule, std::int32_t rank);
@@ -111,7 +110,8 @@ std::optional<Cluster> make_cluster(const CostTable& table, const Schedule& sche
 
 /// Returns the memory of a schedule's stages and ranks, in bytes where the file gives them. Throws
 /// Error where it gives them for only some stages, or for another number of ranks.
-MemoryModel make_memory_model(const CostTable& table, const Schedule& schedule);
+MemoryModel make_memory_model(const CostTable& table, const Schedule& schedule,
+                              const SavedFractions& saved = {});
 
 /// Returns how a schedule's ranks slow each other; nullopt where the file says nothing about it.
 /// Throws Error where an op is faster under contention than alone.

@@ -127,9 +127,9 @@ Models find_layout_costs(const LayoutCosts& layout, const Schedule& schedule, Me
 /// restaged. Throws Error where the table does not cover the schedule.
 Models find_table_costs(const CostTable& given, const Schedule& schedule, MemoryModel memory) {
   const CostTable table = fit_stages(given, schedule);
-  MemoryModel bytes = make_memory_model(table, schedule);
+  MemoryModel bytes = make_memory_model(table, schedule, memory.saved);
   Models models;
-  models.costs = make_cost_model(table, schedule);
+  models.costs = make_cost_model(table, schedule, memory.saved);
   models.cluster = make_cluster(table, schedule);
   models.contention = make_contention(table, schedule);
   models.memory = std::move(memory);
@@ -224,7 +224,7 @@ std::optional<CostModel> find_costs_before_order(const Schedule& unordered, cons
   if (const auto* layout = std::get_if<LayoutCosts>(&config.costs))
     return price_layout(*layout, unordered);
   if (const auto* table = std::get_if<CostTable>(&config.costs))
-    return make_cost_model(fit_stages(*table, unordered), unordered);
+    return make_cost_model(fit_stages(*table, unordered), unordered, config.memory.saved);
   const auto& uniform = std::get<UniformCosts>(config.costs);
   if (uniform.network || uniform.cost.output_layer > 0)
     return find_uniform_costs(uniform, unordered, {}).costs;

@@ -70,6 +70,13 @@ TEST(CostLists, GiveEveryMicrobatchItsTime) {
   EXPECT_EQ(model.stage_cost(forward(1, 1)).backward, 4);
 }
 
+TEST(CostLists, HaveTheirMeanAsTheCostOfAStage) {
+  const CostModel model = make_cost_model(
+      with(R"("forward":1,"backward":2,"overlapped_pair":[[2,3],[3,3]])"), two_by_two());
+  EXPECT_EQ(model.stages.at(0).overlapped_pair, 2'500'000);
+  EXPECT_EQ(model.stages.at(1).overlapped_pair, 3'000'000);
+}
+
 // 0F0 ends at 1, 0F1 at 3; 1F0 1..6, 1B0 6..9, 1F1 9..14, 1B1 14..18; 0B0 9..16, 0B1 18..25.
 TEST(CostLists, AreWhatTheSimulatorRuns) {
   Config config;

@@ -167,6 +167,15 @@ TEST(PreciseRefusals, OffloadNothingWithAShareOfZero) {
 }
 
 /// The names of all flags, and the flags that the help mentions.
+// Sizes are refused before anything is computed, and what is written can be read back.
+TEST(PreciseRefusals, CountTheStagesOfAShape) {
+  expect_usage("search --pp 65536 --vpp 1024 -m 2", "67108864 stages, the limit is 131072");
+  const std::string file = testing::TempDir() + "interleaved.json";
+  EXPECT_EQ(
+      run_command("convert interleaved --pp 40000 --vpp 2 -m 1 --to native -o " + file).status, 0);
+  EXPECT_EQ(run_command("check " + file).status, 0);
+}
+
 struct HelpFlags {
   std::set<std::string> known;
   std::set<std::string> mentioned;

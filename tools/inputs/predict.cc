@@ -148,6 +148,7 @@ ScheduleRequest make_request(const ScheduleDef& def, const PredictOptions& optio
     request.shape.chunks = chunks_of_layout(def, given, request.shape.ranks);
   request.shape.slices = given.slices.value_or(default_slices(def, given));
   request.shape = fill_in_implied(def, request.shape);  // before its stages are priced
+  expect_size(request.shape, max_ops);
   request.shape.group_size = given.group_size;
   request.profile = given.profile;
   request.cost = options.cost.uniform;
@@ -157,13 +158,6 @@ ScheduleRequest make_request(const ScheduleDef& def, const PredictOptions& optio
   if (given.moe_overlap) request.moe_overlap = has_pairs ? MoeOverlap::kPairs : MoeOverlap::kTurns;
   request.replicas = given.replicas;
   request.in_flight = given.in_flight;
-  const std::int64_t ops = std::int64_t{2} * request.shape.ranks * request.shape.chunks *
-                           request.shape.microbatches * request.shape.slices;
-  if (ops > max_ops)
-    throw Error(
-        fmt::format("this shape has at least {} ops, the limit is {}; ask for fewer "
-                    "micro-batches, ranks or chunks",
-                    ops, max_ops));
   return request;
 }
 

@@ -9,6 +9,7 @@
 
 #include "sim/ir/recompute.h"
 #include "sim/ir/registry.h"
+#include "sim/ir/shape.h"
 #include "tools/flags/choice.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/heading.h"
@@ -60,10 +61,9 @@ RecomputeChoice parse_recompute_choice(const std::string& text) {
 
 /// Applies the limit of a single schedule.
 void expect_ranks(const std::vector<std::int32_t>& ranks) {
-  constexpr std::int32_t kMaxPipelineRanks = 65'536;
-  if (!ranks.empty() && ranks.back() > kMaxPipelineRanks)
+  if (!ranks.empty() && ranks.back() > kMaxRanks)
     throw Error(fmt::format("--pp {} is more than the {} ranks that a pipeline may have",
-                            ranks.back(), kMaxPipelineRanks));
+                            ranks.back(), kMaxRanks));
 }
 
 void add_axes(CommandFlags& app, PlanQuestion& options) {

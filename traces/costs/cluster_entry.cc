@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "sim/ir/error.h"
+#include "sim/ir/shape.h"
 #include "traces/json/json_node.h"
-#include "traces/schedules/cell.h"
 
 namespace bubblescope::traces {
 
@@ -47,7 +47,7 @@ DeviceEntry read_device(const JsonNode& node) {
   const JsonNode name = node.at("name");
   device.name = name.text();
   const JsonNode ranks = node.at("ranks_per_device");
-  device.ranks_per_device = ranks.integer32(1, kMaxStage);
+  device.ranks_per_device = ranks.integer32(1, kMaxRanks);
   const JsonNode bandwidth = node.at("bandwidth_gbps");
   device.capacity = rate_of(read_bandwidth(bandwidth));
   if (const auto scope = node.find(kScope)) device.scope = read_scope(*scope);
@@ -77,7 +77,7 @@ ClusterEntry read_cluster(const JsonNode& node) {
   node.expect_keys({"ranks_per_node", "message_bytes", "within_node", "between_nodes", "devices"});
   ClusterEntry entry;
   if (const auto ranks = node.find("ranks_per_node"))
-    entry.ranks_per_node = ranks->integer32(1, kMaxStage);
+    entry.ranks_per_node = ranks->integer32(1, kMaxRanks);
   if (const auto bytes = node.find("message_bytes")) {
     entry.message_bytes = bytes->bytes();
     if (*entry.message_bytes > kMaxMessageBytes) bytes->refuse("must be at most 10 TB");

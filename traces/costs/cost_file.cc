@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "sim/ir/error.h"
+#include "sim/ir/shape.h"
 #include "traces/costs/cluster_entry.h"
 #include "traces/costs/contention_entry.h"
 #include "traces/costs/cost_lists.h"
@@ -16,7 +17,6 @@
 #include "traces/costs/stage_entries.h"
 #include "traces/files/format.h"
 #include "traces/json/json_node.h"
-#include "traces/schedules/cell.h"
 
 namespace bubblescope::traces {
 
@@ -59,8 +59,8 @@ Bytes mean_message_bytes(const CostTable& costs) {
 LinkEntry read_link(const JsonNode& node, const CostTable& costs) {
   node.expect_keys({"from", "to", "latency", "bytes", "bandwidth_gbps"});
   LinkEntry link;
-  link.from = node.at("from").integer32(0, kMaxStage);
-  link.to = node.at("to").integer32(0, kMaxStage);
+  link.from = node.at("from").integer32(0, kMaxRanks - 1);
+  link.to = node.at("to").integer32(0, kMaxRanks - 1);
   if (link.from == link.to) node.refuse("must join two ranks, not one to itself");
   const auto refuse_both = [&](const char* key, bool by_stage) {
     const auto member = node.find(key);
@@ -159,7 +159,7 @@ void read_devices(const JsonNode& root, CostTable& costs) {
   if (const auto gap = root.find("op_gap")) costs.op_gap = gap->duration();
   if (const auto clock = root.find("sm_mhz")) costs.sm_mhz = clock->positive_number();
   if (const auto ranks = root.find("ranks_per_device"))
-    costs.ranks_per_device = ranks->integer32(1, kMaxStage);
+    costs.ranks_per_device = ranks->integer32(1, kMaxRanks);
   costs.kind_weights = read_kind_contention(root);
 }
 

@@ -12,6 +12,7 @@
 
 #include "sim/ir/error.h"
 #include "sim/ir/number.h"
+#include "sim/ir/shape.h"
 #include "traces/files/quote.h"
 #include "traces/json/json_node.h"
 #include "traces/schedules/cell.h"
@@ -210,7 +211,8 @@ NamedOp op_by(const Rule& rule, const Match& match) {
   if (rule.slice)
     named.op.slice = number_of<std::int16_t>(rule, "slice", *rule.slice, match, kMaxSlice);
   if (rule.chunk) named.chunk = number_of<std::int32_t>(rule, "chunk", *rule.chunk, match, 1023);
-  if (rule.rank) named.rank = number_of<std::int32_t>(rule, "rank", *rule.rank, match, kMaxStage);
+  if (rule.rank)
+    named.rank = number_of<std::int32_t>(rule, "rank", *rule.rank, match, kMaxRanks - 1);
   return named;
 }
 

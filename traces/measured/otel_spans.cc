@@ -18,6 +18,7 @@
 
 #include "sim/ir/error.h"
 #include "sim/ir/number.h"
+#include "sim/ir/shape.h"
 #include "traces/files/no_pipeline.h"
 #include "traces/files/trace_format.h"
 #include "traces/json/json_node.h"
@@ -157,7 +158,7 @@ class SpanReader {
     const auto replica = find_attribute(process.attributes, {"dl.data_parallel.rank"});
     Recorder recorder;
     recorder.where = path_;
-    if (rank && *rank >= 0 && *rank <= kMaxStage) recorder.rank = static_cast<std::int32_t>(*rank);
+    if (rank && *rank >= 0 && *rank < kMaxRanks) recorder.rank = static_cast<std::int32_t>(*rank);
     recorder.has_replica = replica.has_value();
     trace_.recorders.push_back(recorder);
     add(process.forwards, OpKind::kForward, process, replica.value_or(0));

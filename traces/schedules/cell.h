@@ -13,12 +13,13 @@
 #include <string_view>
 
 #include "sim/ir/schedule.h"
+#include "sim/ir/size_limits.h"
 
 namespace bubblescope::traces {
 
 /// Larger numbers are refused: they are typing errors that would allocate gigabytes.
-inline constexpr std::int32_t kMaxStage = 65'535;
-inline constexpr std::int32_t kMaxMicrobatch = 16'777'215;
+inline constexpr std::int32_t kMaxStage = kMaxStages - 1;
+inline constexpr std::int32_t kMaxMicrobatch = kMaxMicrobatches - 1;
 inline constexpr std::int32_t kMaxSlice = 32'766;
 
 enum class CellGrammar : std::uint8_t { kPytorch, kOwn };

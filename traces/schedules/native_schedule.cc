@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/ir/size_limits.h"
 #include "traces/files/format.h"
 #include "traces/files/quote.h"
 #include "traces/schedules/cell.h"
@@ -27,18 +28,18 @@ Shape read_shape(const JsonNode& node) {
   node.expect_keys({"ranks", "chunks", "microbatches", "slices", "group_size"});
   Shape shape;
   shape.ranks = node.at("ranks").integer32(1, kMaxRanks);
-  shape.chunks = node.at("chunks").integer32(1, kMaxStage + 1);
-  shape.microbatches = node.at("microbatches").integer32(1, kMaxMicrobatch + 1);
+  shape.chunks = node.at("chunks").integer32(1, kMaxStages);
+  shape.microbatches = node.at("microbatches").integer32(1, kMaxMicrobatches);
   if (const auto slices = node.find("slices")) shape.slices = slices->integer32(1, kMaxSlice + 1);
   if (const auto group_size = node.find("group_size"))
-    shape.group_size = group_size->integer32(1, kMaxMicrobatch + 1);
+    shape.group_size = group_size->integer32(1, kMaxMicrobatches);
   return shape;
 }
 
 void read_placement(const JsonNode& node, Schedule& schedule) {
   const auto stages = node.size();
-  if (stages == 0 || stages > std::size_t{kMaxStage} + 1)
-    node.refuse(fmt::format("has {} stages; 1 to {} are possible", stages, kMaxStage + 1));
+  if (stages == 0 || stages > std::size_t{kMaxStages})
+    node.refuse(fmt::format("has {} stages; 1 to {} are possible", stages, kMaxStages));
   for (std::size_t stage = 0; stage < stages; ++stage)
     schedule.rank_of_stage.push_back(node[stage].integer32(0, schedule.shape.ranks - 1));
   if (schedule.stages() % schedule.pipelines != 0)
@@ -134,7 +135,7 @@ Schedule read_schedule_object(const JsonNode& node) {
   if (const auto forward_only = node.find("forward_only"))
     schedule.forward_only = forward_only->boolean();
   if (const auto fused = node.find(kFusedForwards))
-    schedule.fused_forwards = fused->integer32(1, kMaxMicrobatch + 1);
+    schedule.fused_forwards = fused->integer32(1, kMaxMicrobatches);
   read_placement(node.at("placement"), schedule);
   read_asynchronous(node, schedule);
   read_activation_keys(node, schedule);

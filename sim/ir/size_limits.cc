@@ -1,0 +1,24 @@
+// Counts the stages and ops of a shape.
+#include "sim/ir/size_limits.h"
+
+#include <fmt/format.h>
+
+#include "sim/ir/error.h"
+
+namespace bubblescope::inline sim {
+
+void expect_size(const Shape& shape, std::int64_t max_ops) {
+  const std::int64_t stages = std::int64_t{shape.ranks} * shape.chunks;
+  if (stages > kMaxBuiltStages)
+    throw Error(
+        fmt::format("this shape has {} stages, the limit is {}; ask for fewer ranks or chunks",
+                    stages, kMaxBuiltStages));
+  const std::int64_t ops = 2 * stages * shape.microbatches * shape.slices;
+  if (ops > max_ops)
+    throw Error(
+        fmt::format("this shape has at least {} ops, the limit is {}; ask for fewer "
+                    "micro-batches, ranks or chunks",
+                    ops, max_ops));
+}
+
+}  // namespace bubblescope::inline sim

@@ -1,4 +1,5 @@
-"""Fails where a folder below tools/ names a flag of the command line, or a field whose flag is unknown there.
+"""Fails where a folder below tools/ names a flag of the command line, or a field whose flag is unknown there, and where a
+text in tools/ names a flag that no command has.
 
     check_flags.py ROOT         prints every such line, exit 1 if there is any
     check_flags.py --self-test  plants lines and sees to it that exactly the bad ones are found
@@ -26,6 +27,9 @@ FOREIGN = {
 }
 ALLOWED = set().union(*FOREIGN.values())
 FIELD = re.compile(r"`(\w+)`")
+DEFINITION = re.compile(r'"(?:--?[A-Za-z][\w-]*,?)+"')  # all names of a flag, and nothing else
+LONG_FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
+EXPORT = re.compile(r'TimelineFormat\{\s*"(\w+)"')  # --trace FILE and the like
 
 
 def check(root):
@@ -40,6 +44,23 @@ def check(root):
                     faults.append(f"{path}:{number}: names a flag; name the field in backquotes")
                 for field in set(FIELD.findall(literal)) - known:
                     faults.append(f"{path}:{number}: `{field}` is not in {TABLE}")
+    named, more = check_names(root)
+    return len(sources) + named, faults + more
+
+
+def check_names(root):
+    """(files read, faults as text) of tools/."""
+    sources = checks.read_sources(root, ["tools"])
+    lines = [(path, number, literal) for path, text in sources.items() for number, line in checks.code_lines(text)
+             for literal in LITERAL.findall(line)]
+    known = {flag for *_, literal in lines if DEFINITION.fullmatch(literal) for flag in literal.strip('"').split(",")}
+    known |= {"--" + name for text in checks.read_sources(root, ["traces"]).values() for name in EXPORT.findall(text)}
+
+    def is_known(flag):  # or the begin of several: "--total times"
+        return flag in known | ALLOWED or any(each.startswith(flag.rstrip("-") + "-") for each in known)
+
+    faults = [f"{path}:{number}: names {flag}, which no command has" for path, number, literal in lines
+              for flag in LONG_FLAG.findall(literal) if not is_known(flag)]
     return len(sources), faults
 
 
@@ -50,6 +71,9 @@ GOOD = ['throw Error("leave `vpp` out");', "// --vpp", 'f("--type sqlite");', 'f
 def self_test():
     for lines, expected in ((BAD, 1), (GOOD, 0)):
         checks.expect_faults(check, [{TABLE: '"pp vpp "\n', "sim/a.cc": line + "\n"} for line in lines], expected)
+    flag = 'add("--pp,--ranks", "ranks");\n'
+    for text, expected in (('f("give --ranks or --pp");', 0), ('f("give --order");', 1), ('f("give --pps");', 1)):
+        checks.expect_faults(check, [{TABLE: '""\n', "tools/a.cc": flag + text + "\n"}], expected)
 
 
 if __name__ == "__main__":

@@ -323,7 +323,7 @@ void count_one_pipeline(CostOptions& cost) {
   cost.content->replicas.clear();
   print_message(
       "bubblescope: {} has replicas, and a search counts one pipeline with the times of `stages`; "
-      "'simulate --order' predicts its order for each\n",
+      "'simulate' predicts the order for each from the schedule file that -o writes\n",
       cost.file);
 }
 

@@ -29,11 +29,13 @@ namespace {
 namespace fs = std::filesystem;
 
 void expect_different(const std::vector<std::string>& paths) {
-  std::error_code ignored;
-  for (std::size_t at = 0; at < paths.size(); ++at)
-    for (std::size_t before = 0; before < at; ++before)
-      if (paths[at] == paths[before] || fs::equivalent(paths[at], paths[before], ignored))
-        throw Error(paths[at] + " is given twice; give every trace once");
+  std::set<std::string> files;
+  for (const std::string& path : paths) {
+    std::error_code unreadable;
+    const fs::path file = fs::canonical(path, unreadable);
+    if (!files.insert(unreadable ? path : file.string()).second)
+      throw Error(path + " is given twice; give every trace once");
+  }
 }
 
 /// Compares numbers by value: "rank2.json" precedes "rank10.json".

@@ -167,6 +167,13 @@ TEST(PreciseRefusals, OffloadNothingWithAShareOfZero) {
 }
 
 /// The names of all flags, and the flags that the help mentions.
+TEST(PreciseRefusals, HoldNoLessThanNothing) {
+  for (const char* step :
+       {"search --pp 1 -m 1", "simulate zb-auto --pp 1 -m 1", "plan --pp 1 -m 1"})
+    expect_usage(std::string(step) + " --mem=-1,0,1", "a rank hold less than nothing");
+  expect_usage("simulate v-auto --pp 2 -m 4 --mem=1,-2,1", "a rank hold less than nothing");
+}
+
 // Sizes are refused before anything is computed, and what is written can be read back.
 TEST(PreciseRefusals, CountTheStagesOfAShape) {
   expect_usage("search --pp 65536 --vpp 1024 -m 2", "67108864 stages, the limit is 131072");

@@ -71,6 +71,10 @@ MemoryDelta parse_delta(const std::string& text) {
                           parse_millionths(parts[2])};
   if (delta.forward + delta.input_grad + delta.weight_grad != 0)
     throw Error("'" + text + "' does not add up to 0: what F takes, I and W must give back");
+  if (delta.forward < 0 || delta.weight_grad > 0)
+    throw Error("'" + text +
+                "' lets a rank hold less than nothing: F must not be negative, and I "
+                "must not give back more than F takes");
   return delta;
 }
 

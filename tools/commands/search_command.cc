@@ -222,6 +222,25 @@ void expect_agreement(const schedules::FoundSchedule& found, const TimedStep& st
   if (!problems.empty()) throw Error(Fault::kMachine, problems[0].message);
 }
 
+struct FoundStep {
+  schedules::FoundSchedule found;
+  TimedStep step;
+};
+
+/// Searches again where the step fits with smaller gradients only, whose costs are others.
+FoundStep find_and_predict(SearchOptions& options) {
+  schedules::FoundSchedule found = find_as_asked(options);
+  TimedStep step = predict(require_valid(found.schedule), options.predict);
+  if (step.models.placed && !options.predict.model.gradients) {
+    const Gradients needed = step.models.placed->on.parallel.gradients;
+    const bool is_smaller = needed != resolve_model(options.predict).parallel.gradients;
+    options.predict.model.gradients = needed;
+    if (is_smaller) return find_and_predict(options);
+  }
+  expect_agreement(found, step, options.objective);
+  return {std::move(found), std::move(step)};
+}
+
 const char* name_objective(schedules::Objective objective) {
   switch (objective) {
     case schedules::Objective::kMakespan: return "makespan";
@@ -359,9 +378,7 @@ int run_search(const Arguments& arguments) {
   options.predict = read_inputs(std::move(options.predict), {});
   if (options.predict.cost.content) count_one_pipeline(options.predict.cost);
   const InterruptCatcher catcher;  // the report says whether it caught Ctrl-C
-  const schedules::FoundSchedule found = find_as_asked(options);
-  const TimedStep step = predict(require_valid(found.schedule), options.predict);
-  expect_agreement(found, step, options.objective);
+  const auto [found, step] = find_and_predict(options);
   const PredictedOps ops{&step.schedule.get(), &step.program};
   warn_of_unused_flags(options.predict, std::span(&ops, 1), Hints::kNone);
   if (step.models.placed)
